@@ -17,20 +17,20 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// accountScenario is one kind of hostility against the answers for an account: one that was asked for before, and one that is new.
+// accountScenario is one change of the answers for two accounts: known was fetched before, unfetched was not.
 type accountScenario struct {
 	name   string
 	tamper tamperFunc
-	// known and fresh are what becomes of the two.
+	// known and unfetched are the expected outcomes of the two accounts.
 	known, unfetched outcome
-	listsOnly        bool // it bends the pages of the list alone, where they are calls of their own
+	listsOnly        bool // changes only the pages of the video list, in lanes that fetch them by separate calls
 	lanes            func(lane) bool
 }
 
-// followerKeys are the members that hold followers in any of the wire formats, those of TikTok's videos' authors included.
+// followerKeys are the members that hold the number of followers in the answers of all sources, including the authors of TikTok videos.
 var followerKeys = []string{"subscriberCount", "followers_count", "follower_count", "followerCount", "fans"}
 
-// followers puts a value in the place of every number of followers.
+// setFollowers sets every number of followers to value.
 func setFollowers(value any) tamperFunc {
 	return func(_ *tampering, s *response) {
 		root := visitNodes(s.decoded(), func(key string, v any) any {
@@ -46,15 +46,15 @@ func setFollowers(value any) tamperFunc {
 	}
 }
 
-// fewFollowers is a lie that nobody can tell of an account that is new.
+// forgeFollowers sets every number of followers to n. The collector cannot detect that for a new account.
 func forgeFollowers(n int64) tamperFunc {
 	return func(b *tampering, s *response) {
 		setFollowers(n)(b, s)
-		b.addForged("fresh", n)
+		b.addForged("unfetched", n)
 	}
 }
 
-// texted puts a text in the place of members of these names.
+// setTexts sets all string members with these names to text.
 func setTexts(text string, names ...string) tamperFunc {
 	return func(_ *tampering, s *response) {
 		root := visitNodes(s.decoded(), func(key string, v any) any {
@@ -67,7 +67,7 @@ func setTexts(text string, names ...string) tamperFunc {
 	}
 }
 
-// entriesOf changes the ids of videos wherever they stand in an answer.
+// replaceListedIDs replaces the ids of the listed videos in the whole body.
 func replaceListedIDs(change func(id string) string) tamperFunc {
 	return func(b *tampering, s *response) {
 		body := string(s.body)
@@ -83,8 +83,8 @@ func accountScenarios() []accountScenario {
 	separate := func(l lane) bool { return l.listCalls }
 	var all []accountScenario
 	add := func(list ...accountScenario) { all = append(all, list...) }
-	for name, value := range map[string]any{"negative": -5, "a fraction": 1.5, "an object": object{"count": 7}, "a text": "many", "2^63-1": raw("9223372036854775807"),
-		"1e308": raw("1e308"), "true": true, "short for thousands": "1.2K"} {
+	for name, value := range map[string]any{"negative": -5, "fractional": 1.5, "an object": object{"count": 7}, "a word": "many", "2^63-1": raw("9223372036854775807"),
+		"1e308": raw("1e308"), "true": true, "abbreviated": "1.2K"} {
 		add(accountScenario{name: "followers are " + name, tamper: setFollowers(value), known: temporary, unfetched: temporary})
 	}
 	add(
@@ -109,14 +109,14 @@ func accountScenarios() []accountScenario {
 		accountScenario{name: "429", tamper: respondWith(429, jsonError, "Retry-After", "99999999999"), known: "rate_limited", unfetched: "rate_limited"},
 		accountScenario{name: "a list with 429", tamper: respondWith(429, jsonError), known: "rate_limited", unfetched: "rate_limited", listsOnly: true, lanes: separate},
 		accountScenario{name: "a list with a million entries", tamper: replaceBody(`{"data":[` + strings.Repeat("0,", 1_000_000) + `0]}`), known: temporary, unfetched: temporary, listsOnly: true, lanes: separate},
-		accountScenario{name: "a list that begins again and again", tamper: (&repeatedPage{}).tamper, known: "ok", unfetched: "ok", listsOnly: true, lanes: separate},
+		accountScenario{name: "a list whose pages repeat", tamper: (&repeatedPage{}).tamper, known: "ok", unfetched: "ok", listsOnly: true, lanes: separate},
 		accountScenario{name: "a list without ids", tamper: replaceListedIDs(func(string) string { return "" }), known: temporary, unfetched: temporary, listsOnly: true, lanes: separate},
 		accountScenario{name: "a list of paths", tamper: replaceListedIDs(func(string) string { return "../../x" }), known: temporary, unfetched: temporary, listsOnly: true, lanes: separate},
 		accountScenario{name: "a list of scripts", tamper: replaceListedIDs(func(string) string { return "<script>" }), known: temporary, unfetched: temporary, listsOnly: true, lanes: separate})
 	return all
 }
 
-// endless gives the first page that it sees for every page.
+// repeatedPage answers every request with the first page that it has seen.
 type repeatedPage struct{ first []byte }
 
 func (e *repeatedPage) tamper(b *tampering, s *response) {
@@ -128,7 +128,7 @@ func (e *repeatedPage) tamper(b *tampering, s *response) {
 	s.body = bytes.Clone(e.first)
 }
 
-// accountTurn is what one scenario with accounts has in its hands.
+// accountRun is the state of one account scenario that is being run.
 type accountRun struct {
 	*hostileTest
 	t         *testing.T
@@ -158,7 +158,7 @@ func (r *accountRun) fetchDue() {
 	}
 }
 
-// honest checks that followers, and the videos that are tracked, are the account's own.
+// requireTrueCounts checks that the stored followers are ones that the platform had, and that the tracked videos belong to the account.
 func (r *accountRun) requireTrueCounts(index int) store.Account {
 	r.t.Helper()
 	a, err := r.org.Account(r.t.Context(), r.refs[index])
@@ -172,10 +172,10 @@ func (r *accountRun) requireTrueCounts(index int) store.Account {
 		ids = append(ids, r.sandbox.World().Uploads(r.lane.platform, r.handles[index], at)...)
 	}
 	if index == 1 && r.tampering != nil {
-		of = append(of, r.tampering.forgedFor("fresh")...)
+		of = append(of, r.tampering.forgedFor("unfetched")...)
 	}
 	if a.LatestFollowersCount != nil {
-		require.Contains(r.t, of, *a.LatestFollowersCount, "false followers: %s", r.logged)
+		require.Contains(r.t, of, *a.LatestFollowersCount, "wrong number of followers: %s", r.logged)
 	}
 	if a.LatestFollowingCount != nil {
 		require.Contains(r.t, follows, *a.LatestFollowingCount, "%s", r.logged)
@@ -184,7 +184,7 @@ func (r *accountRun) requireTrueCounts(index int) store.Account {
 		require.Contains(r.t, of, n, "%s", r.logged)
 	}
 	for _, id := range storetest.Column[string](r.t, r.db, "SELECT external_id FROM videos WHERE organisation_id = ? AND linked_account_id = ?", r.org.ID(), a.ID) {
-		require.Contains(r.t, ids, id, "a video of somebody else: %s", r.logged)
+		require.Contains(r.t, ids, id, "a video of another account: %s", r.logged)
 	}
 	if a.ProfileLink != nil {
 		require.True(r.t, strings.HasPrefix(*a.ProfileLink, "http"), *a.ProfileLink)
@@ -204,7 +204,7 @@ func (r *accountRun) target(index int) (state, detail string, fetched, next stor
 func (r *accountRun) outcome(index int) outcome {
 	r.t.Helper()
 	_, detail, fetched, _, suspect := r.target(index)
-	if strings.Contains(detail, "is paused until") { // the source failed, and not this account
+	if strings.Contains(detail, "is paused until") { // the source failed for another reason than this account
 		detail = ""
 	}
 	class, failure := r.logged.classOf(storetest.Column[string](r.t, r.db, "SELECT external_id FROM fetch_targets WHERE kind = 'account' AND handle = ?", r.handles[index])[0], detail)
@@ -234,7 +234,7 @@ func (h *hostileTest) runAccounts(t *testing.T, s accountScenario) {
 	h.db.Clock.Advance(25 * time.Hour)
 	h.db.Exec(t, "UPDATE fetch_targets SET next_at = ?", store.InstantOf(h.db.Clock.Now()))
 	indexes := []int{0, 1}
-	if h.lane.ownVideos { // which has logged in alone
+	if h.lane.ownVideos { // the source serves only the authorized account
 		indexes = indexes[:1]
 	} else {
 		r.trackAccount(1)
@@ -249,7 +249,7 @@ func (h *hostileTest) runAccounts(t *testing.T, s accountScenario) {
 	}
 	h.active.Store(r.tampering)
 	r.fetchDue()
-	require.Positive(t, r.tampering.tampered.Load(), "the platform was not asked: nothing was tried")
+	require.Positive(t, r.tampering.tampered.Load(), "no answer of the platform was changed")
 	want := [2]outcome{s.known, s.unfetched}
 	for _, i := range indexes {
 		a := r.requireTrueCounts(i)
@@ -281,7 +281,7 @@ func (r *accountRun) requireRecovery(indexes []int) {
 			r.fetchDue()
 		}
 		state, _, fetched, _, _ := r.target(i)
-		require.Greater(r.t, fetched, broken, "account %d does not heal: %s", i, r.logged)
+		require.Greater(r.t, fetched, broken, "account %d did not recover: %s", i, r.logged)
 		require.Equal(r.t, "active", state)
 		truth, ok := r.sandbox.World().Account(r.lane.platform, r.handles[i], fetched.Time().Add(-r.lane.lag))
 		require.True(r.t, ok)
@@ -291,7 +291,7 @@ func (r *accountRun) requireRecovery(indexes []int) {
 	}
 }
 
-// account is the handle of an ordinary account that was not used yet.
+// unusedAccount returns the handle of an ordinary account that no scenario has used.
 func (h *hostileTest) unusedAccount() string {
 	h.t.Helper()
 	if h.lane.ownVideos {
@@ -309,7 +309,7 @@ func (h *hostileTest) unusedAccount() string {
 	return ""
 }
 
-// TestHostile_accounts is TestHostile_videos for accounts and the lists of their videos.
+// TestHostile_accounts sends invalid and wrong answers for accounts and for the lists of their videos.
 func TestHostile_accounts(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)

@@ -11,29 +11,29 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// scenario is one kind of hostility and what has to come of it: what became of the three videos of a turn. Numbers need no word of
-// their own: "ok" has the true ones, and everything else leaves what was known, which is nothing for the video that is new.
+// scenario is one change of the platform's answers with the expected outcomes of the three videos. After the outcome "ok" a video has
+// its correct counts. After every other outcome its stored counts are unchanged.
 type scenario struct {
 	name   string
 	tamper tamperFunc
-	// want are the fates in every lane but those that by names.
+	// want has the expected outcomes in all lanes that wantByLane does not name.
 	want       outcomes
 	wantByLane map[string]outcomes
-	// silent are counts that are not given, and stay what they were.
+	// missing are the counts that the answer does not have. Their stored values stay.
 	missing []string
 	lanes   func(lane) bool // nil: all
-	// pair says that the platform is after both videos that were measured, and leaves the new one alone.
+	// bothKnown changes the answers for both videos that were fetched before, and not for the new one.
 	bothKnown  bool
-	otherCalls bool          // it bends the calls besides, and leaves those for the videos alone
-	timeout    time.Duration // of a call, where the platform is slow
+	otherCalls bool          // changes only the calls that name no video, such as those for tokens
+	timeout    time.Duration // timeout of a call in scenarios with a slow platform
 }
 
-// after says whether the platform is after a video of the turn.
+// affects reports whether the answers for a video are changed.
 func (s scenario) affects(index int) bool {
 	return s.bothKnown && index != 1 || !s.bothKnown && index != 2
 }
 
-// of are the fates in a lane. A video that has a call of its own is not touched by what becomes of others' calls.
+// wantIn returns the expected outcomes in a lane. In lanes with one video a call, changed answers do not affect the other videos.
 func (s scenario) wantIn(l lane) outcomes {
 	want, ok := s.wantByLane[l.name]
 	if !ok {
@@ -47,17 +47,17 @@ func (s scenario) wantIn(l lane) outcomes {
 
 var (
 	allOK         = outcomes{"ok", "ok", "ok"}
-	itemsFail     = outcomes{"temporary", "temporary", "ok"}        // of the victims' items alone
-	allFail       = outcomes{"temporary", "temporary", "temporary"} // of all of the answer
+	itemsFail     = outcomes{"temporary", "temporary", "ok"}        // only the victims' items are invalid
+	allFail       = outcomes{"temporary", "temporary", "temporary"} // the whole answer is invalid
 	itemsHeldBack = outcomes{heldBack, heldBack, "ok"}
 	allWith       = func(f outcome) outcomes { return outcomes{f, f, f} }
 	isBatched     = func(l lane) bool { return !l.singleCalls }
 )
 
-// named says whether a lane's items have the id that was asked for: ScrapeCreators gives Facebook's another.
+// echoesIDs reports whether the items of a lane have the requested id. ScrapeCreators returns other ids for Facebook.
 func echoesIDs(l lane) bool { return l.name != "scrapecreators facebook" }
 
-// lettered says whether the ids of a lane have letters.
+// hasLetterIDs reports whether the ids of a lane contain letters.
 func hasLetterIDs(l lane) bool { return l.platform == link.YouTube || l.platform == link.Instagram }
 
 func hasCounts(names ...string) func(lane) bool {
@@ -79,14 +79,14 @@ func scenarios() []scenario {
 	return all
 }
 
-// wrongCounts are counts that no count can be.
+// invalidCounts returns scenarios with values that no count can have.
 func invalidCounts() []scenario {
 	var all []scenario
 	for name, value := range map[string]any{
-		"negative": -5, "a fraction": 1.5, "1e308": raw("1e308"), "with an exponent": raw("1e3"), "minus zero": raw("-0"), "2^63": raw("9223372036854775808"),
-		"2^63-1": raw("9223372036854775807"), "twenty nines": raw(strings.Repeat("9", 20)), "a text": "many", "NaN as a text": "NaN", "Infinity as a text": "Infinity",
-		"empty": "", "with a space": " 12", "with a comma": "1,234", "short for thousands": "1.2K", "in other digits": "١٢٣", "hexadecimal": "0x1F", "with a plus": "+12",
-		"with a NUL": "12\x00", "true": true, "a list": []any{12}, "an object": object{"count": 12}, "an empty list": []any{}, "negative as a text": "-12",
+		"negative": -5, "fractional": 1.5, "1e308": raw("1e308"), "with an exponent": raw("1e3"), "minus zero": raw("-0"), "2^63": raw("9223372036854775808"),
+		"2^63-1": raw("9223372036854775807"), "twenty digits": raw(strings.Repeat("9", 20)), "a word": "many", "NaN as a string": "NaN", "Infinity as a string": "Infinity",
+		"empty": "", "with a space": " 12", "with a comma": "1,234", "abbreviated": "1.2K", "in Arabic digits": "١٢٣", "hexadecimal": "0x1F", "with a plus sign": "+12",
+		"with a NUL": "12\x00", "true": true, "a list": []any{12}, "an object": object{"count": 12}, "an empty list": []any{}, "negative as a string": "-12",
 	} {
 		all = append(all, scenario{name: "views are " + name, tamper: setCounts(value, "views"), want: itemsFail})
 	}
@@ -99,14 +99,14 @@ func invalidCounts() []scenario {
 		scenario{name: "all counts are negative", tamper: setCounts(-5), want: itemsFail},
 		scenario{name: "NaN without quotes", tamper: setCounts(raw("NaN"), "views"), want: allFail},
 		scenario{name: "a number with a leading zero", tamper: setCounts(raw("0012"), "views"), want: allFail},
-		scenario{name: "views are said twice", tamper: duplicateViews(7), want: allFail},
-		scenario{name: "numbers as texts", tamper: reformatCounts(func(n int64) any { return fmt.Sprint(n) }), want: allOK},
-		scenario{name: "texts as numbers", tamper: reformatCounts(func(n int64) any { return n }), want: allOK})
+		scenario{name: "views occur twice", tamper: duplicateViews(7), want: allFail},
+		scenario{name: "numbers as strings", tamper: reformatCounts(func(n int64) any { return fmt.Sprint(n) }), want: allOK},
+		scenario{name: "strings as numbers", tamper: reformatCounts(func(n int64) any { return n }), want: allOK})
 }
 
-// otherCounts are counts that could be, and are not.
+// plausibleCounts returns scenarios with wrong counts that are valid numbers.
 func plausibleCounts() []scenario {
-	// Of a source that lags, fewer views than are known are older ones.
+	// A lagging source may return older counts, so that fewer views than the stored ones are ignored.
 	older := map[string]outcomes{"tiktok research": {notNewer, heldBack, "ok"}}
 	fewer := map[string]outcomes{"tiktok research": {notNewer, "ok", "ok"}}
 	return []scenario{
@@ -114,26 +114,26 @@ func plausibleCounts() []scenario {
 		{name: "views are zero", tamper: setCounts(0, "views"), want: itemsHeldBack, wantByLane: older},
 		{name: "likes are zero", tamper: setCounts(0, "likes"), want: itemsHeldBack},
 		{name: "views are null", tamper: setCounts(nil, "views"), want: allOK, missing: []string{"views"}},
-		{name: "views are left out", tamper: removeCounts("views"), want: allOK, missing: []string{"views"}},
+		{name: "views are missing", tamper: removeCounts("views"), want: allOK, missing: []string{"views"}},
 		{name: "comments are null", tamper: setCounts(nil, "comments"), want: allOK, missing: []string{"comments"}},
-		{name: "comments are left out", tamper: removeCounts("comments"), want: allOK, missing: []string{"comments"}},
+		{name: "comments are missing", tamper: removeCounts("comments"), want: allOK, missing: []string{"comments"}},
 		{name: "all counts are null", tamper: setCounts(nil), want: itemsFail},
-		{name: "all counts are left out", tamper: removeCounts(), want: itemsFail},
-		{name: "views and likes have changed places", tamper: swapCounts("views", "likes", true), want: itemsHeldBack, wantByLane: older},
-		{name: "views and comments have changed places", tamper: swapCounts("views", "comments", true), want: itemsHeldBack, wantByLane: older},
-		{name: "views and shares have changed places", tamper: swapCounts("views", "shares", true), want: itemsHeldBack, wantByLane: older, lanes: hasCounts("shares")},
-		{name: "views and bookmarks have changed places", tamper: swapCounts("views", "bookmarks", true), want: itemsHeldBack, wantByLane: older, lanes: hasCounts("bookmarks")},
-		{name: "comments above the views", tamper: setCounts(1_000_000_000, "comments"), want: itemsHeldBack},
-		{name: "shares above the views", tamper: setCounts(1_000_000_000, "shares"), want: itemsHeldBack, lanes: hasCounts("shares")},
+		{name: "all counts are missing", tamper: removeCounts(), want: itemsFail},
+		{name: "views and likes are exchanged", tamper: swapCounts("views", "likes", true), want: itemsHeldBack, wantByLane: older},
+		{name: "views and comments are exchanged", tamper: swapCounts("views", "comments", true), want: itemsHeldBack, wantByLane: older},
+		{name: "views and shares are exchanged", tamper: swapCounts("views", "shares", true), want: itemsHeldBack, wantByLane: older, lanes: hasCounts("shares")},
+		{name: "views and bookmarks are exchanged", tamper: swapCounts("views", "bookmarks", true), want: itemsHeldBack, wantByLane: older, lanes: hasCounts("bookmarks")},
+		{name: "more comments than views", tamper: setCounts(1_000_000_000, "comments"), want: itemsHeldBack},
+		{name: "more shares than views", tamper: setCounts(1_000_000_000, "shares"), want: itemsHeldBack, lanes: hasCounts("shares")},
 		{name: "views fall to a thousandth", tamper: reformatCounts(func(n int64) any { return n / 1000 }, "views"), want: itemsHeldBack, wantByLane: older},
-		// Nobody can tell these from true numbers: they stand until the next turn.
-		{name: "likes and comments have changed places", tamper: swapCounts("likes", "comments", false), want: allOK},
+		// The collector cannot detect these values. They stay until the next fetch.
+		{name: "likes and comments are exchanged", tamper: swapCounts("likes", "comments", false), want: allOK},
 		{name: "views fall by a third", tamper: forgeCounts(func(n int64) int64 { return n - n/3 }, "views"), want: allOK, wantByLane: fewer},
-		{name: "views are a little more", tamper: forgeCounts(func(n int64) int64 { return n + 3 }, "views"), want: allOK},
+		{name: "views grow by three", tamper: forgeCounts(func(n int64) int64 { return n + 3 }, "views"), want: allOK},
 	}
 }
 
-// otherItems are items of others, or none.
+// wrongItems returns scenarios with items of other videos and with missing, repeated or reordered items.
 func wrongItems() []scenario {
 	missing := map[string]outcomes{}
 	for _, l := range []string{"instagram", "tiktok display", "tiktok research"} {
@@ -141,14 +141,14 @@ func wrongItems() []scenario {
 	}
 	notListed := map[string]outcomes{"apify tiktok": itemsFail, "apify instagram": itemsFail, "youtube counts": itemsFail}
 	maps.Copy(notListed, missing)
-	// Where an item's link names its video as well, an exchange shows at once.
+	// If an item's link contains the id of its video, the collector detects an exchange at once.
 	withLinks := map[string]outcomes{"instagram": {"temporary", "ok", "temporary"}, "tiktok display": {"temporary", "ok", "temporary"}, "tiktok research": {heldBack, "ok", notNewer}}
 	notShown := map[string]outcomes{"instagram": missing["instagram"]}
 	return []scenario{
-		{name: "two items have changed ids", tamper: swapIDs, bothKnown: true, want: outcomes{heldBack, "ok", heldBack}, wantByLane: withLinks, lanes: isBatched},
-		{name: "an item with a neighbour's numbers", tamper: copyCounts, bothKnown: true, want: outcomes{heldBack, "ok", "ok"}, lanes: isBatched},
-		{name: "items are left out", tamper: removeItems, want: outcomes{"gone", "gone", "ok"}, wantByLane: notListed, lanes: isBatched},
-		{name: "another's item in place of one", tamper: replaceIDs(adjacentID), want: itemsFail, wantByLane: notShown, lanes: echoesIDs},
+		{name: "the ids of two items are exchanged", tamper: swapIDs, bothKnown: true, want: outcomes{heldBack, "ok", heldBack}, wantByLane: withLinks, lanes: isBatched},
+		{name: "an item has the counts of another one", tamper: copyCounts, bothKnown: true, want: outcomes{heldBack, "ok", "ok"}, lanes: isBatched},
+		{name: "items are missing", tamper: removeItems, want: outcomes{"gone", "gone", "ok"}, wantByLane: notListed, lanes: isBatched},
+		{name: "an item has the id of another video", tamper: replaceIDs(adjacentID), want: itemsFail, wantByLane: notShown, lanes: echoesIDs},
 		{name: "items with the id 0", tamper: replaceIDs(func(string) string { return "0" }), want: itemsFail, lanes: echoesIDs},
 		{name: "ids in another case", tamper: replaceIDs(strings.ToUpper), want: itemsFail, wantByLane: notShown, lanes: hasLetterIDs},
 		{name: "items are null", tamper: func(b *tampering, s *response) {
@@ -161,7 +161,7 @@ func wrongItems() []scenario {
 				return list
 			})
 		}, want: itemsFail, lanes: isBatched},
-		{name: "items come twice", tamper: func(b *tampering, s *response) {
+		{name: "items occur twice", tamper: func(b *tampering, s *response) {
 			b.eachList(s, func(list []any, _ func(any) bool) []any { return append(list, list...) })
 		}, want: allOK, lanes: isBatched},
 		{name: "items in another order", tamper: func(b *tampering, s *response) {
@@ -173,18 +173,18 @@ func wrongItems() []scenario {
 			})
 		}, want: allOK, lanes: isBatched},
 		{name: "a million items", tamper: appendMillionItems, want: allFail, lanes: isBatched},
-		{name: "members that nobody knows", tamper: changeItems(func(_ string, item object) { item["viewcount2"], item["__proto__"] = 9, object{"views": 9} }), want: allOK},
+		{name: "unknown members", tamper: changeItems(func(_ string, item object) { item["viewcount2"], item["__proto__"] = 9, object{"views": 9} }), want: allOK},
 	}
 }
 
-// brokenBodies are no answers at all.
+// malformedBodies returns scenarios with bodies that are not the expected JSON.
 func malformedBodies() []scenario {
 	all := []scenario{
 		{name: "an empty body", tamper: replaceBody(""), want: allFail},
 		{name: "spaces", tamper: replaceBody("  \n "), want: allFail},
 		{name: "an empty object", tamper: replaceBody("{}"), want: allFail},
 		{name: "null", tamper: replaceBody("null"), want: allFail},
-		{name: "a text", tamper: replaceBody(`"ok"`), want: allFail},
+		{name: "a string", tamper: replaceBody(`"ok"`), want: allFail},
 		{name: "a number", tamper: replaceBody("9007199254740993"), want: allFail},
 		{name: "true", tamper: replaceBody("true"), want: allFail},
 		{name: "a page of HTML", tamper: replaceBody(htmlPage), want: allFail},
@@ -193,15 +193,15 @@ func malformedBodies() []scenario {
 		{name: "a byte order mark", tamper: changeBody(func(b []byte) []byte { return append([]byte("\xef\xbb\xbf"), b...) }), want: allFail},
 		{name: "UTF-16", tamper: changeBody(encodeUTF16), want: allFail},
 		{name: "two answers at once", tamper: changeBody(func(b []byte) []byte { return append(bytes.Clone(b), b...) }), want: allFail},
-		{name: "something behind the answer", tamper: changeBody(func(b []byte) []byte { return append(bytes.Clone(b), "</html>"...) }), want: allFail},
-		{name: "a NUL behind the answer", tamper: changeBody(func(b []byte) []byte { return append(bytes.Clone(b), 0) }), want: allFail},
+		{name: "HTML after the answer", tamper: changeBody(func(b []byte) []byte { return append(bytes.Clone(b), "</html>"...) }), want: allFail},
+		{name: "a NUL after the answer", tamper: changeBody(func(b []byte) []byte { return append(bytes.Clone(b), 0) }), want: allFail},
 		{name: "in single quotes", tamper: changeBody(func(b []byte) []byte { return bytes.ReplaceAll(b, []byte(`"`), []byte(`'`)) }), want: allFail},
-		{name: "within a call of a script", tamper: changeBody(func(b []byte) []byte { return append(append([]byte("callback("), b...), ')') }), want: allFail},
+		{name: "as JSONP", tamper: changeBody(func(b []byte) []byte { return append(append([]byte("callback("), b...), ')') }), want: allFail},
 		{name: "10,000 levels deep", tamper: replaceBody(strings.Repeat(`{"items":[`, 5_000) + strings.Repeat(`]}`, 5_000)), want: allFail},
-		{name: "a million brackets that never close", tamper: replaceBody(strings.Repeat("[", 1_000_000)), want: allFail},
+		{name: "a million unclosed brackets", tamper: replaceBody(strings.Repeat("[", 1_000_000)), want: allFail},
 		{name: "ten megabytes of spaces", tamper: changeBody(func(b []byte) []byte { return append(bytes.Repeat([]byte(" "), 10<<20), b...) }), want: allFail},
 		{name: "a gzip bomb", tamper: gzipBomb, want: allFail},
-		{name: "said to be gzip", tamper: func(_ *tampering, s *response) { s.header.Set("Content-Encoding", "gzip") }, want: allFail},
+		{name: "a wrong Content-Encoding gzip", tamper: func(_ *tampering, s *response) { s.header.Set("Content-Encoding", "gzip") }, want: allFail},
 	}
 	for _, eighth := range []int{1, 2, 3, 4, 5, 6, 7} {
 		all = append(all, scenario{name: fmt.Sprintf("cut after %d eighths", eighth), tamper: changeBody(func(b []byte) []byte { return b[:len(b)*eighth/8] }), want: allFail})
@@ -209,21 +209,21 @@ func malformedBodies() []scenario {
 	return append(all, scenario{name: "without its last byte", tamper: changeBody(func(b []byte) []byte { b = bytes.TrimSpace(b); return b[:len(b)-1] }), want: allFail})
 }
 
-// connections are answers that do not arrive.
+// brokenConnections returns scenarios whose answers do not arrive completely.
 func brokenConnections() []scenario {
 	const short = 300 * time.Millisecond
 	return []scenario{
 		{name: "no answer in time", tamper: stall(0), want: allFail, timeout: short},
 		{name: "half an answer in time", tamper: stall(50), want: allFail, timeout: short},
-		{name: "all but the end of it in time", tamper: stall(99), want: allFail, timeout: short},
+		{name: "all but the end of an answer in time", tamper: stall(99), want: allFail, timeout: short},
 		{name: "a closed connection", tamper: closeConnection, want: allFail},
 		{name: "a connection that breaks off", tamper: abortBody, want: allFail},
-		{name: "less than was promised", tamper: shortenBody, want: allFail},
+		{name: "fewer bytes than Content-Length", tamper: shortenBody, want: allFail},
 		{name: "another protocol", tamper: sendNonHTTP, want: allFail},
 	}
 }
 
-// redirects lead where no collector may go.
+// redirects returns scenarios with redirects to addresses that the collector must not call.
 func redirects() []scenario {
 	var all []scenario
 	for _, to := range []string{"http://169.254.169.254/latest/meta-data/", "http://127.0.0.1:1/", "http://[::1]:1/", "http://10.0.0.1/", "file:///etc/passwd",

@@ -19,20 +19,20 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// lane is one way in which numbers come: a source, and for a vendor one of its shapes.
+// lane is a source of counts for one platform. A vendor has one lane for each platform.
 type lane struct {
 	name     string
 	platform link.Platform
 	source   func(h *hostileTest) source.Source
-	// counts are where an item of the platform's has each count.
+	// counts has the paths of each count in an item of the answer, by column name.
 	counts map[string][]string
-	// alone is true where each video has a call of its own, so that no neighbour stands in the answer.
+	// singleCalls is true if each call fetches only one video.
 	singleCalls bool
-	// counting is true for a lane of calls for counts alone: all its videos were measured before.
+	// countsOnly is true if the calls get only counts. All videos of such a lane were fetched before.
 	countsOnly bool
-	ownVideos  bool          // the videos are those of the account that has logged in
-	lag        time.Duration // how old the numbers are
-	// lists is true where the pages of an account's list are calls of their own; noAccounts where there are none.
+	ownVideos  bool          // the source serves only the videos of the authorized account
+	lag        time.Duration // how old the counts of the source are
+	// listCalls is true if the pages of an account's video list are separate calls. noAccounts is true if the source serves no accounts.
 	listCalls, noAccounts bool
 }
 
@@ -45,7 +45,7 @@ var (
 	tiktokCounts  = map[string][]string{"views": {"view_count"}, "likes": {"like_count"}, "comments": {"comment_count"}, "shares": {"share_count"}}
 )
 
-// lanes are all of them.
+// lanes returns all lanes.
 func lanes() []lane {
 	research := map[string][]string{"bookmarks": {"favorites_count"}}
 	maps.Copy(research, tiktokCounts)
@@ -119,15 +119,15 @@ func vendorSource(name string) func(h *hostileTest) source.Source {
 	return func(h *hostileTest) source.Source {
 		config, err := vendor.Load(name)
 		require.NoError(h.t, err)
-		config.Timeout = vendor.Duration(h.timeout) // of which a vendor's description has its own
+		config.Timeout = vendor.Duration(h.timeout) // a vendor's description has its own timeout
 		s, err := vendor.New(config, vendor.Options{BaseURL: h.url + "/vendor", Key: sandbox.VendorKey, Client: h.client, Now: h.db.Clock.Now})
 		require.NoError(h.t, err)
 		return s
 	}
 }
 
-// Videos are taken between these ages: what a platform leaves out is then neither too new to be known nor beyond the
-// newest page of its account.
+// The tests use videos between these ages. A missing video is then neither too new to be listed nor beyond the newest page of its
+// account.
 const (
 	minAge   = 12 * 24 * time.Hour
 	maxAge   = 300 * 24 * time.Hour
@@ -135,8 +135,8 @@ const (
 	month    = 26 * 24 * time.Hour
 )
 
-// fresh finds three ordinary videos of one account: the known, the fresh and the onlooker. The onlooker has at least twice the views of
-// the known one, so that nobody takes the numbers of the one for the other's. They are of one month, where a source asks month by month.
+// findVideos returns three ordinary videos of one account: known, unfetched and unaffected. The last one has at least twice the views
+// of the first one, so that their counts cannot be confused. If the source fetches by month, all three are of one month.
 func (h *hostileTest) findVideos() [3]sandbox.VideoTruth {
 	h.t.Helper()
 	for ; h.next < 100_000; h.next++ {
@@ -160,13 +160,13 @@ func (h *hostileTest) findVideos() [3]sandbox.VideoTruth {
 			}
 			found = found[1:]
 		}
-		require.False(h.t, h.lane.ownVideos, "the own account has too few videos")
+		require.False(h.t, h.lane.ownVideos, "the authorized account has too few videos")
 	}
 	h.t.Fatal("no account has enough videos")
 	return [3]sandbox.VideoTruth{}
 }
 
-// ordinary are the ordinary videos of an account on the newest page of its list.
+// ordinaryVideos returns the ordinary videos on the newest page of an account.
 func (h *hostileTest) ordinaryVideos(handle string) []sandbox.VideoTruth {
 	now, w := h.db.Clock.Now(), h.sandbox.World()
 	if a, ok := w.Account(h.lane.platform, handle, now); !ok || a.Category != sandbox.AccountNormal {
@@ -183,7 +183,7 @@ func (h *hostileTest) ordinaryVideos(handle string) []sandbox.VideoTruth {
 	return found
 }
 
-// linkOf is the link by which a video is tracked: one that names the account where the source needs it.
+// linkOf returns the link by which a video is tracked. It contains the handle of the account if the source needs it.
 func (h *hostileTest) linkOf(v sandbox.VideoTruth) string {
 	if v.Platform == link.Instagram {
 		return "https://www.instagram.com/" + v.Account.Handle + "/reel/" + v.ID + "/"

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// texts are hostile texts beside good numbers, which cost no number.
+// hostileTexts returns scenarios with dangerous texts and correct counts. The counts must be stored.
 func hostileTexts() []scenario {
 	names := []string{"title", "desc", "text", "caption", "description", "video_description"}
-	// in puts a text in the place of every title and the like of an item.
+	// in sets every title, caption and description of an item to text.
 	in := func(text string) tamperFunc {
 		return changeItems(func(_ string, item object) {
 			visitNodes(item, func(key string, v any) any {
@@ -26,15 +26,15 @@ func hostileTexts() []scenario {
 		{name: "SQL in the title", tamper: in("'; DROP TABLE videos; --"), want: allOK},
 		{name: "NUL in the title", tamper: in("a\x00b"), want: allOK},
 		{name: "a lone surrogate in the title", tamper: in(raw(`"a\ud800b"`)), want: allOK},
-		{name: "bytes that are no UTF-8 in the title", tamper: in(raw("\"a\xff\xfe\xc0\x80b\"")), want: allOK},
-		{name: "controls of direction in the title", tamper: in("\u202e\u2066abc"), want: allOK},
-		{name: "200,000 letters of title", tamper: in(strings.Repeat("long ", 40_000)), want: allOK},
-		{name: "ten megabytes of title", tamper: in(strings.Repeat("A", 10<<20)), want: allFail},
+		{name: "invalid UTF-8 in the title", tamper: in(raw("\"a\xff\xfe\xc0\x80b\"")), want: allOK},
+		{name: "bidirectional control characters in the title", tamper: in("\u202e\u2066abc"), want: allOK},
+		{name: "a title of 200,000 characters", tamper: in(strings.Repeat("long ", 40_000)), want: allOK},
+		{name: "a title of ten megabytes", tamper: in(strings.Repeat("A", 10<<20)), want: allFail},
 		{name: "a formula in the title", tamper: in(`=HYPERLINK("http://evil.example")`), want: allOK},
 	}
 }
 
-// refusedCalls are statuses, whose class decides what becomes of the source.
+// errorStatuses returns scenarios with error statuses. The class of a status decides whether the source is paused.
 func errorStatuses() []scenario {
 	// The description of a vendor may say what a status means for a target. For YouTube's calls that get only counts, the project may
 	// not have the method; the collector then uses another method.
@@ -61,7 +61,7 @@ func errorStatuses() []scenario {
 		{name: "418", tamper: respondWith(418, jsonError), want: allWith("bad_request")},
 		{name: "429", tamper: respondWith(429, jsonError), want: allWith("rate_limited")},
 		{name: "429 with HTML", tamper: respondWith(429, htmlPage), want: allWith("rate_limited")},
-		{name: "a status that nobody knows", tamper: respondWith(799, jsonError), want: allFail},
+		{name: "an unknown status", tamper: respondWith(799, jsonError), want: allFail},
 	}
 	for _, after := range []string{"5", "0", "-5", "soon", "99999999999999999999", "1e9", "Mon, 01 Jan 0001 00:00:00 GMT", "Fri, 31 Dec 9999 23:59:59 GMT", strings.Repeat("9", 10_000)} {
 		all = append(all, scenario{name: "429 with Retry-After " + after[:min(len(after), 30)], tamper: respondWith(429, jsonError, "Retry-After", after), want: allWith("rate_limited")})

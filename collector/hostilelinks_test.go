@@ -29,11 +29,11 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// standardHosts are where the sources are asked unless the operator says otherwise.
+// standardHosts are the hosts of all sources if no base URL is configured.
 var standardHosts = []string{"youtube.googleapis.com", "open.tiktokapis.com", "graph.facebook.com", "api.apify.com", "ensembledata.com", "api.scrapecreators.com"}
 
-// takenOver is all platforms and vendors at their own hosts, in the hands of an attacker: what the sandbox answers, with a hostile
-// link in every place that has an address or a mark of the next page, or a redirect to it.
+// compromisedHosts answers for all platforms and vendors as an attacker who controls their hosts. It returns the answers of the sandbox
+// with a hostile link instead of every URL and page token, or a redirect to that link.
 type compromisedHosts struct {
 	sandbox http.Handler
 
@@ -41,7 +41,7 @@ type compromisedHosts struct {
 	link         string
 	redirect     int            // the status, 0 for none
 	calls        map[string]int // by host
-	linkReturned map[string]int // of them, those that bring the link along
+	linkReturned map[string]int // calls by host whose query contains the link
 	cached       map[string]cachedAnswer
 }
 
@@ -74,7 +74,7 @@ func (h *compromisedHosts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(bytes.ReplaceAll(answer.body, []byte(`"`+linkPlaceholder+`"`), inJSON))
 }
 
-// mark stands for the link in the answers that are kept.
+// linkPlaceholder is the placeholder of the link in cached answers.
 const linkPlaceholder = "HOSTILE"
 
 type cachedAnswer struct {
@@ -82,7 +82,7 @@ type cachedAnswer struct {
 	body   []byte
 }
 
-// answer is the sandbox's, with a mark where the link belongs. The sandbox's clock stands still, so that one of each is enough.
+// answer returns the sandbox's answer with placeholders for the link. Answers can be cached because the sandbox's clock does not move.
 func (h *compromisedHosts) answer(r *http.Request, hostileLink string) cachedAnswer {
 	requestBody, _ := io.ReadAll(r.Body)
 	key := r.Method + " " + r.Host + strings.ReplaceAll(r.URL.String(), url.QueryEscape(hostileLink), linkPlaceholder) + " " + string(requestBody)
@@ -127,7 +127,7 @@ func valuesOf(q url.Values) func(func(string) bool) {
 	}
 }
 
-// replaced puts the link wherever an answer has an address, or a mark by which the next page is asked for.
+// insertPlaceholders replaces every URL and page token of an answer by linkPlaceholder.
 func insertPlaceholders(key string, v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -159,7 +159,7 @@ func insertPlaceholders(key string, v any) any {
 	return v
 }
 
-// nextPage is how each of them says that a list goes on.
+// pageTokens returns the members by which the platforms and vendors announce a next page.
 func pageTokens() map[string]any {
 	return map[string]any{
 		"nextPageToken": linkPlaceholder, "nextCursor": linkPlaceholder, "cursor": linkPlaceholder, "has_more": true, "more_available": true, "next_max_id": linkPlaceholder, "next_page_id": linkPlaceholder,
@@ -167,7 +167,7 @@ func pageTokens() map[string]any {
 	}
 }
 
-// atHome are all sources as the settings make them when no base address is set.
+// defaultSources returns all sources without a configured base URL.
 func (w *world) defaultSources(client *fetch.Client) []source.Source {
 	w.t.Helper()
 	now := w.db.Clock.Now
@@ -204,8 +204,8 @@ func (w *world) defaultSources(client *fetch.Client) []source.Source {
 	return sources
 }
 
-// TestHostileLinks_areNoWayForSources has every platform and vendor answer with each hostile link: as a redirect, as an address,
-// and as the mark of the next page. Whatever comes of it, a source connects to its own host and to nothing else.
+// TestHostileLinks_sourcesConnectOnlyToTheirHosts lets every platform and vendor answer with each hostile link, as a redirect,
+// as a URL and as a page token. A source must connect only to its own host.
 func TestHostileLinks_sourcesConnectOnlyToTheirHosts(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
@@ -216,7 +216,7 @@ func TestHostileLinks_sourcesConnectOnlyToTheirHosts(t *testing.T) {
 	for _, p := range link.Platforms {
 		handle := w.accountWithUploads(p, 33)
 		if p == link.TikTok {
-			handle = w.sandbox.TikTokAccount() // whose videos the Display API shows
+			handle = w.sandbox.TikTokAccount() // the Display API shows only the videos of this account
 		}
 		l := w.accountLink(p, handle)
 		targets = append(targets, source.Target{Platform: p, Kind: source.KindAccount, ExternalID: "@" + l.Handle, Handle: l.Handle, Link: l.Canonical, Depth: 60})
@@ -253,14 +253,14 @@ func TestHostileLinks_sourcesConnectOnlyToTheirHosts(t *testing.T) {
 	for i, l := range links {
 		hostileLink := strings.ToValidUTF8(l.URL, "")
 		answered += ask(hostileLink, 0)
-		require.Zero(t, ask(hostileLink, statuses[i%len(statuses)]), "a redirect is no answer")
+		require.Zero(t, ask(hostileLink, statuses[i%len(statuses)]), "a redirect must not count as an answer")
 	}
-	require.Positive(t, answered, "answers are read in spite of the links in them")
+	require.Positive(t, answered, "answers with hostile links must still be read")
 	for _, host := range standardHosts {
 		require.Greater(t, attacker.calls[host], len(links), host)
 	}
 	for _, host := range []string{"youtube.googleapis.com", "graph.facebook.com", "api.scrapecreators.com"} {
-		require.GreaterOrEqual(t, attacker.linkReturned[host], len(links), "marks of the next page go back to %s, where they came from", host)
+		require.GreaterOrEqual(t, attacker.linkReturned[host], len(links), "page tokens must be sent back to %s", host)
 	}
 	internet.RequireUntouched(t, outboundtest.In(standardHosts...))
 	require.ElementsMatch(t, standardHosts, internet.Asked())
