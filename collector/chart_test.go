@@ -8,7 +8,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// picture draws the days of a simulation: what was spent, how old the numbers were, and how well the schedule was kept.
+// chart returns an SVG of the calls, the age of the counts and the schedule deviations of each simulated day.
 func (s *simulation) chart() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 900 880" font-family="sans-serif" font-size="12">
@@ -25,7 +25,7 @@ func (s *simulation) chart() string {
 	calls := func(budget string) []float64 {
 		return of(func(d simulatedDay) float64 { return float64(d.calls[budget]) })
 	}
-	panel(&b, 50, "Calls a day (dashed: what Instagram's budget allows)", []line{
+	panel(&b, 50, "Calls per day (dashed: budget of Instagram)", []line{
 		{"YouTube, counts", "#c00", "", calls("youtube/stats")}, {"YouTube, details", "#e80", "", calls("youtube/common")},
 		{"TikTok", "#069", "", calls("tiktok")}, {"Instagram", "#936", "", calls("instagram")},
 		{"", "#936", "4 4", of(func(d simulatedDay) float64 { return float64(d.limits["instagram"]) })},
@@ -33,7 +33,7 @@ func (s *simulation) chart() string {
 	age := func(lane queue.Lane) []float64 {
 		return of(func(d simulatedDay) float64 { return d.age[lane].p95.Hours() })
 	}
-	panel(&b, 330, "Age in hours of Instagram's numbers at midnight, 95th percentile", []line{
+	panel(&b, 330, "Age of Instagram's counts at midnight in hours, 95th percentile", []line{
 		{"premium", "#069", "", age(queue.LanePremium)}, {"basic", "#e80", "", age(queue.LaneBasic)}, {"free", "#c00", "", age(queue.LaneFree)},
 	})
 	panel(&b, 610, "Fetches not within 5 % of their schedule, in percent", []line{
@@ -45,10 +45,10 @@ func (s *simulation) chart() string {
 
 type line struct {
 	name, colour, dash string
-	values             []float64 // a day
+	values             []float64 // one for each day
 }
 
-// panel draws lines over the days, from zero up.
+// panel draws one line chart with the days on the x axis. The y axis starts at zero.
 func panel(b *strings.Builder, top float64, title string, lines []line) {
 	const left, width, height = 60.0, 800.0, 200.0
 	maxValue, days := 1.0, 1

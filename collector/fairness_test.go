@@ -32,34 +32,34 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// mayDelay is by how much one organisation's 500 links may delay another's single one.
+// maxDelay is the longest delay that 500 links of one organisation may cause for a single link of another organisation.
 const maxDelay = 5 * time.Second
 
-// slowMotion is how many seconds a second of the test's clock takes, so that a busy machine has time to keep up.
+// clockSlowdown is the real time of one second of the test's clock in seconds, so that a busy machine can keep up.
 const clockSlowdown = 2
 
-// hangsFor is after how long a call without an answer is given up: by default it would be half a minute.
+// hangTimeout is the timeout of calls if the platforms do not answer. The default is half a minute.
 const hangTimeout = 6 * time.Second
 
-// slowness is how the sources of a world answer: the platforms' own, and the vendors behind them.
+// delayConfig configures the delays and failures of the platforms' own sources and of the vendors.
 type delayConfig struct {
 	platform, vendor func(*http.Request) time.Duration
-	hangs            bool // the platforms' own never answer
-	refuses          bool // Facebook shows nothing
+	hangs            bool // the platforms' own sources never answer
+	refuses          bool // Facebook answers that every object is missing
 }
 
 func constantDelay(d time.Duration) func(*http.Request) time.Duration {
 	return func(*http.Request) time.Duration { return d }
 }
 
-// varied is from one second to three, the same for the same request.
+// variedDelay returns one to three seconds, always the same for the same request.
 func variedDelay(r *http.Request) time.Duration {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(r.URL.RequestURI()))
 	return time.Second + time.Duration(h.Sum32()%2001)*time.Millisecond
 }
 
-// wire delays the calls of a world once it is told how, and notes them.
+// delayedTransport records calls, and delays them after setDelays was called.
 type delayedTransport struct {
 	now    func() time.Time
 	mu     sync.Mutex
@@ -67,7 +67,7 @@ type delayedTransport struct {
 	calls  []recordedCall
 }
 
-// noticed is a call: all that it says, from when to when.
+// recordedCall is a call with its URL and body, its start and its end.
 type recordedCall struct {
 	text       string
 	began, end time.Time
@@ -125,11 +125,11 @@ func (w *delayedTransport) setDelays(delays *delayConfig) {
 	w.delays, w.calls = delays, nil
 }
 
-// about are the calls that name one of the words, and how long any of them was under way within a time.
+// callsNaming returns the calls that contain one of the words, and for how long at least one of them was in flight between from and to.
 func (w *delayedTransport) callsNaming(words []string, from, to time.Time) (calls []string, inFlight time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	until := from // calls are noted in the order in which they began
+	until := from // calls are sorted by their start
 	for _, c := range w.calls {
 		if !slices.ContainsFunc(words, func(word string) bool { return strings.Contains(c.text, word) }) {
 			continue
@@ -149,7 +149,7 @@ func (w *delayedTransport) callsNaming(words []string, from, to time.Time) (call
 	return calls, inFlight
 }
 
-// fairWorld has every platform's own source with a vendor behind it, all of which answer as how says.
+// fairnessTest has the own source of every platform with a vendor as fallback.
 type fairnessTest struct {
 	*world
 	transport *delayedTransport
@@ -160,7 +160,7 @@ func newFairnessTest(t *testing.T, engine string, timeout time.Duration) *fairne
 	db := storetest.New(t, engine)
 	w := &fairnessTest{world: newWorld(t, db), transport: &delayedTransport{now: db.Clock.Now}}
 	w.startSlowClock()
-	// The rules for statements are held elsewhere: here they would take most of the time.
+	// Open another store without the checks of statements, which would take most of the time.
 	fast, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: db.Clock.Now})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, fast.Close()) })
@@ -181,7 +181,7 @@ func newFairnessTest(t *testing.T, engine string, timeout time.Duration) *fairne
 	yt, err := youtube.New(youtube.Options{BaseURL: w.url + "/youtube/", APIKey: sandbox.YouTubeAPIKey, Client: client, Now: db.Clock.Now})
 	require.NoError(t, err)
 	sources := []source.Source{tt, ig, fb, yt}
-	for _, name := range []string{"sandbox", "scrapecreators"} { // the latter for YouTube
+	for _, name := range []string{"sandbox", "scrapecreators"} { // scrapecreators serves YouTube
 		config, err := vendor.Load(name)
 		require.NoError(t, err)
 		v, err := vendor.New(config, vendor.Options{BaseURL: w.url + "/vendor", Key: sandbox.VendorKey, Client: client, Now: db.Clock.Now})
@@ -201,7 +201,7 @@ func newFairnessTest(t *testing.T, engine string, timeout time.Duration) *fairne
 	return w
 }
 
-// inSlowMotion has the clock go that slowly, or slower where the machine is too busy to notice.
+// startSlowClock advances the clock at 1/clockSlowdown of real time, or slower on a busy machine.
 func (w *world) startSlowClock() {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())
@@ -222,7 +222,7 @@ func (w *world) startSlowClock() {
 	w.t.Cleanup(func() { cancel(); <-stopped })
 }
 
-// linkTo is the link of a video that is like any other, of an account of its own.
+// videoLink returns the link of the n-th ordinary video. Each video belongs to another account.
 func videoLink(p link.Platform, n int) string {
 	switch p {
 	case link.TikTok:
@@ -245,7 +245,7 @@ func videoLinks(p link.Platform, from, n int) []string {
 	return out
 }
 
-// add tracks links for an organisation, at once.
+// add tracks links for an organisation for immediate fetching.
 func (w *fairnessTest) add(org *store.Org, urls ...string) ([]store.Tracked, error) {
 	parsed := make([]link.Link, len(urls))
 	for i, url := range urls {
@@ -257,15 +257,15 @@ func (w *fairnessTest) add(org *store.Org, urls ...string) ([]store.Tracked, err
 	return org.Track(w.t.Context(), store.TrackRequest{Links: parsed, Lane: queue.LanePremium, Immediate: len(urls), Enqueue: len(urls)})
 }
 
-// waited is what became of a single link.
+// waitResult is the result of waiting for a single link.
 type waitResult struct {
-	delay   time.Duration // until it had numbers, but for the time in which it was being asked for
-	calls   []string      // in which it was
-	waiting int64         // links of the burst that then had none
+	delay   time.Duration // time until the video had counts, without the time of its own calls
+	calls   []string      // the calls for the video
+	waiting int64         // videos of the burst that had no counts at that time
 	err     error
 }
 
-// single adds an organisation's only link and waits until it has numbers.
+// waitForSingle adds one link and waits until its video has counts.
 func (w *fairnessTest) waitForSingle(org *store.Org, p link.Platform) waitResult {
 	const n = 700
 	began := w.db.Clock.Now()
@@ -282,13 +282,13 @@ func (w *fairnessTest) waitForSingle(org *store.Org, p link.Platform) waitResult
 		words = append(words, v.Username)
 	}
 	if truth, ok := w.sandbox.World().Video(p, v.ExternalID, began); ok {
-		words = append(words, truth.Account.ID) // which may be asked for its name
+		words = append(words, truth.Account.ID) // a source may look up the name of the account
 	}
 	look := time.NewTicker(20 * time.Millisecond)
 	defer look.Stop()
 	for v.LatestViews == nil {
 		if <-look.C; w.db.Clock.Now().Sub(began) > 3*time.Minute {
-			return waitResult{err: errors.New("no number within three minutes")}
+			return waitResult{err: errors.New("no counts within three minutes")}
 		}
 		if v, err = org.Video(w.t.Context(), store.VideoRef{ID: tracked[0].VideoID}); err != nil {
 			return waitResult{err: err}
@@ -300,9 +300,8 @@ func (w *fairnessTest) waitForSingle(org *store.Org, p link.Platform) waitResult
 		waiting: storetest.Column[int64](w.t, w.db, "SELECT COUNT(*) FROM videos WHERE latest_views IS NULL")[0]}
 }
 
-// One organisation adds 500 links, and another one a single one of each of their platforms: beyond the time in which that one is being asked
-// for, it waits for mayDelay at the most, however slow the sources are. It is about seconds, so that no other test of this
-// package runs meanwhile, and one burst at a time for each engine.
+// One organisation adds 500 links and another one adds a single link for each platform. Apart from its own calls, the single link may
+// wait for maxDelay at most, however slow the sources are. The test measures seconds, so it does not run in parallel with other tests.
 //
 //nolint:paralleltest // see above
 func TestFairness_burstDoesNotDelayOtherOrganisations(t *testing.T) {
@@ -314,14 +313,14 @@ func TestFairness_burstDoesNotDelayOtherOrganisations(t *testing.T) {
 				delays    delayConfig
 				platforms []link.Platform
 			}{
-				"all take a second to three":     {delayConfig{platform: variedDelay, vendor: variedDelay}, link.Platforms},
-				"Instagram takes as long":        {delayConfig{platform: variedDelay, vendor: variedDelay}, []link.Platform{link.Instagram}},
-				"TikTok takes as long":           {delayConfig{platform: variedDelay, vendor: variedDelay}, []link.Platform{link.TikTok}},
-				"YouTube takes as long":          {delayConfig{platform: variedDelay, vendor: variedDelay}, []link.Platform{link.YouTube}},
-				"Facebook refuses all":           {delayConfig{platform: variedDelay, vendor: variedDelay, refuses: true}, []link.Platform{link.Facebook}},
-				"the platforms take ten seconds": {delayConfig{platform: constantDelay(10 * time.Second)}, []link.Platform{link.Instagram}},
-				"the vendors take ten seconds":   {delayConfig{vendor: constantDelay(10 * time.Second)}, []link.Platform{link.TikTok}},
-				"the platforms do not answer":    {delayConfig{hangs: true}, []link.Platform{link.Instagram, link.TikTok}},
+				"all sources take one to three seconds": {delayConfig{platform: variedDelay, vendor: variedDelay}, link.Platforms},
+				"Instagram takes one to three seconds":  {delayConfig{platform: variedDelay, vendor: variedDelay}, []link.Platform{link.Instagram}},
+				"TikTok takes one to three seconds":     {delayConfig{platform: variedDelay, vendor: variedDelay}, []link.Platform{link.TikTok}},
+				"YouTube takes one to three seconds":    {delayConfig{platform: variedDelay, vendor: variedDelay}, []link.Platform{link.YouTube}},
+				"Facebook refuses all videos":           {delayConfig{platform: variedDelay, vendor: variedDelay, refuses: true}, []link.Platform{link.Facebook}},
+				"the platforms take ten seconds":        {delayConfig{platform: constantDelay(10 * time.Second)}, []link.Platform{link.Instagram}},
+				"the vendors take ten seconds":          {delayConfig{vendor: constantDelay(10 * time.Second)}, []link.Platform{link.TikTok}},
+				"the platforms do not answer":           {delayConfig{hangs: true}, []link.Platform{link.Instagram, link.TikTok}},
 			} {
 				t.Run(name, func(t *testing.T) { requireFairness(t, engine, c.delays, c.platforms) })
 			}
@@ -336,7 +335,7 @@ func requireFairness(t *testing.T, engine string, delays delayConfig, platforms 
 		timeout = hangTimeout
 	}
 	w := newFairnessTest(t, engine, timeout)
-	for _, p := range link.Platforms { // tokens and the like are there
+	for _, p := range link.Platforms { // so that tokens are cached
 		w.waitForCounts(w.track(videoLink(p, 999)))
 	}
 	w.transport.setDelays(&delays)
@@ -354,9 +353,9 @@ func requireFairness(t *testing.T, engine string, delays delayConfig, platforms 
 	all.Wait()
 	for i, r := range results {
 		require.NoError(t, r.err, platforms[i])
-		t.Logf("a link of %s waited %s beside its calls %q; then %d of the burst waited", platforms[i], r.delay, r.calls, r.waiting)
+		t.Logf("a link of %s waited %s in addition to its calls %q; %d links of the burst were still waiting", platforms[i], r.delay, r.calls, r.waiting)
 		require.LessOrEqual(t, r.delay, maxDelay, platforms[i])
 		require.NotEmpty(t, r.calls, platforms[i])
-		require.Greater(t, r.waiting, int64(100), "%s: the burst was over before, so that this says nothing", platforms[i])
+		require.Greater(t, r.waiting, int64(100), "%s: the burst was finished too early for a valid measurement", platforms[i])
 	}
 }

@@ -33,30 +33,30 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// Weeks are lived through twice on PostgreSQL: by one collector that nobody disturbs, and by three processes that are killed
-// again and again while the database crashes now and then. In the end both databases say the same, point for point.
-// `make simulate-killed` does it at its full size.
+// The test simulates the same days twice on PostgreSQL: with one undisturbed collector, and with three collector processes that are
+// killed repeatedly while the database crashes. Both databases must have the same content at the end.
+// `make simulate-killed` runs the full size.
 var (
-	killedVideos = flag.Int("killed.videos", 80, "videos that are tracked")
-	killedDays   = flag.Int("killed.days", 3, "days")
-	killedTicks  = flag.Int("killed.ticks", 24, "how often a day the clock stops for the collectors to work")
-	killedKills  = flag.Int("killed.kills", 8, "how often a collector is killed")
-	crashes      = flag.Int("killed.crashes", 2, "how often the database crashes")
-	killedPoll   = flag.Duration("killed.poll", 20*time.Millisecond, "how long an idle collector waits before it looks again; more for many videos")
-	killedOut    = flag.String("killed.out", "", "file for the report")
+	killedVideos = flag.Int("killed.videos", 80, "number of tracked videos")
+	killedDays   = flag.Int("killed.days", 3, "number of simulated days")
+	killedTicks  = flag.Int("killed.ticks", 24, "ticks a day at which the collectors fetch all due targets")
+	killedKills  = flag.Int("killed.kills", 8, "number of times that a collector is killed")
+	crashes      = flag.Int("killed.crashes", 2, "number of database crashes")
+	killedPoll   = flag.Duration("killed.poll", 20*time.Millisecond, "poll interval of an idle collector; use a longer one for many videos")
+	killedOut    = flag.String("killed.out", "", "file to write the report to")
 )
 
 const (
-	// dayEnds is when the last tick of a day is: after the day's last slot.
+	// lastTick is the time of a day's last tick. It is after the last slot of the day.
 	lastTick = 24*time.Hour - 10*time.Minute
-	// While something is in hands and nothing has come of it for so many polls, the clock moves on a little.
+	// If claimed targets make no progress for idlePolls polls, the clock advances by clockStep.
 	idlePolls = 8
 	clockStep = 2 * time.Second
-	// stragglers are due again within this time of the last tick of a day.
+	// endOfDayMargin is added to the clock when the last tick of a day looks for due targets, so that retries are included.
 	endOfDayMargin = time.Minute
 )
 
-// worker is what a collector's process is told.
+// workerConfig is the configuration of a collector process, passed as JSON in an environment variable.
 type workerConfig struct {
 	Database, Sandbox, Clock string
 	Limits                   map[string]int64
@@ -68,7 +68,7 @@ const workerVariable = "REELTALLY_TEST_COLLECTOR"
 func TestMain(m *testing.M) {
 	if config := os.Getenv(workerVariable); config != "" {
 		var w workerConfig
-		if err := errors.Join(json.Unmarshal([]byte(config), &w), w.run()); err != nil && !errors.Is(err, context.Canceled) { // it may be stopped while it starts, as cmd/collector
+		if err := errors.Join(json.Unmarshal([]byte(config), &w), w.run()); err != nil && !errors.Is(err, context.Canceled) { // the process may be stopped while it starts, like cmd/collector
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -77,7 +77,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// run is a collector's process. It stops in good order at SIGTERM, or when its input ends, as the test has then.
+// run runs a collector until SIGTERM, or until its standard input ends because the test process has ended.
 func (w workerConfig) run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -92,7 +92,7 @@ func (w workerConfig) run() error {
 	now := func() time.Time {
 		var content [8]byte
 		if _, err := file.ReadAt(content[:], 0); err != nil {
-			panic(err) // there is no time
+			panic(err) // the collector cannot run without a clock
 		}
 		return time.UnixMicro(int64(binary.LittleEndian.Uint64(content[:]))).UTC()
 	}
@@ -113,7 +113,7 @@ func (w workerConfig) run() error {
 	return c.Run(ctx)
 }
 
-// sharedClock is a clock that other processes read from a file.
+// sharedClock is a clock that writes its time to a file for other processes.
 type sharedClock struct {
 	*storetest.Clock
 	file *os.File
@@ -130,7 +130,7 @@ func (c sharedClock) Set(at time.Time) {
 
 func (c sharedClock) Advance(d time.Duration) { c.Set(c.Now().Add(d)) }
 
-// killed is a simulation whose collectors are processes.
+// killTest is a simulation with collectors as separate processes.
 type killTest struct {
 	*simulation
 	server  *storetest.Server
@@ -141,20 +141,20 @@ type killTest struct {
 
 	mu        sync.Mutex
 	processes []*process
-	faults    []fault // of this tick, still to come
+	faults    []fault // the remaining faults of the current tick
 	countdown atomic.Int64
 	called    atomic.Int64
 	crash     chan struct{}
 	crashed   int
 	killed    int
-	exited    int // ended by themselves
+	exited    int // collectors that exited without being killed
 }
 
-// strike is what happens at the so manieth call of a platform in a tick.
+// fault is a kill or a crash at a certain call of the platforms within a tick.
 type fault struct {
-	crash  bool // of the database, not of a collector
+	crash  bool // crash the database instead of killing a collector
 	calls  int64
-	answer bool // the platform still answers
+	answer bool // the platform answers the call before the fault
 }
 
 type process struct {
@@ -163,7 +163,7 @@ type process struct {
 	wasKilled atomic.Bool
 }
 
-// newKilled has a database server of its own, so that a crash is nobody else's.
+// newKillTest starts its own database server, so that a crash affects no other test.
 func newKillTest(t *testing.T, name string, collectors int) *killTest {
 	t.Helper()
 	server := storetest.NewServer(t)
@@ -177,7 +177,7 @@ func newKillTest(t *testing.T, name string, collectors int) *killTest {
 	db := server.New(t, name)
 	clock := sharedClock{db.Clock, file}
 	k := &killTest{server: server, log: log, rng: rand.New(rand.NewPCG(3, 4)), crash: make(chan struct{}, 1), processes: make([]*process, collectors)}
-	// The platforms' numbers change at midnight: when in a day somebody is asked for changes nothing.
+	// The platforms' counts change only at midnight, so that the time of a fetch within a day does not matter.
 	k.simulation = newSimulation(t, db, clock, func() time.Time { return clock.Now().Truncate(24 * time.Hour) })
 	k.gateway = httptest.NewServer(http.HandlerFunc(k.serveWithFaults))
 	t.Cleanup(k.gateway.Close)
@@ -186,7 +186,7 @@ func newKillTest(t *testing.T, name string, collectors int) *killTest {
 	return k
 }
 
-// answer is the platforms, at whose door the blows fall.
+// serveWithFaults serves the platforms and causes the faults at their calls.
 func (k *killTest) serveWithFaults(w http.ResponseWriter, r *http.Request) {
 	k.called.Add(1)
 	if k.countdown.Add(-1) != 0 {
@@ -212,7 +212,7 @@ func (k *killTest) serveWithFaults(w http.ResponseWriter, r *http.Request) {
 	k.armNextFault()
 }
 
-// arm gets the next strike of the tick ready.
+// armNextFault sets the countdown of calls until the next fault of the tick.
 func (k *killTest) armNextFault() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -229,7 +229,7 @@ func (p *process) kill() {
 	<-p.done
 }
 
-// revive starts those collectors that do not run, as a supervisor does.
+// startMissing starts the collectors that are not running, like a supervisor.
 func (k *killTest) startMissing() {
 	k.t.Helper()
 	k.mu.Lock()
@@ -252,7 +252,7 @@ func (k *killTest) startMissing() {
 		p = &process{cmd: exec.CommandContext(k.t.Context(), os.Args[0]), done: make(chan struct{})}
 		p.cmd.Env = append(os.Environ(), workerVariable+"="+string(config))
 		p.cmd.Stderr = k.log
-		_, err = p.cmd.StdinPipe() // ends with this process
+		_, err = p.cmd.StdinPipe() // the pipe closes when this process ends
 		require.NoError(k.t, err)
 		require.NoError(k.t, p.cmd.Start())
 		go func() {
@@ -263,7 +263,7 @@ func (k *killTest) startMissing() {
 	}
 }
 
-// stop ends the collectors in good order.
+// stop shuts the collectors down with SIGTERM.
 func (k *killTest) stop() {
 	k.t.Helper()
 	for _, p := range k.processes {
@@ -271,7 +271,7 @@ func (k *killTest) stop() {
 		<-p.done
 		ended, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
 		require.True(k.t, ok)
-		// One that was just begun does not listen to the signal yet.
+		// A collector that has just started may not handle the signal yet.
 		require.True(k.t, ended.ExitStatus() == 0 || ended.Signaled() && ended.Signal() == syscall.SIGTERM, "%s", p.cmd.ProcessState)
 	}
 }
@@ -279,15 +279,15 @@ func (k *killTest) stop() {
 const dueTargets = `fetch_targets WHERE bucket = 0 AND source IN ('youtube', 'tiktok', 'instagram') AND kind = 'video' AND lane IN (0, 1, 2, 3)
  AND next_at <= $1 AND claimed_by IS NULL`
 
-// busy says whether something is due, or in somebody's hands.
+// hasWork reports whether any target is due at the given time or claimed.
 func (k *killTest) hasWork(by time.Time) bool {
 	var busy bool
 	err := k.db.Raw(k.t).QueryRowContext(k.t.Context(), `SELECT EXISTS (SELECT 1 FROM fetch_targets WHERE claimed_by IS NOT NULL) OR EXISTS (SELECT 1 FROM `+dueTargets+`)`,
 		store.InstantOf(by)).Scan(&busy)
-	return err != nil || busy // the database may be away
+	return err != nil || busy // the database may be down
 }
 
-// progress is how many calls there were, and how many targets are due or in somebody's hands: -1 while the database does not say.
+// progress has the number of calls so far, and the number of due or claimed targets: -1 if the database does not answer.
 type progress struct {
 	calls, left int64
 }
@@ -302,7 +302,7 @@ func (k *killTest) progress(by time.Time) progress {
 	return p
 }
 
-// tick moves the clock on and lets the collectors do all that is due.
+// tick sets the clock and waits until the collectors have fetched all due targets.
 func (k *killTest) tick(at time.Time, faults []fault) {
 	k.t.Helper()
 	k.faults = faults
@@ -324,7 +324,7 @@ func (k *killTest) tick(at time.Time, faults []fault) {
 			k.server.Crash(k.t)
 			k.crashed++
 		case <-timeout.C:
-			require.Fail(k.t, "it is not done", "%s", at)
+			require.Fail(k.t, "the collectors did not finish in time", "%s", at)
 		}
 		k.startMissing()
 		if !k.hasWork(by()) {
@@ -332,13 +332,13 @@ func (k *killTest) tick(at time.Time, faults []fault) {
 		}
 		if n%idlePolls == 0 {
 			now := k.progress(by())
-			if now == before && k.clock.Now().Add(clockStep).Day() == at.Day() { // what is due today is done today
+			if now == before && k.clock.Now().Add(clockStep).Day() == at.Day() { // fetch all due targets on the same day
 				k.clock.Advance(clockStep)
 			}
 			before = now
 		}
 	}
-	// What did not come to it while there was work comes now.
+	// Cause the faults whose calls were not reached.
 	k.mu.Lock()
 	left := k.faults
 	k.faults = nil
@@ -355,7 +355,7 @@ func (k *killTest) tick(at time.Time, faults []fault) {
 	}
 }
 
-// live lets the days pass, with so many blows spread over them by chance.
+// runDays simulates the days, with the kills and crashes at random ticks.
 func (k *killTest) runDays(t *testing.T, videos, days, kills, crashes int) {
 	t.Helper()
 	parent := k.t
@@ -385,14 +385,14 @@ func (k *killTest) runDays(t *testing.T, videos, days, kills, crashes int) {
 		for n := range *killedTicks {
 			k.tick(began.Add(lastTick-time.Duration(*killedTicks-1-n)*apart), faultsByTick[*killedTicks*day+n])
 		}
-		k.t.Logf("day %3d of %d after %s: calls %v; %d killed, %d crashes of the database, %d ended by themselves", day+1, days, time.Since(started).Round(time.Second), k.total(), k.killed, k.crashed, k.exited)
+		k.t.Logf("day %3d of %d after %s: calls %v; %d killed, %d database crashes, %d exited without being killed", day+1, days, time.Since(started).Round(time.Second), k.total(), k.killed, k.crashed, k.exited)
 	}
 	k.stop()
 	for window, n := range k.units {
 		budget, _, _ := strings.Cut(window, " ")
-		require.LessOrEqual(k.t, n, k.limits[budget], "%s: more units than there are", window)
+		require.LessOrEqual(k.t, n, k.limits[budget], "%s: more units used than the budget has", window)
 	}
-	// The daily job, so that both have rolled up the same days.
+	// Run the daily job, so that both databases have rolled up the same days.
 	k.clock.Set(k.clock.Now().Truncate(24 * time.Hour).Add(28 * time.Hour))
 	require.NoError(k.t, k.newCollector(k.limits).RunJobs(k.t.Context()))
 }

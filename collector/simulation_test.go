@@ -33,75 +33,75 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// The simulation lets the real collector, store and sandbox live through weeks in minutes: the clock moves on only when
-// nothing is due. `make simulate` runs it at its full size and draws docs/evidence/schedule.svg.
+// The simulation runs the real collector, store and sandbox for weeks of simulated time. The clock advances only when nothing is due.
+// `make simulate` runs the full size and draws docs/evidence/schedule.svg.
 var (
-	simulatedVideos = flag.Int("simulation.videos", 120, "videos that are tracked")
-	simulatedDays   = flag.Int("simulation.days", 10, "days")
-	simulatedOrgs   = flag.Int("simulation.orgs", 50, "organisations")
-	simulationOut   = flag.String("simulation.out", "", "folder for the picture")
+	simulatedVideos = flag.Int("simulation.videos", 120, "number of tracked videos")
+	simulatedDays   = flag.Int("simulation.days", 10, "number of simulated days")
+	simulatedOrgs   = flag.Int("simulation.orgs", 50, "number of organisations")
+	simulationOut   = flag.String("simulation.out", "", "folder to write the chart to")
 )
 
-// tick is how far the clock moves when nothing is due.
+// tick is by how much the clock advances when nothing is due.
 const tick = 10 * time.Minute
 
-// simulation is one run.
+// simulation is the state of one run.
 type simulation struct {
 	t     *testing.T
-	db    *storetest.DB // of which the rules for statements are held elsewhere: here it would take most of the time
+	db    *storetest.DB // used only for SQL of the test, because its checks of statements would take most of the time
 	fast  *store.Store
 	clock worldClock
-	// platforms is the clock by which the platforms' numbers move.
+	// platformNow is the clock by which the platforms' counts change.
 	platformNow func() time.Time
 	box         *sandbox.Sandbox
 	client      *fetch.Client
 	orgs        []*store.Org
 	lanes       []queue.Lane
 	rng         *rand.Rand
-	// pacific is where YouTube's day begins.
+	// pacific is the time zone of YouTube's quota day.
 	pacific *time.Location
 
 	tracked []link.Link
 	known   map[string]bool
-	limits  map[string]int64 // by budget, units a window
+	limits  map[string]int64 // units per window, by budget
 	plans   map[string]plan
 	days    []simulatedDay
 
 	mu       sync.Mutex
 	units    map[string]int64 // by budget and window
-	requests map[string]int   // since the last tick, by id
+	requests map[string]int   // fetches since the last tick, by id
 }
 
-// worldClock is the clock of everything in a simulation.
+// worldClock is the clock of the collector and the store in a simulation.
 type worldClock interface {
 	Now() time.Time
 	Set(at time.Time)
 	Advance(d time.Duration)
 }
 
-// planned is a fetch and what the schedule said then.
+// plan has the time of a fetch, and when the target was scheduled next.
 type plan struct{ at, next time.Time }
 
-// simulatedDay is what a day was like.
+// simulatedDay has the measurements of one day.
 type simulatedDay struct {
 	calls         map[string]int64
 	limits        map[string]int64
 	fetches, late int
-	maxDeviation  float64                 // the largest deviation, as a share of the wait
-	age           map[queue.Lane]quantile // of the numbers as the day ended
-	throttle      float64                 // of Instagram, which has the short budget
+	maxDeviation  float64                 // the largest deviation from the schedule, as a fraction of the interval
+	age           map[queue.Lane]quantile // age of the counts at the end of the day
+	throttle      float64                 // throttle of Instagram, which has the short budget
 }
 
 type quantile struct{ median, p95 time.Duration }
 
-// RoundTrip hands a request to the sandbox without a network, and counts what it costs.
+// RoundTrip passes a request to the sandbox without a network, and counts its units.
 func (s *simulation) RoundTrip(r *http.Request) (*http.Response, error) {
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, r)
 	return w.Result(), nil
 }
 
-// ServeHTTP is the sandbox, and counts what a request costs.
+// ServeHTTP passes a request to the sandbox and counts its units.
 func (s *simulation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	budget, window := "tiktok", s.clock.Now().UTC().Format(time.DateOnly)
 	switch {
@@ -119,7 +119,7 @@ func (s *simulation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.box.Handler().ServeHTTP(w, r)
 }
 
-// noted is a source of which it is noted which videos it was asked for.
+// recordingSource is a source that counts the fetches of each video.
 type recordingSource struct {
 	source.Source
 	s *simulation
@@ -134,7 +134,7 @@ func (n recordingSource) Fetch(ctx context.Context, batch []source.Target, budge
 	return n.Source.Fetch(ctx, batch, budget)
 }
 
-// newSimulation begins a simulation in a database. Its platforms live by a clock that may differ from its own.
+// newSimulation starts a simulation in a database. The platforms may use another clock than the collector.
 func newSimulation(t *testing.T, db *storetest.DB, clock worldClock, platformNow func() time.Time) *simulation {
 	t.Helper()
 	clock.Set(time.Date(2026, 10, 5, 0, 0, 0, 0, time.UTC))
@@ -161,7 +161,7 @@ func newSimulation(t *testing.T, db *storetest.DB, clock worldClock, platformNow
 	return s
 }
 
-// collect starts a collector with budgets, in units a day.
+// newCollector starts a collector with these budgets, in units a day.
 func (s *simulation) newCollector(limits map[string]int64) *collector.Collector {
 	s.t.Helper()
 	s.limits = limits
@@ -176,7 +176,7 @@ func (s *simulation) newCollector(limits map[string]int64) *collector.Collector 
 	return c
 }
 
-// simulatedSources are YouTube and, by the same vendor each with an account of its own, TikTok and Instagram.
+// simulatedSources returns sources for YouTube, TikTok and Instagram. The last two are one vendor with separate accounts.
 func simulatedSources(base string, client *fetch.Client, now func() time.Time, limits map[string]int64) ([]source.Source, error) {
 	yt, err := youtube.New(youtube.Options{BaseURL: base + "/youtube/", APIKey: sandbox.YouTubeAPIKey, Client: client, Now: now,
 		CommonLimit: limits["youtube/common"], StatsLimit: limits["youtube/stats"]})
@@ -201,8 +201,7 @@ func simulatedSources(base string, client *fetch.Client, now func() time.Time, l
 	return sources, nil
 }
 
-// find returns so many videos of a platform's accounts that are not tracked yet, of each account up to so many of its
-// newest.
+// findVideos returns n untracked videos of a platform: up to perAccount of the newest videos of each account.
 func (s *simulation) findVideos(p link.Platform, n, perAccount int) []link.Link {
 	s.t.Helper()
 	var found []link.Link
@@ -224,7 +223,7 @@ func (s *simulation) findVideos(p link.Platform, n, perAccount int) []link.Link 
 	return found
 }
 
-// track has organisations track videos: 30 % of them two to four, the others one.
+// track tracks videos: 30 % of them by two to four organisations, the others by one.
 func (s *simulation) track(links []link.Link, immediate bool) {
 	s.t.Helper()
 	byOrg := map[int][]link.Link{}
@@ -250,7 +249,7 @@ func (s *simulation) track(links []link.Link, immediate bool) {
 	s.tracked = append(s.tracked, links...)
 }
 
-// work lets the collector do all that is due now, and compares what it did with what the schedule had said.
+// fetchDue runs the collector until nothing is due, and compares the fetches with the schedule.
 func (s *simulation) fetchDue(c *collector.Collector, day *simulatedDay) {
 	s.t.Helper()
 	for busy := true; busy; {
@@ -261,11 +260,11 @@ func (s *simulation) fetchDue(c *collector.Collector, day *simulatedDay) {
 	now := s.clock.Now()
 	ids, fetched := make([]string, 0, len(s.requests)), maps.Clone(s.requests)
 	for id, n := range s.requests {
-		require.Equal(s.t, 1, n, "%s was asked for %d times at %s", id, n, now)
+		require.Equal(s.t, 1, n, "%s was fetched %d times at %s", id, n, now)
 		ids = append(ids, id)
-		// Of what is asked for again within the hour, since it was refused or is doubted, the wait is a matter of seconds.
+		// Refused or held-back targets, which are due again within an hour, are not compared.
 		if p, ok := s.plans[id]; ok && p.next.Sub(p.at) >= time.Hour {
-			// A turn of the day that comes before the six hours are over is as exact as the others.
+			// Intervals shorter than six hours have the same tolerance as six hours.
 			deviation := math.Abs(now.Sub(p.next).Hours()) / max(6, p.next.Sub(p.at).Hours())
 			day.fetches++
 			day.maxDeviation = max(day.maxDeviation, deviation)
@@ -276,7 +275,7 @@ func (s *simulation) fetchDue(c *collector.Collector, day *simulatedDay) {
 		}
 	}
 	clear(s.requests)
-	for id, p := range s.plans { // what should have been fetched and was not may have been put off
+	for id, p := range s.plans { // targets that were due but not fetched may have been deferred
 		if !p.next.After(now) {
 			ids = append(ids, id)
 		}
@@ -301,7 +300,7 @@ func (s *simulation) fetchDue(c *collector.Collector, day *simulatedDay) {
 	}
 }
 
-// ages are how old the numbers of a lane's videos are.
+// ages returns the age of Instagram's counts by lane.
 func (s *simulation) ages() map[queue.Lane]quantile {
 	s.t.Helper()
 	ages := map[queue.Lane][]time.Duration{}
@@ -322,7 +321,7 @@ func (s *simulation) ages() map[queue.Lane]quantile {
 	return out
 }
 
-// live lets a day pass.
+// runDay simulates one day.
 func (s *simulation) runDay(c *collector.Collector) {
 	s.t.Helper()
 	before := s.total()
@@ -338,7 +337,7 @@ func (s *simulation) runDay(c *collector.Collector) {
 	s.days = append(s.days, day)
 	for window, n := range s.units {
 		budget, _, _ := strings.Cut(window, " ")
-		require.LessOrEqual(s.t, n, s.limits[budget], "%s: more units than there are", window)
+		require.LessOrEqual(s.t, n, s.limits[budget], "%s: more units used than the budget has", window)
 	}
 }
 
@@ -358,12 +357,12 @@ func TestSimulation_keepsScheduleAndBudgets(t *testing.T) {
 	s, videos, days := newSimulation(t, db, db.Clock, db.Clock.Now), *simulatedVideos, *simulatedDays
 	instagram := max(30, videos/20)
 	rest := videos - instagram
-	newPerDay := max(1, rest/20/days) // a day, of either platform
+	newPerDay := max(1, rest/20/days) // for each of the two platforms
 	s.track(s.findVideos(link.YouTube, rest/2-newPerDay*days, 50), false)
 	s.track(s.findVideos(link.TikTok, rest/2-newPerDay*days, 50), false)
 	s.track(s.findVideos(link.Instagram, instagram, 50), false)
 
-	// Instagram costs a call a video and time. In the middle of the time there is far less than all turns would take.
+	// Instagram needs one call for each fetch of a video. In the middle of the run its budget is far below the demand.
 	ampleBudgets := map[string]int64{"youtube/common": 10_000, "youtube/stats": 10_000, "tiktok": int64(2 * videos), "instagram": int64(6 * instagram)}
 	shortBudgets := map[string]int64{"youtube/common": 10_000, "youtube/stats": 10_000, "tiktok": int64(2 * videos), "instagram": int64(instagram) * 8 / 10}
 	shortFrom, shortTo := days*3/10, days*6/10
@@ -371,7 +370,7 @@ func TestSimulation_keepsScheduleAndBudgets(t *testing.T) {
 	for day := range days {
 		switch day {
 		case shortFrom:
-			clear(s.units) // of Instagram they ended with the day; the others' budgets stay as they are
+			clear(s.units) // Instagram's windows end with the day; the other budgets stay the same
 			c = s.newCollector(shortBudgets)
 		case shortTo:
 			c = s.newCollector(ampleBudgets)
@@ -382,7 +381,7 @@ func TestSimulation_keepsScheduleAndBudgets(t *testing.T) {
 		}
 		s.runDay(c)
 		d := s.days[day]
-		t.Logf("day %3d: %d fetches, %d not within 5 %%, the worst %.1f %%; calls %v; throttle %.2f", day+1, d.fetches, d.late, 100*d.maxDeviation, d.calls, d.throttle)
+		t.Logf("day %3d: %d fetches, %d not within 5 %%, largest deviation %.1f %%; calls %v; throttle %.2f", day+1, d.fetches, d.late, 100*d.maxDeviation, d.calls, d.throttle)
 	}
 	if *simulationOut != "" {
 		require.NoError(t, os.WriteFile(filepath.Join(*simulationOut, "schedule.svg"), []byte(s.chart()), 0o644))
@@ -391,12 +390,12 @@ func TestSimulation_keepsScheduleAndBudgets(t *testing.T) {
 	for i, d := range s.days {
 		fetches, late = fetches+d.fetches, late+d.late
 		if i >= shortTo+8 || i < shortFrom {
-			require.Zero(t, d.throttle, "day %d: there is enough for all", i+1)
+			require.Zero(t, d.throttle, "day %d: the budgets suffice for all fetches", i+1)
 		}
 	}
 	require.Positive(t, fetches)
-	require.Zero(t, late, "of %d fetches", fetches)
-	require.Positive(t, s.days[shortTo-1].throttle, "turns are spaced out while the budget is short")
-	require.LessOrEqual(t, s.days[shortTo-1].age[queue.LanePremium].p95, 26*time.Hour, "the best lane goes on as before")
-	require.Greater(t, s.days[shortTo-1].age[queue.LaneFree].p95, 26*time.Hour, "the lowest lane gives way")
+	require.Zero(t, late, "late fetches of %d", fetches)
+	require.Positive(t, s.days[shortTo-1].throttle, "intervals must be longer while the budget is short")
+	require.LessOrEqual(t, s.days[shortTo-1].age[queue.LanePremium].p95, 26*time.Hour, "the premium lane must not be throttled")
+	require.Greater(t, s.days[shortTo-1].age[queue.LaneFree].p95, 26*time.Hour, "the free lane must be throttled")
 }
