@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// accountLink is the link of an account that somebody pastes.
+// accountLink returns the parsed link of an account.
 func (w *world) accountLink(p link.Platform, handle string) link.Link {
 	w.t.Helper()
 	l, err := link.Parse(link.AccountURL(p, handle))
@@ -39,7 +39,7 @@ func (w *world) account(ref store.AccountRef) store.Account {
 	return a
 }
 
-// accountVideos are the tracked videos of an account, by the platform's id.
+// accountVideos returns the tracked videos of an account by the platform's id.
 func (w *world) accountVideos(ref store.AccountRef) map[string]store.Video {
 	w.t.Helper()
 	page, err := w.org.AccountVideos(w.t.Context(), ref, store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 5000}})
@@ -51,14 +51,14 @@ func (w *world) accountVideos(ref store.AccountRef) map[string]store.Video {
 	return out
 }
 
-// tracks waits until exactly these videos of an account are tracked.
+// waitForTracked waits until exactly these videos of an account are tracked.
 func (w *world) waitForTracked(ref store.AccountRef, ids []string) {
 	w.t.Helper()
 	w.waitFor("the account's videos are tracked", func() bool { return w.account(ref).TotalVideosTracked >= int64(len(ids)) })
 	require.ElementsMatch(w.t, ids, slices.Collect(maps.Keys(w.accountVideos(ref))))
 }
 
-// follows waits until exactly these videos of an account are tracked and measured.
+// waitForFetched waits until exactly these videos of an account are tracked and have correct counts.
 func (w *world) waitForFetched(ref store.AccountRef, ids []string) {
 	w.t.Helper()
 	w.waitForTracked(ref, ids)
@@ -76,7 +76,7 @@ func (w *world) waitForFetched(ref store.AccountRef, ids []string) {
 	}
 }
 
-// checked waits until an account has been asked for after an instant.
+// waitForCheck waits until an account was fetched at or after an instant.
 func (w *world) waitForCheck(ref store.AccountRef, after store.Instant) {
 	w.t.Helper()
 	w.waitFor("the account is checked", func() bool {
@@ -85,8 +85,8 @@ func (w *world) waitForCheck(ref store.AccountRef, after store.Instant) {
 	})
 }
 
-// prolific is the handle of an ordinary account that has uploaded at least so many videos and uploads another within the
-// next day and a half; none of them is age-gated, since vendors refuse those.
+// accountWithUploads returns the handle of an ordinary account that has at least this many videos and uploads another one within
+// pastNextSlot. None of its videos is age-restricted, because vendors refuse such videos.
 func (w *world) accountWithUploads(p link.Platform, videos int) string {
 	w.t.Helper()
 	truth := w.sandbox.World()
@@ -109,7 +109,7 @@ func (w *world) accountWithUploads(p link.Platform, videos int) string {
 	return ""
 }
 
-// dayAndMore reaches behind every slot of the next day, at which an account is asked for again, from noon.
+// pastNextSlot is the time from noon until all accounts were due again in their slots of the next day.
 const pastNextSlot = 37 * time.Hour
 
 func TestAccounts_trackTheirVideos(t *testing.T) {
@@ -133,7 +133,7 @@ func TestAccounts_trackTheirVideos(t *testing.T) {
 					w.waitForFetched(ref, want)
 
 					var stopped string
-					if len(want) > 0 { // by itself, and for good
+					if len(want) > 0 { // stop one video permanently
 						stopped = want[0]
 						v := w.accountVideos(ref)[stopped]
 						_, err := w.org.StopVideos(t.Context(), []store.VideoRef{{ID: v.ID}}, true)
@@ -156,7 +156,7 @@ func TestAccounts_trackTheirVideos(t *testing.T) {
 	}
 }
 
-// hasProfile checks what is known of an account against the truth.
+// requireProfile checks the stored profile of an account against the sandbox.
 func (w *world) requireProfile(ref store.AccountRef, handle string) {
 	w.t.Helper()
 	a := w.account(ref)
@@ -168,7 +168,7 @@ func (w *world) requireProfile(ref store.AccountRef, handle string) {
 	require.Equal(w.t, truth.Bio, *a.Bio)
 	require.Equal(w.t, truth.Followers, a.LatestFollowersCount)
 	if a.Platform == link.YouTube {
-		require.Nil(w.t, a.LatestFollowingCount, "YouTube does not say")
+		require.Nil(w.t, a.LatestFollowingCount, "YouTube does not return it")
 	} else {
 		require.Equal(w.t, truth.Following, *a.LatestFollowingCount)
 		if truth.BioLink == "" {
@@ -194,7 +194,7 @@ func TestAccounts_listAllPages(t *testing.T) {
 				uploads := w.sandbox.World().Uploads(p, handle, db.Clock.Now())
 				ref := w.trackAccount(w.accountLink(p, handle), store.TrackLatest200)
 
-				// Another organisation wants all of them, while the first one's are being fetched or after.
+				// Another organisation tracks all videos while the first one's list is being fetched or afterwards.
 				other, err := db.CreateOrganisation(t.Context(), "Other", store.TierPremium, store.SubscriptionActive)
 				require.NoError(t, err)
 				second := &world{t: t, db: db, sandbox: w.sandbox, url: w.url, org: db.Org(other.ID), log: w.log}
@@ -224,7 +224,7 @@ func TestAccounts_storeCategory(t *testing.T) {
 					w.waitForCheck(ref, 0)
 					if category == sandbox.AccountNoHandle {
 						a := w.account(ref)
-						require.Equal(t, *a.ExternalID, a.Username, "an old channel goes by its id")
+						require.Equal(t, *a.ExternalID, a.Username, "an old channel has its id as its username")
 						return
 					}
 					w.requireProfile(ref, handle)
@@ -250,7 +250,7 @@ func TestAccounts_areGoneAfterConfirmation(t *testing.T) {
 			w.waitForLog("no number written", "kind=account", "platform="+string(p), "class=gone")
 		}
 		w.requireStates("active")
-		for range 3 { // confirmations lie hours apart
+		for range 3 { // confirmations are hours apart
 			db.Clock.Advance(pastNextSlot)
 			w.waitForIdle()
 		}
@@ -264,7 +264,7 @@ func TestAccounts_areGoneAfterConfirmation(t *testing.T) {
 	})
 }
 
-// attempted waits until nothing is due any more.
+// waitForIdle waits until no target is due or claimed.
 func (w *world) waitForIdle() {
 	w.t.Helper()
 	w.waitFor("nothing is due", func() bool {
@@ -273,7 +273,7 @@ func (w *world) waitForIdle() {
 	})
 }
 
-// states checks the state of every target.
+// requireStates checks the state of every target.
 func (w *world) requireStates(want string) {
 	w.t.Helper()
 	for _, state := range storetest.Column[string](w.t, w.db, "SELECT state FROM fetch_targets") {
@@ -285,7 +285,7 @@ func TestCollector_parksTargetWithoutSource(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		w := newWorld(t, db)
-		l, err := link.Parse("https://www.tiktok.com/share/user/6801234567890123456") // the vendor wants a handle
+		l, err := link.Parse("https://www.tiktok.com/share/user/6801234567890123456") // the vendor needs a handle
 		require.NoError(t, err)
 		w.trackAccount(l, store.TrackLatest30)
 		w.start("sandbox")

@@ -18,7 +18,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// spender is a source of TikTok accounts with a day's budget. Each costs as much as its plan says, and spends what spends says.
+// budgetSource is a source of TikTok accounts with a daily budget. Each call plans the given units, and spends decides how many are used.
 type budgetSource struct {
 	limit, units int64
 	spends       func(budget *source.CallBudget) error
@@ -52,7 +52,7 @@ func (s *budgetSource) Fetch(ctx context.Context, batch []source.Target, budget 
 	return []source.Result{{Target: batch[0], Class: source.OK, Account: &source.AccountFacts{Username: new(batch[0].Handle), Listed: true}}}, nil
 }
 
-// budgeting is a collector with one spender, and an account to be fetched.
+// budgetTest is a collector with one budgetSource.
 type budgetTest struct {
 	*testing.T
 	*Collector
@@ -111,7 +111,7 @@ func (b *budgetTest) pauses() map[string]queue.Pause {
 	return p
 }
 
-// calls spends so many units.
+// spendCalls returns a function that spends n units and returns err.
 func spendCalls(n int64, err error) func(*source.CallBudget) error {
 	return func(budget *source.CallBudget) error {
 		budget.Meter()
@@ -131,14 +131,14 @@ func TestBudget_releasesUnspentUnits(t *testing.T) {
 		spends func(*source.CallBudget) error
 		used   int64
 	}{
-		"two calls":              {spendCalls(2, nil), 2},
-		"two calls, then failed": {spendCalls(2, failure), 2},
-		"no request was sent":    {spendCalls(0, failure), 0},
-		"stopped meanwhile":      {spendCalls(1, context.Canceled), 1},
-		"more than was reserved": {spendCalls(999, nil), 101},
-		"nobody knows":           {func(*source.CallBudget) error { return failure }, 101},
-		"a plan that was raised": {func(budget *source.CallBudget) error { budget.SetSpent("calls", 500); return nil }, 101},
-		"a plan below nothing":   {func(budget *source.CallBudget) error { budget.SetSpent("calls", -500); return nil }, 0},
+		"two calls":                    {spendCalls(2, nil), 2},
+		"two calls, then failed":       {spendCalls(2, failure), 2},
+		"no request was sent":          {spendCalls(0, failure), 0},
+		"cancelled during the call":    {spendCalls(1, context.Canceled), 1},
+		"more than was reserved":       {spendCalls(999, nil), 101},
+		"spent units are not reported": {func(*source.CallBudget) error { return failure }, 101},
+		"more units than planned":      {func(budget *source.CallBudget) error { budget.SetSpent("calls", 500); return nil }, 101},
+		"a negative number of units":   {func(budget *source.CallBudget) error { budget.SetSpent("calls", -500); return nil }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -156,7 +156,7 @@ func TestBudget_releasesUnitsToTheirWindow(t *testing.T) {
 	b := newBudgetTest(t, storetest.New(t, "sqlite"), &budgetSource{limit: 1000, units: 101})
 	b.track("mira.cooks")
 	b.spends = func(budget *source.CallBudget) error {
-		require.EqualValues(t, 101, b.used(), "reserved while it is under way")
+		require.EqualValues(t, 101, b.used(), "the units must be reserved during the call")
 		before := b.db.Clock.Now()
 		b.db.Clock.Advance(24 * time.Hour)
 		b.reserve(50)
@@ -181,15 +181,15 @@ func TestBudget_isNotPausedByTooLargeCall(t *testing.T) {
 		b.reserve(51)
 		require.True(t, b.round())
 		require.Zero(t, fetches)
-		require.Empty(t, b.pauses(), "others may have what is left")
+		require.Empty(t, b.pauses(), "the remaining units are left for other calls")
 		require.EqualValues(t, 51, b.used())
 		db.Clock.Advance(time.Minute)
-		require.False(t, b.round(), "it is not claimed again and again")
+		require.False(t, b.round(), "the target must not be due again at once")
 		for range 3 {
 			db.Clock.Advance(20 * time.Minute)
 			require.True(t, b.round())
 		}
-		require.Equal(t, 1, strings.Count(b.logs.String(), "more units than its budget has left"), "said once a window")
+		require.Equal(t, 1, strings.Count(b.logs.String(), "more units than its budget has left"), "logged once a window")
 		db.Clock.Advance(24 * time.Hour)
 		require.True(t, b.round())
 		require.Equal(t, 1, fetches)
@@ -197,13 +197,13 @@ func TestBudget_isNotPausedByTooLargeCall(t *testing.T) {
 	})
 }
 
-// refuser can never answer for an account, though it would be asked.
+// unsupportedSource answers every account with class unsupported.
 type unsupportedSource struct{ *budgetSource }
 
 func (unsupportedSource) Name() string { return "refuser" }
 
 func (unsupportedSource) Fetch(_ context.Context, batch []source.Target, _ *source.CallBudget) ([]source.Result, error) {
-	return []source.Result{{Target: batch[0], Class: source.Unsupported, Detail: "not mine"}}, nil
+	return []source.Result{{Target: batch[0], Class: source.Unsupported, Detail: "not supported"}}, nil
 }
 
 func TestBudget_waitingTargetIsNotParked(t *testing.T) {
@@ -222,7 +222,7 @@ func TestBudget_waitingTargetIsNotParked(t *testing.T) {
 func TestBudget_reducesOversizedCall(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ before, got int64 }{
-		"all of it": {0, 300}, "what is left": {100, 200}, "half": {150, 150}, "less than half is for others": {151, 0},
+		"the whole budget": {0, 300}, "the remaining units": {100, 200}, "half of the budget": {150, 150}, "nothing if less than half remains": {151, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -238,7 +238,7 @@ func TestBudget_reducesOversizedCall(t *testing.T) {
 			}
 			require.True(t, b.round())
 			require.Equal(t, tt.got, got)
-			require.Equal(t, tt.before+tt.got, b.used(), "and not one more")
+			require.Equal(t, tt.before+tt.got, b.used(), "no more than the granted units")
 			require.Empty(t, b.pauses())
 		})
 	}
@@ -253,18 +253,18 @@ func TestBudget_pauseEndsWhenUnitsAreReleased(t *testing.T) {
 			replies, err := b.quota.Call(t.Context(), b.budgetSource, []source.Target{{Platform: link.TikTok, Kind: source.KindAccount}})
 			require.NoError(t, err)
 			require.Equal(t, quota.Unavailable, replies[0].Outcome)
-			require.Contains(t, b.pauses(), budgetKey, "nothing is left while all is reserved")
+			require.Contains(t, b.pauses(), budgetKey, "the budget is paused while all units are reserved")
 			return spendCalls(2, nil)(budget)
 		}
 		require.True(t, b.round())
-		require.Empty(t, b.pauses(), "it was spent on paper alone")
+		require.Empty(t, b.pauses(), "the pause ends because unspent units were released")
 		require.EqualValues(t, 2, b.used())
 		b.reserve(99)
 		replies, err := b.quota.Call(t.Context(), b.budgetSource, []source.Target{{Platform: link.TikTok, Kind: source.KindAccount}})
 		require.NoError(t, err)
 		require.Equal(t, quota.Unavailable, replies[0].Outcome)
 		_, ends := b.Budgets()[0].Window(db.Clock.Now())
-		require.Equal(t, store.InstantOf(ends), b.pauses()[budgetKey].BlockedUntil, "what is spent is spent")
+		require.Equal(t, store.InstantOf(ends), b.pauses()[budgetKey].BlockedUntil, "spent units do not come back before the window ends")
 	})
 }
 
@@ -295,7 +295,7 @@ func TestBudget_isNotExceededByConcurrentCalls(t *testing.T) {
 		}
 		wg.Wait()
 		require.LessOrEqual(t, spent, int64(limit))
-		require.Equal(t, spent, b.used(), "what is counted is what was spent")
+		require.Equal(t, spent, b.used(), "the stored usage must equal the spent units")
 	})
 }
 
@@ -310,7 +310,7 @@ func TestPause_isNotEndedByEarlierCall(t *testing.T) {
 		}
 		pause(-time.Minute)
 		b.spends = func(budget *source.CallBudget) error {
-			pause(time.Hour) // as another call was told meanwhile
+			pause(time.Hour) // like another call that was rate limited in the meantime
 			return spendCalls(2, nil)(budget)
 		}
 		require.True(t, b.round())

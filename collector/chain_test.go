@@ -19,7 +19,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// display is the Display API of the account that has logged in to the sandbox.
+// display returns the Display API with the authorized account of the sandbox.
 func (w *world) display() source.Source {
 	w.t.Helper()
 	d, err := tiktok.NewDisplay(tiktok.DisplayOptions{BaseURL: w.url + "/tiktok", ClientKey: sandbox.TikTokClientKey, ClientSecret: sandbox.TikTokClientSecret,
@@ -36,7 +36,7 @@ func (w *world) research() source.Source {
 	return r
 }
 
-// startWith runs a collector with these sources, and returns what stops it.
+// startWith runs a collector with these sources. The returned function stops it.
 func (w *world) startWith(sources ...source.Source) (stop func()) {
 	w.t.Helper()
 	c, err := collector.New(collector.Options{Store: w.db.Store, Sources: sources, Now: w.db.Clock.Now, Logger: slog.New(slog.NewTextHandler(w.log, nil)), Poll: 20 * time.Millisecond})
@@ -81,7 +81,7 @@ func TestFallback_asksNextSource(t *testing.T) {
 		w.waitForCounts(tracked)
 		for i, source := range []bool{true, true, false} {
 			v := w.requireCounts(tracked[i], db.Clock.Now())
-			require.Equal(t, source, v.LatestBookmarks == nil, "bookmarks are to be had of the vendor alone")
+			require.Equal(t, source, v.LatestBookmarks == nil, "only the vendor returns bookmarks")
 			require.NotEmpty(t, v.Title)
 			require.NotEmpty(t, v.Username)
 			require.NotNil(t, v.UploadedAt)
@@ -105,33 +105,33 @@ func TestFallback_waitsForPausedSource(t *testing.T) {
 		tracked := w.track("https://www.tiktok.com/@/video/" + otherAccount)
 		w.startWith(append([]source.Source{w.display()}, w.sources("ensembledata")...)...)
 		w.waitForLog("source paused", "class=rate_limited")
-		w.waitFor("it waits for the vendor", func() bool {
+		w.waitFor("the target waits for the vendor", func() bool {
 			return storetest.Column[string](t, db, "SELECT detail FROM fetch_targets WHERE external_id = ?", otherAccount)[0] == "vendor:ensembledata is paused until 2026-11-22T13:00:00Z"
 		})
-		require.Equal(t, "active", storetest.Column[string](t, db, "SELECT state FROM fetch_targets WHERE external_id = ?", otherAccount)[0], "no source has said that it can never be asked for")
+		require.Equal(t, "active", storetest.Column[string](t, db, "SELECT state FROM fetch_targets WHERE external_id = ?", otherAccount)[0], "a target with a paused source must not be parked")
 		before := w.callCount("tiktok_display")
 		w.control(http.MethodDelete, "/_control/faults", nil)
 		db.Clock.Advance(65 * time.Minute)
 		w.waitForCounts(tracked)
-		require.Equal(t, before, w.callCount("tiktok_display"), "it has refused the video already")
+		require.Equal(t, before, w.callCount("tiktok_display"), "a source must not be asked again after it refused the video")
 		w.requireCounts(tracked[0], db.Clock.Now())
 	})
 }
 
-// Given back to be claimed at once, it would keep the database busy until the pause ends.
+// If the target were due again at once, it would be claimed repeatedly until the pause ends.
 func TestFallback_defersTargetOfPausedSource(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		w := newWorld(t, db)
 		handle := w.sandbox.TikTokAccount()
 		w.startWith(append([]source.Source{w.display()}, w.sources("ensembledata")...)...)
-		w.waitForCheck(w.trackAccount(w.accountLink(link.TikTok, handle), store.TrackNewOnly), 0) // so that the Display API knows whose accounts it need not be asked for
+		w.waitForCheck(w.trackAccount(w.accountLink(link.TikTok, handle), store.TrackNewOnly), 0) // so that the Display API knows which account it serves
 		w.control(http.MethodPut, "/_control/faults", map[string]any{"source": "vendor", "fault": "rate_limited", "retry_after": 3600})
 		otherAccount := w.accountWithUploads(link.TikTok, 12)
 		ref := w.trackAccount(w.accountLink(link.TikTok, otherAccount), store.TrackLatest30)
 		w.waitForLog("source paused", "class=rate_limited")
-		w.waitFor("it is left alone for minutes", func() bool {
-			db.Clock.Advance(50 * time.Millisecond) // it may have been given back for a moment
+		w.waitFor("the target is deferred for minutes", func() bool {
+			db.Clock.Advance(50 * time.Millisecond) // a short retry may come first
 			left := storetest.Column[store.Instant](t, db, "SELECT next_at FROM fetch_targets WHERE external_id = ?", "@"+otherAccount)[0].Time().Sub(db.Clock.Now())
 			return left > 4*time.Minute && left <= 5*time.Minute
 		})
@@ -147,7 +147,7 @@ func TestFallback_parksTargetThatNoSourceSupports(t *testing.T) {
 	otherAccount := w.sandbox.World().Find(link.TikTok, sandbox.Normal)
 	w.track("https://www.tiktok.com/@/video/" + otherAccount)
 	w.startWith(w.display())
-	w.waitFor("it is parked", func() bool {
+	w.waitFor("the target is parked", func() bool {
 		return storetest.Column[string](t, w.db, "SELECT state FROM fetch_targets WHERE external_id = ?", otherAccount)[0] == "parked"
 	})
 }
@@ -157,15 +157,15 @@ func TestFallback_confirmsMissingVideo(t *testing.T) {
 	otherAccount := func(w *world) string {
 		return "https://www.tiktok.com/@" + w.sandbox.TikTokAccount() + "/video/" + w.sandbox.World().Find(link.TikTok, sandbox.Normal)
 	}
-	t.Run("when another knows the video", func(t *testing.T) {
+	t.Run("if another source has the video", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, storetest.New(t, "sqlite"))
-		tracked := w.track(otherAccount(w)) // by a link that names the wrong account, as TikTok allows
+		tracked := w.track(otherAccount(w)) // the link names the wrong account, which TikTok allows
 		w.startWith(append([]source.Source{w.display()}, w.sources("scrapecreators")...)...)
 		w.waitForCounts(tracked)
 		require.NotNil(t, w.requireCounts(tracked[0], w.db.Clock.Now()).LatestBookmarks)
 	})
-	t.Run("unless there is no other and the handle is confirmed", func(t *testing.T) {
+	t.Run("unless no other source exists and the handle is confirmed", func(t *testing.T) {
 		t.Parallel()
 		db := storetest.New(t, "sqlite")
 		c := newClaimTest(t, db, link.TikTok, func(w *world) []source.Source { return []source.Source{w.display()} })
@@ -194,7 +194,7 @@ func TestFallback_ignoresOlderCounts(t *testing.T) {
 		require.NotNil(t, v.LatestBookmarks)
 		stop()
 
-		// Its own source fails: what the other one says of it is two days old.
+		// Only the Research API is left. Its counts of the first video are two days old.
 		before := w.video(tracked[0])
 		w.startWith(w.research())
 		db.Clock.Advance(26 * time.Hour)
@@ -202,8 +202,8 @@ func TestFallback_ignoresOlderCounts(t *testing.T) {
 		w.waitForLog("no number written", "id="+id, "older than the known numbers")
 		require.Equal(t, before.LatestViews, w.video(tracked[0]).LatestViews)
 		require.Equal(t, before.LatestUpdatedAt, w.video(tracked[0]).LatestUpdatedAt)
-		w.waitFor("the other has the next day's counts", func() bool { return *w.video(tracked[1]).LatestUpdatedAt > *v.LatestUpdatedAt })
-		db.Clock.Advance(52 * time.Hour) // more than the lag: what it says now is news
-		w.waitFor("it has caught up", func() bool { return *w.video(tracked[0]).LatestViews > *before.LatestViews })
+		w.waitFor("the other video has the next day's counts", func() bool { return *w.video(tracked[1]).LatestUpdatedAt > *v.LatestUpdatedAt })
+		db.Clock.Advance(52 * time.Hour) // more than the lag, so the counts are newer than the stored ones
+		w.waitFor("the video has newer counts", func() bool { return *w.video(tracked[0]).LatestViews > *before.LatestViews })
 	})
 }

@@ -27,7 +27,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// world is a sandbox, a store and the collectors between them.
+// world has a sandbox, a store and an organisation, for tests of collectors.
 type world struct {
 	t       *testing.T
 	db      *storetest.DB
@@ -51,10 +51,10 @@ func newWorld(t *testing.T, db *storetest.DB) *world {
 	return w
 }
 
-// swap puts another server in the place of the one that answers.
+// setHandler replaces the handler of the HTTP server.
 func (w *world) setHandler(h http.Handler) { w.handler.Store(&h) }
 
-// sources are all sources, pointed at the sandbox as configuration would.
+// sources returns YouTube and the named vendors with the sandbox as their base URL. The name "meta" adds Instagram and Facebook.
 func (w *world) sources(vendors ...string) []source.Source {
 	w.t.Helper()
 	client := fetch.New(fetch.Options{Timeout: 5 * time.Second, Transport: noKeepAlive{}})
@@ -75,7 +75,7 @@ func (w *world) sources(vendors ...string) []source.Source {
 	return sources
 }
 
-// closing keeps no connection, so that a test ends with none.
+// noKeepAlive closes each connection after its call, so that no connection is open when a test ends.
 type noKeepAlive struct{}
 
 func (noKeepAlive) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -83,7 +83,7 @@ func (noKeepAlive) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// start runs a collector until the test ends. It asks YouTube itself and the vendors for the rest.
+// start runs a collector with the sources of the named vendors until the test ends.
 func (w *world) start(vendors ...string) {
 	w.t.Helper()
 	c, err := collector.New(collector.Options{Store: w.db.Store, Sources: w.sources(vendors...), Now: w.db.Clock.Now,
@@ -118,7 +118,7 @@ func (w *world) video(t store.Tracked) store.Video {
 	return v
 }
 
-// measured waits until all videos have counts.
+// waitForCounts waits until all videos have counts and no target has a running attempt.
 func (w *world) waitForCounts(tracked []store.Tracked) {
 	w.t.Helper()
 	w.waitFor("all videos have counts", func() bool {
@@ -129,12 +129,12 @@ func (w *world) waitForCounts(tracked []store.Tracked) {
 		}
 		return true
 	})
-	w.waitFor("no source is left to be asked", func() bool {
+	w.waitFor("no attempt is running", func() bool {
 		return storetest.Column[int](w.t, w.db, `SELECT COUNT(*) FROM fetch_targets WHERE answers LIKE '%"running":true%'`)[0] == 0
 	})
 }
 
-// until waits for a condition that the collector brings about.
+// waitFor waits until holds returns true.
 func (w *world) waitFor(what string, holds func() bool) {
 	w.t.Helper()
 	look := time.NewTicker(5 * time.Millisecond)
@@ -144,15 +144,15 @@ func (w *world) waitFor(what string, holds func() bool) {
 		select {
 		case <-look.C:
 		case <-tooLong:
-			require.Fail(w.t, what+": not in time; the collector said:\n"+w.log.String())
+			require.Fail(w.t, what+": not in time; log of the collector:\n"+w.log.String())
 		}
 	}
 }
 
-// says waits for a line of the collector's log that holds all parts.
+// waitForLog waits for a line of the collector's log that contains all parts.
 func (w *world) waitForLog(parts ...string) {
 	w.t.Helper()
-	w.waitFor("the log says "+strings.Join(parts, " "), func() bool {
+	w.waitFor("the log contains "+strings.Join(parts, " "), func() bool {
 		for line := range strings.Lines(w.log.String()) {
 			all := true
 			for _, p := range parts {
@@ -181,7 +181,7 @@ func (w *world) control(method, path string, body any) *http.Response {
 	return answer
 }
 
-// logBuffer is a log that a test reads while it is written.
+// logBuffer is a log that can be read while it is written.
 type logBuffer struct {
 	mu sync.Mutex
 	b  strings.Builder
@@ -236,8 +236,7 @@ func TestCollector_keepsAuthorOfLink(t *testing.T) {
 		require.Equal(t, "a.real.person", v.Username)
 		account := *v.LinkedAccountID
 
-		// The next day's call is for counts alone and goes by the id, of which the sandbox has another author: a new one knows
-		// nothing of the link.
+		// The next day's call gets only counts. A new sandbox does not know the link, so it has another author for the same id.
 		w.sandbox = sandbox.New(sandbox.Options{Now: db.Clock.Now})
 		first := *v.LatestUpdatedAt
 		w.setHandler(w.sandbox.Handler())

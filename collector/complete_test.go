@@ -14,7 +14,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// strangersReel tracks a reel that Instagram's own interface shows without its length, and a vendor with it.
+// trackReelWithoutLength tracks a reel whose length the Graph API does not return. A vendor returns it.
 func (w *world) trackReelWithoutLength() (tracked []store.Tracked, truth sandbox.VideoTruth) {
 	w.t.Helper()
 	world := w.sandbox.World()
@@ -31,12 +31,12 @@ func TestMissingDetails_areTakenFromNextSource(t *testing.T) {
 		w.startWith(append(w.metaSources(), w.sources("ensembledata")...)...)
 		w.waitForCounts(tracked)
 		v := w.video(tracked[0])
-		require.Equal(t, strconv.FormatFloat(truth.LengthSeconds, 'f', -1, 64), *v.VideoLength, "by the vendor")
+		require.Equal(t, strconv.FormatFloat(truth.LengthSeconds, 'f', -1, 64), *v.VideoLength, "the length must come from the vendor")
 		require.Equal(t, truth.Views, *v.LatestViews)
-		require.Nil(t, v.LatestShares, "counts are those of one source alone")
+		require.Nil(t, v.LatestShares, "counts must come from a single source")
 		require.Equal(t, 1, w.callCount("vendor"))
 
-		// The next turn needs no details.
+		// The next fetch does not need details.
 		db.Clock.Advance(24 * time.Hour)
 		db.Exec(t, "UPDATE fetch_targets SET next_at = ?", store.InstantOf(db.Clock.Now()))
 		w.waitFor("another fetch", func() bool { return *w.video(tracked[0]).LatestUpdatedAt > *v.LatestUpdatedAt })

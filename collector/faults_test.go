@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// moving lets the clock run a hundred times as fast as it really does, so that waits of minutes pass in a test.
+// startFastClock runs the clock at a hundred times real time, so that waits of minutes end within a test.
 func (w *world) startFastClock() {
 	w.t.Helper()
 	done := make(chan struct{})
@@ -57,7 +57,7 @@ func TestCollector_survivesFaults(t *testing.T) {
 		{"Facebook's rate limit", map[string]any{"fault": "rate_limited", "retry_after": 90}, []string{"source paused", "class=rate_limited", "until=", "source_says="}, "facebook"},
 		{"Facebook's server error", map[string]any{"fault": "server_error"}, []string{"call failed for its targets", "class=temporary"}, "facebook"},
 		{"Facebook's zeros", map[string]any{"fault": "zeros"}, []string{"no number written", "held back"}, "facebook"},
-		{"vendor's units used up", map[string]any{"fault": "quota_spent"}, []string{"source paused", "class=quota_spent", "until="}, "vendor"},
+		{"vendor's quota spent", map[string]any{"fault": "quota_spent"}, []string{"source paused", "class=quota_spent", "until="}, "vendor"},
 	} {
 		t.Run(c.fault, func(t *testing.T) {
 			t.Parallel()
@@ -78,9 +78,9 @@ func TestCollector_survivesFaults(t *testing.T) {
 			if c.says != nil {
 				w.waitForLog(c.says...)
 			}
-			w.waitFor("the source was asked again", func() bool { return w.callCount(c.source) >= 3 })
-			if c.fault != "hostile answers" { // some of which are odd but true
-				require.Nil(t, w.video(tracked[0]).LatestViews, "a number was written while the source was broken")
+			w.waitFor("the source was called again", func() bool { return w.callCount(c.source) >= 3 })
+			if c.fault != "hostile answers" { // some of these answers are valid
+				require.Nil(t, w.video(tracked[0]).LatestViews, "counts were stored while the source was broken")
 			}
 			w.control(http.MethodDelete, "/_control/faults", nil)
 			w.waitForCounts(tracked)
@@ -98,7 +98,7 @@ func TestCollector_survivesFaults(t *testing.T) {
 	}
 }
 
-// calls is how often a source was asked.
+// callCount returns the number of calls of a source.
 func (w *world) callCount(source string) int {
 	w.t.Helper()
 	var calls map[string]struct {
@@ -158,12 +158,12 @@ func TestCollectors_fetchEachVideoOnce(t *testing.T) {
 	tracked := w.track(links...)
 	w.start()
 	w.start()
-	w.waitFor("every video was asked for", func() bool {
+	w.waitFor("every video was claimed", func() bool {
 		lanes, err := w.db.DueLanes(t.Context(), "youtube")
 		require.NoError(t, err)
 		return len(lanes) == 0
 	})
-	w.waitFor("every call is answered", func() bool {
+	w.waitFor("every video has counts or an error", func() bool {
 		held := 0
 		for _, tr := range tracked {
 			if v := w.video(tr); v.LatestViews == nil && !strings.Contains(w.log.String(), v.ExternalID) {
@@ -184,6 +184,6 @@ func TestCollectors_fetchEachVideoOnce(t *testing.T) {
 		}
 	}
 	for _, tr := range tracked {
-		require.Equal(t, 1, asked[w.video(tr).ExternalID], "each video is asked for once")
+		require.Equal(t, 1, asked[w.video(tr).ExternalID], "each video must be fetched once")
 	}
 }

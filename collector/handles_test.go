@@ -17,8 +17,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// claims is a world in which organisations name the account of one video, some rightly and some wrongly. Its collector only fetches
-// when the test calls fetch.
+// claimTest has organisations whose links name correct and wrong accounts for the same video. Its collector fetches only when the test
+// calls fetchNext.
 type claimTest struct {
 	*world
 	platform  link.Platform
@@ -34,13 +34,13 @@ func newClaimTest(t *testing.T, db *storetest.DB, p link.Platform, sources func(
 	return &claimTest{world: w, platform: p, collector: c}
 }
 
-// tenant is an organisation and the video that it tracks.
+// tenant is an organisation with its tracked video.
 type tenant struct {
 	org     *store.Org
 	tracked store.Tracked
 }
 
-// tracks creates an organisation that tracks a link.
+// newTenant creates an organisation that tracks a link.
 func (c *claimTest) newTenant(l string) tenant {
 	c.t.Helper()
 	o, err := c.db.CreateOrganisation(c.t.Context(), "Tenant", store.TierPremium, store.SubscriptionActive)
@@ -61,7 +61,7 @@ func (c *claimTest) video(tn tenant) store.Video {
 	return v
 }
 
-// fetch advances the clock to the next due time, then claims and fetches the video once.
+// fetchNext advances the clock to the next due time, then claims and fetches the video once.
 func (c *claimTest) fetchNext() {
 	c.t.Helper()
 	next := storetest.Column[store.Instant](c.t, c.db, "SELECT MIN(next_at) FROM fetch_targets WHERE kind = 'video'")[0].Time()
@@ -73,17 +73,17 @@ func (c *claimTest) fetchNext() {
 	require.True(c.t, busy)
 }
 
-// countedWithin fetches until a tenant has the numbers of the sandbox. It fails after the given number of fetches.
+// requireCountsWithin fetches until a tenant has the counts of the sandbox. It fails after the given number of fetches.
 func (c *claimTest) requireCountsWithin(fetches int, tn tenant) {
 	c.t.Helper()
 	for n := 0; c.video(tn).LatestViews == nil; n++ {
-		require.Less(c.t, n, fetches, "fetches without numbers; the collector said:\n%s", c.log.String())
+		require.Less(c.t, n, fetches, "fetches without counts; log of the collector:\n%s", c.log.String())
 		c.fetchNext()
 	}
 	v := c.video(tn)
 	truth, ok := c.sandbox.World().Video(c.platform, v.ExternalID, v.LatestUpdatedAt.Time())
 	require.True(c.t, ok)
-	if v.LatestShares == nil { // insights of the own account have other numbers
+	if v.LatestShares == nil { // the insights of the authorized account have other counts
 		require.Equal(c.t, truth.Views, *v.LatestViews)
 	}
 	require.Equal(c.t, truth.Account.Handle, v.Username)
@@ -122,7 +122,7 @@ var byHandle = map[string]handlesCase{
 		func(w *world) string { return w.sandbox.World().Find(link.TikTok, sandbox.Normal) }, tiktokVideo},
 }
 
-// ownReel returns a reel of the account whose token the Instagram source has.
+// ownReel returns a reel of the account that authorized the Instagram source.
 func (w *world) ownReel() string {
 	w.t.Helper()
 	return w.sandbox.World().Uploads(link.Instagram, w.sandbox.InstagramAccount(), w.db.Clock.Now())[0]
@@ -152,7 +152,7 @@ func TestClaimedHandle_doesNotPreventCounts(t *testing.T) {
 						honest = c.newTenant(s.link(truth.Account.Handle, id))
 						c.newTenant(s.link("natgeo", id))
 					}
-					require.Equal(t, truth.Account.Handle, c.video(honest).Username, "its own link's")
+					require.Equal(t, truth.Account.Handle, c.video(honest).Username, "the handle must come from its own link")
 					c.requireCountsWithin(2, honest)
 				})
 			})
@@ -188,7 +188,7 @@ func TestClaimedHandle_fiftyWrongClaimsDoNotPreventNumbers(t *testing.T) {
 	}
 }
 
-// A reel of the own account is found without the name of its account.
+// A reel of the authorized account is found without its handle.
 func TestClaimedHandle_doesNotAffectLinkWithoutHandle(t *testing.T) {
 	t.Parallel()
 	for order, first := range map[string]bool{"first": true, "last": false} {
@@ -244,7 +244,7 @@ func TestConfirmedHandle_isUsedForAllOrganisations(t *testing.T) {
 		for i := range 5 {
 			c.requireCountsWithin(1, c.newTenant(instagramReel(fmt.Sprintf("nobody_%d", i), id)))
 		}
-		require.Equal(t, before+5, c.callCount("instagram"), "no wrong one is tried")
+		require.Equal(t, before+5, c.callCount("instagram"), "no wrong handle must be tried")
 		require.Equal(t, []string{truth.Account.Handle}, storetest.Column[string](t, db, "SELECT handle FROM fetch_targets"))
 	})
 }
@@ -287,7 +287,7 @@ func TestClaimedHandle_isStoredOnlyForItsOrganisation(t *testing.T) {
 		require.Equal(t, []string{truth.Account.Handle}, of(right))
 		c.requireCountsWithin(2, right)
 		require.Equal(t, []string{truth.Account.Handle}, of(right))
-		require.Equal(t, truth.Account.Handle, c.video(wrong).Username, "a source gave one")
+		require.Equal(t, truth.Account.Handle, c.video(wrong).Username, "the confirmed handle replaces a wrong one")
 		require.NotEqual(t, *c.video(wrong).LinkedAccountID, *c.video(right).LinkedAccountID)
 	})
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// meta are the sources that ask the Graph API, made from what the sandbox prints; their calls are logged as well.
+// metaSources returns the sources of the Graph API with the settings that the sandbox prints. Their calls are logged.
 func (w *world) metaSources() []source.Source {
 	w.t.Helper()
 	settings := map[string]string{}
@@ -37,7 +37,7 @@ func (w *world) metaSources() []source.Source {
 	return []source.Source{ig, fb}
 }
 
-// silent checks that no credential was logged.
+// requireNoSecretsLogged checks that calls were logged without credentials.
 func (w *world) requireNoSecretsLogged() {
 	w.t.Helper()
 	require.Contains(w.t, w.log.String(), "source call answered")
@@ -68,7 +68,7 @@ func TestMeta_fetchesVideos(t *testing.T) {
 			require.Equal(t, want.Likes, v.LatestLikes)
 			require.Equal(t, want.Comments, v.LatestComments)
 			require.Equal(t, want.HiddenStats, v.HiddenStats)
-			require.Nil(t, v.LatestShares, "nobody but the owner is told")
+			require.Nil(t, v.LatestShares, "only the owner of a video gets its shares")
 			require.Nil(t, v.LatestBookmarks)
 			require.Equal(t, want.Title, v.Title)
 			require.Equal(t, want.Account.Handle, v.Username)
@@ -112,7 +112,7 @@ func TestMeta_fetchesAccounts(t *testing.T) {
 	}
 }
 
-// What the Graph API does not show is asked of a vendor, also of one that is just paused.
+// A vendor is the fallback for videos that the Graph API does not show, also if the vendor is paused at first.
 func TestMeta_fallsBackToVendor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, storetest.New(t, "sqlite"))
@@ -136,7 +136,7 @@ func TestMeta_fallsBackToVendor(t *testing.T) {
 	w.requireNoSecretsLogged()
 }
 
-// Without a vendor, a video that the Graph API no longer shows under a confirmed handle counts as gone after a few such answers.
+// Without a vendor, a video is gone after three answers of the Graph API that a confirmed account does not have it.
 func TestMeta_marksVideoGoneAfterConfirmation(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
@@ -145,7 +145,7 @@ func TestMeta_marksVideoGoneAfterConfirmation(t *testing.T) {
 	db.Exec(t, "UPDATE fetch_targets SET handle = 'natgeo'")
 	for range 2 {
 		c.fetchNext()
-		require.Equal(t, []string{"active"}, storetest.Column[string](t, db, "SELECT state FROM fetch_targets"), "once or twice is not enough")
+		require.Equal(t, []string{"active"}, storetest.Column[string](t, db, "SELECT state FROM fetch_targets"), "fewer than three answers are not enough")
 	}
 	c.fetchNext()
 	require.Equal(t, []string{"gone"}, storetest.Column[string](t, db, "SELECT state FROM fetch_targets"))

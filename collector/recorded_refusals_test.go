@@ -25,7 +25,7 @@ const (
 	undecided concern = "the target or the source" // pauses the source once a second target is refused
 )
 
-// recorded is an answer of a real API, in the words of its documentation or of its clients.
+// recorded is an error answer of a real API, taken from its documentation or from its clients.
 type recorded struct {
 	name    string
 	status  int
@@ -44,59 +44,59 @@ const (
 func recordedRefusals() map[string][]recorded {
 	youtube := []recorded{
 		{"forbidden", 403, youtubeError + `forbidden"}]}}`, undecided},
-		{"a filter that is refused", 400, youtubeError + `invalidFilters"}]}}`, undecided},
+		{"a filter is refused", 400, youtubeError + `invalidFilters"}]}}`, undecided},
 		{"the key is refused", 400, youtubeError + `badRequest"}],"details":[{"reason":"API_KEY_INVALID"}]}}`, ofSource},
 		{"the key is for other addresses", 403, youtubeError + `ipRefererBlocked"}]}}`, ofSource},
-		{"the API is not switched on", 403, youtubeError + `accessNotConfigured"}]}}`, ofSource},
+		{"the API is not enabled", 403, youtubeError + `accessNotConfigured"}]}}`, ofSource},
 		{"the quota is spent", 403, youtubeError + `quotaExceeded"}]}}`, ofSource},
 	}
 	counts := slices.DeleteFunc(slices.Clone(youtube), func(r recorded) bool { return r.name == "forbidden" }) // forbidden means here that batchGetStats is not available
 	display := []recorded{
-		{"a parameter that is refused", 400, `{"data":{},"error":{"code":"invalid_params` + tiktokMessage, undecided},
-		{"a scope that is missing", 401, `{"data":{},"error":{"code":"scope_not_authorized` + tiktokMessage, ofSource},
-		{"the limit of a minute", 429, `{"data":{},"error":{"code":"rate_limit_exceeded` + tiktokMessage, ofSource},
+		{"a parameter is refused", 400, `{"data":{},"error":{"code":"invalid_params` + tiktokMessage, undecided},
+		{"a scope is missing", 401, `{"data":{},"error":{"code":"scope_not_authorized` + tiktokMessage, ofSource},
+		{"the limit per minute", 429, `{"data":{},"error":{"code":"rate_limit_exceeded` + tiktokMessage, ofSource},
 	}
-	research := append(slices.Clone(display), recorded{"the quota of the day", 429, `{"data":{},"error":{"code":"daily_quota_limit_exceeded` + tiktokMessage, ofSource})
+	research := append(slices.Clone(display), recorded{"the daily quota", 429, `{"data":{},"error":{"code":"daily_quota_limit_exceeded` + tiktokMessage, ofSource})
 	graph := []recorded{
-		{"a token that ended", 400, graphError + `Error validating access token","code":190,"error_subcode":463}}`, ofSource},
+		{"an expired token", 400, graphError + `Error validating access token","code":190,"error_subcode":463}}`, ofSource},
 		{"the app's limit", 400, graphError + `(#4) Application request limit reached","code":4}}`, ofSource},
-		{"a parameter that is refused", 400, graphError + `(#100) Invalid parameter","code":100}}`, undecided},
+		{"a parameter is refused", 400, graphError + `(#100) Invalid parameter","code":100}}`, undecided},
 	}
 	instagram := append(slices.Clone(graph),
-		recorded{"no professional account", 400, graphError + `Invalid user id","code":110,"error_subcode":2207013}}`, ofTarget},
-		recorded{"a permission that is missing", 400, graphError + `(#10) Application does not have permission for this action","code":10}}`, undecided})
+		recorded{"not a professional account", 400, graphError + `Invalid user id","code":110,"error_subcode":2207013}}`, ofTarget},
+		recorded{"a permission is missing", 400, graphError + `(#10) Application does not have permission for this action","code":10}}`, undecided})
 	facebook := append(slices.Clone(graph),
 		recorded{"a page without Page Public Content Access, code 10", 400, graphError + `(#10) This endpoint requires the 'pages_read_engagement' permission or the 'Page Public Content Access' feature","code":10}}`, ofTarget},
 		recorded{"a page without Page Public Content Access, code 100", 400, graphError + `(#100) Object does not exist, cannot be loaded due to missing permission or reviewable feature, or does not support this operation","code":100}}`, ofTarget},
-		recorded{"a page that wants a proof", 400, graphError + `(#100) Pages Public Content Access requires either app secret proof or an app token","code":100}}`, ofTarget},
-		recorded{"a video that is not there", 400, graphError + `Unsupported get request. Object with ID '1' does not exist","code":100,"error_subcode":33}}`, ofTarget})
+		recorded{"a page that requires an app secret proof", 400, graphError + `(#100) Pages Public Content Access requires either app secret proof or an app token","code":100}}`, ofTarget},
+		recorded{"a missing video", 400, graphError + `Unsupported get request. Object with ID '1' does not exist","code":100,"error_subcode":33}}`, ofTarget})
 	ensemble := []recorded{
 		{"a private user", 472, `{"detail":"User is private"}`, ofTarget},
 		{"an age-restricted video", 471, `{"detail":"Post is age restricted"}`, ofTarget},
 		{"a deleted video", 404, `{"detail":"Post not found"}`, ofTarget},
-		{"a link that is refused", 462, `{"detail":"Invalid post url"}`, ofTarget},
+		{"an invalid link", 462, `{"detail":"Invalid post url"}`, ofTarget},
 		{"forbidden, without a reason", 403, `{"detail":"Forbidden"}`, undecided},
-		{"a token that is unknown", 491, `{"detail":"Token not found"}`, ofSource},
-		{"units that are used up", 495, `{"detail":"Maximum daily usage reached"}`, ofSource},
+		{"an unknown token", 491, `{"detail":"Token not found"}`, ofSource},
+		{"the daily units are used up", 495, `{"detail":"Maximum daily usage reached"}`, ofSource},
 	}
 	creators := []recorded{
 		{"an age-restricted video", 403, creatorsError + `forbidden","errorStatus":403,"message":"This video is age restricted"}`, ofTarget},
 		{"a private video", 403, creatorsError + `forbidden","errorStatus":403,"message":"This video is private"}`, ofTarget},
 		{"a deleted video", 404, creatorsError + `not_found","errorStatus":404,"message":"Video not found"}`, ofTarget},
 		{"forbidden, without a reason", 403, creatorsError + `forbidden","errorStatus":403,"message":"Forbidden"}`, undecided},
-		{"an error of the server", 500, creatorsError + `internal_server_error","errorStatus":500,"message":"Something went wrong"}`, undecided},
-		{"a key that is refused", 401, `{"success":false,"message":"Invalid API key"}`, ofSource},
+		{"a server error", 500, creatorsError + `internal_server_error","errorStatus":500,"message":"Something went wrong"}`, undecided},
+		{"an invalid key", 401, `{"success":false,"message":"Invalid API key"}`, ofSource},
 		{"no key", 500, `{"success":false,"message":"apiKey is required"}`, ofSource},
 		{"no credits", 402, `{"success":false,"message":"Looks like you're out of credits :("}`, ofSource},
-		{"the limit of a day", 429, `{"success":false,"message":"Exceeded daily rate limit."}`, ofSource},
+		{"the daily limit", 429, `{"success":false,"message":"Exceeded daily rate limit."}`, ofSource},
 	}
 	apify := []recorded{
-		{"an input that is refused", 400, `{"error":{"type":"invalid-input","message":"Input is not valid"}}`, undecided},
-		{"a run that failed", 400, `{"error":{"type":"run-failed","message":"Actor run did not succeed"}}`, undecided},
-		{"a token that is refused", 401, `{"error":{"type":"token-not-valid","message":"Authentication token is not valid."}}`, ofSource},
+		{"an invalid input", 400, `{"error":{"type":"invalid-input","message":"Input is not valid"}}`, undecided},
+		{"a failed run", 400, `{"error":{"type":"run-failed","message":"Actor run did not succeed"}}`, undecided},
+		{"an invalid token", 401, `{"error":{"type":"token-not-valid","message":"Authentication token is not valid."}}`, ofSource},
 		{"an actor that is not rented", 403, `{"error":{"type":"actor-is-not-rented","message":"You must rent a paid Actor"}}`, ofSource},
-		{"the limit of a month", 403, `{"error":{"type":"platform-feature-disabled","message":"Monthly usage hard limit exceeded"}}`, ofSource},
-		{"no money", 402, `{"error":{"type":"not-enough-usage-to-run-paid-actor","message":"By launching this job you will exceed your remaining usage"}}`, ofSource},
+		{"the monthly limit", 403, `{"error":{"type":"platform-feature-disabled","message":"Monthly usage hard limit exceeded"}}`, ofSource},
+		{"not enough credit", 402, `{"error":{"type":"not-enough-usage-to-run-paid-actor","message":"By launching this job you will exceed your remaining usage"}}`, ofSource},
 	}
 	return map[string][]recorded{
 		"youtube": youtube, "youtube counts": counts, "tiktok display": display, "tiktok research": research, "instagram": instagram, "facebook": facebook,
@@ -171,7 +171,7 @@ func (c *crowd) refuse(r recorded, ids ...string) {
 	c.active.Store(&tampering{lane: c.lane, victims: ids, tamper: respondWith(r.status, r.body)})
 }
 
-// fresh returns those of the ids that were fetched at the current time.
+// fetchedNow returns those of the ids that were fetched at the current time.
 func (c *crowd) fetchedNow(ids []string) []string {
 	c.t.Helper()
 	now := storetest.Column[string](c.t, c.db, "SELECT external_id FROM fetch_targets WHERE kind = 'video' AND attempts = 0 AND fetched_at = ?", store.InstantOf(c.db.Clock.Now()))
@@ -219,7 +219,7 @@ func (c *crowd) asked() int {
 	return sum
 }
 
-// TestRecordedRefusals_pauseOnlyForTheSource sends each source the refusals of its real interface.
+// TestRecordedRefusals_pauseOnlyIfSourceIsRefused sends each source the error answers of its real API.
 func TestRecordedRefusals_pauseOnlyIfSourceIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, l := range lanes() {
@@ -261,7 +261,7 @@ func TestRecordedRefusals_pauseOnlyIfSourceIsRefused(t *testing.T) {
 							break
 						}
 					}
-					require.NotEmpty(t, c.paused(), "a second target meets the refusal: %s", h.logged)
+					require.NotEmpty(t, c.paused(), "two refused targets must pause the source: %s", h.logged)
 				})
 			}
 		})
@@ -299,12 +299,12 @@ func TestRecordedRefusals_doNotDelayOtherVideos(t *testing.T) {
 					}
 					c.fetchDue()
 					require.Empty(t, c.paused(), h.logged)
-					require.Equal(t, c.good, c.fetchedNow(c.good), "all have their numbers on the same instant: %s", h.logged)
+					require.Equal(t, c.good, c.fetchedNow(c.good), "all good videos must have counts at the same time: %s", h.logged)
 					calls[refused] = c.asked()
 					c.end()
 					h.restart(10 * time.Second)
 				}
-				require.LessOrEqual(t, calls[true]-calls[false], bad*14, "the refused ones are found by halves: %v", calls)
+				require.LessOrEqual(t, calls[true]-calls[false], bad*14, "bisection must find the refused videos: %v", calls)
 			})
 		}
 	}

@@ -57,7 +57,7 @@ func (s *scripted) Fetch(_ context.Context, batch []source.Target, _ *source.Cal
 	return results, nil
 }
 
-// asked returns how many calls contained a target.
+// callsWith returns how many calls contained a target.
 func (s *scripted) callsWith(id string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,12 +70,12 @@ func (s *scripted) callCount() int {
 	return len(s.calls)
 }
 
-// named returns true if a batch contains one of the ids.
+// containsAny returns true if a batch contains one of the ids.
 func containsAny(batch []source.Target, ids ...string) bool {
 	return slices.ContainsFunc(batch, func(t source.Target) bool { return slices.Contains(ids, t.ExternalID) })
 }
 
-// script has a collector with one scripted source, and the ids of its tracked videos.
+// script is a collector with one scripted source, and the ids of its tracked videos.
 type script struct {
 	t    *testing.T
 	db   *storetest.DB
@@ -137,7 +137,7 @@ func (s *script) collector() *Collector {
 	return c
 }
 
-// rounds runs rounds until no target is due.
+// fetchDue runs rounds until no target is due.
 func (s *script) fetchDue(c *Collector) {
 	s.t.Helper()
 	for busy := true; busy; {
@@ -157,7 +157,7 @@ func (s *script) dueNow(ids ...string) {
 	}
 }
 
-// measured returns the ids of the videos that have numbers.
+// fetchedVideos returns the ids of the videos that have counts.
 func (s *script) fetchedVideos() []string {
 	s.t.Helper()
 	ids := storetest.Column[string](s.t, s.db, "SELECT external_id FROM videos WHERE organisation_id = ? AND latest_views IS NOT NULL", s.org.ID())
@@ -202,10 +202,10 @@ func TestRefusals_ofOneTargetDoNotPause(t *testing.T) {
 						return nil
 					}
 					s.fetchDue(s.Collector)
-					require.Equal(t, s.others(bad), s.fetchedVideos(), "on the same instant, without any wait")
+					require.Equal(t, s.others(bad), s.fetchedVideos(), "all other videos must be fetched without delay")
 					require.Empty(t, s.paused())
-					require.Equal(t, 1, s.attempts(bad), "it backs off")
-					require.LessOrEqual(t, s.callCount(), map[int]int{1: 21, 50: 3 + 2*6}[batch], "the guilty one is found by halves")
+					require.Equal(t, 1, s.attempts(bad), "the target must be retried later")
+					require.LessOrEqual(t, s.callCount(), map[int]int{1: 21, 50: 3 + 2*6}[batch], "bisection must find the refused target")
 				})
 			})
 		}
@@ -224,17 +224,17 @@ func TestPanics_affectOnlyTheirTarget(t *testing.T) {
 				s.Collector.panicked = func() { panics.Add(1) }
 				s.answer = func(asked []source.Target) error {
 					if containsAny(asked, bad) {
-						panic("an answer that nobody thought of")
+						panic("unexpected answer")
 					}
 					return nil
 				}
 				s.fetchDue(s.Collector)
 				require.Equal(t, s.others(bad), s.fetchedVideos())
 				require.Empty(t, s.paused())
-				require.Equal(t, 1, s.attempts(bad), "it backs off")
-				require.Positive(t, panics.Load(), "each is counted")
-				require.LessOrEqual(t, panics.Load(), int64(7), "a batch is halved until the cause stands alone")
-				for _, part := range []string{"panic recovered", "an answer that nobody thought of", "source=scripted", bad, "refusals_test.go"} {
+				require.Equal(t, 1, s.attempts(bad), "the target must be retried later")
+				require.Positive(t, panics.Load(), "each panic must be counted")
+				require.LessOrEqual(t, panics.Load(), int64(7), "bisection must isolate the target that causes the panic")
+				for _, part := range []string{"panic recovered", "unexpected answer", "source=scripted", bad, "refusals_test.go"} {
 					require.Contains(t, s.logs.String(), part)
 				}
 				for range schedule.FailedParked + 1 {
@@ -242,7 +242,7 @@ func TestPanics_affectOnlyTheirTarget(t *testing.T) {
 					s.dueNow(bad)
 					s.fetchDue(s.Collector)
 				}
-				require.Equal(t, []string{queue.StateParked}, storetest.Column[string](t, db, "SELECT state FROM fetch_targets WHERE external_id = ?", bad), "it is parked at last")
+				require.Equal(t, []string{queue.StateParked}, storetest.Column[string](t, db, "SELECT state FROM fetch_targets WHERE external_id = ?", bad), "the target must be parked after repeated failures")
 				require.Empty(t, s.paused())
 			})
 		})
@@ -266,7 +266,7 @@ func TestRefusals_ofDifferentTargetsPauseTheSource(t *testing.T) {
 				require.Equal(t, class, s.paused())
 				require.Equal(t, calls, s.callCount())
 				if class == source.AuthFailed {
-					require.Equal(t, 0, s.attempts(s.ids[1]), "the second goes back unharmed")
+					require.Equal(t, 0, s.attempts(s.ids[1]), "the second target must not count the attempt")
 				}
 				require.Equal(t, "active", storetest.Column[string](t, db, "SELECT state FROM fetch_targets WHERE external_id = ?", s.ids[0])[0])
 			})
@@ -285,7 +285,7 @@ func TestRefusals_ofSameTargetDoNotPause(t *testing.T) {
 			require.Empty(t, s.paused())
 		}
 		require.Equal(t, []string{queue.StateActive}, storetest.Column[string](t, db, "SELECT state FROM fetch_targets WHERE external_id = ?", s.ids[0]),
-			"it is not parked: the credential may be the cause")
+			"the target must not be parked: the credential may be the cause")
 	})
 }
 
@@ -316,7 +316,7 @@ func TestRefusals_ofCredentialPauseAtOnce(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		s := newScript(t, db, 50, 50)
 		s.answer = func([]source.Target) error {
-			return &source.Failure{Class: source.AuthFailed, OfSource: true, Detail: "the key is no key"}
+			return &source.Failure{Class: source.AuthFailed, OfSource: true, Detail: "the key is invalid"}
 		}
 		s.fetchDue(s.Collector)
 		require.Equal(t, source.AuthFailed, s.paused())
@@ -335,12 +335,12 @@ func TestRefusals_ofWholeBatchPauseTheSource(t *testing.T) {
 			s.answer = func([]source.Target) error { return &source.Failure{Class: class, Detail: "refused"} }
 			s.fetchDue(s.Collector)
 			require.Equal(t, class, s.paused())
-			require.LessOrEqual(t, s.callCount(), 11, "the halves are asked for until enough targets are refused")
+			require.LessOrEqual(t, s.callCount(), 11, "the bisection must end when enough targets are refused")
 			asked := s.callCount()
 			s.db.Clock.Advance(10 * time.Minute)
 			s.dueNow(s.ids...)
 			s.fetchDue(s.Collector)
-			require.Equal(t, asked+1, s.callCount(), "no halves while nothing has been answered")
+			require.Equal(t, asked+1, s.callCount(), "no bisection before the source has answered")
 			require.Equal(t, class, s.paused())
 		})
 	}

@@ -14,13 +14,13 @@ import (
 
 const newHandle = "quite.another"
 
-// rename gives an account another handle on its platform.
+// rename changes the handle of an account on its platform. If otherAccount is true, another account then takes the old handle.
 func (w *world) rename(p link.Platform, handle string, otherAccount bool) {
 	w.t.Helper()
 	w.control(http.MethodPut, "/_control/account", map[string]any{"platform": p, "handle": handle, "to": newHandle, "stranger": otherAccount})
 }
 
-// another is another organisation of the same world.
+// newOrganisation returns a world with another organisation on the same database and sandbox.
 func (w *world) newOrganisation() *world {
 	w.t.Helper()
 	o, err := w.db.CreateOrganisation(w.t.Context(), "Another", store.TierPremium, store.SubscriptionActive)
@@ -28,8 +28,7 @@ func (w *world) newOrganisation() *world {
 	return &world{t: w.t, db: w.db, sandbox: w.sandbox, url: w.url, org: w.db.Org(o.ID), log: w.log}
 }
 
-// isNow checks that an account bears a handle, has the numbers of the one that bears it in truth, and is the only record of it,
-// and that its videos have gone with it.
+// requireHandle checks that an account has this handle with the correct counts and videos, and that the handle finds this account.
 func (w *world) requireHandle(ref store.AccountRef, handle string) {
 	w.t.Helper()
 	a := w.account(ref)
@@ -47,7 +46,7 @@ func (w *world) requireHandle(ref store.AccountRef, handle string) {
 	for id, v := range videos {
 		author, ok := w.sandbox.World().Video(a.Platform, id, w.db.Clock.Now())
 		require.True(w.t, ok)
-		require.Equal(w.t, truth.ID, author.Account.ID, "a video of somebody else")
+		require.Equal(w.t, truth.ID, author.Account.ID, "a video of another account")
 		require.Equal(w.t, handle, v.Username)
 	}
 	byHandle, err := w.org.Account(w.t.Context(), store.AccountRef{Link: w.accountLink(a.Platform, handle)})
@@ -62,7 +61,7 @@ func (w *world) accountCount() int64 {
 	return page.Total
 }
 
-// Where the platform can be asked by id, a changed handle is followed at the next fetch, whoever bears the old one.
+// If the source can fetch an account by id, the next fetch stores the changed handle, even if another account has the old one.
 func TestRenames_areDetectedByID(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -73,7 +72,7 @@ func TestRenames_areDetectedByID(t *testing.T) {
 		"facebook": {link.Facebook, "meta"},
 	} {
 		for _, otherAccount := range []bool{false, true} {
-			t.Run(name+map[bool]string{true: " taken over"}[otherAccount], func(t *testing.T) {
+			t.Run(name+map[bool]string{true: " old handle reused"}[otherAccount], func(t *testing.T) {
 				t.Parallel()
 				storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 					w := newWorld(t, db)
@@ -96,7 +95,7 @@ func TestRenames_areDetectedByID(t *testing.T) {
 						o.requireHandle(o.ref, newHandle)
 						require.EqualValues(t, 1, o.accountCount())
 					}
-					require.Len(t, storetest.Column[string](t, db, "SELECT external_id FROM fetch_targets WHERE kind = 'account'"), 1, "one target for both")
+					require.Len(t, storetest.Column[string](t, db, "SELECT external_id FROM fetch_targets WHERE kind = 'account'"), 1, "both organisations must share one target")
 					if otherAccount {
 						w.requireOtherAccount(handle, ref)
 					}
@@ -106,13 +105,13 @@ func TestRenames_areDetectedByID(t *testing.T) {
 	}
 }
 
-// tellsNoAuthors has no video asked for its author within a time: what follows is about the account alone.
+// deferDetails prevents fetches of video details, which contain the author, within a time.
 func (w *world) deferDetails(within time.Duration) {
 	w.t.Helper()
 	w.db.Exec(w.t, "UPDATE fetch_targets SET details_at = ? WHERE kind = 'video'", store.InstantOf(w.db.Clock.Now().Add(within)))
 }
 
-// tracksTheStranger tracks a handle that was taken over: that is another account.
+// requireOtherAccount tracks the reused handle and checks that it belongs to another account.
 func (w *world) requireOtherAccount(handle string, ref store.AccountRef) {
 	w.t.Helper()
 	a := w.account(ref)
@@ -123,13 +122,13 @@ func (w *world) requireOtherAccount(handle string, ref store.AccountRef) {
 	require.Equal(w.t, a.LatestFollowersCount, w.account(ref).LatestFollowersCount)
 }
 
-// Where it can be asked by handle alone, nothing of a stranger is ever written, and the account is found again as soon as one of
-// its videos tells its new handle.
+// If a source can fetch accounts only by handle, counts of another account are never stored. The new handle is stored as soon as the
+// details of one of the account's videos contain it.
 func TestRenames_areDetectedByVideos(t *testing.T) {
 	t.Parallel()
 	for _, p := range []link.Platform{link.TikTok, link.Instagram} {
 		for _, otherAccount := range []bool{false, true} {
-			t.Run(string(p)+map[bool]string{true: " taken over"}[otherAccount], func(t *testing.T) {
+			t.Run(string(p)+map[bool]string{true: " old handle reused"}[otherAccount], func(t *testing.T) {
 				t.Parallel()
 				storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 					w := newWorld(t, db)
@@ -153,14 +152,14 @@ func TestRenames_areDetectedByVideos(t *testing.T) {
 					require.Equal(t, before.CheckedAt, a.CheckedAt)
 					require.Equal(t, before.LatestFollowersCount, a.LatestFollowersCount)
 					require.Equal(t, before.Name, a.Name)
-					w.waitFor("the handle is known to be another's", func() bool { return w.account(ref).HandleCurrent != otherAccount })
+					w.waitFor("the handle is marked as reused", func() bool { return w.account(ref).HandleCurrent != otherAccount })
 					if otherAccount {
 						w.requireOtherAccount(handle, ref)
 					}
 
-					db.Clock.Advance(8 * 24 * time.Hour) // the videos are asked for their author again
+					db.Clock.Advance(8 * 24 * time.Hour) // the details of the videos are due again
 					w.waitForCheck(ref, store.InstantOf(db.Clock.Now()))
-					w.waitFor("the videos are their account's", func() bool {
+					w.waitFor("all videos have the new handle", func() bool {
 						for _, v := range w.accountVideos(ref) {
 							if v.Username != newHandle {
 								return false
@@ -176,11 +175,11 @@ func TestRenames_areDetectedByVideos(t *testing.T) {
 	}
 }
 
-// The Graph API finds accounts of Instagram by their handles alone, and has ids of its own for them.
+// The Graph API finds Instagram accounts only by handle, and has its own ids for them.
 func TestRenames_onInstagramDoNotStoreOtherAccount(t *testing.T) {
 	t.Parallel()
 	for _, otherAccount := range []bool{false, true} {
-		t.Run(map[bool]string{true: "taken over", false: "given up"}[otherAccount], func(t *testing.T) {
+		t.Run(map[bool]string{true: "old handle reused", false: "old handle unused"}[otherAccount], func(t *testing.T) {
 			t.Parallel()
 			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 				w := newWorld(t, db)
@@ -194,7 +193,7 @@ func TestRenames_onInstagramDoNotStoreOtherAccount(t *testing.T) {
 				before := w.account(ref)
 				require.Nil(t, before.ExternalID)
 				require.NotNil(t, before.SourceID)
-				require.EqualValues(t, 1, w.accountCount(), "its videos are known to be its own")
+				require.EqualValues(t, 1, w.accountCount(), "its videos must be linked to the same account")
 
 				w.rename(link.Instagram, handle, otherAccount)
 				db.Clock.Advance(pastNextSlot)
@@ -204,7 +203,7 @@ func TestRenames_onInstagramDoNotStoreOtherAccount(t *testing.T) {
 				require.Equal(t, before.CheckedAt, a.CheckedAt)
 				require.Equal(t, before.LatestFollowersCount, a.LatestFollowersCount)
 				if otherAccount {
-					w.waitFor("the handle is known to be another's", func() bool { return !w.account(ref).HandleCurrent })
+					w.waitFor("the handle is marked as reused", func() bool { return !w.account(ref).HandleCurrent })
 					w.requireOtherAccount(handle, ref)
 				}
 			})
@@ -212,7 +211,7 @@ func TestRenames_onInstagramDoNotStoreOtherAccount(t *testing.T) {
 	}
 }
 
-// Who has logged in is known by an id that TikTok gives for the operator's app.
+// TikTok identifies the authorized account by an id that it issues for the operator's app.
 func TestRenames_ofAuthorizedAccountAreDetected(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -231,8 +230,8 @@ func TestRenames_ofAuthorizedAccountAreDetected(t *testing.T) {
 	})
 }
 
-// A vendor has another id for an account of Instagram than the Graph API. What it says is believed only while the handle is
-// known to be the account's.
+// A vendor and the Graph API have different ids for an Instagram account. The vendor's answer is stored only while the handle was
+// confirmed recently.
 func TestRenames_areDetectedWithDifferentSourceIDs(t *testing.T) {
 	t.Parallel()
 	for name, late := range map[string]time.Duration{"the next day": pastNextSlot, "after a long time": 10 * 24 * time.Hour} {
@@ -263,7 +262,7 @@ func TestRenames_areDetectedWithDifferentSourceIDs(t *testing.T) {
 				w.waitForCheck(ref, store.InstantOf(db.Clock.Now()))
 				stop()
 				a := w.account(ref)
-				require.NotNil(t, a.ExternalID, "both are known from now on")
+				require.NotNil(t, a.ExternalID, "both ids must be stored now")
 				require.Equal(t, before.SourceID, a.SourceID)
 
 				w.rename(link.Instagram, handle, true)

@@ -33,7 +33,7 @@ func TestUpkeep_rollsUpOnceADay(t *testing.T) {
 
 		w.start()
 		w.waitForLog("msg=upkeep", "weeks_written=")
-		w.waitFor("the job is given back", func() bool {
+		w.waitFor("the job is finished", func() bool {
 			next := storetest.Column[int64](t, db, "SELECT next_at FROM jobs WHERE token IS NULL AND name = 'upkeep'")
 			return len(next) == 1 && store.Instant(next[0]).Time().Equal(now.Truncate(24*time.Hour).Add(27*time.Hour))
 		})
@@ -42,7 +42,7 @@ func TestUpkeep_rollsUpOnceADay(t *testing.T) {
 		require.LessOrEqual(t, weeks, int64(4))
 		used, err := db.QuotaUsed(t.Context(), "youtube/stats", old)
 		require.NoError(t, err)
-		require.Zero(t, used, "budgets of long ago are forgotten")
+		require.Zero(t, used, "old quota windows must be deleted")
 		last := store.DateOf(long) + 20
 		points, err := w.org.History(t.Context(), store.VideoRef{ID: id}, last-13, last)
 		require.NoError(t, err)

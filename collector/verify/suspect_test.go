@@ -49,14 +49,14 @@ func TestMixedUp_findsSwappedCounts(t *testing.T) {
 		target, views []int64
 		doubted       []bool
 	}{
-		"two have changed places": {[]int64{1_000, 50_000, 7_000}, []int64{50_100, 1_001, 7_100}, []bool{true, true, false}},
-		"three have":              {[]int64{1_000, 50_000, 7_000}, []int64{50_100, 7_001, 1_100}, []bool{true, true, true}},
-		"one has a neighbour's":   {[]int64{1_000, 50_000}, []int64{50_100, 50_100}, []bool{true, false}},
-		"all have grown":          {[]int64{1_000, 50_000}, []int64{1_100, 60_000}, []bool{false, false}},
-		"one has gone viral":      {[]int64{1_000, 50_000}, []int64{50_100, 51_000}, []bool{false, false}},
-		"one has lost some":       {[]int64{60_000, 50_000}, []int64{50_100, 51_000}, []bool{false, false}},
-		"two that are small":      {[]int64{10, 500}, []int64{500, 10}, []bool{false, false}},
-		"two have gone viral":     {[]int64{1_000, 10_000}, []int64{10_100, 90_000}, []bool{false, false}},
+		"two videos are swapped":             {[]int64{1_000, 50_000, 7_000}, []int64{50_100, 1_001, 7_100}, []bool{true, true, false}},
+		"three videos are swapped":           {[]int64{1_000, 50_000, 7_000}, []int64{50_100, 7_001, 1_100}, []bool{true, true, true}},
+		"one video has the views of another": {[]int64{1_000, 50_000}, []int64{50_100, 50_100}, []bool{true, false}},
+		"all videos have grown":              {[]int64{1_000, 50_000}, []int64{1_100, 60_000}, []bool{false, false}},
+		"one video has grown fast":           {[]int64{1_000, 50_000}, []int64{50_100, 51_000}, []bool{false, false}},
+		"one video has lost views":           {[]int64{60_000, 50_000}, []int64{50_100, 51_000}, []bool{false, false}},
+		"two small videos":                   {[]int64{10, 500}, []int64{500, 10}, []bool{false, false}},
+		"two videos have grown fast":         {[]int64{1_000, 10_000}, []int64{10_100, 90_000}, []bool{false, false}},
 	} {
 		batch, results := make([]queue.Target, len(c.target)), make([]source.Result, len(c.target))
 		for i := range c.target {
@@ -76,14 +76,14 @@ func TestCheck_keepsSuspicionOfSwappedViews(t *testing.T) {
 	s := Check(target, r, true, now)
 	require.NotNil(t, s)
 	target.Suspect = s.Text()
-	require.NotNil(t, Check(target, r, false, now.Add(time.Minute)), "asked for without the other one")
-	require.Nil(t, Check(target, source.Result{Class: source.OK, Facts: &source.Facts{Views: new(int64(1_100))}}, false, now.Add(time.Minute)), "its own again")
+	require.NotNil(t, Check(target, r, false, now.Add(time.Minute)), "the suspicion must stay if the target is fetched alone")
+	require.Nil(t, Check(target, source.Result{Class: source.OK, Facts: &source.Facts{Views: new(int64(1_100))}}, false, now.Add(time.Minute)), "plausible counts must end the suspicion")
 	for range 2 {
 		s = Check(target, r, false, now.Add(5*time.Hour))
 		require.NotNil(t, s)
 		target.Suspect = s.Text()
 	}
-	require.Nil(t, Check(target, r, false, now.Add(confirmKnown)), "what is repeated for long enough is true")
+	require.Nil(t, Check(target, r, false, now.Add(confirmKnown)), "counts that are repeated for long enough are accepted")
 }
 
 func TestCheck_doubtsLostFollowers(t *testing.T) {
