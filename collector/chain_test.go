@@ -157,7 +157,7 @@ func TestFallback_confirmsMissingVideo(t *testing.T) {
 	otherAccount := func(w *world) string {
 		return "https://www.tiktok.com/@" + w.sandbox.TikTokAccount() + "/video/" + w.sandbox.World().Find(link.TikTok, sandbox.Normal)
 	}
-	t.Run("if another source has the video", func(t *testing.T) {
+	t.Run("another source has the video", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, storetest.New(t, "sqlite"))
 		tracked := w.track(otherAccount(w)) // the link names the wrong account, which TikTok allows
@@ -165,7 +165,7 @@ func TestFallback_confirmsMissingVideo(t *testing.T) {
 		w.waitForCounts(tracked)
 		require.NotNil(t, w.requireCounts(tracked[0], w.db.Clock.Now()).LatestBookmarks)
 	})
-	t.Run("unless no other source exists and the handle is confirmed", func(t *testing.T) {
+	t.Run("no other source, handle confirmed", func(t *testing.T) {
 		t.Parallel()
 		db := storetest.New(t, "sqlite")
 		c := newClaimTest(t, db, link.TikTok, func(w *world) []source.Source { return []source.Source{w.display()} })

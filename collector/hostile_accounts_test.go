@@ -318,7 +318,7 @@ func TestHostile_accounts(t *testing.T) {
 		for _, engine := range storetest.Engines {
 			t.Run(l.name+" "+engine, func(t *testing.T) {
 				t.Parallel()
-				h := newHostile(t, engine, l)
+				h := newHostileTest(t, engine, l)
 				for n, s := range accountScenarios() {
 					offset := (i + n) % len(all)
 					chosen := engine == "sqlite" && offset%4 == 0 || engine == "postgres" && offset == 1

@@ -293,7 +293,7 @@ func TestHostile_generatedAnswers(t *testing.T) {
 		for i, l := range all {
 			t.Run(l.name, func(t *testing.T) {
 				t.Parallel()
-				h := newHostile(t, "sqlite", l)
+				h := newHostileTest(t, "sqlite", l)
 				for n := i; n < *hostileCount; n += len(all) * answersPerRun {
 					h.runGenerated(t, c, n, len(all))
 				}

@@ -88,8 +88,8 @@ type response struct {
 // tamperFunc changes an answer.
 type tamperFunc func(b *tampering, s *response)
 
-// newHostile starts a platform that answers correctly, and a collector that fetches from it.
-func newHostile(t *testing.T, engine string, l lane) *hostileTest {
+// newHostileTest starts a platform that answers correctly, and a collector that fetches from it.
+func newHostileTest(t *testing.T, engine string, l lane) *hostileTest {
 	t.Helper()
 	db := storetest.New(t, engine)
 	h := &hostileTest{world: &world{t: t, db: db, sandbox: sandbox.New(sandbox.Options{Now: db.Clock.Now}), log: &logBuffer{}}, lane: l, logged: &outcomeLog{}, next: 1}

@@ -386,7 +386,7 @@ func TestHostile_videos(t *testing.T) {
 			total += len(table)
 			t.Run(l.name+" "+engine, func(t *testing.T) {
 				t.Parallel()
-				h := newHostile(t, engine, l)
+				h := newHostileTest(t, engine, l)
 				for _, s := range table { // one after the other on one database, which is much faster than a database for each
 					t.Run(s.name, func(t *testing.T) { h.run(t, s) })
 				}

@@ -170,7 +170,7 @@ func TestKilledCollectors_storeTheSamePoints(t *testing.T) {
 		missing, extra := notIn(rows, got[name]), notIn(got[name], rows)
 		fmt.Fprintf(&report, "%s: %d rows, %d differ\n", name, len(rows), max(len(missing), len(extra)))
 		for i := range min(5, max(len(missing), len(extra))) {
-			t.Logf("%s:\n undisturbed %v\n disturbed   %v", name, at(missing, i), at(extra, i))
+			t.Logf("%s:\n undisturbed %v\n disturbed   %v", name, rowAt(missing, i), rowAt(extra, i))
 		}
 	}
 	t.Log(report.String())
@@ -199,7 +199,7 @@ func notIn(rows, others []string) []string {
 	return left
 }
 
-func at(rows []string, i int) string {
+func rowAt(rows []string, i int) string {
 	if i < len(rows) {
 		return rows[i]
 	}

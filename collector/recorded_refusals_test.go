@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// concern is what a refusal is about.
+// concern is the cause of a refusal: one target, the whole source, or one of them.
 type concern string
 
 const (
@@ -106,21 +106,21 @@ func recordedRefusals() map[string][]recorded {
 	}
 }
 
-// crowd is a set of tracked videos of a lane. The platform refuses the bad ones and answers for the good ones.
-type crowd struct {
+// videoSet is a set of tracked videos of a lane. The platform refuses the bad ones and answers for the good ones.
+type videoSet struct {
 	*hostileTest
 	t         *testing.T
 	org       *store.Org
 	bad, good []string // their ids
 }
 
-// gather tracks the given numbers of good and bad ordinary videos of a lane. The bad ones belong to different accounts if the lane has
+// trackVideos tracks the given numbers of good and bad ordinary videos of a lane. The bad ones belong to different accounts if the lane has
 // several accounts.
-func (h *hostileTest) gather(t *testing.T, good, bad int) *crowd {
+func (h *hostileTest) trackVideos(t *testing.T, good, bad int) *videoSet {
 	t.Helper()
 	o, err := h.fast.CreateOrganisation(t.Context(), "Tester", store.TierPremium, store.SubscriptionActive)
 	require.NoError(t, err)
-	c := &crowd{hostileTest: h, t: t, org: h.fast.Org(o.ID)}
+	c := &videoSet{hostileTest: h, t: t, org: h.fast.Org(o.ID)}
 	var links []link.Link
 	take := func(v sandbox.VideoTruth, ids *[]string) {
 		l, err := link.Parse(h.linkOf(v))
@@ -157,7 +157,7 @@ func (h *hostileTest) gather(t *testing.T, good, bad int) *crowd {
 	return c
 }
 
-func (c *crowd) fetchDue() {
+func (c *videoSet) fetchDue() {
 	c.t.Helper()
 	for busy := true; busy; {
 		var err error
@@ -167,19 +167,19 @@ func (c *crowd) fetchDue() {
 }
 
 // refuse makes the platform answer every request that names one of the ids with r.
-func (c *crowd) refuse(r recorded, ids ...string) {
+func (c *videoSet) refuse(r recorded, ids ...string) {
 	c.active.Store(&tampering{lane: c.lane, victims: ids, tamper: respondWith(r.status, r.body)})
 }
 
 // fetchedNow returns those of the ids that were fetched at the current time.
-func (c *crowd) fetchedNow(ids []string) []string {
+func (c *videoSet) fetchedNow(ids []string) []string {
 	c.t.Helper()
 	now := storetest.Column[string](c.t, c.db, "SELECT external_id FROM fetch_targets WHERE kind = 'video' AND attempts = 0 AND fetched_at = ?", store.InstantOf(c.db.Clock.Now()))
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !slices.Contains(now, id) })
 }
 
 // paused returns the class of each pause, by the name of the paused source or budget.
-func (c *crowd) paused() map[string]string {
+func (c *videoSet) paused() map[string]string {
 	c.t.Helper()
 	pauses, err := c.fast.Queue.Pauses(c.t.Context())
 	require.NoError(c.t, err)
@@ -192,7 +192,7 @@ func (c *crowd) paused() map[string]string {
 	return out
 }
 
-func (c *crowd) end() {
+func (c *videoSet) end() {
 	c.active.Store(nil)
 	for _, table := range []string{"fetch_subscriptions", "fetch_targets", "source_pauses", "source_refusals", "quota_windows"} {
 		c.db.Exec(c.t, "DELETE FROM "+table)
@@ -200,8 +200,8 @@ func (c *crowd) end() {
 	c.logged.reset()
 }
 
-// asked returns how many calls the platform has received, and resets the count.
-func (c *crowd) asked() int {
+// resetCallCount returns how many calls the platform has received, and resets the count.
+func (c *videoSet) resetCallCount() int {
 	c.t.Helper()
 	c.active.Store(nil)
 	var calls map[string]struct {
@@ -227,11 +227,11 @@ func TestRecordedRefusals_pauseOnlyIfSourceIsRefused(t *testing.T) {
 		require.NotEmpty(t, refusals, l.name)
 		t.Run(l.name, func(t *testing.T) {
 			t.Parallel()
-			h := newHostile(t, "sqlite", l)
+			h := newHostileTest(t, "sqlite", l)
 			for _, r := range refusals {
 				t.Run(r.name, func(t *testing.T) {
 					h.restart(10 * time.Second)
-					c := h.gather(t, 3, 2)
+					c := h.trackVideos(t, 3, 2)
 					defer c.end()
 					switch r.concern {
 					case ofSource:
@@ -284,7 +284,7 @@ func TestRecordedRefusals_doNotDelayOtherVideos(t *testing.T) {
 		for _, engine := range engines {
 			t.Run(l.name+" "+engine, func(t *testing.T) {
 				t.Parallel()
-				h := newHostile(t, engine, l)
+				h := newHostileTest(t, engine, l)
 				refusals := recordedRefusals()[l.name]
 				r, bad := refusals[0], 1
 				if i := slices.IndexFunc(refusals, func(r recorded) bool { return r.concern == ofTarget }); i >= 0 {
@@ -292,15 +292,15 @@ func TestRecordedRefusals_doNotDelayOtherVideos(t *testing.T) {
 				}
 				calls := map[bool]int{}
 				for _, refused := range []bool{false, true} {
-					c := h.gather(t, videos, bad)
-					c.asked()
+					c := h.trackVideos(t, videos, bad)
+					c.resetCallCount()
 					if refused {
 						c.refuse(r, c.bad...)
 					}
 					c.fetchDue()
 					require.Empty(t, c.paused(), h.logged)
 					require.Equal(t, c.good, c.fetchedNow(c.good), "all good videos must have counts at the same time: %s", h.logged)
-					calls[refused] = c.asked()
+					calls[refused] = c.resetCallCount()
 					c.end()
 					h.restart(10 * time.Second)
 				}

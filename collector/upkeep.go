@@ -34,7 +34,7 @@ func (c *Collector) upkeep(ctx context.Context) {
 		delay := upkeepEvery
 		err := c.safely(ctx, func() error { return c.runDueJobs(ctx) }, "task", "upkeep")
 		if _, clockWrong := errors.AsType[*store.ClockError](err); clockWrong {
-			c.log.WarnContext(ctx, "upkeep deleted nothing because the clock may be wrong", "error", err)
+			c.log.WarnContext(ctx, "nothing is deleted because the clock may be wrong", "error", err)
 			delay = upkeepRetry
 		} else if err != nil && ctx.Err() == nil {
 			c.log.ErrorContext(ctx, "upkeep failed", "error", err)
