@@ -160,7 +160,7 @@ func TestClaimedHandle_doesNotPreventCounts(t *testing.T) {
 	}
 }
 
-func TestClaimedHandle_fiftyWrongClaimsDoNotPreventNumbers(t *testing.T) {
+func TestClaimedHandle_fiftyWrongClaimsDoNotPreventCounts(t *testing.T) {
 	t.Parallel()
 	for order, attackersAfter := range map[string]int{"before": 0, "around": 25, "after": 50} {
 		for _, fetched := range []bool{false, true} {

@@ -37,13 +37,13 @@ import (
 // killed repeatedly while the database crashes. Both databases must have the same content at the end.
 // `make simulate-killed` runs the full size.
 var (
-	killedVideos = flag.Int("killed.videos", 80, "number of tracked videos")
-	killedDays   = flag.Int("killed.days", 3, "number of simulated days")
-	killedTicks  = flag.Int("killed.ticks", 24, "ticks a day at which the collectors fetch all due targets")
-	killedKills  = flag.Int("killed.kills", 8, "number of times that a collector is killed")
-	crashes      = flag.Int("killed.crashes", 2, "number of database crashes")
-	killedPoll   = flag.Duration("killed.poll", 20*time.Millisecond, "poll interval of an idle collector; use a longer one for many videos")
-	killedOut    = flag.String("killed.out", "", "file to write the report to")
+	killedVideos  = flag.Int("killed.videos", 80, "number of tracked videos")
+	killedDays    = flag.Int("killed.days", 3, "number of simulated days")
+	killedTicks   = flag.Int("killed.ticks", 24, "ticks a day at which the collectors fetch all due targets")
+	killedKills   = flag.Int("killed.kills", 8, "number of times that a collector is killed")
+	killedCrashes = flag.Int("killed.crashes", 2, "number of database crashes")
+	killedPoll    = flag.Duration("killed.poll", 20*time.Millisecond, "poll interval of an idle collector; use a longer one for many videos")
+	killedOut     = flag.String("killed.out", "", "file to write the report to")
 )
 
 const (

@@ -139,8 +139,8 @@ func (k *killTest) reclaimedTargets() (targets int) {
 func TestKilledCollectors_storeTheSamePoints(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
-	undisturbed := newKillTest(t, "calm", 1)
-	disturbed := newKillTest(t, "rough", 3)
+	undisturbed := newKillTest(t, "undisturbed", 1)
+	disturbed := newKillTest(t, "disturbed", 3)
 	t.Run("runs", func(t *testing.T) {
 		t.Run("undisturbed", func(t *testing.T) {
 			t.Parallel()
@@ -148,7 +148,7 @@ func TestKilledCollectors_storeTheSamePoints(t *testing.T) {
 		})
 		t.Run("disturbed", func(t *testing.T) {
 			t.Parallel()
-			disturbed.runDays(t, *killedVideos, *killedDays, *killedKills, *crashes)
+			disturbed.runDays(t, *killedVideos, *killedDays, *killedKills, *killedCrashes)
 		})
 	})
 	if t.Failed() {
@@ -156,7 +156,7 @@ func TestKilledCollectors_storeTheSamePoints(t *testing.T) {
 	}
 	require.Equal(t, undisturbed.requireTruePoints(), disturbed.requireTruePoints())
 	require.Equal(t, *killedKills, disturbed.killed)
-	require.Equal(t, *crashes, disturbed.crashed)
+	require.Equal(t, *killedCrashes, disturbed.crashed)
 	reclaimed := disturbed.reclaimedTargets()
 	require.Positive(t, reclaimed, "no collector was killed while it had claimed targets")
 

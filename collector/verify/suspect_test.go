@@ -18,7 +18,7 @@ func fetchedTarget(views int64) queue.Target {
 	return queue.Target{Platform: link.TikTok, Kind: queue.KindVideo, Views: &views, FetchedAt: new(store.InstantOf(now.Add(-24 * time.Hour)))}
 }
 
-func TestCheck_doubtsUnlikelyCounts(t *testing.T) {
+func TestCheck_holdsBackUnlikelyCounts(t *testing.T) {
 	t.Parallel()
 	old := now.Add(-100 * time.Hour)
 	for why, c := range map[string]struct {
@@ -46,8 +46,8 @@ func TestCheck_doubtsUnlikelyCounts(t *testing.T) {
 func TestMixedUp_findsSwappedCounts(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		target, views []int64
-		doubted       []bool
+		oldViews, newViews []int64
+		heldBack           []bool
 	}{
 		"two videos are swapped":             {[]int64{1_000, 50_000, 7_000}, []int64{50_100, 1_001, 7_100}, []bool{true, true, false}},
 		"three videos are swapped":           {[]int64{1_000, 50_000, 7_000}, []int64{50_100, 7_001, 1_100}, []bool{true, true, true}},
@@ -58,12 +58,12 @@ func TestMixedUp_findsSwappedCounts(t *testing.T) {
 		"two small videos":                   {[]int64{10, 500}, []int64{500, 10}, []bool{false, false}},
 		"two videos have grown fast":         {[]int64{1_000, 10_000}, []int64{10_100, 90_000}, []bool{false, false}},
 	} {
-		batch, results := make([]queue.Target, len(c.target)), make([]source.Result, len(c.target))
-		for i := range c.target {
-			batch[i], results[i] = fetchedTarget(c.target[i]), source.Result{Class: source.OK, Facts: &source.Facts{Views: &c.views[i]}}
+		batch, results := make([]queue.Target, len(c.oldViews)), make([]source.Result, len(c.oldViews))
+		for i := range c.oldViews {
+			batch[i], results[i] = fetchedTarget(c.oldViews[i]), source.Result{Class: source.OK, Facts: &source.Facts{Views: &c.newViews[i]}}
 		}
 		mixedUp := MixedUp(batch, results)
-		for i, want := range c.doubted {
+		for i, want := range c.heldBack {
 			require.Equal(t, want, mixedUp[i], "%s: %d", name, i)
 		}
 	}
@@ -86,7 +86,7 @@ func TestCheck_keepsSuspicionOfSwappedViews(t *testing.T) {
 	require.Nil(t, Check(target, r, false, now.Add(confirmKnown)), "counts that are repeated for long enough are accepted")
 }
 
-func TestCheck_doubtsLostFollowers(t *testing.T) {
+func TestCheck_holdsBackLostFollowers(t *testing.T) {
 	t.Parallel()
 	of := func(followers int64) *Suspicion {
 		return Check(fetchedTarget(5_000), source.Result{Class: source.OK, Account: &source.AccountFacts{Followers: &followers}}, false, now)
