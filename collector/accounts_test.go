@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// accountLink is the link of an account that somebody pastes.
+// accountLink returns the parsed link of an account.
 func (w *world) accountLink(p link.Platform, handle string) link.Link {
 	w.t.Helper()
 	l, err := link.Parse(link.AccountURL(p, handle))
@@ -39,7 +39,7 @@ func (w *world) account(ref store.AccountRef) store.Account {
 	return a
 }
 
-// accountVideos are the tracked videos of an account, by the platform's id.
+// accountVideos returns the tracked videos of an account by the platform's id.
 func (w *world) accountVideos(ref store.AccountRef) map[string]store.Video {
 	w.t.Helper()
 	page, err := w.org.AccountVideos(w.t.Context(), ref, store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 5000}})
@@ -51,18 +51,18 @@ func (w *world) accountVideos(ref store.AccountRef) map[string]store.Video {
 	return out
 }
 
-// tracks waits until exactly these videos of an account are tracked.
-func (w *world) tracks(ref store.AccountRef, ids []string) {
+// waitForTracked waits until exactly these videos of an account are tracked.
+func (w *world) waitForTracked(ref store.AccountRef, ids []string) {
 	w.t.Helper()
-	w.until("the account's videos are tracked", func() bool { return w.account(ref).TotalVideosTracked >= int64(len(ids)) })
+	w.waitFor("the account's videos are tracked", func() bool { return w.account(ref).TotalVideosTracked >= int64(len(ids)) })
 	require.ElementsMatch(w.t, ids, slices.Collect(maps.Keys(w.accountVideos(ref))))
 }
 
-// follows waits until exactly these videos of an account are tracked and measured.
-func (w *world) follows(ref store.AccountRef, ids []string) {
+// waitForFetched waits until exactly these videos of an account are tracked and have correct counts.
+func (w *world) waitForFetched(ref store.AccountRef, ids []string) {
 	w.t.Helper()
-	w.tracks(ref, ids)
-	w.until("the account's videos have counts", func() bool {
+	w.waitForTracked(ref, ids)
+	w.waitFor("the account's videos have counts", func() bool {
 		return storetest.Column[int64](w.t, w.db, "SELECT COUNT(*) FROM videos WHERE latest_views IS NULL AND NOT removed")[0] == 0
 	})
 	a := w.account(ref)
@@ -76,18 +76,18 @@ func (w *world) follows(ref store.AccountRef, ids []string) {
 	}
 }
 
-// checked waits until an account has been asked for after an instant.
-func (w *world) checked(ref store.AccountRef, after store.Instant) {
+// waitForCheck waits until an account was fetched at or after an instant.
+func (w *world) waitForCheck(ref store.AccountRef, after store.Instant) {
 	w.t.Helper()
-	w.until("the account is checked", func() bool {
+	w.waitFor("the account is checked", func() bool {
 		at := w.account(ref).CheckedAt
 		return at != nil && *at >= after
 	})
 }
 
-// prolific is the handle of an ordinary account that has uploaded at least so many videos and uploads another within the
-// next day and a half; none of them is age-gated, since vendors refuse those.
-func (w *world) prolific(p link.Platform, videos int) string {
+// accountWithUploads returns the handle of an ordinary account that has at least this many videos and uploads another one within
+// pastNextSlot. None of its videos is age-restricted, because vendors refuse such videos.
+func (w *world) accountWithUploads(p link.Platform, videos int) string {
 	w.t.Helper()
 	truth := w.sandbox.World()
 	for number := uint32(1); number < 20_000; number++ {
@@ -96,7 +96,7 @@ func (w *world) prolific(p link.Platform, videos int) string {
 		if !ok || a.Category != sandbox.AccountNormal || a.Videos < int64(videos) {
 			continue
 		}
-		now, later := truth.Uploads(p, handle, w.db.Clock.Now()), truth.Uploads(p, handle, w.db.Clock.Now().Add(dayAndMore))
+		now, later := truth.Uploads(p, handle, w.db.Clock.Now()), truth.Uploads(p, handle, w.db.Clock.Now().Add(pastNextSlot))
 		gated := slices.ContainsFunc(later, func(id string) bool {
 			v, _ := truth.Video(p, id, w.db.Clock.Now())
 			return v.NotSafe
@@ -109,10 +109,10 @@ func (w *world) prolific(p link.Platform, videos int) string {
 	return ""
 }
 
-// dayAndMore reaches behind every slot of the next day, at which an account is asked for again, from noon.
-const dayAndMore = 37 * time.Hour
+// pastNextSlot is the time from noon until all accounts were due again in their slots of the next day.
+const pastNextSlot = 37 * time.Hour
 
-func TestAccounts_findTheirVideos(t *testing.T) {
+func TestAccounts_trackTheirVideos(t *testing.T) {
 	t.Parallel()
 	newest := map[store.TrackingType]int{store.TrackLatest30: 30, store.TrackLatest200: 200, store.TrackNewOnly: 0, store.TrackAll: 5000}
 	for _, p := range link.Platforms {
@@ -122,33 +122,33 @@ func TestAccounts_findTheirVideos(t *testing.T) {
 				storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 					w := newWorld(t, db)
 					truth := w.sandbox.World()
-					handle := w.prolific(p, 33)
+					handle := w.accountWithUploads(p, 33)
 					ref := w.trackAccount(w.accountLink(p, handle), kind)
 					w.start("sandbox")
-					w.checked(ref, 0)
-					w.hasProfile(ref, handle)
+					w.waitForCheck(ref, 0)
+					w.requireProfile(ref, handle)
 
 					uploads := truth.Uploads(p, handle, db.Clock.Now())
 					want := uploads[:min(depth, len(uploads))]
-					w.follows(ref, want)
+					w.waitForFetched(ref, want)
 
 					var stopped string
-					if len(want) > 0 { // by itself, and for good
+					if len(want) > 0 { // stop one video permanently
 						stopped = want[0]
 						v := w.accountVideos(ref)[stopped]
 						_, err := w.org.StopVideos(t.Context(), []store.VideoRef{{ID: v.ID}}, true)
 						require.NoError(t, err)
 						want = want[1:]
 					}
-					db.Clock.Advance(dayAndMore)
-					w.checked(ref, store.InstantOf(db.Clock.Now()))
+					db.Clock.Advance(pastNextSlot)
+					w.waitForCheck(ref, store.InstantOf(db.Clock.Now()))
 					later := truth.Uploads(p, handle, db.Clock.Now())
 					for _, id := range later {
 						if !slices.Contains(uploads, id) {
 							want = append(slices.Clone(want), id)
 						}
 					}
-					w.follows(ref, want)
+					w.waitForFetched(ref, want)
 					require.NotContains(t, w.accountVideos(ref), stopped)
 				})
 			})
@@ -156,8 +156,8 @@ func TestAccounts_findTheirVideos(t *testing.T) {
 	}
 }
 
-// hasProfile checks what is known of an account against the truth.
-func (w *world) hasProfile(ref store.AccountRef, handle string) {
+// requireProfile checks the stored profile of an account against the sandbox.
+func (w *world) requireProfile(ref store.AccountRef, handle string) {
 	w.t.Helper()
 	a := w.account(ref)
 	truth, ok := w.sandbox.World().Account(a.Platform, handle, a.CheckedAt.Time())
@@ -168,7 +168,7 @@ func (w *world) hasProfile(ref store.AccountRef, handle string) {
 	require.Equal(w.t, truth.Bio, *a.Bio)
 	require.Equal(w.t, truth.Followers, a.LatestFollowersCount)
 	if a.Platform == link.YouTube {
-		require.Nil(w.t, a.LatestFollowingCount, "YouTube does not say")
+		require.Nil(w.t, a.LatestFollowingCount, "YouTube does not return it")
 	} else {
 		require.Equal(w.t, truth.Following, *a.LatestFollowingCount)
 		if truth.BioLink == "" {
@@ -182,7 +182,7 @@ func (w *world) hasProfile(ref store.AccountRef, handle string) {
 	require.Equal(w.t, truth.Category == sandbox.AccountEmpty, a.Empty)
 }
 
-func TestAccounts_listDeeplyPageByPage(t *testing.T) {
+func TestAccounts_listAllPages(t *testing.T) {
 	t.Parallel()
 	for _, p := range link.Platforms {
 		t.Run(string(p), func(t *testing.T) {
@@ -190,24 +190,24 @@ func TestAccounts_listDeeplyPageByPage(t *testing.T) {
 			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 				w := newWorld(t, db)
 				db.Clock.Advance(400 * 24 * time.Hour) // by then, accounts have hundreds of videos
-				handle := w.prolific(p, 215)
+				handle := w.accountWithUploads(p, 215)
 				uploads := w.sandbox.World().Uploads(p, handle, db.Clock.Now())
 				ref := w.trackAccount(w.accountLink(p, handle), store.TrackLatest200)
 
-				// Another organisation wants all of them, while the first one's are being fetched or after.
+				// Another organisation tracks all videos while the first one's list is being fetched or afterwards.
 				other, err := db.CreateOrganisation(t.Context(), "Other", store.TierPremium, store.SubscriptionActive)
 				require.NoError(t, err)
 				second := &world{t: t, db: db, sandbox: w.sandbox, url: w.url, org: db.Org(other.ID), log: w.log}
 				w.start("sandbox")
 				all := second.trackAccount(w.accountLink(p, handle), store.TrackAll)
-				w.tracks(ref, uploads[:200])
-				second.tracks(all, uploads)
+				w.waitForTracked(ref, uploads[:200])
+				second.waitForTracked(all, uploads)
 			})
 		})
 	}
 }
 
-func TestAccounts_areFlagged(t *testing.T) {
+func TestAccounts_storeCategory(t *testing.T) {
 	t.Parallel()
 	for _, p := range link.Platforms {
 		for _, category := range sandbox.AccountCategories(p) {
@@ -221,13 +221,13 @@ func TestAccounts_areFlagged(t *testing.T) {
 					handle := w.sandbox.World().FindAccount(p, category)
 					ref := w.trackAccount(w.accountLink(p, handle), store.TrackLatest30)
 					w.start("sandbox")
-					w.checked(ref, 0)
+					w.waitForCheck(ref, 0)
 					if category == sandbox.AccountNoHandle {
 						a := w.account(ref)
-						require.Equal(t, *a.ExternalID, a.Username, "an old channel goes by its id")
+						require.Equal(t, *a.ExternalID, a.Username, "an old channel has its id as its username")
 						return
 					}
-					w.hasProfile(ref, handle)
+					w.requireProfile(ref, handle)
 					if category != sandbox.FollowersHidden {
 						require.Empty(t, w.accountVideos(ref))
 					}
@@ -237,7 +237,7 @@ func TestAccounts_areFlagged(t *testing.T) {
 	}
 }
 
-func TestAccounts_thatAreGoneAreBelievedLate(t *testing.T) {
+func TestAccounts_areGoneAfterConfirmation(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		w := newWorld(t, db)
@@ -247,14 +247,14 @@ func TestAccounts_thatAreGoneAreBelievedLate(t *testing.T) {
 		}
 		w.start("sandbox")
 		for _, p := range link.Platforms {
-			w.says("no number written", "kind=account", "platform="+string(p), "class=gone")
+			w.waitForLog("no number written", "kind=account", "platform="+string(p), "class=gone")
 		}
-		w.states("active")
-		for range 3 { // confirmations lie hours apart
-			db.Clock.Advance(dayAndMore)
-			w.attempted()
+		w.requireStates("active")
+		for range 3 { // confirmations are hours apart
+			db.Clock.Advance(pastNextSlot)
+			w.waitForIdle()
 		}
-		w.states("gone")
+		w.requireStates("gone")
 		for _, ref := range refs {
 			a := w.account(ref)
 			require.Nil(t, a.CheckedAt)
@@ -264,36 +264,36 @@ func TestAccounts_thatAreGoneAreBelievedLate(t *testing.T) {
 	})
 }
 
-// attempted waits until nothing is due any more.
-func (w *world) attempted() {
+// waitForIdle waits until no target is due or claimed.
+func (w *world) waitForIdle() {
 	w.t.Helper()
-	w.until("nothing is due", func() bool {
+	w.waitFor("nothing is due", func() bool {
 		return storetest.Column[int64](w.t, w.db, fmt.Sprintf("SELECT COUNT(*) FROM fetch_targets WHERE claimed_by IS NOT NULL OR next_at <= %d",
 			store.InstantOf(w.db.Clock.Now())))[0] == 0
 	})
 }
 
-// states checks the state of every target.
-func (w *world) states(want string) {
+// requireStates checks the state of every target.
+func (w *world) requireStates(want string) {
 	w.t.Helper()
 	for _, state := range storetest.Column[string](w.t, w.db, "SELECT state FROM fetch_targets") {
 		require.Equal(w.t, want, state)
 	}
 }
 
-func TestCollector_parksWhatNoSourceCanAskFor(t *testing.T) {
+func TestCollector_parksTargetWithoutSource(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		w := newWorld(t, db)
-		l, err := link.Parse("https://www.tiktok.com/share/user/6801234567890123456") // the vendor wants a handle
+		l, err := link.Parse("https://www.tiktok.com/share/user/6801234567890123456") // the vendor needs a handle
 		require.NoError(t, err)
 		w.trackAccount(l, store.TrackLatest30)
 		w.start("sandbox")
-		w.until("the target is parked", func() bool {
+		w.waitFor("the target is parked", func() bool {
 			return storetest.Column[string](t, db, "SELECT state FROM fetch_targets")[0] == "parked"
 		})
-		w.attempted()
+		w.waitForIdle()
 		require.Equal(t, []string{"no configured source can ask for it"}, storetest.Column[string](t, db, "SELECT detail FROM fetch_targets"))
-		require.Zero(t, w.calls("vendor"))
+		require.Zero(t, w.callCount("vendor"))
 	})
 }

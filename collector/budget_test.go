@@ -18,52 +18,52 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// spender is a source of TikTok accounts with a day's budget. Each costs as much as its plan says, and spends what spends says.
-type spender struct {
+// budgetSource is a source of TikTok accounts with a daily budget. Each call plans the given units, and spends decides how many are used.
+type budgetSource struct {
 	limit, units int64
 	spends       func(budget *source.CallBudget) error
 }
 
-const spenderKey = "spender/calls"
+const budgetKey = "spender/calls"
 
-func (*spender) Name() string { return "spender" }
-func (*spender) Serves(t source.Target) (int, bool) {
+func (*budgetSource) Name() string { return "spender" }
+func (*budgetSource) Serves(t source.Target) (int, bool) {
 	return 1, t.Platform == link.TikTok && t.Kind == source.KindAccount
 }
-func (s *spender) Plan(batch []source.Target) [][]source.Call {
+func (s *budgetSource) Plan(batch []source.Target) [][]source.Call {
 	return [][]source.Call{{{Bucket: "calls", Units: s.units}}}
 }
-func (*spender) Concurrency() int                { return 1 }
-func (*spender) Group(source.Target) string      { return "" }
-func (*spender) AsksByHandle(source.Target) bool { return false }
-func (*spender) Timeout() time.Duration          { return time.Minute }
+func (*budgetSource) Concurrency() int                { return 1 }
+func (*budgetSource) Group(source.Target) string      { return "" }
+func (*budgetSource) AsksByHandle(source.Target) bool { return false }
+func (*budgetSource) Timeout() time.Duration          { return time.Minute }
 
-func (s *spender) Budgets() []source.Budget {
+func (s *budgetSource) Budgets() []source.Budget {
 	return []source.Budget{{Name: "calls", Limit: s.limit, Window: func(now time.Time) (string, time.Time) {
 		day := now.UTC().Truncate(24 * time.Hour)
 		return day.Format(time.DateOnly), day.Add(24 * time.Hour)
 	}}}
 }
 
-func (s *spender) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
+func (s *budgetSource) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
 	if err := s.spends(budget); err != nil {
 		return nil, err
 	}
 	return []source.Result{{Target: batch[0], Class: source.OK, Account: &source.AccountFacts{Username: new(batch[0].Handle), Listed: true}}}, nil
 }
 
-// budgeting is a collector with one spender, and an account to be fetched.
-type budgeting struct {
+// budgetTest is a collector with one budgetSource.
+type budgetTest struct {
 	*testing.T
 	*Collector
-	*spender
+	*budgetSource
 	db   *storetest.DB
 	logs strings.Builder
 }
 
-func budget(t *testing.T, db *storetest.DB, s *spender) *budgeting {
+func newBudgetTest(t *testing.T, db *storetest.DB, s *budgetSource) *budgetTest {
 	t.Helper()
-	b := &budgeting{T: t, spender: s, db: db}
+	b := &budgetTest{T: t, budgetSource: s, db: db}
 	c, err := New(Options{Store: db.Store, Sources: []source.Source{s}, Now: db.Clock.Now, Logger: slog.New(slog.NewTextHandler(&b.logs, nil))})
 	require.NoError(t, err)
 	b.Collector = c
@@ -71,7 +71,7 @@ func budget(t *testing.T, db *storetest.DB, s *spender) *budgeting {
 	return b
 }
 
-func (b *budgeting) track(handle string) {
+func (b *budgetTest) track(handle string) {
 	b.Helper()
 	o, err := b.db.CreateOrganisation(b.Context(), "Tester", store.TierPremium, store.SubscriptionActive)
 	require.NoError(b, err)
@@ -81,38 +81,38 @@ func (b *budgeting) track(handle string) {
 	require.NoError(b, err)
 }
 
-func (b *budgeting) round() bool {
+func (b *budgetTest) round() bool {
 	b.Helper()
 	busy, err := b.Round(b.Context())
 	require.NoError(b, err)
 	return busy
 }
 
-func (b *budgeting) used() int64 {
+func (b *budgetTest) used() int64 {
 	b.Helper()
 	window, _ := b.Budgets()[0].Window(b.db.Clock.Now())
-	n, err := b.db.QuotaUsed(b.Context(), spenderKey, window)
+	n, err := b.db.QuotaUsed(b.Context(), budgetKey, window)
 	require.NoError(b, err)
 	return n
 }
 
-func (b *budgeting) use(units int64) {
+func (b *budgetTest) reserve(units int64) {
 	b.Helper()
 	window, _ := b.Budgets()[0].Window(b.db.Clock.Now())
-	ok, err := b.db.ReserveQuota(b.Context(), spenderKey, window, units, 0)
+	ok, err := b.db.ReserveQuota(b.Context(), budgetKey, window, units, 0)
 	require.NoError(b, err)
 	require.True(b, ok)
 }
 
-func (b *budgeting) pauses() map[string]queue.Pause {
+func (b *budgetTest) pauses() map[string]queue.Pause {
 	b.Helper()
 	p, err := b.db.Pauses(b.Context())
 	require.NoError(b, err)
 	return p
 }
 
-// calls spends so many units.
-func calls(n int64, err error) func(*source.CallBudget) error {
+// spendCalls returns a function that spends n units and returns err.
+func spendCalls(n int64, err error) func(*source.CallBudget) error {
 	return func(budget *source.CallBudget) error {
 		budget.Meter()
 		for range n {
@@ -124,94 +124,94 @@ func calls(n int64, err error) func(*source.CallBudget) error {
 	}
 }
 
-func TestBudget_getsBackWhatWasNotSpent(t *testing.T) {
+func TestBudget_releasesUnspentUnits(t *testing.T) {
 	t.Parallel()
 	failure := &source.Failure{Class: source.Temporary, Detail: "HTTP 503"}
 	for name, tt := range map[string]struct {
 		spends func(*source.CallBudget) error
 		used   int64
 	}{
-		"two calls":              {calls(2, nil), 2},
-		"two calls, then failed": {calls(2, failure), 2},
-		"no request was sent":    {calls(0, failure), 0},
-		"stopped meanwhile":      {calls(1, context.Canceled), 1},
-		"more than was reserved": {calls(999, nil), 101},
-		"nobody knows":           {func(*source.CallBudget) error { return failure }, 101},
-		"a plan that was raised": {func(budget *source.CallBudget) error { budget.SetSpent("calls", 500); return nil }, 101},
-		"a plan below nothing":   {func(budget *source.CallBudget) error { budget.SetSpent("calls", -500); return nil }, 0},
+		"two calls":                    {spendCalls(2, nil), 2},
+		"two calls, then failed":       {spendCalls(2, failure), 2},
+		"no request was sent":          {spendCalls(0, failure), 0},
+		"cancelled during the call":    {spendCalls(1, context.Canceled), 1},
+		"more than was reserved":       {spendCalls(999, nil), 101},
+		"spent units are not reported": {func(*source.CallBudget) error { return failure }, 101},
+		"more units than planned":      {func(budget *source.CallBudget) error { budget.SetSpent("calls", 500); return nil }, 101},
+		"a negative number of units":   {func(budget *source.CallBudget) error { budget.SetSpent("calls", -500); return nil }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := budget(t, storetest.New(t, "sqlite"), &spender{limit: 10_000, units: 101, spends: tt.spends})
+			b := newBudgetTest(t, storetest.New(t, "sqlite"), &budgetSource{limit: 10_000, units: 101, spends: tt.spends})
 			b.track("mira.cooks")
-			b.use(7)
+			b.reserve(7)
 			_, _ = b.Round(t.Context())
 			require.Equal(t, 7+tt.used, b.used())
 		})
 	}
 }
 
-func TestBudget_returnsToTheWindowThatItCameFrom(t *testing.T) {
+func TestBudget_releasesUnitsToTheirWindow(t *testing.T) {
 	t.Parallel()
-	b := budget(t, storetest.New(t, "sqlite"), &spender{limit: 1000, units: 101})
+	b := newBudgetTest(t, storetest.New(t, "sqlite"), &budgetSource{limit: 1000, units: 101})
 	b.track("mira.cooks")
 	b.spends = func(budget *source.CallBudget) error {
-		require.EqualValues(t, 101, b.used(), "reserved while it is under way")
+		require.EqualValues(t, 101, b.used(), "the units must be reserved during the call")
 		before := b.db.Clock.Now()
 		b.db.Clock.Advance(24 * time.Hour)
-		b.use(50)
+		b.reserve(50)
 		defer func() {
 			window, _ := b.Budgets()[0].Window(before)
 			require.Equal(t, []int64{101}, storetest.Column[int64](t, b.db, "SELECT used FROM quota_windows WHERE win = ?", window))
 		}()
-		return calls(2, nil)(budget)
+		return spendCalls(2, nil)(budget)
 	}
 	require.True(t, b.round())
 	require.EqualValues(t, 50, b.used())
 	require.Equal(t, []int64{2, 50}, storetest.Column[int64](t, b.db, "SELECT used FROM quota_windows ORDER BY win"))
 }
 
-func TestBudget_isNotPausedByACallThatIsTooLarge(t *testing.T) {
+func TestBudget_isNotPausedByTooLargeCall(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		asked := 0
-		b := budget(t, db, &spender{limit: 300, units: 250})
-		b.spends = func(budget *source.CallBudget) error { asked++; return calls(2, nil)(budget) }
+		fetches := 0
+		b := newBudgetTest(t, db, &budgetSource{limit: 300, units: 250})
+		b.spends = func(budget *source.CallBudget) error { fetches++; return spendCalls(2, nil)(budget) }
 		b.track("mira.cooks")
-		b.use(51)
+		b.reserve(51)
 		require.True(t, b.round())
-		require.Zero(t, asked)
-		require.Empty(t, b.pauses(), "others may have what is left")
+		require.Zero(t, fetches)
+		require.Empty(t, b.pauses(), "the remaining units are left for other calls")
 		require.EqualValues(t, 51, b.used())
 		db.Clock.Advance(time.Minute)
-		require.False(t, b.round(), "it is not claimed again and again")
+		require.False(t, b.round(), "the target must not be due again at once")
 		for range 3 {
 			db.Clock.Advance(20 * time.Minute)
 			require.True(t, b.round())
 		}
-		require.Equal(t, 1, strings.Count(b.logs.String(), "more units than its budget has left"), "said once a window")
+		require.Equal(t, 1, strings.Count(b.logs.String(), "more units than its budget has left"), "logged once a window")
 		db.Clock.Advance(24 * time.Hour)
 		require.True(t, b.round())
-		require.Equal(t, 1, asked)
+		require.Equal(t, 1, fetches)
 		require.EqualValues(t, 2, b.used())
 	})
 }
 
-// refuser can never answer for an account, though it would be asked.
-type refuser struct{ *spender }
+// unsupportedSource answers every account with class unsupported.
+type unsupportedSource struct{ *budgetSource }
 
-func (refuser) Name() string { return "refuser" }
+func (unsupportedSource) Name() string { return "refuser" }
 
-func (refuser) Fetch(_ context.Context, batch []source.Target, _ *source.CallBudget) ([]source.Result, error) {
-	return []source.Result{{Target: batch[0], Class: source.Unsupported, Detail: "not mine"}}, nil
+func (unsupportedSource) Fetch(_ context.Context, batch []source.Target, _ *source.CallBudget) ([]source.Result, error) {
+	return []source.Result{{Target: batch[0], Class: source.Unsupported, Detail: "not supported"}}, nil
 }
 
-func TestBudget_whatWaitsForUnitsIsNotParkedByTheNextSource(t *testing.T) {
+func TestBudget_waitingTargetIsNotParked(t *testing.T) {
 	t.Parallel()
-	b := budget(t, storetest.New(t, "sqlite"), &spender{limit: 300, units: 250, spends: calls(2, nil)})
-	b.sources = append(b.sources, refuser{&spender{units: 1}})
+	b := newBudgetTest(t, storetest.New(t, "sqlite"), &budgetSource{limit: 300, units: 250, spends: spendCalls(2, nil)})
+	b.sources = append(b.sources, unsupportedSource{&budgetSource{units: 1}})
 	b.track("mira.cooks")
-	b.use(100)
+	b.reserve(100)
 	require.True(t, b.round())
 	require.Equal(t, []string{"active"}, storetest.Column[string](t, b.db, "SELECT state FROM fetch_targets"))
 	b.db.Clock.Advance(24 * time.Hour)
@@ -219,69 +219,69 @@ func TestBudget_whatWaitsForUnitsIsNotParkedByTheNextSource(t *testing.T) {
 	require.EqualValues(t, 2, b.used())
 }
 
-func TestBudget_givesACallThatIsLargerThanItWhatItHas(t *testing.T) {
+func TestBudget_reducesOversizedCall(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ before, got int64 }{
-		"all of it": {0, 300}, "what is left": {100, 200}, "half": {150, 150}, "less than half is for others": {151, 0},
+		"the whole budget": {0, 300}, "the remaining units": {100, 200}, "half of the budget": {150, 150}, "nothing if less than half remains": {151, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var got int64
-			b := budget(t, storetest.New(t, "sqlite"), &spender{limit: 300, units: 501})
+			b := newBudgetTest(t, storetest.New(t, "sqlite"), &budgetSource{limit: 300, units: 501})
 			b.spends = func(budget *source.CallBudget) error {
 				got = budget.Calls()[0].Units
-				return calls(999, nil)(budget)
+				return spendCalls(999, nil)(budget)
 			}
 			b.track("mira.cooks")
 			if tt.before > 0 {
-				b.use(tt.before)
+				b.reserve(tt.before)
 			}
 			require.True(t, b.round())
 			require.Equal(t, tt.got, got)
-			require.Equal(t, tt.before+tt.got, b.used(), "and not one more")
+			require.Equal(t, tt.before+tt.got, b.used(), "no more than the granted units")
 			require.Empty(t, b.pauses())
 		})
 	}
 }
 
-func TestBudget_pauseEndsWhenUnitsComeBack(t *testing.T) {
+func TestBudget_pauseEndsWhenUnitsAreReleased(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		b := budget(t, db, &spender{limit: 101, units: 101})
+		b := newBudgetTest(t, db, &budgetSource{limit: 101, units: 101})
 		b.track("mira.cooks")
 		b.spends = func(budget *source.CallBudget) error {
-			replies, err := b.quota.Call(t.Context(), b.spender, []source.Target{{Platform: link.TikTok, Kind: source.KindAccount}})
+			replies, err := b.quota.Call(t.Context(), b.budgetSource, []source.Target{{Platform: link.TikTok, Kind: source.KindAccount}})
 			require.NoError(t, err)
 			require.Equal(t, quota.Unavailable, replies[0].Outcome)
-			require.Contains(t, b.pauses(), spenderKey, "nothing is left while all is reserved")
-			return calls(2, nil)(budget)
+			require.Contains(t, b.pauses(), budgetKey, "the budget is paused while all units are reserved")
+			return spendCalls(2, nil)(budget)
 		}
 		require.True(t, b.round())
-		require.Empty(t, b.pauses(), "it was spent on paper alone")
+		require.Empty(t, b.pauses(), "the pause ends because unspent units were released")
 		require.EqualValues(t, 2, b.used())
-		b.use(99)
-		replies, err := b.quota.Call(t.Context(), b.spender, []source.Target{{Platform: link.TikTok, Kind: source.KindAccount}})
+		b.reserve(99)
+		replies, err := b.quota.Call(t.Context(), b.budgetSource, []source.Target{{Platform: link.TikTok, Kind: source.KindAccount}})
 		require.NoError(t, err)
 		require.Equal(t, quota.Unavailable, replies[0].Outcome)
 		_, ends := b.Budgets()[0].Window(db.Clock.Now())
-		require.Equal(t, store.InstantOf(ends), b.pauses()[spenderKey].BlockedUntil, "what is spent is spent")
+		require.Equal(t, store.InstantOf(ends), b.pauses()[budgetKey].BlockedUntil, "spent units do not come back before the window ends")
 	})
 }
 
-func TestBudget_isNeverExceededByCallsAtOnce(t *testing.T) {
+func TestBudget_isNotExceededByConcurrentCalls(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		const limit = 120
 		var mu sync.Mutex
 		spent := int64(0)
-		s := &spender{limit: limit, units: 30}
+		s := &budgetSource{limit: limit, units: 30}
 		s.spends = func(budget *source.CallBudget) error {
 			mu.Lock()
 			spent += 3
 			mu.Unlock()
-			return calls(3, nil)(budget)
+			return spendCalls(3, nil)(budget)
 		}
-		b := budget(t, db, s)
+		b := newBudgetTest(t, db, s)
 		var wg sync.WaitGroup
 		for range 4 {
 			wg.Go(func() {
@@ -295,14 +295,14 @@ func TestBudget_isNeverExceededByCallsAtOnce(t *testing.T) {
 		}
 		wg.Wait()
 		require.LessOrEqual(t, spent, int64(limit))
-		require.Equal(t, spent, b.used(), "what is counted is what was spent")
+		require.Equal(t, spent, b.used(), "the stored usage must equal the spent units")
 	})
 }
 
-func TestPause_isNotEndedByAnAnswerFromBeforeIt(t *testing.T) {
+func TestPause_isNotEndedByEarlierCall(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		b := budget(t, db, &spender{limit: 1000, units: 3})
+		b := newBudgetTest(t, db, &budgetSource{limit: 1000, units: 3})
 		b.track("mira.cooks")
 		now := func() store.Instant { return store.InstantOf(db.Clock.Now()) }
 		pause := func(d time.Duration) {
@@ -310,15 +310,15 @@ func TestPause_isNotEndedByAnAnswerFromBeforeIt(t *testing.T) {
 		}
 		pause(-time.Minute)
 		b.spends = func(budget *source.CallBudget) error {
-			pause(time.Hour) // as another call was told meanwhile
-			return calls(2, nil)(budget)
+			pause(time.Hour) // like another call that was rate limited in the meantime
+			return spendCalls(2, nil)(budget)
 		}
 		require.True(t, b.round())
 		require.Equal(t, now().Add(time.Hour), b.pauses()["spender"].BlockedUntil)
 		require.NotContains(t, b.logs.String(), "source answers again")
 
 		db.Clock.Advance(2 * time.Hour)
-		b.spends = calls(2, nil)
+		b.spends = spendCalls(2, nil)
 		b.track("rails.rain")
 		require.True(t, b.round())
 		require.Empty(t, b.pauses())

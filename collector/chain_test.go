@@ -19,11 +19,11 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// display is the Display API of the account that has logged in to the sandbox.
+// display returns the Display API with the authorized account of the sandbox.
 func (w *world) display() source.Source {
 	w.t.Helper()
 	d, err := tiktok.NewDisplay(tiktok.DisplayOptions{BaseURL: w.url + "/tiktok", ClientKey: sandbox.TikTokClientKey, ClientSecret: sandbox.TikTokClientSecret,
-		RefreshToken: sandbox.TikTokRefreshToken, Client: fetch.New(fetch.Options{Timeout: 5 * time.Second, Transport: closing{}}), Tokens: w.db.Queue, Now: w.db.Clock.Now})
+		RefreshToken: sandbox.TikTokRefreshToken, Client: fetch.New(fetch.Options{Timeout: 5 * time.Second, Transport: noKeepAlive{}}), Tokens: w.db.Queue, Now: w.db.Clock.Now})
 	require.NoError(w.t, err)
 	return d
 }
@@ -31,12 +31,12 @@ func (w *world) display() source.Source {
 func (w *world) research() source.Source {
 	w.t.Helper()
 	r, err := tiktok.NewResearch(tiktok.ResearchOptions{BaseURL: w.url + "/tiktok", ClientKey: sandbox.TikTokResearchClientKey,
-		ClientSecret: sandbox.TikTokResearchClientSecret, Client: fetch.New(fetch.Options{Timeout: 5 * time.Second, Transport: closing{}}), Now: w.db.Clock.Now})
+		ClientSecret: sandbox.TikTokResearchClientSecret, Client: fetch.New(fetch.Options{Timeout: 5 * time.Second, Transport: noKeepAlive{}}), Now: w.db.Clock.Now})
 	require.NoError(w.t, err)
 	return r
 }
 
-// startWith runs a collector with these sources, and returns what stops it.
+// startWith runs a collector with these sources. The returned function stops it.
 func (w *world) startWith(sources ...source.Source) (stop func()) {
 	w.t.Helper()
 	c, err := collector.New(collector.Options{Store: w.db.Store, Sources: sources, Now: w.db.Clock.Now, Logger: slog.New(slog.NewTextHandler(w.log, nil)), Poll: 20 * time.Millisecond})
@@ -56,7 +56,7 @@ func (w *world) startWith(sources ...source.Source) (stop func()) {
 	return stop
 }
 
-func (w *world) hasCountsOf(t store.Tracked, at time.Time) store.Video {
+func (w *world) requireCounts(t store.Tracked, at time.Time) store.Video {
 	w.t.Helper()
 	v := w.video(t)
 	truth, ok := w.sandbox.World().Video(v.Platform, v.ExternalID, at)
@@ -68,20 +68,20 @@ func (w *world) hasCountsOf(t store.Tracked, at time.Time) store.Video {
 	return v
 }
 
-func TestChain_goesOnToTheNextSource(t *testing.T) {
+func TestFallback_asksNextSource(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		w := newWorld(t, db)
 		handle := w.sandbox.TikTokAccount()
 		own := w.sandbox.World().Uploads(link.TikTok, handle, db.Clock.Now())
-		stranger := w.sandbox.World().Find(link.TikTok, sandbox.Normal)
+		otherAccount := w.sandbox.World().Find(link.TikTok, sandbox.Normal)
 		tracked := w.track("https://www.tiktok.com/@"+handle+"/video/"+own[0], "https://www.tiktok.com/@/video/"+own[1],
-			"https://www.tiktok.com/@/video/"+stranger)
+			"https://www.tiktok.com/@/video/"+otherAccount)
 		w.startWith(append([]source.Source{w.display()}, w.sources("ensembledata")...)...)
-		w.measured(tracked)
+		w.waitForCounts(tracked)
 		for i, source := range []bool{true, true, false} {
-			v := w.hasCountsOf(tracked[i], db.Clock.Now())
-			require.Equal(t, source, v.LatestBookmarks == nil, "bookmarks are to be had of the vendor alone")
+			v := w.requireCounts(tracked[i], db.Clock.Now())
+			require.Equal(t, source, v.LatestBookmarks == nil, "only the vendor returns bookmarks")
 			require.NotEmpty(t, v.Title)
 			require.NotEmpty(t, v.Username)
 			require.NotNil(t, v.UploadedAt)
@@ -89,121 +89,121 @@ func TestChain_goesOnToTheNextSource(t *testing.T) {
 		require.Equal(t, handle, w.video(tracked[1]).Username)
 
 		ref := w.trackAccount(w.accountLink(link.TikTok, handle), store.TrackAll)
-		w.follows(ref, own)
-		other := w.trackAccount(w.accountLink(link.TikTok, w.prolific(link.TikTok, 12)), store.TrackLatest30)
-		w.checked(other, 0)
+		w.waitForFetched(ref, own)
+		other := w.trackAccount(w.accountLink(link.TikTok, w.accountWithUploads(link.TikTok, 12)), store.TrackLatest30)
+		w.waitForCheck(other, 0)
 		require.Greater(t, w.account(other).TotalVideosTracked, int64(11))
 	})
 }
 
-func TestChain_waitsForASourceThatIsPaused(t *testing.T) {
+func TestFallback_waitsForPausedSource(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		w := newWorld(t, db)
 		w.control(http.MethodPut, "/_control/faults", map[string]any{"source": "vendor", "fault": "rate_limited", "retry_after": 3600})
-		stranger := w.sandbox.World().Find(link.TikTok, sandbox.Normal)
-		tracked := w.track("https://www.tiktok.com/@/video/" + stranger)
+		otherAccount := w.sandbox.World().Find(link.TikTok, sandbox.Normal)
+		tracked := w.track("https://www.tiktok.com/@/video/" + otherAccount)
 		w.startWith(append([]source.Source{w.display()}, w.sources("ensembledata")...)...)
-		w.says("source paused", "class=rate_limited")
-		w.until("it waits for the vendor", func() bool {
-			return storetest.Column[string](t, db, "SELECT detail FROM fetch_targets WHERE external_id = ?", stranger)[0] == "vendor:ensembledata is paused until 2026-11-22T13:00:00Z"
+		w.waitForLog("source paused", "class=rate_limited")
+		w.waitFor("the target waits for the vendor", func() bool {
+			return storetest.Column[string](t, db, "SELECT detail FROM fetch_targets WHERE external_id = ?", otherAccount)[0] == "vendor:ensembledata is paused until 2026-11-22T13:00:00Z"
 		})
-		require.Equal(t, "active", storetest.Column[string](t, db, "SELECT state FROM fetch_targets WHERE external_id = ?", stranger)[0], "no source has said that it can never be asked for")
-		before := w.calls("tiktok_display")
+		require.Equal(t, "active", storetest.Column[string](t, db, "SELECT state FROM fetch_targets WHERE external_id = ?", otherAccount)[0], "a target with a paused source must not be parked")
+		before := w.callCount("tiktok_display")
 		w.control(http.MethodDelete, "/_control/faults", nil)
 		db.Clock.Advance(65 * time.Minute)
-		w.measured(tracked)
-		require.Equal(t, before, w.calls("tiktok_display"), "it has refused the video already")
-		w.hasCountsOf(tracked[0], db.Clock.Now())
+		w.waitForCounts(tracked)
+		require.Equal(t, before, w.callCount("tiktok_display"), "a source must not be asked again after it refused the video")
+		w.requireCounts(tracked[0], db.Clock.Now())
 	})
 }
 
-// Given back to be claimed at once, it would keep the database busy until the pause ends.
-func TestChain_leavesAloneWhatOnlyAPausedSourceCanBeAskedFor(t *testing.T) {
+// If the target were due again at once, it would be claimed repeatedly until the pause ends.
+func TestFallback_defersTargetOfPausedSource(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		w := newWorld(t, db)
 		handle := w.sandbox.TikTokAccount()
 		w.startWith(append([]source.Source{w.display()}, w.sources("ensembledata")...)...)
-		w.checked(w.trackAccount(w.accountLink(link.TikTok, handle), store.TrackNewOnly), 0) // so that the Display API knows whose accounts it need not be asked for
+		w.waitForCheck(w.trackAccount(w.accountLink(link.TikTok, handle), store.TrackNewOnly), 0) // so that the Display API knows which account it serves
 		w.control(http.MethodPut, "/_control/faults", map[string]any{"source": "vendor", "fault": "rate_limited", "retry_after": 3600})
-		stranger := w.prolific(link.TikTok, 12)
-		ref := w.trackAccount(w.accountLink(link.TikTok, stranger), store.TrackLatest30)
-		w.says("source paused", "class=rate_limited")
-		w.until("it is left alone for minutes", func() bool {
-			db.Clock.Advance(50 * time.Millisecond) // it may have been given back for a moment
-			left := storetest.Column[store.Instant](t, db, "SELECT next_at FROM fetch_targets WHERE external_id = ?", "@"+stranger)[0].Time().Sub(db.Clock.Now())
+		otherAccount := w.accountWithUploads(link.TikTok, 12)
+		ref := w.trackAccount(w.accountLink(link.TikTok, otherAccount), store.TrackLatest30)
+		w.waitForLog("source paused", "class=rate_limited")
+		w.waitFor("the target is deferred for minutes", func() bool {
+			db.Clock.Advance(50 * time.Millisecond) // a short retry may come first
+			left := storetest.Column[store.Instant](t, db, "SELECT next_at FROM fetch_targets WHERE external_id = ?", "@"+otherAccount)[0].Time().Sub(db.Clock.Now())
 			return left > 4*time.Minute && left <= 5*time.Minute
 		})
 		w.control(http.MethodDelete, "/_control/faults", nil)
 		db.Clock.Advance(65 * time.Minute)
-		w.checked(ref, 0)
+		w.waitForCheck(ref, 0)
 	})
 }
 
-func TestChain_parksWhatNoSourceKnows(t *testing.T) {
+func TestFallback_parksTargetThatNoSourceSupports(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, storetest.New(t, "sqlite"))
-	stranger := w.sandbox.World().Find(link.TikTok, sandbox.Normal)
-	w.track("https://www.tiktok.com/@/video/" + stranger)
+	otherAccount := w.sandbox.World().Find(link.TikTok, sandbox.Normal)
+	w.track("https://www.tiktok.com/@/video/" + otherAccount)
 	w.startWith(w.display())
-	w.until("it is parked", func() bool {
-		return storetest.Column[string](t, w.db, "SELECT state FROM fetch_targets WHERE external_id = ?", stranger)[0] == "parked"
+	w.waitFor("the target is parked", func() bool {
+		return storetest.Column[string](t, w.db, "SELECT state FROM fetch_targets WHERE external_id = ?", otherAccount)[0] == "parked"
 	})
 }
 
-func TestChain_believesNoSourceAlone(t *testing.T) {
+func TestFallback_confirmsMissingVideo(t *testing.T) {
 	t.Parallel()
-	stranger := func(w *world) string {
+	otherAccount := func(w *world) string {
 		return "https://www.tiktok.com/@" + w.sandbox.TikTokAccount() + "/video/" + w.sandbox.World().Find(link.TikTok, sandbox.Normal)
 	}
-	t.Run("when another knows the video", func(t *testing.T) {
+	t.Run("another source has the video", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, storetest.New(t, "sqlite"))
-		tracked := w.track(stranger(w)) // by a link that names the wrong account, as TikTok allows
+		tracked := w.track(otherAccount(w)) // the link names the wrong account, which TikTok allows
 		w.startWith(append([]source.Source{w.display()}, w.sources("scrapecreators")...)...)
-		w.measured(tracked)
-		require.NotNil(t, w.hasCountsOf(tracked[0], w.db.Clock.Now()).LatestBookmarks)
+		w.waitForCounts(tracked)
+		require.NotNil(t, w.requireCounts(tracked[0], w.db.Clock.Now()).LatestBookmarks)
 	})
-	t.Run("unless there is no other and the handle is confirmed", func(t *testing.T) {
+	t.Run("no other source, handle confirmed", func(t *testing.T) {
 		t.Parallel()
 		db := storetest.New(t, "sqlite")
-		c := newClaims(t, db, link.TikTok, func(w *world) []source.Source { return []source.Source{w.display()} })
-		c.tracks(stranger(c.world))
+		c := newClaimTest(t, db, link.TikTok, func(w *world) []source.Source { return []source.Source{w.display()} })
+		c.newTenant(otherAccount(c.world))
 		db.Exec(t, "UPDATE fetch_targets SET handle = ?", c.sandbox.TikTokAccount())
 		for range 3 {
-			c.fetch()
+			c.fetchNext()
 		}
 		require.Equal(t, []string{"gone"}, storetest.Column[string](t, db, "SELECT state FROM fetch_targets"))
 		require.EqualValues(t, 3, storetest.Column[int64](t, db, "SELECT attempts FROM fetch_targets")[0])
 	})
 }
 
-func TestChain_neverGoesBackInTime(t *testing.T) {
+func TestFallback_ignoresOlderCounts(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		w := newWorld(t, db)
 		handle := w.sandbox.TikTokAccount()
 		id := w.sandbox.World().Uploads(link.TikTok, handle, db.Clock.Now())[5]
-		stranger := w.sandbox.World().Find(link.TikTok, sandbox.Normal)
-		tracked := w.track("https://www.tiktok.com/@"+handle+"/video/"+id, "https://www.tiktok.com/@/video/"+stranger)
+		otherAccount := w.sandbox.World().Find(link.TikTok, sandbox.Normal)
+		tracked := w.track("https://www.tiktok.com/@"+handle+"/video/"+id, "https://www.tiktok.com/@/video/"+otherAccount)
 		stop := w.startWith(w.display(), w.research())
-		w.measured(tracked)
-		w.hasCountsOf(tracked[0], db.Clock.Now())
-		v := w.hasCountsOf(tracked[1], db.Clock.Now().Add(-sandbox.ResearchLag))
+		w.waitForCounts(tracked)
+		w.requireCounts(tracked[0], db.Clock.Now())
+		v := w.requireCounts(tracked[1], db.Clock.Now().Add(-sandbox.ResearchLag))
 		require.NotNil(t, v.LatestBookmarks)
 		stop()
 
-		// Its own source fails: what the other one says of it is two days old.
+		// Only the Research API is left. Its counts of the first video are two days old.
 		before := w.video(tracked[0])
 		w.startWith(w.research())
 		db.Clock.Advance(26 * time.Hour)
 		db.Exec(t, "UPDATE fetch_targets SET next_at = ?", store.InstantOf(db.Clock.Now()))
-		w.says("no number written", "id="+id, "older than the known numbers")
+		w.waitForLog("no number written", "id="+id, "older than the known numbers")
 		require.Equal(t, before.LatestViews, w.video(tracked[0]).LatestViews)
 		require.Equal(t, before.LatestUpdatedAt, w.video(tracked[0]).LatestUpdatedAt)
-		w.until("the other has the next day's counts", func() bool { return *w.video(tracked[1]).LatestUpdatedAt > *v.LatestUpdatedAt })
-		db.Clock.Advance(52 * time.Hour) // more than the lag: what it says now is news
-		w.until("it has caught up", func() bool { return *w.video(tracked[0]).LatestViews > *before.LatestViews })
+		w.waitFor("the other video has the next day's counts", func() bool { return *w.video(tracked[1]).LatestUpdatedAt > *v.LatestUpdatedAt })
+		db.Clock.Advance(52 * time.Hour) // more than the lag, so the counts are newer than the stored ones
+		w.waitFor("the video has newer counts", func() bool { return *w.video(tracked[0]).LatestViews > *before.LatestViews })
 	})
 }

@@ -27,7 +27,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// world is a sandbox, a store and the collectors between them.
+// world has a sandbox, a store and an organisation, for tests of collectors.
 type world struct {
 	t       *testing.T
 	db      *storetest.DB
@@ -42,7 +42,7 @@ func newWorld(t *testing.T, db *storetest.DB) *world {
 	t.Helper()
 	box := sandbox.New(sandbox.Options{Now: db.Clock.Now})
 	w := &world{t: t, db: db, sandbox: box, log: &logBuffer{}}
-	w.swap(box.Handler())
+	w.setHandler(box.Handler())
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { (*w.handler.Load()).ServeHTTP(rw, r) }))
 	t.Cleanup(server.Close)
 	o, err := db.CreateOrganisation(t.Context(), "Tester", store.TierPremium, store.SubscriptionActive)
@@ -51,19 +51,19 @@ func newWorld(t *testing.T, db *storetest.DB) *world {
 	return w
 }
 
-// swap puts another server in the place of the one that answers.
-func (w *world) swap(h http.Handler) { w.handler.Store(&h) }
+// setHandler replaces the handler of the HTTP server.
+func (w *world) setHandler(h http.Handler) { w.handler.Store(&h) }
 
-// sources are all sources, pointed at the sandbox as configuration would.
+// sources returns YouTube and the named vendors with the sandbox as their base URL. The name "meta" adds Instagram and Facebook.
 func (w *world) sources(vendors ...string) []source.Source {
 	w.t.Helper()
-	client := fetch.New(fetch.Options{Timeout: 5 * time.Second, Transport: closing{}})
+	client := fetch.New(fetch.Options{Timeout: 5 * time.Second, Transport: noKeepAlive{}})
 	yt, err := youtube.New(youtube.Options{BaseURL: w.url + "/youtube/", APIKey: sandbox.YouTubeAPIKey, Client: client, Now: w.db.Clock.Now})
 	require.NoError(w.t, err)
 	sources := []source.Source{yt}
 	for _, name := range vendors {
 		if name == "meta" {
-			sources = append(sources, w.meta()...)
+			sources = append(sources, w.metaSources()...)
 			continue
 		}
 		config, err := vendor.Load(name)
@@ -75,15 +75,15 @@ func (w *world) sources(vendors ...string) []source.Source {
 	return sources
 }
 
-// closing keeps no connection, so that a test ends with none.
-type closing struct{}
+// noKeepAlive closes each connection after its call, so that no connection is open when a test ends.
+type noKeepAlive struct{}
 
-func (closing) RoundTrip(r *http.Request) (*http.Response, error) {
+func (noKeepAlive) RoundTrip(r *http.Request) (*http.Response, error) {
 	r.Close = true
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// start runs a collector until the test ends. It asks YouTube itself and the vendors for the rest.
+// start runs a collector with the sources of the named vendors until the test ends.
 func (w *world) start(vendors ...string) {
 	w.t.Helper()
 	c, err := collector.New(collector.Options{Store: w.db.Store, Sources: w.sources(vendors...), Now: w.db.Clock.Now,
@@ -118,10 +118,10 @@ func (w *world) video(t store.Tracked) store.Video {
 	return v
 }
 
-// measured waits until all videos have counts.
-func (w *world) measured(tracked []store.Tracked) {
+// waitForCounts waits until all videos have counts and no target has a running attempt.
+func (w *world) waitForCounts(tracked []store.Tracked) {
 	w.t.Helper()
-	w.until("all videos have counts", func() bool {
+	w.waitFor("all videos have counts", func() bool {
 		for _, t := range tracked {
 			if w.video(t).LatestViews == nil {
 				return false
@@ -129,13 +129,13 @@ func (w *world) measured(tracked []store.Tracked) {
 		}
 		return true
 	})
-	w.until("no source is left to be asked", func() bool {
+	w.waitFor("no attempt is running", func() bool {
 		return storetest.Column[int](w.t, w.db, `SELECT COUNT(*) FROM fetch_targets WHERE answers LIKE '%"running":true%'`)[0] == 0
 	})
 }
 
-// until waits for a condition that the collector brings about.
-func (w *world) until(what string, holds func() bool) {
+// waitFor waits until holds returns true.
+func (w *world) waitFor(what string, holds func() bool) {
 	w.t.Helper()
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()
@@ -144,15 +144,15 @@ func (w *world) until(what string, holds func() bool) {
 		select {
 		case <-look.C:
 		case <-tooLong:
-			require.Fail(w.t, what+": not in time; the collector said:\n"+w.log.String())
+			require.Fail(w.t, what+": not in time; log of the collector:\n"+w.log.String())
 		}
 	}
 }
 
-// says waits for a line of the collector's log that holds all parts.
-func (w *world) says(parts ...string) {
+// waitForLog waits for a line of the collector's log that contains all parts.
+func (w *world) waitForLog(parts ...string) {
 	w.t.Helper()
-	w.until("the log says "+strings.Join(parts, " "), func() bool {
+	w.waitFor("the log contains "+strings.Join(parts, " "), func() bool {
 		for line := range strings.Lines(w.log.String()) {
 			all := true
 			for _, p := range parts {
@@ -181,7 +181,7 @@ func (w *world) control(method, path string, body any) *http.Response {
 	return answer
 }
 
-// logBuffer is a log that a test reads while it is written.
+// logBuffer is a log that can be read while it is written.
 type logBuffer struct {
 	mu sync.Mutex
 	b  strings.Builder
@@ -199,7 +199,7 @@ func (l *logBuffer) String() string {
 	return l.b.String()
 }
 
-func TestCollector_fillsInTheSandboxesNumbers(t *testing.T) {
+func TestCollector_storesCountsAndDetails(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		w := newWorld(t, db)
@@ -210,7 +210,7 @@ func TestCollector_fillsInTheSandboxesNumbers(t *testing.T) {
 		tracked := w.track("https://youtu.be/"+ids[link.YouTube], "https://www.tiktok.com/@/video/"+ids[link.TikTok],
 			"https://www.instagram.com/reel/"+ids[link.Instagram]+"/", "https://www.facebook.com/reel/"+ids[link.Facebook])
 		w.start("sandbox")
-		w.measured(tracked)
+		w.waitForCounts(tracked)
 		for i, p := range []link.Platform{link.YouTube, link.TikTok, link.Instagram, link.Facebook} {
 			v := w.video(tracked[i])
 			truth, ok := w.sandbox.World().Video(p, ids[p], db.Clock.Now())
@@ -225,24 +225,23 @@ func TestCollector_fillsInTheSandboxesNumbers(t *testing.T) {
 	})
 }
 
-func TestCollector_keepsTheAuthorOfALink(t *testing.T) {
+func TestCollector_keepsAuthorOfLink(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		w := newWorld(t, db)
 		tracked := w.track("https://www.tiktok.com/@a.real.person/video/7301234567890123456")
 		w.start("sandbox")
-		w.measured(tracked)
+		w.waitForCounts(tracked)
 		v := w.video(tracked[0])
 		require.Equal(t, "a.real.person", v.Username)
 		account := *v.LinkedAccountID
 
-		// The next day's call is for counts alone and goes by the id, of which the sandbox has another author: a new one knows
-		// nothing of the link.
+		// The next day's call gets only counts. A new sandbox does not know the link, so it has another author for the same id.
 		w.sandbox = sandbox.New(sandbox.Options{Now: db.Clock.Now})
 		first := *v.LatestUpdatedAt
-		w.swap(w.sandbox.Handler())
+		w.setHandler(w.sandbox.Handler())
 		db.Clock.Advance(25 * time.Hour)
-		w.until("the video has the next day's counts", func() bool { return *w.video(tracked[0]).LatestUpdatedAt > first })
+		w.waitFor("the video has the next day's counts", func() bool { return *w.video(tracked[0]).LatestUpdatedAt > first })
 		v = w.video(tracked[0])
 		require.Equal(t, "a.real.person", v.Username)
 		require.Equal(t, account, *v.LinkedAccountID)

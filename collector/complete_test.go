@@ -14,8 +14,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// strangersReel tracks a reel that Instagram's own interface shows without its length, and a vendor with it.
-func (w *world) strangersReel() (tracked []store.Tracked, truth sandbox.VideoTruth) {
+// trackReelWithoutLength tracks a reel whose length the Graph API does not return. A vendor returns it.
+func (w *world) trackReelWithoutLength() (tracked []store.Tracked, truth sandbox.VideoTruth) {
 	w.t.Helper()
 	world := w.sandbox.World()
 	reel, ok := world.Video(link.Instagram, world.Find(link.Instagram, sandbox.Normal), w.db.Clock.Now())
@@ -23,39 +23,39 @@ func (w *world) strangersReel() (tracked []store.Tracked, truth sandbox.VideoTru
 	return w.track("https://www.instagram.com/" + reel.Account.Handle + "/reel/" + reel.ID + "/"), reel
 }
 
-func TestComplete_asksTheNextSourceForWhatOneDoesNotKnow(t *testing.T) {
+func TestMissingDetails_areTakenFromNextSource(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		w := newWorld(t, db)
-		tracked, truth := w.strangersReel()
-		w.startWith(append(w.meta(), w.sources("ensembledata")...)...)
-		w.measured(tracked)
+		tracked, truth := w.trackReelWithoutLength()
+		w.startWith(append(w.metaSources(), w.sources("ensembledata")...)...)
+		w.waitForCounts(tracked)
 		v := w.video(tracked[0])
-		require.Equal(t, strconv.FormatFloat(truth.LengthSeconds, 'f', -1, 64), *v.VideoLength, "by the vendor")
+		require.Equal(t, strconv.FormatFloat(truth.LengthSeconds, 'f', -1, 64), *v.VideoLength, "the length must come from the vendor")
 		require.Equal(t, truth.Views, *v.LatestViews)
-		require.Nil(t, v.LatestShares, "counts are those of one source alone")
-		require.Equal(t, 1, w.calls("vendor"))
+		require.Nil(t, v.LatestShares, "counts must come from a single source")
+		require.Equal(t, 1, w.callCount("vendor"))
 
-		// The next turn needs no details.
+		// The next fetch does not need details.
 		db.Clock.Advance(24 * time.Hour)
 		db.Exec(t, "UPDATE fetch_targets SET next_at = ?", store.InstantOf(db.Clock.Now()))
-		w.until("another fetch", func() bool { return *w.video(tracked[0]).LatestUpdatedAt > *v.LatestUpdatedAt })
-		require.Equal(t, 1, w.calls("vendor"))
+		w.waitFor("another fetch", func() bool { return *w.video(tracked[0]).LatestUpdatedAt > *v.LatestUpdatedAt })
+		require.Equal(t, 1, w.callCount("vendor"))
 	})
 }
 
-func TestComplete_numbersComeWithoutTheNextSource(t *testing.T) {
+func TestMissingDetails_doNotPreventCounts(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		w := newWorld(t, db)
 		w.control(http.MethodPut, "/_control/faults", map[string]any{"source": "vendor", "fault": "server_error", "count": 1000})
-		tracked, truth := w.strangersReel()
-		w.startWith(append(w.meta(), w.sources("ensembledata")...)...)
-		w.measured(tracked)
+		tracked, truth := w.trackReelWithoutLength()
+		w.startWith(append(w.metaSources(), w.sources("ensembledata")...)...)
+		w.waitForCounts(tracked)
 		v := w.video(tracked[0])
 		require.Nil(t, v.VideoLength)
 		require.Equal(t, truth.Title, v.Title)
 		require.Equal(t, truth.Views, *v.LatestViews)
-		w.says("call failed for its targets", "vendor:ensembledata")
+		w.waitForLog("call failed for its targets", "vendor:ensembledata")
 	})
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// The simulation runs these by hand, because its clock stands still while a collector works.
+// The tests call these methods directly if their clock does not move while a collector works.
 
-// Start is what Run does first.
+// Start does the preparations of Run.
 func (c *Collector) Start(ctx context.Context) error { return c.start(ctx) }
 
 // Round runs one round of each source. It returns true if any target was due.
@@ -27,7 +27,7 @@ func (c *Collector) Round(ctx context.Context) (busy bool, err error) {
 }
 
 // RunJobs runs the upkeep jobs that are due.
-func (c *Collector) RunJobs(ctx context.Context) error { return c.keepUp(ctx) }
+func (c *Collector) RunJobs(ctx context.Context) error { return c.runDueJobs(ctx) }
 
 // Throttle returns the throttle of a platform's videos.
 func (c *Collector) Throttle(p link.Platform) schedule.Throttle {

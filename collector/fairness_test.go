@@ -32,78 +32,78 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// mayDelay is by how much one organisation's 500 links may delay another's single one.
-const mayDelay = 5 * time.Second
+// maxDelay is the longest delay that 500 links of one organisation may cause for a single link of another organisation.
+const maxDelay = 5 * time.Second
 
-// slowMotion is how many seconds a second of the test's clock takes, so that a busy machine has time to keep up.
-const slowMotion = 2
+// clockSlowdown is the real time of one second of the test's clock in seconds, so that a busy machine can keep up.
+const clockSlowdown = 2
 
-// hangsFor is after how long a call without an answer is given up: by default it would be half a minute.
-const hangsFor = 6 * time.Second
+// hangTimeout is the timeout of calls if the platforms do not answer. The default is half a minute.
+const hangTimeout = 6 * time.Second
 
-// slowness is how the sources of a world answer: the platforms' own, and the vendors behind them.
-type slowness struct {
-	first, vendor func(*http.Request) time.Duration
-	hangs         bool // the platforms' own never answer
-	refuses       bool // Facebook shows nothing
+// delayConfig configures the delays and failures of the platforms' own sources and of the vendors.
+type delayConfig struct {
+	platform, vendor func(*http.Request) time.Duration
+	hangs            bool // the platforms' own sources never answer
+	refuses          bool // Facebook answers that every object is missing
 }
 
-func everyCall(d time.Duration) func(*http.Request) time.Duration {
+func constantDelay(d time.Duration) func(*http.Request) time.Duration {
 	return func(*http.Request) time.Duration { return d }
 }
 
-// varied is from one second to three, the same for the same request.
-func varied(r *http.Request) time.Duration {
+// variedDelay returns one to three seconds, always the same for the same request.
+func variedDelay(r *http.Request) time.Duration {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(r.URL.RequestURI()))
 	return time.Second + time.Duration(h.Sum32()%2001)*time.Millisecond
 }
 
-// wire delays the calls of a world once it is told how, and notes them.
-type wire struct {
-	now   func() time.Time
-	mu    sync.Mutex
-	how   *slowness
-	calls []noticed
+// delayedTransport records calls, and delays them after setDelays was called.
+type delayedTransport struct {
+	now    func() time.Time
+	mu     sync.Mutex
+	delays *delayConfig
+	calls  []recordedCall
 }
 
-// noticed is a call: all that it says, from when to when.
-type noticed struct {
-	says       string
+// recordedCall is a call with its URL and body, its start and its end.
+type recordedCall struct {
+	text       string
 	began, end time.Time
 }
 
-func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
-	says := r.URL.RequestURI()
+func (w *delayedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	text := r.URL.RequestURI()
 	if r.Body != nil {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			return nil, err
 		}
-		says += " " + string(body)
+		text += " " + string(body)
 		r.Body = io.NopCloser(bytes.NewReader(body))
 	}
 	w.mu.Lock()
-	how, n := w.how, len(w.calls)
-	w.calls = append(w.calls, noticed{says: says, began: w.now()})
+	delays, n := w.delays, len(w.calls)
+	w.calls = append(w.calls, recordedCall{text: text, began: w.now()})
 	w.mu.Unlock()
 	defer func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.calls[n].end = w.now()
 	}()
-	if how == nil {
-		return closing{}.RoundTrip(r)
+	if delays == nil {
+		return noKeepAlive{}.RoundTrip(r)
 	}
-	delay := how.vendor
+	delay := delays.vendor
 	if !strings.HasPrefix(r.URL.Path, "/vendor") {
-		delay = how.first
-		if how.hangs {
-			delay = everyCall(time.Hour)
+		delay = delays.platform
+		if delays.hangs {
+			delay = constantDelay(time.Hour)
 		}
 	}
 	if delay != nil {
-		t := time.NewTimer(slowMotion * delay(r))
+		t := time.NewTimer(clockSlowdown * delay(r))
 		defer t.Stop()
 		select {
 		case <-t.C:
@@ -111,56 +111,56 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, r.Context().Err()
 		}
 	}
-	if how.refuses && strings.HasPrefix(r.URL.Path, "/facebook/") {
+	if delays.refuses && strings.HasPrefix(r.URL.Path, "/facebook/") {
 		const missing = `{"error":{"message":"Unsupported get request.","type":"GraphMethodException","code":100,"error_subcode":33}}`
 		return &http.Response{StatusCode: http.StatusBadRequest, Header: http.Header{"Content-Type": {"application/json"}, fetch.SandboxHeader: {"true"}},
 			Body: io.NopCloser(strings.NewReader(missing)), Request: r}, nil
 	}
-	return closing{}.RoundTrip(r)
+	return noKeepAlive{}.RoundTrip(r)
 }
 
-func (w *wire) slow(how *slowness) {
+func (w *delayedTransport) setDelays(delays *delayConfig) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.how, w.calls = how, nil
+	w.delays, w.calls = delays, nil
 }
 
-// about are the calls that name one of the words, and how long any of them was under way within a time.
-func (w *wire) about(words []string, from, to time.Time) (calls []string, under time.Duration) {
+// callsNaming returns the calls that contain one of the words, and for how long at least one of them was in flight between from and to.
+func (w *delayedTransport) callsNaming(words []string, from, to time.Time) (calls []string, inFlight time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	until := from // calls are noted in the order in which they began
+	until := from // calls are sorted by their start
 	for _, c := range w.calls {
-		if !slices.ContainsFunc(words, func(word string) bool { return strings.Contains(c.says, word) }) {
+		if !slices.ContainsFunc(words, func(word string) bool { return strings.Contains(c.text, word) }) {
 			continue
 		}
 		if c.end.IsZero() || c.end.After(to) {
 			c.end = to
 		}
-		path, _, _ := strings.Cut(c.says, "?")
+		path, _, _ := strings.Cut(c.text, "?")
 		calls = append(calls, fmt.Sprintf("%s from %s to %s", path, c.began.Sub(from), c.end.Sub(from)))
 		if c.began.After(until) {
 			until = c.began
 		}
 		if c.end.After(until) {
-			under, until = under+c.end.Sub(until), c.end
+			inFlight, until = inFlight+c.end.Sub(until), c.end
 		}
 	}
-	return calls, under
+	return calls, inFlight
 }
 
-// fairWorld has every platform's own source with a vendor behind it, all of which answer as how says.
-type fairWorld struct {
+// fairnessTest has the own source of every platform with a vendor as fallback.
+type fairnessTest struct {
 	*world
-	wire *wire
+	transport *delayedTransport
 }
 
-func newFairWorld(t *testing.T, engine string, timeout time.Duration) *fairWorld {
+func newFairnessTest(t *testing.T, engine string, timeout time.Duration) *fairnessTest {
 	t.Helper()
 	db := storetest.New(t, engine)
-	w := &fairWorld{world: newWorld(t, db), wire: &wire{now: db.Clock.Now}}
-	w.inSlowMotion()
-	// The rules for statements are held elsewhere: here they would take most of the time.
+	w := &fairnessTest{world: newWorld(t, db), transport: &delayedTransport{now: db.Clock.Now}}
+	w.startSlowClock()
+	// Open another store without the checks of statements, which would take most of the time.
 	fast, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: db.Clock.Now})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, fast.Close()) })
@@ -169,7 +169,7 @@ func newFairWorld(t *testing.T, engine string, timeout time.Duration) *fairWorld
 		name, value, _ := strings.Cut(line, "=")
 		settings[name] = value
 	}
-	client := fetch.New(fetch.Options{Timeout: slowMotion * timeout, Transport: w.wire})
+	client := fetch.New(fetch.Options{Timeout: clockSlowdown * timeout, Transport: w.transport})
 	tt, err := tiktok.NewDisplay(tiktok.DisplayOptions{BaseURL: w.url + "/tiktok", ClientKey: sandbox.TikTokClientKey, ClientSecret: sandbox.TikTokClientSecret,
 		RefreshToken: sandbox.TikTokRefreshToken, Client: client, Tokens: fast.Queue, Now: db.Clock.Now})
 	require.NoError(t, err)
@@ -181,7 +181,7 @@ func newFairWorld(t *testing.T, engine string, timeout time.Duration) *fairWorld
 	yt, err := youtube.New(youtube.Options{BaseURL: w.url + "/youtube/", APIKey: sandbox.YouTubeAPIKey, Client: client, Now: db.Clock.Now})
 	require.NoError(t, err)
 	sources := []source.Source{tt, ig, fb, yt}
-	for _, name := range []string{"sandbox", "scrapecreators"} { // the latter for YouTube
+	for _, name := range []string{"sandbox", "scrapecreators"} { // scrapecreators serves YouTube
 		config, err := vendor.Load(name)
 		require.NoError(t, err)
 		v, err := vendor.New(config, vendor.Options{BaseURL: w.url + "/vendor", Key: sandbox.VendorKey, Client: client, Now: db.Clock.Now})
@@ -189,7 +189,7 @@ func newFairWorld(t *testing.T, engine string, timeout time.Duration) *fairWorld
 		sources = append(sources, v)
 	}
 	c, err := collector.New(collector.Options{Store: fast, Sources: sources, Now: db.Clock.Now, Logger: slog.New(slog.NewTextHandler(w.log, nil)),
-		Poll: slowMotion * collector.DefaultPoll})
+		Poll: clockSlowdown * collector.DefaultPoll})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -201,14 +201,14 @@ func newFairWorld(t *testing.T, engine string, timeout time.Duration) *fairWorld
 	return w
 }
 
-// inSlowMotion has the clock go that slowly, or slower where the machine is too busy to notice.
-func (w *world) inSlowMotion() {
+// startSlowClock advances the clock at 1/clockSlowdown of real time, or slower on a busy machine.
+func (w *world) startSlowClock() {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
-		tick := time.NewTicker(slowMotion * 5 * time.Millisecond)
+		tick := time.NewTicker(clockSlowdown * 5 * time.Millisecond)
 		defer tick.Stop()
 		for {
 			select {
@@ -222,8 +222,8 @@ func (w *world) inSlowMotion() {
 	w.t.Cleanup(func() { cancel(); <-stopped })
 }
 
-// linkTo is the link of a video that is like any other, of an account of its own.
-func linkTo(p link.Platform, n int) string {
+// videoLink returns the link of the n-th ordinary video. Each video belongs to another account.
+func videoLink(p link.Platform, n int) string {
 	switch p {
 	case link.TikTok:
 		return fmt.Sprintf("https://www.tiktok.com/@dancer%d/video/73%017d", n, n)
@@ -237,16 +237,16 @@ func linkTo(p link.Platform, n int) string {
 	return ""
 }
 
-func links(p link.Platform, from, n int) []string {
+func videoLinks(p link.Platform, from, n int) []string {
 	out := make([]string, n)
 	for i := range out {
-		out[i] = linkTo(p, from+i)
+		out[i] = videoLink(p, from+i)
 	}
 	return out
 }
 
-// add tracks links for an organisation, at once.
-func (w *fairWorld) add(org *store.Org, urls ...string) ([]store.Tracked, error) {
+// add tracks links for an organisation for immediate fetching.
+func (w *fairnessTest) add(org *store.Org, urls ...string) ([]store.Tracked, error) {
 	parsed := make([]link.Link, len(urls))
 	for i, url := range urls {
 		var err error
@@ -257,106 +257,105 @@ func (w *fairWorld) add(org *store.Org, urls ...string) ([]store.Tracked, error)
 	return org.Track(w.t.Context(), store.TrackRequest{Links: parsed, Lane: queue.LanePremium, Immediate: len(urls), Enqueue: len(urls)})
 }
 
-// waited is what became of a single link.
-type waited struct {
-	idle    time.Duration // until it had numbers, but for the time in which it was being asked for
-	calls   []string      // in which it was
-	waiting int64         // links of the burst that then had none
+// waitResult is the result of waiting for a single link.
+type waitResult struct {
+	delay   time.Duration // time until the video had counts, without the time of its own calls
+	calls   []string      // the calls for the video
+	waiting int64         // videos of the burst that had no counts at that time
 	err     error
 }
 
-// single adds an organisation's only link and waits until it has numbers.
-func (w *fairWorld) single(org *store.Org, p link.Platform) waited {
+// waitForSingle adds one link and waits until its video has counts.
+func (w *fairnessTest) waitForSingle(org *store.Org, p link.Platform) waitResult {
 	const n = 700
 	began := w.db.Clock.Now()
-	tracked, err := w.add(org, linkTo(p, n))
+	tracked, err := w.add(org, videoLink(p, n))
 	if err != nil {
-		return waited{err: err}
+		return waitResult{err: err}
 	}
 	v, err := org.Video(w.t.Context(), store.VideoRef{ID: tracked[0].VideoID})
 	if err != nil {
-		return waited{err: err}
+		return waitResult{err: err}
 	}
 	words := []string{v.ExternalID}
 	if v.Username != "" {
 		words = append(words, v.Username)
 	}
 	if truth, ok := w.sandbox.World().Video(p, v.ExternalID, began); ok {
-		words = append(words, truth.Account.ID) // which may be asked for its name
+		words = append(words, truth.Account.ID) // a source may look up the name of the account
 	}
 	look := time.NewTicker(20 * time.Millisecond)
 	defer look.Stop()
 	for v.LatestViews == nil {
 		if <-look.C; w.db.Clock.Now().Sub(began) > 3*time.Minute {
-			return waited{err: errors.New("no number within three minutes")}
+			return waitResult{err: errors.New("no counts within three minutes")}
 		}
 		if v, err = org.Video(w.t.Context(), store.VideoRef{ID: tracked[0].VideoID}); err != nil {
-			return waited{err: err}
+			return waitResult{err: err}
 		}
 	}
-	took := w.db.Clock.Now().Sub(began)
-	calls, under := w.wire.about(words, began, began.Add(took))
-	return waited{idle: took - under, calls: calls,
+	elapsed := w.db.Clock.Now().Sub(began)
+	calls, inFlight := w.transport.callsNaming(words, began, began.Add(elapsed))
+	return waitResult{delay: elapsed - inFlight, calls: calls,
 		waiting: storetest.Column[int64](w.t, w.db, "SELECT COUNT(*) FROM videos WHERE latest_views IS NULL")[0]}
 }
 
-// One organisation adds 500 links, and another one a single one of each of their platforms: beyond the time in which that one is being asked
-// for, it waits for mayDelay at the most, however slow the sources are. It is about seconds, so that no other test of this
-// package runs meanwhile, and one burst at a time for each engine.
+// One organisation adds 500 links and another one adds a single link for each platform. Apart from its own calls, the single link may
+// wait for maxDelay at most, however slow the sources are. The test measures seconds, so it does not run in parallel with other tests.
 //
 //nolint:paralleltest // see above
-func TestFairness_aBurstDelaysNobodyElse(t *testing.T) {
+func TestFairness_burstDoesNotDelayOtherOrganisations(t *testing.T) {
 	storetest.SkipIfShort(t)
 	for _, engine := range storetest.Engines {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
 			for name, c := range map[string]struct {
-				how       slowness
+				delays    delayConfig
 				platforms []link.Platform
 			}{
-				"all take a second to three":     {slowness{first: varied, vendor: varied}, link.Platforms},
-				"Instagram takes as long":        {slowness{first: varied, vendor: varied}, []link.Platform{link.Instagram}},
-				"TikTok takes as long":           {slowness{first: varied, vendor: varied}, []link.Platform{link.TikTok}},
-				"YouTube takes as long":          {slowness{first: varied, vendor: varied}, []link.Platform{link.YouTube}},
-				"Facebook refuses all":           {slowness{first: varied, vendor: varied, refuses: true}, []link.Platform{link.Facebook}},
-				"the platforms take ten seconds": {slowness{first: everyCall(10 * time.Second)}, []link.Platform{link.Instagram}},
-				"the vendors take ten seconds":   {slowness{vendor: everyCall(10 * time.Second)}, []link.Platform{link.TikTok}},
-				"the platforms do not answer":    {slowness{hangs: true}, []link.Platform{link.Instagram, link.TikTok}},
+				"all sources take one to three seconds": {delayConfig{platform: variedDelay, vendor: variedDelay}, link.Platforms},
+				"Instagram takes one to three seconds":  {delayConfig{platform: variedDelay, vendor: variedDelay}, []link.Platform{link.Instagram}},
+				"TikTok takes one to three seconds":     {delayConfig{platform: variedDelay, vendor: variedDelay}, []link.Platform{link.TikTok}},
+				"YouTube takes one to three seconds":    {delayConfig{platform: variedDelay, vendor: variedDelay}, []link.Platform{link.YouTube}},
+				"Facebook refuses all videos":           {delayConfig{platform: variedDelay, vendor: variedDelay, refuses: true}, []link.Platform{link.Facebook}},
+				"the platforms take ten seconds":        {delayConfig{platform: constantDelay(10 * time.Second)}, []link.Platform{link.Instagram}},
+				"the vendors take ten seconds":          {delayConfig{vendor: constantDelay(10 * time.Second)}, []link.Platform{link.TikTok}},
+				"the platforms do not answer":           {delayConfig{hangs: true}, []link.Platform{link.Instagram, link.TikTok}},
 			} {
-				t.Run(name, func(t *testing.T) { requireFairness(t, engine, c.how, c.platforms) })
+				t.Run(name, func(t *testing.T) { requireFairness(t, engine, c.delays, c.platforms) })
 			}
 		})
 	}
 }
 
-func requireFairness(t *testing.T, engine string, how slowness, platforms []link.Platform) {
+func requireFairness(t *testing.T, engine string, delays delayConfig, platforms []link.Platform) {
 	t.Helper()
 	timeout := fetch.DefaultTimeout
-	if how.hangs {
-		timeout = hangsFor
+	if delays.hangs {
+		timeout = hangTimeout
 	}
-	w := newFairWorld(t, engine, timeout)
-	for _, p := range link.Platforms { // tokens and the like are there
-		w.measured(w.track(linkTo(p, 999)))
+	w := newFairnessTest(t, engine, timeout)
+	for _, p := range link.Platforms { // so that tokens are cached
+		w.waitForCounts(w.track(videoLink(p, 999)))
 	}
-	w.wire.slow(&how)
+	w.transport.setDelays(&delays)
 	o, err := w.db.CreateOrganisation(t.Context(), "Another", store.TierPremium, store.SubscriptionActive)
 	require.NoError(t, err)
 	for n := 0; n < 500; n += 50 {
-		_, err := w.add(w.org, links(platforms[n/50%len(platforms)], n, 50)...)
+		_, err := w.add(w.org, videoLinks(platforms[n/50%len(platforms)], n, 50)...)
 		require.NoError(t, err)
 	}
-	results := make([]waited, len(platforms))
+	results := make([]waitResult, len(platforms))
 	var all sync.WaitGroup
 	for i, p := range platforms {
-		all.Go(func() { results[i] = w.single(w.db.Org(o.ID), p) })
+		all.Go(func() { results[i] = w.waitForSingle(w.db.Org(o.ID), p) })
 	}
 	all.Wait()
 	for i, r := range results {
 		require.NoError(t, r.err, platforms[i])
-		t.Logf("a link of %s waited %s beside its calls %q; then %d of the burst waited", platforms[i], r.idle, r.calls, r.waiting)
-		require.LessOrEqual(t, r.idle, mayDelay, platforms[i])
+		t.Logf("a link of %s waited %s in addition to its calls %q; %d links of the burst were still waiting", platforms[i], r.delay, r.calls, r.waiting)
+		require.LessOrEqual(t, r.delay, maxDelay, platforms[i])
 		require.NotEmpty(t, r.calls, platforms[i])
-		require.Greater(t, r.waiting, int64(100), "%s: the burst was over before, so that this says nothing", platforms[i])
+		require.Greater(t, r.waiting, int64(100), "%s: the burst was finished too early for a valid measurement", platforms[i])
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// moving lets the clock run a hundred times as fast as it really does, so that waits of minutes pass in a test.
-func (w *world) moving() {
+// startFastClock runs the clock at a hundred times real time, so that waits of minutes end within a test.
+func (w *world) startFastClock() {
 	w.t.Helper()
 	done := make(chan struct{})
 	stopped := make(chan struct{})
@@ -57,12 +57,12 @@ func TestCollector_survivesFaults(t *testing.T) {
 		{"Facebook's rate limit", map[string]any{"fault": "rate_limited", "retry_after": 90}, []string{"source paused", "class=rate_limited", "until=", "source_says="}, "facebook"},
 		{"Facebook's server error", map[string]any{"fault": "server_error"}, []string{"call failed for its targets", "class=temporary"}, "facebook"},
 		{"Facebook's zeros", map[string]any{"fault": "zeros"}, []string{"no number written", "held back"}, "facebook"},
-		{"vendor's units used up", map[string]any{"fault": "quota_spent"}, []string{"source paused", "class=quota_spent", "until="}, "vendor"},
+		{"vendor's quota spent", map[string]any{"fault": "quota_spent"}, []string{"source paused", "class=quota_spent", "until="}, "vendor"},
 	} {
 		t.Run(c.fault, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, storetest.New(t, "sqlite"))
-			w.moving()
+			w.startFastClock()
 			c.body["source"] = c.source
 			w.control(http.MethodPut, "/_control/faults", c.body)
 			w.start("ensembledata", "meta")
@@ -76,14 +76,14 @@ func TestCollector_survivesFaults(t *testing.T) {
 			id := w.sandbox.World().Find(p, sandbox.Normal)
 			tracked := w.track(prefix + id)
 			if c.says != nil {
-				w.says(c.says...)
+				w.waitForLog(c.says...)
 			}
-			w.until("the source was asked again", func() bool { return w.calls(c.source) >= 3 })
-			if c.fault != "hostile answers" { // some of which are odd but true
-				require.Nil(t, w.video(tracked[0]).LatestViews, "a number was written while the source was broken")
+			w.waitFor("the source was called again", func() bool { return w.callCount(c.source) >= 3 })
+			if c.fault != "hostile answers" { // some of these answers are valid
+				require.Nil(t, w.video(tracked[0]).LatestViews, "counts were stored while the source was broken")
 			}
 			w.control(http.MethodDelete, "/_control/faults", nil)
-			w.measured(tracked)
+			w.waitForCounts(tracked)
 			v := w.video(tracked[0])
 			truth, ok := w.sandbox.World().Video(p, id, v.LatestUpdatedAt.Time())
 			require.True(t, ok)
@@ -98,8 +98,8 @@ func TestCollector_survivesFaults(t *testing.T) {
 	}
 }
 
-// calls is how often a source was asked.
-func (w *world) calls(source string) int {
+// callCount returns the number of calls of a source.
+func (w *world) callCount(source string) int {
 	w.t.Helper()
 	var calls map[string]struct {
 		Calls int `json:"calls"`
@@ -108,26 +108,26 @@ func (w *world) calls(source string) int {
 	return calls[source].Calls
 }
 
-func TestCollector_holdsBackASuddenZero(t *testing.T) {
+func TestCollector_holdsBackSuddenZero(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, storetest.New(t, "sqlite"))
 	w.start()
 	id := w.sandbox.World().Find(link.YouTube, sandbox.Normal)
 	tracked := w.track("https://youtu.be/" + id)
-	w.measured(tracked)
+	w.waitForCounts(tracked)
 	before := *w.video(tracked[0]).LatestViews
 	require.Positive(t, before)
 
 	w.control(http.MethodPut, "/_control/faults", map[string]any{"source": "youtube", "fault": "zeros"})
 	w.db.Clock.Advance(36 * time.Hour)
-	w.says("held back", "hundredth")
+	w.waitForLog("held back", "hundredth")
 	require.Equal(t, before, *w.video(tracked[0]).LatestViews)
 	w.control(http.MethodDelete, "/_control/faults", nil)
-	w.moving()
-	w.until("the count has grown", func() bool { return *w.video(tracked[0]).LatestViews > before })
+	w.startFastClock()
+	w.waitFor("the count has grown", func() bool { return *w.video(tracked[0]).LatestViews > before })
 }
 
-func TestCollector_writesWhatIsGoneOrPrivateAsNoNumber(t *testing.T) {
+func TestCollector_keepsCountsOfDeletedVideo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, storetest.New(t, "sqlite"))
 	w.start()
@@ -136,18 +136,18 @@ func TestCollector_writesWhatIsGoneOrPrivateAsNoNumber(t *testing.T) {
 	truth, ok := w.sandbox.World().Video(link.YouTube, deleted, w.db.Clock.Now())
 	require.True(t, ok)
 	if truth.State == sandbox.Deleted {
-		w.says("no number written", deleted, "class=gone")
+		w.waitForLog("no number written", deleted, "class=gone")
 		require.Nil(t, w.video(tracked[0]).LatestViews)
 		return
 	}
-	w.measured(tracked)
+	w.waitForCounts(tracked)
 	before := *w.video(tracked[0]).LatestViews
 	w.db.Clock.Set(truth.TurnsAt.Add(48 * time.Hour))
-	w.says("no number written", deleted, "class=gone")
+	w.waitForLog("no number written", deleted, "class=gone")
 	require.Equal(t, before, *w.video(tracked[0]).LatestViews)
 }
 
-func TestCollector_sharesTheWork(t *testing.T) {
+func TestCollectors_fetchEachVideoOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, storetest.New(t, "postgres"))
 	const videos = 300
@@ -158,12 +158,12 @@ func TestCollector_sharesTheWork(t *testing.T) {
 	tracked := w.track(links...)
 	w.start()
 	w.start()
-	w.until("every video was asked for", func() bool {
+	w.waitFor("every video was claimed", func() bool {
 		lanes, err := w.db.DueLanes(t.Context(), "youtube")
 		require.NoError(t, err)
 		return len(lanes) == 0
 	})
-	w.until("every call is answered", func() bool {
+	w.waitFor("every video has counts or an error", func() bool {
 		held := 0
 		for _, tr := range tracked {
 			if v := w.video(tr); v.LatestViews == nil && !strings.Contains(w.log.String(), v.ExternalID) {
@@ -184,6 +184,6 @@ func TestCollector_sharesTheWork(t *testing.T) {
 		}
 	}
 	for _, tr := range tracked {
-		require.Equal(t, 1, asked[w.video(tr).ExternalID], "each video is asked for once")
+		require.Equal(t, 1, asked[w.video(tr).ExternalID], "each video must be fetched once")
 	}
 }

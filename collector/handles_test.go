@@ -17,31 +17,31 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// claims is a world in which organisations name the account of one video, some rightly and some wrongly. Its collector only fetches
-// when the test calls fetch.
-type claims struct {
+// claimTest has organisations whose links name correct and wrong accounts for the same video. Its collector fetches only when the test
+// calls fetchNext.
+type claimTest struct {
 	*world
 	platform  link.Platform
 	collector *collector.Collector
 }
 
-func newClaims(t *testing.T, db *storetest.DB, p link.Platform, sources func(*world) []source.Source) *claims {
+func newClaimTest(t *testing.T, db *storetest.DB, p link.Platform, sources func(*world) []source.Source) *claimTest {
 	t.Helper()
 	w := newWorld(t, db)
 	c, err := collector.New(collector.Options{Store: db.Store, Sources: sources(w), Now: db.Clock.Now, Logger: slog.New(slog.NewTextHandler(w.log, nil))})
 	require.NoError(t, err)
 	require.NoError(t, c.Start(t.Context()))
-	return &claims{world: w, platform: p, collector: c}
+	return &claimTest{world: w, platform: p, collector: c}
 }
 
-// tenant is an organisation and the video that it tracks.
+// tenant is an organisation with its tracked video.
 type tenant struct {
 	org     *store.Org
 	tracked store.Tracked
 }
 
-// tracks creates an organisation that tracks a link.
-func (c *claims) tracks(l string) tenant {
+// newTenant creates an organisation that tracks a link.
+func (c *claimTest) newTenant(l string) tenant {
 	c.t.Helper()
 	o, err := c.db.CreateOrganisation(c.t.Context(), "Tenant", store.TierPremium, store.SubscriptionActive)
 	require.NoError(c.t, err)
@@ -54,15 +54,15 @@ func (c *claims) tracks(l string) tenant {
 	return tn
 }
 
-func (c *claims) video(tn tenant) store.Video {
+func (c *claimTest) video(tn tenant) store.Video {
 	c.t.Helper()
 	v, err := tn.org.Video(c.t.Context(), store.VideoRef{ID: tn.tracked.VideoID})
 	require.NoError(c.t, err)
 	return v
 }
 
-// fetch advances the clock to the next due time, then claims and fetches the video once.
-func (c *claims) fetch() {
+// fetchNext advances the clock to the next due time, then claims and fetches the video once.
+func (c *claimTest) fetchNext() {
 	c.t.Helper()
 	next := storetest.Column[store.Instant](c.t, c.db, "SELECT MIN(next_at) FROM fetch_targets WHERE kind = 'video'")[0].Time()
 	if next.After(c.db.Clock.Now()) {
@@ -73,17 +73,17 @@ func (c *claims) fetch() {
 	require.True(c.t, busy)
 }
 
-// countedWithin fetches until a tenant has the numbers of the sandbox. It fails after the given number of fetches.
-func (c *claims) countedWithin(fetches int, tn tenant) {
+// requireCountsWithin fetches until a tenant has the counts of the sandbox. It fails after the given number of fetches.
+func (c *claimTest) requireCountsWithin(fetches int, tn tenant) {
 	c.t.Helper()
 	for n := 0; c.video(tn).LatestViews == nil; n++ {
-		require.Less(c.t, n, fetches, "fetches without numbers; the collector said:\n%s", c.log.String())
-		c.fetch()
+		require.Less(c.t, n, fetches, "fetches without counts; log of the collector:\n%s", c.log.String())
+		c.fetchNext()
 	}
 	v := c.video(tn)
 	truth, ok := c.sandbox.World().Video(c.platform, v.ExternalID, v.LatestUpdatedAt.Time())
 	require.True(c.t, ok)
-	if v.LatestShares == nil { // insights of the own account have other numbers
+	if v.LatestShares == nil { // the insights of the authorized account have other counts
 		require.Equal(c.t, truth.Views, *v.LatestViews)
 	}
 	require.Equal(c.t, truth.Account.Handle, v.Username)
@@ -110,9 +110,9 @@ func tiktokVideo(handle, id string) string {
 }
 
 var byHandle = map[string]handlesCase{
-	"instagram business discovery": {link.Instagram, (*world).meta, func(w *world) string { return w.sandbox.World().Find(link.Instagram, sandbox.Normal) }, instagramReel},
-	"instagram own media":          {link.Instagram, (*world).meta, (*world).ownReel, instagramReel},
-	"facebook": {link.Facebook, (*world).meta, func(w *world) string { return w.sandbox.World().Find(link.Facebook, sandbox.Normal) },
+	"instagram business discovery": {link.Instagram, (*world).metaSources, func(w *world) string { return w.sandbox.World().Find(link.Instagram, sandbox.Normal) }, instagramReel},
+	"instagram own media":          {link.Instagram, (*world).metaSources, (*world).ownReel, instagramReel},
+	"facebook": {link.Facebook, (*world).metaSources, func(w *world) string { return w.sandbox.World().Find(link.Facebook, sandbox.Normal) },
 		func(handle, id string) string { return "https://www.facebook.com/" + handle + "/videos/" + id }},
 	"tiktok display": {link.TikTok, func(w *world) []source.Source { return []source.Source{w.display()} },
 		func(w *world) string {
@@ -122,95 +122,95 @@ var byHandle = map[string]handlesCase{
 		func(w *world) string { return w.sandbox.World().Find(link.TikTok, sandbox.Normal) }, tiktokVideo},
 }
 
-// ownReel returns a reel of the account whose token the Instagram source has.
+// ownReel returns a reel of the account that authorized the Instagram source.
 func (w *world) ownReel() string {
 	w.t.Helper()
 	return w.sandbox.World().Uploads(link.Instagram, w.sandbox.InstagramAccount(), w.db.Clock.Now())[0]
 }
 
-func TestClaimedHandle_deprivesNoOrganisationOfNumbers(t *testing.T) {
+func TestClaimedHandle_doesNotPreventCounts(t *testing.T) {
 	t.Parallel()
 	for name, s := range byHandle {
 		for order, honestFirst := range map[string]int{"attacker first": 0, "at once": 1, "honest first": 2} {
 			t.Run(name+", "+order, func(t *testing.T) {
 				t.Parallel()
 				storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-					c := newClaims(t, db, s.platform, s.sources)
+					c := newClaimTest(t, db, s.platform, s.sources)
 					id := s.id(c.world)
 					truth, ok := c.sandbox.World().Video(s.platform, id, db.Clock.Now())
 					require.True(t, ok)
 					var honest tenant
 					switch honestFirst {
 					case 0:
-						c.tracks(s.link("natgeo", id))
-						c.fetch()
-						honest = c.tracks(s.link(truth.Account.Handle, id))
+						c.newTenant(s.link("natgeo", id))
+						c.fetchNext()
+						honest = c.newTenant(s.link(truth.Account.Handle, id))
 					case 1:
-						c.tracks(s.link("natgeo", id))
-						honest = c.tracks(s.link(truth.Account.Handle, id))
+						c.newTenant(s.link("natgeo", id))
+						honest = c.newTenant(s.link(truth.Account.Handle, id))
 					case 2:
-						honest = c.tracks(s.link(truth.Account.Handle, id))
-						c.tracks(s.link("natgeo", id))
+						honest = c.newTenant(s.link(truth.Account.Handle, id))
+						c.newTenant(s.link("natgeo", id))
 					}
-					require.Equal(t, truth.Account.Handle, c.video(honest).Username, "its own link's")
-					c.countedWithin(2, honest)
+					require.Equal(t, truth.Account.Handle, c.video(honest).Username, "the handle must come from its own link")
+					c.requireCountsWithin(2, honest)
 				})
 			})
 		}
 	}
 }
 
-func TestClaimedHandle_fiftyWrongClaimsDoNotPreventNumbers(t *testing.T) {
+func TestClaimedHandle_fiftyWrongClaimsDoNotPreventCounts(t *testing.T) {
 	t.Parallel()
 	for order, attackersAfter := range map[string]int{"before": 0, "around": 25, "after": 50} {
 		for _, fetched := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, fetched before %v", order, fetched), func(t *testing.T) {
 				t.Parallel()
 				storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-					c := newClaims(t, db, link.Instagram, (*world).meta)
+					c := newClaimTest(t, db, link.Instagram, (*world).metaSources)
 					id := c.sandbox.World().Find(link.Instagram, sandbox.Normal)
 					truth, _ := c.sandbox.World().Video(link.Instagram, id, db.Clock.Now())
 					attack := func(from, to int) {
 						for i := from; i < to; i++ {
-							c.tracks(instagramReel(fmt.Sprintf("nobody_%d", i), id))
+							c.newTenant(instagramReel(fmt.Sprintf("nobody_%d", i), id))
 						}
 					}
 					attack(0, 50-attackersAfter)
 					if fetched && attackersAfter < 50 {
-						c.fetch()
+						c.fetchNext()
 					}
-					honest := c.tracks(instagramReel(truth.Account.Handle, id))
+					honest := c.newTenant(instagramReel(truth.Account.Handle, id))
 					attack(50-attackersAfter, 50)
-					c.countedWithin(2, honest)
+					c.requireCountsWithin(2, honest)
 				})
 			})
 		}
 	}
 }
 
-// A reel of the own account is found without the name of its account.
-func TestClaimedHandle_doesNotAffectALinkWithoutHandle(t *testing.T) {
+// A reel of the authorized account is found without its handle.
+func TestClaimedHandle_doesNotAffectLinkWithoutHandle(t *testing.T) {
 	t.Parallel()
 	for order, first := range map[string]bool{"first": true, "last": false} {
 		t.Run(order, func(t *testing.T) {
 			t.Parallel()
 			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-				c := newClaims(t, db, link.Instagram, (*world).meta)
+				c := newClaimTest(t, db, link.Instagram, (*world).metaSources)
 				id := c.ownReel()
 				if !first {
-					c.tracks(instagramReel("natgeo", id))
+					c.newTenant(instagramReel("natgeo", id))
 				}
-				honest := c.tracks(instagramReel("", id))
+				honest := c.newTenant(instagramReel("", id))
 				if first {
-					c.tracks(instagramReel("natgeo", id))
+					c.newTenant(instagramReel("natgeo", id))
 				}
-				c.countedWithin(2, honest)
+				c.requireCountsWithin(2, honest)
 			})
 		})
 	}
 }
 
-func TestClaimedHandle_neverMakesAVideoGone(t *testing.T) {
+func TestClaimedHandle_doesNotMarkVideoGone(t *testing.T) {
 	t.Parallel()
 	for name, s := range byHandle {
 		if s.platform == link.Facebook { // Facebook finds a video by its own id
@@ -218,51 +218,51 @@ func TestClaimedHandle_neverMakesAVideoGone(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := newClaims(t, storetest.New(t, "sqlite"), s.platform, s.sources)
+			c := newClaimTest(t, storetest.New(t, "sqlite"), s.platform, s.sources)
 			wrong, id := "natgeo", "DCXkB8LpR2q"
 			if s.platform == link.TikTok {
 				wrong, id = c.sandbox.TikTokAccount(), c.sandbox.World().Find(link.TikTok, sandbox.Normal)
 			}
-			c.tracks(s.link(wrong, id))
+			c.newTenant(s.link(wrong, id))
 			for range 6 {
-				c.fetch()
+				c.fetchNext()
 				require.Equal(t, []string{"active"}, storetest.Column[string](t, c.db, "SELECT state FROM fetch_targets"))
 			}
 		})
 	}
 }
 
-func TestConfirmedHandle_isTrustedForAll(t *testing.T) {
+func TestConfirmedHandle_isUsedForAllOrganisations(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		c := newClaims(t, db, link.Instagram, (*world).meta)
+		c := newClaimTest(t, db, link.Instagram, (*world).metaSources)
 		id := c.sandbox.World().Find(link.Instagram, sandbox.Normal)
 		truth, _ := c.sandbox.World().Video(link.Instagram, id, db.Clock.Now())
-		c.countedWithin(1, c.tracks(instagramReel(truth.Account.Handle, id)))
+		c.requireCountsWithin(1, c.newTenant(instagramReel(truth.Account.Handle, id)))
 		require.Equal(t, []string{truth.Account.Handle}, storetest.Column[string](t, db, "SELECT handle FROM fetch_targets"))
-		before := c.calls("instagram")
+		before := c.callCount("instagram")
 		for i := range 5 {
-			c.countedWithin(1, c.tracks(instagramReel(fmt.Sprintf("nobody_%d", i), id)))
+			c.requireCountsWithin(1, c.newTenant(instagramReel(fmt.Sprintf("nobody_%d", i), id)))
 		}
-		require.Equal(t, before+5, c.calls("instagram"), "no wrong one is tried")
+		require.Equal(t, before+5, c.callCount("instagram"), "no wrong handle must be tried")
 		require.Equal(t, []string{truth.Account.Handle}, storetest.Column[string](t, db, "SELECT handle FROM fetch_targets"))
 	})
 }
 
-func TestConfirmedHandle_fallsBackOnClaims(t *testing.T) {
+func TestConfirmedHandle_fallsBackToClaims(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		c := newClaims(t, db, link.Instagram, (*world).meta)
+		c := newClaimTest(t, db, link.Instagram, (*world).metaSources)
 		id := c.sandbox.World().Find(link.Instagram, sandbox.Normal)
 		truth, _ := c.sandbox.World().Video(link.Instagram, id, db.Clock.Now())
-		honest := c.tracks(instagramReel(truth.Account.Handle, id))
-		c.countedWithin(1, honest)
+		honest := c.newTenant(instagramReel(truth.Account.Handle, id))
+		c.requireCountsWithin(1, honest)
 		require.NoError(t, c.sandbox.World().Rename(link.Instagram, truth.Account.Handle, "renamed.since", false))
 		before := *c.video(honest).LatestUpdatedAt
 		db.Clock.Advance(time.Hour)
-		c.tracks(instagramReel("natgeo", id))
-		c.tracks(instagramReel("renamed.since", id))
-		c.fetch()
+		c.newTenant(instagramReel("natgeo", id))
+		c.newTenant(instagramReel("renamed.since", id))
+		c.fetchNext()
 		require.Greater(t, *c.video(honest).LatestUpdatedAt, before)
 		require.Equal(t, "renamed.since", c.video(honest).Username)
 		require.Equal(t, []string{"renamed.since"}, storetest.Column[string](t, db, "SELECT handle FROM fetch_targets"))
@@ -270,14 +270,14 @@ func TestConfirmedHandle_fallsBackOnClaims(t *testing.T) {
 }
 
 // A handle that one organisation claims is not written to the records of another.
-func TestClaimedHandle_staysWithItsOrganisation(t *testing.T) {
+func TestClaimedHandle_isStoredOnlyForItsOrganisation(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		c := newClaims(t, db, link.Instagram, (*world).meta)
+		c := newClaimTest(t, db, link.Instagram, (*world).metaSources)
 		id := c.sandbox.World().Find(link.Instagram, sandbox.Normal)
 		truth, _ := c.sandbox.World().Video(link.Instagram, id, db.Clock.Now())
-		wrong := c.tracks(instagramReel("natgeo", id))
-		right := c.tracks(instagramReel(truth.Account.Handle, id))
+		wrong := c.newTenant(instagramReel("natgeo", id))
+		right := c.newTenant(instagramReel(truth.Account.Handle, id))
 		of := func(tn tenant) []string {
 			return storetest.Column[string](t, db, "SELECT username FROM accounts WHERE organisation_id = ? ORDER BY username", tn.org.ID())
 		}
@@ -285,25 +285,25 @@ func TestClaimedHandle_staysWithItsOrganisation(t *testing.T) {
 		require.Equal(t, truth.Account.Handle, c.video(right).Username)
 		require.Equal(t, []string{"natgeo"}, of(wrong))
 		require.Equal(t, []string{truth.Account.Handle}, of(right))
-		c.countedWithin(2, right)
+		c.requireCountsWithin(2, right)
 		require.Equal(t, []string{truth.Account.Handle}, of(right))
-		require.Equal(t, truth.Account.Handle, c.video(wrong).Username, "a source gave one")
+		require.Equal(t, truth.Account.Handle, c.video(wrong).Username, "the confirmed handle replaces a wrong one")
 		require.NotEqual(t, *c.video(wrong).LinkedAccountID, *c.video(right).LinkedAccountID)
 	})
 }
 
-func TestRefetch_isNotCausedByStoppingAndTrackingAgain(t *testing.T) {
+func TestRefetch_isNotCausedByTrackingAgain(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		c := newClaims(t, db, link.Instagram, (*world).meta)
+		c := newClaimTest(t, db, link.Instagram, (*world).metaSources)
 		id := c.sandbox.World().Find(link.Instagram, sandbox.Normal)
 		truth, _ := c.sandbox.World().Video(link.Instagram, id, db.Clock.Now())
 		l, err := link.Parse(instagramReel(truth.Account.Handle, id))
 		require.NoError(t, err)
-		tn := c.tracks(l.Canonical + "?hl=en")
-		c.tracks(instagramReel(truth.Account.Handle, id)) // keeps the target alive while the first organisation has stopped
-		c.countedWithin(1, tn)
-		before := c.calls("instagram")
+		tn := c.newTenant(l.Canonical + "?hl=en")
+		c.newTenant(instagramReel(truth.Account.Handle, id)) // keeps the target alive while the first organisation has stopped
+		c.requireCountsWithin(1, tn)
+		before := c.callCount("instagram")
 		for range 10 {
 			db.Clock.Advance(time.Minute)
 			_, err := tn.org.StopVideos(t.Context(), []store.VideoRef{{ID: tn.tracked.VideoID}}, true)
@@ -313,6 +313,6 @@ func TestRefetch_isNotCausedByStoppingAndTrackingAgain(t *testing.T) {
 			_, err = c.collector.Round(t.Context())
 			require.NoError(t, err)
 		}
-		require.Equal(t, before, c.calls("instagram"))
+		require.Equal(t, before, c.callCount("instagram"))
 	})
 }

@@ -19,21 +19,21 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// lane is one way in which numbers come: a source, and for a vendor one of its shapes.
+// lane is a source of counts for one platform. A vendor has one lane for each platform.
 type lane struct {
 	name     string
 	platform link.Platform
-	source   func(h *hostile) source.Source
-	// counts are where an item of the platform's has each count.
+	source   func(h *hostileTest) source.Source
+	// counts has the paths of each count in an item of the answer, by column name.
 	counts map[string][]string
-	// alone is true where each video has a call of its own, so that no neighbour stands in the answer.
-	alone bool
-	// counting is true for a lane of calls for counts alone: all its videos were measured before.
-	counting bool
-	own      bool          // the videos are those of the account that has logged in
-	lag      time.Duration // how old the numbers are
-	// lists is true where the pages of an account's list are calls of their own; noAccounts where there are none.
-	lists, noAccounts bool
+	// singleCalls is true if each call fetches only one video.
+	singleCalls bool
+	// countsOnly is true if the calls get only counts. All videos of such a lane were fetched before.
+	countsOnly bool
+	ownVideos  bool          // the source serves only the videos of the authorized account
+	lag        time.Duration // how old the counts of the source are
+	// listCalls is true if the pages of an account's video list are separate calls. noAccounts is true if the source serves no accounts.
+	listCalls, noAccounts bool
 }
 
 var (
@@ -45,24 +45,24 @@ var (
 	tiktokCounts  = map[string][]string{"views": {"view_count"}, "likes": {"like_count"}, "comments": {"comment_count"}, "shares": {"share_count"}}
 )
 
-// lanes are all of them.
+// lanes returns all lanes.
 func lanes() []lane {
 	research := map[string][]string{"bookmarks": {"favorites_count"}}
 	maps.Copy(research, tiktokCounts)
 	return []lane{
-		{name: "youtube", platform: link.YouTube, source: youtubeSource, counts: youtubeCounts, lists: true},
-		{name: "youtube counts", platform: link.YouTube, source: youtubeSource, counts: youtubeCounts, counting: true},
-		{name: "tiktok display", platform: link.TikTok, source: (*hostile).displaySource, counts: tiktokCounts, own: true, lists: true},
-		{name: "tiktok research", platform: link.TikTok, source: (*hostile).researchSource, counts: research, lag: sandbox.ResearchLag},
-		{name: "instagram", platform: link.Instagram, source: (*hostile).instagramSource,
+		{name: "youtube", platform: link.YouTube, source: youtubeSource, counts: youtubeCounts, listCalls: true},
+		{name: "youtube counts", platform: link.YouTube, source: youtubeSource, counts: youtubeCounts, countsOnly: true},
+		{name: "tiktok display", platform: link.TikTok, source: (*hostileTest).displaySource, counts: tiktokCounts, ownVideos: true, listCalls: true},
+		{name: "tiktok research", platform: link.TikTok, source: (*hostileTest).researchSource, counts: research, lag: sandbox.ResearchLag},
+		{name: "instagram", platform: link.Instagram, source: (*hostileTest).instagramSource,
 			counts: map[string][]string{"views": {"view_count"}, "likes": {"like_count"}, "comments": {"comments_count"}}},
-		{name: "facebook", platform: link.Facebook, source: (*hostile).facebookSource, alone: true, lists: true,
+		{name: "facebook", platform: link.Facebook, source: (*hostileTest).facebookSource, singleCalls: true, listCalls: true,
 			counts: map[string][]string{"views": {"views"}, "likes": {"likes.summary.total_count"}, "comments": {"comments.summary.total_count"}}},
-		{name: "ensembledata tiktok", platform: link.TikTok, source: vendorSource("ensembledata"), counts: awemeCounts, lists: true},
-		{name: "ensembledata instagram", platform: link.Instagram, source: vendorSource("ensembledata"), counts: shortcodeCounts, alone: true, lists: true},
-		{name: "scrapecreators tiktok", platform: link.TikTok, source: vendorSource("scrapecreators"), counts: awemeCounts, alone: true, lists: true},
-		{name: "scrapecreators instagram", platform: link.Instagram, source: vendorSource("scrapecreators"), counts: shortcodeCounts, alone: true, lists: true},
-		{name: "scrapecreators facebook", platform: link.Facebook, source: vendorSource("scrapecreators"), alone: true, lists: true,
+		{name: "ensembledata tiktok", platform: link.TikTok, source: vendorSource("ensembledata"), counts: awemeCounts, listCalls: true},
+		{name: "ensembledata instagram", platform: link.Instagram, source: vendorSource("ensembledata"), counts: shortcodeCounts, singleCalls: true, listCalls: true},
+		{name: "scrapecreators tiktok", platform: link.TikTok, source: vendorSource("scrapecreators"), counts: awemeCounts, singleCalls: true, listCalls: true},
+		{name: "scrapecreators instagram", platform: link.Instagram, source: vendorSource("scrapecreators"), counts: shortcodeCounts, singleCalls: true, listCalls: true},
+		{name: "scrapecreators facebook", platform: link.Facebook, source: vendorSource("scrapecreators"), singleCalls: true, listCalls: true,
 			counts: map[string][]string{"views": {"view_count"}, "likes": {"like_count"}, "comments": {"comment_count"}, "shares": {"share_count"}}},
 		{name: "apify tiktok", platform: link.TikTok, source: vendorSource("apify"),
 			counts: map[string][]string{"views": {"playCount"}, "likes": {"diggCount"}, "comments": {"commentCount"}, "shares": {"shareCount"}, "bookmarks": {"collectCount"}}},
@@ -71,27 +71,27 @@ func lanes() []lane {
 	}
 }
 
-func youtubeSource(h *hostile) source.Source {
+func youtubeSource(h *hostileTest) source.Source {
 	s, err := youtube.New(youtube.Options{BaseURL: h.url + "/youtube/", APIKey: sandbox.YouTubeAPIKey, Client: h.client, Now: h.db.Clock.Now})
 	require.NoError(h.t, err)
 	return s
 }
 
-func (h *hostile) displaySource() source.Source {
+func (h *hostileTest) displaySource() source.Source {
 	s, err := tiktok.NewDisplay(tiktok.DisplayOptions{BaseURL: h.url + "/tiktok", ClientKey: sandbox.TikTokClientKey, ClientSecret: sandbox.TikTokClientSecret,
 		RefreshToken: sandbox.TikTokRefreshToken, Client: h.client, Tokens: h.fast.Queue, Now: h.db.Clock.Now})
 	require.NoError(h.t, err)
 	return s
 }
 
-func (h *hostile) researchSource() source.Source {
+func (h *hostileTest) researchSource() source.Source {
 	s, err := tiktok.NewResearch(tiktok.ResearchOptions{BaseURL: h.url + "/tiktok", ClientKey: sandbox.TikTokResearchClientKey,
 		ClientSecret: sandbox.TikTokResearchClientSecret, Client: h.client, Now: h.db.Clock.Now})
 	require.NoError(h.t, err)
 	return s
 }
 
-func (h *hostile) setting(name string) string {
+func (h *hostileTest) setting(name string) string {
 	for _, line := range h.sandbox.Settings(h.url) {
 		if value, ok := strings.CutPrefix(line, name+"="); ok {
 			return value
@@ -101,50 +101,50 @@ func (h *hostile) setting(name string) string {
 	return ""
 }
 
-func (h *hostile) instagramSource() source.Source {
+func (h *hostileTest) instagramSource() source.Source {
 	s, err := instagram.New(instagram.Options{BaseURL: h.setting("REELTALLY_INSTAGRAM_BASE_URL"), Token: h.setting("REELTALLY_INSTAGRAM_ACCESS_TOKEN"),
 		AccountID: h.setting("REELTALLY_INSTAGRAM_ACCOUNT_ID"), Client: h.client, Now: h.db.Clock.Now})
 	require.NoError(h.t, err)
 	return s
 }
 
-func (h *hostile) facebookSource() source.Source {
+func (h *hostileTest) facebookSource() source.Source {
 	s, err := facebook.New(facebook.Options{BaseURL: h.setting("REELTALLY_FACEBOOK_BASE_URL"), Token: h.setting("REELTALLY_FACEBOOK_ACCESS_TOKEN"),
 		PageIDs: []string{h.setting("REELTALLY_FACEBOOK_PAGE_ID")}, Client: h.client, Now: h.db.Clock.Now})
 	require.NoError(h.t, err)
 	return s
 }
 
-func vendorSource(name string) func(h *hostile) source.Source {
-	return func(h *hostile) source.Source {
+func vendorSource(name string) func(h *hostileTest) source.Source {
+	return func(h *hostileTest) source.Source {
 		config, err := vendor.Load(name)
 		require.NoError(h.t, err)
-		config.Timeout = vendor.Duration(h.timeout) // of which a vendor's description has its own
+		config.Timeout = vendor.Duration(h.timeout) // a vendor's description has its own timeout
 		s, err := vendor.New(config, vendor.Options{BaseURL: h.url + "/vendor", Key: sandbox.VendorKey, Client: h.client, Now: h.db.Clock.Now})
 		require.NoError(h.t, err)
 		return s
 	}
 }
 
-// Videos are taken between these ages: what a platform leaves out is then neither too new to be known nor beyond the
-// newest page of its account.
+// The tests use videos between these ages. A missing video is then neither too new to be listed nor beyond the newest page of its
+// account.
 const (
-	youngest = 12 * 24 * time.Hour
-	oldest   = 300 * 24 * time.Hour
-	many     = 10_000 // views
+	minAge   = 12 * 24 * time.Hour
+	maxAge   = 300 * 24 * time.Hour
+	minViews = 10_000 // views
 	month    = 26 * 24 * time.Hour
 )
 
-// fresh finds three ordinary videos of one account: the known, the fresh and the onlooker. The onlooker has at least twice the views of
-// the known one, so that nobody takes the numbers of the one for the other's. They are of one month, where a source asks month by month.
-func (h *hostile) fresh() [3]sandbox.VideoTruth {
+// findVideos returns three ordinary videos of one account: known, unfetched and unaffected. The last one has at least twice the views
+// of the first one, so that their counts cannot be confused. If the source fetches by month, all three are of one month.
+func (h *hostileTest) findVideos() [3]sandbox.VideoTruth {
 	h.t.Helper()
 	for ; h.next < 100_000; h.next++ {
 		handle := h.sandbox.World().Handle(h.lane.platform, uint32(h.next))
-		if h.lane.own {
+		if h.lane.ownVideos {
 			handle = h.sandbox.TikTokAccount()
 		}
-		found := h.ordinary(handle)
+		found := h.ordinaryVideos(handle)
 		for len(found) >= 3 {
 			some := found
 			if h.lane.lag > 0 {
@@ -160,14 +160,14 @@ func (h *hostile) fresh() [3]sandbox.VideoTruth {
 			}
 			found = found[1:]
 		}
-		require.False(h.t, h.lane.own, "the own account has too few videos")
+		require.False(h.t, h.lane.ownVideos, "the authorized account has too few videos")
 	}
 	h.t.Fatal("no account has enough videos")
 	return [3]sandbox.VideoTruth{}
 }
 
-// ordinary are the ordinary videos of an account on the newest page of its list.
-func (h *hostile) ordinary(handle string) []sandbox.VideoTruth {
+// ordinaryVideos returns the ordinary videos on the newest page of an account.
+func (h *hostileTest) ordinaryVideos(handle string) []sandbox.VideoTruth {
 	now, w := h.db.Clock.Now(), h.sandbox.World()
 	if a, ok := w.Account(h.lane.platform, handle, now); !ok || a.Category != sandbox.AccountNormal {
 		return nil
@@ -176,15 +176,15 @@ func (h *hostile) ordinary(handle string) []sandbox.VideoTruth {
 	ids := w.Uploads(h.lane.platform, handle, now)
 	for _, id := range ids[:min(40, len(ids))] {
 		v, ok := w.Video(h.lane.platform, id, now)
-		if ok && v.Category == sandbox.Normal && v.Views >= many && now.Sub(v.UploadedAt) > youngest && now.Sub(v.UploadedAt) < oldest {
+		if ok && v.Category == sandbox.Normal && v.Views >= minViews && now.Sub(v.UploadedAt) > minAge && now.Sub(v.UploadedAt) < maxAge {
 			found = append(found, v)
 		}
 	}
 	return found
 }
 
-// linkOf is the link by which a video is tracked: one that names the account where the source needs it.
-func (h *hostile) linkOf(v sandbox.VideoTruth) string {
+// linkOf returns the link by which a video is tracked. It contains the handle of the account if the source needs it.
+func (h *hostileTest) linkOf(v sandbox.VideoTruth) string {
 	if v.Platform == link.Instagram {
 		return "https://www.instagram.com/" + v.Account.Handle + "/reel/" + v.ID + "/"
 	}

@@ -28,72 +28,72 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// hostile is a collector with one source, a store, and a platform that stands before the sandbox: it takes what the sandbox says,
-// which is true, and bends it. Everything is real, the calls over loopback included; the clock alone is moved by hand.
-type hostile struct {
+// hostileTest has a collector with one source, a store, and an HTTP server that changes the answers of the sandbox. The calls go over
+// loopback. Only the clock is simulated.
+type hostileTest struct {
 	*world
 	lane      lane
-	fast      *store.Store // without the rules for statements, which would take most of the time
+	fast      *store.Store // without the checks of SQL statements, which would take most of the time
 	collector *collector.Collector
 	source    source.Source
-	said      *said
-	bending   atomic.Pointer[bending]
+	logged    *outcomeLog
+	active    atomic.Pointer[tampering]
 
 	client  *fetch.Client
-	timeout time.Duration // of a call
-	dialed  *dials
-	next    int // the first account whose videos were not used yet
+	timeout time.Duration // timeout of a call
+	dialer  *dialRecorder
+	next    int // the number of the first account whose videos are unused
 }
 
-// bending is what the platform does to the answers of a scenario.
-type bending struct {
-	one     sync.Mutex // answers are bent one at a time
-	lane    lane
-	victims []string // the ids whose numbers it is after
-	bend    bend
-	entries []string // the ids of the videos that the accounts among them list
-	side    bool     // it is after the calls besides: tokens, names
-	list    bool     // it is after the pages of lists alone
-	bent    atomic.Int64
+// tampering describes how the platform changes its answers in a scenario.
+type tampering struct {
+	mutex      sync.Mutex // held while one answer is changed
+	lane       lane
+	victims    []string // the ids of the videos or accounts whose answers are changed
+	tamper     tamperFunc
+	listedIDs  []string // the ids of the videos in the lists of the victim accounts
+	otherCalls bool     // change only the calls that name no victim, such as those for tokens
+	listsOnly  bool     // change only the pages of video lists
+	tampered   atomic.Int64
 
-	mu   sync.Mutex
-	lies map[string][]int64 // by id: numbers that are believed, since nobody can tell them from true ones
+	mu     sync.Mutex
+	forged map[string][]int64 // by id: wrong counts that the collector cannot detect
 }
 
-// lie notes a number that nobody can tell from a true one.
-func (b *bending) lie(id string, n int64) {
+// addForged records a wrong count that the collector cannot detect.
+func (b *tampering) addForged(id string, n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.lies == nil {
-		b.lies = map[string][]int64{}
+	if b.forged == nil {
+		b.forged = map[string][]int64{}
 	}
-	b.lies[id] = append(b.lies[id], n)
+	b.forged[id] = append(b.forged[id], n)
 }
 
-func (b *bending) liesOf(id string) []int64 {
+func (b *tampering) forgedFor(id string) []int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return slices.Clone(b.lies[id])
+	return slices.Clone(b.forged[id])
 }
 
-// sent is an answer on its way.
-type sent struct {
+// response is an answer before it is sent.
+type response struct {
 	status int
 	header http.Header
 	body   []byte
-	// write, when set, writes the answer in place of status, header and body.
+	// write, if not nil, writes the answer instead of status, header and body.
 	write func(http.ResponseWriter, *http.Request)
 }
 
-// bend changes an answer.
-type bend func(b *bending, s *sent)
+// tamperFunc changes an answer.
+type tamperFunc func(b *tampering, s *response)
 
-// newHostile starts a platform that says the truth, and a collector that asks it. Calls end after timeout.
-func newHostile(t *testing.T, engine string, l lane) *hostile {
+// newHostileTest starts a platform that answers correctly, and a collector that fetches from it.
+func newHostileTest(t *testing.T, engine string, l lane) *hostileTest {
 	t.Helper()
 	db := storetest.New(t, engine)
-	h := &hostile{world: &world{t: t, db: db, sandbox: sandbox.New(sandbox.Options{Now: db.Clock.Now}), log: &logBuffer{}}, lane: l, said: &said{}, next: 1}
-	h.said.reset()
+	h := &hostileTest{world: &world{t: t, db: db, sandbox: sandbox.New(sandbox.Options{Now: db.Clock.Now}), log: &logBuffer{}}, lane: l, logged: &outcomeLog{}, next: 1}
+	h.logged.reset()
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
 	h.url = server.URL
@@ -105,38 +105,38 @@ func newHostile(t *testing.T, engine string, l lane) *hostile {
 	return h
 }
 
-// restart makes a new collector and source, which remember nothing.
-func (h *hostile) restart(timeout time.Duration) {
+// restart creates a new collector and source without any state in memory.
+func (h *hostileTest) restart(timeout time.Duration) {
 	h.t.Helper()
-	h.dialed, h.timeout = &dials{}, timeout
-	transport := &http.Transport{DialContext: h.dialed.dial, MaxIdleConnsPerHost: 4}
+	h.dialer, h.timeout = &dialRecorder{}, timeout
+	transport := &http.Transport{DialContext: h.dialer.dial, MaxIdleConnsPerHost: 4}
 	h.client = fetch.New(fetch.Options{Timeout: timeout, Transport: transport})
 	h.t.Cleanup(transport.CloseIdleConnections)
 	h.source = h.lane.source(h)
 	var err error
-	h.collector, err = collector.New(collector.Options{Store: h.fast, Sources: []source.Source{h.source}, Now: h.db.Clock.Now, Logger: slog.New(h.said)})
+	h.collector, err = collector.New(collector.Options{Store: h.fast, Sources: []source.Source{h.source}, Now: h.db.Clock.Now, Logger: slog.New(h.logged)})
 	require.NoError(h.t, err)
 	require.NoError(h.t, h.collector.Start(h.t.Context()))
 }
 
-// ServeHTTP answers as the sandbox does, bent when the request concerns a victim.
-func (h *hostile) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// ServeHTTP answers like the sandbox, and changes the answer if the request concerns a victim.
+func (h *hostileTest) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
 	asked := r.Clone(r.Context())
 	asked.Body = io.NopCloser(bytes.NewReader(body))
-	asked.Header.Del("Accept-Encoding") // the truth comes plain
+	asked.Header.Del("Accept-Encoding") // the correct answer is needed uncompressed
 	truth := httptest.NewRecorder()
 	h.sandbox.Handler().ServeHTTP(truth, asked)
-	s := &sent{status: truth.Code, header: truth.Header(), body: truth.Body.Bytes()}
+	s := &response{status: truth.Code, header: truth.Header(), body: truth.Body.Bytes()}
 	s.header.Del("Content-Length")
-	if b := h.bending.Load(); b != nil && b.concerned(r.URL.String()+string(body), s.body) != b.side {
-		b.bent.Add(1)
-		b.one.Lock()
-		b.bend(b, s)
-		b.one.Unlock()
+	if b := h.active.Load(); b != nil && b.applies(r.URL.String()+string(body), s.body) != b.otherCalls {
+		b.tampered.Add(1)
+		b.mutex.Lock()
+		b.tamper(b, s)
+		b.mutex.Unlock()
 	}
 	if s.write != nil {
 		s.write(w, r)
@@ -144,13 +144,13 @@ func (h *hostile) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	maps.Copy(w.Header(), s.header)
 	w.WriteHeader(s.status)
-	_, _ = w.Write(s.body) // whoever hung up needs no answer
+	_, _ = w.Write(s.body) // the client may have closed the connection
 }
 
-// concerned says whether a request or its true answer names a victim, or one of its videos.
-func (b *bending) concerned(request string, truth []byte) bool {
-	listed := slices.ContainsFunc(b.entries, func(id string) bool { return bytes.Contains(truth, []byte(id)) })
-	if listed || b.list {
+// applies reports whether a request or its correct answer names a victim or one of its listed videos.
+func (b *tampering) applies(request string, truth []byte) bool {
+	listed := slices.ContainsFunc(b.listedIDs, func(id string) bool { return bytes.Contains(truth, []byte(id)) })
+	if listed || b.listsOnly {
 		return listed
 	}
 	return slices.ContainsFunc(b.victims, func(id string) bool {
@@ -158,13 +158,13 @@ func (b *bending) concerned(request string, truth []byte) bool {
 	})
 }
 
-// dials are the addresses that a client connected to.
-type dials struct {
+// dialRecorder counts the connections of a client by address.
+type dialRecorder struct {
 	mu sync.Mutex
 	to map[string]int
 }
 
-func (d *dials) dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (d *dialRecorder) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	d.mu.Lock()
 	if d.to == nil {
 		d.to = map[string]int{}
@@ -174,27 +174,27 @@ func (d *dials) dial(ctx context.Context, network, address string) (net.Conn, er
 	return (&net.Dialer{}).DialContext(ctx, network, address)
 }
 
-// stayed checks that nobody but the platform was connected to.
-func (d *dials) stayed(t require.TestingT, platform string) {
+// requireOnly checks that the client connected to no other address than the platform.
+func (d *dialRecorder) requireOnly(t require.TestingT, platform string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	require.Equal(t, []string{strings.TrimPrefix(platform, "http://")}, slices.Collect(maps.Keys(d.to)), "somebody else was connected to")
+	require.Equal(t, []string{strings.TrimPrefix(platform, "http://")}, slices.Collect(maps.Keys(d.to)), "connections to other addresses")
 }
 
-// said is a log that keeps what the collector made of each answer.
-type said struct {
+// outcomeLog is a log handler that records the class of each result and of each failed call.
+type outcomeLog struct {
 	mu      sync.Mutex
-	classes map[string]string // by external id, of results without a number
-	// failures are the classes of calls that failed as a whole, by what was said of them; of the last one by "".
+	classes map[string]string // by external id, for results without counts
+	// failures has the class of each failed call by its detail, and the class of the last one by "".
 	failures map[string]string
 	text     strings.Builder
 }
 
-func (s *said) Enabled(context.Context, slog.Level) bool { return true }
-func (s *said) WithAttrs([]slog.Attr) slog.Handler       { return s }
-func (s *said) WithGroup(string) slog.Handler            { return s }
+func (s *outcomeLog) Enabled(context.Context, slog.Level) bool { return true }
+func (s *outcomeLog) WithAttrs([]slog.Attr) slog.Handler       { return s }
+func (s *outcomeLog) WithGroup(string) slog.Handler            { return s }
 
-func (s *said) Handle(_ context.Context, r slog.Record) error {
+func (s *outcomeLog) Handle(_ context.Context, r slog.Record) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	attrs := map[string]string{}
@@ -214,28 +214,28 @@ func (s *said) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-func (s *said) reset() {
+func (s *outcomeLog) reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.classes, s.failures = map[string]string{}, map[string]string{}
 	s.text.Reset()
 }
 
-// of is what was said of a video, and of the call whose detail its target has.
-func (s *said) of(id, detail string) (class, failure string) {
+// classOf returns the class of the last result of a video, and the class of the failed call with this detail.
+func (s *outcomeLog) classOf(id, detail string) (class, failure string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.classes[id], s.failures[detail]
 }
 
-func (s *said) String() string {
+func (s *outcomeLog) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.text.String()
 }
 
-// decodedBody is an answer's JSON, its numbers as they are spelled; nil when it is none.
-func (s *sent) decoded() any {
+// decoded returns the body's JSON with numbers as json.Number. It returns nil if the body is not JSON.
+func (s *response) decoded() any {
 	decoder := json.NewDecoder(bytes.NewReader(s.body))
 	decoder.UseNumber()
 	var root any
@@ -245,20 +245,20 @@ func (s *sent) decoded() any {
 	return root
 }
 
-// The marks by which text that no encoder would write comes into an answer: see raw and twice.
+// Marks in decoded answers for text that encoding/json would not write. See raw and duplicateViews.
 const (
-	rawMark   = "reeltally-raw:"
-	twiceMark = "reeltally-twice:"
+	rawMark       = "reeltally-raw:"
+	duplicateMark = "reeltally-twice:"
 )
 
-// raw stands for bytes that are to be written as they are.
+// raw returns a mark that encode replaces by text without quoting.
 func raw(text string) string { return rawMark + strconv.QuoteToASCII(text) }
 
-// encode writes a decoded answer back.
-func (s *sent) encode(root any) {
+// encode sets the body to the JSON of root.
+func (s *response) encode(root any) {
 	text, err := json.Marshal(root)
 	if err != nil {
-		panic(err) // made of strings, numbers, lists and maps alone
+		panic(err) // root has only strings, numbers, lists and maps
 	}
 	for {
 		at := bytes.Index(text, []byte(`"`+rawMark))
@@ -268,7 +268,7 @@ func (s *sent) encode(root any) {
 		var marked, quoted string
 		decoder := json.NewDecoder(bytes.NewReader(text[at:]))
 		if decoder.Decode(&marked) != nil {
-			panic("a mark that cannot be read")
+			panic("invalid mark")
 		}
 		quoted, err = strconv.Unquote(strings.TrimPrefix(marked, rawMark))
 		if err != nil {
@@ -276,23 +276,23 @@ func (s *sent) encode(root any) {
 		}
 		text = slices.Concat(text[:at], []byte(quoted), text[at+int(decoder.InputOffset()):])
 	}
-	s.body = bytes.ReplaceAll(text, []byte(twiceMark), nil)
+	s.body = bytes.ReplaceAll(text, []byte(duplicateMark), nil)
 }
 
 // object is a decoded JSON object.
 type object = map[string]any
 
-// items calls visit for the object of each victim in an answer, the outermost that bears its id, and writes the answer back.
-func (b *bending) items(s *sent, visit func(id string, item object)) {
+// eachItem calls visit for the outermost object with the id of each victim, and then encodes the answer again.
+func (b *tampering) eachItem(s *response, visit func(id string, item object)) {
 	root := s.decoded()
 	b.walk(root, visit)
 	s.encode(root)
 }
 
-func (b *bending) walk(v any, visit func(id string, item object)) {
+func (b *tampering) walk(v any, visit func(id string, item object)) {
 	switch v := v.(type) {
 	case object:
-		if id := b.names(v); id != "" {
+		if id := b.victimIn(v); id != "" {
 			visit(id, v)
 			return
 		}
@@ -306,8 +306,8 @@ func (b *bending) walk(v any, visit func(id string, item object)) {
 	}
 }
 
-// names is the victim whose id an object bears, "" for none.
-func (b *bending) names(o object) string {
+// victimIn returns the victim whose id is a member of o, or "".
+func (b *tampering) victimIn(o object) string {
 	for _, name := range slices.Sorted(maps.Keys(o)) {
 		if id := scalarText(o[name]); id != "" && slices.Contains(b.victims, id) {
 			return id
@@ -326,8 +326,8 @@ func scalarText(v any) string {
 	return ""
 }
 
-// lists calls change for each list that holds the object of a victim, and puts what it returns in its place.
-func (b *bending) lists(s *sent, change func(list []any, isVictim func(any) bool) []any) {
+// eachList replaces each list that contains the object of a victim by the result of change.
+func (b *tampering) eachList(s *response, change func(list []any, isVictim func(any) bool) []any) {
 	isVictim := func(v any) bool {
 		found := false
 		b.walk(v, func(string, object) { found = true })
@@ -350,12 +350,12 @@ func (b *bending) lists(s *sent, change func(list []any, isVictim func(any) bool
 	s.encode(walk(s.decoded()))
 }
 
-// counted calls change with the place of each count of a victim's item, by the store's name for it.
-func (b *bending) counted(s *sent, change func(id, name string, at object, key string)) {
-	b.items(s, func(id string, item object) {
+// eachCount calls change for each count of each victim. name is the column of the count; at[key] is its value.
+func (b *tampering) eachCount(s *response, change func(id, name string, at object, key string)) {
+	b.eachItem(s, func(id string, item object) {
 		for _, name := range slices.Sorted(maps.Keys(b.lane.counts)) {
 			for _, path := range b.lane.counts[name] {
-				at, key, ok := place(item, path)
+				at, key, ok := lookup(item, path)
 				if ok {
 					change(id, name, at, key)
 				}
@@ -364,8 +364,8 @@ func (b *bending) counted(s *sent, change func(id, name string, at object, key s
 	})
 }
 
-// place finds the object and the key that a path ends at; false when there is none.
-func place(item object, path string) (object, string, bool) {
+// lookup returns the object and the key at which path ends. It returns false if the path does not exist.
+func lookup(item object, path string) (object, string, bool) {
 	parts := strings.Split(path, ".")
 	for _, part := range parts[:len(parts)-1] {
 		inner, ok := item[part].(object)

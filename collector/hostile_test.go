@@ -18,31 +18,31 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// fate is what became of a target at a turn: "ok" when its numbers were written, "held back" when they are doubted, else the class
-// that its answer or the whole call had.
-type fate string
+// outcome is the result of one fetch of a target: "ok" if its counts were stored, "held back" if they are suspicious, and otherwise the
+// class of its result or of the failed call.
+type outcome string
 
 const (
-	heldBack fate = "held back"
-	notNewer fate = "not newer" // than what is known, from a source that lags
+	heldBack outcome = "held back"
+	notNewer outcome = "not newer" // counts from a lagging source that are older than the stored ones
 )
 
-// fates are those of a video that was measured before, of one that never was, both of which the platform is after, and of an
-// onlooker, which is asked for in the same turn and left alone.
-type fates struct{ known, fresh, onlooker fate }
+// outcomes are the outcomes of three videos that are fetched in the same round. The platform changes its answers for the first two:
+// known was fetched before, unfetched was not. It answers correctly for unaffected.
+type outcomes struct{ known, unfetched, unaffected outcome }
 
-// turn is what one scenario has in its hands.
-type turn struct {
-	*hostile
-	t        *testing.T
-	org      *store.Org
-	videos   [3]sandbox.VideoTruth // known, fresh, onlooker
-	instants []time.Time           // at which calls were made
-	trick    *bending
-	before   map[string]counts // by id
+// scenarioRun is the state of one scenario that is being run.
+type scenarioRun struct {
+	*hostileTest
+	t         *testing.T
+	org       *store.Org
+	videos    [3]sandbox.VideoTruth // known, unfetched, unaffected
+	callTimes []time.Time           // the times at which targets were fetched
+	tampering *tampering
+	before    map[string]counts // by id
 }
 
-// counts are a video's numbers in the database, by their names there; what is null is absent.
+// counts are a video's counts in the database, by column name. Null columns are left out.
 type counts map[string]int64
 
 var countNames = []string{"views", "likes", "comments", "shares", "bookmarks"}
@@ -57,47 +57,47 @@ func truthOf(c sandbox.Counts) counts {
 	return out
 }
 
-// begin measures the known video and the onlooker, and lets a day pass, until all three are due.
-func (h *hostile) begin(t *testing.T) *turn {
+// begin fetches the known and the unaffected video, and then advances the clock by a day, so that all three videos are due.
+func (h *hostileTest) begin(t *testing.T) *scenarioRun {
 	t.Helper()
 	o, err := h.fast.CreateOrganisation(t.Context(), "Tester", store.TierPremium, store.SubscriptionActive)
 	require.NoError(t, err)
-	turn := &turn{hostile: h, t: t, org: h.fast.Org(o.ID)}
-	turn.videos = h.fresh()
+	run := &scenarioRun{hostileTest: h, t: t, org: h.fast.Org(o.ID)}
+	run.videos = h.findVideos()
 	first := []int{0, 2}
-	if h.lane.counting {
+	if h.lane.countsOnly {
 		first = []int{0, 1, 2}
 	}
-	turn.track(first...)
-	turn.rounds()
+	run.track(first...)
+	run.fetchDue()
 	for _, i := range first {
-		require.Equal(t, turn.truth(i, h.db.Clock.Now()), turn.latest(i), "the platform says the truth: %s", h.said)
+		require.Equal(t, run.truth(i, h.db.Clock.Now()), run.latest(i), "the platform answers correctly: %s", h.logged)
 	}
 	h.db.Clock.Advance(25 * time.Hour)
-	// Of none are details due again, so that those which can share a call do.
+	// No video needs details again, so that videos share calls where the source allows it.
 	h.db.Exec(t, "UPDATE fetch_targets SET next_at = ?, details_at = ?", store.InstantOf(h.db.Clock.Now()), store.InstantOf(h.db.Clock.Now()))
-	if !h.lane.counting {
-		turn.track(1)
+	if !h.lane.countsOnly {
+		run.track(1)
 	}
-	turn.before = map[string]counts{}
-	for i, v := range turn.videos {
-		turn.before[v.ID] = turn.latest(i)
+	run.before = map[string]counts{}
+	for i, v := range run.videos {
+		run.before[v.ID] = run.latest(i)
 	}
-	return turn
+	return run
 }
 
-// end leaves nothing to be done for the next scenario.
-func (r *turn) end() {
-	r.bending.Store(nil)
+// end deletes everything that could affect the next scenario.
+func (r *scenarioRun) end() {
+	r.active.Store(nil)
 	for _, table := range []string{"fetch_subscriptions", "fetch_targets", "source_pauses", "source_refusals", "quota_windows"} {
 		r.db.Exec(r.t, "DELETE FROM "+table)
 	}
 }
 
-func (r *turn) track(which ...int) {
+func (r *scenarioRun) track(indexes ...int) {
 	r.t.Helper()
-	links := make([]link.Link, len(which))
-	for i, at := range which {
+	links := make([]link.Link, len(indexes))
+	for i, at := range indexes {
 		l, err := link.Parse(r.linkOf(r.videos[at]))
 		require.NoError(r.t, err)
 		links[i] = l
@@ -106,45 +106,45 @@ func (r *turn) track(which ...int) {
 	require.NoError(r.t, err)
 }
 
-// rounds lets the collector do all that is due now.
-func (r *turn) rounds() {
+// fetchDue runs the collector until no target is due.
+func (r *scenarioRun) fetchDue() {
 	r.t.Helper()
-	r.instants = append(r.instants, r.db.Clock.Now())
+	r.callTimes = append(r.callTimes, r.db.Clock.Now())
 	for busy := true; busy; {
 		var err error
 		busy, err = r.collector.Round(r.t.Context())
-		require.NoError(r.t, err, r.said)
+		require.NoError(r.t, err, r.logged)
 	}
 }
 
-// truth is what the source would give of a video at a time.
-func (r *turn) truth(which int, at time.Time) counts {
+// truth returns the correct counts of a video at a time, as far as the source has them.
+func (r *scenarioRun) truth(index int, at time.Time) counts {
 	r.t.Helper()
-	v, ok := r.sandbox.World().Video(r.lane.platform, r.videos[which].ID, at.Add(-r.lane.lag))
+	v, ok := r.sandbox.World().Video(r.lane.platform, r.videos[index].ID, at.Add(-r.lane.lag))
 	require.True(r.t, ok)
 	all := truthOf(v.Counts)
 	maps.DeleteFunc(all, func(name string, _ int64) bool { return r.lane.counts[name] == nil })
 	return all
 }
 
-// latest are a video's latest counts in the database.
-func (r *turn) latest(which int) counts {
+// latest returns a video's latest counts in the database.
+func (r *scenarioRun) latest(index int) counts {
 	r.t.Helper()
-	rows := r.rows("SELECT %s FROM videos WHERE organisation_id = ? AND external_id = ?", "latest_", r.org.ID(), r.videos[which].ID)
+	rows := r.rows("SELECT %s FROM videos WHERE organisation_id = ? AND external_id = ?", "latest_", r.org.ID(), r.videos[index].ID)
 	if len(rows) == 0 {
 		return counts{}
 	}
 	return rows[0]
 }
 
-// points are all of a video's points.
-func (r *turn) points(which int) []counts {
+// points returns all points of a video.
+func (r *scenarioRun) points(index int) []counts {
 	r.t.Helper()
 	return r.rows("SELECT %s FROM snapshots_daily WHERE organisation_id = ? AND video_id = (SELECT id FROM videos WHERE organisation_id = ? AND external_id = ?)",
-		"", r.org.ID(), r.org.ID(), r.videos[which].ID)
+		"", r.org.ID(), r.org.ID(), r.videos[index].ID)
 }
 
-func (r *turn) rows(query, prefix string, args ...any) []counts {
+func (r *scenarioRun) rows(query, prefix string, args ...any) []counts {
 	r.t.Helper()
 	columns := prefix + strings.Join(countNames, ", "+prefix)
 	rows, err := r.db.Raw(r.t).QueryContext(r.t.Context(), r.db.Bind(fmt.Sprintf(query, columns)), args...)
@@ -166,32 +166,32 @@ func (r *turn) rows(query, prefix string, args ...any) []counts {
 	return out
 }
 
-// target is what the queue knows of a video.
+// target is a video's row in the queue.
 type target struct {
 	state, suspect, detail string
 	attempts               int
 	fetchedAt, nextAt      store.Instant
 }
 
-func (r *turn) target(which int) target {
+func (r *scenarioRun) target(index int) target {
 	r.t.Helper()
 	var out target
 	query := `SELECT state, COALESCE(suspect, ''), detail, attempts, COALESCE(fetched_at, 0), next_at FROM fetch_targets WHERE kind = 'video' AND external_id = ?`
-	err := r.db.Raw(r.t).QueryRowContext(r.t.Context(), r.db.Bind(query), r.videos[which].ID).
+	err := r.db.Raw(r.t).QueryRowContext(r.t.Context(), r.db.Bind(query), r.videos[index].ID).
 		Scan(&out.state, &out.suspect, &out.detail, &out.attempts, &out.fetchedAt, &out.nextAt)
 	require.NoError(r.t, err)
 	return out
 }
 
-// fate is what became of a video at the last turn.
-func (r *turn) fate(which int) fate {
+// outcome returns the outcome of the last fetch of a video.
+func (r *scenarioRun) outcome(index int) outcome {
 	r.t.Helper()
-	at := r.target(which)
+	at := r.target(index)
 	said := at.detail
-	if at.attempts == 0 { // the call was refused, and says nothing of the video
+	if at.attempts == 0 { // the call failed for a reason that does not concern the video
 		said = ""
 	}
-	class, failure := r.said.of(r.videos[which].ID, said)
+	class, failure := r.logged.classOf(r.videos[index].ID, said)
 	switch {
 	case at.fetchedAt == store.InstantOf(r.db.Clock.Now()):
 		require.Equal(r.t, 0, at.attempts)
@@ -202,32 +202,32 @@ func (r *turn) fate(which int) fate {
 	case class == string(source.OK):
 		return notNewer
 	case class != "":
-		return fate(class)
+		return outcome(class)
 	default:
-		return fate(failure)
+		return outcome(failure)
 	}
 }
 
-// honest checks that every number in the database is one that the platform truly had for this video when it was asked, and
-// that the organisation's sums are those of its videos.
-func (r *turn) honest() {
+// requireTrueCounts checks that every count in the database is one that the platform had for the video at a fetch, and that the
+// organisation's totals are the sums over its videos.
+func (r *scenarioRun) requireTrueCounts() {
 	r.t.Helper()
-	r.honestAfter(r.said.String())
+	r.requireTrueCountsAfter(r.logged.String())
 }
 
-func (r *turn) honestAfter(what string) {
+func (r *scenarioRun) requireTrueCountsAfter(what string) {
 	r.t.Helper()
 	sum := counts{}
 	for i, v := range r.videos {
 		allowed := map[string][]int64{}
-		for _, at := range r.instants {
+		for _, at := range r.callTimes {
 			for name, n := range r.truth(i, at) {
 				allowed[name] = append(allowed[name], n)
 			}
 		}
 		for _, c := range append(r.points(i), r.latest(i)) {
 			for name, n := range c {
-				require.Contains(r.t, append(allowed[name], r.lies(v.ID)...), n, "%s: a false number of %s: %s", v.ID, name, what)
+				require.Contains(r.t, append(allowed[name], r.forgedValues(v.ID)...), n, "%s has a wrong count of %s: %s", v.ID, name, what)
 			}
 		}
 		for name, n := range r.latest(i) {
@@ -240,16 +240,16 @@ func (r *turn) honestAfter(what string) {
 	require.Equal(r.t, sum, totals)
 }
 
-// heal lets the platform say the truth again, and time pass, until every video has its true numbers.
-func (r *turn) heal() {
+// requireRecovery lets the platform answer correctly again, and advances the clock until every video has correct counts.
+func (r *scenarioRun) requireRecovery() {
 	r.t.Helper()
-	r.bending.Store(nil)
+	r.active.Store(nil)
 	broken := store.InstantOf(r.db.Clock.Now())
-	healed := func(i int) bool { return r.target(i).fetchedAt > broken }
+	recovered := func(i int) bool { return r.target(i).fetchedAt > broken }
 	for range 60 {
 		next := store.Instant(0)
 		for i := range r.videos {
-			if at := r.target(i).nextAt; !healed(i) && (next == 0 || at < next) {
+			if at := r.target(i).nextAt; !recovered(i) && (next == 0 || at < next) {
 				next = at
 			}
 		}
@@ -262,15 +262,15 @@ func (r *turn) heal() {
 			next = max(next, p.BlockedUntil)
 		}
 		r.db.Clock.Set(later(next.Time(), r.db.Clock.Now().Add(time.Second)))
-		r.rounds()
+		r.fetchDue()
 	}
 	for i, v := range r.videos {
 		at := r.target(i)
-		require.True(r.t, healed(i), "%s does not heal: %+v:\n%s", v.ID, at, r.said)
+		require.True(r.t, recovered(i), "%s did not recover: %+v:\n%s", v.ID, at, r.logged)
 		require.Equal(r.t, "active", at.state)
-		require.Equal(r.t, r.truth(i, at.fetchedAt.Time()), r.latest(i), "%s", r.said)
+		require.Equal(r.t, r.truth(i, at.fetchedAt.Time()), r.latest(i), "%s", r.logged)
 	}
-	r.honest()
+	r.requireTrueCounts()
 }
 
 func later(a, b time.Time) time.Time {
@@ -280,38 +280,38 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// lies are numbers of a video that are believed, since nobody can tell them from true ones.
-func (r *turn) lies(id string) []int64 {
-	if r.trick == nil {
+// forgedValues returns the wrong counts of a video that the collector cannot detect and therefore stores.
+func (r *scenarioRun) forgedValues(id string) []int64 {
+	if r.tampering == nil {
 		return nil
 	}
-	return r.trick.liesOf(id)
+	return r.tampering.forgedFor(id)
 }
 
-// play has the platform bend its answers for one turn.
-func (r *turn) play(s scenario) {
+// fetchTampered fetches the due videos once while the platform changes its answers.
+func (r *scenarioRun) fetchTampered(s scenario) {
 	r.t.Helper()
-	r.trick = &bending{lane: r.lane, bend: s.bend, side: s.side}
+	r.tampering = &tampering{lane: r.lane, tamper: s.tamper, otherCalls: s.otherCalls}
 	for i, v := range r.videos {
-		if s.after(i) {
-			r.trick.victims = append(r.trick.victims, v.ID)
+		if s.affects(i) {
+			r.tampering.victims = append(r.tampering.victims, v.ID)
 		}
 	}
-	r.said.reset()
-	r.bending.Store(r.trick)
-	r.rounds()
-	require.Positive(r.t, r.trick.bent.Load(), "the platform was not asked: nothing was tried")
+	r.logged.reset()
+	r.active.Store(r.tampering)
+	r.fetchDue()
+	require.Positive(r.t, r.tampering.tampered.Load(), "no answer of the platform was changed")
 }
 
-// notGivenUp checks what no single answer may bring about, whatever it says.
-func (r *turn) notGivenUp() {
+// requireNotGone checks that a single answer marks no video as gone.
+func (r *scenarioRun) requireNotGone() {
 	r.t.Helper()
 	for i, v := range r.videos {
 		require.Contains(r.t, []string{"active", "parked"}, r.target(i).state, v.ID)
 	}
 }
 
-func (h *hostile) run(t *testing.T, s scenario) {
+func (h *hostileTest) run(t *testing.T, s scenario) {
 	t.Helper()
 	if s.timeout > 0 {
 		h.restart(s.timeout)
@@ -319,30 +319,30 @@ func (h *hostile) run(t *testing.T, s scenario) {
 	}
 	r := h.begin(t)
 	defer r.end()
-	r.play(s)
-	r.honest()
-	r.notGivenUp()
-	now, want := h.db.Clock.Now(), s.of(h.lane)
-	for i, expected := range []fate{want.known, want.fresh, want.onlooker} {
+	r.fetchTampered(s)
+	r.requireTrueCounts()
+	r.requireNotGone()
+	now, want := h.db.Clock.Now(), s.wantIn(h.lane)
+	for i, expected := range []outcome{want.known, want.unfetched, want.unaffected} {
 		v := r.videos[i]
-		if i == 2 && r.fate(i) == "ok" {
+		if i == 2 && r.outcome(i) == "ok" {
 			expected = "ok" // the collector asked again without the bad targets, so this target is unaffected
 		}
 		if at := r.target(2); i == 2 && at.attempts == 0 && strings.Contains(at.detail, "is paused until") {
-			expected = r.fate(i) // it was not asked for: it waits until the pause of the source ends
+			expected = r.outcome(i) // the target was not fetched: it waits until the pause of the source ends
 		}
-		require.Equal(t, expected, r.fate(i), "%s, video %d: %+v\n%s", v.ID, i, r.target(i), h.said)
+		require.Equal(t, expected, r.outcome(i), "%s, video %d: %+v\n%s", v.ID, i, r.target(i), h.logged)
 		before := r.before[v.ID]
 		if expected != "ok" {
 			require.Equal(t, before, r.latest(i), "video %d", i)
-			require.Greater(t, r.target(i).nextAt, store.InstantOf(now), "it is asked for again")
+			require.Greater(t, r.target(i).nextAt, store.InstantOf(now), "the target must be due again later")
 			continue
 		}
-		if len(r.lies(v.ID)) > 0 {
+		if len(r.forgedValues(v.ID)) > 0 {
 			continue
 		}
 		truth := r.truth(i, now)
-		for _, name := range s.silent {
+		for _, name := range s.missing {
 			if delete(truth, name); i < 2 && before[name] != 0 {
 				truth[name] = before[name]
 			} else if i == 2 {
@@ -350,30 +350,30 @@ func (h *hostile) run(t *testing.T, s scenario) {
 			}
 		}
 		maps.DeleteFunc(truth, func(name string, _ int64) bool { return r.lane.counts[name] == nil })
-		require.Equal(t, truth, r.latest(i), "video %d: %s", i, h.said)
+		require.Equal(t, truth, r.latest(i), "video %d: %s", i, h.logged)
 	}
-	r.heal()
-	h.dialed.stayed(t, h.url)
+	r.requireRecovery()
+	h.dialer.requireOnly(t, h.url)
 }
 
-// everywhere has each scenario run in every lane on every engine, which takes a quarter of an hour. Else each runs in two lanes on SQLite and in a
-// third on PostgreSQL, in turns.
-var everywhere = flag.Bool("hostile.everywhere", false, "every scenario in every lane on every engine")
+// allCombinations runs each scenario in every lane on every engine, which takes a quarter of an hour. By default each scenario runs in
+// two lanes on SQLite and in a third one on PostgreSQL.
+var allCombinations = flag.Bool("hostile.everywhere", false, "run every scenario in every lane on every engine")
 
-// TestHostile_videos sends each source answers that no platform should send, over the whole way from the queue to the points.
+// TestHostile_videos sends invalid and wrong answers to each source, and checks the queue, the stored counts and the recovery.
 func TestHostile_videos(t *testing.T) {
 	t.Parallel()
 	tables := map[string][]scenario{} // by lane and engine
 	all := lanes()
 	for n, s := range scenarios() {
 		for i, l := range all {
-			turn := (i + n) % len(all)
+			offset := (i + n) % len(all)
 			for _, engine := range storetest.Engines {
-				chosen := turn == 0 || turn == len(all)/3
+				chosen := offset == 0 || offset == len(all)/3
 				if engine == "postgres" {
-					chosen = turn == 2*len(all)/3
+					chosen = offset == 2*len(all)/3
 				}
-				if (chosen || *everywhere) && (s.lanes == nil || s.lanes(l)) {
+				if (chosen || *allCombinations) && (s.lanes == nil || s.lanes(l)) {
 					tables[l.name+" "+engine] = append(tables[l.name+" "+engine], s)
 				}
 			}
@@ -386,8 +386,8 @@ func TestHostile_videos(t *testing.T) {
 			total += len(table)
 			t.Run(l.name+" "+engine, func(t *testing.T) {
 				t.Parallel()
-				h := newHostile(t, engine, l)
-				for _, s := range table { // one after the other on one database, which is much faster than one each
+				h := newHostileTest(t, engine, l)
+				for _, s := range table { // one after the other on one database, which is much faster than a database for each
 					t.Run(s.name, func(t *testing.T) { h.run(t, s) })
 				}
 			})

@@ -29,66 +29,66 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// standardHosts are where the sources are asked unless the operator says otherwise.
+// standardHosts are the hosts of all sources if no base URL is configured.
 var standardHosts = []string{"youtube.googleapis.com", "open.tiktokapis.com", "graph.facebook.com", "api.apify.com", "ensembledata.com", "api.scrapecreators.com"}
 
-// takenOver is all platforms and vendors at their own hosts, in the hands of an attacker: what the sandbox answers, with a hostile
-// link in every place that has an address or a mark of the next page, or a redirect to it.
-type takenOver struct {
+// compromisedHosts answers for all platforms and vendors as an attacker who controls their hosts. It returns the answers of the sandbox
+// with a hostile link instead of every URL and page token, or a redirect to that link.
+type compromisedHosts struct {
 	sandbox http.Handler
 
-	mu         sync.Mutex
-	link       string
-	redirect   int            // the status, 0 for none
-	calls      map[string]int // by host
-	handedBack map[string]int // of them, those that bring the link along
-	kept       map[string]kept
+	mu           sync.Mutex
+	link         string
+	redirect     int            // the status, 0 for none
+	calls        map[string]int // by host
+	linkReturned map[string]int // calls by host whose query contains the link
+	cached       map[string]cachedAnswer
 }
 
-func (h *takenOver) take(link string, redirect int) {
+func (h *compromisedHosts) use(link string, redirect int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.link, h.redirect = link, redirect
 }
 
-func (h *takenOver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (h *compromisedHosts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.mu.Lock()
-	hostile, redirect := h.link, h.redirect
+	hostileLink, redirect := h.link, h.redirect
 	h.calls[r.Host]++
-	if slices.ContainsFunc(slices.Collect(valuesOf(r.URL.Query())), func(v string) bool { return strings.Contains(v, hostile) }) {
-		h.handedBack[r.Host]++
+	if slices.ContainsFunc(slices.Collect(valuesOf(r.URL.Query())), func(v string) bool { return strings.Contains(v, hostileLink) }) {
+		h.linkReturned[r.Host]++
 	}
 	h.mu.Unlock()
-	w.Header().Set("Link", "<"+hostile+`>; rel="next"`)
-	w.Header().Set("Content-Location", hostile)
-	w.Header().Set("Refresh", "0; url="+hostile)
-	w.Header().Set("Alt-Svc", `h2="`+hostile+`"`)
+	w.Header().Set("Link", "<"+hostileLink+`>; rel="next"`)
+	w.Header().Set("Content-Location", hostileLink)
+	w.Header().Set("Refresh", "0; url="+hostileLink)
+	w.Header().Set("Alt-Svc", `h2="`+hostileLink+`"`)
 	if redirect != 0 {
-		w.Header().Set("Location", hostile)
+		w.Header().Set("Location", hostileLink)
 		w.WriteHeader(redirect)
 		return
 	}
-	answer := h.answer(r, hostile)
-	inJSON, _ := json.Marshal(hostile)
+	answer := h.answer(r, hostileLink)
+	inJSON, _ := json.Marshal(hostileLink)
 	w.WriteHeader(answer.status)
-	_, _ = w.Write(bytes.ReplaceAll(answer.body, []byte(`"`+mark+`"`), inJSON))
+	_, _ = w.Write(bytes.ReplaceAll(answer.body, []byte(`"`+linkPlaceholder+`"`), inJSON))
 }
 
-// mark stands for the link in the answers that are kept.
-const mark = "HOSTILE"
+// linkPlaceholder is the placeholder of the link in cached answers.
+const linkPlaceholder = "HOSTILE"
 
-type kept struct {
+type cachedAnswer struct {
 	status int
 	body   []byte
 }
 
-// answer is the sandbox's, with a mark where the link belongs. The sandbox's clock stands still, so that one of each is enough.
-func (h *takenOver) answer(r *http.Request, hostile string) kept {
-	sent, _ := io.ReadAll(r.Body)
-	key := r.Method + " " + r.Host + strings.ReplaceAll(r.URL.String(), url.QueryEscape(hostile), mark) + " " + string(sent)
+// answer returns the sandbox's answer with placeholders for the link. Answers can be cached because the sandbox's clock does not move.
+func (h *compromisedHosts) answer(r *http.Request, hostileLink string) cachedAnswer {
+	requestBody, _ := io.ReadAll(r.Body)
+	key := r.Method + " " + r.Host + strings.ReplaceAll(r.URL.String(), url.QueryEscape(hostileLink), linkPlaceholder) + " " + string(requestBody)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if known, ok := h.kept[key]; ok {
+	if known, ok := h.cached[key]; ok {
 		return known
 	}
 	prefix := map[string]string{"youtube.googleapis.com": "/youtube", "open.tiktokapis.com": "/tiktok", "graph.facebook.com": "/instagram"}[r.Host]
@@ -101,17 +101,17 @@ func (h *takenOver) answer(r *http.Request, hostile string) kept {
 	}
 	r.URL.Path, r.URL.RawPath = prefix+r.URL.Path, ""
 	r.Header.Del("Accept-Encoding")
-	r.Body = io.NopCloser(bytes.NewReader(sent))
-	good := httptest.NewRecorder()
-	h.sandbox.ServeHTTP(good, r)
-	answer := kept{good.Code, good.Body.Bytes()}
-	decoder := json.NewDecoder(good.Body)
+	r.Body = io.NopCloser(bytes.NewReader(requestBody))
+	correct := httptest.NewRecorder()
+	h.sandbox.ServeHTTP(correct, r)
+	answer := cachedAnswer{correct.Code, correct.Body.Bytes()}
+	decoder := json.NewDecoder(correct.Body)
 	decoder.UseNumber()
-	var said any
-	if decoder.Decode(&said) == nil {
-		answer.body, _ = json.Marshal(replaced("", said))
+	var decoded any
+	if decoder.Decode(&decoded) == nil {
+		answer.body, _ = json.Marshal(insertPlaceholders("", decoded))
 	}
-	h.kept[key] = answer
+	h.cached[key] = answer
 	return answer
 }
 
@@ -127,8 +127,8 @@ func valuesOf(q url.Values) func(func(string) bool) {
 	}
 }
 
-// replaced puts the link wherever an answer has an address, or a mark by which the next page is asked for.
-func replaced(key string, v any) any {
+// insertPlaceholders replaces every URL and page token of an answer by linkPlaceholder.
+func insertPlaceholders(key string, v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		out := map[string]any{}
@@ -136,39 +136,39 @@ func replaced(key string, v any) any {
 		for k, inner := range v {
 			_, isList := inner.([]any)
 			isPage = isPage || isList
-			out[k] = replaced(k, inner)
+			out[k] = insertPlaceholders(k, inner)
 		}
 		if isPage {
-			for k, mark := range nextPage() {
+			for k, linkPlaceholder := range pageTokens() {
 				if _, isNumber := out[k].(json.Number); !isNumber {
-					out[k] = mark
+					out[k] = linkPlaceholder
 				}
 			}
 		}
 		return out
 	case []any:
 		for i := range v {
-			v[i] = replaced(key, v[i])
+			v[i] = insertPlaceholders(key, v[i])
 		}
 	case string:
 		key = strings.ToLower(key)
 		if strings.HasPrefix(v, "http") || slices.ContainsFunc([]string{"cursor", "next", "after", "pagetoken", "url", "link", "href"}, func(part string) bool { return strings.Contains(key, part) }) {
-			return mark
+			return linkPlaceholder
 		}
 	}
 	return v
 }
 
-// nextPage is how each of them says that a list goes on.
-func nextPage() map[string]any {
+// pageTokens returns the members by which the platforms and vendors announce a next page.
+func pageTokens() map[string]any {
 	return map[string]any{
-		"nextPageToken": mark, "nextCursor": mark, "cursor": mark, "has_more": true, "more_available": true, "next_max_id": mark, "next_page_id": mark,
-		"paging": map[string]any{"cursors": map[string]any{"after": mark}, "next": mark},
+		"nextPageToken": linkPlaceholder, "nextCursor": linkPlaceholder, "cursor": linkPlaceholder, "has_more": true, "more_available": true, "next_max_id": linkPlaceholder, "next_page_id": linkPlaceholder,
+		"paging": map[string]any{"cursors": map[string]any{"after": linkPlaceholder}, "next": linkPlaceholder},
 	}
 }
 
-// atHome are all sources as the settings make them when no base address is set.
-func (w *world) atHome(client *fetch.Client) []source.Source {
+// defaultSources returns all sources without a configured base URL.
+func (w *world) defaultSources(client *fetch.Client) []source.Source {
 	w.t.Helper()
 	now := w.db.Clock.Now
 	yt, err := youtube.New(youtube.Options{APIKey: sandbox.YouTubeAPIKey, Client: client, Now: now})
@@ -204,19 +204,19 @@ func (w *world) atHome(client *fetch.Client) []source.Source {
 	return sources
 }
 
-// TestHostileLinks_areNoWayForSources has every platform and vendor answer with each hostile link: as a redirect, as an address,
-// and as the mark of the next page. Whatever comes of it, a source connects to its own host and to nothing else.
-func TestHostileLinks_areNoWayForSources(t *testing.T) {
+// TestHostileLinks_sourcesConnectOnlyToTheirHosts lets every platform and vendor answer with each hostile link, as a redirect,
+// as a URL and as a page token. A source must connect only to its own host.
+func TestHostileLinks_sourcesConnectOnlyToTheirHosts(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	w := newWorld(t, storetest.New(t, "sqlite"))
-	attacker := &takenOver{sandbox: w.sandbox.Handler(), calls: map[string]int{}, handedBack: map[string]int{}, kept: map[string]kept{}}
+	attacker := &compromisedHosts{sandbox: w.sandbox.Handler(), calls: map[string]int{}, linkReturned: map[string]int{}, cached: map[string]cachedAnswer{}}
 	internet := outboundtest.NewInternet(t, outboundtest.In(standardHosts...), attacker)
 	var targets []source.Target
 	for _, p := range link.Platforms {
-		handle := w.prolific(p, 33)
+		handle := w.accountWithUploads(p, 33)
 		if p == link.TikTok {
-			handle = w.sandbox.TikTokAccount() // whose videos the Display API shows
+			handle = w.sandbox.TikTokAccount() // the Display API shows only the videos of this account
 		}
 		l := w.accountLink(p, handle)
 		targets = append(targets, source.Target{Platform: p, Kind: source.KindAccount, ExternalID: "@" + l.Handle, Handle: l.Handle, Link: l.Canonical, Depth: 60})
@@ -226,9 +226,9 @@ func TestHostileLinks_areNoWayForSources(t *testing.T) {
 	}
 	client := fetch.New(fetch.Options{Timeout: 5 * time.Second, Lookup: internet.Lookup, Dial: internet.Dial, RootCAs: internet.Authority.Roots})
 	t.Cleanup(client.Close)
-	sources := w.atHome(client)
-	ask := func(hostile string, redirect int) int64 {
-		attacker.take(hostile, redirect)
+	sources := w.defaultSources(client)
+	ask := func(hostileLink string, redirect int) int64 {
+		attacker.use(hostileLink, redirect)
 		var answered atomic.Int64
 		var work sync.WaitGroup
 		for _, s := range sources {
@@ -251,16 +251,16 @@ func TestHostileLinks_areNoWayForSources(t *testing.T) {
 	answered := int64(0)
 	links := outboundtest.Links(t, internet.Inside)
 	for i, l := range links {
-		hostile := strings.ToValidUTF8(l.URL, "")
-		answered += ask(hostile, 0)
-		require.Zero(t, ask(hostile, statuses[i%len(statuses)]), "a redirect is no answer")
+		hostileLink := strings.ToValidUTF8(l.URL, "")
+		answered += ask(hostileLink, 0)
+		require.Zero(t, ask(hostileLink, statuses[i%len(statuses)]), "a redirect must not count as an answer")
 	}
-	require.Positive(t, answered, "answers are read in spite of the links in them")
+	require.Positive(t, answered, "answers with hostile links must still be read")
 	for _, host := range standardHosts {
 		require.Greater(t, attacker.calls[host], len(links), host)
 	}
 	for _, host := range []string{"youtube.googleapis.com", "graph.facebook.com", "api.scrapecreators.com"} {
-		require.GreaterOrEqual(t, attacker.handedBack[host], len(links), "marks of the next page go back to %s, where they came from", host)
+		require.GreaterOrEqual(t, attacker.linkReturned[host], len(links), "page tokens must be sent back to %s", host)
 	}
 	internet.RequireUntouched(t, outboundtest.In(standardHosts...))
 	require.ElementsMatch(t, standardHosts, internet.Asked())

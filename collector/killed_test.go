@@ -33,31 +33,31 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// Weeks are lived through twice on PostgreSQL: by one collector that nobody disturbs, and by three processes that are killed
-// again and again while the database crashes now and then. In the end both databases say the same, point for point.
-// `make simulate-killed` does it at its full size.
+// The test simulates the same days twice on PostgreSQL: with one undisturbed collector, and with three collector processes that are
+// killed repeatedly while the database crashes. Both databases must have the same content at the end.
+// `make simulate-killed` runs the full size.
 var (
-	killedVideos = flag.Int("killed.videos", 80, "videos that are tracked")
-	killedDays   = flag.Int("killed.days", 3, "days")
-	killedTicks  = flag.Int("killed.ticks", 24, "how often a day the clock stops for the collectors to work")
-	killings     = flag.Int("killed.kills", 8, "how often a collector is killed")
-	crashes      = flag.Int("killed.crashes", 2, "how often the database crashes")
-	killedPoll   = flag.Duration("killed.poll", 20*time.Millisecond, "how long an idle collector waits before it looks again; more for many videos")
-	killedOut    = flag.String("killed.out", "", "file for the report")
+	killedVideos  = flag.Int("killed.videos", 80, "number of tracked videos")
+	killedDays    = flag.Int("killed.days", 3, "number of simulated days")
+	killedTicks   = flag.Int("killed.ticks", 24, "ticks a day at which the collectors fetch all due targets")
+	killedKills   = flag.Int("killed.kills", 8, "number of times that a collector is killed")
+	killedCrashes = flag.Int("killed.crashes", 2, "number of database crashes")
+	killedPoll    = flag.Duration("killed.poll", 20*time.Millisecond, "poll interval of an idle collector; use a longer one for many videos")
+	killedOut     = flag.String("killed.out", "", "file to write the report to")
 )
 
 const (
-	// dayEnds is when the last tick of a day is: after the day's last slot.
-	dayEnds = 24*time.Hour - 10*time.Minute
-	// While something is in hands and nothing has come of it for so many polls, the clock moves on a little.
-	patience = 8
-	lapse    = 2 * time.Second
-	// stragglers are due again within this time of the last tick of a day.
-	stragglers = time.Minute
+	// lastTick is the time of a day's last tick. It is after the last slot of the day.
+	lastTick = 24*time.Hour - 10*time.Minute
+	// If claimed targets make no progress for idlePolls polls, the clock advances by clockStep.
+	idlePolls = 8
+	clockStep = 2 * time.Second
+	// endOfDayMargin is added to the clock when the last tick of a day looks for due targets, so that retries are included.
+	endOfDayMargin = time.Minute
 )
 
-// worker is what a collector's process is told.
-type worker struct {
+// workerConfig is the configuration of a collector process, passed as JSON in an environment variable.
+type workerConfig struct {
 	Database, Sandbox, Clock string
 	Limits                   map[string]int64
 	Poll                     time.Duration
@@ -66,9 +66,9 @@ type worker struct {
 const workerVariable = "REELTALLY_TEST_COLLECTOR"
 
 func TestMain(m *testing.M) {
-	if said := os.Getenv(workerVariable); said != "" {
-		var w worker
-		if err := errors.Join(json.Unmarshal([]byte(said), &w), w.run()); err != nil && !errors.Is(err, context.Canceled) { // it may be stopped while it starts, as cmd/collector
+	if config := os.Getenv(workerVariable); config != "" {
+		var w workerConfig
+		if err := errors.Join(json.Unmarshal([]byte(config), &w), w.run()); err != nil && !errors.Is(err, context.Canceled) { // the process may be stopped while it starts, like cmd/collector
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -77,8 +77,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// run is a collector's process. It stops in good order at SIGTERM, or when its input ends, as the test has then.
-func (w worker) run() error {
+// run runs a collector until SIGTERM, or until its standard input ends because the test process has ended.
+func (w workerConfig) run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	go func() {
@@ -92,7 +92,7 @@ func (w worker) run() error {
 	now := func() time.Time {
 		var content [8]byte
 		if _, err := file.ReadAt(content[:], 0); err != nil {
-			panic(err) // there is no time
+			panic(err) // the collector cannot run without a clock
 		}
 		return time.UnixMicro(int64(binary.LittleEndian.Uint64(content[:]))).UTC()
 	}
@@ -113,7 +113,7 @@ func (w worker) run() error {
 	return c.Run(ctx)
 }
 
-// sharedClock is a clock that other processes read from a file.
+// sharedClock is a clock that writes its time to a file for other processes.
 type sharedClock struct {
 	*storetest.Clock
 	file *os.File
@@ -130,41 +130,41 @@ func (c sharedClock) Set(at time.Time) {
 
 func (c sharedClock) Advance(d time.Duration) { c.Set(c.Now().Add(d)) }
 
-// killed is a simulation whose collectors are processes.
-type killed struct {
+// killTest is a simulation with collectors as separate processes.
+type killTest struct {
 	*simulation
 	server  *storetest.Server
 	gateway *httptest.Server
-	config  worker
+	config  workerConfig
 	log     *os.File
-	dice    *rand.Rand
+	rng     *rand.Rand
 
 	mu        sync.Mutex
 	processes []*process
-	strikes   []strike // of this tick, still to come
+	faults    []fault // the remaining faults of the current tick
 	countdown atomic.Int64
 	called    atomic.Int64
 	crash     chan struct{}
 	crashed   int
 	killed    int
-	fell      int // ended by themselves
+	exited    int // collectors that exited without being killed
 }
 
-// strike is what happens at the so manieth call of a platform in a tick.
-type strike struct {
-	crash  bool // of the database, not of a collector
+// fault is a kill or a crash at a certain call of the platforms within a tick.
+type fault struct {
+	crash  bool // crash the database instead of killing a collector
 	calls  int64
-	answer bool // the platform still answers
+	answer bool // the platform answers the call before the fault
 }
 
 type process struct {
-	cmd  *exec.Cmd
-	done chan struct{}
-	shot atomic.Bool
+	cmd       *exec.Cmd
+	done      chan struct{}
+	wasKilled atomic.Bool
 }
 
-// newKilled has a database server of its own, so that a crash is nobody else's.
-func newKilled(t *testing.T, name string, collectors int) *killed {
+// newKillTest starts its own database server, so that a crash affects no other test.
+func newKillTest(t *testing.T, name string, collectors int) *killTest {
 	t.Helper()
 	server := storetest.NewServer(t)
 	dir := t.TempDir()
@@ -176,61 +176,61 @@ func newKilled(t *testing.T, name string, collectors int) *killed {
 	t.Cleanup(func() { require.NoError(t, log.Close()) })
 	db := server.New(t, name)
 	clock := sharedClock{db.Clock, file}
-	k := &killed{server: server, log: log, dice: rand.New(rand.NewPCG(3, 4)), crash: make(chan struct{}, 1), processes: make([]*process, collectors)}
-	// The platforms' numbers change at midnight: when in a day somebody is asked for changes nothing.
+	k := &killTest{server: server, log: log, rng: rand.New(rand.NewPCG(3, 4)), crash: make(chan struct{}, 1), processes: make([]*process, collectors)}
+	// The platforms' counts change only at midnight, so that the time of a fetch within a day does not matter.
 	k.simulation = newSimulation(t, db, clock, func() time.Time { return clock.Now().Truncate(24 * time.Hour) })
-	k.gateway = httptest.NewServer(http.HandlerFunc(k.answer))
+	k.gateway = httptest.NewServer(http.HandlerFunc(k.serveWithFaults))
 	t.Cleanup(k.gateway.Close)
 	k.limits = map[string]int64{"youtube/common": 10_000, "youtube/stats": 10_000, "tiktok": int64(3 * *killedVideos), "instagram": int64(6 * *killedVideos)}
-	k.config = worker{Database: db.URL, Sandbox: k.gateway.URL, Clock: file.Name(), Limits: k.limits, Poll: *killedPoll}
+	k.config = workerConfig{Database: db.URL, Sandbox: k.gateway.URL, Clock: file.Name(), Limits: k.limits, Poll: *killedPoll}
 	return k
 }
 
-// answer is the platforms, at whose door the blows fall.
-func (k *killed) answer(w http.ResponseWriter, r *http.Request) {
+// serveWithFaults serves the platforms and causes the faults at their calls.
+func (k *killTest) serveWithFaults(w http.ResponseWriter, r *http.Request) {
 	k.called.Add(1)
 	if k.countdown.Add(-1) != 0 {
 		k.ServeHTTP(w, r)
 		return
 	}
 	k.mu.Lock()
-	struck := k.strikes[0]
-	k.strikes = k.strikes[1:]
-	victim := k.processes[k.dice.IntN(len(k.processes))]
+	next := k.faults[0]
+	k.faults = k.faults[1:]
+	victim := k.processes[k.rng.IntN(len(k.processes))]
 	k.mu.Unlock()
-	if struck.answer {
+	if next.answer {
 		k.ServeHTTP(w, r)
 	}
-	if struck.crash {
+	if next.crash {
 		k.crash <- struct{}{}
 	} else {
 		victim.kill()
 	}
-	if !struck.answer {
+	if !next.answer {
 		k.ServeHTTP(w, r)
 	}
-	k.arm()
+	k.armNextFault()
 }
 
-// arm gets the next strike of the tick ready.
-func (k *killed) arm() {
+// armNextFault sets the countdown of calls until the next fault of the tick.
+func (k *killTest) armNextFault() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if len(k.strikes) > 0 {
-		k.countdown.Store(k.strikes[0].calls)
+	if len(k.faults) > 0 {
+		k.countdown.Store(k.faults[0].calls)
 	} else {
 		k.countdown.Store(0)
 	}
 }
 
 func (p *process) kill() {
-	p.shot.Store(true)
+	p.wasKilled.Store(true)
 	_ = p.cmd.Process.Kill()
 	<-p.done
 }
 
-// revive starts those collectors that do not run, as a supervisor does.
-func (k *killed) revive() {
+// startMissing starts the collectors that are not running, like a supervisor.
+func (k *killTest) startMissing() {
 	k.t.Helper()
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -241,18 +241,18 @@ func (k *killed) revive() {
 			default:
 				continue
 			}
-			if p.shot.Load() {
+			if p.wasKilled.Load() {
 				k.killed++
 			} else {
-				k.fell++
+				k.exited++
 			}
 		}
-		said, err := json.Marshal(k.config)
+		config, err := json.Marshal(k.config)
 		require.NoError(k.t, err)
 		p = &process{cmd: exec.CommandContext(k.t.Context(), os.Args[0]), done: make(chan struct{})}
-		p.cmd.Env = append(os.Environ(), workerVariable+"="+string(said))
+		p.cmd.Env = append(os.Environ(), workerVariable+"="+string(config))
 		p.cmd.Stderr = k.log
-		_, err = p.cmd.StdinPipe() // ends with this process
+		_, err = p.cmd.StdinPipe() // the pipe closes when this process ends
 		require.NoError(k.t, err)
 		require.NoError(k.t, p.cmd.Start())
 		go func() {
@@ -263,15 +263,15 @@ func (k *killed) revive() {
 	}
 }
 
-// stop ends the collectors in good order.
-func (k *killed) stop() {
+// stop shuts the collectors down with SIGTERM.
+func (k *killTest) stop() {
 	k.t.Helper()
 	for _, p := range k.processes {
 		require.NoError(k.t, p.cmd.Process.Signal(syscall.SIGTERM))
 		<-p.done
 		ended, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
 		require.True(k.t, ok)
-		// One that was just begun does not listen to the signal yet.
+		// A collector that has just started may not handle the signal yet.
 		require.True(k.t, ended.ExitStatus() == 0 || ended.Signaled() && ended.Signal() == syscall.SIGTERM, "%s", p.cmd.ProcessState)
 	}
 }
@@ -279,20 +279,20 @@ func (k *killed) stop() {
 const dueTargets = `fetch_targets WHERE bucket = 0 AND source IN ('youtube', 'tiktok', 'instagram') AND kind = 'video' AND lane IN (0, 1, 2, 3)
  AND next_at <= $1 AND claimed_by IS NULL`
 
-// busy says whether something is due, or in somebody's hands.
-func (k *killed) busy(by time.Time) bool {
+// hasWork reports whether any target is due at the given time or claimed.
+func (k *killTest) hasWork(by time.Time) bool {
 	var busy bool
 	err := k.db.Raw(k.t).QueryRowContext(k.t.Context(), `SELECT EXISTS (SELECT 1 FROM fetch_targets WHERE claimed_by IS NOT NULL) OR EXISTS (SELECT 1 FROM `+dueTargets+`)`,
 		store.InstantOf(by)).Scan(&busy)
-	return err != nil || busy // the database may be away
+	return err != nil || busy // the database may be down
 }
 
-// progress is how many calls there were, and how many targets are due or in somebody's hands: -1 while the database does not say.
+// progress has the number of calls so far, and the number of due or claimed targets: -1 if the database does not answer.
 type progress struct {
 	calls, left int64
 }
 
-func (k *killed) progress(by time.Time) progress {
+func (k *killTest) progress(by time.Time) progress {
 	p := progress{calls: k.called.Load()}
 	err := k.db.Raw(k.t).QueryRowContext(k.t.Context(), `SELECT (SELECT COUNT(*) FROM fetch_targets WHERE claimed_by IS NOT NULL) + (SELECT COUNT(*) FROM `+dueTargets+`)`,
 		store.InstantOf(by)).Scan(&p.left)
@@ -302,46 +302,46 @@ func (k *killed) progress(by time.Time) progress {
 	return p
 }
 
-// tick moves the clock on and lets the collectors do all that is due.
-func (k *killed) tick(at time.Time, strikes []strike) {
+// tick sets the clock and waits until the collectors have fetched all due targets.
+func (k *killTest) tick(at time.Time, faults []fault) {
 	k.t.Helper()
-	k.strikes = strikes
-	k.arm()
+	k.faults = faults
+	k.armNextFault()
 	k.clock.Set(at)
 	by := func() time.Time { return k.clock.Now() }
-	if at.Equal(at.Truncate(24 * time.Hour).Add(dayEnds)) {
-		by = func() time.Time { return k.clock.Now().Add(stragglers) }
+	if at.Equal(at.Truncate(24 * time.Hour).Add(lastTick)) {
+		by = func() time.Time { return k.clock.Now().Add(endOfDayMargin) }
 	}
-	look := time.NewTicker(*killedPoll)
-	defer look.Stop()
-	late := time.NewTimer(15 * time.Minute)
-	defer late.Stop()
+	poll := time.NewTicker(*killedPoll)
+	defer poll.Stop()
+	timeout := time.NewTimer(15 * time.Minute)
+	defer timeout.Stop()
 	var before progress
 	for n := 1; ; n++ {
 		select {
-		case <-look.C:
+		case <-poll.C:
 		case <-k.crash:
 			k.server.Crash(k.t)
 			k.crashed++
-		case <-late.C:
-			require.Fail(k.t, "it is not done", "%s", at)
+		case <-timeout.C:
+			require.Fail(k.t, "the collectors did not finish in time", "%s", at)
 		}
-		k.revive()
-		if !k.busy(by()) {
+		k.startMissing()
+		if !k.hasWork(by()) {
 			break
 		}
-		if n%patience == 0 {
+		if n%idlePolls == 0 {
 			now := k.progress(by())
-			if now == before && k.clock.Now().Add(lapse).Day() == at.Day() { // what is due today is done today
-				k.clock.Advance(lapse)
+			if now == before && k.clock.Now().Add(clockStep).Day() == at.Day() { // fetch all due targets on the same day
+				k.clock.Advance(clockStep)
 			}
 			before = now
 		}
 	}
-	// What did not come to it while there was work comes now.
+	// Cause the faults whose calls were not reached.
 	k.mu.Lock()
-	left := k.strikes
-	k.strikes = nil
+	left := k.faults
+	k.faults = nil
 	k.mu.Unlock()
 	k.countdown.Store(0)
 	for _, s := range left {
@@ -349,50 +349,50 @@ func (k *killed) tick(at time.Time, strikes []strike) {
 			k.server.Crash(k.t)
 			k.crashed++
 		} else {
-			k.processes[k.dice.IntN(len(k.processes))].kill()
-			k.revive()
+			k.processes[k.rng.IntN(len(k.processes))].kill()
+			k.startMissing()
 		}
 	}
 }
 
-// live lets the days pass, with so many blows spread over them by chance.
-func (k *killed) live(t *testing.T, videos, days, kills, crashes int) {
+// runDays simulates the days, with the kills and crashes at random ticks.
+func (k *killTest) runDays(t *testing.T, videos, days, kills, crashes int) {
 	t.Helper()
-	whole := k.t
+	parent := k.t
 	k.t = t
-	defer func() { k.t = whole }()
-	blows := map[int][]strike{}
+	defer func() { k.t = parent }()
+	faultsByTick := map[int][]fault{}
 	for n := range kills + crashes {
-		tick := *killedTicks + k.dice.IntN(*killedTicks*(days-1)) // from the second day on
-		blows[tick] = append(blows[tick], strike{crash: n >= kills, calls: 1 + k.dice.Int64N(int64(max(4, videos/20 / *killedTicks))), answer: k.dice.IntN(2) == 0})
+		tick := *killedTicks + k.rng.IntN(*killedTicks*(days-1)) // from the second day on
+		faultsByTick[tick] = append(faultsByTick[tick], fault{crash: n >= kills, calls: 1 + k.rng.Int64N(int64(max(4, videos/20 / *killedTicks))), answer: k.rng.IntN(2) == 0})
 	}
 	instagram := max(10, videos/20)
 	rest := videos - instagram
-	fresh := max(1, rest/20/days)
-	k.track(k.find(link.YouTube, rest/2-fresh*days, 50), true)
-	k.track(k.find(link.TikTok, rest/2-fresh*days, 50), true)
-	k.track(k.find(link.Instagram, instagram, 50), true)
-	k.revive()
+	newPerDay := max(1, rest/20/days)
+	k.track(k.findVideos(link.YouTube, rest/2-newPerDay*days, 50), true)
+	k.track(k.findVideos(link.TikTok, rest/2-newPerDay*days, 50), true)
+	k.track(k.findVideos(link.Instagram, instagram, 50), true)
+	k.startMissing()
 	began, started := k.clock.Now(), time.Now()
 	for day := range days {
 		if day > 0 {
 			began = began.Add(24 * time.Hour)
 			k.clock.Set(began)
-			k.track(k.find(link.YouTube, fresh, 1), true)
-			k.track(k.find(link.TikTok, fresh, 1), true)
+			k.track(k.findVideos(link.YouTube, newPerDay, 1), true)
+			k.track(k.findVideos(link.TikTok, newPerDay, 1), true)
 		}
 		apart := 24 * time.Hour / time.Duration(*killedTicks)
 		for n := range *killedTicks {
-			k.tick(began.Add(dayEnds-time.Duration(*killedTicks-1-n)*apart), blows[*killedTicks*day+n])
+			k.tick(began.Add(lastTick-time.Duration(*killedTicks-1-n)*apart), faultsByTick[*killedTicks*day+n])
 		}
-		k.t.Logf("day %3d of %d after %s: calls %v; %d killed, %d crashes of the database, %d ended by themselves", day+1, days, time.Since(started).Round(time.Second), k.total(), k.killed, k.crashed, k.fell)
+		k.t.Logf("day %3d of %d after %s: calls %v; %d killed, %d database crashes, %d exited without being killed", day+1, days, time.Since(started).Round(time.Second), k.total(), k.killed, k.crashed, k.exited)
 	}
 	k.stop()
 	for window, n := range k.units {
 		budget, _, _ := strings.Cut(window, " ")
-		require.LessOrEqual(k.t, n, k.limits[budget], "%s: more units than there are", window)
+		require.LessOrEqual(k.t, n, k.limits[budget], "%s: more units used than the budget has", window)
 	}
-	// The daily job, so that both have rolled up the same days.
+	// Run the daily job, so that both databases have rolled up the same days.
 	k.clock.Set(k.clock.Now().Truncate(24 * time.Hour).Add(28 * time.Hour))
-	require.NoError(k.t, k.collect(k.limits).RunJobs(k.t.Context()))
+	require.NoError(k.t, k.newCollector(k.limits).RunJobs(k.t.Context()))
 }

@@ -20,41 +20,41 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// states are what a database says of everything that is measured or follows from it. Ids are made by chance, and times of the day
-// depend on who did what: names, platforms' ids and days stand for them.
-var states = map[string]string{
-	// Of YouTube's calls one tells the length in whole seconds and another one to the millisecond: what was last asked in which way differs.
+// stateQueries select the stored counts and everything derived from them. Random ids and times of the day differ between runs, so the
+// queries use names, the platforms' ids and days instead.
+var stateQueries = map[string]string{
+	// One call of YouTube returns the length in seconds and another one in milliseconds. Which call was the last one differs between runs.
 	"videos": `SELECT o.name || ' ' || v.platform || ' ' || v.external_id || ' ' || (to_jsonb(v) - 'organisation_id' - 'id' - 'linked_account_id' - 'created_at' - 'latest_updated_at' - 'video_length')
   || ' ' || COALESCE(floor(CAST(v.video_length AS numeric)), -1) || ' ' || COALESCE(v.latest_updated_at / 86400000000, 0) || ' ' || COALESCE(a.external_id, a.username, '') FROM videos v JOIN organisations o ON o.id = v.organisation_id
   LEFT JOIN accounts a ON a.organisation_id = v.organisation_id AND a.id = v.linked_account_id`,
 	"points": `SELECT o.name || ' ' || v.platform || ' ' || v.external_id || ' ' || (to_jsonb(d) - 'organisation_id' - 'video_id' - 'fetched_at')
   FROM snapshots_daily d JOIN videos v ON v.organisation_id = d.organisation_id AND v.id = d.video_id JOIN organisations o ON o.id = d.organisation_id`,
-	"points of weeks": `SELECT o.name || ' ' || v.platform || ' ' || v.external_id || ' ' || (to_jsonb(d) - 'organisation_id' - 'video_id' - 'fetched_at')
+	"weekly points": `SELECT o.name || ' ' || v.platform || ' ' || v.external_id || ' ' || (to_jsonb(d) - 'organisation_id' - 'video_id' - 'fetched_at')
   FROM snapshots_weekly d JOIN videos v ON v.organisation_id = d.organisation_id AND v.id = d.video_id JOIN organisations o ON o.id = d.organisation_id`,
 	"accounts": `SELECT o.name || ' ' || a.platform || ' ' || (to_jsonb(a) - 'organisation_id' - 'id' - 'created_at' - 'checked_at')
   FROM accounts a JOIN organisations o ON o.id = a.organisation_id`,
-	// A day on which nothing changed says the same as none: a refusal that is heard once more, since who heard it died, notes one.
-	"days of accounts": `SELECT o.name || ' ' || a.platform || ' ' || a.username || ' ' || d.day || ' ' || d.sums FROM (SELECT organisation_id, account_id, day, sums,
+	// Days without changes are left out: a refusal that is received again after a kill writes such a day.
+	"account days": `SELECT o.name || ' ' || a.platform || ' ' || a.username || ' ' || d.day || ' ' || d.sums FROM (SELECT organisation_id, account_id, day, sums,
     LAG(sums) OVER (PARTITION BY organisation_id, account_id ORDER BY day) AS before
     FROM (SELECT *, to_jsonb(account_days) - 'organisation_id' - 'account_id' - 'day' - 'fetched_at' - 'source' AS sums FROM account_days) AS all_days) d
   JOIN accounts a ON a.organisation_id = d.organisation_id AND a.id = d.account_id JOIN organisations o ON o.id = d.organisation_id
   WHERE d.sums IS DISTINCT FROM d.before`,
-	"sums of organisations": `SELECT o.name || ' ' || (to_jsonb(t) - 'organisation_id' - 'version') FROM organisation_totals t JOIN organisations o ON o.id = t.organisation_id`,
-	"days of organisations": `SELECT o.name || ' ' || d.day || ' ' || d.sums FROM (SELECT organisation_id, day, sums, LAG(sums) OVER (PARTITION BY organisation_id ORDER BY day) AS before
+	"organisation totals": `SELECT o.name || ' ' || (to_jsonb(t) - 'organisation_id' - 'version') FROM organisation_totals t JOIN organisations o ON o.id = t.organisation_id`,
+	"organisation days": `SELECT o.name || ' ' || d.day || ' ' || d.sums FROM (SELECT organisation_id, day, sums, LAG(sums) OVER (PARTITION BY organisation_id ORDER BY day) AS before
     FROM (SELECT *, to_jsonb(organisation_days) - 'organisation_id' - 'day' AS sums FROM organisation_days) AS all_days) d
   JOIN organisations o ON o.id = d.organisation_id WHERE d.sums IS DISTINCT FROM d.before`,
-	"uploads of organisations": `SELECT o.name || ' ' || (to_jsonb(u) - 'organisation_id') FROM organisation_uploads u JOIN organisations o ON o.id = u.organisation_id`,
+	"organisation uploads": `SELECT o.name || ' ' || (to_jsonb(u) - 'organisation_id') FROM organisation_uploads u JOIN organisations o ON o.id = u.organisation_id`,
 	"hashtags": `SELECT o.name || ' ' || v.external_id || ' ' || h.tag
   FROM video_hashtags h JOIN videos v ON v.organisation_id = h.organisation_id AND v.id = h.video_id JOIN organisations o ON o.id = h.organisation_id`,
 	"targets":       `SELECT source || ' ' || kind || ' ' || external_id || ' ' || state || ' ' || COALESCE(views, -1) || ' ' || COALESCE(suspect, '') FROM fetch_targets`,
 	"subscriptions": `SELECT o.name || ' ' || s.source || ' ' || s.external_id FROM fetch_subscriptions s JOIN organisations o ON o.id = s.organisation_id`,
 }
 
-// dump is a database's states, each sorted.
-func dump(t *testing.T, db *storetest.DB) map[string][]string {
+// readState returns the sorted rows of each state query.
+func readState(t *testing.T, db *storetest.DB) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}
-	for name, query := range states {
+	for name, query := range stateQueries {
 		rows := storetest.Column[string](t, db, query)
 		slices.Sort(rows)
 		all[name] = rows
@@ -62,11 +62,11 @@ func dump(t *testing.T, db *storetest.DB) map[string][]string {
 	return all
 }
 
-// requireTruth holds every point to what the platform said at that day's beginning, and asks for one for each day on which the
-// video was there, of those that always were. It returns how many points there are.
-func (k *killed) requireTruth() (points int) {
+// requireTruePoints checks that every point has the counts that the platform had at the start of its day, and that a video which was
+// always public has a point for each day. It returns the number of points.
+func (k *killTest) requireTruePoints() (points int) {
 	k.t.Helper()
-	type series struct {
+	type videoKey struct {
 		org      uuid.UUID
 		platform link.Platform
 		id       string
@@ -76,18 +76,18 @@ func (k *killed) requireTruth() (points int) {
   FROM snapshots_daily d JOIN videos v ON v.organisation_id = d.organisation_id AND v.id = d.video_id`)
 	require.NoError(k.t, err)
 	defer func() { require.NoError(k.t, rows.Close()) }()
-	days := map[series]int{}
+	days := map[videoKey]int{}
 	world := k.box.World()
 	last := store.DateOf(k.clock.Now()) - 1
 	for rows.Next() {
-		var s series
+		var s videoKey
 		var day time.Time
 		var created store.Instant
 		var views, likes, comments *int64
 		require.NoError(k.t, rows.Scan(&s.org, &s.platform, &s.id, &day, &views, &likes, &comments, &created))
 		truth, ok := world.Video(s.platform, s.id, day)
 		require.True(k.t, ok)
-		require.Contains(k.t, []sandbox.State{sandbox.Public, sandbox.Restricted}, truth.State, "%s was not to be seen on %s", s.id, day)
+		require.Contains(k.t, []sandbox.State{sandbox.Public, sandbox.Restricted}, truth.State, "%s was not visible on %s", s.id, day)
 		for name, pair := range map[string][2]*int64{"views": {views, &truth.Counts.Views}, "likes": {likes, truth.Counts.Likes}, "comments": {comments, truth.Counts.Comments}} {
 			if pair[0] != nil {
 				require.NotNil(k.t, pair[1], "%s of %s on %s", name, s.id, day)
@@ -108,14 +108,14 @@ func (k *killed) requireTruth() (points int) {
 			always = always && truth.State == sandbox.Public
 		}
 		if always {
-			require.Equal(k.t, int(last-s.at)+1, n, "%s of %s has not a point for each day", s.id, s.org)
+			require.Equal(k.t, int(last-s.at)+1, n, "%s of %s does not have a point for each day", s.id, s.org)
 		}
 	}
 	return points
 }
 
-// takenOver is how many targets collectors took over from others that had died.
-func (k *killed) takenOver() (targets int) {
+// reclaimedTargets returns the number of targets that collectors reclaimed from dead collectors.
+func (k *killTest) reclaimedTargets() (targets int) {
 	k.t.Helper()
 	file, err := os.Open(k.log.Name())
 	require.NoError(k.t, err)
@@ -136,41 +136,41 @@ func (k *killed) takenOver() (targets int) {
 	return targets
 }
 
-func TestKilled_endAsIfNothingHadBeen(t *testing.T) {
+func TestKilledCollectors_storeTheSamePoints(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
-	calm := newKilled(t, "calm", 1)
-	rough := newKilled(t, "rough", 3)
-	t.Run("lives", func(t *testing.T) {
+	undisturbed := newKillTest(t, "undisturbed", 1)
+	disturbed := newKillTest(t, "disturbed", 3)
+	t.Run("runs", func(t *testing.T) {
 		t.Run("undisturbed", func(t *testing.T) {
 			t.Parallel()
-			calm.live(t, *killedVideos, *killedDays, 0, 0)
+			undisturbed.runDays(t, *killedVideos, *killedDays, 0, 0)
 		})
 		t.Run("disturbed", func(t *testing.T) {
 			t.Parallel()
-			rough.live(t, *killedVideos, *killedDays, *killings, *crashes)
+			disturbed.runDays(t, *killedVideos, *killedDays, *killedKills, *killedCrashes)
 		})
 	})
 	if t.Failed() {
 		return
 	}
-	require.Equal(t, calm.requireTruth(), rough.requireTruth())
-	require.Equal(t, *killings, rough.killed)
-	require.Equal(t, *crashes, rough.crashed)
-	taken := rough.takenOver()
-	require.Positive(t, taken, "no blow fell on a collector that had anything in hands")
+	require.Equal(t, undisturbed.requireTruePoints(), disturbed.requireTruePoints())
+	require.Equal(t, *killedKills, disturbed.killed)
+	require.Equal(t, *killedCrashes, disturbed.crashed)
+	reclaimed := disturbed.reclaimedTargets()
+	require.Positive(t, reclaimed, "no collector was killed while it had claimed targets")
 
-	want, got := dump(t, calm.db), dump(t, rough.db)
+	want, got := readState(t, undisturbed.db), readState(t, disturbed.db)
 	var report strings.Builder
-	fmt.Fprintf(&report, "%d videos, %d days, %d organisations; %d kills of one of three collectors, %d crashes of the database; %d targets taken over from the dead, %d collectors ended by themselves\n",
-		*killedVideos, *killedDays, *simulatedOrgs, rough.killed, rough.crashed, taken, rough.fell)
-	fmt.Fprintf(&report, "calls undisturbed: %v; disturbed: %v\n", calm.total(), rough.total())
+	fmt.Fprintf(&report, "%d videos, %d days, %d organisations; %d kills of one of three collectors, %d database crashes; %d targets reclaimed from dead collectors, %d collectors exited without being killed\n",
+		*killedVideos, *killedDays, *simulatedOrgs, disturbed.killed, disturbed.crashed, reclaimed, disturbed.exited)
+	fmt.Fprintf(&report, "calls undisturbed: %v; disturbed: %v\n", undisturbed.total(), disturbed.total())
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		rows := want[name]
-		missing, more := notIn(rows, got[name]), notIn(got[name], rows)
-		fmt.Fprintf(&report, "%s: %d rows, %d differ\n", name, len(rows), max(len(missing), len(more)))
-		for i := range min(5, max(len(missing), len(more))) {
-			t.Logf("%s:\n undisturbed %v\n disturbed   %v", name, at(missing, i), at(more, i))
+		missing, extra := notIn(rows, got[name]), notIn(got[name], rows)
+		fmt.Fprintf(&report, "%s: %d rows, %d differ\n", name, len(rows), max(len(missing), len(extra)))
+		for i := range min(5, max(len(missing), len(extra))) {
+			t.Logf("%s:\n undisturbed %v\n disturbed   %v", name, rowAt(missing, i), rowAt(extra, i))
 		}
 	}
 	t.Log(report.String())
@@ -179,8 +179,8 @@ func TestKilled_endAsIfNothingHadBeen(t *testing.T) {
 	}
 	require.Len(t, got, len(want))
 	for name := range want {
-		// On PostgreSQL days roll up by months that are over.
-		if name != "points of weeks" || *killedDays > store.DailyDays+31 {
+		// PostgreSQL rolls up only complete months.
+		if name != "weekly points" || *killedDays > store.DailyDays+31 {
 			require.NotEmpty(t, want[name], name)
 		}
 		require.Empty(t, notIn(want[name], got[name]), name)
@@ -188,7 +188,7 @@ func TestKilled_endAsIfNothingHadBeen(t *testing.T) {
 	}
 }
 
-// notIn are the sorted rows that are not in others, which are sorted too.
+// notIn returns the rows that are not in others. Both must be sorted.
 func notIn(rows, others []string) []string {
 	var left []string
 	for _, r := range rows {
@@ -199,7 +199,7 @@ func notIn(rows, others []string) []string {
 	return left
 }
 
-func at(rows []string, i int) string {
+func rowAt(rows []string, i int) string {
 	if i < len(rows) {
 		return rows[i]
 	}

@@ -19,15 +19,15 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// meta are the sources that ask the Graph API, made from what the sandbox prints; their calls are logged as well.
-func (w *world) meta() []source.Source {
+// metaSources returns the sources of the Graph API with the settings that the sandbox prints. Their calls are logged.
+func (w *world) metaSources() []source.Source {
 	w.t.Helper()
 	settings := map[string]string{}
 	for _, line := range w.sandbox.Settings(w.url) {
 		name, value, _ := strings.Cut(line, "=")
 		settings[name] = value
 	}
-	client := fetch.New(fetch.Options{Timeout: 5 * time.Second, Transport: closing{}, Logger: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	client := fetch.New(fetch.Options{Timeout: 5 * time.Second, Transport: noKeepAlive{}, Logger: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	ig, err := instagram.New(instagram.Options{BaseURL: settings["REELTALLY_INSTAGRAM_BASE_URL"], Token: settings["REELTALLY_INSTAGRAM_ACCESS_TOKEN"], AppSecret: settings["REELTALLY_INSTAGRAM_APP_SECRET"],
 		AccountID: settings["REELTALLY_INSTAGRAM_ACCOUNT_ID"], Client: client, Now: w.db.Clock.Now})
 	require.NoError(w.t, err)
@@ -37,8 +37,8 @@ func (w *world) meta() []source.Source {
 	return []source.Source{ig, fb}
 }
 
-// silent checks that no credential was logged.
-func (w *world) silent() {
+// requireNoSecretsLogged checks that calls were logged without credentials.
+func (w *world) requireNoSecretsLogged() {
 	w.t.Helper()
 	require.Contains(w.t, w.log.String(), "source call answered")
 	for _, token := range []string{sandbox.InstagramToken, sandbox.FacebookToken, sandbox.FacebookUserToken, sandbox.MetaAppSecret, "sandbox-facebook-page", "appsecret_proof"} {
@@ -46,7 +46,7 @@ func (w *world) silent() {
 	}
 }
 
-func TestMeta_measuresVideos(t *testing.T) {
+func TestMeta_fetchesVideos(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		w := newWorld(t, db)
@@ -59,7 +59,7 @@ func TestMeta_measuresVideos(t *testing.T) {
 		tracked := w.track("https://www.instagram.com/"+ig.Account.Handle+"/reel/"+ig.ID+"/", "https://www.instagram.com/"+hidden.Account.Handle+"/p/"+hidden.ID+"/",
 			"https://www.facebook.com/watch/?v="+fb)
 		w.start("meta")
-		w.measured(tracked)
+		w.waitForCounts(tracked)
 		for i, p := range []link.Platform{link.Instagram, link.Instagram, link.Facebook} {
 			v := w.video(tracked[i])
 			want, ok := truth.Video(p, v.ExternalID, v.LatestUpdatedAt.Time())
@@ -68,18 +68,18 @@ func TestMeta_measuresVideos(t *testing.T) {
 			require.Equal(t, want.Likes, v.LatestLikes)
 			require.Equal(t, want.Comments, v.LatestComments)
 			require.Equal(t, want.HiddenStats, v.HiddenStats)
-			require.Nil(t, v.LatestShares, "nobody but the owner is told")
+			require.Nil(t, v.LatestShares, "only the owner of a video gets its shares")
 			require.Nil(t, v.LatestBookmarks)
 			require.Equal(t, want.Title, v.Title)
 			require.Equal(t, want.Account.Handle, v.Username)
 			require.Equal(t, store.DateOf(want.UploadedAt), *v.UploadedAt)
 			require.NotNil(t, v.LinkedAccountID)
 		}
-		w.silent()
+		w.requireNoSecretsLogged()
 	})
 }
 
-func TestMeta_followsAccounts(t *testing.T) {
+func TestMeta_fetchesAccounts(t *testing.T) {
 	t.Parallel()
 	for _, p := range []link.Platform{link.Instagram, link.Facebook} {
 		t.Run(string(p), func(t *testing.T) {
@@ -87,12 +87,12 @@ func TestMeta_followsAccounts(t *testing.T) {
 			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 				w := newWorld(t, db)
 				truth := w.sandbox.World()
-				handle := w.prolific(p, 33)
+				handle := w.accountWithUploads(p, 33)
 				ref := w.trackAccount(w.accountLink(p, handle), store.TrackLatest30)
 				w.start("meta")
-				w.checked(ref, 0)
+				w.waitForCheck(ref, 0)
 				uploads := truth.Uploads(p, handle, db.Clock.Now())
-				w.follows(ref, uploads[:30])
+				w.waitForFetched(ref, uploads[:30])
 				a := w.account(ref)
 				want, ok := truth.Account(p, handle, a.CheckedAt.Time())
 				require.True(t, ok)
@@ -102,51 +102,51 @@ func TestMeta_followsAccounts(t *testing.T) {
 				require.Equal(t, want.Followers, a.LatestFollowersCount)
 				require.False(t, a.Private)
 
-				db.Clock.Advance(dayAndMore)
-				w.checked(ref, store.InstantOf(db.Clock.Now()))
+				db.Clock.Advance(pastNextSlot)
+				w.waitForCheck(ref, store.InstantOf(db.Clock.Now()))
 				later := truth.Uploads(p, handle, db.Clock.Now())
-				w.follows(ref, append(later[:len(later)-len(uploads):len(later)-len(uploads)], uploads[:30]...))
-				w.silent()
+				w.waitForFetched(ref, append(later[:len(later)-len(uploads):len(later)-len(uploads)], uploads[:30]...))
+				w.requireNoSecretsLogged()
 			})
 		})
 	}
 }
 
-// What the Graph API does not show is asked of a vendor, also of one that is just paused.
-func TestMeta_leavesTheRestToVendors(t *testing.T) {
+// A vendor is the fallback for videos that the Graph API does not show, also if the vendor is paused at first.
+func TestMeta_fallsBackToVendor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, storetest.New(t, "sqlite"))
-	w.moving()
-	stranger := w.sandbox.World().Find(link.Instagram, sandbox.Normal)
+	w.startFastClock()
+	otherAccount := w.sandbox.World().Find(link.Instagram, sandbox.Normal)
 	w.start("meta", "sandbox")
 	w.control(http.MethodPut, "/_control/faults", map[string]any{"source": "vendor", "fault": "rate_limited", "retry_after": 600})
 	w.track("https://www.tiktok.com/@/video/" + w.sandbox.World().Find(link.TikTok, sandbox.Normal))
-	w.says("source paused", "source=vendor:sandbox", "class=rate_limited")
-	tracked := w.track("https://www.instagram.com/reel/"+stranger+"/", "https://www.instagram.com/natgeo/reel/DCXkB8LpR2q/")
-	w.says("no number written", "source=instagram", "id="+stranger, "class=unsupported", "instagram.com/USER/reel/CODE/")
-	w.says("no number written", "source=instagram", "id=DCXkB8LpR2q", "class=unconfirmed")
+	w.waitForLog("source paused", "source=vendor:sandbox", "class=rate_limited")
+	tracked := w.track("https://www.instagram.com/reel/"+otherAccount+"/", "https://www.instagram.com/natgeo/reel/DCXkB8LpR2q/")
+	w.waitForLog("no number written", "source=instagram", "id="+otherAccount, "class=unsupported", "instagram.com/USER/reel/CODE/")
+	w.waitForLog("no number written", "source=instagram", "id=DCXkB8LpR2q", "class=unconfirmed")
 	w.control(http.MethodDelete, "/_control/faults", nil)
-	w.measured(tracked)
+	w.waitForCounts(tracked)
 	for _, tr := range tracked {
 		v := w.video(tr)
 		truth, ok := w.sandbox.World().Video(link.Instagram, v.ExternalID, v.LatestUpdatedAt.Time())
 		require.True(t, ok)
 		require.Equal(t, truth.Views, *v.LatestViews)
 	}
-	w.silent()
+	w.requireNoSecretsLogged()
 }
 
-// Without a vendor, a video that the Graph API no longer shows under a confirmed handle counts as gone after a few such answers.
-func TestMeta_believesThatAVideoIsGone(t *testing.T) {
+// Without a vendor, a video is gone after three answers of the Graph API that a confirmed account does not have it.
+func TestMeta_marksVideoGoneAfterConfirmation(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
-	c := newClaims(t, db, link.Instagram, (*world).meta)
-	c.tracks("https://www.instagram.com/natgeo/reel/DCXkB8LpR2q/")
+	c := newClaimTest(t, db, link.Instagram, (*world).metaSources)
+	c.newTenant("https://www.instagram.com/natgeo/reel/DCXkB8LpR2q/")
 	db.Exec(t, "UPDATE fetch_targets SET handle = 'natgeo'")
 	for range 2 {
-		c.fetch()
-		require.Equal(t, []string{"active"}, storetest.Column[string](t, db, "SELECT state FROM fetch_targets"), "once or twice is not enough")
+		c.fetchNext()
+		require.Equal(t, []string{"active"}, storetest.Column[string](t, db, "SELECT state FROM fetch_targets"), "fewer than three answers are not enough")
 	}
-	c.fetch()
+	c.fetchNext()
 	require.Equal(t, []string{"gone"}, storetest.Column[string](t, db, "SELECT state FROM fetch_targets"))
 }

@@ -23,7 +23,7 @@ func outcomeOf(t queue.Target, r source.Result, now time.Time) ingest.Outcome {
 	return w.outcome(t, r, false, now)
 }
 
-func TestOutcome_takesTheAuthorOnlyFromAnAnswerWithDetails(t *testing.T) {
+func TestOutcome_takesAuthorOnlyFromDetails(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 15, 30, 0, 0, time.UTC)
 	text := func(s string) *string { return &s }
@@ -40,11 +40,11 @@ func TestOutcome_takesTheAuthorOnlyFromAnAnswerWithDetails(t *testing.T) {
 	require.True(t, full.Details)
 
 	counts := of(false)
-	require.Equal(t, &source.Facts{Views: &views, Title: text("A title")}, counts.Facts, "everything but who the author is")
-	require.False(t, counts.Details, "the next turn of the details must not be put off")
+	require.Equal(t, &source.Facts{Views: &views, Title: text("A title")}, counts.Facts, "everything except the author")
+	require.False(t, counts.Details, "the next fetch of details must not be deferred")
 }
 
-func TestOutcome_takesNothingOlderFromASourceThatLags(t *testing.T) {
+func TestOutcome_ignoresOlderCountsOfLaggingSource(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 15, 30, 0, 0, time.UTC)
 	claimed := queue.Target{Platform: link.TikTok, Kind: source.KindVideo, ExternalID: "7106594312292453675", Views: new(int64(1000)), Attempts: 3}
@@ -55,17 +55,17 @@ func TestOutcome_takesNothingOlderFromASourceThatLags(t *testing.T) {
 	yesterday, longAgo := now.Add(-24*time.Hour), now.Add(-11*24*time.Hour)
 	older := of(999, true, yesterday)
 	require.Nil(t, older.Facts)
-	require.Zero(t, older.Attempts, "the source is in order")
+	require.Zero(t, older.Attempts, "older counts are not a failure")
 	require.Greater(t, older.NextAt, store.InstantOf(now))
 	require.NotNil(t, of(1000, true, yesterday).Facts)
-	require.NotNil(t, of(999, false, yesterday).Facts, "of another source, fewer are news")
-	require.NotNil(t, of(999, true, longAgo).Facts, "what is older than any lag is no measure")
+	require.NotNil(t, of(999, false, yesterday).Facts, "lower counts of a source without lag are stored")
+	require.NotNil(t, of(999, true, longAgo).Facts, "stored counts older than any lag are not compared")
 	claimed.Views = nil
 	require.NotNil(t, of(999, true, yesterday).Facts)
 }
 
-// An outage says nothing of a video: what is said of it after one is confirmed as at any other time.
-func TestOutcome_countsRefusalsApartFromOutages(t *testing.T) {
+// An outage of the source does not count as a refusal: later refusals need the usual number of confirmations.
+func TestOutcome_countsRefusalsSeparatelyFromOutages(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		class, other source.Class
@@ -93,7 +93,7 @@ func TestOutcome_countsRefusalsApartFromOutages(t *testing.T) {
 			if n+1 < c.confirmed {
 				before := target.Attempts
 				o, _ = answer(source.Temporary)
-				require.Equal(t, before+1, o.Attempts, "an outage makes the waits longer, and confirms nothing")
+				require.Equal(t, before+1, o.Attempts, "an outage makes the waits longer, and does not count as a confirmation")
 			}
 		}
 		back := outcomeOf(target, source.Result{Class: source.OK, Facts: &source.Facts{Views: new(int64(5))}}, someDay)
@@ -103,7 +103,7 @@ func TestOutcome_countsRefusalsApartFromOutages(t *testing.T) {
 	}
 }
 
-func TestOutcome_parksWhatIsRefusedAgainAndAgain(t *testing.T) {
+func TestOutcome_parksRepeatedlyRefusedTarget(t *testing.T) {
 	t.Parallel()
 	for _, class := range []source.Class{source.Private, source.Restricted} {
 		target := queue.Target{Platform: link.TikTok, Kind: queue.KindVideo, ExternalID: "1", Pace: queue.PaceFast}
@@ -117,7 +117,7 @@ func TestOutcome_parksWhatIsRefusedAgainAndAgain(t *testing.T) {
 				require.Equal(t, queue.StateParked, o.State)
 				require.InDelta(t, 7*24, wait.Hours(), 12)
 			}
-			require.Equal(t, queue.SlotOf(target.Platform, target.ExternalID), o.NextAt.Time().Sub(o.NextAt.Day().Time()), "in its own second of the day")
+			require.Equal(t, queue.SlotOf(target.Platform, target.ExternalID), o.NextAt.Time().Sub(o.NextAt.Day().Time()), "in the slot of the target")
 			require.Equal(t, queue.PaceFast, o.Pace)
 			target.Attempts, target.RefusedAs, target.Refusals = o.Attempts, o.RefusedAs, o.Refusals
 		}

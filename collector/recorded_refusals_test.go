@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// concern is what a refusal is about.
+// concern is the cause of a refusal: one target, the whole source, or one of them.
 type concern string
 
 const (
@@ -25,7 +25,7 @@ const (
 	undecided concern = "the target or the source" // pauses the source once a second target is refused
 )
 
-// recorded is an answer of a real API, in the words of its documentation or of its clients.
+// recorded is an error answer of a real API, taken from its documentation or from its clients.
 type recorded struct {
 	name    string
 	status  int
@@ -44,59 +44,59 @@ const (
 func recordedRefusals() map[string][]recorded {
 	youtube := []recorded{
 		{"forbidden", 403, youtubeError + `forbidden"}]}}`, undecided},
-		{"a filter that is refused", 400, youtubeError + `invalidFilters"}]}}`, undecided},
+		{"a filter is refused", 400, youtubeError + `invalidFilters"}]}}`, undecided},
 		{"the key is refused", 400, youtubeError + `badRequest"}],"details":[{"reason":"API_KEY_INVALID"}]}}`, ofSource},
 		{"the key is for other addresses", 403, youtubeError + `ipRefererBlocked"}]}}`, ofSource},
-		{"the API is not switched on", 403, youtubeError + `accessNotConfigured"}]}}`, ofSource},
+		{"the API is not enabled", 403, youtubeError + `accessNotConfigured"}]}}`, ofSource},
 		{"the quota is spent", 403, youtubeError + `quotaExceeded"}]}}`, ofSource},
 	}
 	counts := slices.DeleteFunc(slices.Clone(youtube), func(r recorded) bool { return r.name == "forbidden" }) // forbidden means here that batchGetStats is not available
 	display := []recorded{
-		{"a parameter that is refused", 400, `{"data":{},"error":{"code":"invalid_params` + tiktokMessage, undecided},
-		{"a scope that is missing", 401, `{"data":{},"error":{"code":"scope_not_authorized` + tiktokMessage, ofSource},
-		{"the limit of a minute", 429, `{"data":{},"error":{"code":"rate_limit_exceeded` + tiktokMessage, ofSource},
+		{"a parameter is refused", 400, `{"data":{},"error":{"code":"invalid_params` + tiktokMessage, undecided},
+		{"a scope is missing", 401, `{"data":{},"error":{"code":"scope_not_authorized` + tiktokMessage, ofSource},
+		{"the limit per minute", 429, `{"data":{},"error":{"code":"rate_limit_exceeded` + tiktokMessage, ofSource},
 	}
-	research := append(slices.Clone(display), recorded{"the quota of the day", 429, `{"data":{},"error":{"code":"daily_quota_limit_exceeded` + tiktokMessage, ofSource})
+	research := append(slices.Clone(display), recorded{"the daily quota", 429, `{"data":{},"error":{"code":"daily_quota_limit_exceeded` + tiktokMessage, ofSource})
 	graph := []recorded{
-		{"a token that ended", 400, graphError + `Error validating access token","code":190,"error_subcode":463}}`, ofSource},
+		{"an expired token", 400, graphError + `Error validating access token","code":190,"error_subcode":463}}`, ofSource},
 		{"the app's limit", 400, graphError + `(#4) Application request limit reached","code":4}}`, ofSource},
-		{"a parameter that is refused", 400, graphError + `(#100) Invalid parameter","code":100}}`, undecided},
+		{"a parameter is refused", 400, graphError + `(#100) Invalid parameter","code":100}}`, undecided},
 	}
 	instagram := append(slices.Clone(graph),
-		recorded{"no professional account", 400, graphError + `Invalid user id","code":110,"error_subcode":2207013}}`, ofTarget},
-		recorded{"a permission that is missing", 400, graphError + `(#10) Application does not have permission for this action","code":10}}`, undecided})
+		recorded{"not a professional account", 400, graphError + `Invalid user id","code":110,"error_subcode":2207013}}`, ofTarget},
+		recorded{"a permission is missing", 400, graphError + `(#10) Application does not have permission for this action","code":10}}`, undecided})
 	facebook := append(slices.Clone(graph),
 		recorded{"a page without Page Public Content Access, code 10", 400, graphError + `(#10) This endpoint requires the 'pages_read_engagement' permission or the 'Page Public Content Access' feature","code":10}}`, ofTarget},
 		recorded{"a page without Page Public Content Access, code 100", 400, graphError + `(#100) Object does not exist, cannot be loaded due to missing permission or reviewable feature, or does not support this operation","code":100}}`, ofTarget},
-		recorded{"a page that wants a proof", 400, graphError + `(#100) Pages Public Content Access requires either app secret proof or an app token","code":100}}`, ofTarget},
-		recorded{"a video that is not there", 400, graphError + `Unsupported get request. Object with ID '1' does not exist","code":100,"error_subcode":33}}`, ofTarget})
+		recorded{"a page that requires an app secret proof", 400, graphError + `(#100) Pages Public Content Access requires either app secret proof or an app token","code":100}}`, ofTarget},
+		recorded{"a missing video", 400, graphError + `Unsupported get request. Object with ID '1' does not exist","code":100,"error_subcode":33}}`, ofTarget})
 	ensemble := []recorded{
 		{"a private user", 472, `{"detail":"User is private"}`, ofTarget},
 		{"an age-restricted video", 471, `{"detail":"Post is age restricted"}`, ofTarget},
 		{"a deleted video", 404, `{"detail":"Post not found"}`, ofTarget},
-		{"a link that is refused", 462, `{"detail":"Invalid post url"}`, ofTarget},
+		{"an invalid link", 462, `{"detail":"Invalid post url"}`, ofTarget},
 		{"forbidden, without a reason", 403, `{"detail":"Forbidden"}`, undecided},
-		{"a token that is unknown", 491, `{"detail":"Token not found"}`, ofSource},
-		{"units that are used up", 495, `{"detail":"Maximum daily usage reached"}`, ofSource},
+		{"an unknown token", 491, `{"detail":"Token not found"}`, ofSource},
+		{"the daily units are used up", 495, `{"detail":"Maximum daily usage reached"}`, ofSource},
 	}
 	creators := []recorded{
 		{"an age-restricted video", 403, creatorsError + `forbidden","errorStatus":403,"message":"This video is age restricted"}`, ofTarget},
 		{"a private video", 403, creatorsError + `forbidden","errorStatus":403,"message":"This video is private"}`, ofTarget},
 		{"a deleted video", 404, creatorsError + `not_found","errorStatus":404,"message":"Video not found"}`, ofTarget},
 		{"forbidden, without a reason", 403, creatorsError + `forbidden","errorStatus":403,"message":"Forbidden"}`, undecided},
-		{"an error of the server", 500, creatorsError + `internal_server_error","errorStatus":500,"message":"Something went wrong"}`, undecided},
-		{"a key that is refused", 401, `{"success":false,"message":"Invalid API key"}`, ofSource},
+		{"a server error", 500, creatorsError + `internal_server_error","errorStatus":500,"message":"Something went wrong"}`, undecided},
+		{"an invalid key", 401, `{"success":false,"message":"Invalid API key"}`, ofSource},
 		{"no key", 500, `{"success":false,"message":"apiKey is required"}`, ofSource},
 		{"no credits", 402, `{"success":false,"message":"Looks like you're out of credits :("}`, ofSource},
-		{"the limit of a day", 429, `{"success":false,"message":"Exceeded daily rate limit."}`, ofSource},
+		{"the daily limit", 429, `{"success":false,"message":"Exceeded daily rate limit."}`, ofSource},
 	}
 	apify := []recorded{
-		{"an input that is refused", 400, `{"error":{"type":"invalid-input","message":"Input is not valid"}}`, undecided},
-		{"a run that failed", 400, `{"error":{"type":"run-failed","message":"Actor run did not succeed"}}`, undecided},
-		{"a token that is refused", 401, `{"error":{"type":"token-not-valid","message":"Authentication token is not valid."}}`, ofSource},
+		{"an invalid input", 400, `{"error":{"type":"invalid-input","message":"Input is not valid"}}`, undecided},
+		{"a failed run", 400, `{"error":{"type":"run-failed","message":"Actor run did not succeed"}}`, undecided},
+		{"an invalid token", 401, `{"error":{"type":"token-not-valid","message":"Authentication token is not valid."}}`, ofSource},
 		{"an actor that is not rented", 403, `{"error":{"type":"actor-is-not-rented","message":"You must rent a paid Actor"}}`, ofSource},
-		{"the limit of a month", 403, `{"error":{"type":"platform-feature-disabled","message":"Monthly usage hard limit exceeded"}}`, ofSource},
-		{"no money", 402, `{"error":{"type":"not-enough-usage-to-run-paid-actor","message":"By launching this job you will exceed your remaining usage"}}`, ofSource},
+		{"the monthly limit", 403, `{"error":{"type":"platform-feature-disabled","message":"Monthly usage hard limit exceeded"}}`, ofSource},
+		{"not enough credit", 402, `{"error":{"type":"not-enough-usage-to-run-paid-actor","message":"By launching this job you will exceed your remaining usage"}}`, ofSource},
 	}
 	return map[string][]recorded{
 		"youtube": youtube, "youtube counts": counts, "tiktok display": display, "tiktok research": research, "instagram": instagram, "facebook": facebook,
@@ -106,34 +106,34 @@ func recordedRefusals() map[string][]recorded {
 	}
 }
 
-// crowd is a set of tracked videos of a lane. The platform refuses the bad ones and answers for the good ones.
-type crowd struct {
-	*hostile
+// videoSet is a set of tracked videos of a lane. The platform refuses the bad ones and answers for the good ones.
+type videoSet struct {
+	*hostileTest
 	t         *testing.T
 	org       *store.Org
 	bad, good []string // their ids
 }
 
-// gather tracks the given numbers of good and bad ordinary videos of a lane. The bad ones belong to different accounts if the lane has
+// trackVideos tracks the given numbers of good and bad ordinary videos of a lane. The bad ones belong to different accounts if the lane has
 // several accounts.
-func (h *hostile) gather(t *testing.T, good, bad int) *crowd {
+func (h *hostileTest) trackVideos(t *testing.T, good, bad int) *videoSet {
 	t.Helper()
 	o, err := h.fast.CreateOrganisation(t.Context(), "Tester", store.TierPremium, store.SubscriptionActive)
 	require.NoError(t, err)
-	c := &crowd{hostile: h, t: t, org: h.fast.Org(o.ID)}
+	c := &videoSet{hostileTest: h, t: t, org: h.fast.Org(o.ID)}
 	var links []link.Link
 	take := func(v sandbox.VideoTruth, ids *[]string) {
 		l, err := link.Parse(h.linkOf(v))
 		require.NoError(t, err)
 		links, *ids = append(links, l), append(*ids, v.ID)
 	}
-	if h.lane.own {
-		for i, v := range h.ordinary(h.sandbox.TikTokAccount()) {
+	if h.lane.ownVideos {
+		for i, v := range h.ordinaryVideos(h.sandbox.TikTokAccount()) {
 			take(v, map[bool]*[]string{true: &c.bad, false: &c.good}[i < bad])
 		}
 	} else {
 		for n := uint32(1); len(c.good) < good; n++ {
-			found := h.ordinary(h.sandbox.World().Handle(h.lane.platform, n))
+			found := h.ordinaryVideos(h.sandbox.World().Handle(h.lane.platform, n))
 			for i, v := range found[:min(len(found), good-len(c.good))] {
 				if len(c.bad) < bad {
 					if i == 0 {
@@ -149,37 +149,37 @@ func (h *hostile) gather(t *testing.T, good, bad int) *crowd {
 	require.NotEmpty(t, c.good)
 	_, err = c.org.Track(t.Context(), store.TrackRequest{Links: links, Lane: queue.LanePremium, Immediate: len(links), Enqueue: len(links)})
 	require.NoError(t, err)
-	if h.lane.counting { // a call that gets only counts is made only for videos that were fetched before
-		c.rounds()
+	if h.lane.countsOnly { // a call that gets only counts is made only for videos that were fetched before
+		c.fetchDue()
 		h.db.Clock.Advance(25 * time.Hour)
 		h.db.Exec(t, "UPDATE fetch_targets SET next_at = ?, details_at = ?", store.InstantOf(h.db.Clock.Now()), store.InstantOf(h.db.Clock.Now()))
 	}
 	return c
 }
 
-func (c *crowd) rounds() {
+func (c *videoSet) fetchDue() {
 	c.t.Helper()
 	for busy := true; busy; {
 		var err error
 		busy, err = c.collector.Round(c.t.Context())
-		require.NoError(c.t, err, c.said)
+		require.NoError(c.t, err, c.logged)
 	}
 }
 
 // refuse makes the platform answer every request that names one of the ids with r.
-func (c *crowd) refuse(r recorded, ids ...string) {
-	c.bending.Store(&bending{lane: c.lane, victims: ids, bend: status(r.status, r.body)})
+func (c *videoSet) refuse(r recorded, ids ...string) {
+	c.active.Store(&tampering{lane: c.lane, victims: ids, tamper: respondWith(r.status, r.body)})
 }
 
-// fresh returns those of the ids that were fetched at the current time.
-func (c *crowd) fresh(ids []string) []string {
+// fetchedNow returns those of the ids that were fetched at the current time.
+func (c *videoSet) fetchedNow(ids []string) []string {
 	c.t.Helper()
 	now := storetest.Column[string](c.t, c.db, "SELECT external_id FROM fetch_targets WHERE kind = 'video' AND attempts = 0 AND fetched_at = ?", store.InstantOf(c.db.Clock.Now()))
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !slices.Contains(now, id) })
 }
 
 // paused returns the class of each pause, by the name of the paused source or budget.
-func (c *crowd) paused() map[string]string {
+func (c *videoSet) paused() map[string]string {
 	c.t.Helper()
 	pauses, err := c.fast.Queue.Pauses(c.t.Context())
 	require.NoError(c.t, err)
@@ -192,18 +192,18 @@ func (c *crowd) paused() map[string]string {
 	return out
 }
 
-func (c *crowd) end() {
-	c.bending.Store(nil)
+func (c *videoSet) end() {
+	c.active.Store(nil)
 	for _, table := range []string{"fetch_subscriptions", "fetch_targets", "source_pauses", "source_refusals", "quota_windows"} {
 		c.db.Exec(c.t, "DELETE FROM "+table)
 	}
-	c.said.reset()
+	c.logged.reset()
 }
 
-// asked returns how many calls the platform has received, and resets the count.
-func (c *crowd) asked() int {
+// resetCallCount returns how many calls the platform has received, and resets the count.
+func (c *videoSet) resetCallCount() int {
 	c.t.Helper()
-	c.bending.Store(nil)
+	c.active.Store(nil)
 	var calls map[string]struct {
 		Calls int `json:"calls"`
 	}
@@ -219,35 +219,35 @@ func (c *crowd) asked() int {
 	return sum
 }
 
-// TestRecordedRefusals_pauseOnlyForTheSource sends each source the refusals of its real interface.
-func TestRecordedRefusals_pauseOnlyForTheSource(t *testing.T) {
+// TestRecordedRefusals_pauseOnlyIfSourceIsRefused sends each source the error answers of its real API.
+func TestRecordedRefusals_pauseOnlyIfSourceIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, l := range lanes() {
 		refusals := recordedRefusals()[l.name]
 		require.NotEmpty(t, refusals, l.name)
 		t.Run(l.name, func(t *testing.T) {
 			t.Parallel()
-			h := newHostile(t, "sqlite", l)
+			h := newHostileTest(t, "sqlite", l)
 			for _, r := range refusals {
 				t.Run(r.name, func(t *testing.T) {
 					h.restart(10 * time.Second)
-					c := h.gather(t, 3, 2)
+					c := h.trackVideos(t, 3, 2)
 					defer c.end()
 					switch r.concern {
 					case ofSource:
 						c.refuse(r, append(c.bad, c.good...)...)
-						c.rounds()
-						require.NotEmpty(t, c.paused(), h.said)
+						c.fetchDue()
+						require.NotEmpty(t, c.paused(), h.logged)
 						return
 					case ofTarget:
 						c.refuse(r, c.bad...)
 					case undecided:
 						c.refuse(r, c.bad[0])
 					}
-					c.rounds()
-					require.Empty(t, c.paused(), h.said)
-					require.Equal(t, c.good, c.fresh(c.good), "%s", h.said)
-					require.NotContains(t, c.fresh(c.bad), c.bad[0])
+					c.fetchDue()
+					require.Empty(t, c.paused(), h.logged)
+					require.Equal(t, c.good, c.fetchedNow(c.good), "%s", h.logged)
+					require.NotContains(t, c.fetchedNow(c.bad), c.bad[0])
 					if r.concern == ofTarget {
 						return
 					}
@@ -257,11 +257,11 @@ func TestRecordedRefusals_pauseOnlyForTheSource(t *testing.T) {
 						now := store.InstantOf(h.db.Clock.Now())
 						h.db.Exec(t, "UPDATE fetch_targets SET next_at = ?", now.Add(48*time.Hour))
 						h.db.Exec(t, "UPDATE fetch_targets SET next_at = ?, details_at = ? WHERE external_id IN (?, ?)", now, now, c.bad[0], c.bad[1])
-						if c.rounds(); len(c.paused()) > 0 {
+						if c.fetchDue(); len(c.paused()) > 0 {
 							break
 						}
 					}
-					require.NotEmpty(t, c.paused(), "a second target meets the refusal: %s", h.said)
+					require.NotEmpty(t, c.paused(), "two refused targets must pause the source: %s", h.logged)
 				})
 			}
 		})
@@ -273,18 +273,18 @@ func TestRecordedRefusals_pauseOnlyForTheSource(t *testing.T) {
 func TestRecordedRefusals_doNotDelayOtherVideos(t *testing.T) {
 	t.Parallel()
 	videos := 40
-	if *everywhere {
+	if *allCombinations {
 		videos = 200
 	}
 	for i, l := range lanes() {
 		engines := []string{storetest.Engines[i%len(storetest.Engines)]}
-		if *everywhere {
+		if *allCombinations {
 			engines = storetest.Engines
 		}
 		for _, engine := range engines {
 			t.Run(l.name+" "+engine, func(t *testing.T) {
 				t.Parallel()
-				h := newHostile(t, engine, l)
+				h := newHostileTest(t, engine, l)
 				refusals := recordedRefusals()[l.name]
 				r, bad := refusals[0], 1
 				if i := slices.IndexFunc(refusals, func(r recorded) bool { return r.concern == ofTarget }); i >= 0 {
@@ -292,19 +292,19 @@ func TestRecordedRefusals_doNotDelayOtherVideos(t *testing.T) {
 				}
 				calls := map[bool]int{}
 				for _, refused := range []bool{false, true} {
-					c := h.gather(t, videos, bad)
-					c.asked()
+					c := h.trackVideos(t, videos, bad)
+					c.resetCallCount()
 					if refused {
 						c.refuse(r, c.bad...)
 					}
-					c.rounds()
-					require.Empty(t, c.paused(), h.said)
-					require.Equal(t, c.good, c.fresh(c.good), "all have their numbers on the same instant: %s", h.said)
-					calls[refused] = c.asked()
+					c.fetchDue()
+					require.Empty(t, c.paused(), h.logged)
+					require.Equal(t, c.good, c.fetchedNow(c.good), "all good videos must have counts at the same time: %s", h.logged)
+					calls[refused] = c.resetCallCount()
 					c.end()
 					h.restart(10 * time.Second)
 				}
-				require.LessOrEqual(t, calls[true]-calls[false], bad*14, "the refused ones are found by halves: %v", calls)
+				require.LessOrEqual(t, calls[true]-calls[false], bad*14, "bisection must find the refused videos: %v", calls)
 			})
 		}
 	}

@@ -57,25 +57,25 @@ func (s *scripted) Fetch(_ context.Context, batch []source.Target, _ *source.Cal
 	return results, nil
 }
 
-// asked returns how many calls contained a target.
-func (s *scripted) asked(id string) int {
+// callsWith returns how many calls contained a target.
+func (s *scripted) callsWith(id string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(slices.DeleteFunc(slices.Clone(s.calls), func(ids []string) bool { return !slices.Contains(ids, id) }))
 }
 
-func (s *scripted) count() int {
+func (s *scripted) callCount() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.calls)
 }
 
-// named returns true if a batch contains one of the ids.
-func named(batch []source.Target, ids ...string) bool {
+// containsAny returns true if a batch contains one of the ids.
+func containsAny(batch []source.Target, ids ...string) bool {
 	return slices.ContainsFunc(batch, func(t source.Target) bool { return slices.Contains(ids, t.ExternalID) })
 }
 
-// script has a collector with one scripted source, and the ids of its tracked videos.
+// script is a collector with one scripted source, and the ids of its tracked videos.
 type script struct {
 	t    *testing.T
 	db   *storetest.DB
@@ -137,8 +137,8 @@ func (s *script) collector() *Collector {
 	return c
 }
 
-// rounds runs rounds until no target is due.
-func (s *script) rounds(c *Collector) {
+// fetchDue runs rounds until no target is due.
+func (s *script) fetchDue(c *Collector) {
 	s.t.Helper()
 	for busy := true; busy; {
 		var err error
@@ -157,8 +157,8 @@ func (s *script) dueNow(ids ...string) {
 	}
 }
 
-// measured returns the ids of the videos that have numbers.
-func (s *script) measured() []string {
+// fetchedVideos returns the ids of the videos that have counts.
+func (s *script) fetchedVideos() []string {
 	s.t.Helper()
 	ids := storetest.Column[string](s.t, s.db, "SELECT external_id FROM videos WHERE organisation_id = ? AND latest_views IS NOT NULL", s.org.ID())
 	slices.Sort(ids)
@@ -186,7 +186,7 @@ func (s *script) others(but ...string) []string {
 	return slices.DeleteFunc(slices.Clone(s.ids), func(id string) bool { return slices.Contains(but, id) })
 }
 
-func TestRefusals_oneTargetPausesNothing(t *testing.T) {
+func TestRefusals_ofOneTargetDoNotPause(t *testing.T) {
 	t.Parallel()
 	for _, class := range []source.Class{source.AuthFailed, source.BadRequest, source.Temporary} {
 		for _, batch := range []int{1, 50} {
@@ -196,23 +196,23 @@ func TestRefusals_oneTargetPausesNothing(t *testing.T) {
 					s := newScript(t, db, batch, map[int]int{1: 21, 50: 101}[batch])
 					bad := s.ids[17]
 					s.answer = func(asked []source.Target) error {
-						if named(asked, bad) {
+						if containsAny(asked, bad) {
 							return &source.Failure{Class: class, Detail: "refused"}
 						}
 						return nil
 					}
-					s.rounds(s.Collector)
-					require.Equal(t, s.others(bad), s.measured(), "on the same instant, without any wait")
+					s.fetchDue(s.Collector)
+					require.Equal(t, s.others(bad), s.fetchedVideos(), "all other videos must be fetched without delay")
 					require.Empty(t, s.paused())
-					require.Equal(t, 1, s.attempts(bad), "it backs off")
-					require.LessOrEqual(t, s.count(), map[int]int{1: 21, 50: 3 + 2*6}[batch], "the guilty one is found by halves")
+					require.Equal(t, 1, s.attempts(bad), "the target must be retried later")
+					require.LessOrEqual(t, s.callCount(), map[int]int{1: 21, 50: 3 + 2*6}[batch], "bisection must find the refused target")
 				})
 			})
 		}
 	}
 }
 
-func TestPanics_ofOneTargetAffectNoOther(t *testing.T) {
+func TestPanics_affectOnlyTheirTarget(t *testing.T) {
 	t.Parallel()
 	for _, batch := range []int{1, 50} {
 		t.Run(fmt.Sprintf("%d a call", batch), func(t *testing.T) {
@@ -223,26 +223,26 @@ func TestPanics_ofOneTargetAffectNoOther(t *testing.T) {
 				var panics atomic.Int64
 				s.Collector.panicked = func() { panics.Add(1) }
 				s.answer = func(asked []source.Target) error {
-					if named(asked, bad) {
-						panic("an answer that nobody thought of")
+					if containsAny(asked, bad) {
+						panic("unexpected answer")
 					}
 					return nil
 				}
-				s.rounds(s.Collector)
-				require.Equal(t, s.others(bad), s.measured())
+				s.fetchDue(s.Collector)
+				require.Equal(t, s.others(bad), s.fetchedVideos())
 				require.Empty(t, s.paused())
-				require.Equal(t, 1, s.attempts(bad), "it backs off")
-				require.Positive(t, panics.Load(), "each is counted")
-				require.LessOrEqual(t, panics.Load(), int64(7), "a batch is halved until the cause stands alone")
-				for _, part := range []string{"panic recovered", "an answer that nobody thought of", "source=scripted", bad, "refusals_test.go"} {
+				require.Equal(t, 1, s.attempts(bad), "the target must be retried later")
+				require.Positive(t, panics.Load(), "each panic must be counted")
+				require.LessOrEqual(t, panics.Load(), int64(7), "bisection must isolate the target that causes the panic")
+				for _, part := range []string{"panic recovered", "unexpected answer", "source=scripted", bad, "refusals_test.go"} {
 					require.Contains(t, s.logs.String(), part)
 				}
 				for range schedule.FailedParked + 1 {
 					s.db.Clock.Advance(48 * time.Hour)
 					s.dueNow(bad)
-					s.rounds(s.Collector)
+					s.fetchDue(s.Collector)
 				}
-				require.Equal(t, []string{queue.StateParked}, storetest.Column[string](t, db, "SELECT state FROM fetch_targets WHERE external_id = ?", bad), "it is parked at last")
+				require.Equal(t, []string{queue.StateParked}, storetest.Column[string](t, db, "SELECT state FROM fetch_targets WHERE external_id = ?", bad), "the target must be parked after repeated failures")
 				require.Empty(t, s.paused())
 			})
 		})
@@ -261,12 +261,12 @@ func TestRefusals_ofDifferentTargetsPauseTheSource(t *testing.T) {
 				for i := range calls {
 					require.Empty(t, s.paused(), "after %d calls", i)
 					s.dueNow(s.ids[i])
-					s.rounds([]*Collector{s.Collector, other}[i%2])
+					s.fetchDue([]*Collector{s.Collector, other}[i%2])
 				}
 				require.Equal(t, class, s.paused())
-				require.Equal(t, calls, s.count())
+				require.Equal(t, calls, s.callCount())
 				if class == source.AuthFailed {
-					require.Equal(t, 0, s.attempts(s.ids[1]), "the second goes back unharmed")
+					require.Equal(t, 0, s.attempts(s.ids[1]), "the second target must not count the attempt")
 				}
 				require.Equal(t, "active", storetest.Column[string](t, db, "SELECT state FROM fetch_targets WHERE external_id = ?", s.ids[0])[0])
 			})
@@ -274,28 +274,28 @@ func TestRefusals_ofDifferentTargetsPauseTheSource(t *testing.T) {
 	}
 }
 
-func TestRefusals_ofTheSameTargetPauseNothing(t *testing.T) {
+func TestRefusals_ofSameTargetDoNotPause(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		s := newScript(t, db, 1, 2)
 		s.answer = func([]source.Target) error { return &source.Failure{Class: source.AuthFailed, Detail: "refused"} }
 		for range schedule.FailedParked + 3 {
 			s.dueNow(s.ids[0])
-			s.rounds(s.Collector)
+			s.fetchDue(s.Collector)
 			require.Empty(t, s.paused())
 		}
 		require.Equal(t, []string{queue.StateActive}, storetest.Column[string](t, db, "SELECT state FROM fetch_targets WHERE external_id = ?", s.ids[0]),
-			"it is not parked: the credential may be the cause")
+			"the target must not be parked: the credential may be the cause")
 	})
 }
 
-func TestRefusals_endWithAGoodAnswerOfAnyCollector(t *testing.T) {
+func TestRefusals_areResetByAnyCollector(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		s := newScript(t, db, 1, 5)
 		bad := []string{s.ids[0], s.ids[2]}
 		s.answer = func(asked []source.Target) error {
-			if named(asked, bad...) {
+			if containsAny(asked, bad...) {
 				return &source.Failure{Class: source.AuthFailed, Detail: "refused"}
 			}
 			return nil
@@ -303,29 +303,29 @@ func TestRefusals_endWithAGoodAnswerOfAnyCollector(t *testing.T) {
 		other := s.collector()
 		for i, c := range []*Collector{s.Collector, other, s.Collector} {
 			s.dueNow(s.ids[i])
-			s.rounds(c)
+			s.fetchDue(c)
 		}
-		require.Equal(t, []string{s.ids[1]}, s.measured())
+		require.Equal(t, []string{s.ids[1]}, s.fetchedVideos())
 		require.Empty(t, s.paused())
-		require.Equal(t, 1, s.asked(bad[1]))
+		require.Equal(t, 1, s.callsWith(bad[1]))
 	})
 }
 
-func TestRefusals_thatNameTheCredentialPauseAtOnce(t *testing.T) {
+func TestRefusals_ofCredentialPauseAtOnce(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		s := newScript(t, db, 50, 50)
 		s.answer = func([]source.Target) error {
-			return &source.Failure{Class: source.AuthFailed, OfSource: true, Detail: "the key is no key"}
+			return &source.Failure{Class: source.AuthFailed, OfSource: true, Detail: "the key is invalid"}
 		}
-		s.rounds(s.Collector)
+		s.fetchDue(s.Collector)
 		require.Equal(t, source.AuthFailed, s.paused())
-		require.Equal(t, 1, s.count())
+		require.Equal(t, 1, s.callCount())
 		require.Equal(t, 0, s.attempts(s.ids[0]))
 	})
 }
 
-func TestRefusals_ofAWholeBatchEndInAPause(t *testing.T) {
+func TestRefusals_ofWholeBatchPauseTheSource(t *testing.T) {
 	t.Parallel()
 	for _, class := range []source.Class{source.AuthFailed, source.BadRequest, source.Temporary} {
 		t.Run(string(class), func(t *testing.T) {
@@ -333,40 +333,40 @@ func TestRefusals_ofAWholeBatchEndInAPause(t *testing.T) {
 			db := storetest.New(t, "sqlite")
 			s := newScript(t, db, 50, 50)
 			s.answer = func([]source.Target) error { return &source.Failure{Class: class, Detail: "refused"} }
-			s.rounds(s.Collector)
+			s.fetchDue(s.Collector)
 			require.Equal(t, class, s.paused())
-			require.LessOrEqual(t, s.count(), 11, "the halves are asked for until enough targets are refused")
-			asked := s.count()
+			require.LessOrEqual(t, s.callCount(), 11, "the bisection must end when enough targets are refused")
+			asked := s.callCount()
 			s.db.Clock.Advance(10 * time.Minute)
 			s.dueNow(s.ids...)
-			s.rounds(s.Collector)
-			require.Equal(t, asked+1, s.count(), "no halves while nothing has been answered")
+			s.fetchDue(s.Collector)
+			require.Equal(t, asked+1, s.callCount(), "no bisection before the source has answered")
 			require.Equal(t, class, s.paused())
 		})
 	}
 }
 
-func TestRefusals_areFoundAfterNoAnswer(t *testing.T) {
+func TestRefusals_areIsolatedAfterNoAnswer(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	s := newScript(t, db, 50, 50)
 	bad := s.ids[9]
 	s.answer = func(asked []source.Target) error {
-		if named(asked, bad) {
+		if containsAny(asked, bad) {
 			return &source.Failure{Class: source.Temporary, Detail: "no answer", Cause: source.ErrNoAnswer}
 		}
 		return nil
 	}
-	s.rounds(s.Collector)
-	require.Equal(t, 1, s.count(), "a call without an answer is not repeated at once")
+	s.fetchDue(s.Collector)
+	require.Equal(t, 1, s.callCount(), "a call without an answer is not repeated at once")
 	for range 8 {
 		s.db.Clock.Advance(10 * time.Minute)
-		s.rounds(s.Collector)
+		s.fetchDue(s.Collector)
 	}
-	require.Equal(t, s.others(bad), s.measured())
+	require.Equal(t, s.others(bad), s.fetchedVideos())
 }
 
-func TestSafely_returnsAPanicAsAnError(t *testing.T) {
+func TestSafely_returnsPanicAsError(t *testing.T) {
 	t.Parallel()
 	s := newScript(t, storetest.New(t, "sqlite"), 1, 1)
 	err := s.safely(t.Context(), func() error { panic("broken") })

@@ -14,23 +14,22 @@ import (
 
 const newHandle = "quite.another"
 
-// rename gives an account another handle on its platform.
-func (w *world) rename(p link.Platform, handle string, stranger bool) {
+// rename changes the handle of an account on its platform. If otherAccount is true, another account then takes the old handle.
+func (w *world) rename(p link.Platform, handle string, otherAccount bool) {
 	w.t.Helper()
-	w.control(http.MethodPut, "/_control/account", map[string]any{"platform": p, "handle": handle, "to": newHandle, "stranger": stranger})
+	w.control(http.MethodPut, "/_control/account", map[string]any{"platform": p, "handle": handle, "to": newHandle, "stranger": otherAccount})
 }
 
-// another is another organisation of the same world.
-func (w *world) another() *world {
+// newOrganisation returns a world with another organisation on the same database and sandbox.
+func (w *world) newOrganisation() *world {
 	w.t.Helper()
 	o, err := w.db.CreateOrganisation(w.t.Context(), "Another", store.TierPremium, store.SubscriptionActive)
 	require.NoError(w.t, err)
 	return &world{t: w.t, db: w.db, sandbox: w.sandbox, url: w.url, org: w.db.Org(o.ID), log: w.log}
 }
 
-// isNow checks that an account bears a handle, has the numbers of the one that bears it in truth, and is the only record of it,
-// and that its videos have gone with it.
-func (w *world) isNow(ref store.AccountRef, handle string) {
+// requireHandle checks that an account has this handle with the correct counts and videos, and that the handle finds this account.
+func (w *world) requireHandle(ref store.AccountRef, handle string) {
 	w.t.Helper()
 	a := w.account(ref)
 	require.Equal(w.t, handle, a.Username)
@@ -47,7 +46,7 @@ func (w *world) isNow(ref store.AccountRef, handle string) {
 	for id, v := range videos {
 		author, ok := w.sandbox.World().Video(a.Platform, id, w.db.Clock.Now())
 		require.True(w.t, ok)
-		require.Equal(w.t, truth.ID, author.Account.ID, "a video of somebody else")
+		require.Equal(w.t, truth.ID, author.Account.ID, "a video of another account")
 		require.Equal(w.t, handle, v.Username)
 	}
 	byHandle, err := w.org.Account(w.t.Context(), store.AccountRef{Link: w.accountLink(a.Platform, handle)})
@@ -55,15 +54,15 @@ func (w *world) isNow(ref store.AccountRef, handle string) {
 	require.Equal(w.t, ref.ID, byHandle.ID)
 }
 
-func (w *world) records() int64 {
+func (w *world) accountCount() int64 {
 	w.t.Helper()
 	page, err := w.org.Accounts(w.t.Context(), store.AccountQuery{IncludeLinked: true, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 10}})
 	require.NoError(w.t, err)
 	return page.Total
 }
 
-// Where the platform can be asked by id, a changed handle is followed at the next fetch, whoever bears the old one.
-func TestRenames_areFollowedById(t *testing.T) {
+// If the source can fetch an account by id, the next fetch stores the changed handle, even if another account has the old one.
+func TestRenames_areDetectedByID(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		platform link.Platform
@@ -72,33 +71,33 @@ func TestRenames_areFollowedById(t *testing.T) {
 		"youtube": {link.YouTube, "sandbox"}, "facebook by vendor": {link.Facebook, "sandbox"}, "facebook by scrapecreators": {link.Facebook, "scrapecreators"},
 		"facebook": {link.Facebook, "meta"},
 	} {
-		for _, stranger := range []bool{false, true} {
-			t.Run(name+map[bool]string{true: " taken over"}[stranger], func(t *testing.T) {
+		for _, otherAccount := range []bool{false, true} {
+			t.Run(name+map[bool]string{true: " old handle reused"}[otherAccount], func(t *testing.T) {
 				t.Parallel()
 				storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 					w := newWorld(t, db)
-					second := w.another()
-					handle := w.prolific(tt.platform, 5)
+					second := w.newOrganisation()
+					handle := w.accountWithUploads(tt.platform, 5)
 					ref, other := w.trackAccount(w.accountLink(tt.platform, handle), store.TrackLatest30), second.trackAccount(w.accountLink(tt.platform, handle), store.TrackLatest30)
 					w.start(tt.vendor)
-					w.checked(ref, 0)
-					second.checked(other, 0)
-					w.attempted()
-					w.isNow(ref, handle)
+					w.waitForCheck(ref, 0)
+					second.waitForCheck(other, 0)
+					w.waitForIdle()
+					w.requireHandle(ref, handle)
 
-					w.rename(tt.platform, handle, stranger)
-					db.Clock.Advance(dayAndMore)
+					w.rename(tt.platform, handle, otherAccount)
+					db.Clock.Advance(pastNextSlot)
 					for _, o := range []struct {
 						*world
 						ref store.AccountRef
 					}{{w, ref}, {second, other}} {
-						o.checked(o.ref, store.InstantOf(db.Clock.Now()))
-						o.isNow(o.ref, newHandle)
-						require.EqualValues(t, 1, o.records())
+						o.waitForCheck(o.ref, store.InstantOf(db.Clock.Now()))
+						o.requireHandle(o.ref, newHandle)
+						require.EqualValues(t, 1, o.accountCount())
 					}
-					require.Len(t, storetest.Column[string](t, db, "SELECT external_id FROM fetch_targets WHERE kind = 'account'"), 1, "one target for both")
-					if stranger {
-						w.tracksTheStranger(handle, ref)
+					require.Len(t, storetest.Column[string](t, db, "SELECT external_id FROM fetch_targets WHERE kind = 'account'"), 1, "both organisations must share one target")
+					if otherAccount {
+						w.requireOtherAccount(handle, ref)
 					}
 				})
 			})
@@ -106,61 +105,61 @@ func TestRenames_areFollowedById(t *testing.T) {
 	}
 }
 
-// tellsNoAuthors has no video asked for its author within a time: what follows is about the account alone.
-func (w *world) tellsNoAuthors(within time.Duration) {
+// deferDetails prevents fetches of video details, which contain the author, within a time.
+func (w *world) deferDetails(within time.Duration) {
 	w.t.Helper()
 	w.db.Exec(w.t, "UPDATE fetch_targets SET details_at = ? WHERE kind = 'video'", store.InstantOf(w.db.Clock.Now().Add(within)))
 }
 
-// tracksTheStranger tracks a handle that was taken over: that is another account.
-func (w *world) tracksTheStranger(handle string, ref store.AccountRef) {
+// requireOtherAccount tracks the reused handle and checks that it belongs to another account.
+func (w *world) requireOtherAccount(handle string, ref store.AccountRef) {
 	w.t.Helper()
 	a := w.account(ref)
-	stranger := w.trackAccount(w.accountLink(a.Platform, handle), store.TrackLatest30)
-	require.NotEqual(w.t, ref.ID, stranger.ID)
-	w.checked(stranger, 0)
-	w.isNow(stranger, handle)
+	otherAccount := w.trackAccount(w.accountLink(a.Platform, handle), store.TrackLatest30)
+	require.NotEqual(w.t, ref.ID, otherAccount.ID)
+	w.waitForCheck(otherAccount, 0)
+	w.requireHandle(otherAccount, handle)
 	require.Equal(w.t, a.LatestFollowersCount, w.account(ref).LatestFollowersCount)
 }
 
-// Where it can be asked by handle alone, nothing of a stranger is ever written, and the account is found again as soon as one of
-// its videos tells its new handle.
-func TestRenames_areFollowedByVideosWhereAccountsHaveNoID(t *testing.T) {
+// If a source can fetch accounts only by handle, counts of another account are never stored. The new handle is stored as soon as the
+// details of one of the account's videos contain it.
+func TestRenames_areDetectedByVideos(t *testing.T) {
 	t.Parallel()
 	for _, p := range []link.Platform{link.TikTok, link.Instagram} {
-		for _, stranger := range []bool{false, true} {
-			t.Run(string(p)+map[bool]string{true: " taken over"}[stranger], func(t *testing.T) {
+		for _, otherAccount := range []bool{false, true} {
+			t.Run(string(p)+map[bool]string{true: " old handle reused"}[otherAccount], func(t *testing.T) {
 				t.Parallel()
 				storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 					w := newWorld(t, db)
-					handle := w.prolific(p, 5)
+					handle := w.accountWithUploads(p, 5)
 					ref := w.trackAccount(w.accountLink(p, handle), store.TrackLatest30)
 					w.start("sandbox")
-					w.checked(ref, 0)
-					w.follows(ref, w.sandbox.World().Uploads(p, handle, db.Clock.Now())[:min(30, len(w.sandbox.World().Uploads(p, handle, db.Clock.Now())))])
+					w.waitForCheck(ref, 0)
+					w.waitForFetched(ref, w.sandbox.World().Uploads(p, handle, db.Clock.Now())[:min(30, len(w.sandbox.World().Uploads(p, handle, db.Clock.Now())))])
 					before := w.account(ref)
 
-					w.rename(p, handle, stranger)
-					w.tellsNoAuthors(dayAndMore)
-					db.Clock.Advance(dayAndMore)
-					if stranger {
-						w.says("no number written", "kind=account", "platform="+string(p), "class=handle_reused", "the handle "+handle+" belongs to another account now")
+					w.rename(p, handle, otherAccount)
+					w.deferDetails(pastNextSlot)
+					db.Clock.Advance(pastNextSlot)
+					if otherAccount {
+						w.waitForLog("no number written", "kind=account", "platform="+string(p), "class=handle_reused", "the handle "+handle+" belongs to another account now")
 					} else {
-						w.says("no number written", "kind=account", "platform="+string(p), "class=gone")
+						w.waitForLog("no number written", "kind=account", "platform="+string(p), "class=gone")
 					}
-					w.attempted()
+					w.waitForIdle()
 					a := w.account(ref)
 					require.Equal(t, before.CheckedAt, a.CheckedAt)
 					require.Equal(t, before.LatestFollowersCount, a.LatestFollowersCount)
 					require.Equal(t, before.Name, a.Name)
-					w.until("the handle is known to be another's", func() bool { return w.account(ref).HandleCurrent != stranger })
-					if stranger {
-						w.tracksTheStranger(handle, ref)
+					w.waitFor("the handle is marked as reused", func() bool { return w.account(ref).HandleCurrent != otherAccount })
+					if otherAccount {
+						w.requireOtherAccount(handle, ref)
 					}
 
-					db.Clock.Advance(8 * 24 * time.Hour) // the videos are asked for their author again
-					w.checked(ref, store.InstantOf(db.Clock.Now()))
-					w.until("the videos are their account's", func() bool {
+					db.Clock.Advance(8 * 24 * time.Hour) // the details of the videos are due again
+					w.waitForCheck(ref, store.InstantOf(db.Clock.Now()))
+					w.waitFor("all videos have the new handle", func() bool {
 						for _, v := range w.accountVideos(ref) {
 							if v.Username != newHandle {
 								return false
@@ -168,108 +167,108 @@ func TestRenames_areFollowedByVideosWhereAccountsHaveNoID(t *testing.T) {
 						}
 						return true
 					})
-					w.isNow(ref, newHandle)
-					require.Equal(t, map[bool]int64{true: 2, false: 1}[stranger], w.records())
+					w.requireHandle(ref, newHandle)
+					require.Equal(t, map[bool]int64{true: 2, false: 1}[otherAccount], w.accountCount())
 				})
 			})
 		}
 	}
 }
 
-// The Graph API finds accounts of Instagram by their handles alone, and has ids of its own for them.
-func TestRenames_onInstagramsGraphAPIAreNoStrangersNumbers(t *testing.T) {
+// The Graph API finds Instagram accounts only by handle, and has its own ids for them.
+func TestRenames_onInstagramDoNotStoreOtherAccount(t *testing.T) {
 	t.Parallel()
-	for _, stranger := range []bool{false, true} {
-		t.Run(map[bool]string{true: "taken over", false: "given up"}[stranger], func(t *testing.T) {
+	for _, otherAccount := range []bool{false, true} {
+		t.Run(map[bool]string{true: "old handle reused", false: "old handle unused"}[otherAccount], func(t *testing.T) {
 			t.Parallel()
 			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 				w := newWorld(t, db)
-				handle := w.prolific(link.Instagram, 5)
+				handle := w.accountWithUploads(link.Instagram, 5)
 				ref := w.trackAccount(w.accountLink(link.Instagram, handle), store.TrackLatest30)
 				w.start("meta")
-				w.checked(ref, 0)
-				w.until("the videos have counts", func() bool {
+				w.waitForCheck(ref, 0)
+				w.waitFor("the videos have counts", func() bool {
 					return storetest.Column[int64](t, db, "SELECT COUNT(*) FROM videos WHERE latest_views IS NULL")[0] == 0
 				})
 				before := w.account(ref)
 				require.Nil(t, before.ExternalID)
 				require.NotNil(t, before.SourceID)
-				require.EqualValues(t, 1, w.records(), "its videos are known to be its own")
+				require.EqualValues(t, 1, w.accountCount(), "its videos must be linked to the same account")
 
-				w.rename(link.Instagram, handle, stranger)
-				db.Clock.Advance(dayAndMore)
-				class := map[bool]string{true: "class=handle_reused", false: "class=missing"}[stranger]
-				w.says("no number written", "kind=account", "platform=instagram", class)
+				w.rename(link.Instagram, handle, otherAccount)
+				db.Clock.Advance(pastNextSlot)
+				class := map[bool]string{true: "class=handle_reused", false: "class=missing"}[otherAccount]
+				w.waitForLog("no number written", "kind=account", "platform=instagram", class)
 				a := w.account(ref)
 				require.Equal(t, before.CheckedAt, a.CheckedAt)
 				require.Equal(t, before.LatestFollowersCount, a.LatestFollowersCount)
-				if stranger {
-					w.until("the handle is known to be another's", func() bool { return !w.account(ref).HandleCurrent })
-					w.tracksTheStranger(handle, ref)
+				if otherAccount {
+					w.waitFor("the handle is marked as reused", func() bool { return !w.account(ref).HandleCurrent })
+					w.requireOtherAccount(handle, ref)
 				}
 			})
 		})
 	}
 }
 
-// Who has logged in is known by an id that TikTok gives for the operator's app.
-func TestRenames_ofTheAccountThatHasLoggedInAreFollowed(t *testing.T) {
+// TikTok identifies the authorized account by an id that it issues for the operator's app.
+func TestRenames_ofAuthorizedAccountAreDetected(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		w := newWorld(t, db)
 		handle := w.sandbox.TikTokAccount()
 		ref := w.trackAccount(w.accountLink(link.TikTok, handle), store.TrackLatest30)
 		w.startWith(w.display(), w.research())
-		w.checked(ref, 0)
-		w.isNow(ref, handle)
+		w.waitForCheck(ref, 0)
+		w.requireHandle(ref, handle)
 
 		w.rename(link.TikTok, handle, true)
-		db.Clock.Advance(dayAndMore)
-		w.checked(ref, store.InstantOf(db.Clock.Now()))
-		w.isNow(ref, newHandle)
-		require.EqualValues(t, 1, w.records())
+		db.Clock.Advance(pastNextSlot)
+		w.waitForCheck(ref, store.InstantOf(db.Clock.Now()))
+		w.requireHandle(ref, newHandle)
+		require.EqualValues(t, 1, w.accountCount())
 	})
 }
 
-// A vendor has another id for an account of Instagram than the Graph API. What it says is believed only while the handle is
-// known to be the account's.
-func TestRenames_ofAccountsThatTwoSourcesKnowByOtherIDs(t *testing.T) {
+// A vendor and the Graph API have different ids for an Instagram account. The vendor's answer is stored only while the handle was
+// confirmed recently.
+func TestRenames_areDetectedWithDifferentSourceIDs(t *testing.T) {
 	t.Parallel()
-	for name, late := range map[string]time.Duration{"the next day": dayAndMore, "after a long time": 10 * 24 * time.Hour} {
+	for name, late := range map[string]time.Duration{"the next day": pastNextSlot, "after a long time": 10 * 24 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 				w := newWorld(t, db)
-				handle := w.prolific(link.Instagram, 5)
+				handle := w.accountWithUploads(link.Instagram, 5)
 				ref := w.trackAccount(w.accountLink(link.Instagram, handle), store.TrackNewOnly)
-				stop := w.startWith(w.meta()...)
-				w.checked(ref, 0)
+				stop := w.startWith(w.metaSources()...)
+				w.waitForCheck(ref, 0)
 				before := w.account(ref)
 				stop()
 
-				if late > dayAndMore {
+				if late > pastNextSlot {
 					w.rename(link.Instagram, handle, true)
 				}
 				db.Clock.Advance(late)
 				stop = w.startWith(w.sources("sandbox")...)
-				if late > dayAndMore {
-					w.says("no number written", "kind=account", "platform=instagram", "class=missing", "no id shows whether the handle "+handle+" still belongs to the account")
+				if late > pastNextSlot {
+					w.waitForLog("no number written", "kind=account", "platform=instagram", "class=missing", "no id shows whether the handle "+handle+" still belongs to the account")
 					a := w.account(ref)
 					require.Equal(t, before.CheckedAt, a.CheckedAt)
 					require.Equal(t, before.LatestFollowersCount, a.LatestFollowersCount)
 					require.Nil(t, a.ExternalID)
 					return
 				}
-				w.checked(ref, store.InstantOf(db.Clock.Now()))
+				w.waitForCheck(ref, store.InstantOf(db.Clock.Now()))
 				stop()
 				a := w.account(ref)
-				require.NotNil(t, a.ExternalID, "both are known from now on")
+				require.NotNil(t, a.ExternalID, "both ids must be stored now")
 				require.Equal(t, before.SourceID, a.SourceID)
 
 				w.rename(link.Instagram, handle, true)
 				db.Clock.Advance(10 * 24 * time.Hour)
-				w.startWith(w.meta()...)
-				w.says("no number written", "source=instagram", "kind=account", "class=handle_reused")
+				w.startWith(w.metaSources()...)
+				w.waitForLog("no number written", "source=instagram", "kind=account", "class=handle_reused")
 				require.Equal(t, a.LatestFollowersCount, w.account(ref).LatestFollowersCount)
 			})
 		})

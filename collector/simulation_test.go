@@ -33,75 +33,75 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// The simulation lets the real collector, store and sandbox live through weeks in minutes: the clock moves on only when
-// nothing is due. `make simulate` runs it at its full size and draws docs/evidence/schedule.svg.
+// The simulation runs the real collector, store and sandbox for weeks of simulated time. The clock advances only when nothing is due.
+// `make simulate` runs the full size and draws docs/evidence/schedule.svg.
 var (
-	simulatedVideos = flag.Int("simulation.videos", 120, "videos that are tracked")
-	simulatedDays   = flag.Int("simulation.days", 10, "days")
-	simulatedOrgs   = flag.Int("simulation.orgs", 50, "organisations")
-	simulationOut   = flag.String("simulation.out", "", "folder for the picture")
+	simulatedVideos = flag.Int("simulation.videos", 120, "number of tracked videos")
+	simulatedDays   = flag.Int("simulation.days", 10, "number of simulated days")
+	simulatedOrgs   = flag.Int("simulation.orgs", 50, "number of organisations")
+	simulationOut   = flag.String("simulation.out", "", "folder to write the chart to")
 )
 
-// tick is how far the clock moves when nothing is due.
+// tick is by how much the clock advances when nothing is due.
 const tick = 10 * time.Minute
 
-// simulation is one run.
+// simulation is the state of one run.
 type simulation struct {
 	t     *testing.T
-	db    *storetest.DB // of which the rules for statements are held elsewhere: here it would take most of the time
+	db    *storetest.DB // used only for SQL of the test, because its checks of statements would take most of the time
 	fast  *store.Store
 	clock worldClock
-	// platforms is the clock by which the platforms' numbers move.
-	platforms func() time.Time
-	box       *sandbox.Sandbox
-	client    *fetch.Client
-	orgs      []*store.Org
-	lanes     []queue.Lane
-	dice      *rand.Rand
-	// pacific is where YouTube's day begins.
+	// platformNow is the clock by which the platforms' counts change.
+	platformNow func() time.Time
+	box         *sandbox.Sandbox
+	client      *fetch.Client
+	orgs        []*store.Org
+	lanes       []queue.Lane
+	rng         *rand.Rand
+	// pacific is the time zone of YouTube's quota day.
 	pacific *time.Location
 
 	tracked []link.Link
 	known   map[string]bool
-	limits  map[string]int64 // by budget, units a window
-	plans   map[string]planned
+	limits  map[string]int64 // units per window, by budget
+	plans   map[string]plan
 	days    []simulatedDay
 
-	mu    sync.Mutex
-	units map[string]int64 // by budget and window
-	asked map[string]int   // since the last tick, by id
+	mu       sync.Mutex
+	units    map[string]int64 // by budget and window
+	requests map[string]int   // fetches since the last tick, by id
 }
 
-// worldClock is the clock of everything in a simulation.
+// worldClock is the clock of the collector and the store in a simulation.
 type worldClock interface {
 	Now() time.Time
 	Set(at time.Time)
 	Advance(d time.Duration)
 }
 
-// planned is a fetch and what the schedule said then.
-type planned struct{ at, next time.Time }
+// plan has the time of a fetch, and when the target was scheduled next.
+type plan struct{ at, next time.Time }
 
-// simulatedDay is what a day was like.
+// simulatedDay has the measurements of one day.
 type simulatedDay struct {
 	calls         map[string]int64
 	limits        map[string]int64
 	fetches, late int
-	worst         float64                 // the largest deviation, as a share of the wait
-	age           map[queue.Lane]quantile // of the numbers as the day ended
-	throttle      float64                 // of Instagram, which has the short budget
+	maxDeviation  float64                 // the largest deviation from the schedule, as a fraction of the interval
+	age           map[queue.Lane]quantile // age of the counts at the end of the day
+	throttle      float64                 // throttle of Instagram, which has the short budget
 }
 
 type quantile struct{ median, p95 time.Duration }
 
-// RoundTrip hands a request to the sandbox without a network, and counts what it costs.
+// RoundTrip passes a request to the sandbox without a network, and counts its units.
 func (s *simulation) RoundTrip(r *http.Request) (*http.Response, error) {
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, r)
 	return w.Result(), nil
 }
 
-// ServeHTTP is the sandbox, and counts what a request costs.
+// ServeHTTP passes a request to the sandbox and counts its units.
 func (s *simulation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	budget, window := "tiktok", s.clock.Now().UTC().Format(time.DateOnly)
 	switch {
@@ -119,23 +119,23 @@ func (s *simulation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.box.Handler().ServeHTTP(w, r)
 }
 
-// noted is a source of which it is noted which videos it was asked for.
-type noted struct {
+// recordingSource is a source that counts the fetches of each video.
+type recordingSource struct {
 	source.Source
 	s *simulation
 }
 
-func (n noted) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
+func (n recordingSource) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
 	n.s.mu.Lock()
 	for _, t := range batch {
-		n.s.asked[t.ExternalID]++
+		n.s.requests[t.ExternalID]++
 	}
 	n.s.mu.Unlock()
 	return n.Source.Fetch(ctx, batch, budget)
 }
 
-// newSimulation begins a simulation in a database. Its platforms live by a clock that may differ from its own.
-func newSimulation(t *testing.T, db *storetest.DB, clock worldClock, platforms func() time.Time) *simulation {
+// newSimulation starts a simulation in a database. The platforms may use another clock than the collector.
+func newSimulation(t *testing.T, db *storetest.DB, clock worldClock, platformNow func() time.Time) *simulation {
 	t.Helper()
 	clock.Set(time.Date(2026, 10, 5, 0, 0, 0, 0, time.UTC))
 	pacific, err := time.LoadLocation("America/Los_Angeles")
@@ -143,8 +143,8 @@ func newSimulation(t *testing.T, db *storetest.DB, clock worldClock, platforms f
 	fast, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: clock.Now})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, fast.Close()) })
-	s := &simulation{t: t, db: db, fast: fast, clock: clock, platforms: platforms, box: sandbox.New(sandbox.Options{Now: platforms}), dice: rand.New(rand.NewPCG(1, 2)), pacific: pacific,
-		known: map[string]bool{}, plans: map[string]planned{}, units: map[string]int64{}, asked: map[string]int{}}
+	s := &simulation{t: t, db: db, fast: fast, clock: clock, platformNow: platformNow, box: sandbox.New(sandbox.Options{Now: platformNow}), rng: rand.New(rand.NewPCG(1, 2)), pacific: pacific,
+		known: map[string]bool{}, plans: map[string]plan{}, units: map[string]int64{}, requests: map[string]int{}}
 	s.client = fetch.New(fetch.Options{Transport: s})
 	for i := range *simulatedOrgs {
 		tier, subscription := store.TierBasic, store.SubscriptionActive
@@ -161,14 +161,14 @@ func newSimulation(t *testing.T, db *storetest.DB, clock worldClock, platforms f
 	return s
 }
 
-// collect starts a collector with budgets, in units a day.
-func (s *simulation) collect(limits map[string]int64) *collector.Collector {
+// newCollector starts a collector with these budgets, in units a day.
+func (s *simulation) newCollector(limits map[string]int64) *collector.Collector {
 	s.t.Helper()
 	s.limits = limits
 	sources, err := simulatedSources("http://sandbox", s.client, s.clock.Now, limits)
 	require.NoError(s.t, err)
 	for i, source := range sources {
-		sources[i] = noted{source, s}
+		sources[i] = recordingSource{source, s}
 	}
 	c, err := collector.New(collector.Options{Store: s.fast, Sources: sources, Now: s.clock.Now, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(s.t, err)
@@ -176,7 +176,7 @@ func (s *simulation) collect(limits map[string]int64) *collector.Collector {
 	return c
 }
 
-// simulatedSources are YouTube and, by the same vendor each with an account of its own, TikTok and Instagram.
+// simulatedSources returns sources for YouTube, TikTok and Instagram. The last two are one vendor with separate accounts.
 func simulatedSources(base string, client *fetch.Client, now func() time.Time, limits map[string]int64) ([]source.Source, error) {
 	yt, err := youtube.New(youtube.Options{BaseURL: base + "/youtube/", APIKey: sandbox.YouTubeAPIKey, Client: client, Now: now,
 		CommonLimit: limits["youtube/common"], StatsLimit: limits["youtube/stats"]})
@@ -201,16 +201,15 @@ func simulatedSources(base string, client *fetch.Client, now func() time.Time, l
 	return sources, nil
 }
 
-// find returns so many videos of a platform's accounts that are not tracked yet, of each account up to so many of its
-// newest.
-func (s *simulation) find(p link.Platform, n, ofEach int) []link.Link {
+// findVideos returns n untracked videos of a platform: up to perAccount of the newest videos of each account.
+func (s *simulation) findVideos(p link.Platform, n, perAccount int) []link.Link {
 	s.t.Helper()
 	var found []link.Link
 	w := s.box.World()
-	now := s.platforms()
+	now := s.platformNow()
 	for number := uint32(1); len(found) < n; number++ {
 		ids := w.Uploads(p, w.Handle(p, number), now)
-		for _, id := range ids[:min(ofEach, len(ids))] {
+		for _, id := range ids[:min(perAccount, len(ids))] {
 			v, ok := w.Video(p, id, now)
 			if !ok || s.known[id] || len(found) == n {
 				continue
@@ -224,16 +223,16 @@ func (s *simulation) find(p link.Platform, n, ofEach int) []link.Link {
 	return found
 }
 
-// track has organisations track videos: 30 % of them two to four, the others one.
+// track tracks videos: 30 % of them by two to four organisations, the others by one.
 func (s *simulation) track(links []link.Link, immediate bool) {
 	s.t.Helper()
 	byOrg := map[int][]link.Link{}
 	for _, l := range links {
 		trackers := 1
-		if s.dice.Float64() < 0.3 {
-			trackers = 2 + s.dice.IntN(3)
+		if s.rng.Float64() < 0.3 {
+			trackers = 2 + s.rng.IntN(3)
 		}
-		for _, o := range s.dice.Perm(len(s.orgs))[:min(trackers, len(s.orgs))] {
+		for _, o := range s.rng.Perm(len(s.orgs))[:min(trackers, len(s.orgs))] {
 			byOrg[o] = append(byOrg[o], l)
 		}
 	}
@@ -250,8 +249,8 @@ func (s *simulation) track(links []link.Link, immediate bool) {
 	s.tracked = append(s.tracked, links...)
 }
 
-// work lets the collector do all that is due now, and compares what it did with what the schedule had said.
-func (s *simulation) work(c *collector.Collector, day *simulatedDay) {
+// fetchDue runs the collector until nothing is due, and compares the fetches with the schedule.
+func (s *simulation) fetchDue(c *collector.Collector, day *simulatedDay) {
 	s.t.Helper()
 	for busy := true; busy; {
 		var err error
@@ -259,24 +258,24 @@ func (s *simulation) work(c *collector.Collector, day *simulatedDay) {
 		require.NoError(s.t, err)
 	}
 	now := s.clock.Now()
-	ids, fetched := make([]string, 0, len(s.asked)), maps.Clone(s.asked)
-	for id, n := range s.asked {
-		require.Equal(s.t, 1, n, "%s was asked for %d times at %s", id, n, now)
+	ids, fetched := make([]string, 0, len(s.requests)), maps.Clone(s.requests)
+	for id, n := range s.requests {
+		require.Equal(s.t, 1, n, "%s was fetched %d times at %s", id, n, now)
 		ids = append(ids, id)
-		// Of what is asked for again within the hour, since it was refused or is doubted, the wait is a matter of seconds.
+		// Refused or held-back targets, which are due again within an hour, are not compared.
 		if p, ok := s.plans[id]; ok && p.next.Sub(p.at) >= time.Hour {
-			// A turn of the day that comes before the six hours are over is as exact as the others.
+			// Intervals shorter than six hours have the same tolerance as six hours.
 			deviation := math.Abs(now.Sub(p.next).Hours()) / max(6, p.next.Sub(p.at).Hours())
 			day.fetches++
-			day.worst = max(day.worst, deviation)
+			day.maxDeviation = max(day.maxDeviation, deviation)
 			if deviation > 0.05 {
 				s.t.Logf("%s was due at %s and was fetched at %s", id, p.next, now)
 				day.late++
 			}
 		}
 	}
-	clear(s.asked)
-	for id, p := range s.plans { // what should have been fetched and was not may have been put off
+	clear(s.requests)
+	for id, p := range s.plans { // targets that were due but not fetched may have been deferred
 		if !p.next.After(now) {
 			ids = append(ids, id)
 		}
@@ -293,15 +292,15 @@ func (s *simulation) work(c *collector.Collector, day *simulatedDay) {
 			at, err := strconv.ParseInt(next, 10, 64)
 			require.NoError(s.t, err)
 			if p, known := s.plans[id]; known && !p.next.After(now) && fetched[id] == 0 {
-				s.plans[id] = planned{p.at, store.Instant(at).Time()}
+				s.plans[id] = plan{p.at, store.Instant(at).Time()}
 			} else {
-				s.plans[id] = planned{now, store.Instant(at).Time()}
+				s.plans[id] = plan{now, store.Instant(at).Time()}
 			}
 		}
 	}
 }
 
-// ages are how old the numbers of a lane's videos are.
+// ages returns the age of Instagram's counts by lane.
 func (s *simulation) ages() map[queue.Lane]quantile {
 	s.t.Helper()
 	ages := map[queue.Lane][]time.Duration{}
@@ -322,13 +321,13 @@ func (s *simulation) ages() map[queue.Lane]quantile {
 	return out
 }
 
-// live lets a day pass.
-func (s *simulation) live(c *collector.Collector) {
+// runDay simulates one day.
+func (s *simulation) runDay(c *collector.Collector) {
 	s.t.Helper()
 	before := s.total()
 	day := simulatedDay{limits: s.limits, calls: map[string]int64{}}
 	for end := s.clock.Now().Add(24 * time.Hour); s.clock.Now().Before(end); s.clock.Advance(tick) {
-		s.work(c, &day)
+		s.fetchDue(c, &day)
 		require.NoError(s.t, c.RunJobs(s.t.Context()))
 	}
 	for budget, n := range s.total() {
@@ -338,7 +337,7 @@ func (s *simulation) live(c *collector.Collector) {
 	s.days = append(s.days, day)
 	for window, n := range s.units {
 		budget, _, _ := strings.Cut(window, " ")
-		require.LessOrEqual(s.t, n, s.limits[budget], "%s: more units than there are", window)
+		require.LessOrEqual(s.t, n, s.limits[budget], "%s: more units used than the budget has", window)
 	}
 }
 
@@ -351,52 +350,52 @@ func (s *simulation) total() map[string]int64 {
 	return totals
 }
 
-func TestSimulation_keepsTheScheduleWithinTheBudgets(t *testing.T) {
+func TestSimulation_keepsScheduleAndBudgets(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	db := storetest.New(t, "sqlite")
 	s, videos, days := newSimulation(t, db, db.Clock, db.Clock.Now), *simulatedVideos, *simulatedDays
 	instagram := max(30, videos/20)
 	rest := videos - instagram
-	fresh := max(1, rest/20/days) // a day, of either platform
-	s.track(s.find(link.YouTube, rest/2-fresh*days, 50), false)
-	s.track(s.find(link.TikTok, rest/2-fresh*days, 50), false)
-	s.track(s.find(link.Instagram, instagram, 50), false)
+	newPerDay := max(1, rest/20/days) // for each of the two platforms
+	s.track(s.findVideos(link.YouTube, rest/2-newPerDay*days, 50), false)
+	s.track(s.findVideos(link.TikTok, rest/2-newPerDay*days, 50), false)
+	s.track(s.findVideos(link.Instagram, instagram, 50), false)
 
-	// Instagram costs a call a video and time. In the middle of the time there is far less than all turns would take.
-	ample := map[string]int64{"youtube/common": 10_000, "youtube/stats": 10_000, "tiktok": int64(2 * videos), "instagram": int64(6 * instagram)}
-	short := map[string]int64{"youtube/common": 10_000, "youtube/stats": 10_000, "tiktok": int64(2 * videos), "instagram": int64(instagram) * 8 / 10}
+	// Instagram needs one call for each fetch of a video. In the middle of the run its budget is far below the demand.
+	ampleBudgets := map[string]int64{"youtube/common": 10_000, "youtube/stats": 10_000, "tiktok": int64(2 * videos), "instagram": int64(6 * instagram)}
+	shortBudgets := map[string]int64{"youtube/common": 10_000, "youtube/stats": 10_000, "tiktok": int64(2 * videos), "instagram": int64(instagram) * 8 / 10}
 	shortFrom, shortTo := days*3/10, days*6/10
-	c := s.collect(ample)
+	c := s.newCollector(ampleBudgets)
 	for day := range days {
 		switch day {
 		case shortFrom:
-			clear(s.units) // of Instagram they ended with the day; the others' budgets stay as they are
-			c = s.collect(short)
+			clear(s.units) // Instagram's windows end with the day; the other budgets stay the same
+			c = s.newCollector(shortBudgets)
 		case shortTo:
-			c = s.collect(ample)
+			c = s.newCollector(ampleBudgets)
 		}
 		if day > 0 {
-			s.track(s.find(link.YouTube, fresh, 1), true)
-			s.track(s.find(link.TikTok, fresh, 1), true)
+			s.track(s.findVideos(link.YouTube, newPerDay, 1), true)
+			s.track(s.findVideos(link.TikTok, newPerDay, 1), true)
 		}
-		s.live(c)
+		s.runDay(c)
 		d := s.days[day]
-		t.Logf("day %3d: %d fetches, %d not within 5 %%, the worst %.1f %%; calls %v; throttle %.2f", day+1, d.fetches, d.late, 100*d.worst, d.calls, d.throttle)
+		t.Logf("day %3d: %d fetches, %d not within 5 %%, largest deviation %.1f %%; calls %v; throttle %.2f", day+1, d.fetches, d.late, 100*d.maxDeviation, d.calls, d.throttle)
 	}
 	if *simulationOut != "" {
-		require.NoError(t, os.WriteFile(filepath.Join(*simulationOut, "schedule.svg"), []byte(s.picture()), 0o644))
+		require.NoError(t, os.WriteFile(filepath.Join(*simulationOut, "schedule.svg"), []byte(s.chart()), 0o644))
 	}
 	fetches, late := 0, 0
 	for i, d := range s.days {
 		fetches, late = fetches+d.fetches, late+d.late
 		if i >= shortTo+8 || i < shortFrom {
-			require.Zero(t, d.throttle, "day %d: there is enough for all", i+1)
+			require.Zero(t, d.throttle, "day %d: the budgets suffice for all fetches", i+1)
 		}
 	}
 	require.Positive(t, fetches)
-	require.Zero(t, late, "of %d fetches", fetches)
-	require.Positive(t, s.days[shortTo-1].throttle, "turns are spaced out while the budget is short")
-	require.LessOrEqual(t, s.days[shortTo-1].age[queue.LanePremium].p95, 26*time.Hour, "the best lane goes on as before")
-	require.Greater(t, s.days[shortTo-1].age[queue.LaneFree].p95, 26*time.Hour, "the lowest lane gives way")
+	require.Zero(t, late, "late fetches of %d", fetches)
+	require.Positive(t, s.days[shortTo-1].throttle, "intervals must be longer while the budget is short")
+	require.LessOrEqual(t, s.days[shortTo-1].age[queue.LanePremium].p95, 26*time.Hour, "the premium lane must not be throttled")
+	require.Greater(t, s.days[shortTo-1].age[queue.LaneFree].p95, 26*time.Hour, "the free lane must be throttled")
 }

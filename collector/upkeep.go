@@ -9,9 +9,9 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// Upkeep is work that one collector does for all, claimed as a job. Once a day it rolls points up into weeks and drops old points.
-// Once an hour it deletes everything else that has expired. Servers do not run it: without a collector no points are written, and
-// the idempotency keys that servers write have their own limit.
+// Upkeep consists of two jobs. Only one collector runs a job at a time. The daily job rolls daily points up into weekly points and drops
+// old points. The hourly job deletes all other expired rows. Servers do not run upkeep: without a collector no points are written, and
+// the number of idempotency keys, which servers write, is limited separately.
 
 const (
 	upkeepJob   = "upkeep"
@@ -19,8 +19,8 @@ const (
 	upkeepEvery = time.Minute // how often a collector checks whether a job is due
 	// upkeepLease is how long a job stays claimed if its collector dies. The lease is extended after each transaction.
 	upkeepLease = 15 * time.Minute
-	upkeepRetry = time.Hour // after a failure, or if a month was in use
-	// upkeepAt is the time of the UTC day at which upkeep is due.
+	upkeepRetry = time.Hour // delay after a failure, or if a partition was in use
+	// upkeepAt is the UTC time of day at which the daily job is due.
 	upkeepAt    = 3 * time.Hour
 	expiryEvery = time.Hour
 )
@@ -31,27 +31,28 @@ func (c *Collector) upkeep(ctx context.Context) {
 		c.log.ErrorContext(ctx, "cannot create the partitions of the coming days", "error", err)
 	}
 	for {
-		again := upkeepEvery
-		err := c.safely(ctx, func() error { return c.keepUp(ctx) }, "task", "upkeep")
-		if _, wrong := errors.AsType[*store.ClockError](err); wrong {
+		delay := upkeepEvery
+		err := c.safely(ctx, func() error { return c.runDueJobs(ctx) }, "task", "upkeep")
+		if _, clockWrong := errors.AsType[*store.ClockError](err); clockWrong {
 			c.log.WarnContext(ctx, "nothing is deleted because the clock may be wrong", "error", err)
-			again = upkeepRetry
+			delay = upkeepRetry
 		} else if err != nil && ctx.Err() == nil {
 			c.log.ErrorContext(ctx, "upkeep failed", "error", err)
 		}
-		if !wait(ctx, again) {
+		if !wait(ctx, delay) {
 			return
 		}
 	}
 }
 
-// keepUp runs each job that is due and that no other collector is running.
-func (c *Collector) keepUp(ctx context.Context) error {
-	return errors.Join(c.doJob(ctx, expiryJob, c.deleteExpired), c.doJob(ctx, upkeepJob, c.applyRetention))
+// runDueJobs runs each job that is due and that no other collector is running.
+func (c *Collector) runDueJobs(ctx context.Context) error {
+	return errors.Join(c.runJob(ctx, expiryJob, c.deleteExpired), c.runJob(ctx, upkeepJob, c.applyRetention))
 }
 
-// doJob runs a job if it is due. The job returns when it will be due next.
-func (c *Collector) doJob(ctx context.Context, name string, job func(ctx context.Context, alive func() error) (next time.Time, err error)) error {
+// runJob runs a job if it is due and no other collector has claimed it. The job calls extendLease while it runs, and returns its next
+// due time.
+func (c *Collector) runJob(ctx context.Context, name string, job func(ctx context.Context, extendLease func() error) (next time.Time, err error)) error {
 	lease, ok, err := c.queue.ClaimJob(ctx, name, upkeepLease)
 	if err != nil || !ok {
 		return err
@@ -63,13 +64,13 @@ func (c *Collector) doJob(ctx context.Context, name string, job func(ctx context
 	if errors.Is(err, queue.ErrLeaseLost) {
 		return err
 	}
-	// A collector that is stopping gives the job back all the same.
+	// Release the job even if the collector is stopping.
 	return errors.Join(err, lease.Finish(context.WithoutCancel(ctx), next))
 }
 
-func (c *Collector) applyRetention(ctx context.Context, alive func() error) (time.Time, error) {
+func (c *Collector) applyRetention(ctx context.Context, extendLease func() error) (time.Time, error) {
 	next := store.DateOf(c.now()).Time().Add(24*time.Hour + upkeepAt)
-	done, err := c.writer.ApplyRetention(ctx, alive)
+	done, err := c.writer.ApplyRetention(ctx, extendLease)
 	if len(done.Busy) > 0 {
 		next = c.now().Add(upkeepRetry)
 	}
@@ -78,13 +79,13 @@ func (c *Collector) applyRetention(ctx context.Context, alive func() error) (tim
 	if err != nil {
 		return next, err
 	}
-	orphans, err := c.queue.DeleteOrphans(ctx, alive)
+	orphans, err := c.queue.DeleteOrphans(ctx, extendLease)
 	c.logDeleted(ctx, orphans)
 	return next, err
 }
 
-func (c *Collector) deleteExpired(ctx context.Context, alive func() error) (time.Time, error) {
-	deleted, err := c.writer.DeleteExpired(ctx, alive)
+func (c *Collector) deleteExpired(ctx context.Context, extendLease func() error) (time.Time, error) {
+	deleted, err := c.writer.DeleteExpired(ctx, extendLease)
 	c.logDeleted(ctx, deleted)
 	return c.now().Add(expiryEvery), err
 }

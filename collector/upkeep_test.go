@@ -32,8 +32,8 @@ func TestUpkeep_rollsUpOnceADay(t *testing.T) {
 		db.Exec(t, "UPDATE quota_windows SET updated_at = ?", store.InstantOf(long))
 
 		w.start()
-		w.says("msg=upkeep", "weeks_written=")
-		w.until("the job is given back", func() bool {
+		w.waitForLog("msg=upkeep", "weeks_written=")
+		w.waitFor("the job is finished", func() bool {
 			next := storetest.Column[int64](t, db, "SELECT next_at FROM jobs WHERE token IS NULL AND name = 'upkeep'")
 			return len(next) == 1 && store.Instant(next[0]).Time().Equal(now.Truncate(24*time.Hour).Add(27*time.Hour))
 		})
@@ -42,7 +42,7 @@ func TestUpkeep_rollsUpOnceADay(t *testing.T) {
 		require.LessOrEqual(t, weeks, int64(4))
 		used, err := db.QuotaUsed(t.Context(), "youtube/stats", old)
 		require.NoError(t, err)
-		require.Zero(t, used, "budgets of long ago are forgotten")
+		require.Zero(t, used, "old quota windows must be deleted")
 		last := store.DateOf(long) + 20
 		points, err := w.org.History(t.Context(), store.VideoRef{ID: id}, last-13, last)
 		require.NoError(t, err)
@@ -53,7 +53,7 @@ func TestUpkeep_rollsUpOnceADay(t *testing.T) {
 	})
 }
 
-func TestUpkeep_deletesExpiredRowsOfOrganisationsThatNeverCallAgain(t *testing.T) {
+func TestUpkeep_deletesExpiredRows(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		w := newWorld(t, db)
@@ -62,7 +62,7 @@ func TestUpkeep_deletesExpiredRowsOfOrganisationsThatNeverCallAgain(t *testing.T
 		db.Exec(t, "INSERT INTO short_links (platform, code, target, resolved_at) VALUES ('tiktok', 'x', 'y', ?)", store.InstantOf(db.Clock.Now().AddDate(0, 0, -30)))
 		db.Clock.Advance(25 * time.Hour)
 		w.start()
-		w.until("the expired rows are deleted", func() bool {
+		w.waitFor("the expired rows are deleted", func() bool {
 			return storetest.Column[int64](t, db, "SELECT (SELECT COUNT(*) FROM idempotency_keys) + (SELECT COUNT(*) FROM short_links)")[0] == 0
 		})
 	})

@@ -26,26 +26,26 @@ func drawTarget(t *rapid.T) queue.Target {
 		ExternalID: rapid.StringMatching(`[A-Za-z0-9_-]{11}`).Draw(t, "id")}
 }
 
-// turnsIn follows a target's schedule for so many days, each turn fetched with up to the delay given.
-func turnsIn(t *rapid.T, s Throttle, target queue.Target, pace queue.Pace, days int, delay time.Duration) []time.Time {
+// fetchTimes returns the scheduled times of a target within the given days. Each fetch happens up to delay after its scheduled time.
+func fetchTimes(t *rapid.T, s Throttle, target queue.Target, pace queue.Pace, days int, delay time.Duration) []time.Time {
 	at, end := someDay, someDay.AddDate(0, 0, days)
-	turns := []time.Time{}
+	times := []time.Time{}
 	for {
 		next := s.Next(target, pace, at.Add(time.Duration(rapid.Int64Range(0, int64(delay)).Draw(t, "delay"))))
-		require.True(t, next.After(at), "a turn is after the one before")
+		require.True(t, next.After(at), "each fetch must be after the previous one")
 		if at = next; at.After(end) {
-			return turns
+			return times
 		}
-		turns = append(turns, at)
+		times = append(times, at)
 	}
 }
 
-func TestNext_isEachDayWithoutThrottle(t *testing.T) {
+func TestNext_isDailyWithoutThrottle(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		target, pace := drawTarget(rt), anyPace.Draw(rt, "pace")
 		days := map[store.Date]int{}
-		for _, at := range turnsIn(rt, 0, target, pace, 10, 9*time.Minute) {
+		for _, at := range fetchTimes(rt, 0, target, pace, 10, 9*time.Minute) {
 			days[store.DateOf(at)]++
 		}
 		for day := store.DateOf(someDay) + 1; day < store.DateOf(someDay)+10; day++ {
@@ -62,43 +62,43 @@ func TestNext_isWithinAWeek(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		target, pace := drawTarget(rt), anyPace.Draw(rt, "pace")
-		s := Throttle(rapid.Float64Range(0, float64(MaxThrottle)).Draw(rt, "stretch"))
+		s := Throttle(rapid.Float64Range(0, float64(MaxThrottle)).Draw(rt, "throttle"))
 		last := store.DateOf(someDay)
-		for _, at := range turnsIn(rt, s, target, pace, 60, time.Hour) {
+		for _, at := range fetchTimes(rt, s, target, pace, 60, time.Hour) {
 			require.LessOrEqual(rt, int(store.DateOf(at)-last), longestDays)
 			last = store.DateOf(at)
 		}
 	})
 }
 
-func TestNext_isAsOftenAsPerDay(t *testing.T) {
+func TestNext_matchesPerDay(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		lane, pace := anyLane.Draw(rt, "lane"), anyPace.Draw(rt, "pace")
-		s := Throttle(rapid.Float64Range(0, float64(MaxThrottle)).Draw(rt, "stretch"))
+		s := Throttle(rapid.Float64Range(0, float64(MaxThrottle)).Draw(rt, "throttle"))
 		const targets, days = 400, 21
 		n, most := 0, s.PerDay(lane, pace)*1.1
 		for i := range targets {
 			target := queue.Target{Platform: link.TikTok, Kind: queue.KindVideo, BaseLane: lane, ExternalID: fmt.Sprint(7_000_000_000 + i)}
-			n += len(turnsIn(rt, s, target, pace, days, 0))
+			n += len(fetchTimes(rt, s, target, pace, days, 0))
 		}
 		require.LessOrEqual(rt, float64(n)/targets/days, most)
 		require.GreaterOrEqual(rt, float64(n)/targets/days, s.PerDay(lane, pace)*0.9)
 	})
 }
 
-func TestNext_isNotMovedByALateFetch(t *testing.T) {
+func TestNext_isNotShiftedByLateFetch(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		target := drawTarget(rt)
-		punctual := turnsIn(rt, 0, target, queue.PaceFast, 5, 0)
-		late := turnsIn(rt, 0, target, queue.PaceFast, 5, 2*time.Hour)
-		require.Equal(rt, punctual[1:], late[len(late)-len(punctual)+1:]) // the first may come too soon after the one before
+		punctual := fetchTimes(rt, 0, target, queue.PaceFast, 5, 0)
+		late := fetchTimes(rt, 0, target, queue.PaceFast, 5, 2*time.Hour)
+		require.Equal(rt, punctual[1:], late[len(late)-len(punctual)+1:]) // the first fetch may be too soon after the previous one
 		for i := 1; i < len(punctual); i++ {
 			require.Equal(rt, 6*time.Hour, punctual[i].Sub(punctual[i-1]))
 		}
 		early := punctual[2].Add(-Early)
-		require.Equal(rt, punctual[3], Throttle(0).Next(target, queue.PaceFast, early), "what was asked for early is not asked for again in its turn")
+		require.Equal(rt, punctual[3], Throttle(0).Next(target, queue.PaceFast, early), "an early fetch must replace the scheduled one")
 	})
 }
 
@@ -106,7 +106,7 @@ func TestNeedsDetails_isOnceAWeek(t *testing.T) {
 	t.Parallel()
 	const targets, days = 700, 28
 	onDay := map[store.Date]int{}
-	hours := map[time.Time][2]int{} // turns without and with details
+	hours := map[time.Time][2]int{} // fetches without and with details
 	for i := range targets {
 		target := queue.Target{Platform: link.TikTok, Kind: queue.KindVideo, ExternalID: fmt.Sprint(7_000_000_000 + i), DetailsAt: new(store.InstantOf(someDay))}
 		asked := 0
@@ -127,17 +127,17 @@ func TestNeedsDetails_isOnceAWeek(t *testing.T) {
 	for day := store.DateOf(someDay) + 1; day < store.DateOf(someDay)+days; day++ {
 		require.InDelta(t, targets/detailsDays, onDay[day], 30, "%s", day)
 	}
-	mixed := 0
+	mixedHours := 0
 	for _, of := range hours {
 		if of[0] > 0 && of[1] > 0 {
-			mixed++
+			mixedHours++
 		}
 	}
-	require.LessOrEqual(t, mixed, 2*days, "of the hours of a day, those in which the window of details begins and ends")
-	require.True(t, NeedsDetails(queue.Target{ExternalID: "1"}, someDay), "nobody gave them yet")
+	require.LessOrEqual(t, mixedHours, 2*days, "only the first and the last hour of the details window may have both")
+	require.True(t, NeedsDetails(queue.Target{ExternalID: "1"}, someDay), "a target without details needs them")
 }
 
-func TestStretch_goesLaneByLaneAndStageByStage(t *testing.T) {
+func TestThrottle_slowsLanesInOrder(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		less := Throttle(rapid.Float64Range(0, float64(MaxThrottle)).Draw(rt, "less"))
@@ -147,7 +147,7 @@ func TestStretch_goesLaneByLaneAndStageByStage(t *testing.T) {
 				require.GreaterOrEqual(rt, less.PerDay(lane, pace), more.PerDay(lane, pace), "%d %d", lane, pace)
 			}
 		}
-		// What comes later in the order gives way only when what comes before has gone as far as it can.
+		// A stage is throttled only after all stages before it have reached their maximum.
 		order := []float64{}
 		for _, lane := range throttledLanes {
 			for stage := range stages {
@@ -176,31 +176,31 @@ func TestPaceOf_followsGrowth(t *testing.T) {
 		upload *time.Time
 		want   queue.Pace
 	}{
-		"young":                          {nil, nil, 0, new(int64(1)), uploaded(2), queue.PaceFast},
-		"seen for the first time":        {nil, nil, 0, new(int64(1)), uploaded(200), queue.PaceSteady},
-		"old and still":                  {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(100_900)), uploaded(30), queue.PaceStill},
-		"not old enough to be still":     {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(100_900)), uploaded(29), queue.PaceSteady},
-		"of unknown age":                 {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(100_000)), nil, queue.PaceSteady},
-		"old and growing":                {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(101_100)), uploaded(300), queue.PaceSteady},
-		"old and moving again":           {new(int64(100_000)), ago(24 * time.Hour), queue.PaceStill, new(int64(110_000)), uploaded(300), queue.PaceFast},
-		"moving in six hours":            {new(int64(100_000)), ago(6 * time.Hour), 0, new(int64(102_600)), uploaded(300), queue.PaceFast},
-		"the same growth in a week":      {new(int64(100_000)), ago(7 * 24 * time.Hour), 0, new(int64(102_600)), uploaded(300), queue.PaceStill},
-		"falling is moving":              {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(80_000)), uploaded(300), queue.PaceFast},
-		"a few views are no movement":    {new(int64(10)), ago(24 * time.Hour), 0, new(int64(60)), uploaded(300), queue.PaceSteady},
-		"too soon after the last to say": {new(int64(100_000)), ago(time.Minute), queue.PaceStill, new(int64(100_100)), uploaded(300), queue.PaceStill},
-		"views are hidden":               {new(int64(100_000)), ago(24 * time.Hour), queue.PaceFast, nil, uploaded(300), queue.PaceSteady},
+		"young":                         {nil, nil, 0, new(int64(1)), uploaded(2), queue.PaceFast},
+		"seen for the first time":       {nil, nil, 0, new(int64(1)), uploaded(200), queue.PaceSteady},
+		"old and not growing":           {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(100_900)), uploaded(30), queue.PaceStill},
+		"not growing but too young":     {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(100_900)), uploaded(29), queue.PaceSteady},
+		"of unknown age":                {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(100_000)), nil, queue.PaceSteady},
+		"old and growing":               {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(101_100)), uploaded(300), queue.PaceSteady},
+		"old and growing fast again":    {new(int64(100_000)), ago(24 * time.Hour), queue.PaceStill, new(int64(110_000)), uploaded(300), queue.PaceFast},
+		"fast growth within six hours":  {new(int64(100_000)), ago(6 * time.Hour), 0, new(int64(102_600)), uploaded(300), queue.PaceFast},
+		"the same growth within a week": {new(int64(100_000)), ago(7 * 24 * time.Hour), 0, new(int64(102_600)), uploaded(300), queue.PaceStill},
+		"falling fast":                  {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(80_000)), uploaded(300), queue.PaceFast},
+		"few views":                     {new(int64(10)), ago(24 * time.Hour), 0, new(int64(60)), uploaded(300), queue.PaceSteady},
+		"too soon after the last fetch": {new(int64(100_000)), ago(time.Minute), queue.PaceStill, new(int64(100_100)), uploaded(300), queue.PaceStill},
+		"views are hidden":              {new(int64(100_000)), ago(24 * time.Hour), queue.PaceFast, nil, uploaded(300), queue.PaceSteady},
 	} {
 		got := PaceOf(queue.Target{Views: c.before, FetchedAt: c.at, Pace: c.known}, &ingest.VideoFacts{Views: c.now, UploadedAt: c.upload}, someDay)
 		require.Equal(t, c.want, got, name)
 	}
 }
 
-// drawNeeds draws what groups ask for: two that share a budget, and one that has its own.
+// drawNeeds draws the needs of three groups: two share a budget, and one has its own.
 func drawNeeds(t *rapid.T) []Need {
-	ways := [][]map[string]float64{{{"a": 0.02}, {"b": 0.02}}, {{"b": 1}}, {{"c": 1}}}
-	needs := make([]Need, len(ways))
+	costs := [][]map[string]float64{{{"a": 0.02}, {"b": 0.02}}, {{"b": 1}}, {{"c": 1}}}
+	needs := make([]Need, len(costs))
 	for i, p := range []link.Platform{link.YouTube, link.TikTok, link.Instagram} {
-		needs[i] = Need{Group: Group{p, queue.KindVideo}, Counts: ways[i], Details: ways[i]}
+		needs[i] = Need{Group: Group{p, queue.KindVideo}, Counts: costs[i], Details: costs[i]}
 		for _, lane := range throttledLanes {
 			for _, pace := range []queue.Pace{queue.PaceSteady, queue.PaceFast, queue.PaceStill} {
 				needs[i].Targets = append(needs[i].Targets, queue.Demand{Lane: lane, Pace: pace, Targets: rapid.Int64Range(0, 5000).Draw(t, "targets")})
@@ -220,14 +220,14 @@ func TestFit_returnsTheSmallestThrottle(t *testing.T) {
 		}
 		got := Fit(needs, supply)
 		require.Len(rt, got, len(needs))
-		require.InDelta(rt, float64(got[needs[0].Group]), float64(got[needs[1].Group]), 0, "they share a budget")
+		require.InDelta(rt, float64(got[needs[0].Group]), float64(got[needs[1].Group]), 0, "groups with a shared budget must have the same throttle")
 		for _, pool := range [][]Need{needs[:2], needs[2:]} {
 			s := got[pool[0].Group]
 			if s < MaxThrottle {
-				require.True(rt, fits(pool, supply, s), "what is planned can be paid for")
+				require.True(rt, fits(pool, supply, s), "the budgets must suffice for the planned fetches")
 			}
 			if s > 0 {
-				require.False(rt, fits(pool, supply, s-Throttle(1.0/128)), "less would have been enough")
+				require.False(rt, fits(pool, supply, s-Throttle(1.0/128)), "a smaller throttle would suffice")
 			}
 		}
 	})
@@ -245,7 +245,7 @@ func TestFit_doesNotThrottleWithoutLimits(t *testing.T) {
 func TestDue_defersFetchesPlannedBeforeTheThrottle(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		target, s := drawTarget(rt), Throttle(rapid.Float64Range(0, float64(MaxThrottle)).Draw(rt, "stretch"))
+		target, s := drawTarget(rt), Throttle(rapid.Float64Range(0, float64(MaxThrottle)).Draw(rt, "throttle"))
 		target.Pace, target.Lane = anyPace.Draw(rt, "pace"), target.BaseLane
 		fetched := store.InstantOf(someDay)
 		target.FetchedAt, target.RequestedAt = &fetched, fetched-1
@@ -257,11 +257,11 @@ func TestDue_defersFetchesPlannedBeforeTheThrottle(t *testing.T) {
 			require.Equal(rt, want, next)
 		}
 		for name, change := range map[string]func(*queue.Target){
-			"somebody waits":    func(t *queue.Target) { t.Lane = queue.LaneInteractive },
-			"somebody joined":   func(t *queue.Target) { t.RequestedAt = fetched + 1 },
-			"it failed":         func(t *queue.Target) { t.Attempts = 1 },
-			"it is doubted":     func(t *queue.Target) { t.Suspect = new("0 views") },
-			"it has no numbers": func(t *queue.Target) { t.FetchedAt = nil },
+			"a user waits for the fetch":    func(t *queue.Target) { t.Lane = queue.LaneInteractive },
+			"an organisation has joined":    func(t *queue.Target) { t.RequestedAt = fetched + 1 },
+			"the last fetch failed":         func(t *queue.Target) { t.Attempts = 1 },
+			"the last counts are held back": func(t *queue.Target) { t.Suspect = new("0 views") },
+			"the target has no counts":      func(t *queue.Target) { t.FetchedAt = nil },
 		} {
 			other := target
 			change(&other)

@@ -12,88 +12,88 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-var suspectedAt = time.Date(2026, 11, 21, 15, 30, 0, 0, time.UTC)
+var now = time.Date(2026, 11, 21, 15, 30, 0, 0, time.UTC)
 
-func known(views int64) queue.Target {
-	return queue.Target{Platform: link.TikTok, Kind: queue.KindVideo, Views: &views, FetchedAt: new(store.InstantOf(suspectedAt.Add(-24 * time.Hour)))}
+func fetchedTarget(views int64) queue.Target {
+	return queue.Target{Platform: link.TikTok, Kind: queue.KindVideo, Views: &views, FetchedAt: new(store.InstantOf(now.Add(-24 * time.Hour)))}
 }
 
-func TestCheck_doubtsUnlikelyCounts(t *testing.T) {
+func TestCheck_holdsBackUnlikelyCounts(t *testing.T) {
 	t.Parallel()
-	old := suspectedAt.Add(-100 * time.Hour)
+	old := now.Add(-100 * time.Hour)
 	for why, c := range map[string]struct {
-		was   queue.Target
-		facts source.Facts
+		target queue.Target
+		facts  source.Facts
 	}{
-		"views fell to less than a hundredth":  {known(5), source.Facts{Views: new(int64(0))}},
+		"views fell to less than a hundredth":  {fetchedTarget(5), source.Facts{Views: new(int64(0))}},
 		"no views though the video is not new": {queue.Target{}, source.Facts{Views: new(int64(0)), UploadedAt: &old}},
-		"more likes than views":                {queue.Target{}, source.Facts{Views: new(int64(0)), Likes: new(int64(10)), UploadedAt: &suspectedAt}},
-		"more comments than views":             {known(100), source.Facts{Views: new(int64(100)), Comments: new(int64(101))}},
-		"more shares than views":               {known(100), source.Facts{Views: new(int64(100)), Shares: new(int64(101))}},
-		"more bookmarks than views":            {known(100), source.Facts{Views: new(int64(100)), Bookmarks: new(int64(101))}},
-		"no likes though there are many views": {known(10_000), source.Facts{Views: new(int64(10_000)), Likes: new(int64(0))}},
-		"":                                     {known(9_000), source.Facts{Views: new(int64(9_999)), Likes: new(int64(0)), Comments: new(int64(9_999))}},
+		"more likes than views":                {queue.Target{}, source.Facts{Views: new(int64(0)), Likes: new(int64(10)), UploadedAt: &now}},
+		"more comments than views":             {fetchedTarget(100), source.Facts{Views: new(int64(100)), Comments: new(int64(101))}},
+		"more shares than views":               {fetchedTarget(100), source.Facts{Views: new(int64(100)), Shares: new(int64(101))}},
+		"more bookmarks than views":            {fetchedTarget(100), source.Facts{Views: new(int64(100)), Bookmarks: new(int64(101))}},
+		"no likes though there are many views": {fetchedTarget(10_000), source.Facts{Views: new(int64(10_000)), Likes: new(int64(0))}},
+		"":                                     {fetchedTarget(9_000), source.Facts{Views: new(int64(9_999)), Likes: new(int64(0)), Comments: new(int64(9_999))}},
 	} {
-		require.Equal(t, why, doubtVideo(c.was, &c.facts, suspectedAt))
+		require.Equal(t, why, doubtVideo(c.target, &c.facts, now))
 	}
 	for _, truth := range []source.Facts{
-		{}, {Likes: new(int64(0))}, {Views: new(int64(12_000))}, {Views: new(int64(0)), Likes: new(int64(9)), UploadedAt: &suspectedAt}, {Views: new(int64(50)), Likes: new(int64(50))},
+		{}, {Likes: new(int64(0))}, {Views: new(int64(12_000))}, {Views: new(int64(0)), Likes: new(int64(9)), UploadedAt: &now}, {Views: new(int64(50)), Likes: new(int64(50))},
 	} {
-		require.Empty(t, doubtVideo(queue.Target{}, &truth, suspectedAt))
+		require.Empty(t, doubtVideo(queue.Target{}, &truth, now))
 	}
 }
 
-func TestMixedUp_findsSwappedVideos(t *testing.T) {
+func TestMixedUp_findsSwappedCounts(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		was, is []int64
-		doubted []bool
+		oldViews, newViews []int64
+		heldBack           []bool
 	}{
-		"two have changed places": {[]int64{1_000, 50_000, 7_000}, []int64{50_100, 1_001, 7_100}, []bool{true, true, false}},
-		"three have":              {[]int64{1_000, 50_000, 7_000}, []int64{50_100, 7_001, 1_100}, []bool{true, true, true}},
-		"one has a neighbour's":   {[]int64{1_000, 50_000}, []int64{50_100, 50_100}, []bool{true, false}},
-		"all have grown":          {[]int64{1_000, 50_000}, []int64{1_100, 60_000}, []bool{false, false}},
-		"one has gone viral":      {[]int64{1_000, 50_000}, []int64{50_100, 51_000}, []bool{false, false}},
-		"one has lost some":       {[]int64{60_000, 50_000}, []int64{50_100, 51_000}, []bool{false, false}},
-		"two that are small":      {[]int64{10, 500}, []int64{500, 10}, []bool{false, false}},
-		"two have gone viral":     {[]int64{1_000, 10_000}, []int64{10_100, 90_000}, []bool{false, false}},
+		"two videos are swapped":             {[]int64{1_000, 50_000, 7_000}, []int64{50_100, 1_001, 7_100}, []bool{true, true, false}},
+		"three videos are swapped":           {[]int64{1_000, 50_000, 7_000}, []int64{50_100, 7_001, 1_100}, []bool{true, true, true}},
+		"one video has the views of another": {[]int64{1_000, 50_000}, []int64{50_100, 50_100}, []bool{true, false}},
+		"all videos have grown":              {[]int64{1_000, 50_000}, []int64{1_100, 60_000}, []bool{false, false}},
+		"one video has grown fast":           {[]int64{1_000, 50_000}, []int64{50_100, 51_000}, []bool{false, false}},
+		"one video has lost views":           {[]int64{60_000, 50_000}, []int64{50_100, 51_000}, []bool{false, false}},
+		"two small videos":                   {[]int64{10, 500}, []int64{500, 10}, []bool{false, false}},
+		"two videos have grown fast":         {[]int64{1_000, 10_000}, []int64{10_100, 90_000}, []bool{false, false}},
 	} {
-		batch, results := make([]queue.Target, len(c.was)), make([]source.Result, len(c.was))
-		for i := range c.was {
-			batch[i], results[i] = known(c.was[i]), source.Result{Class: source.OK, Facts: &source.Facts{Views: &c.is[i]}}
+		batch, results := make([]queue.Target, len(c.oldViews)), make([]source.Result, len(c.oldViews))
+		for i := range c.oldViews {
+			batch[i], results[i] = fetchedTarget(c.oldViews[i]), source.Result{Class: source.OK, Facts: &source.Facts{Views: &c.newViews[i]}}
 		}
 		mixedUp := MixedUp(batch, results)
-		for i, want := range c.doubted {
+		for i, want := range c.heldBack {
 			require.Equal(t, want, mixedUp[i], "%s: %d", name, i)
 		}
 	}
 }
 
-func TestCheck_keepsTheDoubtOfMixedUpViews(t *testing.T) {
+func TestCheck_keepsSuspicionOfSwappedViews(t *testing.T) {
 	t.Parallel()
-	was := known(1_000)
+	target := fetchedTarget(1_000)
 	r := source.Result{Class: source.OK, Facts: &source.Facts{Views: new(int64(50_000))}}
-	s := Check(was, r, true, suspectedAt)
+	s := Check(target, r, true, now)
 	require.NotNil(t, s)
-	was.Suspect = s.Text()
-	require.NotNil(t, Check(was, r, false, suspectedAt.Add(time.Minute)), "asked for without the other one")
-	require.Nil(t, Check(was, source.Result{Class: source.OK, Facts: &source.Facts{Views: new(int64(1_100))}}, false, suspectedAt.Add(time.Minute)), "its own again")
+	target.Suspect = s.Text()
+	require.NotNil(t, Check(target, r, false, now.Add(time.Minute)), "the suspicion must stay if the target is fetched alone")
+	require.Nil(t, Check(target, source.Result{Class: source.OK, Facts: &source.Facts{Views: new(int64(1_100))}}, false, now.Add(time.Minute)), "plausible counts must end the suspicion")
 	for range 2 {
-		s = Check(was, r, false, suspectedAt.Add(5*time.Hour))
+		s = Check(target, r, false, now.Add(5*time.Hour))
 		require.NotNil(t, s)
-		was.Suspect = s.Text()
+		target.Suspect = s.Text()
 	}
-	require.Nil(t, Check(was, r, false, suspectedAt.Add(confirmKnown)), "what is repeated for long enough is true")
+	require.Nil(t, Check(target, r, false, now.Add(confirmKnown)), "counts that are repeated for long enough are accepted")
 }
 
-func TestCheck_doubtsLostFollowers(t *testing.T) {
+func TestCheck_holdsBackLostFollowers(t *testing.T) {
 	t.Parallel()
 	of := func(followers int64) *Suspicion {
-		return Check(known(5_000), source.Result{Class: source.OK, Account: &source.AccountFacts{Followers: &followers}}, false, suspectedAt)
+		return Check(fetchedTarget(5_000), source.Result{Class: source.OK, Account: &source.AccountFacts{Followers: &followers}}, false, now)
 	}
 	require.NotNil(t, of(0))
 	require.NotNil(t, of(49))
 	require.Nil(t, of(50))
-	require.Nil(t, Check(queue.Target{}, source.Result{Class: source.OK, Account: &source.AccountFacts{Followers: new(int64(0))}}, false, suspectedAt))
-	require.Nil(t, Check(known(5_000), source.Result{Class: source.OK, Account: &source.AccountFacts{}}, false, suspectedAt))
+	require.Nil(t, Check(queue.Target{}, source.Result{Class: source.OK, Account: &source.AccountFacts{Followers: new(int64(0))}}, false, now))
+	require.Nil(t, Check(fetchedTarget(5_000), source.Result{Class: source.OK, Account: &source.AccountFacts{}}, false, now))
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// picture draws the days of a simulation: what was spent, how old the numbers were, and how well the schedule was kept.
-func (s *simulation) picture() string {
+// chart returns an SVG of the calls, the age of the counts and the schedule deviations of each simulated day.
+func (s *simulation) chart() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 900 880" font-family="sans-serif" font-size="12">
 <rect width="900" height="880" fill="white"/>
@@ -25,7 +25,7 @@ func (s *simulation) picture() string {
 	calls := func(budget string) []float64 {
 		return of(func(d simulatedDay) float64 { return float64(d.calls[budget]) })
 	}
-	panel(&b, 50, "Calls a day (dashed: what Instagram's budget allows)", []line{
+	panel(&b, 50, "Calls per day (dashed: budget of Instagram)", []line{
 		{"YouTube, counts", "#c00", "", calls("youtube/stats")}, {"YouTube, details", "#e80", "", calls("youtube/common")},
 		{"TikTok", "#069", "", calls("tiktok")}, {"Instagram", "#936", "", calls("instagram")},
 		{"", "#936", "4 4", of(func(d simulatedDay) float64 { return float64(d.limits["instagram"]) })},
@@ -33,7 +33,7 @@ func (s *simulation) picture() string {
 	age := func(lane queue.Lane) []float64 {
 		return of(func(d simulatedDay) float64 { return d.age[lane].p95.Hours() })
 	}
-	panel(&b, 330, "Age in hours of Instagram's numbers at midnight, 95th percentile", []line{
+	panel(&b, 330, "Age of Instagram's counts at midnight in hours, 95th percentile", []line{
 		{"premium", "#069", "", age(queue.LanePremium)}, {"basic", "#e80", "", age(queue.LaneBasic)}, {"free", "#c00", "", age(queue.LaneFree)},
 	})
 	panel(&b, 610, "Fetches not within 5 % of their schedule, in percent", []line{
@@ -45,33 +45,33 @@ func (s *simulation) picture() string {
 
 type line struct {
 	name, colour, dash string
-	values             []float64 // a day
+	values             []float64 // one for each day
 }
 
-// panel draws lines over the days, from zero up.
+// panel draws one line chart with the days on the x axis. The y axis starts at zero.
 func panel(b *strings.Builder, top float64, title string, lines []line) {
 	const left, width, height = 60.0, 800.0, 200.0
-	most, days := 1.0, 1
+	maxValue, days := 1.0, 1
 	for _, l := range lines {
 		days = len(l.values)
 		for _, v := range l.values {
-			most = max(most, v)
+			maxValue = max(maxValue, v)
 		}
 	}
-	unit := math.Pow(10, math.Floor(math.Log10(most)))
-	most = math.Ceil(most/unit) * unit
+	unit := math.Pow(10, math.Floor(math.Log10(maxValue)))
+	maxValue = math.Ceil(maxValue/unit) * unit
 	fmt.Fprintf(b, "<text x=\"%g\" y=\"%g\" font-weight=\"bold\">%s</text>\n", left, top+12, title)
 	top += 24
 	for i := range 5 {
 		y := top + height*float64(i)/4
 		fmt.Fprintf(b, "<line x1=\"%g\" y1=\"%g\" x2=\"%g\" y2=\"%g\" stroke=\"#ddd\"/><text x=\"%g\" y=\"%g\" text-anchor=\"end\">%g</text>\n",
-			left, y, left+width, y, left-6, y+4, most*float64(4-i)/4)
+			left, y, left+width, y, left-6, y+4, maxValue*float64(4-i)/4)
 	}
 	legend := left
 	for _, l := range lines {
 		var points strings.Builder
 		for i, v := range l.values {
-			fmt.Fprintf(&points, "%.1f,%.1f ", left+width*(float64(i)+0.5)/float64(days), top+height*(1-v/most))
+			fmt.Fprintf(&points, "%.1f,%.1f ", left+width*(float64(i)+0.5)/float64(days), top+height*(1-v/maxValue))
 		}
 		fmt.Fprintf(b, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"1.5\" stroke-dasharray=\"%s\" points=\"%s\"/>\n", l.colour, l.dash, strings.TrimSpace(points.String()))
 		if l.name != "" {
