@@ -34,11 +34,11 @@ func (w *world) callsFor(source, id string) (calls int) {
 func TestRoute_asksSourceThatDoesNotShowTheVideoOnceAWeek(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		c := newClaims(t, db, link.TikTok, func(w *world) []source.Source {
+		c := newClaimTest(t, db, link.TikTok, func(w *world) []source.Source {
 			return append([]source.Source{w.display()}, w.sources("ensembledata")...)
 		})
 		id := c.sandbox.World().Find(link.TikTok, sandbox.Normal)
-		video := c.tracks("https://www.tiktok.com/@/video/" + id) // not a video of the account that has logged in
+		video := c.newTenant("https://www.tiktok.com/@/video/" + id) // not a video of the account that has logged in
 		start := db.Clock.Now()
 		for db.Clock.Now().Sub(start) < 28*24*time.Hour {
 			next := storetest.Column[store.Instant](t, db, "SELECT MIN(next_at) FROM fetch_targets WHERE kind = 'video'")[0].Time()
