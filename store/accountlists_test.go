@@ -167,7 +167,7 @@ func TestAccountVideos_areThoseOfTheAccount(t *testing.T) {
 		storetest.Track(t, o, storetest.Clips(t, 3)...)
 		storetest.Track(t, o, storetest.ParseLink(t, "https://www.tiktok.com/@other/video/7301234567890123456"))
 		storetest.Stop(t, o, storetest.Clip(t, 2))
-		for _, ref := range []store.AccountRef{{Link: storetest.ParseLink(t, storetest.Someone)}, {ID: storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.Someone)).ID}} {
+		for _, ref := range []store.AccountRef{{Link: storetest.ParseLink(t, storetest.AccountURL)}, {ID: storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)).ID}} {
 			page, err := o.AccountVideos(t.Context(), ref, storetest.OrderedBy("created_at", true))
 			require.NoError(t, err)
 			require.EqualValues(t, 2, page.Total)
@@ -182,7 +182,7 @@ func TestTrackedAccountIDs_followTheLinks(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		byHandle, byID := storetest.ParseLink(t, storetest.Someone), storetest.ParseLink(t, "https://www.youtube.com/channel/UCLqxVugv74EIW3VWh2NOa3Q")
+		byHandle, byID := storetest.ParseLink(t, storetest.AccountURL), storetest.ParseLink(t, "https://www.youtube.com/channel/UCLqxVugv74EIW3VWh2NOa3Q")
 		tracked := storetest.Follow(t, o, store.TrackNewOnly, byHandle, byID, storetest.ParseLink(t, "https://www.instagram.com/gone/"))
 		storetest.Track(t, o, storetest.ParseLink(t, "https://www.tiktok.com/@linked/video/7301234567890123456"))
 		_, err := o.StopAccounts(t.Context(), []store.AccountRef{{ID: tracked[2].AccountID}}, true)

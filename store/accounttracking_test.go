@@ -18,7 +18,7 @@ import (
 func TestTrackAccounts_beginsWithTheProfile(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.Someone)
+		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.AccountURL)
 		now := store.InstantOf(db.Clock.Now())
 		tracked := storetest.Follow(t, o, store.TrackLatest200, l)
 		require.Equal(t, []store.TrackedAccount{{AccountID: tracked[0].AccountID}}, tracked)
@@ -62,7 +62,7 @@ func TestTrackAccounts_beginsWithTheProfile(t *testing.T) {
 func TestTrackAccounts_againChangesNothing(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.Someone)
+		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.AccountURL)
 		first := storetest.Follow(t, o, store.TrackNewOnly, l)[0]
 		before := storetest.AccountByLink(t, o, l)
 		db.Clock.Advance(time.Hour)
@@ -82,7 +82,7 @@ func TestTrackAccounts_ofEqualRequestsAtOnceTracksOnce(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		const requests = 16
 		o := storetest.NewOrg(t, db)
-		links := []link.Link{storetest.ParseLink(t, storetest.Someone), storetest.ParseLink(t, "https://www.instagram.com/someone/"), storetest.ParseLink(t, "https://www.youtube.com/channel/UCLqxVugv74EIW3VWh2NOa3Q")}
+		links := []link.Link{storetest.ParseLink(t, storetest.AccountURL), storetest.ParseLink(t, "https://www.instagram.com/someone/"), storetest.ParseLink(t, "https://www.youtube.com/channel/UCLqxVugv74EIW3VWh2NOa3Q")}
 		var wg sync.WaitGroup
 		tracked, errs := make([][]store.TrackedAccount, requests), make([]error, requests)
 		for i := range requests {
@@ -113,7 +113,7 @@ func TestTrackAccounts_withUnknownCollectionsTracksNothing(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
 		mine, foreign := storetest.Collection(t, o, "Mine", nil), storetest.Collection(t, storetest.NewOrg(t, db), "Foreign", nil)
-		r := store.TrackAccountsRequest{Links: []link.Link{storetest.ParseLink(t, storetest.Someone)}, Type: store.TrackAll, CollectionIDs: []uuid.UUID{mine.ID, foreign.ID}, Immediate: 1, Enqueue: 1}
+		r := store.TrackAccountsRequest{Links: []link.Link{storetest.ParseLink(t, storetest.AccountURL)}, Type: store.TrackAll, CollectionIDs: []uuid.UUID{mine.ID, foreign.ID}, Immediate: 1, Enqueue: 1}
 		_, err := o.TrackAccounts(t.Context(), r)
 		var missing *store.NotFoundError
 		require.ErrorAs(t, err, &missing)
@@ -139,7 +139,7 @@ func TestDiscovery_takesWhatTheTrackingTypeWants(t *testing.T) {
 			t.Parallel()
 			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 				o := storetest.NewOrg(t, db)
-				storetest.Follow(t, o, kind, storetest.ParseLink(t, storetest.Someone))
+				storetest.Follow(t, o, kind, storetest.ParseLink(t, storetest.AccountURL))
 				older := storetest.FoundVideos(t, 210, db.Clock.Now().Add(-time.Hour))
 				storetest.DeliverAccount(t, db, storetest.ListedAccount(older))
 				require.EqualValues(t, want, storetest.ListVideos(t, o, store.VideoQuery{}).Total)
@@ -152,7 +152,7 @@ func TestDiscovery_takesWhatTheTrackingTypeWants(t *testing.T) {
 
 				v := storetest.VideoOf(t, o, storetest.Clip(t, 999))
 				require.False(t, v.Direct)
-				require.Equal(t, storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.Someone)).ID, *v.LinkedAccountID)
+				require.Equal(t, storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)).ID, *v.LinkedAccountID)
 			})
 		})
 	}
@@ -162,7 +162,7 @@ func TestDiscovery_leavesAStoppedVideoStopped(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.Someone))
+		storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))
 		videos := storetest.FoundVideos(t, 3, db.Clock.Now())
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(videos))
 		storetest.Stop(t, o, storetest.Clip(t, 1))
@@ -177,7 +177,7 @@ func TestDiscovery_leavesAStoppedVideoStopped(t *testing.T) {
 func TestStopAccounts_stopsTheVideosThatWereFoundThroughThem(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.Someone)
+		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.AccountURL)
 		own, adopted := storetest.Clip(t, 0), storetest.Clip(t, 1)
 		storetest.Track(t, o, own)
 		storetest.Follow(t, o, store.TrackLatest30, l)
@@ -219,7 +219,7 @@ func TestStopAccounts_stopsTheVideosThatWereFoundThroughThem(t *testing.T) {
 func TestStopAccounts_whileACollectorHoldsTheTargetLetsNothingIn(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.Someone)
+		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.AccountURL)
 		storetest.Follow(t, o, store.TrackLatest30, l)
 		c := storetest.ClaimOne(t, db, link.TikTok, "account")
 		_, err := o.StopAccounts(t.Context(), []store.AccountRef{{Link: l}}, true)
@@ -235,7 +235,7 @@ func TestDiscovery_takesOverARecordThatBoreTheAccountsID(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
 		c := storetest.Collection(t, o, "Dogs", nil)
-		nameless := storetest.ParseLink(t, storetest.Short) // its author is known by id alone
+		nameless := storetest.ParseLink(t, storetest.YouTubeURL) // its author is known by id alone
 		storetest.Track(t, o, nameless)
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{nameless: storetest.Authored("UCLqxVugv74EIW3VWh2NOa3Q", "")})
 		linked := storetest.AccountOf(t, o, nameless)
@@ -286,7 +286,7 @@ func TestDiscovery_ofManyVideosTakesFewStatements(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		storetest.Follow(t, o, store.TrackLatest200, storetest.ParseLink(t, storetest.Someone))
+		storetest.Follow(t, o, store.TrackLatest200, storetest.ParseLink(t, storetest.AccountURL))
 		c := storetest.ClaimOne(t, db, link.TikTok, "account")
 		videos := storetest.FoundVideos(t, 200, db.Clock.Now())
 		db.Guard.Statements()
@@ -299,7 +299,7 @@ func TestDiscovery_ofManyVideosTakesFewStatements(t *testing.T) {
 func TestRefresh_isAllowedEachFourHours(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, l, a := storetest.NewOrg(t, db), storetest.Clip(t, 1), storetest.ParseLink(t, storetest.Someone)
+		o, l, a := storetest.NewOrg(t, db), storetest.Clip(t, 1), storetest.ParseLink(t, storetest.AccountURL)
 		storetest.Track(t, o, l)
 		storetest.Follow(t, o, store.TrackNewOnly, a)
 		refresh := map[queue.Kind]func() (store.Refreshed, error){
@@ -343,7 +343,7 @@ func TestRefresh_ofWhatIsNotTrackedIsNotFound(t *testing.T) {
 			require.ErrorIs(t, err, store.ErrNotFound)
 			require.ErrorContains(t, err, ref.String())
 		}
-		for _, ref := range []store.AccountRef{{Link: storetest.ParseLink(t, storetest.Someone)}, {ID: store.NewID()}, {Link: storetest.ParseLink(t, "https://www.tiktok.com/@nobody")}} {
+		for _, ref := range []store.AccountRef{{Link: storetest.ParseLink(t, storetest.AccountURL)}, {ID: store.NewID()}, {Link: storetest.ParseLink(t, "https://www.tiktok.com/@nobody")}} {
 			_, err := o.RefreshAccount(t.Context(), ref) // @someone is linked alone
 			require.ErrorIs(t, err, store.ErrNotFound)
 			require.ErrorContains(t, err, ref.String())

@@ -170,7 +170,7 @@ func TestCollections_thatMoveBelowEachOtherAtOnceFormNoCircle(t *testing.T) {
 		o := storetest.NewOrg(t, db)
 		a, b := storetest.Collection(t, o, "a", nil), storetest.Collection(t, o, "b", nil)
 		var err error
-		finish := storetest.Meanwhile(t, db, "parent_id IN", func(s *store.Store) {
+		finish := storetest.RunBefore(t, db, "parent_id IN", func(s *store.Store) {
 			_, err = s.Org(o.ID()).UpdateCollection(t.Context(), b.ID, below(&a.ID))
 		})
 		update(t, o, a.ID, below(&b.ID)) // looks at what lies below a
@@ -189,7 +189,7 @@ func TestDeleteCollection_movesItsChildrenUpAndKeepsItsVideos(t *testing.T) {
 		leaf := storetest.Collection(t, o, "leaf", &middle.ID)
 		_, err := o.Track(t.Context(), store.TrackRequest{Links: storetest.Clips(t, 2), CollectionIDs: []uuid.UUID{middle.ID}, Enqueue: 2})
 		require.NoError(t, err)
-		_, err = o.AddAccounts(t.Context(), middle.ID, []uuid.UUID{storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.Someone)).ID})
+		_, err = o.AddAccounts(t.Context(), middle.ID, []uuid.UUID{storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)).ID})
 		require.NoError(t, err)
 		update(t, o, middle.ID, store.CollectionPatch{Hashtags: &[]string{"dog"}})
 		db.Clock.Advance(time.Second)
@@ -231,7 +231,7 @@ func TestCollections_areListed(t *testing.T) {
 			_, err := o.AddVideos(t.Context(), c, ids)
 			require.NoError(t, err)
 		}
-		_, err := o.AddAccounts(t.Context(), small, []uuid.UUID{storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.Someone)).ID})
+		_, err := o.AddAccounts(t.Context(), small, []uuid.UUID{storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)).ID})
 		require.NoError(t, err)
 		db.Clock.Advance(time.Second)
 		update(t, o, b, store.CollectionPatch{Hashtags: &[]string{"z", "y"}})
@@ -339,7 +339,7 @@ func TestMembers_areAddedAllOrNone(t *testing.T) {
 		c, foreign := storetest.Collection(t, o, "C", nil), storetest.Collection(t, other, "Foreign", nil)
 		mine := storetest.Track(t, o, storetest.Clips(t, 2)...)
 		theirs := storetest.Track(t, other, storetest.Clip(t, 1))[0]
-		a := storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.Someone))
+		a := storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL))
 		unknown := store.NewID()
 
 		_, err := o.AddVideos(t.Context(), c.ID, []uuid.UUID{mine[0].VideoID, unknown, theirs.VideoID})
@@ -351,7 +351,7 @@ func TestMembers_areAddedAllOrNone(t *testing.T) {
 		_, err = o.AddAccounts(t.Context(), c.ID, []uuid.UUID{a.ID, unknown})
 		require.ErrorAs(t, err, &missing)
 		require.Equal(t, store.NotFoundError{Kind: "account", Names: []string{unknown.String()}}, *missing)
-		require.Empty(t, storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.Someone)).Labels)
+		require.Empty(t, storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)).Labels)
 
 		for i, want := range []int64{2, 0} {
 			added, err := o.AddVideos(t.Context(), c.ID, []uuid.UUID{mine[1].VideoID, mine[0].VideoID, mine[0].VideoID})

@@ -48,14 +48,14 @@ func TestHistory_isWhatItsPlainReadingSays(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		db.Clock.Set(time.Date(2024, 6, 15, 12, 0, 0, 0, time.UTC)) // 29 February lies among the days that are interpolated
-		storetest.Room(t, db, 800)
+		storetest.CreatePartitions(t, db, 800)
 		o, today, next := storetest.NewOrg(t, db), storetest.Today(db), 0
 		rapid.Check(t, func(rt *rapid.T) {
 			l := storetest.Clip(t, next)
 			next++
 			id := storetest.Track(t, o, l)[0].VideoID
 			s := drawSeries(rt, today)
-			s.Keep(t, db, o, id)
+			s.Insert(t, db, o, id)
 			day := func(name string) store.Date { return today - store.Date(rapid.IntRange(-2, 760).Draw(rt, name)) }
 			ranges := [][2]store.Date{{today - 730, today}, {today - 100, today - 80}, {today - 90, today}, {day("from"), day("to")}}
 			if at := slices.Sorted(maps.Keys(s.Weekly)); len(at) > 0 {
@@ -78,18 +78,18 @@ func TestHistory_isWhatItsPlainReadingSays(t *testing.T) {
 func TestHistory_interpolatesWhatLiesBetweenTwoPoints(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		storetest.Room(t, db, 120)
+		storetest.CreatePartitions(t, db, 120)
 		o, l, today := storetest.NewOrg(t, db), storetest.Clip(t, 1), storetest.Today(db)
 		id := storetest.Track(t, o, l)[0].VideoID
 		at := func(n int64) store.Counts { return store.Counts{Views: &n} }
-		storetest.Series{Daily: map[store.Date]store.Counts{today - 3: at(110), today - 6: at(107)}, Weekly: map[store.Date]store.Counts{today - 30: at(100)}}.Keep(t, db, o, id)
+		storetest.Series{Daily: map[store.Date]store.Counts{today - 3: at(110), today - 6: at(107)}, Weekly: map[store.Date]store.Counts{today - 30: at(100)}}.Insert(t, db, o, id)
 		between := func(day store.Date, n int64) store.Point {
 			return store.Point{Day: day, Counts: at(n), Provenance: store.Provenance{Quality: store.QualityInterpolated}}
 		}
 		got, err := o.History(t.Context(), store.VideoRef{ID: id}, today-7, today)
 		require.NoError(t, err)
 		require.Equal(t, []store.Point{{Day: today - 3, Counts: at(110)}, between(today-4, 109), between(today-5, 108), {Day: today - 6, Counts: at(107)}, between(today-7, 106)},
-			storetest.Bare(got), "and none after the last point")
+			storetest.WithoutProvenance(got), "and none after the last point")
 		for _, day := range []store.Date{today - 7, today - 18, today - 29} {
 			got, err = o.History(t.Context(), store.VideoRef{ID: id}, day, day)
 			require.NoError(t, err)
@@ -105,7 +105,7 @@ func TestHistory_interpolatesWhatLiesBetweenTwoPoints(t *testing.T) {
 func TestHistory_comparesWithWhatWasKnownLast(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		storetest.Room(t, db, 200)
+		storetest.CreatePartitions(t, db, 200)
 		o, today := storetest.NewOrg(t, db), storetest.Today(db)
 		likes := func(n int64) store.Counts { return store.Counts{Likes: &n} }
 		at := func(views, likes int64) store.Counts { return store.Counts{Views: &views, Likes: &likes} }
@@ -115,7 +115,7 @@ func TestHistory_comparesWithWhatWasKnownLast(t *testing.T) {
 			{Daily: map[store.Date]store.Counts{today - 60: likes(6), today: at(900, 8)}, Weekly: map[store.Date]store.Counts{today - 150: at(1000, 5), today - 120: likes(5)}},
 		} {
 			id := storetest.Track(t, o, storetest.Clip(t, n))[0].VideoID
-			s.Keep(t, db, o, id)
+			s.Insert(t, db, o, id)
 			for _, days := range []store.Date{0, 1, 2, 19, 100, 200} {
 				got, err := o.History(t.Context(), store.VideoRef{ID: id}, today-days, today)
 				require.NoError(t, err)
@@ -148,7 +148,7 @@ func TestHistory_neverFallsBetweenTwoPointsThatRise(t *testing.T) {
 			first, last := today-130, today-130+store.Date(rapid.IntRange(7, 38).Draw(rt, "days apart"))
 			low := rapid.Int64Range(0, 9e18).Draw(rt, "first")
 			high := low + rapid.OneOf(rapid.Int64Range(0, 100), rapid.Int64Range(0, 9e18-low)).Draw(rt, "growth")
-			storetest.Series{Weekly: map[store.Date]store.Counts{first: {Views: &low}, last: {Views: &high}}}.Keep(t, db, o, id)
+			storetest.Series{Weekly: map[store.Date]store.Counts{first: {Views: &low}, last: {Views: &high}}}.Insert(t, db, o, id)
 			got, err := o.History(t.Context(), store.VideoRef{ID: id}, first, last)
 			require.NoError(rt, err)
 			require.Len(rt, got, int(last-first)+1)

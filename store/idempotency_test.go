@@ -176,7 +176,7 @@ func TestIdempotencyKey_sumMatchesTheKeys(t *testing.T) {
 		same(151)
 		require.Equal(t, store.KeyFresh, begin(t, o, "TrackVideo", "k150", "f").State, "expired, though not deleted yet")
 		same(101 - 49)
-		_, err := db.DeleteExpired(t.Context(), storetest.GoOn)
+		_, err := db.DeleteExpired(t.Context(), storetest.NeverStop)
 		require.NoError(t, err)
 		same(32)
 	})

@@ -20,9 +20,9 @@ import (
 func TestTrack_ofAVideoThatIsTrackedAndStoppedInBetween(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.Short)
+		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL)
 		// It was looked up, and was not there.
-		finish := storetest.Meanwhile(t, db, "title_folded", func(s *store.Store) {
+		finish := storetest.RunBefore(t, db, "title_folded", func(s *store.Store) {
 			storetest.Track(t, s.Org(o.ID()), l)
 			storetest.Stop(t, s.Org(o.ID()), l)
 		})
@@ -35,8 +35,8 @@ func TestTrack_ofAVideoThatIsTrackedAndStoppedInBetween(t *testing.T) {
 func TestTrack_withoutFetchingAVideoThatIsTrackedInBetween(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.Short)
-		finish := storetest.Meanwhile(t, db, "title_folded", func(s *store.Store) { storetest.Track(t, s.Org(o.ID()), l) })
+		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL)
+		finish := storetest.RunBefore(t, db, "title_folded", func(s *store.Store) { storetest.Track(t, s.Org(o.ID()), l) })
 		_, err := o.Track(t.Context(), store.TrackRequest{Links: []link.Link{l}}) // beyond the preview allowance
 		require.NoError(t, err)
 		finish()
@@ -52,8 +52,8 @@ func TestSetSubscription_whileAVideoIsSavedWithoutOne(t *testing.T) {
 		o := db.Org(org.ID)
 		_, err = o.Track(t.Context(), store.TrackRequest{Links: []link.Link{storetest.Clip(t, 1)}})
 		require.NoError(t, err)
-		finish := storetest.Meanwhile(t, db, "SELECT subject_id FROM fetch_subscriptions", func(s *store.Store) {
-			_, err := s.Org(org.ID).Track(t.Context(), store.TrackRequest{Links: []link.Link{storetest.ParseLink(t, storetest.Short)}})
+		finish := storetest.RunBefore(t, db, "SELECT subject_id FROM fetch_subscriptions", func(s *store.Store) {
+			_, err := s.Org(org.ID).Track(t.Context(), store.TrackRequest{Links: []link.Link{storetest.ParseLink(t, storetest.YouTubeURL)}})
 			require.NoError(t, err)
 		})
 		require.NoError(t, db.SetSubscription(t.Context(), org.ID, store.SubscriptionActive))
@@ -66,7 +66,7 @@ func TestSetSubscription_whileAVideoIsSavedWithoutOne(t *testing.T) {
 func TestTrack_ofATargetThatACollectorHoldsFetchesItAgainAtOnce(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, late, l := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.Short)
+		o, late, l := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL)
 		storetest.Track(t, o, l)
 		c := storetest.ClaimOne(t, db, link.YouTube, "video")
 		storetest.Track(t, late, l) // the clock has not moved since the claim
@@ -85,7 +85,7 @@ func TestTrack_ofATargetThatACollectorHoldsFetchesItAgainAtOnce(t *testing.T) {
 func TestTrack_thatBeganBeforeAClaimAndJoinsAfterItIsServed(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, late, l := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.Short)
+		o, late, l := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL)
 		storetest.Track(t, o, l)
 		finish := func() {}
 		db.Guard.Before("fetch_targets", func() { // the late one's, whose time is read
@@ -94,7 +94,7 @@ func TestTrack_thatBeganBeforeAClaimAndJoinsAfterItIsServed(t *testing.T) {
 			}
 			db.Clock.Advance(time.Second)
 			c := storetest.ClaimOne(t, db, link.YouTube, "video")
-			finish = storetest.Meanwhile(t, db, "fetch_subscriptions", func(s *store.Store) { // its target is saved
+			finish = storetest.RunBefore(t, db, "fetch_subscriptions", func(s *store.Store) { // its target is saved
 				require.NoError(t, ingest.New(s).Acknowledge(context.WithoutCancel(t.Context()), c, c.At, []ingest.Outcome{storetest.Outcome(db, c.Targets[0], storetest.Views(1))}))
 			})
 		})
@@ -108,10 +108,10 @@ func TestTrack_thatBeganBeforeAClaimAndJoinsAfterItIsServed(t *testing.T) {
 func TestClaim_thatDropsAnOrphanWhileSomebodySubscribes(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, other, l := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.Short)
+		o, other, l := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL)
 		storetest.Track(t, o, l)
 		storetest.Stop(t, o, l)
-		finish := storetest.Meanwhile(t, db, "DELETE FROM fetch_targets", func(s *store.Store) { storetest.Track(t, s.Org(other.ID()), l) })
+		finish := storetest.RunBefore(t, db, "DELETE FROM fetch_targets", func(s *store.Store) { storetest.Track(t, s.Org(other.ID()), l) })
 		require.Empty(t, storetest.Claim(t, db, link.YouTube, "video"))
 		finish()
 		require.Equal(t, 1, storetest.Deliver(t, db, link.YouTube, storetest.Views(1)))
@@ -122,7 +122,7 @@ func TestClaim_thatDropsAnOrphanWhileSomebodySubscribes(t *testing.T) {
 func TestRefresh_ofWhatIsStoppedInBetweenDoesNotFetchItForever(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, l, someone := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.Short), storetest.ParseLink(t, "https://www.tiktok.com/@someone")
+		o, l, someone := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL), storetest.ParseLink(t, "https://www.tiktok.com/@someone")
 		storetest.Track(t, o, l)
 		storetest.Deliver(t, db, link.YouTube, storetest.Views(1))
 		storetest.Follow(t, o, store.TrackNewOnly, someone)
@@ -148,7 +148,7 @@ func TestIdempotencyKey_thatIsReleasedInBetweenCanBeUsed(t *testing.T) {
 		o := storetest.NewOrg(t, db)
 		_, err := o.BeginKey(t.Context(), "TrackVideo", "k", []byte("f"))
 		require.NoError(t, err)
-		finish := storetest.Meanwhile(t, db, "operation = ", func(s *store.Store) {
+		finish := storetest.RunBefore(t, db, "operation = ", func(s *store.Store) {
 			require.NoError(t, s.Org(o.ID()).ReleaseKey(context.WithoutCancel(t.Context()), "TrackVideo", "k"))
 		})
 		k, err := o.BeginKey(t.Context(), "TrackVideo", "k", []byte("f"))

@@ -122,7 +122,7 @@ func TestStop_whileNumbersAreBeingWrittenIsTheLastWord(t *testing.T) {
 		storetest.Track(t, o, l)
 		c := storetest.ClaimOne(t, db, link.TikTok, "video")
 		// The subscriptions have been read, the video has not.
-		finish := storetest.Meanwhile(t, db, "latest_updated_at IS NULL OR", func(s *store.Store) { storetest.Stop(t, s.Org(o.ID()), l) })
+		finish := storetest.RunBefore(t, db, "latest_updated_at IS NULL OR", func(s *store.Store) { storetest.Stop(t, s.Org(o.ID()), l) })
 		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.Outcome(db, c.Targets[0], storetest.Views(7))}))
 		finish()
 		v := storetest.VideoOf(t, o, l)

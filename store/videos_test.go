@@ -385,10 +385,10 @@ func TestTrackedVideoIDs_followTheLinks(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		tracked := storetest.Track(t, o, storetest.Clip(t, 1), storetest.ParseLink(t, storetest.Short), storetest.Clip(t, 2))
+		tracked := storetest.Track(t, o, storetest.Clip(t, 1), storetest.ParseLink(t, storetest.YouTubeURL), storetest.Clip(t, 2))
 		storetest.Track(t, storetest.NewOrg(t, db), storetest.Clip(t, 3))
 		storetest.Stop(t, o, storetest.Clip(t, 2))
-		ids, err := o.TrackedVideoIDs(t.Context(), []link.Link{storetest.Clip(t, 3), storetest.ParseLink(t, storetest.Short), {}, storetest.Clip(t, 2), storetest.Clip(t, 1), storetest.Clip(t, 1)})
+		ids, err := o.TrackedVideoIDs(t.Context(), []link.Link{storetest.Clip(t, 3), storetest.ParseLink(t, storetest.YouTubeURL), {}, storetest.Clip(t, 2), storetest.Clip(t, 1), storetest.Clip(t, 1)})
 		require.NoError(t, err)
 		require.Equal(t, []uuid.UUID{uuid.Nil, tracked[1].VideoID, uuid.Nil, uuid.Nil, tracked[0].VideoID, tracked[0].VideoID}, ids)
 		ids, err = o.TrackedVideoIDs(t.Context(), nil)

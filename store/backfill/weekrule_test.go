@@ -15,7 +15,7 @@ import (
 // Load and Import leave of a week what retention would.
 
 func silentSundayPoints(db *storetest.DB) (sunday store.Date, points []backfill.LoadPoint) {
-	monday, days := storetest.SilentSunday(db, true)
+	monday, days := storetest.WeekWithoutSundayViews(db, true)
 	for _, day := range slices.Sorted(maps.Keys(days)) {
 		points = append(points, backfill.LoadPoint{At: store.InstantOf(day.Time()), Counts: days[day]})
 	}

@@ -62,7 +62,7 @@ func TestMerge_ofANewHandleKeepsTheRecordWithThePast(t *testing.T) {
 		o := storetest.NewOrg(t, db)
 		c := storetest.Collection(t, o, "Dogs", nil)
 		videos := storetest.FoundVideos(t, 3, db.Clock.Now())
-		id := storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.Someone))[0].AccountID
+		id := storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))[0].AccountID
 		for n := range 3 {
 			facts := storetest.ListedAccount(videos)
 			facts.Followers, facts.Following = new(int64(100+n)), new(int64(3))
@@ -103,7 +103,7 @@ func TestMerge_whereTheRecordWithThePastAnswersFirst(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		id := storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.Someone))[0].AccountID
+		id := storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))[0].AccountID
 		facts := storetest.ListedAccount(storetest.FoundVideos(t, 3, db.Clock.Now()))
 		facts.Followers, facts.Following = new(int64(100)), new(int64(3))
 		storetest.DeliverAccount(t, db, facts)
@@ -131,7 +131,7 @@ func TestMerge_withAStoppedRecordTracksItAgain(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
 		videos := storetest.FoundVideos(t, 5, db.Clock.Now())
-		id := storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.Someone))[0].AccountID
+		id := storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))[0].AccountID
 		facts := storetest.ListedAccount(videos)
 		facts.Followers, facts.Following = new(int64(100)), new(int64(3))
 		storetest.DeliverAccount(t, db, facts)
@@ -160,7 +160,7 @@ func TestMerge_withAStoppedRecordTracksItAgain(t *testing.T) {
 func TestMerge_withARecordThatWasOnlyLinkedKeepsItsDays(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, nameless := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.Short)
+		o, nameless := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL)
 		storetest.Track(t, o, nameless)
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{nameless: storetest.Authored("UCLqxVugv74EIW3VWh2NOa3Q", "")})
 		before, err := o.AccountHistory(t.Context(), store.AccountRef{ID: storetest.AccountOf(t, o, nameless).ID}, storetest.Today(db), storetest.Today(db))

@@ -100,7 +100,7 @@ func TestAccounts_canSwapTheirHandles(t *testing.T) {
 func TestAccount_isToldApartByPlatform(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, tiktok, youtube := storetest.NewOrg(t, db), storetest.Clip(t, 1), storetest.ParseLink(t, storetest.Short)
+		o, tiktok, youtube := storetest.NewOrg(t, db), storetest.Clip(t, 1), storetest.ParseLink(t, storetest.YouTubeURL)
 		storetest.Track(t, o, tiktok, youtube)
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{tiktok: storetest.Authored("42", "someone"), youtube: storetest.Authored("42", "someone")})
 		require.NotEqual(t, storetest.AccountOf(t, o, tiktok).ID, storetest.AccountOf(t, o, youtube).ID)
@@ -110,7 +110,7 @@ func TestAccount_isToldApartByPlatform(t *testing.T) {
 func TestAccount_withoutAHandleHasTheLinkOfItsID(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.Short)
+		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL)
 		storetest.Track(t, o, l)
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: storetest.Authored("UCLqxVugv74EIW3VWh2NOa3Q", "")})
 		a := storetest.AccountOf(t, o, l)
@@ -127,7 +127,7 @@ func TestAccount_withoutAHandleHasTheLinkOfItsID(t *testing.T) {
 func TestAccount_ofAnUnknownAuthorIsNotMade(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.Short)
+		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL)
 		storetest.Track(t, o, l)
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: storetest.Views(1)})
 		require.Nil(t, storetest.VideoOf(t, o, l).LinkedAccountID)
@@ -151,9 +151,9 @@ func TestAccount_ofFacebookKeepsItsSuffix(t *testing.T) {
 func TestAccount_thatTwoCollectorsMeetAtOnceIsMadeOnce(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, one, two := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.Short), storetest.ParseLink(t, "https://www.youtube.com/shorts/jNQXAC9IVRw")
+		o, one, two := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL), storetest.ParseLink(t, "https://www.youtube.com/shorts/jNQXAC9IVRw")
 		storetest.Track(t, o, one, two)
-		finish := storetest.Meanwhile(t, db, "handle_current", func(s *store.Store) {
+		finish := storetest.RunBefore(t, db, "handle_current", func(s *store.Store) {
 			f := storetest.Authored("UC1", "someone")
 			require.NoError(t, ingest.New(s).Acknowledge(context.WithoutCancel(t.Context()), queue.Claim{}, store.InstantOf(db.Clock.Now()), []ingest.Outcome{
 				storetest.Outcome(db, queue.Target{Platform: link.YouTube, Kind: "video", ExternalID: two.ID}, f)}))

@@ -91,7 +91,7 @@ func TestListing_goesDeeperUntilItReachesWhatIsKnown(t *testing.T) {
 				if ch.undated {
 					ch.pinned = nil
 				}
-				storetest.Follow(t, o, c.kind, storetest.ParseLink(t, storetest.Someone))
+				storetest.Follow(t, o, c.kind, storetest.ParseLink(t, storetest.AccountURL))
 				ch.turn(t, db)
 				db.Clock.Advance(2 * week)
 				ch.upload(t, db, c.fresh)
@@ -111,13 +111,13 @@ func TestListing_thatIsMissedIsAskedForAgain(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, ch := storetest.NewOrg(t, db), channel{page: 20, most: 5000}
 		ch.upload(t, db, 40)
-		storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.Someone))
+		storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))
 		ch.turn(t, db)
-		complete := *storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.Someone)).DiscoveredAt
+		complete := *storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)).DiscoveredAt
 		db.Clock.Advance(week)
 		ch.upload(t, db, 28)
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(ch.videos[:20]))
-		require.Equal(t, complete, *storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.Someone)).DiscoveredAt, "the last list that was complete")
+		require.Equal(t, complete, *storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)).DiscoveredAt, "the last list that was complete")
 
 		c := storetest.ClaimOne(t, db, link.TikTok, "account")
 		require.Equal(t, 200, c.Targets[0].Depth)
@@ -135,14 +135,14 @@ func TestListing_ofWhoJoinsTakesNothingOlderForTheOthers(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		first, second, ch := storetest.NewOrg(t, db), storetest.NewOrg(t, db), channel{page: 20, most: 5000, undated: true}
 		ch.upload(t, db, 300)
-		storetest.Follow(t, first, store.TrackLatest30, storetest.ParseLink(t, storetest.Someone))
-		storetest.Follow(t, second, store.TrackNewOnly, storetest.ParseLink(t, storetest.Someone))
+		storetest.Follow(t, first, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))
+		storetest.Follow(t, second, store.TrackNewOnly, storetest.ParseLink(t, storetest.AccountURL))
 		ch.turn(t, db)
-		_, err := second.StopAccounts(t.Context(), []store.AccountRef{{Link: storetest.ParseLink(t, storetest.Someone)}}, true)
+		_, err := second.StopAccounts(t.Context(), []store.AccountRef{{Link: storetest.ParseLink(t, storetest.AccountURL)}}, true)
 		require.NoError(t, err)
 		db.Clock.Advance(queue.RefreshPause) // after the pause, tracking it again fetches it at once
 		ch.upload(t, db, 5)
-		storetest.Follow(t, second, store.TrackLatest200, storetest.ParseLink(t, storetest.Someone))
+		storetest.Follow(t, second, store.TrackLatest200, storetest.ParseLink(t, storetest.AccountURL))
 		require.Equal(t, []int{200}, ch.turn(t, db), "one list for both")
 		require.Equal(t, 35, storetest.TrackedVideos(t, first))
 		require.Equal(t, 200, storetest.TrackedVideos(t, second))

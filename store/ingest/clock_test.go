@@ -24,12 +24,12 @@ func TestRetention_believesNoClockThatIsWrong(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "postgres")
 	o, now := storetest.NewOrg(t, db), storetest.Today(db)
-	storetest.Room(t, db, 40)
-	storetest.Series{Daily: map[store.Date]store.Counts{now - 35: {Views: new(int64(4))}, now: {Views: new(int64(5))}}}.Keep(t, db, o, storetest.Track(t, o, storetest.Clip(t, 1))[0].VideoID)
+	storetest.CreatePartitions(t, db, 40)
+	storetest.Series{Daily: map[store.Date]store.Counts{now - 35: {Views: new(int64(4))}, now: {Views: new(int64(5))}}}.Insert(t, db, o, storetest.Track(t, o, storetest.Clip(t, 1))[0].VideoID)
 	once, months := storetest.StoredRows(t, db, o), partitions(t, db)
 	for _, by := range []time.Duration{366 * 24 * time.Hour, 25 * time.Hour, -25 * time.Hour} {
 		wrong := off(t, db, by)
-		_, err := ingest.New(wrong).ApplyRetention(t.Context(), storetest.GoOn)
+		_, err := ingest.New(wrong).ApplyRetention(t.Context(), storetest.NeverStop)
 		require.ErrorContains(t, err, "set both by NTP")
 		require.ErrorContains(t, err, "clock of this machine says "+time.Now().Add(by).UTC().Format("2006-01"))
 		require.ErrorContains(t, err, "that of the database "+time.Now().UTC().Format("2006-01"))
@@ -43,7 +43,7 @@ func TestRetention_believesNoClockThatIsWrong(t *testing.T) {
 	_, ok, err := right.Queue.ClaimJob(t.Context(), "tidy", time.Minute)
 	require.NoError(t, err)
 	require.True(t, ok, "nobody holds it in a time to come")
-	_, err = ingest.New(right).ApplyRetention(t.Context(), storetest.GoOn)
+	_, err = ingest.New(right).ApplyRetention(t.Context(), storetest.NeverStop)
 	require.NoError(t, err)
 }
 
@@ -54,7 +54,7 @@ func partitions(t *testing.T, db *storetest.DB) []string {
 
 func TestRetention_ofOneMachineGoesByItsClock(t *testing.T) {
 	t.Parallel()
-	_, err := ingest.New(off(t, storetest.New(t, "sqlite"), time.Hour)).ApplyRetention(t.Context(), storetest.GoOn)
+	_, err := ingest.New(off(t, storetest.New(t, "sqlite"), time.Hour)).ApplyRetention(t.Context(), storetest.NeverStop)
 	require.NoError(t, err)
 }
 
@@ -80,14 +80,14 @@ func TestClock_deletesNothingInTheWeekAfterAJump(t *testing.T) {
 			refusesToDelete(t, s)
 			clock.Advance(24 * time.Hour)
 		}
-		_, err := ingest.New(s).ApplyRetention(t.Context(), storetest.GoOn)
+		_, err := ingest.New(s).ApplyRetention(t.Context(), storetest.NeverStop)
 		require.NoError(t, err)
 	}
 	steady() // the database has never seen the clock
 	o := storetest.NewOrg(t, db)
 	id := storetest.Track(t, o, storetest.Clip(t, 1))[0].VideoID
 	now := store.DateOf(clock.Now())
-	storetest.Series{Daily: map[store.Date]store.Counts{now: {Views: new(int64(5))}}}.Keep(t, db, o, id)
+	storetest.Series{Daily: map[store.Date]store.Counts{now: {Views: new(int64(5))}}}.Insert(t, db, o, id)
 	once := storetest.StoredRows(t, db, o)
 	for name, jump := range map[string]time.Duration{"ten years ahead": 3650 * 24 * time.Hour, "32 days ahead": 32 * 24 * time.Hour, "two days behind": -48 * time.Hour} {
 		right := clock.Now()
@@ -100,18 +100,18 @@ func TestClock_deletesNothingInTheWeekAfterAJump(t *testing.T) {
 		require.Equal(t, once, storetest.StoredRows(t, db, o), name)
 	}
 	clock.Advance(30 * 24 * time.Hour) // 30 days without a collector
-	_, err := ingest.New(s).ApplyRetention(t.Context(), storetest.GoOn)
+	_, err := ingest.New(s).ApplyRetention(t.Context(), storetest.NeverStop)
 	require.NoError(t, err)
 }
 
 func refusesToDelete(t *testing.T, s *store.Store) {
 	t.Helper()
 	var wrong *store.ClockError
-	_, err := ingest.New(s).ApplyRetention(t.Context(), storetest.GoOn)
+	_, err := ingest.New(s).ApplyRetention(t.Context(), storetest.NeverStop)
 	require.ErrorAs(t, err, &wrong)
-	_, err = ingest.New(s).DeleteExpired(t.Context(), storetest.GoOn)
+	_, err = ingest.New(s).DeleteExpired(t.Context(), storetest.NeverStop)
 	require.ErrorAs(t, err, &wrong)
-	_, err = s.Queue.DeleteOrphans(t.Context(), storetest.GoOn)
+	_, err = s.Queue.DeleteOrphans(t.Context(), storetest.NeverStop)
 	require.ErrorAs(t, err, &wrong)
 	_, ok, err := s.Queue.ClaimJob(t.Context(), "tidy", time.Minute)
 	require.ErrorAs(t, err, &wrong)
@@ -127,7 +127,7 @@ func TestClock_ofAFreshInstallationIsTrusted(t *testing.T) {
 		_, ok, err := s.Queue.ClaimJob(t.Context(), "tidy", time.Minute)
 		require.NoError(t, err)
 		require.True(t, ok)
-		_, err = ingest.New(s).ApplyRetention(t.Context(), storetest.GoOn)
+		_, err = ingest.New(s).ApplyRetention(t.Context(), storetest.NeverStop)
 		require.NoError(t, err)
 		require.Len(t, storetest.Column[string](t, db, "SELECT name FROM clock_state"), 1)
 	})

@@ -54,7 +54,7 @@ func TestRetention_isAppliedToEveryTableThatIsBoundByTime(t *testing.T) {
 		o := storetest.NewOrg(t, db)
 		storetest.Follow(t, o, store.TrackNewOnly, storetest.ParseLink(t, "https://www.tiktok.com/@someone"))
 		storetest.Track(t, o, storetest.Clip(t, 1))
-		storetest.Room(t, db, 900)
+		storetest.CreatePartitions(t, db, 900)
 		now, rows := db.Clock.Now(), map[string]int64{}
 		count := func(table string) int64 { return storetest.Column[int64](t, db, "SELECT COUNT(*) FROM "+table)[0] }
 		for name, described := range store.Tables {
@@ -71,9 +71,9 @@ func TestRetention_isAppliedToEveryTableThatIsBoundByTime(t *testing.T) {
 		}
 		db.Exec(t, "INSERT INTO idempotency_usage (organisation_id, bytes) VALUES (?, 1000)", o.ID())
 
-		_, err := db.ApplyRetention(t.Context(), storetest.GoOn)
+		_, err := db.ApplyRetention(t.Context(), storetest.NeverStop)
 		require.NoError(t, err)
-		deleted, err := db.DeleteExpired(t.Context(), storetest.GoOn)
+		deleted, err := db.DeleteExpired(t.Context(), storetest.NeverStop)
 		require.NoError(t, err)
 		_, err = db.Heartbeat(t.Context(), store.NewID(), 10*time.Second)
 		require.NoError(t, err)
@@ -89,7 +89,7 @@ func TestRetention_isAppliedToEveryTableThatIsBoundByTime(t *testing.T) {
 		}
 		require.EqualValues(t, 1, deleted["api_tokens"])
 		require.Equal(t, []int64{500}, storetest.Column[int64](t, db, "SELECT bytes FROM idempotency_usage"))
-		again, err := db.DeleteExpired(t.Context(), storetest.GoOn)
+		again, err := db.DeleteExpired(t.Context(), storetest.NeverStop)
 		require.NoError(t, err)
 		for name, n := range again {
 			require.Zero(t, n, name)
@@ -113,7 +113,7 @@ func TestDeleteExpired_deletesInBatchesAndGoesOnAfterAnInterruption(t *testing.T
 		})
 		require.ErrorIs(t, err, queue.ErrLeaseLost)
 		require.EqualValues(t, 1000, deleted["short_links"])
-		deleted, err = db.DeleteExpired(t.Context(), storetest.GoOn)
+		deleted, err = db.DeleteExpired(t.Context(), storetest.NeverStop)
 		require.NoError(t, err)
 		require.EqualValues(t, 201, deleted["short_links"])
 	})
@@ -132,11 +132,11 @@ func TestDeleteExpired_keepsATokenThatIsValidAndItsUse(t *testing.T) {
 		}
 		names := func() []string { return storetest.Column[string](t, db, "SELECT name FROM api_tokens ORDER BY name") }
 		db.Clock.Advance(time.Hour + 90*24*time.Hour)
-		_, err = db.DeleteExpired(t.Context(), storetest.GoOn)
+		_, err = db.DeleteExpired(t.Context(), storetest.NeverStop)
 		require.NoError(t, err)
 		require.Equal(t, []string{"forever", "short"}, names())
 		db.Clock.Advance(time.Second)
-		_, err = db.DeleteExpired(t.Context(), storetest.GoOn)
+		_, err = db.DeleteExpired(t.Context(), storetest.NeverStop)
 		require.NoError(t, err)
 		require.Equal(t, []string{"forever"}, names())
 		require.Equal(t, []string{forever.ID.String()}, storetest.Column[string](t, db, "SELECT CAST(token_id AS text) FROM token_uses"))
@@ -149,7 +149,7 @@ func TestDeleteOrphans_deletesTargetsWithoutSubscription(t *testing.T) {
 		gone, stays := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
 		storetest.Track(t, gone, storetest.Clips(t, 3)...)
 		storetest.Track(t, stays, storetest.Clip(t, 2))
-		youtube := storetest.ParseLink(t, storetest.Short)
+		youtube := storetest.ParseLink(t, storetest.YouTubeURL)
 		storetest.Track(t, stays, youtube)
 		storetest.Stop(t, stays, youtube)
 		db.Exec(t, "DELETE FROM organisations WHERE id = ?", gone.ID())
@@ -157,14 +157,14 @@ func TestDeleteOrphans_deletesTargetsWithoutSubscription(t *testing.T) {
 			return storetest.Column[string](t, db, "SELECT external_id FROM fetch_targets ORDER BY external_id")
 		}
 
-		done, err := db.DeleteOrphans(t.Context(), storetest.GoOn)
+		done, err := db.DeleteOrphans(t.Context(), storetest.NeverStop)
 		require.NoError(t, err)
 		require.EqualValues(t, 3, done["fetch_subscriptions"])
 		require.Len(t, targets(), 4, "a collector may still come to claim them")
 		require.Equal(t, []string{stays.ID().String()}, storetest.Column[string](t, db, "SELECT CAST(organisation_id AS text) FROM fetch_subscriptions"))
 
 		db.Clock.Advance(48 * time.Hour)
-		done, err = db.DeleteOrphans(t.Context(), storetest.GoOn)
+		done, err = db.DeleteOrphans(t.Context(), storetest.NeverStop)
 		require.NoError(t, err)
 		require.EqualValues(t, 3, done["fetch_targets"])
 		require.Equal(t, []string{storetest.Clip(t, 2).ID}, targets())
@@ -174,12 +174,12 @@ func TestDeleteOrphans_deletesTargetsWithoutSubscription(t *testing.T) {
 func TestDeleteOrphans_keepsATargetThatIsSubscribedToMeanwhile(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, other, l := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.Short)
+		o, other, l := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL)
 		storetest.Track(t, o, l)
 		storetest.Stop(t, o, l)
 		db.Clock.Advance(48 * time.Hour)
-		finish := storetest.Meanwhile(t, db, "DELETE FROM fetch_targets", func(s *store.Store) { storetest.Track(t, s.Org(other.ID()), l) })
-		_, err := db.DeleteOrphans(t.Context(), storetest.GoOn)
+		finish := storetest.RunBefore(t, db, "DELETE FROM fetch_targets", func(s *store.Store) { storetest.Track(t, s.Org(other.ID()), l) })
+		_, err := db.DeleteOrphans(t.Context(), storetest.NeverStop)
 		require.NoError(t, err)
 		finish()
 		require.Equal(t, 1, storetest.Deliver(t, db, link.YouTube, storetest.Views(1)))

@@ -18,7 +18,7 @@ func points(t *testing.T, db *storetest.DB, o *store.Org, l link.Link) []store.P
 	t.Helper()
 	points, err := o.History(t.Context(), store.VideoRef{Link: l}, storetest.Today(db)-30, storetest.Today(db))
 	require.NoError(t, err)
-	return storetest.Bare(points)
+	return storetest.WithoutProvenance(points)
 }
 
 // Spec: 2.2-10, 2.2-11, 2.2-12, 2.2-13, 2.2-14, 2.2-15, 2.2-16, 2.2-17, 2.2-18, 2.2-19, 2.2-22, 2.2-23, 2.2-24

@@ -81,7 +81,7 @@ func TestPartitions_areMadeDuringADumpWithoutDelayingReads(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(ctx context.Context, db *storetest.DB) error{
 		"daily job": func(ctx context.Context, db *storetest.DB) error {
-			_, err := db.ApplyRetention(ctx, storetest.GoOn)
+			_, err := db.ApplyRetention(ctx, storetest.NeverStop)
 			return err
 		},
 		"written point": func(ctx context.Context, db *storetest.DB) error {
@@ -137,7 +137,7 @@ func TestMigrate_makesNoReadWaitForADump(t *testing.T) {
 func TestRetention_givesUpADropThatDelaysReads(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "postgres")
-	storetest.Room(t, db, 200)
+	storetest.CreatePartitions(t, db, 200)
 	read := historyReader(t, db)
 	end := dump(t, db)
 	var got error
@@ -148,13 +148,13 @@ func TestRetention_givesUpADropThatDelaysReads(t *testing.T) {
 			got = read(1500 * time.Millisecond)
 		}()
 	})
-	done, err := db.ApplyRetention(t.Context(), storetest.GoOn)
+	done, err := db.ApplyRetention(t.Context(), storetest.NeverStop)
 	require.NoError(t, err)
 	require.NotEmpty(t, done.Busy)
 	<-reading
 	require.NoError(t, got)
 	end()
-	again, err := db.ApplyRetention(t.Context(), storetest.GoOn)
+	again, err := db.ApplyRetention(t.Context(), storetest.NeverStop)
 	require.NoError(t, err)
 	require.Equal(t, done.Busy, again.Months)
 }

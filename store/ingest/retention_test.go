@@ -74,13 +74,13 @@ func TestRetention_losesNoPointWhereverItIsInterrupted(t *testing.T) {
 			db.Clock.Set(time.Date(2025, 12, 1, 12, 0, 0, 0, time.UTC).AddDate(0, 0, rapid.IntRange(0, 400).Draw(rt, "days on"))) // 29 February 2024 lies behind
 			opened := db.Open(t)
 			other := &storetest.DB{Store: opened, Queue: opened.Queue, Writer: ingest.New(opened), Clock: db.Clock} // one that knows of no month that was dropped
-			storetest.Room(t, other, 800)
+			storetest.CreatePartitions(t, other, 800)
 			require.NoError(rt, other.Close())
 			now, l := storetest.Today(db), storetest.Clip(t, next)
 			next++
 			id := storetest.Track(t, o, l)[0].VideoID
 			s := drawDays(rt, now)
-			s.Keep(t, db, o, id)
+			s.Insert(t, db, o, id)
 			kept := s.Reduced(dailyFrom(db), now-store.WeeklyDays-14)
 			from := now - store.WeeklyDays
 			read := func(from store.Date) []store.Point {
@@ -91,7 +91,7 @@ func TestRetention_losesNoPointWhereverItIsInterrupted(t *testing.T) {
 
 			for range 3 {
 				killed := dying(t, db, rapid.Int64Range(0, 60).Draw(rt, "killed at statement"))
-				_, _ = ingest.New(killed).ApplyRetention(t.Context(), storetest.GoOn)
+				_, _ = ingest.New(killed).ApplyRetention(t.Context(), storetest.NeverStop)
 				require.NoError(rt, killed.Close())
 				byDay := map[store.Date]store.Point{}
 				for _, p := range read(from - 7) {
@@ -106,7 +106,7 @@ func TestRetention_losesNoPointWhereverItIsInterrupted(t *testing.T) {
 					if _, week := kept.Weekly[want.Day]; week { // what it lacks may still be where it was measured
 						for d := want.Day - 1; d >= want.Day.Week(); d-- {
 							if byDay[d].Quality != store.QualityInterpolated {
-								got = storetest.Over(got, byDay[d].Counts)
+								got = storetest.MergeCounts(got, byDay[d].Counts)
 							}
 						}
 					}
@@ -116,14 +116,14 @@ func TestRetention_losesNoPointWhereverItIsInterrupted(t *testing.T) {
 			var both sync.WaitGroup
 			for range 2 {
 				both.Go(func() {
-					if _, err := db.ApplyRetention(t.Context(), storetest.GoOn); err != nil {
+					if _, err := db.ApplyRetention(t.Context(), storetest.NeverStop); err != nil {
 						t.Errorf("%v", err)
 					}
 				})
 			}
 			both.Wait()
 			require.Equal(rt, kept.Read(from, now), read(from))
-			again, err := db.ApplyRetention(t.Context(), storetest.GoOn)
+			again, err := db.ApplyRetention(t.Context(), storetest.NeverStop)
 			require.NoError(rt, err)
 			require.Zero(rt, again.Weeks+again.Days+again.Expired)
 			require.Empty(rt, again.Months)
@@ -134,15 +134,15 @@ func TestRetention_losesNoPointWhereverItIsInterrupted(t *testing.T) {
 func TestRetention_keepsNinetyDaysAndThenAPointAWeek(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		storetest.Room(t, db, 800)
+		storetest.CreatePartitions(t, db, 800)
 		o, now := storetest.NewOrg(t, db), storetest.Today(db)
 		id := storetest.Track(t, o, storetest.Clip(t, 1))[0].VideoID
 		s := storetest.Series{Daily: map[store.Date]store.Counts{}}
 		for ago := range store.Date(800) {
 			s.Daily[now-ago] = store.Counts{Views: new(int64(100_000 - ago))}
 		}
-		s.Keep(t, db, o, id)
-		done, err := db.ApplyRetention(t.Context(), storetest.GoOn)
+		s.Insert(t, db, o, id)
+		done, err := db.ApplyRetention(t.Context(), storetest.NeverStop)
 		require.NoError(t, err)
 		weeks := s.Reduced(dailyFrom(db), now-store.WeeklyDays-14).Weekly
 		require.EqualValues(t, len(weeks), storetest.Column[int64](t, db, "SELECT COUNT(*) FROM snapshots_weekly")[0])
@@ -170,7 +170,7 @@ func TestRetention_keepsCountsThatTheWeeksLastDayLacks(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, n := storetest.NewOrg(t, db), 0
 		for _, cut := range []bool{false, true} {
-			monday, days := storetest.SilentSunday(db, cut)
+			monday, days := storetest.WeekWithoutSundayViews(db, cut)
 			sunday := monday + 6
 			early, late := map[store.Date]store.Counts{}, map[store.Date]store.Counts{}
 			for day, c := range days {
@@ -198,20 +198,20 @@ func TestRetention_keepsCountsThatTheWeeksLastDayLacks(t *testing.T) {
 				want := rolledUp(s.Points())[sunday]
 				require.EqualValues(t, 70, *want.Likes)
 				require.NotNil(t, want.Views)
-				storetest.Room(t, db, 250) // again, as months are dropped
+				storetest.CreatePartitions(t, db, 250) // again, as months are dropped
 				id := storetest.Track(t, o, storetest.Clip(t, n))[0].VideoID
 				n++
-				s.Keep(t, db, o, id)
+				s.Insert(t, db, o, id)
 				for _, table := range []string{"snapshots_daily", "snapshots_weekly"} {
 					db.Exec(t, "UPDATE "+table+" SET fetched_at = 7, source = 'other' WHERE organisation_id = ? AND day = ?", o.ID(), sunday)
 				}
-				_, err := db.ApplyRetention(t.Context(), storetest.GoOn)
+				_, err := db.ApplyRetention(t.Context(), storetest.NeverStop)
 				require.NoError(t, err)
 				got, err := o.History(t.Context(), store.VideoRef{ID: id}, sunday, sunday)
 				require.NoError(t, err)
 				require.Equal(t, []store.Point{{Day: sunday, Counts: want,
 					Provenance: store.Provenance{Quality: store.QualityMeasured, Source: new("other"), FetchedAt: new(store.Instant(7))}}}, got, name)
-				again, err := db.ApplyRetention(t.Context(), storetest.GoOn)
+				again, err := db.ApplyRetention(t.Context(), storetest.NeverStop)
 				require.NoError(t, err)
 				require.Zero(t, again.Weeks)
 			}
@@ -224,17 +224,17 @@ func TestRetention_keepsCountsThatTheWeeksLastDayLacks(t *testing.T) {
 func TestRetention_dropsNoMonthWithACountThatItsWeekLacks(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "postgres")
-	storetest.Room(t, db, 250)
+	storetest.CreatePartitions(t, db, 250)
 	o := storetest.NewOrg(t, db)
-	_, days := storetest.SilentSunday(db, false)
-	storetest.Series{Daily: days}.Keep(t, db, o, storetest.Track(t, o, storetest.Clip(t, 1))[0].VideoID)
+	_, days := storetest.WeekWithoutSundayViews(db, false)
+	storetest.Series{Daily: days}.Insert(t, db, o, storetest.Track(t, o, storetest.Clip(t, 1))[0].VideoID)
 	db.Guard.Before("LOCK TABLE "+partitionOf(days), func() {
 		db.Exec(t, "UPDATE snapshots_daily SET shares = 5 WHERE organisation_id = ?", o.ID())
 	})
-	done, err := db.ApplyRetention(t.Context(), storetest.GoOn)
+	done, err := db.ApplyRetention(t.Context(), storetest.NeverStop)
 	require.NoError(t, err)
 	require.Len(t, done.Busy, 1)
-	again, err := db.ApplyRetention(t.Context(), storetest.GoOn)
+	again, err := db.ApplyRetention(t.Context(), storetest.NeverStop)
 	require.NoError(t, err)
 	require.Equal(t, done.Busy, again.Months)
 	require.Equal(t, []int64{5}, storetest.Column[int64](t, db, "SELECT shares FROM snapshots_weekly WHERE organisation_id = ?", o.ID()))
@@ -254,7 +254,7 @@ func TestRetention_dropsTheOldestDaysOfAccountsAndOrganisations(t *testing.T) {
 			db.Exec(t, "INSERT INTO account_days (organisation_id, account_id, day, videos) VALUES (?, ?, ?, 1)", o.ID(), account, now-ago)
 			db.Exec(t, "INSERT INTO organisation_days (organisation_id, day, videos, views, likes, comments, shares, bookmarks) VALUES (?, ?, 1, 1, 1, 1, 1, 1)", o.ID(), now-ago)
 		}
-		done, err := db.ApplyRetention(t.Context(), storetest.GoOn)
+		done, err := db.ApplyRetention(t.Context(), storetest.NeverStop)
 		require.NoError(t, err)
 		require.EqualValues(t, 2, done.Expired)
 		for _, table := range []string{"account_days", "organisation_days"} {
@@ -266,21 +266,21 @@ func TestRetention_dropsTheOldestDaysOfAccountsAndOrganisations(t *testing.T) {
 func TestRetention_waitsForNobodyWhoReads(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "postgres")
-	storetest.Room(t, db, 200)
+	storetest.CreatePartitions(t, db, 200)
 	o, now := storetest.NewOrg(t, db), storetest.Today(db)
 	id := storetest.Track(t, o, storetest.Clip(t, 1))[0].VideoID
-	storetest.Series{Daily: map[store.Date]store.Counts{now - 190: {Views: new(int64(5))}}}.Keep(t, db, o, id)
+	storetest.Series{Daily: map[store.Date]store.Counts{now - 190: {Views: new(int64(5))}}}.Insert(t, db, o, id)
 	reader, err := db.Raw(t).BeginTx(t.Context(), nil)
 	require.NoError(t, err)
 	_, err = reader.ExecContext(t.Context(), "SELECT 1 FROM snapshots_daily LIMIT 1")
 	require.NoError(t, err)
-	done, err := db.ApplyRetention(t.Context(), storetest.GoOn)
+	done, err := db.ApplyRetention(t.Context(), storetest.NeverStop)
 	require.NoError(t, err)
 	require.NotEmpty(t, done.Busy)
 	require.Empty(t, done.Months)
 	require.EqualValues(t, 1, done.Weeks, "the point is rolled up all the same")
 	require.NoError(t, reader.Rollback())
-	again, err := db.ApplyRetention(t.Context(), storetest.GoOn)
+	again, err := db.ApplyRetention(t.Context(), storetest.NeverStop)
 	require.NoError(t, err)
 	require.Equal(t, done.Busy, again.Months)
 	points, err := o.History(t.Context(), store.VideoRef{ID: id}, now-200, now)

@@ -219,8 +219,8 @@ func TestStatistics_countByPlatform(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, store.Statistics{ByPlatform: map[link.Platform]int64{}}, none)
 
-		storetest.Track(t, o, append(storetest.Clips(t, 3), storetest.ParseLink(t, storetest.Short), storetest.ParseLink(t, "https://www.instagram.com/reel/CabcdefghiJ/"))...)
-		storetest.Stop(t, o, storetest.Clip(t, 0), storetest.ParseLink(t, storetest.Short))
+		storetest.Track(t, o, append(storetest.Clips(t, 3), storetest.ParseLink(t, storetest.YouTubeURL), storetest.ParseLink(t, "https://www.instagram.com/reel/CabcdefghiJ/"))...)
+		storetest.Stop(t, o, storetest.Clip(t, 0), storetest.ParseLink(t, storetest.YouTubeURL))
 		videos, err := o.VideoStatistics(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, store.Statistics{Total: 3, Removed: 2, ByPlatform: map[link.Platform]int64{link.TikTok: 2, link.Instagram: 1}}, videos)
