@@ -52,11 +52,11 @@ func TestAccount_keepsItsRecordUnderANewHandle(t *testing.T) {
 		require.Equal(t, "https://www.tiktok.com/@someone.else", after.Link)
 		require.Equal(t, "someone.else", storetest.VideoOf(t, o, l).Username)
 		_, err := o.Account(t.Context(), store.AccountRef{Link: storetest.ParseLink(t, "https://www.tiktok.com/@someone")})
-		require.ErrorIs(t, err, store.ErrNotFound, "nobody bears the old handle")
+		require.ErrorIs(t, err, store.ErrNotFound, "no account has the old handle")
 	})
 }
 
-func TestAccount_losesAHandleThatAnotherBears(t *testing.T) {
+func TestAccount_losesAHandleThatAnotherAccountTakes(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, old, fresh := storetest.NewOrg(t, db), storetest.Clip(t, 1), storetest.Clip(t, 2)
@@ -72,7 +72,7 @@ func TestAccount_losesAHandleThatAnotherBears(t *testing.T) {
 		require.EqualValues(t, 1, was.TotalVideosTracked)
 		require.EqualValues(t, 1, is.TotalVideosTracked)
 
-		// And it goes back.
+		// The handle goes back to the first account.
 		storetest.Measure(t, db, at.Add(time.Hour), map[link.Link]ingest.VideoFacts{old: storetest.Authored("42", "someone")})
 		require.True(t, storetest.AccountOf(t, o, old).HandleCurrent)
 		require.False(t, storetest.AccountOf(t, o, fresh).HandleCurrent)
@@ -97,7 +97,7 @@ func TestAccounts_canSwapTheirHandles(t *testing.T) {
 	})
 }
 
-func TestAccount_isToldApartByPlatform(t *testing.T) {
+func TestAccount_isSeparateForEachPlatform(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, tiktok, youtube := storetest.NewOrg(t, db), storetest.Clip(t, 1), storetest.ParseLink(t, storetest.YouTubeURL)
@@ -107,7 +107,7 @@ func TestAccount_isToldApartByPlatform(t *testing.T) {
 	})
 }
 
-func TestAccount_withoutAHandleHasTheLinkOfItsID(t *testing.T) {
+func TestAccount_withoutAHandleHasALinkWithItsID(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL)
@@ -124,7 +124,7 @@ func TestAccount_withoutAHandleHasTheLinkOfItsID(t *testing.T) {
 	})
 }
 
-func TestAccount_ofAnUnknownAuthorIsNotMade(t *testing.T) {
+func TestAccount_isNotCreatedForAnUnknownAuthor(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL)
@@ -148,7 +148,7 @@ func TestAccount_ofFacebookKeepsItsSuffix(t *testing.T) {
 	})
 }
 
-func TestAccount_thatTwoCollectorsMeetAtOnceIsMadeOnce(t *testing.T) {
+func TestAccount_isCreatedOnceByConcurrentCollectors(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, one, two := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL), storetest.ParseLink(t, "https://www.youtube.com/shorts/jNQXAC9IVRw")

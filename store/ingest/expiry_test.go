@@ -18,12 +18,12 @@ func TestTables_allHaveABound(t *testing.T) {
 	t.Parallel()
 	for name, described := range store.Tables {
 		require.Contains(t, []store.TableBound{store.ByInstallation, store.ByTenantData, store.ByTime}, described.Bound, name)
-		require.Equal(t, described.Bound == store.ByTime, described.Retention > 0, "%s: a retention belongs to tables that are bound by time", name)
+		require.Equal(t, described.Bound == store.ByTime, described.Retention > 0, "%s: exactly the tables that are bound by time have a retention", name)
 	}
 }
 
-// rowOfAge adds to each table that is bound by time a row that was last needed at a given time.
-func rowOfAge(t *testing.T, db *storetest.DB, o *store.Org, n int, at time.Time) map[string]func() {
+// insertsOfAge returns, for each table that is bound by time, a function that inserts a row that was last used at a time.
+func insertsOfAge(t *testing.T, db *storetest.DB, o *store.Org, n int, at time.Time) map[string]func() {
 	t.Helper()
 	i, day, id := store.InstantOf(at), store.DateOf(at), store.NewID()
 	owner := storetest.Column[string](t, db, "SELECT CAST(id AS text) FROM videos WHERE organisation_id = ? LIMIT 1", o.ID())[0]
@@ -48,7 +48,7 @@ func rowOfAge(t *testing.T, db *storetest.DB, o *store.Org, n int, at time.Time)
 	}
 }
 
-func TestRetention_isAppliedToEveryTableThatIsBoundByTime(t *testing.T) {
+func TestRetention_appliesToEveryTableBoundByTime(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -63,8 +63,8 @@ func TestRetention_isAppliedToEveryTableThatIsBoundByTime(t *testing.T) {
 			}
 			slack := min(described.Retention/2, 20*24*time.Hour)
 			for n, at := range []time.Time{now.Add(-described.Retention - slack), now.Add(-described.Retention/2 + slack/4)} {
-				add, ok := rowOfAge(t, db, o, n, at)[name]
-				require.True(t, ok, "%s is bound by time: this test needs a row of it", name)
+				add, ok := insertsOfAge(t, db, o, n, at)[name]
+				require.True(t, ok, "%s is bound by time: add a row to insertsOfAge", name)
 				add()
 			}
 			rows[name] = count(name)
@@ -84,7 +84,7 @@ func TestRetention_isAppliedToEveryTableThatIsBoundByTime(t *testing.T) {
 			case "snapshots_weekly": // the old daily point has become a weekly one
 				require.Equal(t, before, count(name), name)
 			default:
-				require.Equal(t, before-1, count(name), "%s: the old row is deleted and the young one stays", name)
+				require.Equal(t, before-1, count(name), "%s: only the old row is deleted", name)
 			}
 		}
 		require.EqualValues(t, 1, deleted["api_tokens"])
@@ -97,7 +97,7 @@ func TestRetention_isAppliedToEveryTableThatIsBoundByTime(t *testing.T) {
 	})
 }
 
-func TestDeleteExpired_deletesInBatchesAndGoesOnAfterAnInterruption(t *testing.T) {
+func TestDeleteExpired_deletesInBatchesAndContinuesAfterAnInterruption(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		old := store.InstantOf(db.Clock.Now().AddDate(0, 0, -31))
@@ -119,7 +119,7 @@ func TestDeleteExpired_deletesInBatchesAndGoesOnAfterAnInterruption(t *testing.T
 	})
 }
 
-func TestDeleteExpired_keepsATokenThatIsValidAndItsUse(t *testing.T) {
+func TestDeleteExpired_keepsValidTokensAndTheirUses(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -160,7 +160,7 @@ func TestDeleteOrphans_deletesTargetsWithoutSubscription(t *testing.T) {
 		done, err := db.DeleteOrphans(t.Context(), storetest.NeverStop)
 		require.NoError(t, err)
 		require.EqualValues(t, 3, done["fetch_subscriptions"])
-		require.Len(t, targets(), 4, "a collector may still come to claim them")
+		require.Len(t, targets(), 4, "targets are kept for a day, because a collector may still claim them")
 		require.Equal(t, []string{stays.ID().String()}, storetest.Column[string](t, db, "SELECT CAST(organisation_id AS text) FROM fetch_subscriptions"))
 
 		db.Clock.Advance(48 * time.Hour)
@@ -171,7 +171,7 @@ func TestDeleteOrphans_deletesTargetsWithoutSubscription(t *testing.T) {
 	})
 }
 
-func TestDeleteOrphans_keepsATargetThatIsSubscribedToMeanwhile(t *testing.T) {
+func TestDeleteOrphans_keepsATargetWithAConcurrentSubscription(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, other, l := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL)
