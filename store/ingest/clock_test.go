@@ -61,7 +61,7 @@ func TestRetention_onSQLiteUsesTheClockOfTheMachine(t *testing.T) {
 
 // openWithClock returns a store with a clock that the test moves but that the store treats as real. The database has an organisation that
 // was created a year ago.
-func running(t *testing.T, db *storetest.DB) (*store.Store, *storetest.Clock) {
+func openWithClock(t *testing.T, db *storetest.DB) (*store.Store, *storetest.Clock) {
 	t.Helper()
 	o := storetest.NewOrg(t, db)
 	db.Exec(t, "UPDATE organisations SET created_at = ? WHERE id = ?", store.InstantOf(db.Clock.Now().AddDate(-1, 0, 0)), o.ID())

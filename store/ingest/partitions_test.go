@@ -110,7 +110,7 @@ func TestPartitions_areCreatedDuringADumpWithoutDelayingReads(t *testing.T) {
 	}
 }
 
-// If a migration does not get its lock readTimeout, it leaves the lock queue so that others can read, and tries again later.
+// If a migration does not get its lock within a short time, it leaves the lock queue so that others can read, and tries again later.
 func TestMigrate_delaysNoReadDuringADump(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "postgres")
