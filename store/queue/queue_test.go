@@ -30,7 +30,7 @@ func trackAtSlot(t *testing.T, o *store.Org, lane queue.Lane, links ...link.Link
 	require.NoError(t, err)
 }
 
-func TestDueLanes_andClaimSeparateTheLanes(t *testing.T) {
+func TestDueLanes_returnsTheLanesWithDueTargets(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
