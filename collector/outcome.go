@@ -19,28 +19,22 @@ var elsewhere = []source.Class{source.Missing, source.OtherOwner, source.Unsuppo
 // lastingClasses are the classes of answers that are not expected to change within a week, as long as another source gives the numbers.
 var lastingClasses = append([]source.Class{source.AuthFailed, source.BadRequest}, elsewhere...)
 
-// outcome returns what to store for a target after a source answered with r, and when the target is due next. mixedUp is true if r has the
-// views of another video of its batch.
-func (w *worker) outcome(t queue.Target, r source.Result, mixedUp bool, now time.Time) ingest.Outcome {
+// outcome returns what to store for a target after a source answered with r, and when the target is due next. Doubted numbers, and numbers that
+// are older than the known ones, are not stored. mixedUp is true if r has the views of another video of its batch.
+func (w *worker) outcome(t queue.Target, r source.Result, mixedUp bool, now time.Time) (o ingest.Outcome) {
 	a := attemptOf(t)
-	if a.Counted != nil {
-		return w.detailsOutcome(t, a, r, now)
-	}
 	switch {
-	case r.Class == source.OK:
-		return w.answeredOutcome(t, a, r, mixedUp, now)
+	case a.Counted != nil:
+		return w.detailsOutcome(t, a, r, now)
 	case slices.Contains(elsewhere, r.Class):
 		a = a.with(w.source, r.Class, r.Detail, now, time.Time{})
 		if o, ok := w.onward(t, a, r.Detail, now); ok {
 			return o
 		}
 		return w.lastOutcome(t, a, r, now)
+	case r.Class != source.OK:
+		return w.refusedOutcome(t, a, r, now)
 	}
-	return w.refusedOutcome(t, a, r, now)
-}
-
-// answeredOutcome returns the outcome of an answer with numbers, unless they are doubted or older than the known ones.
-func (w *worker) answeredOutcome(t queue.Target, a attempt, r source.Result, mixedUp bool, now time.Time) (o ingest.Outcome) {
 	defer func() { w.endAfterNumbers(&o, a) }()
 	o = ingest.Outcome{Target: t, Source: w.provenance(r), State: queue.StateActive, Pace: t.Pace}
 	throttle := w.throttle(t)

@@ -26,8 +26,8 @@ const (
 	leaseMargin = time.Minute
 	// accountTimeout bounds the fetch of an account: it may have thousands of videos, which some sources list ten at a time.
 	accountTimeout = time.Hour
-	// candidates is how many due targets a batch is chosen from.
-	candidates = 100
+	// minCandidates is the least number of due targets that a batch is chosen from, because some may need a call of their own.
+	minCandidates = 10
 )
 
 // worker claims and fetches targets of one source, one call at a time.
@@ -35,6 +35,8 @@ type worker struct {
 	*Collector
 	source source.Source
 	shared *sharedClaiming
+	// candidates is how many due targets a batch is chosen from.
+	candidates int
 	// reserved is true for the one worker that serves only waiting organisations without a claimed target. A slow source is then never
 	// busy with one organisation only.
 	reserved bool
@@ -52,13 +54,20 @@ func (c *Collector) workers(s source.Source) []*worker {
 	if c.concurrency > 0 {
 		n = c.concurrency
 	}
+	candidates := minCandidates
+	for _, p := range link.Platforms {
+		for _, k := range []source.Kind{source.KindVideo, source.KindAccount} {
+			size, _ := s.Serves(source.Target{Platform: p, Kind: k})
+			candidates = max(candidates, 2*size)
+		}
+	}
 	shared := &sharedClaiming{accounts: make(chan struct{}, max(1, n/2))}
 	for range cap(shared.accounts) {
 		shared.accounts <- struct{}{}
 	}
 	workers := make([]*worker, n)
 	for i := range workers {
-		workers[i] = &worker{Collector: c, source: s, shared: shared}
+		workers[i] = &worker{Collector: c, source: s, candidates: candidates, shared: shared}
 	}
 	if n > 1 {
 		workers[0].shared, workers[0].reserved = &sharedClaiming{accounts: shared.accounts}, true
@@ -80,11 +89,11 @@ func (w *worker) run(ctx context.Context) {
 // round claims one batch, fetches it and stores the answers. If nothing is due, it waits for the poll interval if poll is true, and
 // returns false.
 func (w *worker) round(ctx context.Context, poll bool) (busy bool, err error) {
-	claim, giveBack, err := w.next(ctx, poll)
+	claim, done, err := w.claim(ctx, poll)
 	if err != nil || len(claim.Targets) == 0 {
 		return false, err
 	}
-	defer giveBack()
+	defer done()
 	now := w.now()
 	var due []source.Target
 	var early []ingest.Outcome
@@ -104,8 +113,9 @@ func (w *worker) round(ctx context.Context, poll bool) (busy bool, err error) {
 	return true, w.fetch(ctx, claim, due, searches{})
 }
 
-// next claims a batch. The claim is empty if nothing is due.
-func (w *worker) next(ctx context.Context, poll bool) (claim queue.Claim, giveBack func(), err error) {
+// claim leases the targets of one call. The claim is empty if nothing is due; if poll is true, it then waits for the poll interval. done must be
+// called when the targets are stored.
+func (w *worker) claim(ctx context.Context, poll bool) (claim queue.Claim, done func(), err error) {
 	w.shared.claiming.Lock()
 	defer w.shared.claiming.Unlock()
 	kinds, accounts := []source.Kind{source.KindVideo}, false
@@ -114,38 +124,35 @@ func (w *worker) next(ctx context.Context, poll bool) (claim queue.Claim, giveBa
 		kinds, accounts = append(kinds, source.KindAccount), true
 	default:
 	}
-	giveBack = func() {
+	done = func() {
 		if accounts {
 			w.shared.accounts <- struct{}{}
 		}
 	}
-	claim, err = w.claim(ctx, kinds)
-	if len(claim.Targets) == 0 || claim.Targets[0].Kind != source.KindAccount {
-		giveBack()
-		giveBack = func() {}
-	}
-	if err == nil && len(claim.Targets) == 0 && poll {
-		wait(ctx, schedule.Jitter(w.poll))
-	}
-	return claim, giveBack, err
-}
-
-// claim leases the targets of one call.
-func (w *worker) claim(ctx context.Context, kinds []source.Kind) (queue.Claim, error) {
-	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
+	defer func() {
+		if len(claim.Targets) == 0 || claim.Targets[0].Kind != source.KindAccount {
+			done()
+			done = func() {}
+		}
+		if err == nil && len(claim.Targets) == 0 && poll {
+			wait(ctx, schedule.Jitter(w.poll))
+		}
+	}()
+	reading, cancel := context.WithTimeout(ctx, claimTimeout)
 	defer cancel()
-	lanes, err := w.queue.DueLanes(ctx, w.source.Name())
+	lanes, err := w.queue.DueLanes(reading, w.source.Name())
 	if w.reserved {
 		lanes = slices.DeleteFunc(lanes, func(l queue.Lane) bool { return l != queue.LaneInteractive })
 	}
 	if err != nil || len(lanes) == 0 {
-		return queue.Claim{}, err
+		return claim, done, err
 	}
-	if err := w.updateThrottles(ctx); err != nil {
-		return queue.Claim{}, err
+	if err := w.updateThrottles(reading); err != nil {
+		return claim, done, err
 	}
-	return w.queue.Claim(ctx, queue.ClaimRequest{Collector: w.id, Route: w.source.Name(), Kinds: kinds, Lanes: draw(lanes), Idle: w.reserved,
-		Candidates: candidates, Ahead: schedule.Early, Pick: w.pick})
+	claim, err = w.queue.Claim(reading, queue.ClaimRequest{Collector: w.id, Route: w.source.Name(), Kinds: kinds, Lanes: draw(lanes), Idle: w.reserved,
+		Candidates: w.candidates, Ahead: schedule.Early, Pick: w.pick})
+	return claim, done, err
 }
 
 // call is what targets must have in common to be asked for in one call.
@@ -204,7 +211,9 @@ func (w *worker) fetch(ctx context.Context, claim queue.Claim, batch []source.Ta
 	attrs := []any{"source", w.source.Name(), "platform", batch[0].Platform, "kind", batch[0].Kind, "targets", idsOf(batch)}
 	var again [][]source.Target
 	err := w.safely(writing, func() error {
-		replies, err := w.ask(ctx, batch)
+		call, cancel := context.WithTimeout(ctx, w.timeout(batch[0]))
+		defer cancel()
+		replies, err := w.quota.Call(call, w.source, batch)
 		for _, reply := range replies {
 			next, stored := w.conclude(ctx, claim, reply, tried)
 			again, err = append(again, next...), errors.Join(err, stored)
@@ -234,20 +243,6 @@ func (w *worker) fetch(ctx context.Context, claim queue.Claim, batch []source.Ta
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
-}
-
-// ask makes the call for a batch. Targets that the source does not serve are unsupported without a call.
-func (w *worker) ask(ctx context.Context, batch []source.Target) ([]quota.Reply, error) {
-	if _, served := w.source.Serves(batch[0]); !served {
-		reply := quota.Reply{Outcome: quota.Answered, Targets: batch, At: w.now()}
-		for _, t := range batch {
-			reply.Results = append(reply.Results, source.Result{Target: t, Class: source.Unsupported, Detail: "no configured source can ask for it"})
-		}
-		return []quota.Reply{reply}, nil
-	}
-	call, cancel := context.WithTimeout(ctx, w.timeout(batch[0]))
-	defer cancel()
-	return w.quota.Call(call, w.source, batch)
 }
 
 // conclude stores what a reply says about its targets. It returns the batches that must be asked for again at once.

@@ -63,8 +63,11 @@ type Reply struct {
 }
 
 // Call asks a source for a batch of one platform, kind and group. It returns one reply, or two if some targets of the batch got no
-// answer. The error is the database's; the targets then have no outcome.
+// answer. Targets that the source does not serve are Unsupported, without a call. The error is the database's; the targets then have no outcome.
 func (q *Quota) Call(ctx context.Context, s source.Source, batch []source.Target) ([]Reply, error) {
+	if _, served := s.Serves(batch[0]); !served {
+		return []Reply{notServed(batch, q.now())}, nil
+	}
 	writing := context.WithoutCancel(ctx)
 	state, err := q.state(writing, s)
 	if err != nil {
@@ -100,6 +103,14 @@ func (q *Quota) Call(ctx context.Context, s source.Source, batch []source.Target
 		return nil, err
 	}
 	return q.divideAnswered(writing, s, state, reply, results)
+}
+
+func notServed(batch []source.Target, at time.Time) Reply {
+	reply := Reply{Targets: batch, At: at}
+	for _, t := range batch {
+		reply.Results = append(reply.Results, source.Result{Target: t, Class: source.Unsupported, Detail: "no configured source can ask for it"})
+	}
+	return reply
 }
 
 // Probe asks a source for a single target. It pauses nothing and ends no pause: a source that was refused for its credential is asked all the
