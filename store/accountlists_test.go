@@ -56,7 +56,7 @@ func manyAccounts(t *testing.T, db *storetest.DB, o *store.Org) []store.Account 
 	return accounts
 }
 
-// accountOrder returns the comparison that an order means: accounts without a value come last, and equal values are ordered by id.
+// accountOrder returns the comparison function of an order: accounts without a value come last, and equal values are ordered by id.
 func accountOrder(o store.Order) func(a, b store.Account) int {
 	key := func(a store.Account) (known bool, number float64, text string) {
 		countKey := func(n *int64) (bool, float64, string) {

@@ -34,7 +34,7 @@ type answer struct {
 	Err    string
 }
 
-// answered returns the answer with an error and values.
+// answered returns an answer with these values and the text of the error.
 func answered(err error, values ...any) answer {
 	a := answer{Values: values}
 	if err != nil {
@@ -297,7 +297,7 @@ func rowsOf[R any](ctx context.Context, list *store.List[R], err error) answer {
 	return answered(err, rows)
 }
 
-// videosBy returns a call of Videos with a query that set changes.
+// videosBy returns a call of Videos. set completes its query.
 func videosBy(set func(*store.VideoQuery, things)) func(context.Context, *store.Org, things, things) answer {
 	return func(ctx context.Context, o *store.Org, x, _ things) answer {
 		q := storetest.OrderedBy("latest_views", true)
@@ -308,7 +308,7 @@ func videosBy(set func(*store.VideoQuery, things)) func(context.Context, *store.
 	}
 }
 
-// accountsBy returns a call of Accounts with a query that set changes.
+// accountsBy returns a call of Accounts. set completes its query.
 func accountsBy(set func(*store.AccountQuery, things)) func(context.Context, *store.Org, things, things) answer {
 	return func(ctx context.Context, o *store.Org, x, _ things) answer {
 		q := store.AccountQuery{IncludeLinked: true, IncludeRemoved: true, Order: store.Order{Column: "total_views", Descending: true}, Window: store.Window{Limit: 100}}
@@ -318,7 +318,7 @@ func accountsBy(set func(*store.AccountQuery, things)) func(context.Context, *st
 	}
 }
 
-// collectionsBy returns a call of Collections with a query that set changes.
+// collectionsBy returns a call of Collections. set completes its query.
 func collectionsBy(set func(*store.CollectionQuery, things)) func(context.Context, *store.Org, things, things) answer {
 	return func(ctx context.Context, o *store.Org, x, _ things) answer {
 		q := store.CollectionQuery{Order: store.Order{Column: "name"}, Window: store.Window{Limit: 100}}

@@ -163,7 +163,7 @@ func key(v store.Video, column string) *int64 {
 		"latest_bookmarks": v.LatestBookmarks, "latest_shares": v.LatestShares, "latest_engagement": v.LatestEngagement}[column]
 }
 
-// inOrder returns the comparison that an order means: videos without a value come last, and equal values are ordered by id.
+// inOrder returns the comparison function of an order: videos without a value come last, and equal values are ordered by id.
 func inOrder(o store.Order) func(a, b store.Video) int {
 	return func(a, b store.Video) int {
 		ka, kb := key(a, o.Column), key(b, o.Column)

@@ -19,7 +19,7 @@ func TestAccount_isFoundByHandleUntilItsOwnIDIsKnown(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		links := storetest.Clips(t, 3) // of @someone, as their links say
+		links := storetest.Clips(t, 3) // links with the handle @someone
 		storetest.Track(t, o, links...)
 		linked := storetest.AccountOf(t, o, links[0])
 		require.Nil(t, linked.ExternalID)

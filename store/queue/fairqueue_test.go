@@ -234,7 +234,7 @@ func TestAcknowledge_movesATargetToTheNextSource(t *testing.T) {
 		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{o}))
 		require.Empty(t, claim("first").Targets)
 		c = claim("second")
-		require.Len(t, c.Targets, 1, "it is due at once, and the organisation still waits for it")
+		require.Len(t, c.Targets, 1, "the target is due at once and stays in the interactive lane")
 		require.JSONEq(t, `{"running":true}`, *c.Targets[0].Answers)
 
 		o = storetest.Outcome(db, c.Targets[0], storetest.Views(7))

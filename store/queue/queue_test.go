@@ -202,7 +202,7 @@ func TestAcknowledge_storesTheStateOfTheTarget(t *testing.T) {
 		third := storetest.ClaimOne(t, db, link.YouTube, "video")
 		require.Equal(t, later, *third.Targets[0].FetchedAt)
 		require.Equal(t, c.At, *third.Targets[0].DetailsAt, "the second call returned counts without details")
-		require.Nil(t, third.Targets[0].Suspect, "an outcome without a suspect clears it")
+		require.Nil(t, third.Targets[0].Suspect, "an outcome without a suspicious count clears the note")
 
 		failed := storetest.Outcome(db, third.Targets[0], ingest.VideoFacts{})
 		failed.Facts, failed.NextAt = nil, failed.NextAt.Add(-24*time.Hour)
