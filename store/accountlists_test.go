@@ -16,14 +16,14 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// manyAccounts makes accounts of all sorts and returns them as they are, by id.
+// manyAccounts creates linked, tracked and stopped accounts, with and without counts, and returns them.
 func manyAccounts(t *testing.T, db *storetest.DB, o *store.Org) []store.Account {
 	t.Helper()
 	handles := []string{"ann", "bob", "cyd", "dan", "Eve", "fay", "gus", "hal"}
 	facts := map[link.Link]ingest.VideoFacts{}
 	for i, handle := range handles {
 		l := storetest.ParseLink(t, fmt.Sprintf("https://www.tiktok.com/@%s/video/73012345678%08d", handle, i))
-		storetest.Track(t, o, l) // linked
+		storetest.Track(t, o, l) // creates a linked account
 		if i%3 != 0 {
 			facts[l] = ingest.VideoFacts{Views: new(int64(i % 3)), UploadedAt: new(db.Clock.Now().AddDate(0, 0, -i%4))}
 		}
@@ -32,7 +32,7 @@ func manyAccounts(t *testing.T, db *storetest.DB, o *store.Org) []store.Account 
 	storetest.Measure(t, db, db.Clock.Now(), facts)
 	for i, handle := range handles {
 		if i%4 == 3 {
-			continue // linked alone
+			continue // stays linked
 		}
 		l := storetest.ParseLink(t, "https://www.tiktok.com/@"+handle)
 		storetest.Follow(t, o, store.TrackNewOnly, l)
@@ -56,10 +56,10 @@ func manyAccounts(t *testing.T, db *storetest.DB, o *store.Org) []store.Account 
 	return accounts
 }
 
-// accountsInOrder is the plain reading of an order: those without a value last, ties by id.
-func accountsInOrder(o store.Order) func(a, b store.Account) int {
+// accountOrder returns the comparison function of an order: accounts without a value come last, and equal values are ordered by id.
+func accountOrder(o store.Order) func(a, b store.Account) int {
 	key := func(a store.Account) (known bool, number float64, text string) {
-		of := func(n *int64) (bool, float64, string) {
+		countKey := func(n *int64) (bool, float64, string) {
 			if n == nil {
 				return false, 0, ""
 			}
@@ -69,9 +69,9 @@ func accountsInOrder(o store.Order) func(a, b store.Account) int {
 		case "username":
 			return true, 0, a.Username
 		case "latest_followers_count":
-			return of(a.LatestFollowersCount)
+			return countKey(a.LatestFollowersCount)
 		case "total_views":
-			return of(a.TotalViews)
+			return countKey(a.TotalViews)
 		case "median_views":
 			if a.MedianViews == nil {
 				return false, 0, ""
@@ -122,23 +122,23 @@ func TestAccounts_areFilteredOrderedAndPaged(t *testing.T) {
 			query   store.AccountQuery
 			matches func(store.Account) bool
 		}{
-			"tracked":            {store.AccountQuery{}, listed},
-			"also linked":        {store.AccountQuery{IncludeLinked: true}, func(a store.Account) bool { return !a.Removed }},
-			"also stopped":       {store.AccountQuery{IncludeRemoved: true}, func(a store.Account) bool { return a.Tracked || a.Removed }},
-			"all":                {store.AccountQuery{IncludeLinked: true, IncludeRemoved: true}, func(store.Account) bool { return true }},
-			"of a platform":      {store.AccountQuery{Platform: new(link.Instagram)}, func(a store.Account) bool { return listed(a) && a.Platform == link.Instagram }},
-			"of a name":          {store.AccountQuery{Username: new("ann")}, func(a store.Account) bool { return listed(a) && a.Username == "ann" }},
-			"of a collection":    {store.AccountQuery{CollectionID: &c.ID}, func(a store.Account) bool { return in(a) && !a.Removed }},
-			"of a named one":     {store.AccountQuery{Collections: []string{"C", "D"}}, func(a store.Account) bool { return listed(a) && in(a) }},
-			"of one named by id": {store.AccountQuery{Collections: []string{c.ID.String()}}, func(a store.Account) bool { return listed(a) && in(a) }},
-			"of none that is":    {store.AccountQuery{Collections: []string{"c"}}, func(store.Account) bool { return false }},
+			"tracked":                    {store.AccountQuery{}, listed},
+			"including linked":           {store.AccountQuery{IncludeLinked: true}, func(a store.Account) bool { return !a.Removed }},
+			"including stopped":          {store.AccountQuery{IncludeRemoved: true}, func(a store.Account) bool { return a.Tracked || a.Removed }},
+			"all":                        {store.AccountQuery{IncludeLinked: true, IncludeRemoved: true}, func(store.Account) bool { return true }},
+			"by platform":                {store.AccountQuery{Platform: new(link.Instagram)}, func(a store.Account) bool { return listed(a) && a.Platform == link.Instagram }},
+			"by username":                {store.AccountQuery{Username: new("ann")}, func(a store.Account) bool { return listed(a) && a.Username == "ann" }},
+			"by collection":              {store.AccountQuery{CollectionID: &c.ID}, func(a store.Account) bool { return in(a) && !a.Removed }},
+			"by collection name":         {store.AccountQuery{Collections: []string{"C", "D"}}, func(a store.Account) bool { return listed(a) && in(a) }},
+			"by collection id as name":   {store.AccountQuery{Collections: []string{c.ID.String()}}, func(a store.Account) bool { return listed(a) && in(a) }},
+			"by unknown collection name": {store.AccountQuery{Collections: []string{"c"}}, func(store.Account) bool { return false }},
 		} {
 			want := slices.DeleteFunc(slices.Clone(all), func(a store.Account) bool { return !filter.matches(a) })
 			for column := range store.AccountOrders {
 				for _, descending := range []bool{false, true} {
 					q := filter.query
 					q.Order = store.Order{Column: column, Descending: descending}
-					slices.SortFunc(want, accountsInOrder(q.Order))
+					slices.SortFunc(want, accountOrder(q.Order))
 					q.Window.Limit = 3
 					var got []store.Account
 					for {
@@ -160,14 +160,14 @@ func TestAccounts_areFilteredOrderedAndPaged(t *testing.T) {
 	})
 }
 
-func TestAccountVideos_areThoseOfTheAccount(t *testing.T) {
+func TestAccountVideos_returnsTheVideosOfTheAccount(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
 		storetest.Track(t, o, storetest.Clips(t, 3)...)
 		storetest.Track(t, o, storetest.ParseLink(t, "https://www.tiktok.com/@other/video/7301234567890123456"))
 		storetest.Stop(t, o, storetest.Clip(t, 2))
-		for _, ref := range []store.AccountRef{{Link: storetest.ParseLink(t, storetest.Someone)}, {ID: storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.Someone)).ID}} {
+		for _, ref := range []store.AccountRef{{Link: storetest.ParseLink(t, storetest.AccountURL)}, {ID: storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)).ID}} {
 			page, err := o.AccountVideos(t.Context(), ref, storetest.OrderedBy("created_at", true))
 			require.NoError(t, err)
 			require.EqualValues(t, 2, page.Total)
@@ -178,11 +178,11 @@ func TestAccountVideos_areThoseOfTheAccount(t *testing.T) {
 	})
 }
 
-func TestTrackedAccountIDs_followTheLinks(t *testing.T) {
+func TestTrackedAccountIDs_areInTheOrderOfTheLinks(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		byHandle, byID := storetest.ParseLink(t, storetest.Someone), storetest.ParseLink(t, "https://www.youtube.com/channel/UCLqxVugv74EIW3VWh2NOa3Q")
+		byHandle, byID := storetest.ParseLink(t, storetest.AccountURL), storetest.ParseLink(t, "https://www.youtube.com/channel/UCLqxVugv74EIW3VWh2NOa3Q")
 		tracked := storetest.Follow(t, o, store.TrackNewOnly, byHandle, byID, storetest.ParseLink(t, "https://www.instagram.com/gone/"))
 		storetest.Track(t, o, storetest.ParseLink(t, "https://www.tiktok.com/@linked/video/7301234567890123456"))
 		_, err := o.StopAccounts(t.Context(), []store.AccountRef{{ID: tracked[2].AccountID}}, true)

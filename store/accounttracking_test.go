@@ -15,10 +15,10 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-func TestTrackAccounts_beginsWithTheProfile(t *testing.T) {
+func TestTrackAccounts_fetchesTheProfileFirst(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.Someone)
+		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.AccountURL)
 		now := store.InstantOf(db.Clock.Now())
 		tracked := storetest.Follow(t, o, store.TrackLatest200, l)
 		require.Equal(t, []store.TrackedAccount{{AccountID: tracked[0].AccountID}}, tracked)
@@ -42,47 +42,47 @@ func TestTrackAccounts_beginsWithTheProfile(t *testing.T) {
 		require.EqualValues(t, 100, *a.LatestFollowersCount)
 		require.EqualValues(t, 3, *a.LatestFollowingCount)
 		require.True(t, a.Private)
-		require.True(t, a.Empty, "it was listed, and has no videos")
+		require.True(t, a.Empty, "the list of the account's videos was empty")
 		require.Equal(t, c.At, *a.CheckedAt)
 		require.Equal(t, c.At, *a.DiscoveredAt)
 
 		db.Clock.Advance(24 * time.Hour)
 		again := storetest.ClaimOne(t, db, link.TikTok, "account")
 		require.Equal(t, queue.LanePremium, again.Targets[0].Lane)
-		require.Zero(t, again.Targets[0].Depth, "the past is known")
+		require.Zero(t, again.Targets[0].Depth, "older videos need not be listed again")
 		require.Equal(t, "42", again.Targets[0].AccountID)
 		silent := storetest.AccountOutcome(db, again.Targets[0], ingest.AccountFacts{})
 		require.NoError(t, db.AcknowledgeAccounts(t.Context(), again, again.At, []ingest.AccountOutcome{silent}))
 		after := storetest.AccountByLink(t, o, l)
 		a.CheckedAt = &again.At
-		require.Equal(t, a, after, "what is not said stays")
+		require.Equal(t, a, after, "a value that the source does not report stays")
 	})
 }
 
 func TestTrackAccounts_againChangesNothing(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.Someone)
+		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.AccountURL)
 		first := storetest.Follow(t, o, store.TrackNewOnly, l)[0]
 		before := storetest.AccountByLink(t, o, l)
 		db.Clock.Advance(time.Hour)
 		again := storetest.Follow(t, o, store.TrackAll, l)
 		require.Equal(t, []store.TrackedAccount{{AccountID: first.AccountID, Existing: true, Already: true}}, again)
-		require.Equal(t, before, storetest.AccountByLink(t, o, l), "it keeps its tracking type")
+		require.Equal(t, before, storetest.AccountByLink(t, o, l), "the account keeps its tracking type")
 
 		linked := storetest.Track(t, o, storetest.ParseLink(t, "https://www.tiktok.com/@other/video/7301234567890123456"))
 		require.Len(t, linked, 1)
 		other := storetest.Follow(t, o, store.TrackNewOnly, storetest.ParseLink(t, "https://www.tiktok.com/@other"))
-		require.False(t, other[0].Existing, "it was linked alone, not tracked")
+		require.False(t, other[0].Existing, "the account was linked, not tracked")
 	})
 }
 
-func TestTrackAccounts_ofEqualRequestsAtOnceTracksOnce(t *testing.T) {
+func TestTrackAccounts_byConcurrentEqualRequestsTracksOnce(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		const requests = 16
 		o := storetest.NewOrg(t, db)
-		links := []link.Link{storetest.ParseLink(t, storetest.Someone), storetest.ParseLink(t, "https://www.instagram.com/someone/"), storetest.ParseLink(t, "https://www.youtube.com/channel/UCLqxVugv74EIW3VWh2NOa3Q")}
+		links := []link.Link{storetest.ParseLink(t, storetest.AccountURL), storetest.ParseLink(t, "https://www.instagram.com/someone/"), storetest.ParseLink(t, "https://www.youtube.com/channel/UCLqxVugv74EIW3VWh2NOa3Q")}
 		var wg sync.WaitGroup
 		tracked, errs := make([][]store.TrackedAccount, requests), make([]error, requests)
 		for i := range requests {
@@ -113,7 +113,7 @@ func TestTrackAccounts_withUnknownCollectionsTracksNothing(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
 		mine, foreign := storetest.Collection(t, o, "Mine", nil), storetest.Collection(t, storetest.NewOrg(t, db), "Foreign", nil)
-		r := store.TrackAccountsRequest{Links: []link.Link{storetest.ParseLink(t, storetest.Someone)}, Type: store.TrackAll, CollectionIDs: []uuid.UUID{mine.ID, foreign.ID}, Immediate: 1, Enqueue: 1}
+		r := store.TrackAccountsRequest{Links: []link.Link{storetest.ParseLink(t, storetest.AccountURL)}, Type: store.TrackAll, CollectionIDs: []uuid.UUID{mine.ID, foreign.ID}, Immediate: 1, Enqueue: 1}
 		_, err := o.TrackAccounts(t.Context(), r)
 		var missing *store.NotFoundError
 		require.ErrorAs(t, err, &missing)
@@ -132,14 +132,14 @@ func TestTrackAccounts_withUnknownCollectionsTracksNothing(t *testing.T) {
 	})
 }
 
-func TestDiscovery_takesWhatTheTrackingTypeWants(t *testing.T) {
+func TestDiscovery_tracksTheVideosOfTheTrackingType(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[store.TrackingType]int{store.TrackLatest30: 30, store.TrackLatest200: 200, store.TrackNewOnly: 0, store.TrackAll: 210} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 				o := storetest.NewOrg(t, db)
-				storetest.Follow(t, o, kind, storetest.ParseLink(t, storetest.Someone))
+				storetest.Follow(t, o, kind, storetest.ParseLink(t, storetest.AccountURL))
 				older := storetest.FoundVideos(t, 210, db.Clock.Now().Add(-time.Hour))
 				storetest.DeliverAccount(t, db, storetest.ListedAccount(older))
 				require.EqualValues(t, want, storetest.ListVideos(t, o, store.VideoQuery{}).Total)
@@ -147,22 +147,22 @@ func TestDiscovery_takesWhatTheTrackingTypeWants(t *testing.T) {
 				db.Clock.Advance(24 * time.Hour)
 				fresh := ingest.FoundVideo{ID: storetest.Clip(t, 999).ID, Link: storetest.Clip(t, 999).Canonical, UploadedAt: new(store.InstantOf(db.Clock.Now().Add(-time.Hour)))}
 				storetest.DeliverAccount(t, db, storetest.ListedAccount(append([]ingest.FoundVideo{fresh}, older...)))
-				require.EqualValues(t, want+1, storetest.ListVideos(t, o, store.VideoQuery{}).Total, "what is uploaded later is always taken, and nothing else")
-				require.NotEmpty(t, storetest.Claim(t, db, link.TikTok, "video"), "and its numbers are asked for")
+				require.EqualValues(t, want+1, storetest.ListVideos(t, o, store.VideoQuery{}).Total, "a video that was uploaded later is tracked, and no older video")
+				require.NotEmpty(t, storetest.Claim(t, db, link.TikTok, "video"), "the new video is due at once")
 
 				v := storetest.VideoOf(t, o, storetest.Clip(t, 999))
 				require.False(t, v.Direct)
-				require.Equal(t, storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.Someone)).ID, *v.LinkedAccountID)
+				require.Equal(t, storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)).ID, *v.LinkedAccountID)
 			})
 		})
 	}
 }
 
-func TestDiscovery_leavesAStoppedVideoStopped(t *testing.T) {
+func TestDiscovery_keepsAStoppedVideoStopped(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.Someone))
+		storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))
 		videos := storetest.FoundVideos(t, 3, db.Clock.Now())
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(videos))
 		storetest.Stop(t, o, storetest.Clip(t, 1))
@@ -174,22 +174,22 @@ func TestDiscovery_leavesAStoppedVideoStopped(t *testing.T) {
 	})
 }
 
-func TestStopAccounts_stopsTheVideosThatWereFoundThroughThem(t *testing.T) {
+func TestStopAccounts_stopsTheirDiscoveredVideos(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.Someone)
+		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.AccountURL)
 		own, adopted := storetest.Clip(t, 0), storetest.Clip(t, 1)
 		storetest.Track(t, o, own)
 		storetest.Follow(t, o, store.TrackLatest30, l)
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(storetest.FoundVideos(t, 4, db.Clock.Now())))
-		require.Equal(t, []store.Tracked{{VideoID: storetest.VideoOf(t, o, adopted).ID, Existing: true, Already: true}}, storetest.Track(t, o, adopted), "found, and now asked for by itself")
+		require.Equal(t, []store.Tracked{{VideoID: storetest.VideoOf(t, o, adopted).ID, Existing: true, Already: true}}, storetest.Track(t, o, adopted), "the discovered video is now also tracked directly")
 		require.EqualValues(t, 4, storetest.ListVideos(t, o, store.VideoQuery{}).Total)
 
 		refs := []store.AccountRef{{Link: l}, {ID: store.NewID()}, {Link: storetest.ParseLink(t, "https://www.tiktok.com/@nobody")}}
 		unmatched, err := o.StopAccounts(t.Context(), refs, true)
 		require.NoError(t, err)
 		require.Equal(t, refs[1:], unmatched)
-		require.True(t, storetest.AccountByLink(t, o, l).Tracked, "all or nothing")
+		require.True(t, storetest.AccountByLink(t, o, l).Tracked, "if one reference is unknown, no account is stopped")
 
 		unmatched, err = o.StopAccounts(t.Context(), refs, false)
 		require.NoError(t, err)
@@ -204,7 +204,7 @@ func TestStopAccounts_stopsTheVideosThatWereFoundThroughThem(t *testing.T) {
 		storetest.Consistent(t, db, o)
 		unmatched, err = o.StopAccounts(t.Context(), refs[:1], false)
 		require.NoError(t, err)
-		require.Equal(t, refs[:1], unmatched, "it is stopped already")
+		require.Equal(t, refs[:1], unmatched, "the account is already stopped")
 
 		db.Clock.Advance(time.Hour)
 		require.Equal(t, []store.TrackedAccount{{AccountID: a.ID, Existing: true}}, storetest.Follow(t, o, store.TrackNewOnly, l))
@@ -216,10 +216,10 @@ func TestStopAccounts_stopsTheVideosThatWereFoundThroughThem(t *testing.T) {
 	})
 }
 
-func TestStopAccounts_whileACollectorHoldsTheTargetLetsNothingIn(t *testing.T) {
+func TestStopAccounts_duringAFetchIgnoresItsAnswer(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.Someone)
+		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.AccountURL)
 		storetest.Follow(t, o, store.TrackLatest30, l)
 		c := storetest.ClaimOne(t, db, link.TikTok, "account")
 		_, err := o.StopAccounts(t.Context(), []store.AccountRef{{Link: l}}, true)
@@ -230,21 +230,21 @@ func TestStopAccounts_whileACollectorHoldsTheTargetLetsNothingIn(t *testing.T) {
 	})
 }
 
-func TestDiscovery_takesOverARecordThatBoreTheAccountsID(t *testing.T) {
+func TestDiscovery_mergesARecordWithTheSameAccountID(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
 		c := storetest.Collection(t, o, "Dogs", nil)
-		nameless := storetest.ParseLink(t, storetest.Short) // its author is known by id alone
-		storetest.Track(t, o, nameless)
-		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{nameless: storetest.Authored("UCLqxVugv74EIW3VWh2NOa3Q", "")})
-		linked := storetest.AccountOf(t, o, nameless)
+		withoutHandle := storetest.ParseLink(t, storetest.YouTubeURL) // only the id of the author is known
+		storetest.Track(t, o, withoutHandle)
+		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{withoutHandle: storetest.Authored("UCLqxVugv74EIW3VWh2NOa3Q", "")})
+		linked := storetest.AccountOf(t, o, withoutHandle)
 		_, err := o.AddAccounts(t.Context(), c.ID, []uuid.UUID{linked.ID})
 		require.NoError(t, err)
 
 		l := storetest.ParseLink(t, "https://www.youtube.com/@someone")
 		asked := storetest.Follow(t, o, store.TrackNewOnly, l)[0]
-		require.NotEqual(t, linked.ID, asked.AccountID, "nobody knows yet that they are one")
+		require.NotEqual(t, linked.ID, asked.AccountID, "no source has reported yet that both records are one account")
 		claimed := storetest.ClaimOne(t, db, link.YouTube, "account")
 		facts := ingest.AccountFacts{ID: new("UCLqxVugv74EIW3VWh2NOa3Q"), Username: new("someone"), Followers: new(int64(1))}
 		require.NoError(t, db.AcknowledgeAccounts(t.Context(), claimed, claimed.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, claimed.Targets[0], facts)}))
@@ -253,7 +253,7 @@ func TestDiscovery_takesOverARecordThatBoreTheAccountsID(t *testing.T) {
 		require.Equal(t, asked.AccountID, a.ID)
 		require.Equal(t, []store.Label{{ID: c.ID, Name: "Dogs"}}, a.Labels)
 		require.EqualValues(t, 1, a.TotalVideosTracked)
-		require.Equal(t, a.ID, *storetest.VideoOf(t, o, nameless).LinkedAccountID)
+		require.Equal(t, a.ID, *storetest.VideoOf(t, o, withoutHandle).LinkedAccountID)
 		_, err = o.Account(t.Context(), store.AccountRef{ID: linked.ID})
 		require.ErrorIs(t, err, store.ErrNotFound)
 	})
@@ -265,7 +265,7 @@ func TestDiscovery_ofOneAccountTrackedUnderItsHandleAndItsID(t *testing.T) {
 		o := storetest.NewOrg(t, db)
 		byHandle, byID := storetest.ParseLink(t, "https://www.youtube.com/@someone"), storetest.ParseLink(t, "https://www.youtube.com/channel/UCLqxVugv74EIW3VWh2NOa3Q")
 		storetest.Follow(t, o, store.TrackNewOnly, byHandle, byID)
-		for range 2 { // the first tells that they are one
+		for range 2 { // the first answer reports that both are one account
 			for _, c := range storetest.Claim(t, db, link.YouTube, "account") {
 				var outcomes []ingest.AccountOutcome
 				for _, target := range c.Targets {
@@ -278,15 +278,15 @@ func TestDiscovery_ofOneAccountTrackedUnderItsHandleAndItsID(t *testing.T) {
 		require.Equal(t, storetest.AccountByLink(t, o, byID).ID, storetest.AccountByLink(t, o, byHandle).ID)
 		s, err := o.AccountStatistics(t.Context())
 		require.NoError(t, err)
-		require.EqualValues(t, 1, s.Total, "it counts once")
+		require.EqualValues(t, 1, s.Total, "the account is counted once")
 	})
 }
 
-func TestDiscovery_ofManyVideosTakesFewStatements(t *testing.T) {
+func TestDiscovery_ofManyVideosRunsFewStatements(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		storetest.Follow(t, o, store.TrackLatest200, storetest.ParseLink(t, storetest.Someone))
+		storetest.Follow(t, o, store.TrackLatest200, storetest.ParseLink(t, storetest.AccountURL))
 		c := storetest.ClaimOne(t, db, link.TikTok, "account")
 		videos := storetest.FoundVideos(t, 200, db.Clock.Now())
 		db.Guard.Statements()
@@ -296,10 +296,10 @@ func TestDiscovery_ofManyVideosTakesFewStatements(t *testing.T) {
 	})
 }
 
-func TestRefresh_isAllowedEachFourHours(t *testing.T) {
+func TestRefresh_isAllowedEveryFourHours(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, l, a := storetest.NewOrg(t, db), storetest.Clip(t, 1), storetest.ParseLink(t, storetest.Someone)
+		o, l, a := storetest.NewOrg(t, db), storetest.Clip(t, 1), storetest.ParseLink(t, storetest.AccountURL)
 		storetest.Track(t, o, l)
 		storetest.Follow(t, o, store.TrackNewOnly, a)
 		refresh := map[queue.Kind]func() (store.Refreshed, error){
@@ -328,11 +328,11 @@ func TestRefresh_isAllowedEachFourHours(t *testing.T) {
 			require.Equal(t, store.Refreshed{Scheduled: true, UpdatedAt: &at}, r, kind)
 			require.Equal(t, queue.LaneInteractive, storetest.ClaimOne(t, db, link.TikTok, kind).Targets[0].Lane)
 		}
-		require.Len(t, storetest.Column[string](t, db, "SELECT external_id FROM fetch_targets"), 2, "the account's target is still the one of its handle")
+		require.Len(t, storetest.Column[string](t, db, "SELECT external_id FROM fetch_targets"), 2, "the account's target still has the handle as its id")
 	})
 }
 
-func TestRefresh_ofWhatIsNotTrackedIsNotFound(t *testing.T) {
+func TestRefresh_ofAnUntrackedRecordIsNotFound(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
@@ -343,8 +343,8 @@ func TestRefresh_ofWhatIsNotTrackedIsNotFound(t *testing.T) {
 			require.ErrorIs(t, err, store.ErrNotFound)
 			require.ErrorContains(t, err, ref.String())
 		}
-		for _, ref := range []store.AccountRef{{Link: storetest.ParseLink(t, storetest.Someone)}, {ID: store.NewID()}, {Link: storetest.ParseLink(t, "https://www.tiktok.com/@nobody")}} {
-			_, err := o.RefreshAccount(t.Context(), ref) // @someone is linked alone
+		for _, ref := range []store.AccountRef{{Link: storetest.ParseLink(t, storetest.AccountURL)}, {ID: store.NewID()}, {Link: storetest.ParseLink(t, "https://www.tiktok.com/@nobody")}} {
+			_, err := o.RefreshAccount(t.Context(), ref) // @someone is linked, not tracked
 			require.ErrorIs(t, err, store.ErrNotFound)
 			require.ErrorContains(t, err, ref.String())
 		}

@@ -15,16 +15,18 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
+// update changes a collection and returns it.
 func update(t *testing.T, o *store.Org, id uuid.UUID, p store.CollectionPatch) store.Collection {
 	t.Helper()
 	c, err := o.UpdateCollection(t.Context(), id, p)
 	require.NoError(t, err)
 	if len(c.Hashtags) == 0 {
-		c.Hashtags = nil // as the reads say it
+		c.Hashtags = nil // reads return nil
 	}
 	return c
 }
 
+// read returns a collection without counts.
 func read(t *testing.T, o *store.Org, id uuid.UUID) store.Collection {
 	t.Helper()
 	c, err := o.Collection(t.Context(), id, false)
@@ -32,11 +34,12 @@ func read(t *testing.T, o *store.Org, id uuid.UUID) store.Collection {
 	return c
 }
 
+// below returns a patch that moves a collection below parent.
 func below(parent *uuid.UUID) store.CollectionPatch {
 	return store.CollectionPatch{Parent: &store.ParentChange{To: parent}}
 }
 
-func TestCollection_isReadAsItWasMade(t *testing.T) {
+func TestCollection_isReadAsCreated(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, token := storetest.NewOrg(t, db), store.NewID()
@@ -49,7 +52,7 @@ func TestCollection_isReadAsItWasMade(t *testing.T) {
 		require.Equal(t, store.Collection{OrganisationID: o.ID(), ID: c.ID, ParentID: &root.ID, Name: "Hunde 🐶", Access: store.AccessPublic, Hash: c.Hash,
 			CreatedBy: token, CreatedAt: now, UpdatedAt: now, Hashtags: []string{"cat", "dog"}}, c)
 		require.Equal(t, c, read(t, o, c.ID))
-		require.Nil(t, root.Hash, "a private one has no page")
+		require.Nil(t, root.Hash, "a private collection has no share page")
 
 		_, err = o.CreateCollection(t.Context(), store.NewCollection{Name: "Protected", Access: store.AccessProtected})
 		require.ErrorIs(t, err, store.ErrPasswordRequired)
@@ -62,7 +65,7 @@ func TestCollection_isReadAsItWasMade(t *testing.T) {
 	})
 }
 
-func TestUpdateCollection_changesWhatIsGivenAndNothingElse(t *testing.T) {
+func TestUpdateCollection_changesOnlyTheGivenFields(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -83,7 +86,7 @@ func TestUpdateCollection_changesWhatIsGivenAndNothingElse(t *testing.T) {
 		} {
 			got := update(t, o, c.ID, step.patch)
 			step.change()
-			require.Greater(t, got.UpdatedAt, want.UpdatedAt, "%s: each change is a version of its own, also at one moment", name)
+			require.Greater(t, got.UpdatedAt, want.UpdatedAt, "%s: each change has its own version, even at the same time", name)
 			want.UpdatedAt = got.UpdatedAt
 			require.Equal(t, want, got, name)
 			require.Equal(t, want, read(t, o, c.ID), name)
@@ -103,7 +106,7 @@ func TestUpdateCollection_changesWhatIsGivenAndNothingElse(t *testing.T) {
 	})
 }
 
-func TestUpdateCollection_givesAPageAndKeepsIt(t *testing.T) {
+func TestUpdateCollection_keepsTheSharePage(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -111,19 +114,19 @@ func TestUpdateCollection_givesAPageAndKeepsIt(t *testing.T) {
 		access := func(a store.Access) store.CollectionPatch { return store.CollectionPatch{Access: &a} }
 		_, err := o.UpdateCollection(t.Context(), c.ID, access(store.AccessProtected))
 		require.ErrorIs(t, err, store.ErrPasswordRequired)
-		require.Equal(t, c, read(t, o, c.ID), "nothing changed")
+		require.Equal(t, c, read(t, o, c.ID), "the refused update changes nothing")
 
 		withPassword := access(store.AccessProtected)
 		withPassword.PasswordHash = new("$argon2id$")
 		page := update(t, o, c.ID, withPassword).Hash
 		require.NotNil(t, page)
-		for _, a := range []store.Access{store.AccessPrivate, store.AccessPublic, store.AccessProtected} { // the password is still there
+		for _, a := range []store.Access{store.AccessPrivate, store.AccessPublic, store.AccessProtected} { // the password is kept
 			require.Equal(t, page, update(t, o, c.ID, access(a)).Hash)
 		}
 	})
 }
 
-func TestUpdateCollection_refusesWhatTheCallerHasNotSeen(t *testing.T) {
+func TestUpdateCollection_refusesAnOutdatedVersion(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -157,23 +160,23 @@ func TestCollections_formATree(t *testing.T) {
 		}
 		other := storetest.Collection(t, o, "other", nil)
 		_, err = o.UpdateCollection(t.Context(), chain[0].ID, below(&other.ID))
-		require.ErrorIs(t, err, store.ErrTooDeep, "what lies below moves with it")
+		require.ErrorIs(t, err, store.ErrTooDeep, "the collections below it move with it")
 		update(t, o, chain[1].ID, below(&other.ID))
-		update(t, o, chain[0].ID, below(&chain[deepest-2].ID)) // the sixteenth again
+		update(t, o, chain[0].ID, below(&chain[deepest-2].ID)) // level 16 again
 		require.Equal(t, chain[deepest-2].ID, *read(t, o, chain[0].ID).ParentID)
 	})
 }
 
-func TestCollections_thatMoveBelowEachOtherAtOnceFormNoCircle(t *testing.T) {
+func TestUpdateCollection_concurrentlyFormsNoCycle(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
 		a, b := storetest.Collection(t, o, "a", nil), storetest.Collection(t, o, "b", nil)
 		var err error
-		finish := storetest.Meanwhile(t, db, "parent_id IN", func(s *store.Store) {
+		finish := storetest.RunBefore(t, db, "parent_id IN", func(s *store.Store) {
 			_, err = s.Org(o.ID()).UpdateCollection(t.Context(), b.ID, below(&a.ID))
 		})
-		update(t, o, a.ID, below(&b.ID)) // looks at what lies below a
+		update(t, o, a.ID, below(&b.ID)) // reads the collections below a
 		finish()
 		require.ErrorIs(t, err, store.ErrCycle)
 		require.Nil(t, read(t, o, b.ID).ParentID)
@@ -189,7 +192,7 @@ func TestDeleteCollection_movesItsChildrenUpAndKeepsItsVideos(t *testing.T) {
 		leaf := storetest.Collection(t, o, "leaf", &middle.ID)
 		_, err := o.Track(t.Context(), store.TrackRequest{Links: storetest.Clips(t, 2), CollectionIDs: []uuid.UUID{middle.ID}, Enqueue: 2})
 		require.NoError(t, err)
-		_, err = o.AddAccounts(t.Context(), middle.ID, []uuid.UUID{storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.Someone)).ID})
+		_, err = o.AddAccounts(t.Context(), middle.ID, []uuid.UUID{storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)).ID})
 		require.NoError(t, err)
 		update(t, o, middle.ID, store.CollectionPatch{Hashtags: &[]string{"dog"}})
 		db.Clock.Advance(time.Second)
@@ -231,7 +234,7 @@ func TestCollections_areListed(t *testing.T) {
 			_, err := o.AddVideos(t.Context(), c, ids)
 			require.NoError(t, err)
 		}
-		_, err := o.AddAccounts(t.Context(), small, []uuid.UUID{storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.Someone)).ID})
+		_, err := o.AddAccounts(t.Context(), small, []uuid.UUID{storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)).ID})
 		require.NoError(t, err)
 		db.Clock.Advance(time.Second)
 		update(t, o, b, store.CollectionPatch{Hashtags: &[]string{"z", "y"}})
@@ -241,16 +244,16 @@ func TestCollections_areListed(t *testing.T) {
 			query store.CollectionQuery
 			want  []uuid.UUID
 		}{
-			"all, the newest first":       {store.CollectionQuery{Order: store.Order{Column: "created_at", Descending: true}}, []uuid.UUID{baa, ba, small, a, b}},
-			"the last changed first":      {store.CollectionQuery{Order: store.Order{Column: "updated_at", Descending: true}}, []uuid.UUID{b, baa, ba, small, a}},
-			"by name, as bytes":           {store.CollectionQuery{Order: store.Order{Column: "name"}}, []uuid.UUID{ba, a, b, baa, small}},
+			"all, newest first":           {store.CollectionQuery{Order: store.Order{Column: "created_at", Descending: true}}, []uuid.UUID{baa, ba, small, a, b}},
+			"last changed first":          {store.CollectionQuery{Order: store.Order{Column: "updated_at", Descending: true}}, []uuid.UUID{b, baa, ba, small, a}},
+			"by the bytes of the name":    {store.CollectionQuery{Order: store.Order{Column: "name"}}, []uuid.UUID{ba, a, b, baa, small}},
 			"most videos first":           {store.CollectionQuery{Order: store.Order{Column: "video_count", Descending: true}}, []uuid.UUID{ba, small, baa, a, b}},
 			"fewest accounts first":       {store.CollectionQuery{Order: store.Order{Column: "account_count"}}, []uuid.UUID{b, a, ba, baa, small}},
 			"roots":                       {store.CollectionQuery{Roots: true, Order: store.Order{Column: "name"}}, []uuid.UUID{a, b}},
 			"children":                    {store.CollectionQuery{ParentID: &b, Order: store.Order{Column: "name"}}, []uuid.UUID{ba, small}},
-			"all below":                   {store.CollectionQuery{ParentID: &b, Subtree: true, Order: store.Order{Column: "name"}}, []uuid.UUID{ba, baa, small}},
-			"below one with nothing":      {store.CollectionQuery{ParentID: &a, Subtree: true, Order: store.Order{Column: "name"}}, []uuid.UUID{}},
-			"below one that is not there": {store.CollectionQuery{ParentID: new(store.NewID()), Order: store.Order{Column: "name"}}, []uuid.UUID{}},
+			"whole subtree":               {store.CollectionQuery{ParentID: &b, Subtree: true, Order: store.Order{Column: "name"}}, []uuid.UUID{ba, baa, small}},
+			"subtree without collections": {store.CollectionQuery{ParentID: &a, Subtree: true, Order: store.Order{Column: "name"}}, []uuid.UUID{}},
+			"below an unknown collection": {store.CollectionQuery{ParentID: new(store.NewID()), Order: store.Order{Column: "name"}}, []uuid.UUID{}},
 		} {
 			for _, size := range []int{100, 2} {
 				got, query := []uuid.UUID{}, c.query
@@ -260,20 +263,20 @@ func TestCollections_areListed(t *testing.T) {
 					require.EqualValues(t, len(c.want), page.Total, name)
 					for _, collection := range page.Collections {
 						got = append(got, collection.ID)
-						require.Equal(t, collection.ID == b, len(collection.Hashtags) == 2, "hashtags of %s", collection.Name)
+						require.Equal(t, collection.ID == b, len(collection.Hashtags) == 2, "only the second collection has hashtags: %s", collection.Name)
 					}
 					if page.Next == nil {
 						break
 					}
 					query.Window.After = page.Next
 				}
-				require.Equal(t, c.want, got, "%s, %d a page: %v", name, size, names)
+				require.Equal(t, c.want, got, "%s, %d per page: %v", name, size, names)
 			}
 		}
 	})
 }
 
-func TestMembership_isEffectiveByHandByAccountAndByHashtag(t *testing.T) {
+func TestMembership_isDirectOrByAccountOrByHashtag(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -287,16 +290,16 @@ func TestMembership_isEffectiveByHandByAccountAndByHashtag(t *testing.T) {
 		id := func(i int) uuid.UUID { return storetest.VideoOf(t, o, storetest.Clip(t, i)).ID }
 		c, err := o.CreateCollection(t.Context(), store.NewCollection{Name: "C", Access: store.AccessPrivate})
 		require.NoError(t, err)
-		in := func() (which []int) {
+		memberClips := func() (members []int) {
 			for i := range 4 {
 				if len(storetest.VideoOf(t, o, storetest.Clip(t, i)).Labels) > 0 {
-					which = append(which, i)
+					members = append(members, i)
 				}
 			}
 			q := storetest.OrderedBy("created_at", false)
 			q.CollectionID = &c.ID
 			var listed []uuid.UUID
-			for _, i := range which {
+			for _, i := range members {
 				if i != 3 {
 					listed = append(listed, id(i))
 				}
@@ -305,41 +308,41 @@ func TestMembership_isEffectiveByHandByAccountAndByHashtag(t *testing.T) {
 			require.ElementsMatch(t, listed, idsOf(page.Videos), "the list and the labels agree")
 			counted, err := o.Collection(t.Context(), c.ID, true)
 			require.NoError(t, err)
-			require.EqualValues(t, len(listed), counted.VideoCount, "and so does the count")
+			require.EqualValues(t, len(listed), counted.VideoCount, "the count agrees with the list")
 			q.CollectionID, q.Collections = nil, []string{strings.ToUpper(c.ID.String())}
-			require.EqualValues(t, len(listed), storetest.ListVideos(t, o, q).Total, "also by the id in capitals")
-			return which
+			require.EqualValues(t, len(listed), storetest.ListVideos(t, o, q).Total, "the id can be in upper case")
+			return members
 		}
-		require.Empty(t, in())
+		require.Empty(t, memberClips())
 		_, err = o.AddVideos(t.Context(), c.ID, []uuid.UUID{id(2), id(3)})
 		require.NoError(t, err)
-		require.Equal(t, []int{2, 3}, in(), "a stopped one keeps its label, and is neither listed nor counted")
+		require.Equal(t, []int{2, 3}, memberClips(), "a stopped video keeps its label, but is neither listed nor counted")
 		ann := storetest.AccountByLink(t, o, storetest.ParseLink(t, "https://www.tiktok.com/@ann")).ID
 		_, err = o.AddAccounts(t.Context(), c.ID, []uuid.UUID{ann})
 		require.NoError(t, err)
-		require.Equal(t, []int{0, 2, 3}, in())
+		require.Equal(t, []int{0, 2, 3}, memberClips())
 		update(t, o, c.ID, store.CollectionPatch{Hashtags: &[]string{"dog"}})
-		require.Equal(t, []int{0, 1, 2, 3}, in())
+		require.Equal(t, []int{0, 1, 2, 3}, memberClips())
 
 		removed, err := o.RemoveVideos(t.Context(), c.ID, []uuid.UUID{id(0), id(2), id(3), store.NewID()})
 		require.NoError(t, err)
-		require.EqualValues(t, 2, removed, "the direct members among them")
-		require.Equal(t, []int{0, 1, 2}, in(), "the others are still in it, through their account or a hashtag")
+		require.EqualValues(t, 2, removed, "only direct members are removed")
+		require.Equal(t, []int{0, 1, 2}, memberClips(), "videos that are members by account or hashtag stay")
 		gone, err := o.RemoveAccounts(t.Context(), c.ID, []uuid.UUID{ann, store.NewID()})
 		require.NoError(t, err)
 		require.EqualValues(t, 1, gone)
-		require.Equal(t, []int{0, 1}, in())
+		require.Equal(t, []int{0, 1}, memberClips())
 	})
 }
 
-func TestMembers_areAddedAllOrNone(t *testing.T) {
+func TestAddVideosAndAccounts_addAllOrNone(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, other := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
 		c, foreign := storetest.Collection(t, o, "C", nil), storetest.Collection(t, other, "Foreign", nil)
 		mine := storetest.Track(t, o, storetest.Clips(t, 2)...)
 		theirs := storetest.Track(t, other, storetest.Clip(t, 1))[0]
-		a := storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.Someone))
+		a := storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL))
 		unknown := store.NewID()
 
 		_, err := o.AddVideos(t.Context(), c.ID, []uuid.UUID{mine[0].VideoID, unknown, theirs.VideoID})
@@ -351,12 +354,12 @@ func TestMembers_areAddedAllOrNone(t *testing.T) {
 		_, err = o.AddAccounts(t.Context(), c.ID, []uuid.UUID{a.ID, unknown})
 		require.ErrorAs(t, err, &missing)
 		require.Equal(t, store.NotFoundError{Kind: "account", Names: []string{unknown.String()}}, *missing)
-		require.Empty(t, storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.Someone)).Labels)
+		require.Empty(t, storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)).Labels)
 
 		for i, want := range []int64{2, 0} {
 			added, err := o.AddVideos(t.Context(), c.ID, []uuid.UUID{mine[1].VideoID, mine[0].VideoID, mine[0].VideoID})
 			require.NoError(t, err)
-			require.Equal(t, want, added, "time %d", i)
+			require.Equal(t, want, added, "call %d", i)
 			added, err = o.AddAccounts(t.Context(), c.ID, []uuid.UUID{a.ID})
 			require.NoError(t, err)
 			require.Equal(t, want/2, added)

@@ -13,14 +13,14 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// drawSeries draws a past of up to two years: mostly growing, with gaps, falls and silence.
+// drawSeries draws a history of up to two years, mostly growing, with gaps, lower counts and missing counts.
 func drawSeries(t *rapid.T, today store.Date) storetest.Series {
 	s := storetest.Series{Daily: map[store.Date]store.Counts{}, Weekly: map[store.Date]store.Counts{}}
 	base := rapid.SampledFrom([]int64{0, 1000, 9_000_000_000_000_000_000}).Draw(t, "base")
 	count := func(name string) *int64 {
 		base += rapid.Int64Range(-50, 500).Draw(t, name)
 		base = max(base, 0)
-		if rapid.IntRange(0, 9).Draw(t, name+" is silent") == 0 {
+		if rapid.IntRange(0, 9).Draw(t, name+" is missing") == 0 {
 			return nil
 		}
 		return new(base)
@@ -35,7 +35,7 @@ func drawSeries(t *rapid.T, today store.Date) storetest.Series {
 		if rolledUp {
 			s.Weekly[day], weeks[day.Week()] = point(), true
 		}
-		// Between the roll-up and the drop of a month, a point is there as both.
+		// After the roll-up of a week and before the drop of its month, a day has a daily and a weekly point.
 		if !rolledUp || rapid.IntRange(0, 9).Draw(t, "not dropped yet") == 0 {
 			s.Daily[day] = point()
 		}
@@ -44,18 +44,18 @@ func drawSeries(t *rapid.T, today store.Date) storetest.Series {
 }
 
 // Spec: 2.4-02, 4.2-27
-func TestHistory_isWhatItsPlainReadingSays(t *testing.T) {
+func TestHistory_matchesASimpleImplementation(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		db.Clock.Set(time.Date(2024, 6, 15, 12, 0, 0, 0, time.UTC)) // 29 February lies among the days that are interpolated
-		storetest.Room(t, db, 800)
+		db.Clock.Set(time.Date(2024, 6, 15, 12, 0, 0, 0, time.UTC)) // the interpolated days include 29 February
+		storetest.CreatePartitions(t, db, 800)
 		o, today, next := storetest.NewOrg(t, db), storetest.Today(db), 0
 		rapid.Check(t, func(rt *rapid.T) {
 			l := storetest.Clip(t, next)
 			next++
 			id := storetest.Track(t, o, l)[0].VideoID
 			s := drawSeries(rt, today)
-			s.Keep(t, db, o, id)
+			s.Insert(t, db, o, id)
 			day := func(name string) store.Date { return today - store.Date(rapid.IntRange(-2, 760).Draw(rt, name)) }
 			ranges := [][2]store.Date{{today - 730, today}, {today - 100, today - 80}, {today - 90, today}, {day("from"), day("to")}}
 			if at := slices.Sorted(maps.Keys(s.Weekly)); len(at) > 0 {
@@ -75,37 +75,37 @@ func TestHistory_isWhatItsPlainReadingSays(t *testing.T) {
 }
 
 // Spec: 4.2-27
-func TestHistory_interpolatesWhatLiesBetweenTwoPoints(t *testing.T) {
+func TestHistory_interpolatesBetweenTwoPoints(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		storetest.Room(t, db, 120)
+		storetest.CreatePartitions(t, db, 120)
 		o, l, today := storetest.NewOrg(t, db), storetest.Clip(t, 1), storetest.Today(db)
 		id := storetest.Track(t, o, l)[0].VideoID
 		at := func(n int64) store.Counts { return store.Counts{Views: &n} }
-		storetest.Series{Daily: map[store.Date]store.Counts{today - 3: at(110), today - 6: at(107)}, Weekly: map[store.Date]store.Counts{today - 30: at(100)}}.Keep(t, db, o, id)
+		storetest.Series{Daily: map[store.Date]store.Counts{today - 3: at(110), today - 6: at(107)}, Weekly: map[store.Date]store.Counts{today - 30: at(100)}}.Insert(t, db, o, id)
 		between := func(day store.Date, n int64) store.Point {
 			return store.Point{Day: day, Counts: at(n), Provenance: store.Provenance{Quality: store.QualityInterpolated}}
 		}
 		got, err := o.History(t.Context(), store.VideoRef{ID: id}, today-7, today)
 		require.NoError(t, err)
 		require.Equal(t, []store.Point{{Day: today - 3, Counts: at(110)}, between(today-4, 109), between(today-5, 108), {Day: today - 6, Counts: at(107)}, between(today-7, 106)},
-			storetest.Bare(got), "and none after the last point")
+			storetest.WithoutProvenance(got), "no point is interpolated after the last one")
 		for _, day := range []store.Date{today - 7, today - 18, today - 29} {
 			got, err = o.History(t.Context(), store.VideoRef{ID: id}, day, day)
 			require.NoError(t, err)
-			require.Equal(t, []store.Point{between(day, 107-7*int64(today-6-day)/24-min(1, 7*int64(today-6-day)%24))}, got, "its neighbours lie far outside of the range")
+			require.Equal(t, []store.Point{between(day, 107-7*int64(today-6-day)/24-min(1, 7*int64(today-6-day)%24))}, got, "points outside the range are used for the interpolation")
 		}
 		got, err = o.History(t.Context(), store.VideoRef{ID: id}, today-40, today-31)
 		require.NoError(t, err)
-		require.Empty(t, got, "none before the first point")
+		require.Empty(t, got, "no point is interpolated before the first one")
 	})
 }
 
-// A count that another source did not give, or that was hidden for a time, is compared with what it was before.
-func TestHistory_comparesWithWhatWasKnownLast(t *testing.T) {
+// If a count is missing in some points, the next known count is compared with the last known one.
+func TestHistory_comparesWithTheLastKnownCount(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		storetest.Room(t, db, 200)
+		storetest.CreatePartitions(t, db, 200)
 		o, today := storetest.NewOrg(t, db), storetest.Today(db)
 		likes := func(n int64) store.Counts { return store.Counts{Likes: &n} }
 		at := func(views, likes int64) store.Counts { return store.Counts{Views: &views, Likes: &likes} }
@@ -115,11 +115,11 @@ func TestHistory_comparesWithWhatWasKnownLast(t *testing.T) {
 			{Daily: map[store.Date]store.Counts{today - 60: likes(6), today: at(900, 8)}, Weekly: map[store.Date]store.Counts{today - 150: at(1000, 5), today - 120: likes(5)}},
 		} {
 			id := storetest.Track(t, o, storetest.Clip(t, n))[0].VideoID
-			s.Keep(t, db, o, id)
+			s.Insert(t, db, o, id)
 			for _, days := range []store.Date{0, 1, 2, 19, 100, 200} {
 				got, err := o.History(t.Context(), store.VideoRef{ID: id}, today-days, today)
 				require.NoError(t, err)
-				require.Equal(t, store.QualityCorrected, got[0].Quality, "case %d, as read from %d days ago", n, days)
+				require.Equal(t, store.QualityCorrected, got[0].Quality, "case %d, range begins %d days ago", n, days)
 				require.NotContains(t, qualities(got[1:]), store.QualityCorrected, "case %d", n)
 			}
 			exported, err := o.Export(t.Context(), store.ExportQuery{From: today, To: today, Limit: 10})
@@ -129,6 +129,7 @@ func TestHistory_comparesWithWhatWasKnownLast(t *testing.T) {
 	})
 }
 
+// qualities returns the quality of each point.
 func qualities(points []store.Point) []store.Quality {
 	var out []store.Quality
 	for _, p := range points {
@@ -148,7 +149,7 @@ func TestHistory_neverFallsBetweenTwoPointsThatRise(t *testing.T) {
 			first, last := today-130, today-130+store.Date(rapid.IntRange(7, 38).Draw(rt, "days apart"))
 			low := rapid.Int64Range(0, 9e18).Draw(rt, "first")
 			high := low + rapid.OneOf(rapid.Int64Range(0, 100), rapid.Int64Range(0, 9e18-low)).Draw(rt, "growth")
-			storetest.Series{Weekly: map[store.Date]store.Counts{first: {Views: &low}, last: {Views: &high}}}.Keep(t, db, o, id)
+			storetest.Series{Weekly: map[store.Date]store.Counts{first: {Views: &low}, last: {Views: &high}}}.Insert(t, db, o, id)
 			got, err := o.History(t.Context(), store.VideoRef{ID: id}, first, last)
 			require.NoError(rt, err)
 			require.Len(rt, got, int(last-first)+1)
@@ -159,7 +160,7 @@ func TestHistory_neverFallsBetweenTwoPointsThatRise(t *testing.T) {
 	})
 }
 
-func TestHistory_tellsAnUnknownVideoFromOneWithoutPoints(t *testing.T) {
+func TestHistory_distinguishesUnknownVideosFromVideosWithoutPoints(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
@@ -173,9 +174,9 @@ func TestHistory_tellsAnUnknownVideoFromOneWithoutPoints(t *testing.T) {
 	})
 }
 
-func TestEngagement_isTheSumOfWhatIsKnown(t *testing.T) {
+func TestEngagement_isTheSumOfTheKnownCounts(t *testing.T) {
 	t.Parallel()
-	require.Nil(t, store.Counts{Views: new(int64(5))}.Engagement(), "views are no engagement")
+	require.Nil(t, store.Counts{Views: new(int64(5))}.Engagement(), "views do not count as engagement")
 	require.EqualValues(t, 0, *store.Counts{Likes: new(int64(0))}.Engagement())
 	require.EqualValues(t, 1111, *store.Counts{Views: new(int64(5)), Likes: new(int64(1)), Comments: new(int64(10)), Shares: new(int64(100)), Bookmarks: new(int64(1000))}.Engagement())
 	require.EqualValues(t, 101, *store.Counts{Likes: new(int64(1)), Shares: new(int64(100))}.Engagement())

@@ -14,6 +14,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
+// begin begins a request with an idempotency key.
 func begin(t *testing.T, o *store.Org, operation, key, fingerprint string) store.IdempotencyKey {
 	t.Helper()
 	k, err := o.BeginKey(t.Context(), operation, key, []byte(fingerprint))
@@ -21,7 +22,7 @@ func begin(t *testing.T, o *store.Org, operation, key, fingerprint string) store
 	return k
 }
 
-func TestIdempotencyKey_givesTheFirstAnswerAgain(t *testing.T) {
+func TestIdempotencyKey_returnsTheFirstAnswerAgain(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -32,24 +33,24 @@ func TestIdempotencyKey_givesTheFirstAnswerAgain(t *testing.T) {
 
 		answer := store.KeptAnswer{Status: 201, ContentType: "application/json", Body: []byte("{\"a\":\x00\xff}")}
 		require.NoError(t, o.FinishKey(t.Context(), "TrackVideo", "k", answer))
-		require.NoError(t, o.ReleaseKey(t.Context(), "TrackVideo", "k"), "which has an answer and stays")
+		require.NoError(t, o.ReleaseKey(t.Context(), "TrackVideo", "k"), "a key with an answer is not released")
 		require.Equal(t, store.IdempotencyKey{State: store.KeyDone, EffectID: first.EffectID, Answer: answer}, begin(t, o, "TrackVideo", "k", "body"))
 		require.Equal(t, store.KeyMismatch, begin(t, o, "TrackVideo", "k", "other").State)
 
 		for name, other := range map[string]store.IdempotencyKey{"operation": begin(t, o, "StopVideo", "k", "x"), "key": begin(t, o, "TrackVideo", "l", "x"),
 			"organisation": begin(t, storetest.NewOrg(t, db), "TrackVideo", "k", "x")} {
-			require.Equal(t, store.KeyFresh, other.State, "another %s", name)
+			require.Equal(t, store.KeyFresh, other.State, "a different %s is a different key", name)
 		}
 		db.Clock.Advance(24 * time.Hour)
 		require.Equal(t, store.KeyDone, begin(t, o, "TrackVideo", "k", "body").State)
 		db.Clock.Advance(time.Microsecond)
 		again := begin(t, o, "TrackVideo", "k", "other")
-		require.Equal(t, store.KeyFresh, again.State, "after a day it is free")
+		require.Equal(t, store.KeyFresh, again.State, "a key expires after a day")
 		require.NotEqual(t, first.EffectID, again.EffectID)
 	})
 }
 
-func TestIdempotencyKey_ofADeadRequestCanBeTakenUp(t *testing.T) {
+func TestIdempotencyKey_ofAnAbortedRequestCanBeRepeated(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -59,16 +60,16 @@ func TestIdempotencyKey_ofADeadRequestCanBeTakenUp(t *testing.T) {
 		db.Clock.Advance(time.Microsecond)
 		require.Equal(t, store.KeyMismatch, begin(t, o, "TrackVideo", "k", "other").State)
 		second := begin(t, o, "TrackVideo", "k", "body")
-		require.Equal(t, store.IdempotencyKey{State: store.KeyFresh, EffectID: first.EffectID}, second, "what the dead one made is found again")
+		require.Equal(t, store.IdempotencyKey{State: store.KeyFresh, EffectID: first.EffectID}, second, "the repeated request has the same effect id")
 		require.Equal(t, store.KeyRunning, begin(t, o, "TrackVideo", "k", "body").State)
 
 		require.NoError(t, o.ReleaseKey(t.Context(), "TrackVideo", "k"))
-		require.Equal(t, store.KeyMismatch, begin(t, o, "TrackVideo", "k", "other").State, "what it did is unknown: it is not free for another")
-		require.Equal(t, second, begin(t, o, "TrackVideo", "k", "body"), "and goes on at once")
+		require.Equal(t, store.KeyMismatch, begin(t, o, "TrackVideo", "k", "other").State, "the effect of the first request is unknown, so another request cannot use the key")
+		require.Equal(t, second, begin(t, o, "TrackVideo", "k", "body"), "the same request can continue at once")
 	})
 }
 
-func TestIdempotencyKey_letsOneOfManyRequestsGoOn(t *testing.T) {
+func TestIdempotencyKey_letsOneOfManyRequestsContinue(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		const requests = 16
@@ -95,13 +96,13 @@ func TestIdempotencyKey_letsOneOfManyRequestsGoOn(t *testing.T) {
 	})
 }
 
-// nearlyFull fills the organisation's keys up to left bytes below the limit.
+// nearlyFull sets the bytes that the organisation's keys use to left bytes below the limit.
 func nearlyFull(t *testing.T, db *storetest.DB, o *store.Org, left int) {
 	t.Helper()
 	db.Exec(t, "INSERT INTO idempotency_usage (organisation_id, bytes) VALUES (?, ?)", o.ID(), store.IdempotencyLimit-left)
 }
 
-func TestIdempotencyKey_takesNoMoreThanTheLimitOnDisk(t *testing.T) {
+func TestIdempotencyKey_usesAtMostTheLimitOnDisk(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	const left = 8 << 20
@@ -111,7 +112,7 @@ func TestIdempotencyKey_takesNoMoreThanTheLimitOnDisk(t *testing.T) {
 		return storetest.Column[int64](t, db, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")[0]
 	}
 	before, body := size(), make([]byte, 256<<10)
-	day := func(calls int) (kept int) { // requests are spread evenly over a day
+	runDay := func(calls int) (kept int) { // spreads the requests evenly over a day
 		for n := range calls {
 			_, err := rand.Read(body) // random bytes cannot be compressed
 			require.NoError(t, err)
@@ -124,14 +125,14 @@ func TestIdempotencyKey_takesNoMoreThanTheLimitOnDisk(t *testing.T) {
 		}
 		return kept
 	}
-	require.Equal(t, left/len(body), day(60))
+	require.Equal(t, left/len(body), runDay(60))
 	first := size() - before
 	require.Less(t, first, int64(left+left/10))
-	day(60)
-	require.Less(t, size()-before, first+left/10, "the next day uses the same space again")
+	runDay(60)
+	require.Less(t, size()-before, first+left/10, "the next day reuses the space")
 }
 
-func TestIdempotencyKey_isRefusedWhenTheOrganisationsKeysTakeTooMuch(t *testing.T) {
+func TestIdempotencyKey_isRefusedAboveTheOrganisationsLimit(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, other := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
@@ -140,10 +141,10 @@ func TestIdempotencyKey_isRefusedWhenTheOrganisationsKeysTakeTooMuch(t *testing.
 		answer := store.KeptAnswer{Status: 200, ContentType: "application/json", Body: []byte(strings.Repeat("x", 100_000))}
 		require.NoError(t, o.FinishKey(t.Context(), "TrackVideo", "a", answer))
 		db.Clock.Advance(time.Hour)
-		require.Equal(t, store.KeyFresh, begin(t, o, "TrackVideo", "b", "f").State, "an answer that compresses well takes little")
+		require.Equal(t, store.KeyFresh, begin(t, o, "TrackVideo", "b", "f").State, "an answer that compresses well uses few bytes")
 
 		require.Equal(t, store.IdempotencyKey{State: store.KeyStoreFull, RoomIn: 23 * time.Hour}, begin(t, o, "TrackVideo", "c", "f"))
-		require.Equal(t, answer, begin(t, o, "TrackVideo", "a", "f").Answer, "what is kept is given all the same")
+		require.Equal(t, answer, begin(t, o, "TrackVideo", "a", "f").Answer, "stored answers are still returned")
 		require.Equal(t, store.KeyRunning, begin(t, o, "TrackVideo", "b", "f").State)
 		require.Equal(t, store.KeyFresh, begin(t, other, "TrackVideo", "c", "f").State, "another organisation has its own limit")
 
@@ -165,19 +166,19 @@ func TestIdempotencyKey_sumMatchesTheKeys(t *testing.T) {
 			}
 			db.Clock.Advance(time.Second)
 		}
-		same := func(rows int64) {
+		requireSum := func(rows int64) {
 			t.Helper()
 			require.Equal(t, []int64{rows}, storetest.Column[int64](t, db, "SELECT COUNT(*) FROM idempotency_keys"))
 			require.Equal(t, storetest.Column[int64](t, db, "SELECT SUM(bytes) FROM idempotency_keys"), storetest.Column[int64](t, db, "SELECT bytes FROM idempotency_usage"))
 		}
-		same(250)
+		requireSum(250)
 		db.Clock.Advance(24*time.Hour - 30*time.Second)
 		require.Equal(t, store.KeyFresh, begin(t, o, "TrackVideo", "new", "f").State)
-		same(151)
-		require.Equal(t, store.KeyFresh, begin(t, o, "TrackVideo", "k150", "f").State, "expired, though not deleted yet")
-		same(101 - 49)
-		_, err := db.DeleteExpired(t.Context(), storetest.GoOn)
+		requireSum(151)
+		require.Equal(t, store.KeyFresh, begin(t, o, "TrackVideo", "k150", "f").State, "the key has expired, but is not deleted yet")
+		requireSum(101 - 49)
+		_, err := db.DeleteExpired(t.Context(), storetest.NeverStop)
 		require.NoError(t, err)
-		same(32)
+		requireSum(32)
 	})
 }

@@ -10,19 +10,18 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// organisationConditions finds what binds a table to an organisation, without the guard's own reading of SQL.
+// These patterns find the parts of a statement that bind a table to an organisation, independently of the guard's parser.
 var (
 	organisationConditions = regexp.MustCompile("(?i)(?:(?:[\"`]?\\w+[\"`]?\\.)?[\"`]?organisation_id[\"`]?) = (?:\\$\\d+|\\?|CAST\\([^)]*\\)|\\w+\\.organisation_id)")
 	organisationColumns    = regexp.MustCompile("(?i)INSERT INTO [\"`]?\\w+[\"`]? (?:AS \\w+ )?\\([^)]*?([\"`]?organisation_id[\"`]?)[,)]")
 	conflictTargets        = regexp.MustCompile("(?i)ON CONFLICT \\(([\"`]?organisation_id[\"`]?),")
 
-	// unbound are those that are there for other reasons than to bind a distributed table: what comes before them, or they
-	// themselves.
+	// unbound matches the text up to the start or the end of a part that the guard does not require. Such parts do not bind a table of
+	// organisations.
 	unbound = regexp.MustCompile("(?i)((FROM|INTO|JOIN) [\"`]?(fetch_subscriptions|org_turns|api_tokens)[\"`]? (WHERE |\\([^)]*)|b\\.organisation_id = d\\.organisation_id)$")
 )
 
-// mutate takes from each statement each of its conditions on the organisation in turn, and expects the guard to refuse
-// what is left.
+// mutate removes each condition on the organisation from each statement, one at a time. The guard must refuse each changed statement.
 func mutate(t *testing.T, statements []string) {
 	t.Helper()
 	slices.Sort(statements)
@@ -35,8 +34,8 @@ func mutate(t *testing.T, statements []string) {
 			by string
 		}{
 			"condition":       {organisationConditions.FindAllStringIndex(s, -1), "1 = 1"},
-			"column":          {groups(organisationColumns, s), "id_of_somebody"},
-			"conflict target": {groups(conflictTargets, s), "id_of_somebody"},
+			"column":          {groups(organisationColumns, s), "other_id"},
+			"conflict target": {groups(conflictTargets, s), "other_id"},
 		} {
 			for _, at := range found.at {
 				mutant := s[:at[0]] + found.by + s[at[1]:]
@@ -44,14 +43,14 @@ func mutate(t *testing.T, statements []string) {
 					continue
 				}
 				mutants++
-				require.Error(t, storetest.CheckStatement(mutant), "without a %s it passes: %s", what, mutant)
+				require.Error(t, storetest.CheckStatement(mutant), "the guard accepts a statement without the %s: %s", what, mutant)
 			}
 		}
 	}
-	require.Greater(t, mutants, len(statements)/2, "the statements were not read")
+	require.Greater(t, mutants, len(statements)/2, "the patterns match too few statements")
 }
 
-// groups returns where the first group of a pattern was found.
+// groups returns the positions of the first group of all matches of a pattern.
 func groups(pattern *regexp.Regexp, s string) [][]int {
 	var at [][]int
 	for _, m := range pattern.FindAllStringSubmatchIndex(s, -1) {

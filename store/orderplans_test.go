@@ -32,7 +32,7 @@ func TestVideos_indexedOrdersAreReadFromTheIndex(t *testing.T) {
 		for _, column := range indexedOrders {
 			for _, descending := range []bool{true, false} {
 				window := store.Window{Limit: 900}
-				for page := range 4 { // page 3 begins near the first row without a value
+				for page := range 4 { // the third page begins near the first row without a value
 					db.Guard.Statements()
 					found, err := o.Videos(t.Context(), store.VideoQuery{Order: store.Order{Column: column, Descending: descending}, Window: window, WithoutTotal: true})
 					require.NoError(t, err)
@@ -53,8 +53,7 @@ func TestVideos_indexedOrdersAreReadFromTheIndex(t *testing.T) {
 
 var postgresParameter = regexp.MustCompile(`\$\d+`)
 
-// plan returns the engine's plan of a statement for any parameters. Sorting is priced so high that PostgreSQL sorts only if no index has the
-// order.
+// plan returns the engine's plan of a statement for any parameters. Settings make PostgreSQL sort only if no index has the order.
 func plan(t *testing.T, db *storetest.DB, statement string) string {
 	t.Helper()
 	conn, err := db.Raw(t).Conn(t.Context())

@@ -162,7 +162,7 @@ func (s *Store) changeLane(ctx context.Context, org uuid.UUID, change func(*gorm
 				return err
 			}
 			last = targets[n-1].SubjectID
-			return queue.SettleLanes(tx, targets)
+			return queue.UpdateLanes(tx, targets)
 		})
 		if err != nil {
 			return err

@@ -12,7 +12,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-func TestOrganisation_isReadAsItWasMade(t *testing.T) {
+func TestOrganisation_isReadAsCreated(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		first, err := db.CreateOrganisation(t.Context(), "  Müller & Söhne ", store.TierLimited, store.SubscriptionNone)
@@ -28,7 +28,7 @@ func TestOrganisation_isReadAsItWasMade(t *testing.T) {
 		require.Equal(t, first, got)
 		all, err := db.Organisations(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, []store.Organisation{first, second}, all, "the oldest first")
+		require.Equal(t, []store.Organisation{first, second}, all, "the oldest organisation comes first")
 
 		require.NoError(t, db.SetTier(t.Context(), first.ID, store.TierBasic))
 		require.NoError(t, db.SetSubscription(t.Context(), first.ID, store.SubscriptionActive))
@@ -42,7 +42,7 @@ func TestOrganisation_isReadAsItWasMade(t *testing.T) {
 	})
 }
 
-func TestOrganisation_thatIsUnknownIsNotFound(t *testing.T) {
+func TestOrganisation_notFound(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		id := store.NewID()
@@ -55,7 +55,7 @@ func TestOrganisation_thatIsUnknownIsNotFound(t *testing.T) {
 	})
 }
 
-func TestOrganisation_needsANameAndATierThatThereIs(t *testing.T) {
+func TestCreateOrganisation_refusesInvalidNamesAndTiers(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		for _, name := range []string{"", " \t", strings.Repeat("ü", 101)} {
@@ -71,7 +71,7 @@ func TestOrganisation_needsANameAndATierThatThereIs(t *testing.T) {
 	})
 }
 
-func TestParse_namesWhatIsAllowed(t *testing.T) {
+func TestParse_errorsListTheAllowedValues(t *testing.T) {
 	t.Parallel()
 	for _, tier := range store.Tiers {
 		got, err := store.ParseTier(string(tier))
@@ -96,7 +96,7 @@ func TestParse_namesWhatIsAllowed(t *testing.T) {
 	require.EqualError(t, err, `tracking_type "latest" is not one of latest_30, latest_200, new_only, all`)
 }
 
-func TestShortLinks_areRememberedForThirtyDays(t *testing.T) {
+func TestShortLinks_areStoredFor30Days(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		one, two := storetest.ParseLink(t, "https://vm.tiktok.com/ZMabcdefg/"), storetest.ParseLink(t, "https://vm.tiktok.com/ZMhijklmn/")
@@ -118,7 +118,7 @@ func TestShortLinks_areRememberedForThirtyDays(t *testing.T) {
 		db.Clock.Advance(time.Microsecond)
 		require.Equal(t, map[string]link.Link{two.Canonical: storetest.Clip(t, 2)}, known())
 		require.NoError(t, db.SaveShortLinks(t.Context(), map[string]link.Link{one.Canonical: storetest.Clip(t, 3)}))
-		require.Equal(t, storetest.Clip(t, 3), known()[one.Canonical], "it may lead elsewhere by now")
+		require.Equal(t, storetest.Clip(t, 3), known()[one.Canonical], "an expired short link can get a new target")
 
 		none, err := db.ShortLinks(t.Context(), nil)
 		require.NoError(t, err)

@@ -14,15 +14,15 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// Each test of this file begins a transaction between two statements of another one, at the worst moment. The second transaction may finish
-// first or may have to wait: the result must be right in both cases.
+// Each test in this file begins a transaction between two statements of another transaction. The second transaction may finish first or may
+// have to wait. The result must be correct in both cases.
 
-func TestTrack_ofAVideoThatIsTrackedAndStoppedInBetween(t *testing.T) {
+func TestTrack_ofAVideoThatIsConcurrentlyTrackedAndStopped(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.Short)
-		// It was looked up, and was not there.
-		finish := storetest.Meanwhile(t, db, "title_folded", func(s *store.Store) {
+		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL)
+		// The first transaction has looked up the video and not found it.
+		finish := storetest.RunBefore(t, db, "title_folded", func(s *store.Store) {
 			storetest.Track(t, s.Org(o.ID()), l)
 			storetest.Stop(t, s.Org(o.ID()), l)
 		})
@@ -32,11 +32,11 @@ func TestTrack_ofAVideoThatIsTrackedAndStoppedInBetween(t *testing.T) {
 	})
 }
 
-func TestTrack_withoutFetchingAVideoThatIsTrackedInBetween(t *testing.T) {
+func TestTrack_withoutAFetchOfAVideoThatIsConcurrentlyTracked(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.Short)
-		finish := storetest.Meanwhile(t, db, "title_folded", func(s *store.Store) { storetest.Track(t, s.Org(o.ID()), l) })
+		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL)
+		finish := storetest.RunBefore(t, db, "title_folded", func(s *store.Store) { storetest.Track(t, s.Org(o.ID()), l) })
 		_, err := o.Track(t.Context(), store.TrackRequest{Links: []link.Link{l}}) // beyond the preview allowance
 		require.NoError(t, err)
 		finish()
@@ -44,7 +44,7 @@ func TestTrack_withoutFetchingAVideoThatIsTrackedInBetween(t *testing.T) {
 	})
 }
 
-func TestSetSubscription_whileAVideoIsSavedWithoutOne(t *testing.T) {
+func TestSetSubscription_whileAPendingVideoIsSaved(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		org, err := db.CreateOrganisation(t.Context(), "Free", store.TierBasic, store.SubscriptionNone)
@@ -52,8 +52,8 @@ func TestSetSubscription_whileAVideoIsSavedWithoutOne(t *testing.T) {
 		o := db.Org(org.ID)
 		_, err = o.Track(t.Context(), store.TrackRequest{Links: []link.Link{storetest.Clip(t, 1)}})
 		require.NoError(t, err)
-		finish := storetest.Meanwhile(t, db, "SELECT subject_id FROM fetch_subscriptions", func(s *store.Store) {
-			_, err := s.Org(org.ID).Track(t.Context(), store.TrackRequest{Links: []link.Link{storetest.ParseLink(t, storetest.Short)}})
+		finish := storetest.RunBefore(t, db, "SELECT subject_id FROM fetch_subscriptions", func(s *store.Store) {
+			_, err := s.Org(org.ID).Track(t.Context(), store.TrackRequest{Links: []link.Link{storetest.ParseLink(t, storetest.YouTubeURL)}})
 			require.NoError(t, err)
 		})
 		require.NoError(t, db.SetSubscription(t.Context(), org.ID, store.SubscriptionActive))
@@ -63,55 +63,55 @@ func TestSetSubscription_whileAVideoIsSavedWithoutOne(t *testing.T) {
 	})
 }
 
-func TestTrack_ofATargetThatACollectorHoldsFetchesItAgainAtOnce(t *testing.T) {
+func TestTrack_ofAClaimedTargetFetchesItAgainAtOnce(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, late, l := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.Short)
+		o, late, l := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL)
 		storetest.Track(t, o, l)
 		c := storetest.ClaimOne(t, db, link.YouTube, "video")
 		storetest.Track(t, late, l) // the clock has not moved since the claim
-		require.Empty(t, storetest.Claim(t, db, link.YouTube, "video"), "the collector has it")
+		require.Empty(t, storetest.Claim(t, db, link.YouTube, "video"), "the target is claimed")
 		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.Outcome(db, c.Targets[0], storetest.Views(1))}))
-		require.EqualValues(t, 1, *storetest.VideoOf(t, late, l).LatestViews, "they came in time for the writing")
+		require.EqualValues(t, 1, *storetest.VideoOf(t, late, l).LatestViews, "the first fetch is also written for the second organisation")
 
 		again := storetest.ClaimOne(t, db, link.YouTube, "video")
 		require.Equal(t, queue.LaneInteractive, again.Targets[0].Lane)
 		require.NoError(t, db.Acknowledge(t.Context(), again, again.At, []ingest.Outcome{storetest.Outcome(db, again.Targets[0], storetest.Views(2))}))
-		require.Empty(t, storetest.Claim(t, db, link.YouTube, "video"), "and not a third time")
+		require.Empty(t, storetest.Claim(t, db, link.YouTube, "video"), "the target is not fetched a third time")
 	})
 }
 
-// A request may have read the clock before a claim and join the target after it: comparing the two times would lose it.
-func TestTrack_thatBeganBeforeAClaimAndJoinsAfterItIsServed(t *testing.T) {
+// A request can read the clock before a claim and subscribe after it. Comparing the two times would miss the request.
+func TestTrack_thatBeginsBeforeAClaimAndSubscribesAfterItIsServed(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, late, l := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.Short)
+		o, late, l := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL)
 		storetest.Track(t, o, l)
 		finish := func() {}
-		db.Guard.Before("fetch_targets", func() { // the late one's, whose time is read
+		db.Guard.Before("fetch_targets", func() { // the second request has read the clock
 			if !db.SharedByProcesses() {
 				return
 			}
 			db.Clock.Advance(time.Second)
 			c := storetest.ClaimOne(t, db, link.YouTube, "video")
-			finish = storetest.Meanwhile(t, db, "fetch_subscriptions", func(s *store.Store) { // its target is saved
+			finish = storetest.RunBefore(t, db, "fetch_subscriptions", func(s *store.Store) { // the second request has saved its target
 				require.NoError(t, ingest.New(s).Acknowledge(context.WithoutCancel(t.Context()), c, c.At, []ingest.Outcome{storetest.Outcome(db, c.Targets[0], storetest.Views(1))}))
 			})
 		})
 		storetest.Track(t, late, l)
 		finish()
 		storetest.Deliver(t, db, link.YouTube, storetest.Views(2))
-		require.NotNil(t, storetest.VideoOf(t, late, l).LatestViews, "it would have waited for a day")
+		require.NotNil(t, storetest.VideoOf(t, late, l).LatestViews, "the second organisation must not wait for the next day")
 	})
 }
 
-func TestClaim_thatDropsAnOrphanWhileSomebodySubscribes(t *testing.T) {
+func TestClaim_keepsAnOrphanThatGetsASubscriptionConcurrently(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, other, l := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.Short)
+		o, other, l := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL)
 		storetest.Track(t, o, l)
 		storetest.Stop(t, o, l)
-		finish := storetest.Meanwhile(t, db, "DELETE FROM fetch_targets", func(s *store.Store) { storetest.Track(t, s.Org(other.ID()), l) })
+		finish := storetest.RunBefore(t, db, "DELETE FROM fetch_targets", func(s *store.Store) { storetest.Track(t, s.Org(other.ID()), l) })
 		require.Empty(t, storetest.Claim(t, db, link.YouTube, "video"))
 		finish()
 		require.Equal(t, 1, storetest.Deliver(t, db, link.YouTube, storetest.Views(1)))
@@ -119,16 +119,16 @@ func TestClaim_thatDropsAnOrphanWhileSomebodySubscribes(t *testing.T) {
 	})
 }
 
-func TestRefresh_ofWhatIsStoppedInBetweenDoesNotFetchItForever(t *testing.T) {
+func TestRefresh_ofAConcurrentlyStoppedRecordAddsNoSubscription(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, l, someone := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.Short), storetest.ParseLink(t, "https://www.tiktok.com/@someone")
+		o, l, someone := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL), storetest.ParseLink(t, "https://www.tiktok.com/@someone")
 		storetest.Track(t, o, l)
 		storetest.Deliver(t, db, link.YouTube, storetest.Views(1))
 		storetest.Follow(t, o, store.TrackNewOnly, someone)
 		db.Clock.Advance(queue.RefreshPause)
 
-		// It was seen to be tracked, and nothing is locked yet.
+		// The refresh has read that the video is tracked, but locked no row yet.
 		db.Guard.Before("organisations", func() { storetest.Stop(t, o, l) })
 		_, err := o.RefreshVideo(t.Context(), store.VideoRef{Link: l})
 		require.ErrorIs(t, err, store.ErrNotFound)
@@ -142,13 +142,13 @@ func TestRefresh_ofWhatIsStoppedInBetweenDoesNotFetchItForever(t *testing.T) {
 	})
 }
 
-func TestIdempotencyKey_thatIsReleasedInBetweenCanBeUsed(t *testing.T) {
+func TestIdempotencyKey_thatIsConcurrentlyReleasedCanBeUsed(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
 		_, err := o.BeginKey(t.Context(), "TrackVideo", "k", []byte("f"))
 		require.NoError(t, err)
-		finish := storetest.Meanwhile(t, db, "operation = ", func(s *store.Store) {
+		finish := storetest.RunBefore(t, db, "operation = ", func(s *store.Store) {
 			require.NoError(t, s.Org(o.ID()).ReleaseKey(context.WithoutCancel(t.Context()), "TrackVideo", "k"))
 		})
 		k, err := o.BeginKey(t.Context(), "TrackVideo", "k", []byte("f"))

@@ -14,7 +14,7 @@ import (
 )
 
 // Spec: 3-06, 3-07
-func TestStop_endsCollectionAndKeepsWhatIsThere(t *testing.T) {
+func TestStop_endsFetchingAndKeepsTheData(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
@@ -32,8 +32,8 @@ func TestStop_endsCollectionAndKeepsWhatIsThere(t *testing.T) {
 		require.Len(t, storetest.ListVideos(t, o, store.VideoQuery{IncludeRemoved: true}).Videos, 1)
 
 		db.Clock.Advance(48 * time.Hour)
-		require.Zero(t, storetest.Deliver(t, db, link.TikTok, storetest.Views(200)), "nothing is fetched any more")
-		require.Zero(t, storetest.Column[int64](t, db, "SELECT COUNT(*) FROM fetch_targets")[0], "and the queue forgets the target")
+		require.Zero(t, storetest.Deliver(t, db, link.TikTok, storetest.Views(200)), "a stopped video is not fetched")
+		require.Zero(t, storetest.Column[int64](t, db, "SELECT COUNT(*) FROM fetch_targets")[0], "the target is deleted from the queue")
 	})
 }
 
@@ -50,8 +50,8 @@ func TestStop_matchesByIDAndByLink(t *testing.T) {
 			{ID: tracked[0].VideoID},     //
 			{Link: storetest.Clip(t, 9)}, // unknown
 			{Link: storetest.Clip(t, 1)}, //
-			{ID: foreign.VideoID},        // another organisation's
-			{Link: storetest.Clip(t, 8)}, // another organisation's
+			{ID: foreign.VideoID},        // of another organisation
+			{Link: storetest.Clip(t, 8)}, // of another organisation
 			{ID: tracked[1].VideoID},     // a second time, by id
 			{Link: storetest.Clip(t, 4)}, // stopped before
 			{ID: tracked[4].VideoID},     // stopped before
@@ -59,7 +59,7 @@ func TestStop_matchesByIDAndByLink(t *testing.T) {
 		}
 		unmatched, err := o.StopVideos(t.Context(), refs, false)
 		require.NoError(t, err)
-		require.Equal(t, []store.VideoRef{refs[0], refs[2], refs[4], refs[5], refs[7], refs[8], refs[9]}, unmatched, "in the order given")
+		require.Equal(t, []store.VideoRef{refs[0], refs[2], refs[4], refs[5], refs[7], refs[8], refs[9]}, unmatched, "in the order of the request")
 
 		require.True(t, storetest.VideoOf(t, o, storetest.Clip(t, 0)).Removed)
 		require.True(t, storetest.VideoOf(t, o, storetest.Clip(t, 1)).Removed)
@@ -73,7 +73,7 @@ func TestStop_matchesByIDAndByLink(t *testing.T) {
 	})
 }
 
-func TestStop_ofAllOrNothingStopsNothingWhenOneIsUnknown(t *testing.T) {
+func TestStop_allOrNothingStopsNothingIfOneVideoIsUnknown(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -83,11 +83,11 @@ func TestStop_ofAllOrNothingStopsNothingWhenOneIsUnknown(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, refs[2:], unmatched)
 		require.EqualValues(t, 2, storetest.ListVideos(t, o, store.VideoQuery{}).Total)
-		require.Equal(t, 2, storetest.Deliver(t, db, link.TikTok, storetest.Views(1)), "their subscriptions are still there")
+		require.Equal(t, 2, storetest.Deliver(t, db, link.TikTok, storetest.Views(1)), "the videos are still subscribed")
 	})
 }
 
-func TestStop_ofOneOrganisationLeavesTheOthersFetching(t *testing.T) {
+func TestStop_byOneOrganisationKeepsTheFetchesOfOthers(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, other := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
@@ -100,7 +100,7 @@ func TestStop_ofOneOrganisationLeavesTheOthersFetching(t *testing.T) {
 	})
 }
 
-func TestStop_whileACollectorHoldsTheTargetLetsNoNumberIn(t *testing.T) {
+func TestStop_duringAFetchIgnoresItsCounts(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
@@ -115,14 +115,14 @@ func TestStop_whileACollectorHoldsTheTargetLetsNoNumberIn(t *testing.T) {
 	})
 }
 
-func TestStop_whileNumbersAreBeingWrittenIsTheLastWord(t *testing.T) {
+func TestStop_concurrentlyWithAcknowledgeKeepsTheVideoStopped(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
 		storetest.Track(t, o, l)
 		c := storetest.ClaimOne(t, db, link.TikTok, "video")
-		// The subscriptions have been read, the video has not.
-		finish := storetest.Meanwhile(t, db, "latest_updated_at IS NULL OR", func(s *store.Store) { storetest.Stop(t, s.Org(o.ID()), l) })
+		// Acknowledge has read the subscriptions, but not the video.
+		finish := storetest.RunBefore(t, db, "latest_updated_at IS NULL OR", func(s *store.Store) { storetest.Stop(t, s.Org(o.ID()), l) })
 		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.Outcome(db, c.Targets[0], storetest.Views(7))}))
 		finish()
 		v := storetest.VideoOf(t, o, l)
@@ -132,7 +132,7 @@ func TestStop_whileNumbersAreBeingWrittenIsTheLastWord(t *testing.T) {
 	})
 }
 
-func TestStop_leavesTheAccountsStatisticsToWhatIsTracked(t *testing.T) {
+func TestStop_removesTheVideoFromTheAccountStatistics(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)

@@ -20,7 +20,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// things are what a caller may name: its own, another organisation's, or what nobody has.
+// things are ids, links and names that a call can contain: of the caller's organisation, of another one, or unknown ones.
 type things struct {
 	video, account, collection uuid.UUID
 	clip, profile              link.Link
@@ -28,12 +28,13 @@ type things struct {
 	today                      store.Date
 }
 
-// answer is all that a method gives back.
+// answer contains all results of a method.
 type answer struct {
 	Values []any
 	Err    string
 }
 
+// answered returns an answer with these values and the text of the error.
 func answered(err error, values ...any) answer {
 	a := answer{Values: values}
 	if err != nil {
@@ -42,8 +43,8 @@ func answered(err error, values ...any) answer {
 	return a
 }
 
-// tenantCalls call every method of Org with things that may be another's. Beside an id that may be another's, mine are
-// those of the organisation that asks.
+// tenantCalls call every method of Org with x, which may be the things of another organisation. mine are the things of the calling
+// organisation.
 var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine things) answer{
 	"ID": {func(_ context.Context, o *store.Org, _, _ things) answer { return answered(nil, o.ID()) }},
 	"Video": {
@@ -296,6 +297,7 @@ func rowsOf[R any](ctx context.Context, list *store.List[R], err error) answer {
 	return answered(err, rows)
 }
 
+// videosBy returns a call of Videos. set completes its query.
 func videosBy(set func(*store.VideoQuery, things)) func(context.Context, *store.Org, things, things) answer {
 	return func(ctx context.Context, o *store.Org, x, _ things) answer {
 		q := storetest.OrderedBy("latest_views", true)
@@ -306,6 +308,7 @@ func videosBy(set func(*store.VideoQuery, things)) func(context.Context, *store.
 	}
 }
 
+// accountsBy returns a call of Accounts. set completes its query.
 func accountsBy(set func(*store.AccountQuery, things)) func(context.Context, *store.Org, things, things) answer {
 	return func(ctx context.Context, o *store.Org, x, _ things) answer {
 		q := store.AccountQuery{IncludeLinked: true, IncludeRemoved: true, Order: store.Order{Column: "total_views", Descending: true}, Window: store.Window{Limit: 100}}
@@ -315,6 +318,7 @@ func accountsBy(set func(*store.AccountQuery, things)) func(context.Context, *st
 	}
 }
 
+// collectionsBy returns a call of Collections. set completes its query.
 func collectionsBy(set func(*store.CollectionQuery, things)) func(context.Context, *store.Org, things, things) answer {
 	return func(ctx context.Context, o *store.Org, x, _ things) answer {
 		q := store.CollectionQuery{Order: store.Order{Column: "name"}, Window: store.Window{Limit: 100}}
@@ -324,7 +328,7 @@ func collectionsBy(set func(*store.CollectionQuery, things)) func(context.Contex
 	}
 }
 
-// tenant makes an organisation that has one of each of the things that callers name.
+// tenant adds one of each thing to an organisation and returns the things.
 func tenant(t *testing.T, db *storetest.DB, o *store.Org, handle string, n int) things {
 	t.Helper()
 	x := unknownThings(t, db, handle, n)
@@ -339,6 +343,7 @@ func tenant(t *testing.T, db *storetest.DB, o *store.Org, handle string, n int) 
 	return x
 }
 
+// unknownThings returns things that no organisation has.
 func unknownThings(t *testing.T, db *storetest.DB, handle string, n int) things {
 	t.Helper()
 	l := storetest.Clip(t, n)
@@ -348,8 +353,8 @@ func unknownThings(t *testing.T, db *storetest.DB, handle string, n int) things 
 
 var anyUUID = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 
-// plain writes an answer with each thing that the caller named, and each identifier, by its role.
-func plain(t *testing.T, a answer, x things) string {
+// normalise returns an answer as text in which placeholders replace the things x and all other ids.
+func normalise(t *testing.T, a answer, x things) string {
 	t.Helper()
 	raw, err := json.Marshal(a)
 	require.NoError(t, err)
@@ -364,38 +369,38 @@ func plain(t *testing.T, a answer, x things) string {
 	})
 }
 
-// takesNoID are the methods that ask for nothing that another could have.
+// takesNoID are the methods whose arguments cannot name a thing of another organisation.
 var takesNoID = []string{"ID", "VideoStatistics", "AccountStatistics", "OrganisationHistory", "Export", "Load", "Version"}
 
-// readsOnly are the methods after which all is as before.
+// readsOnly are the methods that write nothing.
 var readsOnly = []string{"ID", "Video", "Videos", "TrackedVideoIDs", "History", "VideoStatistics", "Account", "Accounts", "AccountVideos", "AccountHistory",
 	"TrackedAccountIDs", "AccountStatistics", "OrganisationHistory", "Export", "Collection", "Collections", "Version",
 	"ListVideos", "ListAccounts", "ListAccountVideos", "ListCollections"}
 
-func TestTenancy_anothersThingsAreAsThoseThatNobodyHas(t *testing.T) {
+func TestTenancy_treatsThingsOfOtherOrganisationsAsUnknown(t *testing.T) {
 	t.Parallel()
 	methods := reflect.TypeFor[*store.Org]()
 	names := []string{"Import", "Load"} // functions of backfill
 	for method := range methods.Methods() {
 		names = append(names, method.Name)
 	}
-	require.ElementsMatch(t, names, slices.Collect(maps.Keys(tenantCalls)), "each exported method of Org has a call here that names another's things")
+	require.ElementsMatch(t, names, slices.Collect(maps.Keys(tenantCalls)), "tenantCalls has calls of each exported method of Org")
 
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		storetest.FullOrg(t, db) // whose statements are those of collectors as well
+		storetest.FullOrg(t, db) // also runs the statements of collectors
 		other := storetest.NewOrg(t, db)
 		foreign := tenant(t, db, other, "foreign", 5)
-		// Made at the same time: where ids are compared by their order, both come before mine.
-		nobodys, n := unknownThings(t, db, "nobodys", 2), 10
+		// Created at the same time, so both sort before mine in comparisons of ids.
+		unknown, n := unknownThings(t, db, "phantom", 2), 10
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{foreign.clip: {Views: new(int64(5)), Title: new("foreign #foreign")}})
-		theirs := storetest.StoredRows(t, db, other)
+		otherRows := storetest.StoredRows(t, db, other)
 
-		// Three organisations that have the same: one names another's things, one nobody's, one its own.
-		type asker struct {
+		// Three organisations have equal things. One calls with another organisation's things, one with unknown things, and one with its own things.
+		type caller struct {
 			org  *store.Org
 			mine things
 		}
-		askers := func() (a [3]asker) {
+		newCallers := func() (a [3]caller) {
 			n += 10
 			titles := map[link.Link]ingest.VideoFacts{}
 			for i := range a {
@@ -406,28 +411,28 @@ func TestTenancy_anothersThingsAreAsThoseThatNobodyHas(t *testing.T) {
 			storetest.Measure(t, db, db.Clock.Now(), titles)
 			return a
 		}
-		readers := askers()
+		readers := newCallers()
 		for _, name := range names {
 			for i, call := range tenantCalls[name] {
 				a, reads := readers, slices.Contains(readsOnly, name)
 				var before map[string][]string
 				if !reads {
-					a = askers()
+					a = newCallers()
 					before = storetest.StoredRows(t, db, a[2].org)
 				}
-				nobodys.clip = unknownThings(t, db, "nobodys", n+1).clip
-				want := plain(t, call(t.Context(), a[1].org, nobodys, a[1].mine), nobodys)
-				require.Equal(t, want, plain(t, call(t.Context(), a[0].org, foreign, a[0].mine), foreign), "%s, call %d", name, i)
-				own := plain(t, call(t.Context(), a[2].org, a[2].mine, a[2].mine), a[2].mine)
+				unknown.clip = unknownThings(t, db, "phantom", n+1).clip
+				want := normalise(t, call(t.Context(), a[1].org, unknown, a[1].mine), unknown)
+				require.Equal(t, want, normalise(t, call(t.Context(), a[0].org, foreign, a[0].mine), foreign), "%s, call %d", name, i)
+				own := normalise(t, call(t.Context(), a[2].org, a[2].mine, a[2].mine), a[2].mine)
 				if !reads {
-					require.Equal(t, theirs, storetest.StoredRows(t, db, other), "%s, call %d: another's rows changed", name, i)
+					require.Equal(t, otherRows, storetest.StoredRows(t, db, other), "%s, call %d: rows of another organisation changed", name, i)
 				}
 				if !slices.Contains(takesNoID, name) && own == want {
-					require.NotEqual(t, before, storetest.StoredRows(t, db, a[2].org), "%s, call %d: the call does not look at what it is given", name, i)
+					require.NotEqual(t, before, storetest.StoredRows(t, db, a[2].org), "%s, call %d: the call ignores its arguments", name, i)
 				}
 			}
 		}
-		require.Equal(t, theirs, storetest.StoredRows(t, db, other))
-		t.Run("no statement keeps the rules without one of its conditions", func(t *testing.T) { mutate(t, db.Guard.Statements()) })
+		require.Equal(t, otherRows, storetest.StoredRows(t, db, other))
+		t.Run("the guard refuses each statement without one of its conditions", func(t *testing.T) { mutate(t, db.Guard.Statements()) })
 	})
 }

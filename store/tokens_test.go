@@ -15,6 +15,7 @@ import (
 
 var bothScopes = []store.Scope{store.ScopeRead, store.ScopeWrite}
 
+// newToken creates a token and returns it with its secret.
 func newToken(t *testing.T, db *storetest.DB, org uuid.UUID, validity time.Duration) (store.Token, string) {
 	t.Helper()
 	token, secret, err := db.CreateToken(t.Context(), org, "Tester", bothScopes, validity)
@@ -22,9 +23,9 @@ func newToken(t *testing.T, db *storetest.DB, org uuid.UUID, validity time.Durat
 	return token, secret
 }
 
-func TestToken_hasAFormThatTellsAMistypedOne(t *testing.T) {
+func TestWellFormedToken_findsTypingErrors(t *testing.T) {
 	t.Parallel()
-	// Secret scanners know this form: it must never change.
+	// The format must never change, because secret scanners recognise it.
 	const example = "rt_0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcd4Q6C45"
 	require.True(t, store.WellFormedToken(example))
 	require.Len(t, example, 49)
@@ -45,7 +46,7 @@ func TestToken_hasAFormThatTellsAMistypedOne(t *testing.T) {
 	}
 }
 
-func TestToken_speaksForItsOrganisation(t *testing.T) {
+func TestAuthenticate_returnsTheOrganisationOfTheToken(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		org, err := db.CreateOrganisation(t.Context(), "Tester", store.TierBasic, store.SubscriptionNone)
@@ -72,7 +73,7 @@ func TestToken_speaksForItsOrganisation(t *testing.T) {
 	})
 }
 
-func TestToken_isKeptAsAHashAlone(t *testing.T) {
+func TestToken_isStoredOnlyAsAHash(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		_, secret := newToken(t, db, storetest.NewOrg(t, db).ID(), 0)
@@ -82,12 +83,12 @@ func TestToken_isKeptAsAHashAlone(t *testing.T) {
 		require.NotContains(t, string(hash[0]), secret)
 		for _, given := range []string{string(hash[0]), hex.EncodeToString(hash[0])} {
 			_, err := db.Authenticate(t.Context(), given)
-			require.ErrorIs(t, err, store.ErrTokenUnknown, "who reads the database cannot use what is there")
+			require.ErrorIs(t, err, store.ErrTokenUnknown, "the stored hash is not a valid token")
 		}
 	})
 }
 
-func TestToken_isRefusedWhenUnknownExpiredOrRevoked(t *testing.T) {
+func TestAuthenticate_refusesUnknownExpiredAndRevokedTokens(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -104,7 +105,7 @@ func TestToken_isRefusedWhenUnknownExpiredOrRevoked(t *testing.T) {
 		require.NoError(t, auth(secret))
 		require.NoError(t, db.RevokeToken(t.Context(), revoked.ID))
 		at := store.InstantOf(db.Clock.Now())
-		require.ErrorIs(t, auth(other), store.ErrTokenRevoked, "at once")
+		require.ErrorIs(t, auth(other), store.ErrTokenRevoked, "a token is refused right after its revocation")
 		db.Clock.Advance(time.Microsecond)
 		require.ErrorIs(t, auth(secret), store.ErrTokenExpired)
 		require.NoError(t, db.RevokeToken(t.Context(), revoked.ID), "again")
@@ -114,11 +115,11 @@ func TestToken_isRefusedWhenUnknownExpiredOrRevoked(t *testing.T) {
 		tokens, err := db.Tokens(t.Context(), o.ID())
 		require.NoError(t, err)
 		revoked.RevokedAt = &at
-		require.Equal(t, []store.Token{expiring, revoked}, tokens, "the oldest first, also those that are over; revoked when it first was")
+		require.Equal(t, []store.Token{expiring, revoked}, tokens, "the oldest token comes first, ended tokens are included, and a second revocation keeps the time of the first")
 	})
 }
 
-func TestToken_remembersItsLastUse(t *testing.T) {
+func TestToken_storesItsLastUse(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -137,7 +138,7 @@ func TestToken_remembersItsLastUse(t *testing.T) {
 	})
 }
 
-func TestCreateToken_refusesWhatCannotBeAToken(t *testing.T) {
+func TestCreateToken_refusesInvalidArguments(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		org := storetest.NewOrg(t, db).ID()
@@ -148,12 +149,12 @@ func TestCreateToken_refusesWhatCannotBeAToken(t *testing.T) {
 			validity time.Duration
 			because  string
 		}{
-			"no name":                   {org, " ", bothScopes, 0, "0 characters; it must have 1 to 100"},
-			"a name of 101 characters":  {org, strings.Repeat("ä", 101), bothScopes, 0, "101 characters"},
-			"no scope":                  {org, "T", nil, 0, "at least one scope of read, write"},
-			"a scope that there is not": {org, "T", []store.Scope{store.ScopeRead, "admin"}, 0, `scope "admin" is not one of read, write`},
-			"an end that is over":       {org, "T", bothScopes, -time.Hour, "cannot expire 1h0m0s ago"},
-			"an unknown organisation":   {uuid.UUID{1}, "T", bothScopes, 0, "no such organisation: 01000000-"},
+			"no name":                  {org, " ", bothScopes, 0, "0 characters; it must have 1 to 100"},
+			"a name of 101 characters": {org, strings.Repeat("ä", 101), bothScopes, 0, "101 characters"},
+			"no scope":                 {org, "T", nil, 0, "at least one scope of read, write"},
+			"an unknown scope":         {org, "T", []store.Scope{store.ScopeRead, "admin"}, 0, `scope "admin" is not one of read, write`},
+			"an expiry in the past":    {org, "T", bothScopes, -time.Hour, "cannot expire 1h0m0s ago"},
+			"an unknown organisation":  {uuid.UUID{1}, "T", bothScopes, 0, "no such organisation: 01000000-"},
 		} {
 			_, secret, err := db.CreateToken(t.Context(), c.org, c.name, c.scopes, c.validity)
 			require.ErrorContains(t, err, c.because, name)
@@ -162,11 +163,11 @@ func TestCreateToken_refusesWhatCannotBeAToken(t *testing.T) {
 		require.Empty(t, storetest.Column[string](t, db, "SELECT name FROM api_tokens"))
 		longest, _, err := db.CreateToken(t.Context(), org, strings.Repeat("ä", 100), []store.Scope{"write", "read", "write"}, 0)
 		require.NoError(t, err)
-		require.Equal(t, bothScopes, longest.Scopes, "each once")
+		require.Equal(t, bothScopes, longest.Scopes, "each scope is stored once")
 	})
 }
 
-func TestParseScopes_readsAList(t *testing.T) {
+func TestParseScopes_acceptsAList(t *testing.T) {
 	t.Parallel()
 	for given, want := range map[string][]store.Scope{
 		"read": {store.ScopeRead}, " write , read,write": bothScopes,

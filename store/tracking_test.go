@@ -23,16 +23,16 @@ func TestTrack_savesAVideoBeforeItsFirstFetch(t *testing.T) {
 		l := storetest.ParseLink(t, "https://www.tiktok.com/@Someone/video/7301234567890123456?lang=de")
 		tracked := storetest.Track(t, o, l)
 		require.Len(t, tracked, 1)
-		require.Equal(t, store.Tracked{VideoID: tracked[0].VideoID}, tracked[0], "new: neither known nor being tracked")
+		require.Equal(t, store.Tracked{VideoID: tracked[0].VideoID}, tracked[0], "a new video is neither existing nor already tracked")
 
 		v := storetest.VideoOf(t, o, l)
-		require.NotNil(t, v.LinkedAccountID, "the link names the account")
+		require.NotNil(t, v.LinkedAccountID, "the account is known from the link")
 		require.Equal(t, store.Video{OrganisationID: o.ID(), ID: tracked[0].VideoID, Platform: link.TikTok, ExternalID: "7301234567890123456",
 			Link: "https://www.tiktok.com/@someone/video/7301234567890123456", Username: "someone", LinkedAccountID: v.LinkedAccountID,
-			CreatedAt: store.InstantOf(db.Clock.Now()), Direct: true}, v, "no number is known, and none is made up")
+			CreatedAt: store.InstantOf(db.Clock.Now()), Direct: true}, v, "all counts are null before the first fetch")
 		a := storetest.AccountByLink(t, o, storetest.ParseLink(t, "https://www.tiktok.com/@someone"))
 		require.Equal(t, *v.LinkedAccountID, a.ID)
-		require.False(t, a.Tracked, "linked alone")
+		require.False(t, a.Tracked, "the account is linked, not tracked")
 
 		nameless := storetest.ParseLink(t, "https://www.youtube.com/shorts/dQw4w9WgXcQ")
 		storetest.Track(t, o, nameless)
@@ -41,7 +41,7 @@ func TestTrack_savesAVideoBeforeItsFirstFetch(t *testing.T) {
 	})
 }
 
-func TestTrack_knowsAVideoByAnyFormOfItsLink(t *testing.T) {
+func TestTrack_recognisesAVideoByAnyFormOfItsLink(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -69,7 +69,7 @@ func TestTrack_answersInTheOrderOfTheLinks(t *testing.T) {
 	})
 }
 
-func TestTrack_takesAStoppedVideoUpAgain(t *testing.T) {
+func TestTrack_resumesAStoppedVideo(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
@@ -79,22 +79,22 @@ func TestTrack_takesAStoppedVideoUpAgain(t *testing.T) {
 		require.True(t, storetest.VideoOf(t, o, l).Removed)
 		db.Clock.Advance(48 * time.Hour)
 
-		require.Equal(t, []store.Tracked{{VideoID: first.VideoID, Existing: true}}, storetest.Track(t, o, l), "known, but not being tracked")
+		require.Equal(t, []store.Tracked{{VideoID: first.VideoID, Existing: true}}, storetest.Track(t, o, l), "the video exists, but is not tracked")
 		v := storetest.VideoOf(t, o, l)
 		require.False(t, v.Removed)
-		require.EqualValues(t, 100, *v.LatestViews, "its numbers are still there")
+		require.EqualValues(t, 100, *v.LatestViews, "the counts are kept")
 		require.EqualValues(t, 1, storetest.ListVideos(t, o, store.VideoQuery{}).Total)
 		require.EqualValues(t, 1, storetest.ListVideos(t, o, store.VideoQuery{IncludeRemoved: true}).Total)
 
-		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(300)), "it is fetched again")
+		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(300)), "the video is fetched again")
 		points, err := o.History(t.Context(), store.VideoRef{ID: first.VideoID}, storetest.Today(db)-30, storetest.Today(db))
 		require.NoError(t, err)
-		require.Equal(t, []store.Date{storetest.Today(db), storetest.Today(db) - 1, storetest.Today(db) - 2}, []store.Date{points[0].Day, points[1].Day, points[2].Day}, "its history goes on")
+		require.Equal(t, []store.Date{storetest.Today(db), storetest.Today(db) - 1, storetest.Today(db) - 2}, []store.Date{points[0].Day, points[1].Day, points[2].Day}, "the history continues")
 		require.Equal(t, store.QualityInterpolated, points[1].Quality)
 	})
 }
 
-func TestTrack_countsTheTotalRightAway(t *testing.T) {
+func TestTrack_updatesTheTotalsAtOnce(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -109,7 +109,7 @@ func TestTrack_countsTheTotalRightAway(t *testing.T) {
 		totals(7, 0)
 		storetest.Stop(t, o, storetest.Clips(t, 3)...)
 		totals(4, 3)
-		storetest.Track(t, o, storetest.Clips(t, 9)...) // three again, four already, two new
+		storetest.Track(t, o, storetest.Clips(t, 9)...) // three are resumed, four are tracked already, two are new
 		totals(9, 0)
 	})
 }
@@ -129,7 +129,7 @@ func TestTrack_addsToCollections(t *testing.T) {
 		o, token := storetest.NewOrg(t, db), store.NewID()
 		cats := storetest.Collection(t, o, "Cats", nil)
 		dogs := storetest.Collection(t, o, "Dogs", nil)
-		storetest.Collection(t, o, "Birds", &cats.ID) // not a root: another one of that name is made
+		storetest.Collection(t, o, "Birds", &cats.ID) // is not a root, so a root of the same name is created
 		already := storetest.Track(t, o, storetest.Clip(t, 0))[0]
 
 		_, err := o.Track(t.Context(), store.TrackRequest{Links: storetest.Clips(t, 2), CollectionIDs: []uuid.UUID{cats.ID, cats.ID},
@@ -143,7 +143,7 @@ func TestTrack_addsToCollections(t *testing.T) {
 			return names
 		}
 		for _, v := range storetest.ListVideos(t, o, store.VideoQuery{}).Videos {
-			require.Equal(t, []string{"Birds", "Cats", "Dogs", "dogs"}, names(v), "also the one that was tracked already")
+			require.Equal(t, []string{"Birds", "Cats", "Dogs", "dogs"}, names(v), "a video that was already tracked is added too")
 		}
 		require.Equal(t, already.VideoID, storetest.VideoOf(t, o, storetest.Clip(t, 0)).ID)
 
@@ -151,10 +151,10 @@ func TestTrack_addsToCollections(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, page.Collections, 4)
 		birds, small := page.Collections[0], page.Collections[3]
-		require.Equal(t, "dogs", small.Name, "names are told apart by case")
+		require.Equal(t, "dogs", small.Name, "names are case-sensitive")
 		require.Equal(t, store.Collection{OrganisationID: o.ID(), ID: birds.ID, Name: "Birds", Access: store.AccessPrivate, CreatedBy: token,
 			CreatedAt: store.InstantOf(db.Clock.Now()), UpdatedAt: store.InstantOf(db.Clock.Now())}, birds)
-		require.Equal(t, dogs.ID, page.Collections[2].ID, "the one that was there is used")
+		require.Equal(t, dogs.ID, page.Collections[2].ID, "the existing collection is used")
 
 		_, err = o.Track(t.Context(), store.TrackRequest{Links: storetest.Clips(t, 2), CollectionNames: []string{"Birds"}})
 		require.NoError(t, err)
@@ -176,17 +176,17 @@ func TestTrack_withUnknownCollectionsTracksNothing(t *testing.T) {
 		require.ErrorAs(t, err, &missing)
 		require.ErrorIs(t, err, store.ErrNotFound)
 		require.Equal(t, "collection", missing.Kind)
-		require.ElementsMatch(t, []string{unknown.String(), foreign.ID.String()}, missing.Names, "another organisation's is as good as none")
+		require.ElementsMatch(t, []string{unknown.String(), foreign.ID.String()}, missing.Names, "a collection of another organisation counts as unknown")
 
 		require.Zero(t, storetest.ListVideos(t, o, store.VideoQuery{IncludeRemoved: true}).Total)
 		require.Empty(t, storetest.Claim(t, db, link.TikTok, "video"))
 		page, err := o.Collections(t.Context(), store.CollectionQuery{Order: store.Order{Column: "name"}, Window: store.Window{Limit: 10}})
 		require.NoError(t, err)
-		require.Len(t, page.Collections, 1, "no collection was made either")
+		require.Len(t, page.Collections, 1, "no collection was created")
 	})
 }
 
-func TestTrack_ofEqualRequestsAtOnceTracksOnce(t *testing.T) {
+func TestTrack_byConcurrentEqualRequestsTracksOnce(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		const requests = 64
@@ -212,16 +212,16 @@ func TestTrack_ofEqualRequestsAtOnceTracksOnce(t *testing.T) {
 				fresh++
 			}
 		}
-		require.Equal(t, 1, fresh, "exactly one of them began the tracking")
+		require.Equal(t, 1, fresh, "exactly one request started to track the video")
 		page := storetest.ListVideos(t, o, store.VideoQuery{})
 		require.EqualValues(t, 1, page.Total)
 		require.Len(t, page.Videos, 1)
-		require.Len(t, page.Videos[0].Labels, 1, "and the collection was made once")
+		require.Len(t, page.Videos[0].Labels, 1, "the collection was created once")
 		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(1)))
 	})
 }
 
-func TestTrack_ofOverlappingBatchesAtOnceTracksEachVideoOnce(t *testing.T) {
+func TestTrack_byConcurrentOverlappingRequestsTracksEachVideoOnce(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		const requests, size, pool = 8, 60, 100
@@ -258,7 +258,7 @@ func TestTrack_ofOverlappingBatchesAtOnceTracksEachVideoOnce(t *testing.T) {
 	})
 }
 
-func TestTrack_ofABulkTakesFewStatements(t *testing.T) {
+func TestTrack_ofManyVideosRunsFewStatements(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		const most = 10
@@ -279,15 +279,15 @@ func TestTrack_ofABulkTakesFewStatements(t *testing.T) {
 		unmatched, err := o.StopVideos(t.Context(), refs, true)
 		require.NoError(t, err)
 		require.Empty(t, unmatched)
-		require.Less(t, len(db.Guard.Statements()), most+2, "stopped, and two for the lanes of what others go on tracking")
+		require.Less(t, len(db.Guard.Statements()), most+2, "stopping needs two more statements for the lanes of shared targets")
 		db.Guard.Statements()
 		_, err = o.Track(t.Context(), r)
 		require.NoError(t, err)
-		require.Less(t, len(db.Guard.Statements()), most, "taken up again")
+		require.Less(t, len(db.Guard.Statements()), most, "tracking again")
 	})
 }
 
-func TestTrack_fetchesTheFirstAtOnceTheNextOnScheduleAndTheRestNotAtAll(t *testing.T) {
+func TestTrack_splitsVideosIntoImmediateScheduledAndPending(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -313,14 +313,14 @@ func TestTrack_fetchesTheFirstAtOnceTheNextOnScheduleAndTheRestNotAtAll(t *testi
 			db.Clock.Set(slot.Add(-time.Microsecond))
 			require.NotContains(t, storetest.DueTargets(t, db), l.ID)
 			db.Clock.Set(slot)
-			require.Contains(t, storetest.DueTargets(t, db), l.ID, "due at its slot")
+			require.Contains(t, storetest.DueTargets(t, db), l.ID, "the target is due at its slot")
 		}
 		db.Clock.Set(noon.Add(72 * time.Hour))
-		require.Len(t, storetest.DueTargets(t, db), 6, "what is pending is never due")
+		require.Len(t, storetest.DueTargets(t, db), 6, "a pending video is never due")
 	})
 }
 
-func TestSetSubscription_schedulesWhatWasSavedWithoutOne(t *testing.T) {
+func TestSetSubscription_schedulesPendingVideos(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		org, err := db.CreateOrganisation(t.Context(), "Free", store.TierBasic, store.SubscriptionNone)
@@ -329,7 +329,7 @@ func TestSetSubscription_schedulesWhatWasSavedWithoutOne(t *testing.T) {
 		_, err = o.Track(t.Context(), store.TrackRequest{Links: storetest.Clips(t, 8), Lane: store.LaneOf(org), Immediate: 5, Enqueue: 5})
 		require.NoError(t, err)
 		require.Equal(t, 5, storetest.Deliver(t, db, link.TikTok, storetest.Views(1)))
-		storetest.Stop(t, o, storetest.Clip(t, 7)) // pending, and no longer wanted
+		storetest.Stop(t, o, storetest.Clip(t, 7)) // a stopped pending video is not scheduled
 
 		require.NoError(t, db.SetSubscription(t.Context(), org.ID, store.SubscriptionActive))
 		for _, v := range storetest.ListVideos(t, o, store.VideoQuery{}).Videos {
@@ -342,7 +342,7 @@ func TestSetSubscription_schedulesWhatWasSavedWithoutOne(t *testing.T) {
 		require.EqualValues(t, 2, *storetest.VideoOf(t, o, storetest.Clip(t, 6)).LatestViews)
 		require.Nil(t, storetest.VideoOf(t, o, storetest.Clip(t, 7)).LatestViews)
 
-		require.NoError(t, db.SetSubscription(t.Context(), org.ID, store.SubscriptionActive), "again: nothing to do")
+		require.NoError(t, db.SetSubscription(t.Context(), org.ID, store.SubscriptionActive), "the second call changes nothing")
 	})
 }
 

@@ -29,7 +29,7 @@ func TestVersion_risesWithEveryWrite(t *testing.T) {
 			require.NoError(t, err)
 			return v
 		}
-		require.Positive(t, version(o), "a new organisation has one")
+		require.Positive(t, version(o), "a new organisation has a version")
 		var collection store.Collection
 		var videoID, accountID uuid.UUID
 		profile := storetest.ParseLink(t, "https://www.tiktok.com/@someone")
@@ -96,14 +96,14 @@ func TestVersion_risesWithEveryWrite(t *testing.T) {
 			require.NoError(t, step.do(), step.name)
 			require.Greater(t, version(o), before, step.name)
 			if step.name != "retention" {
-				require.Equal(t, others, version(other), "%s: another organisation's", step.name)
+				require.Equal(t, others, version(other), "%s: the version of the other organisation changed", step.name)
 			}
 		}
 	})
 }
 
-// TestCollections_neverPassTheLimit creates collections concurrently, directly and by name in requests to track.
-func TestCollections_neverPassTheLimit(t *testing.T) {
+// TestCollections_neverExceedTheLimit creates collections concurrently, directly and by name in requests to track.
+func TestCollections_neverExceedTheLimit(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		const limit = 7
@@ -140,7 +140,7 @@ func TestCollections_neverPassTheLimit(t *testing.T) {
 		err = backfill.Load(t.Context(), o, backfill.LoadBatch{Collections: []backfill.LoadCollection{{ID: store.NewID(), Name: "One more"}}})
 		require.ErrorContains(t, err, "an organisation may have 7 collections; it has 7, and the request would create 1 more")
 		_, err = o.Track(t.Context(), store.TrackRequest{Links: links[:1], CollectionNames: []string{page.Collections[0].Name}})
-		require.NoError(t, err, "one that is there is no new one")
+		require.NoError(t, err, "an existing collection does not count as new")
 		videos, err := o.Videos(t.Context(), store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 100}})
 		require.NoError(t, err)
 		require.LessOrEqual(t, videos.Total, int64(limit+1), "a request that was refused tracks nothing")

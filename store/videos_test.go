@@ -18,10 +18,10 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// library is an organisation with videos of all sorts, and what is known of them without asking.
+// library is an organisation with many kinds of videos, and the expected contents of its records.
 type library struct {
 	org         *store.Org
-	videos      []store.Video // as they are, also the stopped ones
+	videos      []store.Video // including the stopped videos
 	tags        map[uuid.UUID][]string
 	collections map[string][]uuid.UUID // effective members, by name and by id
 	ids         []uuid.UUID            // of the collections
@@ -52,7 +52,7 @@ func newLibrary(t *testing.T, db *storetest.DB) library {
 		}
 	}
 	lib.collections["By hand"], lib.collections["By account"], lib.collections["By tag"] = nil, nil, nil
-	for start := 0; start < len(links); start += 7 { // some are of one moment
+	for start := 0; start < len(links); start += 7 { // seven videos have the same created_at
 		storetest.Track(t, lib.org, links[start:start+7]...)
 		db.Clock.Advance(time.Minute)
 	}
@@ -115,7 +115,7 @@ func newLibrary(t *testing.T, db *storetest.DB) library {
 	return lib
 }
 
-// matches is the plain reading of a query.
+// matches returns true if the query must return the video. It is a second, simple implementation.
 func (lib library) matches(q store.VideoQuery, v store.Video) bool {
 	in := func(name string) bool { return slices.Contains(lib.collections[name], v.ID) }
 	switch {
@@ -146,7 +146,7 @@ func (lib library) matches(q store.VideoQuery, v store.Video) bool {
 	return true
 }
 
-// key is what a video is ordered by; nil when it has none.
+// key returns the video's value in a column, or nil if the value is null.
 func key(v store.Video, column string) *int64 {
 	switch column {
 	case "uploaded_at":
@@ -163,7 +163,7 @@ func key(v store.Video, column string) *int64 {
 		"latest_bookmarks": v.LatestBookmarks, "latest_shares": v.LatestShares, "latest_engagement": v.LatestEngagement}[column]
 }
 
-// inOrder is the plain reading of an order: those without a value last, ties by id.
+// inOrder returns the comparison function of an order: videos without a value come last, and equal values are ordered by id.
 func inOrder(o store.Order) func(a, b store.Video) int {
 	return func(a, b store.Video) int {
 		ka, kb := key(a, o.Column), key(b, o.Column)
@@ -184,6 +184,7 @@ func inOrder(o store.Order) func(a, b store.Video) int {
 	}
 }
 
+// answer returns the videos that the query must return, in order.
 func (lib library) answer(q store.VideoQuery) []store.Video {
 	out := slices.Clone(lib.videos)
 	out = slices.DeleteFunc(out, func(v store.Video) bool { return !lib.matches(q, v) })
@@ -191,9 +192,9 @@ func (lib library) answer(q store.VideoQuery) []store.Video {
 	return out
 }
 
-// optional draws one of the values, or none, mostly none.
+// optional draws one of the values, or nil in four of five cases.
 func optional[T any](t *rapid.T, name string, values ...T) *T {
-	if rapid.IntRange(0, 4).Draw(t, name+" is asked for") != 0 {
+	if rapid.IntRange(0, 4).Draw(t, name+" is set") != 0 {
 		return nil
 	}
 	return new(rapid.SampledFrom(values).Draw(t, name))
@@ -237,7 +238,7 @@ func idsOf(videos []store.Video) []uuid.UUID {
 	return ids
 }
 
-// walk reads all pages: by cursor, or by offset.
+// walk reads all pages, by cursor or by offset, and returns the ids of the videos.
 func walk(t *testing.T, o *store.Org, q store.VideoQuery, size int, byCursor bool) []uuid.UUID {
 	t.Helper()
 	ids := []uuid.UUID{}
@@ -249,7 +250,7 @@ func walk(t *testing.T, o *store.Org, q store.VideoQuery, size int, byCursor boo
 		if page.Next == nil {
 			return ids
 		}
-		require.Len(t, page.Videos, size, "a page that is not the last is full")
+		require.Len(t, page.Videos, size, "every page but the last is full")
 		if byCursor {
 			q.Window.After = page.Next
 		} else {
@@ -258,10 +259,10 @@ func walk(t *testing.T, o *store.Org, q store.VideoQuery, size int, byCursor boo
 	}
 }
 
-func TestVideos_areFilteredOrderedAndPagedAsTheirPlainReadingSays(t *testing.T) {
+func TestVideos_matchASimpleImplementation(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		storetest.FullOrg(t, db) // another's
+		storetest.FullOrg(t, db) // another organisation
 		lib := newLibrary(t, db)
 		for _, column := range orders() {
 			for _, descending := range []bool{false, true} {
@@ -282,7 +283,7 @@ func TestVideos_areFilteredOrderedAndPagedAsTheirPlainReadingSays(t *testing.T) 
 				require.EqualValues(rt, len(want), page.Total)
 				size := rapid.IntRange(1, 9).Draw(rt, "page size")
 				if len(want) > 4*size {
-					continue // enough has been walked above
+					continue // too many pages
 				}
 				require.Equal(rt, want, walk(t, lib.org, q, size, true), "by cursor")
 				require.Equal(rt, want, walk(t, lib.org, q, size, false), "by offset")
@@ -291,7 +292,7 @@ func TestVideos_areFilteredOrderedAndPagedAsTheirPlainReadingSays(t *testing.T) 
 	})
 }
 
-func TestVideos_stayInPlaceForACursorWhileOthersWrite(t *testing.T) {
+func TestVideos_cursorIsStableDuringWrites(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -312,18 +313,18 @@ func TestVideos_stayInPlaceForACursorWhileOthersWrite(t *testing.T) {
 				break
 			}
 			q.Window.After = page.Next
-			storetest.Track(t, o, storetest.Clip(t, 100+i))                   // comes before what was read
-			storetest.Stop(t, o, storetest.ParseLink(t, page.Videos[1].Link)) // was read
-			storetest.Stop(t, o, storetest.ParseLink(t, page.Videos[3].Link)) // the very row that the cursor stands behind
+			storetest.Track(t, o, storetest.Clip(t, 100+i))                   // sorts before the videos read so far
+			storetest.Stop(t, o, storetest.ParseLink(t, page.Videos[1].Link)) // was read already
+			storetest.Stop(t, o, storetest.ParseLink(t, page.Videos[3].Link)) // the row of the cursor
 		}
 		slices.Reverse(seen)
 		for i, l := range links {
-			require.Equal(t, l.ID, seen[i], "each once, in order")
+			require.Equal(t, l.ID, seen[i], "each video is returned once, in order")
 		}
 	})
 }
 
-func TestVideos_beyondTheEndAreNone(t *testing.T) {
+func TestVideos_afterTheEndReturnsAnEmptyPage(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -364,10 +365,10 @@ func TestVideos_ofAnUnknownCollectionAreNotFound(t *testing.T) {
 	})
 }
 
-func TestVideos_ofManyAreLabelledAll(t *testing.T) {
+func TestVideos_haveLabelsOnLargePages(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		const many = 1001 // one more than the ids of one statement
+		const many = 1001 // one more than the maximum number of ids in a statement
 		o := storetest.NewOrg(t, db)
 		_, err := o.Track(t.Context(), store.TrackRequest{Links: storetest.Clips(t, many), CollectionNames: []string{"b", "a"}})
 		require.NoError(t, err)
@@ -381,14 +382,14 @@ func TestVideos_ofManyAreLabelledAll(t *testing.T) {
 	})
 }
 
-func TestTrackedVideoIDs_followTheLinks(t *testing.T) {
+func TestTrackedVideoIDs_areInTheOrderOfTheLinks(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		tracked := storetest.Track(t, o, storetest.Clip(t, 1), storetest.ParseLink(t, storetest.Short), storetest.Clip(t, 2))
+		tracked := storetest.Track(t, o, storetest.Clip(t, 1), storetest.ParseLink(t, storetest.YouTubeURL), storetest.Clip(t, 2))
 		storetest.Track(t, storetest.NewOrg(t, db), storetest.Clip(t, 3))
 		storetest.Stop(t, o, storetest.Clip(t, 2))
-		ids, err := o.TrackedVideoIDs(t.Context(), []link.Link{storetest.Clip(t, 3), storetest.ParseLink(t, storetest.Short), {}, storetest.Clip(t, 2), storetest.Clip(t, 1), storetest.Clip(t, 1)})
+		ids, err := o.TrackedVideoIDs(t.Context(), []link.Link{storetest.Clip(t, 3), storetest.ParseLink(t, storetest.YouTubeURL), {}, storetest.Clip(t, 2), storetest.Clip(t, 1), storetest.Clip(t, 1)})
 		require.NoError(t, err)
 		require.Equal(t, []uuid.UUID{uuid.Nil, tracked[1].VideoID, uuid.Nil, uuid.Nil, tracked[0].VideoID, tracked[0].VideoID}, ids)
 		ids, err = o.TrackedVideoIDs(t.Context(), nil)

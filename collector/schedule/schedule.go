@@ -54,7 +54,7 @@ func PaceOf(t queue.Target, f *ingest.VideoFacts, now time.Time) queue.Pace {
 	case growth >= fastGrowth && perDay >= fastViews:
 		return queue.PaceFast
 	case growth < slowGrowth && f.UploadedAt != nil && now.Sub(*f.UploadedAt) >= slowVideo:
-		return queue.PaceStill
+		return queue.PaceSlow
 	}
 	return queue.PaceSteady
 }

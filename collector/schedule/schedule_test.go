@@ -17,7 +17,7 @@ import (
 
 var (
 	anyLane = rapid.SampledFrom([]queue.Lane{queue.LanePremium, queue.LaneBasic, queue.LaneFree})
-	anyPace = rapid.SampledFrom([]queue.Pace{queue.PaceSteady, queue.PaceFast, queue.PaceStill})
+	anyPace = rapid.SampledFrom([]queue.Pace{queue.PaceSteady, queue.PaceFast, queue.PaceSlow})
 	someDay = time.Date(2026, 11, 21, 15, 30, 0, 0, time.UTC)
 )
 
@@ -143,7 +143,7 @@ func TestThrottle_slowsLanesInOrder(t *testing.T) {
 		less := Throttle(rapid.Float64Range(0, float64(MaxThrottle)).Draw(rt, "less"))
 		more := less + Throttle(rapid.Float64Range(0, float64(MaxThrottle-less)).Draw(rt, "more"))
 		for _, lane := range throttledLanes {
-			for _, pace := range []queue.Pace{queue.PaceFast, queue.PaceSteady, queue.PaceStill} {
+			for _, pace := range []queue.Pace{queue.PaceFast, queue.PaceSteady, queue.PaceSlow} {
 				require.GreaterOrEqual(rt, less.PerDay(lane, pace), more.PerDay(lane, pace), "%d %d", lane, pace)
 			}
 		}
@@ -161,7 +161,7 @@ func TestThrottle_slowsLanesInOrder(t *testing.T) {
 		}
 	})
 	require.InDelta(t, 7, MaxThrottle.days(queue.LanePremium, queue.PaceFast), 0)
-	require.InDelta(t, 1, Throttle(0).days(queue.LaneFree, queue.PaceStill), 0)
+	require.InDelta(t, 1, Throttle(0).days(queue.LaneFree, queue.PaceSlow), 0)
 }
 
 func TestPaceOf_followsGrowth(t *testing.T) {
@@ -178,16 +178,16 @@ func TestPaceOf_followsGrowth(t *testing.T) {
 	}{
 		"young":                         {nil, nil, 0, new(int64(1)), uploaded(2), queue.PaceFast},
 		"seen for the first time":       {nil, nil, 0, new(int64(1)), uploaded(200), queue.PaceSteady},
-		"old and not growing":           {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(100_900)), uploaded(30), queue.PaceStill},
+		"old and not growing":           {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(100_900)), uploaded(30), queue.PaceSlow},
 		"not growing but too young":     {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(100_900)), uploaded(29), queue.PaceSteady},
 		"of unknown age":                {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(100_000)), nil, queue.PaceSteady},
 		"old and growing":               {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(101_100)), uploaded(300), queue.PaceSteady},
-		"old and growing fast again":    {new(int64(100_000)), ago(24 * time.Hour), queue.PaceStill, new(int64(110_000)), uploaded(300), queue.PaceFast},
+		"old and growing fast again":    {new(int64(100_000)), ago(24 * time.Hour), queue.PaceSlow, new(int64(110_000)), uploaded(300), queue.PaceFast},
 		"fast growth within six hours":  {new(int64(100_000)), ago(6 * time.Hour), 0, new(int64(102_600)), uploaded(300), queue.PaceFast},
-		"the same growth within a week": {new(int64(100_000)), ago(7 * 24 * time.Hour), 0, new(int64(102_600)), uploaded(300), queue.PaceStill},
+		"the same growth within a week": {new(int64(100_000)), ago(7 * 24 * time.Hour), 0, new(int64(102_600)), uploaded(300), queue.PaceSlow},
 		"falling fast":                  {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(80_000)), uploaded(300), queue.PaceFast},
 		"few views":                     {new(int64(10)), ago(24 * time.Hour), 0, new(int64(60)), uploaded(300), queue.PaceSteady},
-		"too soon after the last fetch": {new(int64(100_000)), ago(time.Minute), queue.PaceStill, new(int64(100_100)), uploaded(300), queue.PaceStill},
+		"too soon after the last fetch": {new(int64(100_000)), ago(time.Minute), queue.PaceSlow, new(int64(100_100)), uploaded(300), queue.PaceSlow},
 		"views are hidden":              {new(int64(100_000)), ago(24 * time.Hour), queue.PaceFast, nil, uploaded(300), queue.PaceSteady},
 	} {
 		got := PaceOf(queue.Target{Views: c.before, FetchedAt: c.at, Pace: c.known}, &ingest.VideoFacts{Views: c.now, UploadedAt: c.upload}, someDay)
@@ -202,7 +202,7 @@ func drawNeeds(t *rapid.T) []Need {
 	for i, p := range []link.Platform{link.YouTube, link.TikTok, link.Instagram} {
 		needs[i] = Need{Group: Group{p, queue.KindVideo}, Counts: costs[i], Details: costs[i]}
 		for _, lane := range throttledLanes {
-			for _, pace := range []queue.Pace{queue.PaceSteady, queue.PaceFast, queue.PaceStill} {
+			for _, pace := range []queue.Pace{queue.PaceSteady, queue.PaceFast, queue.PaceSlow} {
 				needs[i].Targets = append(needs[i].Targets, queue.Demand{Lane: lane, Pace: pace, Targets: rapid.Int64Range(0, 5000).Draw(t, "targets")})
 			}
 		}

@@ -40,7 +40,7 @@ func (s Throttle) stage(stage int, lane queue.Lane) float64 {
 // days returns the mean number of days between two days with a fetch, from 1 to longestDays.
 func (s Throttle) days(lane queue.Lane, pace queue.Pace) float64 {
 	stage := stageAll
-	if pace == queue.PaceStill {
+	if pace == queue.PaceSlow {
 		stage = stageSlow
 	}
 	return 1 + (longestDays-1)*s.stage(stage, lane)

@@ -16,25 +16,25 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// tale is what happened to some videos: counts on some days, each of which was measured here or by another tracker.
-type tale struct {
+// scenario is a set of videos with counts on some days. Each point was measured here or is imported from another tracker.
+type scenario struct {
 	first  time.Time
 	days   int
-	videos []taleVideo
+	videos []scenarioVideo
 }
 
-type taleVideo struct {
+type scenarioVideo struct {
 	handle string
-	points map[int]talePoint // by day
+	points map[int]scenarioPoint // by day
 }
 
-type talePoint struct {
+type scenarioPoint struct {
 	store.Counts
 	imported bool
 }
 
-func drawTale(rt *rapid.T, now time.Time, days int) tale {
-	t := tale{days: days, first: now.AddDate(0, 0, 1-days)}
+func drawScenario(rt *rapid.T, now time.Time, days int) scenario {
+	t := scenario{days: days, first: now.AddDate(0, 0, 1-days)}
 	count := rapid.Custom(func(rt *rapid.T) *int64 {
 		if rapid.IntRange(0, 4).Draw(rt, "unknown") == 0 {
 			return nil
@@ -42,9 +42,9 @@ func drawTale(rt *rapid.T, now time.Time, days int) tale {
 		return new(rapid.Int64Range(0, 1_000_000).Draw(rt, "count"))
 	})
 	for range rapid.IntRange(1, 4).Draw(rt, "videos") {
-		v := taleVideo{handle: rapid.SampledFrom([]string{"one", "two"}).Draw(rt, "handle"), points: map[int]talePoint{}}
+		v := scenarioVideo{handle: rapid.SampledFrom([]string{"one", "two"}).Draw(rt, "handle"), points: map[int]scenarioPoint{}}
 		for _, day := range rapid.SliceOfN(rapid.IntRange(0, days-1), 1, 12).Draw(rt, "days") {
-			v.points[day] = talePoint{imported: rapid.Bool().Draw(rt, "imported"), Counts: store.Counts{Views: count.Draw(rt, "views"),
+			v.points[day] = scenarioPoint{imported: rapid.Bool().Draw(rt, "imported"), Counts: store.Counts{Views: count.Draw(rt, "views"),
 				Likes: count.Draw(rt, "likes"), Comments: count.Draw(rt, "comments"), Shares: count.Draw(rt, "shares"), Bookmarks: count.Draw(rt, "bookmarks")}}
 		}
 		t.videos = append(t.videos, v)
@@ -52,14 +52,14 @@ func drawTale(rt *rapid.T, now time.Time, days int) tale {
 	return t
 }
 
-const taleUpload = "2023-11-14"
+const scenarioUpload = "2023-11-14"
 
-func (v taleVideo) link(t *testing.T, org, n int) link.Link {
+func (v scenarioVideo) link(t *testing.T, org, n int) link.Link {
 	return storetest.ParseLink(t, fmt.Sprintf("https://www.tiktok.com/@%s/video/73012345%03d%08d", v.handle, org, n))
 }
 
-// tell has the points of a tale that are wanted fetched on their days, and each video tracked on the day of the first.
-func (s tale) tell(t *testing.T, db *storetest.DB, o *store.Org, org int, wanted func(talePoint) bool) {
+// play tracks and fetches the videos of a scenario. Each wanted point is fetched on its day, and each video is tracked on its first day.
+func (s scenario) play(t *testing.T, db *storetest.DB, o *store.Org, org int, wanted func(scenarioPoint) bool) {
 	t.Helper()
 	known := map[int]bool{}
 	for day := range s.days {
@@ -75,7 +75,7 @@ func (s tale) tell(t *testing.T, db *storetest.DB, o *store.Org, org int, wanted
 				storetest.Track(t, o, v.link(t, org, n))
 			}
 			facts[v.link(t, org, n)] = ingest.VideoFacts{Views: p.Views, Likes: p.Likes, Comments: p.Comments, Shares: p.Shares, Bookmarks: p.Bookmarks,
-				Title: new("A #tale"), Username: new(v.handle), LengthSeconds: new(7.5), UploadedAt: new(time.Date(2023, 11, 14, 0, 0, 0, 0, time.UTC))}
+				Title: new("A #scenario"), Username: new(v.handle), LengthSeconds: new(7.5), UploadedAt: new(time.Date(2023, 11, 14, 0, 0, 0, 0, time.UTC))}
 		}
 		if len(facts) > 0 {
 			storetest.Measure(t, db, db.Clock.Now(), facts)
@@ -83,14 +83,14 @@ func (s tale) tell(t *testing.T, db *storetest.DB, o *store.Org, org int, wanted
 	}
 }
 
-// imports are the points of a tale that another tracker measured.
-func (s tale) imports(t *testing.T, org int) []backfill.ImportVideo {
+// imports returns the scenario's points that are imported from another tracker.
+func (s scenario) imports(t *testing.T, org int) []backfill.ImportVideo {
 	t.Helper()
-	uploaded, err := store.ParseDate(taleUpload)
+	uploaded, err := store.ParseDate(scenarioUpload)
 	require.NoError(t, err)
 	var out []backfill.ImportVideo
 	for n, v := range s.videos {
-		in := backfill.ImportVideo{Link: v.link(t, org, n), Title: "A #tale", UploadedAt: &uploaded, VideoLength: new("7.5")}
+		in := backfill.ImportVideo{Link: v.link(t, org, n), Title: "A #scenario", UploadedAt: &uploaded, VideoLength: new("7.5")}
 		for day := range s.days {
 			if p, ok := v.points[day]; ok && p.imported {
 				in.Points = append(in.Points, backfill.LoadPoint{At: store.InstantOf(s.first.AddDate(0, 0, day)), Counts: p.Counts})
@@ -103,9 +103,9 @@ func (s tale) imports(t *testing.T, org int) []backfill.ImportVideo {
 	return out
 }
 
-// seen is all that callers can read of an organisation's videos and accounts, without identifiers and the time at which a
-// video was added, and without where counts come from.
-func seen(t *testing.T, o *store.Org, first, last store.Date) []any {
+// readable returns all data of an organisation's videos and accounts that callers can read, without ids, creation times and the source of
+// counts.
+func readable(t *testing.T, o *store.Org, first, last store.Date) []any {
 	t.Helper()
 	var out []any
 	videos := allVideos(t, o)
@@ -136,31 +136,31 @@ func seen(t *testing.T, o *store.Org, first, last store.Date) []any {
 	require.NoError(t, err)
 	statistics, err := o.VideoStatistics(t.Context())
 	require.NoError(t, err)
-	tagged, err := o.Videos(t.Context(), store.VideoQuery{Hashtag: new("tale"), Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 10}})
+	tagged, err := o.Videos(t.Context(), store.VideoQuery{Hashtag: new("scenario"), Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 10}})
 	require.NoError(t, err)
 	return append(out, days, statistics, tagged.Total)
 }
 
-func TestImport_isAsIfItHadBeenFetched(t *testing.T) {
+func TestImport_givesTheSameDataAsFetching(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		now, org := db.Clock.Now(), 0
 		rapid.Check(t, func(rt *rapid.T) {
-			s := drawTale(rt, now, 60)
+			s := drawScenario(rt, now, 60)
 			first, last := store.DateOf(now)-100, store.DateOf(now)
 			org += 2
 			fetched, imported := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
-			s.tell(t, db, fetched, org, func(talePoint) bool { return true })
-			s.tell(t, db, imported, org+1, func(p talePoint) bool { return !p.imported })
+			s.play(t, db, fetched, org, func(scenarioPoint) bool { return true })
+			s.play(t, db, imported, org+1, func(p scenarioPoint) bool { return !p.imported })
 			db.Clock.Set(now)
-			brought := s.imports(t, org+1)
+			videos := s.imports(t, org+1)
 			before := storetest.StoredRows(t, db, imported)
-			dry, err := backfill.Import(t.Context(), imported, brought, true)
+			dry, err := backfill.Import(t.Context(), imported, videos, true)
 			require.NoError(t, err)
 			require.Equal(t, before, storetest.StoredRows(t, db, imported), "a dry run writes nothing")
-			parts := [][]backfill.ImportVideo{brought}
-			if rapid.Bool().Draw(rt, "in two parts") && len(brought) > 1 {
-				parts = [][]backfill.ImportVideo{brought[1:], brought[:1]}
+			parts := [][]backfill.ImportVideo{videos}
+			if rapid.Bool().Draw(rt, "in two parts") && len(videos) > 1 {
+				parts = [][]backfill.ImportVideo{videos[1:], videos[:1]}
 			}
 			for _, part := range parts {
 				done, err := backfill.Import(t.Context(), imported, part, false)
@@ -169,35 +169,38 @@ func TestImport_isAsIfItHadBeenFetched(t *testing.T) {
 					require.Equal(t, dry, done)
 				}
 				for _, v := range done {
-					for _, fate := range v.Results {
-						require.Equal(t, backfill.PointAdded, fate)
+					for _, result := range v.Results {
+						require.Equal(t, backfill.PointAdded, result)
 					}
 				}
 			}
-			require.Equal(rt, seen(t, fetched, first, last), seen(t, imported, first, last))
+			require.Equal(rt, readable(t, fetched, first, last), readable(t, imported, first, last))
 
 			once := storetest.StoredRows(t, db, imported)
-			again, err := backfill.Import(t.Context(), imported, brought, false)
+			again, err := backfill.Import(t.Context(), imported, videos, false)
 			require.NoError(t, err)
-			require.Equal(rt, once, storetest.StoredRows(t, db, imported), "the same import again changes nothing")
+			require.Equal(rt, once, storetest.StoredRows(t, db, imported), "repeating the import changes nothing")
 			for _, v := range again {
 				require.False(t, v.New)
-				for _, fate := range v.Results {
-					require.Equal(t, backfill.PointThere, fate)
+				for _, result := range v.Results {
+					require.Equal(t, backfill.PointThere, result)
 				}
 			}
 		})
 	})
 }
 
+// importOf returns an import of points of one video.
 func importOf(l link.Link, points ...backfill.LoadPoint) []backfill.ImportVideo {
 	return []backfill.ImportVideo{{Link: l, Points: points}}
 }
 
+// loadPoint returns a point with views only.
 func loadPoint(day store.Date, views int64) backfill.LoadPoint {
 	return backfill.LoadPoint{At: store.InstantOf(day.Time()), Counts: store.Counts{Views: &views}}
 }
 
+// results imports one video and returns the result of each point.
 func results(t *testing.T, o *store.Org, videos []backfill.ImportVideo) []backfill.ImportResult {
 	t.Helper()
 	done, err := backfill.Import(t.Context(), o, videos, false)
@@ -206,7 +209,7 @@ func results(t *testing.T, o *store.Org, videos []backfill.ImportVideo) []backfi
 	return done[0].Results
 }
 
-func TestImport_neverChangesWhatWasMeasured(t *testing.T) {
+func TestImport_neverChangesMeasuredPoints(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l, day := storetest.NewOrg(t, db), storetest.Clip(t, 1), storetest.Today(db)
@@ -214,13 +217,13 @@ func TestImport_neverChangesWhatWasMeasured(t *testing.T) {
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: storetest.Views(100)})
 		require.Equal(t, []backfill.ImportResult{backfill.PointAdded, backfill.PointKept}, results(t, o, importOf(l, loadPoint(day-1, 80), loadPoint(day, 7))))
 		require.Equal(t, []backfill.ImportResult{backfill.PointThere, backfill.PointThere}, results(t, o, importOf(l, loadPoint(day-1, 80), loadPoint(day, 100))))
-		require.Equal(t, []backfill.ImportResult{backfill.PointKept}, results(t, o, importOf(l, loadPoint(day-1, 81))), "an imported point does not change silently either")
+		require.Equal(t, []backfill.ImportResult{backfill.PointKept}, results(t, o, importOf(l, loadPoint(day-1, 81))), "a second import does not change an imported point")
 		v := storetest.VideoOf(t, o, l)
 		require.EqualValues(t, 100, *v.LatestViews)
 		require.InDelta(t, 25, v.Increase1d, 1e-9)
 		require.Equal(t, []string{"import", "test"}, storetest.Column[string](t, db, "SELECT source FROM snapshots_daily WHERE organisation_id = ? ORDER BY day", o.ID()))
 
-		// What is measured later on an imported day is the day's last.
+		// A later fetch on an imported day replaces the imported point.
 		next := storetest.Clip(t, 2)
 		require.Equal(t, []backfill.ImportResult{backfill.PointAdded}, results(t, o, importOf(next, loadPoint(day, 5))))
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{next: storetest.Views(9)})
@@ -228,8 +231,8 @@ func TestImport_neverChangesWhatWasMeasured(t *testing.T) {
 	})
 }
 
-// An imported point that says nothing gives way to one that does, as if it had never been there.
-func TestImport_replacesPointsThatSayNothing(t *testing.T) {
+// An imported point without counts is replaced by a point with counts, as if it had never been imported.
+func TestImport_replacesPointsWithoutCounts(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		day := storetest.Today(db)
@@ -259,23 +262,23 @@ func TestImport_replacesPointsThatSayNothing(t *testing.T) {
 				return points
 			}
 			require.Equal(t, points(clean), points(o), n)
-			want, is := storetest.VideoOf(t, clean, l), storetest.VideoOf(t, o, l)
-			require.InDelta(t, want.Increase1d, is.Increase1d, 1e-9, n)
-			require.Equal(t, want.LatestViews, is.LatestViews, n)
-			require.Equal(t, want.LatestUpdatedAt, is.LatestUpdatedAt, n)
+			want, stored := storetest.VideoOf(t, clean, l), storetest.VideoOf(t, o, l)
+			require.InDelta(t, want.Increase1d, stored.Increase1d, 1e-9, n)
+			require.Equal(t, want.LatestViews, stored.LatestViews, n)
+			require.Equal(t, want.LatestUpdatedAt, stored.LatestUpdatedAt, n)
 			history := func(o *store.Org) []store.OrganisationPoint {
 				days, err := o.OrganisationHistory(t.Context(), monday+6, day)
 				require.NoError(t, err)
 				return days
 			}
-			for _, day := range history(clean) { // the day of a point that gave way keeps its row as well
+			for _, day := range history(clean) { // the organisation's rows of the replaced points' days stay too
 				require.Contains(t, history(o), day, n)
 			}
 			once := storetest.StoredRows(t, db, o)
 			require.NotContains(t, results(t, o, importOf(l, c.after...)), backfill.PointAdded)
 			require.Equal(t, once, storetest.StoredRows(t, db, o))
 		}
-		// What was measured stays, also when it says nothing.
+		// A measured point stays even if it has no counts.
 		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 99)
 		storetest.Track(t, o, l)
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: {}})
@@ -285,7 +288,7 @@ func TestImport_replacesPointsThatSayNothing(t *testing.T) {
 	})
 }
 
-func TestImport_keepsOldDaysAsWeeks(t *testing.T) {
+func TestImport_storesOldDaysAsWeeklyPoints(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l, day := storetest.NewOrg(t, db), storetest.Clip(t, 1), storetest.Today(db)
@@ -303,7 +306,7 @@ func TestImport_keepsOldDaysAsWeeks(t *testing.T) {
 				require.Equal(t, backfill.PointAdded, f)
 			}
 		}
-		require.InDelta(t, 43, folded, 2, "six of seven")
+		require.InDelta(t, 43, folded, 2, "six of seven old points become part of a weekly point")
 		history, err := o.History(t.Context(), store.VideoRef{Link: l}, day-140, day)
 		require.NoError(t, err)
 		for _, p := range history {
@@ -324,11 +327,11 @@ func TestImport_keepsOldDaysAsWeeks(t *testing.T) {
 		require.Equal(t, once, storetest.StoredRows(t, db, o))
 		db.Clock.Advance(5 * 24 * time.Hour)
 		require.NotContains(t, results(t, o, importOf(l, points...)), backfill.PointAdded)
-		require.Equal(t, once, storetest.StoredRows(t, db, o), "also when more days have become old")
+		require.Equal(t, once, storetest.StoredRows(t, db, o), "repeating the import later changes nothing either")
 	})
 }
 
-// A history that comes in two files, cut in the middle of a week, is the same as in one.
+// Importing a history in two files that divide a week gives the same result as importing one file.
 func TestImport_continuesAWeek(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -344,11 +347,11 @@ func TestImport_continuesAWeek(t *testing.T) {
 			require.NotContains(t, results(t, halves, importOf(storetest.Clip(t, cut), points[cut:]...)), backfill.PointKept)
 		}
 		first, last := monday-10, day
-		require.Equal(t, seen(t, whole, first, last), seen(t, halves, first, last))
+		require.Equal(t, readable(t, whole, first, last), readable(t, halves, first, last))
 	})
 }
 
-func TestImport_leavesMeasuredWeeksAlone(t *testing.T) {
+func TestImport_keepsMeasuredWeeklyPoints(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l, day := storetest.NewOrg(t, db), storetest.Clip(t, 1), storetest.Today(db)
@@ -356,7 +359,7 @@ func TestImport_leavesMeasuredWeeksAlone(t *testing.T) {
 		id := storetest.Track(t, o, l)[0].VideoID
 		db.Exec(t, `INSERT INTO snapshots_weekly (organisation_id, video_id, week, day, views, fetched_at, source) VALUES (?, ?, ?, ?, 50, 0, 'test')`,
 			o.ID(), id, monday, monday+5)
-		// It was fetched every day since Thursday, which the days of the organisation still tell.
+		// The video was fetched daily from Thursday on. The organisation's days still have these views.
 		for d := monday + 3; d < monday+6; d++ {
 			db.Exec(t, `INSERT INTO organisation_days (organisation_id, day, videos, views, likes, comments, shares, bookmarks) VALUES (?, ?, 1, ?, 0, 0, 0, 0)`,
 				o.ID(), d, 45+int64(d-monday))
@@ -371,7 +374,7 @@ func TestImport_leavesMeasuredWeeksAlone(t *testing.T) {
 	})
 }
 
-func TestImport_refusesWhatCannotBe(t *testing.T) {
+func TestImport_refusesInvalidPoints(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l, day := storetest.NewOrg(t, db), storetest.Clip(t, 1), storetest.Today(db)
@@ -388,15 +391,15 @@ func TestImport_refusesWhatCannotBe(t *testing.T) {
 		in[0].UploadedAt = new(day - 2)
 		require.Equal(t, []backfill.ImportResult{backfill.PointTooOld, backfill.PointBeforeUpload, backfill.PointBeforeUpload, backfill.PointAdded, backfill.PointAdded}, results(t, o, in))
 		in = importOf(l, loadPoint(day-4, 3))
-		require.Equal(t, []backfill.ImportResult{backfill.PointBeforeUpload}, results(t, o, in), "the upload date is known now")
+		require.Equal(t, []backfill.ImportResult{backfill.PointBeforeUpload}, results(t, o, in), "the first import has stored the upload date")
 
-		soon := storetest.ParseLink(t, fmt.Sprintf("https://www.tiktok.com/@someone/video/%d", db.Clock.Now().AddDate(0, 0, -5).Unix()<<32))
+		recent := storetest.ParseLink(t, fmt.Sprintf("https://www.tiktok.com/@someone/video/%d", db.Clock.Now().AddDate(0, 0, -5).Unix()<<32))
 		require.Equal(t, []backfill.ImportResult{backfill.PointBeforeUpload, backfill.PointAdded, backfill.PointAdded},
-			results(t, o, importOf(soon, loadPoint(day-7, 1), loadPoint(day-6, 2), loadPoint(day-4, 3))), "the id tells, to a day")
+			results(t, o, importOf(recent, loadPoint(day-7, 1), loadPoint(day-6, 2), loadPoint(day-4, 3))), "the upload day is known from the id")
 	})
 }
 
-func TestImport_tracksAndStaysStopped(t *testing.T) {
+func TestImport_tracksNewVideosAndKeepsStoppedOnesStopped(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, day := storetest.NewOrg(t, db), storetest.Today(db)
@@ -408,7 +411,7 @@ func TestImport_tracksAndStaysStopped(t *testing.T) {
 		require.Equal(t, "rick", storetest.VideoOf(t, o, watch).Username)
 		require.EqualValues(t, 1, storetest.AccountByLink(t, o, storetest.ParseLink(t, "https://www.youtube.com/@rick")).TotalVideosTracked)
 		require.Nil(t, storetest.VideoOf(t, o, storetest.Clip(t, 1)).LatestUpdatedAt)
-		require.Empty(t, storetest.DueTargets(t, db), "the schedule's turn, not at once")
+		require.Empty(t, storetest.DueTargets(t, db), "imported videos are fetched on schedule, not at once")
 		db.Clock.Advance(24 * time.Hour)
 		require.Equal(t, []string{storetest.Clip(t, 1).ID}, storetest.DueTargets(t, db))
 
@@ -427,11 +430,11 @@ func TestImport_tracksAndStaysStopped(t *testing.T) {
 		require.NoError(t, err)
 		_, err = backfill.Import(t.Context(), db.Org(free.ID), importOf(storetest.Clip(t, 2), loadPoint(day, 5)), false)
 		require.NoError(t, err)
-		require.True(t, storetest.VideoOf(t, db.Org(free.ID), storetest.Clip(t, 2)).Pending, "nothing is fetched without a subscription")
+		require.True(t, storetest.VideoOf(t, db.Org(free.ID), storetest.Clip(t, 2)).Pending, "without a subscription, the video is not fetched")
 	})
 }
 
-// An account that is known by its id alone is that one account, whatever it is called here, before its first fetch and after.
+// Imported videos with the same account id belong to one account, before and after its first fetch, whatever its handle is.
 func TestImport_findsAccountsByTheirID(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -440,28 +443,28 @@ func TestImport_findsAccountsByTheirID(t *testing.T) {
 		watch := func(n int) link.Link {
 			return storetest.ParseLink(t, fmt.Sprintf("https://www.youtube.com/watch?v=dQw4w9WgX%dQ", n))
 		}
-		bring := func(o *store.Org, n int) {
+		importVideo := func(o *store.Org, n int) {
 			in := importOf(watch(n), loadPoint(day-1, 3))
 			in[0].AccountID = id
 			results(t, o, in)
 		}
 		byID, o := storetest.ParseLink(t, "https://www.youtube.com/channel/"+id), storetest.NewOrg(t, db)
-		bring(o, 1)
-		bring(o, 2)
+		importVideo(o, 1)
+		importVideo(o, 2)
 		a := storetest.AccountByLink(t, o, byID)
 		require.Equal(t, id, a.Username)
 		require.EqualValues(t, 2, a.TotalVideosTracked)
 		require.Equal(t, byID.Canonical, a.Link)
 
-		// Its source names it in the same way, or by the handle that it has taken since.
+		// A source reports the account with its id or with a handle.
 		for _, name := range []string{id, "rick"} {
 			storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{watch(1): {Views: new(int64(9)), AccountID: new(id), Username: &name}})
 			require.Equal(t, a.ID, storetest.AccountByLink(t, o, byID).ID)
 			require.Equal(t, name, storetest.VideoOf(t, o, watch(2)).Username)
 		}
-		storetest.Track(t, o, watch(4)) // no numbers yet, so that nobody is known to have made it
-		bring(o, 3)
-		bring(o, 4)
+		storetest.Track(t, o, watch(4)) // never fetched, so its author is unknown
+		importVideo(o, 3)
+		importVideo(o, 4)
 		for n := range 2 {
 			v := storetest.VideoOf(t, o, watch(3+n))
 			require.Equal(t, "rick", v.Username)
@@ -472,8 +475,8 @@ func TestImport_findsAccountsByTheirID(t *testing.T) {
 	})
 }
 
-// A number that the source gave once and then no more stays the latest, whatever is brought from before.
-func TestImport_takesEachCountByItself(t *testing.T) {
+// If the latest fetch lacks a count, an earlier imported count becomes the latest one. Counts that the fetch has stay unchanged.
+func TestImport_setsMissingLatestCounts(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l, day := storetest.NewOrg(t, db), storetest.Clip(t, 1), storetest.Today(db)
@@ -484,7 +487,7 @@ func TestImport_takesEachCountByItself(t *testing.T) {
 		results(t, o, importOf(l, p))
 		v := storetest.VideoOf(t, o, l)
 		require.EqualValues(t, 100, *v.LatestViews)
-		require.EqualValues(t, 4, *v.LatestShares, "as if it had been fetched then")
+		require.EqualValues(t, 4, *v.LatestShares, "the imported count is the latest known one")
 		require.EqualValues(t, 4, *v.LatestEngagement)
 		require.Equal(t, store.InstantOf(db.Clock.Now()), *v.LatestUpdatedAt)
 		points, err := o.History(t.Context(), store.VideoRef{Link: l}, day-5, day)

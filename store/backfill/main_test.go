@@ -8,7 +8,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// Most properties here ask a database: 15 cases each, on two engines, unless the command line says otherwise.
+	// Most properties use a database, on two engines. So the default is 15 cases each; -rapid.checks overrides it.
 	if err := flag.Set("rapid.checks", "15"); err != nil {
 		panic(err)
 	}

@@ -17,14 +17,15 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// past is what a source said of one account's videos on some days, the last of them today.
-type past struct {
+// dataset is what a source reports about one account's videos on consecutive days. The last day is today.
+type dataset struct {
 	days   int
 	views  map[string]func(day int) *int64 // by external id
 	titles map[string]string
 }
 
-func (p past) ids() []string {
+// ids returns the external ids in ascending order.
+func (p dataset) ids() []string {
 	ids := make([]string, 0, len(p.views))
 	for id := range p.views {
 		ids = append(ids, id)
@@ -33,13 +34,14 @@ func (p past) ids() []string {
 	return ids
 }
 
+// growing returns views that grow by the same number each day.
 func growing(from, by int64) func(int) *int64 {
 	return func(day int) *int64 { return new(from + by*int64(day)) }
 }
 
-// sample has a steady video, a viral one, one that was silent for some days, and one without views.
-func sample(days int) past {
-	return past{days: days,
+// sample returns a dataset with a slow video, a viral one, one without counts on some days, and one without views.
+func sample(days int) dataset {
+	return dataset{days: days,
 		views: map[string]func(int) *int64{
 			"7301234567890000001": growing(1000, 10),
 			"7301234567890000002": growing(2000, 15000),
@@ -56,7 +58,8 @@ func sample(days int) past {
 	}
 }
 
-func (p past) facts(id string, day int) ingest.VideoFacts {
+// facts returns the facts of a video on a day.
+func (p dataset) facts(id string, day int) ingest.VideoFacts {
 	views := p.views[id](day)
 	f := ingest.VideoFacts{Views: views, Title: new(p.titles[id]), Username: new("someone"), AccountID: new("42"),
 		UploadedAt: new(time.Date(2023, 11, 14, 0, 0, 0, 0, time.UTC)), LengthSeconds: new(12.5)}
@@ -66,8 +69,8 @@ func (p past) facts(id string, day int) ingest.VideoFacts {
 	return f
 }
 
-// batch is the past as Load takes it, ending at now.
-func (p past) batch(now time.Time) backfill.LoadBatch {
+// batch returns the dataset as an argument of Load. The last point is at now.
+func (p dataset) batch(now time.Time) backfill.LoadBatch {
 	account := backfill.LoadAccount{Account: store.Account{ID: fixedID(1), Platform: link.TikTok, ExternalID: new("42"), Username: "someone",
 		HandleCurrent: true, Link: "https://www.tiktok.com/@someone", CreatedAt: store.InstantOf(now.AddDate(0, 0, -p.days+1))}}
 	for n, id := range p.ids() {
@@ -84,10 +87,12 @@ func (p past) batch(now time.Time) backfill.LoadBatch {
 	return backfill.LoadBatch{Accounts: []backfill.LoadAccount{account}, Source: "test"}
 }
 
+// fixedID returns the same UUID for the same n.
 func fixedID(n int) uuid.UUID {
 	return uuid.UUID{0, 0, 0, 0, 0, 0, 0x70, 0, 0x80, 0, 0, 0, 0, 0, byte(n >> 8), byte(n)}
 }
 
+// allVideos returns the organisation's tracked videos, ordered by external id.
 func allVideos(t *testing.T, o *store.Org) []store.Video {
 	t.Helper()
 	page, err := o.Videos(t.Context(), store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 5000}})
@@ -97,7 +102,7 @@ func allVideos(t *testing.T, o *store.Org) []store.Video {
 	return page.Videos
 }
 
-func TestLoad_givesWhatFetchingWouldHaveGiven(t *testing.T) {
+func TestLoad_givesTheSameDataAsFetching(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		p := sample(12)
@@ -169,7 +174,7 @@ func TestLoad_givesWhatFetchingWouldHaveGiven(t *testing.T) {
 	})
 }
 
-// deliverEach fetches every due video with the facts that it has by its id.
+// deliverEach acknowledges every due video with the facts for its id.
 func deliverEach(t *testing.T, db *storetest.DB, facts func(id string) ingest.VideoFacts) {
 	t.Helper()
 	for _, lane := range queue.Lanes {
@@ -185,7 +190,7 @@ func deliverEach(t *testing.T, db *storetest.DB, facts func(id string) ingest.Vi
 	}
 }
 
-func TestLoad_keepsOldDaysAsWeeks(t *testing.T) {
+func TestLoad_storesOldDaysAsWeeklyPoints(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -195,10 +200,10 @@ func TestLoad_keepsOldDaysAsWeeks(t *testing.T) {
 		points, err := o.History(t.Context(), store.VideoRef{ID: b.Accounts[0].Videos[0].ID}, today-300, today)
 		require.NoError(t, err)
 		require.Equal(t, today, points[0].Day)
-		require.Len(t, points, int(points[0].Day-points[len(points)-1].Day)+1, "every day, from the first week's point on")
+		require.Len(t, points, int(points[0].Day-points[len(points)-1].Day)+1, "there is a point for each day from the first weekly point on")
 		weeks := map[store.Date]int{}
 		for i, p := range points {
-			require.Equal(t, 1000+10*(199-int64(today-p.Day)), *p.Views, "also between two weeks, as the growth is even")
+			require.Equal(t, 1000+10*(199-int64(today-p.Day)), *p.Views, "the growth is constant, so interpolated points are exact")
 			require.Equal(t, today-store.Date(i), p.Day)
 			if today-p.Day <= store.DailyDays {
 				require.Equal(t, store.QualityMeasured, p.Quality, "day %s", p.Day)
@@ -213,7 +218,7 @@ func TestLoad_keepsOldDaysAsWeeks(t *testing.T) {
 	})
 }
 
-func TestLoad_isIdempotentAndTenantsOnly(t *testing.T) {
+func TestLoad_isIdempotentAndSeparatesOrganisations(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, other := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
@@ -228,7 +233,7 @@ func TestLoad_isIdempotentAndTenantsOnly(t *testing.T) {
 		b.Accounts[0].Days = []backfill.LoadFollowers{{Day: today - 1, Followers: new(int64(10))}, {Day: today, Followers: new(int64(12)), Following: new(int64(3))}}
 
 		require.NoError(t, backfill.Load(t.Context(), o, b))
-		require.NoError(t, backfill.Load(t.Context(), other, b), "the same identifiers in two organisations are two things")
+		require.NoError(t, backfill.Load(t.Context(), other, b), "two organisations can have records with the same ids")
 		once, err := o.OrganisationHistory(t.Context(), today-10, today)
 		require.NoError(t, err)
 		require.EqualValues(t, 12, once[0].Followers)
@@ -244,10 +249,10 @@ func TestLoad_isIdempotentAndTenantsOnly(t *testing.T) {
 
 		c, err := o.Collection(t.Context(), parent, true)
 		require.NoError(t, err)
-		require.EqualValues(t, 2, c.VideoCount, "one by hand, one by its hashtag")
+		require.EqualValues(t, 2, c.VideoCount, "one direct member and one by its hashtag")
 		c, err = o.Collection(t.Context(), child, true)
 		require.NoError(t, err)
-		require.EqualValues(t, 4, c.VideoCount, "all of the account")
+		require.EqualValues(t, 4, c.VideoCount, "all videos of the account")
 		require.EqualValues(t, 1, c.AccountCount)
 
 		_, err = o.StopVideos(t.Context(), []store.VideoRef{{ID: b.Accounts[0].Videos[1].ID}}, true)
@@ -257,7 +262,7 @@ func TestLoad_isIdempotentAndTenantsOnly(t *testing.T) {
 	})
 }
 
-func TestLoad_schedulesTomorrow(t *testing.T) {
+func TestLoad_schedulesTheFirstFetchWithinTwoDays(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -283,7 +288,7 @@ func TestLoad_schedulesTomorrow(t *testing.T) {
 	})
 }
 
-func TestLoad_refusesWhatCannotBe(t *testing.T) {
+func TestLoad_refusesInvalidData(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		now := db.Clock.Now()
@@ -295,6 +300,6 @@ func TestLoad_refusesWhatCannotBe(t *testing.T) {
 		require.ErrorContains(t, backfill.Load(t.Context(), o, b), "one a day")
 		storetest.Track(t, o, storetest.ParseLink(t, "https://www.tiktok.com/@someone/video/7301234567890000001"))
 		require.ErrorIs(t, backfill.Load(t.Context(), o, sample(2).batch(now)), store.ErrDuplicate)
-		require.Len(t, allVideos(t, o), 1, "nothing of a refused batch stays")
+		require.Len(t, allVideos(t, o), 1, "a refused batch writes nothing")
 	})
 }

@@ -12,17 +12,19 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// Load and Import leave of a week what retention would.
+// Load and Import store the same weekly points that retention would leave.
 
-func silentSundayPoints(db *storetest.DB) (sunday store.Date, points []backfill.LoadPoint) {
-	monday, days := storetest.SilentSunday(db, true)
+// weekWithoutSundayViews returns the points of an old week whose Sunday has likes only.
+func weekWithoutSundayViews(db *storetest.DB) (sunday store.Date, points []backfill.LoadPoint) {
+	monday, days := storetest.WeekWithoutSundayViews(db, true)
 	for _, day := range slices.Sorted(maps.Keys(days)) {
 		points = append(points, backfill.LoadPoint{At: store.InstantOf(day.Time()), Counts: days[day]})
 	}
 	return monday + 6, points
 }
 
-func requireSilentSunday(t *testing.T, o *store.Org, ref store.VideoRef, sunday store.Date) {
+// requireMergedSunday checks that the weekly point has the views of Saturday and the likes of Sunday.
+func requireMergedSunday(t *testing.T, o *store.Org, ref store.VideoRef, sunday store.Date) {
 	t.Helper()
 	got, err := o.History(t.Context(), ref, sunday-6, sunday+7)
 	require.NoError(t, err)
@@ -31,12 +33,12 @@ func requireSilentSunday(t *testing.T, o *store.Org, ref store.VideoRef, sunday 
 	require.Equal(t, store.Counts{Views: new(int64(1500)), Likes: new(int64(70))}, got[0].Counts)
 }
 
-func TestLoad_keepsCountsThatTheWeeksLastDayLacks(t *testing.T) {
+func TestLoad_keepsCountsThatAreMissingOnTheLastDay(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, b := storetest.NewOrg(t, db), sample(1).batch(db.Clock.Now())
-		sunday, points := silentSundayPoints(db)
-		// The next week knows nothing of this one.
+		sunday, points := weekWithoutSundayViews(db)
+		// The next week has a point without views and likes.
 		b.Accounts[0].Videos[0].Points = append(points, backfill.LoadPoint{At: store.InstantOf((sunday + 8).Time()), Counts: store.Counts{Shares: new(int64(1))}})
 		require.NoError(t, backfill.Load(t.Context(), o, b))
 		ref := store.VideoRef{ID: b.Accounts[0].Videos[0].ID}
@@ -47,18 +49,18 @@ func TestLoad_keepsCountsThatTheWeeksLastDayLacks(t *testing.T) {
 	})
 }
 
-func TestImport_keepsCountsThatTheWeeksLastDayLacks(t *testing.T) {
+func TestImport_keepsCountsThatAreMissingOnTheLastDay(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		sunday, points := silentSundayPoints(db)
-		for n, cut := range []int{0, 3, 6} { // into two files
+		sunday, points := weekWithoutSundayViews(db)
+		for n, cut := range []int{0, 3, 6} { // the number of points in the first file
 			l := storetest.Clip(t, n)
 			if cut > 0 {
 				results(t, o, importOf(l, points[:cut]...))
 			}
 			results(t, o, importOf(l, points[cut:]...))
-			requireSilentSunday(t, o, store.VideoRef{Link: l}, sunday)
+			requireMergedSunday(t, o, store.VideoRef{Link: l}, sunday)
 			once := storetest.StoredRows(t, db, o)
 			again := results(t, o, importOf(l, points...))
 			require.Equal(t, append(slices.Repeat([]backfill.ImportResult{backfill.PointFolded}, 6), backfill.PointThere), again)

@@ -13,11 +13,12 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// ofRenamed is what a source says of @someone after the rename.
-func ofRenamed(videos []ingest.FoundVideo, followers int64) ingest.AccountFacts {
+// renamedFacts returns the facts of @someone after a rename to @renamed.
+func renamedFacts(videos []ingest.FoundVideo, followers int64) ingest.AccountFacts {
 	return ingest.AccountFacts{ID: new("42"), Username: new("renamed"), Followers: &followers, Following: new(int64(3)), Videos: videos, Listed: true}
 }
 
+// byID returns the account with an id.
 func byID(t *testing.T, o *store.Org, id uuid.UUID) store.Account {
 	t.Helper()
 	a, err := o.Account(t.Context(), store.AccountRef{ID: id})
@@ -25,7 +26,7 @@ func byID(t *testing.T, o *store.Org, id uuid.UUID) store.Account {
 	return a
 }
 
-// followersByDay are the followers of an account's days, the newest first.
+// followersByDay returns an account's followers on each stored day, the newest day first.
 func followersByDay(t *testing.T, db *storetest.DB, o *store.Org, id uuid.UUID) []int64 {
 	t.Helper()
 	points, err := o.AccountHistory(t.Context(), store.AccountRef{ID: id}, storetest.Today(db)-400, storetest.Today(db))
@@ -38,8 +39,8 @@ func followersByDay(t *testing.T, db *storetest.DB, o *store.Org, id uuid.UUID) 
 	return followers
 }
 
-// countsOnce says that the organisation has one tracked account, with these followers, and one subscription to it.
-func countsOnce(t *testing.T, db *storetest.DB, o *store.Org, id uuid.UUID, followers int64) {
+// requireCountedOnce checks that the organisation has exactly one tracked account, with these followers, and one subscription to it.
+func requireCountedOnce(t *testing.T, db *storetest.DB, o *store.Org, id uuid.UUID, followers int64) {
 	t.Helper()
 	s, err := o.AccountStatistics(t.Context())
 	require.NoError(t, err)
@@ -56,13 +57,13 @@ func countsOnce(t *testing.T, db *storetest.DB, o *store.Org, id uuid.UUID, foll
 	storetest.Consistent(t, db, o)
 }
 
-func TestMerge_ofANewHandleKeepsTheRecordWithThePast(t *testing.T) {
+func TestMerge_afterARenameKeepsTheRecordWithTheHistory(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
 		c := storetest.Collection(t, o, "Dogs", nil)
 		videos := storetest.FoundVideos(t, 3, db.Clock.Now())
-		id := storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.Someone))[0].AccountID
+		id := storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))[0].AccountID
 		for n := range 3 {
 			facts := storetest.ListedAccount(videos)
 			facts.Followers, facts.Following = new(int64(100+n)), new(int64(3))
@@ -72,18 +73,18 @@ func TestMerge_ofANewHandleKeepsTheRecordWithThePast(t *testing.T) {
 		storetest.DeliverAccount(t, db, ingest.AccountFacts{ID: new("42"), Followers: new(int64(103))})
 		before := byID(t, o, id)
 
-		db.Clock.Advance(time.Hour) // it is not its turn
+		db.Clock.Advance(time.Hour) // the account is not due yet
 		second := storetest.Follow(t, o, store.TrackAll, storetest.ParseLink(t, renamed))[0]
-		require.NotEqual(t, id, second.AccountID, "nobody knows yet that they are one")
+		require.NotEqual(t, id, second.AccountID, "no source has reported yet that both handles belong to one account")
 		_, err := o.AddAccounts(t.Context(), c.ID, []uuid.UUID{second.AccountID})
 		require.NoError(t, err)
 		fresh := ingest.FoundVideo{ID: storetest.Clip(t, 999).ID, Link: storetest.Clip(t, 999).Canonical, UploadedAt: new(store.InstantOf(db.Clock.Now()))}
-		storetest.DeliverAccount(t, db, ofRenamed(append([]ingest.FoundVideo{fresh}, videos...), 110))
+		storetest.DeliverAccount(t, db, renamedFacts(append([]ingest.FoundVideo{fresh}, videos...), 110))
 
 		a := storetest.AccountByLink(t, o, storetest.ParseLink(t, renamed))
 		require.Equal(t, id, a.ID, "the id that was stored stays valid")
 		require.Equal(t, before.TrackedAt, a.TrackedAt)
-		require.Equal(t, store.TrackLatest30, *a.TrackingType, "what is tracked already keeps its tracking type")
+		require.Equal(t, store.TrackLatest30, *a.TrackingType, "an account that is already tracked keeps its tracking type")
 		require.EqualValues(t, 110, *a.LatestFollowersCount)
 		require.Equal(t, []store.Label{{ID: c.ID, Name: "Dogs"}}, a.Labels)
 		require.Equal(t, []int64{110, 102, 101, 100}, followersByDay(t, db, o, id))
@@ -91,19 +92,19 @@ func TestMerge_ofANewHandleKeepsTheRecordWithThePast(t *testing.T) {
 		require.Equal(t, id, *storetest.VideoOf(t, o, storetest.Clip(t, 999)).LinkedAccountID)
 		_, err = o.Account(t.Context(), store.AccountRef{ID: second.AccountID})
 		require.ErrorIs(t, err, store.ErrNotFound)
-		countsOnce(t, db, o, id, 110)
+		requireCountedOnce(t, db, o, id, 110)
 
 		db.Clock.Advance(25 * time.Hour)
-		storetest.DeliverAccount(t, db, ofRenamed(nil, 120))
-		countsOnce(t, db, o, id, 120)
+		storetest.DeliverAccount(t, db, renamedFacts(nil, 120))
+		requireCountedOnce(t, db, o, id, 120)
 	})
 }
 
-func TestMerge_whereTheRecordWithThePastAnswersFirst(t *testing.T) {
+func TestMerge_whenTheRecordWithTheHistoryIsFetchedFirst(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		id := storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.Someone))[0].AccountID
+		id := storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))[0].AccountID
 		facts := storetest.ListedAccount(storetest.FoundVideos(t, 3, db.Clock.Now()))
 		facts.Followers, facts.Following = new(int64(100)), new(int64(3))
 		storetest.DeliverAccount(t, db, facts)
@@ -115,13 +116,13 @@ func TestMerge_whereTheRecordWithThePastAnswersFirst(t *testing.T) {
 			for _, target := range c.Targets {
 				if target.ExternalID == "42" {
 					answered = true
-					require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, target, ofRenamed(nil, 110))}))
+					require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, target, renamedFacts(nil, 110))}))
 				}
 			}
 		}
 		require.True(t, answered)
 		require.Equal(t, id, storetest.AccountByLink(t, o, storetest.ParseLink(t, renamed)).ID)
-		countsOnce(t, db, o, id, 110)
+		requireCountedOnce(t, db, o, id, 110)
 		require.Equal(t, []int64{110, 100}, followersByDay(t, db, o, id))
 	})
 }
@@ -131,7 +132,7 @@ func TestMerge_withAStoppedRecordTracksItAgain(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
 		videos := storetest.FoundVideos(t, 5, db.Clock.Now())
-		id := storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.Someone))[0].AccountID
+		id := storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))[0].AccountID
 		facts := storetest.ListedAccount(videos)
 		facts.Followers, facts.Following = new(int64(100)), new(int64(3))
 		storetest.DeliverAccount(t, db, facts)
@@ -141,26 +142,26 @@ func TestMerge_withAStoppedRecordTracksItAgain(t *testing.T) {
 		db.Clock.Advance(48 * time.Hour)
 		storetest.Follow(t, o, store.TrackLatest200, storetest.ParseLink(t, renamed))
 		began := store.InstantOf(db.Clock.Now())
-		storetest.DeliverAccount(t, db, ofRenamed(videos, 110))
+		storetest.DeliverAccount(t, db, renamedFacts(videos, 110))
 		a := storetest.AccountByLink(t, o, storetest.ParseLink(t, renamed))
 		require.Equal(t, id, a.ID)
 		require.True(t, a.Tracked)
 		require.False(t, a.Removed)
-		require.Equal(t, store.TrackLatest200, *a.TrackingType, "it is tracked anew")
+		require.Equal(t, store.TrackLatest200, *a.TrackingType, "tracking it again sets the new tracking type")
 		require.Equal(t, began, *a.TrackedAt)
-		require.Equal(t, 5, storetest.TrackedVideos(t, o), "with its videos")
+		require.Equal(t, 5, storetest.TrackedVideos(t, o), "its videos are tracked again")
 		require.Equal(t, []int64{110, 100}, followersByDay(t, db, o, id))
-		countsOnce(t, db, o, id, 110)
+		requireCountedOnce(t, db, o, id, 110)
 		db.Clock.Advance(25 * time.Hour)
-		storetest.DeliverAccount(t, db, ofRenamed(videos, 120))
+		storetest.DeliverAccount(t, db, renamedFacts(videos, 120))
 		require.EqualValues(t, 120, *byID(t, o, id).LatestFollowersCount)
 	})
 }
 
-func TestMerge_withARecordThatWasOnlyLinkedKeepsItsDays(t *testing.T) {
+func TestMerge_withALinkedRecordKeepsItsHistory(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, nameless := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.Short)
+		o, nameless := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL)
 		storetest.Track(t, o, nameless)
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{nameless: storetest.Authored("UCLqxVugv74EIW3VWh2NOa3Q", "")})
 		before, err := o.AccountHistory(t.Context(), store.AccountRef{ID: storetest.AccountOf(t, o, nameless).ID}, storetest.Today(db), storetest.Today(db))

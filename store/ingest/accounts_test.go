@@ -14,14 +14,14 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-func TestDiscovery_goesDeeperForWhoJoinedMeanwhile(t *testing.T) {
+func TestDiscovery_listsMoreVideosForASubscriberThatJoinedDuringTheFetch(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		first, second := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
-		storetest.Follow(t, first, store.TrackLatest30, storetest.ParseLink(t, storetest.Someone))
+		storetest.Follow(t, first, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))
 		c := storetest.ClaimOne(t, db, link.TikTok, "account")
 		require.Equal(t, 30, c.Targets[0].Depth)
-		storetest.Follow(t, second, store.TrackLatest200, storetest.ParseLink(t, storetest.Someone)) // while the first one's is being fetched
+		storetest.Follow(t, second, store.TrackLatest200, storetest.ParseLink(t, storetest.AccountURL)) // during the fetch for the first organisation
 		videos := storetest.FoundVideos(t, 250, db.Clock.Now())
 		answer := func(c queue.Claim, n int) {
 			require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, c.Targets[0], storetest.ListedAccount(videos[:n]))}))
@@ -38,17 +38,17 @@ func TestDiscovery_goesDeeperForWhoJoinedMeanwhile(t *testing.T) {
 		require.Empty(t, storetest.Claim(t, db, link.TikTok, "account"))
 
 		db.Clock.Advance(25 * time.Hour)
-		require.Zero(t, storetest.ClaimOne(t, db, link.TikTok, "account").Targets[0].Depth, "a page is enough from now on")
+		require.Zero(t, storetest.ClaimOne(t, db, link.TikTok, "account").Targets[0].Depth, "the next fetch needs one page only")
 	})
 }
 
-func TestDiscovery_comesBackAtOnceWhereItDidNotGoDeepEnough(t *testing.T) {
+func TestDiscovery_listsMoreVideosAtOnceIfTheListIsTooShort(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		_, err := o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: []link.Link{storetest.ParseLink(t, storetest.Someone)}, Type: store.TrackLatest200, Lane: queue.LanePremium})
+		_, err := o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: []link.Link{storetest.ParseLink(t, storetest.AccountURL)}, Type: store.TrackLatest200, Lane: queue.LanePremium})
 		require.NoError(t, err) // saved, and not enqueued
-		_, err = o.RefreshAccount(t.Context(), store.AccountRef{Link: storetest.ParseLink(t, storetest.Someone)})
+		_, err = o.RefreshAccount(t.Context(), store.AccountRef{Link: storetest.ParseLink(t, storetest.AccountURL)})
 		require.NoError(t, err)
 		videos := storetest.FoundVideos(t, 250, db.Clock.Now())
 		c := storetest.ClaimOne(t, db, link.TikTok, "account")
@@ -66,23 +66,23 @@ func TestDiscovery_waitsForAnAccountToBecomePublic(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		storetest.Follow(t, o, store.TrackLatest200, storetest.ParseLink(t, storetest.Someone))
+		storetest.Follow(t, o, store.TrackLatest200, storetest.ParseLink(t, storetest.AccountURL))
 		storetest.DeliverAccount(t, db, ingest.AccountFacts{ID: new("42"), Username: new("someone"), Private: new(true)})
-		a := storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.Someone))
+		a := storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL))
 		require.True(t, a.Private)
-		require.False(t, a.Empty, "nobody has seen that it has none")
+		require.False(t, a.Empty, "the videos of a private account are unknown")
 		require.Nil(t, a.DiscoveredAt)
 
 		db.Clock.Advance(25 * time.Hour)
 		c := storetest.ClaimOne(t, db, link.TikTok, "account")
-		require.Zero(t, c.Targets[0].Depth, "a long list is not reserved from the budget while there is none")
+		require.Zero(t, c.Targets[0].Depth, "no long list is requested while the account is private")
 		require.Equal(t, "42", c.Targets[0].AccountID)
 		facts := storetest.ListedAccount(storetest.FoundVideos(t, 60, db.Clock.Now()))
 		facts.Private = new(false)
 		require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, c.Targets[0], facts)}))
-		require.False(t, storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.Someone)).Private)
+		require.False(t, storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)).Private)
 		c = storetest.ClaimOne(t, db, link.TikTok, "account")
-		require.Equal(t, 200, c.Targets[0].Depth, "and comes at once when there is one")
+		require.Equal(t, 200, c.Targets[0].Depth, "the long list is requested at once when the account is public")
 		facts = storetest.ListedAccount(storetest.FoundVideos(t, 90, db.Clock.Now()))
 		require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, c.Targets[0], facts)}))
 		require.Equal(t, 90, storetest.TrackedVideos(t, o))
@@ -90,53 +90,53 @@ func TestDiscovery_waitsForAnAccountToBecomePublic(t *testing.T) {
 	})
 }
 
-func TestDiscovery_takesTheVideosUpAgainWithTheirAccount(t *testing.T) {
+func TestDiscovery_tracksTheVideosAgainWithTheirAccount(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
 		videos := storetest.FoundVideos(t, 5, db.Clock.Now())
-		storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.Someone))
+		storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(videos))
 		require.Equal(t, 5, storetest.TrackedVideos(t, o))
 
 		storetest.Stop(t, o, storetest.ParseLink(t, videos[0].Link))
 		db.Clock.Advance(25 * time.Hour)
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(videos))
-		require.Equal(t, 4, storetest.TrackedVideos(t, o), "what was stopped by itself stays so")
+		require.Equal(t, 4, storetest.TrackedVideos(t, o), "a video that was stopped on its own stays stopped")
 
-		_, err := o.StopAccounts(t.Context(), []store.AccountRef{{Link: storetest.ParseLink(t, storetest.Someone)}}, true)
+		_, err := o.StopAccounts(t.Context(), []store.AccountRef{{Link: storetest.ParseLink(t, storetest.AccountURL)}}, true)
 		require.NoError(t, err)
 		require.Zero(t, storetest.TrackedVideos(t, o))
 		db.Clock.Advance(queue.RefreshPause)
-		storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.Someone))
+		storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(videos))
-		require.Equal(t, 5, storetest.TrackedVideos(t, o), "the account is asked for anew, with all that belongs to it")
+		require.Equal(t, 5, storetest.TrackedVideos(t, o), "tracking the account again includes all its videos")
 		require.Equal(t, 5, storetest.Deliver(t, db, link.TikTok, storetest.Views(7)))
 		storetest.Consistent(t, db, o)
 	})
 }
 
-func TestDiscovery_whereTheSourceNamesNobodyIsOfTheAccountThatWasAskedFor(t *testing.T) {
+func TestDiscovery_withoutIDAndHandleUpdatesTheRequestedAccount(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.Someone))
+		storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))
 		storetest.DeliverAccount(t, db, ingest.AccountFacts{Name: new("Some One"), Followers: new(int64(7))})
 		page, err := o.Accounts(t.Context(), store.AccountQuery{IncludeLinked: true, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 10}})
 		require.NoError(t, err)
-		require.Len(t, page.Accounts, 1, "no record without a name beside it")
+		require.Len(t, page.Accounts, 1, "no second record without a handle is created")
 		require.EqualValues(t, 7, *page.Accounts[0].LatestFollowersCount)
 		require.Equal(t, "Some One", *page.Accounts[0].Name)
 	})
 }
 
-func TestDiscovery_ofALateAnswerWritesNothingOfTheProfile(t *testing.T) {
+func TestAcknowledgeAccounts_ofAnOldAnswerKeepsTheProfile(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
 		db.Clock.Advance(storetest.Today(db).Time().Add(24*time.Hour - 10*time.Second).Sub(db.Clock.Now()))
-		storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.Someone))
-		slow := storetest.ClaimOne(t, db, link.TikTok, "account") // and stalls
+		storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))
+		slow := storetest.ClaimOne(t, db, link.TikTok, "account") // its answer is acknowledged last
 		videos := storetest.FoundVideos(t, 3, db.Clock.Now())
 		facts := func(followers int64, videos []ingest.FoundVideo) ingest.AccountFacts {
 			f := storetest.ListedAccount(videos)
@@ -145,49 +145,49 @@ func TestDiscovery_ofALateAnswerWritesNothingOfTheProfile(t *testing.T) {
 		}
 		db.Clock.Advance(2 * time.Minute)
 		storetest.DeliverAccount(t, db, facts(1010, videos[:2]))
-		before, point := storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.Someone)), organisationToday(t, db, o)
+		before, point := storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)), organisationToday(t, db, o)
 		days := func() []store.AccountPoint {
 			points, err := o.AccountHistory(t.Context(), store.AccountRef{ID: before.ID}, storetest.Today(db)-1, storetest.Today(db))
 			require.NoError(t, err)
 			return points
 		}
-		noted := days()
+		history := days()
 
 		late := storetest.AccountOutcome(db, slow.Targets[0], facts(1000, videos[:2]))
 		late.Private = new(true)
 		require.NoError(t, db.AcknowledgeAccounts(t.Context(), slow, slow.At, []ingest.AccountOutcome{late}))
-		require.Equal(t, before, storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.Someone)))
-		require.Equal(t, noted, days())
+		require.Equal(t, before, storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)))
+		require.Equal(t, history, days())
 		require.Equal(t, point, organisationToday(t, db, o))
 
 		lost := storetest.AccountOutcome(db, queue.Target{Platform: link.TikTok, Kind: "account", ExternalID: "42", Handle: "someone"}, ingest.AccountFacts{})
 		lost.Account, lost.HandleLost = nil, true
 		require.NoError(t, db.AcknowledgeAccounts(t.Context(), slow, slow.At, []ingest.AccountOutcome{lost}))
-		require.Equal(t, before, storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.Someone)))
+		require.Equal(t, before, storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)))
 	})
 }
 
-func TestDiscovery_ofALateListTakesEachVideoOnce(t *testing.T) {
+func TestDiscovery_fromAnOldListTracksEachVideoOnce(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.Someone))
+		storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))
 		videos := storetest.FoundVideos(t, 5, db.Clock.Now())
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(videos[2:]))
 		db.Clock.Advance(25 * time.Hour)
 		slow := storetest.ClaimOne(t, db, link.TikTok, "account")
 		db.Clock.Advance(2 * time.Minute)
 		videos[0].UploadedAt, videos[1].UploadedAt = &slow.At, &slow.At
-		storetest.DeliverAccount(t, db, storetest.ListedAccount(videos[1:])) // the newest is deleted by now
-		discovered := storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.Someone)).DiscoveredAt
+		storetest.DeliverAccount(t, db, storetest.ListedAccount(videos[1:])) // the newest video was deleted meanwhile
+		discovered := storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)).DiscoveredAt
 		require.NoError(t, db.AcknowledgeAccounts(t.Context(), slow, slow.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, slow.Targets[0], storetest.ListedAccount(videos))}))
 		require.Equal(t, 5, storetest.TrackedVideos(t, o))
-		require.Equal(t, discovered, storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.Someone)).DiscoveredAt)
+		require.Equal(t, discovered, storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)).DiscoveredAt)
 		storetest.Consistent(t, db, o)
 	})
 }
 
-// organisationToday are the organisation's sums of today.
+// organisationToday returns the organisation's totals of today.
 func organisationToday(t *testing.T, db *storetest.DB, o *store.Org) store.OrganisationPoint {
 	t.Helper()
 	points, err := o.OrganisationHistory(t.Context(), storetest.Today(db), storetest.Today(db))

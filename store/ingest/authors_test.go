@@ -19,7 +19,7 @@ func TestAccount_isFoundByHandleUntilItsOwnIDIsKnown(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		links := storetest.Clips(t, 3) // of @someone, as their links say
+		links := storetest.Clips(t, 3) // links with the handle @someone
 		storetest.Track(t, o, links...)
 		linked := storetest.AccountOf(t, o, links[0])
 		require.Nil(t, linked.ExternalID)
@@ -52,11 +52,11 @@ func TestAccount_keepsItsRecordUnderANewHandle(t *testing.T) {
 		require.Equal(t, "https://www.tiktok.com/@someone.else", after.Link)
 		require.Equal(t, "someone.else", storetest.VideoOf(t, o, l).Username)
 		_, err := o.Account(t.Context(), store.AccountRef{Link: storetest.ParseLink(t, "https://www.tiktok.com/@someone")})
-		require.ErrorIs(t, err, store.ErrNotFound, "nobody bears the old handle")
+		require.ErrorIs(t, err, store.ErrNotFound, "no account has the old handle")
 	})
 }
 
-func TestAccount_losesAHandleThatAnotherBears(t *testing.T) {
+func TestAccount_losesAHandleThatAnotherAccountTakes(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, old, fresh := storetest.NewOrg(t, db), storetest.Clip(t, 1), storetest.Clip(t, 2)
@@ -72,7 +72,7 @@ func TestAccount_losesAHandleThatAnotherBears(t *testing.T) {
 		require.EqualValues(t, 1, was.TotalVideosTracked)
 		require.EqualValues(t, 1, is.TotalVideosTracked)
 
-		// And it goes back.
+		// The handle goes back to the first account.
 		storetest.Measure(t, db, at.Add(time.Hour), map[link.Link]ingest.VideoFacts{old: storetest.Authored("42", "someone")})
 		require.True(t, storetest.AccountOf(t, o, old).HandleCurrent)
 		require.False(t, storetest.AccountOf(t, o, fresh).HandleCurrent)
@@ -97,20 +97,20 @@ func TestAccounts_canSwapTheirHandles(t *testing.T) {
 	})
 }
 
-func TestAccount_isToldApartByPlatform(t *testing.T) {
+func TestAccount_isSeparateForEachPlatform(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, tiktok, youtube := storetest.NewOrg(t, db), storetest.Clip(t, 1), storetest.ParseLink(t, storetest.Short)
+		o, tiktok, youtube := storetest.NewOrg(t, db), storetest.Clip(t, 1), storetest.ParseLink(t, storetest.YouTubeURL)
 		storetest.Track(t, o, tiktok, youtube)
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{tiktok: storetest.Authored("42", "someone"), youtube: storetest.Authored("42", "someone")})
 		require.NotEqual(t, storetest.AccountOf(t, o, tiktok).ID, storetest.AccountOf(t, o, youtube).ID)
 	})
 }
 
-func TestAccount_withoutAHandleHasTheLinkOfItsID(t *testing.T) {
+func TestAccount_withoutAHandleHasALinkWithItsID(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.Short)
+		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL)
 		storetest.Track(t, o, l)
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: storetest.Authored("UCLqxVugv74EIW3VWh2NOa3Q", "")})
 		a := storetest.AccountOf(t, o, l)
@@ -124,10 +124,10 @@ func TestAccount_withoutAHandleHasTheLinkOfItsID(t *testing.T) {
 	})
 }
 
-func TestAccount_ofAnUnknownAuthorIsNotMade(t *testing.T) {
+func TestAccount_isNotCreatedForAnUnknownAuthor(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.Short)
+		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL)
 		storetest.Track(t, o, l)
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: storetest.Views(1)})
 		require.Nil(t, storetest.VideoOf(t, o, l).LinkedAccountID)
@@ -148,12 +148,12 @@ func TestAccount_ofFacebookKeepsItsSuffix(t *testing.T) {
 	})
 }
 
-func TestAccount_thatTwoCollectorsMeetAtOnceIsMadeOnce(t *testing.T) {
+func TestAccount_isCreatedOnceByConcurrentCollectors(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, one, two := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.Short), storetest.ParseLink(t, "https://www.youtube.com/shorts/jNQXAC9IVRw")
+		o, one, two := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL), storetest.ParseLink(t, "https://www.youtube.com/shorts/jNQXAC9IVRw")
 		storetest.Track(t, o, one, two)
-		finish := storetest.Meanwhile(t, db, "handle_current", func(s *store.Store) {
+		finish := storetest.RunBefore(t, db, "handle_current", func(s *store.Store) {
 			f := storetest.Authored("UC1", "someone")
 			require.NoError(t, ingest.New(s).Acknowledge(context.WithoutCancel(t.Context()), queue.Claim{}, store.InstantOf(db.Clock.Now()), []ingest.Outcome{
 				storetest.Outcome(db, queue.Target{Platform: link.YouTube, Kind: "video", ExternalID: two.ID}, f)}))

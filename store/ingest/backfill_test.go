@@ -14,7 +14,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// channel is an account whose source lists no more than so many videos a page, and no more than most at all.
+// channel is an account whose source lists page videos per page, and at most most videos in total.
 type channel struct {
 	page, most int
 	undated    bool
@@ -22,7 +22,7 @@ type channel struct {
 	pinned     []ingest.FoundVideo
 }
 
-// upload adds n videos, one an hour, the newest an hour ago.
+// upload adds n videos that were uploaded hourly, the newest an hour ago.
 func (ch *channel) upload(t *testing.T, db *storetest.DB, n int) {
 	t.Helper()
 	uploaded := make([]ingest.FoundVideo, n)
@@ -36,20 +36,20 @@ func (ch *channel) upload(t *testing.T, db *storetest.DB, n int) {
 	ch.videos = slices.Concat(uploaded, ch.videos)
 }
 
-// turn answers what is due of the channel until nothing is, and returns the depths that were asked for.
-func (ch *channel) turn(t *testing.T, db *storetest.DB) []int {
+// fetch acknowledges the channel's target until it is not due, and returns the requested depths.
+func (ch *channel) fetch(t *testing.T, db *storetest.DB) []int {
 	t.Helper()
-	var asked []int
+	var depths []int
 	for {
 		claims := storetest.Claim(t, db, link.TikTok, "account")
 		if len(claims) == 0 {
-			return asked
+			return depths
 		}
 		require.Len(t, claims, 1)
 		require.Len(t, claims[0].Targets, 1)
 		target := claims[0].Targets[0]
-		asked = append(asked, target.Depth)
-		require.Less(t, len(asked), 5, "it asks without an end: %v", asked)
+		depths = append(depths, target.Depth)
+		require.Less(t, len(depths), 5, "the target does not stop being due: %v", depths)
 		n := min(max(target.Depth, ch.page), ch.most, len(ch.videos))
 		facts := storetest.ListedAccount(slices.Concat(ch.pinned, ch.videos[:n]))
 		require.NoError(t, db.AcknowledgeAccounts(t.Context(), claims[0], claims[0].At, []ingest.AccountOutcome{storetest.AccountOutcome(db, target, facts)}))
@@ -59,7 +59,7 @@ func (ch *channel) turn(t *testing.T, db *storetest.DB) []int {
 
 const week = 7 * 24 * time.Hour
 
-func TestListing_goesDeeperUntilItReachesWhatIsKnown(t *testing.T) {
+func TestBackfill_listsMoreVideosUntilTheListReachesAKnownVideo(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		channel
@@ -67,38 +67,38 @@ func TestListing_goesDeeperUntilItReachesWhatIsKnown(t *testing.T) {
 		before, fresh, all int // videos, and how many of them are tracked in the end
 		asked              []int
 	}{
-		"a page reaches back":                          {channel{page: 20, most: 5000}, store.TrackLatest30, 40, 16, 46, []int{0}},
-		"28 of a week":                                 {channel{page: 20, most: 5000}, store.TrackLatest30, 40, 28, 58, []int{0, 200}},
-		"28 of a week, without dates":                  {channel{page: 20, most: 5000, undated: true}, store.TrackLatest30, 230, 28, 58, []int{0, 200}},
-		"28 of a week, of which none is wanted before": {channel{page: 20, most: 5000}, store.TrackNewOnly, 40, 28, 28, []int{0, 200}},
-		"the first ever":                               {channel{page: 20, most: 5000}, store.TrackNewOnly, 0, 28, 28, []int{0, 200}},
-		"without dates, of which none is wanted":       {channel{page: 20, most: 5000, undated: true}, store.TrackNewOnly, 40, 28, 0, []int{0}},
-		"a full page":                                  {channel{page: 20, most: 5000}, store.TrackLatest30, 40, 20, 50, []int{0, 200}},
-		"150 and no more than 200":                     {channel{page: 50, most: 5000}, store.TrackAll, 100, 150, 250, []int{0, 200}},
-		"more than 200":                                {channel{page: 20, most: 5000}, store.TrackLatest30, 40, 260, 290, []int{0, 200, 5000}},
-		"the source cannot list listDepths":            {channel{page: 20, most: 20}, store.TrackNewOnly, 40, 28, 20, []int{0, 200}},
-		"the source cannot list beyond 200":            {channel{page: 20, most: 200}, store.TrackNewOnly, 40, 260, 200, []int{0, 200, 5000}},
-		"few":                                          {channel{page: 20, most: 5000}, store.TrackNewOnly, 0, 9, 9, []int{0}},
+		"one page reaches a known video":      {channel{page: 20, most: 5000}, store.TrackLatest30, 40, 16, 46, []int{0}},
+		"28 new videos":                       {channel{page: 20, most: 5000}, store.TrackLatest30, 40, 28, 58, []int{0, 200}},
+		"28 new videos without dates":         {channel{page: 20, most: 5000, undated: true}, store.TrackLatest30, 230, 28, 58, []int{0, 200}},
+		"new only, 28 new videos":             {channel{page: 20, most: 5000}, store.TrackNewOnly, 40, 28, 28, []int{0, 200}},
+		"new only, the account had no videos": {channel{page: 20, most: 5000}, store.TrackNewOnly, 0, 28, 28, []int{0, 200}},
+		"new only, without dates":             {channel{page: 20, most: 5000, undated: true}, store.TrackNewOnly, 40, 28, 0, []int{0}},
+		"a full page of new videos":           {channel{page: 20, most: 5000}, store.TrackLatest30, 40, 20, 50, []int{0, 200}},
+		"150 new videos":                      {channel{page: 50, most: 5000}, store.TrackAll, 100, 150, 250, []int{0, 200}},
+		"more than 200 new videos":            {channel{page: 20, most: 5000}, store.TrackLatest30, 40, 260, 290, []int{0, 200, 5000}},
+		"the source lists at most one page":   {channel{page: 20, most: 20}, store.TrackNewOnly, 40, 28, 20, []int{0, 200}},
+		"the source lists at most 200 videos": {channel{page: 20, most: 200}, store.TrackNewOnly, 40, 260, 200, []int{0, 200, 5000}},
+		"few":                                 {channel{page: 20, most: 5000}, store.TrackNewOnly, 0, 9, 9, []int{0}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 				o, ch := storetest.NewOrg(t, db), c.channel
 				ch.upload(t, db, c.before)
-				if len(ch.videos) > 3 { // on top since long before
+				if len(ch.videos) > 3 { // the oldest three are pinned
 					ch.pinned = ch.videos[len(ch.videos)-3:]
 				}
 				if ch.undated {
 					ch.pinned = nil
 				}
-				storetest.Follow(t, o, c.kind, storetest.ParseLink(t, storetest.Someone))
-				ch.turn(t, db)
+				storetest.Follow(t, o, c.kind, storetest.ParseLink(t, storetest.AccountURL))
+				ch.fetch(t, db)
 				db.Clock.Advance(2 * week)
 				ch.upload(t, db, c.fresh)
-				require.Equal(t, c.asked, ch.turn(t, db))
+				require.Equal(t, c.asked, ch.fetch(t, db))
 				require.Equal(t, c.all, storetest.TrackedVideos(t, o))
 				db.Clock.Advance(25 * time.Hour)
-				require.Equal(t, []int{0}, ch.turn(t, db), "a page is enough again")
+				require.Equal(t, []int{0}, ch.fetch(t, db), "the next fetch needs one page only")
 				require.Equal(t, c.all, storetest.TrackedVideos(t, o))
 				storetest.Consistent(t, db, o)
 			})
@@ -106,18 +106,18 @@ func TestListing_goesDeeperUntilItReachesWhatIsKnown(t *testing.T) {
 	}
 }
 
-func TestListing_thatIsMissedIsAskedForAgain(t *testing.T) {
+func TestBackfill_requestsAMissingListAgain(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, ch := storetest.NewOrg(t, db), channel{page: 20, most: 5000}
 		ch.upload(t, db, 40)
-		storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.Someone))
-		ch.turn(t, db)
-		complete := *storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.Someone)).DiscoveredAt
+		storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))
+		ch.fetch(t, db)
+		complete := *storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)).DiscoveredAt
 		db.Clock.Advance(week)
 		ch.upload(t, db, 28)
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(ch.videos[:20]))
-		require.Equal(t, complete, *storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.Someone)).DiscoveredAt, "the last list that was complete")
+		require.Equal(t, complete, *storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)).DiscoveredAt, "only a complete list sets discovered_at")
 
 		c := storetest.ClaimOne(t, db, link.TikTok, "account")
 		require.Equal(t, 200, c.Targets[0].Depth)
@@ -125,25 +125,25 @@ func TestListing_thatIsMissedIsAskedForAgain(t *testing.T) {
 		facts.Listed = false
 		require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, c.Targets[0], facts)}))
 		db.Clock.Advance(25 * time.Hour)
-		require.Equal(t, []int{0, 200}, ch.turn(t, db), "an answer without a list reserves no deep one, and forgets nothing")
+		require.Equal(t, []int{0, 200}, ch.fetch(t, db), "after an answer without a list, the next fetch starts with one page and still finds the missing videos")
 		require.Equal(t, 58, storetest.TrackedVideos(t, o))
 	})
 }
 
-func TestListing_ofWhoJoinsTakesNothingOlderForTheOthers(t *testing.T) {
+func TestBackfill_forANewSubscriberAddsNoOldVideosForOthers(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		first, second, ch := storetest.NewOrg(t, db), storetest.NewOrg(t, db), channel{page: 20, most: 5000, undated: true}
 		ch.upload(t, db, 300)
-		storetest.Follow(t, first, store.TrackLatest30, storetest.ParseLink(t, storetest.Someone))
-		storetest.Follow(t, second, store.TrackNewOnly, storetest.ParseLink(t, storetest.Someone))
-		ch.turn(t, db)
-		_, err := second.StopAccounts(t.Context(), []store.AccountRef{{Link: storetest.ParseLink(t, storetest.Someone)}}, true)
+		storetest.Follow(t, first, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))
+		storetest.Follow(t, second, store.TrackNewOnly, storetest.ParseLink(t, storetest.AccountURL))
+		ch.fetch(t, db)
+		_, err := second.StopAccounts(t.Context(), []store.AccountRef{{Link: storetest.ParseLink(t, storetest.AccountURL)}}, true)
 		require.NoError(t, err)
 		db.Clock.Advance(queue.RefreshPause) // after the pause, tracking it again fetches it at once
 		ch.upload(t, db, 5)
-		storetest.Follow(t, second, store.TrackLatest200, storetest.ParseLink(t, storetest.Someone))
-		require.Equal(t, []int{200}, ch.turn(t, db), "one list for both")
+		storetest.Follow(t, second, store.TrackLatest200, storetest.ParseLink(t, storetest.AccountURL))
+		require.Equal(t, []int{200}, ch.fetch(t, db), "one list serves both organisations")
 		require.Equal(t, 35, storetest.TrackedVideos(t, first))
 		require.Equal(t, 200, storetest.TrackedVideos(t, second))
 	})

@@ -14,7 +14,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-func TestResults_takeAsManyStatementsForManyOrganisationsAsForOne(t *testing.T) {
+func TestAcknowledge_statementsDoNotDependOnTheNumberOfOrganisations(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		const videos, authors = 20, 5
@@ -39,10 +39,10 @@ func TestResults_takeAsManyStatementsForManyOrganisationsAsForOne(t *testing.T) 
 				require.NoError(t, db.Acknowledge(t.Context(), queue.Claim{}, at, outcomes))
 				return len(db.Guard.Statements())
 			}
-			write(100) // the authors become known
+			write(100) // the first write also creates the authors' accounts
 			return write(200)
 		}
-		few := statements(2, 0) // for a single organisation, no statement has to order locks
+		few := statements(2, 0) // two organisations, because a write for one organisation needs no statement that orders locks
 		many := statements(20, 1000)
 		require.Equal(t, few, many)
 		require.LessOrEqual(t, many, 20)

@@ -45,16 +45,16 @@ func FuzzHashtags(f *testing.F) {
 		require.Equal(t, tags, slices.Compact(slices.Clone(tags)))
 		for _, tag := range tags {
 			require.NotEmpty(t, tag)
-			require.True(t, utf8.ValidString(tag), "%q: the database takes no other", tag)
+			require.True(t, utf8.ValidString(tag), "%q: the database only stores valid UTF-8", tag)
 			require.Equal(t, tag, store.FoldTag("#"+tag))
 			require.NotContains(t, tag, "#")
 		}
 	})
 }
 
-func TestFoldTag_bringsATagIntoTheFormInWhichItIsStored(t *testing.T) {
+func TestFoldTag_returnsTheStoredForm(t *testing.T) {
 	t.Parallel()
-	for given, want := range map[string]string{"dog": "dog", " #DOG ": "dog", "＃Dog": "dog", "#Straße": "straße", "#": "", "": "", "ÄÖ": "äö"} {
-		require.Equal(t, want, store.FoldTag(given), "%q", given)
+	for tag, want := range map[string]string{"dog": "dog", " #DOG ": "dog", "＃Dog": "dog", "#Straße": "straße", "#": "", "": "", "ÄÖ": "äö"} {
+		require.Equal(t, want, store.FoldTag(tag), "%q", tag)
 	}
 }

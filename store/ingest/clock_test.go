@@ -11,8 +11,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// off is a process whose clock is so far from the real time.
-func off(t *testing.T, db *storetest.DB, by time.Duration) *store.Store {
+// openWithOffset opens the database as a process whose clock differs from the real time by an offset.
+func openWithOffset(t *testing.T, db *storetest.DB, by time.Duration) *store.Store {
 	t.Helper()
 	s, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: func() time.Time { return time.Now().Add(by) }, RealTime: true})
 	require.NoError(t, err)
@@ -20,16 +20,16 @@ func off(t *testing.T, db *storetest.DB, by time.Duration) *store.Store {
 	return s
 }
 
-func TestRetention_believesNoClockThatIsWrong(t *testing.T) {
+func TestRetention_refusesAWrongClock(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "postgres")
 	o, now := storetest.NewOrg(t, db), storetest.Today(db)
-	storetest.Room(t, db, 40)
-	storetest.Series{Daily: map[store.Date]store.Counts{now - 35: {Views: new(int64(4))}, now: {Views: new(int64(5))}}}.Keep(t, db, o, storetest.Track(t, o, storetest.Clip(t, 1))[0].VideoID)
+	storetest.CreatePartitions(t, db, 40)
+	storetest.Series{Daily: map[store.Date]store.Counts{now - 35: {Views: new(int64(4))}, now: {Views: new(int64(5))}}}.Insert(t, db, o, storetest.Track(t, o, storetest.Clip(t, 1))[0].VideoID)
 	once, months := storetest.StoredRows(t, db, o), partitions(t, db)
 	for _, by := range []time.Duration{366 * 24 * time.Hour, 25 * time.Hour, -25 * time.Hour} {
-		wrong := off(t, db, by)
-		_, err := ingest.New(wrong).ApplyRetention(t.Context(), storetest.GoOn)
+		wrong := openWithOffset(t, db, by)
+		_, err := ingest.New(wrong).ApplyRetention(t.Context(), storetest.NeverStop)
 		require.ErrorContains(t, err, "set both by NTP")
 		require.ErrorContains(t, err, "clock of this machine says "+time.Now().Add(by).UTC().Format("2006-01"))
 		require.ErrorContains(t, err, "that of the database "+time.Now().UTC().Format("2006-01"))
@@ -39,27 +39,29 @@ func TestRetention_believesNoClockThatIsWrong(t *testing.T) {
 		require.Equal(t, once, storetest.StoredRows(t, db, o))
 		require.Equal(t, months, partitions(t, db))
 	}
-	right := off(t, db, 5*time.Minute)
+	right := openWithOffset(t, db, 5*time.Minute)
 	_, ok, err := right.Queue.ClaimJob(t.Context(), "tidy", time.Minute)
 	require.NoError(t, err)
-	require.True(t, ok, "nobody holds it in a time to come")
-	_, err = ingest.New(right).ApplyRetention(t.Context(), storetest.GoOn)
+	require.True(t, ok, "the wrong clock has not claimed the job")
+	_, err = ingest.New(right).ApplyRetention(t.Context(), storetest.NeverStop)
 	require.NoError(t, err)
 }
 
+// partitions returns the names of the partitions of snapshots_daily.
 func partitions(t *testing.T, db *storetest.DB) []string {
 	t.Helper()
 	return storetest.Column[string](t, db, "SELECT CAST(inhrelid AS regclass) || '' FROM pg_inherits WHERE inhparent = CAST('snapshots_daily' AS regclass) ORDER BY 1")
 }
 
-func TestRetention_ofOneMachineGoesByItsClock(t *testing.T) {
+func TestRetention_onSQLiteUsesTheClockOfTheMachine(t *testing.T) {
 	t.Parallel()
-	_, err := ingest.New(off(t, storetest.New(t, "sqlite"), time.Hour)).ApplyRetention(t.Context(), storetest.GoOn)
+	_, err := ingest.New(openWithOffset(t, storetest.New(t, "sqlite"), time.Hour)).ApplyRetention(t.Context(), storetest.NeverStop)
 	require.NoError(t, err)
 }
 
-// running returns a store whose clock counts as real but is moved by the test. Its database has an organisation from last year.
-func running(t *testing.T, db *storetest.DB) (*store.Store, *storetest.Clock) {
+// openWithClock returns a store with a clock that the test moves but that the store treats as real. The database has an organisation that
+// was created a year ago.
+func openWithClock(t *testing.T, db *storetest.DB) (*store.Store, *storetest.Clock) {
 	t.Helper()
 	o := storetest.NewOrg(t, db)
 	db.Exec(t, "UPDATE organisations SET created_at = ? WHERE id = ?", store.InstantOf(db.Clock.Now().AddDate(-1, 0, 0)), o.ID())
@@ -73,45 +75,46 @@ func running(t *testing.T, db *storetest.DB) (*store.Store, *storetest.Clock) {
 func TestClock_deletesNothingInTheWeekAfterAJump(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
-	s, clock := running(t, db)
-	steady := func() {
+	s, clock := openWithClock(t, db)
+	waitAWeek := func() {
 		t.Helper()
 		for range 7 {
-			refusesToDelete(t, s)
+			requireRefusesToDelete(t, s)
 			clock.Advance(24 * time.Hour)
 		}
-		_, err := ingest.New(s).ApplyRetention(t.Context(), storetest.GoOn)
+		_, err := ingest.New(s).ApplyRetention(t.Context(), storetest.NeverStop)
 		require.NoError(t, err)
 	}
-	steady() // the database has never seen the clock
+	waitAWeek() // the database has no record of the clock yet
 	o := storetest.NewOrg(t, db)
 	id := storetest.Track(t, o, storetest.Clip(t, 1))[0].VideoID
 	now := store.DateOf(clock.Now())
-	storetest.Series{Daily: map[store.Date]store.Counts{now: {Views: new(int64(5))}}}.Keep(t, db, o, id)
+	storetest.Series{Daily: map[store.Date]store.Counts{now: {Views: new(int64(5))}}}.Insert(t, db, o, id)
 	once := storetest.StoredRows(t, db, o)
 	for name, jump := range map[string]time.Duration{"ten years ahead": 3650 * 24 * time.Hour, "32 days ahead": 32 * 24 * time.Hour, "two days behind": -48 * time.Hour} {
 		right := clock.Now()
 		clock.Advance(jump)
-		refusesToDelete(t, s)
+		requireRefusesToDelete(t, s)
 		clock.Advance(7*24*time.Hour - time.Second)
-		refusesToDelete(t, s)
+		requireRefusesToDelete(t, s)
 		clock.Set(right)
-		steady()
+		waitAWeek()
 		require.Equal(t, once, storetest.StoredRows(t, db, o), name)
 	}
-	clock.Advance(30 * 24 * time.Hour) // 30 days without a collector
-	_, err := ingest.New(s).ApplyRetention(t.Context(), storetest.GoOn)
+	clock.Advance(30 * 24 * time.Hour) // no collector runs for 30 days
+	_, err := ingest.New(s).ApplyRetention(t.Context(), storetest.NeverStop)
 	require.NoError(t, err)
 }
 
-func refusesToDelete(t *testing.T, s *store.Store) {
+// requireRefusesToDelete checks that every job that deletes rows returns a *store.ClockError.
+func requireRefusesToDelete(t *testing.T, s *store.Store) {
 	t.Helper()
 	var wrong *store.ClockError
-	_, err := ingest.New(s).ApplyRetention(t.Context(), storetest.GoOn)
+	_, err := ingest.New(s).ApplyRetention(t.Context(), storetest.NeverStop)
 	require.ErrorAs(t, err, &wrong)
-	_, err = ingest.New(s).DeleteExpired(t.Context(), storetest.GoOn)
+	_, err = ingest.New(s).DeleteExpired(t.Context(), storetest.NeverStop)
 	require.ErrorAs(t, err, &wrong)
-	_, err = s.Queue.DeleteOrphans(t.Context(), storetest.GoOn)
+	_, err = s.Queue.DeleteOrphans(t.Context(), storetest.NeverStop)
 	require.ErrorAs(t, err, &wrong)
 	_, ok, err := s.Queue.ClaimJob(t.Context(), "tidy", time.Minute)
 	require.ErrorAs(t, err, &wrong)
@@ -119,24 +122,24 @@ func refusesToDelete(t *testing.T, s *store.Store) {
 	require.ErrorContains(t, s.CheckClock(t.Context()), "if it is wrong, set it by NTP")
 }
 
-func TestClock_ofAFreshInstallationIsTrusted(t *testing.T) {
+func TestClock_isTrustedByANewInstallation(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		storetest.NewOrg(t, db)
-		s := off(t, db, 0)
+		s := openWithOffset(t, db, 0)
 		_, ok, err := s.Queue.ClaimJob(t.Context(), "tidy", time.Minute)
 		require.NoError(t, err)
 		require.True(t, ok)
-		_, err = ingest.New(s).ApplyRetention(t.Context(), storetest.GoOn)
+		_, err = ingest.New(s).ApplyRetention(t.Context(), storetest.NeverStop)
 		require.NoError(t, err)
 		require.Len(t, storetest.Column[string](t, db, "SELECT name FROM clock_state"), 1)
 	})
 }
 
-func TestClock_isOnlyLookedAtByCheckClock(t *testing.T) {
+func TestCheckClock_writesNothing(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
-	s, _ := running(t, db)
+	s, _ := openWithClock(t, db)
 	require.Error(t, s.CheckClock(t.Context()))
 	require.Empty(t, storetest.Column[string](t, db, "SELECT name FROM clock_state"))
 }

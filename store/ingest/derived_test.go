@@ -14,16 +14,16 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// maybe draws a count that the source may not give.
-func maybe(t *rapid.T, name string, most int64) *int64 {
-	if rapid.IntRange(0, 5).Draw(t, name+" is silent") == 0 {
+// drawCount draws a count, or nil for a count that the source does not report.
+func drawCount(t *rapid.T, name string, most int64) *int64 {
+	if rapid.IntRange(0, 5).Draw(t, name+" is missing") == 0 {
 		return nil
 	}
 	return new(rapid.Int64Range(0, most).Draw(t, name))
 }
 
-// grown is the plain reading of the rule: the last known views on or before so many days ago, over all days one by one.
-func grown(byDay map[store.Date]int64, latest *int64, day store.Date, days int) float64 {
+// expectedIncrease returns the increase since the last known views that are at least the given days old. It checks one day after the other.
+func expectedIncrease(byDay map[store.Date]int64, latest *int64, day store.Date, days int) float64 {
 	for d := day - store.Date(days); d >= day-400; d-- {
 		before, known := byDay[d]
 		if !known {
@@ -38,7 +38,7 @@ func grown(byDay map[store.Date]int64, latest *int64, day store.Date, days int) 
 }
 
 // Spec: 2.2-21
-func TestIncreases_compareWithTheLastPointOfThatAge(t *testing.T) {
+func TestIncreases_compareWithTheLastPointBeforeThePeriod(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		start, next := db.Clock.Now().AddDate(0, 0, -45), 0
@@ -51,10 +51,10 @@ func TestIncreases_compareWithTheLastPointOfThatAge(t *testing.T) {
 			for i := range links {
 				byDay[i] = map[store.Date]int64{}
 			}
-			for day := 0; day <= 45; day += rapid.SampledFrom([]int{1, 6, 7, 8, 14, 16}).Draw(rt, "days to the next fetch") {
+			for day := 0; day <= 45; day += rapid.SampledFrom([]int{1, 6, 7, 8, 14, 16}).Draw(rt, "days until the next fetch") {
 				at, facts := start.AddDate(0, 0, day), map[link.Link]ingest.VideoFacts{}
 				for i, l := range links {
-					facts[l] = ingest.VideoFacts{Views: maybe(rt, "views", 20)}
+					facts[l] = ingest.VideoFacts{Views: drawCount(rt, "views", 20)}
 					if n := facts[l].Views; n != nil {
 						byDay[i][store.DateOf(at)], latest[i] = *n, n
 					}
@@ -64,7 +64,7 @@ func TestIncreases_compareWithTheLastPointOfThatAge(t *testing.T) {
 					today := store.DateOf(at)
 					require.Equal(rt, latest[i], v.LatestViews)
 					for days, got := range map[int]float64{1: v.Increase1d, 7: v.Increase7d, 14: v.Increase14d, 30: v.Increase30d} {
-						require.InDelta(rt, grown(byDay[i], latest[i], today, days), got, 1e-9, "%d days", days)
+						require.InDelta(rt, expectedIncrease(byDay[i], latest[i], today, days), got, 1e-9, "%d days", days)
 					}
 				}
 			}
@@ -79,11 +79,11 @@ func TestIncreases_ofANewVideoAreZero(t *testing.T) {
 		storetest.Track(t, o, l)
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: storetest.Views(100)})
 		storetest.Measure(t, db, db.Clock.Now().Add(time.Hour), map[link.Link]ingest.VideoFacts{l: storetest.Views(900)})
-		require.Zero(t, storetest.VideoOf(t, o, l).Increase1d, "the same day is no day ago")
+		require.Zero(t, storetest.VideoOf(t, o, l).Increase1d, "an earlier point of the same day is not a day old")
 	})
 }
 
-func TestIncreases_reachBackIntoWeeklyPoints(t *testing.T) {
+func TestIncreases_useWeeklyPoints(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
@@ -94,7 +94,7 @@ func TestIncreases_reachBackIntoWeeklyPoints(t *testing.T) {
 	})
 }
 
-func TestIncrease_neverInventsABase(t *testing.T) {
+func TestIncrease_isZeroWithoutAPositiveBase(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		latest, before *int64
@@ -107,14 +107,14 @@ func TestIncrease_neverInventsABase(t *testing.T) {
 	}
 }
 
-// plainStats is a second implementation of an account's statistics.
-type plainStats struct {
+// expectedStats is the result of a second, simple implementation of an account's statistics.
+type expectedStats struct {
 	mean, median, nonZero *float64
 	most, total           *int64
 	over10, over25        *float64
 }
 
-func plainStatsOf(latest []*int64) (s plainStats) {
+func expectedStatsOf(latest []*int64) (s expectedStats) {
 	var known, positive []int64
 	for _, n := range latest {
 		if n != nil {
@@ -169,7 +169,7 @@ func TestAccountStatistics_followItsTrackedVideos(t *testing.T) {
 			facts, latest, uploaded := map[link.Link]ingest.VideoFacts{}, make([]*int64, n), (*store.Date)(nil)
 			for i, l := range links[:n] {
 				at := db.Clock.Now().AddDate(0, 0, -rapid.IntRange(0, 9).Draw(rt, "uploaded days ago"))
-				latest[i] = maybe(rt, "views", rapid.SampledFrom([]int64{3, 50, 100_000}).Draw(rt, "scale"))
+				latest[i] = drawCount(rt, "views", rapid.SampledFrom([]int64{3, 50, 100_000}).Draw(rt, "scale"))
 				facts[l] = ingest.VideoFacts{Views: latest[i], UploadedAt: &at}
 				if d := store.DateOf(at); uploaded == nil || d > *uploaded {
 					uploaded = &d
@@ -177,14 +177,14 @@ func TestAccountStatistics_followItsTrackedVideos(t *testing.T) {
 			}
 			storetest.Measure(t, db, db.Clock.Now(), facts)
 
-			want, a := plainStatsOf(latest), storetest.AccountByLink(t, o, storetest.ParseLink(t, "https://www.tiktok.com/@someone"))
+			want, a := expectedStatsOf(latest), storetest.AccountByLink(t, o, storetest.ParseLink(t, "https://www.tiktok.com/@someone"))
 			require.EqualValues(rt, n, a.TotalVideosTracked)
 			require.Equal(rt, want.total, a.TotalViews)
 			require.Equal(rt, want.most, a.MostViewed)
 			require.Equal(rt, uploaded, a.LastUploadedAt)
 			requireFloat(rt, want.mean, a.MeanViews, "mean")
 			requireFloat(rt, want.median, a.MedianViews, "median")
-			requireFloat(rt, want.nonZero, a.MedianViewsNonZero, "median of those above zero")
+			requireFloat(rt, want.nonZero, a.MedianViewsNonZero, "median of views above zero")
 			requireFloat(rt, want.over10, a.PercentOutperform10x, "10 times the median")
 			requireFloat(rt, want.over25, a.PercentOutperform25x, "25 times the median")
 			for i, v := range storetest.ListVideos(t, o, storetest.OrderedBy("created_at", false)).Videos { // in the order of the links
@@ -204,5 +204,5 @@ func TestMedian_isTheMiddleOrTheMeanOfTheMiddleTwo(t *testing.T) {
 	require.InDelta(t, 3, store.Median([]int64{3}), 0)
 	require.InDelta(t, 2.5, store.Median([]int64{1, 2, 3, 9}), 0)
 	require.InDelta(t, 2, store.Median([]int64{1, 2, 9}), 0)
-	require.InEpsilon(t, 9.2e18, store.Median([]int64{9_200_000_000_000_000_000, 9_200_000_000_000_000_000}), 1e-9, "their sum does not fit")
+	require.InEpsilon(t, 9.2e18, store.Median([]int64{9_200_000_000_000_000_000, 9_200_000_000_000_000_000}), 1e-9, "the sum of both does not fit into 64 bits")
 }

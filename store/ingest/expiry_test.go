@@ -18,12 +18,12 @@ func TestTables_allHaveABound(t *testing.T) {
 	t.Parallel()
 	for name, described := range store.Tables {
 		require.Contains(t, []store.TableBound{store.ByInstallation, store.ByTenantData, store.ByTime}, described.Bound, name)
-		require.Equal(t, described.Bound == store.ByTime, described.Retention > 0, "%s: a retention belongs to tables that are bound by time", name)
+		require.Equal(t, described.Bound == store.ByTime, described.Retention > 0, "%s: exactly the tables that are bound by time have a retention", name)
 	}
 }
 
-// rowOfAge adds to each table that is bound by time a row that was last needed at a given time.
-func rowOfAge(t *testing.T, db *storetest.DB, o *store.Org, n int, at time.Time) map[string]func() {
+// insertsOfAge returns, for each table that is bound by time, a function that inserts a row that was last used at a time.
+func insertsOfAge(t *testing.T, db *storetest.DB, o *store.Org, n int, at time.Time) map[string]func() {
 	t.Helper()
 	i, day, id := store.InstantOf(at), store.DateOf(at), store.NewID()
 	owner := storetest.Column[string](t, db, "SELECT CAST(id AS text) FROM videos WHERE organisation_id = ? LIMIT 1", o.ID())[0]
@@ -48,13 +48,13 @@ func rowOfAge(t *testing.T, db *storetest.DB, o *store.Org, n int, at time.Time)
 	}
 }
 
-func TestRetention_isAppliedToEveryTableThatIsBoundByTime(t *testing.T) {
+func TestRetention_appliesToEveryTableBoundByTime(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
 		storetest.Follow(t, o, store.TrackNewOnly, storetest.ParseLink(t, "https://www.tiktok.com/@someone"))
 		storetest.Track(t, o, storetest.Clip(t, 1))
-		storetest.Room(t, db, 900)
+		storetest.CreatePartitions(t, db, 900)
 		now, rows := db.Clock.Now(), map[string]int64{}
 		count := func(table string) int64 { return storetest.Column[int64](t, db, "SELECT COUNT(*) FROM "+table)[0] }
 		for name, described := range store.Tables {
@@ -63,17 +63,17 @@ func TestRetention_isAppliedToEveryTableThatIsBoundByTime(t *testing.T) {
 			}
 			slack := min(described.Retention/2, 20*24*time.Hour)
 			for n, at := range []time.Time{now.Add(-described.Retention - slack), now.Add(-described.Retention/2 + slack/4)} {
-				add, ok := rowOfAge(t, db, o, n, at)[name]
-				require.True(t, ok, "%s is bound by time: this test needs a row of it", name)
+				add, ok := insertsOfAge(t, db, o, n, at)[name]
+				require.True(t, ok, "%s is bound by time: add a row to insertsOfAge", name)
 				add()
 			}
 			rows[name] = count(name)
 		}
 		db.Exec(t, "INSERT INTO idempotency_usage (organisation_id, bytes) VALUES (?, 1000)", o.ID())
 
-		_, err := db.ApplyRetention(t.Context(), storetest.GoOn)
+		_, err := db.ApplyRetention(t.Context(), storetest.NeverStop)
 		require.NoError(t, err)
-		deleted, err := db.DeleteExpired(t.Context(), storetest.GoOn)
+		deleted, err := db.DeleteExpired(t.Context(), storetest.NeverStop)
 		require.NoError(t, err)
 		_, err = db.Heartbeat(t.Context(), store.NewID(), 10*time.Second)
 		require.NoError(t, err)
@@ -84,12 +84,12 @@ func TestRetention_isAppliedToEveryTableThatIsBoundByTime(t *testing.T) {
 			case "snapshots_weekly": // the old daily point has become a weekly one
 				require.Equal(t, before, count(name), name)
 			default:
-				require.Equal(t, before-1, count(name), "%s: the old row is deleted and the young one stays", name)
+				require.Equal(t, before-1, count(name), "%s: only the old row is deleted", name)
 			}
 		}
 		require.EqualValues(t, 1, deleted["api_tokens"])
 		require.Equal(t, []int64{500}, storetest.Column[int64](t, db, "SELECT bytes FROM idempotency_usage"))
-		again, err := db.DeleteExpired(t.Context(), storetest.GoOn)
+		again, err := db.DeleteExpired(t.Context(), storetest.NeverStop)
 		require.NoError(t, err)
 		for name, n := range again {
 			require.Zero(t, n, name)
@@ -97,7 +97,7 @@ func TestRetention_isAppliedToEveryTableThatIsBoundByTime(t *testing.T) {
 	})
 }
 
-func TestDeleteExpired_deletesInBatchesAndGoesOnAfterAnInterruption(t *testing.T) {
+func TestDeleteExpired_deletesInBatchesAndContinuesAfterAnInterruption(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		old := store.InstantOf(db.Clock.Now().AddDate(0, 0, -31))
@@ -113,13 +113,13 @@ func TestDeleteExpired_deletesInBatchesAndGoesOnAfterAnInterruption(t *testing.T
 		})
 		require.ErrorIs(t, err, queue.ErrLeaseLost)
 		require.EqualValues(t, 1000, deleted["short_links"])
-		deleted, err = db.DeleteExpired(t.Context(), storetest.GoOn)
+		deleted, err = db.DeleteExpired(t.Context(), storetest.NeverStop)
 		require.NoError(t, err)
 		require.EqualValues(t, 201, deleted["short_links"])
 	})
 }
 
-func TestDeleteExpired_keepsATokenThatIsValidAndItsUse(t *testing.T) {
+func TestDeleteExpired_keepsValidTokensAndTheirUses(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -132,11 +132,11 @@ func TestDeleteExpired_keepsATokenThatIsValidAndItsUse(t *testing.T) {
 		}
 		names := func() []string { return storetest.Column[string](t, db, "SELECT name FROM api_tokens ORDER BY name") }
 		db.Clock.Advance(time.Hour + 90*24*time.Hour)
-		_, err = db.DeleteExpired(t.Context(), storetest.GoOn)
+		_, err = db.DeleteExpired(t.Context(), storetest.NeverStop)
 		require.NoError(t, err)
 		require.Equal(t, []string{"forever", "short"}, names())
 		db.Clock.Advance(time.Second)
-		_, err = db.DeleteExpired(t.Context(), storetest.GoOn)
+		_, err = db.DeleteExpired(t.Context(), storetest.NeverStop)
 		require.NoError(t, err)
 		require.Equal(t, []string{"forever"}, names())
 		require.Equal(t, []string{forever.ID.String()}, storetest.Column[string](t, db, "SELECT CAST(token_id AS text) FROM token_uses"))
@@ -149,7 +149,7 @@ func TestDeleteOrphans_deletesTargetsWithoutSubscription(t *testing.T) {
 		gone, stays := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
 		storetest.Track(t, gone, storetest.Clips(t, 3)...)
 		storetest.Track(t, stays, storetest.Clip(t, 2))
-		youtube := storetest.ParseLink(t, storetest.Short)
+		youtube := storetest.ParseLink(t, storetest.YouTubeURL)
 		storetest.Track(t, stays, youtube)
 		storetest.Stop(t, stays, youtube)
 		db.Exec(t, "DELETE FROM organisations WHERE id = ?", gone.ID())
@@ -157,29 +157,29 @@ func TestDeleteOrphans_deletesTargetsWithoutSubscription(t *testing.T) {
 			return storetest.Column[string](t, db, "SELECT external_id FROM fetch_targets ORDER BY external_id")
 		}
 
-		done, err := db.DeleteOrphans(t.Context(), storetest.GoOn)
+		done, err := db.DeleteOrphans(t.Context(), storetest.NeverStop)
 		require.NoError(t, err)
 		require.EqualValues(t, 3, done["fetch_subscriptions"])
-		require.Len(t, targets(), 4, "a collector may still come to claim them")
+		require.Len(t, targets(), 4, "targets are kept for a day, because a collector may still claim them")
 		require.Equal(t, []string{stays.ID().String()}, storetest.Column[string](t, db, "SELECT CAST(organisation_id AS text) FROM fetch_subscriptions"))
 
 		db.Clock.Advance(48 * time.Hour)
-		done, err = db.DeleteOrphans(t.Context(), storetest.GoOn)
+		done, err = db.DeleteOrphans(t.Context(), storetest.NeverStop)
 		require.NoError(t, err)
 		require.EqualValues(t, 3, done["fetch_targets"])
 		require.Equal(t, []string{storetest.Clip(t, 2).ID}, targets())
 	})
 }
 
-func TestDeleteOrphans_keepsATargetThatIsSubscribedToMeanwhile(t *testing.T) {
+func TestDeleteOrphans_keepsATargetWithAConcurrentSubscription(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, other, l := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.Short)
+		o, other, l := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL)
 		storetest.Track(t, o, l)
 		storetest.Stop(t, o, l)
 		db.Clock.Advance(48 * time.Hour)
-		finish := storetest.Meanwhile(t, db, "DELETE FROM fetch_targets", func(s *store.Store) { storetest.Track(t, s.Org(other.ID()), l) })
-		_, err := db.DeleteOrphans(t.Context(), storetest.GoOn)
+		finish := storetest.RunBefore(t, db, "DELETE FROM fetch_targets", func(s *store.Store) { storetest.Track(t, s.Org(other.ID()), l) })
+		_, err := db.DeleteOrphans(t.Context(), storetest.NeverStop)
 		require.NoError(t, err)
 		finish()
 		require.Equal(t, 1, storetest.Deliver(t, db, link.YouTube, storetest.Views(1)))

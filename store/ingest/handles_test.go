@@ -14,14 +14,14 @@ import (
 
 const renamed = "https://www.tiktok.com/@renamed"
 
-func TestRenames_takeAHandleThatAnotherRecordHolds(t *testing.T) {
+func TestRename_toAHandleOfAnotherRecordMovesTheHandle(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.Someone))
+		storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(storetest.FoundVideos(t, 2, db.Clock.Now())))
-		id := storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.Someone)).ID
-		storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, renamed)) // whoever had the name before
+		id := storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)).ID
+		storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, renamed)) // the account that had the handle before
 		storetest.DeliverAccount(t, db, ingest.AccountFacts{ID: new("77"), Username: new("renamed"), Followers: new(int64(5))})
 		before := storetest.AccountByLink(t, o, storetest.ParseLink(t, renamed))
 		require.NotEqual(t, id, before.ID)
@@ -42,13 +42,13 @@ func TestRenames_takeAHandleThatAnotherRecordHolds(t *testing.T) {
 	})
 }
 
-func TestRenames_areNotUndoneByALateAnswer(t *testing.T) {
+func TestRename_isNotUndoneByAnOldAnswer(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.Someone))
+		storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(storetest.FoundVideos(t, 1, db.Clock.Now())))
-		videos := storetest.ClaimOne(t, db, link.TikTok, "video") // asked before the rename, written after
+		videos := storetest.ClaimOne(t, db, link.TikTok, "video") // claimed before the rename, acknowledged after it
 
 		db.Clock.Advance(25 * time.Hour)
 		storetest.DeliverAccount(t, db, ingest.AccountFacts{ID: new("42"), Username: new("renamed")})
@@ -60,27 +60,27 @@ func TestRenames_areNotUndoneByALateAnswer(t *testing.T) {
 	})
 }
 
-func TestRenames_aHandleThatIsLostIsFreeForWhoTracksIt(t *testing.T) {
+func TestRename_freesTheOldHandleForAnotherAccount(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		first := storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.Someone))[0].AccountID
+		first := storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))[0].AccountID
 		storetest.DeliverAccount(t, db, ingest.AccountFacts{ID: new("42"), Username: new("someone"), Followers: new(int64(100))})
 
 		db.Clock.Advance(25 * time.Hour)
 		c := storetest.ClaimOne(t, db, link.TikTok, "account")
-		require.Equal(t, "42", c.Targets[0].ExternalID, "called by its id")
+		require.Equal(t, "42", c.Targets[0].ExternalID, "the target of the account uses the account's id")
 		lost := storetest.AccountOutcome(db, c.Targets[0], ingest.AccountFacts{})
 		lost.Account, lost.HandleLost = nil, true
 		require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{lost}))
 
-		second := storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.Someone))[0].AccountID
+		second := storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))[0].AccountID
 		require.NotEqual(t, first, second)
 		storetest.DeliverAccount(t, db, ingest.AccountFacts{ID: new("77"), Username: new("someone"), Followers: new(int64(5))})
 		a, err := o.Account(t.Context(), store.AccountRef{ID: first})
 		require.NoError(t, err)
 		require.EqualValues(t, 100, *a.LatestFollowersCount)
-		require.EqualValues(t, 5, *storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.Someone)).LatestFollowersCount)
+		require.EqualValues(t, 5, *storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)).LatestFollowersCount)
 		storetest.Consistent(t, db, o)
 	})
 }

@@ -28,7 +28,7 @@ type VideoFacts struct {
 	Title     *string
 	Username  *string // handle without "@", lower case; for Facebook with the ~suffix where known
 	AccountID *string // the platform's own id of the account
-	// AccountSourceID is as AccountFacts.SourceID.
+	// AccountSourceID has the meaning of AccountFacts.SourceID.
 	AccountSourceID *string
 	AccountName     *string
 	UploadedAt      *time.Time
@@ -65,26 +65,26 @@ type Outcome struct {
 	State     string
 	Suspect   *string
 	Detail    string
-	// Route is the source to ask next; "" keeps the target's. Answers are what the sources before it have said; they replace the target's. If
-	// Onward is true, Route is asked as soon as possible, and a waiting organisation waits for its answer.
+	// Route is the source to ask next; "" keeps the target's route. Answers are the answers of the sources before it; they replace the
+	// target's answers. If Onward is true, Route is asked as soon as possible, and the target stays in the interactive lane.
 	Route   string
 	Answers *string
 	Onward  bool
-	// HandleLost is true if another account has the handle of this account now.
+	// HandleLost is true if this account's handle now belongs to another account.
 	HandleLost bool
-	// Handle is the account's handle if a source confirmed it for the video, else "". If Facts has a username, that counts as confirmed
-	// too.
+	// Handle is the account's handle if a source confirmed it for the video, else "". A username in Facts also counts as confirmed.
 	Handle string
 	// TriedHandles are those of the target's Handles under which no source found the video. The next fetch tries other handles first.
 	TriedHandles []string
 
-	account   bool // the facts of an account were written
+	account   bool // the outcome is of an account whose facts were written
 	followers *int64
 }
 
 // Acknowledge writes the outcomes of a claim in one transaction: points, latest counts, everything that is derived from them, and when the
-// targets are due again. fetchedAt is when the source was called. It decides the day of the points. Newer numbers stay unchanged, so an
-// outcome can be written twice or late. A target whose lease another collector has now keeps what that collector decides.
+// targets are due again. fetchedAt is when the source was called. It decides the day of the points. Newer counts stay unchanged, so an
+// outcome can be written twice or late. If another collector has leased a target in the meantime, only that collector decides the target's
+// next fetch.
 func (s *Writer) Acknowledge(ctx context.Context, c queue.Claim, fetchedAt db.Instant, outcomes []Outcome) error {
 	if len(outcomes) == 0 {
 		return nil
@@ -155,7 +155,7 @@ func (w videoWriter) write(keys []db.RowKey) error {
 	before, touched := store.SumsByOrganisation(videos), map[db.RowKey]bool{}
 	w.touch(touched, videos)
 	var measured []*store.Video
-	var renamed []Retitled
+	var retitled []Retitled
 	for i := range videos {
 		v := &videos[i]
 		title := v.Title
@@ -164,7 +164,7 @@ func (w videoWriter) write(keys []db.RowKey) error {
 			measured = append(measured, v)
 		}
 		if v.Title != title {
-			renamed = append(renamed, Retitled{v, title})
+			retitled = append(retitled, Retitled{v, title})
 		}
 	}
 	if err := w.savePoints(measured); err != nil {
@@ -179,7 +179,7 @@ func (w videoWriter) write(keys []db.RowKey) error {
 	if err := follow(); err != nil {
 		return err
 	}
-	if err := SaveHashtags(w.tx, renamed); err != nil {
+	if err := SaveHashtags(w.tx, retitled); err != nil {
 		return err
 	}
 	if err := CountUploads(w.tx, videos, w.undated); err != nil {
@@ -208,26 +208,26 @@ func (w videoWriter) touch(accounts map[db.RowKey]bool, videos []store.Video) {
 // source of the fetch.
 func (w videoWriter) refreshAccounts(touched map[db.RowKey]bool) error {
 	measured, others := map[db.RowKey]bool{}, map[db.RowKey]bool{}
-	for account, is := range touched {
-		if is {
+	for account, hasCounts := range touched {
+		if hasCounts {
 			measured[account] = true
 		} else {
 			others[account] = true
 		}
 	}
-	of := store.DayStamp{Day: w.fetchedAt.Day()}
-	if err := store.RefreshAccounts(w.tx, db.SortedKeys(others), of); err != nil {
+	stamp := store.DayStamp{Day: w.fetchedAt.Day()}
+	if err := store.RefreshAccounts(w.tx, db.SortedKeys(others), stamp); err != nil {
 		return err
 	}
 	for _, o := range w.outcomes {
 		if o.hasCounts() {
-			of.FetchedAt, of.Source = &w.fetchedAt, &o.Source
+			stamp.FetchedAt, stamp.Source = &w.fetchedAt, &o.Source
 		}
 	}
-	return store.RefreshAccounts(w.tx, db.SortedKeys(measured), of)
+	return store.RefreshAccounts(w.tx, db.SortedKeys(measured), stamp)
 }
 
-// load reads and locks the videos that are still tracked and have nothing newer, ordered by organisation, platform and the platform's id.
+// load reads and locks the videos that are still tracked and have no newer counts, ordered by organisation, platform and the platform's id.
 func (w videoWriter) load(keys []db.RowKey) ([]store.Video, error) {
 	list, args := db.WithKeys(w.tx, keys)
 	var videos []store.Video
@@ -378,11 +378,11 @@ func SaveHashtags(tx *gorm.DB, videos []Retitled) error {
 	return tx.CreateInBatches(rows, db.InsertChunk).Error
 }
 
-// soon is within which time a target that failed is still waited for by somebody.
+// soon is the longest delay of a retry for which a failed target stays in the interactive lane.
 const soon = 5 * time.Minute
 
-// acknowledge ends the leases. A target that somebody asked for after it was claimed is due again at once: what was
-// written may have missed that organisation.
+// acknowledge ends the leases. A target that was requested after it was claimed is due again at once, because the outcome may not have been
+// written for the organisation that requested it.
 func acknowledge(tx *gorm.DB, c queue.Claim, now, fetchedAt db.Instant, outcomes []Outcome) error {
 	sorted := slices.SortedFunc(slices.Values(outcomes), func(a, b Outcome) int {
 		return cmp.Or(cmp.Compare(a.Target.Platform, b.Target.Platform), cmp.Compare(a.Target.Kind, b.Target.Kind),
@@ -407,7 +407,7 @@ func acknowledge(tx *gorm.DB, c queue.Claim, now, fetchedAt db.Instant, outcomes
 					details = &fetchedAt
 				}
 			}
-			if o.account { // the followers of an account are kept where a video has its views
+			if o.account { // the column views stores the followers of an account
 				fetched, views = &fetchedAt, o.followers
 			}
 			rows[i] = []any{o.Target.Platform, o.Target.Kind, o.Target.ExternalID, o.Target.RequestedAt, o.NextAt, o.Attempts, o.RefusedAs, o.Refusals, o.State, o.Detail, o.Suspect,
@@ -437,7 +437,7 @@ func acknowledge(tx *gorm.DB, c queue.Claim, now, fetchedAt db.Instant, outcomes
 	return nil
 }
 
-// onwardTurns returns the turns of the targets that go on to another source and that an organisation waits for, and 0 for the others.
+// onwardTurns returns the new turns of the interactive targets that are moved to another source, and 0 for the other targets.
 func onwardTurns(tx *gorm.DB, now db.Instant, outcomes []Outcome) ([]int64, error) {
 	places := make([]queue.Place, len(outcomes))
 	for i, o := range outcomes {
@@ -448,7 +448,7 @@ func onwardTurns(tx *gorm.DB, now db.Instant, outcomes []Outcome) ([]int64, erro
 	return queue.TakeTurns(tx, places, now)
 }
 
-// noteTried moves the claimed handles that were tried without success behind the other claims of their targets.
+// noteTried moves the claimed handles that were tried without success to the end of the order in which handles are tried.
 func noteTried(tx *gorm.DB, now db.Instant, outcomes []Outcome) error {
 	for _, o := range outcomes {
 		if len(o.TriedHandles) == 0 {

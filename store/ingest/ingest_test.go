@@ -13,16 +13,16 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// points are the stored points of the last 30 days, the newest first.
+// points returns the stored points of the last 30 days, the newest first.
 func points(t *testing.T, db *storetest.DB, o *store.Org, l link.Link) []store.Point {
 	t.Helper()
 	points, err := o.History(t.Context(), store.VideoRef{Link: l}, storetest.Today(db)-30, storetest.Today(db))
 	require.NoError(t, err)
-	return storetest.Bare(points)
+	return storetest.WithoutProvenance(points)
 }
 
 // Spec: 2.2-10, 2.2-11, 2.2-12, 2.2-13, 2.2-14, 2.2-15, 2.2-16, 2.2-17, 2.2-18, 2.2-19, 2.2-22, 2.2-23, 2.2-24
-func TestResults_areWrittenWhole(t *testing.T) {
+func TestAcknowledge_writesAllFacts(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, "https://www.tiktok.com/@someone/video/7301234567890123456")
@@ -44,7 +44,7 @@ func TestResults_areWrittenWhole(t *testing.T) {
 		want.SongName, want.SongLink, want.AdProductIDShop = facts.SongName, facts.SongLink, facts.ShopProductID
 		want.NotSafe, want.Private, want.HiddenStats, want.AdIsAd, want.AdInfoShop = true, true, true, true, true
 		want.OutlierMultiplier = 1
-		require.Equal(t, want, v, "shares stay null: the source did not give them")
+		require.Equal(t, want, v, "shares stay null, because the source did not report them")
 
 		a := storetest.AccountByLink(t, o, storetest.ParseLink(t, "https://www.tiktok.com/@someone"))
 		require.Equal(t, "42", *a.ExternalID)
@@ -54,7 +54,7 @@ func TestResults_areWrittenWhole(t *testing.T) {
 	})
 }
 
-func TestResults_writtenTwiceChangeNothing(t *testing.T) {
+func TestAcknowledge_twiceChangesNothing(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -75,31 +75,31 @@ func TestResults_writtenTwiceChangeNothing(t *testing.T) {
 	})
 }
 
-func TestResults_tellNullFromZero(t *testing.T) {
+func TestAcknowledge_distinguishesNullFromZero(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
 		storetest.Track(t, o, storetest.Clips(t, 2)...)
-		zero, silent := storetest.Clip(t, 0), storetest.Clip(t, 1)
+		zero, unknown := storetest.Clip(t, 0), storetest.Clip(t, 1)
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{
-			zero:   {Views: new(int64(0)), Likes: new(int64(0)), Comments: new(int64(0)), Shares: new(int64(0)), Bookmarks: new(int64(0))},
-			silent: {Title: new("No counts")},
+			zero:    {Views: new(int64(0)), Likes: new(int64(0)), Comments: new(int64(0)), Shares: new(int64(0)), Bookmarks: new(int64(0))},
+			unknown: {Title: new("No counts")},
 		})
-		nought := store.Counts{Views: new(int64(0)), Likes: new(int64(0)), Comments: new(int64(0)), Shares: new(int64(0)), Bookmarks: new(int64(0))}
+		zeros := store.Counts{Views: new(int64(0)), Likes: new(int64(0)), Comments: new(int64(0)), Shares: new(int64(0)), Bookmarks: new(int64(0))}
 		v := storetest.VideoOf(t, o, zero)
-		require.Equal(t, store.Counts{Views: v.LatestViews, Likes: v.LatestLikes, Comments: v.LatestComments, Shares: v.LatestShares, Bookmarks: v.LatestBookmarks}, nought)
+		require.Equal(t, store.Counts{Views: v.LatestViews, Likes: v.LatestLikes, Comments: v.LatestComments, Shares: v.LatestShares, Bookmarks: v.LatestBookmarks}, zeros)
 		require.Zero(t, *v.LatestEngagement)
-		require.Equal(t, nought, points(t, db, o, zero)[0].Counts)
+		require.Equal(t, zeros, points(t, db, o, zero)[0].Counts)
 
-		v = storetest.VideoOf(t, o, silent)
+		v = storetest.VideoOf(t, o, unknown)
 		require.Nil(t, v.LatestViews)
 		require.Nil(t, v.LatestEngagement)
-		require.NotNil(t, v.LatestUpdatedAt, "it was fetched")
-		require.Equal(t, []store.Point{{Day: storetest.Today(db)}}, points(t, db, o, silent))
+		require.NotNil(t, v.LatestUpdatedAt, "the video was fetched")
+		require.Equal(t, []store.Point{{Day: storetest.Today(db)}}, points(t, db, o, unknown))
 	})
 }
 
-func TestResults_ofOneDayCompleteEachOther(t *testing.T) {
+func TestAcknowledge_mergesTheCountsOfOneDay(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
@@ -108,16 +108,16 @@ func TestResults_ofOneDayCompleteEachOther(t *testing.T) {
 		storetest.Measure(t, db, at, map[link.Link]ingest.VideoFacts{l: {Views: new(int64(10)), Likes: new(int64(5)), Title: new("Title")}})
 		storetest.Measure(t, db, at.Add(time.Hour), map[link.Link]ingest.VideoFacts{l: {Views: new(int64(12)), Shares: new(int64(1))}})
 		require.Equal(t, []store.Point{{Day: storetest.Today(db), Counts: store.Counts{Views: new(int64(12)), Likes: new(int64(5)), Shares: new(int64(1))}}}, points(t, db, o, l))
-		require.Equal(t, "Title", storetest.VideoOf(t, o, l).Title, "what is not said stays")
+		require.Equal(t, "Title", storetest.VideoOf(t, o, l).Title, "a value that the source does not report stays")
 
 		db.Clock.Advance(24 * time.Hour)
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: {Views: new(int64(20))}})
-		require.Equal(t, store.Counts{Views: new(int64(20))}, points(t, db, o, l)[0].Counts, "another day's likes are not this day's")
-		require.EqualValues(t, 5, *storetest.VideoOf(t, o, l).LatestLikes, "but they are the latest that are known")
+		require.Equal(t, store.Counts{Views: new(int64(20))}, points(t, db, o, l)[0].Counts, "the likes of the day before are not copied into the new point")
+		require.EqualValues(t, 5, *storetest.VideoOf(t, o, l).LatestLikes, "the latest likes keep the last known value")
 	})
 }
 
-func TestResults_olderThanWhatIsThereAreIgnored(t *testing.T) {
+func TestAcknowledge_ignoresOlderOutcomes(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
@@ -132,12 +132,12 @@ func TestResults_olderThanWhatIsThereAreIgnored(t *testing.T) {
 	})
 }
 
-func TestResults_belongToTheDayOfTheFetch(t *testing.T) {
+func TestAcknowledge_writesThePointOfTheDayOfTheFetch(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
 		storetest.Track(t, o, l)
-		db.Clock.Set(time.Date(2024, 2, 29, 0, 0, 0, 0, time.UTC)) // a month for which no room was made ahead
+		db.Clock.Set(time.Date(2024, 2, 29, 0, 0, 0, 0, time.UTC)) // a month without a partition
 		for _, at := range []time.Time{
 			time.Date(2024, 2, 28, 23, 59, 59, 999_999_000, time.UTC),
 			time.Date(2024, 2, 29, 0, 0, 0, 0, time.UTC),
@@ -157,7 +157,7 @@ func TestResults_belongToTheDayOfTheFetch(t *testing.T) {
 	})
 }
 
-func TestResults_withoutFactsChangeFlagsAlone(t *testing.T) {
+func TestAcknowledge_withoutFactsChangesOnlyFlags(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
@@ -168,7 +168,7 @@ func TestResults_withoutFactsChangeFlagsAlone(t *testing.T) {
 		refused := ingest.Outcome{Target: queue.Target{Platform: link.TikTok, Kind: "video", ExternalID: l.ID}, Private: new(true), NotSafe: new(true), State: "gone"}
 		require.NoError(t, db.Acknowledge(t.Context(), queue.Claim{}, store.InstantOf(db.Clock.Now()), []ingest.Outcome{refused}))
 		want.Private, want.NotSafe = true, true
-		require.Equal(t, want, storetest.VideoOf(t, o, l), "no fetch succeeded: even its time stays")
+		require.Equal(t, want, storetest.VideoOf(t, o, l), "without a successful fetch, the time of the last fetch stays")
 		require.Len(t, points(t, db, o, l), 1)
 
 		refused.Private, refused.NotSafe = nil, nil
@@ -177,7 +177,7 @@ func TestResults_withoutFactsChangeFlagsAlone(t *testing.T) {
 	})
 }
 
-func TestResults_goToEachOrganisationThatTracksTheVideoAndToNoOther(t *testing.T) {
+func TestAcknowledge_writesToExactlyTheSubscribedOrganisations(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		one, two, three := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.NewOrg(t, db)
@@ -192,7 +192,7 @@ func TestResults_goToEachOrganisationThatTracksTheVideoAndToNoOther(t *testing.T
 		require.EqualValues(t, 5, *storetest.VideoOf(t, one, storetest.Clip(t, 0)).LatestViews)
 		require.EqualValues(t, 6, *storetest.VideoOf(t, one, storetest.Clip(t, 1)).LatestViews)
 		require.EqualValues(t, 6, *storetest.VideoOf(t, two, storetest.Clip(t, 1)).LatestViews)
-		require.NotEqual(t, storetest.VideoOf(t, one, storetest.Clip(t, 1)).LinkedAccountID, storetest.VideoOf(t, two, storetest.Clip(t, 1)).LinkedAccountID, "each has its own record of the account")
+		require.NotEqual(t, storetest.VideoOf(t, one, storetest.Clip(t, 1)).LinkedAccountID, storetest.VideoOf(t, two, storetest.Clip(t, 1)).LinkedAccountID, "each organisation has its own record of the account")
 		require.EqualValues(t, 11, *storetest.AccountByLink(t, one, storetest.ParseLink(t, "https://www.tiktok.com/@someone")).TotalViews)
 		require.EqualValues(t, 6, *storetest.AccountByLink(t, two, storetest.ParseLink(t, "https://www.tiktok.com/@someone")).TotalViews)
 		require.Equal(t, before, storetest.StoredRows(t, db, three))
@@ -218,16 +218,16 @@ func TestHashtags_followTheTitle(t *testing.T) {
 		} {
 			storetest.Measure(t, db, db.Clock.Now().Add(time.Duration(i)*time.Second), map[link.Link]ingest.VideoFacts{l: {Title: new(c.title)}})
 			for _, tag := range c.has {
-				require.True(t, has(tag), "%q has %q", c.title, tag)
+				require.True(t, has(tag), "%q is found by %q", c.title, tag)
 			}
 			for _, tag := range c.not {
-				require.False(t, has(tag), "%q has not %q", c.title, tag)
+				require.False(t, has(tag), "%q is not found by %q", c.title, tag)
 			}
 		}
 	})
 }
 
-func TestResults_completeALinkThatLackedItsAuthor(t *testing.T) {
+func TestAcknowledge_addsTheAuthorToTheLink(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -242,7 +242,7 @@ func TestResults_completeALinkThatLackedItsAuthor(t *testing.T) {
 	})
 }
 
-func TestResults_ofABatchTakeAsManyStatementsAsOfOne(t *testing.T) {
+func TestAcknowledge_statementsDoNotDependOnTheBatchSize(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -257,14 +257,14 @@ func TestResults_ofABatchTakeAsManyStatementsAsOfOne(t *testing.T) {
 			storetest.Measure(t, db, db.Clock.Now(), facts)
 			return len(db.Guard.Statements())
 		}
-		count(50) // makes the account and the tags
+		count(50) // the first batch creates the account and the hashtags
 		one := count(1)
 		require.Equal(t, one, count(50))
 		require.Less(t, one, 20)
 	})
 }
 
-func TestResults_keepWhatFellAsItIs(t *testing.T) {
+func TestAcknowledge_storesLowerCounts(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
@@ -288,7 +288,7 @@ func TestResults_keepWhatFellAsItIs(t *testing.T) {
 	})
 }
 
-func TestResults_forgetACountThatIsHidden(t *testing.T) {
+func TestAcknowledge_clearsAHiddenCount(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
@@ -296,11 +296,11 @@ func TestResults_forgetACountThatIsHidden(t *testing.T) {
 		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, ingest.VideoFacts{Views: new(int64(100)), Likes: new(int64(10)), HiddenStats: new(false)}))
 		db.Clock.Advance(24 * time.Hour)
 		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(110)))
-		require.EqualValues(t, 10, *storetest.VideoOf(t, o, l).LatestLikes, "this call did not ask for them")
+		require.EqualValues(t, 10, *storetest.VideoOf(t, o, l).LatestLikes, "the call did not report likes")
 		db.Clock.Advance(24 * time.Hour)
 		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, ingest.VideoFacts{Views: new(int64(120)), HiddenStats: new(true)}))
 		v := storetest.VideoOf(t, o, l)
-		require.Nil(t, v.LatestLikes, "hidden is neither 0 nor what it was")
+		require.Nil(t, v.LatestLikes, "a hidden count is null")
 		require.Nil(t, v.LatestEngagement)
 		require.EqualValues(t, 120, *v.LatestViews)
 		require.Nil(t, points(t, db, o, l)[0].Likes)
@@ -308,7 +308,7 @@ func TestResults_forgetACountThatIsHidden(t *testing.T) {
 	})
 }
 
-func TestResults_keepALengthThatIsKnownMoreExactly(t *testing.T) {
+func TestAcknowledge_keepsAMoreExactLength(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)

@@ -15,7 +15,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// dump takes the locks that pg_dump holds while it runs: ACCESS SHARE on every table. end releases them.
+// dump takes the locks of a running pg_dump: ACCESS SHARE on every table. end releases them.
 func dump(t *testing.T, db *storetest.DB) (end func()) {
 	t.Helper()
 	return lockTables(t, db, "ACCESS SHARE", storetest.Column[string](t, db,
@@ -35,7 +35,7 @@ func lockTables(t *testing.T, db *storetest.DB, mode string, tables ...string) (
 	return func() { require.NoError(t, tx.Rollback()) }
 }
 
-// start runs f. It returns when f has ended or when f waits for a lock of the database.
+// start runs f concurrently. It returns when f has ended or waits for a database lock.
 func start(t *testing.T, db *storetest.DB, f func() error) (result <-chan error) {
 	t.Helper()
 	done, ended := make(chan error, 1), make(chan struct{})
@@ -57,8 +57,8 @@ func start(t *testing.T, db *storetest.DB, f func() error) (result <-chan error)
 	return done
 }
 
-// soon is how long a read may take on a busy machine. A read that waited for the dump would take longer, because the dump ends after it.
-const soon = 10 * time.Second
+// readTimeout is how long a read may take on a busy machine. A read that waits for the dump exceeds it, because the dump ends after the read.
+const readTimeout = 10 * time.Second
 
 // historyReader returns a function that reads the history of a video and fails if that takes longer than within.
 func historyReader(t *testing.T, db *storetest.DB) (read func(within time.Duration) error) {
@@ -73,20 +73,21 @@ func historyReader(t *testing.T, db *storetest.DB) (read func(within time.Durati
 	}
 }
 
+// months returns the number of partitions of snapshots_daily.
 func months(t *testing.T, db *storetest.DB) int { return len(partitions(t, db)) }
 
 // pg_dump holds ACCESS SHARE on every table while it runs. Creating the partition of a new month neither waits for that lock nor delays
 // reads.
-func TestPartitions_areMadeDuringADumpWithoutDelayingReads(t *testing.T) {
+func TestPartitions_areCreatedDuringADumpWithoutDelayingReads(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(ctx context.Context, db *storetest.DB) error{
 		"daily job": func(ctx context.Context, db *storetest.DB) error {
-			_, err := db.ApplyRetention(ctx, storetest.GoOn)
+			_, err := db.ApplyRetention(ctx, storetest.NeverStop)
 			return err
 		},
 		"written point": func(ctx context.Context, db *storetest.DB) error {
-			nothing := storetest.Outcome(db, queue.Target{Platform: link.TikTok, Kind: "video", ExternalID: "0"}, storetest.Views(1))
-			return db.Acknowledge(ctx, queue.Claim{}, store.InstantOf(db.Clock.Now().AddDate(0, 0, 62)), []ingest.Outcome{nothing})
+			untracked := storetest.Outcome(db, queue.Target{Platform: link.TikTok, Kind: "video", ExternalID: "0"}, storetest.Views(1))
+			return db.Acknowledge(ctx, queue.Claim{}, store.InstantOf(db.Clock.Now().AddDate(0, 0, 62)), []ingest.Outcome{untracked})
 		},
 		"migration": func(ctx context.Context, db *storetest.DB) error {
 			_, err := db.Migrate(ctx)
@@ -100,7 +101,7 @@ func TestPartitions_areMadeDuringADumpWithoutDelayingReads(t *testing.T) {
 			end := dump(t, db)
 			db.Clock.Advance(40 * 24 * time.Hour)
 			changed := start(t, db, func() error { return change(t.Context(), db) })
-			err := read(soon)
+			err := read(readTimeout)
 			end()
 			require.NoError(t, err, "a read waits for the dump")
 			require.NoError(t, <-changed)
@@ -109,8 +110,8 @@ func TestPartitions_areMadeDuringADumpWithoutDelayingReads(t *testing.T) {
 	}
 }
 
-// If a migration does not get its lock soon, it leaves the lock queue so that others can read, and tries again later.
-func TestMigrate_makesNoReadWaitForADump(t *testing.T) {
+// If a migration does not get its lock within a short time, it leaves the lock queue so that others can read, and tries again later.
+func TestMigrate_delaysNoReadDuringADump(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "postgres")
 	_, err := storetest.Migrations(t, db).Down(t.Context())
@@ -120,7 +121,7 @@ func TestMigrate_makesNoReadWaitForADump(t *testing.T) {
 		_, err := db.Migrate(t.Context())
 		return err
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	ctx, cancel := context.WithTimeout(t.Context(), readTimeout)
 	defer cancel()
 	for range 20 { // some of these reads happen while the migration waits for its lock
 		if _, err = db.Pauses(ctx); err != nil {
@@ -134,10 +135,10 @@ func TestMigrate_makesNoReadWaitForADump(t *testing.T) {
 }
 
 // Dropping a month needs an exclusive lock on the whole table.
-func TestRetention_givesUpADropThatDelaysReads(t *testing.T) {
+func TestRetention_postponesADropThatDelaysReads(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "postgres")
-	storetest.Room(t, db, 200)
+	storetest.CreatePartitions(t, db, 200)
 	read := historyReader(t, db)
 	end := dump(t, db)
 	var got error
@@ -148,26 +149,26 @@ func TestRetention_givesUpADropThatDelaysReads(t *testing.T) {
 			got = read(1500 * time.Millisecond)
 		}()
 	})
-	done, err := db.ApplyRetention(t.Context(), storetest.GoOn)
+	done, err := db.ApplyRetention(t.Context(), storetest.NeverStop)
 	require.NoError(t, err)
 	require.NotEmpty(t, done.Busy)
 	<-reading
 	require.NoError(t, got)
 	end()
-	again, err := db.ApplyRetention(t.Context(), storetest.GoOn)
+	again, err := db.ApplyRetention(t.Context(), storetest.NeverStop)
 	require.NoError(t, err)
 	require.Equal(t, done.Busy, again.Months)
 }
 
 // A point for a month whose partition cannot be created yet is refused for now. Points for other months are written.
-func TestAcknowledge_refusesAMonthThatCannotBeMadeAtOnce(t *testing.T) {
+func TestAcknowledge_refusesAMonthWithoutAPartition(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "postgres")
-	target := track1(t, db)
+	target := trackOne(t, db)
 	release := lockTables(t, db, "SHARE UPDATE EXCLUSIVE", "snapshots_daily")
 	late := store.InstantOf(db.Clock.Now().AddDate(0, 0, 120))
 	write := func(at store.Instant) error {
-		ctx, cancel := context.WithTimeout(t.Context(), soon)
+		ctx, cancel := context.WithTimeout(t.Context(), readTimeout)
 		defer cancel()
 		return db.Acknowledge(ctx, queue.Claim{}, at, []ingest.Outcome{storetest.Outcome(db, target, storetest.Views(7))})
 	}
@@ -180,8 +181,8 @@ func TestAcknowledge_refusesAMonthThatCannotBeMadeAtOnce(t *testing.T) {
 	require.Equal(t, []int64{7, 7}, storetest.Column[int64](t, db, "SELECT views FROM snapshots_daily ORDER BY day"))
 }
 
-// track1 tracks one video and returns its target.
-func track1(t *testing.T, db *storetest.DB) queue.Target {
+// trackOne tracks one video and returns its target.
+func trackOne(t *testing.T, db *storetest.DB) queue.Target {
 	t.Helper()
 	storetest.Track(t, storetest.NewOrg(t, db), storetest.Clip(t, 1))
 	c := storetest.Clip(t, 1)

@@ -19,7 +19,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// dailyFrom is the first day that is kept daily: whole weeks are rolled up, and where months are dropped, whole months.
+// dailyFrom returns the first day whose daily point retention keeps. Whole weeks are rolled up. On PostgreSQL, whole months are dropped.
 func dailyFrom(db *storetest.DB) store.Date {
 	week := (storetest.Today(db) - store.DailyDays).Week()
 	if !db.SharedByProcesses() {
@@ -29,32 +29,32 @@ func dailyFrom(db *storetest.DB) store.Date {
 	return store.DateOf(at.AddDate(0, 0, 1-at.Day()))
 }
 
-// drawDays draws a past of daily points, some of which have been rolled up already.
+// drawDays draws a history of daily points. Some of them are rolled up already.
 func drawDays(t *rapid.T, today store.Date) storetest.Series {
 	s := storetest.Series{Daily: map[store.Date]store.Counts{}, Weekly: map[store.Date]store.Counts{}}
-	views, gone := int64(1000), rapid.IntRange(90, 800).Draw(t, "rolled up before")
+	views, rolledUpBefore := int64(1000), rapid.IntRange(90, 800).Draw(t, "rolled up if older than")
 	weeks := map[store.Date]bool{}
 	step := rapid.SampledFrom([]int{1, 1, 2, 5, 30}).Draw(t, "days between points")
 	for ago := rapid.IntRange(0, 790).Draw(t, "first"); ago >= 0; ago -= 1 + rapid.IntRange(0, step-1).Draw(t, "gap") {
 		views += rapid.Int64Range(-20, 100).Draw(t, "growth")
 		day, c := today-store.Date(ago), store.Counts{Views: new(views)}
-		if rapid.IntRange(0, 9).Draw(t, "views are silent") == 0 {
+		if rapid.IntRange(0, 9).Draw(t, "views are missing") == 0 {
 			c = store.Counts{Likes: new(views)}
 		}
-		if ago > gone && !weeks[day.Week()] {
+		if ago > rolledUpBefore && !weeks[day.Week()] {
 			s.Weekly[day], weeks[day.Week()] = c, true
-		} else if ago <= gone {
+		} else if ago <= rolledUpBefore {
 			s.Daily[day] = c
 		}
 	}
 	return s
 }
 
-// dying is another process, which dies at its nth statement.
-func dying(t *testing.T, db *storetest.DB, n int64) *store.Store {
+// openFailing opens the database as another process that fails from its nth statement on.
+func openFailing(t *testing.T, db *storetest.DB, n int64) *store.Store {
 	t.Helper()
 	var left atomic.Int64
-	left.Store(1 << 30) // it opens the database first
+	left.Store(1 << 30) // no failure while the database is opened
 	s, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: db.Clock.Now, Inspect: func(string) error {
 		if left.Add(-1) < 0 {
 			return errors.New("killed")
@@ -66,21 +66,21 @@ func dying(t *testing.T, db *storetest.DB, n int64) *store.Store {
 	return s
 }
 
-func TestRetention_losesNoPointWhereverItIsInterrupted(t *testing.T) {
+func TestRetention_losesNoPointIfInterruptedAtAnyStatement(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, next := storetest.NewOrg(t, db), 0
 		rapid.Check(t, func(rt *rapid.T) {
-			db.Clock.Set(time.Date(2025, 12, 1, 12, 0, 0, 0, time.UTC).AddDate(0, 0, rapid.IntRange(0, 400).Draw(rt, "days on"))) // 29 February 2024 lies behind
+			db.Clock.Set(time.Date(2025, 12, 1, 12, 0, 0, 0, time.UTC).AddDate(0, 0, rapid.IntRange(0, 400).Draw(rt, "days on"))) // the history includes 29 February 2024
 			opened := db.Open(t)
-			other := &storetest.DB{Store: opened, Queue: opened.Queue, Writer: ingest.New(opened), Clock: db.Clock} // one that knows of no month that was dropped
-			storetest.Room(t, other, 800)
+			other := &storetest.DB{Store: opened, Queue: opened.Queue, Writer: ingest.New(opened), Clock: db.Clock} // a new connection does not remember the dropped months
+			storetest.CreatePartitions(t, other, 800)
 			require.NoError(rt, other.Close())
 			now, l := storetest.Today(db), storetest.Clip(t, next)
 			next++
 			id := storetest.Track(t, o, l)[0].VideoID
 			s := drawDays(rt, now)
-			s.Keep(t, db, o, id)
+			s.Insert(t, db, o, id)
 			kept := s.Reduced(dailyFrom(db), now-store.WeeklyDays-14)
 			from := now - store.WeeklyDays
 			read := func(from store.Date) []store.Point {
@@ -90,8 +90,8 @@ func TestRetention_losesNoPointWhereverItIsInterrupted(t *testing.T) {
 			}
 
 			for range 3 {
-				killed := dying(t, db, rapid.Int64Range(0, 60).Draw(rt, "killed at statement"))
-				_, _ = ingest.New(killed).ApplyRetention(t.Context(), storetest.GoOn)
+				killed := openFailing(t, db, rapid.Int64Range(0, 60).Draw(rt, "killed at statement"))
+				_, _ = ingest.New(killed).ApplyRetention(t.Context(), storetest.NeverStop)
 				require.NoError(rt, killed.Close())
 				byDay := map[store.Date]store.Point{}
 				for _, p := range read(from - 7) {
@@ -103,10 +103,10 @@ func TestRetention_losesNoPointWhereverItIsInterrupted(t *testing.T) {
 						continue
 					}
 					got := byDay[want.Day].Counts
-					if _, week := kept.Weekly[want.Day]; week { // what it lacks may still be where it was measured
+					if _, week := kept.Weekly[want.Day]; week { // a count may still be in the daily points of the week
 						for d := want.Day - 1; d >= want.Day.Week(); d-- {
 							if byDay[d].Quality != store.QualityInterpolated {
-								got = storetest.Over(got, byDay[d].Counts)
+								got = storetest.MergeCounts(got, byDay[d].Counts)
 							}
 						}
 					}
@@ -116,14 +116,14 @@ func TestRetention_losesNoPointWhereverItIsInterrupted(t *testing.T) {
 			var both sync.WaitGroup
 			for range 2 {
 				both.Go(func() {
-					if _, err := db.ApplyRetention(t.Context(), storetest.GoOn); err != nil {
+					if _, err := db.ApplyRetention(t.Context(), storetest.NeverStop); err != nil {
 						t.Errorf("%v", err)
 					}
 				})
 			}
 			both.Wait()
 			require.Equal(rt, kept.Read(from, now), read(from))
-			again, err := db.ApplyRetention(t.Context(), storetest.GoOn)
+			again, err := db.ApplyRetention(t.Context(), storetest.NeverStop)
 			require.NoError(rt, err)
 			require.Zero(rt, again.Weeks+again.Days+again.Expired)
 			require.Empty(rt, again.Months)
@@ -131,18 +131,18 @@ func TestRetention_losesNoPointWhereverItIsInterrupted(t *testing.T) {
 	})
 }
 
-func TestRetention_keepsNinetyDaysAndThenAPointAWeek(t *testing.T) {
+func TestRetention_keepsDailyPointsFor90DaysAndWeeklyPointsAfterThat(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		storetest.Room(t, db, 800)
+		storetest.CreatePartitions(t, db, 800)
 		o, now := storetest.NewOrg(t, db), storetest.Today(db)
 		id := storetest.Track(t, o, storetest.Clip(t, 1))[0].VideoID
 		s := storetest.Series{Daily: map[store.Date]store.Counts{}}
 		for ago := range store.Date(800) {
 			s.Daily[now-ago] = store.Counts{Views: new(int64(100_000 - ago))}
 		}
-		s.Keep(t, db, o, id)
-		done, err := db.ApplyRetention(t.Context(), storetest.GoOn)
+		s.Insert(t, db, o, id)
+		done, err := db.ApplyRetention(t.Context(), storetest.NeverStop)
 		require.NoError(t, err)
 		weeks := s.Reduced(dailyFrom(db), now-store.WeeklyDays-14).Weekly
 		require.EqualValues(t, len(weeks), storetest.Column[int64](t, db, "SELECT COUNT(*) FROM snapshots_weekly")[0])
@@ -150,13 +150,13 @@ func TestRetention_keepsNinetyDaysAndThenAPointAWeek(t *testing.T) {
 		daily := storetest.Column[int64](t, db, "SELECT COUNT(*) FROM snapshots_daily")[0]
 		require.GreaterOrEqual(t, daily, int64(91))
 		require.LessOrEqual(t, daily, int64(91+7+31))
-		require.Equal(t, db.SharedByProcesses(), len(done.Months) > 20, "by the month: %v", done.Months)
+		require.Equal(t, db.SharedByProcesses(), len(done.Months) > 20, "months are only dropped on PostgreSQL: %v", done.Months)
 		require.Equal(t, db.SharedByProcesses(), done.Days == 0)
 		points, err := o.History(t.Context(), store.VideoRef{ID: id}, now-store.WeeklyDays, now)
 		require.NoError(t, err)
 		require.Len(t, points, store.WeeklyDays+1)
 		for ago, p := range points {
-			require.EqualValues(t, 100_000-ago, *p.Views, "its growth is even, so that what is interpolated is right")
+			require.EqualValues(t, 100_000-ago, *p.Views, "the growth is constant, so interpolated points are exact")
 			require.Equal(t, now-store.Date(ago), p.Day)
 			if ago <= store.DailyDays {
 				require.Equal(t, store.QualityMeasured, p.Quality)
@@ -165,12 +165,12 @@ func TestRetention_keepsNinetyDaysAndThenAPointAWeek(t *testing.T) {
 	})
 }
 
-func TestRetention_keepsCountsThatTheWeeksLastDayLacks(t *testing.T) {
+func TestRetention_keepsCountsThatAreMissingOnTheLastDay(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, n := storetest.NewOrg(t, db), 0
 		for _, cut := range []bool{false, true} {
-			monday, days := storetest.SilentSunday(db, cut)
+			monday, days := storetest.WeekWithoutSundayViews(db, cut)
 			sunday := monday + 6
 			early, late := map[store.Date]store.Counts{}, map[store.Date]store.Counts{}
 			for day, c := range days {
@@ -180,38 +180,38 @@ func TestRetention_keepsCountsThatTheWeeksLastDayLacks(t *testing.T) {
 					late[day] = c
 				}
 			}
-			lastAlone := map[store.Date]store.Counts{sunday: days[sunday]}
+			lastDay := map[store.Date]store.Counts{sunday: days[sunday]}
 			rolledUp := func(daily map[store.Date]store.Counts) map[store.Date]store.Counts {
 				return storetest.Series{Daily: daily}.Reduced(sunday+1, 0).Weekly
 			}
 			for name, s := range map[string]storetest.Series{
-				"as it is":                         {Daily: days},
-				"rolled up by its last day alone":  {Daily: days, Weekly: lastAlone},
-				"its later part is rolled up":      {Daily: early, Weekly: rolledUp(late)},
-				"its later part knew nothing more": {Daily: early, Weekly: lastAlone},
-				"its earlier part is rolled up":    {Daily: late, Weekly: rolledUp(early)},
-				"its later part is the last day":   {Daily: lastAlone, Weekly: rolledUp(early)},
+				"daily points only":                     {Daily: days},
+				"weekly point from the last day only":   {Daily: days, Weekly: lastDay},
+				"cut: later part rolled up":             {Daily: early, Weekly: rolledUp(late)},
+				"cut: later part had only the last day": {Daily: early, Weekly: lastDay},
+				"cut: earlier part rolled up":           {Daily: late, Weekly: rolledUp(early)},
+				"cut: only the last day is daily":       {Daily: lastDay, Weekly: rolledUp(early)},
 			} {
-				if !cut && strings.HasPrefix(name, "its") {
+				if !cut && strings.HasPrefix(name, "cut:") {
 					continue
 				}
 				want := rolledUp(s.Points())[sunday]
 				require.EqualValues(t, 70, *want.Likes)
 				require.NotNil(t, want.Views)
-				storetest.Room(t, db, 250) // again, as months are dropped
+				storetest.CreatePartitions(t, db, 250) // the last round has dropped months
 				id := storetest.Track(t, o, storetest.Clip(t, n))[0].VideoID
 				n++
-				s.Keep(t, db, o, id)
+				s.Insert(t, db, o, id)
 				for _, table := range []string{"snapshots_daily", "snapshots_weekly"} {
 					db.Exec(t, "UPDATE "+table+" SET fetched_at = 7, source = 'other' WHERE organisation_id = ? AND day = ?", o.ID(), sunday)
 				}
-				_, err := db.ApplyRetention(t.Context(), storetest.GoOn)
+				_, err := db.ApplyRetention(t.Context(), storetest.NeverStop)
 				require.NoError(t, err)
 				got, err := o.History(t.Context(), store.VideoRef{ID: id}, sunday, sunday)
 				require.NoError(t, err)
 				require.Equal(t, []store.Point{{Day: sunday, Counts: want,
 					Provenance: store.Provenance{Quality: store.QualityMeasured, Source: new("other"), FetchedAt: new(store.Instant(7))}}}, got, name)
-				again, err := db.ApplyRetention(t.Context(), storetest.GoOn)
+				again, err := db.ApplyRetention(t.Context(), storetest.NeverStop)
 				require.NoError(t, err)
 				require.Zero(t, again.Weeks)
 			}
@@ -220,26 +220,27 @@ func TestRetention_keepsCountsThatTheWeeksLastDayLacks(t *testing.T) {
 	})
 }
 
-// What comes in between the roll-up and the last look before the drop is rolled up the next time.
-func TestRetention_dropsNoMonthWithACountThatItsWeekLacks(t *testing.T) {
+// A count that is written between the roll-up and the check before the drop is rolled up the next time.
+func TestRetention_dropsNoMonthWithCountsMissingInTheWeeklyPoints(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "postgres")
-	storetest.Room(t, db, 250)
+	storetest.CreatePartitions(t, db, 250)
 	o := storetest.NewOrg(t, db)
-	_, days := storetest.SilentSunday(db, false)
-	storetest.Series{Daily: days}.Keep(t, db, o, storetest.Track(t, o, storetest.Clip(t, 1))[0].VideoID)
+	_, days := storetest.WeekWithoutSundayViews(db, false)
+	storetest.Series{Daily: days}.Insert(t, db, o, storetest.Track(t, o, storetest.Clip(t, 1))[0].VideoID)
 	db.Guard.Before("LOCK TABLE "+partitionOf(days), func() {
 		db.Exec(t, "UPDATE snapshots_daily SET shares = 5 WHERE organisation_id = ?", o.ID())
 	})
-	done, err := db.ApplyRetention(t.Context(), storetest.GoOn)
+	done, err := db.ApplyRetention(t.Context(), storetest.NeverStop)
 	require.NoError(t, err)
 	require.Len(t, done.Busy, 1)
-	again, err := db.ApplyRetention(t.Context(), storetest.GoOn)
+	again, err := db.ApplyRetention(t.Context(), storetest.NeverStop)
 	require.NoError(t, err)
 	require.Equal(t, done.Busy, again.Months)
 	require.Equal(t, []int64{5}, storetest.Column[int64](t, db, "SELECT shares FROM snapshots_weekly WHERE organisation_id = ?", o.ID()))
 }
 
+// partitionOf returns the name of the partition of the earliest day.
 func partitionOf(days map[store.Date]store.Counts) string {
 	return "snapshots_daily_" + slices.Min(slices.Collect(maps.Keys(days))).Time().Format("200601")
 }
@@ -254,7 +255,7 @@ func TestRetention_dropsTheOldestDaysOfAccountsAndOrganisations(t *testing.T) {
 			db.Exec(t, "INSERT INTO account_days (organisation_id, account_id, day, videos) VALUES (?, ?, ?, 1)", o.ID(), account, now-ago)
 			db.Exec(t, "INSERT INTO organisation_days (organisation_id, day, videos, views, likes, comments, shares, bookmarks) VALUES (?, ?, 1, 1, 1, 1, 1, 1)", o.ID(), now-ago)
 		}
-		done, err := db.ApplyRetention(t.Context(), storetest.GoOn)
+		done, err := db.ApplyRetention(t.Context(), storetest.NeverStop)
 		require.NoError(t, err)
 		require.EqualValues(t, 2, done.Expired)
 		for _, table := range []string{"account_days", "organisation_days"} {
@@ -263,24 +264,24 @@ func TestRetention_dropsTheOldestDaysOfAccountsAndOrganisations(t *testing.T) {
 	})
 }
 
-func TestRetention_waitsForNobodyWhoReads(t *testing.T) {
+func TestRetention_doesNotWaitForReaders(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "postgres")
-	storetest.Room(t, db, 200)
+	storetest.CreatePartitions(t, db, 200)
 	o, now := storetest.NewOrg(t, db), storetest.Today(db)
 	id := storetest.Track(t, o, storetest.Clip(t, 1))[0].VideoID
-	storetest.Series{Daily: map[store.Date]store.Counts{now - 190: {Views: new(int64(5))}}}.Keep(t, db, o, id)
+	storetest.Series{Daily: map[store.Date]store.Counts{now - 190: {Views: new(int64(5))}}}.Insert(t, db, o, id)
 	reader, err := db.Raw(t).BeginTx(t.Context(), nil)
 	require.NoError(t, err)
 	_, err = reader.ExecContext(t.Context(), "SELECT 1 FROM snapshots_daily LIMIT 1")
 	require.NoError(t, err)
-	done, err := db.ApplyRetention(t.Context(), storetest.GoOn)
+	done, err := db.ApplyRetention(t.Context(), storetest.NeverStop)
 	require.NoError(t, err)
 	require.NotEmpty(t, done.Busy)
 	require.Empty(t, done.Months)
-	require.EqualValues(t, 1, done.Weeks, "the point is rolled up all the same")
+	require.EqualValues(t, 1, done.Weeks, "the point is rolled up although the month is not dropped")
 	require.NoError(t, reader.Rollback())
-	again, err := db.ApplyRetention(t.Context(), storetest.GoOn)
+	again, err := db.ApplyRetention(t.Context(), storetest.NeverStop)
 	require.NoError(t, err)
 	require.Equal(t, done.Busy, again.Months)
 	points, err := o.History(t.Context(), store.VideoRef{ID: id}, now-200, now)
@@ -288,7 +289,7 @@ func TestRetention_waitsForNobodyWhoReads(t *testing.T) {
 	require.Len(t, points, 1)
 }
 
-func TestRetention_stopsWithItsLease(t *testing.T) {
+func TestRetention_stopsIfTheLeaseIsLost(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		storetest.Track(t, storetest.NewOrg(t, db), storetest.Clip(t, 1))
@@ -297,7 +298,7 @@ func TestRetention_stopsWithItsLease(t *testing.T) {
 	})
 }
 
-func TestJob_isDoneByOneProcessAtATime(t *testing.T) {
+func TestClaimJob_givesAJobToOneProcessAtATime(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		var wg sync.WaitGroup
@@ -327,7 +328,7 @@ func TestJob_isDoneByOneProcessAtATime(t *testing.T) {
 		db.Clock.Advance(10 * time.Second)
 		second, ok, err := db.ClaimJob(t.Context(), "tidy", time.Minute)
 		require.NoError(t, err)
-		require.True(t, ok, "the first one is taken for dead")
+		require.True(t, ok, "the lease of the first process has ended")
 		require.ErrorIs(t, first.Extend(t.Context()), queue.ErrLeaseLost)
 		require.ErrorIs(t, first.Finish(t.Context(), db.Clock.Now()), queue.ErrLeaseLost)
 

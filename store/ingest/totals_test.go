@@ -14,7 +14,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// sumsOf adds up what the lists show, one by one.
+// sumsOf returns the totals of the videos and accounts that the lists return.
 func sumsOf(t *testing.T, o *store.Org, day store.Date) store.OrganisationPoint {
 	t.Helper()
 	sum := store.OrganisationPoint{Day: day}
@@ -50,6 +50,7 @@ func sumsOf(t *testing.T, o *store.Org, day store.Date) store.OrganisationPoint 
 	return sum
 }
 
+// organisationDay returns the organisation's point of today.
 func organisationDay(t *testing.T, db *storetest.DB, o *store.Org) store.OrganisationPoint {
 	t.Helper()
 	points, err := o.OrganisationHistory(t.Context(), storetest.Today(db), storetest.Today(db))
@@ -58,7 +59,7 @@ func organisationDay(t *testing.T, db *storetest.DB, o *store.Org) store.Organis
 	return points[0]
 }
 
-func TestTotals_areTheSumsOfWhatIsThere(t *testing.T) {
+func TestTotals_areTheSumsOfVideosAndAccounts(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		next := 0
@@ -84,8 +85,8 @@ func TestTotals_areTheSumsOfWhatIsThere(t *testing.T) {
 				default:
 					facts := map[link.Link]ingest.VideoFacts{}
 					for _, l := range some() {
-						facts[l] = ingest.VideoFacts{Views: maybe(rt, "views", 1000), Likes: maybe(rt, "likes", 100), Comments: maybe(rt, "comments", 10),
-							Shares: maybe(rt, "shares", 10), Bookmarks: maybe(rt, "bookmarks", 10)}
+						facts[l] = ingest.VideoFacts{Views: drawCount(rt, "views", 1000), Likes: drawCount(rt, "likes", 100), Comments: drawCount(rt, "comments", 10),
+							Shares: drawCount(rt, "shares", 10), Bookmarks: drawCount(rt, "bookmarks", 10)}
 					}
 					storetest.Measure(t, db, db.Clock.Now(), facts)
 				}
@@ -98,7 +99,7 @@ func TestTotals_areTheSumsOfWhatIsThere(t *testing.T) {
 	})
 }
 
-func TestOrganisationHistory_keepsEachDayAsItEnded(t *testing.T) {
+func TestOrganisationHistory_keepsTheLastValuesOfEachDay(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -121,15 +122,16 @@ func TestOrganisationHistory_keepsEachDayAsItEnded(t *testing.T) {
 		require.Equal(t, []store.OrganisationPoint{
 			{Day: first + 2, Accounts: 1, Videos: 2, Followers: 90, Following: 5, Sums: store.Sums{Views: 50}},
 			{Day: first, Accounts: 1, Videos: 2, Uploads: 2, Followers: 100, Following: 5, Sums: store.Sums{Views: 20}},
-		}, points, "the newest first; a day on which nothing was fetched has no point")
+		}, points, "the newest day comes first, and a day without a fetch has no point")
 		points, err = o.OrganisationHistory(t.Context(), first+1, first+1)
 		require.NoError(t, err)
 		require.Equal(t, []store.OrganisationPoint{}, points)
 	})
 }
 
-// An answer of before midnight that is written after it belongs to the day before, unless that day's sums would hold what has come since.
-func TestHistory_keepsADayAsItEndedWhateverIsWrittenLater(t *testing.T) {
+// An answer from before midnight that is written after midnight changes the totals of the day before only if no fetch of the new day was
+// written first.
+func TestHistory_ofAnEndedDayIsNotChangedByLaterDays(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -150,7 +152,7 @@ func TestHistory_keepsADayAsItEndedWhateverIsWrittenLater(t *testing.T) {
 			}
 			return views, ofAccount
 		}
-		is := func(want ...int64) {
+		requireViews := func(want ...int64) {
 			t.Helper()
 			ofOrganisation, ofAccount := history()
 			require.Equal(t, want, ofOrganisation)
@@ -159,20 +161,20 @@ func TestHistory_keepsADayAsItEndedWhateverIsWrittenLater(t *testing.T) {
 		storetest.Measure(t, db, evening, map[link.Link]ingest.VideoFacts{storetest.Clip(t, 0): storetest.Views(10)})
 		db.Clock.Set(evening.Add(2 * time.Minute))
 		storetest.Measure(t, db, evening.Add(time.Second), map[link.Link]ingest.VideoFacts{storetest.Clip(t, 1): storetest.Views(100)})
-		is(110)
+		requireViews(110)
 		storetest.Measure(t, db, evening.Add(90*time.Second), map[link.Link]ingest.VideoFacts{storetest.Clip(t, 0): storetest.Views(1000)})
-		is(1100, 110)
+		requireViews(1100, 110)
 		storetest.Measure(t, db, evening.Add(2*time.Second), map[link.Link]ingest.VideoFacts{storetest.Clip(t, 1): storetest.Views(200)})
-		is(1200, 110)
+		requireViews(1200, 110)
 		require.Equal(t, int64(200), *points(t, db, o, storetest.Clip(t, 1))[0].Views)
 		require.Equal(t, first, points(t, db, o, storetest.Clip(t, 1))[0].Day)
 		points, err := o.AccountHistory(t.Context(), store.AccountRef{Link: storetest.ParseLink(t, "https://www.tiktok.com/@someone")}, first+1, first+1)
 		require.NoError(t, err)
-		require.Equal(t, store.InstantOf(evening.Add(90*time.Second)), *points[0].FetchedAt, "the newest")
+		require.Equal(t, store.InstantOf(evening.Add(90*time.Second)), *points[0].FetchedAt, "the time of the newest fetch")
 	})
 }
 
-func TestAccountHistory_keepsEachDayAsItEnded(t *testing.T) {
+func TestAccountHistory_keepsTheLastValuesOfEachDay(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, "https://www.tiktok.com/@someone")
@@ -186,26 +188,26 @@ func TestAccountHistory_keepsEachDayAsItEnded(t *testing.T) {
 
 		points, err := o.AccountHistory(t.Context(), store.AccountRef{Link: l}, first, first+1)
 		require.NoError(t, err)
-		of := func(quality store.Quality, day int) store.Provenance {
+		provenance := func(quality store.Quality, day int) store.Provenance {
 			return store.Provenance{Quality: quality, Source: new("test"), FetchedAt: new(store.InstantOf(started.AddDate(0, 0, day)))}
 		}
 		require.Equal(t, []store.AccountPoint{
-			{Day: first + 1, Followers: new(int64(100)), Videos: 1, Counts: store.Counts{Views: new(int64(15)), Likes: new(int64(2))}, Provenance: of(store.QualityMeasured, 1)},
-			{Day: first, Followers: new(int64(100)), Videos: 1, Counts: store.Counts{Views: new(int64(10))}, Provenance: of(store.QualityMeasured, 0)},
+			{Day: first + 1, Followers: new(int64(100)), Videos: 1, Counts: store.Counts{Views: new(int64(15)), Likes: new(int64(2))}, Provenance: provenance(store.QualityMeasured, 1)},
+			{Day: first, Followers: new(int64(100)), Videos: 1, Counts: store.Counts{Views: new(int64(10))}, Provenance: provenance(store.QualityMeasured, 0)},
 		}, points)
 
 		db.Clock.Advance(24 * time.Hour)
 		storetest.Deliver(t, db, link.TikTok, ingest.VideoFacts{Views: new(int64(12)), Likes: new(int64(2))})
 		points, err = o.AccountHistory(t.Context(), store.AccountRef{Link: l}, first+2, first+2)
 		require.NoError(t, err)
-		require.Equal(t, of(store.QualityCorrected, 2), points[0].Provenance, "the same video has fewer views")
-		require.Len(t, points, 1, "the point that it is compared with lies before the range")
+		require.Equal(t, provenance(store.QualityCorrected, 2), points[0].Provenance, "the same video has fewer views")
+		require.Len(t, points, 1, "the previous point is used for the comparison, but not returned")
 
 		db.Clock.Advance(24 * time.Hour)
 		storetest.Stop(t, o, storetest.Clip(t, 1))
 		points, err = o.AccountHistory(t.Context(), store.AccountRef{Link: l}, first+3, first+3)
 		require.NoError(t, err)
-		require.Equal(t, store.Provenance{Quality: store.QualityMeasured}, points[0].Provenance, "there are fewer videos, and nothing was fetched")
+		require.Equal(t, store.Provenance{Quality: store.QualityMeasured}, points[0].Provenance, "the views are lower because a video was stopped, so the point is not corrected")
 		_, err = o.AccountHistory(t.Context(), store.AccountRef{ID: store.NewID()}, first, first)
 		require.ErrorIs(t, err, store.ErrNotFound)
 	})
@@ -219,8 +221,8 @@ func TestStatistics_countByPlatform(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, store.Statistics{ByPlatform: map[link.Platform]int64{}}, none)
 
-		storetest.Track(t, o, append(storetest.Clips(t, 3), storetest.ParseLink(t, storetest.Short), storetest.ParseLink(t, "https://www.instagram.com/reel/CabcdefghiJ/"))...)
-		storetest.Stop(t, o, storetest.Clip(t, 0), storetest.ParseLink(t, storetest.Short))
+		storetest.Track(t, o, append(storetest.Clips(t, 3), storetest.ParseLink(t, storetest.YouTubeURL), storetest.ParseLink(t, "https://www.instagram.com/reel/CabcdefghiJ/"))...)
+		storetest.Stop(t, o, storetest.Clip(t, 0), storetest.ParseLink(t, storetest.YouTubeURL))
 		videos, err := o.VideoStatistics(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, store.Statistics{Total: 3, Removed: 2, ByPlatform: map[link.Platform]int64{link.TikTok: 2, link.Instagram: 1}}, videos)
@@ -230,6 +232,6 @@ func TestStatistics_countByPlatform(t *testing.T) {
 		require.NoError(t, err)
 		accounts, err := o.AccountStatistics(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, store.Statistics{Total: 1, Removed: 1, ByPlatform: map[link.Platform]int64{link.TikTok: 1}}, accounts, "@someone is linked alone")
+		require.Equal(t, store.Statistics{Total: 1, Removed: 1, ByPlatform: map[link.Platform]int64{link.TikTok: 1}}, accounts, "@someone is linked, but not tracked")
 	})
 }

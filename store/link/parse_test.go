@@ -9,14 +9,14 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// meaning is a link and what it means.
+// meaning is a link and the result of parsing it.
 type meaning struct {
 	name string
 	in   string
 	want link.Link
 }
 
-// refusal is a link that is refused, and a word of the sentence that says why.
+// refusal is a link that Parse refuses, with the reason and a part of the message.
 type refusal struct {
 	name   string
 	in     string
@@ -24,6 +24,7 @@ type refusal struct {
 	says   string
 }
 
+// allMeanings returns the links of all tables that Parse accepts.
 func allMeanings() []meaning {
 	var all []meaning
 	for _, table := range [][]meaning{tiktokMeanings(), instagramMeanings(), youtubeMeanings(), facebookMeanings(), surroundings()} {
@@ -32,6 +33,7 @@ func allMeanings() []meaning {
 	return all
 }
 
+// allRefusals returns the links of all tables that Parse refuses.
 func allRefusals() []refusal {
 	var all []refusal
 	for _, table := range [][]refusal{tiktokRefusals(), instagramRefusals(), youtubeRefusals(), facebookRefusals(), foreignHosts(), notWebAddresses()} {
@@ -40,7 +42,7 @@ func allRefusals() []refusal {
 	return all
 }
 
-func TestParse_understandsLinks(t *testing.T) {
+func TestParse_acceptsLinks(t *testing.T) {
 	t.Parallel()
 	for _, c := range allMeanings() {
 		t.Run(string(c.want.Platform)+"/"+c.name, func(t *testing.T) {
@@ -58,13 +60,13 @@ func TestParse_refusesLinks(t *testing.T) {
 		t.Run(string(c.reason)+"/"+c.name, func(t *testing.T) {
 			t.Parallel()
 			got, err := link.Parse(c.in)
-			require.Equal(t, link.Link{}, got, "a refused link means nothing")
+			require.Equal(t, link.Link{}, got, "a refused link has the zero value")
 			var refused *link.Error
 			require.ErrorAs(t, err, &refused, c.in)
 			require.Equal(t, c.reason, refused.Reason, refused.Detail)
 			require.Contains(t, refused.Detail, c.says)
-			require.True(t, strings.HasSuffix(refused.Detail, "."), "a detail is a sentence: %s", refused.Detail)
-			require.Less(t, len(refused.Detail), 600, "a detail does not repeat the whole link")
+			require.True(t, strings.HasSuffix(refused.Detail, "."), "the detail ends with a full stop: %s", refused.Detail)
+			require.Less(t, len(refused.Detail), 600, "the detail does not contain the whole link")
 		})
 	}
 }
@@ -80,22 +82,22 @@ func TestParse_hasEnoughCases(t *testing.T) {
 	}
 	total := len(allMeanings()) + len(allRefusals())
 	require.GreaterOrEqual(t, total, 300)
-	require.Len(t, names, total, "every case has a name of its own")
-	require.Len(t, links, total, "every case has a link of its own")
+	require.Len(t, names, total, "each case has its own name")
+	require.Len(t, links, total, "each case has its own link")
 }
 
-func TestParse_readsItsOwnCanonicalLinks(t *testing.T) {
+func TestParse_acceptsCanonicalLinks(t *testing.T) {
 	t.Parallel()
 	for _, c := range allMeanings() {
 		again, err := link.Parse(c.want.Canonical)
 		require.NoError(t, err, c.want.Canonical)
-		require.Equal(t, withoutLostHandle(c.want), again)
+		require.Equal(t, asParsedFromCanonical(c.want), again)
 	}
 }
 
-// withoutLostHandle is what is left of a link in its canonical form: of Instagram and Facebook videos that form does
-// not name the account.
-func withoutLostHandle(l link.Link) link.Link {
+// asParsedFromCanonical returns a link as it is parsed from its canonical form. The canonical form of Instagram and Facebook videos does not
+// contain the account.
+func asParsedFromCanonical(l link.Link) link.Link {
 	if l.Kind == link.Video && (l.Platform == link.Instagram || l.Platform == link.Facebook) {
 		l.Handle = ""
 	}
@@ -109,7 +111,7 @@ const (
 	channelID   = "UCLqxVugv74EIW3VWh2NOa3Q"
 	facebookID  = "1139247764231866"
 	secUID      = "MS4wLjABAAAATh8Vewkn0LYM7Fo03iec3qKdeCUOcBIouRk1mkiag6h3o_pQu_dUXvZ2EZlGST7_"
-	// privateTail stands after the code of a private account's post.
+	// privateTail follows the code of a private account's post.
 	privateTail = "ABCDEFGHIJKLMNOPQRSTUVWXYZ01"
 )
 
@@ -159,14 +161,14 @@ func short(p link.Platform, code, canonical string) link.Link {
 	return link.Link{Platform: p, Kind: link.Short, ID: code, Canonical: canonical}
 }
 
-// surroundings are the ways in which any link is written, pasted and escaped.
+// surroundings returns links with different schemes, escapes and surrounding characters.
 func surroundings() []meaning {
 	return []meaning{
 		{"without a scheme", "tiktok.com/@user/video/" + tiktokID, tiktokVideo("user")},
 		{"with http", "http://www.tiktok.com/@user/video/" + tiktokID, tiktokVideo("user")},
 		{"with the scheme in upper case", "HTTPS://www.tiktok.com/@user/video/" + tiktokID, tiktokVideo("user")},
 		{"relative to the scheme", "//www.tiktok.com/@user/video/" + tiktokID, tiktokVideo("user")},
-		{"with a squeezed slash", "https:/www.tiktok.com/@user/video/" + tiktokID, tiktokVideo("user")},
+		{"with one slash after the scheme", "https:/www.tiktok.com/@user/video/" + tiktokID, tiktokVideo("user")},
 		{"with the host in upper case", "https://WWW.TikTok.COM/@user/video/" + tiktokID, tiktokVideo("user")},
 		{"with port 443", "https://www.tiktok.com:443/@user/video/" + tiktokID, tiktokVideo("user")},
 		{"with port 80", "http://www.tiktok.com:80/@user/video/" + tiktokID, tiktokVideo("user")},
@@ -181,10 +183,10 @@ func surroundings() []meaning {
 		{"with an ampersand in place of the question mark", "https://www.tiktok.com/@user/video/" + tiktokID + "&lang=en", tiktokVideo("user")},
 		{"with an encoded at sign", "https://www.tiktok.com/%40user/video/" + tiktokID, tiktokVideo("user")},
 		{"with encoded slashes", "https://www.tiktok.com/@user%2Fvideo%2F" + tiktokID, tiktokVideo("user")},
-		{"with an encoded blank at the end", "https://www.tiktok.com/@user/video/" + tiktokID + "%20", tiktokVideo("user")},
+		{"with an encoded space at the end", "https://www.tiktok.com/@user/video/" + tiktokID + "%20", tiktokVideo("user")},
 		{"encoded as a whole", "https%3A%2F%2Fwww.tiktok.com%2F%40user%2Fvideo%2F" + tiktokID + "%3Flang%3Den", tiktokVideo("user")},
 		{"encoded as a whole in lower case", "https%3a%2f%2fwww.tiktok.com%2f%40user%2fvideo%2f" + tiktokID, tiktokVideo("user")},
-		{"between blanks", "  https://www.tiktok.com/@user/video/" + tiktokID + " \t", tiktokVideo("user")},
+		{"between spaces", "  https://www.tiktok.com/@user/video/" + tiktokID + " \t", tiktokVideo("user")},
 		{"with a line end", "https://www.tiktok.com/@user/video/" + tiktokID + "\r\n", tiktokVideo("user")},
 		{"with a byte order mark", "\ufeffhttps://www.tiktok.com/@user/video/" + tiktokID, tiktokVideo("user")},
 		{"with a zero-width space", "https://www.tiktok.com/@user/video/" + tiktokID + "\u200b", tiktokVideo("user")},
@@ -208,7 +210,7 @@ func surroundings() []meaning {
 		{"with an underscore that belongs to the id", "https://www.instagram.com/p/DCXkB8LpR2_", link.Link{
 			Platform: link.Instagram, Kind: link.Video, ID: "DCXkB8LpR2_", Canonical: "https://www.instagram.com/p/DCXkB8LpR2_/",
 		}},
-		{"with an underscore too many for the id", "*https://www.instagram.com/p/" + instagramID + "_", instagramVideo("", "p")},
+		{"with an underscore after the id", "*https://www.instagram.com/p/" + instagramID + "_", instagramVideo("", "p")},
 		{"with escaped ampersands", "https://www.youtube.com/watch?feature=share&amp;v=" + youtubeID + "&amp;t=1", youtubeVideo()},
 		{"with ampersands escaped twice", "https://www.youtube.com/watch?feature=share&amp;amp;v=" + youtubeID, youtubeVideo()},
 		{"with semicolons between the pairs", "https://www.youtube.com/watch?feature=share;v=" + youtubeID + ";t=1", youtubeVideo()},

@@ -10,8 +10,8 @@ func tiktokMeanings() []meaning {
 	const id = tiktokID
 	photo := tiktokVideo("user")
 	photo.Canonical = "https://www.tiktok.com/@user/photo/" + id
-	namelessPhoto := tiktokVideo("")
-	namelessPhoto.Canonical = "https://www.tiktok.com/@/photo/" + id
+	photoWithoutHandle := tiktokVideo("")
+	photoWithoutHandle.Canonical = "https://www.tiktok.com/@/photo/" + id
 	user := account(link.TikTok, "user", "https://www.tiktok.com/@user")
 	numeric := numbered(link.TikTok, "6567659045795758085", "https://www.tiktok.com/share/user/6567659045795758085")
 	shortest, longest := tiktokVideo("user"), tiktokVideo("user")
@@ -21,15 +21,15 @@ func tiktokMeanings() []meaning {
 	return []meaning{
 		{"video", "https://www.tiktok.com/@user/video/" + id, tiktokVideo("user")},
 		{"video without www", "https://tiktok.com/@user/video/" + id, tiktokVideo("user")},
-		{"video of the mobile host", "https://m.tiktok.com/@user/video/" + id, tiktokVideo("user")},
-		{"video of the mobile host with www", "https://www.m.tiktok.com/@user/video/" + id, tiktokVideo("user")},
-		{"video of a regional host", "https://us.tiktok.com/@user/video/" + id, tiktokVideo("user")},
+		{"video on the mobile host", "https://m.tiktok.com/@user/video/" + id, tiktokVideo("user")},
+		{"video on the mobile host with www", "https://www.m.tiktok.com/@user/video/" + id, tiktokVideo("user")},
+		{"video on a regional host", "https://us.tiktok.com/@user/video/" + id, tiktokVideo("user")},
 		{"video copied from the browser", "https://www.tiktok.com/@user/video/" + id + "?is_from_webapp=1&sender_device=pc&web_id=7211", tiktokVideo("user")},
 		{"video copied from the application", "https://www.tiktok.com/@user/video/" + id + "?_r=1&u_code=dgf&preview_pb=0&language=en&_d=d9&share_item_id=7000000000000000001&timestamp=1650000000", tiktokVideo("user")},
 		{"video with a language", "https://www.tiktok.com/@user/video/" + id + "?lang=de-DE", tiktokVideo("user")},
 		{"video under a language prefix", "https://www.tiktok.com/en/@user/video/" + id, tiktokVideo("user")},
 		{"video with more path", "https://www.tiktok.com/@user/video/" + id + "/analytics", tiktokVideo("user")},
-		{"video with the file ending of the mobile host", "https://m.tiktok.com/@user/video/" + id + ".html", tiktokVideo("user")},
+		{"video on the mobile host with a file extension", "https://m.tiktok.com/@user/video/" + id + ".html", tiktokVideo("user")},
 		{"video of 15 digits", "https://www.tiktok.com/@user/video/710659431229245", shortest},
 		{"video of 20 digits", "https://www.tiktok.com/@user/video/71065943122924536750", longest},
 		{"video whose handle has upper case", "https://www.tiktok.com/@User.Name_1/video/" + id, tiktokVideo("user.name_1")},
@@ -37,29 +37,29 @@ func tiktokMeanings() []meaning {
 		{"video with the secUid for the handle", "https://www.tiktok.com/@" + secUID + "/video/" + id, tiktokVideo("")},
 		{"video with the numeric id for the handle", "https://www.tiktok.com/@6567659045795758085/video/" + id, tiktokVideo("")},
 		{"video with an empty handle", "https://www.tiktok.com/@/video/" + id, tiktokVideo("")},
-		{"video with a handle that is none", "https://www.tiktok.com/@us~er/video/" + id, tiktokVideo("")},
+		{"video with an invalid handle", "https://www.tiktok.com/@us~er/video/" + id, tiktokVideo("")},
 		{"video with the id in the query", "https://www.tiktok.com/@user/video/is_copy_url=1&is_from_webapp=v1&item_id=" + id, tiktokVideo("user")},
 		{"video with the word in upper case", "https://www.tiktok.com/@user/Video/" + id, tiktokVideo("user")},
 		{"slideshow", "https://www.tiktok.com/@user/photo/" + id, photo},
 		{"slideshow with a query", "https://www.tiktok.com/@user/photo/" + id + "?_t=8n&_r=1", photo},
-		{"slideshow with an empty handle", "https://www.tiktok.com/@/photo/" + id, namelessPhoto},
+		{"slideshow with an empty handle", "https://www.tiktok.com/@/photo/" + id, photoWithoutHandle},
 		{"shared video", "https://www.tiktok.com/share/video/" + id, tiktokVideo("")},
-		{"shared slideshow", "https://www.tiktok.com/share/photo/" + id, namelessPhoto},
+		{"shared slideshow", "https://www.tiktok.com/share/photo/" + id, photoWithoutHandle},
 		{"shared item", "https://m.tiktok.com/share/item/" + id, tiktokVideo("")},
 		{"shared video of a data export", "https://www.tiktokv.com/share/video/" + id + "/", tiktokVideo("")},
 		{"shared video of the export without www", "http://tiktokv.com/share/video/" + id, tiktokVideo("")},
-		{"shared video of the American host", "https://www.tiktokv.us/share/video/" + id + "/", tiktokVideo("")},
-		{"shared video of the European host", "https://www.tiktokv.eu/share/video/" + id + "/", tiktokVideo("")},
+		{"shared video on the American host", "https://www.tiktokv.us/share/video/" + id + "/", tiktokVideo("")},
+		{"shared video on the European host", "https://www.tiktokv.eu/share/video/" + id + "/", tiktokVideo("")},
 		{"shared video of the international path", "https://t.tiktok.com/i18n/share/video/" + id + "/?region=us", tiktokVideo("")},
 		{"v path", "https://www.tiktok.com/v/" + id, tiktokVideo("")},
-		{"v path of the mobile host", "https://m.tiktok.com/v/" + id + ".html", tiktokVideo("")},
+		{"v path on the mobile host", "https://m.tiktok.com/v/" + id + ".html", tiktokVideo("")},
 		{"v path with its query", "https://m.tiktok.com/v/" + id + ".html?u_code=d&share_app_name=musically", tiktokVideo("")},
 		{"embed", "https://www.tiktok.com/embed/" + id, tiktokVideo("")},
 		{"embed v2", "https://www.tiktok.com/embed/v2/" + id, tiktokVideo("")},
 		{"embed v2 with a language", "https://www.tiktok.com/embed/v2/" + id + "?lang=en-US&referrer=https%3A%2F%2Fexample.com", tiktokVideo("")},
 		{"embed v3", "https://www.tiktok.com/embed/v3/" + id, tiktokVideo("")},
 		{"player", "https://www.tiktok.com/player/v1/" + id + "?autoplay=1", tiktokVideo("")},
-		{"bare video path", "https://www.tiktok.com/video/" + id, tiktokVideo("")},
+		{"video path without an account", "https://www.tiktok.com/video/" + id, tiktokVideo("")},
 		{"feed at an item", "https://www.tiktok.com/foryou?is_copy_url=1&is_from_webapp=v1&item_id=" + id, tiktokVideo("")},
 		{"feed at a shared item", "https://www.tiktok.com/trending?shareId=" + id, tiktokVideo("")},
 		{"front page at an item", "https://www.tiktok.com/?item_id=" + id + "#/foryou", tiktokVideo("")},
@@ -78,14 +78,14 @@ func tiktokMeanings() []meaning {
 		{"short link of vt below t", "https://vt.tiktok.com/t/ZS8abcDEH/", short(link.TikTok, "ZS8abcDEH", "https://vt.tiktok.com/ZS8abcDEH/")},
 		{"short link below t", "https://www.tiktok.com/t/ZTRC5xgJp", short(link.TikTok, "ZTRC5xgJp", "https://www.tiktok.com/t/ZTRC5xgJp/")},
 		{"short link below t without www", "https://tiktok.com/t/ZTRC5xgJq/", short(link.TikTok, "ZTRC5xgJq", "https://www.tiktok.com/t/ZTRC5xgJq/")},
-		{"short link of the light application", "https://lite.tiktok.com/t/ZSuGXKdsU/", short(link.TikTok, "ZSuGXKdsU", "https://lite.tiktok.com/t/ZSuGXKdsU/")},
+		{"short link of TikTok Lite", "https://lite.tiktok.com/t/ZSuGXKdsU/", short(link.TikTok, "ZSuGXKdsU", "https://lite.tiktok.com/t/ZSuGXKdsU/")},
 		{"short link with a long code", "https://lite.tiktok.com/t/ZS9AJY6f4n6Sw-GQnDP/", short(link.TikTok, "ZS9AJY6f4n6Sw-GQnDP", "https://lite.tiktok.com/t/ZS9AJY6f4n6Sw-GQnDP/")},
 		{"short link at the end of a sentence", "https://vm.tiktok.com/ZMeAbc124.", short(link.TikTok, "ZMeAbc124", "https://vm.tiktok.com/ZMeAbc124/")},
 		{"short link after a slash at the end of a sentence", "https://vm.tiktok.com/ZMeAbc125/.", short(link.TikTok, "ZMeAbc125", "https://vm.tiktok.com/ZMeAbc125/")},
 
 		{"account", "https://www.tiktok.com/@user", user},
 		{"account without scheme and www", "tiktok.com/@user", user},
-		{"account of the mobile host", "https://m.tiktok.com/@user/", user},
+		{"account on the mobile host", "https://m.tiktok.com/@user/", user},
 		{"account with a language", "https://www.tiktok.com/@user?lang=en", user},
 		{"account shared from the application", "https://www.tiktok.com/@user?_t=8abc&_r=1", user},
 		{"account in upper case", "https://www.tiktok.com/@USER", user},
@@ -97,14 +97,14 @@ func tiktokMeanings() []meaning {
 		{"account with dots and underscores", "https://www.tiktok.com/@_us.er_", account(link.TikTok, "_us.er_", "https://www.tiktok.com/@_us.er_")},
 		{"account of two characters", "https://www.tiktok.com/@ab", account(link.TikTok, "ab", "https://www.tiktok.com/@ab")},
 		{"account of 24 characters", "https://www.tiktok.com/@" + strings.Repeat("a", 24), account(link.TikTok, strings.Repeat("a", 24), "https://www.tiktok.com/@"+strings.Repeat("a", 24))},
-		{"account of digits", "https://www.tiktok.com/@1234567", account(link.TikTok, "1234567", "https://www.tiktok.com/@1234567")},
+		{"account with digits only", "https://www.tiktok.com/@1234567", account(link.TikTok, "1234567", "https://www.tiktok.com/@1234567")},
 		{"account by secUid", "https://www.tiktok.com/@" + secUID, numbered(link.TikTok, secUID, "https://www.tiktok.com/@"+secUID)},
 		{"account by numeric id in the handle's place", "https://www.tiktok.com/@6820838815978423302", link.Link{
 			Platform: link.TikTok, Kind: link.Account, ID: "6820838815978423302", Handle: "6820838815978423302",
 			Canonical: "https://www.tiktok.com/@6820838815978423302",
 		}},
 		{"account by numeric id", "https://www.tiktok.com/share/user/6567659045795758085", numeric},
-		{"account by numeric id of the mobile host", "https://m.tiktok.com/h5/share/usr/6567659045795758085.html", numeric},
+		{"account by numeric id on the mobile host", "https://m.tiktok.com/h5/share/usr/6567659045795758085.html", numeric},
 		{"account by numeric id with its query", "https://m.tiktok.com/h5/share/usr/6567659045795758085.html?_d=sec&sec_uid=" + secUID, numeric},
 		{"account by numeric id of the international path", "https://m.tiktok.com/i18n/share/user/6567659045795758085/", numeric},
 	}
@@ -114,7 +114,7 @@ func tiktokRefusals() []refusal {
 	const tt = link.UnsupportedLink
 	return []refusal{
 		{"TikTok front page", "https://www.tiktok.com/", tt, "front page"},
-		{"TikTok front page after a dead short link", "https://www.tiktok.com/?_r=1", tt, "front page"},
+		{"TikTok front page after an expired short link", "https://www.tiktok.com/?_r=1", tt, "front page"},
 		{"TikTok live", "https://www.tiktok.com/@user/live", tt, "/@user/live"},
 		{"TikTok live with its id", "https://www.tiktok.com/@user/live/" + tiktokID, tt, "/live/"},
 		{"TikTok live at the end of a sentence", "https://www.tiktok.com/@user/live.", tt, "/live"},

@@ -15,7 +15,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Target is a claimed target: until its lease ends, no other collector has it.
+// Target is a claimed target. Until its lease ends, no other collector can claim it.
 type Target struct {
 	Platform   link.Platform `gorm:"column:source"`
 	Kind       Kind
@@ -32,28 +32,28 @@ type Target struct {
 	Handles  []string `gorm:"-"`
 	Link     string
 	Lane     Lane
-	BaseLane Lane // the lane that it returns to when no organisation waits for it any more
+	BaseLane Lane // the lane of the target when no organisation waits for a fetch
 	Pace     Pace
 	Attempts int // failed fetches since the last successful one
-	// RefusedAs is what sources said last that ends asking (gone, refused), and Refusals how often in a row. What failed in between
-	// neither counts nor ends it.
+	// RefusedAs is the last permanent refusal of the sources: gone or refused. Refusals counts how often it came in a row. Temporary failures
+	// in between are ignored.
 	RefusedAs string
 	Refusals  int
-	FetchedAt *db.Instant // the last fetch that succeeded
-	DetailsAt *db.Instant // the last that gave title, account and the like as well
-	Views     *int64      // the last views written, of an account the last followers
+	FetchedAt *db.Instant // time of the last successful fetch
+	DetailsAt *db.Instant // time of the last successful fetch with details
+	Views     *int64      // the last stored views; for an account, the last stored followers
 	State     string
-	Suspect   *string // the collector's note on a number held back
-	// RequestedAt grows whenever somebody asks for it: about the time of the last wish.
+	Suspect   *string // the collector's note on a suspicious count that is not stored yet
+	// RequestedAt is about the time of the last request to fetch the target. It rises with each request.
 	RequestedAt db.Instant
 	// AccountID is an account's own id on the platform, and SourceID the id that its source uses (AccountFacts.SourceID). Each is "" until it is known.
 	AccountID string `gorm:"column:native_id"`
 	SourceID  string
-	Depth     int // how many of an account's newest videos are wanted at least
-	// Route is the source that the target is asked of next, and Answers what the sources before it have said (written by the collector; nil for none).
+	Depth     int // of an account: the least number of its newest videos to list
+	// Route is the source to ask next. Answers are the answers of the sources before it, in the collector's format; nil if there are none.
 	Route   string
 	Answers *string
-	// AskedBy is the organisation that waits for the target in the interactive lane.
+	// AskedBy is the organisation whose request put the target into the interactive lane.
 	AskedBy *uuid.UUID
 }
 
@@ -64,14 +64,14 @@ type Claim struct {
 	Targets []Target
 }
 
-// ClaimRequest says what a collector claims.
+// ClaimRequest describes a claim.
 type ClaimRequest struct {
 	Collector uuid.UUID
 	// Route is the source whose queue is claimed from.
 	Route string
 	// Kinds are the kinds of targets to claim.
 	Kinds []Kind
-	// Lanes are served in this order.
+	// Lanes are the lanes to claim from, in this order.
 	Lanes []Lane
 	// Idle limits the claim to waiting organisations that have no claimed target in this queue. Lanes must be the interactive lane.
 	Idle bool
@@ -80,13 +80,13 @@ type ClaimRequest struct {
 	// Ahead adds targets of the scheduled lanes that are due within this time from now, if there are fewer due targets than Candidates. It
 	// never goes beyond the UTC day. Retries are never early. If no target is due, nothing is claimed.
 	Ahead time.Duration
-	// Pick chooses the targets of one call, all of one platform and kind, and returns the length of their lease.
+	// Pick chooses the targets of one call and the duration of their lease. All of them have the same platform and kind.
 	Pick func(due []Target) (batch []Target, lease time.Duration)
 }
 
-// Claim leases the due targets that Pick chooses: no other collector gets them before the lease ends. In the interactive lane, organisations
-// with the fewest claimed targets come first, then the order of turns; in the others, the target that is due longest comes first. Targets
-// without a subscription are deleted. The claim is empty if nothing is due.
+// Claim leases the due targets that Pick chooses. No other collector can claim them before the lease ends. In the interactive lane, the
+// organisations with the fewest claimed targets come first, and then the lowest turn. In the other lanes, the target that is due longest
+// comes first. Claim deletes targets without a subscription. The claim is empty if no target is due.
 func (s *Queue) Claim(ctx context.Context, r ClaimRequest) (Claim, error) {
 	c := Claim{Token: db.NewID(), At: s.db.Now()}
 	err := s.db.Tx(ctx, func(tx *gorm.DB) error {
@@ -145,7 +145,7 @@ func (s *Queue) candidates(tx *gorm.DB, r ClaimRequest, now db.Instant) ([]Targe
 			if err != nil || len(subscribed) > 0 {
 				return err
 			}
-			// All found targets were orphans. There may be more due targets behind them.
+			// All targets found were orphans. There may be more due targets after them.
 		}
 		return nil
 	}
@@ -209,8 +209,8 @@ func (s *Queue) dueIn(tx *gorm.DB, r ClaimRequest, lane Lane, after, by db.Insta
 // among up to 60 claims.
 const claimedHandles = 30
 
-// claimants are the subscribers of a target that claim the same handle.
-type claimants struct {
+// claimedHandle is a handle that subscribers of a target claim.
+type claimedHandle struct {
 	ExternalID string
 	Handle     string
 }
@@ -223,10 +223,10 @@ func dropOrphans(tx *gorm.DB, targets []Target) ([]Target, error) {
 		readAt = max(readAt, t.RequestedAt)
 	}
 	subscribed := map[string]bool{}
-	handles := map[string][]claimants{}
+	handles := map[string][]claimedHandle{}
 	key := func(p link.Platform, kind Kind, id string) string { return string(kind) + "/" + TargetKey(p, id) }
 	for _, g := range ByKind(targets) {
-		var found []claimants
+		var found []claimedHandle
 		err := tx.Raw(`SELECT external_id, handle FROM fetch_subscriptions
  WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ? GROUP BY external_id, handle
  ORDER BY external_id, MIN(handle_at), COUNT(*) DESC, handle`, Bucket, g.Platform, g.Kind, g.IDs).Scan(&found).Error
@@ -247,7 +247,7 @@ func dropOrphans(tx *gorm.DB, targets []Target) ([]Target, error) {
 		return orphan
 	})
 	for i := range kept {
-		kept[i].claimHandles(handles[key(kept[i].Platform, kept[i].Kind, kept[i].ExternalID)])
+		kept[i].setHandles(handles[key(kept[i].Platform, kept[i].Kind, kept[i].ExternalID)])
 	}
 	for _, g := range ByKind(orphans) {
 		err := tx.Exec(`DELETE FROM fetch_targets WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ? AND requested_at <= ?`,
@@ -259,8 +259,8 @@ func dropOrphans(tx *gorm.DB, targets []Target) ([]Target, error) {
 	return kept, nil
 }
 
-// claimHandles sets the Handles of a video.
-func (t *Target) claimHandles(all []claimants) {
+// setHandles sets the Handles of a video.
+func (t *Target) setHandles(all []claimedHandle) {
 	if t.Kind != KindVideo {
 		return
 	}
@@ -278,7 +278,7 @@ func (t *Target) claimHandles(all []claimants) {
 }
 
 // DueLanes returns the lanes in which a target of a source's queue is due, the most urgent first. It reads one index entry for each
-// lane, whatever the size of the queue.
+// lane, so its cost does not depend on the size of the queue.
 func (s *Queue) DueLanes(ctx context.Context, route string) ([]Lane, error) {
 	const earliest = "(SELECT MIN(next_at) FROM fetch_targets WHERE bucket = ? AND route = ? AND lane = ?)"
 	columns, args := make([]string, len(Lanes)), []any{}
@@ -303,8 +303,8 @@ func (s *Queue) DueLanes(ctx context.Context, route string) ([]Lane, error) {
 	return due, nil
 }
 
-// Release gives a claim's targets back before their lease ends, due again at the time given: the source could not be
-// asked. Their attempts do not count.
+// Release ends the lease of a claim's targets early, if the source could not be asked. The targets are due again at the given time. Their
+// attempts do not change.
 func (s *Queue) Release(ctx context.Context, c Claim, at time.Time) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
 		for _, g := range ByKind(c.Targets) {

@@ -18,7 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// claimAll has workers, each a process of its own, claim until nothing is left, and returns the claims.
+// claimAll starts workers, each with its own connection to the database. They claim until no target is due. It returns the external ids of
+// each claim.
 func claimAll(t *testing.T, db *storetest.DB, workers, limit int) [][]string {
 	t.Helper()
 	var mu sync.Mutex
@@ -46,11 +47,12 @@ func claimAll(t *testing.T, db *storetest.DB, workers, limit int) [][]string {
 	return claims
 }
 
+// requireEachOnce checks that each of the targets was claimed exactly once, and that no claim has more targets than limit.
 func requireEachOnce(t *testing.T, claims [][]string, targets, limit int) {
 	t.Helper()
 	seen := map[string]int{}
 	for _, ids := range claims {
-		require.LessOrEqual(t, len(ids), limit, "a claim larger than asked for")
+		require.LessOrEqual(t, len(ids), limit, "the claim has more targets than the limit")
 		require.True(t, slices.IsSorted(ids))
 		for _, id := range ids {
 			seen[id]++
@@ -59,10 +61,10 @@ func requireEachOnce(t *testing.T, claims [][]string, targets, limit int) {
 	for id, n := range seen {
 		require.Equal(t, 1, n, "%s was claimed %d times", id, n)
 	}
-	require.Len(t, seen, targets, "some were left")
+	require.Len(t, seen, targets, "not all targets were claimed")
 }
 
-func TestClaim_givesEachTargetToOneOfManyWorkers(t *testing.T) {
+func TestClaim_givesEachTargetToOneWorker(t *testing.T) {
 	t.Parallel()
 	const workers, targets, limit = 8, 5000, 100
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -71,9 +73,9 @@ func TestClaim_givesEachTargetToOneOfManyWorkers(t *testing.T) {
 	})
 }
 
-// With IN (SELECT … LIMIT 50 FOR UPDATE SKIP LOCKED), a nested loop ran the subquery again for each row and took 400 for
-// 50. A planner without statistics, or without any other join, chooses one.
-func TestClaim_isBoundedWhateverThePlan(t *testing.T) {
+// With IN (SELECT … LIMIT 50 FOR UPDATE SKIP LOCKED), a nested loop runs the subquery again for each row and claims 400 targets instead of
+// 50. The planner chooses a nested loop if it has no statistics or if the other joins are off.
+func TestClaim_respectsTheLimitWithAnyPlan(t *testing.T) {
 	t.Parallel()
 	const workers, targets, limit = 4, 1000, 50
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -83,7 +85,7 @@ func TestClaim_isBoundedWhateverThePlan(t *testing.T) {
 			name := strings.TrimPrefix(u.Path, "/")
 			db.Exec(t, "ALTER TABLE fetch_targets SET (autovacuum_enabled = false)")
 			for _, off := range []string{"enable_hashjoin", "enable_mergejoin", "enable_material", "enable_memoize"} {
-				db.Exec(t, "ALTER DATABASE "+name+" SET "+off+" = off") // for the processes that come now
+				db.Exec(t, "ALTER DATABASE "+name+" SET "+off+" = off") // applies to new connections
 			}
 		}
 		fillQueue(t, db, targets)
@@ -91,7 +93,7 @@ func TestClaim_isBoundedWhateverThePlan(t *testing.T) {
 	})
 }
 
-func TestClaim_takesTheLongestDueFirst(t *testing.T) {
+func TestClaim_returnsTheLongestDueFirst(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -107,7 +109,7 @@ func TestClaim_takesTheLongestDueFirst(t *testing.T) {
 	})
 }
 
-func TestClaim_comesBackWhenItsLeaseRunsOut(t *testing.T) {
+func TestClaim_returnsATargetWhoseLeaseHasEnded(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		storetest.Track(t, storetest.NewOrg(t, db), storetest.Clip(t, 1))
@@ -117,12 +119,12 @@ func TestClaim_comesBackWhenItsLeaseRunsOut(t *testing.T) {
 		require.Empty(t, storetest.Claim(t, db, link.TikTok, "video"))
 		db.Clock.Advance(time.Microsecond)
 		second := storetest.ClaimOne(t, db, link.TikTok, "video")
-		require.Zero(t, second.Targets[0].Attempts, "a worker's death is no failed fetch")
+		require.Zero(t, second.Targets[0].Attempts, "an expired lease does not count as a failed fetch")
 		require.NotEqual(t, first.Token, second.Token)
 	})
 }
 
-func TestAcknowledge_ofALostLeaseLeavesTheLeaseAlone(t *testing.T) {
+func TestAcknowledge_ofALostLeaseKeepsTheNewLease(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
@@ -132,13 +134,13 @@ func TestAcknowledge_ofALostLeaseLeavesTheLeaseAlone(t *testing.T) {
 		holder := storetest.ClaimOne(t, db, link.TikTok, "video")
 
 		require.NoError(t, db.Acknowledge(t.Context(), stale, stale.At, []ingest.Outcome{storetest.Outcome(db, stale.Targets[0], storetest.Views(10))}))
-		require.EqualValues(t, 10, *storetest.VideoOf(t, o, l).LatestViews, "its number is as good as any")
+		require.EqualValues(t, 10, *storetest.VideoOf(t, o, l).LatestViews, "the counts are written although the lease is lost")
 		require.NoError(t, db.Release(t.Context(), stale, db.Clock.Now()))
-		require.Empty(t, storetest.Claim(t, db, link.TikTok, "video"), "the other still holds it")
+		require.Empty(t, storetest.Claim(t, db, link.TikTok, "video"), "the second claim still has the target")
 
 		require.NoError(t, db.Acknowledge(t.Context(), holder, holder.At, []ingest.Outcome{storetest.Outcome(db, holder.Targets[0], storetest.Views(20))}))
 		require.NoError(t, db.Acknowledge(t.Context(), stale, stale.At, []ingest.Outcome{storetest.Outcome(db, stale.Targets[0], storetest.Views(11))}))
-		require.EqualValues(t, 20, *storetest.VideoOf(t, o, l).LatestViews, "older than what is there")
+		require.EqualValues(t, 20, *storetest.VideoOf(t, o, l).LatestViews, "older counts do not replace newer ones")
 		db.Clock.Advance(24*time.Hour - time.Microsecond)
 		require.Empty(t, storetest.Claim(t, db, link.TikTok, "video"))
 		db.Clock.Advance(time.Microsecond)
@@ -146,7 +148,7 @@ func TestAcknowledge_ofALostLeaseLeavesTheLeaseAlone(t *testing.T) {
 	})
 }
 
-func TestAcknowledge_ofSomeKeepsTheOthersLeased(t *testing.T) {
+func TestAcknowledge_ofOneTargetKeepsTheOthersLeased(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		storetest.Track(t, storetest.NewOrg(t, db), storetest.Clips(t, 3)...)
@@ -159,7 +161,7 @@ func TestAcknowledge_ofSomeKeepsTheOthersLeased(t *testing.T) {
 	})
 }
 
-func TestRelease_givesTargetsBackForATime(t *testing.T) {
+func TestRelease_makesTargetsDueAtTheGivenTime(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -170,23 +172,23 @@ func TestRelease_givesTargetsBackForATime(t *testing.T) {
 		require.Empty(t, storetest.Claim(t, db, link.TikTok, "video"))
 		db.Clock.Set(at)
 		again := storetest.Claim(t, db, link.TikTok, "video")[0]
-		require.Equal(t, []string{storetest.Clip(t, 0).ID, storetest.Clip(t, 1).ID}, storetest.TargetIDs(again), "the third is still held")
+		require.Equal(t, []string{storetest.Clip(t, 0).ID, storetest.Clip(t, 1).ID}, storetest.TargetIDs(again), "the third target is still claimed")
 		require.Zero(t, again.Targets[0].Attempts)
 	})
 }
 
-func TestHeartbeat_freesWhatADeadCollectorHeld(t *testing.T) {
+func TestHeartbeat_freesTheTargetsOfADeadCollector(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		const deadAfter = 10 * time.Second
 		o := storetest.NewOrg(t, db)
-		beat := func(id uuid.UUID) int64 {
+		heartbeat := func(id uuid.UUID) int64 {
 			t.Helper()
 			freed, err := db.Heartbeat(t.Context(), id, deadAfter)
 			require.NoError(t, err)
 			return freed
 		}
-		hold := func(id uuid.UUID, n int) queue.Claim {
+		claim := func(id uuid.UUID, n int) queue.Claim {
 			t.Helper()
 			c, err := db.Claim(t.Context(), storetest.ClaimRequest(id, link.TikTok, "video", n, time.Hour, queue.LaneInteractive))
 			require.NoError(t, err)
@@ -195,25 +197,25 @@ func TestHeartbeat_freesWhatADeadCollectorHeld(t *testing.T) {
 		}
 		storetest.Track(t, o, storetest.Clips(t, 5)...)
 		dead, alive := store.NewID(), store.NewID()
-		require.Zero(t, beat(dead))
-		lost := hold(dead, 3)
+		require.Zero(t, heartbeat(dead))
+		lost := claim(dead, 3)
 		db.Clock.Advance(deadAfter)
-		require.Zero(t, beat(alive), "silent for exactly that long is not dead yet")
-		hold(alive, 2)
+		require.Zero(t, heartbeat(alive), "a collector is dead only after more than deadAfter")
+		claim(alive, 2)
 		db.Clock.Advance(time.Microsecond)
-		require.EqualValues(t, 3, beat(alive))
-		require.Zero(t, beat(alive), "once")
-		taken := hold(alive, 3)
-		require.Equal(t, storetest.TargetIDs(lost), storetest.TargetIDs(taken))
+		require.EqualValues(t, 3, heartbeat(alive))
+		require.Zero(t, heartbeat(alive), "the targets are freed only once")
+		reclaimed := claim(alive, 3)
+		require.Equal(t, storetest.TargetIDs(lost), storetest.TargetIDs(reclaimed))
 
 		require.NoError(t, db.Acknowledge(t.Context(), lost, lost.At, []ingest.Outcome{storetest.Outcome(db, lost.Targets[0], storetest.Views(1))}))
 		require.Equal(t, []string{alive.String()}, slices.Compact(storetest.Column[string](t, db, "SELECT CAST(claimed_by AS text) FROM fetch_targets")),
-			"it was only slow, and lost its leases all the same")
-		require.Zero(t, beat(dead), "it may come back")
+			"the acknowledgement of the slow collector does not take the lease back")
+		require.Zero(t, heartbeat(dead), "a collector that was declared dead can start again")
 	})
 }
 
-func TestRetire_freesWhatACollectorHolds(t *testing.T) {
+func TestRetire_freesTheCollectorsTargets(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, leaving, staying := storetest.NewOrg(t, db), store.NewID(), store.NewID()
@@ -225,13 +227,13 @@ func TestRetire_freesWhatACollectorHolds(t *testing.T) {
 			require.NoError(t, err)
 		}
 		require.NoError(t, db.Retire(t.Context(), leaving))
-		require.Len(t, storetest.ClaimOne(t, db, link.TikTok, "video").Targets, 1, "the other's is held")
+		require.Len(t, storetest.ClaimOne(t, db, link.TikTok, "video").Targets, 1, "the target of the other collector is still claimed")
 		require.Equal(t, []string{staying.String()}, storetest.Column[string](t, db, "SELECT CAST(id AS text) FROM collectors"))
-		require.NoError(t, db.Retire(t.Context(), leaving), "again")
+		require.NoError(t, db.Retire(t.Context(), leaving), "retiring twice is no error")
 	})
 }
 
-func TestClaim_dropsOrphansAndGoesOnBehindThem(t *testing.T) {
+func TestClaim_deletesOrphansAndReturnsTheTargetsAfterThem(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -242,7 +244,7 @@ func TestClaim_dropsOrphansAndGoesOnBehindThem(t *testing.T) {
 		storetest.Track(t, o, storetest.Clip(t, 99))
 		c, err := db.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 25, time.Minute, queue.LaneInteractive))
 		require.NoError(t, err)
-		require.Equal(t, []string{storetest.Clip(t, 99).ID}, storetest.TargetIDs(c), "an empty claim would say that nothing is due")
+		require.Equal(t, []string{storetest.Clip(t, 99).ID}, storetest.TargetIDs(c), "a claim is only empty if no target is due")
 		require.Equal(t, []string{storetest.Clip(t, 99).ID}, storetest.Column[string](t, db, "SELECT external_id FROM fetch_targets"))
 	})
 }

@@ -12,9 +12,10 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// The interactive lane is fair between organisations: 500 links of one must not delay a single link of another. Each organisation's targets
-// have consecutive turns, counted from the turn that is served now, and the lowest turn is claimed first. So organisations that wait together
-// are served alternately, and a new one is served next. This is start-time fair queueing with targets of equal length.
+// The interactive lane is fair between organisations: 500 links of one organisation must not delay a single link of another. Each
+// organisation's targets have consecutive turns, counted from the turn that is served now. The lowest turn is claimed first. So organisations
+// that wait at the same time are served alternately, and an organisation that starts to wait is served next. This is start-time fair
+// queueing with targets of equal length.
 
 // orgTurn is the last turn of an organisation in the queue of a source.
 type orgTurn struct {
@@ -23,13 +24,13 @@ type orgTurn struct {
 	Turn           int64
 }
 
-// Place is a place in the interactive lane of a source's queue.
+// Place identifies the targets of one organisation in the interactive lane of a source's queue.
 type Place struct {
 	Route        string
-	Organisation uuid.UUID // the zero UUID for no place
+	Organisation uuid.UUID // the zero UUID if the target gets no turn
 }
 
-// TakeTurns returns the next turns for places, in their order, and 0 for no place.
+// TakeTurns returns the next turn for each place, in the same order. The turn is 0 if the place has no organisation.
 func TakeTurns(tx *gorm.DB, places []Place, now db.Instant) ([]int64, error) {
 	last, turns := map[Place]int64{}, make([]int64, len(places))
 	for i, p := range places {
@@ -61,7 +62,7 @@ func TakeTurns(tx *gorm.DB, places []Place, now db.Instant) ([]int64, error) {
 	}).Create(&rows).Error
 }
 
-// routeEntries gives entries their first route, and those of the interactive lane their turns there.
+// routeEntries sets the first route of entries, and the turns of entries in the interactive lane.
 func routeEntries(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) error {
 	var routes []Route
 	if err := tx.Find(&routes).Error; err != nil {
@@ -84,22 +85,22 @@ func routeEntries(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) e
 	return err
 }
 
-// lastTurn returns the turn after which the organisation's next target comes. The turns that it was given before count only while some of
-// these targets may still wait.
+// lastTurn returns the turn before the next turn of the organisation. The organisation's earlier turns count only while targets wait in
+// this lane.
 func lastTurn(tx *gorm.DB, p Place, now db.Instant) (int64, error) {
-	var serving sql.NullInt64
+	var lowest sql.NullInt64
 	err := tx.Raw(`SELECT MIN(turn) FROM fetch_targets WHERE bucket = ? AND route = ? AND lane = 0 AND next_at <= ? AND claimed_by IS NULL`,
-		Bucket, p.Route, now).Row().Scan(&serving)
+		Bucket, p.Route, now).Row().Scan(&lowest)
 	if err != nil {
 		return 0, err
 	}
-	if !serving.Valid {
+	if !lowest.Valid {
 		return int64(now), nil // no target waits
 	}
 	var given []int64
 	err = tx.Raw(`SELECT turn FROM org_turns WHERE organisation_id = ? AND route = ?`, p.Organisation, p.Route).Scan(&given).Error
 	if err != nil || len(given) == 0 {
-		return serving.Int64 - 1, err
+		return lowest.Int64 - 1, err
 	}
-	return max(serving.Int64-1, given[0]), nil
+	return max(lowest.Int64-1, given[0]), nil
 }

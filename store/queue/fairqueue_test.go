@@ -15,7 +15,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// serve claims up to limit TikTok videos in the interactive lane, and delivers them when they have taken so long.
+// serve claims up to limit TikTok videos in the interactive lane, advances the clock by took and acknowledges them.
 func serve(t *testing.T, db *storetest.DB, limit int, took time.Duration) []string {
 	t.Helper()
 	c, err := db.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", limit, time.Hour, queue.LaneInteractive))
@@ -29,44 +29,44 @@ func serve(t *testing.T, db *storetest.DB, limit int, took time.Duration) []stri
 	return storetest.TargetIDs(c)
 }
 
-func TestTurns_aBurstDelaysNobodyElse(t *testing.T) {
+func TestTurns_aBurstDelaysNoOtherOrganisation(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		burst, single, other := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.NewOrg(t, db)
-		for n := range 10 { // as many requests of 50 links, the most that are fetched at once
+		for n := range 10 { // 50 links are the most that one request fetches at once
 			storetest.Track(t, burst, storetest.ClipsFrom(t, 50*n, 50)...)
 			db.Clock.Advance(100 * time.Millisecond)
 		}
-		// A source that takes a second a call, of which eight run at once: two seconds for 16 targets.
+		// A source that answers in a second and has eight concurrent calls needs two seconds for 16 targets.
 		for range 6 {
 			require.Len(t, serve(t, db, 16, 2*time.Second), 16)
 		}
-		asked := db.Clock.Now()
+		tracked := db.Clock.Now()
 		storetest.Track(t, single, storetest.Clip(t, 900))
 		serve(t, db, 16, 2*time.Second)
 		require.EqualValues(t, 1, *storetest.VideoOf(t, single, storetest.Clip(t, 900)).LatestViews)
-		require.LessOrEqual(t, db.Clock.Now().Sub(asked), 5*time.Second)
+		require.LessOrEqual(t, db.Clock.Now().Sub(tracked), 5*time.Second)
 
 		storetest.Track(t, other, storetest.ClipsFrom(t, 1000, 100)...)
 		served := serve(t, db, 16, 2*time.Second)
-		ours := slices.DeleteFunc(slices.Clone(served), func(id string) bool { return id < storetest.Clip(t, 1000).ID })
-		require.InDelta(t, 8, len(ours), 1, "two bursts share the calls")
+		fromOther := slices.DeleteFunc(slices.Clone(served), func(id string) bool { return id < storetest.Clip(t, 1000).ID })
+		require.InDelta(t, 8, len(fromOther), 1, "two bursts share the calls equally")
 	})
 }
 
-func TestTurns_whoComesNewComesNextAndNobodyStarves(t *testing.T) {
+func TestTurns_serveANewOrganisationNextAndStarveNone(t *testing.T) {
 	t.Parallel()
 	db, next := storetest.New(t, "sqlite"), 0
 	rapid.Check(t, func(rt *rapid.T) {
 		const limit = 4
 		orgs := make([]*store.Org, 3)
-		waiting := make([][]string, len(orgs)) // by organisation, in the order in which they asked
+		waiting := make([][]string, len(orgs)) // external ids by organisation, in the order of the requests
 		for i := range orgs {
 			orgs[i] = storetest.NewOrg(t, db)
 		}
 		for step := 0; step < 12 || slices.ContainsFunc(waiting, func(w []string) bool { return len(w) > 0 }); step++ {
-			if step < 12 && rapid.Bool().Draw(rt, "somebody adds") {
-				i := rapid.IntRange(0, len(orgs)-1).Draw(rt, "who")
+			if step < 12 && rapid.Bool().Draw(rt, "track videos") {
+				i := rapid.IntRange(0, len(orgs)-1).Draw(rt, "organisation")
 				links := storetest.ClipsFrom(t, next, rapid.SampledFrom([]int{1, 1, 3, 20}).Draw(rt, "links"))
 				next += len(links)
 				storetest.Track(t, orgs[i], links...)
@@ -79,25 +79,25 @@ func TestTurns_whoComesNewComesNextAndNobodyStarves(t *testing.T) {
 			served := serve(t, db, limit, time.Second)
 			most, least := 0, limit
 			for i := range waiting {
-				took := 0
+				count := 0
 				for len(waiting[i]) > 0 && slices.Contains(served, waiting[i][0]) {
-					waiting[i], took = waiting[i][1:], took+1
+					waiting[i], count = waiting[i][1:], count+1
 				}
-				most = max(most, took)
+				most = max(most, count)
 				if len(waiting[i]) > 0 {
-					least = min(least, took)
+					least = min(least, count)
 				}
 			}
-			// Who still waits had its share, give or take the turn at which it joined.
+			// Organisations that still wait were served equally. A difference of 2 can come from the turn at which an organisation started to wait.
 			require.LessOrEqual(rt, most-least, 2, "%v", served)
 			if len(served) < limit {
-				require.Empty(rt, slices.Concat(waiting...), "a call had room, and somebody waits")
+				require.Empty(rt, slices.Concat(waiting...), "the claim was not full although targets are waiting")
 			}
 		}
 	})
 }
 
-func TestClaim_fillsACallWithWhatIsDueSoon(t *testing.T) {
+func TestClaim_addsTargetsThatAreDueSoon(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		db.Clock.Set(db.Clock.Now().Truncate(24 * time.Hour).Add(23 * time.Hour))
@@ -126,29 +126,29 @@ func TestClaim_fillsACallWithWhatIsDueSoon(t *testing.T) {
 		r.Ahead = 15 * time.Minute
 		filled, err := db.Claim(t.Context(), r)
 		require.NoError(t, err)
-		require.Equal(t, []int{0, 1, 2, 6}, ids(filled), "neither what is due later nor a retry")
+		require.Equal(t, []int{0, 1, 2, 6}, ids(filled), "neither targets that are due later nor retries are added")
 		again, err := db.Claim(t.Context(), r)
 		require.NoError(t, err)
-		require.Empty(t, again.Targets, "what is due soon alone is no reason for a call, and what is held is not due soon")
+		require.Empty(t, again.Targets, "targets that are due soon are only added to due targets, and claimed targets are never added")
 
 		require.NoError(t, db.Release(t.Context(), filled, db.Clock.Now().Add(59*time.Minute)))
 		db.Clock.Set(now.Time().Add(55 * time.Minute))
 		filled, err = db.Claim(t.Context(), r)
 		require.NoError(t, err)
-		require.Len(t, filled.Targets, 7, "all are due")
+		require.Len(t, filled.Targets, 7, "all targets are due")
 		require.NoError(t, db.Release(t.Context(), filled, db.Clock.Now().Add(6*time.Minute)))
 		db.Exec(t, "UPDATE fetch_targets SET next_at = ? WHERE external_id = ?", int64(store.InstantOf(db.Clock.Now())), outcomes[3].Target.ExternalID)
 		filled, err = db.Claim(t.Context(), r)
 		require.NoError(t, err)
-		require.Equal(t, []int{3}, ids(filled), "the others are for the next UTC day")
+		require.Equal(t, []int{3}, ids(filled), "the other targets belong to the next UTC day")
 	})
 }
 
-func TestClaim_servesLanesInTheOrderAskedFor(t *testing.T) {
+func TestClaim_servesLanesInTheOrderOfTheRequest(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		wish(t, storetest.NewOrg(t, db), queue.LaneFree, storetest.ClipsFrom(t, 0, 3)...)
-		wish(t, storetest.NewOrg(t, db), queue.LanePremium, storetest.ClipsFrom(t, 10, 3)...)
+		trackAtSlot(t, storetest.NewOrg(t, db), queue.LaneFree, storetest.ClipsFrom(t, 0, 3)...)
+		trackAtSlot(t, storetest.NewOrg(t, db), queue.LanePremium, storetest.ClipsFrom(t, 10, 3)...)
 		db.Clock.Advance(24 * time.Hour)
 		c, err := db.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 4, time.Minute, queue.LaneFree, queue.LanePremium))
 		require.NoError(t, err)
@@ -160,13 +160,13 @@ func TestClaim_servesLanesInTheOrderAskedFor(t *testing.T) {
 	})
 }
 
-func TestDemand_countsWhatTheScheduleFetches(t *testing.T) {
+func TestDemand_countsTheScheduledTargets(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		free, premium := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
-		wish(t, free, queue.LaneFree, storetest.ClipsFrom(t, 0, 4)...)
-		wish(t, premium, queue.LanePremium, storetest.Clip(t, 0), storetest.Clip(t, 10))
-		wish(t, premium, queue.LanePremium, storetest.ParseLink(t, storetest.Short))
+		trackAtSlot(t, free, queue.LaneFree, storetest.ClipsFrom(t, 0, 4)...)
+		trackAtSlot(t, premium, queue.LanePremium, storetest.Clip(t, 0), storetest.Clip(t, 10))
+		trackAtSlot(t, premium, queue.LanePremium, storetest.ParseLink(t, storetest.YouTubeURL))
 		for id, change := range map[int]string{1: "pace = 1", 2: "pace = 2", 3: "state = 'gone'"} {
 			db.Exec(t, "UPDATE fetch_targets SET "+change+" WHERE external_id = ?", storetest.Clip(t, id).ID)
 		}
@@ -178,9 +178,9 @@ func TestDemand_countsWhatTheScheduleFetches(t *testing.T) {
 			demand[i].Sample = queue.Target{}
 		}
 		require.Equal(t, []queue.Demand{
-			{Platform: link.TikTok, Kind: "video", Lane: queue.LanePremium, Targets: 2}, // one of them for both
+			{Platform: link.TikTok, Kind: "video", Lane: queue.LanePremium, Targets: 2}, // one of the two is tracked by both organisations
 			{Platform: link.TikTok, Kind: "video", Lane: queue.LaneFree, Pace: queue.PaceFast, Targets: 1},
-			{Platform: link.TikTok, Kind: "video", Lane: queue.LaneFree, Pace: queue.PaceStill, Targets: 1},
+			{Platform: link.TikTok, Kind: "video", Lane: queue.LaneFree, Pace: queue.PaceSlow, Targets: 1},
 			{Platform: link.YouTube, Kind: "video", Lane: queue.LanePremium, Targets: 1},
 		}, demand)
 	})
@@ -199,13 +199,13 @@ func TestClaim_servesIdleOrganisationsFirst(t *testing.T) {
 			return c
 		}
 		storetest.Track(t, burst, storetest.Clips(t, 5)...)
-		wish(t, scheduled, queue.LaneFree, storetest.Clip(t, 70))
+		trackAtSlot(t, scheduled, queue.LaneFree, storetest.Clip(t, 70))
 		require.Len(t, claim(2, true).Targets, 2, "while no organisation has a claimed target, every organisation is idle")
 		require.Empty(t, claim(10, true).Targets, "the only waiting organisation has claimed targets")
 
 		db.Clock.Advance(time.Second)
-		storetest.Track(t, single, storetest.Clip(t, 80), storetest.Clip(t, 4)) // the second one belongs to both
-		require.Equal(t, []string{storetest.Clip(t, 4).ID}, storetest.TargetIDs(claim(1, true)), "in the order of turns")
+		storetest.Track(t, single, storetest.Clip(t, 80), storetest.Clip(t, 4)) // both organisations track the second one
+		require.Equal(t, []string{storetest.Clip(t, 4).ID}, storetest.TargetIDs(claim(1, true)), "the lower turn comes first")
 		require.Empty(t, claim(10, true).Targets)
 		require.Equal(t, []string{storetest.Clip(t, 80).ID}, storetest.TargetIDs(claim(1, false)), "the organisation with one claimed target comes before the one with two")
 		require.Len(t, claim(10, false).Targets, 2)
@@ -234,7 +234,7 @@ func TestAcknowledge_movesATargetToTheNextSource(t *testing.T) {
 		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{o}))
 		require.Empty(t, claim("first").Targets)
 		c = claim("second")
-		require.Len(t, c.Targets, 1, "it is due at once, and the organisation still waits for it")
+		require.Len(t, c.Targets, 1, "the target is due at once and stays in the interactive lane")
 		require.JSONEq(t, `{"running":true}`, *c.Targets[0].Answers)
 
 		o = storetest.Outcome(db, c.Targets[0], storetest.Views(7))

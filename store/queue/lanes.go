@@ -12,19 +12,19 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// A target's base lane is the best lane of its subscribers. Enqueue improves it when an organisation subscribes. The functions below
-// recompute it when an organisation unsubscribes, or when the organisation's own lane changes.
+// A target's base lane is the most urgent lane of its subscribers. Enqueue raises it when an organisation subscribes. The functions below
+// recompute it when an organisation unsubscribes, or when an organisation's lane changes.
 
 // RefreshPause is how long after a fetch an organisation can request the next one.
 const RefreshPause = 4 * time.Hour
 
-// The tier and the subscription that decide an organisation's lane, as they are stored. All other tiers have LaneBasic.
+// Stored values of the tier and the subscription that LaneOf compares. An organisation with neither value has LaneBasic.
 const (
 	PremiumTier    = "premium"
 	NoSubscription = "none"
 )
 
-// LaneOf returns the lane of the scheduled fetches of an organisation with this tier and subscription. laneOf is the same in SQL.
+// LaneOf returns the lane of the scheduled fetches of an organisation with this tier and subscription. laneSQL is the same rule in SQL.
 func LaneOf(tier, subscription string) Lane {
 	switch {
 	case subscription == NoSubscription:
@@ -35,13 +35,13 @@ func LaneOf(tier, subscription string) Lane {
 	return LaneBasic
 }
 
-// laneOf is LaneOf of the organisation o, in SQL.
-var laneOf = fmt.Sprintf("CASE WHEN o.subscription = '%s' THEN %d WHEN o.tier = '%s' THEN %d ELSE %d END",
+// laneSQL is the SQL expression of LaneOf for the organisations row o.
+var laneSQL = fmt.Sprintf("CASE WHEN o.subscription = '%s' THEN %d WHEN o.tier = '%s' THEN %d ELSE %d END",
 	NoSubscription, LaneFree, PremiumTier, LanePremium, LaneBasic)
 
-// SettleLanes gives the targets of subscriptions the best lane of their current subscribers. A target in the interactive lane stays there.
-// A target that is claimed gets its base lane when the claim ends. Targets without a subscription do not change: Claim deletes them.
-func SettleLanes(tx *gorm.DB, targets []FetchSubscription) error {
+// UpdateLanes gives the targets of subscriptions the most urgent lane of their current subscribers. A target in the interactive lane stays there.
+// A claimed target gets its base lane when the claim ends. Targets without a subscription do not change: Claim deletes them.
+func UpdateLanes(tx *gorm.DB, targets []FetchSubscription) error {
 	// Enqueue locks targets in the same order.
 	slices.SortFunc(targets, func(a, b FetchSubscription) int {
 		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ExternalID, b.ExternalID))
@@ -52,8 +52,7 @@ func SettleLanes(tx *gorm.DB, targets []FetchSubscription) error {
 			rows[i] = []any{t.Source, t.Kind, t.ExternalID, i}
 		}
 		list, args := db.WithRows(tx, "u", []string{"source text", "kind text", "external_id text", "place integer"}, rows)
-		// Lock the targets with a statement of their own. The statement below then sees all changes of the transactions that held these locks
-		// before.
+		// Lock the targets in a separate statement. The statement below then sees all changes of the transactions that held these locks before.
 		err := db.LockRows(tx, list+`SELECT u.place FROM u CROSS JOIN fetch_targets t
  WHERE t.bucket = ? AND t.source = u.source AND t.kind = u.kind AND t.external_id = u.external_id ORDER BY u.place`, "t",
 			append(slices.Clone(args), Bucket)...)
@@ -61,7 +60,7 @@ func SettleLanes(tx *gorm.DB, targets []FetchSubscription) error {
 			return err
 		}
 		err = tx.Exec(list+`, best AS (
-  SELECT u.source, u.kind, u.external_id, MIN(`+laneOf+`) AS lane FROM u CROSS JOIN fetch_subscriptions s CROSS JOIN organisations o
+  SELECT u.source, u.kind, u.external_id, MIN(`+laneSQL+`) AS lane FROM u CROSS JOIN fetch_subscriptions s CROSS JOIN organisations o
    WHERE s.bucket = ? AND s.source = u.source AND s.kind = u.kind AND s.external_id = u.external_id AND o.id = s.organisation_id
    GROUP BY u.source, u.kind, u.external_id)
 UPDATE fetch_targets SET base_lane = best.lane, lane = CASE WHEN fetch_targets.lane = ? THEN fetch_targets.lane ELSE best.lane END FROM best
@@ -75,18 +74,18 @@ UPDATE fetch_targets SET base_lane = best.lane, lane = CASE WHEN fetch_targets.l
 	return nil
 }
 
-// Unsubscribe deletes the organisation's subscriptions that match a condition, and settles the lanes of their targets.
+// Unsubscribe deletes the organisation's subscriptions that match a condition, and updates the lanes of their targets.
 func Unsubscribe(tx *gorm.DB, org uuid.UUID, condition string, args ...any) error {
-	var left []FetchSubscription
+	var deleted []FetchSubscription
 	err := tx.Raw(`DELETE FROM fetch_subscriptions WHERE organisation_id = ? AND `+condition+` RETURNING source, kind, external_id`,
-		append([]any{org}, args...)...).Scan(&left).Error
+		append([]any{org}, args...)...).Scan(&deleted).Error
 	if err != nil {
 		return err
 	}
-	return SettleLanes(tx, left)
+	return UpdateLanes(tx, deleted)
 }
 
-// SubscriptionsAfter returns the subscriptions of the organisation's next subjects after the subject after, ordered by subject.
+// SubscriptionsAfter returns the next batch of the organisation's subscriptions whose subject ids are greater than after, ordered by subject.
 func SubscriptionsAfter(tx *gorm.DB, org, after uuid.UUID) (next []FetchSubscription, err error) {
 	// The result has all subscriptions of each subject. An account's external_id may change between two batches, but its subject id does not.
 	return next, tx.Raw(`SELECT source, kind, external_id, subject_id FROM fetch_subscriptions

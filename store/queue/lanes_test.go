@@ -18,16 +18,16 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// payer makes an organisation of a tier and subscription.
-func payer(t *testing.T, db *storetest.DB, tier store.Tier, sub store.Subscription) *store.Org {
+// newOrgWith creates an organisation with a tier and a subscription.
+func newOrgWith(t *testing.T, db *storetest.DB, tier store.Tier, sub store.Subscription) *store.Org {
 	t.Helper()
 	o, err := db.CreateOrganisation(t.Context(), "Payer", tier, sub)
 	require.NoError(t, err)
 	return db.Org(o.ID)
 }
 
-// scheduled tracks links in the organisation's own lane, and has them fetched.
-func scheduled(t *testing.T, db *storetest.DB, o *store.Org, links ...link.Link) {
+// trackFetched tracks links in the organisation's own lane and fetches them.
+func trackFetched(t *testing.T, db *storetest.DB, o *store.Org, links ...link.Link) {
 	t.Helper()
 	org, err := db.Organisation(t.Context(), o.ID())
 	require.NoError(t, err)
@@ -36,17 +36,17 @@ func scheduled(t *testing.T, db *storetest.DB, o *store.Org, links ...link.Link)
 	storetest.Deliver(t, db, link.TikTok, storetest.Views(1))
 }
 
-// lanes returns, in the order of their ids, each target's base lane and the lane in which it waits.
+// lanes returns the base lane and the lane of each target as two digits, in the order of the external ids.
 func lanes(t *testing.T, db *storetest.DB) []string {
 	t.Helper()
 	return storetest.Column[string](t, db, "SELECT CAST(base_lane AS text) || CAST(lane AS text) FROM fetch_targets ORDER BY kind, external_id")
 }
 
-func TestSetOrganisation_movesItsTargetsToTheLaneOfItsTierAndSubscription(t *testing.T) {
+func TestSetTierAndSubscription_movesTheTargetsToTheNewLane(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o := payer(t, db, store.TierBasic, store.SubscriptionActive)
-		scheduled(t, db, o, storetest.Clips(t, 3)...)
+		o := newOrgWith(t, db, store.TierBasic, store.SubscriptionActive)
+		trackFetched(t, db, o, storetest.Clips(t, 3)...)
 		require.Equal(t, []string{"22", "22", "22"}, lanes(t, db))
 		for _, sub := range []store.Subscription{store.SubscriptionActive, store.SubscriptionNone} {
 			for _, tier := range store.Tiers {
@@ -58,32 +58,32 @@ func TestSetOrganisation_movesItsTargetsToTheLaneOfItsTierAndSubscription(t *tes
 			}
 		}
 		require.NoError(t, db.SetSubscription(t.Context(), o.ID(), store.SubscriptionActive))
-		require.Equal(t, []string{"11", "11", "11"}, lanes(t, db), "by the subscription alone, too")
+		require.Equal(t, []string{"11", "11", "11"}, lanes(t, db), "the lane also changes if only the subscription changes")
 		demand, err := db.Demand(t.Context())
 		require.NoError(t, err)
 		require.Len(t, demand, 1)
-		require.Equal(t, queue.LanePremium, demand[0].Lane, "turns are spaced out by it")
+		require.Equal(t, queue.LanePremium, demand[0].Lane, "the throttle uses the new lane")
 	})
 }
 
-func TestSetOrganisation_leavesATargetInTheBestLaneOfThoseWhoSubscribe(t *testing.T) {
+func TestSetTier_keepsATargetInTheBestLaneOfItsSubscribers(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, premium, free := payer(t, db, store.TierBasic, store.SubscriptionActive), storetest.NewOrg(t, db), payer(t, db, store.TierPremium, store.SubscriptionNone)
-		scheduled(t, db, o, storetest.Clips(t, 3)...)
-		scheduled(t, db, premium, storetest.Clip(t, 1), storetest.Clip(t, 3))
-		scheduled(t, db, free, storetest.Clip(t, 2), storetest.Clip(t, 4))
+		o, premium, free := newOrgWith(t, db, store.TierBasic, store.SubscriptionActive), storetest.NewOrg(t, db), newOrgWith(t, db, store.TierPremium, store.SubscriptionNone)
+		trackFetched(t, db, o, storetest.Clips(t, 3)...)
+		trackFetched(t, db, premium, storetest.Clip(t, 1), storetest.Clip(t, 3))
+		trackFetched(t, db, free, storetest.Clip(t, 2), storetest.Clip(t, 4))
 		require.Equal(t, []string{"22", "11", "22", "11", "33"}, lanes(t, db))
 		require.NoError(t, db.SetSubscription(t.Context(), o.ID(), store.SubscriptionNone))
 		require.Equal(t, []string{"33", "11", "33", "11", "33"}, lanes(t, db))
 		require.NoError(t, db.SetTier(t.Context(), premium.ID(), store.TierLimited))
 		require.Equal(t, []string{"33", "22", "33", "22", "33"}, lanes(t, db))
 		require.NoError(t, db.SetSubscription(t.Context(), free.ID(), store.SubscriptionActive))
-		require.Equal(t, []string{"33", "22", "11", "22", "11"}, lanes(t, db), "and others' alone")
+		require.Equal(t, []string{"33", "22", "11", "22", "11"}, lanes(t, db), "both targets of the organisation move to the premium lane")
 	})
 }
 
-func TestSetOrganisation_movesAccountsAndLeavesWhatSomebodyWaitsFor(t *testing.T) {
+func TestSetTier_movesAccountsAndKeepsTheInteractiveLane(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -98,12 +98,12 @@ func TestSetOrganisation_movesAccountsAndLeavesWhatSomebodyWaitsFor(t *testing.T
 	})
 }
 
-func TestSetOrganisation_movesWhatACollectorHolds(t *testing.T) {
+func TestSetSubscription_movesClaimedTargets(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o := payer(t, db, store.TierBasic, store.SubscriptionActive)
-		scheduled(t, db, o, storetest.Clip(t, 1))
-		storetest.Track(t, o, storetest.Clip(t, 2)) // somebody waits for it, in the premium lane
+		o := newOrgWith(t, db, store.TierBasic, store.SubscriptionActive)
+		trackFetched(t, db, o, storetest.Clip(t, 1))
+		storetest.Track(t, o, storetest.Clip(t, 2)) // in the interactive lane
 		db.Clock.Advance(24 * time.Hour)
 		held := storetest.Claim(t, db, link.TikTok, "video")
 		require.Len(t, held, 2)
@@ -113,18 +113,18 @@ func TestSetOrganisation_movesWhatACollectorHolds(t *testing.T) {
 			require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.Outcome(db, c.Targets[0], storetest.Views(2))}))
 		}
 		require.Equal(t, []string{"33", "33"}, lanes(t, db))
-		require.EqualValues(t, 2, *storetest.VideoOf(t, o, storetest.Clip(t, 1)).LatestViews, "the claim is still theirs")
+		require.EqualValues(t, 2, *storetest.VideoOf(t, o, storetest.Clip(t, 1)).LatestViews, "the claim is still valid")
 	})
 }
 
-func TestSetTier_ofTwoThatShareATargetAtOnce(t *testing.T) {
+func TestSetTier_concurrentlyForTwoSubscribersOfATarget(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		one, two := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
-		scheduled(t, db, one, storetest.Clip(t, 1))
-		scheduled(t, db, two, storetest.Clip(t, 1))
-		// The one has changed and holds the target, which is not yet moved.
-		finish := storetest.Meanwhile(t, db, "UPDATE fetch_targets SET base_lane", func(s *store.Store) {
+		trackFetched(t, db, one, storetest.Clip(t, 1))
+		trackFetched(t, db, two, storetest.Clip(t, 1))
+		// The first organisation's tier has changed and its transaction has locked the target, but not updated it.
+		finish := storetest.RunBefore(t, db, "UPDATE fetch_targets SET base_lane", func(s *store.Store) {
 			require.NoError(t, s.SetTier(t.Context(), two.ID(), store.TierBasic))
 		})
 		require.NoError(t, db.SetTier(t.Context(), one.ID(), store.TierBasic))
@@ -133,24 +133,24 @@ func TestSetTier_ofTwoThatShareATargetAtOnce(t *testing.T) {
 	})
 }
 
-func TestSetTier_whileSomebodySubscribes(t *testing.T) {
+func TestSetTier_concurrentlyWithANewSubscription(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, premium := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
-		scheduled(t, db, o, storetest.Clip(t, 1))
-		// The target is known to the newcomer, whose subscription is not written yet.
+		trackFetched(t, db, o, storetest.Clip(t, 1))
+		// The new subscriber's transaction has read the target, but not written its subscription.
 		insert := `INSERT INTO "fetch_subscriptions"`
 		if db.Engine == "sqlite" {
 			insert = "INSERT INTO `fetch_subscriptions`"
 		}
-		finish := storetest.Meanwhile(t, db, insert, func(s *store.Store) { require.NoError(t, s.SetTier(t.Context(), o.ID(), store.TierBasic)) })
-		wish(t, premium, queue.LanePremium, storetest.Clip(t, 1))
+		finish := storetest.RunBefore(t, db, insert, func(s *store.Store) { require.NoError(t, s.SetTier(t.Context(), o.ID(), store.TierBasic)) })
+		trackAtSlot(t, premium, queue.LanePremium, storetest.Clip(t, 1))
 		finish()
 		require.Equal(t, []string{"11"}, lanes(t, db))
 	})
 }
 
-// fillSubscriptions gives the organisation n more targets, which wait in a lane.
+// fillSubscriptions adds n targets of the organisation in a lane.
 func fillSubscriptions(t *testing.T, db *storetest.DB, o *store.Org, first, n int, lane queue.Lane) {
 	t.Helper()
 	const numbers = `WITH RECURSIVE n(i) AS (SELECT %d UNION ALL SELECT i + 1 FROM n WHERE i < %d)`
@@ -162,19 +162,19 @@ func fillSubscriptions(t *testing.T, db *storetest.DB, o *store.Org, first, n in
 		series+` SELECT 0, 'tiktok', 'video', CAST(i AS text), CAST(? AS `+uuidType(db)+`), `+subject+` FROM n`, o.ID())
 }
 
-func TestSetTier_ofManyTargetsGoesThroughThemByTheBatch(t *testing.T) {
+func TestSetTier_movesManyTargetsInBatches(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		const many = 2500
-		o, others := payer(t, db, store.TierBasic, store.SubscriptionActive), payer(t, db, store.TierBasic, store.SubscriptionActive)
+		o, others := newOrgWith(t, db, store.TierBasic, store.SubscriptionActive), newOrgWith(t, db, store.TierBasic, store.SubscriptionActive)
 		fillSubscriptions(t, db, o, 1, many, queue.LaneBasic)
 		fillSubscriptions(t, db, others, many+1, 10, queue.LaneBasic)
-		var told [][2]int64
-		require.NoError(t, db.SetTier(t.Context(), o.ID(), store.TierPremium, func(done, total int64) { told = append(told, [2]int64{done, total}) }))
-		require.Equal(t, [][2]int64{{1000, many}, {2000, many}, {many, many}}, told)
+		var progress [][2]int64
+		require.NoError(t, db.SetTier(t.Context(), o.ID(), store.TierPremium, func(done, total int64) { progress = append(progress, [2]int64{done, total}) }))
+		require.Equal(t, [][2]int64{{1000, many}, {2000, many}, {many, many}}, progress)
 		require.Equal(t, []int64{many}, storetest.Column[int64](t, db, "SELECT COUNT(*) FROM fetch_targets WHERE lane = 1 AND base_lane = 1"))
 
-		// Broken off after the first batch: the same again goes through with it.
+		// The change is interrupted after the first batch. Repeating it moves the remaining targets.
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		require.Error(t, db.SetTier(ctx, o.ID(), store.TierLimited, func(int64, int64) { cancel() }))
@@ -184,7 +184,7 @@ func TestSetTier_ofManyTargetsGoesThroughThemByTheBatch(t *testing.T) {
 	})
 }
 
-func TestSetTier_costsByTheOrganisationAndNotByTheQueue(t *testing.T) {
+func TestSetTier_costDependsOnTheOrganisationNotOnTheQueue(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, others := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
@@ -221,15 +221,15 @@ func TestSetTier_costsByTheOrganisationAndNotByTheQueue(t *testing.T) {
 	})
 }
 
-func TestStop_leavesTheTargetInTheLaneOfWhoRemains(t *testing.T) {
+func TestStop_movesTheTargetToTheLaneOfTheRemainingSubscriber(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		premium, basic := storetest.NewOrg(t, db), payer(t, db, store.TierBasic, store.SubscriptionActive)
-		scheduled(t, db, premium, storetest.Clips(t, 4)...)
-		scheduled(t, db, basic, storetest.Clips(t, 3)...)
+		premium, basic := storetest.NewOrg(t, db), newOrgWith(t, db, store.TierBasic, store.SubscriptionActive)
+		trackFetched(t, db, premium, storetest.Clips(t, 4)...)
+		trackFetched(t, db, basic, storetest.Clips(t, 3)...)
 		require.Equal(t, []string{"11", "11", "11", "11"}, lanes(t, db))
 		storetest.Stop(t, premium, storetest.Clip(t, 0), storetest.Clip(t, 2), storetest.Clip(t, 3))
-		require.Equal(t, []string{"22", "11", "22", "11"}, lanes(t, db), "the last is wanted by nobody, and dropped when it is due")
+		require.Equal(t, []string{"22", "11", "22", "11"}, lanes(t, db), "the last target has no subscription and is deleted when it is due")
 		storetest.Stop(t, basic, storetest.Clip(t, 1))
 		require.Equal(t, "11", lanes(t, db)[1])
 		db.Clock.Advance(48 * time.Hour)
@@ -237,10 +237,10 @@ func TestStop_leavesTheTargetInTheLaneOfWhoRemains(t *testing.T) {
 	})
 }
 
-func TestStopAccounts_leavesTheirTargetsInTheLaneOfWhoRemains(t *testing.T) {
+func TestStopAccounts_movesTheTargetsToTheLaneOfTheRemainingSubscriber(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		premium, basic, someone := storetest.NewOrg(t, db), payer(t, db, store.TierBasic, store.SubscriptionActive), storetest.ParseLink(t, "https://www.tiktok.com/@someone")
+		premium, basic, someone := storetest.NewOrg(t, db), newOrgWith(t, db, store.TierBasic, store.SubscriptionActive), storetest.ParseLink(t, "https://www.tiktok.com/@someone")
 		for _, o := range []*store.Org{premium, basic} {
 			_, err := o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: []link.Link{someone}, Type: store.TrackLatest30,
 				Lane: map[*store.Org]queue.Lane{premium: queue.LanePremium, basic: queue.LaneBasic}[o], Immediate: 1, Enqueue: 1})
@@ -251,19 +251,19 @@ func TestStopAccounts_leavesTheirTargetsInTheLaneOfWhoRemains(t *testing.T) {
 		require.Equal(t, []string{"11", "11"}, lanes(t, db))
 		_, err := premium.StopAccounts(t.Context(), []store.AccountRef{{Link: someone}}, true)
 		require.NoError(t, err)
-		require.Equal(t, []string{"22", "22"}, lanes(t, db), "the account's and its video's")
+		require.Equal(t, []string{"22", "22"}, lanes(t, db), "the targets of the account and of its video")
 	})
 }
 
-// Both see the other's subscription still there: who comes last has to see that it is not.
-func TestStop_ofTwoAtOnceLeavesTheTargetToTheThird(t *testing.T) {
+// Two of three subscribers stop at the same time. The transaction that ends last must see that the other subscription is deleted.
+func TestStop_concurrentlyByTwoSubscribersUsesTheLaneOfTheThird(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		one, two, basic := storetest.NewOrg(t, db), storetest.NewOrg(t, db), payer(t, db, store.TierBasic, store.SubscriptionActive)
+		one, two, basic := storetest.NewOrg(t, db), storetest.NewOrg(t, db), newOrgWith(t, db, store.TierBasic, store.SubscriptionActive)
 		for _, o := range []*store.Org{one, two, basic} {
-			scheduled(t, db, o, storetest.Clip(t, 1))
+			trackFetched(t, db, o, storetest.Clip(t, 1))
 		}
-		finish := storetest.Meanwhile(t, db, "UPDATE organisation_totals SET videos = videos -", func(s *store.Store) { storetest.Stop(t, s.Org(two.ID()), storetest.Clip(t, 1)) })
+		finish := storetest.RunBefore(t, db, "UPDATE organisation_totals SET videos = videos -", func(s *store.Store) { storetest.Stop(t, s.Org(two.ID()), storetest.Clip(t, 1)) })
 		storetest.Stop(t, one, storetest.Clip(t, 1))
 		finish()
 		require.Equal(t, []string{"22"}, lanes(t, db))

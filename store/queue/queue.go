@@ -16,22 +16,21 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// The queue: one target for each video of a platform, whoever tracks it, and one subscription for each organisation
-// that does. A target is due when its next_at has come. Claiming it moves next_at ahead by the lease, so that a lease
-// that is never acknowledged is simply due again.
+// The queue has one target for each video of a platform, and one subscription for each organisation that tracks the video. A target is due
+// at its next_at. Claim sets next_at to the end of the lease, so a target that is never acknowledged becomes due again.
 
-// Lane is where a target waits; the collector draws from the lanes by weight.
+// Lane is the priority of a target. The collector divides its calls between the lanes by weight.
 type Lane int
 
-// The lanes. A target takes the best lane of those who ask for it.
+// The lanes, the most urgent first. A target has the most urgent lane of its subscribers.
 const (
-	LaneInteractive Lane = iota // somebody is waiting
+	LaneInteractive Lane = iota // an organisation waits for the fetch
 	LanePremium
 	LaneBasic
 	LaneFree
 )
 
-// String is the lane's name, for operators.
+// String returns the lane's name.
 func (l Lane) String() string {
 	switch l {
 	case LaneInteractive:
@@ -46,17 +45,17 @@ func (l Lane) String() string {
 	return strconv.Itoa(int(l))
 }
 
-// Lanes lists all lanes, the first to be served first.
+// Lanes lists all lanes, the most urgent first.
 var Lanes = []Lane{LaneInteractive, LanePremium, LaneBasic, LaneFree}
 
-// Pace is how a target's numbers move, which decides how often it is asked for.
+// Pace is how fast a target's counts change. It decides how often the target is fetched.
 type Pace int
 
 // The paces.
 const (
 	PaceSteady Pace = iota
-	PaceFast        // young, or moving: several times a day
-	PaceStill       // old, and hardly moving: the first to be asked for less often when a budget is short
+	PaceFast        // new or changing fast: fetched several times a day
+	PaceSlow        // old and hardly changing: the first to be fetched less often if a budget is short
 )
 
 // Kind is the kind of a target.
@@ -68,23 +67,24 @@ const (
 	KindAccount Kind = "account"
 )
 
-// Bucket is the only bucket: the queue is one piece until it is sharded.
+// Bucket is the value of the column bucket in all rows. The column allows splitting the queue into shards later.
 const Bucket = 0
 
+// TargetKey returns a key that identifies a target among the targets of one kind.
 func TargetKey(p link.Platform, externalID string) string { return string(p) + "/" + externalID }
 
-// slotMargin is the end of the day that has no slots, so that a turn that comes a little late still falls into its day.
+// slotMargin is how many seconds at the end of the day have no slots. So a fetch that starts a little late is still on the day of its slot.
 const slotMargin = 10 * 60
 
-// SlotOf returns the second of the day at which a target is fetched by the schedule: spread evenly by hash, the same
-// every day.
+// SlotOf returns the time of day at which the schedule fetches a target. It is a hash of the target's key, so that the slots are spread
+// evenly and a target has the same slot every day.
 func SlotOf(p link.Platform, externalID string) time.Duration {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(TargetKey(p, externalID)))
 	return time.Duration(h.Sum32()%(db.SecondsPerDay-slotMargin)) * time.Second
 }
 
-// slotAfter returns the target's next slot after now.
+// SlotAfter returns the target's next slot after now.
 func SlotAfter(now db.Instant, p link.Platform, externalID string) db.Instant {
 	at := db.InstantOf(now.Day().Time()).Add(SlotOf(p, externalID))
 	if at <= now {
@@ -116,6 +116,7 @@ type fetchTarget struct {
 	FetchedAt   *db.Instant
 }
 
+// FetchSubscription is the record that an organisation tracks a target.
 type FetchSubscription struct {
 	Bucket         int           `gorm:"primaryKey"`
 	Source         link.Platform `gorm:"primaryKey"`
@@ -135,7 +136,7 @@ const (
 	StateParked = "parked" // failed too often, or no source can fetch it; fetched rarely
 )
 
-// Entry is one organisation's wish to have a target fetched.
+// Entry is a request of one organisation to fetch a target.
 type Entry struct {
 	Source         link.Platform
 	Kind           Kind
@@ -144,7 +145,7 @@ type Entry struct {
 	Lane, BaseLane Lane
 	NextAt         db.Instant
 	Subject        uuid.UUID
-	Depth          int // of an account: how many of its newest videos are wanted
+	Depth          int // of an account: how many of its newest videos to list
 	Preview        int // see TrackAccountsRequest.Preview
 	// TrackedAt is when the organisation first tracked the subject. FetchedAt is when the subject last got numbers. Both are zero if the
 	// organisation has never tracked the subject before.
@@ -222,10 +223,10 @@ func deferServed(tx *gorm.DB, entries []Entry, now db.Instant) error {
 	return nil
 }
 
-// enqueue adds targets and subscriptions. If a target exists already and the new entry is more urgent, the target is moved forward. It is
-// never delayed. A target that had been given up becomes active again. requested_at tells the collector that holds the target that an
-// organisation has joined. It rises with each entry, even if two entries have the same time. An entry that deferServed delayed changes
-// none of this.
+// Enqueue adds targets and subscriptions. If a target exists already and the new entry is more urgent, the target is moved forward. It is
+// never delayed. A target that is gone or parked becomes active again. requested_at tells the collector that has claimed the target that
+// another organisation has requested it. It rises with each entry, even if two entries have the same time. An entry that deferServed
+// delayed changes none of this.
 func Enqueue(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) error {
 	slices.SortFunc(entries, func(a, b Entry) int {
 		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ExternalID, b.ExternalID))
@@ -287,7 +288,7 @@ func Enqueue(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) error 
 	return nil
 }
 
-// KindGroup has the external ids of targets of one platform and kind.
+// KindGroup contains the external ids of targets of one platform and kind.
 type KindGroup struct {
 	Platform link.Platform
 	Kind     Kind
@@ -307,8 +308,8 @@ func ByKind(targets []Target) []KindGroup {
 	return groups
 }
 
-// Heartbeat says that a collector lives, and makes the targets of collectors that have not said so for the time given
-// due at once. It returns how many those were.
+// Heartbeat records that a collector is running. Targets that are claimed by collectors without a heartbeat for longer than deadAfter become
+// due at once. Heartbeat returns the number of these targets.
 func (s *Queue) Heartbeat(ctx context.Context, collector uuid.UUID, deadAfter time.Duration) (int64, error) {
 	type collectorRow struct {
 		ID     uuid.UUID
@@ -338,7 +339,7 @@ func (s *Queue) Heartbeat(ctx context.Context, collector uuid.UUID, deadAfter ti
 	return freed, err
 }
 
-// Retire takes a collector that stops out of the list and frees what it still holds.
+// Retire removes a collector that stops. The targets that it has claimed become due at once.
 func (s *Queue) Retire(ctx context.Context, collector uuid.UUID) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
 		if err := tx.Exec(`UPDATE fetch_targets SET next_at = ?, claimed_by = NULL, token = NULL WHERE claimed_by = ?`, s.db.Now(), collector).Error; err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
+// dueLanes returns the lanes with due targets in the queue of targets without a source.
 func dueLanes(t *testing.T, db *storetest.DB) []queue.Lane {
 	t.Helper()
 	lanes, err := db.DueLanes(t.Context(), "")
@@ -22,26 +23,26 @@ func dueLanes(t *testing.T, db *storetest.DB) []queue.Lane {
 	return lanes
 }
 
-// wish tracks a link in a lane, to be fetched at its slot.
-func wish(t *testing.T, o *store.Org, lane queue.Lane, links ...link.Link) {
+// trackAtSlot tracks links in a lane. Each target is due at its slot.
+func trackAtSlot(t *testing.T, o *store.Org, lane queue.Lane, links ...link.Link) {
 	t.Helper()
 	_, err := o.Track(t.Context(), store.TrackRequest{Links: links, Lane: lane, Enqueue: len(links)})
 	require.NoError(t, err)
 }
 
-func TestLanes_areServedApart(t *testing.T) {
+func TestDueLanes_returnsTheLanesWithDueTargets(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
 		require.Empty(t, dueLanes(t, db))
-		wish(t, o, queue.LaneFree, storetest.Clip(t, 1))
-		wish(t, o, queue.LaneBasic, storetest.Clip(t, 2))
-		wish(t, o, queue.LanePremium, storetest.Clip(t, 3))
-		require.Empty(t, dueLanes(t, db), "their slots have not come")
+		trackAtSlot(t, o, queue.LaneFree, storetest.Clip(t, 1))
+		trackAtSlot(t, o, queue.LaneBasic, storetest.Clip(t, 2))
+		trackAtSlot(t, o, queue.LanePremium, storetest.Clip(t, 3))
+		require.Empty(t, dueLanes(t, db), "no slot has come yet")
 		storetest.Track(t, o, storetest.Clip(t, 4))
 		require.Equal(t, []queue.Lane{queue.LaneInteractive}, dueLanes(t, db))
 		db.Clock.Advance(24 * time.Hour)
-		require.Equal(t, queue.Lanes, dueLanes(t, db), "the first to be served first")
+		require.Equal(t, queue.Lanes, dueLanes(t, db), "the most urgent lane comes first")
 		other, err := db.DueLanes(t.Context(), "another source")
 		require.NoError(t, err)
 		require.Empty(t, other)
@@ -52,7 +53,7 @@ func TestLanes_areServedApart(t *testing.T) {
 			require.Equal(t, []string{storetest.Clip(t, 4-i).ID}, storetest.TargetIDs(c))
 			require.Equal(t, lane, c.Targets[0].Lane)
 		}
-		require.Empty(t, dueLanes(t, db), "all are held")
+		require.Empty(t, dueLanes(t, db), "all targets are claimed")
 	})
 }
 
@@ -73,27 +74,27 @@ func TestLaneOf_followsSubscriptionAndTier(t *testing.T) {
 	}
 }
 
-func TestTarget_takesTheBestLaneOfThoseWhoAsk(t *testing.T) {
+func TestEnqueue_usesTheMostUrgentLaneOfTheSubscribers(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		free, premium, basic, l := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.Clip(t, 1)
-		wish(t, free, queue.LaneFree, l)
-		wish(t, premium, queue.LanePremium, l)
-		wish(t, basic, queue.LaneBasic, l)
+		trackAtSlot(t, free, queue.LaneFree, l)
+		trackAtSlot(t, premium, queue.LanePremium, l)
+		trackAtSlot(t, basic, queue.LaneBasic, l)
 		db.Clock.Advance(24 * time.Hour)
 		require.Equal(t, []queue.Lane{queue.LanePremium}, dueLanes(t, db))
 	})
 }
 
-func TestTarget_leavesTheInteractiveLaneWhenNobodyWaitsAnyMore(t *testing.T) {
+func TestAcknowledge_endsTheInteractiveLaneUnlessARetryIsSoon(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(*ingest.Outcome)
 		want   queue.Lane
 	}{
-		"it was fetched":                    {func(*ingest.Outcome) {}, queue.LanePremium},
-		"it failed and is tried again soon": {func(o *ingest.Outcome) { o.Facts, o.NextAt = nil, o.NextAt.Add(-24*time.Hour+4*time.Minute) }, queue.LaneInteractive},
-		"it failed for long":                {func(o *ingest.Outcome) { o.Facts = nil }, queue.LanePremium},
+		"fetched":                    {func(*ingest.Outcome) {}, queue.LanePremium},
+		"failed, with a retry soon":  {func(o *ingest.Outcome) { o.Facts, o.NextAt = nil, o.NextAt.Add(-24*time.Hour+4*time.Minute) }, queue.LaneInteractive},
+		"failed, with a retry later": {func(o *ingest.Outcome) { o.Facts = nil }, queue.LanePremium},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -112,12 +113,12 @@ func TestTarget_leavesTheInteractiveLaneWhenNobodyWaitsAnyMore(t *testing.T) {
 	}
 }
 
-func TestTarget_isNeverPutOffByAnotherWish(t *testing.T) {
+func TestEnqueue_neverDelaysATarget(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		first, second, l := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.Clip(t, 1)
 		storetest.Track(t, first, l)
-		wish(t, second, queue.LaneFree, l)
+		trackAtSlot(t, second, queue.LaneFree, l)
 		require.Equal(t, []queue.Lane{queue.LaneInteractive}, dueLanes(t, db))
 		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(3)))
 		require.EqualValues(t, 3, *storetest.VideoOf(t, second, l).LatestViews, "one fetch serves both")
@@ -125,14 +126,14 @@ func TestTarget_isNeverPutOffByAnotherWish(t *testing.T) {
 		third := storetest.NewOrg(t, db)
 		require.Empty(t, dueLanes(t, db))
 		storetest.Track(t, third, l)
-		require.Equal(t, []queue.Lane{queue.LaneInteractive}, dueLanes(t, db), "but a more urgent one moves it forward")
+		require.Equal(t, []queue.Lane{queue.LaneInteractive}, dueLanes(t, db), "a more urgent request moves the target forward")
 	})
 }
 
-func TestTarget_thatWasGivenUpIsTakenUpWhenSomebodyAsks(t *testing.T) {
+func TestEnqueue_reactivatesAGoneTarget(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		storetest.Track(t, storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.Short))
+		storetest.Track(t, storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL))
 		c := storetest.ClaimOne(t, db, link.YouTube, "video")
 		o := storetest.Outcome(db, c.Targets[0], ingest.VideoFacts{})
 		o.Facts, o.State, o.Attempts, o.Detail, o.NextAt = nil, "gone", 5, "not found", o.NextAt.Add(30*24*time.Hour)
@@ -141,14 +142,14 @@ func TestTarget_thatWasGivenUpIsTakenUpWhenSomebodyAsks(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, other)
 
-		storetest.Track(t, storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.Short))
+		storetest.Track(t, storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL))
 		again := storetest.ClaimOne(t, db, link.YouTube, "video").Targets[0]
 		require.Equal(t, "active", again.State)
 		require.Zero(t, again.Attempts)
 	})
 }
 
-func TestTarget_thatWasParkedIsRevivedByARefresh(t *testing.T) {
+func TestRefreshVideo_reactivatesAParkedTarget(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
@@ -169,19 +170,19 @@ func TestTarget_thatWasParkedIsRevivedByARefresh(t *testing.T) {
 	})
 }
 
-func TestTarget_remembersWhatTheCollectorNoted(t *testing.T) {
+func TestAcknowledge_storesTheStateOfTheTarget(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		l := storetest.ParseLink(t, storetest.Short)
+		l := storetest.ParseLink(t, storetest.YouTubeURL)
 		o := storetest.NewOrg(t, db)
 		storetest.Track(t, o, l)
 		c := storetest.ClaimOne(t, db, link.YouTube, "video")
 		fresh := c.Targets[0]
 		require.Equal(t, queue.Target{Platform: link.YouTube, Kind: "video", ExternalID: l.ID, Link: l.Canonical, BaseLane: queue.LanePremium, State: "active",
-			RequestedAt: store.InstantOf(db.Clock.Now()), AskedBy: new(o.ID())}, fresh, "nothing was fetched yet")
+			RequestedAt: store.InstantOf(db.Clock.Now()), AskedBy: new(o.ID())}, fresh, "the target was never fetched")
 
 		first := storetest.Outcome(db, fresh, storetest.Views(12))
-		first.Attempts, first.State, first.Pace, first.Suspect, first.NextAt = 2, "parked", queue.PaceStill, new("0 views"), first.NextAt.Add(-24*time.Hour)
+		first.Attempts, first.State, first.Pace, first.Suspect, first.NextAt = 2, "parked", queue.PaceSlow, new("0 views"), first.NextAt.Add(-24*time.Hour)
 		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{first}))
 		second := storetest.ClaimOne(t, db, link.YouTube, "video")
 		noted := second.Targets[0]
@@ -191,7 +192,7 @@ func TestTarget_remembersWhatTheCollectorNoted(t *testing.T) {
 		require.Equal(t, "0 views", *noted.Suspect)
 		require.Equal(t, 2, noted.Attempts)
 		require.Equal(t, "parked", noted.State)
-		require.Equal(t, queue.PaceStill, noted.Pace)
+		require.Equal(t, queue.PaceSlow, noted.Pace)
 
 		db.Clock.Advance(time.Minute)
 		counts := storetest.Outcome(db, noted, storetest.Views(13))
@@ -200,20 +201,20 @@ func TestTarget_remembersWhatTheCollectorNoted(t *testing.T) {
 		require.NoError(t, db.Acknowledge(t.Context(), second, later, []ingest.Outcome{counts}))
 		third := storetest.ClaimOne(t, db, link.YouTube, "video")
 		require.Equal(t, later, *third.Targets[0].FetchedAt)
-		require.Equal(t, c.At, *third.Targets[0].DetailsAt, "this call gave counts alone")
-		require.Nil(t, third.Targets[0].Suspect, "an outcome without a suspect clears it")
+		require.Equal(t, c.At, *third.Targets[0].DetailsAt, "the second call returned counts without details")
+		require.Nil(t, third.Targets[0].Suspect, "an outcome without a suspicious count clears the note")
 
 		failed := storetest.Outcome(db, third.Targets[0], ingest.VideoFacts{})
 		failed.Facts, failed.NextAt = nil, failed.NextAt.Add(-24*time.Hour)
 		require.NoError(t, db.Acknowledge(t.Context(), third, later, []ingest.Outcome{failed}))
 		last := storetest.ClaimOne(t, db, link.YouTube, "video").Targets[0]
-		require.Equal(t, later, *last.FetchedAt, "a failure is no fetch")
+		require.Equal(t, later, *last.FetchedAt, "a failed fetch does not change the time of the last fetch")
 		require.EqualValues(t, 13, *last.Views)
 	})
 }
 
-// Whoever tracks a video that others have had for long, gets its title and author with the first numbers.
-func TestTarget_asksForDetailsForWhoeverComesLater(t *testing.T) {
+// If an organisation starts to track a video that was fetched before, its first fetch includes the details.
+func TestEnqueue_requestsDetailsForANewSubscriber(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
@@ -224,7 +225,7 @@ func TestTarget_asksForDetailsForWhoeverComesLater(t *testing.T) {
 		require.NotNil(t, c.Targets[0].FetchedAt)
 		require.Nil(t, c.Targets[0].DetailsAt)
 
-		// Another comes while this is under way, after what is written for was decided.
+		// A third organisation subscribes after the target was claimed.
 		storetest.Track(t, storetest.NewOrg(t, db), l)
 		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.Outcome(db, c.Targets[0], storetest.Views(1))}))
 		again := storetest.ClaimOne(t, db, link.TikTok, "video")
@@ -234,21 +235,21 @@ func TestTarget_asksForDetailsForWhoeverComesLater(t *testing.T) {
 	})
 }
 
-func TestTarget_hasTheHandlesThatSubscribersClaim(t *testing.T) {
+func TestClaim_returnsTheHandlesThatSubscribersClaim(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, other := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
-		nameless := link.Link{Platform: link.TikTok, Kind: link.Video, ID: storetest.Clip(t, 1).ID, Canonical: "https://www.tiktok.com/@/video/" + storetest.Clip(t, 1).ID}
-		storetest.Track(t, o, nameless)
+		withoutHandle := link.Link{Platform: link.TikTok, Kind: link.Video, ID: storetest.Clip(t, 1).ID, Canonical: "https://www.tiktok.com/@/video/" + storetest.Clip(t, 1).ID}
+		storetest.Track(t, o, withoutHandle)
 		storetest.Track(t, other, storetest.Clip(t, 1))
 		target := storetest.ClaimOne(t, db, link.TikTok, "video").Targets[0]
-		require.Empty(t, target.Handle, "no source has confirmed one")
+		require.Empty(t, target.Handle, "no source has confirmed a handle")
 		require.Equal(t, []string{"someone", ""}, target.Handles)
 	})
 }
 
-// Claims are tried in turn. A handle that is claimed again comes after all claims that wait longer.
-func TestTarget_triesClaimedHandlesByTurns(t *testing.T) {
+// The handle that was claimed or tried least recently comes first, so each claimed handle is tried.
+func TestClaim_returnsTheLeastRecentlyTriedHandlesFirst(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		const claims = 70
@@ -281,7 +282,7 @@ func TestTarget_triesClaimedHandlesByTurns(t *testing.T) {
 	})
 }
 
-// fillQueue puts n targets of an organisation that are due into the premium lane.
+// fillQueue adds n due targets of an organisation to the premium lane.
 func fillQueue(t *testing.T, db *storetest.DB, n int) {
 	t.Helper()
 	const numbers = `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)`
@@ -292,6 +293,7 @@ func fillQueue(t *testing.T, db *storetest.DB, n int) {
 		fmt.Sprintf(numbers, n)+` SELECT 0, 'tiktok', 'video', CAST(i AS text), CAST(? AS `+uuidType(db)+`), CAST(? AS `+uuidType(db)+`) FROM n`, o.ID(), store.NewID())
 }
 
+// uuidType returns the name of the SQL type for UUIDs.
 func uuidType(db *storetest.DB) string {
 	if db.Engine == "sqlite" {
 		return "text"
@@ -299,7 +301,7 @@ func uuidType(db *storetest.DB) string {
 	return "uuid"
 }
 
-// explain returns the plan of the last statement that the store ran.
+// explain returns the query plan of a statement.
 func explain(t *testing.T, db *storetest.DB, statement string, args ...any) string {
 	t.Helper()
 	verb := "EXPLAIN "
@@ -324,7 +326,7 @@ func explain(t *testing.T, db *storetest.DB, statement string, args ...any) stri
 	return plan.String()
 }
 
-func TestQueue_isReadThroughItsIndexWhateverItsSize(t *testing.T) {
+func TestQueue_isReadThroughAnIndex(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		fillQueue(t, db, 20_000)
@@ -335,7 +337,7 @@ func TestQueue_isReadThroughItsIndexWhateverItsSize(t *testing.T) {
 			db.Guard.Statements()
 			require.Equal(t, []queue.Lane{queue.LanePremium}, dueLanes(t, db))
 			asked := db.Guard.Statements()
-			require.Len(t, asked, 1, "one statement for all lanes")
+			require.Len(t, asked, 1, "one statement reads all lanes")
 			var args []any
 			for _, lane := range queue.Lanes {
 				args = append(args, 0, "", int(lane))

@@ -13,6 +13,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
+// used returns the units that are reserved in a window.
 func used(t *testing.T, db *storetest.DB, source, window string) int64 {
 	t.Helper()
 	n, err := db.QuotaUsed(t.Context(), source, window)
@@ -20,6 +21,7 @@ func used(t *testing.T, db *storetest.DB, source, window string) int64 {
 	return n
 }
 
+// reserve reserves units and returns true if the budget had enough.
 func reserve(t *testing.T, db *storetest.DB, source, window string, units, limit int64) bool {
 	t.Helper()
 	ok, err := db.ReserveQuota(t.Context(), source, window, units, limit)
@@ -27,7 +29,7 @@ func reserve(t *testing.T, db *storetest.DB, source, window string, units, limit
 	return ok
 }
 
-func TestQuota_isNeverOverdrawnByCollectorsAtOnce(t *testing.T) {
+func TestReserveQuota_isNeverOverdrawnByConcurrentCollectors(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		const collectors, calls, units, limit = 8, 25, 7, 1000
@@ -52,12 +54,12 @@ func TestQuota_isNeverOverdrawnByCollectorsAtOnce(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		require.Equal(t, limit/units, granted, "all that fits, and not one more")
+		require.Equal(t, limit/units, granted, "the budget is used up and not overdrawn")
 		require.EqualValues(t, granted*units, used(t, db, "youtube", "2026-01-01"))
 	})
 }
 
-func TestQuota_keepsItsAccounts(t *testing.T) {
+func TestQuota_countsReservedAndReturnedUnits(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		next := 0
@@ -68,7 +70,7 @@ func TestQuota_keepsItsAccounts(t *testing.T) {
 			for range rapid.IntRange(1, 20).Draw(rt, "calls") {
 				window := rapid.SampledFrom([]string{"monday", "tuesday"}).Draw(rt, "window")
 				units := rapid.Int64Range(1, 40).Draw(rt, "units")
-				if back := min(units, want[window]); back > 0 && rapid.Bool().Draw(rt, "give back") {
+				if back := min(units, want[window]); back > 0 && rapid.Bool().Draw(rt, "return units") {
 					require.NoError(rt, db.ReturnQuota(t.Context(), source, window, back))
 					want[window] -= back
 					continue
@@ -86,7 +88,7 @@ func TestQuota_keepsItsAccounts(t *testing.T) {
 	})
 }
 
-func TestQuota_isForgottenWindowByWindow(t *testing.T) {
+func TestForgetQuota_deletesOlderWindowsOfTheSource(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		require.Zero(t, used(t, db, "youtube", "2026-01-01"))
@@ -99,13 +101,13 @@ func TestQuota_isForgottenWindowByWindow(t *testing.T) {
 		require.EqualValues(t, 5, used(t, db, "youtube", "2026-01-02"))
 		require.EqualValues(t, 5, used(t, db, "tiktok", "2026-01-01"))
 		require.NoError(t, db.ReturnQuota(t.Context(), "youtube", "2026-01-01", 3))
-		require.Empty(t, storetest.Column[int64](t, db, "SELECT used FROM quota_windows WHERE source = 'youtube' AND win = '2026-01-01'"), "what comes back late makes no window with less than nothing")
+		require.Empty(t, storetest.Column[int64](t, db, "SELECT used FROM quota_windows WHERE source = 'youtube' AND win = '2026-01-01'"), "returning units to a deleted window does not create it again")
 		require.NoError(t, db.ReturnQuota(t.Context(), "tiktok", "2026-01-01", 9))
 		require.Zero(t, used(t, db, "tiktok", "2026-01-01"))
 	})
 }
 
-func TestPause_holdsForAllUntilItIsOver(t *testing.T) {
+func TestPauseSource_appliesToAllProcessesUntilItEnds(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		pauses := func() map[string]queue.Pause {
@@ -122,18 +124,18 @@ func TestPause_holdsForAllUntilItIsOver(t *testing.T) {
 		for _, p := range []queue.Pause{short, other, long, short} {
 			require.NoError(t, db.PauseSource(t.Context(), p))
 		}
-		require.Equal(t, map[string]queue.Pause{"youtube": long, "tiktok": other}, pauses(), "a shorter one does not end a longer one; also those that are over are there")
+		require.Equal(t, map[string]queue.Pause{"youtube": long, "tiktok": other}, pauses(), "a shorter pause does not replace a longer one, and ended pauses are included")
 		resume := func(source string, asOf store.Instant) bool {
 			t.Helper()
 			resumed, err := db.ResumeSource(t.Context(), source, asOf)
 			require.NoError(t, err)
 			return resumed
 		}
-		require.False(t, resume("youtube", long.BlockedUntil.Add(-time.Millisecond)), "an answer to a call from before it is over says nothing of it")
+		require.False(t, resume("youtube", long.BlockedUntil.Add(-time.Millisecond)), "a call that began before the end of the pause does not delete the pause")
 		require.NoError(t, db.LiftPause(t.Context(), "youtube"))
-		require.Equal(t, map[string]queue.Pause{"youtube": long, "tiktok": other}, pauses(), "which the source itself had asked for")
+		require.Equal(t, map[string]queue.Pause{"youtube": long, "tiktok": other}, pauses(), "LiftPause only deletes pauses that our own count caused")
 		require.True(t, resume("youtube", long.BlockedUntil))
-		require.False(t, resume("nobody", now))
+		require.False(t, resume("unknown", now))
 		require.Equal(t, map[string]queue.Pause{"tiktok": other}, pauses())
 
 		own := queue.Pause{Source: "youtube/common", Class: "quota_spent", Detail: "our own count", BlockedUntil: now.Add(time.Hour)}

@@ -17,11 +17,11 @@ type Route struct {
 	Route    string
 }
 
-// TableName tells GORM the table.
+// TableName returns the name of the table for GORM.
 func (Route) TableName() string { return "fetch_routes" }
 
-// PublishRoutes stores the first source for each platform and kind, for new targets. Targets whose route is none of the given sources start
-// again with the first one.
+// PublishRoutes stores the first source for each platform and kind. New targets start with it. A target whose route is not among sources
+// starts again with the first source.
 func (s *Queue) PublishRoutes(ctx context.Context, routes []Route, sources []string) error {
 	for _, r := range routes {
 		err := s.db.Tx(ctx, func(tx *gorm.DB) error {
@@ -46,7 +46,7 @@ func (s *Queue) PublishRoutes(ctx context.Context, routes []Route, sources []str
 	return nil
 }
 
-// AssignRoutes gives the targets that have no route yet their first source. A target has no route if it was tracked while the first collector
+// AssignRoutes sets the first source of targets that have no route yet. A target has no route if it was tracked while the first collector
 // published its routes.
 func (s *Queue) AssignRoutes(ctx context.Context) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
@@ -55,5 +55,5 @@ func (s *Queue) AssignRoutes(ctx context.Context) error {
 	})
 }
 
-// reroutedAtOnce bounds the rows that one transaction of PublishRoutes locks.
+// reroutedAtOnce is the maximum number of rows that one transaction of PublishRoutes locks.
 const reroutedAtOnce = 5000

@@ -13,15 +13,15 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// waiting returns whether a TikTok target of a kind is due at once.
-func waiting(t *testing.T, db *storetest.DB, kind queue.Kind) bool {
+// dueNow returns true if a TikTok target of a kind is due now or in the interactive lane.
+func dueNow(t *testing.T, db *storetest.DB, kind queue.Kind) bool {
 	t.Helper()
 	now := int64(store.InstantOf(db.Clock.Now()))
 	return len(storetest.Column[string](t, db, "SELECT external_id FROM fetch_targets WHERE kind = ? AND (lane = 0 OR next_at <= ?)", kind, now)) > 0
 }
 
 // One fetch of a target serves all organisations. Stopping and tracking again does not cause another fetch.
-func TestTrack_againWithinThePauseWaitsForTheSchedule(t *testing.T) {
+func TestTrack_againWithinTheRefreshPauseWaitsForTheSchedule(t *testing.T) {
 	t.Parallel()
 	for name, another := range map[string]bool{"alone": false, "with another organisation": true} {
 		t.Run(name, func(t *testing.T) {
@@ -41,36 +41,36 @@ func TestTrack_againWithinThePauseWaitsForTheSchedule(t *testing.T) {
 				for range 3 {
 					db.Clock.Advance(time.Hour)
 					stopAndTrack(store.VideoRef{ID: first.VideoID}, l)
-					require.False(t, waiting(t, db, "video"))
+					require.False(t, dueNow(t, db, "video"))
 					stopAndTrack(store.VideoRef{Link: l}, storetest.ParseLink(t, "https://m.tiktok.com/v/"+l.ID+".html"))
-					require.False(t, waiting(t, db, "video"))
+					require.False(t, dueNow(t, db, "video"))
 				}
 				require.EqualValues(t, 1, *storetest.VideoOf(t, o, l).LatestViews)
 				db.Clock.Advance(time.Hour)
 				stopAndTrack(store.VideoRef{Link: l}, l)
-				require.True(t, waiting(t, db, "video"), "the pause is over")
+				require.True(t, dueNow(t, db, "video"), "the refresh pause is over")
 			})
 		})
 	}
 }
 
-func TestTrack_ofANewOrganisationFetchesAtOnce(t *testing.T) {
+func TestTrack_byANewOrganisationFetchesAtOnce(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		l := storetest.Clip(t, 1)
 		storetest.Track(t, storetest.NewOrg(t, db), l)
 		storetest.Deliver(t, db, link.TikTok, storetest.Views(1))
 		db.Clock.Advance(time.Hour)
-		newcomer := storetest.NewOrg(t, db)
-		storetest.Track(t, newcomer, l)
-		require.True(t, waiting(t, db, "video"))
+		second := storetest.NewOrg(t, db)
+		storetest.Track(t, second, l)
+		require.True(t, dueNow(t, db, "video"))
 		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(2)))
-		require.EqualValues(t, 2, *storetest.VideoOf(t, newcomer, l).LatestViews)
+		require.EqualValues(t, 2, *storetest.VideoOf(t, second, l).LatestViews)
 	})
 }
 
-// An organisation that stopped before the fetch has used up its fetch. If it tracks again, it waits for the rest of the pause.
-func TestTrack_afterStoppingBeforeTheFetchWaitsForThePause(t *testing.T) {
+// If an organisation stops before the fetch that it requested and then tracks again, the next fetch is only after the refresh pause.
+func TestTrack_afterStoppingBeforeTheFetchWaitsForTheRefreshPause(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		l, o := storetest.Clip(t, 1), storetest.NewOrg(t, db)
@@ -83,7 +83,7 @@ func TestTrack_afterStoppingBeforeTheFetchWaitsForThePause(t *testing.T) {
 		for range 5 {
 			db.Clock.Advance(time.Minute)
 			storetest.Track(t, o, l)
-			require.False(t, waiting(t, db, "video"))
+			require.False(t, dueNow(t, db, "video"))
 			storetest.Stop(t, o, l)
 		}
 		storetest.Track(t, o, l)
@@ -93,7 +93,7 @@ func TestTrack_afterStoppingBeforeTheFetchWaitsForThePause(t *testing.T) {
 	})
 }
 
-// If an organisation that has the numbers stops and tracks again during a fetch, the target is not fetched a second time.
+// If an organisation that has the counts stops and tracks again during a fetch, the target is not fetched a second time.
 func TestTrack_againDuringAFetchCausesNoSecondFetch(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -106,14 +106,14 @@ func TestTrack_againDuringAFetchCausesNoSecondFetch(t *testing.T) {
 		storetest.Stop(t, o, l)
 		storetest.Track(t, o, l)
 		require.NoError(t, db.Acknowledge(t.Context(), held, held.At, []ingest.Outcome{storetest.Outcome(db, held.Targets[0], storetest.Views(2))}))
-		require.False(t, waiting(t, db, "video"))
+		require.False(t, dueNow(t, db, "video"))
 	})
 }
 
-func TestTrackAccounts_againWithinThePauseWaitsForTheSchedule(t *testing.T) {
+func TestTrackAccounts_againWithinTheRefreshPauseWaitsForTheSchedule(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.Someone)
+		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.AccountURL)
 		storetest.Follow(t, o, store.TrackLatest30, l)
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(storetest.FoundVideos(t, 4, db.Clock.Now())))
 		require.Equal(t, 4, storetest.Deliver(t, db, link.TikTok, storetest.Views(1)))
@@ -122,26 +122,26 @@ func TestTrackAccounts_againWithinThePauseWaitsForTheSchedule(t *testing.T) {
 			_, err := o.StopAccounts(t.Context(), []store.AccountRef{{Link: l}}, true)
 			require.NoError(t, err)
 			storetest.Follow(t, o, kind, l)
-			require.False(t, waiting(t, db, "account"), kind)
+			require.False(t, dueNow(t, db, "account"), kind)
 		}
-		newcomer := storetest.NewOrg(t, db)
-		storetest.Follow(t, newcomer, store.TrackLatest30, l)
-		require.True(t, waiting(t, db, "account"), "another organisation has none of its videos")
+		second := storetest.NewOrg(t, db)
+		storetest.Follow(t, second, store.TrackLatest30, l)
+		require.True(t, dueNow(t, db, "account"), "the second organisation has no videos of the account yet")
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(storetest.FoundVideos(t, 4, db.Clock.Now())))
-		require.Equal(t, 4, storetest.TrackedVideos(t, newcomer))
-		require.Equal(t, 4, storetest.Deliver(t, db, link.TikTok, storetest.Views(2)), "for the newcomer")
+		require.Equal(t, 4, storetest.TrackedVideos(t, second))
+		require.Equal(t, 4, storetest.Deliver(t, db, link.TikTok, storetest.Views(2)), "the second organisation causes a fetch")
 		require.Zero(t, storetest.TrackedVideos(t, o))
 		db.Clock.Advance(25 * time.Hour)
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(storetest.FoundVideos(t, 4, db.Clock.Now())))
-		require.Equal(t, 4, storetest.TrackedVideos(t, o), "what was found through it is taken up again")
+		require.Equal(t, 4, storetest.TrackedVideos(t, o), "the videos of the account are tracked again")
 	})
 }
 
-// Stopping an account also stops its videos. If they are discovered again, they are not fetched again at once.
+// Stopping an account also stops its videos. If the videos are discovered again, they are not fetched at once.
 func TestDiscovery_ofStoppedVideosDoesNotFetchThemAgain(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.Someone)
+		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.AccountURL)
 		videos := storetest.FoundVideos(t, 4, db.Clock.Now())
 		storetest.Follow(t, o, store.TrackLatest30, l)
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(videos))
@@ -153,7 +153,7 @@ func TestDiscovery_ofStoppedVideosDoesNotFetchThemAgain(t *testing.T) {
 		storetest.Follow(t, o, store.TrackLatest30, l)
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(videos))
 		require.Equal(t, 4, storetest.TrackedVideos(t, o))
-		require.False(t, waiting(t, db, "video"))
+		require.False(t, dueNow(t, db, "video"))
 	})
 }
 
@@ -162,28 +162,28 @@ func TestDiscovery_withoutASubscriptionFetchesOnlyThePreview(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		free, err := db.CreateOrganisation(t.Context(), "Free", store.TierBasic, store.SubscriptionNone)
 		require.NoError(t, err)
-		o, l := db.Org(free.ID), storetest.ParseLink(t, storetest.Someone)
-		all := func() {
+		o, l := db.Org(free.ID), storetest.ParseLink(t, storetest.AccountURL)
+		trackAll := func() {
 			_, err := o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: []link.Link{l}, Type: store.TrackAll, Lane: queue.LaneFree, Immediate: 1, Enqueue: 1, Preview: 3})
 			require.NoError(t, err)
 		}
 		pending := func() int64 {
 			return storetest.Column[int64](t, db, "SELECT COUNT(*) FROM videos WHERE organisation_id = ? AND pending", free.ID)[0]
 		}
-		all()
+		trackAll()
 		videos := storetest.FoundVideos(t, 40, db.Clock.Now())
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(videos))
-		require.Equal(t, 40, storetest.TrackedVideos(t, o), "all are saved")
+		require.Equal(t, 40, storetest.TrackedVideos(t, o), "all videos are saved")
 		require.EqualValues(t, 37, pending())
 		require.Equal(t, 3, storetest.Deliver(t, db, link.TikTok, storetest.Views(1)))
 		for _, v := range videos[:3] {
-			require.NotNil(t, storetest.VideoOf(t, o, storetest.ParseLink(t, v.Link)).LatestViews, "the newest")
+			require.NotNil(t, storetest.VideoOf(t, o, storetest.ParseLink(t, v.Link)).LatestViews, "the newest videos are fetched")
 		}
 		for range 3 {
 			db.Clock.Advance(25 * time.Hour)
 			_, err = o.StopAccounts(t.Context(), []store.AccountRef{{Link: l}}, true)
 			require.NoError(t, err)
-			all()
+			trackAll()
 			storetest.DeliverAccount(t, db, storetest.ListedAccount(videos))
 			require.EqualValues(t, 37, pending())
 			require.LessOrEqual(t, storetest.Deliver(t, db, link.TikTok, storetest.Views(2)), 3)

@@ -12,7 +12,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-func TestSourceTokens_areExchangedByOneAtATime(t *testing.T) {
+func TestHoldSourceToken_succeedsForOneProcess(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		const processes = 8
@@ -23,11 +23,11 @@ func TestSourceTokens_areExchangedByOneAtATime(t *testing.T) {
 			wg.Go(func() {
 				kept, err := s.Queue.KeepSourceToken(t.Context(), "tiktok", "a", []byte(strconv.Itoa(i)))
 				if err != nil {
-					t.Errorf("keep: %v", err)
+					t.Errorf("KeepSourceToken: %v", err)
 					return
 				}
 				if _, ok, err := s.Queue.HoldSourceToken(t.Context(), kept, time.Minute); err != nil {
-					t.Errorf("hold: %v", err)
+					t.Errorf("HoldSourceToken: %v", err)
 				} else if ok {
 					held.Add(1)
 				}
@@ -37,22 +37,22 @@ func TestSourceTokens_areExchangedByOneAtATime(t *testing.T) {
 		require.EqualValues(t, 1, held.Load())
 		first, err := db.KeepSourceToken(t.Context(), "tiktok", "a", []byte("later"))
 		require.NoError(t, err)
-		require.Contains(t, "01234567", string(first.Sealed), "the first one stays")
+		require.Contains(t, "01234567", string(first.Sealed), "the first stored token stays")
 
 		other, err := db.KeepSourceToken(t.Context(), "tiktok", "b", []byte("other"))
 		require.NoError(t, err)
 		_, ok, err := db.HoldSourceToken(t.Context(), other, time.Minute)
 		require.NoError(t, err)
-		require.True(t, ok, "another account's is held for itself")
+		require.True(t, ok, "the token of another account can be held independently")
 	})
 }
 
-func TestSourceTokens_changeForTheirHolderAlone(t *testing.T) {
+func TestReplaceSourceToken_needsTheCurrentHold(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		first, err := db.KeepSourceToken(t.Context(), "tiktok", "a", []byte("one"))
 		require.NoError(t, err)
-		dead, ok, err := db.HoldSourceToken(t.Context(), first, time.Minute)
+		ended, ok, err := db.HoldSourceToken(t.Context(), first, time.Minute)
 		require.NoError(t, err)
 		require.True(t, ok)
 		_, ok, err = db.HoldSourceToken(t.Context(), first, time.Minute)
@@ -62,16 +62,16 @@ func TestSourceTokens_changeForTheirHolderAlone(t *testing.T) {
 		db.Clock.Advance(time.Minute)
 		held, ok, err := db.HoldSourceToken(t.Context(), first, time.Minute)
 		require.NoError(t, err)
-		require.True(t, ok, "a holder that died holds no longer")
-		require.NoError(t, db.ReleaseSourceToken(t.Context(), dead))
+		require.True(t, ok, "the first hold has ended")
+		require.NoError(t, db.ReleaseSourceToken(t.Context(), ended))
 		_, ok, err = db.HoldSourceToken(t.Context(), first, time.Minute)
 		require.NoError(t, err)
-		require.False(t, ok, "who comes back late does not free what another holds")
+		require.False(t, ok, "releasing an ended hold does not release the current hold")
 
 		ok, err = db.ReplaceSourceToken(t.Context(), held, []byte("two"))
 		require.NoError(t, err)
 		require.True(t, ok)
-		ok, err = db.ReplaceSourceToken(t.Context(), dead, []byte("stale"))
+		ok, err = db.ReplaceSourceToken(t.Context(), ended, []byte("stale"))
 		require.NoError(t, err)
 		require.False(t, ok)
 		second, err := db.KeepSourceToken(t.Context(), "tiktok", "a", []byte("one"))
@@ -80,7 +80,7 @@ func TestSourceTokens_changeForTheirHolderAlone(t *testing.T) {
 		require.Equal(t, first.Version+1, second.Version)
 		_, ok, err = db.HoldSourceToken(t.Context(), first, time.Minute)
 		require.NoError(t, err)
-		require.False(t, ok, "what was exchanged cannot be held")
+		require.False(t, ok, "an exchanged token cannot be held")
 
 		held, ok, err = db.HoldSourceToken(t.Context(), second, time.Minute)
 		require.NoError(t, err)

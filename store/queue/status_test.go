@@ -21,7 +21,7 @@ func TestCollecting_countsTheQueue(t *testing.T) {
 		require.Equal(t, queue.Collecting{At: store.InstantOf(db.Clock.Now()), Pauses: map[string]queue.Pause{}}, empty)
 
 		storetest.Track(t, o, storetest.Clip(t, 1), storetest.Clip(t, 2), storetest.Clip(t, 3))
-		wish(t, o, queue.LaneFree, storetest.Clip(t, 4)) // whose slot has not come
+		trackAtSlot(t, o, queue.LaneFree, storetest.Clip(t, 4)) // its slot has not come yet
 		due := store.InstantOf(db.Clock.Now())
 		db.Exec(t, "UPDATE fetch_targets SET requested_at = ? WHERE lane = ?", due.Add(-37*time.Hour), queue.LaneFree)
 		db.Exec(t, "UPDATE fetch_targets SET fetched_at = ? WHERE external_id = ?", due.Add(-2*time.Hour), storetest.Clip(t, 1).ID)
@@ -52,7 +52,7 @@ func TestCollecting_countsTheQueue(t *testing.T) {
 	})
 }
 
-func TestWhyFailing_isOfOneThatIsParkedOrFailed(t *testing.T) {
+func TestWhyFailing_returnsTheErrorOfAParkedOrFailedTarget(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		storetest.Track(t, storetest.NewOrg(t, db), storetest.Clip(t, 1))
@@ -62,7 +62,7 @@ func TestWhyFailing_isOfOneThatIsParkedOrFailed(t *testing.T) {
 			return detail
 		}
 		db.Exec(t, "UPDATE fetch_targets SET detail = 'held back'")
-		require.Empty(t, why(link.TikTok), "nothing has failed")
+		require.Empty(t, why(link.TikTok), "no target has failed")
 		db.Exec(t, "UPDATE fetch_targets SET attempts = 1")
 		require.Equal(t, "held back", why(link.TikTok))
 		require.Empty(t, why(link.YouTube))
@@ -71,7 +71,7 @@ func TestWhyFailing_isOfOneThatIsParkedOrFailed(t *testing.T) {
 	})
 }
 
-func TestEngine_isNamed(t *testing.T) {
+func TestEngine_returnsNameVersionAndClock(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		engine, err := db.Store.Engine(t.Context())
@@ -82,6 +82,6 @@ func TestEngine_isNamed(t *testing.T) {
 			require.Nil(t, engine.Now)
 			return
 		}
-		require.WithinDuration(t, time.Now(), *engine.Now, time.Minute, "its own clock")
+		require.WithinDuration(t, time.Now(), *engine.Now, time.Minute, "the database's clock")
 	})
 }

@@ -225,9 +225,9 @@ func DueTargets(t *testing.T, db *DB) []string {
 		string(link.TikTok), int64(store.InstantOf(db.Clock.Now())))
 }
 
-// Meanwhile runs f once, just before the next statement that contains the fragment, as a concurrent process. The statement continues when
+// RunBefore runs f once, just before the next statement that contains the fragment, as a concurrent process. The statement continues when
 // f is done, or when f waits for our transaction. finish waits for f.
-func Meanwhile(t *testing.T, db *DB, fragment string, f func(s *store.Store)) (finish func()) {
+func RunBefore(t *testing.T, db *DB, fragment string, f func(s *store.Store)) (finish func()) {
 	t.Helper()
 	other, done := db.Open(t), make(chan struct{})
 	db.Guard.Before(fragment, func() {
@@ -312,8 +312,8 @@ func AccountOf(t *testing.T, o *store.Org, l link.Link) store.Account {
 	return a
 }
 
-// Someone is the link of the account that posts the videos of Clip.
-const Someone = "https://www.tiktok.com/@someone"
+// AccountURL is the URL of the account that posts the videos of Clip.
+const AccountURL = "https://www.tiktok.com/@someone"
 
 // FoundVideos returns n videos of @someone, the newest first. The first was uploaded at newest, and each other one an hour before the one
 // before it.
@@ -343,8 +343,8 @@ type Series struct {
 	Daily, Weekly map[store.Date]store.Counts
 }
 
-// Bare returns points without their provenance. Only interpolated points keep their quality.
-func Bare(points []store.Point) []store.Point {
+// WithoutProvenance returns points without their provenance. Only interpolated points keep their quality.
+func WithoutProvenance(points []store.Point) []store.Point {
 	out := slices.Clone(points)
 	for i := range out {
 		interpolated := out[i].Quality == store.QualityInterpolated
@@ -355,17 +355,17 @@ func Bare(points []store.Point) []store.Point {
 	return out
 }
 
-// Room makes sure that the database can store points of that many days ago.
-func Room(t *testing.T, db *DB, days int) {
+// CreatePartitions makes sure that the database can store points of the last days.
+func CreatePartitions(t *testing.T, db *DB, days int) {
 	t.Helper()
-	nobody := Outcome(db, queue.Target{Platform: link.TikTok, Kind: "video", ExternalID: "0"}, Views(1))
+	untracked := Outcome(db, queue.Target{Platform: link.TikTok, Kind: "video", ExternalID: "0"}, Views(1))
 	for d := 0; d <= days; d += 28 {
-		require.NoError(t, db.Acknowledge(t.Context(), queue.Claim{}, store.InstantOf(db.Clock.Now().AddDate(0, 0, -d)), []ingest.Outcome{nobody}))
+		require.NoError(t, db.Acknowledge(t.Context(), queue.Claim{}, store.InstantOf(db.Clock.Now().AddDate(0, 0, -d)), []ingest.Outcome{untracked}))
 	}
 }
 
-// Keep writes a series to the tables of points directly.
-func (s Series) Keep(t *testing.T, db *DB, o *store.Org, video uuid.UUID) {
+// Insert writes a series to the tables of points directly.
+func (s Series) Insert(t *testing.T, db *DB, o *store.Org, video uuid.UUID) {
 	t.Helper()
 	for table, points := range map[string]map[store.Date]store.Counts{"snapshots_daily": s.Daily, "snapshots_weekly": s.Weekly} {
 		if len(points) == 0 {
@@ -381,8 +381,8 @@ func (s Series) Keep(t *testing.T, db *DB, o *store.Org, video uuid.UUID) {
 	}
 }
 
-// Over returns the counts c, with the counts under where c has none.
-func Over(c, under store.Counts) store.Counts {
+// MergeCounts returns the counts c. A count that is nil in c is taken from under.
+func MergeCounts(c, under store.Counts) store.Counts {
 	return store.Counts{Views: cmp.Or(c.Views, under.Views), Likes: cmp.Or(c.Likes, under.Likes), Comments: cmp.Or(c.Comments, under.Comments),
 		Shares: cmp.Or(c.Shares, under.Shares), Bookmarks: cmp.Or(c.Bookmarks, under.Bookmarks)}
 }
@@ -392,7 +392,7 @@ func (s Series) Points() map[store.Date]store.Counts {
 	known := map[store.Date]store.Counts{}
 	maps.Copy(known, s.Weekly)
 	for day, c := range s.Daily {
-		known[day] = Over(c, s.Weekly[day])
+		known[day] = MergeCounts(c, s.Weekly[day])
 	}
 	return known
 }
@@ -402,7 +402,7 @@ func (s Series) Read(from, to store.Date) []store.Point {
 	known, before := s.Points(), map[store.Date]store.Counts{}
 	days := slices.Sorted(maps.Keys(known))
 	for i := 1; i < len(days); i++ {
-		before[days[i]] = Over(known[days[i-1]], before[days[i-1]])
+		before[days[i]] = MergeCounts(known[days[i-1]], before[days[i-1]])
 	}
 	out := []store.Point{}
 	for day := to; day >= from; day-- {
@@ -445,7 +445,7 @@ func lower(now, before store.Counts) bool {
 	return false
 }
 
-// Migrations returns the engine's migrations, so that a test can undo them. The program never does.
+// Migrations returns the engine's migrations, so that a test can undo them. The program never undoes a migration.
 func Migrations(t *testing.T, db *DB) *goose.Provider {
 	t.Helper()
 	dialect := goose.DialectPostgres
@@ -459,8 +459,8 @@ func Migrations(t *testing.T, db *DB) *goose.Provider {
 	return p
 }
 
-// Short is the link of a video whose link names no author, so tracking it makes no account.
-const Short = "https://www.youtube.com/shorts/dQw4w9WgXcQ"
+// YouTubeURL is the URL of a video. It does not contain the author, so tracking it does not create an account.
+const YouTubeURL = "https://www.youtube.com/shorts/dQw4w9WgXcQ"
 
 // Consistent checks that exactly the tracked videos have a subscription, and that the totals count them.
 func Consistent(t *testing.T, db *DB, o *store.Org) {
@@ -478,8 +478,8 @@ func Consistent(t *testing.T, db *DB, o *store.Org) {
 	require.ElementsMatch(t, fetched, Column[string](t, db, "SELECT CAST(subject_id AS text) FROM fetch_subscriptions WHERE organisation_id = ? AND kind = 'video'", o.ID()))
 }
 
-// GoOn never asks to stop.
-func GoOn() error { return nil }
+// NeverStop is a callback that always lets a job continue.
+func NeverStop() error { return nil }
 
 // Reduced returns the series that retention must leave: all days from daily on, and one weekly point for each earlier week. The weekly
 // point is on the last day of its week with a point, and has each count as last known in the week. Points before oldest are left out.
@@ -501,14 +501,14 @@ func (s Series) Reduced(daily, oldest store.Date) Series {
 			continue
 		}
 		for d := week; d <= day; d++ {
-			kept.Weekly[day] = Over(known[d], kept.Weekly[day])
+			kept.Weekly[day] = MergeCounts(known[d], kept.Weekly[day])
 		}
 	}
 	return kept
 }
 
-// SilentSunday returns an old week whose last day has likes only. If cut is true, the week contains the end of a month.
-func SilentSunday(db *DB, cut bool) (monday store.Date, days map[store.Date]store.Counts) {
+// WeekWithoutSundayViews returns an old week whose last day has likes only. If cut is true, the week contains the end of a month.
+func WeekWithoutSundayViews(db *DB, cut bool) (monday store.Date, days map[store.Date]store.Counts) {
 	monday = (Today(db) - 150).Week()
 	for ((monday + 6).Time().Day() < 7) != cut {
 		monday -= 7

@@ -10,7 +10,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-func TestStatements_thatKeepTheRulesPass(t *testing.T) {
+func TestCheckStatement_acceptsStatementsThatFollowTheRules(t *testing.T) {
 	t.Parallel()
 	for name, statement := range map[string]string{
 		"by its own name":                  `SELECT * FROM videos WHERE organisation_id = $1 AND id = $2`,
@@ -19,7 +19,7 @@ func TestStatements_thatKeepTheRulesPass(t *testing.T) {
 		"the parameter first":              `SELECT 1 FROM videos v WHERE $1 = v.organisation_id`,
 		"a cast parameter":                 `SELECT 1 FROM videos v WHERE v.organisation_id = CAST($1 AS uuid) AND v.organisation_id = $2::uuid`,
 		"in parentheses":                   `SELECT 1 FROM videos v WHERE ((v.organisation_id = ? AND (v.removed OR v.private)))`,
-		"behind a BETWEEN":                 `SELECT 1 FROM snapshots_daily WHERE day BETWEEN ? AND ? AND organisation_id = ?`,
+		"after a BETWEEN":                  `SELECT 1 FROM snapshots_daily WHERE day BETWEEN ? AND ? AND organisation_id = ?`,
 		"bound by a join":                  `SELECT 1 FROM videos v JOIN accounts a ON a.organisation_id = v.organisation_id AND a.id = v.linked_account_id WHERE v.organisation_id = ?`,
 		"bound by a chain of joins":        `SELECT 1 FROM videos v JOIN accounts a ON a.organisation_id = v.organisation_id JOIN account_days d ON d.organisation_id = a.organisation_id WHERE d.organisation_id = ?`,
 		"bound by USING":                   `SELECT 1 FROM videos v JOIN video_hashtags h USING (organisation_id, id) WHERE v.organisation_id = ?`,
@@ -38,13 +38,13 @@ func TestStatements_thatKeepTheRulesPass(t *testing.T) {
 		"an insert":                        `INSERT INTO "videos" ("organisation_id","id") VALUES ($1,$2),($3,$4) ON CONFLICT ("organisation_id","id") DO UPDATE SET "removed" = "excluded"."removed" RETURNING "id"`,
 		"an insert from a query":           `INSERT INTO account_days (organisation_id, account_id) SELECT a.organisation_id, a.id FROM accounts a WHERE a.organisation_id = ? ON CONFLICT (organisation_id, account_id, day) DO NOTHING`,
 		"a recursive query bound twice":    `WITH RECURSIVE b AS (SELECT c.id FROM collections c WHERE c.organisation_id = ? UNION SELECT d.id FROM collections d JOIN b ON b.id = d.parent_id WHERE d.organisation_id = ?) SELECT id FROM b`,
-		"a table of no organisation":       `UPDATE fetch_targets SET token = NULL WHERE external_id IN (?) AND token = ?`,
+		"a table without organisations":    `UPDATE fetch_targets SET token = NULL WHERE external_id IN (?) AND token = ?`,
 		"a claim":                          `WITH due AS MATERIALIZED (SELECT bucket FROM fetch_targets WHERE lane = ? LIMIT ? FOR UPDATE SKIP LOCKED) UPDATE fetch_targets SET token = ? FROM due WHERE fetch_targets.bucket = due.bucket RETURNING fetch_targets.source`,
 		"a word in a literal":              `SELECT 1 FROM videos WHERE organisation_id = ? AND title <> 'it''s now() OR random()'`,
 		"a word in a comment":              "SELECT 1 /* OR now() */ FROM videos -- OR TRUE\n WHERE organisation_id = ?",
 		"a CASE with an OR":                `SELECT 1 FROM videos WHERE organisation_id = ? AND CASE WHEN removed OR private THEN 1 ELSE 0 END = ?`,
 		"IS NOT DISTINCT FROM":             `SELECT 1 FROM videos WHERE organisation_id = ? AND title IS NOT DISTINCT FROM ?`,
-		"a partition made":                 `CREATE TABLE IF NOT EXISTS snapshots_daily_202601 PARTITION OF snapshots_daily FOR VALUES FROM ('2026-01-01') TO ('2026-02-01')`,
+		"a partition created":              `CREATE TABLE IF NOT EXISTS snapshots_daily_202601 PARTITION OF snapshots_daily FOR VALUES FROM ('2026-01-01') TO ('2026-02-01')`,
 		"a partition locked":               `LOCK TABLE snapshots_daily_202601 IN SHARE ROW EXCLUSIVE MODE`,
 		"a partition dropped":              `DROP TABLE snapshots_daily_202601`,
 		"a limit on the wait for a lock":   `SET LOCAL lock_timeout = '2s'`,
@@ -55,7 +55,7 @@ func TestStatements_thatKeepTheRulesPass(t *testing.T) {
 		"a savepoint":                      `SAVEPOINT sp1`,
 		"an explained statement":           `EXPLAIN QUERY PLAN SELECT 1 FROM videos WHERE organisation_id = ?`,
 		"two statements":                   `DELETE FROM videos WHERE organisation_id = ?; DELETE FROM accounts WHERE organisation_id = ?;`,
-		"a lock that is no table":          `SELECT pg_advisory_xact_lock(7261350812)`,
+		"an advisory lock":                 `SELECT pg_advisory_xact_lock(7261350812)`,
 		"an EXISTS two levels down":        `SELECT 1 FROM videos v WHERE v.organisation_id = ? AND EXISTS (SELECT 1 FROM collections c WHERE c.organisation_id = v.organisation_id AND EXISTS (SELECT 1 FROM collection_videos m WHERE m.organisation_id = c.organisation_id AND m.video_id = v.id))`,
 		"a lateral subquery":               `SELECT 1 FROM videos v, LATERAL (SELECT 1 FROM accounts a WHERE a.organisation_id = v.organisation_id) x WHERE v.organisation_id = ?`,
 		"an update with a bound subselect": `UPDATE accounts SET total_views = (SELECT SUM(v.latest_views) FROM videos v WHERE v.organisation_id = accounts.organisation_id) WHERE organisation_id = ?`,
@@ -67,14 +67,14 @@ func TestStatements_thatKeepTheRulesPass(t *testing.T) {
 	}
 }
 
-func TestStatements_thatBreakARuleAreRefused(t *testing.T) {
+func TestCheckStatement_refusesStatementsThatBreakARule(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ statement, because string }{
 		"a table dropped":                    {`DROP TABLE snapshots_daily`, "one month's partition"},
 		"a partition dropped with others":    {`DROP TABLE snapshots_daily_202601, videos`, "one month's partition"},
 		"a table changed":                    {`ALTER TABLE videos DROP COLUMN title`, "one month's partition"},
 		"another table attached":             {`ALTER TABLE snapshots_daily ATTACH PARTITION videos DEFAULT`, "one month's partition"},
-		"a setting for good":                 {`SET lock_timeout = '2s'`, "one month's partition"},
+		"a setting beyond the transaction":   {`SET lock_timeout = '2s'`, "one month's partition"},
 		"no condition":                       {`SELECT * FROM videos`, "videos is not bound"},
 		"by id alone":                        {`SELECT * FROM videos WHERE id = ?`, "videos is not bound"},
 		"update by id alone":                 {`UPDATE videos SET removed = ? WHERE id = ?`, "videos is not bound"},
@@ -87,26 +87,26 @@ func TestStatements_thatBreakARuleAreRefused(t *testing.T) {
 		"compared with itself":               {`SELECT 1 FROM videos v WHERE v.organisation_id = v.organisation_id`, "v is not bound"},
 		"compared with another column":       {`SELECT 1 FROM videos v WHERE v.organisation_id = v.id`, "v is not bound"},
 		"compared with a literal":            {`SELECT 1 FROM videos v WHERE v.organisation_id = '0190'`, "v is not bound"},
-		"compared otherwise than by =":       {`SELECT 1 FROM videos v WHERE v.organisation_id >= ?`, "v is not bound"},
+		"compared by >=":                     {`SELECT 1 FROM videos v WHERE v.organisation_id >= ?`, "v is not bound"},
 		"negated":                            {`SELECT 1 FROM videos v WHERE NOT v.organisation_id = ?`, "v is not bound"},
 		"negated in parentheses":             {`SELECT 1 FROM videos v WHERE NOT (v.organisation_id = ?)`, "v is not bound"},
-		"among several":                      {`SELECT 1 FROM videos v WHERE v.organisation_id IN (?, ?)`, "v is not bound"},
+		"IN a list of parameters":            {`SELECT 1 FROM videos v WHERE v.organisation_id IN (?, ?)`, "v is not bound"},
 		"any of an array":                    {`SELECT 1 FROM videos v WHERE v.organisation_id = ANY($1)`, "v is not bound"},
-		"beside a list":                      {`WITH wanted(organisation_id, id) AS (VALUES (?, ?)) SELECT 1 FROM wanted CROSS JOIN videos v WHERE v.id = wanted.id`, "v is not bound"},
+		"next to a list":                     {`WITH wanted(organisation_id, id) AS (VALUES (?, ?)) SELECT 1 FROM wanted CROSS JOIN videos v WHERE v.id = wanted.id`, "v is not bound"},
 		"a list without organisations":       {`WITH wanted(id) AS (VALUES (?)) SELECT 1 FROM wanted JOIN videos v ON v.organisation_id = wanted.organisation_id`, "v is not bound"},
 		"a list of literals":                 {`WITH wanted(organisation_id) AS (VALUES ('0190')) SELECT 1 FROM wanted JOIN videos v ON v.organisation_id = wanted.organisation_id`, "v is not bound"},
 		"a list of subqueries":               {`WITH wanted(organisation_id) AS (VALUES ((SELECT id FROM organisations LIMIT 1))) SELECT 1 FROM wanted JOIN videos v ON v.organisation_id = wanted.organisation_id`, "v is not bound"},
 		"a list and a query":                 {`WITH wanted(organisation_id) AS (VALUES (?) UNION ALL SELECT id FROM organisations) SELECT 1 FROM wanted JOIN videos v ON v.organisation_id = wanted.organisation_id`, "v is not bound"},
 		"a query in place of a list":         {`WITH wanted(organisation_id) AS (SELECT id FROM organisations) SELECT 1 FROM wanted JOIN videos v ON v.organisation_id = wanted.organisation_id`, "v is not bound"},
-		"a list beside an OR":                {`WITH wanted(organisation_id) AS (VALUES (?)) SELECT 1 FROM wanted JOIN videos v ON v.organisation_id = wanted.organisation_id OR v.removed`, "v is not bound"},
-		"beside an OR":                       {`SELECT 1 FROM videos v WHERE v.organisation_id = ? OR v.id = ?`, "v is not bound"},
-		"beside an OR in parentheses":        {`SELECT 1 FROM videos v WHERE (v.organisation_id = ? AND v.removed OR v.private) AND v.id = ?`, "v is not bound"},
+		"a list next to an OR":               {`WITH wanted(organisation_id) AS (VALUES (?)) SELECT 1 FROM wanted JOIN videos v ON v.organisation_id = wanted.organisation_id OR v.removed`, "v is not bound"},
+		"next to an OR":                      {`SELECT 1 FROM videos v WHERE v.organisation_id = ? OR v.id = ?`, "v is not bound"},
+		"next to an OR in parentheses":       {`SELECT 1 FROM videos v WHERE (v.organisation_id = ? AND v.removed OR v.private) AND v.id = ?`, "v is not bound"},
 		"in a CASE":                          {`SELECT 1 FROM videos v WHERE CASE WHEN v.removed AND v.organisation_id = ? AND v.private THEN 1 END = ?`, "v is not bound"},
 		"in the columns":                     {`SELECT v.organisation_id = ? FROM videos v`, "v is not bound"},
 		"in a comment":                       {"SELECT 1 FROM videos v WHERE v.id = ? -- AND v.organisation_id = ?", "v is not bound"},
 		"in a literal":                       {`SELECT 1 FROM videos v WHERE v.title = 'v.organisation_id = ?'`, "v is not bound"},
-		"of another alias":                   {`SELECT 1 FROM videos v WHERE videos.organisation_id = ?`, "v is not bound"},
-		"bare between two tables":            {`SELECT 1 FROM videos v JOIN fetch_targets t ON t.external_id = v.external_id WHERE organisation_id = ?`, "v is not bound"},
+		"with another alias":                 {`SELECT 1 FROM videos v WHERE videos.organisation_id = ?`, "v is not bound"},
+		"unqualified between two tables":     {`SELECT 1 FROM videos v JOIN fetch_targets t ON t.external_id = v.external_id WHERE organisation_id = ?`, "v is not bound"},
 		"only in the ON of a left join":      {`SELECT 1 FROM videos v LEFT JOIN accounts a ON a.organisation_id = v.organisation_id AND v.organisation_id = ?`, "v is not bound"},
 		"only of the table joined on left":   {`SELECT 1 FROM videos v LEFT JOIN accounts a ON a.organisation_id = ? AND a.organisation_id = v.organisation_id`, "v is not bound"},
 		"a left join by id alone":            {`SELECT 1 FROM videos v LEFT JOIN accounts a ON a.id = v.linked_account_id WHERE v.organisation_id = ?`, "a is not bound"},
@@ -117,10 +117,10 @@ func TestStatements_thatBreakARuleAreRefused(t *testing.T) {
 		"twice, bound once":                  {`SELECT 1 FROM videos a JOIN videos b ON b.id = a.id WHERE a.organisation_id = ?`, "b is not bound"},
 		"in a subquery":                      {`SELECT 1 FROM videos v WHERE v.organisation_id = ? AND v.id IN (SELECT video_id FROM collection_videos WHERE collection_id = ?)`, "collection_videos is not bound"},
 		"in an EXISTS":                       {`SELECT 1 FROM videos v WHERE v.organisation_id = ? AND EXISTS (SELECT 1 FROM video_hashtags h WHERE h.video_id = v.id)`, "h is not bound"},
-		"in an EXISTS beside an OR":          {`SELECT 1 FROM videos v WHERE v.organisation_id = ? AND (v.removed OR EXISTS (SELECT 1 FROM video_hashtags h WHERE h.video_id = v.id))`, "h is not bound"},
+		"in an EXISTS next to an OR":         {`SELECT 1 FROM videos v WHERE v.organisation_id = ? AND (v.removed OR EXISTS (SELECT 1 FROM video_hashtags h WHERE h.video_id = v.id))`, "h is not bound"},
 		"in a subquery for a table":          {`SELECT 1 FROM (SELECT * FROM videos) AS v WHERE v.organisation_id = ?`, "videos is not bound"},
 		"bound to a subquery":                {`SELECT 1 FROM videos v JOIN (SELECT organisation_id FROM organisations) o ON o.organisation_id = v.organisation_id`, "v is not bound"},
-		"not lateral, bound from beside":     {`SELECT 1 FROM videos v, (SELECT 1 FROM accounts a WHERE a.organisation_id = v.organisation_id) x WHERE v.organisation_id = ?`, "a is not bound"},
+		"not lateral, bound by a sibling":    {`SELECT 1 FROM videos v, (SELECT 1 FROM accounts a WHERE a.organisation_id = v.organisation_id) x WHERE v.organisation_id = ?`, "a is not bound"},
 		"in the columns' subquery":           {`SELECT (SELECT COUNT(*) FROM videos) FROM organisations`, "videos is not bound"},
 		"in an ORDER BY":                     {`SELECT 1 FROM videos v WHERE v.organisation_id = ? ORDER BY (SELECT MAX(views) FROM snapshots_daily d WHERE d.video_id = v.id)`, "d is not bound"},
 		"in a WITH":                          {`WITH x AS (SELECT id FROM videos) SELECT id FROM x`, "videos is not bound"},
@@ -148,7 +148,7 @@ func TestStatements_thatBreakARuleAreRefused(t *testing.T) {
 		"SQLite's clock":                     {`DELETE FROM quota_windows WHERE win < date('now')`, "date: bind"},
 		"a sequence":                         {`INSERT INTO quota_windows (source, win, used) VALUES (?, ?, nextval('s'))`, "nextval: bind"},
 		"a quoted function":                  {`SELECT "now"()`, "now: bind"},
-		"a table that nobody classified":     {`SELECT 1 FROM video_notes WHERE organisation_id = ?`, `table "video_notes" is not classified`},
+		"an unclassified table":              {`SELECT 1 FROM video_notes WHERE organisation_id = ?`, `table "video_notes" is not classified`},
 		"a partition without the condition":  {`SELECT 1 FROM snapshots_daily_202601 WHERE day = ?`, "snapshots_daily_202601 is not bound"},
 		"a quoted table":                     {`SELECT 1 FROM "videos" WHERE "id" = ?`, "videos is not bound"},
 		"a table of a schema":                {`SELECT 1 FROM public . "videos" WHERE id = ?`, "videos is not bound"},
@@ -161,8 +161,8 @@ func TestStatements_thatBreakARuleAreRefused(t *testing.T) {
 		"MERGE":                              {`MERGE INTO videos USING accounts a ON true WHEN MATCHED THEN DELETE`, `begins with "merge"`},
 		"TABLE":                              {`TABLE videos`, `begins with "table"`},
 		"a set-returning function":           {`SELECT 1 FROM json_each(?)`, "json_each() in place of a table"},
-		"half a statement":                   {`SELECT 1 FROM videos WHERE (organisation_id = ?`, "parenthesis is not closed"},
-		"a parenthesis too many":             {`SELECT 1 FROM videos) WHERE organisation_id = ?`, "parenthesis was not opened"},
+		"an unclosed parenthesis":            {`SELECT 1 FROM videos WHERE (organisation_id = ?`, "parenthesis is not closed"},
+		"an extra parenthesis":               {`SELECT 1 FROM videos) WHERE organisation_id = ?`, "parenthesis was not opened"},
 		"an open quote":                      {`SELECT 1 FROM videos WHERE title = 'a AND organisation_id = ?`, "quote is not closed"},
 		"a comment in a comment":             {`SELECT 1 FROM videos /* /* */ WHERE organisation_id = ? */`, "comment"},
 		"a string in dollar signs":           {`SELECT 1 FROM videos WHERE title = $$ WHERE organisation_id = ? $$`, "dollar"},
@@ -178,7 +178,7 @@ func TestStatements_thatBreakARuleAreRefused(t *testing.T) {
 	}
 }
 
-func FuzzStatements_areReadOrRefused(f *testing.F) {
+func FuzzCheckStatement(f *testing.F) {
 	for _, s := range []string{
 		`SELECT * FROM videos v LEFT JOIN accounts a ON a.id = v.id WHERE v.organisation_id = ?`,
 		`WITH RECURSIVE x(a) AS MATERIALIZED (VALUES (1)) INSERT INTO videos AS v (organisation_id) SELECT $1 ON CONFLICT (a) DO UPDATE SET a = b WHERE c RETURNING *`,
@@ -188,30 +188,30 @@ func FuzzStatements_areReadOrRefused(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		// What passes stays passed with another query beside it, and what is refused stays refused.
-		alone, beside := storetest.CheckStatement(s), storetest.CheckStatement(s+"\n;SELECT 1")
-		require.Equal(t, alone == nil, beside == nil, "%v / %v", alone, beside)
+		// Appending an allowed statement must not change the result.
+		alone, extended := storetest.CheckStatement(s), storetest.CheckStatement(s+"\n;SELECT 1")
+		require.Equal(t, alone == nil, extended == nil, "%v / %v", alone, extended)
 	})
 }
 
-func TestStore_refusesAStatementThatForgetsTheOrganisation(t *testing.T) {
+func TestStore_refusesAStatementWithoutTheOrganisation(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, err := db.CreateOrganisation(t.Context(), "Tester", store.TierBasic, store.SubscriptionActive)
 		require.NoError(t, err)
-		forgetful, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: db.Clock.Now, Inspect: func(s string) error {
-			// As it would be, had somebody forgotten the condition.
+		inspected, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: db.Clock.Now, Inspect: func(s string) error {
+			// Remove the condition on the organisation.
 			return storetest.CheckStatement(strings.Replace(s, "videos.organisation_id =", "videos.id <>", 1))
 		}})
 		require.NoError(t, err)
-		defer func() { require.NoError(t, forgetful.Close()) }()
-		_, err = forgetful.Org(o.ID).Video(t.Context(), store.VideoRef{ID: store.NewID()})
+		defer func() { require.NoError(t, inspected.Close()) }()
+		_, err = inspected.Org(o.ID).Video(t.Context(), store.VideoRef{ID: store.NewID()})
 		require.Error(t, err)
-		require.NotErrorIs(t, err, store.ErrNotFound, "it was asked all the same: %v", err)
+		require.NotErrorIs(t, err, store.ErrNotFound, "the statement ran although it breaks a rule: %v", err)
 	})
 }
 
-func TestGuard_interruptsOnceBeforeAStatement(t *testing.T) {
+func TestGuard_callsBeforeOnce(t *testing.T) {
 	t.Parallel()
 	g, calls := &storetest.Guard{}, 0
 	g.Before("FROM organisations", func() { calls++ })
@@ -221,5 +221,5 @@ func TestGuard_interruptsOnceBeforeAStatement(t *testing.T) {
 	require.NoError(t, g.Inspect("SELECT 1 FROM organisations"))
 	require.Equal(t, 1, calls)
 	require.Len(t, g.Statements(), 3)
-	require.Empty(t, g.Statements(), "counted anew")
+	require.Empty(t, g.Statements(), "Statements resets the list")
 }
