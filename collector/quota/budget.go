@@ -76,8 +76,8 @@ func (q *Quota) take(ctx context.Context, s source.Source, plan []source.Call) (
 		units, left, err := q.takeUnits(ctx, key, window, call.Units, b.Limit)
 		if err == nil && left == 0 {
 			taken = append(taken, reserved{source.Call{Bucket: call.Bucket, Units: units}, key, window, b.Limit > 0})
-			if units < call.Units {
-				q.warnOnce(ctx, "a call needs more units than its budget has and may end early", key, window, "units", call.Units, "reserved", units, "limit", b.Limit)
+			if units < call.Units && q.firstWarning(key, window) {
+				q.log.WarnContext(ctx, "a call needs more units than its budget has and may end early", "budget", key, "units", call.Units, "reserved", units, "limit", b.Limit)
 			}
 			err = q.forgetWindows(ctx, key, window)
 		}
@@ -88,7 +88,9 @@ func (q *Quota) take(ctx context.Context, s source.Source, plan []source.Call) (
 			return nil, time.Time{}, err
 		}
 		if left > 0 {
-			q.warnOnce(ctx, "a call waits because it needs more units than its budget has left", key, window, "units", call.Units, "left", left, "ends", ends)
+			if q.firstWarning(key, window) {
+				q.log.WarnContext(ctx, "a call waits because it needs more units than its budget has left", "budget", key, "units", call.Units, "left", left, "ends", ends)
+			}
 			if later := now.Add(schedule.Jitter(longestDefer)); later.Before(ends) {
 				return nil, later, nil
 			}
@@ -130,11 +132,10 @@ func (q *Quota) takeUnits(ctx context.Context, key, window string, units, limit 
 	return 0, left, nil
 }
 
-// warnOnce logs a warning once in each window of a budget.
-func (q *Quota) warnOnce(ctx context.Context, message, key, window string, attrs ...any) {
-	if last, known := q.warned.Swap(key, window); !known || last != window {
-		q.log.WarnContext(ctx, message, append([]any{"budget", key, "window", window}, attrs...)...)
-	}
+// firstWarning returns true once in each window of a budget.
+func (q *Quota) firstWarning(key, window string) bool {
+	last, known := q.warned.Swap(key, window)
+	return !known || last != window
 }
 
 // pauseSpent pauses a spent budget until its window ends, unless units were returned in the meantime.

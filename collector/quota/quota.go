@@ -89,7 +89,7 @@ func (q *Quota) Call(ctx context.Context, s source.Source, batch []source.Target
 	switch {
 	case err != nil && errors.Is(ctx.Err(), context.Canceled):
 		reply.Outcome = Stopped
-		return []Reply{reply}, nil
+		return []Reply{reply}, nil //nolint:nilerr // the collector is stopping, which is not a failure
 	case errors.As(err, &failure):
 		reply, err = q.fail(writing, s, state, batch, failure)
 		return []Reply{reply}, err
