@@ -258,6 +258,7 @@ func (w *worker) conclude(ctx context.Context, claim queue.Claim, reply quota.Re
 	mixedUp := map[int]bool{}
 	if reply.Outcome == quota.Answered {
 		mixedUp = verify.MixedUp(reply.Targets, reply.Results)
+		w.log.DebugContext(ctx, "fetched", "source", w.source.Name(), "targets", len(reply.Targets), "elapsed", w.now().Sub(reply.At))
 	}
 	var outcomes []ingest.Outcome
 	var accounts []ingest.AccountOutcome
