@@ -18,6 +18,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
+// trackAccounts sends POST /accounts/bulk and requires the given status. more contains names and values of further body members.
 func (c *caller) bulkAccounts(status int, links []string, more ...any) client.TrackAccountsResult {
 	c.t.Helper()
 	body := map[string]any{"links": links}
@@ -27,7 +28,7 @@ func (c *caller) bulkAccounts(status int, links []string, more ...any) client.Tr
 	return decode[client.TrackAccountsResult](c.send(http.MethodPost, "/accounts/bulk", body).is(status))
 }
 
-// members returns the links of accounts with consecutive numbers.
+// accountURLs returns the links of the TikTok accounts @member001 and so on, with the numbers from and to included.
 func members(from, to int) []string {
 	var links []string
 	for n := from; n <= to; n++ {
@@ -36,7 +37,7 @@ func members(from, to int) []string {
 	return links
 }
 
-// claimDueAccounts claims the accounts that are due and counts them.
+// claimDueAccounts claims all due TikTok accounts for an hour and returns the number of accounts claimed.
 func (a *app) claimDueAccounts() int {
 	a.t.Helper()
 	n := 0
@@ -68,7 +69,7 @@ func TestBulkTrackAccounts_returnsAResultForEachLink(t *testing.T) {
 			require.Equal(t, client.TrackStatusTracked, got.Results[1].Status)
 			require.False(t, got.Results[1].WasExisting)
 			require.Equal(t, "all", *c.account(got.Results[1].AccountID.String()).TrackingType)
-			require.Equal(t, "latest_30", *c.account(known.String()).TrackingType, "the account keeps its tracking type")
+			require.Equal(t, "latest_30", *c.account(known.String()).TrackingType, "the tracking type of a tracked account is unchanged")
 		})
 
 		t.Run("207 if some links were tracked", func(t *testing.T) {
@@ -96,14 +97,14 @@ func TestBulkTrackAccounts_returnsAResultForEachLink(t *testing.T) {
 			require.Equal(t, "not_found", string(*got.Results[2].Code))
 		})
 
-		t.Run("links that mean the same account count as one", func(t *testing.T) {
+		t.Run("several links of one account are one result", func(t *testing.T) {
 			a.platforms.redirect("https://vm.tiktok.com/ZMsame0001/", links[4])
 			got := c.bulkAccounts(http.StatusMultiStatus, []string{links[4] + "?lang=en", strings.ToUpper(links[4]), "https://vm.tiktok.com/ZMsame0001/", "bad", "bad"})
 			require.Equal(t, client.TrackSummary{Total: 2, Succeeded: 1, Failed: 1}, got.Summary)
-			require.Equal(t, links[4]+"?lang=en", got.Results[0].URL, "as first sent")
+			require.Equal(t, links[4]+"?lang=en", got.Results[0].URL, "the result has the first of the equal links")
 		})
 
-		t.Run("its id and its handle count as one after the first fetch", func(t *testing.T) {
+		t.Run("the channel id and the handle of a fetched account are one result", func(t *testing.T) {
 			const byID, byHandle = "https://www.youtube.com/channel/UCLqxVugv74EIW3VWh2NOa3Q", "https://www.youtube.com/@someone"
 			c.follow(byID)
 			a.fetchProfiles(func(target queue.Target) ingest.AccountFacts {
@@ -133,7 +134,7 @@ func TestBulkTrackAccounts_returnsAResultForEachLink(t *testing.T) {
 			require.Equal(t, "new_only", *c.account(known.String()).TrackingType)
 		})
 
-		t.Run("an account that was only linked is new", func(t *testing.T) {
+		t.Run("the author of a tracked video is reported as a new account", func(t *testing.T) {
 			linked := c.video(c.track(tiktokLink).String()).LinkedAccountID
 			got := c.bulkAccounts(http.StatusOK, []string{accountLink})
 			require.False(t, got.Results[0].WasExisting)
@@ -155,7 +156,7 @@ func TestBulkTrackAccounts_addsAllToTheCollections(t *testing.T) {
 			refuses(http.StatusNotFound, server.CodeNotFound)
 		require.Contains(t, p.Detail, unknownID)
 		require.Equal(t, "/label_ids/1", *p.Errors[0].Pointer)
-		require.Len(t, c.accounts(""), 3, "nothing is tracked")
+		require.Len(t, c.accounts(""), 3, "no link is tracked if a collection is unknown")
 	})
 }
 
@@ -173,7 +174,7 @@ func TestBulkTrackAccounts_fetchesUpToFiftyImmediately(t *testing.T) {
 		require.Len(t, got.Warnings, 1)
 		require.Zero(t, a.claimDueAccounts())
 		a.Clock.Advance(25 * time.Hour)
-		require.Equal(t, 101, a.claimDueAccounts(), "all are fetched by the schedule")
+		require.Equal(t, 101, a.claimDueAccounts(), "the schedule fetches all accounts")
 	})
 }
 
@@ -197,7 +198,7 @@ func TestBulkTrackAccounts_fetchesOnlyThePreviewWithoutASubscription(t *testing.
 		require.Empty(t, beyond.PendingTmvQueue.Videos)
 		require.Equal(t, 10, a.claimDueAccounts())
 
-		t.Run("the others are fetched after a subscription starts", func(t *testing.T) {
+		t.Run("accounts beyond the preview allowance are fetched after a subscription starts", func(t *testing.T) {
 			require.NoError(t, a.SetSubscription(t.Context(), c.org.ID, store.SubscriptionActive))
 			a.Clock.Advance(25 * time.Hour)
 			require.Equal(t, 12, a.claimDueAccounts())
@@ -211,19 +212,20 @@ func TestBulkTrackAccounts_refusesTooManyLinks(t *testing.T) {
 	c := a.newCaller(t, store.TierPremium)
 	require.Equal(t, int32(500), c.bulkAccounts(http.StatusOK, members(1, 500)).Summary.Total)
 	long := "https://www.tiktok.com/@" + strings.Repeat("a", 3000)
-	require.Equal(t, "invalid_url", string(*c.bulkAccounts(http.StatusUnprocessableEntity, []string{long}).Results[0].Code), "only the long link fails")
+	require.Equal(t, "invalid_url", string(*c.bulkAccounts(http.StatusUnprocessableEntity, []string{long}).Results[0].Code), "a link that is too long fails, but not the request")
 	for name, body := range map[string]any{
-		"no links":        map[string]any{"links": []string{}},
-		"501 links":       map[string]any{"links": members(1, 501)},
-		"links missing":   map[string]any{},
-		"a null":          map[string]any{"links": []any{nil}},
-		"a label name":    map[string]any{"links": members(1, 1), "label_ids": []string{"Launch"}},
-		"an unknown type": map[string]any{"links": members(1, 1), "tracking_type": "latest_31"},
+		"no links":                             map[string]any{"links": []string{}},
+		"501 links":                            map[string]any{"links": members(1, 501)},
+		"no links member":                      map[string]any{},
+		"null as a link":                       map[string]any{"links": []any{nil}},
+		"a name instead of an id in label_ids": map[string]any{"links": members(1, 1), "label_ids": []string{"Launch"}},
+		"an unknown tracking type":             map[string]any{"links": members(1, 1), "tracking_type": "latest_31"},
 	} {
 		require.NotEmpty(t, c.send(http.MethodPost, "/accounts/bulk", body).refuses(http.StatusBadRequest, server.CodeInvalidRequest).Errors, name)
 	}
 }
 
+// stopAccounts sends DELETE /accounts/bulk and requires the given status.
 func (c *caller) stopAccounts(status int, ids ...string) client.StopResult {
 	c.t.Helper()
 	return decode[client.StopResult](c.send(http.MethodDelete, "/accounts/bulk", map[string]any{"ids": ids}).is(status))
@@ -240,7 +242,7 @@ func TestBulkStopAccounts_stopsIdsAndLinks(t *testing.T) {
 			ids[n] = c.follow(raw).String()
 		}
 		c.track(tiktokLink)
-		t.Run("200 if all were stopped, each once", func(t *testing.T) {
+		t.Run("200 if all entries were stopped, and duplicates are merged", func(t *testing.T) {
 			got := c.stopAccounts(http.StatusOK, ids[0], links[0]+"?x=1", links[1], strings.ToUpper(ids[1]))
 			require.True(t, got.Success)
 			require.Equal(t, client.StopSummary{Total: 2, Succeeded: 2}, got.Summary)
@@ -250,14 +252,14 @@ func TestBulkStopAccounts_stopsIdsAndLinks(t *testing.T) {
 			require.Equal(t, ids[1], got.Results[1].ID.String())
 			require.Equal(t, links[1], *got.Results[1].URL)
 		})
-		t.Run("404 names the links that match nothing, and nothing is stopped", func(t *testing.T) {
+		t.Run("404 lists the links without a tracked item, and nothing is stopped", func(t *testing.T) {
 			p := c.send(http.MethodDelete, "/accounts/bulk", map[string]any{"ids": []string{ids[2], "https://www.tiktok.com/@nobody", links[3], "nonsense", links[0], accountLink, tiktokLink}}).
 				refuses(http.StatusNotFound, server.CodeNotFound)
 			var pointers []string
 			for _, e := range p.Errors {
 				pointers = append(pointers, *e.Pointer)
 			}
-			require.Equal(t, []string{"/ids/1", "/ids/3", "/ids/4", "/ids/5", "/ids/6"}, pointers, "a stopped account, a linked account and a video are not tracked accounts")
+			require.Equal(t, []string{"/ids/1", "/ids/3", "/ids/4", "/ids/5", "/ids/6"}, pointers, "a stopped account, the author of a video, and a video are not tracked accounts")
 			require.Contains(t, p.Detail, "no account https://www.tiktok.com/@nobody")
 			require.Len(t, c.accounts(""), 4)
 		})
@@ -270,7 +272,7 @@ func TestBulkStopAccounts_stopsIdsAndLinks(t *testing.T) {
 			require.Len(t, c.accounts(""), 2)
 			require.Equal(t, int32(1), c.stopAccounts(http.StatusMultiStatus, unknownID).Summary.Failed)
 		})
-		t.Run("a short link that cannot be resolved now fails the request", func(t *testing.T) {
+		t.Run("503 if a short link cannot be resolved temporarily", func(t *testing.T) {
 			a.platforms.redirect("https://vm.tiktok.com/ZMdown0001/", "")
 			c.send(http.MethodDelete, "/accounts/bulk", map[string]any{"ids": []string{ids[4], "https://vm.tiktok.com/ZMdown0001/"}}).
 				refuses(http.StatusServiceUnavailable, server.CodeLinkUnresolved)
@@ -303,7 +305,7 @@ func TestBulkStopAccounts_refusesTooManyEntries(t *testing.T) {
 	c := a.newCaller(t, store.TierPremium)
 	c.bulkAccounts(http.StatusOK, members(1, 500))
 	require.Equal(t, int32(500), c.stopAccounts(http.StatusOK, members(1, 500)...).Summary.Succeeded)
-	for name, ids := range map[string][]string{"none": {}, "501": members(1, 501), "an empty one": {""}, "a long one": {strings.Repeat("a", 2049)}} {
+	for name, ids := range map[string][]string{"no ids": {}, "501 ids": members(1, 501), "an empty id": {""}, "an id of 2049 characters": {strings.Repeat("a", 2049)}} {
 		p := c.send(http.MethodDelete, "/accounts/bulk", map[string]any{"ids": ids}).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Contains(t, *p.Errors[0].Pointer, "/ids", name)
 	}

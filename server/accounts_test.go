@@ -21,22 +21,25 @@ import (
 
 const accountLink = "https://www.tiktok.com/@northwind.studio"
 
+// account returns the account with the given id or link.
 func (c *caller) account(ref string) client.Account {
 	c.t.Helper()
 	return decode[client.Account](c.send(http.MethodGet, "/accounts/"+url.PathEscape(ref), nil).is(http.StatusOK))
 }
 
+// accounts returns the array of GET /accounts.
 func (c *caller) accounts(query string) []client.Account {
 	c.t.Helper()
 	return decode[[]client.Account](c.send(http.MethodGet, "/accounts?"+query, nil).is(http.StatusOK))
 }
 
+// accountPage returns the page of GET /accounts?paginated=true.
 func (c *caller) accountPage(query string) client.AccountPage {
 	c.t.Helper()
 	return decode[client.AccountPage](c.send(http.MethodGet, "/accounts?paginated=true&"+query, nil).is(http.StatusOK))
 }
 
-// handles returns the handles of accounts, in the same order.
+// joinHandles returns the handles of the accounts, in their order, separated by spaces.
 func handles(accounts []client.Account) string {
 	names := make([]string, len(accounts))
 	for i, a := range accounts {
@@ -45,7 +48,7 @@ func handles(accounts []client.Account) string {
 	return strings.Join(names, " ")
 }
 
-// accountFacts returns the facts of an account with the numbered videos.
+// accountFacts returns fetched facts of an account. The account lists the TikTok videos with the given numbers, the newest first.
 func accountFacts(a *app, id string, followers int64, videos ...int) ingest.AccountFacts {
 	f := ingest.AccountFacts{ID: &id, Followers: &followers, Listed: true}
 	for i, n := range videos {
@@ -98,7 +101,7 @@ func TestAccount_afterAFetch(t *testing.T) {
 		require.Equal(t, []float64{100, 100, 150}, []float64{*got.MeanViews, *got.MedianViews, *got.MedianViewsNonZero})
 		require.Equal(t, []int64{3, 200, 300, 3, 3}, []int64{*got.TotalVideosTracked, *got.MostViewed, *got.TotalViews, *got.TotalLikes, *got.TotalComments})
 		require.Equal(t, []float64{0, 0}, []float64{*got.PercentOutperform10X, *got.PercentOutperform25X})
-		require.Nil(t, got.TotalShares, "an unknown value is null, not 0")
+		require.Nil(t, got.TotalShares, "a count that was never fetched is null, not 0")
 		require.Equal(t, "2026-01-12", got.LastUploadedAt.String())
 		require.Equal(t, []string{"Launch", "Été 🌞"}, got.LabelNames)
 		require.Len(t, got.LabelIds, 2)
@@ -136,7 +139,7 @@ func TestAccount_isFoundByAnyFormOfItsLink(t *testing.T) {
 				require.Empty(t, c.accountVideos(form, ""))
 				require.Equal(t, "already", map[bool]string{true: "already"}[c.trackAccount(map[string]any{"link": form}).Error != nil], form)
 			}
-			require.NotContains(t, ids, id.String(), "each platform has its own account")
+			require.NotContains(t, ids, id.String(), "accounts with the same handle on two platforms are different accounts")
 			ids[id.String()] = forms[0]
 		}
 	})
@@ -183,7 +186,7 @@ func TestAccount_notFound(t *testing.T) {
 	require.Empty(t, c.accounts("link=https://vm.tiktok.com/ZMdead0001/"))
 }
 
-// withFiveAccounts creates an organisation with five tracked accounts that have different counts. The last one was never fetched.
+// withFiveAccounts creates an organisation that tracks five accounts with different counts. The Instagram account was never fetched.
 func withFiveAccounts(t *testing.T, a *app) *caller {
 	t.Helper()
 	c := a.newCaller(t, store.TierPremium)
@@ -209,14 +212,14 @@ func TestListAccounts_orders(t *testing.T) {
 			"order_by=created_at&order_direction=asc":             "cora anna bert dora emil",
 			"order_by=username&order_direction=asc":               "anna bert cora dora emil",
 			"order_by=username":                                   "emil dora cora bert anna",
-			"order_by=latest_followers_count":                     "bert anna dora cora emil", // equal values by id, nulls last
+			"order_by=latest_followers_count":                     "bert anna dora cora emil", // accounts with equal values are ordered by id, and null is last
 			"order_by=latest_followers_count&order_direction=asc": "cora dora anna bert emil",
 			"order_by=total_views":                                "cora anna bert dora emil",
 			"order_by=median_views&order_direction=asc":           "dora bert anna cora emil",
 			"order_by=last_uploaded_at":                           "anna bert dora cora emil",
 		} {
 			require.Equal(t, want, handles(c.accounts(query)), query)
-			t.Run("pages and cursors return all rows: "+query, func(t *testing.T) {
+			t.Run("pages and cursors return every account: "+query, func(t *testing.T) {
 				var paged, followed []client.Account
 				cursor := ""
 				for n := 1; ; n++ {
@@ -285,7 +288,7 @@ func TestListAccounts_returnsAnArrayOrAPage(t *testing.T) {
 		require.Equal(t, client.Pagination{Total: 5, Page: 9, Limit: 3, TotalPages: 2}, past.Pagination)
 		require.Equal(t, client.Pagination{Page: 1, Limit: 5000}, c.accountPage("username=nobody").Pagination)
 
-		t.Run("the generated client parses both", func(t *testing.T) {
+		t.Run("the generated client decodes the array and the page", func(t *testing.T) {
 			got, err := c.ListAccountsWithResponse(t.Context(), &client.ListAccountsParams{})
 			require.NoError(t, err)
 			array, err := got.JSON200.AsAccountArray()
@@ -321,7 +324,7 @@ func TestListAccounts_refusesInvalidParameters(t *testing.T) {
 		"link=" + tiktokLink:          "link",
 		"link=https://example.com/@a": "link",
 		"paginated=true&page=2&order_by=username&cursor=" + cursor:          "page",
-		"paginated=true&cursor=" + cursor:                                   "cursor", // a cursor of another order
+		"paginated=true&cursor=" + cursor:                                   "cursor", // the cursor was returned for order_by=username
 		"paginated=true&order_by=username&platform=tiktok&cursor=" + cursor: "cursor",
 		"paginated=true&order_by=username&cursor=A" + cursor:                "cursor",
 	} {
@@ -329,8 +332,8 @@ func TestListAccounts_refusesInvalidParameters(t *testing.T) {
 		require.Equal(t, name, *p.Errors[0].Name, query)
 	}
 	p := c.send(http.MethodGet, "/accounts?page=3&cursor=x&link=nonsense", nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
-	require.Len(t, p.Errors, 4, "all faults are reported: %s", p.Detail)
-	require.Len(t, c.accountPage("limit=4&order_by=username&cursor="+cursor).Data, 4, "a cursor allows another limit")
+	require.Len(t, p.Errors, 4, "the response lists every fault: %s", p.Detail)
+	require.Len(t, c.accountPage("limit=4&order_by=username&cursor="+cursor).Data, 4, "a cursor is valid with a different limit")
 }
 
 func TestListAccounts_returnsOneMaskedAccountToLowerTiers(t *testing.T) {
@@ -340,7 +343,7 @@ func TestListAccounts_returnsOneMaskedAccountToLowerTiers(t *testing.T) {
 		require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierBasic))
 		a.Clock.Advance(time.Second)
 		got := c.accounts("order_by=username&order_direction=asc&limit=3")
-		require.Equal(t, "anna", handles(got), "the first in the requested order")
+		require.Equal(t, "anna", handles(got), "the response contains the first row of the requested order")
 		require.True(t, *got[0].MetricsMasked)
 		require.NotNil(t, got[0].CheckedAt)
 		page := c.accountPage("order_by=username&limit=2")
@@ -351,7 +354,7 @@ func TestListAccounts_returnsOneMaskedAccountToLowerTiers(t *testing.T) {
 	})
 }
 
-// accountVideos returns the videos of an account.
+// accountVideos returns the array of GET /accounts/{account_id}/videos.
 func (c *caller) accountVideos(ref, query string) []client.Video {
 	c.t.Helper()
 	return decode[[]client.Video](c.send(http.MethodGet, "/accounts/"+url.PathEscape(ref)+"/videos?"+query, nil).is(http.StatusOK))
@@ -381,7 +384,7 @@ func TestListAccountVideos_returnsTheVideosOfTheAccount(t *testing.T) {
 			}
 			return out
 		}
-		require.Equal(t, []string{"3", "2", "1", "4"}, numbers(""), "the latest uploads first, an unknown day last")
+		require.Equal(t, []string{"3", "2", "1", "4"}, numbers(""), "the latest uploads are first, and a video without an upload date is last")
 		require.Equal(t, c.video(own.String()), c.accountVideos(accountLink, "order_by=created_at&limit=1")[0])
 		for query, want := range map[string][]string{
 			"order_direction=asc":                             {"1", "2", "3", "4"},
@@ -398,7 +401,7 @@ func TestListAccountVideos_returnsTheVideosOfTheAccount(t *testing.T) {
 			}
 			require.Equal(t, want, numbers(query), query)
 		}
-		t.Run("pages and cursors return all rows", func(t *testing.T) {
+		t.Run("pages and cursors return every video", func(t *testing.T) {
 			cursor := ""
 			var got []string
 			for n := 1; n <= 2; n++ {
@@ -419,7 +422,7 @@ func TestListAccountVideos_returnsTheVideosOfTheAccount(t *testing.T) {
 			}
 			require.Equal(t, []string{"3", "2", "1"}, got)
 		})
-		t.Run("stopped videos are included on request", func(t *testing.T) {
+		t.Run("stopped videos are listed only with include_removed=true", func(t *testing.T) {
 			c.send(http.MethodDelete, "/accounts/"+id, nil).is(http.StatusOK)
 			require.Equal(t, []string{"4"}, numbers(""))
 			require.Len(t, numbers("include_removed=true"), 4)
@@ -448,7 +451,7 @@ func TestListAccountVideos_refusesInvalidParameters(t *testing.T) {
 	require.JSONEq(t, `{"total":0,"page":1,"limit":5000,"total_pages":0,"next_cursor":null}`, string(page["pagination"]))
 }
 
-// trackAccount tracks an account with POST /accounts.
+// trackAccount sends POST /accounts and requires status 200.
 func (c *caller) trackAccount(body map[string]any) client.TrackAccountResult {
 	c.t.Helper()
 	return decode[client.TrackAccountResult](c.send(http.MethodPost, "/accounts", body).is(http.StatusOK))

@@ -30,7 +30,7 @@ func TestTrackAccount_tracksALink(t *testing.T) {
 		require.Equal(t, "latest_30", *got.TrackingType)
 		require.Equal(t, accountLink, got.AccountLink)
 
-		t.Run("a second request with another form of the link says already and keeps the tracking type", func(t *testing.T) {
+		t.Run("a second request for the account reports \"already\" and does not change the tracking type", func(t *testing.T) {
 			again := c.trackAccount(map[string]any{"link": "m.tiktok.com/@Northwind.Studio?lang=de", "tracking_type": "all"})
 			require.Equal(t, first.AccountID, again.AccountID)
 			require.Equal(t, first.DirectURL, again.DirectURL)
@@ -44,7 +44,7 @@ func TestTrackAccount_tracksALink(t *testing.T) {
 	})
 }
 
-// accountListing returns the facts of an account with n videos, one uploaded on each day, the newest yesterday.
+// accountListing returns fetched facts of an account with n videos. One video was uploaded on each of the last n days, ending yesterday.
 func accountListing(a *app, n int) ingest.AccountFacts {
 	numbers := make([]int, n)
 	for i := range numbers {
@@ -71,7 +71,7 @@ func TestTrackAccount_tracksVideosByTrackingType(t *testing.T) {
 			a.Clock.Advance(36 * time.Hour)
 			c.send(http.MethodPost, "/refresh/accounts", map[string]any{"link": accountLink}).is(http.StatusAccepted)
 			a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return accountListing(a, 221) })
-			require.Len(t, c.accountVideos(accountLink, ""), found+1, "%s and later uploads", kind)
+			require.Len(t, c.accountVideos(accountLink, ""), found+1, "%s: the later upload is tracked too", kind)
 		})
 	}
 }
@@ -84,7 +84,7 @@ func TestTrackAccount_addsTheAccountToCollections(t *testing.T) {
 		got := c.account(accountLink)
 		require.Equal(t, []string{"Launch"}, got.LabelNames)
 		id := c.track(tiktokLink)
-		require.Equal(t, []string{"Launch"}, c.video(id.String()).LabelNames, "the collection contains the videos of the account")
+		require.Equal(t, []string{"Launch"}, c.video(id.String()).LabelNames, "the collection of an account contains the videos of the account")
 
 		c.trackAccount(map[string]any{"link": "https://www.tiktok.com/@other", "collection_ids": got.LabelIds, "collection_names": []string{"Launch"}})
 		require.Len(t, c.accounts("collections=Launch"), 2)
@@ -94,7 +94,7 @@ func TestTrackAccount_addsTheAccountToCollections(t *testing.T) {
 		require.Contains(t, p.Detail, unknownID)
 		require.Len(t, p.Errors, 1)
 		require.Equal(t, "/collection_ids/1", *p.Errors[0].Pointer)
-		require.Len(t, c.accounts("include_linked=true"), 2, "nothing is tracked")
+		require.Len(t, c.accounts("include_linked=true"), 2, "no link is tracked if a collection is unknown")
 	})
 }
 
@@ -116,15 +116,15 @@ func TestTrackAccount_refusesOtherLinks(t *testing.T) {
 	}
 	require.Contains(t, c.send(http.MethodPost, "/accounts", map[string]any{"link": tiktokLink}).problem(http.StatusBadRequest).Detail, "an account is wanted")
 	for name, body := range map[string]any{
-		"link missing":    map[string]any{},
-		"link null":       map[string]any{"link": nil},
-		"link empty":      map[string]any{"link": ""},
-		"link too long":   map[string]any{"link": "https://www.tiktok.com/@" + strings.Repeat("a", 2048)},
-		"an unknown type": map[string]any{"link": accountLink, "tracking_type": "some"},
-		"a null type":     map[string]any{"link": accountLink, "tracking_type": nil},
-		"an invalid id":   map[string]any{"link": accountLink, "collection_ids": []string{"x"}},
-		"a blank name":    map[string]any{"link": accountLink, "collection_names": []string{"  "}},
-		"label_ids":       map[string]any{"link": accountLink, "label_ids": []string{}},
+		"no link member":                      map[string]any{},
+		"link is null":                        map[string]any{"link": nil},
+		"link is empty":                       map[string]any{"link": ""},
+		"link is too long":                    map[string]any{"link": "https://www.tiktok.com/@" + strings.Repeat("a", 2048)},
+		"an unknown tracking type":            map[string]any{"link": accountLink, "tracking_type": "some"},
+		"tracking type is null":               map[string]any{"link": accountLink, "tracking_type": nil},
+		"an invalid collection id":            map[string]any{"link": accountLink, "collection_ids": []string{"x"}},
+		"a blank collection name":             map[string]any{"link": accountLink, "collection_names": []string{"  "}},
+		"label_ids instead of collection_ids": map[string]any{"link": accountLink, "label_ids": []string{}},
 	} {
 		require.NotEmpty(t, c.send(http.MethodPost, "/accounts", body).refuses(http.StatusBadRequest, server.CodeInvalidRequest).Errors, name)
 	}
@@ -148,7 +148,8 @@ func TestTrackAccount_resolvesShortLinks(t *testing.T) {
 	})
 }
 
-// TestTrackAccount_isIdempotentUnderConcurrency sends one link 64 times concurrently. There must be one account, and exactly one response must say that it is new.
+// TestTrackAccount_isIdempotentUnderConcurrency sends one link 64 times concurrently. One account must be created, and exactly one response must
+// not report "already".
 func TestTrackAccount_isIdempotentUnderConcurrency(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -162,7 +163,7 @@ func TestTrackAccount_isIdempotentUnderConcurrency(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				if err != nil || got.JSON200 == nil {
-					t.Errorf("tracking: %v %s", err, got.Status())
+					t.Errorf("tracking the link failed: error %v, status %s", err, got.Status())
 					return
 				}
 				ids[got.JSON200.AccountID] = true
@@ -210,7 +211,7 @@ func TestStopAccount_endsTrackingAndKeepsEverythingReadable(t *testing.T) {
 			stop(made.AccountID).refuses(http.StatusNotFound, server.CodeNotFound)
 			a.Clock.Advance(24 * time.Hour)
 		}
-		require.False(t, c.account(c.trackAccount(map[string]any{"link": accountLink}).AccountID.String()).Removed, "tracked again under the same id")
+		require.False(t, c.account(c.trackAccount(map[string]any{"link": accountLink}).AccountID.String()).Removed, "tracking a stopped item again keeps its id")
 	})
 }
 
@@ -222,7 +223,7 @@ func TestStopAccount_stopsVideosThatOnlyTheAccountTracks(t *testing.T) {
 		c.track(numbered(4))
 		id := c.trackAccount(map[string]any{"link": accountLink}).AccountID.String()
 		a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return accountFacts(a, "42", 1, 1, 2, 3, 4) })
-		c.track(numbered(3)) // found through the account, and then tracked by itself
+		c.track(numbered(3)) // the video was found by fetching the account, and is now tracked by its own link too
 		c.send(http.MethodDelete, "/videos", map[string]any{"id": numbered(3)}).is(http.StatusOK)
 		c.send(http.MethodDelete, "/accounts/"+id, nil).is(http.StatusOK)
 		removed := func() (out []bool) {
@@ -233,11 +234,11 @@ func TestStopAccount_stopsVideosThatOnlyTheAccountTracks(t *testing.T) {
 		}
 		require.Equal(t, []bool{true, true, true, false}, removed())
 
-		t.Run("tracking the account again tracks its videos again", func(t *testing.T) {
+		t.Run("tracking the account again also tracks its videos again", func(t *testing.T) {
 			a.Clock.Advance(24 * time.Hour)
 			c.trackAccount(map[string]any{"link": accountLink})
 			a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return accountFacts(a, "42", 1, 1, 2, 3, 4) })
-			require.Equal(t, []bool{false, false, true, false}, removed(), "but not the video that was tracked by itself")
+			require.Equal(t, []bool{false, false, true, false}, removed(), "the video that was stopped by its own link stays stopped")
 			require.Equal(t, int64(3), c.statistics("videos").Total)
 			require.Equal(t, int64(3), *c.account(id).TotalVideosTracked)
 		})

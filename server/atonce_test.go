@@ -13,10 +13,10 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// concurrentRequests is how many equal requests are sent concurrently.
+// concurrentRequests is the number of equal requests that sendConcurrently sends.
 const concurrentRequests = 64
 
-// sendConcurrently sends equal requests concurrently and returns their responses.
+// sendConcurrently sends the same request concurrentRequests times at the same time and returns all responses.
 func (c *caller) sendConcurrently(method, target string, body any, headers ...string) []answer {
 	c.t.Helper()
 	var (
@@ -39,7 +39,7 @@ func (c *caller) sendConcurrently(method, target string, body any, headers ...st
 	return answers
 }
 
-// countBy counts the responses by the result of a function.
+// countBy calls of for each response and returns the number of responses for each result of of.
 func countBy(answers []answer, of func(answer) string) map[string]int {
 	out := map[string]int{}
 	for _, a := range answers {
@@ -48,7 +48,7 @@ func countBy(answers []answer, of func(answer) string) map[string]int {
 	return out
 }
 
-// countRows returns the number of rows of the organisation in each table.
+// countRows returns, for each table, the number of rows of the organisation of c.
 func (c *caller) countRows(tables ...string) map[string]int {
 	c.t.Helper()
 	out := map[string]int{}
@@ -58,7 +58,7 @@ func (c *caller) countRows(tables ...string) map[string]int {
 	return out
 }
 
-// targets returns the number of rows of the queue.
+// countTargets returns the number of rows in the table fetch_targets.
 func (a *app) targets() int {
 	a.t.Helper()
 	return storetest.Column[int](a.t, a.DB, "SELECT COUNT(*) FROM fetch_targets")[0]
@@ -135,7 +135,7 @@ func TestConcurrent_requestsTrackAnAccountOnce(t *testing.T) {
 	})
 }
 
-// Each POST creates a collection, because two collections may have the same name. An Idempotency-Key prevents a second one.
+// TestConcurrent_eachPostCreatesACollection sends no Idempotency-Key. Two collections can have the same name, so each POST creates one.
 func TestConcurrent_eachPostCreatesACollection(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {

@@ -72,19 +72,19 @@ func TestToken_isRefusedWithTheReason(t *testing.T) {
 		require.Contains(t, got.Header.Get("WWW-Authenticate"), `error="invalid_token"`)
 		require.NotContains(t, string(got.body), c.token[:20])
 	}
-	t.Run("a missing token", func(t *testing.T) {
+	t.Run("without a token, the response is 401 without error=invalid_token", func(t *testing.T) {
 		got := a.send(t, http.MethodGet, "/videos", nil)
 		got.refuses(http.StatusUnauthorized, server.CodeTokenMissing)
 		require.Equal(t, `Bearer realm="ReelTally"`, got.Header.Get("WWW-Authenticate"))
 	})
-	t.Run("a token in the query is refused with the reason", func(t *testing.T) {
+	t.Run("a token in the query is refused, and the detail mentions the query", func(t *testing.T) {
 		for _, query := range []string{"token=x", "access_token=" + c.token, "whatever=" + c.token} {
 			p := a.send(t, http.MethodGet, "/videos?"+query, nil).refuses(http.StatusUnauthorized, server.CodeTokenMissing)
 			require.Contains(t, p.Detail, "query")
 			require.NotContains(t, p.Detail, c.token)
 		}
 	})
-	t.Run("two Authorization headers", func(t *testing.T) {
+	t.Run("a request with two Authorization headers is refused", func(t *testing.T) {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, a.http.URL+"/videos", nil)
 		require.NoError(t, err)
 		r.Header["Authorization"] = []string{"Bearer " + c.token, "Bearer " + c.token}
@@ -122,7 +122,7 @@ func TestToken_lastUseIsStored(t *testing.T) {
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		lastUse := func() *store.Instant {
-			a.server.Close() // waits for background writes
+			a.server.Close() // Close waits until the last use of the token is written
 			tokens, err := a.Tokens(t.Context(), c.org.ID)
 			require.NoError(t, err)
 			return tokens[0].LastUsedAt
@@ -133,7 +133,7 @@ func TestToken_lastUseIsStored(t *testing.T) {
 		require.Equal(t, first, *lastUse())
 		a.Clock.Advance(30 * time.Second)
 		c.list("")
-		require.Equal(t, first, *lastUse(), "at most once a minute")
+		require.Equal(t, first, *lastUse(), "the last use is stored at most once a minute")
 		a.Clock.Advance(31 * time.Second)
 		c.list("")
 		require.Equal(t, store.InstantOf(a.Clock.Now()), *lastUse())

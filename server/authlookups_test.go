@@ -22,7 +22,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// unknownToken returns token number n of a series. The tokens have a valid form and checksum, but belong to no organisation.
+// unknownToken returns the n-th token of a series. Its form and checksum are valid, but no organisation has the token.
 func unknownToken(n int) string {
 	const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 	body := fmt.Sprintf("rt_%040d", n)
@@ -33,14 +33,14 @@ func unknownToken(n int) string {
 	return body + string(sum)
 }
 
-// lookUps counts the database look-ups of tokens.
+// lookUpCounter counts the database queries that look up a token.
 type lookUps struct {
 	atomic.Int64
-	// onEach is called before each look-up if it is set.
+	// beforeEach is called before each look-up. It can be nil.
 	onEach func()
 }
 
-// newAppWithLookUps starts a server with real rate limits on a store that counts the look-ups of tokens.
+// newAppWithLookUps starts a server that enforces rate limits and counts the database queries that look up a token.
 func newAppWithLookUps(t *testing.T, db *storetest.DB, onEach func(), change ...func(*server.Options)) (*app, *lookUps) {
 	t.Helper()
 	asked := &lookUps{onEach: onEach}
@@ -62,7 +62,7 @@ func newAppWithLookUps(t *testing.T, db *storetest.DB, onEach func(), change ...
 	return a, asked
 }
 
-// ask sends GET /authenticate from an address directly to the handler, without a network, and returns the answer.
+// authenticateFrom calls the handler with GET /authenticate from a client address, without a network. It sends no token if token is "".
 func (a *app) ask(ctx context.Context, address, token string) *httptest.ResponseRecorder {
 	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/authenticate", nil)
 	r.RemoteAddr = "192.0.2.1:1234"
@@ -75,6 +75,7 @@ func (a *app) ask(ctx context.Context, address, token string) *httptest.Response
 	return w
 }
 
+// requireCode requires a problem response with the given status and error code.
 func requireCode(t *testing.T, w *httptest.ResponseRecorder, status int, code server.Code) {
 	t.Helper()
 	require.Equal(t, status, w.Code, "%s", w.Body)
@@ -100,14 +101,14 @@ func TestTokens_manyUnknownTokensCauseSixtyLookUps(t *testing.T) {
 				require.Equal(t, "0", w.Header().Get("RateLimit-Remaining"))
 			}
 			if n%100 == 0 {
-				require.Equal(t, http.StatusOK, a.ask(t.Context(), "198.51.100.7", c.token).Code, "the token of the other caller is cached")
+				require.Equal(t, http.StatusOK, a.ask(t.Context(), "198.51.100.7", c.token).Code, "a cached valid token is accepted although the address exceeded its limit")
 			}
 		}
 		require.LessOrEqual(t, asked.Load(), int64(60))
-		a.Clock.Advance(time.Second) // so that the token of the other caller is looked up again
+		a.Clock.Advance(time.Second) // the cached valid token expires, so that the next request looks it up again
 		require.Equal(t, http.StatusOK, a.ask(t.Context(), "198.51.100.7", c.token).Code)
 		fresh := a.newToken(t, c.org, store.ScopeRead)
-		require.Equal(t, http.StatusOK, a.ask(t.Context(), "198.51.100.8", fresh.token).Code, "another address has its own limit")
+		require.Equal(t, http.StatusOK, a.ask(t.Context(), "198.51.100.8", fresh.token).Code, "the limit of one address does not affect another address")
 	})
 }
 
@@ -127,7 +128,7 @@ func TestTokens_aRefusedTokenIsLookedUpOnce(t *testing.T) {
 		expired:         server.CodeTokenExpired,
 	} {
 		asked.Store(0)
-		for n := range 1000 { // from many addresses, so that none of them is limited
+		for n := range 1000 { // 100 addresses, so that no address reaches its limit
 			requireCode(t, a.ask(t.Context(), fmt.Sprintf("198.51.100.%d", n%100), token), http.StatusUnauthorized, code)
 			if n == 499 {
 				a.Clock.Advance(9 * time.Second)
@@ -140,7 +141,7 @@ func TestTokens_aRefusedTokenIsLookedUpOnce(t *testing.T) {
 	}
 }
 
-// countingRates counts the calls of a rate store.
+// countingRateStore counts the calls of Take.
 type countingRates struct {
 	server.RateStore
 	takes atomic.Int64
@@ -161,8 +162,8 @@ func TestTokens_manyRequestsWithoutTokenUseNeitherDatabaseNorRateStore(t *testin
 		require.Equal(t, n >= 60, w.Code == http.StatusTooManyRequests)
 	}
 	require.Zero(t, asked.Load())
-	require.EqualValues(t, 61, rates.takes.Load(), "an address over its limit is refused from memory")
-	require.Equal(t, http.StatusOK, a.ask(t.Context(), "198.51.100.7", c.token).Code, "a new token")
+	require.EqualValues(t, 61, rates.takes.Load(), "after 61 calls of Take, the address is refused without calling the rate store")
+	require.Equal(t, http.StatusOK, a.ask(t.Context(), "198.51.100.7", c.token).Code, "a valid token is accepted although the address exceeded its limit")
 }
 
 func TestTokens_eachOfManyAddressesHasItsOwnLimit(t *testing.T) {
@@ -176,7 +177,7 @@ func TestTokens_eachOfManyAddressesHasItsOwnLimit(t *testing.T) {
 		for i := range 62 {
 			n++
 			w := a.ask(t.Context(), fmt.Sprintf("203.0.113.%d", address), unknownToken(n))
-			require.Equal(t, i >= 60, w.Code == http.StatusTooManyRequests, "request %d of address %d: %d", i, address, w.Code)
+			require.Equal(t, i >= 60, w.Code == http.StatusTooManyRequests, "request %d of address %d has status %d", i, address, w.Code)
 		}
 	}
 	require.EqualValues(t, 200*60, asked.Load())
@@ -216,7 +217,7 @@ func TestTokens_aCallerWhoHangsUpIsCountedAndAffectsNoOther(t *testing.T) {
 	a.ask(ctx, "198.51.100.7", unknownToken(0))
 	asked.onEach = nil
 	requireCode(t, a.ask(t.Context(), "198.51.100.8", unknownToken(0)), http.StatusUnauthorized, server.CodeTokenUnknown)
-	require.EqualValues(t, 1, asked.Load(), "the first look-up was finished and cached")
+	require.EqualValues(t, 1, asked.Load(), "the look-up of the disconnected caller was finished and cached")
 }
 
 func TestTokens_aFailedLookUpIsNotCached(t *testing.T) {

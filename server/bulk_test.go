@@ -18,6 +18,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
+// trackVideos sends POST /videos/bulk and requires the given status.
 func (c *caller) bulk(status int, links []string, labels ...string) client.TrackVideosResult {
 	c.t.Helper()
 	body := map[string]any{"links": links}
@@ -27,6 +28,7 @@ func (c *caller) bulk(status int, links []string, labels ...string) client.Track
 	return decode[client.TrackVideosResult](c.send(http.MethodPost, "/videos/bulk", body).is(status))
 }
 
+// videoURLs returns videoURL(n) for each n, with from and to included.
 func series(from, to int) []string {
 	var links []string
 	for n := from; n <= to; n++ {
@@ -35,7 +37,7 @@ func series(from, to int) []string {
 	return links
 }
 
-// due claims all due targets and counts them.
+// claimDueVideos claims all due TikTok videos for an hour and returns the number of videos claimed.
 func (a *app) due() int {
 	a.t.Helper()
 	n := 0
@@ -101,12 +103,12 @@ func TestBulkTrack_returnsAResultForEachLink(t *testing.T) {
 			}
 		})
 
-		t.Run("links that mean the same video count as one", func(t *testing.T) {
+		t.Run("several links of one video are one result", func(t *testing.T) {
 			a.platforms.redirect("https://vm.tiktok.com/ZMsame0001/", numbered(4))
 			got := c.bulk(http.StatusMultiStatus, []string{
 				numbered(4) + "?is_from_webapp=1", numbered(4), "https://vm.tiktok.com/ZMsame0001/", "m.tiktok.com/v/7300000000000000004.html", "bad", "bad"})
 			require.Equal(t, client.TrackSummary{Total: 2, Succeeded: 1, Failed: 1}, got.Summary)
-			require.Equal(t, numbered(4)+"?is_from_webapp=1", got.Results[0].URL, "as first sent")
+			require.Equal(t, numbered(4)+"?is_from_webapp=1", got.Results[0].URL, "the result has the first of the equal links")
 			require.Equal(t, "bad", got.Results[1].URL)
 		})
 
@@ -134,7 +136,7 @@ func TestBulkTrack_retryableLinksSucceedWhenSentAgain(t *testing.T) {
 		again := c.bulk(http.StatusOK, []string{first.Results[1].URL})
 		require.Equal(t, client.TrackStatusTracked, again.Results[0].Status)
 		require.Equal(t, *again.Results[0].VideoID, c.video(numbered(2)).AdID)
-		require.Len(t, c.list("").Data, 2, "only that link must be sent again")
+		require.Len(t, c.list("").Data, 2, "sending only the failed link again is enough")
 	})
 }
 
@@ -152,7 +154,7 @@ func TestBulkTrack_addsAllToTheCollections(t *testing.T) {
 			refuses(http.StatusNotFound, server.CodeNotFound)
 		require.Contains(t, p.Detail, unknownID)
 		require.Equal(t, "/label_ids/1", *p.Errors[0].Pointer)
-		require.Len(t, c.list("").Data, 4, "nothing is tracked")
+		require.Len(t, c.list("").Data, 4, "no link is tracked if a collection is unknown")
 	})
 }
 
@@ -212,21 +214,22 @@ func TestBulkTrack_refusesTooManyLinks(t *testing.T) {
 	require.Equal(t, int32(500), c.bulk(http.StatusOK, series(1, 500)).Summary.Total)
 	long := "https://www.tiktok.com/" + strings.Repeat("a", 3000)
 	failed := c.bulk(http.StatusUnprocessableEntity, []string{long}).Results[0]
-	require.Equal(t, "invalid_url", string(*failed.Code), "only the long link fails")
-	require.Equal(t, long[:2048]+"…", failed.URL, "the long text is shortened")
+	require.Equal(t, "invalid_url", string(*failed.Code), "a link that is too long fails, but not the request")
+	require.Equal(t, long[:2048]+"…", failed.URL, "the result shortens a long link to 2048 characters")
 	for name, body := range map[string]any{
-		"no links":                    map[string]any{"links": []string{}},
-		"501 links":                   map[string]any{"links": series(1, 501)},
-		"links missing":               map[string]any{},
-		"a number":                    map[string]any{"links": []any{7}},
-		"a null":                      map[string]any{"links": []any{nil}},
-		"links that are not an array": map[string]any{"links": tiktokLink},
-		"a label name":                map[string]any{"links": []string{tiktokLink}, "label_ids": []string{"Launch"}},
+		"no links":                             map[string]any{"links": []string{}},
+		"501 links":                            map[string]any{"links": series(1, 501)},
+		"no links member":                      map[string]any{},
+		"a number as a link":                   map[string]any{"links": []any{7}},
+		"null as a link":                       map[string]any{"links": []any{nil}},
+		"links that are not an array":          map[string]any{"links": tiktokLink},
+		"a name instead of an id in label_ids": map[string]any{"links": []string{tiktokLink}, "label_ids": []string{"Launch"}},
 	} {
 		require.NotEmpty(t, c.send(http.MethodPost, "/videos/bulk", body).refuses(http.StatusBadRequest, server.CodeInvalidRequest).Errors, name)
 	}
 }
 
+// stopVideos sends DELETE /videos/bulk and requires the given status.
 func (c *caller) stop(status int, ids ...string) client.StopResult {
 	c.t.Helper()
 	return decode[client.StopResult](c.send(http.MethodDelete, "/videos/bulk", map[string]any{"ids": ids}).is(status))
@@ -242,7 +245,7 @@ func TestBulkStop_stopsIdsAndLinks(t *testing.T) {
 			ids = append(ids, c.track(numbered(n)).String())
 		}
 		a.fetch(views(100))
-		t.Run("200 if all were stopped, each once", func(t *testing.T) {
+		t.Run("200 if all entries were stopped, and duplicates are merged", func(t *testing.T) {
 			got := c.stop(http.StatusOK, ids[0], numbered(0)+"?x=1", numbered(1), strings.ToUpper(ids[1]))
 			require.True(t, got.Success)
 			require.Equal(t, client.StopSummary{Total: 2, Succeeded: 2}, got.Summary)
@@ -253,17 +256,17 @@ func TestBulkStop_stopsIdsAndLinks(t *testing.T) {
 			require.Equal(t, client.EntryTypeVideo, got.Results[1].Type)
 			for _, id := range ids[:2] {
 				require.True(t, c.video(id).Removed)
-				require.Equal(t, int64(100), *c.history(id, "")[0].Views, "collected data stays")
+				require.Equal(t, int64(100), *c.history(id, "")[0].Views, "the history of a stopped video is kept")
 			}
 		})
-		t.Run("404 names the links that match nothing, and nothing is stopped", func(t *testing.T) {
+		t.Run("404 lists the links without a tracked item, and nothing is stopped", func(t *testing.T) {
 			p := c.send(http.MethodDelete, "/videos/bulk", map[string]any{"ids": []string{ids[2], numbered(77), numbered(3), "nonsense", numbered(0)}}).
 				refuses(http.StatusNotFound, server.CodeNotFound)
 			var pointers []string
 			for _, e := range p.Errors {
 				pointers = append(pointers, *e.Pointer)
 			}
-			require.Equal(t, []string{"/ids/1", "/ids/3", "/ids/4"}, pointers, "the last one is already stopped")
+			require.Equal(t, []string{"/ids/1", "/ids/3", "/ids/4"}, pointers, "/ids/4 is a stopped video")
 			require.Contains(t, p.Detail, numbered(77))
 			require.Len(t, c.list("").Data, 4)
 		})
@@ -276,7 +279,7 @@ func TestBulkStop_stopsIdsAndLinks(t *testing.T) {
 			require.Len(t, c.list("").Data, 2)
 			require.Equal(t, int32(1), c.stop(http.StatusMultiStatus, unknownID).Summary.Failed)
 		})
-		t.Run("a short link that cannot be resolved now fails the request", func(t *testing.T) {
+		t.Run("503 if a short link cannot be resolved temporarily", func(t *testing.T) {
 			a.platforms.redirect("https://vm.tiktok.com/ZMdown0001/", "")
 			c.send(http.MethodDelete, "/videos/bulk", map[string]any{"ids": []string{ids[4], "https://vm.tiktok.com/ZMdown0001/"}}).
 				refuses(http.StatusServiceUnavailable, server.CodeLinkUnresolved)
@@ -293,8 +296,8 @@ func TestBulkStop_refusesTooManyEntries(t *testing.T) {
 	c.bulk(http.StatusOK, series(1, 500))
 	require.Equal(t, int32(500), c.stop(http.StatusOK, series(1, 500)...).Summary.Succeeded)
 	p := c.send(http.MethodDelete, "/videos/bulk", map[string]any{"ids": series(1, 500)}).refuses(http.StatusNotFound, server.CodeNotFound)
-	require.Len(t, p.Errors, 500, "every link is named")
-	for name, ids := range map[string][]string{"none": {}, "501": series(1, 501), "an empty one": {""}, "a long one": {strings.Repeat("a", 2049)}} {
+	require.Len(t, p.Errors, 500, "the response lists every unknown link")
+	for name, ids := range map[string][]string{"no ids": {}, "501 ids": series(1, 501), "an empty id": {""}, "an id of 2049 characters": {strings.Repeat("a", 2049)}} {
 		p := c.send(http.MethodDelete, "/videos/bulk", map[string]any{"ids": ids}).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Contains(t, *p.Errors[0].Pointer, "/ids", name)
 	}

@@ -15,12 +15,13 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
+// collections returns the response of GET /collections.
 func (c *caller) collections(query string) client.CollectionList {
 	c.t.Helper()
 	return decode[client.CollectionList](c.send(http.MethodGet, "/collections?"+query, nil).is(http.StatusOK))
 }
 
-// names returns the names of the collections that a query finds, in the order of the response.
+// names returns the names of the collections in the response of GET /collections, in order and separated by spaces.
 func (c *caller) names(query string) string {
 	c.t.Helper()
 	var names []string
@@ -107,7 +108,7 @@ func TestListCollections_pagesAreStable(t *testing.T) {
 		c := a.newCaller(t, store.TierPremium)
 		video := c.track(tiktokLink)
 		throughout := map[uuid.UUID]bool{}
-		for n := range 13 { // the clock does not advance, so all times are equal
+		for n := range 13 { // all collections have the same creation time, because the clock does not advance
 			id := c.collection(map[string]any{"name": fmt.Sprintf("same %d", n/4)})
 			throughout[id] = true
 			if n%3 == 0 {
@@ -141,7 +142,7 @@ func TestListCollections_pagesAreStable(t *testing.T) {
 				require.Equal(t, all, byCursor, list)
 			}
 		}
-		t.Run("lasting collections are returned once while others are created and deleted", func(t *testing.T) {
+		t.Run("each old collection is returned once although other collections are created and deleted between pages", func(t *testing.T) {
 			met := map[uuid.UUID]int{}
 			cursor := ""
 			for {
@@ -153,7 +154,7 @@ func TestListCollections_pagesAreStable(t *testing.T) {
 					break
 				}
 				cursor = "&cursor=" + *got.Pagination.NextCursor
-				c.named("a first one")
+				c.named("a new collection")
 				c.send(http.MethodDelete, "/collections/"+c.named("same 1").String(), nil).is(http.StatusOK)
 			}
 			for id := range throughout {
@@ -203,9 +204,9 @@ func TestListCollections_refusesInvalidParameters(t *testing.T) {
 	}
 	p := c.send(http.MethodGet, "/collections?order_by=hash", nil).problem(http.StatusBadRequest)
 	require.Contains(t, p.Detail, "created_at, updated_at, name, video_count, account_count")
-	require.Equal(t, "one", c.names("paginated=true&limit=1&page=1&cursor="+next), "page 1 is the default")
-	require.Equal(t, "one", c.names("paginated=true&include_children=true&cursor="+next), "without a parent it changes nothing")
-	require.Equal(t, int32(5000), c.collections("paginated=true").Pagination.Limit, "the default")
+	require.Equal(t, "one", c.names("paginated=true&limit=1&page=1&cursor="+next), "page=1 is allowed with a cursor, because it is the default")
+	require.Equal(t, "one", c.names("paginated=true&include_children=true&cursor="+next), "a cursor stays valid with include_children=true, which has no effect without parent_id")
+	require.Equal(t, int32(5000), c.collections("paginated=true").Pagination.Limit, "the default limit is 5000")
 	require.Empty(t, c.collections("paginated=true&page=2147483647").Data)
 }
 
@@ -223,7 +224,7 @@ func TestListCollections_returnsOneMaskedCollectionToLowerTiers(t *testing.T) {
 			a.Clock.Advance(time.Second)
 			list := c.collections("order_by=name&order_direction=asc")
 			require.Equal(t, int32(1), *list.Count)
-			require.Equal(t, apple, list.Data[0].ID, "the first in the requested order")
+			require.Equal(t, apple, list.Data[0].ID, "the response contains the first row of the requested order")
 			require.True(t, *list.Data[0].MetricsMasked)
 			list = c.collections("order_by=name&paginated=true&limit=10")
 			require.Equal(t, beach, list.Data[0].ID)

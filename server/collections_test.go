@@ -18,13 +18,13 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// collection creates a collection and returns its id.
+// createCollection sends POST /collections with the given body and returns the id of the new collection.
 func (c *caller) collection(body map[string]any) uuid.UUID {
 	c.t.Helper()
 	return decode[client.CreatedCollection](c.send(http.MethodPost, "/collections", body).is(http.StatusCreated)).ID
 }
 
-// named creates a collection below a parent, or at the root, and advances the clock by a second.
+// createNamedCollection creates a collection and advances the clock by a second. Without a parent, the collection is a root.
 func (c *caller) named(name string, parent ...uuid.UUID) uuid.UUID {
 	c.t.Helper()
 	body := map[string]any{"name": name}
@@ -36,11 +36,13 @@ func (c *caller) named(name string, parent ...uuid.UUID) uuid.UUID {
 	return id
 }
 
+// readCollection returns a collection with its counts.
 func (c *caller) readCollection(id uuid.UUID) client.Collection {
 	c.t.Helper()
 	return decode[client.Collection](c.send(http.MethodGet, "/collections/"+id.String()+"?include_counts=true", nil).is(http.StatusOK))
 }
 
+// patch sends PATCH /collections/{collection_id}.
 func (c *caller) patch(id uuid.UUID, body any, headers ...string) answer {
 	c.t.Helper()
 	return c.send(http.MethodPatch, "/collections/"+id.String(), body, headers...)
@@ -81,20 +83,20 @@ func TestCollection_isCreatedWithAllMembers(t *testing.T) {
 		require.Regexp(t, `^[A-Za-z0-9]{14}$`, *got.Hash)
 		require.Equal(t, []string{"größe", "summer", "zoo"}, got.Hashtags)
 
-		t.Run("names need not be unique", func(t *testing.T) {
+		t.Run("two collections can have the same name", func(t *testing.T) {
 			first := c.collection(map[string]any{"name": "Twice"})
 			require.NotEqual(t, first, c.collection(map[string]any{"name": "Twice"}))
 		})
-		t.Run("a null parent is the root", func(t *testing.T) {
+		t.Run("parent_id null creates a root collection", func(t *testing.T) {
 			require.Nil(t, c.readCollection(c.collection(map[string]any{"name": "Root", "parent_id": nil})).ParentID)
 		})
-		t.Run("a name may have 100 characters of several bytes", func(t *testing.T) {
+		t.Run("a name can have 100 characters, counted as characters and not as bytes", func(t *testing.T) {
 			for _, letter := range []string{"a", "é", "👩"} {
 				name := strings.Repeat(letter, 100)
 				require.Equal(t, name, c.readCollection(c.collection(map[string]any{"name": name})).Name)
 			}
 		})
-		t.Run("an unknown parent is not found", func(t *testing.T) {
+		t.Run("404 if the parent is unknown", func(t *testing.T) {
 			p := c.send(http.MethodPost, "/collections", map[string]any{"name": "x", "parent_id": unknownID}).refuses(http.StatusNotFound, server.CodeNotFound)
 			require.Equal(t, "/parent_id", *p.Errors[0].Pointer)
 			require.Contains(t, p.Detail, unknownID)
@@ -114,7 +116,7 @@ func TestCollection_refusesInvalidBodies(t *testing.T) {
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	id := c.named("Launch")
-	both := map[string]string{ // body → pointer and code of the fault
+	both := map[string]string{ // body → pointer and code of its fault; the bodies are invalid for POST and PATCH
 		`{"name":""}`:    "/name min_length",
 		`{"name":" \t"}`: "/name pattern",
 		`{"name":null}`:  "/name nullable",
@@ -170,7 +172,7 @@ func TestCollection_refusesInvalidBodies(t *testing.T) {
 			require.Equal(t, want, *p.Errors[0].Pointer+" "+p.Errors[0].Code, "%s %s", method, body)
 		}
 	}
-	require.Equal(t, "Launch", c.names(""), "nothing was created or changed")
+	require.Equal(t, "Launch", c.names(""), "a refused request creates and changes no collection")
 	for _, path := range []string{"x", "null", "{" + id.String() + "}", strings.ReplaceAll(id.String(), "-", ""), "urn:uuid:" + id.String()} {
 		for _, method := range []string{http.MethodGet, http.MethodDelete} {
 			p := c.send(method, "/collections/"+path, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
@@ -202,23 +204,23 @@ func TestCollection_patchChangesOnlySentMembers(t *testing.T) {
 		want.ParentID = &parent
 		change(`{"parent_id":"` + parent.String() + `"}`)
 		want.Name = "Spring"
-		change(`{"name":"Spring"}`) // an absent parent_id does not move the collection
+		change(`{"name":"Spring"}`) // without parent_id, the parent does not change
 		want.ParentID = nil
 		change(`{"parent_id":null}`)
 		want.Hashtags = []string{"three", "two"}
 		change(`{"hashtags":["#Two","three"]}`)
 		want.Hashtags = []string{}
 		change(`{"hashtags":[]}`)
-		change(`{"password":"12345678"}`) // stored, but not returned
+		change(`{"password":"12345678"}`) // the response of GET does not contain the password
 		require.Nil(t, want.Hash)
 		want.Access = client.AccessProtected
 		change(`{"access":"protected"}`)
 		require.Regexp(t, `^[A-Za-z0-9]{14}$`, *want.Hash)
 		want.Access = client.AccessPrivate
-		change(`{"access":"private"}`) // the hash does not change
+		change(`{"access":"private"}`) // want.Hash is the hash that "protected" created
 		want.Access = client.AccessPublic
 		change(`{"access":"public"}`)
-		// The text is unchanged, including a number that no float can represent and the order of the members.
+		// display_settings is returned as sent: with the order of its members, and with a number that no float can represent.
 		want.DisplaySettings = json.RawMessage(`{"theme":"dark","zz":{"big":12345678901234567891,"list":[1,null,"a/b"]},"sort":{"by":"latest_views","direction":"asc","then":"x"},"title":"T"}`)
 		change(`{"display_settings": ` + string(want.DisplaySettings) + `}`)
 		change(`{"name":"Spring"}`)
@@ -237,8 +239,8 @@ func TestCollection_protectedNeedsAPassword(t *testing.T) {
 		id := c.named("Launch")
 		p := c.patch(id, map[string]any{"access": "protected", "name": "x"}).refuses(http.StatusConflict, server.CodePasswordRequired)
 		require.Equal(t, "/access", *p.Errors[0].Pointer)
-		require.Equal(t, "Launch", c.readCollection(id).Name, "nothing was changed")
-		const password = "päss wörd" // nine characters
+		require.Equal(t, "Launch", c.readCollection(id).Name, "the refused request changes nothing")
+		const password = "päss wörd" // 9 characters, 11 bytes
 		c.patch(id, map[string]any{"access": "protected", "password": password}).is(http.StatusNoContent)
 		for _, path := range []string{"/collections", "/collections/" + id.String()} {
 			body := string(c.send(http.MethodGet, path, nil).is(http.StatusOK).body)
@@ -252,12 +254,12 @@ func TestCollection_protectedNeedsAPassword(t *testing.T) {
 		ok, err := store.PasswordMatches(t.Context(), password, *kept.PasswordHash)
 		require.NoError(t, err)
 		require.True(t, ok)
-		t.Run("a later change keeps the password", func(t *testing.T) {
+		t.Run("a later PATCH without a password keeps the password", func(t *testing.T) {
 			c.patch(id, map[string]any{"name": "Other"}).is(http.StatusNoContent)
 			c.patch(id, map[string]any{"access": "private"}).is(http.StatusNoContent)
 			c.patch(id, map[string]any{"access": "protected"}).is(http.StatusNoContent)
 		})
-		t.Run("eight characters are enough", func(t *testing.T) {
+		t.Run("a password has at least 8 characters, counted as characters and not as bytes", func(t *testing.T) {
 			c.patch(id, map[string]any{"password": "éééééééé"}).is(http.StatusNoContent)
 			c.patch(id, map[string]any{"password": "ééééééé"}).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
 		})
@@ -281,7 +283,7 @@ func TestCollection_cannotBeItsOwnParent(t *testing.T) {
 		p := c.patch(two, map[string]any{"parent_id": unknownID}).refuses(http.StatusNotFound, server.CodeNotFound)
 		require.Equal(t, "/parent_id", *p.Errors[0].Pointer)
 		p = c.patch(uuid.MustParse(unknownID), map[string]any{"parent_id": one}).refuses(http.StatusNotFound, server.CodeNotFound)
-		require.Empty(t, p.Errors, "the id in the path is unknown")
+		require.Empty(t, p.Errors, "the unknown id is in the path and not in the body, so there is no pointer")
 		c.patch(uuid.MustParse(unknownID), map[string]any{"parent_id": unknownID}).refuses(http.StatusNotFound, server.CodeNotFound)
 		c.patch(three, map[string]any{"parent_id": one}).is(http.StatusNoContent)
 		require.Equal(t, "3 2", c.names("parent_id="+one.String()))
@@ -330,7 +332,7 @@ func TestCollection_isDeletedWithoutItsMembers(t *testing.T) {
 			require.Contains(t, p.Detail, middle.String())
 		}
 		c.send(http.MethodDelete, "/collections/"+top.String(), nil).is(http.StatusOK)
-		require.Nil(t, c.readCollection(low).ParentID, "children of a root collection become roots")
+		require.Nil(t, c.readCollection(low).ParentID, "children of a deleted root collection become root collections")
 	})
 }
 
@@ -355,7 +357,7 @@ func TestCollection_isDeletedWithoutABodyOrWithAnEmptyOne(t *testing.T) {
 	}
 }
 
-// sorted returns ids in ascending order.
+// sorted returns a copy of ids in ascending order.
 func sorted(ids []uuid.UUID) []uuid.UUID {
 	return slices.SortedFunc(slices.Values(ids), func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// tag returns the current ETag of a collection.
+// collectionETag returns the ETag of GET /collections/{collection_id} with the given query.
 func (c *caller) tag(id uuid.UUID, query string) string {
 	c.t.Helper()
 	tag := c.send(http.MethodGet, "/collections/"+id.String()+query, nil).is(http.StatusOK).Header.Get("ETag")
@@ -37,7 +37,7 @@ func TestCollection_ifMatchRefusesAChangedCollection(t *testing.T) {
 		first := c.tag(id, "")
 		rename("a", first).is(http.StatusNoContent)
 		rename("b", first).refuses(http.StatusPreconditionFailed, server.CodePreconditionFailed)
-		require.Equal(t, "a", c.readCollection(id).Name, "nothing was changed")
+		require.Equal(t, "a", c.readCollection(id).Name, "the refused request changes nothing")
 		rename("b", c.tag(id, "")).is(http.StatusNoContent)
 		rename("c", c.tag(id, "?include_counts=true")).is(http.StatusNoContent)
 		rename("d", first+", "+c.tag(id, "")).is(http.StatusNoContent)
@@ -45,7 +45,7 @@ func TestCollection_ifMatchRefusesAChangedCollection(t *testing.T) {
 		for _, wrong := range []string{`"x"`, first, first + `,"y"`, "x", `""`} {
 			rename("f", wrong).refuses(http.StatusPreconditionFailed, server.CodePreconditionFailed)
 		}
-		t.Run("two If-Match lines are one list", func(t *testing.T) {
+		t.Run("the tags of several If-Match headers are combined", func(t *testing.T) {
 			lines := func(tags ...string) int {
 				t.Helper()
 				r, err := http.NewRequestWithContext(t.Context(), http.MethodPatch, a.http.URL+"/collections/"+id.String(), strings.NewReader("{}"))
@@ -59,23 +59,23 @@ func TestCollection_ifMatchRefusesAChangedCollection(t *testing.T) {
 			require.Equal(t, http.StatusNoContent, lines(first, c.tag(id, "")))
 			require.Equal(t, http.StatusPreconditionFailed, lines(first, `"x"`))
 		})
-		t.Run("other members of the collection do not make it stale", func(t *testing.T) {
+		t.Run("adding a video does not change the ETag without counts", func(t *testing.T) {
 			seen := c.tag(id, "")
 			c.addVideos(id, c.track(tiktokLink))
 			rename("g", seen).is(http.StatusNoContent)
 		})
-		t.Run("an ETag with counts is stale after the counts change", func(t *testing.T) {
+		t.Run("adding a video changes the ETag with counts", func(t *testing.T) {
 			seen := c.tag(id, "?include_counts=true")
 			c.addVideos(id, c.track(numbered(1)))
 			rename("h", seen).refuses(http.StatusPreconditionFailed, server.CodePreconditionFailed)
 		})
-		t.Run("without If-Match the last write wins", func(t *testing.T) {
+		t.Run("without If-Match, PATCH succeeds for every version", func(t *testing.T) {
 			c.patch(id, map[string]any{"name": "i"}).is(http.StatusNoContent)
 		})
-		t.Run("an unknown collection is not found", func(t *testing.T) {
+		t.Run("404 for an unknown collection, even with If-Match", func(t *testing.T) {
 			c.patch(uuid.MustParse(unknownID), map[string]any{"name": "x"}, "If-Match", first).refuses(http.StatusNotFound, server.CodeNotFound)
 		})
-		t.Run("DELETE checks If-Match as well", func(t *testing.T) {
+		t.Run("DELETE with an outdated ETag is refused", func(t *testing.T) {
 			remove := func(ifMatch string) answer {
 				t.Helper()
 				return c.send(http.MethodDelete, "/collections/"+id.String(), nil, "If-Match", ifMatch)
@@ -102,10 +102,10 @@ func TestCollection_etagsOfLowerTiersHideMaskedCounts(t *testing.T) {
 	c.patch(id, map[string]any{"name": "x"}, "If-Match", masked).is(http.StatusNoContent)
 	hidden := c.tag(id, "?include_counts=true")
 	c.addVideos(id, c.track(tiktokLink))
-	require.Equal(t, hidden, c.tag(id, "?include_counts=true"), "the ETag reveals nothing that is masked")
+	require.Equal(t, hidden, c.tag(id, "?include_counts=true"), "the ETag does not change when a masked count changes")
 }
 
-// TestCollection_oneOfManyConcurrentWritesWithTheSameIfMatchSucceeds makes writers read the same version before any of them writes.
+// TestCollection_oneOfManyConcurrentWritesWithTheSameIfMatchSucceeds sends 8 concurrent PATCH requests with the same ETag, five times.
 func TestCollection_oneOfManyConcurrentWritesWithTheSameIfMatchSucceeds(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -126,7 +126,7 @@ func TestCollection_oneOfManyConcurrentWritesWithTheSameIfMatchSucceeds(t *testi
 				})
 			}
 			writers.Wait()
-			require.Equal(t, int32(1), won.Load(), "versions differ although the clock does not advance")
+			require.Equal(t, int32(1), won.Load(), "exactly one of 8 writers succeeds, although the clock does not advance")
 			require.Equal(t, int32(7), lost.Load())
 		}
 	})

@@ -13,7 +13,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// plain decodes the body of a response by its Content-Encoding.
+// decodedBody returns the body after undoing its Content-Encoding.
 func (a answer) plain() string {
 	a.t.Helper()
 	var reader io.Reader = strings.NewReader(string(a.body))
@@ -29,7 +29,7 @@ func (a answer) plain() string {
 		defer decoder.Close()
 		reader = decoder
 	default:
-		require.Fail(a.t, "an encoding that was not requested", encoding)
+		require.Fail(a.t, "Content-Encoding is neither gzip nor zstd", encoding)
 	}
 	text, err := io.ReadAll(reader)
 	require.NoError(a.t, err)
@@ -43,7 +43,7 @@ func TestCompression_followsAcceptEncoding(t *testing.T) {
 	for n := range 5 {
 		c.track(numbered(n))
 	}
-	// The client that checks responses against the contract cannot decode compressed bodies, so another client is used.
+	// get does not use a.client, because the contract check cannot read compressed bodies.
 	get := func(path, accept string, headers ...string) answer {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, a.http.URL+path, nil)
 		require.NoError(t, err)
@@ -82,10 +82,10 @@ func TestCompression_followsAcceptEncoding(t *testing.T) {
 		require.Empty(t, unchanged.body)
 		require.Empty(t, unchanged.Header.Get("Content-Encoding"))
 	}
-	require.Empty(t, get("/statistics/videos", "gzip").is(http.StatusOK).Header.Get("Content-Encoding"), "a small response is not compressed")
+	require.Empty(t, get("/statistics/videos", "gzip").is(http.StatusOK).Header.Get("Content-Encoding"), "a response below the minimum size is not compressed")
 	long := get("/videos?"+strings.Repeat("nothing=1&", 60)+"x=2", "gzip").is(http.StatusBadRequest)
-	require.Equal(t, "gzip", long.Header.Get("Content-Encoding"), "errors are compressed as well")
+	require.Equal(t, "gzip", long.Header.Get("Content-Encoding"), "an error response is compressed too")
 	require.Contains(t, long.plain(), "nothing")
-	require.Equal(t, "gzip", get("/docs/swagger-ui-bundle.js", "gzip, zstd").Header.Get("Content-Encoding"), "the stored file is sent unchanged")
+	require.Equal(t, "gzip", get("/docs/swagger-ui-bundle.js", "gzip, zstd").Header.Get("Content-Encoding"), "the file is stored as gzip, so zstd is not used")
 	require.Equal(t, "zstd", get("/openapi.yaml", "zstd").Header.Get("Content-Encoding"))
 }

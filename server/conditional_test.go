@@ -13,7 +13,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// readable returns a path with data for every GET of the contract.
+// examplePaths returns, for the path template of each GET operation, a request path that returns data.
 func (c *caller) readable() map[string]string {
 	c.t.Helper()
 	video := c.track(tiktokLink).String()
@@ -50,7 +50,7 @@ func TestConditional_everyGetHasAnETag(t *testing.T) {
 				continue
 			}
 			target, ok := paths[path]
-			require.True(t, ok, "no example of GET %s", path)
+			require.True(t, ok, "add a request path for GET %s to examplePaths", path)
 			first := c.send(http.MethodGet, target, nil).is(http.StatusOK)
 			tag := first.Header.Get("ETag")
 			require.Regexp(t, `^"[A-Za-z0-9_-]{24}"$`, tag, path)
@@ -63,8 +63,8 @@ func TestConditional_everyGetHasAnETag(t *testing.T) {
 			c.send(http.MethodGet, target, nil, "If-None-Match", `"another"`).is(http.StatusOK)
 			head := c.send(http.MethodHead, target, nil).is(http.StatusOK)
 			require.Equal(t, tag, head.Header.Get("ETag"), path)
-			if path != "/authenticate" { // whose response is about the token
-				require.Equal(t, tag, twin.send(http.MethodGet, target, nil).is(http.StatusOK).Header.Get("ETag"), "%s: two tokens of one organisation", path)
+			if path != "/authenticate" { // the response of /authenticate describes the token
+				require.Equal(t, tag, twin.send(http.MethodGet, target, nil).is(http.StatusOK).Header.Get("ETag"), "%s: two tokens of one organisation get the same ETag", path)
 			}
 		}
 	})
@@ -89,6 +89,6 @@ func TestConditional_etagRevealsNoMaskedMetrics(t *testing.T) {
 		require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierBasic))
 		a.Clock.Advance(48 * 3600 * 1e9)
 		deliver()
-		require.Equal(t, before, c.send(http.MethodGet, video, nil).is(http.StatusOK).Header.Get("ETag"), "a masked number changed")
+		require.Equal(t, before, c.send(http.MethodGet, video, nil).is(http.StatusOK).Header.Get("ETag"), "the ETag of a masked response must not change with a masked number")
 	})
 }

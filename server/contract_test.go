@@ -75,13 +75,13 @@ func TestContract_describesEveryOperation(t *testing.T) {
 	}
 }
 
-// requireBounds requires that every string and array in the contract has a maximum length.
+// requireBounds requires that every string and array in the schema has a maximum length, and every number a minimum and a maximum.
 func requireBounds(t *testing.T, name string, s *openapi3.Schema) {
 	t.Helper()
 	switch {
 	case s.Type.Is("string"):
 		require.True(t, s.MaxLength != nil || len(s.Enum) > 0, "%s has no maxLength", name)
-		require.True(t, s.Format != "" || s.Pattern != "" || len(s.Enum) > 0, "%s has no type", name)
+		require.True(t, s.Format != "" || s.Pattern != "" || len(s.Enum) > 0, "%s has no format, pattern or enum", name)
 	case s.Type.Is("array"):
 		require.NotNil(t, s.MaxItems, "%s has no maxItems", name)
 		requireBounds(t, name+"[]", s.Items.Value)
@@ -96,7 +96,7 @@ func requireBounds(t *testing.T, name string, s *openapi3.Schema) {
 	}
 }
 
-// routesOutsideTheContract are the routes that are not operations of the contract.
+// routesOutsideTheContract lists the routes of the router that openapi.yaml does not contain.
 var routesOutsideTheContract = []string{"/livez", "/readyz", "/openapi.yaml", "/openapi.json", "/errors", "/docs", "/docs/*", "/mcp", "/"}
 
 func TestContract_hasTheSameRoutesAsTheRouter(t *testing.T) {
@@ -120,7 +120,7 @@ func TestContract_hasTheSameRoutesAsTheRouter(t *testing.T) {
 	require.ElementsMatch(t, declared, routed)
 }
 
-// sample returns a request of an operation, made from the examples of the contract.
+// sample returns the target and the body of a valid request of an operation, from the examples in openapi.yaml.
 func sample(t *testing.T, op *contractOperation) (target string, body any) {
 	t.Helper()
 	target = op.Path
@@ -147,7 +147,7 @@ func sample(t *testing.T, op *contractOperation) (target string, body any) {
 	return target, body
 }
 
-// eachOperation runs a test for every operation of the contract, on SQLite only, because the test does not depend on the database.
+// eachOperation runs a subtest for every operation of the contract, with a valid target and body. It uses only SQLite.
 func eachOperation(t *testing.T, run func(t *testing.T, a *app, op *contractOperation, target string, body any)) {
 	t.Helper()
 	for _, op := range theContract().operations {
@@ -163,7 +163,7 @@ func eachOperation(t *testing.T, run func(t *testing.T, a *app, op *contractOper
 func TestEveryOperation_refusesAMissingOrWrongToken(t *testing.T) {
 	t.Parallel()
 	eachOperation(t, func(t *testing.T, a *app, op *contractOperation, target string, _ any) {
-		// The body and the query are invalid as well, but the token is checked first.
+		// The query and the body are invalid too, but the server checks the token first.
 		p := a.send(t, op.Method, target+"?x=1;y", "{").refuses(http.StatusUnauthorized, server.CodeTokenMissing)
 		require.Equal(t, "/errors#token_missing", p.Type)
 		a.send(t, op.Method, target, nil, "Authorization", "Bearer rt_nonsense").refuses(http.StatusUnauthorized, server.CodeTokenMistyped)
@@ -217,15 +217,15 @@ func TestEveryOperationWithABody_refusesInvalidAndLargeBodies(t *testing.T) {
 		c.send(op.Method, target, body, "Content-Type", "").refuses(http.StatusUnsupportedMediaType, server.CodeUnsupportedMedia)
 		c.send(op.Method, target, body, "Content-Encoding", "gzip").refuses(http.StatusUnsupportedMediaType, server.CodeUnsupportedMedia)
 		for name, broken := range map[string]string{
-			"half":                 `{"link": `,
-			"text after the value": `{} {}`,
-			"not an object":        `[]`,
-			"empty":                ``,
-			"invalid UTF8":         "{\"a\": \"\xff\"}",
-			"NUL":                  `{"a": "\u0000"}`,
-			"surrogate":            `{"a": "\ud800"}`,
-			"twice":                `{"a": 1, "a": 1}`,
-			"unknown":              `{"surprise": 1}`,
+			"incomplete JSON":               `{"link": `,
+			"text after the object":         `{} {}`,
+			"an array instead of an object": `[]`,
+			"an empty body":                 ``,
+			"invalid UTF-8":                 "{\"a\": \"\xff\"}",
+			"NUL in a string":               `{"a": "\u0000"}`,
+			"an unpaired surrogate":         `{"a": "\ud800"}`,
+			"a member that occurs twice":    `{"a": 1, "a": 1}`,
+			"an unknown member":             `{"surprise": 1}`,
 		} {
 			if broken == "" && !op.Operation.RequestBody.Value.Required {
 				continue
@@ -244,15 +244,15 @@ func TestEveryOperation_hidesTheCauseOfAFailure(t *testing.T) {
 		c := a.newCaller(t, store.TierPremium)
 		a.breakDatabase(errors.New(`SQLSTATE 42P01 at SELECT secret FROM vault`))
 		p := c.send(op.Method, target, body).refuses(http.StatusInternalServerError, server.CodeInternal)
-		require.Contains(t, a.log.String(), "vault", "the log has the cause")
+		require.Contains(t, a.log.String(), "vault", "the log contains the cause of the failure")
 		require.Contains(t, a.log.String(), p.RequestID)
 		a.breakDatabase(driver.ErrBadConn)
 		c.send(op.Method, target, body).refuses(http.StatusServiceUnavailable, server.CodeUnavailable)
 	})
 }
 
-// TestEveryMaskedOperation_masks checks each operation with x-tier-masked. Every metric in its response is null for the limited
-// and basic tiers, and not null for premium.
+// TestEveryMaskedOperation_masks calls each operation that has x-tier-masked. Every metric in the response must be null for the tiers
+// limited and basic, and not null for the tier premium.
 //
 // Spec: 4-02, 4.1-01, 4.1-15, 4.1-26, 4.1-34, 4.2-01, 4.2-21, 4.2-22, 4.2-28, 5-02, 8-12
 func TestEveryMaskedOperation_masks(t *testing.T) {
@@ -287,7 +287,7 @@ func TestEveryMaskedOperation_masks(t *testing.T) {
 				require.NoError(t, json.Unmarshal(got.body, &whole))
 				objects := withMetrics(whole)
 				if op.id == "listCollections" && tier == store.TierPremium {
-					require.Empty(t, objects, "the response has no metrics to mask")
+					require.Empty(t, objects, "without include_counts the response contains no metrics")
 					continue
 				}
 				require.NotEmpty(t, objects)
@@ -307,13 +307,14 @@ func TestEveryMaskedOperation_masks(t *testing.T) {
 	}
 }
 
+// isMetric returns true if a response member with the given name is a metric.
 func isMetric(name string) bool {
 	begins := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
 	return slices.ContainsFunc([]string{"latest_", "increase_", "mean_", "median_", "most_", "percent_", "total_"}, begins) && name != "total_pages" ||
 		slices.Contains([]string{"outlier_multiplier", "accounts", "videos", "uploads", "followers", "following", "views", "likes", "comments", "shares", "bookmarks", "engagements", "video_count", "account_count"}, name)
 }
 
-// withMetrics returns all objects in v that have a metric or metrics_masked.
+// withMetrics returns all JSON objects in v that have a metric or the member metrics_masked.
 func withMetrics(v any) []map[string]any {
 	var out []map[string]any
 	switch v := v.(type) {
@@ -324,7 +325,7 @@ func withMetrics(v any) []map[string]any {
 	case map[string]any:
 		for name, e := range v {
 			if name == "filters" {
-				continue // it contains names of metrics but no values
+				continue // the filters contain names of metrics, but no metric values
 			}
 			out = append(out, withMetrics(e)...)
 			if isMetric(name) || name == "metrics_masked" {

@@ -14,23 +14,22 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// shortDeadline is the request timeout of these tests. longAfter is enough time for an answer even on a busy machine.
 const (
-	shortDeadline = 500 * time.Millisecond
-	longAfter     = 8 * time.Second
+	shortDeadline = 500 * time.Millisecond // request timeout of the server
+	longAfter     = 8 * time.Second        // a test fails if a response takes longer
 )
 
-// newAppWithShortTimeout starts a server with a short request timeout.
+// newAppWithShortTimeout starts a server whose request timeout is shortTimeout.
 func newAppWithShortTimeout(t *testing.T, engine string) *app {
 	t.Helper()
 	return newApp(t, storetest.New(t, engine), func(o *server.Options) { o.RequestTimeout = shortDeadline })
 }
 
-// block keeps the database from answering, until the test ends or release is called. On SQLite another connection holds the write lock
-// of the file; on PostgreSQL another transaction locks the table of videos.
+// blockDatabase makes statements wait until the test ends or release is called. On SQLite, another connection holds the write lock, so only
+// writes wait. On PostgreSQL, another transaction locks the table videos.
 func (a *app) block(t *testing.T) (release func()) {
 	t.Helper()
-	tx, err := a.Raw(t).BeginTx(t.Context(), nil) // takes the write lock at once on SQLite
+	tx, err := a.Raw(t).BeginTx(t.Context(), nil) // on SQLite, BEGIN takes the write lock
 	require.NoError(t, err)
 	if a.Engine == "postgres" {
 		_, err = tx.ExecContext(t.Context(), "LOCK TABLE videos IN ACCESS EXCLUSIVE MODE")
@@ -40,7 +39,7 @@ func (a *app) block(t *testing.T) (release func()) {
 	return func() { require.NoError(t, tx.Rollback()) }
 }
 
-// within sends a request and fails the test if the answer does not come soon.
+// sendBefore sends a request and fails the test if the response takes longer than maxWait.
 func (c *caller) within(method, target string, body any, headers ...string) answer {
 	c.t.Helper()
 	done := make(chan answer, 1)
@@ -59,7 +58,7 @@ func (c *caller) within(method, target string, body any, headers ...string) answ
 	case err := <-failed:
 		require.NoError(c.t, err)
 	case <-time.After(longAfter):
-		require.Fail(c.t, "no answer", "%s %s is not answered after %s", method, target, longAfter)
+		require.Fail(c.t, "no response", "%s %s got no response within %s", method, target, longAfter)
 	}
 	return answer{}
 }
@@ -88,7 +87,7 @@ func TestDeadline_aDatabaseThatDoesNotAnswerIsUnavailable(t *testing.T) {
 	}
 }
 
-// A request that finds no free connection gives up before its own deadline.
+// TestDeadline_aPoolWithoutAFreeConnectionIsUnavailable uses a pool of one connection. A second request must get 503 before its request timeout.
 func TestDeadline_aPoolWithoutAFreeConnectionIsUnavailable(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "postgres")
@@ -112,7 +111,6 @@ func TestDeadline_aPoolWithoutAFreeConnectionIsUnavailable(t *testing.T) {
 	<-holds
 }
 
-// A caller who hangs up does not cause an error in the log.
 func TestDeadline_aCallerWhoHangsUpIsNotLoggedAsAnError(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, storetest.New(t, "postgres"))
@@ -130,14 +128,14 @@ func TestDeadline_aCallerWhoHangsUpIsNotLoggedAsAnError(t *testing.T) {
 	require.NotContains(t, a.log.String(), `"level":"ERROR"`)
 }
 
-// Reads on SQLite do not wait for the connection of the writers.
+// TestReadyz_needsNoWriteConnection sends GET /readyz while a transaction holds the only write connection of SQLite.
 func TestReadyz_needsNoWriteConnection(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	c.list("")
 	var during answer
-	a.Guard.Before("INSERT", func() { during = a.send(t, http.MethodGet, "/readyz", nil) }) // while a transaction writes
+	a.Guard.Before("INSERT", func() { during = a.send(t, http.MethodGet, "/readyz", nil) }) // runs before the first INSERT of the transaction
 	c.track(tiktokLink)
 	during.is(http.StatusOK)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
+// history returns the array of GET /videos/{ad_id}/history.
 func (c *caller) history(ref, query string) []client.VideoHistoryPoint {
 	c.t.Helper()
 	return decode[[]client.VideoHistoryPoint](c.send(http.MethodGet, "/videos/"+ref+"/history?"+query, nil).is(http.StatusOK))
@@ -23,7 +24,7 @@ func (c *caller) history(ref, query string) []client.VideoHistoryPoint {
 // daysAgo returns the date n days ago, in the format of the API.
 func (a *app) daysAgo(n int) string { return a.Clock.Now().AddDate(0, 0, -n).Format(time.DateOnly) }
 
-// withVideoHistory creates an organisation with a video that was fetched once a day, the last time today.
+// withVideoHistory creates an organisation with a video that was fetched on each of the last days, ending today. It returns the video id.
 func withVideoHistory(t *testing.T, a *app, tier store.Tier, days int) (*caller, string) {
 	t.Helper()
 	c := a.newCaller(t, tier)
@@ -45,26 +46,26 @@ func TestHistory_returnsOnePointPerDayNewestFirst(t *testing.T) {
 	each(t, func(t *testing.T, a *app) {
 		c, id := withVideoHistory(t, a, store.TierPremium, 40)
 		points := c.history(id, "")
-		require.Len(t, points, 31, "today and the 30 days before")
+		require.Len(t, points, 31, "by default, the history contains today and the 30 days before")
 		for i, p := range points {
 			require.Equal(t, a.daysAgo(i), p.Date.String())
 			require.Equal(t, int64(4000-100*i), *p.Views)
 			require.Equal(t, int64(40-i), *p.Engagements)
-			require.Nil(t, p.Comments, "an unknown value is null, not 0")
+			require.Nil(t, p.Comments, "a count that was never fetched is null, not 0")
 			require.Nil(t, p.Interpolated)
 			require.Nil(t, p.MetricsMasked)
 		}
-		t.Run("a range is inclusive", func(t *testing.T) {
+		t.Run("start_date and end_date are included", func(t *testing.T) {
 			got := c.history(id, fmt.Sprintf("start_date=%s&end_date=%s", a.daysAgo(35), a.daysAgo(33)))
 			require.Equal(t, []string{a.daysAgo(33), a.daysAgo(34), a.daysAgo(35)}, []string{got[0].Date.String(), got[1].Date.String(), got[2].Date.String()})
 			require.Len(t, c.history(id, fmt.Sprintf("start_date=%[1]s&end_date=%[1]s", a.daysAgo(5))), 1)
 		})
-		t.Run("no points before the first and after the last measured point", func(t *testing.T) {
+		t.Run("there are no points before the first and after the last fetch", func(t *testing.T) {
 			require.Len(t, c.history(id, "start_date="+a.daysAgo(89)), 40)
 			require.Empty(t, c.history(id, fmt.Sprintf("start_date=%s&end_date=%s", a.daysAgo(89), a.daysAgo(60))))
 			require.Equal(t, "[]\n", string(c.send(http.MethodGet, "/videos/"+id+"/history?start_date="+a.daysAgo(-3), nil).is(http.StatusOK).body))
 		})
-		t.Run("a day has the last counts", func(t *testing.T) {
+		t.Run("a day has the counts of its last fetch", func(t *testing.T) {
 			a.Clock.Advance(time.Hour)
 			a.fetch(views(9999))
 			require.Equal(t, int64(9999), *c.history(id, "")[0].Views)
@@ -84,7 +85,7 @@ func TestHistory_interpolatesOldPoints(t *testing.T) {
 		a.fetch(views(800))
 		a.Clock.Advance(95 * 24 * time.Hour)
 		points := c.history(id, "start_date="+a.daysAgo(110))
-		require.Len(t, points, 8, "no points before the first and after the last measured point")
+		require.Len(t, points, 8, "there are no points before the first and after the last fetch")
 		for i, p := range points {
 			require.Equal(t, a.daysAgo(95+i), p.Date.String())
 			require.Equal(t, int64(800-100*i), *p.Views)
@@ -102,7 +103,7 @@ func TestHistory_refusesRangesBeyondTheTier(t *testing.T) {
 		id := c.track(tiktokLink).String()
 		require.Empty(t, c.history(id, "start_date="+a.daysAgo(days)))
 		p := c.send(http.MethodGet, "/videos/"+id+"/history?start_date="+a.daysAgo(days+1), nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
-		require.Contains(t, p.Detail, a.daysAgo(days), "the oldest day allowed is named")
+		require.Contains(t, p.Detail, a.daysAgo(days), "the detail contains the oldest allowed date")
 		require.Equal(t, "start_date", *p.Errors[0].Name)
 
 		p = c.send(http.MethodGet, fmt.Sprintf("/videos/%s/history?start_date=%s&end_date=%s", id, a.daysAgo(3), a.daysAgo(4)), nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
@@ -158,7 +159,7 @@ func TestHistory_includesQualityIfRequested(t *testing.T) {
 		}
 		require.Equal(t, []int64{120, 105, 90, 95, 100}, []int64{*got[0].Views, *got[1].Views, *got[2].Views, *got[3].Views, *got[4].Views})
 		corrected := c.history(id, fmt.Sprintf("include=quality&start_date=%[1]s&end_date=%[1]s", a.daysAgo(4)))
-		require.Equal(t, client.HistoryQualityCorrected, *corrected[0].Quality, "the previous point lies before the range")
+		require.Equal(t, client.HistoryQualityCorrected, *corrected[0].Quality, "a decrease is detected although the previous point is before start_date")
 
 		for _, p := range c.history(id, "") {
 			require.Nil(t, p.Quality)

@@ -18,7 +18,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// repeatable returns for every POST of the contract a path, a body that has an effect, and a different body that also has one.
+// postRequests returns a path and two different valid bodies for each POST operation, by operation id.
 func (c *caller) repeatable() map[string][3]any {
 	c.t.Helper()
 	const account, other = "https://www.tiktok.com/@southwind", "https://www.tiktok.com/@eastwind"
@@ -40,7 +40,7 @@ func (c *caller) repeatable() map[string][3]any {
 	}
 }
 
-// posts returns the operations of the contract that accept an Idempotency-Key.
+// postOperations returns the ids of all POST operations in openapi.yaml.
 func posts() []string {
 	var ids []string
 	for _, item := range theContract().doc.Paths.Map() {
@@ -56,7 +56,7 @@ func TestIdempotency_everyPostRepeatsItsFirstResponse(t *testing.T) {
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		requests := c.repeatable()
-		require.ElementsMatch(t, posts(), slices.Collect(maps.Keys(requests)), "each POST has a request here")
+		require.ElementsMatch(t, posts(), slices.Collect(maps.Keys(requests)), "postRequests must contain each POST operation")
 		for id, request := range requests {
 			path := request[0].(string)
 			send := func(body any, key string) answer { return c.send(http.MethodPost, path, body, "Idempotency-Key", key) }
@@ -72,16 +72,16 @@ func TestIdempotency_everyPostRepeatsItsFirstResponse(t *testing.T) {
 
 			send(request[2], key).refuses(http.StatusUnprocessableEntity, server.CodeIdempotencyKeyReused)
 
-			// The first request is still running.
+			// Simulate that the first request is still running.
 			a.Exec(t, "UPDATE idempotency_keys SET status = NULL, started_at = ? WHERE key = ?", store.InstantOf(a.Clock.Now()), key)
 			send(request[1], key).refuses(http.StatusConflict, server.CodeIdempotencyKeyInUse)
 
-			// The same key of another organisation is independent.
+			// Another organisation can use the same key.
 			if id == "createCollection" {
 				a.newCaller(t, store.TierPremium).send(http.MethodPost, path, request[2], "Idempotency-Key", key).is(http.StatusCreated)
 			}
 			a.Clock.Advance(24*time.Hour + time.Second)
-			require.Empty(t, send(request[2], key).Header.Get("Idempotent-Replayed"), "%s: the key expires after a day", id)
+			require.Empty(t, send(request[2], key).Header.Get("Idempotent-Replayed"), "%s: the key expires after 24 hours", id)
 		}
 	})
 }
@@ -95,7 +95,7 @@ func TestIdempotency_comparesTheDecodedBody(t *testing.T) {
 	first := send(`{"name": "Launch", "hashtags": ["one", "two"]}`).is(http.StatusCreated)
 	require.Equal(t, string(first.body), string(send("{\n\"hashtags\":[\"one\",\"\\u0074wo\"],\"name\":\"Launch\"}").is(http.StatusCreated).body))
 	send(`{"name": "Launch", "hashtags": ["two", "one"]}`).refuses(http.StatusUnprocessableEntity, server.CodeIdempotencyKeyReused)
-	// The same key with another operation is independent.
+	// Another operation can use the same key.
 	c.send(http.MethodPost, "/videos", map[string]any{"link": numbered(1)}, "Idempotency-Key", "k").is(http.StatusOK)
 }
 
@@ -111,7 +111,7 @@ func TestIdempotency_storesRefusalsButNotInvalidRequests(t *testing.T) {
 	orphan := fmt.Sprintf(`{"name": "Launch", "parent_id": %q}`, unknownID)
 	first := send(orphan, "l").refuses(http.StatusNotFound, server.CodeNotFound)
 	again := send(orphan, "l")
-	require.Equal(t, first, again.refuses(http.StatusNotFound, server.CodeNotFound), "the problem has the request id of the first request")
+	require.Equal(t, first, again.refuses(http.StatusNotFound, server.CodeNotFound), "the replayed problem contains the request id of the first request")
 	require.Equal(t, "true", again.Header.Get("Idempotent-Replayed"))
 
 	for _, bad := range []string{"with space", "ключ", string(make([]byte, 256))} {
@@ -132,7 +132,7 @@ func TestIdempotency_aFailedRequestIsRunAgainWithTheSameID(t *testing.T) {
 			return c.send(http.MethodPost, "/collections", map[string]any{"name": "Launch"}, "Idempotency-Key", "k")
 		}
 		made := decode[client.CreatedCollection](send().is(http.StatusCreated))
-		// The server crashed after it created the collection and before it stored the response.
+		// Simulate a crash after the server created the collection and before it stored the response.
 		a.Exec(t, "UPDATE idempotency_keys SET status = NULL, body = NULL")
 		send().refuses(http.StatusConflict, server.CodeIdempotencyKeyInUse)
 		a.Clock.Advance(time.Minute)
@@ -148,7 +148,7 @@ func TestIdempotency_afterAFailureTheKeyCanBeUsedAtOnce(t *testing.T) {
 	each(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		const short = "https://vm.tiktok.com/ZMabcdef1/"
-		a.platforms.redirect(short, "") // which fails temporarily
+		a.platforms.redirect(short, "") // the short link fails temporarily
 		send := func() answer {
 			return c.send(http.MethodPost, "/videos", map[string]any{"link": short}, "Idempotency-Key", "k")
 		}
@@ -158,7 +158,7 @@ func TestIdempotency_afterAFailureTheKeyCanBeUsedAtOnce(t *testing.T) {
 	})
 }
 
-// A panic must be answered, also if the response is buffered, and must release the key.
+// TestIdempotency_survivesAPanic requires status 500 after a panic of the handler, and that the same key can be used again.
 func TestIdempotency_survivesAPanic(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
@@ -195,7 +195,7 @@ func TestIdempotency_oneOfManyConcurrentRequestsHasAnEffect(t *testing.T) {
 				}
 				require.Less(t, got.StatusCode, 300, "%s: %s", id, got.body)
 				if got.Header.Get("Idempotent-Replayed") == "" {
-					require.Nil(t, first, "%s had two effects", id)
+					require.Nil(t, first, "%s: two responses have no Idempotent-Replayed", id)
 					first = &got
 				}
 			}
@@ -236,7 +236,7 @@ func TestIdempotency_refusesOnlyNewKeysWhenTheStoreIsFull(t *testing.T) {
 	p := refused.refuses(http.StatusTooManyRequests, server.CodeIdempotencyStoreFull)
 	require.Contains(t, p.Detail, "without an Idempotency-Key")
 	require.Contains(t, p.Detail, "128 MiB")
-	require.Equal(t, "86400", refused.Header.Get("Retry-After"), "when the first key has expired")
+	require.Equal(t, "86400", refused.Header.Get("Retry-After"), "Retry-After is the time until the oldest key expires, in seconds")
 	require.Equal(t, string(first.body), string(send(c, "first").is(http.StatusCreated).body))
 	c.send(http.MethodPost, "/collections", map[string]any{"name": "Launch"}).is(http.StatusCreated)
 	send(other, "second").is(http.StatusCreated)

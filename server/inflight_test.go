@@ -16,16 +16,16 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// heldResolver blocks each call until it is released, and counts the calls.
+// blockingResolver blocks each call of Resolve until release is closed. It panics if more than four calls run at the same time.
 type heldResolver struct {
 	running atomic.Int64
-	started chan struct{} // one entry for each call
-	letGo   chan struct{}
+	started chan struct{} // receives a value when a call starts
+	letGo   chan struct{} // closing it ends all calls
 }
 
 func (r *heldResolver) Resolve(ctx context.Context, _ link.Link) (link.Link, error) {
 	if r.running.Add(1) > 4 {
-		panic("more than four requests at once")
+		panic("more than four concurrent requests")
 	}
 	defer r.running.Add(-1)
 	r.started <- struct{}{}
@@ -55,8 +55,8 @@ func TestInFlight_limitsEachOrganisationSeparately(t *testing.T) {
 	for range atOnce {
 		<-resolver.started
 	}
-	other.list("") // is answered while the requests of the other organisation wait
+	other.list("") // gets a response while all requests of limitedCaller are blocked
 	close(resolver.letGo)
 	sent.Wait()
-	require.NotContains(t, a.log.String(), "more than four requests at once")
+	require.NotContains(t, a.log.String(), "more than four concurrent requests")
 }

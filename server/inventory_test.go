@@ -17,10 +17,10 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// meaning is the kind of value that a text in a request contains.
+// textKind is the kind of value that a text field of a request contains.
 type meaning string
 
-// All but freeText refer to items of an organisation.
+// Texts of all kinds except freeText identify items of an organisation, such as videos, accounts, collections and tokens.
 const (
 	videoID        meaning = "video id"
 	videoLink      meaning = "video link"
@@ -39,13 +39,12 @@ const (
 	freeText       meaning = "text"
 )
 
-// meanings lists all meanings that refer to items, in a fixed order.
+// itemKinds contains all kinds except freeText, in a fixed order.
 var meanings = []meaning{videoID, videoLink, accountID, accountLinks, collectionID, collectionName, username, hashtag, captionWord,
 	pageCursor, entityTag, shareHash, tokenID, organisationID}
 
-// meaningsByName maps the names of slots to their meanings. A slot of text that is missing here fails the tests
-// that generate requests, so that new operations are covered. A name after
-// "videos" or "accounts" has a different meaning in the paths of videos and accounts.
+// kindsByField maps the name of a text field to the kinds of text that the field accepts. A key such as "videos link" is for the field "link"
+// of operations whose path contains "videos". The tests that generate requests fail if a text field has no entry.
 var meaningsByName = map[string][]meaning{
 	"ad_id": {videoID, videoLink}, "video_ids": {videoID},
 	"account_id": {accountID, accountLinks}, "account_ids": {accountID}, "linked_account_id": {accountID},
@@ -59,7 +58,7 @@ var meaningsByName = map[string][]meaning{
 	"accounts link": {accountLinks}, "accounts links": {accountLinks}, "accounts id": {accountID, accountLinks}, "accounts ids": {accountID, accountLinks},
 }
 
-// meaningsOf returns the meanings of a slot of an operation; nil if meaningsByName has no entry.
+// kindsOf returns the kinds of text that a field of an operation accepts, or nil if kindsByField has no entry.
 func meaningsOf(op *contractOperation, name string) []meaning {
 	if found, ok := meaningsByName[name]; ok {
 		return found
@@ -72,10 +71,10 @@ func meaningsOf(op *contractOperation, name string) []meaning {
 	return nil
 }
 
-// inventory contains the texts that refer to items of an organisation, by meaning.
+// inventory contains, for each kind, the texts that identify the items of one organisation.
 type inventory map[meaning][]string
 
-// videoLinkOf and accountLinkOf return the link of item number n. The platforms alternate.
+// videoLinkOf returns the link of video number n. The platform depends on n%4.
 func videoLinkOf(n int) string {
 	switch n % 4 {
 	case 0:
@@ -88,6 +87,7 @@ func videoLinkOf(n int) string {
 	return fmt.Sprintf("https://www.facebook.com/reel/%d", 1139247760000000+n)
 }
 
+// accountLinkOf returns the link of account number n. The platform depends on n%4.
 func accountLinkOf(n int) string {
 	switch n % 4 {
 	case 0:
@@ -100,7 +100,8 @@ func accountLinkOf(n int) string {
 	return fmt.Sprintf("https://www.facebook.com/user%d", n)
 }
 
-// createItems creates the same items for each caller, with four-digit numbers from first on, and sets own.
+// createItems creates equal videos, accounts and collections for each caller, and sets items of each caller. The items have four-digit
+// numbers that start at first.
 func (a *app) createItems(first int, callers ...*caller) {
 	a.t.Helper()
 	for _, c := range callers {
@@ -117,10 +118,10 @@ func (a *app) createItems(first int, callers ...*caller) {
 	}
 }
 
-// lastNumber matches the number of an item in the platform's id.
+// trailingNumber matches the four-digit item number at the end of an id on the platform.
 var lastNumber = regexp.MustCompile(`(\d{4})\D*$`)
 
-// createOwnItems creates collections and tracks videos and accounts.
+// createCallerItems creates three collections, and tracks six videos and three accounts.
 func (c *caller) createOwnItems(first int) {
 	c.t.Helper()
 	var collections []string
@@ -140,7 +141,7 @@ func (c *caller) createOwnItems(first int) {
 	}
 }
 
-// inventory returns the created items.
+// inventory returns the ids, links and names of the items that createCallerItems created.
 func (c *caller) inventory(first int) inventory {
 	c.t.Helper()
 	own := inventory{organisationID: {c.org.ID.String()}}
@@ -173,12 +174,12 @@ func (c *caller) inventory(first int) inventory {
 		}
 	}
 	for _, m := range meanings {
-		require.NotEmpty(c.t, own[m], "the inventory has no %s", m)
+		require.NotEmpty(c.t, own[m], "the inventory contains no %s", m)
 	}
 	return own
 }
 
-// cursorOf returns a cursor of a list with default parameters.
+// cursorOf returns a next_cursor of the list operation op, requested with default parameters except the limit.
 func (c *caller) cursorOf(op *contractOperation, own inventory) string {
 	c.t.Helper()
 	query := "?limit=1"
@@ -199,14 +200,14 @@ func (c *caller) cursorOf(op *contractOperation, own inventory) string {
 			return string(found[1])
 		}
 	}
-	require.Fail(c.t, "there is no list with two rows", op.id)
+	require.Fail(c.t, "no list of the operation has two rows", op.id)
 	return ""
 }
 
 var nextCursor = regexp.MustCompile(`"next_cursor":"([^"]+)"`)
 
-// unknownItems returns an inventory of items that do not exist. Each has the same form and the same rank in every order as the original. The
-// originals have numbers from first on, and the unknown items from other on.
+// unknownItems returns an inventory of items that do not exist. Each text has the same form and the same position in every sort order as
+// the text of the existing item that it replaces. The item numbers start at first for existing items, and at other in the result.
 func (own inventory) unknownItems(first, other int) inventory {
 	var ids []string
 	for _, m := range []meaning{videoID, accountID, collectionID, tokenID, organisationID} {
@@ -235,7 +236,7 @@ func (own inventory) unknownItems(first, other int) inventory {
 	return twins
 }
 
-// changed returns a text with a different letter near its end, so that it keeps its place in the sort order.
+// changed replaces the last letter but one of a text, so that the text is different but has nearly the same position in a sort order.
 func changed(s string) string {
 	letters := []byte(s)
 	at := len(letters) - 2

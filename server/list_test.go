@@ -19,7 +19,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// manyLabels tracks videos of a few accounts, and makes collections that each contain every account.
+// loadManyLabels tracks videos of at most ten accounts, and creates collections that each contain all accounts. Each video has all
+// collections as labels.
 func manyLabels(t *testing.T, c *caller, videos, collections int) {
 	t.Helper()
 	o := c.app.Org(c.org.ID)
@@ -42,15 +43,17 @@ func manyLabels(t *testing.T, c *caller, videos, collections int) {
  SELECT c.organisation_id, c.id, a.id, 0 FROM collections c JOIN accounts a ON a.organisation_id = c.organisation_id WHERE c.organisation_id = ?`, c.org.ID)
 }
 
-// meter is a ResponseWriter that records the size of the largest write and the most memory in use during the writes.
+// responseMeter is a ResponseWriter that records the size of the largest write and the maximum heap size during the writes.
 type meter struct {
-	header           http.Header
-	status           int
-	keep             bool
-	body             []byte
-	size, largest    int
-	alive, atTheMost uint64
-	sampled          int
+	header    http.Header
+	status    int
+	keep      bool   // whether Write stores the body
+	body      []byte // empty unless keepBody is true
+	size      int    // bytes written
+	largest   int    // size of the largest write
+	alive     uint64 // heap size before the request
+	atTheMost uint64 // largest heap size during the request
+	sampled   int    // value of size at the last measurement of the heap
 }
 
 func (m *meter) Header() http.Header    { return m.header }
@@ -68,6 +71,7 @@ func (m *meter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
+// heapBytes returns the number of heap bytes in use after a garbage collection.
 func aliveBytes() uint64 {
 	runtime.GC()
 	var stats runtime.MemStats
@@ -75,6 +79,7 @@ func aliveBytes() uint64 {
 	return stats.HeapAlloc
 }
 
+// serveMetered calls the handler with a GET request, without a network, and requires status 200. The meter has the body only if keepBody is true.
 func (c *caller) direct(target string, keep bool) *meter {
 	c.t.Helper()
 	r, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, target, nil)
@@ -87,7 +92,7 @@ func (c *caller) direct(target string, keep bool) *meter {
 	return m
 }
 
-//nolint:paralleltest // it measures the memory of the process
+//nolint:paralleltest // the test measures the memory of the whole process
 func TestListVideos_writesManyLabelsWithFlatMemory(t *testing.T) {
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -95,8 +100,8 @@ func TestListVideos_writesManyLabelsWithFlatMemory(t *testing.T) {
 
 	measured := c.direct("/videos?limit=5000", false)
 	require.Greater(t, measured.size, 15<<20)
-	require.Less(t, measured.largest, 256<<10, "the largest write")
-	require.Less(t, int64(measured.atTheMost)-int64(measured.alive), int64(4<<20), "memory in use during the request")
+	require.Less(t, measured.largest, 256<<10, "no write is larger than 256 KiB")
+	require.Less(t, int64(measured.atTheMost)-int64(measured.alive), int64(4<<20), "the heap grows by less than 4 MiB during the request")
 
 	got := c.direct("/videos?limit=5000", true)
 	var page client.VideoPage
@@ -116,8 +121,8 @@ func TestListVideos_numberOfStatementsDoesNotDependOnLabels(t *testing.T) {
 		count := func(collections int) int {
 			c := a.newCaller(t, store.TierPremium)
 			manyLabels(t, c, 30, collections)
-			c.list("")       // after this request the server knows the token
-			a.server.Close() // waits until the last use of the token is written
+			c.list("")       // the server caches the token, so that the counted request does not look it up
+			a.server.Close() // Close waits until the last use of the token is written
 			a.Guard.Statements()
 			require.Len(t, c.list("").Data[29].LabelIds, collections)
 			return len(a.Guard.Statements())
@@ -167,7 +172,7 @@ func TestLists_cutLargePagesAndPagingReachesAllRows(t *testing.T) {
 					}
 					header := got.Header.Get("Link")
 					if strings.HasPrefix(string(got.body), "{") && !strings.Contains(string(got.body), `"count":`) {
-						require.Equal(t, header != "", !strings.Contains(string(got.body), `"next_cursor":null`), "%s: the header and the body say the same", target)
+						require.Equal(t, header != "", !strings.Contains(string(got.body), `"next_cursor":null`), "%s: there is a Link header exactly if next_cursor is not null", target)
 					}
 					if target = ""; header != "" {
 						next, err := base.Parse(strings.TrimSuffix(strings.TrimPrefix(header, "<"), `>; rel="next"`))
@@ -176,18 +181,18 @@ func TestLists_cutLargePagesAndPagingReachesAllRows(t *testing.T) {
 					}
 				}
 				if strings.Contains(list, "limit=9") && size == 40_000 {
-					continue // an array that is cut by its limit has no link to a next page
+					continue // an array that ends at its limit has no Link header to a next page
 				}
-				require.Len(t, seen, want, "%s in pages of %d bytes", list, size)
+				require.Len(t, seen, want, "%s with a maximum page size of %d bytes", list, size)
 				if size == 1 {
-					require.Equal(t, want, pages, "a page has at least one row")
+					require.Equal(t, want, pages, "each page has one row if the maximum page size is 1 byte")
 				}
 			}
 		}
 	})
 }
 
-// row has the id of a row in a list of videos, accounts or collections.
+// row is a row of a list. AdID is set for a video, AccountID for an account, and ID for a collection.
 type row struct {
 	AdID      uuid.UUID `json:"ad_id"`
 	AccountID uuid.UUID `json:"account_id"`
@@ -203,6 +208,7 @@ func (r row) id() uuid.UUID {
 	return r.ID
 }
 
+// rowsIn returns the rows of a list response, which is an array or a page.
 func rowsIn(t *testing.T, a answer) []row {
 	t.Helper()
 	if strings.HasPrefix(string(a.body), "[") {
@@ -217,14 +223,14 @@ func TestListVideos_abortsTheConnectionAfterALateError(t *testing.T) {
 	c := a.newCaller(t, store.TierPremium)
 	manyLabels(t, c, 500, 1)
 	c.list("limit=1")
-	const chunk = "videos.id IN"
+	const chunk = "videos.id IN" // part of the statement that reads the next rows
 	fail := func() { a.breakDatabase(store.ErrUnavailable) }
 
-	a.Guard.Before(chunk, fail) // the next statement fails before the first byte is sent
+	a.Guard.Before(chunk, fail) // the first of these statements fails, before the first byte is sent
 	c.send(http.MethodGet, "/videos", nil).problem(http.StatusServiceUnavailable)
 	a.databaseError.Store(nil)
 
-	a.Guard.Before(chunk, func() { a.Guard.Before(chunk, fail) }) // fails after the first rows were sent
+	a.Guard.Before(chunk, func() { a.Guard.Before(chunk, fail) }) // the second of these statements fails, after the first rows were sent
 	_, err := a.exchange(t, http.MethodGet, "/videos", nil, "Authorization", "Bearer "+c.token)
 	require.ErrorContains(t, err, "EOF")
 	require.Contains(t, a.log.String(), "sending a list failed after the first byte")
@@ -235,7 +241,7 @@ func TestCreateCollection_refusesMoreThanTheLimit(t *testing.T) {
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	manyLabels(t, c, 0, store.DefaultMaxCollections-1)
-	c.collection(map[string]any{"name": "The last"})
+	c.collection(map[string]any{"name": "The last"}) // reaches the maximum number of collections
 	for path, body := range map[string]map[string]any{
 		"/collections": {"name": "One more"},
 		"/videos":      {"link": tiktokLink, "collection_names": []string{"One more"}},
@@ -255,7 +261,7 @@ func TestConditional_doesNotReadAnUnchangedList(t *testing.T) {
 		other := a.newCaller(t, store.TierPremium)
 		paths := c.readable()
 		for _, single := range []string{"/authenticate", "/videos/{ad_id}", "/accounts/{account_id}", "/collections/{collection_id}"} {
-			delete(paths, single) // its tags are computed from the body
+			delete(paths, single) // the ETag of a single object is computed from the body, so the object is read
 		}
 		for _, target := range paths {
 			tag := c.send(http.MethodGet, target, nil).is(http.StatusOK).Header.Get("ETag")
@@ -272,10 +278,10 @@ func TestConditional_doesNotReadAnUnchangedList(t *testing.T) {
 			require.NotEqual(t, tag, changed)
 		}
 		first := c.send(http.MethodGet, "/videos?limit=1", nil).is(http.StatusOK).Header.Get("ETag")
-		require.NotEqual(t, first, c.send(http.MethodGet, "/videos?limit=2", nil).is(http.StatusOK).Header.Get("ETag"), "another query")
-		require.NotEqual(t, first, other.send(http.MethodGet, "/videos?limit=1", nil).is(http.StatusOK).Header.Get("ETag"), "another organisation")
+		require.NotEqual(t, first, c.send(http.MethodGet, "/videos?limit=2", nil).is(http.StatusOK).Header.Get("ETag"), "the ETag depends on the query")
+		require.NotEqual(t, first, other.send(http.MethodGet, "/videos?limit=1", nil).is(http.StatusOK).Header.Get("ETag"), "the ETag depends on the organisation")
 		a.Clock.Advance(24 * 3600 * 1e9)
-		require.NotEqual(t, first, c.send(http.MethodGet, "/videos?limit=1", nil).is(http.StatusOK).Header.Get("ETag"), "another day")
+		require.NotEqual(t, first, c.send(http.MethodGet, "/videos?limit=1", nil).is(http.StatusOK).Header.Get("ETag"), "the ETag depends on the day")
 		c.send(http.MethodGet, "/collections/"+unknownID+"/videos", nil, "If-None-Match", "*").is(http.StatusNotFound)
 	})
 }
@@ -287,7 +293,7 @@ func TestRateLimit_countsAnswersOf304Separately(t *testing.T) {
 	tag := c.send(http.MethodGet, "/videos", nil).is(http.StatusOK).Header.Get("ETag")
 	for range 4 * 5 {
 		got := c.send(http.MethodGet, "/videos", nil, "If-None-Match", tag).is(http.StatusNotModified)
-		require.Equal(t, 4, number(t, got, "RateLimit-Remaining"), "the ordinary limit does not count it")
+		require.Equal(t, 4, number(t, got, "RateLimit-Remaining"), "a 304 response does not count against the limit of the operation")
 	}
 	refused := c.send(http.MethodGet, "/videos", nil, "If-None-Match", tag)
 	refused.refuses(http.StatusTooManyRequests, server.CodeRateLimited)

@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// allocated returns how many bytes the process allocates during run. No other test may run at the same time.
+// allocatedBytes returns the number of bytes that the whole process allocates while run runs. No other test can run at the same time.
 func allocated(run func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -25,7 +25,7 @@ func allocated(run func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// longTitles tracks n videos with titles of size bytes.
+// trackLongTitles tracks n videos and stores a title of size bytes for each video.
 func (c *caller) longTitles(n, size int) {
 	c.t.Helper()
 	for first := 1; first <= n; first += 100 {
@@ -37,11 +37,12 @@ func (c *caller) longTitles(n, size int) {
 	})
 }
 
+// toolCall returns a tools/call message. arguments is a JSON object.
 func toolCall(name, arguments string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, name, arguments)
 }
 
-func TestMCP_refusesABatchBeforeItRuns(t *testing.T) { //nolint:paralleltest // it measures what the whole process allocates
+func TestMCP_refusesABatchBeforeItRuns(t *testing.T) { //nolint:paralleltest // the test measures the allocations of the whole process
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	c.longTitles(200, 4000)
@@ -63,12 +64,13 @@ func TestMCP_refusesABatchBeforeItRuns(t *testing.T) { //nolint:paralleltest // 
 			require.Less(t, spent, uint64(4<<20), version)
 		}
 	}
-	require.NotContains(t, a.log.String(), `"method":"GET","route":"/videos"`, "no call of a batch runs")
+	require.NotContains(t, a.log.String(), `"method":"GET","route":"/videos"`, "the server runs no call of a refused batch")
 }
 
-func TestMCP_refusesAHostileMessageCheaply(t *testing.T) { //nolint:paralleltest // it measures what the whole process allocates
+func TestMCP_refusesAHostileMessageCheaply(t *testing.T) { //nolint:paralleltest // the test measures the allocations of the whole process
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
+	// fill repeats piece up to the size that a message can have.
 	fill := func(piece string) string {
 		return strings.TrimSuffix(strings.Repeat(piece, (2<<20-300)/len(piece)), ",")
 	}
@@ -86,7 +88,7 @@ func TestMCP_refusesAHostileMessageCheaply(t *testing.T) { //nolint:paralleltest
 		spent := allocated(func() { got = a.post(t, body, "Authorization", "Bearer "+c.token) })
 		p := got.refuses(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Regexp(t, "deeper than 64 levels|more than 10000 values", p.Detail, name)
-		require.Less(t, spent, uint64(raceFactor*(16<<20)), "%s: most of it is the body, read on both sides", name)
+		require.Less(t, spent, uint64(raceFactor*(16<<20)), "%s: the limit includes the bodies, which client and server read", name)
 	}
 }
 
@@ -153,6 +155,6 @@ func TestMCP_limitsTheSizeOfAResult(t *testing.T) {
 	require.Less(t, len(text), 1000)
 
 	got = session.call("list_videos", map[string]any{"limit": 100})
-	require.False(t, got.IsError, "a short page passes")
+	require.False(t, got.IsError, "a result below the maximum size is returned")
 	require.Len(t, got.StructuredContent.(map[string]any)["data"], 100)
 }

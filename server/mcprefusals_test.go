@@ -19,26 +19,26 @@ func TestMCP_refusesWrongArguments(t *testing.T) {
 	session := c.assistant()
 	for name, test := range map[string]struct {
 		tool, arguments     string
-		place, code, detail string // of the first fault: its pointer or name, its code, a part of its detail
+		place, code, detail string // pointer or name, code, and part of the detail of the first fault in the response
 	}{
 		"an unknown argument":                             {"get_video", `{"ad_id": "x", "colour": "red"}`, "/colour", "unknown_member", "it takes ad_id"},
 		"an unknown argument of a tool without arguments": {"authenticate", `{"colour": "red"}`, "/colour", "unknown_member", "it takes none"},
 		"a missing path argument":                         {"get_video", `{}`, "/ad_id", "required", "ad_id is required"},
 		"an empty path argument":                          {"get_video", `{"ad_id": ""}`, "/ad_id", "empty", "must not be empty"},
 		"a missing body argument":                         {"track_video", `{}`, "/link", "required", "link"},
-		"a wrong type in the query":                       {"list_videos", `{"limit": "many"}`, "limit", "type", "limit"},
+		"text for a number in the query":                  {"list_videos", `{"limit": "many"}`, "limit", "type", "limit"},
 		"a number out of its bounds":                      {"list_videos", `{"limit": 0}`, "limit", "minimum", "limit"},
 		"null in the query":                               {"list_videos", `{"cursor": null}`, "/cursor", "type", "leave it out"},
 		"an object in the query":                          {"list_videos", `{"q": {"a": 1}}`, "/q", "type", "must not be an object"},
 		"an array in the query":                           {"list_videos", `{"q": ["a"]}`, "/q", "type", "must not be an array"},
-		"an entry with a comma":                           {"list_videos", `{"collections": ["a,b"]}`, "/collections", "syntax", "entry 0, contains a comma"},
-		"an entry that is not a string":                   {"list_videos", `{"collections": ["a", 1]}`, "/collections", "type", "entry 1, must be a string"},
+		"an array entry with a comma":                     {"list_videos", `{"collections": ["a,b"]}`, "/collections", "syntax", "entry 0, contains a comma"},
+		"an array entry that is not a string":             {"list_videos", `{"collections": ["a", 1]}`, "/collections", "type", "entry 1, must be a string"},
 		"a duplicate argument":                            {"list_videos", `{"q": "a", "q": "b"}`, "/q", "duplicate_member", "occurs twice"},
 		"a duplicate member in an argument":               {"update_collection", `{"collection_id": "01938c32-8f07-7a46-93be-1d2c3b4a5968", "display_settings": {"title": "a", "title": "b"}}`, "/display_settings/title", "duplicate_member", "occurs twice"},
 		"NUL in the query":                                {"list_videos", `{"q": "a\u0000b"}`, "q", "encoding", "NUL"},
 		"NUL in the body":                                 {"track_video", `{"link": "a\u0000b"}`, "/link", "encoding", "NUL"},
-		"a wrong id":                                      {"get_collection", `{"collection_id": "../videos"}`, "collection_id", "format", "UUID"},
-		"two faults":                                      {"get_video", `{"colour": 1, "size": 2}`, "/colour", "unknown_member", "it takes ad_id"},
+		"an id that is not a UUID":                        {"get_collection", `{"collection_id": "../videos"}`, "collection_id", "format", "UUID"},
+		"two unknown arguments":                           {"get_video", `{"colour": 1, "size": 2}`, "/colour", "unknown_member", "it takes ad_id"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -76,18 +76,18 @@ func TestMCP_anArgumentCannotChangeOtherParts(t *testing.T) {
 func TestMCP_hidesDataOfOtherOrganisations(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
-	w := a.newCaller(t, store.TierPremium).world()
+	w := a.newCaller(t, store.TierPremium).createMCPItems()
 	session := a.newCaller(t, store.TierPremium).assistant()
 	for _, call := range w.calls() {
 		if len(call.arguments) == 0 {
 			continue
 		}
-		foreign := false
+		hasID := false
 		for _, value := range call.arguments {
 			_, isID := value.(uuid.UUID)
-			foreign = foreign || isID
+			hasID = hasID || isID
 		}
-		if foreign && call.operation != "createCollection" {
+		if hasID && call.operation != "createCollection" {
 			session.refused(session.call(toolOf(call.operation), call.toolArguments()), http.StatusNotFound, server.CodeNotFound)
 		}
 	}
@@ -107,7 +107,7 @@ func TestMCP_sharesItsLimitsWithREST(t *testing.T) {
 	t.Parallel()
 	a := limited(t)
 	c := a.newCaller(t, store.TierLimited)
-	session := c.assistant() // protocol messages do not count for an operation
+	session := c.assistant() // initialize and tools/list do not count against the limit of an operation
 	for range 10 {
 		session.tools()
 	}
@@ -118,9 +118,9 @@ func TestMCP_sharesItsLimitsWithREST(t *testing.T) {
 	require.Regexp(t, `^"listVideos";r=4;t=\d+$`, headers["RateLimit"])
 	require.Equal(t, 3, number(t, c.send(http.MethodGet, "/videos", nil), "RateLimit-Remaining"))
 	session.refused(session.call("list_videos", json.RawMessage(`{"surprise": 1}`)), http.StatusBadRequest, server.CodeInvalidRequest)
-	require.Equal(t, 1, number(t, c.send(http.MethodGet, "/videos", nil), "RateLimit-Remaining"), "invalid calls count")
+	require.Equal(t, 1, number(t, c.send(http.MethodGet, "/videos", nil), "RateLimit-Remaining"), "a call with invalid arguments counts against the limit")
 	session.call("list_videos", nil)
 	p := session.refused(session.call("list_videos", nil), http.StatusTooManyRequests, server.CodeRateLimited)
 	require.Contains(t, p["detail"], "Try again in")
-	require.False(t, session.call("get_video_statistics", nil).IsError, "another operation has its own bucket")
+	require.False(t, session.call("get_video_statistics", nil).IsError, "another operation has its own limit")
 }

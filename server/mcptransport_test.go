@@ -13,8 +13,10 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
+// initialize is the first message of an MCP session.
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`
 
+// postMCP sends a message to /mcp without a token.
 func (a *app) post(t *testing.T, body string, headers ...string) answer {
 	t.Helper()
 	return a.send(t, http.MethodPost, "/mcp", body, append([]string{"Accept", "application/json, text/event-stream"}, headers...)...)
@@ -57,7 +59,7 @@ func TestMCP_explainsInvalidMessages(t *testing.T) {
 	}
 	got := post(t, initialize).is(http.StatusOK)
 	require.Equal(t, "application/json", got.Header.Get("Content-Type"))
-	require.Empty(t, got.Header.Get("Mcp-Session-Id"), "there is no session")
+	require.Empty(t, got.Header.Get("Mcp-Session-Id"), "the response has no session id")
 	post(t, "{").refuses(http.StatusBadRequest, server.CodeInvalidRequest)
 	post(t, "").refuses(http.StatusBadRequest, server.CodeInvalidRequest)
 	post(t, strings.Repeat(" ", 2<<20)+initialize).refuses(http.StatusRequestEntityTooLarge, server.CodeBodyTooLarge)
@@ -75,12 +77,12 @@ func TestMCP_keepsNoConnectionOpen(t *testing.T) {
 	got := a.post(t, `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",`+
 		`"io.modelcontextprotocol/clientInfo":{"name":"test","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}},"notifications":{"toolsListChanged":true}}}`,
 		"Authorization", token, "Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "subscriptions/listen")
-	require.Contains(t, string(got.is(http.StatusOK).body), "acknowledged", "the stream ends at once, because tools do not change")
+	require.Contains(t, string(got.is(http.StatusOK).body), "acknowledged", "the stream ends immediately, because the list of tools never changes")
 }
 
 func TestMCP_refusesDNSRebinding(t *testing.T) {
 	t.Parallel()
-	for name, trusted := range map[string]bool{"a page": false, "a trusted proxy": true} {
+	for name, trusted := range map[string]bool{"403 for an unknown host name": false, "200 behind a trusted proxy": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a := newApp(t, newSQLite(t), func(o *server.Options) {
@@ -130,9 +132,9 @@ func TestMCP_logsTheOperationOfATool(t *testing.T) {
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	a.post(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_video_statistics"}}`,
-		"Authorization", "Bearer "+c.token, "X-Request-Id", "asked-by-an-assistant").is(http.StatusOK)
+		"Authorization", "Bearer "+c.token, "X-Request-Id", "request-id-of-the-tool-call").is(http.StatusOK)
 	for _, route := range []string{"/mcp", "/statistics/videos"} {
-		require.Regexp(t, `"request_id":"asked-by-an-assistant","method":"\w+","route":"`+route+`","status":200`, a.log.String())
+		require.Regexp(t, `"request_id":"request-id-of-the-tool-call","method":"\w+","route":"`+route+`","status":200`, a.log.String())
 	}
 	require.NotContains(t, a.log.String(), c.token)
 }

@@ -17,32 +17,33 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// addVideos adds videos to a collection and returns how many were new to it.
+// addVideos adds videos to a collection and returns videos_added, the number of videos that were not in the collection before.
 func (c *caller) addVideos(collection uuid.UUID, videos ...uuid.UUID) int32 {
 	c.t.Helper()
 	got := c.members(http.MethodPost, collection, "videos", videos).is(http.StatusOK)
 	return decode[client.AddedVideos](got).VideosAdded
 }
 
-// addAccounts adds accounts to a collection and returns how many were new to it.
+// addAccounts adds accounts to a collection and returns accounts_added, the number of accounts that were not in the collection before.
 func (c *caller) addAccounts(collection uuid.UUID, accounts ...uuid.UUID) int32 {
 	c.t.Helper()
 	got := c.members(http.MethodPost, collection, "accounts", accounts).is(http.StatusOK)
 	return decode[client.AddedAccounts](got).AccountsAdded
 }
 
-// members adds ids to, or removes ids from, the videos or accounts of a collection.
+// changeMembers sends POST or DELETE to /collections/{collection_id}/videos or /accounts. kind is "videos" or "accounts".
 func (c *caller) members(method string, collection uuid.UUID, kind string, ids any) answer {
 	c.t.Helper()
 	return c.send(method, "/collections/"+collection.String()+"/"+kind, map[string]any{strings.TrimSuffix(kind, "s") + "_ids": ids})
 }
 
+// memberVideos returns the response of GET /collections/{collection_id}/videos.
 func (c *caller) memberVideos(collection uuid.UUID, query string) client.CollectionVideoPage {
 	c.t.Helper()
 	return decode[client.CollectionVideoPage](c.send(http.MethodGet, "/collections/"+collection.String()+"/videos?"+query, nil).is(http.StatusOK))
 }
 
-// videoIDs returns the sorted ids of the videos of a collection.
+// videoIDs returns the ids of the videos of a collection, in ascending order.
 func (c *caller) videoIDs(collection uuid.UUID, query string) []uuid.UUID {
 	c.t.Helper()
 	ids := []uuid.UUID{}
@@ -76,7 +77,7 @@ func TestMembers_areAddedAndRemoved(t *testing.T) {
 			step(http.MethodDelete, "removed", []string{strings.ToUpper(ids[0].String())}, 1)
 			step(http.MethodDelete, "removed", ids, 0)
 		}
-		require.False(t, c.video(one.String()).Removed, "the video stays tracked")
+		require.False(t, c.video(one.String()).Removed, "removing a video from a collection does not stop tracking")
 	})
 }
 
@@ -138,7 +139,7 @@ func TestMembers_refusesTooManyIDs(t *testing.T) {
 	}
 	require.Equal(t, int32(100), c.addVideos(id, ids[:100]...))
 	require.Equal(t, int32(1), c.addVideos(id, ids[100]))
-	t.Run("a page has 100 rows by default", func(t *testing.T) {
+	t.Run("the default limit is 100", func(t *testing.T) {
 		page := c.memberVideos(id, "")
 		require.Len(t, page.Data, 100)
 		require.Equal(t, int64(101), page.Pagination.Total)
@@ -151,7 +152,8 @@ func TestMembers_refusesTooManyIDs(t *testing.T) {
 	})
 }
 
-// TestMembership_isTheSameInEveryResponse puts videos into collections in each of the three ways and checks all responses that show it.
+// TestMembership_isTheSameInEveryResponse adds videos to a collection directly, by their account and by a hashtag. The list, the counts,
+// the filter and the labels must all show the same videos.
 //
 // Spec: 2.1-11, 2.2-25, 2.2-26, 4.1-26, 4.2-16
 func TestMembership_isTheSameInEveryResponse(t *testing.T) {
@@ -180,30 +182,30 @@ func TestMembership_isTheSameInEveryResponse(t *testing.T) {
 		holds := func(want ...uuid.UUID) {
 			t.Helper()
 			want = sorted(want)
-			require.Equal(t, want, c.videoIDs(id, ""), "the list")
-			require.Equal(t, int64(len(want)), c.memberVideos(id, "").Pagination.Total, "the total")
-			require.Equal(t, int64(len(want)), c.readCollection(id).VideoCount.MustGet(), "the count")
+			require.Equal(t, want, c.videoIDs(id, ""), "the list of the collection")
+			require.Equal(t, int64(len(want)), c.memberVideos(id, "").Pagination.Total, "the total of the list")
+			require.Equal(t, int64(len(want)), c.readCollection(id).VideoCount.MustGet(), "video_count of the collection")
 			for _, name := range []string{"Launch", id.String()} {
 				ids := []uuid.UUID{}
 				for _, v := range c.list("collections=" + name).Data {
 					ids = append(ids, v.AdID)
 				}
-				require.Equal(t, want, sorted(ids), "the filter")
+				require.Equal(t, want, sorted(ids), "the filter collections of GET /videos")
 			}
 			labelled := []uuid.UUID{}
 			for _, v := range c.list("").Data {
 				if len(v.LabelIds) > 0 {
-					require.Equal(t, []uuid.UUID{id}, v.LabelIds, "once, although the video is in the collection in several ways")
+					require.Equal(t, []uuid.UUID{id}, v.LabelIds, "label_ids contains the collection once, although the video is in the collection directly and by hashtag")
 					require.Equal(t, []string{"Launch"}, v.LabelNames)
 					labelled = append(labelled, v.AdID)
 				}
 			}
-			require.Equal(t, want, sorted(labelled), "the labels")
+			require.Equal(t, want, sorted(labelled), "label_ids of the videos")
 		}
 		holds(added, byAccount, tagged, all)
 		require.Equal(t, int64(1), c.readCollection(id).AccountCount.MustGet())
 
-		t.Run("later videos of the account and of the hashtag are added automatically", func(t *testing.T) {
+		t.Run("a new video of a member account or with a collection hashtag is added automatically", func(t *testing.T) {
 			later, laterTagged := track(6, "bert", "later"), track(7, "dora", "more #summer")
 			holds(added, byAccount, tagged, all, later)
 			fetch()
@@ -213,7 +215,7 @@ func TestMembership_isTheSameInEveryResponse(t *testing.T) {
 			require.Len(t, c.memberVideos(id, "include_removed=true").Data, 6)
 			require.Equal(t, []uuid.UUID{id}, c.video(later.String()).LabelIds, "a stopped video keeps its labels")
 		})
-		t.Run("only videos that were added can be removed", func(t *testing.T) {
+		t.Run("DELETE removes only videos that were added directly", func(t *testing.T) {
 			got := c.members(http.MethodDelete, id, "videos", []uuid.UUID{byAccount, tagged, all}).is(http.StatusOK)
 			require.Equal(t, int32(1), decode[client.RemovedVideos](got).VideosRemoved)
 			holds(added, byAccount, tagged, all)
@@ -245,7 +247,7 @@ func TestMembers_refusesNamesInsteadOfIDs(t *testing.T) {
 	})
 }
 
-// withCollectedVideos creates an organisation with a collection of twelve videos, many of which have equal views.
+// withCollectedVideos creates an organisation with 18 videos, and a collection with 12 of them. Many videos have equal view counts.
 func withCollectedVideos(t *testing.T, a *app) (*caller, uuid.UUID) {
 	t.Helper()
 	c := a.newCaller(t, store.TierPremium)
@@ -292,7 +294,7 @@ func TestListCollectionVideos_pagesAreStable(t *testing.T) {
 			}
 		}
 		byDefault := c.memberVideos(id, "").Data
-		require.Equal(t, c.memberVideos(id, "order_by=created_at&order_direction=desc").Data, byDefault, "the default")
+		require.Equal(t, c.memberVideos(id, "order_by=created_at&order_direction=desc").Data, byDefault, "the default order is created_at, descending")
 	})
 }
 
@@ -324,7 +326,7 @@ func TestListCollectionVideos_refusesInvalidParameters(t *testing.T) {
 	}
 	for _, target := range []string{"/collections/" + another.String() + "/videos?cursor=", "/videos?order_by=created_at&cursor="} {
 		p := c.send(http.MethodGet, target+next, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
-		require.Equal(t, "invalid_cursor", p.Errors[0].Code, "a cursor is valid only for its own list")
+		require.Equal(t, "invalid_cursor", p.Errors[0].Code, "a cursor is valid only for the list that returned it")
 	}
 }
 
@@ -340,7 +342,7 @@ func TestListCollectionVideos_returnsOneMaskedVideoToLowerTiers(t *testing.T) {
 			a.Clock.Advance(time.Second)
 			got := c.memberVideos(id, "order_by=latest_views&limit=10")
 			require.Len(t, got.Data, 1)
-			require.Equal(t, full.Data[0].AdID, got.Data[0].AdID, "the first in the requested order")
+			require.Equal(t, full.Data[0].AdID, got.Data[0].AdID, "the response contains the first row of the requested order")
 			require.Nil(t, got.Data[0].LatestViews)
 			require.True(t, *got.Data[0].MetricsMasked)
 			require.Equal(t, client.Pagination{Total: 1, Page: 1, Limit: 10, TotalPages: 1}, got.Pagination)

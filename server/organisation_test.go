@@ -16,22 +16,26 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
+// accountHistory returns the array of GET /accounts/{account_id}/history.
 func (c *caller) accountHistory(ref, query string) []client.AccountHistoryPoint {
 	c.t.Helper()
 	return decode[[]client.AccountHistoryPoint](c.send(http.MethodGet, "/accounts/"+url.PathEscape(ref)+"/history?"+query, nil).is(http.StatusOK))
 }
 
+// organisationHistory returns the array of GET /organisation/history.
 func (c *caller) organisationHistory(query string) []client.OrganisationHistoryPoint {
 	c.t.Helper()
 	return decode[[]client.OrganisationHistoryPoint](c.send(http.MethodGet, "/organisation/history?"+query, nil).is(http.StatusOK))
 }
 
+// statistics returns the response of GET /statistics/videos or /statistics/accounts. of is "videos" or "accounts".
 func (c *caller) statistics(of string) client.Statistics {
 	c.t.Helper()
 	return decode[client.Statistics](c.send(http.MethodGet, "/statistics/"+of, nil).is(http.StatusOK))
 }
 
-// withDailyHistory creates an organisation with an account and its two videos, fetched once a day, the last time today.
+// withDailyHistory creates an organisation with an account that has two videos. The account and the videos were fetched on each of the last
+// days, ending today.
 func withDailyHistory(t *testing.T, a *app, tier store.Tier, days int) *caller {
 	t.Helper()
 	c := a.newCaller(t, tier)
@@ -59,21 +63,21 @@ func TestAccountHistory_returnsOnePointPerDayNewestFirst(t *testing.T) {
 	each(t, func(t *testing.T, a *app) {
 		c := withDailyHistory(t, a, store.TierPremium, 33)
 		points := c.accountHistory(accountLink, "")
-		require.Len(t, points, 31, "today and the 30 days before")
+		require.Len(t, points, 31, "by default, the history contains today and the 30 days before")
 		for i, p := range points {
 			require.Equal(t, a.daysAgo(i), p.Date.String())
 			require.Equal(t, []int64{1032 - int64(i), 7, 6600 - 200*int64(i), 64 - 2*int64(i), 2, 66 - 2*int64(i), 2},
 				[]int64{*p.Followers, *p.Following, *p.Views, *p.Likes, *p.Shares, *p.Engagements, *p.Videos})
-			require.Nil(t, p.Comments, "an unknown value is null, not 0")
+			require.Nil(t, p.Comments, "a count that was never fetched is null, not 0")
 			require.Nil(t, p.MetricsMasked)
 		}
 		require.Equal(t, points, c.accountHistory(c.account(accountLink).AccountID.String(), ""))
-		t.Run("a range is inclusive", func(t *testing.T) {
+		t.Run("start_date and end_date are included", func(t *testing.T) {
 			got := c.accountHistory(accountLink, fmt.Sprintf("start_date=%s&end_date=%s", a.daysAgo(32), a.daysAgo(31)))
 			require.Equal(t, []string{a.daysAgo(31), a.daysAgo(32)}, []string{got[0].Date.String(), got[1].Date.String()})
 			require.Len(t, c.accountHistory(accountLink, fmt.Sprintf("start_date=%[1]s&end_date=%[1]s", a.daysAgo(5))), 1)
 		})
-		t.Run("no points before the first and after the last measured point", func(t *testing.T) {
+		t.Run("there are no points before the first and after the last fetch", func(t *testing.T) {
 			require.Len(t, c.accountHistory(accountLink, "start_date="+a.daysAgo(700)), 33)
 			require.Empty(t, c.accountHistory(accountLink, fmt.Sprintf("start_date=%s&end_date=%s", a.daysAgo(89), a.daysAgo(60))))
 			require.Equal(t, "[]\n", string(c.send(http.MethodGet, "/accounts/"+url.PathEscape(accountLink)+"/history?start_date="+a.daysAgo(-3), nil).is(http.StatusOK).body))
@@ -97,7 +101,7 @@ func TestOrganisationHistory_sumsEachDay(t *testing.T) {
 		}
 		first := c.organisationHistory(fmt.Sprintf("start_date=%[1]s&end_date=%[1]s", a.daysAgo(32)))
 		require.Len(t, first, 1)
-		require.Equal(t, int64(2), *first[0].Uploads, "both were uploaded on the day of the first fetch")
+		require.Equal(t, int64(2), *first[0].Uploads, "the upload date of both videos is the day of the first fetch")
 		require.Empty(t, a.newCaller(t, store.TierPremium).organisationHistory(""))
 	})
 }
@@ -111,7 +115,7 @@ func TestHistories_refuseRangesBeyondTheTier(t *testing.T) {
 		for _, path := range []string{"/accounts/" + c.follow(accountLink).String() + "/history", "/organisation/history"} {
 			c.send(http.MethodGet, path+"?start_date="+a.daysAgo(days), nil).is(http.StatusOK)
 			p := c.send(http.MethodGet, path+"?start_date="+a.daysAgo(days+1), nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
-			require.Contains(t, p.Detail, a.daysAgo(days), "the oldest day allowed is named")
+			require.Contains(t, p.Detail, a.daysAgo(days), "the detail contains the oldest allowed date")
 			require.Equal(t, "start_date", *p.Errors[0].Name)
 			p = c.send(http.MethodGet, fmt.Sprintf("%s?start_date=%s&end_date=%s", path, a.daysAgo(3), a.daysAgo(4)), nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
 			require.Equal(t, "end_date", *p.Errors[0].Name)
@@ -132,7 +136,7 @@ func TestHistories_returnOneMaskedPointToLowerTiers(t *testing.T) {
 		require.Equal(t, a.daysAgo(0), account[0].Date.String())
 		require.Equal(t, a.daysAgo(0), organisation[0].Date.String())
 		earlier := "end_date=" + a.daysAgo(1)
-		require.Equal(t, a.daysAgo(1), c.accountHistory(accountLink, earlier)[0].Date.String(), "the latest point of the range")
+		require.Equal(t, a.daysAgo(1), c.accountHistory(accountLink, earlier)[0].Date.String(), "the response contains the latest point of the date range")
 		require.Equal(t, a.daysAgo(1), c.organisationHistory(earlier)[0].Date.String())
 	})
 }
@@ -155,8 +159,8 @@ func TestStatistics_count(t *testing.T) {
 		c.send(http.MethodDelete, "/accounts", map[string]any{"id": "https://www.instagram.com/two"}).is(http.StatusOK)
 
 		a.newCaller(t, store.TierPremium).track(numbered(7))
-		require.Equal(t, client.Statistics{Total: 3, Removed: 1, ByPlatform: client.PlatformCounts{Tiktok: 2, Youtube: 1}}, c.statistics("videos"), "no tier masks them")
+		require.Equal(t, client.Statistics{Total: 3, Removed: 1, ByPlatform: client.PlatformCounts{Tiktok: 2, Youtube: 1}}, c.statistics("videos"), "statistics are not masked for the tier limited")
 		require.Equal(t, client.Statistics{Total: 2, Removed: 1, ByPlatform: client.PlatformCounts{Instagram: 1, Facebook: 1}}, c.statistics("accounts"),
-			"the account that is only linked does not count")
+			"the author of a tracked video is not counted as a tracked account")
 	})
 }

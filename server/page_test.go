@@ -18,7 +18,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// with23Videos creates an organisation with 23 videos. Many have equal views, and some have none.
+// with23Videos creates an organisation with 23 tracked videos. Many videos have equal view counts, and five were never fetched.
 func with23Videos(t *testing.T, a *app) *caller {
 	t.Helper()
 	c := a.newCaller(t, store.TierPremium)
@@ -56,19 +56,19 @@ func TestPages_haveConsistentPagination(t *testing.T) {
 			}
 			require.Len(t, seen, 23)
 		}
-		t.Run("a page far past the end is empty", func(t *testing.T) {
+		t.Run("a page after the last page is empty", func(t *testing.T) {
 			require.Empty(t, c.list("page=2147483647&limit=5000").Data)
 		})
 		t.Run("an empty list has no pages", func(t *testing.T) {
 			p := c.list("username=nobody").Pagination
 			require.Equal(t, int64(0), p.Total+p.TotalPages)
-			require.Equal(t, int32(5000), p.Limit, "the default")
+			require.Equal(t, int32(5000), p.Limit, "the default limit is 5000")
 		})
 	})
 }
 
-// TestCursor_returnsEveryRowOnceDuringWrites reads lists with random orders, limits and concurrent writes. A row that existed throughout
-// is returned exactly once, wherever the written rows are in the order.
+// TestCursor_returnsEveryRowOnceDuringWrites reads the list of videos by cursor, with random orders and limits. Between two pages it can
+// track a new video. Each video that existed before the first page must be returned exactly once.
 func TestCursor_returnsEveryRowOnceDuringWrites(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -86,7 +86,7 @@ func TestCursor_returnsEveryRowOnceDuringWrites(t *testing.T) {
 				query.Set("limit", fmt.Sprint(rapid.IntRange(6, 12).Draw(rt, "limit")))
 				got := c.list(query.Encode())
 				if got.Pagination.Page != page {
-					rt.Fatalf("page %d has the number %d", page, got.Pagination.Page)
+					rt.Fatalf("pagination.page of page %d is %d", page, got.Pagination.Page)
 				}
 				for _, v := range got.Data {
 					met[v.AdID]++
@@ -102,7 +102,7 @@ func TestCursor_returnsEveryRowOnceDuringWrites(t *testing.T) {
 			}
 			for id := range throughout {
 				if met[id] != 1 {
-					rt.Fatalf("a video was returned %d times", met[id])
+					rt.Fatalf("a video was returned %d times, not once", met[id])
 				}
 			}
 		})
@@ -115,21 +115,21 @@ func TestCursor_isInvalidForAnotherList(t *testing.T) {
 	c := with23Videos(t, a)
 	const list = "order_by=latest_views&username=northwind.studio&limit=5"
 	next := *c.list(list).Pagination.NextCursor
-	refused := func(who *caller, query string) {
+	refused := func(sender *caller, query string) {
 		t.Helper()
-		p := who.send(http.MethodGet, "/videos?"+query, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		p := sender.send(http.MethodGet, "/videos?"+query, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Equal(t, "invalid_cursor", p.Errors[0].Code)
 	}
 	require.Len(t, c.list(list+"&cursor="+next).Data, 5)
 	require.Len(t, c.list("order_by=latest_views&username=@NORTHWIND.studio&limit=7&order_direction=desc&cursor="+next).Data, 7,
-		"the same filters in other words, and another limit")
+		"the cursor is valid for another spelling of the same filter, and for another limit")
 
-	t.Run("another order", func(t *testing.T) { refused(c, "order_by=latest_likes&username=northwind.studio&cursor="+next) })
-	t.Run("another direction", func(t *testing.T) { refused(c, list+"&order_direction=asc&cursor="+next) })
-	t.Run("another filter", func(t *testing.T) { refused(c, "order_by=latest_views&cursor="+next) })
-	t.Run("an additional filter", func(t *testing.T) { refused(c, list+"&include_removed=true&cursor="+next) })
-	t.Run("another organisation", func(t *testing.T) { refused(a.newCaller(t, store.TierPremium), list+"&cursor="+next) })
-	t.Run("any changed bit", func(t *testing.T) {
+	t.Run("400 for another order_by", func(t *testing.T) { refused(c, "order_by=latest_likes&username=northwind.studio&cursor="+next) })
+	t.Run("400 for another order_direction", func(t *testing.T) { refused(c, list+"&order_direction=asc&cursor="+next) })
+	t.Run("400 without the filter", func(t *testing.T) { refused(c, "order_by=latest_views&cursor="+next) })
+	t.Run("400 with an additional filter", func(t *testing.T) { refused(c, list+"&include_removed=true&cursor="+next) })
+	t.Run("400 for another organisation", func(t *testing.T) { refused(a.newCaller(t, store.TierPremium), list+"&cursor="+next) })
+	t.Run("400 if a bit of the cursor is changed", func(t *testing.T) {
 		raw, err := base64.RawURLEncoding.DecodeString(next)
 		require.NoError(t, err)
 		for i := range raw {
@@ -140,7 +140,7 @@ func TestCursor_isInvalidForAnotherList(t *testing.T) {
 		refused(c, list+"&cursor="+next[:len(next)-2])
 		refused(c, list+"&cursor="+next+"AA")
 	})
-	t.Run("a cursor together with a page is refused", func(t *testing.T) {
+	t.Run("400 for a cursor together with a page", func(t *testing.T) {
 		p := c.send(http.MethodGet, "/videos?"+list+"&page=2&cursor="+next, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Equal(t, "conflict", p.Errors[0].Code)
 	})
@@ -158,7 +158,7 @@ func TestPages_ofMaskedListsHaveOneResult(t *testing.T) {
 			a.Clock.Advance(1e9)
 			got := c.list("order_by=latest_views&limit=10")
 			require.Len(t, got.Data, 1)
-			require.Equal(t, full.Data[0].AdID, got.Data[0].AdID, "the first in the requested order")
+			require.Equal(t, full.Data[0].AdID, got.Data[0].AdID, "the response contains the first row of the requested order")
 			require.Nil(t, got.Data[0].LatestViews)
 			require.True(t, *got.Data[0].MetricsMasked)
 			require.Equal(t, client.VideoPagination{Total: 1, Page: 1, Limit: 10, TotalPages: 1, OrderBy: "latest_views", OrderDirection: "desc"}, got.Pagination)
@@ -206,10 +206,10 @@ func TestPages_linkHeaderNamesTheNextPage(t *testing.T) {
 	c.addAccounts(collection, *account)
 	c.addAccounts(collection, c.follow("https://www.tiktok.com/@other"))
 	c.follow("https://www.tiktok.com/@third")
-	for list, want := range map[string]int{ // total number of rows
+	for list, want := range map[string]int{ // list → number of rows on all pages
 		"/videos?order_by=latest_views&username=@Northwind.Studio&limit=5&page=1": 23,
 		"/collections?paginated=true&limit=1":                                     2,
-		"/collections/" + collection.String() + "/videos?limit=9":                 23, // the video of its account
+		"/collections/" + collection.String() + "/videos?limit=9":                 23, // all videos of the member account
 		"/collections/" + collection.String() + "/accounts?limit=1":               2,
 		"/accounts?paginated=true&limit=1":                                        2,
 		"/accounts/" + account.String() + "/videos?paginated=true&limit=9":        23,
@@ -241,12 +241,12 @@ func TestPages_linkHeaderNamesTheNextPage(t *testing.T) {
 		}
 		require.Equal(t, want, seen, list)
 	}
-	t.Run("a list without pages has no Link header", func(t *testing.T) {
+	t.Run("the response has no Link header if it is an array", func(t *testing.T) {
 		for _, target := range []string{"/collections?limit=1", "/accounts?limit=1", "/accounts/" + account.String() + "/videos?limit=1"} {
 			require.Empty(t, c.send(http.MethodGet, target, nil).is(http.StatusOK).Header.Get("Link"), target)
 		}
 	})
-	t.Run("an unchanged list has no Link header", func(t *testing.T) {
+	t.Run("a 304 response has no Link header", func(t *testing.T) {
 		tag := c.send(http.MethodGet, "/videos?limit=1", nil).Header.Get("ETag")
 		require.Empty(t, c.send(http.MethodGet, "/videos?limit=1", nil, "If-None-Match", tag).is(http.StatusNotModified).Header.Get("Link"))
 	})

@@ -20,15 +20,16 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// Numbers of TestPaging_returnsRowsThatExistThroughout.
+// The numbers of videos in TestPaging_returnsRowsThatExistThroughout.
 const (
-	standing   = 10_000 // videos that exist throughout
-	stoppable  = 400    // videos that are stopped meanwhile
-	perAccount = 100
-	walkLimit  = 1000
+	standing   = 10_000 // videos that are never stopped
+	stoppable  = 400    // videos that writers stop while the list is read
+	perAccount = 100    // videos of each account
+	walkLimit  = 1000   // videos on each page
 )
 
-// withManyVideos creates an organisation with so many videos that reading the list takes long. Videos of stay are never stopped.
+// withManyVideos creates an organisation with 10,400 videos, so that a list has several pages. It returns the ids of the videos that the test
+// never stops, and the ids of the videos that the test can stop.
 func withManyVideos(t *testing.T, a *app) (c *caller, stay, stop []uuid.UUID) {
 	t.Helper()
 	c = a.newCaller(t, store.TierPremium)
@@ -43,7 +44,7 @@ func withManyVideos(t *testing.T, a *app) (c *caller, stay, stop []uuid.UUID) {
 		account := &batch.Accounts[len(batch.Accounts)-1]
 		v := backfill.LoadVideo{Video: store.Video{ID: store.NewID(), Platform: link.TikTok, ExternalID: fmt.Sprint(7300000000000000000 + n), Link: numbered(n), Username: account.Username,
 			CreatedAt: store.InstantOf(now.Add(-time.Duration(1+n%300) * time.Minute)), Direct: true},
-			// They were fetched so long ago that a refresh is allowed.
+			// The video was fetched more than four hours ago, so that a refresh is allowed.
 			Points: []backfill.LoadPoint{{At: store.InstantOf(now.Add(-time.Duration(5*3600+n%700) * time.Second)), Counts: store.Counts{Views: new(int64(n % 900)), Likes: new(int64(n % 50))}}}}
 		if n%7 > 0 {
 			v.UploadedAt = new(store.DateOf(now.AddDate(0, 0, -n%90)))
@@ -59,7 +60,8 @@ func withManyVideos(t *testing.T, a *app) (c *caller, stay, stop []uuid.UUID) {
 	return c, stay, stop
 }
 
-// walk reads a list to its end and counts how often it contains each video. Between two pages it triggers writes.
+// walk reads all pages of GET /videos and returns how often each video occurred. It calls write between two pages. It uses page numbers if
+// byPage is true, and cursors otherwise.
 func (c *caller) walk(ctx context.Context, query string, byPage bool, write func()) (map[uuid.UUID]int, error) {
 	met := map[uuid.UUID]int{}
 	next := ""
@@ -73,7 +75,7 @@ func (c *caller) walk(ctx context.Context, query string, byPage bool, write func
 			return nil, err
 		}
 		r.Header.Set("Authorization", "Bearer "+c.token)
-		resp, err := inProcess{c.app.server.Handler()}.RoundTrip(r) // without the check against the contract, which is slow and done by other tests
+		resp, err := inProcess{c.app.server.Handler()}.RoundTrip(r) // does not check the contract, because that is slow
 		if err != nil {
 			return nil, err
 		}
@@ -99,7 +101,8 @@ func (c *caller) walk(ctx context.Context, query string, byPage bool, write func
 	}
 }
 
-// writers change an organisation concurrently. Each step tracks a video, stops one, and fetches one again.
+// writers changes an organisation while other goroutines read its lists. For each value in steps, it tracks a video, stops a video, and
+// refreshes a video.
 type writers struct {
 	c          *caller
 	stay, stop []uuid.UUID
@@ -108,6 +111,7 @@ type writers struct {
 	done       sync.WaitGroup
 }
 
+// run executes a step for each value in steps, until steps is closed or a step fails.
 func (w *writers) run() {
 	for n := range w.turns {
 		for _, r := range []struct {
@@ -135,7 +139,7 @@ func (w *writers) run() {
 	}
 }
 
-// deliver stores facts for all due targets. Those videos then have the latest update and the most views.
+// deliver stores facts for all due videos. These videos then have the latest latest_updated_at and the highest latest_views.
 func (w *writers) deliver() error {
 	a, ctx := w.c.app, w.c.t.Context()
 	a.Clock.Advance(time.Millisecond)
@@ -156,9 +160,9 @@ func (w *writers) deliver() error {
 	return nil
 }
 
-// walks are queries of all videos, with the expected number of times that each lasting video is returned during writes. A video that
-// keeps its place in the order is returned once. A video that is fetched meanwhile moves in the orders by update or views, so it can be
-// missed or returned twice.
+// walkCases contains queries of GET /videos. least and most are the limits of how often a walk can return a video that is never stopped. A
+// video is returned once if its position does not change. A fetch changes its position by latest_updated_at or latest_views, so the video
+// can then be missed or returned twice.
 var walks = []struct {
 	query       string
 	byPage      bool
@@ -171,8 +175,8 @@ var walks = []struct {
 	{"order_by=latest_likes", false, 1, 1},
 	{"order_by=latest_updated_at&order_direction=asc", false, 1, 2},
 	{"order_by=latest_views&order_direction=asc", false, 1, 2},
-	{"", false, 0, 1}, // latest_updated_at, descending
-	// New videos come after the last page. Stopped videos keep their place.
+	{"", false, 0, 1}, // default order: latest_updated_at, descending
+	// With these parameters, new videos are after the last page, and stopped videos keep their position, so page numbers are stable.
 	{"order_by=created_at&order_direction=asc&include_removed=true", true, 1, 1},
 }
 

@@ -19,17 +19,18 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// limitPerTier is the limit of an operation, in requests per minute, for each tier.
+// limitPerTier contains the limit of an operation for each tier, in requests per minute.
 type limitPerTier struct{ limited, basic, premium int }
 
+// of returns the limit for a tier.
 func (m limitPerTier) of(t store.Tier) int {
 	return map[store.Tier]int{store.TierLimited: m.limited, store.TierBasic: m.basic, store.TierPremium: m.premium}[t]
 }
 
-// specifiedLimits lists the limits of spec.md 8 and interface.md 6. They are written by hand, independently of openapi.yaml
-// and the server.
+// specifiedLimits contains the limits of spec.md section 8 and interface.md section 6, by method and path. They are written by hand, so
+// that the tests find errors in openapi.yaml and in the server.
 var specifiedLimits = map[string]limitPerTier{
-	// spec 8, first row: all collection endpoints, and three reads
+	// spec.md section 8, first row of the table
 	"GET /collections":                             {5, 15, 30},
 	"POST /collections":                            {5, 15, 30},
 	"GET /collections/{collection_id}":             {5, 15, 30},
@@ -45,7 +46,7 @@ var specifiedLimits = map[string]limitPerTier{
 	"GET /videos/{ad_id}":               {5, 15, 30},
 	"GET /accounts/{account_id}/videos": {5, 15, 30},
 
-	// spec 8, second row
+	// spec.md section 8, second row of the table
 	"POST /videos":                {5, 15, 120},
 	"DELETE /videos":              {5, 15, 120},
 	"POST /videos/bulk":           {5, 15, 120},
@@ -53,7 +54,7 @@ var specifiedLimits = map[string]limitPerTier{
 	"DELETE /videos/{ad_id}":      {5, 15, 120},
 	"GET /videos/{ad_id}/history": {5, 15, 120},
 
-	// interface.md 6
+	// interface.md section 6
 	"GET /accounts":                      {5, 15, 30},
 	"GET /accounts/{account_id}":         {5, 15, 30},
 	"GET /statistics/videos":             {5, 15, 30},
@@ -82,7 +83,8 @@ func TestRateLimit_dependsOnTierAndOperation(t *testing.T) {
 	require.ElementsMatch(t, decided, declared)
 }
 
-// wires is a network of pipes in memory. In a synctest bubble, waiting at a real socket would stop the clock.
+// pipeListener is a listener for connections in memory. In a synctest bubble, the clock does not advance while a goroutine waits for a real
+// socket.
 type wires struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -107,6 +109,7 @@ func (w *wires) Close() error {
 
 func (w *wires) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80} }
 
+// dial connects to the listener.
 func (w *wires) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	near, far := net.Pipe()
 	select {
@@ -119,13 +122,14 @@ func (w *wires) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
-// inBubble runs a test in a synctest bubble with a server that uses the memory rate store. wait advances the clock and returns at once.
+// inSynctestBubble runs a test in a synctest bubble, with a server that counts rate limits in memory. wait advances the clock of the bubble
+// without real waiting.
 func inBubble(t *testing.T, run func(t *testing.T, a *app, wait func(time.Duration))) {
 	t.Helper()
-	rates := server.NewMemoryRateStore() // outside of the bubble, because its cleaner goroutine does not end
+	rates := server.NewMemoryRateStore() // created outside of the bubble, because its cleaner goroutine never ends
 	now := time.Now()
 	synctest.Test(t, func(t *testing.T) {
-		<-time.After(time.Until(now.AddDate(1, 0, 0))) // otherwise the cleaner, whose clock is ahead, would delete the counts
+		<-time.After(time.Until(now.AddDate(1, 0, 0))) // the cleaner uses the real clock, which must not be ahead of the clock of the bubble; otherwise it would delete the counts
 		a := buildApp(t, newSQLite(t), "http://127.0.0.1:1", func(o *server.Options) { o.RateStore = rates })
 		w := newWires()
 		s := &httptest.Server{Listener: w, Config: &http.Server{Handler: a.server.Handler(), ReadHeaderTimeout: time.Hour}}
@@ -136,7 +140,7 @@ func inBubble(t *testing.T, run func(t *testing.T, a *app, wait func(time.Durati
 	})
 }
 
-// TestEveryOperation_isLimited sends each operation the allowed number of requests of each tier, and one more.
+// TestEveryOperation_isLimited sends as many requests to each operation as the tier allows. The next request must get 429.
 //
 // Spec: 4-02, 5-02, 8-01, 8-02, 8-13
 func TestEveryOperation_isLimited(t *testing.T) {
@@ -151,7 +155,7 @@ func TestEveryOperation_isLimited(t *testing.T) {
 					require.Positive(t, limit)
 					for left := limit - 1; left >= 0; left-- {
 						got := c.send(op.Method, target, body)
-						require.NotEqual(t, http.StatusTooManyRequests, got.StatusCode, "%s, %d of %d left", tier, left, limit)
+						require.NotEqual(t, http.StatusTooManyRequests, got.StatusCode, "tier %s: 429 although %d of %d requests remain", tier, left, limit)
 						requireQuota(t, got, op.id, limit, left)
 						if left == limit/2 {
 							wait(20 * time.Second)
@@ -164,7 +168,7 @@ func TestEveryOperation_isLimited(t *testing.T) {
 					requireQuota(t, last, op.id, limit, 0)
 					retry := number(t, last, "Retry-After")
 					require.Equal(t, number(t, last, "RateLimit-Reset"), retry)
-					require.InDelta(t, 40, retry, 1, "the window began with the first request, 20 seconds ago")
+					require.InDelta(t, 40, retry, 1, "the window of 60 seconds started with the first request, 20 seconds ago")
 
 					wait(time.Duration(retry-2) * time.Second)
 					c.send(op.Method, target, body).refuses(http.StatusTooManyRequests, server.CodeRateLimited)
@@ -179,7 +183,7 @@ func TestEveryOperation_isLimited(t *testing.T) {
 	}
 }
 
-// requireQuota checks the rate limit headers of a response (interface.md 1).
+// requireRateLimitHeaders requires the rate limit headers of interface.md section 1. left is the number of remaining requests.
 func requireQuota(t *testing.T, a answer, operation string, limit, left int) {
 	t.Helper()
 	reset := number(t, a, "RateLimit-Reset")
@@ -192,7 +196,7 @@ func requireQuota(t *testing.T, a answer, operation string, limit, left int) {
 	require.Equal(t, a.StatusCode == http.StatusTooManyRequests, a.Header.Get("Retry-After") != "")
 }
 
-// Every response except 304 is counted and has the remaining quota.
+// TestRateLimit_countsEveryResponse requires that every response except 304 counts against the limit, and that all have rate limit headers.
 func TestRateLimit_countsEveryResponse(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, a *app, _ func(time.Duration)) {
@@ -206,7 +210,7 @@ func TestRateLimit_countsEveryResponse(t *testing.T) {
 			left--
 			requireQuota(t, got.is(status), "listVideos", 15, left)
 		}
-		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodGet} { // 304 is not counted
+		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodGet} { // a 304 response is not counted
 			unchanged := c.send(method, "/videos", nil, "If-None-Match", tag.Header.Get("ETag"))
 			requireQuota(t, unchanged.is(http.StatusNotModified), "listVideos", 15, left)
 		}
@@ -216,12 +220,12 @@ func TestRateLimit_countsEveryResponse(t *testing.T) {
 		counted(c.send(http.MethodGet, "/videos?cursor=nonsense", nil), http.StatusBadRequest)
 		counted(writer.send(http.MethodGet, "/videos", nil), http.StatusForbidden)
 		broken := errors.New("broken")
-		a.databaseError.Store(&broken) // the token is still cached
+		a.databaseError.Store(&broken) // the token is cached, so the request is authenticated without the database
 		counted(c.send(http.MethodGet, "/videos", nil), http.StatusInternalServerError)
 		a.databaseError.Store(nil)
-		// Requests with an invalid token are not counted for an organisation and get no quota headers.
-		nobody := a.send(t, http.MethodGet, "/videos", nil).is(http.StatusUnauthorized)
-		require.Empty(t, nobody.Header.Get("RateLimit-Remaining"))
+		// A request without a token does not count against the limit of an organisation, and its response has no rate limit headers.
+		anonymous := a.send(t, http.MethodGet, "/videos", nil).is(http.StatusUnauthorized)
+		require.Empty(t, anonymous.Header.Get("RateLimit-Remaining"))
 		for left > 0 {
 			counted(c.send(http.MethodGet, "/videos", nil), http.StatusOK)
 		}
@@ -240,7 +244,7 @@ func TestRateLimit_countsEveryResponse(t *testing.T) {
 		track(tiktok, http.StatusUnsupportedMediaType, 3, "Content-Type", "text/plain")
 		track(strings.Repeat(" ", 2<<20)+"{}", http.StatusRequestEntityTooLarge, 2)
 		track(tiktok, http.StatusOK, 1)
-		track(tiktok, http.StatusOK, 0) // already tracked
+		track(tiktok, http.StatusOK, 0) // the video is already tracked
 		track(tiktok, http.StatusTooManyRequests, 0)
 		// Each operation is counted separately, and a request for an unknown id is counted.
 		got := c.send(http.MethodGet, "/videos/01938c32-8f07-7a46-93be-1d2c3b4a5968", nil)

@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// refreshed returns the paths of refreshes with the ids and links that they accept.
+// refreshTargets tracks a video and an account. It returns, for the path of each refresh operation, the id and two links of the item.
 func refreshed(c *caller) map[string][]string {
 	video, account := c.track(tiktokLink), c.trackAccount(map[string]any{"link": accountLink}).AccountID
 	return map[string][]string{
@@ -25,7 +25,7 @@ func refreshed(c *caller) map[string][]string {
 	}
 }
 
-// fetchAll stores facts for all due targets.
+// fetchAll stores facts for all due videos and accounts, as a collector does.
 func fetchAll(a *app) {
 	a.t.Helper()
 	a.fetch(views(5))
@@ -51,7 +51,7 @@ func TestRefresh_schedulesAFetchAndThenReturnsTheNextTime(t *testing.T) {
 				require.True(t, got.RefreshAfter.Equal(at.Add(4*time.Hour)))
 
 				a.Clock.Advance(time.Second)
-				for range 2 { // it is not fetched yet
+				for range 2 { // a second request before the fetch gets the same response
 					scheduled := ask().is(http.StatusAccepted)
 					require.Empty(t, scheduled.body)
 					require.Empty(t, scheduled.Header.Get("Content-Type"))
@@ -61,7 +61,8 @@ func TestRefresh_schedulesAFetchAndThenReturnsTheNextTime(t *testing.T) {
 	})
 }
 
-// The time of the last fetch is a masked value: GET shows it as null to these tiers.
+// TestRefresh_hidesTheFetchTimeFromMaskedTiers requires that the tiers limited and basic cannot derive the time of the last fetch, which GET
+// masks for these tiers.
 func TestRefresh_hidesTheFetchTimeFromMaskedTiers(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -74,7 +75,7 @@ func TestRefresh_hidesTheFetchTimeFromMaskedTiers(t *testing.T) {
 				a.Clock.Advance(17 * time.Minute)
 				got := decode[client.RefreshNotDue](c.send(http.MethodPost, path, map[string]any{"link": names[0]}).is(http.StatusOK))
 				require.Nil(t, got.LatestUpdatedAt)
-				require.Equal(t, got.RefreshAfter.Truncate(time.Hour), got.RefreshAfter, "the time is a full hour")
+				require.Equal(t, got.RefreshAfter.Truncate(time.Hour), got.RefreshAfter, "refresh_after is rounded to a full hour")
 				require.False(t, got.RefreshAfter.Before(at.Add(4*time.Hour)))
 				require.Less(t, got.RefreshAfter.Sub(at), 5*time.Hour)
 				a.Clock.Advance(got.RefreshAfter.Sub(a.Clock.Now()))
@@ -98,7 +99,7 @@ func TestRefresh_isFetchedBeforeScheduledTargets(t *testing.T) {
 		for kind, want := range map[queue.Kind]string{"video": tiktokLink, "account": accountLink} {
 			claim, err := a.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, kind, 10, time.Minute, queue.LaneInteractive))
 			require.NoError(t, err)
-			require.Len(t, claim.Targets, 1, "all targets are due, and the refreshed one is first")
+			require.Len(t, claim.Targets, 1, "only the refreshed item is in the interactive lane")
 			require.Equal(t, want, claim.Targets[0].Link)
 		}
 	})
@@ -119,7 +120,7 @@ func TestRefresh_refusesUntrackedItems(t *testing.T) {
 		}
 		a.platforms.redirect("https://vm.tiktok.com/ZMdown0001/", "")
 		c.send(http.MethodPost, path, map[string]any{"link": "https://vm.tiktok.com/ZMdown0001/"}).refuses(http.StatusServiceUnavailable, server.CodeLinkUnresolved)
-		for name, body := range map[string]any{"missing": map[string]any{}, "empty": map[string]any{"link": ""}, "a number": map[string]any{"link": 7}, "id": map[string]any{"id": names[0]}} {
+		for name, body := range map[string]any{"no link member": map[string]any{}, "an empty link": map[string]any{"link": ""}, "a number as a link": map[string]any{"link": 7}, "id instead of link": map[string]any{"id": names[0]}} {
 			require.NotEmpty(t, c.send(http.MethodPost, path, body).refuses(http.StatusBadRequest, server.CodeInvalidRequest).Errors, name)
 		}
 		for _, wrong := range []string{path + "//", path + "/x", "/refresh/", "/refresh"} {

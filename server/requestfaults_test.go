@@ -12,15 +12,15 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// faults are functions that break a valid request in one way and set the expected response. They return nil if the operation does not allow the
-// fault.
+// faults contains functions that put one fault into a valid request and set the expected response. A function returns nil if the operation
+// cannot have the fault. A function that occurs several times is chosen more often.
 var faults = []func(g *generator, r *generated) *generated{
 	wrongParameter, wrongParameter, wrongParameter, wrongPath, wrongPath, wrongBody, wrongBody, wrongBody, wrongBody,
 	brokenQuery, unknownParameter, repeatedParameter, brokenBody, brokenBody, repeatedMember, wrongMedia, tooLarge,
 	wrongToken, wrongScope, wrongMethod, wrongLink, wrongRange, pageWithoutPages, foreignCursor, wrongHeader, corruptedBytes, corruptedBytes,
 }
 
-// wrong generates a request with one fault that the operation allows.
+// wrong generates a request with one random fault.
 func (g *generator) wrong(op *contractOperation) *generated {
 	for {
 		if r := oneOf(g.draw, faults)(g, g.valid(op)); r != nil {
@@ -29,6 +29,7 @@ func (g *generator) wrong(op *contractOperation) *generated {
 	}
 }
 
+// wrongParameter gives a query parameter an invalid value.
 func wrongParameter(g *generator, r *generated) *generated {
 	params := r.op.parameters(openapi3.ParameterInQuery)
 	if len(params) == 0 {
@@ -43,6 +44,7 @@ func wrongParameter(g *generator, r *generated) *generated {
 	return r.expects(refused, "%s is %.100q", p.Name, value)
 }
 
+// wrongParameters returns invalid values of a query parameter.
 func (g *generator) wrongParameters(op *contractOperation, p *openapi3.Parameter) []string {
 	s := p.Schema.Value
 	nonsense := []string{"a\x00b", "a\xffb", "\xc3\x28", "\xed\xa0\x80", "\x00"}
@@ -60,27 +62,28 @@ func (g *generator) wrongParameters(op *contractOperation, p *openapi3.Parameter
 		if most := s.Items.Value.MaxLength; most != nil {
 			return append(wrong, strings.Repeat("a", int(*most)+1))
 		}
-		return append(wrong, item+"x", strings.ToUpper(item)) // one value of an enumeration
+		return append(wrong, item+"x", strings.ToUpper(item)) // item is one of the values of an enumeration
 	}
 	return append(nonsense, g.wrongTexts(s)...)
 }
 
+// wrongPath gives a path parameter an invalid value.
 func wrongPath(g *generator, r *generated) *generated {
 	params := r.op.parameters(openapi3.ParameterInPath)
 	if len(params) == 0 {
 		return nil
 	}
 	p := oneOf(g.draw, params)
-	if g.chance(10) { // an unencoded link: its slashes split the path
+	if g.chance(10) { // an unencoded link, whose slashes split the path
 		r.target = strings.Replace(r.op.Path, "{"+p.Name+"}", oneOf(g.draw, g.ours[videoLink]), 1)
 		return r.expects(impossible, "the link in the path is not encoded")
 	}
 	wrong := append(g.wrongTexts(p.Schema.Value), "a\x00b", "a\xffb", "\x00")
-	r.path[p.Name] = oneOf(g.draw, slices.DeleteFunc(wrong, func(s string) bool { return s == "" })) // an empty value is another path
+	r.path[p.Name] = oneOf(g.draw, slices.DeleteFunc(wrong, func(s string) bool { return s == "" })) // an empty value would be the path of another operation
 	return r.expects(refused, "%s is %.100q", p.Name, r.path[p.Name])
 }
 
-// node is a value in a body.
+// node is a value in a JSON body, with its pointer and schema. set replaces the value.
 type node struct {
 	pointer string
 	schema  *openapi3.Schema
@@ -88,6 +91,7 @@ type node struct {
 	set     func(any)
 }
 
+// nodesOf returns value and all values in it that have a schema.
 func nodesOf(pointer string, s *openapi3.Schema, value any, set func(any)) []node {
 	out := []node{{pointer, s, value, set}}
 	switch value := value.(type) {
@@ -105,12 +109,13 @@ func nodesOf(pointer string, s *openapi3.Schema, value any, set func(any)) []nod
 	return out
 }
 
+// wrongBody replaces a value of the body by one that does not match its schema.
 func wrongBody(g *generator, r *generated) *generated {
 	s := r.op.bodySchema()
 	if s == nil || r.body == nil {
 		return nil
 	}
-	if g.chance(50) { // with additional members
+	if g.chance(50) { // add optional members that the body does not have yet
 		members, _ := r.body.(map[string]any)
 		for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 			if _, there := members[name]; !there && g.chance(50) {
@@ -127,20 +132,23 @@ func wrongBody(g *generator, r *generated) *generated {
 	return r.expects(refused, "%s of the body is %.100s", at.pointer, render(value))
 }
 
+// brokenQuery adds invalid syntax to the query.
 func brokenQuery(g *generator, r *generated) *generated {
 	r.tail = oneOf(g.draw, []string{"a=1;b=2", "%zz", "%", "limit=%4", "limit=1;", "%C3%28=1", "%00=1", "=1", "=", "x;y", "%ff", "limit%=1"})
-	return r.expects(refused, "the query has %s", r.tail)
+	return r.expects(refused, "the query contains the invalid part %s", r.tail)
 }
 
+// unknownParameter adds a query parameter that the operation does not have.
 func unknownParameter(g *generator, r *generated) *generated {
 	names := []string{"colour", "Limit", "LIMIT", "limit[]", "limit%20", "page.size", "api_version", "%F0%9F%98%80", "organisation_id", strings.Repeat("x", 3000)}
 	for _, p := range r.op.parameters(openapi3.ParameterInQuery) {
 		names = append(names, strings.ToUpper(p.Name), p.Name+"%00", p.Name+"s_")
 	}
 	r.tail = oneOf(g.draw, names) + oneOf(g.draw, []string{"=1", "", "="})
-	return r.expects(refused, "%.100s is not a parameter", r.tail)
+	return r.expects(refused, "the operation has no parameter %.100s", r.tail)
 }
 
+// repeatedParameter adds a query parameter twice.
 func repeatedParameter(g *generator, r *generated) *generated {
 	params := r.op.parameters(openapi3.ParameterInQuery)
 	if len(params) == 0 {
@@ -153,9 +161,10 @@ func repeatedParameter(g *generator, r *generated) *generated {
 	value := g.validParameter(r.op, p)
 	r.set(p.Name, value)
 	r.tail = p.Name + "=" + url.QueryEscape(oneOf(g.draw, []string{value, g.validParameter(r.op, p)}))
-	return r.expects(refused, "%s occurs twice", p.Name)
+	return r.expects(refused, "the query parameter %s occurs twice", p.Name)
 }
 
+// brokenBody replaces the body by text that is not one JSON object.
 func brokenBody(g *generator, r *generated) *generated {
 	if r.body == nil {
 		return nil
@@ -173,6 +182,7 @@ func brokenBody(g *generator, r *generated) *generated {
 	return r.expects(refused, "the body is %.60q", r.raw)
 }
 
+// repeatedMember adds the same member twice to an object of the body.
 func repeatedMember(g *generator, r *generated) *generated {
 	if r.body == nil {
 		return nil
@@ -194,9 +204,10 @@ func repeatedMember(g *generator, r *generated) *generated {
 		more += ","
 	}
 	r.raw = slices.Insert(whole, at, []byte(more)...)
-	return r.expects(refused, "a member occurs twice, at byte %d", at)
+	return r.expects(refused, "the body has a duplicate member at byte %d", at)
 }
 
+// wrongMedia sends the body with an unsupported Content-Type or Content-Encoding.
 func wrongMedia(g *generator, r *generated) *generated {
 	if r.body == nil {
 		return nil
@@ -206,17 +217,19 @@ func wrongMedia(g *generator, r *generated) *generated {
 	} else {
 		r.headers["Content-Type"] = oneOf(g.draw, []string{"", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/jsonx", "application/vnd.api+json", "json", "*/*", "application/json; charset", ";", "application/xml"})
 	}
-	return r.answers(http.StatusUnsupportedMediaType, "the body is sent as %q, %q", r.headers["Content-Type"], r.headers["Content-Encoding"])
+	return r.answers(http.StatusUnsupportedMediaType, "the body has Content-Type %q and Content-Encoding %q", r.headers["Content-Type"], r.headers["Content-Encoding"])
 }
 
+// bodyTooLarge makes the body larger than 2 MiB.
 func tooLarge(g *generator, r *generated) *generated {
-	if r.body == nil || !g.chance(5) { // hashing is slow
+	if r.body == nil || !g.chance(5) { // rarely, because large bodies are slow
 		return nil
 	}
 	r.raw = append(bytes.Repeat([]byte(" "), 2<<20), render(r.body)...)
 	return r.answers(http.StatusRequestEntityTooLarge, "the body is larger than 2 MiB")
 }
 
+// wrongToken sends an invalid Authorization header or none.
 func wrongToken(g *generator, r *generated) *generated {
 	r.caller = nil
 	r.headers["Authorization"] = oneOf(g.draw, []string{"", "Bearer", "Bearer ", "Basic dXNlcjpwYXNz", "Bearer rt_nonsense", "Bearer rt_" + strings.Repeat("A", 46), "bearer  x y", g.callers[0].token,
@@ -224,6 +237,7 @@ func wrongToken(g *generator, r *generated) *generated {
 	return r.answers(http.StatusUnauthorized, "the token is %.60q", r.headers["Authorization"])
 }
 
+// wrongScope uses a token without the scope of the operation.
 func wrongScope(g *generator, r *generated) *generated {
 	switch scope, _ := r.op.Operation.Extensions["x-scope"].(string); scope {
 	case "read":
@@ -233,9 +247,10 @@ func wrongScope(g *generator, r *generated) *generated {
 	default:
 		return nil
 	}
-	return r.answers(http.StatusForbidden, "the token has only the other scope")
+	return r.answers(http.StatusForbidden, "the token does not have the scope of the operation")
 }
 
+// wrongMethod uses a method that the path does not support.
 func wrongMethod(g *generator, r *generated) *generated {
 	r.method = oneOf(g.draw, []string{"PUT", "TRACE", "CONNECT", "BREW", "get", "PATCH", "POST", "DELETE", http.MethodOptions})
 	u, err := url.ParseRequestURI(g.targetOf(r))
@@ -243,7 +258,7 @@ func wrongMethod(g *generator, r *generated) *generated {
 		return nil
 	}
 	if other, _ := theContract().match(r.method, u); other != nil {
-		return nil // the path belongs to another operation
+		return nil // another operation of the contract has this method and path
 	}
 	if r.method == http.MethodOptions {
 		return r.answers(http.StatusNoContent, "OPTIONS")
@@ -251,29 +266,31 @@ func wrongMethod(g *generator, r *generated) *generated {
 	return r.answers(http.StatusMethodNotAllowed, "the method is %s", r.method)
 }
 
+// wrongLink replaces a link by a link of the wrong kind, or by a text that is no supported link.
 func wrongLink(g *generator, r *generated) *generated {
 	other := map[meaning]meaning{videoLink: accountLinks, accountLinks: videoLink}
-	draw := func(natural []meaning) string {
+	pick := func(natural []meaning) string {
 		return oneOf(g.draw, append(slices.Clone(g.wrongLinks), oneOf(g.draw, g.ours[other[natural[0]]])))
 	}
 	if s := r.op.bodySchema(); s != nil {
 		for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 			natural := meaningsOf(r.op, name)
 			if members, ok := r.body.(map[string]any); ok && s.Properties[name].Value.Format == "uri" {
-				members[name] = draw(natural)
+				members[name] = pick(natural)
 				return r.expects(impossible, "%s is %s", name, members[name])
 			}
 		}
 	}
 	for _, p := range r.op.parameters(openapi3.ParameterInQuery) {
 		if natural := meaningsOf(r.op, p.Name); p.Schema.Value.Type.Is("string") && natural != nil && mustBeLink(p.Schema.Value, natural) {
-			r.set(p.Name, draw(natural))
-			return r.expects(refused, "%s is not a link of the kind", p.Name)
+			r.set(p.Name, pick(natural))
+			return r.expects(refused, "%s is not a link of the kind that the parameter accepts", p.Name)
 		}
 	}
 	return nil
 }
 
+// wrongRange gives a date range a start after its end, or a start that is older than the tier allows.
 func wrongRange(g *generator, r *generated) *generated {
 	ends := g.ranges(r.op)
 	if len(ends) == 0 {
@@ -294,6 +311,7 @@ func wrongRange(g *generator, r *generated) *generated {
 	return r.expects(refused, "%s is after %s", pair[0], pair[1])
 }
 
+// pageOfUnpaginatedList requests page 2 without paginated=true.
 func pageWithoutPages(g *generator, r *generated) *generated {
 	if r.op.Operation.Parameters.GetByInAndName("query", "paginated") == nil {
 		return nil
@@ -303,9 +321,10 @@ func pageWithoutPages(g *generator, r *generated) *generated {
 	} else {
 		r.drop("paginated")
 	}
-	return r.expects(refused, "page 2 of a list without pages")
+	return r.expects(refused, "page is 2, but paginated is not true")
 }
 
+// cursorOfAnotherList sends a cursor that another organisation got, or a text that is not a cursor.
 func foreignCursor(g *generator, r *generated) *generated {
 	if r.op.Operation.Parameters.GetByInAndName("query", "cursor") == nil {
 		return nil
@@ -314,10 +333,11 @@ func foreignCursor(g *generator, r *generated) *generated {
 	if r.op.Operation.Parameters.GetByInAndName("query", "paginated") != nil {
 		r.set("paginated", "true")
 	}
-	r.set("cursor", oneOf(g.draw, []string{oneOf(g.draw, g.theirs[pageCursor]), oneOf(g.draw, g.nobodys[pageCursor]), "AAAA", "null", strings.Repeat("A", 2048), "-", g.ours[videoID][0]}))
-	return r.expects(impossible, "the cursor belongs to another list")
+	r.set("cursor", oneOf(g.draw, []string{oneOf(g.draw, g.otherItems[pageCursor]), oneOf(g.draw, g.nobodys[pageCursor]), "AAAA", "null", strings.Repeat("A", 2048), "-", g.ours[videoID][0]}))
+	return r.expects(impossible, "the cursor is not a cursor of this list")
 }
 
+// wrongHeader makes the value of a header parameter too long.
 func wrongHeader(g *generator, r *generated) *generated {
 	params := r.op.parameters(openapi3.ParameterInHeader)
 	if len(params) == 0 {
@@ -328,7 +348,7 @@ func wrongHeader(g *generator, r *generated) *generated {
 	return r.expects(refused, "%s is too long", p.Name)
 }
 
-// corruptedBytes changes, drops or doubles single bytes of the request. The result may be valid or invalid.
+// corruptBytes changes random bytes of the body or of the target. The request can still be valid, so any status below 500 is expected.
 func corruptedBytes(g *generator, r *generated) *generated {
 	if g.chance(10) {
 		r.caller = g.callers[0]
@@ -338,9 +358,10 @@ func corruptedBytes(g *generator, r *generated) *generated {
 	} else {
 		r.target = "/" + strings.TrimPrefix(string(g.garble([]byte(g.targetOf(r)))), "/")
 	}
-	return r.expects(anyAnswer, "corrupted bytes")
+	return r.expects(anyAnswer, "some bytes of the request are corrupted")
 }
 
+// corrupt replaces, deletes, duplicates or inserts bytes at one to three random positions.
 func (g *generator) garble(b []byte) []byte {
 	for range 1 + g.IntN(3) {
 		if len(b) == 0 {

@@ -14,62 +14,64 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// verdict is the expected response to a generated request.
+// expectation is the kind of response that the test expects for a generated request.
 type verdict int
 
 const (
-	anyAnswer  verdict = iota
-	accepted           // the request is valid: 404 is possible, but not a refusal of the request
-	refused            // the request violates a schema: 400
-	impossible         // the request violates a rule that no schema expresses: 4xx
-	exactly            // the status is in status
+	anyAnswer  verdict = iota // every declared response except 5xx
+	accepted                  // the request is valid, so 400, 401, 403, 405, 413, 415 and 429 are wrong
+	refused                   // the request violates a schema, so the status must be 400
+	impossible                // the request violates a rule that no schema expresses, so the status must be 4xx, but not 429
+	exactly                   // the status must be equal to generatedRequest.status
 )
 
-// generated is a generated request.
+// generatedRequest is a random request and the expected response.
 type generated struct {
 	op      *contractOperation
 	method  string
-	path    map[string]string
-	target  string // overrides path and query
-	query   [][2]string
-	tail    string // of the query, already encoded
-	body    any    // nil: none
-	raw     []byte // overrides body
+	path    map[string]string // values of the path parameters
+	target  string            // encoded path and query; if it is not "", path and query are ignored
+	query   [][2]string       // names and values of query parameters, not encoded
+	tail    string            // an encoded part that is added to the query
+	body    any               // decoded JSON body; nil if there is no body
+	raw     []byte            // encoded body; if it is not nil, body is ignored
 	headers map[string]string
-	caller  *caller
-	address string
+	caller  *caller // the request has the token of caller; nil means that headers contains the token
+	address string  // address of the client
 
 	want   verdict
-	status int // for this exact status
-	why    string
+	status int    // expected status, if want is expectStatus
+	why    string // what is special about the request, for messages
 }
 
-// generator generates requests for one world.
+// generator generates requests for one test server.
 type generator struct {
 	draw
-	now             time.Time
-	ours            inventory // of the caller
-	theirs, nobodys inventory
-	callers         []*caller // with all scopes, of all tiers
-	reader, writer  *caller   // with one scope each
-	shorts          []string  // short links: to a video, and dead
-	wrongLinks      []string  // neither videos nor accounts
-	onlyOwn         bool      // use only items of the caller
-	asked           int
+	now            time.Time
+	ours           inventory // items of the caller of the current request
+	otherItems     inventory // items of another organisation
+	nobodys        inventory // items that do not exist
+	callers        []*caller // callers with both scopes, of all tiers
+	reader, writer *caller   // callers with only the scope read, and only the scope write
+	shorts         []string  // one short link of a video, and dead short links
+	wrongLinks     []string  // links that are neither videos nor accounts
+	onlyOwn        bool      // whether texts identify only items of the caller
+	asked          int       // number of requests generated so far
 }
 
-// expects sets the expected response.
+// expects sets the expected response, and describes what is special about the request.
 func (r *generated) expects(want verdict, why string, args ...any) *generated {
 	r.want, r.why = want, fmt.Sprintf(why, args...)
 	return r
 }
 
+// answers sets the expected status, and describes what is special about the request.
 func (r *generated) answers(status int, why string, args ...any) *generated {
 	r.status = status
 	return r.expects(exactly, why, args...)
 }
 
-// parameters returns the parameters of a place (path, query or header), in the order of the contract.
+// parameters returns the parameters of an operation in "path", "query" or "header", in the order of the contract.
 func (op *contractOperation) parameters(in string) []*openapi3.Parameter {
 	var out []*openapi3.Parameter
 	for _, p := range op.Operation.Parameters {
@@ -80,6 +82,7 @@ func (op *contractOperation) parameters(in string) []*openapi3.Parameter {
 	return out
 }
 
+// bodySchema returns the schema of the JSON body, or nil if the operation has no body.
 func (op *contractOperation) bodySchema() *openapi3.Schema {
 	if op.Operation.RequestBody == nil {
 		return nil
@@ -87,11 +90,11 @@ func (op *contractOperation) bodySchema() *openapi3.Schema {
 	return op.Operation.RequestBody.Value.Content.Get("application/json").Schema.Value
 }
 
-// valid generates a valid request.
+// valid generates a valid request of an operation, with random values for random parameters.
 func (g *generator) valid(op *contractOperation) *generated {
 	g.asked++
 	r := &generated{op: op, method: op.Method, path: map[string]string{}, headers: map[string]string{}, caller: oneOf(g.draw, g.callers),
-		// Callers without a token are limited by address.
+		// Each request has another address, because requests without a token are limited by address.
 		address: fmt.Sprintf("198.51.%d.%d:4711", g.asked/250%250, g.asked%250)}
 	if g.chance(50) {
 		r.caller = g.callers[0]
@@ -130,7 +133,7 @@ func (g *generator) valid(op *contractOperation) *generated {
 	return r.expects(accepted, "valid")
 }
 
-// asHeader converts a text for a header, quoted if necessary.
+// asHeader removes the characters that a header cannot contain. It quotes the text if the quoted text matches the schema.
 func asHeader(s *openapi3.Schema, text string) string {
 	text = strings.TrimSpace(strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
@@ -144,6 +147,7 @@ func asHeader(s *openapi3.Schema, text string) string {
 	return text
 }
 
+// validParameter generates a valid value of a query parameter.
 func (g *generator) validParameter(op *contractOperation, p *openapi3.Parameter) string {
 	s := p.Schema.Value
 	switch {
@@ -163,6 +167,7 @@ func (g *generator) validParameter(op *contractOperation, p *openapi3.Parameter)
 	return g.validText(op, p.Name, s)
 }
 
+// get returns the value of a query parameter, and whether the request has the parameter.
 func (r *generated) get(name string) (string, bool) {
 	for _, pair := range r.query {
 		if pair[0] == name {
@@ -172,6 +177,7 @@ func (r *generated) get(name string) (string, bool) {
 	return "", false
 }
 
+// drop removes query parameters.
 func (r *generated) drop(names ...string) {
 	r.query = slices.DeleteFunc(r.query, func(pair [2]string) bool { return slices.Contains(names, pair[0]) })
 }
@@ -182,7 +188,7 @@ func (r *generated) set(name, value string) {
 	r.query = append(r.query, [2]string{name, value})
 }
 
-// reconcile makes the parameters consistent with each other.
+// makeConsistent changes parameters that are valid alone but invalid together: page without paginated, and ranges that end before they start.
 func (g *generator) reconcile(r *generated) {
 	paginated, _ := r.get("paginated")
 	if r.op.Operation.Parameters.GetByInAndName("query", "paginated") != nil && paginated != "true" {
@@ -197,15 +203,16 @@ func (g *generator) reconcile(r *generated) {
 				r.set(ends[0], to)
 				r.set(ends[1], from)
 			}
-		case hasTo && r.isHistory(): // the default start is 30 days ago
+		case hasTo && r.isHistory(): // without a start, the range starts 30 days ago
 			r.set(ends[1], g.now.AddDate(0, 0, -g.IntN(30)).Format(time.DateOnly))
 		}
 	}
 }
 
+// isHistory returns true if the operation returns a history.
 func (r *generated) isHistory() bool { return strings.HasSuffix(r.op.Path, "/history") }
 
-// ranges are pairs of parameters for the start and the end of a range.
+// ranges returns the names of the start and end parameters of each range of an operation.
 func (g *generator) ranges(op *contractOperation) [][2]string {
 	var out [][2]string
 	for _, p := range op.parameters(openapi3.ParameterInQuery) {
@@ -216,17 +223,17 @@ func (g *generator) ranges(op *contractOperation) [][2]string {
 	return out
 }
 
-// at parses a date or a time.
+// parseTime parses a date or an RFC 3339 time. It panics if text is neither.
 func (g *generator) at(text string) time.Time {
 	for _, layout := range []string{time.DateOnly, time.RFC3339} {
 		if t, err := time.Parse(layout, text); err == nil {
 			return t
 		}
 	}
-	panic(text)
+	panic("neither a date nor a time: " + text)
 }
 
-// target returns the encoded path and query.
+// targetOf returns the encoded path and query of r. It varies the encoding, the order of the parameters and the case of escapes.
 func (g *generator) targetOf(r *generated) string {
 	if r.target != "" {
 		return r.target
@@ -235,7 +242,7 @@ func (g *generator) targetOf(r *generated) string {
 	for _, name := range slices.Sorted(maps.Keys(r.path)) {
 		value := url.PathEscape(r.path[name])
 		switch g.IntN(10) {
-		case 0: // every byte
+		case 0: // encode every byte
 			value = ""
 			for _, b := range []byte(r.path[name]) {
 				value += fmt.Sprintf("%%%02x", b)
@@ -263,7 +270,7 @@ func (g *generator) targetOf(r *generated) string {
 	return path
 }
 
-// request returns the HTTP request; nil if no HTTP client could send it.
+// request converts r to an HTTP request. It returns nil if the target is not valid in HTTP.
 func (g *generator) request(r *generated) *http.Request {
 	r.target = g.targetOf(r)
 	u, err := url.ParseRequestURI(r.target)
@@ -289,11 +296,12 @@ func (g *generator) request(r *generated) *http.Request {
 	return req
 }
 
+// readCloser is a request body whose Close does nothing.
 type readCloser struct{ *bytes.Reader }
 
 func (readCloser) Close() error { return nil }
 
-// String describes a request so that it can be repeated by hand.
+// String returns the operation, description, method, target, headers and first 2000 bytes of the body, so that a person can repeat the request.
 func (r *generated) String() string {
 	body := r.raw
 	if len(body) > 2000 {

@@ -57,7 +57,7 @@ func TestRoutes_allowOtherOrigins(t *testing.T) {
 	require.Equal(t, "*", h.Get("Access-Control-Allow-Origin"))
 	require.Equal(t, "DELETE, GET, POST", h.Get("Access-Control-Allow-Methods"))
 	require.Contains(t, h.Get("Access-Control-Allow-Headers"), "Authorization")
-	require.Empty(t, h.Get("Access-Control-Allow-Credentials"), "cookies are not allowed")
+	require.Empty(t, h.Get("Access-Control-Allow-Credentials"), "browsers must not send cookies or other credentials")
 	h = a.newCaller(t, store.TierPremium).send(http.MethodGet, "/videos", nil, "Origin", "https://elsewhere.example.test").Header
 	require.Contains(t, h.Get("Access-Control-Expose-Headers"), "RateLimit-Remaining")
 	require.Empty(t, a.send(t, http.MethodGet, "/readyz", nil).Header.Get("Access-Control-Allow-Origin"))
@@ -93,7 +93,7 @@ func TestRoutes_rootRedirectsToSwaggerUI(t *testing.T) {
 func TestRoutes_keepValidRequestIDs(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
-	for sent, kept := range map[string]bool{
+	for sent, kept := range map[string]bool{ // X-Request-Id of the request → whether the response has the same id
 		"abc": true, "a.b-c_1": true, strings.Repeat("a", 128): true,
 		strings.Repeat("a", 129): false, "a b": false, "é": false, "a\"b": false, "<x>": false,
 	} {
@@ -114,7 +114,7 @@ func TestRoutes_setHeadersOfEveryResponse(t *testing.T) {
 		require.Equal(t, "true", h.Get("ReelTally-Sandbox"))
 		require.Equal(t, "nosniff", h.Get("X-Content-Type-Options"))
 		require.Equal(t, "default-src 'none'; frame-ancestors 'none'", h.Get("Content-Security-Policy"))
-		require.NotEmpty(t, h.Get("Strict-Transport-Security"), "the dashboard uses https")
+		require.NotEmpty(t, h.Get("Strict-Transport-Security"), "Strict-Transport-Security is set because AppURL starts with https")
 	}
 	plain := newApp(t, newSQLite(t), func(o *server.Options) { o.AppURL = "http://127.0.0.1:8080" })
 	h := plain.newCaller(t, store.TierPremium).send(http.MethodGet, "/videos", nil).Header
@@ -146,7 +146,7 @@ func TestRoutes_aPanicIsAnInternalError(t *testing.T) {
 	require.Empty(t, c.list("").Data)
 }
 
-// panicking is a resolver that panics.
+// panicking is a resolver of short links that panics.
 type panicking struct{}
 
 func (panicking) Resolve(context.Context, link.Link) (link.Link, error) { panic("a bug in /usr/src") }
@@ -167,30 +167,30 @@ func TestBulkTrack_aPanicOfTheResolverFailsOneLink(t *testing.T) {
 
 func TestRoutes_trustForwardedAddressesOnlyFromTrustedProxies(t *testing.T) {
 	t.Parallel()
-	spend := func(a *app, address string) int {
+	countUntilLimited := func(a *app, address string) int {
 		n := 0
 		for a.send(t, http.MethodGet, "/videos", nil, "X-Forwarded-For", address).StatusCode == http.StatusUnauthorized {
 			n++
 		}
 		return n
 	}
-	open := limited(t)
-	require.Equal(t, 60, spend(open, "203.0.113.1"))
-	require.Equal(t, 0, spend(open, "203.0.113.2"), "no proxy is trusted, so the address of the connection counts")
+	direct := limited(t)
+	require.Equal(t, 60, countUntilLimited(direct, "203.0.113.1"))
+	require.Equal(t, 0, countUntilLimited(direct, "203.0.113.2"), "without a trusted proxy, requests are limited by the address of the connection")
 
-	behind := limited(t, func(o *server.Options) { o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} })
-	require.Equal(t, 60, spend(behind, "203.0.113.1"))
-	require.Equal(t, 60, spend(behind, "203.0.113.2"))
-	require.Equal(t, 60, spend(behind, "2001:db8:1:2::1"))
-	require.Equal(t, 0, spend(behind, "2001:db8:1:2::ffff"), "all addresses of a /64 network count together")
-	require.Equal(t, 0, spend(behind, "198.51.100.9, 203.0.113.1"), "addresses before the last untrusted one may be forged")
+	proxied := limited(t, func(o *server.Options) { o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} })
+	require.Equal(t, 60, countUntilLimited(proxied, "203.0.113.1"))
+	require.Equal(t, 60, countUntilLimited(proxied, "203.0.113.2"))
+	require.Equal(t, 60, countUntilLimited(proxied, "2001:db8:1:2::1"))
+	require.Equal(t, 0, countUntilLimited(proxied, "2001:db8:1:2::ffff"), "all IPv6 addresses of a /64 network share a limit")
+	require.Equal(t, 0, countUntilLimited(proxied, "198.51.100.9, 203.0.113.1"), "only the last untrusted address is used, because a client can forge the addresses before it")
 }
 
 func TestNew_refusesInvalidOptions(t *testing.T) {
 	t.Parallel()
-	good := newApp(t, newSQLite(t))
+	base := newApp(t, newSQLite(t))
 	var options server.Options
-	newApp(t, good.DB, func(o *server.Options) { options = *o })
+	newApp(t, base.DB, func(o *server.Options) { options = *o })
 	for name, spoil := range map[string]func(*server.Options){
 		"Store":             func(o *server.Options) { o.Store = nil },
 		"Now":               func(o *server.Options) { o.Now = nil },
@@ -212,7 +212,7 @@ func TestReadyz_failsWithoutTheDatabase(t *testing.T) {
 	c := a.newCaller(t, store.TierPremium)
 	c.list("")
 	a.databaseError.Store(new(driver.ErrBadConn))
-	got := c.send(http.MethodGet, "/videos", nil) // the token is still cached, so the request fails after the rate limit
+	got := c.send(http.MethodGet, "/videos", nil) // the token is cached, so the request fails only after the rate limit was checked
 	got.refuses(http.StatusServiceUnavailable, server.CodeUnavailable)
 	require.NotEmpty(t, got.Header.Get("RateLimit-Limit"))
 }

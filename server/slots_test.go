@@ -44,13 +44,13 @@ func TestSlots_limitEachOrganisationAndTheTotal(t *testing.T) {
 		begin(organisations[0], 500)
 		require.Equal(t, map[uuid.UUID]int{organisations[0]: maxResolvesPerOrganisation}, count())
 		begin(organisations[1], 1)
-		require.Equal(t, map[uuid.UUID]int{organisations[1]: 1}, count(), "another organisation does not wait")
+		require.Equal(t, map[uuid.UUID]int{organisations[1]: 1}, count(), "the limit of one organisation does not delay another organisation")
 		for _, o := range organisations[2:] {
 			begin(o, 100)
 		}
 		require.Len(t, slots.total, maxResolves)
 
-		cancel() // waiting tasks give up, and running tasks return their slots
+		cancel() // waiting goroutines return with an error, and goroutines with a slot release it
 		close(done)
 		synctest.Wait()
 		require.Empty(t, slots.total)

@@ -12,7 +12,8 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// successes lists the operations with success statuses other than 200 (interface.md 1, spec.md 4.4 and 4.5).
+// successes contains the success statuses of each operation that has another success status than 200. They are specified in interface.md
+// section 1 and spec.md sections 4.4 and 4.5.
 var successes = map[string][]string{
 	"createCollection": {"201"},
 	"updateCollection": {"204"},
@@ -38,11 +39,11 @@ func TestContract_declaresTheSpecifiedSuccessStatuses(t *testing.T) {
 		if !ok {
 			want = []string{"200"}
 		}
-		require.ElementsMatch(t, want, got, op.id) // and TestMain requires that each was seen
+		require.ElementsMatch(t, want, got, op.id) // TestMain requires that a test receives each of these statuses
 	}
 }
 
-// The contract declares every error status that an operation can have.
+// TestContract_declaresEveryErrorStatus requires 404 for a path with a parameter, 413 and 415 for a body, and six statuses for all operations.
 func TestContract_declaresEveryErrorStatus(t *testing.T) {
 	t.Parallel()
 	for _, op := range theContract().operations {
@@ -104,7 +105,7 @@ func TestEveryQueryParameter_isParsedStrictly(t *testing.T) {
 			} {
 				problem := c.send(op.Method, target+"?"+query, body).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
 				require.True(t, strings.EqualFold(name, *problem.Errors[0].Name), query)
-				if code != "empty" { // an empty text is reported as min_length if the schema has a minimum length
+				if code != "empty" { // the code is "empty" or, if the schema has a minimum length, "min_length"
 					require.Equal(t, code, problem.Errors[0].Code, query)
 				}
 			}

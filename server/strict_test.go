@@ -67,7 +67,7 @@ func TestCheckJSON_limitsTheFaults(t *testing.T) {
 	}
 }
 
-// scan checks a body that has no schema.
+// scanBody returns the faults that checkJSON finds in a body, without a schema.
 func scan(t *testing.T, body string) []api.Fault {
 	t.Helper()
 	faults, err := checkJSON(t.Context(), []byte(body), &openapi3.Schema{})
@@ -75,6 +75,7 @@ func scan(t *testing.T, body string) []api.Fault {
 	return faults
 }
 
+// listVideosOperation returns the operation GET /videos.
 func listVideosOperation(tb testing.TB) *operation {
 	tb.Helper()
 	ops, err := readOperations(reeltally.OpenAPI)
@@ -82,7 +83,7 @@ func listVideosOperation(tb testing.TB) *operation {
 	return ops.byRoute["GET /videos"]
 }
 
-// FuzzQuery checks that net/url parses every query without faults in the same way, and that no pair is lost.
+// FuzzQuery checks that checkQuery and url.ParseQuery return the same values for each query without faults, and no value twice.
 func FuzzQuery(f *testing.F) {
 	op := listVideosOperation(f)
 	for _, seed := range []string{"", "limit=1", "limit=1&limit=2", "a=1;b=2", "%zz", "q=a+b%20c", "&&", "=", "q", "q=%00", "q=%ff", "collections=a,b", "q=%C3%A9&limit=5"} {
@@ -92,7 +93,7 @@ func FuzzQuery(f *testing.F) {
 		values, faults := checkQuery(raw, op)
 		for _, fault := range faults {
 			if fault.Detail == "" || fault.Code == "" || fault.Name == nil || !utf8.ValidString(fault.Detail) || !utf8.ValidString(*fault.Name) {
-				t.Fatalf("fault without code or detail: %+v", fault)
+				t.Fatalf("the fault lacks a code, a name or a detail, or is not valid UTF-8: %+v", fault)
 			}
 		}
 		if len(faults) > 0 {
@@ -100,7 +101,7 @@ func FuzzQuery(f *testing.F) {
 		}
 		want, err := url.ParseQuery(raw)
 		if err != nil {
-			t.Fatalf("net/url refuses %q: %v", raw, err)
+			t.Fatalf("checkQuery accepts %q, but net/url refuses it: %v", raw, err)
 		}
 		require.Equal(t, want, values)
 		for _, v := range values {
@@ -110,8 +111,7 @@ func FuzzQuery(f *testing.F) {
 	})
 }
 
-// FuzzJSON checks that a body without faults is exactly one JSON value, and that encoding/json
-// decodes it without changing any text.
+// FuzzJSON checks that a body in which checkJSON finds no fault is exactly one valid JSON value, and that none of its texts contains NUL.
 func FuzzJSON(f *testing.F) {
 	for _, seed := range []string{`{}`, `{"a":1,"a":2}`, `{} {}`, `"\ud800"`, `"\u0000"`, `[1,2,{"x":[null,true]}]`, `{"a":{"b":{}}}`, "\xef\xbb\xbf{}", `1e999`, `"\/"`, `{"\u0000":x}`} {
 		f.Add([]byte(seed))
@@ -121,13 +121,13 @@ func FuzzJSON(f *testing.F) {
 		if len(faults) > 0 {
 			for _, fault := range faults {
 				if fault.Pointer == nil || invalidText(*fault.Pointer) != "" || !utf8.ValidString(fault.Detail) {
-					t.Fatalf("fault without a valid pointer: %+v", fault)
+					t.Fatalf("the fault has no valid pointer or detail: %+v", fault)
 				}
 			}
 			return
 		}
 		if !json.Valid(body) {
-			t.Fatalf("not JSON: %q", body)
+			t.Fatalf("checkJSON accepts a body that is not JSON: %q", body)
 		}
 		var value any
 		dec := json.NewDecoder(strings.NewReader(string(body)))
@@ -137,7 +137,7 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-// walkText requires that no text in a value contains NUL.
+// walkText requires that no text in v contains NUL. It also checks the member names and values of objects and arrays.
 func walkText(t *testing.T, v any) {
 	t.Helper()
 	switch v := v.(type) {
@@ -155,7 +155,7 @@ func walkText(t *testing.T, v any) {
 	}
 }
 
-// hangsUp is a context that ends after a given number of calls of Err.
+// cancelledAfter is a context whose Err returns context.Canceled after left calls. errCalls counts the calls.
 type hangsUp struct {
 	context.Context
 	left, looks int
@@ -174,7 +174,7 @@ func TestCheckJSON_stopsWhenTheCallerHangsUp(t *testing.T) {
 	ctx := &hangsUp{Context: t.Context(), left: 10}
 	_, err := checkJSON(ctx, []byte("["+strings.Repeat("1,", 5_000)+"1]"), &openapi3.Schema{})
 	require.ErrorIs(t, err, context.Canceled)
-	require.LessOrEqual(t, ctx.looks, 12, "the scan stops at the next value")
+	require.LessOrEqual(t, ctx.looks, 12, "checkJSON stops soon after the context is cancelled")
 }
 
 func TestCheckJSON_namesTheExceededBound(t *testing.T) {

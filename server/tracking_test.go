@@ -15,6 +15,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
+// unknownID is a valid id of no item.
 const unknownID = "01938c36-9999-7999-8999-999999999999"
 
 // Spec: 3-01, 3-03, 3-04, 4.3-01, 4.3-02, 4.3-05, 4.3-06, 4.3-07, 7-01
@@ -27,7 +28,7 @@ func TestTrack_tracksALink(t *testing.T) {
 		require.Nil(t, result.Error)
 		require.Equal(t, "https://app.example.test/video/tiktok/"+result.VideoID.String(), result.DirectURL)
 
-		t.Run("a second request with another form of the link says already", func(t *testing.T) {
+		t.Run("a second request for the video reports \"already\"", func(t *testing.T) {
 			again := c.send(http.MethodPost, "/videos", map[string]any{
 				"link": "m.tiktok.com/@Northwind.Studio/video/7338812345678901234?_r=1&utm_source=copy"}).is(http.StatusOK)
 			second := decode[client.TrackVideoResult](again)
@@ -39,7 +40,7 @@ func TestTrack_tracksALink(t *testing.T) {
 			c.send(http.MethodPost, "/videos", `{"link":"`+numbered(1)+`","collection_ids":null,"collection_names":[]}`).is(http.StatusOK)
 			c.send(http.MethodPost, "/videos", `{"link":"`+numbered(2)+`","collection_ids":[],"collection_names":null}`).is(http.StatusOK)
 		})
-		t.Run("the content type may have parameters and upper case", func(t *testing.T) {
+		t.Run("Content-Type can have parameters and upper case letters", func(t *testing.T) {
 			for _, contentType := range []string{"application/json; charset=utf-8", "Application/JSON", "application/json;charset=ISO-8859-1"} {
 				c.send(http.MethodPost, "/videos", map[string]any{"link": tiktokLink}, "Content-Type", contentType).is(http.StatusOK)
 			}
@@ -58,9 +59,9 @@ func TestTrack_addsTheVideoToCollections(t *testing.T) {
 
 		c.send(http.MethodPost, "/videos", map[string]any{"link": numbered(1), "collection_ids": v.LabelIds, "collection_names": []string{"Launch"}}).is(http.StatusOK)
 		page := c.list("collections=" + v.LabelIds[0].String())
-		require.Len(t, page.Data, 2, "an existing root collection with the name is used")
+		require.Len(t, page.Data, 2, "collection_names uses an existing root collection with the name")
 
-		t.Run("unknown collections fail and nothing is tracked", func(t *testing.T) {
+		t.Run("404 for an unknown collection, and the video is not tracked", func(t *testing.T) {
 			p := c.send(http.MethodPost, "/videos", map[string]any{"link": numbered(2), "collection_ids": []string{v.LabelIds[0].String(), unknownID}}).
 				refuses(http.StatusNotFound, server.CodeNotFound)
 			require.Contains(t, p.Detail, unknownID)
@@ -88,28 +89,28 @@ func TestTrack_refusesOtherLinks(t *testing.T) {
 		require.Equal(t, string(code), p.Errors[0].Code)
 	}
 	for name, body := range map[string]any{
-		"link missing":             map[string]any{},
-		"link null":                map[string]any{"link": nil},
-		"link a number":            map[string]any{"link": 7},
-		"link empty":               map[string]any{"link": ""},
-		"link too long":            map[string]any{"link": "https://www.tiktok.com/" + strings.Repeat("a", 2048)},
-		"an invalid id":            map[string]any{"link": tiktokLink, "collection_ids": []string{"{" + unknownID + "}"}},
-		"an id with urn:uuid:":     map[string]any{"link": tiktokLink, "collection_ids": []string{"urn:uuid:" + unknownID}},
-		"a blank name":             map[string]any{"link": tiktokLink, "collection_names": []string{"  "}},
-		"a name of 101 characters": map[string]any{"link": tiktokLink, "collection_names": []string{strings.Repeat("é", 101)}},
-		"a member in upper case":   map[string]any{"Link": tiktokLink},
+		"no link member":                      map[string]any{},
+		"link is null":                        map[string]any{"link": nil},
+		"link is a number":                    map[string]any{"link": 7},
+		"link is empty":                       map[string]any{"link": ""},
+		"link is too long":                    map[string]any{"link": "https://www.tiktok.com/" + strings.Repeat("a", 2048)},
+		"an invalid collection id":            map[string]any{"link": tiktokLink, "collection_ids": []string{"{" + unknownID + "}"}},
+		"a collection id with urn:uuid:":      map[string]any{"link": tiktokLink, "collection_ids": []string{"urn:uuid:" + unknownID}},
+		"a blank collection name":             map[string]any{"link": tiktokLink, "collection_names": []string{"  "}},
+		"a collection name of 101 characters": map[string]any{"link": tiktokLink, "collection_names": []string{strings.Repeat("é", 101)}},
+		"a member in upper case":              map[string]any{"Link": tiktokLink},
 	} {
 		require.NotEmpty(t, c.send(http.MethodPost, "/videos", body).refuses(http.StatusBadRequest, server.CodeInvalidRequest).Errors, name)
 	}
 	p := c.send(http.MethodPost, "/videos", `{"collection_ids":["x"],"collection_names":[""],"colour":1}`).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
-	require.Len(t, p.Errors, 4, "all faults are reported: %s", p.Detail)
+	require.Len(t, p.Errors, 4, "the response lists every fault: %s", p.Detail)
 
 	var many strings.Builder
 	for n := range 9_000 {
 		fmt.Fprintf(&many, `"m%d":0,`, n)
 	}
 	p = c.send(http.MethodPost, "/videos", "{"+many.String()+`"`+strings.Repeat("x", 500)+`":0}`).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
-	require.Len(t, p.Errors, 1000, "as many as fit")
+	require.Len(t, p.Errors, 1000, "the response lists at most 1000 faults")
 	require.Empty(t, c.list("").Data)
 }
 
@@ -118,29 +119,29 @@ func TestTrack_resolvesShortLinks(t *testing.T) {
 	each(t, func(t *testing.T, a *app) {
 		const short = "https://vm.tiktok.com/ZMabcdef1/"
 		c := a.newCaller(t, store.TierPremium)
-		t.Run("a temporary failure is retryable", func(t *testing.T) {
+		t.Run("503 if the platform fails temporarily", func(t *testing.T) {
 			for _, why := range []string{"", busy} {
 				a.platforms.redirect(short, why)
 				c.send(http.MethodPost, "/videos", map[string]any{"link": short}).refuses(http.StatusServiceUnavailable, server.CodeLinkUnresolved)
 			}
 		})
-		t.Run("a dead link is not found", func(t *testing.T) {
+		t.Run("404 for a dead short link", func(t *testing.T) {
 			c.send(http.MethodPost, "/videos", map[string]any{"link": "https://vm.tiktok.com/ZMdead0001/"}).refuses(http.StatusNotFound, server.CodeNotFound)
 		})
-		t.Run("a link to an account is of the wrong kind", func(t *testing.T) {
+		t.Run("400 for a short link of an account", func(t *testing.T) {
 			a.platforms.redirect("https://vm.tiktok.com/ZMaccount1/", "https://www.tiktok.com/@northwind.studio")
 			c.send(http.MethodPost, "/videos", map[string]any{"link": "https://vm.tiktok.com/ZMaccount1/"}).refuses(http.StatusBadRequest, server.CodeWrongKind)
 		})
 		a.platforms.redirect(short, tiktokLink+"?_t=8")
 		id := c.track(short)
 		require.Equal(t, id, c.track(tiktokLink))
-		t.Run("each short link is resolved once for all organisations", func(t *testing.T) {
+		t.Run("a resolved short link is cached for all organisations", func(t *testing.T) {
 			before := a.platforms.calls()
 			c.track(short)
 			a.newCaller(t, store.TierBasic).track(short)
 			require.Equal(t, before, a.platforms.calls())
 		})
-		t.Run("reads and stops accept short links as well", func(t *testing.T) {
+		t.Run("GET and DELETE accept short links too", func(t *testing.T) {
 			v := decode[client.Video](c.send(http.MethodGet, "/videos/https%3A%2F%2Fvm.tiktok.com%2FZMabcdef1%2F", nil).is(http.StatusOK))
 			require.Equal(t, id, v.AdID)
 			require.Len(t, c.list("link=https%3A%2F%2Fvm.tiktok.com%2FZMabcdef1%2F").Data, 1)
@@ -182,7 +183,7 @@ func TestStop_endsTrackingAndKeepsEverythingReadable(t *testing.T) {
 		}
 		id := c.track(tiktokLink)
 		v := decode[client.Video](c.send(http.MethodGet, "/videos/"+id.String(), nil).is(http.StatusOK))
-		require.False(t, v.Removed, "tracked again under the same id")
+		require.False(t, v.Removed, "tracking a stopped item again keeps its id")
 	})
 }
 
@@ -203,7 +204,8 @@ func TestStop_refusesUntrackedVideos(t *testing.T) {
 	}
 }
 
-// TestTrack_isIdempotentUnderConcurrency sends one link 64 times concurrently. There must be one video, and exactly one response must say that it is new.
+// TestTrack_isIdempotentUnderConcurrency sends one link 64 times concurrently. One video must be created, and exactly one response must not
+// report "already".
 func TestTrack_isIdempotentUnderConcurrency(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, a *app) {
@@ -217,7 +219,7 @@ func TestTrack_isIdempotentUnderConcurrency(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				if err != nil || got.JSON200 == nil {
-					t.Errorf("tracking: %v %s", err, got.Status())
+					t.Errorf("tracking the link failed: error %v, status %s", err, got.Status())
 					return
 				}
 				ids[got.JSON200.VideoID] = true

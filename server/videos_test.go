@@ -20,6 +20,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
+// video returns the video with the given id or link.
 func (c *caller) video(ref string) client.Video {
 	c.t.Helper()
 	return decode[client.Video](c.send(http.MethodGet, "/videos/"+url.PathEscape(ref), nil).is(http.StatusOK))
@@ -65,7 +66,7 @@ func TestVideo_afterAFetch(t *testing.T) {
 		require.Equal(t, "<b>Größe</b> & 👩🏽‍🚀 \"x\" #Handmade", v.Title)
 		require.Equal(t, int64(3_000_000_000), *v.LatestViews)
 		require.Equal(t, int64(0), *v.LatestComments)
-		require.Nil(t, v.LatestShares, "an unknown value is null, not 0")
+		require.Nil(t, v.LatestShares, "a count that was never fetched is null, not 0")
 		require.Equal(t, int64(7), *v.LatestEngagement)
 		require.Equal(t, "12.5", *v.VideoLength)
 		require.Equal(t, []string{"song", "https://music.example.test/1", "p1"}, []string{*v.SongName, *v.SongLink, v.AdProductIDShop})
@@ -75,7 +76,7 @@ func TestVideo_afterAFetch(t *testing.T) {
 		require.True(t, v.LatestUpdatedAt.Equal(a.Clock.Now()))
 		require.Len(t, c.list("username=North~100087").Data, 1)
 		require.Len(t, c.list("linked_account_id="+v.LinkedAccountID.String()).Data, 1)
-		require.Empty(t, c.list("username=north").Data, "the suffix is part of the name")
+		require.Empty(t, c.list("username=north").Data, "the suffix ~100087 is part of the username")
 	})
 }
 
@@ -131,7 +132,7 @@ func TestVideo_hasIncreasesAndOutlierMultiplier(t *testing.T) {
 	})
 }
 
-// awkwardLinks are links that were encoded incorrectly in a path.
+// awkwardLinks contains forms of tiktokLink with characters that need careful escaping in a path or a query.
 var awkwardLinks = []string{
 	tiktokLink, tiktokLink + "?a=1&b=2", tiktokLink + "#frag", tiktokLink + "?x=%20y", tiktokLink + "?x=%25", tiktokLink + "?x=%2F",
 	tiktokLink + "?x=+", tiktokLink + "?x=,;", tiktokLink + "?x=é", tiktokLink + "/", "//www.tiktok.com/@northwind.studio/video/7338812345678901234",
@@ -144,7 +145,7 @@ func TestVideo_isFoundByAnyFormOfItsLink(t *testing.T) {
 		c := a.newCaller(t, store.TierPremium)
 		id := c.track(tiktokLink)
 		for _, raw := range awkwardLinks {
-			upper := url.QueryEscape(raw) // escapes slashes, like url.PathEscape
+			upper := url.QueryEscape(raw) // escapes slashes too
 			upper = strings.ReplaceAll(upper, "+", "%20")
 			for _, escaped := range []string{upper, lowerEscapes(upper)} {
 				for _, suffix := range []string{"", "/history"} {
@@ -162,6 +163,7 @@ func TestVideo_isFoundByAnyFormOfItsLink(t *testing.T) {
 	})
 }
 
+// lowerEscapes converts the hexadecimal digits of percent escapes to lower case.
 func lowerEscapes(s string) string {
 	var out strings.Builder
 	for i := 0; i < len(s); i++ {
@@ -214,7 +216,7 @@ func TestVideo_explainsAnUnencodedLinkInThePath(t *testing.T) {
 	}
 }
 
-// withFiveVideos creates an organisation with five videos that have different counts, days and captions.
+// withFiveVideos creates an organisation with five tracked videos. Four were fetched and have different counts, upload dates and titles.
 func withFiveVideos(t *testing.T, a *app) *caller {
 	t.Helper()
 	c := a.newCaller(t, store.TierPremium)
@@ -235,11 +237,13 @@ func withFiveVideos(t *testing.T, a *app) *caller {
 	return c
 }
 
+// january returns noon of a day in January 2026, in UTC.
 func january(d int) time.Time {
 	return time.Date(2026, time.January, d, 12, 0, 0, 0, time.UTC)
 }
 
-// found returns the sorted names of the videos that a query finds.
+// videoNames returns the first words of the titles that GET /videos returns, separated by spaces. A video without a title is "Five". The
+// words are sorted unless the query contains order_by.
 func found(c *caller, query string) string {
 	c.t.Helper()
 	page := c.list(query)
@@ -316,7 +320,7 @@ func TestListVideos_filters(t *testing.T) {
 		} {
 			require.Equal(t, want, found(c, query), query)
 		}
-		t.Run("stopped videos are included only on request", func(t *testing.T) {
+		t.Run("stopped videos are listed only with include_removed=true", func(t *testing.T) {
 			c.send(http.MethodDelete, "/videos/"+third.AdID.String(), nil).is(http.StatusOK)
 			require.Equal(t, "Five Four One Two", found(c, ""))
 			require.Equal(t, all, found(c, "include_removed=true"))
@@ -369,7 +373,7 @@ func TestListVideos_orders(t *testing.T) {
 			require.Equal(t, want, found(c, query), query)
 		}
 		p := c.list("").Pagination
-		require.Equal(t, client.VideoOrderLatestUpdatedAt, p.OrderBy, "the default")
+		require.Equal(t, client.VideoOrderLatestUpdatedAt, p.OrderBy, "the default order is latest_updated_at")
 		require.Equal(t, client.OrderDirectionDesc, p.OrderDirection)
 	})
 }
@@ -379,7 +383,7 @@ func TestListVideos_refusesInvalidParameters(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	for query, want := range map[string]string{ // query → location name and code of the fault
+	for query, want := range map[string]string{ // query → name of the parameter and code of the fault
 		"limit=0":                              "limit minimum",
 		"limit=5001":                           "limit maximum",
 		"limit=20000":                          "limit maximum",
@@ -448,7 +452,7 @@ func TestListVideos_refusesInvalidParameters(t *testing.T) {
 		require.Equal(t, client.FaultLocationQuery, p.Errors[0].Location)
 		require.Equal(t, want, *p.Errors[0].Name+" "+p.Errors[0].Code, query)
 	}
-	t.Run("all faults are reported, each with the allowed values", func(t *testing.T) {
+	t.Run("the response lists every fault, with the allowed values", func(t *testing.T) {
 		p := c.send(http.MethodGet, "/videos?limit=20000&page=0&order_by=views&uploaded_at_start=tomorrow&colour=red", nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Len(t, p.Errors, 5)
 		require.Contains(t, p.Errors[2].Detail+p.Errors[1].Detail, "at most 5000, not 20000")
