@@ -19,7 +19,7 @@ import (
 )
 
 // trackAccounts sends POST /accounts/bulk and requires the given status. more contains names and values of further body members.
-func (c *caller) bulkAccounts(status int, links []string, more ...any) client.TrackAccountsResult {
+func (c *caller) trackAccounts(status int, links []string, more ...any) client.TrackAccountsResult {
 	c.t.Helper()
 	body := map[string]any{"links": links}
 	for i := 0; i+1 < len(more); i += 2 {
@@ -29,7 +29,7 @@ func (c *caller) bulkAccounts(status int, links []string, more ...any) client.Tr
 }
 
 // accountURLs returns the links of the TikTok accounts @member001 and so on, with the numbers from and to included.
-func members(from, to int) []string {
+func accountURLs(from, to int) []string {
 	var links []string
 	for n := from; n <= to; n++ {
 		links = append(links, fmt.Sprintf("https://www.tiktok.com/@member%03d", n))
@@ -52,13 +52,13 @@ func (a *app) claimDueAccounts() int {
 // Spec: 4-08
 func TestBulkTrackAccounts_returnsAResultForEachLink(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		links := members(1, 9)
-		known := c.follow(links[1])
+		links := accountURLs(1, 9)
+		known := c.trackAccountLink(links[1])
 
 		t.Run("200 if every link was tracked", func(t *testing.T) {
-			got := c.bulkAccounts(http.StatusOK, links[1:3], "tracking_type", "all")
+			got := c.trackAccounts(http.StatusOK, links[1:3], "tracking_type", "all")
 			require.True(t, got.Success)
 			require.Equal(t, client.TrackSummary{Total: 2, Succeeded: 2, AlreadyExists: 1}, got.Summary)
 			require.True(t, got.TrackingEnqueued)
@@ -73,7 +73,7 @@ func TestBulkTrackAccounts_returnsAResultForEachLink(t *testing.T) {
 		})
 
 		t.Run("207 if some links were tracked", func(t *testing.T) {
-			got := c.bulkAccounts(http.StatusMultiStatus, []string{"https://example.com/x", links[3], "", tiktokLink, "https://www.tiktok.com/about"})
+			got := c.trackAccounts(http.StatusMultiStatus, []string{"https://example.com/x", links[3], "", tiktokLink, "https://www.tiktok.com/about"})
 			require.False(t, got.Success)
 			require.Equal(t, client.TrackSummary{Total: 5, Succeeded: 1, Failed: 4}, got.Summary)
 			require.True(t, got.TrackingEnqueued)
@@ -90,7 +90,7 @@ func TestBulkTrackAccounts_returnsAResultForEachLink(t *testing.T) {
 
 		t.Run("422 if no link was tracked", func(t *testing.T) {
 			a.platforms.redirect("https://vm.tiktok.com/ZMdown0001/", "")
-			got := c.bulkAccounts(http.StatusUnprocessableEntity, []string{"nonsense", "https://vm.tiktok.com/ZMdown0001/", "https://vm.tiktok.com/ZMdead0001/"})
+			got := c.trackAccounts(http.StatusUnprocessableEntity, []string{"nonsense", "https://vm.tiktok.com/ZMdown0001/", "https://vm.tiktok.com/ZMdead0001/"})
 			require.Equal(t, client.TrackSummary{Total: 3, Failed: 3, Retryable: 1}, got.Summary)
 			require.False(t, got.TrackingEnqueued)
 			require.True(t, *got.Results[1].Retryable)
@@ -99,14 +99,14 @@ func TestBulkTrackAccounts_returnsAResultForEachLink(t *testing.T) {
 
 		t.Run("several links of one account are one result", func(t *testing.T) {
 			a.platforms.redirect("https://vm.tiktok.com/ZMsame0001/", links[4])
-			got := c.bulkAccounts(http.StatusMultiStatus, []string{links[4] + "?lang=en", strings.ToUpper(links[4]), "https://vm.tiktok.com/ZMsame0001/", "bad", "bad"})
+			got := c.trackAccounts(http.StatusMultiStatus, []string{links[4] + "?lang=en", strings.ToUpper(links[4]), "https://vm.tiktok.com/ZMsame0001/", "bad", "bad"})
 			require.Equal(t, client.TrackSummary{Total: 2, Succeeded: 1, Failed: 1}, got.Summary)
 			require.Equal(t, links[4]+"?lang=en", got.Results[0].URL, "the result has the first of the equal links")
 		})
 
 		t.Run("the channel id and the handle of a fetched account are one result", func(t *testing.T) {
 			const byID, byHandle = "https://www.youtube.com/channel/UCLqxVugv74EIW3VWh2NOa3Q", "https://www.youtube.com/@someone"
-			c.follow(byID)
+			c.trackAccountLink(byID)
 			a.fetchProfiles(func(target queue.Target) ingest.AccountFacts {
 				if target.Platform != link.YouTube {
 					return ingest.AccountFacts{}
@@ -115,7 +115,7 @@ func TestBulkTrackAccounts_returnsAResultForEachLink(t *testing.T) {
 			})
 			c.send(http.MethodDelete, "/accounts", map[string]any{"id": byHandle}).is(http.StatusOK)
 			before := c.statistics("accounts")
-			got := c.bulkAccounts(http.StatusOK, []string{byID, byHandle, links[8]})
+			got := c.trackAccounts(http.StatusOK, []string{byID, byHandle, links[8]})
 			require.Equal(t, client.TrackSummary{Total: 2, Succeeded: 2}, got.Summary)
 			require.Equal(t, byID, got.Results[0].URL)
 			require.True(t, got.Results[0].WasExisting)
@@ -127,7 +127,7 @@ func TestBulkTrackAccounts_returnsAResultForEachLink(t *testing.T) {
 
 		t.Run("a stopped account is tracked again", func(t *testing.T) {
 			c.send(http.MethodDelete, "/accounts/"+known.String(), nil).is(http.StatusOK)
-			got := c.bulkAccounts(http.StatusOK, links[1:2], "tracking_type", "new_only")
+			got := c.trackAccounts(http.StatusOK, links[1:2], "tracking_type", "new_only")
 			require.Equal(t, client.TrackStatusTracked, got.Results[0].Status)
 			require.True(t, got.Results[0].WasExisting)
 			require.Equal(t, known, *got.Results[0].AccountID)
@@ -136,7 +136,7 @@ func TestBulkTrackAccounts_returnsAResultForEachLink(t *testing.T) {
 
 		t.Run("the author of a tracked video is reported as a new account", func(t *testing.T) {
 			linked := c.video(c.track(tiktokLink).String()).LinkedAccountID
-			got := c.bulkAccounts(http.StatusOK, []string{accountLink})
+			got := c.trackAccounts(http.StatusOK, []string{accountLink})
 			require.False(t, got.Results[0].WasExisting)
 			require.Equal(t, linked, got.Results[0].AccountID)
 		})
@@ -145,14 +145,14 @@ func TestBulkTrackAccounts_returnsAResultForEachLink(t *testing.T) {
 
 func TestBulkTrackAccounts_addsAllToTheCollections(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		label := c.collection(map[string]any{"name": "Launch"}).String()
-		c.bulkAccounts(http.StatusOK, members(1, 3), "label_ids", []string{label})
+		label := c.createCollection(map[string]any{"name": "Launch"}).String()
+		c.trackAccounts(http.StatusOK, accountURLs(1, 3), "label_ids", []string{label})
 		require.Len(t, c.accounts("collections=Launch"), 3)
-		c.bulkAccounts(http.StatusOK, members(1, 1), "label_ids", nil)
+		c.trackAccounts(http.StatusOK, accountURLs(1, 1), "label_ids", nil)
 
-		p := c.send(http.MethodPost, "/accounts/bulk", map[string]any{"links": members(4, 5), "label_ids": []string{label, unknownID}}).
+		p := c.send(http.MethodPost, "/accounts/bulk", map[string]any{"links": accountURLs(4, 5), "label_ids": []string{label, unknownID}}).
 			refuses(http.StatusNotFound, server.CodeNotFound)
 		require.Contains(t, p.Detail, unknownID)
 		require.Equal(t, "/label_ids/1", *p.Errors[0].Pointer)
@@ -162,14 +162,14 @@ func TestBulkTrackAccounts_addsAllToTheCollections(t *testing.T) {
 
 func TestBulkTrackAccounts_fetchesUpToFiftyImmediately(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		got := c.bulkAccounts(http.StatusOK, append(members(1, 50), members(1, 1)...))
+		got := c.trackAccounts(http.StatusOK, append(accountURLs(1, 50), accountURLs(1, 1)...))
 		require.Len(t, got.Results, 50)
 		require.True(t, got.TrackingEnqueued)
 		require.Equal(t, 50, a.claimDueAccounts())
 
-		got = c.bulkAccounts(http.StatusOK, members(101, 151))
+		got = c.trackAccounts(http.StatusOK, accountURLs(101, 151))
 		require.False(t, got.TrackingEnqueued)
 		require.Len(t, got.Warnings, 1)
 		require.Zero(t, a.claimDueAccounts())
@@ -180,15 +180,15 @@ func TestBulkTrackAccounts_fetchesUpToFiftyImmediately(t *testing.T) {
 
 func TestBulkTrackAccounts_fetchesOnlyThePreviewWithoutASubscription(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierLimited)
 		require.NoError(t, a.SetSubscription(t.Context(), c.org.ID, store.SubscriptionNone))
 
-		within := c.bulkAccounts(http.StatusOK, members(1, 5))
+		within := c.trackAccounts(http.StatusOK, accountURLs(1, 5))
 		require.True(t, within.TrackingEnqueued)
 		require.Equal(t, &client.PendingQueue{Accounts: []client.PendingItem{}, Videos: []client.PendingItem{}}, within.PendingTmvQueue)
 
-		beyond := c.bulkAccounts(http.StatusMultiStatus, append([]string{"bad"}, members(11, 17)...))
+		beyond := c.trackAccounts(http.StatusMultiStatus, append([]string{"bad"}, accountURLs(11, 17)...))
 		require.False(t, beyond.TrackingEnqueued)
 		require.Len(t, beyond.Warnings, 1)
 		require.Contains(t, beyond.Warnings[0], "first 5")
@@ -210,16 +210,16 @@ func TestBulkTrackAccounts_refusesTooManyLinks(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	require.Equal(t, int32(500), c.bulkAccounts(http.StatusOK, members(1, 500)).Summary.Total)
+	require.Equal(t, int32(500), c.trackAccounts(http.StatusOK, accountURLs(1, 500)).Summary.Total)
 	long := "https://www.tiktok.com/@" + strings.Repeat("a", 3000)
-	require.Equal(t, "invalid_url", string(*c.bulkAccounts(http.StatusUnprocessableEntity, []string{long}).Results[0].Code), "a link that is too long fails, but not the request")
+	require.Equal(t, "invalid_url", string(*c.trackAccounts(http.StatusUnprocessableEntity, []string{long}).Results[0].Code), "a link that is too long fails, but not the request")
 	for name, body := range map[string]any{
 		"no links":                             map[string]any{"links": []string{}},
-		"501 links":                            map[string]any{"links": members(1, 501)},
+		"501 links":                            map[string]any{"links": accountURLs(1, 501)},
 		"no links member":                      map[string]any{},
 		"null as a link":                       map[string]any{"links": []any{nil}},
-		"a name instead of an id in label_ids": map[string]any{"links": members(1, 1), "label_ids": []string{"Launch"}},
-		"an unknown tracking type":             map[string]any{"links": members(1, 1), "tracking_type": "latest_31"},
+		"a name instead of an id in label_ids": map[string]any{"links": accountURLs(1, 1), "label_ids": []string{"Launch"}},
+		"an unknown tracking type":             map[string]any{"links": accountURLs(1, 1), "tracking_type": "latest_31"},
 	} {
 		require.NotEmpty(t, c.send(http.MethodPost, "/accounts/bulk", body).refuses(http.StatusBadRequest, server.CodeInvalidRequest).Errors, name)
 	}
@@ -234,12 +234,12 @@ func (c *caller) stopAccounts(status int, ids ...string) client.StopResult {
 // Spec: 4-09
 func TestBulkStopAccounts_stopsIdsAndLinks(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		links := members(0, 5)
+		links := accountURLs(0, 5)
 		ids := make([]string, len(links))
 		for n, raw := range links {
-			ids[n] = c.follow(raw).String()
+			ids[n] = c.trackAccountLink(raw).String()
 		}
 		c.track(tiktokLink)
 		t.Run("200 if all entries were stopped, and duplicates are merged", func(t *testing.T) {
@@ -283,11 +283,11 @@ func TestBulkStopAccounts_stopsIdsAndLinks(t *testing.T) {
 
 func TestBulkStopAccounts_findsAnAccountByItsIDAndItsHandle(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		const byID, byHandle = "https://www.youtube.com/channel/UCLqxVugv74EIW3VWh2NOa3Q", "https://www.youtube.com/c/Someone"
 		for _, sent := range [][]string{{byID}, {byHandle}, {byHandle, byID}} {
-			id := c.follow(byID)
+			id := c.trackAccountLink(byID)
 			a.fetchProfiles(func(queue.Target) ingest.AccountFacts {
 				return ingest.AccountFacts{ID: new("UCLqxVugv74EIW3VWh2NOa3Q"), Username: new("someone")}
 			})
@@ -303,9 +303,9 @@ func TestBulkStopAccounts_refusesTooManyEntries(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	c.bulkAccounts(http.StatusOK, members(1, 500))
-	require.Equal(t, int32(500), c.stopAccounts(http.StatusOK, members(1, 500)...).Summary.Succeeded)
-	for name, ids := range map[string][]string{"no ids": {}, "501 ids": members(1, 501), "an empty id": {""}, "an id of 2049 characters": {strings.Repeat("a", 2049)}} {
+	c.trackAccounts(http.StatusOK, accountURLs(1, 500))
+	require.Equal(t, int32(500), c.stopAccounts(http.StatusOK, accountURLs(1, 500)...).Summary.Succeeded)
+	for name, ids := range map[string][]string{"no ids": {}, "501 ids": accountURLs(1, 501), "an empty id": {""}, "an id of 2049 characters": {strings.Repeat("a", 2049)}} {
 		p := c.send(http.MethodDelete, "/accounts/bulk", map[string]any{"ids": ids}).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Contains(t, *p.Errors[0].Pointer, "/ids", name)
 	}

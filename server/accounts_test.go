@@ -40,7 +40,7 @@ func (c *caller) accountPage(query string) client.AccountPage {
 }
 
 // joinHandles returns the handles of the accounts, in their order, separated by spaces.
-func handles(accounts []client.Account) string {
+func joinHandles(accounts []client.Account) string {
 	names := make([]string, len(accounts))
 	for i, a := range accounts {
 		names[i] = a.Username
@@ -52,7 +52,7 @@ func handles(accounts []client.Account) string {
 func accountFacts(a *app, id string, followers int64, videos ...int) ingest.AccountFacts {
 	f := ingest.AccountFacts{ID: &id, Followers: &followers, Listed: true}
 	for i, n := range videos {
-		f.Videos = append(f.Videos, ingest.FoundVideo{ID: fmt.Sprint(7300000000000000000 + n), Link: numbered(n),
+		f.Videos = append(f.Videos, ingest.FoundVideo{ID: fmt.Sprint(7300000000000000000 + n), Link: videoURL(n),
 			UploadedAt: new(store.InstantOf(a.Clock.Now().AddDate(0, 0, -i-1)))})
 	}
 	return f
@@ -61,7 +61,7 @@ func accountFacts(a *app, id string, followers int64, videos ...int) ingest.Acco
 // Spec: 2.6-01, 4-10
 func TestAccount_beforeItsFirstFetch(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		id := c.trackAccount(map[string]any{"link": "https://www.facebook.com/northwind"}).AccountID
 		got := c.send(http.MethodGet, "/accounts/"+id.String(), nil).is(http.StatusOK)
@@ -78,7 +78,7 @@ func TestAccount_beforeItsFirstFetch(t *testing.T) {
 // Spec: 2.6-01
 func TestAccount_afterAFetch(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		made := c.trackAccount(map[string]any{"link": accountLink, "collection_names": []string{"Launch", "Été 🌞"}})
 		a.fetchProfiles(func(queue.Target) ingest.AccountFacts {
@@ -112,7 +112,7 @@ func TestAccount_isEmptyWhenThePlatformListsNothing(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	id := c.follow(accountLink).String()
+	id := c.trackAccountLink(accountLink).String()
 	a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return ingest.AccountFacts{Listed: true} })
 	require.True(t, c.account(id).Empty)
 }
@@ -120,7 +120,7 @@ func TestAccount_isEmptyWhenThePlatformListsNothing(t *testing.T) {
 // Spec: 4-10, 4.2-28
 func TestAccount_isFoundByAnyFormOfItsLink(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		ids := map[string]string{}
 		for _, forms := range [][]string{
@@ -131,7 +131,7 @@ func TestAccount_isFoundByAnyFormOfItsLink(t *testing.T) {
 			{"https://www.facebook.com/northwind", "https://m.facebook.com/Northwind/videos"},
 		} {
 			a.platforms.redirect("https://vm.tiktok.com/ZMaccount1/", accountLink+"?_t=8")
-			id := c.follow(forms[0])
+			id := c.trackAccountLink(forms[0])
 			for _, form := range forms {
 				require.Equal(t, id, c.account(form).AccountID, form)
 				require.Equal(t, id, c.account(strings.ToUpper(id.String())).AccountID)
@@ -147,7 +147,7 @@ func TestAccount_isFoundByAnyFormOfItsLink(t *testing.T) {
 
 func TestAccount_ofATrackedVideoIsReadableButNotListed(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		v := c.video(c.track(tiktokLink).String())
 		a.fetch(views(5))
@@ -198,16 +198,16 @@ func withFiveAccounts(t *testing.T, a *app) *caller {
 			return ingest.VideoFacts{Views: new(int64(100 * (4 - n))), UploadedAt: new(january(10 + (n*3)%4))}
 		})
 	}
-	c.follow("https://www.instagram.com/emil/")
+	c.trackAccountLink("https://www.instagram.com/emil/")
 	return c
 }
 
 // Spec: 4-05
 func TestListAccounts_orders(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := withFiveAccounts(t, a)
-		require.Equal(t, "emil dora bert anna cora", handles(c.accounts("")), "newest first")
+		require.Equal(t, "emil dora bert anna cora", joinHandles(c.accounts("")), "newest first")
 		for query, want := range map[string]string{
 			"order_by=created_at&order_direction=asc":             "cora anna bert dora emil",
 			"order_by=username&order_direction=asc":               "anna bert cora dora emil",
@@ -218,7 +218,7 @@ func TestListAccounts_orders(t *testing.T) {
 			"order_by=median_views&order_direction=asc":           "dora bert anna cora emil",
 			"order_by=last_uploaded_at":                           "anna bert dora cora emil",
 		} {
-			require.Equal(t, want, handles(c.accounts(query)), query)
+			require.Equal(t, want, joinHandles(c.accounts(query)), query)
 			t.Run("pages and cursors return every account: "+query, func(t *testing.T) {
 				var paged, followed []client.Account
 				cursor := ""
@@ -235,8 +235,8 @@ func TestListAccounts_orders(t *testing.T) {
 					}
 					cursor = "&cursor=" + *next.Pagination.NextCursor
 				}
-				require.Equal(t, want, handles(paged))
-				require.Equal(t, want, handles(followed))
+				require.Equal(t, want, joinHandles(paged))
+				require.Equal(t, want, joinHandles(followed))
 			})
 		}
 	})
@@ -245,7 +245,7 @@ func TestListAccounts_orders(t *testing.T) {
 // Spec: 4-05
 func TestListAccounts_filters(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := withFiveAccounts(t, a)
 		c.send(http.MethodDelete, "/accounts", map[string]any{"id": "https://www.tiktok.com/@dora"}).is(http.StatusOK)
 		c.track(tiktokLink)
@@ -270,7 +270,7 @@ func TestListAccounts_filters(t *testing.T) {
 			"link=https://www.tiktok.com/@anna&platform=youtube": "",
 			"limit=2": "anna bert",
 		} {
-			require.Equal(t, want, handles(c.accounts("order_by=username&order_direction=asc&"+query)), query)
+			require.Equal(t, want, joinHandles(c.accounts("order_by=username&order_direction=asc&"+query)), query)
 		}
 	})
 }
@@ -278,7 +278,7 @@ func TestListAccounts_filters(t *testing.T) {
 // Spec: 4-05
 func TestListAccounts_returnsAnArrayOrAPage(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := withFiveAccounts(t, a)
 		require.Equal(t, byte('['), c.send(http.MethodGet, "/accounts", nil).is(http.StatusOK).body[0])
 		require.Equal(t, byte('['), c.send(http.MethodGet, "/accounts?paginated=false&page=1", nil).is(http.StatusOK).body[0])
@@ -338,16 +338,16 @@ func TestListAccounts_refusesInvalidParameters(t *testing.T) {
 
 func TestListAccounts_returnsOneMaskedAccountToLowerTiers(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := withFiveAccounts(t, a)
 		require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierBasic))
 		a.Clock.Advance(time.Second)
 		got := c.accounts("order_by=username&order_direction=asc&limit=3")
-		require.Equal(t, "anna", handles(got), "the response contains the first row of the requested order")
+		require.Equal(t, "anna", joinHandles(got), "the response contains the first row of the requested order")
 		require.True(t, *got[0].MetricsMasked)
 		require.NotNil(t, got[0].CheckedAt)
 		page := c.accountPage("order_by=username&limit=2")
-		require.Equal(t, "emil", handles(page.Data))
+		require.Equal(t, "emil", joinHandles(page.Data))
 		require.Equal(t, client.Pagination{Total: 1, Page: 1, Limit: 2, TotalPages: 1}, page.Pagination)
 		require.Empty(t, c.accountPage("page=2&limit=1").Data)
 		require.Len(t, c.accountVideos("https://www.tiktok.com/@anna", ""), 1)
@@ -363,11 +363,11 @@ func (c *caller) accountVideos(ref, query string) []client.Video {
 // Spec: 4.2-29, 4.2-30, 4.2-33
 func TestListAccountVideos_returnsTheVideosOfTheAccount(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		id := c.follow(accountLink).String()
+		id := c.trackAccountLink(accountLink).String()
 		a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return accountFacts(a, "42", 1, 1, 2, 3) })
-		own := c.track(numbered(4))
+		own := c.track(videoURL(4))
 		c.track("https://www.youtube.com/shorts/dQw4w9WgXcQ")
 		a.fetch(func(target queue.Target) ingest.VideoFacts {
 			n := int(target.ExternalID[len(target.ExternalID)-1] - '0')
@@ -435,7 +435,7 @@ func TestListAccountVideos_refusesInvalidParameters(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	id := c.follow(accountLink).String()
+	id := c.trackAccountLink(accountLink).String()
 	for query, name := range map[string]string{
 		"page=2": "page", "paginated=true&page=0": "page", "limit=0": "limit", "cursor=AAAA": "cursor", "limit=5001": "limit", "order_by=title": "order_by", "start_date=2026-02-30": "start_date",
 		"start_date=2026-02-02&end_date=2026-02-01": "start_date", "paginated=true&cursor=AAAA": "cursor", "username=a": "username",

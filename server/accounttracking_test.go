@@ -21,7 +21,7 @@ import (
 // Spec: 4-06
 func TestTrackAccount_tracksALink(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		first := c.trackAccount(map[string]any{"link": accountLink})
 		require.Nil(t, first.Error)
@@ -57,7 +57,7 @@ func accountListing(a *app, n int) ingest.AccountFacts {
 func TestTrackAccount_tracksVideosByTrackingType(t *testing.T) {
 	t.Parallel()
 	for kind, found := range map[string]int{"latest_30": 30, "latest_200": 200, "new_only": 0, "all": 220, "": 30} {
-		each(t, func(t *testing.T, a *app) {
+		eachDatabase(t, func(t *testing.T, a *app) {
 			c := a.newCaller(t, store.TierPremium)
 			body := map[string]any{"link": accountLink}
 			if kind != "" {
@@ -78,7 +78,7 @@ func TestTrackAccount_tracksVideosByTrackingType(t *testing.T) {
 
 func TestTrackAccount_addsTheAccountToCollections(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		c.trackAccount(map[string]any{"link": accountLink, "collection_names": []string{"Launch"}})
 		got := c.account(accountLink)
@@ -133,7 +133,7 @@ func TestTrackAccount_refusesOtherLinks(t *testing.T) {
 
 func TestTrackAccount_resolvesShortLinks(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		const short = "https://vm.tiktok.com/ZMaccount1/"
 		c := a.newCaller(t, store.TierPremium)
 		a.platforms.redirect(short, "")
@@ -152,7 +152,7 @@ func TestTrackAccount_resolvesShortLinks(t *testing.T) {
 // not report "already".
 func TestTrackAccount_isIdempotentUnderConcurrency(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		var mu sync.Mutex
 		var all sync.WaitGroup
@@ -184,7 +184,7 @@ func TestTrackAccount_isIdempotentUnderConcurrency(t *testing.T) {
 // Spec: 4-07
 func TestStopAccount_endsTrackingAndKeepsEverythingReadable(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		for n, stop := range []func(id uuid.UUID) answer{
 			func(id uuid.UUID) answer { return c.send(http.MethodDelete, "/accounts/"+id.String(), nil) },
@@ -218,17 +218,17 @@ func TestStopAccount_endsTrackingAndKeepsEverythingReadable(t *testing.T) {
 // Spec: 4-07
 func TestStopAccount_stopsVideosThatOnlyTheAccountTracks(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		c.track(numbered(4))
+		c.track(videoURL(4))
 		id := c.trackAccount(map[string]any{"link": accountLink}).AccountID.String()
 		a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return accountFacts(a, "42", 1, 1, 2, 3, 4) })
-		c.track(numbered(3)) // the video was found by fetching the account, and is now tracked by its own link too
-		c.send(http.MethodDelete, "/videos", map[string]any{"id": numbered(3)}).is(http.StatusOK)
+		c.track(videoURL(3)) // the video was found by fetching the account, and is now tracked by its own link too
+		c.send(http.MethodDelete, "/videos", map[string]any{"id": videoURL(3)}).is(http.StatusOK)
 		c.send(http.MethodDelete, "/accounts/"+id, nil).is(http.StatusOK)
 		removed := func() (out []bool) {
 			for n := range 4 {
-				out = append(out, c.video(numbered(n+1)).Removed)
+				out = append(out, c.video(videoURL(n+1)).Removed)
 			}
 			return out
 		}

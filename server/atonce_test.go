@@ -59,14 +59,14 @@ func (c *caller) countRows(tables ...string) map[string]int {
 }
 
 // countTargets returns the number of rows in the table fetch_targets.
-func (a *app) targets() int {
+func (a *app) countTargets() int {
 	a.t.Helper()
 	return storetest.Column[int](a.t, a.DB, "SELECT COUNT(*) FROM fetch_targets")[0]
 }
 
 func TestConcurrent_requestsTrackALinkOnce(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		got := c.sendConcurrently(http.MethodPost, "/videos", map[string]any{"link": tiktokLink, "collection_names": []string{"Launch"}}, "X-Request-Id", "one-for-all")
 		ids := map[string]int{}
@@ -80,17 +80,17 @@ func TestConcurrent_requestsTrackALinkOnce(t *testing.T) {
 		require.Len(t, ids, 1)
 		require.Equal(t, map[string]int{"videos": 1, "accounts": 1, "collections": 1, "collection_videos": 1, "fetch_subscriptions": 1},
 			c.countRows("videos", "accounts", "collections", "collection_videos", "fetch_subscriptions"))
-		require.Equal(t, 1, a.targets())
+		require.Equal(t, 1, a.countTargets())
 		require.EqualValues(t, 1, c.statistics("videos").Total)
 	})
 }
 
 func TestConcurrent_bulkRequestsTrackEachLinkOnce(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		label := c.named("Launch").String()
-		got := c.sendConcurrently(http.MethodPost, "/videos/bulk", map[string]any{"links": append(series(1, 10), series(5, 12)...), "label_ids": []string{label}})
+		label := c.createNamedCollection("Launch").String()
+		got := c.sendConcurrently(http.MethodPost, "/videos/bulk", map[string]any{"links": append(videoURLs(1, 10), videoURLs(5, 12)...), "label_ids": []string{label}})
 		statuses := map[string]int{}
 		for _, a := range got {
 			r := decode[client.TrackVideosResult](a.is(http.StatusOK))
@@ -101,14 +101,14 @@ func TestConcurrent_bulkRequestsTrackEachLinkOnce(t *testing.T) {
 		}
 		require.Equal(t, map[string]int{"tracked": 12, "already_tracked": 12 * (concurrentRequests - 1)}, statuses)
 		require.Equal(t, map[string]int{"videos": 12, "collection_videos": 12, "fetch_subscriptions": 12}, c.countRows("videos", "collection_videos", "fetch_subscriptions"))
-		require.Equal(t, 12, a.targets())
+		require.Equal(t, 12, a.countTargets())
 		require.EqualValues(t, 12, c.statistics("videos").Total)
 	})
 }
 
 func TestConcurrent_requestsTrackAnAccountOnce(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		got := c.sendConcurrently(http.MethodPost, "/accounts", map[string]any{"link": accountLink, "collection_names": []string{"Launch"}})
 		ids := map[string]int{}
@@ -120,7 +120,7 @@ func TestConcurrent_requestsTrackAnAccountOnce(t *testing.T) {
 			return "already"
 		}))
 		require.Len(t, ids, 1)
-		got = c.sendConcurrently(http.MethodPost, "/accounts/bulk", map[string]any{"links": members(1, 5)})
+		got = c.sendConcurrently(http.MethodPost, "/accounts/bulk", map[string]any{"links": accountURLs(1, 5)})
 		statuses := map[string]int{}
 		for _, a := range got {
 			for _, e := range decode[client.TrackAccountsResult](a.is(http.StatusOK)).Results {
@@ -130,7 +130,7 @@ func TestConcurrent_requestsTrackAnAccountOnce(t *testing.T) {
 		require.Equal(t, map[string]int{"tracked": 5, "already_tracked": 5 * (concurrentRequests - 1)}, statuses)
 		require.Equal(t, map[string]int{"accounts": 6, "collections": 1, "collection_accounts": 1, "fetch_subscriptions": 6},
 			c.countRows("accounts", "collections", "collection_accounts", "fetch_subscriptions"))
-		require.Equal(t, 6, a.targets())
+		require.Equal(t, 6, a.countTargets())
 		require.EqualValues(t, 6, c.statistics("accounts").Total)
 	})
 }
@@ -138,7 +138,7 @@ func TestConcurrent_requestsTrackAnAccountOnce(t *testing.T) {
 // TestConcurrent_eachPostCreatesACollection sends no Idempotency-Key. Two collections can have the same name, so each POST creates one.
 func TestConcurrent_eachPostCreatesACollection(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		ids := countBy(c.sendConcurrently(http.MethodPost, "/collections", map[string]any{"name": "Launch"}), func(a answer) string {
 			return decode[client.CreatedCollection](a.is(http.StatusCreated)).ID.String()
@@ -150,11 +150,11 @@ func TestConcurrent_eachPostCreatesACollection(t *testing.T) {
 
 func TestConcurrent_requestsAddAMemberOnce(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		collection := c.named("Launch")
+		collection := c.createNamedCollection("Launch")
 		target := "/collections/" + collection.String()
-		videos, accounts := []string{c.track(numbered(1)).String(), c.track(numbered(2)).String()}, []string{c.follow(accountLink).String()}
+		videos, accounts := []string{c.track(videoURL(1)).String(), c.track(videoURL(2)).String()}, []string{c.trackAccountLink(accountLink).String()}
 		added := func(kind string, ids []string) (n int32) {
 			for _, a := range c.sendConcurrently(http.MethodPost, target+"/"+kind+"s", map[string]any{kind + "_ids": ids}) {
 				a.is(http.StatusOK)
@@ -170,15 +170,15 @@ func TestConcurrent_requestsAddAMemberOnce(t *testing.T) {
 
 func TestConcurrent_requestsStopTrackingOnce(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		c.track(numbered(2))
+		c.track(videoURL(2))
 		for _, remove := range []func() []answer{
 			func() []answer {
-				return c.sendConcurrently(http.MethodDelete, "/videos/"+c.track(numbered(1)).String(), nil)
+				return c.sendConcurrently(http.MethodDelete, "/videos/"+c.track(videoURL(1)).String(), nil)
 			},
 			func() []answer {
-				return c.sendConcurrently(http.MethodDelete, "/videos", map[string]any{"id": numbered(2)})
+				return c.sendConcurrently(http.MethodDelete, "/videos", map[string]any{"id": videoURL(2)})
 			},
 		} {
 			statuses := countBy(remove(), func(a answer) string { return fmt.Sprint(a.StatusCode) })

@@ -16,7 +16,7 @@ import (
 // Spec: 4-15, 5-04
 func TestAuthenticate_returnsTheOrganisationAndTheToken(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		org, err := a.CreateOrganisation(t.Context(), "Größe & Co", store.TierBasic, store.SubscriptionNone)
 		require.NoError(t, err)
 		token, secret, err := a.CreateToken(t.Context(), org.ID, "reporting", []store.Scope{store.ScopeRead}, time.Hour)
@@ -97,46 +97,46 @@ func TestToken_isRefusedWithTheReason(t *testing.T) {
 
 func TestToken_isRefusedWithinASecondAfterRevocation(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		org := a.newCaller(t, store.TierPremium).org
 		revoked, secret, err := a.CreateToken(t.Context(), org.ID, "revoked", []store.Scope{store.ScopeRead}, 0)
 		require.NoError(t, err)
 		_, expiring, err := a.CreateToken(t.Context(), org.ID, "expiring", []store.Scope{store.ScopeRead}, 100*time.Millisecond)
 		require.NoError(t, err)
-		ask := func(secret string) answer {
+		authenticate := func(secret string) answer {
 			return a.send(t, http.MethodGet, "/authenticate", nil, "Authorization", "Bearer "+secret)
 		}
-		ask(secret).is(http.StatusOK)
-		ask(expiring).is(http.StatusOK)
+		authenticate(secret).is(http.StatusOK)
+		authenticate(expiring).is(http.StatusOK)
 
 		require.NoError(t, a.RevokeToken(t.Context(), revoked.ID))
 		a.Clock.Advance(100 * time.Millisecond)
-		ask(expiring).refuses(http.StatusUnauthorized, server.CodeTokenExpired)
+		authenticate(expiring).refuses(http.StatusUnauthorized, server.CodeTokenExpired)
 		a.Clock.Advance(900 * time.Millisecond)
-		ask(secret).refuses(http.StatusUnauthorized, server.CodeTokenRevoked)
+		authenticate(secret).refuses(http.StatusUnauthorized, server.CodeTokenRevoked)
 	})
 }
 
 func TestToken_lastUseIsStored(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		lastUse := func() *store.Instant {
+		lastUsedAt := func() *store.Instant {
 			a.server.Close() // Close waits until the last use of the token is written
 			tokens, err := a.Tokens(t.Context(), c.org.ID)
 			require.NoError(t, err)
 			return tokens[0].LastUsedAt
 		}
-		require.Nil(t, lastUse())
+		require.Nil(t, lastUsedAt())
 		c.list("")
 		first := store.InstantOf(a.Clock.Now())
-		require.Equal(t, first, *lastUse())
+		require.Equal(t, first, *lastUsedAt())
 		a.Clock.Advance(30 * time.Second)
 		c.list("")
-		require.Equal(t, first, *lastUse(), "the last use is stored at most once a minute")
+		require.Equal(t, first, *lastUsedAt(), "the last use is stored at most once a minute")
 		a.Clock.Advance(31 * time.Second)
 		c.list("")
-		require.Equal(t, store.InstantOf(a.Clock.Now()), *lastUse())
+		require.Equal(t, store.InstantOf(a.Clock.Now()), *lastUsedAt())
 	})
 }
 

@@ -34,13 +34,13 @@ func (c *caller) names(query string) string {
 // Spec: 4.1-01, 4.1-02, 4.1-03, 4.1-04, 4.1-09
 func TestListCollections_filtersByParent(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		one := c.named("one")
-		two := c.named("two", one)
-		c.named("three", two)
-		c.named("four", one)
-		c.named("five")
+		one := c.createNamedCollection("one")
+		two := c.createNamedCollection("two", one)
+		c.createNamedCollection("three", two)
+		c.createNamedCollection("four", one)
+		c.createNamedCollection("five")
 		for query, want := range map[string]string{
 			"":                                     "one two three four five",
 			"include_children=true":                "one two three four five",
@@ -74,10 +74,10 @@ func TestListCollections_filtersByParent(t *testing.T) {
 // Spec: 4.1-07, 4.1-08
 func TestListCollections_orders(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		zoo, apple, eclair, beach := c.named("zoo"), c.named("Apple"), c.named("éclair"), c.named("beach")
-		video, other := c.track(numbered(1)), c.track(numbered(2))
+		zoo, apple, eclair, beach := c.createNamedCollection("zoo"), c.createNamedCollection("Apple"), c.createNamedCollection("éclair"), c.createNamedCollection("beach")
+		video, other := c.track(videoURL(1)), c.track(videoURL(2))
 		account := *c.video(video.String()).LinkedAccountID
 		c.addVideos(apple, video, other)
 		c.addVideos(zoo, video)
@@ -104,21 +104,21 @@ func TestListCollections_orders(t *testing.T) {
 // Spec: 2.3-01, 2.3-02, 2.3-03, 2.3-04, 4.1-05, 4.1-06
 func TestListCollections_pagesAreStable(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		video := c.track(tiktokLink)
-		throughout := map[uuid.UUID]bool{}
+		lastingIDs := map[uuid.UUID]bool{}
 		for n := range 13 { // all collections have the same creation time, because the clock does not advance
-			id := c.collection(map[string]any{"name": fmt.Sprintf("same %d", n/4)})
-			throughout[id] = true
+			id := c.createCollection(map[string]any{"name": fmt.Sprintf("same %d", n/4)})
+			lastingIDs[id] = true
 			if n%3 == 0 {
 				c.addVideos(id, video)
 			}
 		}
 		for order := range store.CollectionOrders {
-			for _, way := range []string{"asc", "desc"} {
-				list := "paginated=true&limit=5&order_by=" + order + "&order_direction=" + way
-				all := c.collections("order_by=" + order + "&order_direction=" + way).Data
+			for _, direction := range []string{"asc", "desc"} {
+				list := "paginated=true&limit=5&order_by=" + order + "&order_direction=" + direction
+				all := c.collections("order_by=" + order + "&order_direction=" + direction).Data
 				var byPage, byCursor []client.Collection
 				cursor := ""
 				for page := 1; page <= 4; page++ {
@@ -143,22 +143,22 @@ func TestListCollections_pagesAreStable(t *testing.T) {
 			}
 		}
 		t.Run("each old collection is returned once although other collections are created and deleted between pages", func(t *testing.T) {
-			met := map[uuid.UUID]int{}
+			timesReturned := map[uuid.UUID]int{}
 			cursor := ""
 			for {
 				got := c.collections("paginated=true&limit=3&order_by=name&order_direction=asc" + cursor)
 				for _, found := range got.Data {
-					met[found.ID]++
+					timesReturned[found.ID]++
 				}
 				if got.Pagination.NextCursor == nil {
 					break
 				}
 				cursor = "&cursor=" + *got.Pagination.NextCursor
-				c.named("a new collection")
-				c.send(http.MethodDelete, "/collections/"+c.named("same 1").String(), nil).is(http.StatusOK)
+				c.createNamedCollection("a new collection")
+				c.send(http.MethodDelete, "/collections/"+c.createNamedCollection("same 1").String(), nil).is(http.StatusOK)
 			}
-			for id := range throughout {
-				require.Equal(t, 1, met[id])
+			for id := range lastingIDs {
+				require.Equal(t, 1, timesReturned[id])
 			}
 		})
 	})
@@ -169,8 +169,8 @@ func TestListCollections_refusesInvalidParameters(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	c.named("one")
-	c.named("two")
+	c.createNamedCollection("one")
+	c.createNamedCollection("two")
 	next := *c.collections("paginated=true&limit=1").Pagination.NextCursor
 	for query, want := range map[string]string{
 		"parent_id=":                           "parent_id min_length",
@@ -213,10 +213,10 @@ func TestListCollections_refusesInvalidParameters(t *testing.T) {
 // Spec: 4-02, 4.1-01, 4.1-15, 8-12
 func TestListCollections_returnsOneMaskedCollectionToLowerTiers(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		video := c.track(tiktokLink)
-		beach, apple := c.named("beach"), c.named("apple")
+		beach, apple := c.createNamedCollection("beach"), c.createNamedCollection("apple")
 		c.addVideos(beach, video)
 		next := *c.collections("paginated=true&limit=1&order_by=name").Pagination.NextCursor
 		for _, tier := range []store.Tier{store.TierLimited, store.TierBasic} {

@@ -19,19 +19,19 @@ import (
 )
 
 // createCollection sends POST /collections with the given body and returns the id of the new collection.
-func (c *caller) collection(body map[string]any) uuid.UUID {
+func (c *caller) createCollection(body map[string]any) uuid.UUID {
 	c.t.Helper()
 	return decode[client.CreatedCollection](c.send(http.MethodPost, "/collections", body).is(http.StatusCreated)).ID
 }
 
 // createNamedCollection creates a collection and advances the clock by a second. Without a parent, the collection is a root.
-func (c *caller) named(name string, parent ...uuid.UUID) uuid.UUID {
+func (c *caller) createNamedCollection(name string, parent ...uuid.UUID) uuid.UUID {
 	c.t.Helper()
 	body := map[string]any{"name": name}
 	if len(parent) > 0 {
 		body["parent_id"] = parent[0]
 	}
-	id := c.collection(body)
+	id := c.createCollection(body)
 	c.app.Clock.Advance(time.Second)
 	return id
 }
@@ -52,7 +52,7 @@ func (c *caller) patch(id uuid.UUID, body any, headers ...string) answer {
 // Spec: 4.1-10, 4.1-13, 4.1-14, 4.1-16
 func TestCollection_isCreatedAndReadBack(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		created := c.send(http.MethodPost, "/collections", map[string]any{"name": "Launch"}).is(http.StatusCreated)
 		id := decode[client.CreatedCollection](created).ID
@@ -73,10 +73,10 @@ func TestCollection_isCreatedAndReadBack(t *testing.T) {
 // Spec: 2.1-02, 2.1-04, 2.1-05, 2.1-06, 2.1-10, 4.1-11, 4.1-12, 4.1-13, 8-03
 func TestCollection_isCreatedWithAllMembers(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		parent := c.named("Parent")
-		got := c.readCollection(c.collection(map[string]any{"name": " Été & <b>1</b> ", "parent_id": parent, "access": "public", "hashtags": []string{"#Zoo", "SUMMER", "summer", "Größe"}}))
+		parent := c.createNamedCollection("Parent")
+		got := c.readCollection(c.createCollection(map[string]any{"name": " Été & <b>1</b> ", "parent_id": parent, "access": "public", "hashtags": []string{"#Zoo", "SUMMER", "summer", "Größe"}}))
 		require.Equal(t, " Été & <b>1</b> ", got.Name)
 		require.Equal(t, parent, *got.ParentID)
 		require.Equal(t, client.AccessPublic, got.Access)
@@ -84,16 +84,16 @@ func TestCollection_isCreatedWithAllMembers(t *testing.T) {
 		require.Equal(t, []string{"größe", "summer", "zoo"}, got.Hashtags)
 
 		t.Run("two collections can have the same name", func(t *testing.T) {
-			first := c.collection(map[string]any{"name": "Twice"})
-			require.NotEqual(t, first, c.collection(map[string]any{"name": "Twice"}))
+			first := c.createCollection(map[string]any{"name": "Twice"})
+			require.NotEqual(t, first, c.createCollection(map[string]any{"name": "Twice"}))
 		})
 		t.Run("parent_id null creates a root collection", func(t *testing.T) {
-			require.Nil(t, c.readCollection(c.collection(map[string]any{"name": "Root", "parent_id": nil})).ParentID)
+			require.Nil(t, c.readCollection(c.createCollection(map[string]any{"name": "Root", "parent_id": nil})).ParentID)
 		})
 		t.Run("a name can have 100 characters, counted as characters and not as bytes", func(t *testing.T) {
 			for _, letter := range []string{"a", "é", "👩"} {
 				name := strings.Repeat(letter, 100)
-				require.Equal(t, name, c.readCollection(c.collection(map[string]any{"name": name})).Name)
+				require.Equal(t, name, c.readCollection(c.createCollection(map[string]any{"name": name})).Name)
 			}
 		})
 		t.Run("404 if the parent is unknown", func(t *testing.T) {
@@ -115,7 +115,7 @@ func TestCollection_refusesInvalidBodies(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	id := c.named("Launch")
+	id := c.createNamedCollection("Launch")
 	both := map[string]string{ // body → pointer and code of its fault; the bodies are invalid for POST and PATCH
 		`{"name":""}`:    "/name min_length",
 		`{"name":" \t"}`: "/name pattern",
@@ -185,9 +185,9 @@ func TestCollection_refusesInvalidBodies(t *testing.T) {
 // Spec: 2.1-07, 3-08, 3-09, 4.1-20, 4.1-21, 4.1-22, 4.1-23, 4.1-24, 4.1-25
 func TestCollection_patchChangesOnlySentMembers(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		parent, id := c.named("Parent"), c.collection(map[string]any{"name": "Launch", "hashtags": []string{"one"}})
+		parent, id := c.createNamedCollection("Parent"), c.createCollection(map[string]any{"name": "Launch", "hashtags": []string{"one"}})
 		want := c.readCollection(id)
 		change := func(body string) {
 			t.Helper()
@@ -234,9 +234,9 @@ func TestCollection_patchChangesOnlySentMembers(t *testing.T) {
 // Spec: 3-08, 4.1-23, 8-04
 func TestCollection_protectedNeedsAPassword(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		id := c.named("Launch")
+		id := c.createNamedCollection("Launch")
 		p := c.patch(id, map[string]any{"access": "protected", "name": "x"}).refuses(http.StatusConflict, server.CodePasswordRequired)
 		require.Equal(t, "/access", *p.Errors[0].Pointer)
 		require.Equal(t, "Launch", c.readCollection(id).Name, "the refused request changes nothing")
@@ -268,11 +268,11 @@ func TestCollection_protectedNeedsAPassword(t *testing.T) {
 
 func TestCollection_cannotBeItsOwnParent(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		one := c.named("1")
-		two := c.named("2", one)
-		three := c.named("3", two)
+		one := c.createNamedCollection("1")
+		two := c.createNamedCollection("2", one)
+		three := c.createNamedCollection("3", two)
 		for id, parents := range map[uuid.UUID][]uuid.UUID{one: {one, two, three}, two: {two, three}} {
 			for _, parent := range parents {
 				p := c.patch(id, map[string]any{"parent_id": parent, "name": "x"}).refuses(http.StatusConflict, server.CodeCollectionCycle)
@@ -292,16 +292,16 @@ func TestCollection_cannotBeItsOwnParent(t *testing.T) {
 
 func TestCollection_canBeNestedSixteenLevels(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		chain := []uuid.UUID{c.named("1")}
+		chain := []uuid.UUID{c.createNamedCollection("1")}
 		for n := 2; n <= 16; n++ {
-			chain = append(chain, c.named(fmt.Sprint(n), chain[len(chain)-1]))
+			chain = append(chain, c.createNamedCollection(fmt.Sprint(n), chain[len(chain)-1]))
 		}
 		p := c.send(http.MethodPost, "/collections", map[string]any{"name": "17", "parent_id": chain[15]}).refuses(http.StatusConflict, server.CodeCollectionTooDeep)
 		require.Equal(t, "/parent_id", *p.Errors[0].Pointer)
 		require.Contains(t, p.Detail, "16")
-		top := c.named("top")
+		top := c.createNamedCollection("top")
 		c.patch(top, map[string]any{"parent_id": chain[15]}).refuses(http.StatusConflict, server.CodeCollectionTooDeep)
 		c.patch(chain[0], map[string]any{"parent_id": top}).refuses(http.StatusConflict, server.CodeCollectionTooDeep)
 		c.patch(chain[1], map[string]any{"parent_id": top}).is(http.StatusNoContent)
@@ -312,13 +312,13 @@ func TestCollection_canBeNestedSixteenLevels(t *testing.T) {
 // Spec: 3-10, 3-11, 4.1-18, 4.1-19
 func TestCollection_isDeletedWithoutItsMembers(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		video := c.track(tiktokLink)
 		account := *c.video(video.String()).LinkedAccountID
-		top := c.named("top")
-		middle := c.named("middle", top)
-		low := c.named("low", middle)
+		top := c.createNamedCollection("top")
+		middle := c.createNamedCollection("middle", top)
+		low := c.createNamedCollection("low", middle)
 		c.addVideos(middle, video)
 		c.addAccounts(middle, account)
 		got := c.send(http.MethodDelete, "/collections/"+middle.String(), nil).is(http.StatusOK)
@@ -343,7 +343,7 @@ func TestCollection_isDeletedWithoutABodyOrWithAnEmptyOne(t *testing.T) {
 	c := a.newCaller(t, store.TierPremium)
 	remove := func(body any, headers ...string) answer {
 		t.Helper()
-		return c.send(http.MethodDelete, "/collections/"+c.named("x").String(), body, headers...)
+		return c.send(http.MethodDelete, "/collections/"+c.createNamedCollection("x").String(), body, headers...)
 	}
 	remove(nil).is(http.StatusOK)
 	remove(nil, "Content-Type", "application/json").is(http.StatusOK)

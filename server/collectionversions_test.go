@@ -17,7 +17,7 @@ import (
 )
 
 // collectionETag returns the ETag of GET /collections/{collection_id} with the given query.
-func (c *caller) tag(id uuid.UUID, query string) string {
+func (c *caller) collectionETag(id uuid.UUID, query string) string {
 	c.t.Helper()
 	tag := c.send(http.MethodGet, "/collections/"+id.String()+query, nil).is(http.StatusOK).Header.Get("ETag")
 	require.NotEmpty(c.t, tag)
@@ -26,21 +26,21 @@ func (c *caller) tag(id uuid.UUID, query string) string {
 
 func TestCollection_ifMatchRefusesAChangedCollection(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		id := c.named("Launch")
+		id := c.createNamedCollection("Launch")
 		rename := func(name, ifMatch string) answer {
 			t.Helper()
 			a.Clock.Advance(time.Second)
 			return c.patch(id, map[string]any{"name": name}, "If-Match", ifMatch)
 		}
-		first := c.tag(id, "")
+		first := c.collectionETag(id, "")
 		rename("a", first).is(http.StatusNoContent)
 		rename("b", first).refuses(http.StatusPreconditionFailed, server.CodePreconditionFailed)
 		require.Equal(t, "a", c.readCollection(id).Name, "the refused request changes nothing")
-		rename("b", c.tag(id, "")).is(http.StatusNoContent)
-		rename("c", c.tag(id, "?include_counts=true")).is(http.StatusNoContent)
-		rename("d", first+", "+c.tag(id, "")).is(http.StatusNoContent)
+		rename("b", c.collectionETag(id, "")).is(http.StatusNoContent)
+		rename("c", c.collectionETag(id, "?include_counts=true")).is(http.StatusNoContent)
+		rename("d", first+", "+c.collectionETag(id, "")).is(http.StatusNoContent)
 		rename("e", "*").is(http.StatusNoContent)
 		for _, wrong := range []string{`"x"`, first, first + `,"y"`, "x", `""`} {
 			rename("f", wrong).refuses(http.StatusPreconditionFailed, server.CodePreconditionFailed)
@@ -56,17 +56,17 @@ func TestCollection_ifMatchRefusesAChangedCollection(t *testing.T) {
 				require.NoError(t, resp.Body.Close())
 				return resp.StatusCode
 			}
-			require.Equal(t, http.StatusNoContent, lines(first, c.tag(id, "")))
+			require.Equal(t, http.StatusNoContent, lines(first, c.collectionETag(id, "")))
 			require.Equal(t, http.StatusPreconditionFailed, lines(first, `"x"`))
 		})
 		t.Run("adding a video does not change the ETag without counts", func(t *testing.T) {
-			seen := c.tag(id, "")
+			seen := c.collectionETag(id, "")
 			c.addVideos(id, c.track(tiktokLink))
 			rename("g", seen).is(http.StatusNoContent)
 		})
 		t.Run("adding a video changes the ETag with counts", func(t *testing.T) {
-			seen := c.tag(id, "?include_counts=true")
-			c.addVideos(id, c.track(numbered(1)))
+			seen := c.collectionETag(id, "?include_counts=true")
+			c.addVideos(id, c.track(videoURL(1)))
 			rename("h", seen).refuses(http.StatusPreconditionFailed, server.CodePreconditionFailed)
 		})
 		t.Run("without If-Match, PATCH succeeds for every version", func(t *testing.T) {
@@ -82,7 +82,7 @@ func TestCollection_ifMatchRefusesAChangedCollection(t *testing.T) {
 			}
 			remove(first).refuses(http.StatusPreconditionFailed, server.CodePreconditionFailed)
 			require.Equal(t, "i", c.readCollection(id).Name)
-			remove(c.tag(id, "")).is(http.StatusOK)
+			remove(c.collectionETag(id, "")).is(http.StatusOK)
 			remove("*").refuses(http.StatusNotFound, server.CodeNotFound)
 		})
 	})
@@ -92,27 +92,27 @@ func TestCollection_etagsOfLowerTiersHideMaskedCounts(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	id := c.named("Launch")
-	full := c.tag(id, "?include_counts=true")
+	id := c.createNamedCollection("Launch")
+	full := c.collectionETag(id, "?include_counts=true")
 	require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierBasic))
 	a.Clock.Advance(time.Second)
-	masked := c.tag(id, "?include_counts=true")
+	masked := c.collectionETag(id, "?include_counts=true")
 	require.NotEqual(t, full, masked)
 	c.patch(id, map[string]any{"name": "x"}, "If-Match", full).refuses(http.StatusPreconditionFailed, server.CodePreconditionFailed)
 	c.patch(id, map[string]any{"name": "x"}, "If-Match", masked).is(http.StatusNoContent)
-	hidden := c.tag(id, "?include_counts=true")
+	hidden := c.collectionETag(id, "?include_counts=true")
 	c.addVideos(id, c.track(tiktokLink))
-	require.Equal(t, hidden, c.tag(id, "?include_counts=true"), "the ETag does not change when a masked count changes")
+	require.Equal(t, hidden, c.collectionETag(id, "?include_counts=true"), "the ETag does not change when a masked count changes")
 }
 
 // TestCollection_oneOfManyConcurrentWritesWithTheSameIfMatchSucceeds sends 8 concurrent PATCH requests with the same ETag, five times.
 func TestCollection_oneOfManyConcurrentWritesWithTheSameIfMatchSucceeds(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		id := c.named("Launch")
+		id := c.createNamedCollection("Launch")
 		for round := range 5 {
-			seen := c.tag(id, "")
+			seen := c.collectionETag(id, "")
 			var won, lost atomic.Int32
 			var writers sync.WaitGroup
 			for n := range 8 {

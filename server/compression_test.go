@@ -14,15 +14,15 @@ import (
 )
 
 // decodedBody returns the body after undoing its Content-Encoding.
-func (a answer) plain() string {
+func (a answer) decodedBody() string {
 	a.t.Helper()
 	var reader io.Reader = strings.NewReader(string(a.body))
 	switch encoding := a.Header.Get("Content-Encoding"); encoding {
 	case "":
 	case "gzip":
-		unzipped, err := gzip.NewReader(reader)
+		gzipReader, err := gzip.NewReader(reader)
 		require.NoError(a.t, err)
-		reader = unzipped
+		reader = gzipReader
 	case "zstd":
 		decoder, err := zstd.NewReader(reader)
 		require.NoError(a.t, err)
@@ -41,7 +41,7 @@ func TestCompression_followsAcceptEncoding(t *testing.T) {
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	for n := range 5 {
-		c.track(numbered(n))
+		c.track(videoURL(n))
 	}
 	// get does not use a.client, because the contract check cannot read compressed bodies.
 	get := func(path, accept string, headers ...string) answer {
@@ -68,7 +68,7 @@ func TestCompression_followsAcceptEncoding(t *testing.T) {
 	} {
 		got := get(list, accept).is(http.StatusOK)
 		require.Equal(t, want, got.Header.Get("Content-Encoding"), accept)
-		require.Equal(t, string(identity.body), got.plain(), accept)
+		require.Equal(t, string(identity.body), got.decodedBody(), accept)
 		require.Equal(t, []string{"Authorization, Accept-Encoding"}, got.Header.Values("Vary"))
 		if want == "" {
 			require.Equal(t, tag, got.Header.Get("ETag"), accept)
@@ -85,7 +85,7 @@ func TestCompression_followsAcceptEncoding(t *testing.T) {
 	require.Empty(t, get("/statistics/videos", "gzip").is(http.StatusOK).Header.Get("Content-Encoding"), "a response below the minimum size is not compressed")
 	long := get("/videos?"+strings.Repeat("nothing=1&", 60)+"x=2", "gzip").is(http.StatusBadRequest)
 	require.Equal(t, "gzip", long.Header.Get("Content-Encoding"), "an error response is compressed too")
-	require.Contains(t, long.plain(), "nothing")
+	require.Contains(t, long.decodedBody(), "nothing")
 	require.Equal(t, "gzip", get("/docs/swagger-ui-bundle.js", "gzip, zstd").Header.Get("Content-Encoding"), "the file is stored as gzip, so zstd is not used")
 	require.Equal(t, "zstd", get("/openapi.yaml", "zstd").Header.Get("Content-Encoding"))
 }

@@ -14,12 +14,12 @@ import (
 )
 
 // examplePaths returns, for the path template of each GET operation, a request path that returns data.
-func (c *caller) readable() map[string]string {
+func (c *caller) examplePaths() map[string]string {
 	c.t.Helper()
 	video := c.track(tiktokLink).String()
 	account := decode[client.Video](c.send(http.MethodGet, "/videos/"+video, nil).is(http.StatusOK)).LinkedAccountID
 	require.NotNil(c.t, account)
-	collection := c.collection(map[string]any{"name": "Launch"}).String()
+	collection := c.createCollection(map[string]any{"name": "Launch"}).String()
 	return map[string]string{
 		"/authenticate":                         "/authenticate",
 		"/videos":                               "/videos?order_by=created_at",
@@ -41,10 +41,10 @@ func (c *caller) readable() map[string]string {
 
 func TestConditional_everyGetHasAnETag(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		twin := a.newToken(t, c.org, store.ScopeRead)
-		paths := c.readable()
+		otherToken := a.newToken(t, c.org, store.ScopeRead)
+		paths := c.examplePaths()
 		for path, item := range theContract().doc.Paths.Map() {
 			if item.Get == nil {
 				continue
@@ -64,7 +64,7 @@ func TestConditional_everyGetHasAnETag(t *testing.T) {
 			head := c.send(http.MethodHead, target, nil).is(http.StatusOK)
 			require.Equal(t, tag, head.Header.Get("ETag"), path)
 			if path != "/authenticate" { // the response of /authenticate describes the token
-				require.Equal(t, tag, twin.send(http.MethodGet, target, nil).is(http.StatusOK).Header.Get("ETag"), "%s: two tokens of one organisation get the same ETag", path)
+				require.Equal(t, tag, otherToken.send(http.MethodGet, target, nil).is(http.StatusOK).Header.Get("ETag"), "%s: two tokens of one organisation get the same ETag", path)
 			}
 		}
 	})
@@ -72,7 +72,7 @@ func TestConditional_everyGetHasAnETag(t *testing.T) {
 
 func TestConditional_etagRevealsNoMaskedMetrics(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierBasic)
 		video := "/videos/" + c.track(tiktokLink).String()
 		views := int64(1000)

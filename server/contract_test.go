@@ -267,13 +267,13 @@ func TestEveryMaskedOperation_masks(t *testing.T) {
 				a := newApp(t, newSQLite(t))
 				c := a.newCaller(t, tier)
 				id := c.track(tiktokLink)
-				c.track(numbered(1))
+				c.track(videoURL(1))
 				a.fetch(func(queue.Target) ingest.VideoFacts {
 					return ingest.VideoFacts{Views: new(int64(10)), Likes: new(int64(2)), Comments: new(int64(2)), Shares: new(int64(2)), Bookmarks: new(int64(2))}
 				})
-				collections := []uuid.UUID{c.collection(map[string]any{"name": "One"}), c.collection(map[string]any{"name": "Two"})}
+				collections := []uuid.UUID{c.createCollection(map[string]any{"name": "One"}), c.createCollection(map[string]any{"name": "Two"})}
 				c.addVideos(collections[0], id)
-				account := c.follow("https://www.tiktok.com/@northwind.studio")
+				account := c.trackAccountLink("https://www.tiktok.com/@northwind.studio")
 				c.addAccounts(collections[0], account)
 				a.fetchProfiles(func(queue.Target) ingest.AccountFacts {
 					return ingest.AccountFacts{Followers: new(int64(5)), Following: new(int64(5))}

@@ -111,12 +111,12 @@ func (c *contract) match(method string, u *url.URL) (*contractOperation, map[str
 }
 
 // contractTransport is a RoundTripper that returns an error if a response violates the contract, or if the server accepts an invalid request.
-type checking struct {
+type contractTransport struct {
 	contract *contract
 	next     http.RoundTripper
 }
 
-func (t checking) RoundTrip(req *http.Request) (*http.Response, error) {
+func (t contractTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	var sent []byte
 	if req.Body != nil {
 		var err error
@@ -183,7 +183,7 @@ func contractOptions(uri func(string) error) *openapi3filter.Options {
 }
 
 // check returns all violations of the contract in a response. refused is the reason why the request is invalid, or nil.
-func (t checking) check(req *http.Request, op *contractOperation, params map[string]string, refused error, resp *http.Response, body []byte) []error {
+func (t contractTransport) check(req *http.Request, op *contractOperation, params map[string]string, refused error, resp *http.Response, body []byte) []error {
 	var faults []error
 	fail := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
 	status := resp.StatusCode

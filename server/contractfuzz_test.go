@@ -25,12 +25,12 @@ import (
 
 // These environment variables configure TestContract_holdsForRandomRequests.
 const (
-	fuzzSeed     = "REELTALLY_FUZZ_SEED"   // seed of the random numbers; default 1
-	fuzzRequests = "REELTALLY_FUZZ_COUNT"  // total number of requests; default 6,000
-	fuzzReport   = "REELTALLY_FUZZ_REPORT" // file for the report; by default no report is written
+	fuzzSeedVariable   = "REELTALLY_FUZZ_SEED"   // seed of the random numbers; default 1
+	fuzzCountVariable  = "REELTALLY_FUZZ_COUNT"  // total number of requests; default 6,000
+	fuzzReportVariable = "REELTALLY_FUZZ_REPORT" // file for the report; by default no report is written
 
 	// requestsPerServer is the number of requests sent to one test server. More requests would create more items and slow down the lists.
-	worldRequests = 2000
+	requestsPerServer = 2000
 )
 
 // TestContract_holdsForRandomRequests sends random requests. Half of them are valid, and half have one fault.
@@ -39,21 +39,21 @@ const (
 func TestContract_holdsForRandomRequests(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
-	seed, total := fuzzSetting(t, fuzzSeed, 1), fuzzSetting(t, fuzzRequests, 6000)
-	t.Logf("seed %d, %d requests; set %s and %s to change the seed and the number of requests", seed, total, fuzzSeed, fuzzRequests)
+	seed, total := fuzzSetting(t, fuzzSeedVariable, 1), fuzzSetting(t, fuzzCountVariable, 6000)
+	t.Logf("seed %d, %d requests; set %s and %s to change the seed and the number of requests", seed, total, fuzzSeedVariable, fuzzCountVariable)
 	tally := &fuzzTally{operations: map[string]*operationTally{}, total: total}
 	t.Run("servers", func(t *testing.T) {
-		for server := range (total + worldRequests - 1) / worldRequests {
+		for server := range (total + requestsPerServer - 1) / requestsPerServer {
 			t.Run(strconv.Itoa(server), func(t *testing.T) {
 				t.Parallel()
-				newFuzz(t, tally, uint64(seed), uint64(server)).run(min(worldRequests, total-server*worldRequests))
+				newFuzz(t, tally, uint64(seed), uint64(server)).run(min(requestsPerServer, total-server*requestsPerServer))
 			})
 		}
 	})
 	if t.Failed() {
 		return
 	}
-	if path := os.Getenv(fuzzReport); path != "" {
+	if path := os.Getenv(fuzzReportVariable); path != "" {
 		require.NoError(t, os.WriteFile(path, tally.report(seed), 0o644))
 	}
 	for _, op := range theContract().operations {
@@ -89,12 +89,12 @@ func (p inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 // fuzz sends random requests to one test server and records the responses that are wrong.
 type fuzz struct {
 	*generator
-	t        *testing.T
-	wire     http.RoundTripper
-	tally    *fuzzTally
-	turn     int
-	left     int
-	failures []string
+	t             *testing.T
+	transport     http.RoundTripper
+	tally         *fuzzTally
+	nextOperation int
+	requestsLeft  int
+	failures      []string
 }
 
 // newFuzz starts a test server with short links, callers of all tiers with items, and another organisation with items.
@@ -103,12 +103,12 @@ func newFuzz(t *testing.T, tally *fuzzTally, seed, server uint64) *fuzz {
 	a := newApp(t, newSQLite(t))
 	otherCaller := a.newCaller(t, store.TierPremium)
 	a.createItems(3010, otherCaller)
-	g := &generator{draw: draw{rand.New(rand.NewPCG(seed, server))}, now: a.Clock.Now(), otherItems: otherCaller.own,
-		shorts: []string{"https://vm.tiktok.com/ZMabc1234/", "https://vm.tiktok.com/ZMdead123/", "https://www.instagram.com/share/reel/BAdead123"},
+	g := &generator{random: random{rand.New(rand.NewPCG(seed, server))}, now: a.Clock.Now(), otherItems: otherCaller.items,
+		shortLinks: []string{"https://vm.tiktok.com/ZMabc1234/", "https://vm.tiktok.com/ZMdead123/", "https://www.instagram.com/share/reel/BAdead123"},
 		wrongLinks: []string{"https://example.test/video/1", "ftp://www.tiktok.com/@a/video/7338812345678901234", "https://www.tiktok.com/", "https://www.youtube.com/watch?v=short", "no link", "http://", "//", "tiktok",
 			"https://user@www.tiktok.com/@a/video/7338812345678901234", "https://www.tiktok.com:8443/@a/video/7338812345678901234", "javascript:alert(1)", "https://www.tiktok.com/@a/video/../x"}}
-	g.nobodys = g.otherItems.unknownItems(3010, 4010)
-	a.platforms.redirect(g.shorts[0], tiktokLink)
+	g.missingItems = g.otherItems.unknownItems(3010, 4010)
+	a.platforms.redirect(g.shortLinks[0], tiktokLink)
 	for range 4 {
 		g.callers = append(g.callers, a.newCaller(t, store.TierPremium))
 	}
@@ -120,17 +120,17 @@ func newFuzz(t *testing.T, tally *fuzzTally, seed, server uint64) *fuzz {
 	a.Clock.Advance(time.Second) // the server caches the identity of a token for a second
 	main := g.callers[0].org
 	g.reader, g.writer = a.newToken(t, main, store.ScopeRead), a.newToken(t, main, store.ScopeWrite)
-	return &fuzz{generator: g, t: t, turn: int(server) * 7, wire: checking{theContract(), inProcess{a.server.Handler()}}, tally: tally}
+	return &fuzz{generator: g, t: t, nextOperation: int(server) * 7, transport: contractTransport{theContract(), inProcess{a.server.Handler()}}, tally: tally}
 }
 
 // run sends the given number of requests. It calls the operations one after the other, and then starts again.
 func (f *fuzz) run(requests int) {
 	operations := theContract().operations
-	for f.left = requests; f.left > 0; {
+	for f.requestsLeft = requests; f.requestsLeft > 0; {
 		for range operations {
-			f.turn++
-			if op := operations[f.turn%len(operations)]; f.left > 0 {
-				f.exchange(f.draws(op))
+			f.nextOperation++
+			if op := operations[f.nextOperation%len(operations)]; f.requestsLeft > 0 {
+				f.exchange(f.generateRequest(op))
 			}
 		}
 	}
@@ -138,7 +138,7 @@ func (f *fuzz) run(requests int) {
 }
 
 // generateRequest returns a valid request or, with a probability of 50 percent, a request with one fault.
-func (f *fuzz) draws(op *contractOperation) *generated {
+func (f *fuzz) generateRequest(op *contractOperation) *generatedRequest {
 	if f.chance(50) {
 		return f.valid(op)
 	}
@@ -146,9 +146,9 @@ func (f *fuzz) draws(op *contractOperation) *generated {
 }
 
 // exchange sends a request and checks the response. If the response has a cursor or an ETag, exchange can also send a request that uses it.
-func (f *fuzz) exchange(r *generated) {
+func (f *fuzz) exchange(r *generatedRequest) {
 	resp, body := f.send(r)
-	if resp == nil || r.want != accepted || resp.StatusCode != http.StatusOK || f.left <= 0 {
+	if resp == nil || r.want != expectValid || resp.StatusCode != http.StatusOK || f.requestsLeft <= 0 {
 		return
 	}
 	again := *r
@@ -160,12 +160,12 @@ func (f *fuzz) exchange(r *generated) {
 		switch f.IntN(4) {
 		case 0:
 			again.set("cursor", changed(string(next[1])))
-			f.send(again.expects(refused, "the cursor was modified"))
+			f.send(again.expects(expect400, "the cursor was modified"))
 		case 1:
-			again.set("order_direction", map[string]string{"asc": "desc", "desc": "asc", "": "asc"}[first(r.get("order_direction"))])
-			f.send(again.expects(refused, "the cursor was returned for the other order_direction"))
+			again.set("order_direction", map[string]string{"asc": "desc", "desc": "asc", "": "asc"}[valueOnly(r.get("order_direction"))])
+			f.send(again.expects(expect400, "the cursor was returned for the other order_direction"))
 		default:
-			f.send(again.expects(accepted, "the cursor is valid"))
+			f.send(again.expects(expectValid, "the cursor is valid"))
 		}
 	case resp.Header.Get("ETag") != "" && f.chance(20):
 		again.headers = map[string]string{"If-None-Match": resp.Header.Get("ETag")}
@@ -177,20 +177,20 @@ func (f *fuzz) exchange(r *generated) {
 }
 
 // valueOnly drops the second result of get.
-func first(text string, _ bool) string { return text }
+func valueOnly(text string, _ bool) string { return text }
 
 // send sends a request and checks the status. It returns nil if the request is not valid HTTP, or if the response violates the contract.
-func (f *fuzz) send(r *generated) (*http.Response, []byte) {
+func (f *fuzz) send(r *generatedRequest) (*http.Response, []byte) {
 	req := f.request(r)
 	if req == nil {
 		return nil, nil
 	}
 	if len(r.raw) > 2<<20 {
-		r.answers(http.StatusRequestEntityTooLarge, "%s, and the body is larger than 2 MiB", r.why)
+		r.answers(http.StatusRequestEntityTooLarge, "%s, and the body is larger than 2 MiB", r.description)
 	}
-	f.left--
+	f.requestsLeft--
 	began := time.Now()
-	resp, err := f.wire.RoundTrip(req)
+	resp, err := f.transport.RoundTrip(req)
 	elapsed := time.Since(began)
 	if err != nil {
 		f.failures = append(f.failures, fmt.Sprintf("%s\n\t%v", r, err))
@@ -199,25 +199,25 @@ func (f *fuzz) send(r *generated) (*http.Response, []byte) {
 	body, err := io.ReadAll(resp.Body)
 	require.NoError(f.t, err)
 	f.tally.add(f.t, r.op.id, resp.StatusCode, elapsed)
-	if what := r.misjudged(resp); what != "" {
+	if what := r.unexpectedStatus(resp); what != "" {
 		f.failures = append(f.failures, fmt.Sprintf("%s\n\t%s\n\t%d %s", r, what, resp.StatusCode, bytes.TrimSpace(body[:min(len(body), 1000)])))
 	}
 	return resp, body
 }
 
 // unexpectedStatus returns why the status of a response is wrong, or "" if the status is as expected.
-func (r *generated) misjudged(resp *http.Response) string {
+func (r *generatedRequest) unexpectedStatus(resp *http.Response) string {
 	status := resp.StatusCode
 	switch {
 	case status >= http.StatusInternalServerError:
 		return "the status is 5xx"
-	case r.want == accepted && slices.Contains([]int{400, 401, 403, 405, 413, 415, 429}, status):
+	case r.want == expectValid && slices.Contains([]int{400, 401, 403, 405, 413, 415, 429}, status):
 		return "the server refused a valid request"
-	case r.want == refused && status != http.StatusBadRequest, r.want == impossible && (status < 400 || status == http.StatusTooManyRequests):
+	case r.want == expect400 && status != http.StatusBadRequest, r.want == expect4xx && (status < 400 || status == http.StatusTooManyRequests):
 		return "the server did not refuse an invalid request with 4xx"
-	case r.want == exactly && status != r.status:
+	case r.want == expectStatus && status != r.status:
 		return fmt.Sprintf("the status must be %d", r.status)
-	case r.want == exactly && status == http.StatusMethodNotAllowed && !allows(r.op, resp.Header.Get("Allow")):
+	case r.want == expectStatus && status == http.StatusMethodNotAllowed && !allows(r.op, resp.Header.Get("Allow")):
 		return "the header Allow is wrong: " + resp.Header.Get("Allow")
 	}
 	return ""
@@ -291,23 +291,23 @@ func (y *fuzzTally) report(seed int) []byte {
 func TestContract_everyParameterHasAGenerator(t *testing.T) {
 	t.Parallel()
 	for _, op := range theContract().operations {
-		for _, s := range textSlots(op) {
-			require.NotNil(t, meaningsOf(op, s.name), "%s: add an entry for the %s field %s to kindsByField", op.id, s.in, s.name)
+		for _, s := range textFields(op) {
+			require.NotNil(t, kindsOf(op, s.name), "%s: add an entry for the %s field %s to kindsByField", op.id, s.in, s.name)
 		}
 	}
 }
 
 // textField is a parameter, header or body member of a request that contains a text.
-type slot struct {
+type textField struct {
 	in, name string   // in is "path", "query", "header" or "body"
 	pointer  []string // names of the members that lead to a body member
 	schema   *openapi3.Schema
 }
 
 // textFields returns the text fields of an operation, without dates and enumerations. A field can also be an array of texts.
-func textSlots(op *contractOperation) []slot {
-	var out []slot
-	add := func(s slot) {
+func textFields(op *contractOperation) []textField {
+	var out []textField
+	add := func(s textField) {
 		if s.schema.Type.Is("array") {
 			s.schema = s.schema.Items.Value
 		}
@@ -317,7 +317,7 @@ func textSlots(op *contractOperation) []slot {
 	}
 	for _, in := range []string{"path", "query", "header"} {
 		for _, p := range op.parameters(in) {
-			add(slot{in: in, name: p.Name, schema: p.Schema.Value})
+			add(textField{in: in, name: p.Name, schema: p.Schema.Value})
 		}
 	}
 	var walk func(s *openapi3.Schema, at []string)
@@ -325,7 +325,7 @@ func textSlots(op *contractOperation) []slot {
 		for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 			member := s.Properties[name].Value
 			pointer := append(slices.Clone(at), name)
-			add(slot{in: "body", name: name, pointer: pointer, schema: member})
+			add(textField{in: "body", name: name, pointer: pointer, schema: member})
 			walk(member, pointer)
 		}
 	}

@@ -15,19 +15,19 @@ import (
 )
 
 const (
-	shortDeadline = 500 * time.Millisecond // request timeout of the server
-	longAfter     = 8 * time.Second        // a test fails if a response takes longer
+	shortTimeout = 500 * time.Millisecond // request timeout of the server
+	maxWait      = 8 * time.Second        // a test fails if a response takes longer
 )
 
 // newAppWithShortTimeout starts a server whose request timeout is shortTimeout.
 func newAppWithShortTimeout(t *testing.T, engine string) *app {
 	t.Helper()
-	return newApp(t, storetest.New(t, engine), func(o *server.Options) { o.RequestTimeout = shortDeadline })
+	return newApp(t, storetest.New(t, engine), func(o *server.Options) { o.RequestTimeout = shortTimeout })
 }
 
 // blockDatabase makes statements wait until the test ends or release is called. On SQLite, another connection holds the write lock, so only
 // writes wait. On PostgreSQL, another transaction locks the table videos.
-func (a *app) block(t *testing.T) (release func()) {
+func (a *app) blockDatabase(t *testing.T) (release func()) {
 	t.Helper()
 	tx, err := a.Raw(t).BeginTx(t.Context(), nil) // on SQLite, BEGIN takes the write lock
 	require.NoError(t, err)
@@ -40,7 +40,7 @@ func (a *app) block(t *testing.T) (release func()) {
 }
 
 // sendBefore sends a request and fails the test if the response takes longer than maxWait.
-func (c *caller) within(method, target string, body any, headers ...string) answer {
+func (c *caller) sendBefore(method, target string, body any, headers ...string) answer {
 	c.t.Helper()
 	done := make(chan answer, 1)
 	failed := make(chan error, 1)
@@ -57,8 +57,8 @@ func (c *caller) within(method, target string, body any, headers ...string) answ
 		return got
 	case err := <-failed:
 		require.NoError(c.t, err)
-	case <-time.After(longAfter):
-		require.Fail(c.t, "no response", "%s %s got no response within %s", method, target, longAfter)
+	case <-time.After(maxWait):
+		require.Fail(c.t, "no response", "%s %s got no response within %s", method, target, maxWait)
 	}
 	return answer{}
 }
@@ -71,17 +71,17 @@ func TestDeadline_aDatabaseThatDoesNotAnswerIsUnavailable(t *testing.T) {
 			a := newAppWithShortTimeout(t, engine)
 			c := a.newCaller(t, store.TierPremium)
 			c.track(tiktokLink)
-			release := a.block(t)
-			got := c.within(http.MethodPost, "/videos", map[string]any{"link": numbered(2)})
+			release := a.blockDatabase(t)
+			got := c.sendBefore(http.MethodPost, "/videos", map[string]any{"link": videoURL(2)})
 			got.refuses(http.StatusServiceUnavailable, server.CodeUnavailable)
 			require.Equal(t, "5", got.Header.Get("Retry-After"))
-			c.within(http.MethodPost, "/videos", map[string]any{"link": numbered(2)}, "Idempotency-Key", "k").
+			c.sendBefore(http.MethodPost, "/videos", map[string]any{"link": videoURL(2)}, "Idempotency-Key", "k").
 				refuses(http.StatusServiceUnavailable, server.CodeUnavailable)
 			if engine == "postgres" {
-				c.within(http.MethodGet, "/videos", nil).refuses(http.StatusServiceUnavailable, server.CodeUnavailable)
+				c.sendBefore(http.MethodGet, "/videos", nil).refuses(http.StatusServiceUnavailable, server.CodeUnavailable)
 			}
 			release()
-			c.within(http.MethodPost, "/videos", map[string]any{"link": numbered(2)}, "Idempotency-Key", "k").is(http.StatusOK)
+			c.sendBefore(http.MethodPost, "/videos", map[string]any{"link": videoURL(2)}, "Idempotency-Key", "k").is(http.StatusOK)
 			require.Len(t, c.list("").Data, 2)
 		})
 	}
@@ -97,18 +97,18 @@ func TestDeadline_aPoolWithoutAFreeConnectionIsUnavailable(t *testing.T) {
 	a := newApp(t, db, func(o *server.Options) { o.Store = single })
 	c := a.newCaller(t, store.TierPremium)
 	c.list("")
-	release := a.block(t)
-	holds := make(chan struct{})
+	release := a.blockDatabase(t)
+	blocked := make(chan struct{})
 	go func() {
-		defer close(holds)
+		defer close(blocked)
 		_, _ = a.exchange(t, http.MethodGet, "/videos", nil, "Authorization", "Bearer "+c.token)
 	}()
 	require.Eventually(t, func() bool {
 		return storetest.Column[int64](t, db, "SELECT COUNT(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database WHERE NOT granted AND datname = current_database()")[0] > 0
-	}, longAfter, 5*time.Millisecond)
-	c.within(http.MethodGet, "/collections", nil).refuses(http.StatusServiceUnavailable, server.CodeUnavailable)
+	}, maxWait, 5*time.Millisecond)
+	c.sendBefore(http.MethodGet, "/collections", nil).refuses(http.StatusServiceUnavailable, server.CodeUnavailable)
 	release()
-	<-holds
+	<-blocked
 }
 
 func TestDeadline_aCallerWhoHangsUpIsNotLoggedAsAnError(t *testing.T) {
@@ -116,7 +116,7 @@ func TestDeadline_aCallerWhoHangsUpIsNotLoggedAsAnError(t *testing.T) {
 	a := newApp(t, storetest.New(t, "postgres"))
 	c := a.newCaller(t, store.TierPremium)
 	c.list("")
-	a.block(t)
+	a.blockDatabase(t)
 	ctx, hangUp := context.WithCancel(t.Context())
 	a.Guard.Before("FROM", hangUp)
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, a.http.URL+"/videos", nil)
@@ -124,7 +124,7 @@ func TestDeadline_aCallerWhoHangsUpIsNotLoggedAsAnError(t *testing.T) {
 	r.Header.Set("Authorization", "Bearer "+c.token)
 	_, err = a.client().Do(r)
 	require.ErrorIs(t, err, context.Canceled)
-	require.Eventually(t, func() bool { return strings.Count(a.log.String(), `"route":"/videos"`) == 2 }, longAfter, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Count(a.log.String(), `"route":"/videos"`) == 2 }, maxWait, 5*time.Millisecond)
 	require.NotContains(t, a.log.String(), `"level":"ERROR"`)
 }
 

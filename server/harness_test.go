@@ -134,7 +134,7 @@ func (a *app) breakDatabase(err error) {
 }
 
 // eachDatabase runs a test with a new server on SQLite and on PostgreSQL.
-func each(t *testing.T, run func(t *testing.T, a *app)) {
+func eachDatabase(t *testing.T, run func(t *testing.T, a *app)) {
 	t.Helper()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) { run(t, newApp(t, db)) })
 }
@@ -147,7 +147,7 @@ type platforms struct {
 	// locations maps the host and path of a short link to its redirect target. The response is 404 without an entry, 502 for an empty
 	// target, and 429 for the target busy.
 	locations map[string]string
-	asked     int // number of received requests
+	requests  int // number of received requests
 }
 
 func newPlatforms(t *testing.T) *platforms {
@@ -169,16 +169,16 @@ func (p *platforms) redirect(short, target string) {
 }
 
 // requestCount returns the number of requests that p received.
-func (p *platforms) calls() int {
+func (p *platforms) requestCount() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.asked
+	return p.requests
 }
 
 func (p *platforms) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.asked++
+	p.requests++
 	switch target, ok := p.locations[strings.Trim(r.URL.Path, "/")]; {
 	case !ok:
 		w.WriteHeader(http.StatusNotFound)
@@ -216,7 +216,7 @@ type caller struct {
 	t     *testing.T
 	org   store.Organisation
 	token string
-	own   inventory // items that createItems created; otherwise nil
+	items inventory // items that createItems created; otherwise nil
 }
 
 // newCaller creates an organisation with an active subscription and a token with the scopes read and write.
@@ -244,7 +244,7 @@ func (a *app) newToken(t *testing.T, org store.Organisation, scopes ...store.Sco
 
 // client returns an HTTP client that checks every request and response against the contract.
 func (a *app) client() *http.Client {
-	return &http.Client{Transport: checking{theContract(), a.http.Client().Transport},
+	return &http.Client{Transport: contractTransport{theContract(), a.http.Client().Transport},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
@@ -342,7 +342,7 @@ func decode[T any](a answer) T {
 const tiktokLink = "https://www.tiktok.com/@northwind.studio/video/7338812345678901234"
 
 // videoURL returns the link of the TikTok video with the id 7300000000000000000 + n.
-func numbered(n int) string {
+func videoURL(n int) string {
 	return fmt.Sprintf("https://www.tiktok.com/@northwind.studio/video/%d", 7300000000000000000+n)
 }
 

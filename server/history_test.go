@@ -43,7 +43,7 @@ func withVideoHistory(t *testing.T, a *app, tier store.Tier, days int) (*caller,
 // Spec: 2.4-01, 2.4-02, 4.2-23, 4.2-25, 4.2-26, 8-11
 func TestHistory_returnsOnePointPerDayNewestFirst(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c, id := withVideoHistory(t, a, store.TierPremium, 40)
 		points := c.history(id, "")
 		require.Len(t, points, 31, "by default, the history contains today and the 30 days before")
@@ -77,7 +77,7 @@ func TestHistory_returnsOnePointPerDayNewestFirst(t *testing.T) {
 // Spec: 4.2-27
 func TestHistory_interpolatesOldPoints(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		id := c.track(tiktokLink).String()
 		a.fetch(views(100))
@@ -118,7 +118,7 @@ func TestHistory_refusesRangesBeyondTheTier(t *testing.T) {
 // Spec: 4-02, 4.2-22
 func TestHistory_returnsOneMaskedPointToLowerTiers(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		for _, tier := range []store.Tier{store.TierLimited, store.TierBasic} {
 			c, id := withVideoHistory(t, a, tier, 3)
 			got := c.history(id, "")
@@ -133,7 +133,7 @@ func TestHistory_returnsOneMaskedPointToLowerTiers(t *testing.T) {
 
 func TestHistory_includesQualityIfRequested(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		id := c.track(tiktokLink).String()
 		var times []time.Time

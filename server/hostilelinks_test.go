@@ -17,7 +17,7 @@ import (
 
 // hostileResponses maps the check that refuses a hostile link to the expected response. status and code are for a request with one link.
 // failure is the code in a bulk result. connection is true if the server connects to the platform.
-var hostileAnswers = map[string]struct {
+var hostileResponses = map[string]struct {
 	status     int
 	code       server.Code
 	failure    client.TrackFailure
@@ -58,7 +58,7 @@ func TestHostileLinks_reachNoInternalAddress(t *testing.T) {
 	for _, path := range []string{"/videos", "/accounts"} {
 		for _, l := range links {
 			before := internet.Connections()
-			want := hostileAnswers[l.Caller]
+			want := hostileResponses[l.Caller]
 			if strings.Contains(l.URL, "\x00") {
 				want.code = server.CodeInvalidRequest
 			}
@@ -72,7 +72,7 @@ func TestHostileLinks_reachNoInternalAddress(t *testing.T) {
 		require.Len(t, got.Results, len(raw))
 		for i, e := range got.Results {
 			require.Equal(t, raw[i], e.URL)
-			require.Equal(t, hostileAnswers[callers[e.URL].Caller].failure, *e.Code, "%q: %s", e.URL, *e.Error)
+			require.Equal(t, hostileResponses[callers[e.URL].Caller].failure, *e.Code, "%q: %s", e.URL, *e.Error)
 		}
 	}
 	internet.RequireUntouched(t, isPlatforms)

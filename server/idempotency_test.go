@@ -19,17 +19,17 @@ import (
 )
 
 // postRequests returns a path and two different valid bodies for each POST operation, by operation id.
-func (c *caller) repeatable() map[string][3]any {
+func (c *caller) postRequests() map[string][3]any {
 	c.t.Helper()
 	const account, other = "https://www.tiktok.com/@southwind", "https://www.tiktok.com/@eastwind"
-	tracked := c.track(numbered(900)).String()
-	second := c.track(numbered(901)).String()
+	tracked := c.track(videoURL(900)).String()
+	second := c.track(videoURL(901)).String()
 	followed := decode[client.TrackAccountResult](c.send(http.MethodPost, "/accounts", map[string]any{"link": account + ".one"}).is(http.StatusOK)).AccountID.String()
 	also := decode[client.TrackAccountResult](c.send(http.MethodPost, "/accounts", map[string]any{"link": account + ".two"}).is(http.StatusOK)).AccountID.String()
-	collection := "/collections/" + c.collection(map[string]any{"name": "Members"}).String()
+	collection := "/collections/" + c.createCollection(map[string]any{"name": "Members"}).String()
 	return map[string][3]any{
-		"trackVideo":            {"/videos", map[string]any{"link": numbered(1)}, map[string]any{"link": numbered(2)}},
-		"trackVideos":           {"/videos/bulk", map[string]any{"links": []string{numbered(3)}}, map[string]any{"links": []string{numbered(4)}}},
+		"trackVideo":            {"/videos", map[string]any{"link": videoURL(1)}, map[string]any{"link": videoURL(2)}},
+		"trackVideos":           {"/videos/bulk", map[string]any{"links": []string{videoURL(3)}}, map[string]any{"links": []string{videoURL(4)}}},
 		"trackAccount":          {"/accounts", map[string]any{"link": account}, map[string]any{"link": other}},
 		"trackAccounts":         {"/accounts/bulk", map[string]any{"links": []string{account + ".bulk"}}, map[string]any{"links": []string{other + ".bulk"}}},
 		"createCollection":      {"/collections", map[string]any{"name": "Launch"}, map[string]any{"name": "Landing"}},
@@ -41,7 +41,7 @@ func (c *caller) repeatable() map[string][3]any {
 }
 
 // postOperations returns the ids of all POST operations in openapi.yaml.
-func posts() []string {
+func postOperations() []string {
 	var ids []string
 	for _, item := range theContract().doc.Paths.Map() {
 		if item.Post != nil {
@@ -53,10 +53,10 @@ func posts() []string {
 
 func TestIdempotency_everyPostRepeatsItsFirstResponse(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		requests := c.repeatable()
-		require.ElementsMatch(t, posts(), slices.Collect(maps.Keys(requests)), "postRequests must contain each POST operation")
+		requests := c.postRequests()
+		require.ElementsMatch(t, postOperations(), slices.Collect(maps.Keys(requests)), "postRequests must contain each POST operation")
 		for id, request := range requests {
 			path := request[0].(string)
 			send := func(body any, key string) answer { return c.send(http.MethodPost, path, body, "Idempotency-Key", key) }
@@ -96,7 +96,7 @@ func TestIdempotency_comparesTheDecodedBody(t *testing.T) {
 	require.Equal(t, string(first.body), string(send("{\n\"hashtags\":[\"one\",\"\\u0074wo\"],\"name\":\"Launch\"}").is(http.StatusCreated).body))
 	send(`{"name": "Launch", "hashtags": ["two", "one"]}`).refuses(http.StatusUnprocessableEntity, server.CodeIdempotencyKeyReused)
 	// Another operation can use the same key.
-	c.send(http.MethodPost, "/videos", map[string]any{"link": numbered(1)}, "Idempotency-Key", "k").is(http.StatusOK)
+	c.send(http.MethodPost, "/videos", map[string]any{"link": videoURL(1)}, "Idempotency-Key", "k").is(http.StatusOK)
 }
 
 func TestIdempotency_storesRefusalsButNotInvalidRequests(t *testing.T) {
@@ -126,7 +126,7 @@ func TestIdempotency_storesRefusalsButNotInvalidRequests(t *testing.T) {
 
 func TestIdempotency_aFailedRequestIsRunAgainWithTheSameID(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		send := func() answer {
 			return c.send(http.MethodPost, "/collections", map[string]any{"name": "Launch"}, "Idempotency-Key", "k")
@@ -145,7 +145,7 @@ func TestIdempotency_aFailedRequestIsRunAgainWithTheSameID(t *testing.T) {
 
 func TestIdempotency_afterAFailureTheKeyCanBeUsedAtOnce(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		const short = "https://vm.tiktok.com/ZMabcdef1/"
 		a.platforms.redirect(short, "") // the short link fails temporarily
@@ -153,7 +153,7 @@ func TestIdempotency_afterAFailureTheKeyCanBeUsedAtOnce(t *testing.T) {
 			return c.send(http.MethodPost, "/videos", map[string]any{"link": short}, "Idempotency-Key", "k")
 		}
 		send().refuses(http.StatusServiceUnavailable, server.CodeLinkUnresolved)
-		a.platforms.redirect(short, numbered(1))
+		a.platforms.redirect(short, videoURL(1))
 		send().is(http.StatusOK)
 	})
 }
@@ -176,10 +176,10 @@ func TestIdempotency_survivesAPanic(t *testing.T) {
 
 func TestIdempotency_oneOfManyConcurrentRequestsHasAnEffect(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		const requests = 64
 		c := a.newCaller(t, store.TierPremium)
-		for id, request := range c.repeatable() {
+		for id, request := range c.postRequests() {
 			answers := make([]answer, requests)
 			var wg sync.WaitGroup
 			for i := range requests {
@@ -217,7 +217,7 @@ func TestIdempotency_doesNothingWithoutTheDatabase(t *testing.T) {
 	c.send(http.MethodGet, "/authenticate", nil).is(http.StatusOK)
 	failure := errors.New("disk I/O error")
 	a.databaseError.Store(&failure)
-	require.GreaterOrEqual(t, c.send(http.MethodPost, "/videos", map[string]any{"link": numbered(1)}, "Idempotency-Key", "k").StatusCode, 500)
+	require.GreaterOrEqual(t, c.send(http.MethodPost, "/videos", map[string]any{"link": videoURL(1)}, "Idempotency-Key", "k").StatusCode, 500)
 	a.databaseError.Store(nil)
 	require.Empty(t, storetest.Column[string](t, a.DB, "SELECT id FROM videos"))
 }

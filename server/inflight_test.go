@@ -17,20 +17,20 @@ import (
 )
 
 // blockingResolver blocks each call of Resolve until release is closed. It panics if more than four calls run at the same time.
-type heldResolver struct {
+type blockingResolver struct {
 	running atomic.Int64
 	started chan struct{} // receives a value when a call starts
-	letGo   chan struct{} // closing it ends all calls
+	release chan struct{} // closing it ends all calls
 }
 
-func (r *heldResolver) Resolve(ctx context.Context, _ link.Link) (link.Link, error) {
+func (r *blockingResolver) Resolve(ctx context.Context, _ link.Link) (link.Link, error) {
 	if r.running.Add(1) > 4 {
 		panic("more than four concurrent requests")
 	}
 	defer r.running.Add(-1)
 	r.started <- struct{}{}
 	select {
-	case <-r.letGo:
+	case <-r.release:
 	case <-ctx.Done():
 	}
 	return link.Link{}, errors.New("not resolved")
@@ -38,25 +38,25 @@ func (r *heldResolver) Resolve(ctx context.Context, _ link.Link) (link.Link, err
 
 func TestInFlight_limitsEachOrganisationSeparately(t *testing.T) {
 	t.Parallel()
-	const atOnce, requests = 4, 12
-	resolver := &heldResolver{started: make(chan struct{}, requests), letGo: make(chan struct{})}
+	const maxConcurrent, requests = 4, 12
+	resolver := &blockingResolver{started: make(chan struct{}, requests), release: make(chan struct{})}
 	a := newApp(t, newSQLite(t), func(o *server.Options) { o.Resolver = resolver })
-	busy, other := a.newCaller(t, store.TierPremium), a.newCaller(t, store.TierPremium)
+	limitedCaller, other := a.newCaller(t, store.TierPremium), a.newCaller(t, store.TierPremium)
 	var sent sync.WaitGroup
 	for i := range requests {
 		sent.Go(func() {
 			body := map[string]any{"link": fmt.Sprintf("https://vm.tiktok.com/inflight%d/", i)}
-			got, err := a.exchange(t, http.MethodPost, "/videos", body, "Authorization", "Bearer "+busy.token)
+			got, err := a.exchange(t, http.MethodPost, "/videos", body, "Authorization", "Bearer "+limitedCaller.token)
 			if err != nil || got.StatusCode == http.StatusOK {
 				t.Errorf("status %d, error %v", got.StatusCode, err)
 			}
 		})
 	}
-	for range atOnce {
+	for range maxConcurrent {
 		<-resolver.started
 	}
 	other.list("") // gets a response while all requests of limitedCaller are blocked
-	close(resolver.letGo)
+	close(resolver.release)
 	sent.Wait()
 	require.NotContains(t, a.log.String(), "more than four concurrent requests")
 }

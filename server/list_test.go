@@ -21,7 +21,7 @@ import (
 
 // loadManyLabels tracks videos of at most ten accounts, and creates collections that each contain all accounts. Each video has all
 // collections as labels.
-func manyLabels(t *testing.T, c *caller, videos, collections int) {
+func loadManyLabels(t *testing.T, c *caller, videos, collections int) {
 	t.Helper()
 	o := c.app.Org(c.org.ID)
 	for first := 0; first < videos; first += 500 {
@@ -44,35 +44,35 @@ func manyLabels(t *testing.T, c *caller, videos, collections int) {
 }
 
 // responseMeter is a ResponseWriter that records the size of the largest write and the maximum heap size during the writes.
-type meter struct {
-	header    http.Header
-	status    int
-	keep      bool   // whether Write stores the body
-	body      []byte // empty unless keepBody is true
-	size      int    // bytes written
-	largest   int    // size of the largest write
-	alive     uint64 // heap size before the request
-	atTheMost uint64 // largest heap size during the request
-	sampled   int    // value of size at the last measurement of the heap
+type responseMeter struct {
+	header      http.Header
+	status      int
+	keepBody    bool   // whether Write stores the body
+	body        []byte // empty unless keepBody is true
+	size        int    // bytes written
+	largest     int    // size of the largest write
+	heapBefore  uint64 // heap size before the request
+	heapMax     uint64 // largest heap size during the request
+	sampledSize int    // value of size at the last measurement of the heap
 }
 
-func (m *meter) Header() http.Header    { return m.header }
-func (m *meter) WriteHeader(status int) { m.status = status }
+func (m *responseMeter) Header() http.Header    { return m.header }
+func (m *responseMeter) WriteHeader(status int) { m.status = status }
 
-func (m *meter) Write(b []byte) (int, error) {
+func (m *responseMeter) Write(b []byte) (int, error) {
 	m.size, m.largest = m.size+len(b), max(m.largest, len(b))
-	if m.keep {
+	if m.keepBody {
 		m.body = append(m.body, b...)
 	}
-	if m.size-m.sampled > 4<<20 {
-		m.sampled = m.size
-		m.atTheMost = max(m.atTheMost, aliveBytes())
+	if m.size-m.sampledSize > 4<<20 {
+		m.sampledSize = m.size
+		m.heapMax = max(m.heapMax, heapBytes())
 	}
 	return len(b), nil
 }
 
 // heapBytes returns the number of heap bytes in use after a garbage collection.
-func aliveBytes() uint64 {
+func heapBytes() uint64 {
 	runtime.GC()
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
@@ -80,13 +80,13 @@ func aliveBytes() uint64 {
 }
 
 // serveMetered calls the handler with a GET request, without a network, and requires status 200. The meter has the body only if keepBody is true.
-func (c *caller) direct(target string, keep bool) *meter {
+func (c *caller) serveMetered(target string, keepBody bool) *responseMeter {
 	c.t.Helper()
 	r, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, target, nil)
 	require.NoError(c.t, err)
 	r.RemoteAddr = "192.0.2.1:1"
 	r.Header.Set("Authorization", "Bearer "+c.token)
-	m := &meter{header: http.Header{}, keep: keep, alive: aliveBytes()}
+	m := &responseMeter{header: http.Header{}, keepBody: keepBody, heapBefore: heapBytes()}
 	c.app.server.Handler().ServeHTTP(m, r)
 	require.Equal(c.t, http.StatusOK, m.status)
 	return m
@@ -96,14 +96,14 @@ func (c *caller) direct(target string, keep bool) *meter {
 func TestListVideos_writesManyLabelsWithFlatMemory(t *testing.T) {
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	manyLabels(t, c, 1000, 400)
+	loadManyLabels(t, c, 1000, 400)
 
-	measured := c.direct("/videos?limit=5000", false)
+	measured := c.serveMetered("/videos?limit=5000", false)
 	require.Greater(t, measured.size, 15<<20)
 	require.Less(t, measured.largest, 256<<10, "no write is larger than 256 KiB")
-	require.Less(t, int64(measured.atTheMost)-int64(measured.alive), int64(4<<20), "the heap grows by less than 4 MiB during the request")
+	require.Less(t, int64(measured.heapMax)-int64(measured.heapBefore), int64(4<<20), "the heap grows by less than 4 MiB during the request")
 
-	got := c.direct("/videos?limit=5000", true)
+	got := c.serveMetered("/videos?limit=5000", true)
 	var page client.VideoPage
 	require.NoError(t, json.Unmarshal(got.body, &page))
 	require.Len(t, page.Data, 1000)
@@ -117,10 +117,10 @@ func TestListVideos_writesManyLabelsWithFlatMemory(t *testing.T) {
 
 func TestListVideos_numberOfStatementsDoesNotDependOnLabels(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		count := func(collections int) int {
 			c := a.newCaller(t, store.TierPremium)
-			manyLabels(t, c, 30, collections)
+			loadManyLabels(t, c, 30, collections)
 			c.list("")       // the server caches the token, so that the counted request does not look it up
 			a.server.Close() // Close waits until the last use of the token is written
 			a.Guard.Statements()
@@ -135,15 +135,15 @@ func TestListVideos_numberOfStatementsDoesNotDependOnLabels(t *testing.T) {
 
 func TestLists_cutLargePagesAndPagingReachesAllRows(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := with23Videos(t, a)
-		collection := c.collection(map[string]any{"name": "Launch"})
+		collection := c.createCollection(map[string]any{"name": "Launch"})
 		account := *c.list("limit=1").Data[0].LinkedAccountID
 		c.addAccounts(collection, account)
 		for n := range 12 {
-			other := c.collection(map[string]any{"name": strings.Repeat("<é> ", 10) + fmt.Sprint(n)})
+			other := c.createCollection(map[string]any{"name": strings.Repeat("<é> ", 10) + fmt.Sprint(n)})
 			c.addAccounts(other, account)
-			c.addAccounts(collection, c.follow(fmt.Sprintf("https://www.tiktok.com/@other%d", n)))
+			c.addAccounts(collection, c.trackAccountLink(fmt.Sprintf("https://www.tiktok.com/@other%d", n)))
 		}
 		for _, size := range []int64{1, 7000, 40_000} {
 			a.server.SetMaxPage(size)
@@ -221,7 +221,7 @@ func TestListVideos_abortsTheConnectionAfterALateError(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	manyLabels(t, c, 500, 1)
+	loadManyLabels(t, c, 500, 1)
 	c.list("limit=1")
 	const chunk = "videos.id IN" // part of the statement that reads the next rows
 	fail := func() { a.breakDatabase(store.ErrUnavailable) }
@@ -240,8 +240,8 @@ func TestCreateCollection_refusesMoreThanTheLimit(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	manyLabels(t, c, 0, store.DefaultMaxCollections-1)
-	c.collection(map[string]any{"name": "The last"}) // reaches the maximum number of collections
+	loadManyLabels(t, c, 0, store.DefaultMaxCollections-1)
+	c.createCollection(map[string]any{"name": "The last"}) // reaches the maximum number of collections
 	for path, body := range map[string]map[string]any{
 		"/collections": {"name": "One more"},
 		"/videos":      {"link": tiktokLink, "collection_names": []string{"One more"}},
@@ -256,10 +256,10 @@ func TestCreateCollection_refusesMoreThanTheLimit(t *testing.T) {
 
 func TestConditional_doesNotReadAnUnchangedList(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		other := a.newCaller(t, store.TierPremium)
-		paths := c.readable()
+		paths := c.examplePaths()
 		for _, single := range []string{"/authenticate", "/videos/{ad_id}", "/accounts/{account_id}", "/collections/{collection_id}"} {
 			delete(paths, single) // the ETag of a single object is computed from the body, so the object is read
 		}
@@ -271,9 +271,9 @@ func TestConditional_doesNotReadAnUnchangedList(t *testing.T) {
 				require.NotRegexp(t, `\b(videos|accounts|collections|snapshots_\w+|\w+_days|collection_\w+)\b`, statement, target)
 			}
 			c.send(http.MethodGet, target, nil, "If-None-Match", "*").is(http.StatusNotModified)
-			other.collection(map[string]any{"name": "Another organisation's"})
+			other.createCollection(map[string]any{"name": "Another organisation's"})
 			c.send(http.MethodGet, target, nil, "If-None-Match", tag).is(http.StatusNotModified)
-			c.collection(map[string]any{"name": "A change"})
+			c.createCollection(map[string]any{"name": "A change"})
 			changed := c.send(http.MethodGet, target, nil, "If-None-Match", tag).is(http.StatusOK).Header.Get("ETag")
 			require.NotEqual(t, tag, changed)
 		}
@@ -288,16 +288,16 @@ func TestConditional_doesNotReadAnUnchangedList(t *testing.T) {
 
 func TestRateLimit_countsAnswersOf304Separately(t *testing.T) {
 	t.Parallel()
-	a := limited(t)
+	a := newRateLimitedApp(t)
 	c := a.newCaller(t, store.TierLimited)
 	tag := c.send(http.MethodGet, "/videos", nil).is(http.StatusOK).Header.Get("ETag")
 	for range 4 * 5 {
 		got := c.send(http.MethodGet, "/videos", nil, "If-None-Match", tag).is(http.StatusNotModified)
-		require.Equal(t, 4, number(t, got, "RateLimit-Remaining"), "a 304 response does not count against the limit of the operation")
+		require.Equal(t, 4, headerNumber(t, got, "RateLimit-Remaining"), "a 304 response does not count against the limit of the operation")
 	}
 	refused := c.send(http.MethodGet, "/videos", nil, "If-None-Match", tag)
 	refused.refuses(http.StatusTooManyRequests, server.CodeRateLimited)
-	require.Positive(t, number(t, refused, "Retry-After"))
+	require.Positive(t, headerNumber(t, refused, "Retry-After"))
 	c.send(http.MethodGet, "/collections", nil).is(http.StatusOK)
 	c.send(http.MethodGet, "/videos", nil).is(http.StatusOK)
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // allocatedBytes returns the number of bytes that the whole process allocates while run runs. No other test can run at the same time.
-func allocated(run func()) uint64 {
+func allocatedBytes(run func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	run()
@@ -26,10 +26,10 @@ func allocated(run func()) uint64 {
 }
 
 // trackLongTitles tracks n videos and stores a title of size bytes for each video.
-func (c *caller) longTitles(n, size int) {
+func (c *caller) trackLongTitles(n, size int) {
 	c.t.Helper()
 	for first := 1; first <= n; first += 100 {
-		c.bulk(http.StatusOK, series(first, min(first+99, n)))
+		c.trackVideos(http.StatusOK, videoURLs(first, min(first+99, n)))
 	}
 	c.app.Clock.Advance(24 * time.Hour)
 	c.app.fetch(func(queue.Target) ingest.VideoFacts {
@@ -45,7 +45,7 @@ func toolCall(name, arguments string) string {
 func TestMCP_refusesABatchBeforeItRuns(t *testing.T) { //nolint:paralleltest // the test measures the allocations of the whole process
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	c.longTitles(200, 4000)
+	c.trackLongTitles(200, 4000)
 	list := toolCall("list_videos", `{"limit":5000}`)
 	calls := make([]string, 10)
 	for i := range calls {
@@ -55,8 +55,8 @@ func TestMCP_refusesABatchBeforeItRuns(t *testing.T) { //nolint:paralleltest // 
 	for _, version := range []string{"", "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"} {
 		for _, body := range []string{batch, " \n[" + list + "]", "[]"} {
 			var got answer
-			spent := allocated(func() {
-				got = a.post(t, body, "Authorization", "Bearer "+c.token, "Mcp-Protocol-Version", version)
+			spent := allocatedBytes(func() {
+				got = a.postMCP(t, body, "Authorization", "Bearer "+c.token, "Mcp-Protocol-Version", version)
 			})
 			p := got.refuses(http.StatusBadRequest, server.CodeInvalidRequest)
 			require.Contains(t, p.Detail, "batch", version)
@@ -85,7 +85,7 @@ func TestMCP_refusesAHostileMessageCheaply(t *testing.T) { //nolint:paralleltest
 		"members of the message": `{"jsonrpc":"2.0","id":1,"method":"tools/list",` + fill(`"x":0,`) + `}`,
 	} {
 		var got answer
-		spent := allocated(func() { got = a.post(t, body, "Authorization", "Bearer "+c.token) })
+		spent := allocatedBytes(func() { got = a.postMCP(t, body, "Authorization", "Bearer "+c.token) })
 		p := got.refuses(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Regexp(t, "deeper than 64 levels|more than 10000 values", p.Detail, name)
 		require.Less(t, spent, uint64(raceFactor*(16<<20)), "%s: the limit includes the bodies, which client and server read", name)
@@ -94,7 +94,7 @@ func TestMCP_refusesAHostileMessageCheaply(t *testing.T) { //nolint:paralleltest
 
 func TestMCP_countsEachRequestForTheOrganisation(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(t *testing.T, a *app, _ func(time.Duration)) {
+	inSynctestBubble(t, func(t *testing.T, a *app, _ func(time.Duration)) {
 		for _, tier := range []store.Tier{store.TierLimited, store.TierPremium} {
 			const limit = 600
 			c := a.newCaller(t, tier)
@@ -113,24 +113,24 @@ func TestMCP_countsEachRequestForTheOrganisation(t *testing.T) {
 				{toolCall("get_video_statistics", "{}"), http.StatusOK},
 			} {
 				left--
-				requireQuota(t, a.post(t, m.body, "Authorization", "Bearer "+c.token).is(m.status), "mcp", limit, left)
+				requireRateLimitHeaders(t, a.postMCP(t, m.body, "Authorization", "Bearer "+c.token).is(m.status), "mcp", limit, left)
 			}
 			for left > 0 {
 				left--
-				got := a.post(t, `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "Authorization", "Bearer "+other.token).is(http.StatusOK)
-				requireQuota(t, got, "mcp", limit, left)
+				got := a.postMCP(t, `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "Authorization", "Bearer "+other.token).is(http.StatusOK)
+				requireRateLimitHeaders(t, got, "mcp", limit, left)
 			}
 			for _, body := range []string{`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, toolCall("get_account_statistics", "{}"), "{"} {
-				got := a.post(t, body, "Authorization", "Bearer "+c.token)
+				got := a.postMCP(t, body, "Authorization", "Bearer "+c.token)
 				p := got.refuses(http.StatusTooManyRequests, server.CodeRateLimited)
 				require.Contains(t, p.Detail, fmt.Sprintf("%d times a minute", limit))
-				requireQuota(t, got, "mcp", limit, 0)
-				require.Positive(t, number(t, got, "Retry-After"))
+				requireRateLimitHeaders(t, got, "mcp", limit, 0)
+				require.Positive(t, headerNumber(t, got, "Retry-After"))
 			}
 			statistics := specifiedLimits["GET /statistics/videos"].of(tier)
-			requireQuota(t, c.send(http.MethodGet, "/statistics/videos", nil).is(http.StatusOK), "getVideoStatistics", statistics, statistics-2)
+			requireRateLimitHeaders(t, c.send(http.MethodGet, "/statistics/videos", nil).is(http.StatusOK), "getVideoStatistics", statistics, statistics-2)
 			accounts := specifiedLimits["GET /statistics/accounts"].of(tier)
-			requireQuota(t, c.send(http.MethodGet, "/statistics/accounts", nil).is(http.StatusOK), "getAccountStatistics", accounts, accounts-1)
+			requireRateLimitHeaders(t, c.send(http.MethodGet, "/statistics/accounts", nil).is(http.StatusOK), "getAccountStatistics", accounts, accounts-1)
 		}
 	})
 }
@@ -139,7 +139,7 @@ func TestMCP_limitsTheSizeOfAResult(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	c.longTitles(400, 3000)
+	c.trackLongTitles(400, 3000)
 	session := c.assistant()
 
 	whole := len(c.send(http.MethodGet, "/videos", nil).is(http.StatusOK).body)

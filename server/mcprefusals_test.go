@@ -88,7 +88,7 @@ func TestMCP_hidesDataOfOtherOrganisations(t *testing.T) {
 			hasID = hasID || isID
 		}
 		if hasID && call.operation != "createCollection" {
-			session.refused(session.call(toolOf(call.operation), call.toolArguments()), http.StatusNotFound, server.CodeNotFound)
+			session.refused(session.call(toolName(call.operation), call.toolArguments()), http.StatusNotFound, server.CodeNotFound)
 		}
 	}
 }
@@ -105,7 +105,7 @@ func TestMCP_refusesATokenWithoutTheScope(t *testing.T) {
 
 func TestMCP_sharesItsLimitsWithREST(t *testing.T) {
 	t.Parallel()
-	a := limited(t)
+	a := newRateLimitedApp(t)
 	c := a.newCaller(t, store.TierLimited)
 	session := c.assistant() // initialize and tools/list do not count against the limit of an operation
 	for range 10 {
@@ -116,9 +116,9 @@ func TestMCP_sharesItsLimitsWithREST(t *testing.T) {
 	headers, ok := got.Meta["reeltally/headers"].(map[string]any)
 	require.True(t, ok)
 	require.Regexp(t, `^"listVideos";r=4;t=\d+$`, headers["RateLimit"])
-	require.Equal(t, 3, number(t, c.send(http.MethodGet, "/videos", nil), "RateLimit-Remaining"))
+	require.Equal(t, 3, headerNumber(t, c.send(http.MethodGet, "/videos", nil), "RateLimit-Remaining"))
 	session.refused(session.call("list_videos", json.RawMessage(`{"surprise": 1}`)), http.StatusBadRequest, server.CodeInvalidRequest)
-	require.Equal(t, 1, number(t, c.send(http.MethodGet, "/videos", nil), "RateLimit-Remaining"), "a call with invalid arguments counts against the limit")
+	require.Equal(t, 1, headerNumber(t, c.send(http.MethodGet, "/videos", nil), "RateLimit-Remaining"), "a call with invalid arguments counts against the limit")
 	session.call("list_videos", nil)
 	p := session.refused(session.call("list_videos", nil), http.StatusTooManyRequests, server.CodeRateLimited)
 	require.Contains(t, p["detail"], "Try again in")

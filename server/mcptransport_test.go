@@ -17,22 +17,22 @@ import (
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`
 
 // postMCP sends a message to /mcp without a token.
-func (a *app) post(t *testing.T, body string, headers ...string) answer {
+func (a *app) postMCP(t *testing.T, body string, headers ...string) answer {
 	t.Helper()
 	return a.send(t, http.MethodPost, "/mcp", body, append([]string{"Accept", "application/json, text/event-stream"}, headers...)...)
 }
 
 func TestMCP_refusesRequestsWithoutTokenAndLimitsTheirAddress(t *testing.T) {
 	t.Parallel()
-	a := limited(t)
-	p := a.post(t, initialize).refuses(http.StatusUnauthorized, server.CodeTokenMissing)
+	a := newRateLimitedApp(t)
+	p := a.postMCP(t, initialize).refuses(http.StatusUnauthorized, server.CodeTokenMissing)
 	require.NotEmpty(t, p.RequestID)
-	got := a.post(t, initialize, "Authorization", "Bearer rt_nonsense").is(http.StatusUnauthorized)
+	got := a.postMCP(t, initialize, "Authorization", "Bearer rt_nonsense").is(http.StatusUnauthorized)
 	require.Contains(t, got.Header.Get("WWW-Authenticate"), `Bearer realm="ReelTally", error="invalid_token"`)
 	for range 58 {
-		a.post(t, initialize).is(http.StatusUnauthorized)
+		a.postMCP(t, initialize).is(http.StatusUnauthorized)
 	}
-	a.post(t, initialize).refuses(http.StatusTooManyRequests, server.CodeRateLimited)
+	a.postMCP(t, initialize).refuses(http.StatusTooManyRequests, server.CodeRateLimited)
 	require.Len(t, a.newCaller(t, store.TierLimited).assistant().tools(), len(theContract().operations))
 }
 
@@ -55,7 +55,7 @@ func TestMCP_explainsInvalidMessages(t *testing.T) {
 	token := "Bearer " + a.newCaller(t, store.TierPremium).token
 	post := func(t *testing.T, body string, headers ...string) answer {
 		t.Helper()
-		return a.post(t, body, append([]string{"Authorization", token}, headers...)...)
+		return a.postMCP(t, body, append([]string{"Authorization", token}, headers...)...)
 	}
 	got := post(t, initialize).is(http.StatusOK)
 	require.Equal(t, "application/json", got.Header.Get("Content-Type"))
@@ -74,7 +74,7 @@ func TestMCP_keepsNoConnectionOpen(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	token := "Bearer " + a.newCaller(t, store.TierPremium).token
-	got := a.post(t, `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",`+
+	got := a.postMCP(t, `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",`+
 		`"io.modelcontextprotocol/clientInfo":{"name":"test","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}},"notifications":{"toolsListChanged":true}}}`,
 		"Authorization", token, "Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "subscriptions/listen")
 	require.Contains(t, string(got.is(http.StatusOK).body), "acknowledged", "the stream ends immediately, because the list of tools never changes")
@@ -117,7 +117,7 @@ func TestMCP_returnsTheETagForIfMatch(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	id := c.collection(map[string]any{"name": "Launch"})
+	id := c.createCollection(map[string]any{"name": "Launch"})
 	session := c.assistant()
 	text := strings.Join(texts(t, session.call("get_collection", map[string]any{"collection_id": id})), "\n")
 	tag := regexp.MustCompile(`as if_match takes it: (".+")`).FindStringSubmatch(text)
@@ -131,7 +131,7 @@ func TestMCP_logsTheOperationOfATool(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	a.post(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_video_statistics"}}`,
+	a.postMCP(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_video_statistics"}}`,
 		"Authorization", "Bearer "+c.token, "X-Request-Id", "request-id-of-the-tool-call").is(http.StatusOK)
 	for _, route := range []string{"/mcp", "/statistics/videos"} {
 		require.Regexp(t, `"request_id":"request-id-of-the-tool-call","method":"\w+","route":"`+route+`","status":200`, a.log.String())

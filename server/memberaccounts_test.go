@@ -20,7 +20,7 @@ import (
 )
 
 // trackAccountLink tracks the account with the given link, without a request to the API, and returns the id of the account.
-func (c *caller) follow(raw string) uuid.UUID {
+func (c *caller) trackAccountLink(raw string) uuid.UUID {
 	c.t.Helper()
 	l, err := link.Parse(raw)
 	require.NoError(c.t, err)
@@ -68,7 +68,7 @@ func withCollectedAccounts(t *testing.T, a *app) (*caller, uuid.UUID, map[string
 	c := a.newCaller(t, store.TierPremium)
 	accounts := map[string]uuid.UUID{}
 	for _, handle := range []string{"carl", "anna", "bert"} {
-		accounts[handle] = c.follow("https://www.tiktok.com/@" + handle)
+		accounts[handle] = c.trackAccountLink("https://www.tiktok.com/@" + handle)
 		a.Clock.Advance(time.Second)
 	}
 	followers := map[string]*int64{"anna": new(int64(7)), "bert": nil, "carl": new(int64(7))}
@@ -86,16 +86,16 @@ func withCollectedAccounts(t *testing.T, a *app) (*caller, uuid.UUID, map[string
 		uploaded = uploaded.AddDate(0, 0, 1)
 		return ingest.VideoFacts{Views: new(numbers[target.ExternalID]), UploadedAt: new(uploaded)}
 	})
-	id := c.named("Circle")
+	id := c.createNamedCollection("Circle")
 	require.Equal(t, int32(4), c.addAccounts(id, accounts["anna"], accounts["bert"], accounts["carl"], accounts["dora"]))
-	c.follow("https://www.tiktok.com/@outside")
+	c.trackAccountLink("https://www.tiktok.com/@outside")
 	return c, id, accounts
 }
 
 // Spec: 2.1-12, 4.1-34, 8-09
 func TestListCollectionAccounts_returnsAccounts(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c, id, accounts := withCollectedAccounts(t, a)
 		for query, want := range map[string]string{
 			"": "dora bert anna carl",
@@ -127,8 +127,8 @@ func TestListCollectionAccounts_returnsAccounts(t *testing.T) {
 		})
 		t.Run("pages and cursors return every account once", func(t *testing.T) {
 			for order := range store.AccountOrders {
-				for _, way := range []string{"asc", "desc"} {
-					query := "include_removed=true&order_by=" + order + "&order_direction=" + way
+				for _, direction := range []string{"asc", "desc"} {
+					query := "include_removed=true&order_by=" + order + "&order_direction=" + direction
 					var byPage, byCursor []client.Account
 					cursor := ""
 					for page := 1; page <= 4; page++ {

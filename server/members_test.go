@@ -20,19 +20,19 @@ import (
 // addVideos adds videos to a collection and returns videos_added, the number of videos that were not in the collection before.
 func (c *caller) addVideos(collection uuid.UUID, videos ...uuid.UUID) int32 {
 	c.t.Helper()
-	got := c.members(http.MethodPost, collection, "videos", videos).is(http.StatusOK)
+	got := c.changeMembers(http.MethodPost, collection, "videos", videos).is(http.StatusOK)
 	return decode[client.AddedVideos](got).VideosAdded
 }
 
 // addAccounts adds accounts to a collection and returns accounts_added, the number of accounts that were not in the collection before.
 func (c *caller) addAccounts(collection uuid.UUID, accounts ...uuid.UUID) int32 {
 	c.t.Helper()
-	got := c.members(http.MethodPost, collection, "accounts", accounts).is(http.StatusOK)
+	got := c.changeMembers(http.MethodPost, collection, "accounts", accounts).is(http.StatusOK)
 	return decode[client.AddedAccounts](got).AccountsAdded
 }
 
 // changeMembers sends POST or DELETE to /collections/{collection_id}/videos or /accounts. kind is "videos" or "accounts".
-func (c *caller) members(method string, collection uuid.UUID, kind string, ids any) answer {
+func (c *caller) changeMembers(method string, collection uuid.UUID, kind string, ids any) answer {
 	c.t.Helper()
 	return c.send(method, "/collections/"+collection.String()+"/"+kind, map[string]any{strings.TrimSuffix(kind, "s") + "_ids": ids})
 }
@@ -56,16 +56,16 @@ func (c *caller) videoIDs(collection uuid.UUID, query string) []uuid.UUID {
 // Spec: 4.1-31, 4.1-33, 4.1-36, 4.1-38
 func TestMembers_areAddedAndRemoved(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		one, two := c.track(numbered(1)), c.track(numbered(2))
+		one, two := c.track(videoURL(1)), c.track(videoURL(2))
 		account := *c.video(one.String()).LinkedAccountID
-		id := c.named("Launch")
+		id := c.createNamedCollection("Launch")
 		for _, kind := range []string{"videos", "accounts"} {
 			ids := map[string][]uuid.UUID{"videos": {one, two}, "accounts": {account}}[kind]
 			step := func(method, member string, sent any, want int) {
 				t.Helper()
-				got := c.members(method, id, kind, sent).is(http.StatusOK)
+				got := c.changeMembers(method, id, kind, sent).is(http.StatusOK)
 				require.JSONEq(t, fmt.Sprintf(`{"success":true,"collection_id":%q,"%s_%s":%d}`, id, kind, member, want), string(got.body))
 			}
 			step(http.MethodPost, "added", ids[:1], 1)
@@ -83,16 +83,16 @@ func TestMembers_areAddedAndRemoved(t *testing.T) {
 
 func TestMembers_unknownIDsAreNamedAndNothingIsAdded(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c, other := a.newCaller(t, store.TierPremium), a.newCaller(t, store.TierPremium)
-		video, foreign := c.track(numbered(1)), other.track(numbered(1))
+		video, foreign := c.track(videoURL(1)), other.track(videoURL(1))
 		account, foreignAccount := *c.video(video.String()).LinkedAccountID, *other.video(foreign.String()).LinkedAccountID
-		id := c.named("Launch")
+		id := c.createNamedCollection("Launch")
 		for kind, ids := range map[string][]string{
 			"videos":   {video.String(), foreign.String(), unknownID, account.String()},
 			"accounts": {account.String(), foreignAccount.String(), unknownID, video.String()},
 		} {
-			p := c.members(http.MethodPost, id, kind, ids).refuses(http.StatusNotFound, server.CodeNotFound)
+			p := c.changeMembers(http.MethodPost, id, kind, ids).refuses(http.StatusNotFound, server.CodeNotFound)
 			require.Len(t, p.Errors, 3)
 			for i, fault := range p.Errors {
 				require.Equal(t, fmt.Sprintf("/%s_ids/%d", strings.TrimSuffix(kind, "s"), i+1), *fault.Pointer)
@@ -100,7 +100,7 @@ func TestMembers_unknownIDsAreNamedAndNothingIsAdded(t *testing.T) {
 				require.Contains(t, p.Detail, ids[i+1])
 			}
 			for _, method := range []string{http.MethodPost, http.MethodDelete} {
-				p = c.members(method, uuid.MustParse(unknownID), kind, ids[:1]).refuses(http.StatusNotFound, server.CodeNotFound)
+				p = c.changeMembers(method, uuid.MustParse(unknownID), kind, ids[:1]).refuses(http.StatusNotFound, server.CodeNotFound)
 				require.Contains(t, p.Detail, "no collection "+unknownID)
 				require.Empty(t, p.Errors)
 			}
@@ -116,12 +116,12 @@ func TestMembers_refusesTooManyIDs(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	c.bulk(http.StatusOK, series(1, 101))
+	c.trackVideos(http.StatusOK, videoURLs(1, 101))
 	var ids []uuid.UUID
 	for _, v := range c.list("").Data {
 		ids = append(ids, v.AdID)
 	}
-	id := c.named("Launch")
+	id := c.createNamedCollection("Launch")
 	for _, kind := range []string{"videos", "accounts"} {
 		member := "/" + strings.TrimSuffix(kind, "s") + "_ids"
 		for _, method := range []string{http.MethodPost, http.MethodDelete} {
@@ -129,7 +129,7 @@ func TestMembers_refusesTooManyIDs(t *testing.T) {
 				" min_items": []string{}, " max_items": ids, " nullable": nil, " type": ids[0], "/0 format": []string{tiktokLink}, "/1 nullable": []any{unknownID, nil},
 				"/0 type": []int{1},
 			} {
-				p := c.members(method, id, kind, sent).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+				p := c.changeMembers(method, id, kind, sent).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
 				require.Len(t, p.Errors, 1, p.Detail)
 				require.Equal(t, member+want, *p.Errors[0].Pointer+" "+p.Errors[0].Code)
 			}
@@ -158,7 +158,7 @@ func TestMembers_refusesTooManyIDs(t *testing.T) {
 // Spec: 2.1-11, 2.2-25, 2.2-26, 4.1-26, 4.2-16
 func TestMembership_isTheSameInEveryResponse(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		caption := map[string]string{}
 		track := func(n int, handle, title string) uuid.UUID {
@@ -175,11 +175,11 @@ func TestMembership_isTheSameInEveryResponse(t *testing.T) {
 		all, none := track(4, "bert", "#summer #beach"), track(5, "dora", "summer without the sign")
 		fetch()
 		bert := *c.video(byAccount.String()).LinkedAccountID
-		id := c.collection(map[string]any{"name": "Launch", "hashtags": []string{"SUMMER"}})
+		id := c.createCollection(map[string]any{"name": "Launch", "hashtags": []string{"SUMMER"}})
 		require.Equal(t, int32(2), c.addVideos(id, added, all))
 		require.Equal(t, int32(1), c.addAccounts(id, bert))
 
-		holds := func(want ...uuid.UUID) {
+		requireVideos := func(want ...uuid.UUID) {
 			t.Helper()
 			want = sorted(want)
 			require.Equal(t, want, c.videoIDs(id, ""), "the list of the collection")
@@ -202,45 +202,45 @@ func TestMembership_isTheSameInEveryResponse(t *testing.T) {
 			}
 			require.Equal(t, want, sorted(labelled), "label_ids of the videos")
 		}
-		holds(added, byAccount, tagged, all)
+		requireVideos(added, byAccount, tagged, all)
 		require.Equal(t, int64(1), c.readCollection(id).AccountCount.MustGet())
 
 		t.Run("a new video of a member account or with a collection hashtag is added automatically", func(t *testing.T) {
 			later, laterTagged := track(6, "bert", "later"), track(7, "dora", "more #summer")
-			holds(added, byAccount, tagged, all, later)
+			requireVideos(added, byAccount, tagged, all, later)
 			fetch()
-			holds(added, byAccount, tagged, all, later, laterTagged)
-			c.stop(http.StatusOK, later.String(), laterTagged.String())
-			holds(added, byAccount, tagged, all)
+			requireVideos(added, byAccount, tagged, all, later, laterTagged)
+			c.stopVideos(http.StatusOK, later.String(), laterTagged.String())
+			requireVideos(added, byAccount, tagged, all)
 			require.Len(t, c.memberVideos(id, "include_removed=true").Data, 6)
 			require.Equal(t, []uuid.UUID{id}, c.video(later.String()).LabelIds, "a stopped video keeps its labels")
 		})
 		t.Run("DELETE removes only videos that were added directly", func(t *testing.T) {
-			got := c.members(http.MethodDelete, id, "videos", []uuid.UUID{byAccount, tagged, all}).is(http.StatusOK)
+			got := c.changeMembers(http.MethodDelete, id, "videos", []uuid.UUID{byAccount, tagged, all}).is(http.StatusOK)
 			require.Equal(t, int32(1), decode[client.RemovedVideos](got).VideosRemoved)
-			holds(added, byAccount, tagged, all)
-			c.members(http.MethodDelete, id, "accounts", []uuid.UUID{bert}).is(http.StatusOK)
-			holds(added, tagged, all)
+			requireVideos(added, byAccount, tagged, all)
+			c.changeMembers(http.MethodDelete, id, "accounts", []uuid.UUID{bert}).is(http.StatusOK)
+			requireVideos(added, tagged, all)
 			c.patch(id, map[string]any{"hashtags": []string{"beach"}}).is(http.StatusNoContent)
-			holds(added, all)
+			requireVideos(added, all)
 			c.patch(id, map[string]any{"hashtags": []string{}}).is(http.StatusNoContent)
-			holds(added)
-			c.members(http.MethodDelete, id, "videos", []uuid.UUID{added, none}).is(http.StatusOK)
-			holds()
+			requireVideos(added)
+			c.changeMembers(http.MethodDelete, id, "videos", []uuid.UUID{added, none}).is(http.StatusOK)
+			requireVideos()
 		})
 	})
 }
 
 func TestMembers_refusesNamesInsteadOfIDs(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		one, two := c.track(numbered(1)), c.track(numbered(2))
-		id := c.named("Launch")
-		imposter := c.named(id.String())
+		one, two := c.track(videoURL(1)), c.track(videoURL(2))
+		id := c.createNamedCollection("Launch")
+		namedLikeID := c.createNamedCollection(id.String())
 		c.addVideos(id, one)
-		c.addVideos(imposter, two)
-		c.addAccounts(imposter, *c.video(two.String()).LinkedAccountID)
+		c.addVideos(namedLikeID, two)
+		c.addAccounts(namedLikeID, *c.video(two.String()).LinkedAccountID)
 		require.Equal(t, []uuid.UUID{one}, c.videoIDs(id, ""))
 		require.Equal(t, int64(1), c.readCollection(id).VideoCount.MustGet())
 		require.Equal(t, int64(0), c.readCollection(id).AccountCount.MustGet())
@@ -251,14 +251,14 @@ func TestMembers_refusesNamesInsteadOfIDs(t *testing.T) {
 func withCollectedVideos(t *testing.T, a *app) (*caller, uuid.UUID) {
 	t.Helper()
 	c := a.newCaller(t, store.TierPremium)
-	id := c.named("Launch")
+	id := c.createNamedCollection("Launch")
 	for batch := range 3 {
-		c.bulk(http.StatusOK, series(batch*4, batch*4+3), id.String())
+		c.trackVideos(http.StatusOK, videoURLs(batch*4, batch*4+3), id.String())
 		if batch < 2 {
 			a.fetch(views(int64(100 * batch)))
 		}
 	}
-	c.bulk(http.StatusOK, series(50, 55))
+	c.trackVideos(http.StatusOK, videoURLs(50, 55))
 	require.Equal(t, int64(12), c.readCollection(id).VideoCount.MustGet())
 	return c, id
 }
@@ -266,12 +266,12 @@ func withCollectedVideos(t *testing.T, a *app) (*caller, uuid.UUID) {
 // Spec: 4.1-27, 4.1-28, 4.1-29
 func TestListCollectionVideos_pagesAreStable(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c, id := withCollectedVideos(t, a)
 		for order := range store.VideoOrders {
-			for _, way := range []string{"asc", "desc"} {
-				list := "limit=5&order_by=" + order + "&order_direction=" + way
-				all := c.memberVideos(id, "order_by="+order+"&order_direction="+way).Data
+			for _, direction := range []string{"asc", "desc"} {
+				list := "limit=5&order_by=" + order + "&order_direction=" + direction
+				all := c.memberVideos(id, "order_by="+order+"&order_direction="+direction).Data
 				require.Len(t, all, 12)
 				var byPage, byCursor []client.Video
 				cursor := ""
@@ -303,7 +303,7 @@ func TestListCollectionVideos_refusesInvalidParameters(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c, id := withCollectedVideos(t, a)
-	another := c.named("Another")
+	another := c.createNamedCollection("Another")
 	next := *c.memberVideos(id, "limit=5").Pagination.NextCursor
 	for query, want := range map[string]string{
 		"limit=0":                              "limit minimum",
@@ -333,7 +333,7 @@ func TestListCollectionVideos_refusesInvalidParameters(t *testing.T) {
 // Spec: 4.1-26, 8-12
 func TestListCollectionVideos_returnsOneMaskedVideoToLowerTiers(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c, id := withCollectedVideos(t, a)
 		full := c.memberVideos(id, "order_by=latest_views")
 		next := *c.memberVideos(id, "order_by=latest_views&limit=5").Pagination.NextCursor
@@ -352,7 +352,7 @@ func TestListCollectionVideos_returnsOneMaskedVideoToLowerTiers(t *testing.T) {
 				require.Equal(t, int64(1), got.Pagination.Total)
 				require.Nil(t, got.Pagination.NextCursor)
 			}
-			require.Equal(t, int64(0), c.memberVideos(c.named("Empty"), "").Pagination.Total)
+			require.Equal(t, int64(0), c.memberVideos(c.createNamedCollection("Empty"), "").Pagination.Total)
 		}
 	})
 }

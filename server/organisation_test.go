@@ -60,7 +60,7 @@ func withDailyHistory(t *testing.T, a *app, tier store.Tier, days int) *caller {
 // Spec: 4-11
 func TestAccountHistory_returnsOnePointPerDayNewestFirst(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := withDailyHistory(t, a, store.TierPremium, 33)
 		points := c.accountHistory(accountLink, "")
 		require.Len(t, points, 31, "by default, the history contains today and the 30 days before")
@@ -88,7 +88,7 @@ func TestAccountHistory_returnsOnePointPerDayNewestFirst(t *testing.T) {
 // Spec: 4-12
 func TestOrganisationHistory_sumsEachDay(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := withDailyHistory(t, a, store.TierPremium, 33)
 		points := c.organisationHistory("")
 		require.Len(t, points, 31)
@@ -112,7 +112,7 @@ func TestHistories_refuseRangesBeyondTheTier(t *testing.T) {
 	for tier, days := range map[store.Tier]int{store.TierLimited: 90, store.TierBasic: 90, store.TierPremium: 730} {
 		a := newApp(t, newSQLite(t))
 		c := a.newCaller(t, tier)
-		for _, path := range []string{"/accounts/" + c.follow(accountLink).String() + "/history", "/organisation/history"} {
+		for _, path := range []string{"/accounts/" + c.trackAccountLink(accountLink).String() + "/history", "/organisation/history"} {
 			c.send(http.MethodGet, path+"?start_date="+a.daysAgo(days), nil).is(http.StatusOK)
 			p := c.send(http.MethodGet, path+"?start_date="+a.daysAgo(days+1), nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
 			require.Contains(t, p.Detail, a.daysAgo(days), "the detail contains the oldest allowed date")
@@ -128,7 +128,7 @@ func TestHistories_refuseRangesBeyondTheTier(t *testing.T) {
 
 func TestHistories_returnOneMaskedPointToLowerTiers(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := withDailyHistory(t, a, store.TierBasic, 3)
 		account, organisation := c.accountHistory(accountLink, ""), c.organisationHistory("")
 		require.Equal(t, []client.AccountHistoryPoint{{Date: account[0].Date, MetricsMasked: new(true)}}, account)
@@ -144,21 +144,21 @@ func TestHistories_returnOneMaskedPointToLowerTiers(t *testing.T) {
 // Spec: 4-13
 func TestStatistics_count(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierLimited)
 		for _, of := range []string{"videos", "accounts"} {
 			require.Equal(t, client.Statistics{}, c.statistics(of))
 		}
-		for _, l := range append(series(1, 3), "https://youtu.be/dQw4w9WgXcQ") {
+		for _, l := range append(videoURLs(1, 3), "https://youtu.be/dQw4w9WgXcQ") {
 			c.track(l)
 		}
-		c.send(http.MethodDelete, "/videos", map[string]any{"id": numbered(2)}).is(http.StatusOK)
+		c.send(http.MethodDelete, "/videos", map[string]any{"id": videoURL(2)}).is(http.StatusOK)
 		for _, l := range []string{"https://www.instagram.com/one/", "https://www.instagram.com/two/", "https://www.facebook.com/three"} {
-			c.follow(l)
+			c.trackAccountLink(l)
 		}
 		c.send(http.MethodDelete, "/accounts", map[string]any{"id": "https://www.instagram.com/two"}).is(http.StatusOK)
 
-		a.newCaller(t, store.TierPremium).track(numbered(7))
+		a.newCaller(t, store.TierPremium).track(videoURL(7))
 		require.Equal(t, client.Statistics{Total: 3, Removed: 1, ByPlatform: client.PlatformCounts{Tiktok: 2, Youtube: 1}}, c.statistics("videos"), "statistics are not masked for the tier limited")
 		require.Equal(t, client.Statistics{Total: 2, Removed: 1, ByPlatform: client.PlatformCounts{Instagram: 1, Facebook: 1}}, c.statistics("accounts"),
 			"the author of a tracked video is not counted as a tracked account")

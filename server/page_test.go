@@ -23,7 +23,7 @@ func with23Videos(t *testing.T, a *app) *caller {
 	t.Helper()
 	c := a.newCaller(t, store.TierPremium)
 	for batch := range 4 {
-		c.bulk(http.StatusOK, series(batch*6, batch*6+5-batch/3))
+		c.trackVideos(http.StatusOK, videoURLs(batch*6, batch*6+5-batch/3))
 		if batch < 3 {
 			a.fetch(views(int64(100 + batch/2)))
 		}
@@ -35,7 +35,7 @@ func with23Videos(t *testing.T, a *app) *caller {
 // Spec: 2.3-01, 2.3-02, 2.3-03, 2.3-04, 2.3-05, 4.2-02, 4.2-03, 4.2-17, 8-09
 func TestPages_haveConsistentPagination(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := with23Videos(t, a)
 		for _, limit := range []int32{1, 7, 22, 23, 24, 5000} {
 			seen := map[uuid.UUID]bool{}
@@ -71,17 +71,17 @@ func TestPages_haveConsistentPagination(t *testing.T) {
 // track a new video. Each video that existed before the first page must be returned exactly once.
 func TestCursor_returnsEveryRowOnceDuringWrites(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := with23Videos(t, a)
-		throughout := map[uuid.UUID]bool{}
+		lastingIDs := map[uuid.UUID]bool{}
 		for _, v := range c.list("").Data {
-			throughout[v.AdID] = true
+			lastingIDs[v.AdID] = true
 		}
 		written := 1000
 		rapid.Check(t, func(rt *rapid.T) {
 			order := rapid.SampledFrom([]string{"created_at", "uploaded_at", "latest_views", "latest_likes"}).Draw(rt, "order")
 			query := url.Values{"order_by": {order}, "order_direction": {rapid.SampledFrom([]string{"asc", "desc"}).Draw(rt, "direction")}}
-			met := map[uuid.UUID]int{}
+			timesReturned := map[uuid.UUID]int{}
 			for page := int32(1); ; page++ {
 				query.Set("limit", fmt.Sprint(rapid.IntRange(6, 12).Draw(rt, "limit")))
 				got := c.list(query.Encode())
@@ -89,7 +89,7 @@ func TestCursor_returnsEveryRowOnceDuringWrites(t *testing.T) {
 					rt.Fatalf("pagination.page of page %d is %d", page, got.Pagination.Page)
 				}
 				for _, v := range got.Data {
-					met[v.AdID]++
+					timesReturned[v.AdID]++
 				}
 				if got.Pagination.NextCursor == nil {
 					break
@@ -97,12 +97,12 @@ func TestCursor_returnsEveryRowOnceDuringWrites(t *testing.T) {
 				query.Set("cursor", *got.Pagination.NextCursor)
 				if written < 1012 && rapid.Bool().Draw(rt, "write") {
 					written++
-					c.track(numbered(written))
+					c.track(videoURL(written))
 				}
 			}
-			for id := range throughout {
-				if met[id] != 1 {
-					rt.Fatalf("a video was returned %d times, not once", met[id])
+			for id := range lastingIDs {
+				if timesReturned[id] != 1 {
+					rt.Fatalf("a video was returned %d times, not once", timesReturned[id])
 				}
 			}
 		})
@@ -149,7 +149,7 @@ func TestCursor_isInvalidForAnotherList(t *testing.T) {
 // Spec: 2.3-06, 2.3-07, 4-02, 4.2-01, 8-12
 func TestPages_ofMaskedListsHaveOneResult(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := with23Videos(t, a)
 		full := c.list("order_by=latest_views")
 		cursor := *c.list("order_by=latest_views&limit=3").Pagination.NextCursor
@@ -178,7 +178,7 @@ func TestPagination_hasMoreMembersOnlyInTheListOfAllVideos(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	account, collection := c.follow(accountLink).String(), c.collection(map[string]any{"name": "Launch"}).String()
+	account, collection := c.trackAccountLink(accountLink).String(), c.createCollection(map[string]any{"name": "Launch"}).String()
 	for list, want := range map[string]string{
 		"/videos":                                  `{"total":0,"page":1,"limit":7,"total_pages":0,"next_cursor":null,"has_more":false,"order_by":"latest_updated_at","order_direction":"desc"}`,
 		"/collections?parent_id=" + unknownID:      `{"total":0,"page":1,"limit":7,"total_pages":0,"next_cursor":null}`,
@@ -200,12 +200,12 @@ func TestPages_linkHeaderNamesTheNextPage(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := with23Videos(t, a)
-	collection := c.collection(map[string]any{"name": "Launch"})
-	c.collection(map[string]any{"name": "Other"})
+	collection := c.createCollection(map[string]any{"name": "Launch"})
+	c.createCollection(map[string]any{"name": "Other"})
 	account := c.list("limit=1").Data[0].LinkedAccountID
 	c.addAccounts(collection, *account)
-	c.addAccounts(collection, c.follow("https://www.tiktok.com/@other"))
-	c.follow("https://www.tiktok.com/@third")
+	c.addAccounts(collection, c.trackAccountLink("https://www.tiktok.com/@other"))
+	c.trackAccountLink("https://www.tiktok.com/@third")
 	for list, want := range map[string]int{ // list → number of rows on all pages
 		"/videos?order_by=latest_views&username=@Northwind.Studio&limit=5&page=1": 23,
 		"/collections?paginated=true&limit=1":                                     2,

@@ -22,27 +22,27 @@ import (
 
 // The numbers of videos in TestPaging_returnsRowsThatExistThroughout.
 const (
-	standing   = 10_000 // videos that are never stopped
-	stoppable  = 400    // videos that writers stop while the list is read
-	perAccount = 100    // videos of each account
-	walkLimit  = 1000   // videos on each page
+	lastingVideos    = 10_000 // videos that are never stopped
+	stoppableVideos  = 400    // videos that writers stop while the list is read
+	videosPerAccount = 100    // videos of each account
+	walkPageSize     = 1000   // videos on each page
 )
 
 // withManyVideos creates an organisation with 10,400 videos, so that a list has several pages. It returns the ids of the videos that the test
 // never stops, and the ids of the videos that the test can stop.
-func withManyVideos(t *testing.T, a *app) (c *caller, stay, stop []uuid.UUID) {
+func withManyVideos(t *testing.T, a *app) (c *caller, lasting, stoppable []uuid.UUID) {
 	t.Helper()
 	c = a.newCaller(t, store.TierPremium)
 	now := a.Clock.Now()
 	batch := backfill.LoadBatch{Source: "test"}
-	for n := range standing + stoppable {
-		if n%perAccount == 0 {
+	for n := range lastingVideos + stoppableVideos {
+		if n%videosPerAccount == 0 {
 			name := fmt.Sprintf("user%d", n)
 			batch.Accounts = append(batch.Accounts, backfill.LoadAccount{Account: store.Account{ID: store.NewID(), Platform: link.TikTok, Username: name, HandleCurrent: true,
 				Link: link.AccountURL(link.TikTok, name), CreatedAt: store.InstantOf(now)}})
 		}
 		account := &batch.Accounts[len(batch.Accounts)-1]
-		v := backfill.LoadVideo{Video: store.Video{ID: store.NewID(), Platform: link.TikTok, ExternalID: fmt.Sprint(7300000000000000000 + n), Link: numbered(n), Username: account.Username,
+		v := backfill.LoadVideo{Video: store.Video{ID: store.NewID(), Platform: link.TikTok, ExternalID: fmt.Sprint(7300000000000000000 + n), Link: videoURL(n), Username: account.Username,
 			CreatedAt: store.InstantOf(now.Add(-time.Duration(1+n%300) * time.Minute)), Direct: true},
 			// The video was fetched more than four hours ago, so that a refresh is allowed.
 			Points: []backfill.LoadPoint{{At: store.InstantOf(now.Add(-time.Duration(5*3600+n%700) * time.Second)), Counts: store.Counts{Views: new(int64(n % 900)), Likes: new(int64(n % 50))}}}}
@@ -50,14 +50,14 @@ func withManyVideos(t *testing.T, a *app) (c *caller, stay, stop []uuid.UUID) {
 			v.UploadedAt = new(store.DateOf(now.AddDate(0, 0, -n%90)))
 		}
 		account.Videos = append(account.Videos, v)
-		if n < standing {
-			stay = append(stay, v.ID)
+		if n < lastingVideos {
+			lasting = append(lasting, v.ID)
 		} else {
-			stop = append(stop, v.ID)
+			stoppable = append(stoppable, v.ID)
 		}
 	}
 	require.NoError(t, backfill.Load(t.Context(), a.Org(c.org.ID), batch))
-	return c, stay, stop
+	return c, lasting, stoppable
 }
 
 // walk reads all pages of GET /videos and returns how often each video occurred. It calls write between two pages. It uses page numbers if
@@ -70,7 +70,7 @@ func (c *caller) walk(ctx context.Context, query string, byPage bool, write func
 		if byPage {
 			at = fmt.Sprintf("&page=%d", page)
 		}
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.app.http.URL+fmt.Sprintf("/videos?limit=%d&%s%s", walkLimit, query, at), http.NoBody)
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.app.http.URL+fmt.Sprintf("/videos?limit=%d&%s%s", walkPageSize, query, at), http.NoBody)
 		if err != nil {
 			return nil, err
 		}
@@ -104,24 +104,24 @@ func (c *caller) walk(ctx context.Context, query string, byPage bool, write func
 // writers changes an organisation while other goroutines read its lists. For each value in steps, it tracks a video, stops a video, and
 // refreshes a video.
 type writers struct {
-	c          *caller
-	stay, stop []uuid.UUID
-	turns      chan int
-	errs       chan error
-	done       sync.WaitGroup
+	c                  *caller
+	lasting, stoppable []uuid.UUID
+	steps              chan int
+	errs               chan error
+	done               sync.WaitGroup
 }
 
 // run executes a step for each value in steps, until steps is closed or a step fails.
 func (w *writers) run() {
-	for n := range w.turns {
+	for n := range w.steps {
 		for _, r := range []struct {
 			method, target string
 			body           any
 			status         int
 		}{
-			{http.MethodPost, "/videos", map[string]any{"link": numbered(50_000 + n)}, http.StatusOK},
-			{http.MethodDelete, "/videos/" + w.stop[n%len(w.stop)].String(), nil, http.StatusOK},
-			{http.MethodPost, "/refresh/videos", map[string]any{"link": w.stay[n*31%len(w.stay)].String()}, http.StatusAccepted},
+			{http.MethodPost, "/videos", map[string]any{"link": videoURL(50_000 + n)}, http.StatusOK},
+			{http.MethodDelete, "/videos/" + w.stoppable[n%len(w.stoppable)].String(), nil, http.StatusOK},
+			{http.MethodPost, "/refresh/videos", map[string]any{"link": w.lasting[n*31%len(w.lasting)].String()}, http.StatusAccepted},
 		} {
 			got, err := w.c.app.exchange(w.c.t, r.method, r.target, r.body, "Authorization", "Bearer "+w.c.token)
 			if err == nil && got.StatusCode != r.status {
@@ -163,7 +163,7 @@ func (w *writers) deliver() error {
 // walkCases contains queries of GET /videos. least and most are the limits of how often a walk can return a video that is never stopped. A
 // video is returned once if its position does not change. A fetch changes its position by latest_updated_at or latest_views, so the video
 // can then be missed or returned twice.
-var walks = []struct {
+var walkCases = []struct {
 	query       string
 	byPage      bool
 	least, most int
@@ -183,18 +183,18 @@ var walks = []struct {
 func TestPaging_returnsRowsThatExistThroughout(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
-	each(t, func(t *testing.T, a *app) {
-		c, stay, stop := withManyVideos(t, a)
-		w := &writers{c: c, stay: stay, stop: stop, turns: make(chan int), errs: make(chan error, 1)}
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c, lasting, stoppable := withManyVideos(t, a)
+		w := &writers{c: c, lasting: lasting, stoppable: stoppable, steps: make(chan int), errs: make(chan error, 1)}
 		w.done.Go(w.run)
-		turns := make(chan struct{}, len(walks)*(standing/walkLimit+2))
+		steps := make(chan struct{}, len(walkCases)*(lastingVideos/walkPageSize+2))
 		var walkers, dispatch sync.WaitGroup
 		dispatch.Go(func() {
-			defer close(w.turns)
+			defer close(w.steps)
 			n := 0
-			for range turns {
+			for range steps {
 				select {
-				case w.turns <- n:
+				case w.steps <- n:
 					n++
 				case err := <-w.errs:
 					w.errs <- err
@@ -202,14 +202,14 @@ func TestPaging_returnsRowsThatExistThroughout(t *testing.T) {
 				}
 			}
 		})
-		mets, errs := make([]map[uuid.UUID]int, len(walks)), make([]error, len(walks))
-		for i, way := range walks {
+		timesReturned, errs := make([]map[uuid.UUID]int, len(walkCases)), make([]error, len(walkCases))
+		for i, walk := range walkCases {
 			walkers.Go(func() {
-				mets[i], errs[i] = c.walk(t.Context(), way.query, way.byPage, func() { turns <- struct{}{} })
+				timesReturned[i], errs[i] = c.walk(t.Context(), walk.query, walk.byPage, func() { steps <- struct{}{} })
 			})
 		}
 		walkers.Wait()
-		close(turns)
+		close(steps)
 		dispatch.Wait()
 		w.done.Wait()
 		select {
@@ -217,11 +217,11 @@ func TestPaging_returnsRowsThatExistThroughout(t *testing.T) {
 			require.NoError(t, err)
 		default:
 		}
-		for i, way := range walks {
+		for i, walk := range walkCases {
 			require.NoError(t, errs[i])
-			for _, id := range stay {
-				require.GreaterOrEqual(t, mets[i][id], way.least, "%s: %s", way.query, id)
-				require.LessOrEqual(t, mets[i][id], way.most, "%s: %s", way.query, id)
+			for _, id := range lasting {
+				require.GreaterOrEqual(t, timesReturned[i][id], walk.least, "%s: %s", walk.query, id)
+				require.LessOrEqual(t, timesReturned[i][id], walk.most, "%s: %s", walk.query, id)
 			}
 		}
 	})

@@ -14,7 +14,7 @@ import (
 )
 
 // headerNumber returns the number in a response header. It fails the test if the header is not a number.
-func number(t *testing.T, a answer, header string) int {
+func headerNumber(t *testing.T, a answer, header string) int {
 	t.Helper()
 	n, err := strconv.Atoi(a.Header.Get(header))
 	require.NoError(t, err, "%s: %q", header, a.Header.Get(header))
@@ -22,14 +22,14 @@ func number(t *testing.T, a answer, header string) int {
 }
 
 // newRateLimitedApp starts a server that enforces rate limits, counted in memory.
-func limited(t *testing.T, change ...func(*server.Options)) *app {
+func newRateLimitedApp(t *testing.T, change ...func(*server.Options)) *app {
 	t.Helper()
 	return newApp(t, newSQLite(t), append([]func(*server.Options){func(o *server.Options) { o.RateStore = nil }}, change...)...)
 }
 
 func TestRateLimit_countsForAnOrganisationAndAnOperation(t *testing.T) {
 	t.Parallel()
-	a := limited(t)
+	a := newRateLimitedApp(t)
 	c := a.newCaller(t, store.TierLimited)
 	other := a.newToken(t, c.org, store.ScopeRead)
 	for range 5 {
@@ -52,14 +52,14 @@ func TestRateLimit_countsForAnOrganisationAndAnOperation(t *testing.T) {
 		require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierPremium))
 		a.Clock.Advance(time.Second)
 		got := c.send(http.MethodGet, "/videos", nil).is(http.StatusOK)
-		require.Equal(t, 30, number(t, got, "RateLimit-Limit"))
-		require.Equal(t, 22, number(t, got, "RateLimit-Remaining"))
+		require.Equal(t, 30, headerNumber(t, got, "RateLimit-Limit"))
+		require.Equal(t, 22, headerNumber(t, got, "RateLimit-Remaining"))
 	})
 }
 
 func TestRateLimit_limitsAddressesOnlyWithoutAToken(t *testing.T) {
 	t.Parallel()
-	a := limited(t)
+	a := newRateLimitedApp(t)
 	c := a.newCaller(t, store.TierPremium)
 	for range 60 {
 		a.send(t, http.MethodGet, "/videos", nil).is(http.StatusUnauthorized)

@@ -47,7 +47,7 @@ func twoServers(t *testing.T, r *redistest.Redis) (a, b *app) {
 }
 
 // onServer returns a caller that sends requests to another server, with the token of c.
-func (c *caller) on(other *app) *caller {
+func (c *caller) onServer(other *app) *caller {
 	return &caller{app: other, t: c.t, org: c.org, token: c.token}
 }
 
@@ -82,7 +82,7 @@ func TestRedisRateStore_sharesEachLimit(t *testing.T) {
 	a, b := twoServers(t, redistest.Start(t))
 	for _, tier := range store.Tiers {
 		c := a.newCaller(t, tier)
-		both := []*caller{c, c.on(b)}
+		both := []*caller{c, c.onServer(b)}
 		for _, op := range []struct {
 			method, target string
 			body           any
@@ -126,7 +126,7 @@ func TestRedisRateStore_countsEachOrganisationSeparately(t *testing.T) {
 	tokens := []*caller{c, b.newToken(t, c.org, store.ScopeRead), a.newToken(t, c.org, store.ScopeRead)}
 	require.Equal(t, 5, countAccepted(tokens, 10, http.MethodGet, "/videos", nil), "all tokens of an organisation share its limit")
 	other := b.newCaller(t, store.TierLimited)
-	require.Equal(t, 5, countAccepted([]*caller{other, other.on(a)}, 10, http.MethodGet, "/videos", nil), "the requests of one organisation do not count for another")
+	require.Equal(t, 5, countAccepted([]*caller{other, other.onServer(a)}, 10, http.MethodGet, "/videos", nil), "the requests of one organisation do not count for another")
 	for range 30 {
 		a.send(t, http.MethodGet, "/videos", nil).is(http.StatusUnauthorized)
 		b.send(t, http.MethodGet, "/videos", nil).is(http.StatusUnauthorized)
@@ -141,7 +141,7 @@ func TestRedisRateStore_prefixesKeysAndKeepsThemForAMinute(t *testing.T) {
 	a, b := twoServers(t, r)
 	c := a.newCaller(t, store.TierBasic)
 	c.send(http.MethodGet, "/videos", nil).is(http.StatusOK)
-	c.on(b).send(http.MethodGet, "/videos", nil).is(http.StatusOK)
+	c.onServer(b).send(http.MethodGet, "/videos", nil).is(http.StatusOK)
 	a.send(t, http.MethodGet, "/videos", nil).is(http.StatusUnauthorized)
 	keys, err := r.Keys(t.Context(), "*").Result()
 	require.NoError(t, err)
@@ -160,10 +160,10 @@ func TestRedisRateStore_prefixesKeysAndKeepsThemForAMinute(t *testing.T) {
 	require.Equal(t, 13, countAccepted([]*caller{c}, 16, http.MethodGet, "/videos", nil))
 	require.NoError(t, r.PExpire(t.Context(), organisation, time.Millisecond).Err())
 	require.Eventually(t, func() bool { return r.Exists(t.Context(), organisation).Val() == 0 }, 5*time.Second, time.Millisecond)
-	got := c.on(b).send(http.MethodGet, "/videos", nil).is(http.StatusOK)
-	require.Equal(t, 14, number(t, got, "RateLimit-Remaining"), "after the key expired, a new window starts")
+	got := c.onServer(b).send(http.MethodGet, "/videos", nil).is(http.StatusOK)
+	require.Equal(t, 14, headerNumber(t, got, "RateLimit-Remaining"), "after the key expired, a new window starts")
 	unchanged := c.send(http.MethodGet, "/videos", nil, "If-None-Match", got.Header.Get("ETag")).is(http.StatusNotModified)
-	require.Equal(t, 14, number(t, unchanged, "RateLimit-Remaining"), "a 304 response is not counted")
+	require.Equal(t, 14, headerNumber(t, unchanged, "RateLimit-Remaining"), "a 304 response is not counted")
 }
 
 func TestRedisRateStore_countsInMemoryWhileRedisIsUnavailable(t *testing.T) {
@@ -171,7 +171,7 @@ func TestRedisRateStore_countsInMemoryWhileRedisIsUnavailable(t *testing.T) {
 	r := redistest.Start(t)
 	a, b := twoServers(t, r)
 	c := a.newCaller(t, store.TierLimited)
-	both := []*caller{c, c.on(b)}
+	both := []*caller{c, c.onServer(b)}
 	require.Equal(t, 4, countAccepted(both, 4, http.MethodGet, "/videos", nil))
 
 	r.Kill()
@@ -200,7 +200,7 @@ func TestRedisRateStore_startsWithoutRedis(t *testing.T) {
 	a, b := twoServers(t, r)
 	requireLogged(t, 1, 0, a, b)
 	c := a.newCaller(t, store.TierLimited)
-	both := []*caller{c, c.on(b)}
+	both := []*caller{c, c.onServer(b)}
 	require.Equal(t, 10, countAccepted(both, 14, http.MethodGet, "/videos", nil), "without Redis, each server allows the whole limit")
 	a.send(t, http.MethodGet, "/readyz", nil).is(http.StatusOK)
 	r.Start()

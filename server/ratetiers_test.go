@@ -85,15 +85,17 @@ func TestRateLimit_dependsOnTierAndOperation(t *testing.T) {
 
 // pipeListener is a listener for connections in memory. In a synctest bubble, the clock does not advance while a goroutine waits for a real
 // socket.
-type wires struct {
+type pipeListener struct {
 	conns  chan net.Conn
 	closed chan struct{}
 	once   sync.Once
 }
 
-func newWires() *wires { return &wires{conns: make(chan net.Conn), closed: make(chan struct{})} }
+func newPipeListener() *pipeListener {
+	return &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
+}
 
-func (w *wires) Accept() (net.Conn, error) {
+func (w *pipeListener) Accept() (net.Conn, error) {
 	select {
 	case c := <-w.conns:
 		return c, nil
@@ -102,15 +104,15 @@ func (w *wires) Accept() (net.Conn, error) {
 	}
 }
 
-func (w *wires) Close() error {
+func (w *pipeListener) Close() error {
 	w.once.Do(func() { close(w.closed) })
 	return nil
 }
 
-func (w *wires) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80} }
+func (w *pipeListener) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80} }
 
 // dial connects to the listener.
-func (w *wires) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+func (w *pipeListener) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	near, far := net.Pipe()
 	select {
 	case w.conns <- far:
@@ -124,14 +126,14 @@ func (w *wires) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 
 // inSynctestBubble runs a test in a synctest bubble, with a server that counts rate limits in memory. wait advances the clock of the bubble
 // without real waiting.
-func inBubble(t *testing.T, run func(t *testing.T, a *app, wait func(time.Duration))) {
+func inSynctestBubble(t *testing.T, run func(t *testing.T, a *app, wait func(time.Duration))) {
 	t.Helper()
 	rates := server.NewMemoryRateStore() // created outside of the bubble, because its cleaner goroutine never ends
 	now := time.Now()
 	synctest.Test(t, func(t *testing.T) {
 		<-time.After(time.Until(now.AddDate(1, 0, 0))) // the cleaner uses the real clock, which must not be ahead of the clock of the bubble; otherwise it would delete the counts
 		a := buildApp(t, newSQLite(t), "http://127.0.0.1:1", func(o *server.Options) { o.RateStore = rates })
-		w := newWires()
+		w := newPipeListener()
 		s := &httptest.Server{Listener: w, Config: &http.Server{Handler: a.server.Handler(), ReadHeaderTimeout: time.Hour}}
 		a.serve(s)
 		s.Client().Transport = &http.Transport{DialContext: w.dial}
@@ -149,14 +151,14 @@ func TestEveryOperation_isLimited(t *testing.T) {
 		t.Run(op.id, func(t *testing.T) {
 			t.Parallel()
 			target, body := sample(t, op)
-			inBubble(t, func(t *testing.T, a *app, wait func(time.Duration)) {
+			inSynctestBubble(t, func(t *testing.T, a *app, wait func(time.Duration)) {
 				for _, tier := range store.Tiers {
 					c, limit := a.newCaller(t, tier), specifiedLimits[op.Method+" "+op.Path].of(tier)
 					require.Positive(t, limit)
 					for left := limit - 1; left >= 0; left-- {
 						got := c.send(op.Method, target, body)
 						require.NotEqual(t, http.StatusTooManyRequests, got.StatusCode, "tier %s: 429 although %d of %d requests remain", tier, left, limit)
-						requireQuota(t, got, op.id, limit, left)
+						requireRateLimitHeaders(t, got, op.id, limit, left)
 						if left == limit/2 {
 							wait(20 * time.Second)
 						}
@@ -165,9 +167,9 @@ func TestEveryOperation_isLimited(t *testing.T) {
 					p := last.refuses(http.StatusTooManyRequests, server.CodeRateLimited)
 					require.Contains(t, p.Detail, op.id)
 					require.Contains(t, p.Detail, fmt.Sprintf("%d times a minute", limit))
-					requireQuota(t, last, op.id, limit, 0)
-					retry := number(t, last, "Retry-After")
-					require.Equal(t, number(t, last, "RateLimit-Reset"), retry)
+					requireRateLimitHeaders(t, last, op.id, limit, 0)
+					retry := headerNumber(t, last, "Retry-After")
+					require.Equal(t, headerNumber(t, last, "RateLimit-Reset"), retry)
 					require.InDelta(t, 40, retry, 1, "the window of 60 seconds started with the first request, 20 seconds ago")
 
 					wait(time.Duration(retry-2) * time.Second)
@@ -175,8 +177,8 @@ func TestEveryOperation_isLimited(t *testing.T) {
 					wait(2 * time.Second)
 					again := c.send(op.Method, target, body)
 					require.NotEqual(t, http.StatusTooManyRequests, again.StatusCode)
-					requireQuota(t, again, op.id, limit, limit-1)
-					require.Equal(t, 60, number(t, again, "RateLimit-Reset"))
+					requireRateLimitHeaders(t, again, op.id, limit, limit-1)
+					require.Equal(t, 60, headerNumber(t, again, "RateLimit-Reset"))
 				}
 			})
 		})
@@ -184,13 +186,13 @@ func TestEveryOperation_isLimited(t *testing.T) {
 }
 
 // requireRateLimitHeaders requires the rate limit headers of interface.md section 1. left is the number of remaining requests.
-func requireQuota(t *testing.T, a answer, operation string, limit, left int) {
+func requireRateLimitHeaders(t *testing.T, a answer, operation string, limit, left int) {
 	t.Helper()
-	reset := number(t, a, "RateLimit-Reset")
+	reset := headerNumber(t, a, "RateLimit-Reset")
 	require.GreaterOrEqual(t, reset, 1)
 	require.LessOrEqual(t, reset, 60)
-	require.Equal(t, limit, number(t, a, "RateLimit-Limit"))
-	require.Equal(t, left, number(t, a, "RateLimit-Remaining"))
+	require.Equal(t, limit, headerNumber(t, a, "RateLimit-Limit"))
+	require.Equal(t, left, headerNumber(t, a, "RateLimit-Remaining"))
 	require.Equal(t, fmt.Sprintf("%q;r=%d;t=%d", operation, left, reset), a.Header.Get("RateLimit"))
 	require.Equal(t, fmt.Sprintf("%q;q=%d;w=60", operation, limit), a.Header.Get("RateLimit-Policy"))
 	require.Equal(t, a.StatusCode == http.StatusTooManyRequests, a.Header.Get("Retry-After") != "")
@@ -199,20 +201,20 @@ func requireQuota(t *testing.T, a answer, operation string, limit, left int) {
 // TestRateLimit_countsEveryResponse requires that every response except 304 counts against the limit, and that all have rate limit headers.
 func TestRateLimit_countsEveryResponse(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(t *testing.T, a *app, _ func(time.Duration)) {
+	inSynctestBubble(t, func(t *testing.T, a *app, _ func(time.Duration)) {
 		c := a.newCaller(t, store.TierBasic)
 		writer := a.newToken(t, c.org, store.ScopeWrite)
 		tag := c.send(http.MethodGet, "/videos", nil).is(http.StatusOK)
-		requireQuota(t, tag, "listVideos", 15, 14)
+		requireRateLimitHeaders(t, tag, "listVideos", 15, 14)
 		left := 14
 		counted := func(got answer, status int) {
 			t.Helper()
 			left--
-			requireQuota(t, got.is(status), "listVideos", 15, left)
+			requireRateLimitHeaders(t, got.is(status), "listVideos", 15, left)
 		}
 		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodGet} { // a 304 response is not counted
 			unchanged := c.send(method, "/videos", nil, "If-None-Match", tag.Header.Get("ETag"))
-			requireQuota(t, unchanged.is(http.StatusNotModified), "listVideos", 15, left)
+			requireRateLimitHeaders(t, unchanged.is(http.StatusNotModified), "listVideos", 15, left)
 		}
 		counted(c.send(http.MethodHead, "/videos", nil), http.StatusOK)
 		counted(c.send(http.MethodGet, "/videos?limit=0", nil), http.StatusBadRequest)
@@ -230,14 +232,14 @@ func TestRateLimit_countsEveryResponse(t *testing.T) {
 			counted(c.send(http.MethodGet, "/videos", nil), http.StatusOK)
 		}
 		for _, method := range []string{http.MethodGet, http.MethodHead} {
-			requireQuota(t, c.send(method, "/videos", nil, "If-None-Match", tag.Header.Get("ETag")).is(http.StatusTooManyRequests), "listVideos", 15, 0)
+			requireRateLimitHeaders(t, c.send(method, "/videos", nil, "If-None-Match", tag.Header.Get("ETag")).is(http.StatusTooManyRequests), "listVideos", 15, 0)
 		}
 	})
-	inBubble(t, func(t *testing.T, a *app, _ func(time.Duration)) {
+	inSynctestBubble(t, func(t *testing.T, a *app, _ func(time.Duration)) {
 		c := a.newCaller(t, store.TierLimited)
 		track := func(body any, status, left int, headers ...string) {
 			t.Helper()
-			requireQuota(t, c.send(http.MethodPost, "/videos", body, headers...).is(status), "trackVideo", 5, left)
+			requireRateLimitHeaders(t, c.send(http.MethodPost, "/videos", body, headers...).is(status), "trackVideo", 5, left)
 		}
 		tiktok := map[string]any{"link": tiktokLink}
 		track(`{"link": `, http.StatusBadRequest, 4)
@@ -248,6 +250,6 @@ func TestRateLimit_countsEveryResponse(t *testing.T) {
 		track(tiktok, http.StatusTooManyRequests, 0)
 		// Each operation is counted separately, and a request for an unknown id is counted.
 		got := c.send(http.MethodGet, "/videos/01938c32-8f07-7a46-93be-1d2c3b4a5968", nil)
-		requireQuota(t, got.is(http.StatusNotFound), "getVideo", 5, 4)
+		requireRateLimitHeaders(t, got.is(http.StatusNotFound), "getVideo", 5, 4)
 	})
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // refreshTargets tracks a video and an account. It returns, for the path of each refresh operation, the id and two links of the item.
-func refreshed(c *caller) map[string][]string {
+func refreshTargets(c *caller) map[string][]string {
 	video, account := c.track(tiktokLink), c.trackAccount(map[string]any{"link": accountLink}).AccountID
 	return map[string][]string{
 		"/refresh/videos":   {video.String(), tiktokLink, "m.tiktok.com/@Northwind.Studio/video/7338812345678901234?x=1"},
@@ -35,24 +35,24 @@ func fetchAll(a *app) {
 // Spec: 4-14
 func TestRefresh_schedulesAFetchAndThenReturnsTheNextTime(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		for _, path := range []string{"/refresh/videos", "/refresh/accounts"} {
 			c := a.newCaller(t, store.TierPremium)
-			for i, name := range refreshed(c)[path] {
-				ask := func() answer {
+			for i, name := range refreshTargets(c)[path] {
+				refresh := func() answer {
 					return c.send(http.MethodPost, path+[]string{"", "/"}[i%2], map[string]any{"link": name})
 				}
 				fetchAll(a)
 				at := a.Clock.Now()
 				a.Clock.Advance(4*time.Hour - time.Second)
-				got := decode[client.RefreshNotDue](ask().is(http.StatusOK))
+				got := decode[client.RefreshNotDue](refresh().is(http.StatusOK))
 				require.NotEmpty(t, got.Message)
 				require.True(t, got.LatestUpdatedAt.Equal(at), "%s is not %s", got.LatestUpdatedAt, at)
 				require.True(t, got.RefreshAfter.Equal(at.Add(4*time.Hour)))
 
 				a.Clock.Advance(time.Second)
 				for range 2 { // a second request before the fetch gets the same response
-					scheduled := ask().is(http.StatusAccepted)
+					scheduled := refresh().is(http.StatusAccepted)
 					require.Empty(t, scheduled.body)
 					require.Empty(t, scheduled.Header.Get("Content-Type"))
 				}
@@ -65,11 +65,11 @@ func TestRefresh_schedulesAFetchAndThenReturnsTheNextTime(t *testing.T) {
 // masks for these tiers.
 func TestRefresh_hidesTheFetchTimeFromMaskedTiers(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		for _, tier := range []store.Tier{store.TierLimited, store.TierBasic} {
 			for _, path := range []string{"/refresh/videos", "/refresh/accounts"} {
 				c := a.newCaller(t, tier)
-				names := refreshed(c)[path]
+				names := refreshTargets(c)[path]
 				fetchAll(a)
 				at := a.Clock.Now()
 				a.Clock.Advance(17 * time.Minute)
@@ -87,10 +87,10 @@ func TestRefresh_hidesTheFetchTimeFromMaskedTiers(t *testing.T) {
 
 func TestRefresh_isFetchedBeforeScheduledTargets(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		refreshed(c)
-		c.track(numbered(1))
+		refreshTargets(c)
+		c.track(videoURL(1))
 		c.trackAccount(map[string]any{"link": "https://www.tiktok.com/@other"})
 		fetchAll(a)
 		a.Clock.Advance(5 * time.Hour)
@@ -110,11 +110,11 @@ func TestRefresh_refusesUntrackedItems(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	for path, names := range refreshed(c) {
-		room := path[len("/refresh"):]
-		c.send(http.MethodDelete, room, map[string]any{"id": names[0]}).is(http.StatusOK)
+	for path, names := range refreshTargets(c) {
+		resource := path[len("/refresh"):]
+		c.send(http.MethodDelete, resource, map[string]any{"id": names[0]}).is(http.StatusOK)
 		for _, name := range append(names, unknownID, "00000000-0000-0000-0000-000000000000", "nonsense", "https://example.com/",
-			"https://www.tiktok.com/@nobody", numbered(9), "https://vm.tiktok.com/ZMdead0001/") {
+			"https://www.tiktok.com/@nobody", videoURL(9), "https://vm.tiktok.com/ZMdead0001/") {
 			p := c.send(http.MethodPost, path, map[string]any{"link": name}).refuses(http.StatusNotFound, server.CodeNotFound)
 			require.Contains(t, p.Detail, name)
 		}

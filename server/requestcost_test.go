@@ -36,7 +36,7 @@ type cost struct {
 }
 
 // processCost returns the cost of the process so far.
-func spent(t *testing.T) cost {
+func processCost(t *testing.T) cost {
 	t.Helper()
 	var used syscall.Rusage
 	require.NoError(t, syscall.Getrusage(syscall.RUSAGE_SELF, &used))
@@ -157,9 +157,9 @@ func TestRequestCost_staysWithinBounds(t *testing.T) {
 			}
 			w := httptest.NewRecorder()
 			w.Body = bytes.NewBuffer(make([]byte, 0, 8<<20)) // preallocated, so that the measured memory does not include the growth of this buffer
-			before := spent(t)
+			before := processCost(t)
 			a.server.Handler().ServeHTTP(w, r)
-			after := spent(t)
+			after := processCost(t)
 			cpu, allocated := after.cpu-before.cpu, after.bytes-before.bytes
 			t.Logf("%d, %v, %.1f MiB", w.Code, cpu.Round(time.Millisecond), float64(allocated)/(1<<20))
 			got := answer{t, w.Result(), w.Body.Bytes()}
@@ -168,7 +168,7 @@ func TestRequestCost_staysWithinBounds(t *testing.T) {
 			if hostile.fault != "" {
 				p := got.refuses(hostile.status, server.CodeInvalidRequest)
 				require.NotEmpty(t, p.Errors)
-				require.Equal(t, hostile.fault, placeOf(p.Errors[0])+" "+p.Errors[0].Code)
+				require.Equal(t, hostile.fault, faultPlace(p.Errors[0])+" "+p.Errors[0].Code)
 			}
 			require.Contains(t, string(got.body), hostile.detail)
 			require.Less(t, cpu, maxRequestCPU)
@@ -178,7 +178,7 @@ func TestRequestCost_staysWithinBounds(t *testing.T) {
 }
 
 // faultPlace returns the pointer of a fault, or its name if it has no pointer.
-func placeOf(f client.Fault) string {
+func faultPlace(f client.Fault) string {
 	if f.Pointer != nil {
 		return *f.Pointer
 	}
@@ -203,9 +203,9 @@ func TestRequestCost_ofShortLinksInABulkRequest(t *testing.T) {
 	for i := range links {
 		links[i] = fmt.Sprintf("https://vm.tiktok.com/ZM%07d/", i)
 	}
-	before := spent(t)
+	before := processCost(t)
 	c.send(http.MethodPost, "/videos/bulk", map[string]any{"links": links}).is(http.StatusUnprocessableEntity)
-	after := spent(t)
+	after := processCost(t)
 	t.Logf("%v, %.1f MiB, %d connections", after.cpu-before.cpu, float64(after.bytes-before.bytes)/(1<<20), internet.Connections())
 	// The resolver requests each dead link twice. The second response has a body, so the resolver closes the connection after it. A new
 	// connection for each request would take more than a second of processor time for TLS handshakes.
@@ -218,10 +218,10 @@ func TestRequestCost_ofShortLinksInABulkRequest(t *testing.T) {
 func TestRequestCost_limitsShortLinksOfAnOrganisation(t *testing.T) {
 	t.Parallel()
 	var (
-		mu              sync.Mutex
-		asking, highest int
-		full, gate      = make(chan struct{}), make(chan struct{})
-		fill            = sync.OnceFunc(func() { close(full) })
+		mu                  sync.Mutex
+		concurrent, highest int
+		full, gate          = make(chan struct{}), make(chan struct{})
+		fill                = sync.OnceFunc(func() { close(full) })
 	)
 	platform := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.Contains(r.URL.Path, "held") {
@@ -229,14 +229,14 @@ func TestRequestCost_limitsShortLinksOfAnOrganisation(t *testing.T) {
 			return
 		}
 		mu.Lock()
-		asking++
-		if highest = max(highest, asking); asking == 16 {
+		concurrent++
+		if highest = max(highest, concurrent); concurrent == 16 {
 			fill()
 		}
 		mu.Unlock()
 		<-gate
 		mu.Lock()
-		asking--
+		concurrent--
 		mu.Unlock()
 		http.NotFound(w, r)
 	}))
@@ -244,7 +244,7 @@ func TestRequestCost_limitsShortLinksOfAnOrganisation(t *testing.T) {
 	resolver, err := shortlink.New(shortlink.Options{BaseURL: platform.URL, Timeout: time.Minute})
 	require.NoError(t, err)
 	a := newApp(t, newSQLite(t), func(o *server.Options) { o.Resolver = resolver })
-	hostile, honest := a.newCaller(t, store.TierPremium), a.newCaller(t, store.TierPremium)
+	hostile, otherCaller := a.newCaller(t, store.TierPremium), a.newCaller(t, store.TierPremium)
 	var requests sync.WaitGroup
 	send := func(series string) {
 		links := make([]string, 30)
@@ -263,7 +263,7 @@ func TestRequestCost_limitsShortLinksOfAnOrganisation(t *testing.T) {
 	send("b")
 	send("c")
 	for i := range 5 {
-		honest.track(fmt.Sprintf("https://vm.tiktok.com/honest%d/", i))
+		otherCaller.track(fmt.Sprintf("https://vm.tiktok.com/honest%d/", i))
 	}
 	close(gate)
 	requests.Wait()

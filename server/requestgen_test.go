@@ -15,60 +15,60 @@ import (
 )
 
 // expectation is the kind of response that the test expects for a generated request.
-type verdict int
+type expectation int
 
 const (
-	anyAnswer  verdict = iota // every declared response except 5xx
-	accepted                  // the request is valid, so 400, 401, 403, 405, 413, 415 and 429 are wrong
-	refused                   // the request violates a schema, so the status must be 400
-	impossible                // the request violates a rule that no schema expresses, so the status must be 4xx, but not 429
-	exactly                   // the status must be equal to generatedRequest.status
+	expectAny    expectation = iota // every declared response except 5xx
+	expectValid                     // the request is valid, so 400, 401, 403, 405, 413, 415 and 429 are wrong
+	expect400                       // the request violates a schema, so the status must be 400
+	expect4xx                       // the request violates a rule that no schema expresses, so the status must be 4xx, but not 429
+	expectStatus                    // the status must be equal to generatedRequest.status
 )
 
 // generatedRequest is a random request and the expected response.
-type generated struct {
-	op      *contractOperation
-	method  string
-	path    map[string]string // values of the path parameters
-	target  string            // encoded path and query; if it is not "", path and query are ignored
-	query   [][2]string       // names and values of query parameters, not encoded
-	tail    string            // an encoded part that is added to the query
-	body    any               // decoded JSON body; nil if there is no body
-	raw     []byte            // encoded body; if it is not nil, body is ignored
-	headers map[string]string
-	caller  *caller // the request has the token of caller; nil means that headers contains the token
-	address string  // address of the client
+type generatedRequest struct {
+	op       *contractOperation
+	method   string
+	path     map[string]string // values of the path parameters
+	target   string            // encoded path and query; if it is not "", path and query are ignored
+	query    [][2]string       // names and values of query parameters, not encoded
+	rawQuery string            // an encoded part that is added to the query
+	body     any               // decoded JSON body; nil if there is no body
+	raw      []byte            // encoded body; if it is not nil, body is ignored
+	headers  map[string]string
+	caller   *caller // the request has the token of caller; nil means that headers contains the token
+	address  string  // address of the client
 
-	want   verdict
-	status int    // expected status, if want is expectStatus
-	why    string // what is special about the request, for messages
+	want        expectation
+	status      int    // expected status, if want is expectStatus
+	description string // what is special about the request, for messages
 }
 
 // generator generates requests for one test server.
 type generator struct {
-	draw
+	random
 	now            time.Time
-	ours           inventory // items of the caller of the current request
+	ownItems       inventory // items of the caller of the current request
 	otherItems     inventory // items of another organisation
-	nobodys        inventory // items that do not exist
+	missingItems   inventory // items that do not exist
 	callers        []*caller // callers with both scopes, of all tiers
 	reader, writer *caller   // callers with only the scope read, and only the scope write
-	shorts         []string  // one short link of a video, and dead short links
+	shortLinks     []string  // one short link of a video, and dead short links
 	wrongLinks     []string  // links that are neither videos nor accounts
-	onlyOwn        bool      // whether texts identify only items of the caller
-	asked          int       // number of requests generated so far
+	onlyOwnItems   bool      // whether texts identify only items of the caller
+	requestCount   int       // number of requests generated so far
 }
 
 // expects sets the expected response, and describes what is special about the request.
-func (r *generated) expects(want verdict, why string, args ...any) *generated {
-	r.want, r.why = want, fmt.Sprintf(why, args...)
+func (r *generatedRequest) expects(want expectation, description string, args ...any) *generatedRequest {
+	r.want, r.description = want, fmt.Sprintf(description, args...)
 	return r
 }
 
 // answers sets the expected status, and describes what is special about the request.
-func (r *generated) answers(status int, why string, args ...any) *generated {
+func (r *generatedRequest) answers(status int, description string, args ...any) *generatedRequest {
 	r.status = status
-	return r.expects(exactly, why, args...)
+	return r.expects(expectStatus, description, args...)
 }
 
 // parameters returns the parameters of an operation in "path", "query" or "header", in the order of the contract.
@@ -91,22 +91,22 @@ func (op *contractOperation) bodySchema() *openapi3.Schema {
 }
 
 // valid generates a valid request of an operation, with random values for random parameters.
-func (g *generator) valid(op *contractOperation) *generated {
-	g.asked++
-	r := &generated{op: op, method: op.Method, path: map[string]string{}, headers: map[string]string{}, caller: oneOf(g.draw, g.callers),
+func (g *generator) valid(op *contractOperation) *generatedRequest {
+	g.requestCount++
+	r := &generatedRequest{op: op, method: op.Method, path: map[string]string{}, headers: map[string]string{}, caller: oneOf(g.random, g.callers),
 		// Each request has another address, because requests without a token are limited by address.
-		address: fmt.Sprintf("198.51.%d.%d:4711", g.asked/250%250, g.asked%250)}
+		address: fmt.Sprintf("198.51.%d.%d:4711", g.requestCount/250%250, g.requestCount%250)}
 	if g.chance(50) {
 		r.caller = g.callers[0]
 	}
-	g.ours = r.caller.own
+	g.ownItems = r.caller.items
 	if r.method == http.MethodGet && g.chance(5) {
 		r.method = http.MethodHead
 	}
 	for _, p := range op.parameters(openapi3.ParameterInPath) {
 		r.path[p.Name] = g.validText(op, p.Name, p.Schema.Value)
 	}
-	share := oneOf(g.draw, []int{0, 15, 30, 70})
+	share := oneOf(g.random, []int{0, 15, 30, 70})
 	for _, p := range op.parameters(openapi3.ParameterInQuery) {
 		if p.Required || p.Name != "cursor" && g.chance(share) {
 			r.set(p.Name, g.validParameter(op, p))
@@ -118,19 +118,19 @@ func (g *generator) valid(op *contractOperation) *generated {
 		}
 	}
 	if op.Method == http.MethodGet && g.chance(10) {
-		r.headers["If-None-Match"] = oneOf(g.draw, []string{"*", `"x"`, `W/"x", "y"`, "nonsense", g.ours[entityTag][0], `""`})
+		r.headers["If-None-Match"] = oneOf(g.random, []string{"*", `"x"`, `W/"x", "y"`, "nonsense", g.ownItems[entityTag][0], `""`})
 	}
 	if s := op.bodySchema(); s != nil && (op.Operation.RequestBody.Value.Required || g.chance(50)) {
 		r.body = g.validObject(op, s)
-		r.headers["Content-Type"] = oneOf(g.draw, []string{"application/json", "application/json", "application/json; charset=utf-8", "Application/JSON", "application/json;charset=\"UTF-8\""})
+		r.headers["Content-Type"] = oneOf(g.random, []string{"application/json", "application/json", "application/json; charset=utf-8", "Application/JSON", "application/json;charset=\"UTF-8\""})
 	} else if g.chance(10) {
 		r.headers["Content-Type"] = "application/json"
 	}
 	if g.chance(10) {
-		r.headers["X-Request-Id"] = oneOf(g.draw, []string{"abc", strings.Repeat("a", 128), strings.Repeat("a", 129), "a b", "é", "\"", ""})
+		r.headers["X-Request-Id"] = oneOf(g.random, []string{"abc", strings.Repeat("a", 128), strings.Repeat("a", 129), "a b", "é", "\"", ""})
 	}
-	g.reconcile(r)
-	return r.expects(accepted, "valid")
+	g.makeConsistent(r)
+	return r.expects(expectValid, "valid")
 }
 
 // asHeader removes the characters that a header cannot contain. It quotes the text if the quoted text matches the schema.
@@ -141,7 +141,7 @@ func asHeader(s *openapi3.Schema, text string) string {
 		}
 		return r
 	}, text))
-	if quoted := `"` + strings.Trim(text, `"`) + `"`; fits(s, quoted) {
+	if quoted := `"` + strings.Trim(text, `"`) + `"`; matchesSchema(s, quoted) {
 		return quoted
 	}
 	return text
@@ -168,7 +168,7 @@ func (g *generator) validParameter(op *contractOperation, p *openapi3.Parameter)
 }
 
 // get returns the value of a query parameter, and whether the request has the parameter.
-func (r *generated) get(name string) (string, bool) {
+func (r *generatedRequest) get(name string) (string, bool) {
 	for _, pair := range r.query {
 		if pair[0] == name {
 			return pair[1], true
@@ -178,18 +178,18 @@ func (r *generated) get(name string) (string, bool) {
 }
 
 // drop removes query parameters.
-func (r *generated) drop(names ...string) {
+func (r *generatedRequest) drop(names ...string) {
 	r.query = slices.DeleteFunc(r.query, func(pair [2]string) bool { return slices.Contains(names, pair[0]) })
 }
 
 // set replaces the value of a query parameter.
-func (r *generated) set(name, value string) {
+func (r *generatedRequest) set(name, value string) {
 	r.drop(name)
 	r.query = append(r.query, [2]string{name, value})
 }
 
 // makeConsistent changes parameters that are valid alone but invalid together: page without paginated, and ranges that end before they start.
-func (g *generator) reconcile(r *generated) {
+func (g *generator) makeConsistent(r *generatedRequest) {
 	paginated, _ := r.get("paginated")
 	if r.op.Operation.Parameters.GetByInAndName("query", "paginated") != nil && paginated != "true" {
 		r.drop("page")
@@ -199,7 +199,7 @@ func (g *generator) reconcile(r *generated) {
 		to, hasTo := r.get(ends[1])
 		switch {
 		case hasFrom && hasTo:
-			if g.at(from).After(g.at(to)) {
+			if g.parseTime(from).After(g.parseTime(to)) {
 				r.set(ends[0], to)
 				r.set(ends[1], from)
 			}
@@ -210,7 +210,7 @@ func (g *generator) reconcile(r *generated) {
 }
 
 // isHistory returns true if the operation returns a history.
-func (r *generated) isHistory() bool { return strings.HasSuffix(r.op.Path, "/history") }
+func (r *generatedRequest) isHistory() bool { return strings.HasSuffix(r.op.Path, "/history") }
 
 // ranges returns the names of the start and end parameters of each range of an operation.
 func (g *generator) ranges(op *contractOperation) [][2]string {
@@ -224,7 +224,7 @@ func (g *generator) ranges(op *contractOperation) [][2]string {
 }
 
 // parseTime parses a date or an RFC 3339 time. It panics if text is neither.
-func (g *generator) at(text string) time.Time {
+func (g *generator) parseTime(text string) time.Time {
 	for _, layout := range []string{time.DateOnly, time.RFC3339} {
 		if t, err := time.Parse(layout, text); err == nil {
 			return t
@@ -234,7 +234,7 @@ func (g *generator) at(text string) time.Time {
 }
 
 // targetOf returns the encoded path and query of r. It varies the encoding, the order of the parameters and the case of escapes.
-func (g *generator) targetOf(r *generated) string {
+func (g *generator) targetOf(r *generatedRequest) string {
 	if r.target != "" {
 		return r.target
 	}
@@ -260,8 +260,8 @@ func (g *generator) targetOf(r *generated) string {
 		}
 		pairs = append(pairs, name+"="+url.QueryEscape(pair[1]))
 	}
-	if r.tail != "" {
-		pairs = append(pairs, r.tail)
+	if r.rawQuery != "" {
+		pairs = append(pairs, r.rawQuery)
 	}
 	g.Shuffle(len(pairs), func(i, j int) { pairs[i], pairs[j] = pairs[j], pairs[i] })
 	if len(pairs) > 0 {
@@ -271,7 +271,7 @@ func (g *generator) targetOf(r *generated) string {
 }
 
 // request converts r to an HTTP request. It returns nil if the target is not valid in HTTP.
-func (g *generator) request(r *generated) *http.Request {
+func (g *generator) request(r *generatedRequest) *http.Request {
 	r.target = g.targetOf(r)
 	u, err := url.ParseRequestURI(r.target)
 	if err != nil {
@@ -302,10 +302,10 @@ type readCloser struct{ *bytes.Reader }
 func (readCloser) Close() error { return nil }
 
 // String returns the operation, description, method, target, headers and first 2000 bytes of the body, so that a person can repeat the request.
-func (r *generated) String() string {
+func (r *generatedRequest) String() string {
 	body := r.raw
 	if len(body) > 2000 {
 		body = append(slices.Clone(body[:2000]), "…"...)
 	}
-	return fmt.Sprintf("%s: %s\n\t%s %s\n\t%q\n\t%q", r.op.id, r.why, r.method, r.target, r.headers, body)
+	return fmt.Sprintf("%s: %s\n\t%s %s\n\t%q\n\t%q", r.op.id, r.description, r.method, r.target, r.headers, body)
 }

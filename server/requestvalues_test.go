@@ -20,7 +20,7 @@ import (
 type verbatim string
 
 // suspiciousTexts contains texts that often reveal bugs. None of them is in internalTexts.
-var words = []string{
+var suspiciousTexts = []string{
 	"Launch", "summer launch", "Ünïcødé", "日本語", "😀", "👩‍👩‍👧‍👦", "مرحبا", "e\u0301", "ﬁ", "İ", "ß", "a\u200bb", "\u202eabc", "\u00a0", "a\u00a0b", "a\tb", "a\nb", "\r\n",
 	" padded ", "a'b", `"quoted"`, `back\slash`, "100%", "%41", "%2F", "_", "%", "'; DROP TABLE videos; --", "<script>alert(1)</script>", "{{7*7}}", "${x}",
 	"../../etc/passwd", "..", ".", "bulk", "null", "true", "0", "-1", "1e3", "a,b", ",", "#tag", "##", "@name", "@", "name~123", "~", "*", "a;b", "a&b=c", "a+b", "\x7f", "\ufeff", "\ufffd",
@@ -41,16 +41,16 @@ var (
 )
 
 // random is a random number generator with methods for choices and texts.
-type draw struct{ *rand.Rand }
+type random struct{ *rand.Rand }
 
 // chance returns true with the given probability.
-func (d draw) chance(percent int) bool { return d.IntN(100) < percent }
+func (d random) chance(percent int) bool { return d.IntN(100) < percent }
 
 // oneOf returns a random element of a slice.
-func oneOf[T any](d draw, of []T) T { return of[d.IntN(len(of))] }
+func oneOf[T any](d random, of []T) T { return of[d.IntN(len(of))] }
 
 // text returns a random text of n characters of one alphabet.
-func (d draw) text(n int) string {
+func (d random) text(n int) string {
 	alphabet := oneOf(d, alphabets)
 	out := make([]rune, n)
 	for i := range out {
@@ -77,7 +77,7 @@ func matchesPattern(pattern, text string) bool {
 
 // matchesSchema returns true if a text matches the schema of a string. It does not use the validation library of the server, so that the
 // tests can find errors in the library.
-func fits(s *openapi3.Schema, text string) bool {
+func matchesSchema(s *openapi3.Schema, text string) bool {
 	n := uint64(utf8.RuneCountInString(text))
 	if n < s.MinLength || s.MaxLength != nil && n > *s.MaxLength || !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
 		return false
@@ -90,7 +90,7 @@ func fits(s *openapi3.Schema, text string) bool {
 	}
 	switch s.Format {
 	case "uuid":
-		return aUUID.MatchString(text)
+		return uuidPattern.MatchString(text)
 	case "date":
 		return inYears(time.Parse(time.DateOnly, text))
 	case "date-time":
@@ -99,7 +99,7 @@ func fits(s *openapi3.Schema, text string) bool {
 	return true
 }
 
-var aUUID = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
+var uuidPattern = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
 
 // inYears returns true if err is nil and t is in the years 1970 to 2999. The contract allows only these years.
 func inYears(t time.Time, err error) bool {
@@ -109,24 +109,24 @@ func inYears(t time.Time, err error) bool {
 // validText generates a valid text for the field with the given name and schema.
 func (g *generator) validText(op *contractOperation, name string, s *openapi3.Schema) string {
 	if len(s.Enum) > 0 {
-		return fmt.Sprint(oneOf(g.draw, s.Enum))
+		return fmt.Sprint(oneOf(g.random, s.Enum))
 	}
 	switch s.Format {
 	case "date":
 		return g.now.AddDate(0, 0, -g.IntN(60)).Format(time.DateOnly)
 	case "date-time":
 		at := g.now.Add(-time.Duration(g.IntN(1000)) * time.Hour)
-		return at.In(time.FixedZone("", (g.IntN(27)-12)*3600)).Format(oneOf(g.draw, []string{time.RFC3339, "2006-01-02T15:04:05.000000-07:00", "2006-01-02T15:04:05.9Z07:00"}))
+		return at.In(time.FixedZone("", (g.IntN(27)-12)*3600)).Format(oneOf(g.random, []string{time.RFC3339, "2006-01-02T15:04:05.000000-07:00", "2006-01-02T15:04:05.9Z07:00"}))
 	}
-	natural := meaningsOf(op, name)
-	if natural == nil {
+	kinds := kindsOf(op, name)
+	if kinds == nil {
 		panic(fmt.Sprintf("%s: kindsByField has no entry for %q", op.id, name))
 	}
-	if mustBeLink(s, natural) {
-		return g.link(natural[0])
+	if mustBeLink(s, kinds) {
+		return g.link(kinds[0])
 	}
 	for range 50 {
-		if text := g.anyText(natural, s); fits(s, text) && (name != "q" || len(strings.Fields(text)) <= 20) {
+		if text := g.anyText(kinds, s); matchesSchema(s, text) && (name != "q" || len(strings.Fields(text)) <= 20) {
 			return text
 		}
 	}
@@ -134,57 +134,57 @@ func (g *generator) validText(op *contractOperation, name string, s *openapi3.Sc
 }
 
 // mustBeLink returns true if a field refuses a text that is not a link. Other fields accept any text.
-func mustBeLink(s *openapi3.Schema, natural []meaning) bool {
-	return s.Format == "uri" || len(natural) == 1 && (natural[0] == videoLink || natural[0] == accountLinks) && s.MaxLength != nil && *s.MaxLength == 2048
+func mustBeLink(s *openapi3.Schema, kinds []textKind) bool {
+	return s.Format == "uri" || len(kinds) == 1 && (kinds[0] == videoLink || kinds[0] == accountLinks) && s.MaxLength != nil && *s.MaxLength == 2048
 }
 
 // anyText generates a text that is not always valid. Most texts are of one of the given kinds.
-func (g *generator) anyText(natural []meaning, s *openapi3.Schema) string {
+func (g *generator) anyText(kinds []textKind, s *openapi3.Schema) string {
 	switch n := g.IntN(20); {
-	case g.onlyOwn, n < 14:
-		if natural[0] == freeText {
-			return oneOf(g.draw, words)
+	case g.onlyOwnItems, n < 14:
+		if kinds[0] == freeText {
+			return oneOf(g.random, suspiciousTexts)
 		}
-		return g.named(oneOf(g.draw, natural))
+		return g.itemText(oneOf(g.random, kinds))
 	case n < 15:
-		return g.named(oneOf(g.draw, meanings))
+		return g.itemText(oneOf(g.random, itemKinds))
 	case n < 16:
-		return oneOf(g.draw, words)
+		return oneOf(g.random, suspiciousTexts)
 	case n < 17 && s.MaxLength != nil && *s.MaxLength < 10_000:
 		return g.text(int(*s.MaxLength))
 	case n < 18:
 		return g.text(int(max(s.MinLength, 1)))
 	case n < 19:
-		return oneOf(g.draw, []string{uuid.Nil.String(), strings.ToUpper(g.named(oneOf(g.draw, natural)))})
+		return oneOf(g.random, []string{uuid.Nil.String(), strings.ToUpper(g.itemText(oneOf(g.random, kinds)))})
 	}
 	return g.text(1 + g.IntN(30))
 }
 
 // itemText returns a text of the given kind. It identifies an item of the caller, an item of another organisation, or an item that does not
 // exist.
-func (g *generator) named(m meaning) string {
-	of := g.ours
+func (g *generator) itemText(m textKind) string {
+	of := g.ownItems
 	switch n := g.IntN(10); {
 	case m == freeText:
-		return oneOf(g.draw, words)
-	case g.onlyOwn:
+		return oneOf(g.random, suspiciousTexts)
+	case g.onlyOwnItems:
 	case n < 1:
 		of = g.otherItems
 	case n < 2:
-		of = g.nobodys
+		of = g.missingItems
 	}
 	if m == videoLink || m == accountLinks {
-		return g.otherForm(oneOf(g.draw, of[m]))
+		return g.otherForm(oneOf(g.random, of[m]))
 	}
-	return oneOf(g.draw, of[m])
+	return oneOf(g.random, of[m])
 }
 
 // link generates a link of a video or an account, in a random form. It can be a short link of a video.
-func (g *generator) link(m meaning) string {
+func (g *generator) link(m textKind) string {
 	if m == videoLink && g.chance(4) {
-		return oneOf(g.draw, g.shorts)
+		return oneOf(g.random, g.shortLinks)
 	}
-	return g.named(m)
+	return g.itemText(m)
 }
 
 // otherForm returns a link of the same item in a random form, for example without https or with a query.
@@ -253,15 +253,15 @@ func (g *generator) validInteger(s *openapi3.Schema) string {
 
 // slowFields contains the members that the server processes slowly, with the percentage of requests that have the member. The server hashes
 // a password, which is slow.
-var seldom = map[string]int{"password": 2}
+var slowFields = map[string]int{"password": 2}
 
 // validObject generates a JSON object with the required members, random optional members and sometimes an undeclared member.
 func (g *generator) validObject(op *contractOperation, s *openapi3.Schema) map[string]any {
 	out := map[string]any{}
-	share := oneOf(g.draw, []int{0, 30, 30, 60})
+	share := oneOf(g.random, []int{0, 30, 30, 60})
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		percent := share
-		if rare, ok := seldom[name]; ok {
+		if rare, ok := slowFields[name]; ok {
 			percent = min(share, rare)
 		}
 		if slices.Contains(s.Required, name) || g.chance(percent) {
@@ -269,7 +269,7 @@ func (g *generator) validObject(op *contractOperation, s *openapi3.Schema) map[s
 		}
 	}
 	if isOpen(s) && g.chance(20) {
-		out[oneOf(g.draw, words)] = oneOf(g.draw, []any{"kept", true, nil, verbatim("1e300"), []any{map[string]any{"😀": "\u2028"}}})
+		out[oneOf(g.random, suspiciousTexts)] = oneOf(g.random, []any{"kept", true, nil, verbatim("1e300"), []any{map[string]any{"😀": "\u2028"}}})
 	}
 	return out
 }
@@ -293,7 +293,7 @@ func (g *generator) wrongTexts(s *openapi3.Schema) []string {
 	case s.Format == "uuid":
 		out = slices.Clone(notUUIDs)
 	default:
-		out = slices.DeleteFunc(append(slices.Clone(words), ""), func(text string) bool { return fits(s, text) })
+		out = slices.DeleteFunc(append(slices.Clone(suspiciousTexts), ""), func(text string) bool { return matchesSchema(s, text) })
 	}
 	if s.MaxLength != nil && *s.MaxLength < 10_000 {
 		out = append(out, g.text(int(*s.MaxLength)+1), strings.Repeat("a", int(*s.MaxLength)+1))

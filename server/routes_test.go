@@ -126,7 +126,7 @@ func TestRoutes_setHeadersOfEveryResponse(t *testing.T) {
 
 func TestRoutes_health(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		a.send(t, http.MethodGet, "/livez", nil).is(http.StatusOK)
 		a.send(t, http.MethodGet, "/readyz", nil).is(http.StatusOK)
 	})
@@ -157,7 +157,7 @@ func TestBulkTrack_aPanicOfTheResolverFailsOneLink(t *testing.T) {
 	a := newApp(t, newSQLite(t), func(o *server.Options) { o.Resolver = panicking{} })
 	c := a.newCaller(t, store.TierPremium)
 	const short = "https://vm.tiktok.com/ZMabcdef1/"
-	got := c.bulk(http.StatusMultiStatus, []string{short, numbered(1)})
+	got := c.trackVideos(http.StatusMultiStatus, []string{short, videoURL(1)})
 	require.Equal(t, client.TrackSummary{Total: 2, Succeeded: 1, Failed: 1, Retryable: 1}, got.Summary)
 	require.Equal(t, client.TrackFailure("internal"), *got.Results[0].Code)
 	require.Contains(t, a.log.String(), "a bug in /usr/src")
@@ -174,11 +174,11 @@ func TestRoutes_trustForwardedAddressesOnlyFromTrustedProxies(t *testing.T) {
 		}
 		return n
 	}
-	direct := limited(t)
+	direct := newRateLimitedApp(t)
 	require.Equal(t, 60, countUntilLimited(direct, "203.0.113.1"))
 	require.Equal(t, 0, countUntilLimited(direct, "203.0.113.2"), "without a trusted proxy, requests are limited by the address of the connection")
 
-	proxied := limited(t, func(o *server.Options) { o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} })
+	proxied := newRateLimitedApp(t, func(o *server.Options) { o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} })
 	require.Equal(t, 60, countUntilLimited(proxied, "203.0.113.1"))
 	require.Equal(t, 60, countUntilLimited(proxied, "203.0.113.2"))
 	require.Equal(t, 60, countUntilLimited(proxied, "2001:db8:1:2::1"))

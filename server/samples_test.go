@@ -78,7 +78,7 @@ console.log(answer.status, await answer.text());
 }
 
 // interpreters contains, for each language, the file name of a sample and the command that runs the file.
-var languages = map[string]struct{ file, command string }{
+var interpreters = map[string]struct{ file, command string }{
 	"Shell":      {"sample.sh", "bash"},
 	"Python":     {"sample.py", "python3"},
 	"TypeScript": {"sample.mjs", "node"}, // the samples contain no TypeScript types, so node can run them as JavaScript
@@ -106,16 +106,16 @@ func TestSamples_ofTheContractWork(t *testing.T) {
 			require.Subset(t, slices.Collect(maps.Keys(sampled)), []string{"Shell", "Python", "TypeScript"})
 			for lang, source := range sampled {
 				c := a.newCaller(t, store.TierPremium)
-				source = strings.NewReplacer(exampleVideo, c.track(tiktokLink).String(), exampleAccount, c.follow(accountLink).String(),
-					exampleCollection, c.named("Launch").String()).Replace(source)
+				source = strings.NewReplacer(exampleVideo, c.track(tiktokLink).String(), exampleAccount, c.trackAccountLink(accountLink).String(),
+					exampleCollection, c.createNamedCollection("Launch").String()).Replace(source)
 				c.track("https://youtu.be/dQw4w9WgXcQ")
-				c.follow("https://www.youtube.com/@northwindstudio")
+				c.trackAccountLink("https://www.youtube.com/@northwindstudio")
 				a.fetch(views(5))
 				if lang == "Go" {
 					require.NotEmpty(t, c.runSample(t, goSamples, op.id))
 					continue
 				}
-				how := languages[lang]
+				how := interpreters[lang]
 				file := filepath.Join(t.TempDir(), how.file)
 				if lang == "Shell" {
 					source = strings.TrimSpace(source) + ` -w ' %{http_code}'`
@@ -138,7 +138,7 @@ func TestTimes_canBeParsedInOtherLanguages(t *testing.T) {
 	c := a.newCaller(t, store.TierPremium)
 	video := c.track(tiktokLink).String()
 	a.Clock.Advance(time.Microsecond)
-	c.named("Launch")
+	c.createNamedCollection("Launch")
 	a.fetch(views(5))
 	all := []string{}
 	for _, path := range []string{"/authenticate", "/videos/" + video, "/collections", "/accounts?include_linked=true"} {
@@ -173,7 +173,7 @@ func (c *caller) runSample(t *testing.T, name string, args ...string) string {
 }
 
 // goCodeBlock matches a Go code block in Markdown.
-var goBlock = regexp.MustCompile("(?s)```go\n(.*?)```")
+var goCodeBlock = regexp.MustCompile("(?s)```go\n(.*?)```")
 
 // buildGoSamples builds a program from the Go samples and from the first Go block of docs/clients.md, which creates the client. It returns
 // the path of the program. The first argument of the program is the id of the operation whose sample runs.
@@ -181,7 +181,7 @@ func buildGoSamples(t *testing.T) string {
 	t.Helper()
 	page, err := os.ReadFile("../docs/clients.md")
 	require.NoError(t, err)
-	made := goBlock.FindStringSubmatch(string(page))
+	made := goCodeBlock.FindStringSubmatch(string(page))
 	require.NotNil(t, made)
 	var funcs, table strings.Builder
 	for _, op := range theContract().operations {

@@ -43,7 +43,7 @@ func TestCheckJSON_reportsWhatEncodingJSONAccepts(t *testing.T) {
 		strings.Repeat("[", 65) + strings.Repeat("]", 65): strings.Repeat("/0", 64) + " ",
 		strings.Repeat("[", 100_000):                      strings.Repeat("/0", 65) + " syntax",
 	} {
-		faults := scan(t, body)
+		faults := scanBody(t, body)
 		if want == "" || strings.HasSuffix(want, "/0 ") {
 			require.Empty(t, faults, body)
 			continue
@@ -59,7 +59,7 @@ func TestCheckJSON_limitsTheFaults(t *testing.T) {
 		strings.Repeat(`{"a":`, 100_000), `{"` + strings.Repeat("a", 2<<20) + `":1}`, `["` + strings.Repeat(`\ud800`, 100_000) + `"]`,
 		`{` + strings.Repeat(`"a":1,`, 300_000) + `"b":1}`, `[` + strings.Repeat(`"\u0000",`, 200_000) + `1]`,
 	} {
-		faults := scan(t, body)
+		faults := scanBody(t, body)
 		require.LessOrEqual(t, len(faults), maxFaults)
 		for _, f := range faults {
 			require.LessOrEqual(t, utf8.RuneCountInString(*f.Pointer), maxPlace)
@@ -68,7 +68,7 @@ func TestCheckJSON_limitsTheFaults(t *testing.T) {
 }
 
 // scanBody returns the faults that checkJSON finds in a body, without a schema.
-func scan(t *testing.T, body string) []api.Fault {
+func scanBody(t *testing.T, body string) []api.Fault {
 	t.Helper()
 	faults, err := checkJSON(t.Context(), []byte(body), &openapi3.Schema{})
 	require.NoError(t, err)
@@ -117,7 +117,7 @@ func FuzzJSON(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		faults := scan(t, string(body))
+		faults := scanBody(t, string(body))
 		if len(faults) > 0 {
 			for _, fault := range faults {
 				if fault.Pointer == nil || invalidText(*fault.Pointer) != "" || !utf8.ValidString(fault.Detail) {
@@ -156,14 +156,14 @@ func walkText(t *testing.T, v any) {
 }
 
 // cancelledAfter is a context whose Err returns context.Canceled after left calls. errCalls counts the calls.
-type hangsUp struct {
+type cancelledAfter struct {
 	context.Context
-	left, looks int
+	left, errCalls int
 }
 
-func (h *hangsUp) Err() error {
-	h.looks++
-	if h.looks > h.left {
+func (h *cancelledAfter) Err() error {
+	h.errCalls++
+	if h.errCalls > h.left {
 		return context.Canceled
 	}
 	return nil
@@ -171,10 +171,10 @@ func (h *hangsUp) Err() error {
 
 func TestCheckJSON_stopsWhenTheCallerHangsUp(t *testing.T) {
 	t.Parallel()
-	ctx := &hangsUp{Context: t.Context(), left: 10}
+	ctx := &cancelledAfter{Context: t.Context(), left: 10}
 	_, err := checkJSON(ctx, []byte("["+strings.Repeat("1,", 5_000)+"1]"), &openapi3.Schema{})
 	require.ErrorIs(t, err, context.Canceled)
-	require.LessOrEqual(t, ctx.looks, 12, "checkJSON stops soon after the context is cancelled")
+	require.LessOrEqual(t, ctx.errCalls, 12, "checkJSON stops soon after the context is cancelled")
 }
 
 func TestCheckJSON_namesTheExceededBound(t *testing.T) {

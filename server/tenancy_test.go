@@ -18,7 +18,7 @@ import (
 )
 
 // minProbes contains, for each database engine, the minimum number of requests that name an item of another organisation.
-var probes = map[string]int{"sqlite": 6000, "postgres": 4000}
+var minProbes = map[string]int{"sqlite": 6000, "postgres": 4000}
 
 // TestTenancy_hidesDataOfOtherOrganisations puts texts that identify items of another organisation into every text field of every operation:
 // ids, links, names, hashtags, cursors, ETags and hashes. Two organisations with equal items send each request. In the first request, the text
@@ -27,21 +27,21 @@ var probes = map[string]int{"sqlite": 6000, "postgres": 4000}
 // operations are tested too.
 func TestTenancy_hidesDataOfOtherOrganisations(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		other := a.newCaller(t, store.TierPremium)
 		a.createItems(3010, other)
-		p := newProber(t, a, other.own, other.own.unknownItems(3010, 4010))
+		p := newProber(t, a, other.items, other.items.unknownItems(3010, 4010))
 		before := rowsOf(t, a.DB, other)
 		rounds := 0
-		for p.sent < probes[a.Engine] {
+		for p.sent < minProbes[a.Engine] {
 			rounds++
 			for _, op := range theContract().operations {
-				slots := textSlots(op)
+				slots := textFields(op)
 				for _, s := range slots {
-					p.probe(op, s)
+					p.probeField(op, s)
 				}
 				if len(slots) > 0 {
-					p.probeAll(op, slots)
+					p.probeAllFields(op, slots)
 				}
 			}
 		}
@@ -52,27 +52,27 @@ func TestTenancy_hidesDataOfOtherOrganisations(t *testing.T) {
 
 // prober sends each request twice: with texts that identify items of another organisation, and with texts of items that do not exist.
 type prober struct {
-	t       *testing.T
-	app     *app
-	wire    http.RoundTripper
-	asks    *generator        // generates the requests with items of another organisation
-	twin    *generator        // generates the same requests with items that do not exist
-	foreign inventory         // items of another organisation
-	nobodys inventory         // items that do not exist
-	plain   *strings.Replacer // replaces the texts that differ between the two responses
-	sent    int               // number of compared pairs of requests
+	t                *testing.T
+	app              *app
+	transport        http.RoundTripper
+	firstGenerator   *generator        // generates the requests with items of another organisation
+	secondGenerator  *generator        // generates the same requests with items that do not exist
+	otherItems       inventory         // items of another organisation
+	missingItems     inventory         // items that do not exist
+	namePlaceholders *strings.Replacer // replaces the texts that differ between the two responses
+	sent             int               // number of compared pairs of requests
 }
 
 // newProber creates two organisations with equal items, which send the requests.
-func newProber(t *testing.T, a *app, foreign, nobodys inventory) *prober {
+func newProber(t *testing.T, a *app, otherItems, missingItems inventory) *prober {
 	t.Helper()
-	p := &prober{t: t, app: a, wire: checking{theContract(), inProcess{a.server.Handler()}}, foreign: foreign, nobodys: nobodys}
+	p := &prober{t: t, app: a, transport: contractTransport{theContract(), inProcess{a.server.Handler()}}, otherItems: otherItems, missingItems: missingItems}
 	callers := []*caller{a.newCaller(t, store.TierPremium), a.newCaller(t, store.TierPremium)}
 	a.createItems(5010, callers...)
-	for i, g := range []**generator{&p.asks, &p.twin} {
-		*g = &generator{draw: draw{rand.New(rand.NewPCG(7, 7))}, now: a.Clock.Now(), callers: callers[i : i+1], shorts: []string{"https://vm.tiktok.com/ZMdead123/"}, onlyOwn: true}
+	for i, g := range []**generator{&p.firstGenerator, &p.secondGenerator} {
+		*g = &generator{random: random{rand.New(rand.NewPCG(7, 7))}, now: a.Clock.Now(), callers: callers[i : i+1], shortLinks: []string{"https://vm.tiktok.com/ZMdead123/"}, onlyOwnItems: true}
 	}
-	p.plain = withoutNames([]inventory{foreign, nobodys}, []inventory{callers[0].own, callers[1].own})
+	p.namePlaceholders = withoutNames([]inventory{otherItems, missingItems}, []inventory{callers[0].items, callers[1].items})
 	return p
 }
 
@@ -81,9 +81,9 @@ func newProber(t *testing.T, a *app, foreign, nobodys inventory) *prober {
 func withoutNames(pairs ...[]inventory) *strings.Replacer {
 	var names [][]string
 	for side, pair := range pairs {
-		for _, own := range pair {
-			for _, m := range meanings {
-				for i, name := range own[m] {
+		for _, items := range pair {
+			for _, m := range itemKinds {
+				for i, name := range items[m] {
 					name = strings.Trim(name, `"`) // an ETag has quotes
 					// Error messages contain only the first 60 or 100 characters of long values.
 					for _, form := range []string{name, url.PathEscape(name), strings.ToUpper(name), strings.ToLower(name), name[:min(60, len(name))], name[:min(100, len(name))]} {
@@ -98,55 +98,55 @@ func withoutNames(pairs ...[]inventory) *strings.Replacer {
 }
 
 // probeField compares the responses for each text of another organisation that the field s accepts.
-func (p *prober) probe(op *contractOperation, s slot) {
+func (p *prober) probeField(op *contractOperation, s textField) {
 	p.t.Helper()
 	named := 0
-	for _, m := range meanings {
-		for i, text := range p.foreign[m] {
-			if fits(s.schema, text) && fits(s.schema, p.nobodys[m][i]) && !strings.Contains(text, ",") {
+	for _, m := range itemKinds {
+		for i, text := range p.otherItems[m] {
+			if matchesSchema(s.schema, text) && matchesSchema(s.schema, p.missingItems[m][i]) && !strings.Contains(text, ",") {
 				named++
-				if seldom[s.name] > 0 && named > 1 {
+				if slowFields[s.name] > 0 && named > 1 {
 					continue
 				}
-				p.compare(op, fmt.Sprintf("the %s field %s contains the %s", s.in, s.name, m), func(r *generated, things inventory) { r.put(s, things[m][i]) })
+				p.compare(op, fmt.Sprintf("the %s field %s contains the %s", s.in, s.name, m), func(r *generatedRequest, items inventory) { r.put(s, items[m][i]) })
 			}
 		}
 	}
-	if !slices.Contains(meaningsOf(op, s.name), freeText) {
+	if !slices.Contains(kindsOf(op, s.name), freeText) {
 		require.Positive(p.t, named, "%s: the inventory has no text for the %s field %s", op.id, s.in, s.name)
 	}
 }
 
 // probeAllFields compares the responses for a request in which all fields contain texts of another organisation.
-func (p *prober) probeAll(op *contractOperation, slots []slot) {
+func (p *prober) probeAllFields(op *contractOperation, slots []textField) {
 	p.t.Helper()
-	p.compare(op, "all fields contain texts of another organisation", func(r *generated, things inventory) {
+	p.compare(op, "all fields contain texts of another organisation", func(r *generatedRequest, items inventory) {
 		for i, s := range slots {
-			if m := meaningsOf(op, s.name)[0]; m != freeText && s.name != "cursor" {
-				r.put(s, things[m][i%len(things[m])])
+			if m := kindsOf(op, s.name)[0]; m != freeText && s.name != "cursor" {
+				r.put(s, items[m][i%len(items[m])])
 			}
 		}
 	})
 }
 
 // compare sends a request of each organisation and requires equal responses. name puts the texts of an inventory into a request.
-func (p *prober) compare(op *contractOperation, what string, name func(*generated, inventory)) {
+func (p *prober) compare(op *contractOperation, what string, name func(*generatedRequest, inventory)) {
 	p.t.Helper()
 	p.sent++
-	asked, got := p.ask(p.asks, op, p.foreign, name)
-	twin, want := p.ask(p.twin, op, p.nobodys, name)
-	require.Equal(p.t, want, got, "%s: %s\n%s\nThe request with items that do not exist is:\n%s", op.id, what, asked, twin)
+	asked, got := p.sendGenerated(p.firstGenerator, op, p.otherItems, name)
+	secondGenerator, want := p.sendGenerated(p.secondGenerator, op, p.missingItems, name)
+	require.Equal(p.t, want, got, "%s: %s\n%s\nThe request with items that do not exist is:\n%s", op.id, what, asked, secondGenerator)
 }
 
 // sendGenerated generates a request, puts texts of items into it, and sends it. It returns the request and a text that describes the response.
-func (p *prober) ask(g *generator, op *contractOperation, things inventory, name func(*generated, inventory)) (*generated, string) {
+func (p *prober) sendGenerated(g *generator, op *contractOperation, items inventory, name func(*generatedRequest, inventory)) (*generatedRequest, string) {
 	p.t.Helper()
 	r := g.valid(op)
 	delete(r.headers, "X-Request-Id")
-	name(r, things)
+	name(r, items)
 	req := g.request(r)
 	require.NotNil(p.t, req, "%s", r)
-	resp, err := p.wire.RoundTrip(req)
+	resp, err := p.transport.RoundTrip(req)
 	require.NoError(p.t, err, "%s", r)
 	body, err := io.ReadAll(resp.Body)
 	require.NoError(p.t, err)
@@ -157,12 +157,12 @@ func (p *prober) ask(g *generator, op *contractOperation, things inventory, name
 			h.Del(name)
 		}
 	}
-	text := instance.ReplaceAllStringFunc(string(body), func(path string) string { // the two requests can escape the path differently
+	text := instanceMember.ReplaceAllStringFunc(string(body), func(path string) string { // the two requests can escape the path differently
 		decoded, err := url.PathUnescape(path)
 		require.NoError(p.t, err)
 		return decoded
 	})
-	text = nextCursor.ReplaceAllString(p.plain.Replace(text), `"next_cursor":"…"`)
+	text = nextCursor.ReplaceAllString(p.namePlaceholders.Replace(text), `"next_cursor":"…"`)
 	return r, fmt.Sprintf("%d %v, tag %t\n%s", resp.StatusCode, h, resp.Header.Get("ETag") != "", anyID.ReplaceAllString(text, "…"))
 }
 
@@ -170,10 +170,10 @@ func (p *prober) ask(g *generator, op *contractOperation, things inventory, name
 var anyID = regexp.MustCompile(`(?i)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
 // instanceMember matches the member instance of a problem, which contains the path of the request.
-var instance = regexp.MustCompile(`"instance":"[^"]*"`)
+var instanceMember = regexp.MustCompile(`"instance":"[^"]*"`)
 
 // put sets the value of a text field in a request.
-func (r *generated) put(s slot, value string) {
+func (r *generatedRequest) put(s textField, value string) {
 	switch s.in {
 	case "path":
 		r.path[s.name] = value

@@ -21,7 +21,7 @@ const unknownID = "01938c36-9999-7999-8999-999999999999"
 // Spec: 3-01, 3-03, 3-04, 4.3-01, 4.3-02, 4.3-05, 4.3-06, 4.3-07, 7-01
 func TestTrack_tracksALink(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		first := c.send(http.MethodPost, "/videos", map[string]any{"link": tiktokLink}).is(http.StatusOK)
 		result := decode[client.TrackVideoResult](first)
@@ -37,8 +37,8 @@ func TestTrack_tracksALink(t *testing.T) {
 			require.Contains(t, *second.Error, "already")
 		})
 		t.Run("null and empty collections are accepted", func(t *testing.T) {
-			c.send(http.MethodPost, "/videos", `{"link":"`+numbered(1)+`","collection_ids":null,"collection_names":[]}`).is(http.StatusOK)
-			c.send(http.MethodPost, "/videos", `{"link":"`+numbered(2)+`","collection_ids":[],"collection_names":null}`).is(http.StatusOK)
+			c.send(http.MethodPost, "/videos", `{"link":"`+videoURL(1)+`","collection_ids":null,"collection_names":[]}`).is(http.StatusOK)
+			c.send(http.MethodPost, "/videos", `{"link":"`+videoURL(2)+`","collection_ids":[],"collection_names":null}`).is(http.StatusOK)
 		})
 		t.Run("Content-Type can have parameters and upper case letters", func(t *testing.T) {
 			for _, contentType := range []string{"application/json; charset=utf-8", "Application/JSON", "application/json;charset=ISO-8859-1"} {
@@ -51,18 +51,18 @@ func TestTrack_tracksALink(t *testing.T) {
 // Spec: 3-02, 4.3-03, 4.3-04
 func TestTrack_addsTheVideoToCollections(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		c.send(http.MethodPost, "/videos", map[string]any{"link": tiktokLink, "collection_names": []string{"Launch", "Été 🌞"}}).is(http.StatusOK)
 		v := decode[client.Video](c.send(http.MethodGet, "/videos/"+c.track(tiktokLink).String(), nil).is(http.StatusOK))
 		require.Equal(t, []string{"Launch", "Été 🌞"}, v.LabelNames)
 
-		c.send(http.MethodPost, "/videos", map[string]any{"link": numbered(1), "collection_ids": v.LabelIds, "collection_names": []string{"Launch"}}).is(http.StatusOK)
+		c.send(http.MethodPost, "/videos", map[string]any{"link": videoURL(1), "collection_ids": v.LabelIds, "collection_names": []string{"Launch"}}).is(http.StatusOK)
 		page := c.list("collections=" + v.LabelIds[0].String())
 		require.Len(t, page.Data, 2, "collection_names uses an existing root collection with the name")
 
 		t.Run("404 for an unknown collection, and the video is not tracked", func(t *testing.T) {
-			p := c.send(http.MethodPost, "/videos", map[string]any{"link": numbered(2), "collection_ids": []string{v.LabelIds[0].String(), unknownID}}).
+			p := c.send(http.MethodPost, "/videos", map[string]any{"link": videoURL(2), "collection_ids": []string{v.LabelIds[0].String(), unknownID}}).
 				refuses(http.StatusNotFound, server.CodeNotFound)
 			require.Contains(t, p.Detail, unknownID)
 			require.Len(t, p.Errors, 1)
@@ -116,7 +116,7 @@ func TestTrack_refusesOtherLinks(t *testing.T) {
 
 func TestTrack_resolvesShortLinks(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		const short = "https://vm.tiktok.com/ZMabcdef1/"
 		c := a.newCaller(t, store.TierPremium)
 		t.Run("503 if the platform fails temporarily", func(t *testing.T) {
@@ -136,10 +136,10 @@ func TestTrack_resolvesShortLinks(t *testing.T) {
 		id := c.track(short)
 		require.Equal(t, id, c.track(tiktokLink))
 		t.Run("a resolved short link is cached for all organisations", func(t *testing.T) {
-			before := a.platforms.calls()
+			before := a.platforms.requestCount()
 			c.track(short)
 			a.newCaller(t, store.TierBasic).track(short)
-			require.Equal(t, before, a.platforms.calls())
+			require.Equal(t, before, a.platforms.requestCount())
 		})
 		t.Run("GET and DELETE accept short links too", func(t *testing.T) {
 			v := decode[client.Video](c.send(http.MethodGet, "/videos/https%3A%2F%2Fvm.tiktok.com%2FZMabcdef1%2F", nil).is(http.StatusOK))
@@ -154,7 +154,7 @@ func TestTrack_resolvesShortLinks(t *testing.T) {
 // Spec: 2.2-07, 3-06, 3-07, 3-13, 4.3-08, 4.3-09, 4.3-10, 4.3-11
 func TestStop_endsTrackingAndKeepsEverythingReadable(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		for name, stop := range map[string]func(id uuid.UUID) answer{
 			"by id in the path": func(id uuid.UUID) answer { return c.send(http.MethodDelete, "/videos/"+id.String(), nil) },
@@ -208,7 +208,7 @@ func TestStop_refusesUntrackedVideos(t *testing.T) {
 // report "already".
 func TestTrack_isIdempotentUnderConcurrency(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		var mu sync.Mutex
 		var all sync.WaitGroup

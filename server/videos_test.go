@@ -30,7 +30,7 @@ func (c *caller) video(ref string) client.Video {
 // Spec: 4.2-21
 func TestVideo_beforeItsFirstFetch(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		id := c.track("https://www.youtube.com/shorts/dQw4w9WgXcQ")
 		got := c.send(http.MethodGet, "/videos/"+id.String(), nil).is(http.StatusOK)
@@ -49,7 +49,7 @@ func TestVideo_beforeItsFirstFetch(t *testing.T) {
 // Spec: 2.2-27, 2.2-28, 4.2-07, 4.2-08
 func TestVideo_afterAFetch(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		id := c.track("https://www.facebook.com/reel/1234567890123456")
 		uploaded := time.Date(2026, 2, 28, 23, 30, 0, 0, time.UTC)
@@ -83,11 +83,11 @@ func TestVideo_afterAFetch(t *testing.T) {
 // Spec: 2.2-29, 4.2-17
 func TestVideo_hasTheSameMembersInEveryResponse(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		id := c.track(tiktokLink)
 		a.fetch(views(100))
-		collection := c.collection(map[string]any{"name": "Launch"})
+		collection := c.createCollection(map[string]any{"name": "Launch"})
 		c.addVideos(collection, id)
 		account := c.video(id.String()).LinkedAccountID.String()
 		single := c.send(http.MethodGet, "/videos/"+id.String(), nil).is(http.StatusOK)
@@ -102,10 +102,10 @@ func TestVideo_hasTheSameMembersInEveryResponse(t *testing.T) {
 // Spec: 2.2-20, 2.2-21
 func TestVideo_hasIncreasesAndOutlierMultiplier(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		id := c.track(numbered(1)).String()
-		for n, l := range series(2, 5) {
+		id := c.track(videoURL(1)).String()
+		for n, l := range videoURLs(2, 5) {
 			c.track(l)
 			a.fetch(views(int64(20 * (n + 1))))
 		}
@@ -116,9 +116,9 @@ func TestVideo_hasIncreasesAndOutlierMultiplier(t *testing.T) {
 		}{{16, 125}, {23, 160}, {29, 200}, {30, 400}} {
 			a.Clock.Advance(time.Duration(step.day-last) * 24 * time.Hour)
 			last = step.day
-			c.send(http.MethodPost, "/refresh/videos", map[string]any{"link": numbered(1)}).is(http.StatusAccepted)
+			c.send(http.MethodPost, "/refresh/videos", map[string]any{"link": videoURL(1)}).is(http.StatusAccepted)
 			a.fetch(func(target queue.Target) ingest.VideoFacts {
-				if target.Link != numbered(1) {
+				if target.Link != videoURL(1) {
 					return ingest.VideoFacts{}
 				}
 				return ingest.VideoFacts{Views: &step.views}
@@ -141,7 +141,7 @@ var awkwardLinks = []string{
 // Spec: 4.2-19, 4.2-20, 4.2-22
 func TestVideo_isFoundByAnyFormOfItsLink(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		id := c.track(tiktokLink)
 		for _, raw := range awkwardLinks {
@@ -244,7 +244,7 @@ func january(d int) time.Time {
 
 // videoNames returns the first words of the titles that GET /videos returns, separated by spaces. A video without a title is "Five". The
 // words are sorted unless the query contains order_by.
-func found(c *caller, query string) string {
+func videoNames(c *caller, query string) string {
 	c.t.Helper()
 	page := c.list(query)
 	names := make([]string, len(page.Data))
@@ -262,7 +262,7 @@ func found(c *caller, query string) string {
 // Spec: 4.2-01, 4.2-07, 4.2-08, 4.2-09, 4.2-10, 4.2-11, 4.2-12, 4.2-13, 4.2-14, 4.2-15, 4.2-16
 func TestListVideos_filters(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := withFiveVideos(t, a)
 		all := "Five Four One Three Two"
 		collections := map[string]string{}
@@ -318,13 +318,13 @@ func TestListVideos_filters(t *testing.T) {
 			"username=anna&ad_info_shop=true&hashtag=shop":            "Two",
 			"ad_info_shop=True&has_metrics=TRUE":                      "Three Two",
 		} {
-			require.Equal(t, want, found(c, query), query)
+			require.Equal(t, want, videoNames(c, query), query)
 		}
 		t.Run("stopped videos are listed only with include_removed=true", func(t *testing.T) {
 			c.send(http.MethodDelete, "/videos/"+third.AdID.String(), nil).is(http.StatusOK)
-			require.Equal(t, "Five Four One Two", found(c, ""))
-			require.Equal(t, all, found(c, "include_removed=true"))
-			require.Empty(t, found(c, "q=wool&include_removed=false"))
+			require.Equal(t, "Five Four One Two", videoNames(c, ""))
+			require.Equal(t, all, videoNames(c, "include_removed=true"))
+			require.Empty(t, videoNames(c, "q=wool&include_removed=false"))
 		})
 	})
 }
@@ -353,7 +353,7 @@ func TestListVideos_returnsTheFilters(t *testing.T) {
 // Spec: 4.2-04, 4.2-05, 4.2-06
 func TestListVideos_orders(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := withFiveVideos(t, a)
 		for query, want := range map[string]string{
 			"order_by=created_at&order_direction=asc":         "One Two Three Four Five",
@@ -370,7 +370,7 @@ func TestListVideos_orders(t *testing.T) {
 			"order_by=latest_engagement":                      "Three Four One Two Five",
 			"order_by=latest_engagement&order_direction=desc": "Three Four One Two Five",
 		} {
-			require.Equal(t, want, found(c, query), query)
+			require.Equal(t, want, videoNames(c, query), query)
 		}
 		p := c.list("").Pagination
 		require.Equal(t, client.VideoOrderLatestUpdatedAt, p.OrderBy, "the default order is latest_updated_at")
