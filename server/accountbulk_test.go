@@ -143,7 +143,7 @@ func TestBulkTrackAccounts_returnsAResultForEachLink(t *testing.T) {
 	})
 }
 
-func TestBulkTrackAccounts_addsAllToTheCollections(t *testing.T) {
+func TestBulkTrackAccounts_addsEachAccountToTheCollections(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -160,7 +160,7 @@ func TestBulkTrackAccounts_addsAllToTheCollections(t *testing.T) {
 	})
 }
 
-func TestBulkTrackAccounts_fetchesUpToFiftyImmediately(t *testing.T) {
+func TestBulkTrackAccounts_fetchesUpTo50AccountsImmediately(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -178,7 +178,7 @@ func TestBulkTrackAccounts_fetchesUpToFiftyImmediately(t *testing.T) {
 	})
 }
 
-func TestBulkTrackAccounts_fetchesOnlyThePreviewWithoutASubscription(t *testing.T) {
+func TestBulkTrackAccounts_fetchesOnlyThePreviewAllowanceWithoutASubscription(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierLimited)
@@ -232,7 +232,7 @@ func (c *caller) stopAccounts(status int, ids ...string) client.StopResult {
 }
 
 // Spec: 4-09
-func TestBulkStopAccounts_stopsIdsAndLinks(t *testing.T) {
+func TestBulkStopAccounts_acceptsIDsAndLinks(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -281,7 +281,7 @@ func TestBulkStopAccounts_stopsIdsAndLinks(t *testing.T) {
 	})
 }
 
-func TestBulkStopAccounts_findsAnAccountByItsIDAndItsHandle(t *testing.T) {
+func TestBulkStopAccounts_acceptsTheChannelIDAndTheHandle(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)

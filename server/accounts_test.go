@@ -59,7 +59,7 @@ func accountFacts(a *app, id string, followers int64, videos ...int) ingest.Acco
 }
 
 // Spec: 2.6-01, 4-10
-func TestAccount_beforeItsFirstFetch(t *testing.T) {
+func TestGetAccount_returnsNullCountsBeforeTheFirstFetch(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -76,7 +76,7 @@ func TestAccount_beforeItsFirstFetch(t *testing.T) {
 }
 
 // Spec: 2.6-01
-func TestAccount_afterAFetch(t *testing.T) {
+func TestGetAccount_returnsTheFetchedCountsAndStatistics(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -108,7 +108,7 @@ func TestAccount_afterAFetch(t *testing.T) {
 	})
 }
 
-func TestAccount_isEmptyWhenThePlatformListsNothing(t *testing.T) {
+func TestGetAccount_isEmptyIfThePlatformListsNoVideos(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -118,7 +118,7 @@ func TestAccount_isEmptyWhenThePlatformListsNothing(t *testing.T) {
 }
 
 // Spec: 4-10, 4.2-28
-func TestAccount_isFoundByAnyFormOfItsLink(t *testing.T) {
+func TestGetAccount_acceptsEveryFormOfTheLink(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -145,7 +145,7 @@ func TestAccount_isFoundByAnyFormOfItsLink(t *testing.T) {
 	})
 }
 
-func TestAccount_ofATrackedVideoIsReadableButNotListed(t *testing.T) {
+func TestGetAccount_returnsTheUntrackedAuthorOfATrackedVideo(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -166,7 +166,7 @@ func TestAccount_ofATrackedVideoIsReadableButNotListed(t *testing.T) {
 	})
 }
 
-func TestAccount_notFound(t *testing.T) {
+func TestGetAccount_returns404ForUnknownAccounts(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -203,7 +203,7 @@ func withFiveAccounts(t *testing.T, a *app) *caller {
 }
 
 // Spec: 4-05
-func TestListAccounts_orders(t *testing.T) {
+func TestListAccounts_sortsByOrderBy(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := withFiveAccounts(t, a)
@@ -243,7 +243,7 @@ func TestListAccounts_orders(t *testing.T) {
 }
 
 // Spec: 4-05
-func TestListAccounts_filters(t *testing.T) {
+func TestListAccounts_appliesFilters(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := withFiveAccounts(t, a)
@@ -276,7 +276,7 @@ func TestListAccounts_filters(t *testing.T) {
 }
 
 // Spec: 4-05
-func TestListAccounts_returnsAnArrayOrAPage(t *testing.T) {
+func TestListAccounts_returnsAPageOnlyIfPaginatedIsTrue(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := withFiveAccounts(t, a)
@@ -361,7 +361,7 @@ func (c *caller) accountVideos(ref, query string) []client.Video {
 }
 
 // Spec: 4.2-29, 4.2-30, 4.2-33
-func TestListAccountVideos_returnsTheVideosOfTheAccount(t *testing.T) {
+func TestListAccountVideos_returnsOnlyVideosOfTheAccount(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)

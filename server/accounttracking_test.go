@@ -19,7 +19,7 @@ import (
 )
 
 // Spec: 4-06
-func TestTrackAccount_tracksALink(t *testing.T) {
+func TestTrackAccount_returnsTheSameAccountForEveryFormOfTheLink(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -54,7 +54,7 @@ func accountListing(a *app, n int) ingest.AccountFacts {
 }
 
 // Spec: 4-06
-func TestTrackAccount_tracksVideosByTrackingType(t *testing.T) {
+func TestTrackAccount_trackingTypeLimitsTheTrackedVideos(t *testing.T) {
 	t.Parallel()
 	for kind, found := range map[string]int{"latest_30": 30, "latest_200": 200, "new_only": 0, "all": 220, "": 30} {
 		eachDatabase(t, func(t *testing.T, a *app) {
@@ -98,7 +98,7 @@ func TestTrackAccount_addsTheAccountToCollections(t *testing.T) {
 	})
 }
 
-func TestTrackAccount_refusesOtherLinks(t *testing.T) {
+func TestTrackAccount_refusesLinksThatAreNotAccounts(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -148,9 +148,9 @@ func TestTrackAccount_resolvesShortLinks(t *testing.T) {
 	})
 }
 
-// TestTrackAccount_isIdempotentUnderConcurrency sends one link 64 times concurrently. One account must be created, and exactly one response must
+// TestTrackAccount_concurrentGeneratedClientCallsCreateOneAccount sends one link 64 times concurrently. One account must be created, and exactly one response must
 // not report "already".
-func TestTrackAccount_isIdempotentUnderConcurrency(t *testing.T) {
+func TestTrackAccount_concurrentGeneratedClientCallsCreateOneAccount(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -182,7 +182,7 @@ func TestTrackAccount_isIdempotentUnderConcurrency(t *testing.T) {
 }
 
 // Spec: 4-07
-func TestStopAccount_endsTrackingAndKeepsEverythingReadable(t *testing.T) {
+func TestStopAccount_keepsTheCollectedDataReadable(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)

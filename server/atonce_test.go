@@ -64,7 +64,7 @@ func (a *app) countTargets() int {
 	return storetest.Column[int](a.t, a.DB, "SELECT COUNT(*) FROM fetch_targets")[0]
 }
 
-func TestConcurrent_requestsTrackALinkOnce(t *testing.T) {
+func TestTrackVideo_concurrentRequestsCreateOneVideo(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -85,7 +85,7 @@ func TestConcurrent_requestsTrackALinkOnce(t *testing.T) {
 	})
 }
 
-func TestConcurrent_bulkRequestsTrackEachLinkOnce(t *testing.T) {
+func TestBulkTrackVideos_concurrentRequestsCreateEachVideoOnce(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -106,7 +106,7 @@ func TestConcurrent_bulkRequestsTrackEachLinkOnce(t *testing.T) {
 	})
 }
 
-func TestConcurrent_requestsTrackAnAccountOnce(t *testing.T) {
+func TestTrackAccount_concurrentRequestsCreateOneAccount(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -135,8 +135,8 @@ func TestConcurrent_requestsTrackAnAccountOnce(t *testing.T) {
 	})
 }
 
-// TestConcurrent_eachPostCreatesACollection sends no Idempotency-Key. Two collections can have the same name, so each POST creates one.
-func TestConcurrent_eachPostCreatesACollection(t *testing.T) {
+// TestCreateCollection_eachConcurrentRequestCreatesACollection sends no Idempotency-Key. Two collections can have the same name, so each POST creates one.
+func TestCreateCollection_eachConcurrentRequestCreatesACollection(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -148,7 +148,7 @@ func TestConcurrent_eachPostCreatesACollection(t *testing.T) {
 	})
 }
 
-func TestConcurrent_requestsAddAMemberOnce(t *testing.T) {
+func TestAddCollectionMembers_concurrentRequestsAddEachMemberOnce(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -168,7 +168,7 @@ func TestConcurrent_requestsAddAMemberOnce(t *testing.T) {
 	})
 }
 
-func TestConcurrent_requestsStopTrackingOnce(t *testing.T) {
+func TestStopVideo_onlyOneConcurrentRequestSucceeds(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)

@@ -39,7 +39,7 @@ func TestAuthenticate_returnsTheOrganisationAndTheToken(t *testing.T) {
 	})
 }
 
-func TestToken_isAcceptedInEveryValidForm(t *testing.T) {
+func TestToken_acceptsAnyCaseAndSpacesOfBearer(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	token := a.newCaller(t, store.TierPremium).token
@@ -49,7 +49,7 @@ func TestToken_isAcceptedInEveryValidForm(t *testing.T) {
 }
 
 // Spec: 5-01
-func TestToken_isRefusedWithTheReason(t *testing.T) {
+func TestToken_invalidTokenReturnsTheErrorCodeOfItsFault(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -95,7 +95,7 @@ func TestToken_isRefusedWithTheReason(t *testing.T) {
 	})
 }
 
-func TestToken_isRefusedWithinASecondAfterRevocation(t *testing.T) {
+func TestToken_revokedTokenIsRefusedWithinASecond(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		org := a.newCaller(t, store.TierPremium).org
@@ -117,7 +117,7 @@ func TestToken_isRefusedWithinASecondAfterRevocation(t *testing.T) {
 	})
 }
 
-func TestToken_lastUseIsStored(t *testing.T) {
+func TestToken_lastUseIsStoredAtMostOnceAMinute(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -140,7 +140,7 @@ func TestToken_lastUseIsStored(t *testing.T) {
 	})
 }
 
-func TestLog_hasTheRequestButNoSecret(t *testing.T) {
+func TestLog_containsRequestsButNoSecrets(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)

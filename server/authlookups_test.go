@@ -84,7 +84,7 @@ func requireCode(t *testing.T, w *httptest.ResponseRecorder, status int, code se
 	require.Equal(t, code, p.Code)
 }
 
-func TestTokens_manyUnknownTokensCauseSixtyLookUps(t *testing.T) {
+func TestTokens_unknownTokensOfAnAddressCauseAtMost60LookUps(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		a, lookups := newAppWithLookUps(t, db, nil)
@@ -112,7 +112,7 @@ func TestTokens_manyUnknownTokensCauseSixtyLookUps(t *testing.T) {
 	})
 }
 
-func TestTokens_aRefusedTokenIsLookedUpOnce(t *testing.T) {
+func TestTokens_refusedTokenIsLookedUpOnceInTenSeconds(t *testing.T) {
 	t.Parallel()
 	a, lookups := newAppWithLookUps(t, newSQLite(t), nil)
 	org := a.newCaller(t, store.TierPremium).org
@@ -152,7 +152,7 @@ func (c *countingRateStore) Take(ctx context.Context, key string, limit int64, w
 	return c.RateStore.Take(ctx, key, limit, window)
 }
 
-func TestTokens_manyRequestsWithoutTokenUseNeitherDatabaseNorRateStore(t *testing.T) {
+func TestTokens_requestsWithoutATokenAreRefusedFromMemory(t *testing.T) {
 	t.Parallel()
 	rates := &countingRateStore{RateStore: server.NewMemoryRateStore()}
 	a, lookups := newAppWithLookUps(t, newSQLite(t), nil, func(o *server.Options) { o.RateStore = rates })
@@ -166,7 +166,7 @@ func TestTokens_manyRequestsWithoutTokenUseNeitherDatabaseNorRateStore(t *testin
 	require.Equal(t, http.StatusOK, a.authenticateFrom(t.Context(), "198.51.100.7", c.token).Code, "a valid token is accepted although the address exceeded its limit")
 }
 
-func TestTokens_eachOfManyAddressesHasItsOwnLimit(t *testing.T) {
+func TestTokens_limitUnknownTokensPerAddress(t *testing.T) {
 	t.Parallel()
 	a, lookups := newAppWithLookUps(t, newSQLite(t), nil)
 	c := a.newCaller(t, store.TierPremium)
@@ -185,7 +185,7 @@ func TestTokens_eachOfManyAddressesHasItsOwnLimit(t *testing.T) {
 	require.EqualValues(t, 200*60, lookups.Load(), "the unknown tokens evicted the valid token from the cache")
 }
 
-func TestTokens_concurrentUsesShareOneLookUp(t *testing.T) {
+func TestTokens_concurrentRequestsWithOneTokenShareALookUp(t *testing.T) {
 	t.Parallel()
 	arrived, release := make(chan struct{}, 100), make(chan struct{})
 	a, lookups := newAppWithLookUps(t, newSQLite(t), func() {
@@ -209,7 +209,7 @@ func TestTokens_concurrentUsesShareOneLookUp(t *testing.T) {
 	require.EqualValues(t, 1, lookups.Load())
 }
 
-func TestTokens_aCallerWhoHangsUpIsCountedAndAffectsNoOther(t *testing.T) {
+func TestTokens_lookUpOfADisconnectedCallerIsCached(t *testing.T) {
 	t.Parallel()
 	a, lookups := newAppWithLookUps(t, newSQLite(t), nil)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -220,7 +220,7 @@ func TestTokens_aCallerWhoHangsUpIsCountedAndAffectsNoOther(t *testing.T) {
 	require.EqualValues(t, 1, lookups.Load(), "the look-up of the disconnected caller was finished and cached")
 }
 
-func TestTokens_aFailedLookUpIsNotCached(t *testing.T) {
+func TestTokens_failedLookUpIsNotCached(t *testing.T) {
 	t.Parallel()
 	a := newRateLimitedApp(t)
 	c := a.newCaller(t, store.TierPremium)

@@ -51,7 +51,7 @@ func (a *app) claimDueVideos() int {
 
 // Spec: 3-01, 3-05, 3-12, 3-13, 4.4-04, 4.4-05, 4.4-06, 4.4-07, 4.4-08, 4.4-10, 4.4-11, 4.4-12, 4.4-17, 4.4-18, 4.4-19, 7-02
 // Spec: 7-03, 7-04, 7-05, 7-08
-func TestBulkTrack_returnsAResultForEachLink(t *testing.T) {
+func TestBulkTrackVideos_returnsAResultForEachLink(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -123,7 +123,7 @@ func TestBulkTrack_returnsAResultForEachLink(t *testing.T) {
 }
 
 // Spec: 4.4-13
-func TestBulkTrack_retryableLinksSucceedWhenSentAgain(t *testing.T) {
+func TestBulkTrackVideos_retryableLinkSucceedsWhenSentAgain(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		const short = "https://vm.tiktok.com/ZMdown0001/"
@@ -141,7 +141,7 @@ func TestBulkTrack_retryableLinksSucceedWhenSentAgain(t *testing.T) {
 }
 
 // Spec: 3-02, 4.4-03
-func TestBulkTrack_addsAllToTheCollections(t *testing.T) {
+func TestBulkTrackVideos_addsEachVideoToTheCollections(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -159,7 +159,7 @@ func TestBulkTrack_addsAllToTheCollections(t *testing.T) {
 }
 
 // Spec: 4.4-06, 4.4-07, 4.4-14, 4.4-15, 8-08
-func TestBulkTrack_fetchesUpToFiftyImmediately(t *testing.T) {
+func TestBulkTrackVideos_fetchesUpTo50VideosImmediately(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -176,7 +176,7 @@ func TestBulkTrack_fetchesUpToFiftyImmediately(t *testing.T) {
 }
 
 // Spec: 4.4-07, 4.4-08, 4.4-09, 4.4-16, 5-03
-func TestBulkTrack_fetchesOnlyThePreviewWithoutASubscription(t *testing.T) {
+func TestBulkTrackVideos_fetchesOnlyThePreviewAllowanceWithoutASubscription(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierLimited)
@@ -198,7 +198,7 @@ func TestBulkTrack_fetchesOnlyThePreviewWithoutASubscription(t *testing.T) {
 	})
 }
 
-func TestBulkTrack_previewAllowanceIsConfigurable(t *testing.T) {
+func TestBulkTrackVideos_usesTheConfiguredPreviewAllowance(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t), func(o *server.Options) { o.PreviewAllowance = 1 })
 	c := a.newCaller(t, store.TierPremium)
@@ -207,7 +207,7 @@ func TestBulkTrack_previewAllowanceIsConfigurable(t *testing.T) {
 }
 
 // Spec: 4.4-02, 8-06
-func TestBulkTrack_refusesTooManyLinks(t *testing.T) {
+func TestBulkTrackVideos_refusesTooManyLinks(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -236,7 +236,7 @@ func (c *caller) stopVideos(status int, ids ...string) client.StopResult {
 }
 
 // Spec: 3-06, 4.5-02, 4.5-03, 4.5-04, 4.5-05, 4.5-06, 7-06, 7-07
-func TestBulkStop_stopsIdsAndLinks(t *testing.T) {
+func TestBulkStopVideos_acceptsIDsAndLinks(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -289,7 +289,7 @@ func TestBulkStop_stopsIdsAndLinks(t *testing.T) {
 }
 
 // Spec: 4.5-01, 8-07
-func TestBulkStop_refusesTooManyEntries(t *testing.T) {
+func TestBulkStopVideos_refusesTooManyEntries(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -303,7 +303,7 @@ func TestBulkStop_refusesTooManyEntries(t *testing.T) {
 	}
 }
 
-func TestBulk_resolvesShortLinksConcurrently(t *testing.T) {
+func TestBulkTrackVideos_mergesShortLinksOfTheSameVideo(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)

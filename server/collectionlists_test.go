@@ -72,7 +72,7 @@ func TestListCollections_filtersByParent(t *testing.T) {
 }
 
 // Spec: 4.1-07, 4.1-08
-func TestListCollections_orders(t *testing.T) {
+func TestListCollections_sortsByOrderBy(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -102,7 +102,7 @@ func TestListCollections_orders(t *testing.T) {
 }
 
 // Spec: 2.3-01, 2.3-02, 2.3-03, 2.3-04, 4.1-05, 4.1-06
-func TestListCollections_pagesAreStable(t *testing.T) {
+func TestListCollections_pagesReturnEveryCollectionOnce(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)

@@ -50,7 +50,7 @@ func (c *caller) patch(id uuid.UUID, body any, headers ...string) answer {
 
 // Spec: 2.1-01, 2.1-03, 2.1-04, 2.1-05, 2.1-06, 2.1-07, 2.1-08, 2.1-09, 2.1-10, 2.1-11, 2.1-12, 2.1-13, 4.1-04, 4.1-09
 // Spec: 4.1-10, 4.1-13, 4.1-14, 4.1-16
-func TestCollection_isCreatedAndReadBack(t *testing.T) {
+func TestCreateCollection_createsACollectionThatCanBeRead(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -71,7 +71,7 @@ func TestCollection_isCreatedAndReadBack(t *testing.T) {
 }
 
 // Spec: 2.1-02, 2.1-04, 2.1-05, 2.1-06, 2.1-10, 4.1-11, 4.1-12, 4.1-13, 8-03
-func TestCollection_isCreatedWithAllMembers(t *testing.T) {
+func TestCreateCollection_storesAllMembersOfTheBody(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -111,7 +111,7 @@ func TestCollection_isCreatedWithAllMembers(t *testing.T) {
 }
 
 // Spec: 2.1-02, 2.1-05, 4-03, 4.1-11, 4.1-12, 4.1-13, 4.1-15, 4.1-20, 4.1-21, 4.1-22, 4.1-23, 4.1-24, 8-03, 8-04
-func TestCollection_refusesInvalidBodies(t *testing.T) {
+func TestCreateAndUpdateCollection_refuseInvalidBodies(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -183,7 +183,7 @@ func TestCollection_refusesInvalidBodies(t *testing.T) {
 }
 
 // Spec: 2.1-07, 3-08, 3-09, 4.1-20, 4.1-21, 4.1-22, 4.1-23, 4.1-24, 4.1-25
-func TestCollection_patchChangesOnlySentMembers(t *testing.T) {
+func TestUpdateCollection_changesOnlyTheMembersInTheBody(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -232,7 +232,7 @@ func TestCollection_patchChangesOnlySentMembers(t *testing.T) {
 }
 
 // Spec: 3-08, 4.1-23, 8-04
-func TestCollection_protectedNeedsAPassword(t *testing.T) {
+func TestUpdateCollection_protectedAccessRequiresAPassword(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -266,7 +266,7 @@ func TestCollection_protectedNeedsAPassword(t *testing.T) {
 	})
 }
 
-func TestCollection_cannotBeItsOwnParent(t *testing.T) {
+func TestUpdateCollection_refusesAParentCycle(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -290,7 +290,7 @@ func TestCollection_cannotBeItsOwnParent(t *testing.T) {
 	})
 }
 
-func TestCollection_canBeNestedSixteenLevels(t *testing.T) {
+func TestUpdateCollection_refusesMoreThan16Levels(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -310,7 +310,7 @@ func TestCollection_canBeNestedSixteenLevels(t *testing.T) {
 }
 
 // Spec: 3-10, 3-11, 4.1-18, 4.1-19
-func TestCollection_isDeletedWithoutItsMembers(t *testing.T) {
+func TestDeleteCollection_keepsVideosAndMovesChildren(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -337,7 +337,7 @@ func TestCollection_isDeletedWithoutItsMembers(t *testing.T) {
 }
 
 // Spec: 4.1-17
-func TestCollection_isDeletedWithoutABodyOrWithAnEmptyOne(t *testing.T) {
+func TestDeleteCollection_acceptsNoBodyOrAnEmptyObject(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)

@@ -24,7 +24,7 @@ func (c *caller) collectionETag(id uuid.UUID, query string) string {
 	return tag
 }
 
-func TestCollection_ifMatchRefusesAChangedCollection(t *testing.T) {
+func TestUpdateCollection_refusesAnOutdatedIfMatch(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -88,7 +88,7 @@ func TestCollection_ifMatchRefusesAChangedCollection(t *testing.T) {
 	})
 }
 
-func TestCollection_etagsOfLowerTiersHideMaskedCounts(t *testing.T) {
+func TestGetCollection_etagDoesNotRevealMaskedCounts(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -105,8 +105,8 @@ func TestCollection_etagsOfLowerTiersHideMaskedCounts(t *testing.T) {
 	require.Equal(t, hidden, c.collectionETag(id, "?include_counts=true"), "the ETag does not change when a masked count changes")
 }
 
-// TestCollection_oneOfManyConcurrentWritesWithTheSameIfMatchSucceeds sends 8 concurrent PATCH requests with the same ETag, five times.
-func TestCollection_oneOfManyConcurrentWritesWithTheSameIfMatchSucceeds(t *testing.T) {
+// TestUpdateCollection_onlyOneConcurrentWriteWithTheSameIfMatchSucceeds sends 8 concurrent PATCH requests with the same ETag, five times.
+func TestUpdateCollection_onlyOneConcurrentWriteWithTheSameIfMatchSucceeds(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)

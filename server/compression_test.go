@@ -36,7 +36,7 @@ func (a answer) decodedBody() string {
 	return string(text)
 }
 
-func TestCompression_followsAcceptEncoding(t *testing.T) {
+func TestCompression_usesTheEncodingOfAcceptEncoding(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)

@@ -70,7 +70,7 @@ func TestConditional_everyGetHasAnETag(t *testing.T) {
 	})
 }
 
-func TestConditional_etagRevealsNoMaskedMetrics(t *testing.T) {
+func TestConditional_etagDoesNotRevealMaskedMetrics(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierBasic)

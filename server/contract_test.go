@@ -24,12 +24,12 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-func TestContract_isValidWithAllItsExamples(t *testing.T) {
+func TestContract_documentAndExamplesAreValid(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, theContract().doc.Validate(context.Background(), openapi3.EnableExamplesValidation()))
 }
 
-func TestContract_isServedByteForByte(t *testing.T) {
+func TestContract_isServedUnchangedAsYAML(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	yaml := a.send(t, http.MethodGet, "/openapi.yaml", nil).is(http.StatusOK)
@@ -44,7 +44,7 @@ func TestContract_isServedByteForByte(t *testing.T) {
 
 var camelCase = regexp.MustCompile(`^[a-z]+([A-Z][a-z0-9]+)*$`)
 
-func TestContract_describesEveryOperation(t *testing.T) {
+func TestContract_everyOperationHasDescriptionsExamplesAndLimits(t *testing.T) {
 	t.Parallel()
 	for _, op := range theContract().operations {
 		t.Run(op.id, func(t *testing.T) {
@@ -170,7 +170,7 @@ func TestEveryOperation_refusesAMissingOrWrongToken(t *testing.T) {
 	})
 }
 
-func TestEveryOperation_refusesATokenWithoutItsScope(t *testing.T) {
+func TestEveryOperation_refusesATokenWithoutTheRequiredScope(t *testing.T) {
 	t.Parallel()
 	eachOperation(t, func(t *testing.T, a *app, op *contractOperation, target string, body any) {
 		scope, _ := op.Operation.Extensions["x-scope"].(string)
@@ -238,7 +238,7 @@ func TestEveryOperationWithABody_refusesInvalidAndLargeBodies(t *testing.T) {
 }
 
 // Spec: 7-09
-func TestEveryOperation_hidesTheCauseOfAFailure(t *testing.T) {
+func TestEveryOperation_hidesTheCauseOfADatabaseFailure(t *testing.T) {
 	t.Parallel()
 	eachOperation(t, func(t *testing.T, a *app, op *contractOperation, target string, body any) {
 		c := a.newCaller(t, store.TierPremium)
@@ -251,11 +251,11 @@ func TestEveryOperation_hidesTheCauseOfAFailure(t *testing.T) {
 	})
 }
 
-// TestEveryMaskedOperation_masks calls each operation that has x-tier-masked. Every metric in the response must be null for the tiers
+// TestEveryMaskedOperation_returnsNullMetricsToLowerTiers calls each operation that has x-tier-masked. Every metric in the response must be null for the tiers
 // limited and basic, and not null for the tier premium.
 //
 // Spec: 4-02, 4.1-01, 4.1-15, 4.1-26, 4.1-34, 4.2-01, 4.2-21, 4.2-22, 4.2-28, 5-02, 8-12
-func TestEveryMaskedOperation_masks(t *testing.T) {
+func TestEveryMaskedOperation_returnsNullMetricsToLowerTiers(t *testing.T) {
 	t.Parallel()
 	for _, op := range theContract().operations {
 		if masked, _ := op.Operation.Extensions["x-tier-masked"].(bool); !masked {
@@ -338,7 +338,7 @@ func withMetrics(v any) []map[string]any {
 }
 
 // Spec: 7-09
-func TestErrors_typeRefersToAnExplanation(t *testing.T) {
+func TestErrorsPage_explainsEveryErrorCode(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	page := a.send(t, http.MethodGet, "/errors", nil).is(http.StatusOK)

@@ -23,7 +23,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// These environment variables configure TestContract_holdsForRandomRequests.
+// These environment variables configure TestContract_randomRequestsGetDeclaredResponses.
 const (
 	fuzzSeedVariable   = "REELTALLY_FUZZ_SEED"   // seed of the random numbers; default 1
 	fuzzCountVariable  = "REELTALLY_FUZZ_COUNT"  // total number of requests; default 6,000
@@ -33,10 +33,10 @@ const (
 	requestsPerServer = 2000
 )
 
-// TestContract_holdsForRandomRequests sends random requests. Half of them are valid, and half have one fault.
+// TestContract_randomRequestsGetDeclaredResponses sends random requests. Half of them are valid, and half have one fault.
 // The contract must declare every response, and no status can be 5xx. The server must not refuse a valid request as invalid, and
 // must refuse an invalid request. The same seed generates the same requests.
-func TestContract_holdsForRandomRequests(t *testing.T) {
+func TestContract_randomRequestsGetDeclaredResponses(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	seed, total := fuzzSetting(t, fuzzSeedVariable, 1), fuzzSetting(t, fuzzCountVariable, 6000)
@@ -286,9 +286,9 @@ func (y *fuzzTally) report(seed int) []byte {
 	return out.Bytes()
 }
 
-// TestContract_everyParameterHasAGenerator requires an entry in kindsByField for each text parameter and text member. Without the entry,
+// TestContract_everyTextFieldHasATestDataGenerator requires an entry in kindsByField for each text parameter and text member. Without the entry,
 // the tests could not generate requests for a new operation.
-func TestContract_everyParameterHasAGenerator(t *testing.T) {
+func TestContract_everyTextFieldHasATestDataGenerator(t *testing.T) {
 	t.Parallel()
 	for _, op := range theContract().operations {
 		for _, s := range textFields(op) {

@@ -63,7 +63,7 @@ func (c *caller) sendBefore(method, target string, body any, headers ...string) 
 	return answer{}
 }
 
-func TestDeadline_aDatabaseThatDoesNotAnswerIsUnavailable(t *testing.T) {
+func TestDeadline_blockedDatabaseReturns503(t *testing.T) {
 	t.Parallel()
 	for _, engine := range storetest.Engines {
 		t.Run(engine, func(t *testing.T) {
@@ -87,8 +87,8 @@ func TestDeadline_aDatabaseThatDoesNotAnswerIsUnavailable(t *testing.T) {
 	}
 }
 
-// TestDeadline_aPoolWithoutAFreeConnectionIsUnavailable uses a pool of one connection. A second request must get 503 before its request timeout.
-func TestDeadline_aPoolWithoutAFreeConnectionIsUnavailable(t *testing.T) {
+// TestDeadline_exhaustedConnectionPoolReturns503 uses a pool of one connection. A second request must get 503 before its request timeout.
+func TestDeadline_exhaustedConnectionPoolReturns503(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "postgres")
 	single, err := store.Open(t.Context(), store.Options{URL: db.URL + "&pool_max_conns=1", Now: db.Clock.Now, Timeout: time.Minute})
@@ -111,7 +111,7 @@ func TestDeadline_aPoolWithoutAFreeConnectionIsUnavailable(t *testing.T) {
 	<-blocked
 }
 
-func TestDeadline_aCallerWhoHangsUpIsNotLoggedAsAnError(t *testing.T) {
+func TestDeadline_disconnectedCallerIsNotLoggedAsAnError(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, storetest.New(t, "postgres"))
 	c := a.newCaller(t, store.TierPremium)
@@ -128,8 +128,8 @@ func TestDeadline_aCallerWhoHangsUpIsNotLoggedAsAnError(t *testing.T) {
 	require.NotContains(t, a.log.String(), `"level":"ERROR"`)
 }
 
-// TestReadyz_needsNoWriteConnection sends GET /readyz while a transaction holds the only write connection of SQLite.
-func TestReadyz_needsNoWriteConnection(t *testing.T) {
+// TestReadyz_doesNotWaitForTheWriteConnection sends GET /readyz while a transaction holds the only write connection of SQLite.
+func TestReadyz_doesNotWaitForTheWriteConnection(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)

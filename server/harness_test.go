@@ -108,7 +108,7 @@ func buildApp(t *testing.T, db *storetest.DB, platformsURL string, change ...fun
 // serve starts s, and closes s and the server when the test ends.
 func (a *app) serve(s *httptest.Server) {
 	s.Start()
-	s.Client().Transport.(*http.Transport).DisableCompression = true // TestCompression_followsAcceptEncoding tests compression
+	s.Client().Transport.(*http.Transport).DisableCompression = true // TestCompression_usesTheEncodingOfAcceptEncoding tests compression
 	a.http = s
 	a.t.Cleanup(func() {
 		a.http.Close()

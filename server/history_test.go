@@ -41,7 +41,7 @@ func withVideoHistory(t *testing.T, a *app, tier store.Tier, days int) (*caller,
 }
 
 // Spec: 2.4-01, 2.4-02, 4.2-23, 4.2-25, 4.2-26, 8-11
-func TestHistory_returnsOnePointPerDayNewestFirst(t *testing.T) {
+func TestVideoHistory_returnsOnePointPerDayNewestFirst(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c, id := withVideoHistory(t, a, store.TierPremium, 40)
@@ -75,7 +75,7 @@ func TestHistory_returnsOnePointPerDayNewestFirst(t *testing.T) {
 }
 
 // Spec: 4.2-27
-func TestHistory_interpolatesOldPoints(t *testing.T) {
+func TestVideoHistory_interpolatesDaysWithoutAFetch(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -95,7 +95,7 @@ func TestHistory_interpolatesOldPoints(t *testing.T) {
 }
 
 // Spec: 4.2-24, 5-02, 8-11
-func TestHistory_refusesRangesBeyondTheTier(t *testing.T) {
+func TestVideoHistory_refusesDatesBeyondTheLimitOfTheTier(t *testing.T) {
 	t.Parallel()
 	for tier, days := range map[store.Tier]int{store.TierLimited: 90, store.TierBasic: 90, store.TierPremium: 730} {
 		a := newApp(t, newSQLite(t))
@@ -116,7 +116,7 @@ func TestHistory_refusesRangesBeyondTheTier(t *testing.T) {
 }
 
 // Spec: 4-02, 4.2-22
-func TestHistory_returnsOneMaskedPointToLowerTiers(t *testing.T) {
+func TestVideoHistory_returnsOneMaskedPointToLowerTiers(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		for _, tier := range []store.Tier{store.TierLimited, store.TierBasic} {
@@ -131,7 +131,7 @@ func TestHistory_returnsOneMaskedPointToLowerTiers(t *testing.T) {
 	})
 }
 
-func TestHistory_includesQualityIfRequested(t *testing.T) {
+func TestVideoHistory_includesQualityIfRequested(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -180,7 +180,7 @@ func TestHistory_includesQualityIfRequested(t *testing.T) {
 	})
 }
 
-func TestHistory_masksQuality(t *testing.T) {
+func TestVideoHistory_omitsQualityForMaskedTiers(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c, id := withVideoHistory(t, a, store.TierBasic, 3)

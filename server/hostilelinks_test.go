@@ -31,9 +31,9 @@ var hostileResponses = map[string]struct {
 	outboundtest.Platform:     {http.StatusNotFound, server.CodeNotFound, "not_found", true},
 }
 
-// TestHostileLinks_reachNoInternalAddress sends each hostile link to the tracking operations. It uses the real resolver with a simulated
+// TestHostileLinks_causeNoConnectionToInternalAddresses sends each hostile link to the tracking operations. It uses the real resolver with a simulated
 // internet.
-func TestHostileLinks_reachNoInternalAddress(t *testing.T) {
+func TestHostileLinks_causeNoConnectionToInternalAddresses(t *testing.T) {
 	t.Parallel()
 	isPlatforms := func(host string) bool {
 		_, ok := link.HostPlatform(host)

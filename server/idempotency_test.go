@@ -51,7 +51,7 @@ func postOperations() []string {
 	return ids
 }
 
-func TestIdempotency_everyPostRepeatsItsFirstResponse(t *testing.T) {
+func TestIdempotency_secondRequestGetsTheFirstResponse(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -99,7 +99,7 @@ func TestIdempotency_comparesTheDecodedBody(t *testing.T) {
 	c.send(http.MethodPost, "/videos", map[string]any{"link": videoURL(1)}, "Idempotency-Key", "k").is(http.StatusOK)
 }
 
-func TestIdempotency_storesRefusalsButNotInvalidRequests(t *testing.T) {
+func TestIdempotency_stores404ButNot400Responses(t *testing.T) {
 	t.Parallel()
 	c := newApp(t, newSQLite(t)).newCaller(t, store.TierPremium)
 	send := func(body, key string) answer {
@@ -124,7 +124,7 @@ func TestIdempotency_storesRefusalsButNotInvalidRequests(t *testing.T) {
 	}
 }
 
-func TestIdempotency_aFailedRequestIsRunAgainWithTheSameID(t *testing.T) {
+func TestIdempotency_retryAfterACrashReturnsTheSameID(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -143,7 +143,7 @@ func TestIdempotency_aFailedRequestIsRunAgainWithTheSameID(t *testing.T) {
 	})
 }
 
-func TestIdempotency_afterAFailureTheKeyCanBeUsedAtOnce(t *testing.T) {
+func TestIdempotency_keyCanBeUsedAgainAfterATemporaryFailure(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -158,8 +158,8 @@ func TestIdempotency_afterAFailureTheKeyCanBeUsedAtOnce(t *testing.T) {
 	})
 }
 
-// TestIdempotency_survivesAPanic requires status 500 after a panic of the handler, and that the same key can be used again.
-func TestIdempotency_survivesAPanic(t *testing.T) {
+// TestIdempotency_keyCanBeUsedAgainAfterAPanic requires status 500 after a panic of the handler, and that the same key can be used again.
+func TestIdempotency_keyCanBeUsedAgainAfterAPanic(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -174,7 +174,7 @@ func TestIdempotency_survivesAPanic(t *testing.T) {
 	track().is(http.StatusOK)
 }
 
-func TestIdempotency_oneOfManyConcurrentRequestsHasAnEffect(t *testing.T) {
+func TestIdempotency_onlyOneConcurrentRequestHasAnEffect(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		const requests = 64
@@ -210,7 +210,7 @@ func TestIdempotency_oneOfManyConcurrentRequestsHasAnEffect(t *testing.T) {
 	})
 }
 
-func TestIdempotency_doesNothingWithoutTheDatabase(t *testing.T) {
+func TestIdempotency_requestHasNoEffectIfTheDatabaseFails(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -222,7 +222,7 @@ func TestIdempotency_doesNothingWithoutTheDatabase(t *testing.T) {
 	require.Empty(t, storetest.Column[string](t, a.DB, "SELECT id FROM videos"))
 }
 
-func TestIdempotency_refusesOnlyNewKeysWhenTheStoreIsFull(t *testing.T) {
+func TestIdempotency_refusesNewKeysIfTheStoreIsFull(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c, other := a.newCaller(t, store.TierPremium), a.newCaller(t, store.TierPremium)

@@ -36,7 +36,7 @@ func (r *blockingResolver) Resolve(ctx context.Context, _ link.Link) (link.Link,
 	return link.Link{}, errors.New("not resolved")
 }
 
-func TestInFlight_limitsEachOrganisationSeparately(t *testing.T) {
+func TestInFlight_limitsConcurrentRequestsPerOrganisation(t *testing.T) {
 	t.Parallel()
 	const maxConcurrent, requests = 4, 12
 	resolver := &blockingResolver{started: make(chan struct{}, requests), release: make(chan struct{})}

@@ -93,7 +93,7 @@ func (c *caller) serveMetered(target string, keepBody bool) *responseMeter {
 }
 
 //nolint:paralleltest // the test measures the memory of the whole process
-func TestListVideos_writesManyLabelsWithFlatMemory(t *testing.T) {
+func TestListVideos_usesLittleMemoryForManyLabels(t *testing.T) {
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	loadManyLabels(t, c, 1000, 400)
@@ -133,7 +133,7 @@ func TestListVideos_numberOfStatementsDoesNotDependOnLabels(t *testing.T) {
 	})
 }
 
-func TestLists_cutLargePagesAndPagingReachesAllRows(t *testing.T) {
+func TestLists_largePagesEndEarlyAndLinkToTheNextPage(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := with23Videos(t, a)
@@ -217,7 +217,7 @@ func rowsIn(t *testing.T, a answer) []row {
 	return decode[struct{ Data []row }](a).Data
 }
 
-func TestListVideos_abortsTheConnectionAfterALateError(t *testing.T) {
+func TestListVideos_closesTheConnectionIfItFailsAfterTheFirstByte(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -236,7 +236,7 @@ func TestListVideos_abortsTheConnectionAfterALateError(t *testing.T) {
 	require.Contains(t, a.log.String(), "sending a list failed after the first byte")
 }
 
-func TestCreateCollection_refusesMoreThanTheLimit(t *testing.T) {
+func TestCreateCollection_refusesMoreThan1000Collections(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -254,7 +254,7 @@ func TestCreateCollection_refusesMoreThanTheLimit(t *testing.T) {
 	c.send(http.MethodPost, "/videos", map[string]any{"link": tiktokLink, "collection_names": []string{"The last"}}).is(http.StatusOK)
 }
 
-func TestConditional_doesNotReadAnUnchangedList(t *testing.T) {
+func TestConditional_unchangedListIsNotReadFromTheDatabase(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -286,7 +286,7 @@ func TestConditional_doesNotReadAnUnchangedList(t *testing.T) {
 	})
 }
 
-func TestRateLimit_countsAnswersOf304Separately(t *testing.T) {
+func TestRateLimit_counts304ResponsesSeparately(t *testing.T) {
 	t.Parallel()
 	a := newRateLimitedApp(t)
 	c := a.newCaller(t, store.TierLimited)

@@ -324,7 +324,7 @@ func TestMCP_everyToolReturnsTheResponseOfItsOperation(t *testing.T) {
 	})
 }
 
-func TestMCP_aFailedBulkRequestIsAnErrorWithResults(t *testing.T) {
+func TestMCP_failedBulkRequestReturnsAnErrorWithResults(t *testing.T) {
 	t.Parallel()
 	session := newApp(t, newSQLite(t)).newCaller(t, store.TierPremium).assistant()
 	got := session.call("track_videos", map[string]any{"links": []string{"nonsense"}})
@@ -334,7 +334,7 @@ func TestMCP_aFailedBulkRequestIsAnErrorWithResults(t *testing.T) {
 	require.Contains(t, texts(t, got)[0], "invalid_url")
 }
 
-func TestMCP_masksLikeTheOperation(t *testing.T) {
+func TestMCP_masksTheSameMetricsAsREST(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	for _, tier := range []store.Tier{store.TierLimited, store.TierBasic} {
@@ -359,8 +359,8 @@ func TestMCP_masksLikeTheOperation(t *testing.T) {
 	}
 }
 
-// TestMCP_marksForeignText requires marks around every text that other people wrote, such as titles and user names, wherever it occurs.
-func TestMCP_marksForeignText(t *testing.T) {
+// TestMCP_marksTextThatOtherPeopleWrote requires marks around every text that other people wrote, such as titles and user names, wherever it occurs.
+func TestMCP_marksTextThatOtherPeopleWrote(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)

@@ -67,7 +67,7 @@ func TestMCP_refusesABatchBeforeItRuns(t *testing.T) { //nolint:paralleltest // 
 	require.NotContains(t, a.log.String(), `"method":"GET","route":"/videos"`, "the server runs no call of a refused batch")
 }
 
-func TestMCP_refusesAHostileMessageCheaply(t *testing.T) { //nolint:paralleltest // the test measures the allocations of the whole process
+func TestMCP_refusesALargeMessageWithLittleMemory(t *testing.T) { //nolint:paralleltest // the test measures the allocations of the whole process
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	// fill repeats piece up to the size that a message can have.
@@ -92,7 +92,7 @@ func TestMCP_refusesAHostileMessageCheaply(t *testing.T) { //nolint:paralleltest
 	}
 }
 
-func TestMCP_countsEachRequestForTheOrganisation(t *testing.T) {
+func TestMCP_countsEachMessageAgainstTheLimitOfTheOrganisation(t *testing.T) {
 	t.Parallel()
 	inSynctestBubble(t, func(t *testing.T, a *app, _ func(time.Duration)) {
 		for _, tier := range []store.Tier{store.TierLimited, store.TierPremium} {

@@ -13,8 +13,8 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// TestMCP_docsListTheTools requires that the table in docs/mcp.md lists the tools that the server lists.
-func TestMCP_docsListTheTools(t *testing.T) {
+// TestMCP_documentationListsAllTools requires that the table in docs/mcp.md lists the tools that the server lists.
+func TestMCP_documentationListsAllTools(t *testing.T) {
 	t.Parallel()
 	tools := newApp(t, newSQLite(t)).newCaller(t, store.TierLimited).assistant().tools()
 	var table strings.Builder

@@ -12,7 +12,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-func TestMCP_refusesWrongArguments(t *testing.T) {
+func TestMCP_refusesInvalidArguments(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -60,7 +60,7 @@ func TestMCP_refusesWrongArguments(t *testing.T) {
 	}
 }
 
-func TestMCP_anArgumentCannotChangeOtherParts(t *testing.T) {
+func TestMCP_pathArgumentCannotChangeTheOperation(t *testing.T) {
 	t.Parallel()
 	session := newApp(t, newSQLite(t)).newCaller(t, store.TierPremium).assistant()
 	for argument, place := range map[string]string{"..": "/videos/..", "bulk": "/videos/bulk", "x/history": "/videos/x%2Fhistory", "x?limit=1#": "/videos/x%3Flimit=1%23", "%2F": "/videos/%252F"} {
@@ -103,7 +103,7 @@ func TestMCP_refusesATokenWithoutTheScope(t *testing.T) {
 	require.Contains(t, p["detail"], "write")
 }
 
-func TestMCP_sharesItsLimitsWithREST(t *testing.T) {
+func TestMCP_toolCallsCountAgainstTheLimitsOfREST(t *testing.T) {
 	t.Parallel()
 	a := newRateLimitedApp(t)
 	c := a.newCaller(t, store.TierLimited)

@@ -22,7 +22,7 @@ func (a *app) postMCP(t *testing.T, body string, headers ...string) answer {
 	return a.send(t, http.MethodPost, "/mcp", body, append([]string{"Accept", "application/json, text/event-stream"}, headers...)...)
 }
 
-func TestMCP_refusesRequestsWithoutTokenAndLimitsTheirAddress(t *testing.T) {
+func TestMCP_limitsRequestsWithoutATokenByAddress(t *testing.T) {
 	t.Parallel()
 	a := newRateLimitedApp(t)
 	p := a.postMCP(t, initialize).refuses(http.StatusUnauthorized, server.CodeTokenMissing)
@@ -49,7 +49,7 @@ func TestMCP_acceptsOnlyPOST(t *testing.T) {
 	require.Contains(t, preflight.Header.Get("Access-Control-Allow-Headers"), "Mcp-Protocol-Version")
 }
 
-func TestMCP_explainsInvalidMessages(t *testing.T) {
+func TestMCP_refusesInvalidMessagesWithTheReason(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	token := "Bearer " + a.newCaller(t, store.TierPremium).token
@@ -70,7 +70,7 @@ func TestMCP_explainsInvalidMessages(t *testing.T) {
 	require.Contains(t, p.Detail, "2025-06-18")
 }
 
-func TestMCP_keepsNoConnectionOpen(t *testing.T) {
+func TestMCP_endsASubscriptionStreamImmediately(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	token := "Bearer " + a.newCaller(t, store.TierPremium).token
@@ -105,7 +105,7 @@ func TestMCP_refusesDNSRebinding(t *testing.T) {
 	}
 }
 
-func TestMCP_marksSandboxData(t *testing.T) {
+func TestMCP_sandboxSaysThatDataIsMadeUp(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t), func(o *server.Options) { o.Sandbox = true })
 	session := a.newCaller(t, store.TierPremium).assistant()
@@ -113,7 +113,7 @@ func TestMCP_marksSandboxData(t *testing.T) {
 	require.Contains(t, texts(t, session.call("get_video_statistics", nil))[0], "made up")
 }
 
-func TestMCP_returnsTheETagForIfMatch(t *testing.T) {
+func TestMCP_getCollectionReturnsTheETagForIfMatch(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)

@@ -93,7 +93,7 @@ func withCollectedAccounts(t *testing.T, a *app) (*caller, uuid.UUID, map[string
 }
 
 // Spec: 2.1-12, 4.1-34, 8-09
-func TestListCollectionAccounts_returnsAccounts(t *testing.T) {
+func TestListCollectionAccounts_sortsAndPaginatesAccounts(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c, id, accounts := withCollectedAccounts(t, a)

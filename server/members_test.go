@@ -54,7 +54,7 @@ func (c *caller) videoIDs(collection uuid.UUID, query string) []uuid.UUID {
 }
 
 // Spec: 4.1-31, 4.1-33, 4.1-36, 4.1-38
-func TestMembers_areAddedAndRemoved(t *testing.T) {
+func TestCollectionMembers_canBeAddedAndRemoved(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -81,7 +81,7 @@ func TestMembers_areAddedAndRemoved(t *testing.T) {
 	})
 }
 
-func TestMembers_unknownIDsAreNamedAndNothingIsAdded(t *testing.T) {
+func TestAddCollectionMembers_unknownIDsAreReportedAndNothingIsAdded(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c, other := a.newCaller(t, store.TierPremium), a.newCaller(t, store.TierPremium)
@@ -112,7 +112,7 @@ func TestMembers_unknownIDsAreNamedAndNothingIsAdded(t *testing.T) {
 }
 
 // Spec: 4.1-27, 4.1-30, 4.1-32, 4.1-35, 4.1-37, 8-05, 8-09
-func TestMembers_refusesTooManyIDs(t *testing.T) {
+func TestCollectionMembers_refusesInvalidIDLists(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -152,11 +152,11 @@ func TestMembers_refusesTooManyIDs(t *testing.T) {
 	})
 }
 
-// TestMembership_isTheSameInEveryResponse adds videos to a collection directly, by their account and by a hashtag. The list, the counts,
+// TestCollectionMembers_areTheSameInEveryResponse adds videos to a collection directly, by their account and by a hashtag. The list, the counts,
 // the filter and the labels must all show the same videos.
 //
 // Spec: 2.1-11, 2.2-25, 2.2-26, 4.1-26, 4.2-16
-func TestMembership_isTheSameInEveryResponse(t *testing.T) {
+func TestCollectionMembers_areTheSameInEveryResponse(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -231,7 +231,7 @@ func TestMembership_isTheSameInEveryResponse(t *testing.T) {
 	})
 }
 
-func TestMembers_refusesNamesInsteadOfIDs(t *testing.T) {
+func TestCollectionMembers_collectionIDIsNotMatchedAgainstNames(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -264,7 +264,7 @@ func withCollectedVideos(t *testing.T, a *app) (*caller, uuid.UUID) {
 }
 
 // Spec: 4.1-27, 4.1-28, 4.1-29
-func TestListCollectionVideos_pagesAreStable(t *testing.T) {
+func TestListCollectionVideos_pagesReturnEveryVideoOnce(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c, id := withCollectedVideos(t, a)

@@ -9,7 +9,7 @@ import (
 	"github.com/reeltally/reeltally"
 )
 
-func TestReadOperations_refusesAContractWithoutRequiredMembers(t *testing.T) {
+func TestReadOperations_refusesAnOperationWithoutRequiredMembers(t *testing.T) {
 	t.Parallel()
 	for fact, replacement := range map[string]string{
 		"x-rate-group: authenticate": "x-rate-group: often",

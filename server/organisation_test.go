@@ -86,7 +86,7 @@ func TestAccountHistory_returnsOnePointPerDayNewestFirst(t *testing.T) {
 }
 
 // Spec: 4-12
-func TestOrganisationHistory_sumsEachDay(t *testing.T) {
+func TestOrganisationHistory_returnsTheSumOfAllAccountsPerDay(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := withDailyHistory(t, a, store.TierPremium, 33)
@@ -107,7 +107,7 @@ func TestOrganisationHistory_sumsEachDay(t *testing.T) {
 }
 
 // Spec: 4-11, 4-12
-func TestHistories_refuseRangesBeyondTheTier(t *testing.T) {
+func TestAccountAndOrganisationHistory_refuseDatesBeyondTheLimitOfTheTier(t *testing.T) {
 	t.Parallel()
 	for tier, days := range map[store.Tier]int{store.TierLimited: 90, store.TierBasic: 90, store.TierPremium: 730} {
 		a := newApp(t, newSQLite(t))
@@ -126,7 +126,7 @@ func TestHistories_refuseRangesBeyondTheTier(t *testing.T) {
 	}
 }
 
-func TestHistories_returnOneMaskedPointToLowerTiers(t *testing.T) {
+func TestAccountAndOrganisationHistory_returnOneMaskedPointToLowerTiers(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := withDailyHistory(t, a, store.TierBasic, 3)
@@ -142,7 +142,7 @@ func TestHistories_returnOneMaskedPointToLowerTiers(t *testing.T) {
 }
 
 // Spec: 4-13
-func TestStatistics_count(t *testing.T) {
+func TestStatistics_countTrackedAndRemovedItems(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierLimited)

@@ -33,7 +33,7 @@ func with23Videos(t *testing.T, a *app) *caller {
 }
 
 // Spec: 2.3-01, 2.3-02, 2.3-03, 2.3-04, 2.3-05, 4.2-02, 4.2-03, 4.2-17, 8-09
-func TestPages_haveConsistentPagination(t *testing.T) {
+func TestListVideos_paginationMatchesTheRows(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := with23Videos(t, a)
@@ -67,9 +67,9 @@ func TestPages_haveConsistentPagination(t *testing.T) {
 	})
 }
 
-// TestCursor_returnsEveryRowOnceDuringWrites reads the list of videos by cursor, with random orders and limits. Between two pages it can
+// TestCursor_returnsEveryVideoOnceDuringWrites reads the list of videos by cursor, with random orders and limits. Between two pages it can
 // track a new video. Each video that existed before the first page must be returned exactly once.
-func TestCursor_returnsEveryRowOnceDuringWrites(t *testing.T) {
+func TestCursor_returnsEveryVideoOnceDuringWrites(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := with23Videos(t, a)
@@ -109,7 +109,7 @@ func TestCursor_returnsEveryRowOnceDuringWrites(t *testing.T) {
 	})
 }
 
-func TestCursor_isInvalidForAnotherList(t *testing.T) {
+func TestCursor_isRefusedForAnotherList(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := with23Videos(t, a)
@@ -147,7 +147,7 @@ func TestCursor_isInvalidForAnotherList(t *testing.T) {
 }
 
 // Spec: 2.3-06, 2.3-07, 4-02, 4.2-01, 8-12
-func TestPages_ofMaskedListsHaveOneResult(t *testing.T) {
+func TestListVideos_returnsOneMaskedVideoToLowerTiers(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := with23Videos(t, a)
@@ -174,7 +174,7 @@ func TestPages_ofMaskedListsHaveOneResult(t *testing.T) {
 }
 
 // Spec: 2.3-01, 2.3-02, 2.3-03, 2.3-04, 2.3-05, 2.3-06, 2.3-07, 4.1-29, 4.2-17, 4.2-30
-func TestPagination_hasMoreMembersOnlyInTheListOfAllVideos(t *testing.T) {
+func TestPagination_hasOrderAndHasMoreOnlyInListVideos(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -196,7 +196,7 @@ func TestPagination_hasMoreMembersOnlyInTheListOfAllVideos(t *testing.T) {
 	}
 }
 
-func TestPages_linkHeaderNamesTheNextPage(t *testing.T) {
+func TestLists_linkHeaderPointsToTheNextPage(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := with23Videos(t, a)

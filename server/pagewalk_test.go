@@ -20,7 +20,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// The numbers of videos in TestPaging_returnsRowsThatExistThroughout.
+// The numbers of videos in TestListVideos_pagingDuringWritesReturnsUnchangedVideosOnce.
 const (
 	lastingVideos    = 10_000 // videos that are never stopped
 	stoppableVideos  = 400    // videos that writers stop while the list is read
@@ -180,7 +180,7 @@ var walkCases = []struct {
 	{"order_by=created_at&order_direction=asc&include_removed=true", true, 1, 1},
 }
 
-func TestPaging_returnsRowsThatExistThroughout(t *testing.T) {
+func TestListVideos_pagingDuringWritesReturnsUnchangedVideosOnce(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	eachDatabase(t, func(t *testing.T, a *app) {

@@ -27,7 +27,7 @@ func newRateLimitedApp(t *testing.T, change ...func(*server.Options)) *app {
 	return newApp(t, newSQLite(t), append([]func(*server.Options){func(o *server.Options) { o.RateStore = nil }}, change...)...)
 }
 
-func TestRateLimit_countsForAnOrganisationAndAnOperation(t *testing.T) {
+func TestRateLimit_countsPerOrganisationAndOperation(t *testing.T) {
 	t.Parallel()
 	a := newRateLimitedApp(t)
 	c := a.newCaller(t, store.TierLimited)
@@ -57,7 +57,7 @@ func TestRateLimit_countsForAnOrganisationAndAnOperation(t *testing.T) {
 	})
 }
 
-func TestRateLimit_limitsAddressesOnlyWithoutAToken(t *testing.T) {
+func TestRateLimit_limitsAnAddressOnlyForRequestsWithoutAToken(t *testing.T) {
 	t.Parallel()
 	a := newRateLimitedApp(t)
 	c := a.newCaller(t, store.TierPremium)
@@ -68,7 +68,7 @@ func TestRateLimit_limitsAddressesOnlyWithoutAToken(t *testing.T) {
 	c.send(http.MethodGet, "/videos", nil).is(http.StatusOK)
 }
 
-func TestRateLimit_endsAfterRetryAfter(t *testing.T) {
+func TestMemoryRateStore_allowsRequestsAfterTheReset(t *testing.T) {
 	t.Parallel()
 	rates := server.NewMemoryRateStore() // created outside of the synctest bubble, because its cleaner goroutine never ends
 	now := time.Now()

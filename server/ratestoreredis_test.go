@@ -77,7 +77,7 @@ func requireLogged(t *testing.T, away, back int, apps ...*app) {
 	}
 }
 
-func TestRedisRateStore_sharesEachLimit(t *testing.T) {
+func TestRedisRateStore_twoServersShareTheLimitOfEachOperation(t *testing.T) {
 	t.Parallel()
 	a, b := twoServers(t, redistest.Start(t))
 	for _, tier := range store.Tiers {
@@ -98,7 +98,7 @@ func TestRedisRateStore_sharesEachLimit(t *testing.T) {
 	requireLogged(t, 0, 0, a, b)
 }
 
-func TestRedisRateStore_sharesLimitsBetweenConcurrentServers(t *testing.T) {
+func TestRedisRateStore_concurrentServersDoNotExceedTheLimit(t *testing.T) {
 	t.Parallel()
 	r := redistest.Start(t)
 	log := slog.New(slog.DiscardHandler)
@@ -135,7 +135,7 @@ func TestRedisRateStore_countsEachOrganisationSeparately(t *testing.T) {
 	b.send(t, http.MethodGet, "/videos", nil).refuses(http.StatusTooManyRequests, server.CodeRateLimited)
 }
 
-func TestRedisRateStore_prefixesKeysAndKeepsThemForAMinute(t *testing.T) {
+func TestRedisRateStore_keysHaveAPrefixAndExpireAfterAMinute(t *testing.T) {
 	t.Parallel()
 	r := redistest.Start(t)
 	a, b := twoServers(t, r)
@@ -209,9 +209,9 @@ func TestRedisRateStore_startsWithoutRedis(t *testing.T) {
 	requireLogged(t, 1, 1, a, b)
 }
 
-// TestRedisRateStore_delaysFewRequestsWhileRedisIsUnavailable uses a Redis that accepts connections but does not respond. In each second, only
+// TestRedisRateStore_delaysOneRequestPerSecondWhileRedisDoesNotRespond uses a Redis that accepts connections but does not respond. In each second, only
 // one request can wait for Redis, and only for the read timeout.
-func TestRedisRateStore_delaysFewRequestsWhileRedisIsUnavailable(t *testing.T) {
+func TestRedisRateStore_delaysOneRequestPerSecondWhileRedisDoesNotRespond(t *testing.T) {
 	t.Parallel()
 	r := redistest.Start(t)
 	clock, log := storetest.NewClock(), &syncBuffer{}
@@ -243,7 +243,7 @@ func TestRedisRateStore_delaysFewRequestsWhileRedisIsUnavailable(t *testing.T) {
 	require.Equal(t, 1, strings.Count(log.String(), redisAway), "%s", log)
 }
 
-func TestRedisRateStore_countsACallerWhoHangsUp(t *testing.T) {
+func TestRedisRateStore_countsRequestsOfDisconnectedCallers(t *testing.T) {
 	t.Parallel()
 	r := redistest.Start(t)
 	log := &syncBuffer{}

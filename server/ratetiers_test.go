@@ -71,7 +71,7 @@ var specifiedLimits = map[string]limitPerTier{
 	"GET /authenticate":                  {60, 60, 120},
 }
 
-func TestRateLimit_dependsOnTierAndOperation(t *testing.T) {
+func TestRateLimit_isSpecifiedForEveryOperation(t *testing.T) {
 	t.Parallel()
 	var declared, decided []string
 	for _, op := range theContract().operations {
@@ -142,10 +142,10 @@ func inSynctestBubble(t *testing.T, run func(t *testing.T, a *app, wait func(tim
 	})
 }
 
-// TestEveryOperation_isLimited sends as many requests to each operation as the tier allows. The next request must get 429.
+// TestEveryOperation_returns429AfterTheLimitOfTheTier sends as many requests to each operation as the tier allows. The next request must get 429.
 //
 // Spec: 4-02, 5-02, 8-01, 8-02, 8-13
-func TestEveryOperation_isLimited(t *testing.T) {
+func TestEveryOperation_returns429AfterTheLimitOfTheTier(t *testing.T) {
 	t.Parallel()
 	for _, op := range theContract().operations {
 		t.Run(op.id, func(t *testing.T) {
@@ -198,8 +198,8 @@ func requireRateLimitHeaders(t *testing.T, a answer, operation string, limit, le
 	require.Equal(t, a.StatusCode == http.StatusTooManyRequests, a.Header.Get("Retry-After") != "")
 }
 
-// TestRateLimit_countsEveryResponse requires that every response except 304 counts against the limit, and that all have rate limit headers.
-func TestRateLimit_countsEveryResponse(t *testing.T) {
+// TestRateLimit_countsEveryResponseExcept304 requires that every response except 304 counts against the limit, and that all have rate limit headers.
+func TestRateLimit_countsEveryResponseExcept304(t *testing.T) {
 	t.Parallel()
 	inSynctestBubble(t, func(t *testing.T, a *app, _ func(time.Duration)) {
 		c := a.newCaller(t, store.TierBasic)

@@ -33,7 +33,7 @@ func fetchAll(a *app) {
 }
 
 // Spec: 4-14
-func TestRefresh_schedulesAFetchAndThenReturnsTheNextTime(t *testing.T) {
+func TestRefresh_schedulesAFetchFourHoursAfterTheLastFetch(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		for _, path := range []string{"/refresh/videos", "/refresh/accounts"} {
@@ -61,9 +61,9 @@ func TestRefresh_schedulesAFetchAndThenReturnsTheNextTime(t *testing.T) {
 	})
 }
 
-// TestRefresh_hidesTheFetchTimeFromMaskedTiers requires that the tiers limited and basic cannot derive the time of the last fetch, which GET
+// TestRefresh_hidesTheFetchTimeFromLowerTiers requires that the tiers limited and basic cannot derive the time of the last fetch, which GET
 // masks for these tiers.
-func TestRefresh_hidesTheFetchTimeFromMaskedTiers(t *testing.T) {
+func TestRefresh_hidesTheFetchTimeFromLowerTiers(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		for _, tier := range []store.Tier{store.TierLimited, store.TierBasic} {
@@ -85,7 +85,7 @@ func TestRefresh_hidesTheFetchTimeFromMaskedTiers(t *testing.T) {
 	})
 }
 
-func TestRefresh_isFetchedBeforeScheduledTargets(t *testing.T) {
+func TestRefresh_putsTheItemIntoTheInteractiveLane(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)

@@ -23,7 +23,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// A single request of TestRequestCost_staysWithinBounds must stay below these limits.
+// A single request of TestRequestCost_expensiveRequestsStayBelowTheLimits must stay below these limits.
 const (
 	maxRequestCPU   = raceFactor * time.Second // processor time
 	maxRequestBytes = 64 << 20                 // allocated memory, before it is multiplied by raceFactor
@@ -135,10 +135,10 @@ func hostileRequests(collection string) map[string]hostileRequest {
 	}
 }
 
-// TestRequestCost_staysWithinBounds sends expensive requests. Each must use less than maxRequestCPU and allocate less than maxRequestBytes.
+// TestRequestCost_expensiveRequestsStayBelowTheLimits sends expensive requests. Each must use less than maxRequestCPU and allocate less than maxRequestBytes.
 //
 //nolint:paralleltest // the test measures the time and memory of the whole process
-func TestRequestCost_staysWithinBounds(t *testing.T) {
+func TestRequestCost_expensiveRequestsStayBelowTheLimits(t *testing.T) {
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	made := decode[client.Collection](c.send(http.MethodPost, "/collections", map[string]any{"name": "Launch"}).is(http.StatusCreated))
@@ -185,11 +185,11 @@ func faultPlace(f client.Fault) string {
 	return *f.Name
 }
 
-// TestRequestCost_ofShortLinksInABulkRequest resolves 500 dead short links over TLS. The measured cost includes the simulated platform, because
+// TestRequestCost_bulkRequestWithShortLinksReusesConnections resolves 500 dead short links over TLS. The measured cost includes the simulated platform, because
 // it runs in the same process.
 //
 //nolint:paralleltest // the test measures the time and memory of the whole process
-func TestRequestCost_ofShortLinksInABulkRequest(t *testing.T) {
+func TestRequestCost_bulkRequestWithShortLinksReusesConnections(t *testing.T) {
 	isPlatforms := func(host string) bool {
 		_, ok := link.HostPlatform(host)
 		return ok
@@ -213,9 +213,9 @@ func TestRequestCost_ofShortLinksInABulkRequest(t *testing.T) {
 	require.Less(t, after.bytes-before.bytes, uint64(2*maxRequestBytes), "the memory includes the TLS handshakes of the resolver and of the platform")
 }
 
-// TestRequestCost_limitsShortLinksOfAnOrganisation makes the platform block the 16 short links that one organisation can resolve at the same
+// TestRequestCost_limitsConcurrentShortLinksPerOrganisation makes the platform block the 16 short links that one organisation can resolve at the same
 // time. Further links of this organisation must wait. Another organisation must not wait.
-func TestRequestCost_limitsShortLinksOfAnOrganisation(t *testing.T) {
+func TestRequestCost_limitsConcurrentShortLinksPerOrganisation(t *testing.T) {
 	t.Parallel()
 	var (
 		mu                  sync.Mutex

@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-func TestRoutes_headIsGetWithoutABody(t *testing.T) {
+func TestRoutes_headReturnsTheHeadersOfGetWithoutABody(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -29,7 +29,7 @@ func TestRoutes_headIsGetWithoutABody(t *testing.T) {
 	}
 }
 
-func TestRoutes_refuseOtherMethodsAndListTheAllowed(t *testing.T) {
+func TestRoutes_refuseOtherMethodsWithAnAllowHeader(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -49,7 +49,7 @@ func TestRoutes_refuseOtherMethodsAndListTheAllowed(t *testing.T) {
 	c.send("BREW", "/videos", nil).refuses(http.StatusMethodNotAllowed, server.CodeMethodNotAllowed)
 }
 
-func TestRoutes_allowOtherOrigins(t *testing.T) {
+func TestRoutes_allowCrossOriginRequests(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	h := a.send(t, http.MethodOptions, "/videos", nil, "Origin", "https://elsewhere.example.test", "Access-Control-Request-Method", "DELETE",
@@ -63,7 +63,7 @@ func TestRoutes_allowOtherOrigins(t *testing.T) {
 	require.Empty(t, a.send(t, http.MethodGet, "/readyz", nil).Header.Get("Access-Control-Allow-Origin"))
 }
 
-func TestRoutes_unknownPathsAreNotFound(t *testing.T) {
+func TestRoutes_unknownPathsReturn404(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	for _, path := range []string{"/video", "/videos/", "/Videos", "/videos/x/y", "/videos/bulk/x", "/.git/config", "//videos", "/videos/..%2f..%2fetc"} {
@@ -72,7 +72,7 @@ func TestRoutes_unknownPathsAreNotFound(t *testing.T) {
 	}
 }
 
-func TestRoutes_problemOmitsAVeryLongPath(t *testing.T) {
+func TestRoutes_problemDoesNotContainAVeryLongPath(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -90,7 +90,7 @@ func TestRoutes_rootRedirectsToSwaggerUI(t *testing.T) {
 	require.Contains(t, page.Header.Get("Content-Security-Policy"), "script-src 'self'")
 }
 
-func TestRoutes_keepValidRequestIDs(t *testing.T) {
+func TestRoutes_returnAValidRequestIDUnchanged(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	for sent, kept := range map[string]bool{ // X-Request-Id of the request → whether the response has the same id
@@ -105,7 +105,7 @@ func TestRoutes_keepValidRequestIDs(t *testing.T) {
 	require.NotEqual(t, first.Header.Get("X-Request-Id"), second.Header.Get("X-Request-Id"))
 }
 
-func TestRoutes_setHeadersOfEveryResponse(t *testing.T) {
+func TestRoutes_setStandardHeadersInEveryResponse(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t), func(o *server.Options) { o.Sandbox = true })
 	for _, path := range []string{"/videos", "/livez", "/nowhere"} {
@@ -124,7 +124,7 @@ func TestRoutes_setHeadersOfEveryResponse(t *testing.T) {
 	require.Contains(t, h.Get("Vary"), "Authorization")
 }
 
-func TestRoutes_health(t *testing.T) {
+func TestRoutes_healthEndpointsReturn200(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		a.send(t, http.MethodGet, "/livez", nil).is(http.StatusOK)
@@ -132,7 +132,7 @@ func TestRoutes_health(t *testing.T) {
 	})
 }
 
-func TestRoutes_aPanicIsAnInternalError(t *testing.T) {
+func TestRoutes_panicReturns500(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -152,7 +152,7 @@ type panicking struct{}
 func (panicking) Resolve(context.Context, link.Link) (link.Link, error) { panic("a bug in /usr/src") }
 
 // Spec: 4.4-12, 7-08
-func TestBulkTrack_aPanicOfTheResolverFailsOneLink(t *testing.T) {
+func TestBulkTrackVideos_resolverPanicFailsOnlyOneLink(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t), func(o *server.Options) { o.Resolver = panicking{} })
 	c := a.newCaller(t, store.TierPremium)
@@ -165,7 +165,7 @@ func TestBulkTrack_aPanicOfTheResolverFailsOneLink(t *testing.T) {
 	require.Contains(t, a.log.String(), p.RequestID)
 }
 
-func TestRoutes_trustForwardedAddressesOnlyFromTrustedProxies(t *testing.T) {
+func TestRoutes_useForwardedAddressesOnlyFromTrustedProxies(t *testing.T) {
 	t.Parallel()
 	countUntilLimited := func(a *app, address string) int {
 		n := 0
@@ -206,7 +206,7 @@ func TestNew_refusesInvalidOptions(t *testing.T) {
 	}
 }
 
-func TestReadyz_failsWithoutTheDatabase(t *testing.T) {
+func TestDatabaseFailure_returns503WithRateLimitHeaders(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)

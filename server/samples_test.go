@@ -49,7 +49,7 @@ func renderSamples(t *testing.T, curl string) map[string]string {
 	return rendered
 }
 
-func TestSamples_areRenderedExactly(t *testing.T) {
+func TestCodeSamples_areConvertedToPythonAndTypeScript(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	rendered := renderSamples(t, `curl -sS -X POST "$REELTALLY_URL/videos?a=b&c=d" -H "Authorization: Bearer $REELTALLY_TOKEN" \
@@ -91,9 +91,9 @@ const (
 	exampleCollection = "01938c33-1c9e-7b54-a0d2-7f6e5d4c3b2a"
 )
 
-// TestSamples_ofTheContractWork runs every code sample of the contract, and every sample rendered from a curl sample. It replaces only the
+// TestCodeSamples_ofTheContractRunWithoutErrors runs every code sample of the contract, and every sample rendered from a curl sample. It replaces only the
 // example ids by the ids of existing items.
-func TestSamples_ofTheContractWork(t *testing.T) {
+func TestCodeSamples_ofTheContractRunWithoutErrors(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	goSamples := buildGoSamples(t)
@@ -131,7 +131,7 @@ func TestSamples_ofTheContractWork(t *testing.T) {
 // times matches the times in a JSON response.
 var times = regexp.MustCompile(`\d{4}-\d\d-\d\dT[^"]+`)
 
-func TestTimes_canBeParsedInOtherLanguages(t *testing.T) {
+func TestResponseTimes_canBeParsedInPythonAndJavaScript(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	a := newApp(t, newSQLite(t))

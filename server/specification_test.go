@@ -64,7 +64,7 @@ func TestContract_declaresEveryErrorStatus(t *testing.T) {
 	}
 }
 
-func TestEveryPath_listsItsMethods(t *testing.T) {
+func TestEveryPath_listsItsMethodsInAllow(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -85,7 +85,7 @@ func TestEveryPath_listsItsMethods(t *testing.T) {
 	}
 }
 
-func TestEveryQueryParameter_isParsedStrictly(t *testing.T) {
+func TestEveryQueryParameter_refusesInvalidSyntax(t *testing.T) {
 	t.Parallel()
 	eachOperation(t, func(t *testing.T, a *app, op *contractOperation, target string, body any) {
 		c := a.newCaller(t, store.TierPremium)

@@ -15,7 +15,7 @@ import (
 	"github.com/reeltally/reeltally/gen/api"
 )
 
-func TestCheckJSON_reportsWhatEncodingJSONAccepts(t *testing.T) {
+func TestCheckJSON_reportsFaultsThatEncodingJSONIgnores(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
 		`{"a":1,"b":[{"c":"x"}]}`:           "",
@@ -53,7 +53,7 @@ func TestCheckJSON_reportsWhatEncodingJSONAccepts(t *testing.T) {
 	}
 }
 
-func TestCheckJSON_limitsTheFaults(t *testing.T) {
+func TestCheckJSON_limitsTheNumberOfFaults(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{
 		strings.Repeat(`{"a":`, 100_000), `{"` + strings.Repeat("a", 2<<20) + `":1}`, `["` + strings.Repeat(`\ud800`, 100_000) + `"]`,
@@ -169,7 +169,7 @@ func (h *cancelledAfter) Err() error {
 	return nil
 }
 
-func TestCheckJSON_stopsWhenTheCallerHangsUp(t *testing.T) {
+func TestCheckJSON_stopsWhenTheContextIsCancelled(t *testing.T) {
 	t.Parallel()
 	ctx := &cancelledAfter{Context: t.Context(), left: 10}
 	_, err := checkJSON(ctx, []byte("["+strings.Repeat("1,", 5_000)+"1]"), &openapi3.Schema{})
@@ -177,7 +177,7 @@ func TestCheckJSON_stopsWhenTheCallerHangsUp(t *testing.T) {
 	require.LessOrEqual(t, ctx.errCalls, 12, "checkJSON stops soon after the context is cancelled")
 }
 
-func TestCheckJSON_namesTheExceededBound(t *testing.T) {
+func TestCheckJSON_reportsTheExceededLimit(t *testing.T) {
 	t.Parallel()
 	most := uint64(500)
 	list := openapi3.NewArraySchema().WithItems(openapi3.NewArraySchema())

@@ -19,7 +19,7 @@ import (
 const unknownID = "01938c36-9999-7999-8999-999999999999"
 
 // Spec: 3-01, 3-03, 3-04, 4.3-01, 4.3-02, 4.3-05, 4.3-06, 4.3-07, 7-01
-func TestTrack_tracksALink(t *testing.T) {
+func TestTrackVideo_returnsTheSameVideoForEveryFormOfTheLink(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -49,7 +49,7 @@ func TestTrack_tracksALink(t *testing.T) {
 }
 
 // Spec: 3-02, 4.3-03, 4.3-04
-func TestTrack_addsTheVideoToCollections(t *testing.T) {
+func TestTrackVideo_addsTheVideoToCollections(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -73,7 +73,7 @@ func TestTrack_addsTheVideoToCollections(t *testing.T) {
 }
 
 // Spec: 4.3-02, 4.3-03
-func TestTrack_refusesOtherLinks(t *testing.T) {
+func TestTrackVideo_refusesLinksThatAreNotVideos(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -114,7 +114,7 @@ func TestTrack_refusesOtherLinks(t *testing.T) {
 	require.Empty(t, c.list("").Data)
 }
 
-func TestTrack_resolvesShortLinks(t *testing.T) {
+func TestTrackVideo_resolvesShortLinks(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		const short = "https://vm.tiktok.com/ZMabcdef1/"
@@ -152,7 +152,7 @@ func TestTrack_resolvesShortLinks(t *testing.T) {
 }
 
 // Spec: 2.2-07, 3-06, 3-07, 3-13, 4.3-08, 4.3-09, 4.3-10, 4.3-11
-func TestStop_endsTrackingAndKeepsEverythingReadable(t *testing.T) {
+func TestStopVideo_keepsTheCollectedDataReadable(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -188,7 +188,7 @@ func TestStop_endsTrackingAndKeepsEverythingReadable(t *testing.T) {
 }
 
 // Spec: 4-03, 4.3-10
-func TestStop_refusesUntrackedVideos(t *testing.T) {
+func TestStopVideo_refusesUntrackedVideos(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -204,9 +204,9 @@ func TestStop_refusesUntrackedVideos(t *testing.T) {
 	}
 }
 
-// TestTrack_isIdempotentUnderConcurrency sends one link 64 times concurrently. One video must be created, and exactly one response must not
+// TestTrackVideo_concurrentGeneratedClientCallsCreateOneVideo sends one link 64 times concurrently. One video must be created, and exactly one response must not
 // report "already".
-func TestTrack_isIdempotentUnderConcurrency(t *testing.T) {
+func TestTrackVideo_concurrentGeneratedClientCallsCreateOneVideo(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)

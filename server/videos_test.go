@@ -28,7 +28,7 @@ func (c *caller) video(ref string) client.Video {
 
 // Spec: 2.2-01, 2.2-02, 2.2-04, 2.2-05, 2.2-06, 2.2-09, 2.2-10, 2.2-11, 2.2-12, 2.2-18, 2.2-23, 2.2-24, 2.2-25, 2.2-26, 4.2-19
 // Spec: 4.2-21
-func TestVideo_beforeItsFirstFetch(t *testing.T) {
+func TestGetVideo_returnsNullCountsBeforeTheFirstFetch(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -47,7 +47,7 @@ func TestVideo_beforeItsFirstFetch(t *testing.T) {
 
 // Spec: 2.2-03, 2.2-08, 2.2-09, 2.2-10, 2.2-11, 2.2-12, 2.2-13, 2.2-14, 2.2-15, 2.2-16, 2.2-17, 2.2-18, 2.2-19, 2.2-22, 2.2-24
 // Spec: 2.2-27, 2.2-28, 4.2-07, 4.2-08
-func TestVideo_afterAFetch(t *testing.T) {
+func TestGetVideo_returnsTheFetchedFacts(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -81,7 +81,7 @@ func TestVideo_afterAFetch(t *testing.T) {
 }
 
 // Spec: 2.2-29, 4.2-17
-func TestVideo_hasTheSameMembersInEveryResponse(t *testing.T) {
+func TestGetVideo_returnsTheSameVideoAsTheLists(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -100,7 +100,7 @@ func TestVideo_hasTheSameMembersInEveryResponse(t *testing.T) {
 }
 
 // Spec: 2.2-20, 2.2-21
-func TestVideo_hasIncreasesAndOutlierMultiplier(t *testing.T) {
+func TestGetVideo_computesIncreasesAndOutlierMultiplier(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -139,7 +139,7 @@ var awkwardLinks = []string{
 }
 
 // Spec: 4.2-19, 4.2-20, 4.2-22
-func TestVideo_isFoundByAnyFormOfItsLink(t *testing.T) {
+func TestGetVideo_acceptsEveryFormOfTheLink(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -177,7 +177,7 @@ func lowerEscapes(s string) string {
 	return out.String()
 }
 
-func TestVideo_notFound(t *testing.T) {
+func TestGetVideo_returns404ForUnknownVideos(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -205,7 +205,7 @@ func TestVideo_notFound(t *testing.T) {
 	})
 }
 
-func TestVideo_explainsAnUnencodedLinkInThePath(t *testing.T) {
+func TestGetVideo_explainsAnUnencodedLinkInThePath(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -260,7 +260,7 @@ func videoNames(c *caller, query string) string {
 }
 
 // Spec: 4.2-01, 4.2-07, 4.2-08, 4.2-09, 4.2-10, 4.2-11, 4.2-12, 4.2-13, 4.2-14, 4.2-15, 4.2-16
-func TestListVideos_filters(t *testing.T) {
+func TestListVideos_appliesFilters(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := withFiveVideos(t, a)
@@ -330,7 +330,7 @@ func TestListVideos_filters(t *testing.T) {
 }
 
 // Spec: 4.2-18
-func TestListVideos_returnsTheFilters(t *testing.T) {
+func TestListVideos_responseContainsTheFilters(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -351,7 +351,7 @@ func TestListVideos_returnsTheFilters(t *testing.T) {
 }
 
 // Spec: 4.2-04, 4.2-05, 4.2-06
-func TestListVideos_orders(t *testing.T) {
+func TestListVideos_sortsByOrderBy(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := withFiveVideos(t, a)
