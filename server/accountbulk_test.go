@@ -184,18 +184,18 @@ func TestBulkTrackAccounts_fetchesOnlyThePreviewAllowanceWithoutASubscription(t 
 		c := a.newCaller(t, store.TierLimited)
 		require.NoError(t, a.SetSubscription(t.Context(), c.org.ID, store.SubscriptionNone))
 
-		within := c.trackAccounts(http.StatusOK, accountURLs(1, 5))
-		require.True(t, within.TrackingEnqueued)
-		require.Equal(t, &client.PendingQueue{Accounts: []client.PendingItem{}, Videos: []client.PendingItem{}}, within.PendingTmvQueue)
+		withinAllowance := c.trackAccounts(http.StatusOK, accountURLs(1, 5))
+		require.True(t, withinAllowance.TrackingEnqueued)
+		require.Equal(t, &client.PendingQueue{Accounts: []client.PendingItem{}, Videos: []client.PendingItem{}}, withinAllowance.PendingTmvQueue)
 
-		beyond := c.trackAccounts(http.StatusMultiStatus, append([]string{"bad"}, accountURLs(11, 17)...))
-		require.False(t, beyond.TrackingEnqueued)
-		require.Len(t, beyond.Warnings, 1)
-		require.Contains(t, beyond.Warnings[0], "first 5")
-		require.Contains(t, beyond.Warnings[0], "other 2")
-		require.Equal(t, []client.PendingItem{{ID: *beyond.Results[6].AccountID, Platform: "tiktok"}, {ID: *beyond.Results[7].AccountID, Platform: "tiktok"}},
-			beyond.PendingTmvQueue.Accounts)
-		require.Empty(t, beyond.PendingTmvQueue.Videos)
+		beyondAllowance := c.trackAccounts(http.StatusMultiStatus, append([]string{"bad"}, accountURLs(11, 17)...))
+		require.False(t, beyondAllowance.TrackingEnqueued)
+		require.Len(t, beyondAllowance.Warnings, 1)
+		require.Contains(t, beyondAllowance.Warnings[0], "first 5")
+		require.Contains(t, beyondAllowance.Warnings[0], "other 2")
+		require.Equal(t, []client.PendingItem{{ID: *beyondAllowance.Results[6].AccountID, Platform: "tiktok"}, {ID: *beyondAllowance.Results[7].AccountID, Platform: "tiktok"}},
+			beyondAllowance.PendingTmvQueue.Accounts)
+		require.Empty(t, beyondAllowance.PendingTmvQueue.Videos)
 		require.Equal(t, 10, a.claimDueAccounts())
 
 		t.Run("accounts beyond the preview allowance are fetched after a subscription starts", func(t *testing.T) {

@@ -48,7 +48,8 @@ func joinHandles(accounts []client.Account) string {
 	return strings.Join(names, " ")
 }
 
-// accountFacts returns fetched facts of an account. The account lists the TikTok videos with the given numbers, the newest first.
+// accountFacts returns fetched facts of an account. The account lists the TikTok videos with the given numbers. The first video is
+// the newest.
 func accountFacts(a *app, id string, followers int64, videos ...int) ingest.AccountFacts {
 	f := ingest.AccountFacts{ID: &id, Followers: &followers, Listed: true}
 	for i, n := range videos {
@@ -367,7 +368,7 @@ func TestListAccountVideos_returnsOnlyVideosOfTheAccount(t *testing.T) {
 		c := a.newCaller(t, store.TierPremium)
 		id := c.trackAccountLink(accountLink).String()
 		a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return accountFacts(a, "42", 1, 1, 2, 3) })
-		own := c.track(videoURL(4))
+		directVideo := c.track(videoURL(4))
 		c.track("https://www.youtube.com/shorts/dQw4w9WgXcQ")
 		a.fetch(func(target queue.Target) ingest.VideoFacts {
 			n := int(target.ExternalID[len(target.ExternalID)-1] - '0')
@@ -385,7 +386,7 @@ func TestListAccountVideos_returnsOnlyVideosOfTheAccount(t *testing.T) {
 			return out
 		}
 		require.Equal(t, []string{"3", "2", "1", "4"}, numbers(""), "the latest uploads are first, and a video without an upload date is last")
-		require.Equal(t, c.video(own.String()), c.accountVideos(accountLink, "order_by=created_at&limit=1")[0])
+		require.Equal(t, c.video(directVideo.String()), c.accountVideos(accountLink, "order_by=created_at&limit=1")[0])
 		for query, want := range map[string][]string{
 			"order_direction=asc":                             {"1", "2", "3", "4"},
 			"order_by=latest_views":                           {"2", "4", "1", "3"},

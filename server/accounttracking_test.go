@@ -155,10 +155,10 @@ func TestTrackAccount_concurrentGeneratedClientCallsCreateOneAccount(t *testing.
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		var mu sync.Mutex
-		var all sync.WaitGroup
-		ids, fresh := map[uuid.UUID]bool{}, 0
+		var requests sync.WaitGroup
+		ids, createdCount := map[uuid.UUID]bool{}, 0
 		for range 64 {
-			all.Go(func() {
+			requests.Go(func() {
 				got, err := c.TrackAccountWithResponse(t.Context(), nil, client.TrackAccountRequest{Link: accountLink, CollectionNames: []string{"Launch"}})
 				mu.Lock()
 				defer mu.Unlock()
@@ -168,13 +168,13 @@ func TestTrackAccount_concurrentGeneratedClientCallsCreateOneAccount(t *testing.
 				}
 				ids[got.JSON200.AccountID] = true
 				if got.JSON200.Error == nil {
-					fresh++
+					createdCount++
 				}
 			})
 		}
-		all.Wait()
+		requests.Wait()
 		require.Len(t, ids, 1)
-		require.Equal(t, 1, fresh)
+		require.Equal(t, 1, createdCount)
 		require.Len(t, c.accounts("include_linked=true"), 1)
 		require.Equal(t, []string{"Launch"}, c.account(accountLink).LabelNames)
 		require.Equal(t, int64(1), c.statistics("accounts").Total)

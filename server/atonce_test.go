@@ -39,11 +39,11 @@ func (c *caller) sendConcurrently(method, target string, body any, headers ...st
 	return answers
 }
 
-// countBy calls of for each response and returns the number of responses for each result of of.
-func countBy(answers []answer, of func(answer) string) map[string]int {
+// countBy groups the responses by the result of key, and returns the number of responses in each group.
+func countBy(answers []answer, key func(answer) string) map[string]int {
 	out := map[string]int{}
 	for _, a := range answers {
-		out[of(a)]++
+		out[key(a)]++
 	}
 	return out
 }

@@ -88,7 +88,7 @@ func TestToken_invalidTokenReturnsTheErrorCodeOfItsFault(t *testing.T) {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, a.http.URL+"/videos", nil)
 		require.NoError(t, err)
 		r.Header["Authorization"] = []string{"Bearer " + c.token, "Bearer " + c.token}
-		resp, err := a.client().Do(r)
+		resp, err := a.checkedClient().Do(r)
 		require.NoError(t, err)
 		require.NoError(t, resp.Body.Close())
 		require.Equal(t, http.StatusUnauthorized, resp.StatusCode)
@@ -128,14 +128,14 @@ func TestToken_lastUseIsStoredAtMostOnceAMinute(t *testing.T) {
 			return tokens[0].LastUsedAt
 		}
 		require.Nil(t, lastUsedAt())
-		c.list("")
+		c.listVideos("")
 		first := store.InstantOf(a.Clock.Now())
 		require.Equal(t, first, *lastUsedAt())
 		a.Clock.Advance(30 * time.Second)
-		c.list("")
+		c.listVideos("")
 		require.Equal(t, first, *lastUsedAt(), "the last use is stored at most once a minute")
 		a.Clock.Advance(31 * time.Second)
-		c.list("")
+		c.listVideos("")
 		require.Equal(t, store.InstantOf(a.Clock.Now()), *lastUsedAt())
 	})
 }

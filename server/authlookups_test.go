@@ -182,7 +182,7 @@ func TestTokens_limitUnknownTokensPerAddress(t *testing.T) {
 	}
 	require.EqualValues(t, 200*60, lookups.Load())
 	require.Equal(t, http.StatusOK, a.authenticateFrom(t.Context(), "198.51.100.1", c.token).Code)
-	require.EqualValues(t, 200*60, lookups.Load(), "the unknown tokens evicted the valid token from the cache")
+	require.EqualValues(t, 200*60, lookups.Load(), "the valid token stays cached, so it is not looked up again")
 }
 
 func TestTokens_concurrentRequestsWithOneTokenShareALookUp(t *testing.T) {

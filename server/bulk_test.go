@@ -90,7 +90,7 @@ func TestBulkTrackVideos_returnsAResultForEachLink(t *testing.T) {
 
 		t.Run("422 if no link was tracked", func(t *testing.T) {
 			a.platforms.redirect("https://vm.tiktok.com/ZMdown0001/", "")
-			a.platforms.redirect("https://vm.tiktok.com/ZMbusy0001/", busy)
+			a.platforms.redirect("https://vm.tiktok.com/ZMbusy0001/", respond429)
 			a.platforms.redirect("https://vm.tiktok.com/ZMself0001/", "https://vm.tiktok.com/ZMself0001/")
 			want := []string{"invalid_url", "platform_unavailable", "rate_limited", "link_unresolved", "not_found", "unsupported_link"}
 			got := c.trackVideos(http.StatusUnprocessableEntity, []string{"nonsense", "https://vm.tiktok.com/ZMdown0001/", "https://vm.tiktok.com/ZMbusy0001/",
@@ -136,7 +136,7 @@ func TestBulkTrackVideos_retryableLinkSucceedsWhenSentAgain(t *testing.T) {
 		again := c.trackVideos(http.StatusOK, []string{first.Results[1].URL})
 		require.Equal(t, client.TrackStatusTracked, again.Results[0].Status)
 		require.Equal(t, *again.Results[0].VideoID, c.video(videoURL(2)).AdID)
-		require.Len(t, c.list("").Data, 2, "sending only the failed link again is enough")
+		require.Len(t, c.listVideos("").Data, 2, "sending only the failed link again is enough")
 	})
 }
 
@@ -146,15 +146,15 @@ func TestBulkTrackVideos_addsEachVideoToTheCollections(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		c.send(http.MethodPost, "/videos", map[string]any{"link": videoURL(1), "collection_names": []string{"Launch"}}).is(http.StatusOK)
-		label := (c.list("").Data[0].LabelIds)[0].String()
+		label := (c.listVideos("").Data[0].LabelIds)[0].String()
 		c.trackVideos(http.StatusOK, videoURLs(2, 4), label)
-		require.Len(t, c.list("collections=Launch").Data, 4)
+		require.Len(t, c.listVideos("collections=Launch").Data, 4)
 
 		p := c.send(http.MethodPost, "/videos/bulk", map[string]any{"links": videoURLs(5, 6), "label_ids": []string{label, unknownID}}).
 			refuses(http.StatusNotFound, server.CodeNotFound)
 		require.Contains(t, p.Detail, unknownID)
 		require.Equal(t, "/label_ids/1", *p.Errors[0].Pointer)
-		require.Len(t, c.list("").Data, 4, "no link is tracked if a collection is unknown")
+		require.Len(t, c.listVideos("").Data, 4, "no link is tracked if a collection is unknown")
 	})
 }
 
@@ -182,18 +182,18 @@ func TestBulkTrackVideos_fetchesOnlyThePreviewAllowanceWithoutASubscription(t *t
 		c := a.newCaller(t, store.TierLimited)
 		require.NoError(t, a.SetSubscription(t.Context(), c.org.ID, store.SubscriptionNone))
 
-		within := c.trackVideos(http.StatusOK, videoURLs(1, 5))
-		require.True(t, within.TrackingEnqueued)
-		require.Empty(t, within.Warnings)
-		require.Equal(t, &client.PendingQueue{Accounts: []client.PendingItem{}, Videos: []client.PendingItem{}}, within.PendingTmvQueue)
+		withinAllowance := c.trackVideos(http.StatusOK, videoURLs(1, 5))
+		require.True(t, withinAllowance.TrackingEnqueued)
+		require.Empty(t, withinAllowance.Warnings)
+		require.Equal(t, &client.PendingQueue{Accounts: []client.PendingItem{}, Videos: []client.PendingItem{}}, withinAllowance.PendingTmvQueue)
 
-		beyond := c.trackVideos(http.StatusMultiStatus, append([]string{"bad"}, videoURLs(11, 17)...))
-		require.False(t, beyond.TrackingEnqueued)
-		require.Len(t, beyond.Warnings, 1)
-		require.Contains(t, beyond.Warnings[0], "first 5")
-		require.Contains(t, beyond.Warnings[0], "other 2")
-		require.Equal(t, []client.PendingItem{{ID: *beyond.Results[6].VideoID, Platform: "tiktok"}, {ID: *beyond.Results[7].VideoID, Platform: "tiktok"}},
-			beyond.PendingTmvQueue.Videos)
+		beyondAllowance := c.trackVideos(http.StatusMultiStatus, append([]string{"bad"}, videoURLs(11, 17)...))
+		require.False(t, beyondAllowance.TrackingEnqueued)
+		require.Len(t, beyondAllowance.Warnings, 1)
+		require.Contains(t, beyondAllowance.Warnings[0], "first 5")
+		require.Contains(t, beyondAllowance.Warnings[0], "other 2")
+		require.Equal(t, []client.PendingItem{{ID: *beyondAllowance.Results[6].VideoID, Platform: "tiktok"}, {ID: *beyondAllowance.Results[7].VideoID, Platform: "tiktok"}},
+			beyondAllowance.PendingTmvQueue.Videos)
 		require.Equal(t, 10, a.claimDueVideos())
 	})
 }
@@ -256,7 +256,7 @@ func TestBulkStopVideos_acceptsIDsAndLinks(t *testing.T) {
 			require.Equal(t, client.EntryTypeVideo, got.Results[1].Type)
 			for _, id := range ids[:2] {
 				require.True(t, c.video(id).Removed)
-				require.Equal(t, int64(100), *c.history(id, "")[0].Views, "the history of a stopped video is kept")
+				require.Equal(t, int64(100), *c.videoHistory(id, "")[0].Views, "the history of a stopped video is kept")
 			}
 		})
 		t.Run("404 lists the links without a tracked item, and nothing is stopped", func(t *testing.T) {
@@ -268,7 +268,7 @@ func TestBulkStopVideos_acceptsIDsAndLinks(t *testing.T) {
 			}
 			require.Equal(t, []string{"/ids/1", "/ids/3", "/ids/4"}, pointers, "/ids/4 is a stopped video")
 			require.Contains(t, p.Detail, videoURL(77))
-			require.Len(t, c.list("").Data, 4)
+			require.Len(t, c.listVideos("").Data, 4)
 		})
 		t.Run("207 if an id is unknown", func(t *testing.T) {
 			got := c.stopVideos(http.StatusMultiStatus, ids[2], unknownID, videoURL(3))
@@ -276,14 +276,14 @@ func TestBulkStopVideos_acceptsIDsAndLinks(t *testing.T) {
 			require.Equal(t, client.StopSummary{Total: 3, Succeeded: 2, Failed: 1}, got.Summary)
 			require.False(t, got.Results[1].Success)
 			require.NotEmpty(t, *got.Results[1].Error)
-			require.Len(t, c.list("").Data, 2)
+			require.Len(t, c.listVideos("").Data, 2)
 			require.Equal(t, int32(1), c.stopVideos(http.StatusMultiStatus, unknownID).Summary.Failed)
 		})
 		t.Run("503 if a short link cannot be resolved temporarily", func(t *testing.T) {
 			a.platforms.redirect("https://vm.tiktok.com/ZMdown0001/", "")
 			c.send(http.MethodDelete, "/videos/bulk", map[string]any{"ids": []string{ids[4], "https://vm.tiktok.com/ZMdown0001/"}}).
 				refuses(http.StatusServiceUnavailable, server.CodeLinkUnresolved)
-			require.Len(t, c.list("").Data, 2)
+			require.Len(t, c.listVideos("").Data, 2)
 		})
 	})
 }

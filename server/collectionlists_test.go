@@ -21,8 +21,8 @@ func (c *caller) collections(query string) client.CollectionList {
 	return decode[client.CollectionList](c.send(http.MethodGet, "/collections?"+query, nil).is(http.StatusOK))
 }
 
-// names returns the names of the collections in the response of GET /collections, in order and separated by spaces.
-func (c *caller) names(query string) string {
+// collectionNames returns the names of the collections in the response of GET /collections, in order and separated by spaces.
+func (c *caller) collectionNames(query string) string {
 	c.t.Helper()
 	var names []string
 	for _, found := range c.collections(query).Data {
@@ -58,7 +58,7 @@ func TestListCollections_filtersByParent(t *testing.T) {
 			"parent_id=" + one.String() + "&include_children=true&limit=2": "two three",
 		} {
 			got := c.collections(query + "&order_direction=asc")
-			require.Equal(t, want, c.names(query+"&order_direction=asc"), query)
+			require.Equal(t, want, c.collectionNames(query+"&order_direction=asc"), query)
 			require.Equal(t, len(got.Data), int(*got.Count), query)
 			require.Nil(t, got.Pagination, query)
 			paged := c.collections(query + "&order_direction=asc&paginated=true")
@@ -82,7 +82,7 @@ func TestListCollections_sortsByOrderBy(t *testing.T) {
 		c.addVideos(apple, video, other)
 		c.addVideos(zoo, video)
 		c.addAccounts(eclair, account)
-		c.patch(apple, map[string]any{"access": "public"}).is(http.StatusNoContent)
+		c.patchCollection(apple, map[string]any{"access": "public"}).is(http.StatusNoContent)
 		_ = beach
 		for query, want := range map[string]string{
 			"":                                  "beach éclair Apple zoo",
@@ -96,7 +96,7 @@ func TestListCollections_sortsByOrderBy(t *testing.T) {
 			"order_by=account_count":                     "éclair beach Apple zoo",
 			"order_by=account_count&order_direction=asc": "zoo Apple beach éclair",
 		} {
-			require.Equal(t, want, c.names(query), query)
+			require.Equal(t, want, c.collectionNames(query), query)
 		}
 	})
 }
@@ -204,8 +204,8 @@ func TestListCollections_refusesInvalidParameters(t *testing.T) {
 	}
 	p := c.send(http.MethodGet, "/collections?order_by=hash", nil).problem(http.StatusBadRequest)
 	require.Contains(t, p.Detail, "created_at, updated_at, name, video_count, account_count")
-	require.Equal(t, "one", c.names("paginated=true&limit=1&page=1&cursor="+next), "page=1 is allowed with a cursor, because it is the default")
-	require.Equal(t, "one", c.names("paginated=true&include_children=true&cursor="+next), "a cursor stays valid with include_children=true, which has no effect without parent_id")
+	require.Equal(t, "one", c.collectionNames("paginated=true&limit=1&page=1&cursor="+next), "page=1 is allowed with a cursor, because it is the default")
+	require.Equal(t, "one", c.collectionNames("paginated=true&include_children=true&cursor="+next), "a cursor stays valid with include_children=true, which has no effect without parent_id")
 	require.Equal(t, int32(5000), c.collections("paginated=true").Pagination.Limit, "the default limit is 5000")
 	require.Empty(t, c.collections("paginated=true&page=2147483647").Data)
 }

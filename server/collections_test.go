@@ -42,8 +42,8 @@ func (c *caller) readCollection(id uuid.UUID) client.Collection {
 	return decode[client.Collection](c.send(http.MethodGet, "/collections/"+id.String()+"?include_counts=true", nil).is(http.StatusOK))
 }
 
-// patch sends PATCH /collections/{collection_id}.
-func (c *caller) patch(id uuid.UUID, body any, headers ...string) answer {
+// patchCollection sends PATCH /collections/{collection_id}.
+func (c *caller) patchCollection(id uuid.UUID, body any, headers ...string) answer {
 	c.t.Helper()
 	return c.send(http.MethodPatch, "/collections/"+id.String(), body, headers...)
 }
@@ -116,7 +116,7 @@ func TestCreateAndUpdateCollection_refuseInvalidBodies(t *testing.T) {
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	id := c.createNamedCollection("Launch")
-	both := map[string]string{ // body → pointer and code of its fault; the bodies are invalid for POST and PATCH
+	invalidBodies := map[string]string{ // body → pointer and code of its fault; the bodies are invalid for POST and PATCH
 		`{"name":""}`:    "/name min_length",
 		`{"name":" \t"}`: "/name pattern",
 		`{"name":null}`:  "/name nullable",
@@ -144,10 +144,10 @@ func TestCreateAndUpdateCollection_refuseInvalidBodies(t *testing.T) {
 		`{"name":"x","hashtags":["` + strings.Repeat("a", 101) + `"]}`: "/hashtags/0 max_length",
 		`{"name":"x","hashtags":[` + strings.TrimSuffix(strings.Repeat(`"a",`, 101), ",") + `]}`: "/hashtags max_items",
 	}
-	create := maps.Clone(both)
+	create := maps.Clone(invalidBodies)
 	create[`{}`] = "/name required"
 	create[`{"name":"x","password":"long enough"}`] = "/password unknown_member"
-	change := maps.Clone(both)
+	change := maps.Clone(invalidBodies)
 	maps.Copy(change, map[string]string{
 		`{"password":"1234567"}`:                                           "/password min_length",
 		`{"password":null}`:                                                "/password nullable",
@@ -172,7 +172,7 @@ func TestCreateAndUpdateCollection_refuseInvalidBodies(t *testing.T) {
 			require.Equal(t, want, *p.Errors[0].Pointer+" "+p.Errors[0].Code, "%s %s", method, body)
 		}
 	}
-	require.Equal(t, "Launch", c.names(""), "a refused request creates and changes no collection")
+	require.Equal(t, "Launch", c.collectionNames(""), "a refused request creates and changes no collection")
 	for _, path := range []string{"x", "null", "{" + id.String() + "}", strings.ReplaceAll(id.String(), "-", ""), "urn:uuid:" + id.String()} {
 		for _, method := range []string{http.MethodGet, http.MethodDelete} {
 			p := c.send(method, "/collections/"+path, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
@@ -191,7 +191,7 @@ func TestUpdateCollection_changesOnlyTheMembersInTheBody(t *testing.T) {
 		want := c.readCollection(id)
 		change := func(body string) {
 			t.Helper()
-			got := c.patch(id, body).is(http.StatusNoContent)
+			got := c.patchCollection(id, body).is(http.StatusNoContent)
 			require.Empty(t, got.body)
 			require.Empty(t, got.Header.Get("Content-Type"))
 			now := c.readCollection(id)
@@ -237,11 +237,11 @@ func TestUpdateCollection_protectedAccessRequiresAPassword(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		id := c.createNamedCollection("Launch")
-		p := c.patch(id, map[string]any{"access": "protected", "name": "x"}).refuses(http.StatusConflict, server.CodePasswordRequired)
+		p := c.patchCollection(id, map[string]any{"access": "protected", "name": "x"}).refuses(http.StatusConflict, server.CodePasswordRequired)
 		require.Equal(t, "/access", *p.Errors[0].Pointer)
 		require.Equal(t, "Launch", c.readCollection(id).Name, "the refused request changes nothing")
 		const password = "päss wörd" // 9 characters, 11 bytes
-		c.patch(id, map[string]any{"access": "protected", "password": password}).is(http.StatusNoContent)
+		c.patchCollection(id, map[string]any{"access": "protected", "password": password}).is(http.StatusNoContent)
 		for _, path := range []string{"/collections", "/collections/" + id.String()} {
 			body := string(c.send(http.MethodGet, path, nil).is(http.StatusOK).body)
 			require.NotContains(t, body, "password")
@@ -255,13 +255,13 @@ func TestUpdateCollection_protectedAccessRequiresAPassword(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, ok)
 		t.Run("a later PATCH without a password keeps the password", func(t *testing.T) {
-			c.patch(id, map[string]any{"name": "Other"}).is(http.StatusNoContent)
-			c.patch(id, map[string]any{"access": "private"}).is(http.StatusNoContent)
-			c.patch(id, map[string]any{"access": "protected"}).is(http.StatusNoContent)
+			c.patchCollection(id, map[string]any{"name": "Other"}).is(http.StatusNoContent)
+			c.patchCollection(id, map[string]any{"access": "private"}).is(http.StatusNoContent)
+			c.patchCollection(id, map[string]any{"access": "protected"}).is(http.StatusNoContent)
 		})
 		t.Run("a password has at least 8 characters, counted as characters and not as bytes", func(t *testing.T) {
-			c.patch(id, map[string]any{"password": "éééééééé"}).is(http.StatusNoContent)
-			c.patch(id, map[string]any{"password": "ééééééé"}).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+			c.patchCollection(id, map[string]any{"password": "éééééééé"}).is(http.StatusNoContent)
+			c.patchCollection(id, map[string]any{"password": "ééééééé"}).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
 		})
 	})
 }
@@ -275,18 +275,18 @@ func TestUpdateCollection_refusesAParentCycle(t *testing.T) {
 		three := c.createNamedCollection("3", two)
 		for id, parents := range map[uuid.UUID][]uuid.UUID{one: {one, two, three}, two: {two, three}} {
 			for _, parent := range parents {
-				p := c.patch(id, map[string]any{"parent_id": parent, "name": "x"}).refuses(http.StatusConflict, server.CodeCollectionCycle)
+				p := c.patchCollection(id, map[string]any{"parent_id": parent, "name": "x"}).refuses(http.StatusConflict, server.CodeCollectionCycle)
 				require.Equal(t, "/parent_id", *p.Errors[0].Pointer)
 				require.Contains(t, p.Detail, parent.String())
 			}
 		}
-		p := c.patch(two, map[string]any{"parent_id": unknownID}).refuses(http.StatusNotFound, server.CodeNotFound)
+		p := c.patchCollection(two, map[string]any{"parent_id": unknownID}).refuses(http.StatusNotFound, server.CodeNotFound)
 		require.Equal(t, "/parent_id", *p.Errors[0].Pointer)
-		p = c.patch(uuid.MustParse(unknownID), map[string]any{"parent_id": one}).refuses(http.StatusNotFound, server.CodeNotFound)
+		p = c.patchCollection(uuid.MustParse(unknownID), map[string]any{"parent_id": one}).refuses(http.StatusNotFound, server.CodeNotFound)
 		require.Empty(t, p.Errors, "the unknown id is in the path and not in the body, so there is no pointer")
-		c.patch(uuid.MustParse(unknownID), map[string]any{"parent_id": unknownID}).refuses(http.StatusNotFound, server.CodeNotFound)
-		c.patch(three, map[string]any{"parent_id": one}).is(http.StatusNoContent)
-		require.Equal(t, "3 2", c.names("parent_id="+one.String()))
+		c.patchCollection(uuid.MustParse(unknownID), map[string]any{"parent_id": unknownID}).refuses(http.StatusNotFound, server.CodeNotFound)
+		c.patchCollection(three, map[string]any{"parent_id": one}).is(http.StatusNoContent)
+		require.Equal(t, "3 2", c.collectionNames("parent_id="+one.String()))
 	})
 }
 
@@ -302,9 +302,9 @@ func TestUpdateCollection_refusesMoreThan16Levels(t *testing.T) {
 		require.Equal(t, "/parent_id", *p.Errors[0].Pointer)
 		require.Contains(t, p.Detail, "16")
 		top := c.createNamedCollection("top")
-		c.patch(top, map[string]any{"parent_id": chain[15]}).refuses(http.StatusConflict, server.CodeCollectionTooDeep)
-		c.patch(chain[0], map[string]any{"parent_id": top}).refuses(http.StatusConflict, server.CodeCollectionTooDeep)
-		c.patch(chain[1], map[string]any{"parent_id": top}).is(http.StatusNoContent)
+		c.patchCollection(top, map[string]any{"parent_id": chain[15]}).refuses(http.StatusConflict, server.CodeCollectionTooDeep)
+		c.patchCollection(chain[0], map[string]any{"parent_id": top}).refuses(http.StatusConflict, server.CodeCollectionTooDeep)
+		c.patchCollection(chain[1], map[string]any{"parent_id": top}).is(http.StatusNoContent)
 		require.Len(t, c.collections("parent_id="+top.String()+"&include_children=true").Data, 15)
 	})
 }
@@ -326,7 +326,7 @@ func TestDeleteCollection_keepsVideosAndMovesChildren(t *testing.T) {
 		require.Equal(t, top, *c.readCollection(low).ParentID, "children move to the parent of the deleted collection")
 		require.Empty(t, c.video(video.String()).LabelIds)
 		require.False(t, c.video(video.String()).Removed)
-		require.Empty(t, c.list("collections="+middle.String()).Data)
+		require.Empty(t, c.listVideos("collections="+middle.String()).Data)
 		for method, body := range map[string]any{http.MethodGet: nil, http.MethodPatch: map[string]any{}, http.MethodDelete: nil} {
 			p := c.send(method, "/collections/"+middle.String(), body).refuses(http.StatusNotFound, server.CodeNotFound)
 			require.Contains(t, p.Detail, middle.String())

@@ -32,7 +32,7 @@ func TestUpdateCollection_refusesAnOutdatedIfMatch(t *testing.T) {
 		rename := func(name, ifMatch string) answer {
 			t.Helper()
 			a.Clock.Advance(time.Second)
-			return c.patch(id, map[string]any{"name": name}, "If-Match", ifMatch)
+			return c.patchCollection(id, map[string]any{"name": name}, "If-Match", ifMatch)
 		}
 		first := c.collectionETag(id, "")
 		rename("a", first).is(http.StatusNoContent)
@@ -51,7 +51,7 @@ func TestUpdateCollection_refusesAnOutdatedIfMatch(t *testing.T) {
 				r, err := http.NewRequestWithContext(t.Context(), http.MethodPatch, a.http.URL+"/collections/"+id.String(), strings.NewReader("{}"))
 				require.NoError(t, err)
 				r.Header = http.Header{"Authorization": {"Bearer " + c.token}, "Content-Type": {"application/json"}, "If-Match": tags}
-				resp, err := a.client().Do(r)
+				resp, err := a.checkedClient().Do(r)
 				require.NoError(t, err)
 				require.NoError(t, resp.Body.Close())
 				return resp.StatusCode
@@ -70,10 +70,10 @@ func TestUpdateCollection_refusesAnOutdatedIfMatch(t *testing.T) {
 			rename("h", seen).refuses(http.StatusPreconditionFailed, server.CodePreconditionFailed)
 		})
 		t.Run("without If-Match, PATCH succeeds for every version", func(t *testing.T) {
-			c.patch(id, map[string]any{"name": "i"}).is(http.StatusNoContent)
+			c.patchCollection(id, map[string]any{"name": "i"}).is(http.StatusNoContent)
 		})
 		t.Run("404 for an unknown collection, even with If-Match", func(t *testing.T) {
-			c.patch(uuid.MustParse(unknownID), map[string]any{"name": "x"}, "If-Match", first).refuses(http.StatusNotFound, server.CodeNotFound)
+			c.patchCollection(uuid.MustParse(unknownID), map[string]any{"name": "x"}, "If-Match", first).refuses(http.StatusNotFound, server.CodeNotFound)
 		})
 		t.Run("DELETE with an outdated ETag is refused", func(t *testing.T) {
 			remove := func(ifMatch string) answer {
@@ -98,8 +98,8 @@ func TestGetCollection_etagDoesNotRevealMaskedCounts(t *testing.T) {
 	a.Clock.Advance(time.Second)
 	masked := c.collectionETag(id, "?include_counts=true")
 	require.NotEqual(t, full, masked)
-	c.patch(id, map[string]any{"name": "x"}, "If-Match", full).refuses(http.StatusPreconditionFailed, server.CodePreconditionFailed)
-	c.patch(id, map[string]any{"name": "x"}, "If-Match", masked).is(http.StatusNoContent)
+	c.patchCollection(id, map[string]any{"name": "x"}, "If-Match", full).refuses(http.StatusPreconditionFailed, server.CodePreconditionFailed)
+	c.patchCollection(id, map[string]any{"name": "x"}, "If-Match", masked).is(http.StatusNoContent)
 	hidden := c.collectionETag(id, "?include_counts=true")
 	c.addVideos(id, c.track(tiktokLink))
 	require.Equal(t, hidden, c.collectionETag(id, "?include_counts=true"), "the ETag does not change when a masked count changes")
@@ -113,21 +113,21 @@ func TestUpdateCollection_onlyOneConcurrentWriteWithTheSameIfMatchSucceeds(t *te
 		id := c.createNamedCollection("Launch")
 		for round := range 5 {
 			seen := c.collectionETag(id, "")
-			var won, lost atomic.Int32
+			var succeeded, refused atomic.Int32
 			var writers sync.WaitGroup
 			for n := range 8 {
 				writers.Go(func() {
-					switch got := c.patch(id, map[string]any{"name": fmt.Sprintf("%d by %d", round, n)}, "If-Match", seen); got.StatusCode {
+					switch got := c.patchCollection(id, map[string]any{"name": fmt.Sprintf("%d by %d", round, n)}, "If-Match", seen); got.StatusCode {
 					case http.StatusNoContent:
-						won.Add(1)
+						succeeded.Add(1)
 					case http.StatusPreconditionFailed:
-						lost.Add(1)
+						refused.Add(1)
 					}
 				})
 			}
 			writers.Wait()
-			require.Equal(t, int32(1), won.Load(), "exactly one of 8 writers succeeds, although the clock does not advance")
-			require.Equal(t, int32(7), lost.Load())
+			require.Equal(t, int32(1), succeeded.Load(), "exactly one of 8 writers succeeds, although the clock does not advance")
+			require.Equal(t, int32(7), refused.Load())
 		}
 	})
 }

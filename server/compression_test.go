@@ -43,7 +43,7 @@ func TestCompression_usesTheEncodingOfAcceptEncoding(t *testing.T) {
 	for n := range 5 {
 		c.track(videoURL(n))
 	}
-	// get does not use a.client, because the contract check cannot read compressed bodies.
+	// get does not use checkedClient, because the contract check cannot read compressed bodies.
 	get := func(path, accept string, headers ...string) answer {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, a.http.URL+path, nil)
 		require.NoError(t, err)

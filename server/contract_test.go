@@ -120,8 +120,8 @@ func TestContract_hasTheSameRoutesAsTheRouter(t *testing.T) {
 	require.ElementsMatch(t, declared, routed)
 }
 
-// sample returns the target and the body of a valid request of an operation, from the examples in openapi.yaml.
-func sample(t *testing.T, op *contractOperation) (target string, body any) {
+// exampleRequest returns the target and the body of a valid request of an operation, from the examples in openapi.yaml.
+func exampleRequest(t *testing.T, op *contractOperation) (target string, body any) {
 	t.Helper()
 	target = op.Path
 	for _, p := range op.Operation.Parameters {
@@ -153,7 +153,7 @@ func eachOperation(t *testing.T, run func(t *testing.T, a *app, op *contractOper
 	for _, op := range theContract().operations {
 		t.Run(op.id, func(t *testing.T) {
 			t.Parallel()
-			target, body := sample(t, op)
+			target, body := exampleRequest(t, op)
 			run(t, newApp(t, newSQLite(t)), op, target, body)
 		})
 	}

@@ -176,7 +176,7 @@ func (f *fuzz) exchange(r *generatedRequest) {
 	}
 }
 
-// valueOnly drops the second result of get.
+// valueOnly returns the first result of generatedRequest.get and drops the second result.
 func valueOnly(text string, _ bool) string { return text }
 
 // send sends a request and checks the status. It returns nil if the request is not valid HTTP, or if the response violates the contract.

@@ -82,7 +82,7 @@ func TestDeadline_blockedDatabaseReturns503(t *testing.T) {
 			}
 			release()
 			c.sendBefore(http.MethodPost, "/videos", map[string]any{"link": videoURL(2)}, "Idempotency-Key", "k").is(http.StatusOK)
-			require.Len(t, c.list("").Data, 2)
+			require.Len(t, c.listVideos("").Data, 2)
 		})
 	}
 }
@@ -96,7 +96,7 @@ func TestDeadline_exhaustedConnectionPoolReturns503(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, single.Close()) })
 	a := newApp(t, db, func(o *server.Options) { o.Store = single })
 	c := a.newCaller(t, store.TierPremium)
-	c.list("")
+	c.listVideos("")
 	release := a.blockDatabase(t)
 	blocked := make(chan struct{})
 	go func() {
@@ -115,14 +115,14 @@ func TestDeadline_disconnectedCallerIsNotLoggedAsAnError(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, storetest.New(t, "postgres"))
 	c := a.newCaller(t, store.TierPremium)
-	c.list("")
+	c.listVideos("")
 	a.blockDatabase(t)
 	ctx, hangUp := context.WithCancel(t.Context())
 	a.Guard.Before("FROM", hangUp)
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, a.http.URL+"/videos", nil)
 	require.NoError(t, err)
 	r.Header.Set("Authorization", "Bearer "+c.token)
-	_, err = a.client().Do(r)
+	_, err = a.checkedClient().Do(r)
 	require.ErrorIs(t, err, context.Canceled)
 	require.Eventually(t, func() bool { return strings.Count(a.log.String(), `"route":"/videos"`) == 2 }, maxWait, 5*time.Millisecond)
 	require.NotContains(t, a.log.String(), `"level":"ERROR"`)
@@ -133,9 +133,9 @@ func TestReadyz_doesNotWaitForTheWriteConnection(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	c.list("")
+	c.listVideos("")
 	var during answer
-	a.Guard.Before("INSERT", func() { during = a.send(t, http.MethodGet, "/readyz", nil) }) // runs before the first INSERT of the transaction
+	a.Guard.Before("INSERT", func() { during = a.send(t, http.MethodGet, "/readyz", nil) }) // runs during the write transaction, before its first INSERT
 	c.track(tiktokLink)
 	during.is(http.StatusOK)
 }

@@ -145,7 +145,7 @@ type platforms struct {
 
 	mu sync.Mutex
 	// locations maps the host and path of a short link to its redirect target. The response is 404 without an entry, 502 for an empty
-	// target, and 429 for the target busy.
+	// target, and 429 for the target respond429.
 	locations map[string]string
 	requests  int // number of received requests
 }
@@ -158,8 +158,8 @@ func newPlatforms(t *testing.T) *platforms {
 	return p
 }
 
-// busy is a redirect target that makes platforms respond with 429.
-const busy = "busy"
+// respond429 is a redirect target that makes platforms respond with 429.
+const respond429 = "busy"
 
 // redirect sets the redirect target of a short link. If target is "", platforms responds with 502.
 func (p *platforms) redirect(short, target string) {
@@ -184,7 +184,7 @@ func (p *platforms) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotFound)
 	case target == "":
 		w.WriteHeader(http.StatusBadGateway)
-	case target == busy:
+	case target == respond429:
 		w.WriteHeader(http.StatusTooManyRequests)
 	default:
 		http.Redirect(w, r, target, http.StatusFound)
@@ -233,7 +233,7 @@ func (a *app) newToken(t *testing.T, org store.Organisation, scopes ...store.Sco
 	_, token, err := a.CreateToken(t.Context(), org.ID, "test", scopes, 0)
 	require.NoError(t, err)
 	c := &caller{app: a, t: t, org: org, token: token}
-	c.ClientWithResponses, err = client.NewClientWithResponses(a.http.URL, client.WithHTTPClient(a.client()),
+	c.ClientWithResponses, err = client.NewClientWithResponses(a.http.URL, client.WithHTTPClient(a.checkedClient()),
 		client.WithRequestEditorFn(func(_ context.Context, r *http.Request) error {
 			r.Header.Set("Authorization", "Bearer "+c.token)
 			return nil
@@ -242,8 +242,8 @@ func (a *app) newToken(t *testing.T, org store.Organisation, scopes ...store.Sco
 	return c
 }
 
-// client returns an HTTP client that checks every request and response against the contract.
-func (a *app) client() *http.Client {
+// checkedClient returns an HTTP client that checks every request and response against the contract.
+func (a *app) checkedClient() *http.Client {
 	return &http.Client{Transport: contractTransport{theContract(), a.http.Client().Transport},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
@@ -298,7 +298,7 @@ func (a *app) exchange(t *testing.T, method, target string, body any, headers ..
 			r.Header.Del(headers[i])
 		}
 	}
-	resp, err := a.client().Do(r)
+	resp, err := a.checkedClient().Do(r)
 	if err != nil {
 		return answer{}, err
 	}
@@ -384,8 +384,8 @@ func newSQLite(t *testing.T) *storetest.DB {
 	return storetest.New(t, "sqlite")
 }
 
-// list returns the response of GET /videos.
-func (c *caller) list(query string) client.VideoPage {
+// listVideos returns the response of GET /videos.
+func (c *caller) listVideos(query string) client.VideoPage {
 	c.t.Helper()
 	return decode[client.VideoPage](c.send(http.MethodGet, "/videos?"+query, nil).is(http.StatusOK))
 }

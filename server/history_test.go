@@ -15,8 +15,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// history returns the array of GET /videos/{ad_id}/history.
-func (c *caller) history(ref, query string) []client.VideoHistoryPoint {
+// videoHistory returns the array of GET /videos/{ad_id}/history.
+func (c *caller) videoHistory(ref, query string) []client.VideoHistoryPoint {
 	c.t.Helper()
 	return decode[[]client.VideoHistoryPoint](c.send(http.MethodGet, "/videos/"+ref+"/history?"+query, nil).is(http.StatusOK))
 }
@@ -45,7 +45,7 @@ func TestVideoHistory_returnsOnePointPerDayNewestFirst(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c, id := withVideoHistory(t, a, store.TierPremium, 40)
-		points := c.history(id, "")
+		points := c.videoHistory(id, "")
 		require.Len(t, points, 31, "by default, the history contains today and the 30 days before")
 		for i, p := range points {
 			require.Equal(t, a.daysAgo(i), p.Date.String())
@@ -56,20 +56,20 @@ func TestVideoHistory_returnsOnePointPerDayNewestFirst(t *testing.T) {
 			require.Nil(t, p.MetricsMasked)
 		}
 		t.Run("start_date and end_date are included", func(t *testing.T) {
-			got := c.history(id, fmt.Sprintf("start_date=%s&end_date=%s", a.daysAgo(35), a.daysAgo(33)))
+			got := c.videoHistory(id, fmt.Sprintf("start_date=%s&end_date=%s", a.daysAgo(35), a.daysAgo(33)))
 			require.Equal(t, []string{a.daysAgo(33), a.daysAgo(34), a.daysAgo(35)}, []string{got[0].Date.String(), got[1].Date.String(), got[2].Date.String()})
-			require.Len(t, c.history(id, fmt.Sprintf("start_date=%[1]s&end_date=%[1]s", a.daysAgo(5))), 1)
+			require.Len(t, c.videoHistory(id, fmt.Sprintf("start_date=%[1]s&end_date=%[1]s", a.daysAgo(5))), 1)
 		})
 		t.Run("there are no points before the first and after the last fetch", func(t *testing.T) {
-			require.Len(t, c.history(id, "start_date="+a.daysAgo(89)), 40)
-			require.Empty(t, c.history(id, fmt.Sprintf("start_date=%s&end_date=%s", a.daysAgo(89), a.daysAgo(60))))
+			require.Len(t, c.videoHistory(id, "start_date="+a.daysAgo(89)), 40)
+			require.Empty(t, c.videoHistory(id, fmt.Sprintf("start_date=%s&end_date=%s", a.daysAgo(89), a.daysAgo(60))))
 			require.Equal(t, "[]\n", string(c.send(http.MethodGet, "/videos/"+id+"/history?start_date="+a.daysAgo(-3), nil).is(http.StatusOK).body))
 		})
 		t.Run("a day has the counts of its last fetch", func(t *testing.T) {
 			a.Clock.Advance(time.Hour)
 			a.fetch(views(9999))
-			require.Equal(t, int64(9999), *c.history(id, "")[0].Views)
-			require.Len(t, c.history(id, ""), 31)
+			require.Equal(t, int64(9999), *c.videoHistory(id, "")[0].Views)
+			require.Len(t, c.videoHistory(id, ""), 31)
 		})
 	})
 }
@@ -84,12 +84,12 @@ func TestVideoHistory_interpolatesDaysWithoutAFetch(t *testing.T) {
 		a.Clock.Advance(7 * 24 * time.Hour)
 		a.fetch(views(800))
 		a.Clock.Advance(95 * 24 * time.Hour)
-		points := c.history(id, "start_date="+a.daysAgo(110))
+		points := c.videoHistory(id, "start_date="+a.daysAgo(110))
 		require.Len(t, points, 8, "there are no points before the first and after the last fetch")
 		for i, p := range points {
 			require.Equal(t, a.daysAgo(95+i), p.Date.String())
 			require.Equal(t, int64(800-100*i), *p.Views)
-			require.Equal(t, i > 0 && i < 7, p.Interpolated != nil && *p.Interpolated, "%d days ago", 95+i)
+			require.Equal(t, i > 0 && i < 7, p.Interpolated != nil && *p.Interpolated, "interpolated is wrong for the point %d days ago", 95+i)
 		}
 	})
 }
@@ -101,7 +101,7 @@ func TestVideoHistory_refusesDatesBeyondTheLimitOfTheTier(t *testing.T) {
 		a := newApp(t, newSQLite(t))
 		c := a.newCaller(t, tier)
 		id := c.track(tiktokLink).String()
-		require.Empty(t, c.history(id, "start_date="+a.daysAgo(days)))
+		require.Empty(t, c.videoHistory(id, "start_date="+a.daysAgo(days)))
 		p := c.send(http.MethodGet, "/videos/"+id+"/history?start_date="+a.daysAgo(days+1), nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Contains(t, p.Detail, a.daysAgo(days), "the detail contains the oldest allowed date")
 		require.Equal(t, "start_date", *p.Errors[0].Name)
@@ -121,7 +121,7 @@ func TestVideoHistory_returnsOneMaskedPointToLowerTiers(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, a *app) {
 		for _, tier := range []store.Tier{store.TierLimited, store.TierBasic} {
 			c, id := withVideoHistory(t, a, tier, 3)
-			got := c.history(id, "")
+			got := c.videoHistory(id, "")
 			require.Len(t, got, 1)
 			require.Equal(t, a.daysAgo(0), got[0].Date.String())
 			require.True(t, *got[0].MetricsMasked)
@@ -142,7 +142,7 @@ func TestVideoHistory_includesQualityIfRequested(t *testing.T) {
 			times = append(times, a.Clock.Now())
 			a.Clock.Advance(48 * time.Hour)
 		}
-		got := c.history(id, "include=quality")
+		got := c.videoHistory(id, "include=quality")
 		require.Len(t, got, 5)
 		for i, want := range []client.HistoryQuality{client.HistoryQualityMeasured, client.HistoryQualityInterpolated, client.HistoryQualityCorrected,
 			client.HistoryQualityInterpolated, client.HistoryQualityMeasured} {
@@ -158,10 +158,10 @@ func TestVideoHistory_includesQualityIfRequested(t *testing.T) {
 			require.WithinDuration(t, times[2-i/2], *p.FetchedAt, 0)
 		}
 		require.Equal(t, []int64{120, 105, 90, 95, 100}, []int64{*got[0].Views, *got[1].Views, *got[2].Views, *got[3].Views, *got[4].Views})
-		corrected := c.history(id, fmt.Sprintf("include=quality&start_date=%[1]s&end_date=%[1]s", a.daysAgo(4)))
+		corrected := c.videoHistory(id, fmt.Sprintf("include=quality&start_date=%[1]s&end_date=%[1]s", a.daysAgo(4)))
 		require.Equal(t, client.HistoryQualityCorrected, *corrected[0].Quality, "a decrease is detected although the previous point is before start_date")
 
-		for _, p := range c.history(id, "") {
+		for _, p := range c.videoHistory(id, "") {
 			require.Nil(t, p.Quality)
 			require.Nil(t, p.Source)
 			require.Nil(t, p.FetchedAt)
@@ -184,7 +184,7 @@ func TestVideoHistory_omitsQualityForMaskedTiers(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c, id := withVideoHistory(t, a, store.TierBasic, 3)
-	plain, asked := c.history(id, ""), c.history(id, "include=quality")
-	require.Equal(t, plain, asked)
-	require.True(t, *asked[0].MetricsMasked)
+	withoutQuality, withQuality := c.videoHistory(id, ""), c.videoHistory(id, "include=quality")
+	require.Equal(t, withoutQuality, withQuality)
+	require.True(t, *withQuality[0].MetricsMasked)
 }

@@ -20,7 +20,7 @@ import (
 type blockingResolver struct {
 	running atomic.Int64
 	started chan struct{} // receives a value when a call starts
-	release chan struct{} // closing it ends all calls
+	release chan struct{} // closing this channel ends all calls of Resolve
 }
 
 func (r *blockingResolver) Resolve(ctx context.Context, _ link.Link) (link.Link, error) {
@@ -42,21 +42,21 @@ func TestInFlight_limitsConcurrentRequestsPerOrganisation(t *testing.T) {
 	resolver := &blockingResolver{started: make(chan struct{}, requests), release: make(chan struct{})}
 	a := newApp(t, newSQLite(t), func(o *server.Options) { o.Resolver = resolver })
 	limitedCaller, other := a.newCaller(t, store.TierPremium), a.newCaller(t, store.TierPremium)
-	var sent sync.WaitGroup
+	var requestsDone sync.WaitGroup
 	for i := range requests {
-		sent.Go(func() {
+		requestsDone.Go(func() {
 			body := map[string]any{"link": fmt.Sprintf("https://vm.tiktok.com/inflight%d/", i)}
 			got, err := a.exchange(t, http.MethodPost, "/videos", body, "Authorization", "Bearer "+limitedCaller.token)
 			if err != nil || got.StatusCode == http.StatusOK {
-				t.Errorf("status %d, error %v", got.StatusCode, err)
+				t.Errorf("got status %d and error %v", got.StatusCode, err)
 			}
 		})
 	}
 	for range maxConcurrent {
 		<-resolver.started
 	}
-	other.list("") // gets a response while all requests of limitedCaller are blocked
+	other.listVideos("") // gets a response while all requests of limitedCaller are blocked
 	close(resolver.release)
-	sent.Wait()
+	requestsDone.Wait()
 	require.NotContains(t, a.log.String(), "more than four concurrent requests")
 }

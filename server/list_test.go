@@ -121,10 +121,10 @@ func TestListVideos_numberOfStatementsDoesNotDependOnLabels(t *testing.T) {
 		count := func(collections int) int {
 			c := a.newCaller(t, store.TierPremium)
 			loadManyLabels(t, c, 30, collections)
-			c.list("")       // the server caches the token, so that the counted request does not look it up
+			c.listVideos("") // the server caches the token, so that the counted request does not look it up
 			a.server.Close() // Close waits until the last use of the token is written
 			a.Guard.Statements()
-			require.Len(t, c.list("").Data[29].LabelIds, collections)
+			require.Len(t, c.listVideos("").Data[29].LabelIds, collections)
 			return len(a.Guard.Statements())
 		}
 		one := count(1)
@@ -138,7 +138,7 @@ func TestLists_largePagesEndEarlyAndLinkToTheNextPage(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := with23Videos(t, a)
 		collection := c.createCollection(map[string]any{"name": "Launch"})
-		account := *c.list("limit=1").Data[0].LinkedAccountID
+		account := *c.listVideos("limit=1").Data[0].LinkedAccountID
 		c.addAccounts(collection, account)
 		for n := range 12 {
 			other := c.createCollection(map[string]any{"name": strings.Repeat("<é> ", 10) + fmt.Sprint(n)})
@@ -222,7 +222,7 @@ func TestListVideos_closesTheConnectionIfItFailsAfterTheFirstByte(t *testing.T) 
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	loadManyLabels(t, c, 500, 1)
-	c.list("limit=1")
+	c.listVideos("limit=1")
 	const chunk = "videos.id IN" // part of the statement that reads the next rows
 	fail := func() { a.breakDatabase(store.ErrUnavailable) }
 
@@ -250,7 +250,7 @@ func TestCreateCollection_refusesMoreThan1000Collections(t *testing.T) {
 		p := c.send(http.MethodPost, path, body).refuses(http.StatusConflict, server.CodeTooManyCollections)
 		require.Contains(t, p.Detail, "at most 1000 are allowed")
 	}
-	require.Empty(t, c.list("").Data, "nothing was tracked")
+	require.Empty(t, c.listVideos("").Data, "nothing was tracked")
 	c.send(http.MethodPost, "/videos", map[string]any{"link": tiktokLink, "collection_names": []string{"The last"}}).is(http.StatusOK)
 }
 

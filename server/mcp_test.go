@@ -47,7 +47,7 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 func (c *caller) assistant() assistant {
 	c.t.Helper()
 	transport := &mcp.StreamableClientTransport{Endpoint: c.app.http.URL + "/mcp", MaxRetries: -1,
-		HTTPClient: &http.Client{Transport: bearer{c.token, c.app.client().Transport}}}
+		HTTPClient: &http.Client{Transport: bearer{c.token, c.app.checkedClient().Transport}}}
 	session, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(c.t.Context(), transport, nil)
 	require.NoError(c.t, err)
 	c.t.Cleanup(func() { _ = session.Close() })
@@ -245,8 +245,8 @@ func (c call) toolArguments() map[string]any {
 	return out
 }
 
-// rest sends the call as a REST request with the token of as.
-func (c call) rest(t *testing.T, as *caller) answer {
+// rest sends the call as a REST request with the token of sender.
+func (c call) rest(t *testing.T, sender *caller) answer {
 	t.Helper()
 	i := slices.IndexFunc(theContract().operations, func(o *contractOperation) bool { return o.id == c.operation })
 	require.GreaterOrEqual(t, i, 0, "openapi.yaml has no operation %s", c.operation)
@@ -269,9 +269,9 @@ func (c call) rest(t *testing.T, as *caller) answer {
 		}
 	}
 	if op.Operation.RequestBody == nil {
-		return as.send(op.Method, target+"?"+query.Encode(), nil, headers...)
+		return sender.send(op.Method, target+"?"+query.Encode(), nil, headers...)
 	}
-	return as.send(op.Method, target+"?"+query.Encode(), body, headers...)
+	return sender.send(op.Method, target+"?"+query.Encode(), body, headers...)
 }
 
 // idsAndTimes matches the UUIDs, times and cursors in a JSON text.
@@ -291,11 +291,11 @@ func TestMCP_everyToolReturnsTheResponseOfItsOperation(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		byTool, byREST := a.newCaller(t, store.TierPremium), a.newCaller(t, store.TierPremium)
-		there, here := byTool.createMCPItems(), byREST.createMCPItems()
+		toolItems, restItems := byTool.createMCPItems(), byREST.createMCPItems()
 		session := byTool.assistant()
 		tools := session.tools()
 		left := maps.Clone(tools)
-		for i, call := range there.calls() {
+		for i, call := range toolItems.calls() {
 			name := toolName(call.operation)
 			delete(left, name)
 			arguments := call.toolArguments()
@@ -306,7 +306,7 @@ func TestMCP_everyToolReturnsTheResponseOfItsOperation(t *testing.T) {
 			require.NoError(t, compileSchema(t, tools[name].InputSchema).Validate(plain), name)
 
 			got := session.call(name, arguments)
-			want := here.calls()[i].rest(t, byREST)
+			want := restItems.calls()[i].rest(t, byREST)
 			require.Less(t, want.StatusCode, 400, "%s: %s", name, want.body)
 			require.False(t, got.IsError, "%s: %v", name, texts(t, got))
 			require.EqualValues(t, want.StatusCode, got.Meta["reeltally/status"], name)

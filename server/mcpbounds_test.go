@@ -16,7 +16,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// allocatedBytes returns the number of bytes that the whole process allocates while run runs. No other test can run at the same time.
+// allocatedBytes calls run and returns the number of bytes that the whole process allocated during the call. Other tests must not run at the
+// same time.
 func allocatedBytes(run func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -127,9 +128,9 @@ func TestMCP_countsEachMessageAgainstTheLimitOfTheOrganisation(t *testing.T) {
 				requireRateLimitHeaders(t, got, "mcp", limit, 0)
 				require.Positive(t, headerNumber(t, got, "Retry-After"))
 			}
-			statistics := specifiedLimits["GET /statistics/videos"].of(tier)
+			statistics := specifiedLimits["GET /statistics/videos"].forTier(tier)
 			requireRateLimitHeaders(t, c.send(http.MethodGet, "/statistics/videos", nil).is(http.StatusOK), "getVideoStatistics", statistics, statistics-2)
-			accounts := specifiedLimits["GET /statistics/accounts"].of(tier)
+			accounts := specifiedLimits["GET /statistics/accounts"].forTier(tier)
 			requireRateLimitHeaders(t, c.send(http.MethodGet, "/statistics/accounts", nil).is(http.StatusOK), "getAccountStatistics", accounts, accounts-1)
 		}
 	})

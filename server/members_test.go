@@ -85,12 +85,12 @@ func TestAddCollectionMembers_unknownIDsAreReportedAndNothingIsAdded(t *testing.
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c, other := a.newCaller(t, store.TierPremium), a.newCaller(t, store.TierPremium)
-		video, foreign := c.track(videoURL(1)), other.track(videoURL(1))
-		account, foreignAccount := *c.video(video.String()).LinkedAccountID, *other.video(foreign.String()).LinkedAccountID
+		video, otherVideo := c.track(videoURL(1)), other.track(videoURL(1))
+		account, otherAccount := *c.video(video.String()).LinkedAccountID, *other.video(otherVideo.String()).LinkedAccountID
 		id := c.createNamedCollection("Launch")
 		for kind, ids := range map[string][]string{
-			"videos":   {video.String(), foreign.String(), unknownID, account.String()},
-			"accounts": {account.String(), foreignAccount.String(), unknownID, video.String()},
+			"videos":   {video.String(), otherVideo.String(), unknownID, account.String()},
+			"accounts": {account.String(), otherAccount.String(), unknownID, video.String()},
 		} {
 			p := c.changeMembers(http.MethodPost, id, kind, ids).refuses(http.StatusNotFound, server.CodeNotFound)
 			require.Len(t, p.Errors, 3)
@@ -118,7 +118,7 @@ func TestCollectionMembers_refusesInvalidIDLists(t *testing.T) {
 	c := a.newCaller(t, store.TierPremium)
 	c.trackVideos(http.StatusOK, videoURLs(1, 101))
 	var ids []uuid.UUID
-	for _, v := range c.list("").Data {
+	for _, v := range c.listVideos("").Data {
 		ids = append(ids, v.AdID)
 	}
 	id := c.createNamedCollection("Launch")
@@ -187,13 +187,13 @@ func TestCollectionMembers_areTheSameInEveryResponse(t *testing.T) {
 			require.Equal(t, int64(len(want)), c.readCollection(id).VideoCount.MustGet(), "video_count of the collection")
 			for _, name := range []string{"Launch", id.String()} {
 				ids := []uuid.UUID{}
-				for _, v := range c.list("collections=" + name).Data {
+				for _, v := range c.listVideos("collections=" + name).Data {
 					ids = append(ids, v.AdID)
 				}
 				require.Equal(t, want, sorted(ids), "the filter collections of GET /videos")
 			}
 			labelled := []uuid.UUID{}
-			for _, v := range c.list("").Data {
+			for _, v := range c.listVideos("").Data {
 				if len(v.LabelIds) > 0 {
 					require.Equal(t, []uuid.UUID{id}, v.LabelIds, "label_ids contains the collection once, although the video is in the collection directly and by hashtag")
 					require.Equal(t, []string{"Launch"}, v.LabelNames)
@@ -221,9 +221,9 @@ func TestCollectionMembers_areTheSameInEveryResponse(t *testing.T) {
 			requireVideos(added, byAccount, tagged, all)
 			c.changeMembers(http.MethodDelete, id, "accounts", []uuid.UUID{bert}).is(http.StatusOK)
 			requireVideos(added, tagged, all)
-			c.patch(id, map[string]any{"hashtags": []string{"beach"}}).is(http.StatusNoContent)
+			c.patchCollection(id, map[string]any{"hashtags": []string{"beach"}}).is(http.StatusNoContent)
 			requireVideos(added, all)
-			c.patch(id, map[string]any{"hashtags": []string{}}).is(http.StatusNoContent)
+			c.patchCollection(id, map[string]any{"hashtags": []string{}}).is(http.StatusNoContent)
 			requireVideos(added)
 			c.changeMembers(http.MethodDelete, id, "videos", []uuid.UUID{added, none}).is(http.StatusOK)
 			requireVideos()

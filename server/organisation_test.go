@@ -28,10 +28,10 @@ func (c *caller) organisationHistory(query string) []client.OrganisationHistoryP
 	return decode[[]client.OrganisationHistoryPoint](c.send(http.MethodGet, "/organisation/history?"+query, nil).is(http.StatusOK))
 }
 
-// statistics returns the response of GET /statistics/videos or /statistics/accounts. of is "videos" or "accounts".
-func (c *caller) statistics(of string) client.Statistics {
+// statistics returns the response of GET /statistics/videos or /statistics/accounts. kind is "videos" or "accounts".
+func (c *caller) statistics(kind string) client.Statistics {
 	c.t.Helper()
-	return decode[client.Statistics](c.send(http.MethodGet, "/statistics/"+of, nil).is(http.StatusOK))
+	return decode[client.Statistics](c.send(http.MethodGet, "/statistics/"+kind, nil).is(http.StatusOK))
 }
 
 // withDailyHistory creates an organisation with an account that has two videos. The account and the videos were fetched on each of the last

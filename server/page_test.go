@@ -28,7 +28,7 @@ func with23Videos(t *testing.T, a *app) *caller {
 			a.fetch(views(int64(100 + batch/2)))
 		}
 	}
-	require.Equal(t, int64(23), c.list("limit=1").Pagination.Total)
+	require.Equal(t, int64(23), c.listVideos("limit=1").Pagination.Total)
 	return c
 }
 
@@ -41,7 +41,7 @@ func TestListVideos_paginationMatchesTheRows(t *testing.T) {
 			seen := map[uuid.UUID]bool{}
 			pages := (23 + limit - 1) / limit
 			for page := int32(1); page <= pages+1; page++ {
-				got := c.list(fmt.Sprintf("order_by=latest_views&limit=%d&page=%d", limit, page))
+				got := c.listVideos(fmt.Sprintf("order_by=latest_views&limit=%d&page=%d", limit, page))
 				p := got.Pagination
 				require.Equal(t, int64(23), p.Total)
 				require.Equal(t, page, p.Page)
@@ -57,10 +57,10 @@ func TestListVideos_paginationMatchesTheRows(t *testing.T) {
 			require.Len(t, seen, 23)
 		}
 		t.Run("a page after the last page is empty", func(t *testing.T) {
-			require.Empty(t, c.list("page=2147483647&limit=5000").Data)
+			require.Empty(t, c.listVideos("page=2147483647&limit=5000").Data)
 		})
 		t.Run("an empty list has no pages", func(t *testing.T) {
-			p := c.list("username=nobody").Pagination
+			p := c.listVideos("username=nobody").Pagination
 			require.Equal(t, int64(0), p.Total+p.TotalPages)
 			require.Equal(t, int32(5000), p.Limit, "the default limit is 5000")
 		})
@@ -74,7 +74,7 @@ func TestCursor_returnsEveryVideoOnceDuringWrites(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := with23Videos(t, a)
 		lastingIDs := map[uuid.UUID]bool{}
-		for _, v := range c.list("").Data {
+		for _, v := range c.listVideos("").Data {
 			lastingIDs[v.AdID] = true
 		}
 		written := 1000
@@ -84,7 +84,7 @@ func TestCursor_returnsEveryVideoOnceDuringWrites(t *testing.T) {
 			timesReturned := map[uuid.UUID]int{}
 			for page := int32(1); ; page++ {
 				query.Set("limit", fmt.Sprint(rapid.IntRange(6, 12).Draw(rt, "limit")))
-				got := c.list(query.Encode())
+				got := c.listVideos(query.Encode())
 				if got.Pagination.Page != page {
 					rt.Fatalf("pagination.page of page %d is %d", page, got.Pagination.Page)
 				}
@@ -114,14 +114,14 @@ func TestCursor_isRefusedForAnotherList(t *testing.T) {
 	a := newApp(t, newSQLite(t))
 	c := with23Videos(t, a)
 	const list = "order_by=latest_views&username=northwind.studio&limit=5"
-	next := *c.list(list).Pagination.NextCursor
+	next := *c.listVideos(list).Pagination.NextCursor
 	refused := func(sender *caller, query string) {
 		t.Helper()
 		p := sender.send(http.MethodGet, "/videos?"+query, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Equal(t, "invalid_cursor", p.Errors[0].Code)
 	}
-	require.Len(t, c.list(list+"&cursor="+next).Data, 5)
-	require.Len(t, c.list("order_by=latest_views&username=@NORTHWIND.studio&limit=7&order_direction=desc&cursor="+next).Data, 7,
+	require.Len(t, c.listVideos(list+"&cursor="+next).Data, 5)
+	require.Len(t, c.listVideos("order_by=latest_views&username=@NORTHWIND.studio&limit=7&order_direction=desc&cursor="+next).Data, 7,
 		"the cursor is valid for another spelling of the same filter, and for another limit")
 
 	t.Run("400 for another order_by", func(t *testing.T) { refused(c, "order_by=latest_likes&username=northwind.studio&cursor="+next) })
@@ -151,24 +151,24 @@ func TestListVideos_returnsOneMaskedVideoToLowerTiers(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := with23Videos(t, a)
-		full := c.list("order_by=latest_views")
-		cursor := *c.list("order_by=latest_views&limit=3").Pagination.NextCursor
+		full := c.listVideos("order_by=latest_views")
+		cursor := *c.listVideos("order_by=latest_views&limit=3").Pagination.NextCursor
 		for _, tier := range []store.Tier{store.TierLimited, store.TierBasic} {
 			require.NoError(t, a.SetTier(t.Context(), c.org.ID, tier))
 			a.Clock.Advance(1e9)
-			got := c.list("order_by=latest_views&limit=10")
+			got := c.listVideos("order_by=latest_views&limit=10")
 			require.Len(t, got.Data, 1)
 			require.Equal(t, full.Data[0].AdID, got.Data[0].AdID, "the response contains the first row of the requested order")
 			require.Nil(t, got.Data[0].LatestViews)
 			require.True(t, *got.Data[0].MetricsMasked)
 			require.Equal(t, client.VideoPagination{Total: 1, Page: 1, Limit: 10, TotalPages: 1, OrderBy: "latest_views", OrderDirection: "desc"}, got.Pagination)
 			for _, query := range []string{"order_by=latest_views&page=2&limit=1", "order_by=latest_views&cursor=" + cursor} {
-				beyond := c.list(query)
+				beyond := c.listVideos(query)
 				require.Empty(t, beyond.Data, query)
 				require.Equal(t, int64(1), beyond.Pagination.Total)
 				require.False(t, beyond.Pagination.HasMore)
 			}
-			require.Equal(t, int64(0), c.list("username=nobody").Pagination.Total)
+			require.Equal(t, int64(0), c.listVideos("username=nobody").Pagination.Total)
 		}
 	})
 }
@@ -202,7 +202,7 @@ func TestLists_linkHeaderPointsToTheNextPage(t *testing.T) {
 	c := with23Videos(t, a)
 	collection := c.createCollection(map[string]any{"name": "Launch"})
 	c.createCollection(map[string]any{"name": "Other"})
-	account := c.list("limit=1").Data[0].LinkedAccountID
+	account := c.listVideos("limit=1").Data[0].LinkedAccountID
 	c.addAccounts(collection, *account)
 	c.addAccounts(collection, c.trackAccountLink("https://www.tiktok.com/@other"))
 	c.trackAccountLink("https://www.tiktok.com/@third")

@@ -160,13 +160,13 @@ func (w *writers) deliver() error {
 	return nil
 }
 
-// walkCases contains queries of GET /videos. least and most are the limits of how often a walk can return a video that is never stopped. A
+// walkCases contains queries of GET /videos. The walk must return each video that is never stopped minReturned to maxReturned times. A
 // video is returned once if its position does not change. A fetch changes its position by latest_updated_at or latest_views, so the video
 // can then be missed or returned twice.
 var walkCases = []struct {
-	query       string
-	byPage      bool
-	least, most int
+	query                    string
+	byPage                   bool
+	minReturned, maxReturned int
 }{
 	{"order_by=created_at", false, 1, 1},
 	{"order_by=created_at&order_direction=asc", false, 1, 1},
@@ -220,8 +220,8 @@ func TestListVideos_pagingDuringWritesReturnsUnchangedVideosOnce(t *testing.T) {
 		for i, walk := range walkCases {
 			require.NoError(t, errs[i])
 			for _, id := range lasting {
-				require.GreaterOrEqual(t, timesReturned[i][id], walk.least, "%s: %s", walk.query, id)
-				require.LessOrEqual(t, timesReturned[i][id], walk.most, "%s: %s", walk.query, id)
+				require.GreaterOrEqual(t, timesReturned[i][id], walk.minReturned, "%s: %s", walk.query, id)
+				require.LessOrEqual(t, timesReturned[i][id], walk.maxReturned, "%s: %s", walk.query, id)
 			}
 		}
 	})

@@ -73,7 +73,7 @@ func TestMemoryRateStore_allowsRequestsAfterTheReset(t *testing.T) {
 	rates := server.NewMemoryRateStore() // created outside of the synctest bubble, because its cleaner goroutine never ends
 	now := time.Now()
 	synctest.Test(t, func(t *testing.T) {
-		<-time.After(time.Until(now.AddDate(1, 0, 0)))    // for the reason, see inSynctestBubble
+		<-time.After(time.Until(now.AddDate(1, 0, 0)))    // the cleaner uses the real time and would delete counts with an older time
 		pass := func(d time.Duration) { <-time.After(d) } // in a synctest bubble, the clock advances without waiting
 		take := func(limit int64) server.Quota {
 			q, err := rates.Take(t.Context(), strconv.FormatInt(limit, 10), limit, time.Minute)

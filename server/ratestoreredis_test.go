@@ -91,7 +91,7 @@ func TestRedisRateStore_twoServersShareTheLimitOfEachOperation(t *testing.T) {
 			{http.MethodPost, "/videos", map[string]any{"link": tiktokLink}},
 			{http.MethodGet, "/authenticate", nil},
 		} {
-			limit := specifiedLimits[op.method+" "+op.target].of(tier)
+			limit := specifiedLimits[op.method+" "+op.target].forTier(tier)
 			require.Equal(t, limit, countAccepted(both, limit+6, op.method, op.target, op.body), "%s %s for %s", op.method, op.target, tier)
 		}
 	}

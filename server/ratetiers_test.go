@@ -22,8 +22,8 @@ import (
 // limitPerTier contains the limit of an operation for each tier, in requests per minute.
 type limitPerTier struct{ limited, basic, premium int }
 
-// of returns the limit for a tier.
-func (m limitPerTier) of(t store.Tier) int {
+// forTier returns the limit for a tier.
+func (m limitPerTier) forTier(t store.Tier) int {
 	return map[store.Tier]int{store.TierLimited: m.limited, store.TierBasic: m.basic, store.TierPremium: m.premium}[t]
 }
 
@@ -131,7 +131,7 @@ func inSynctestBubble(t *testing.T, run func(t *testing.T, a *app, wait func(tim
 	rates := server.NewMemoryRateStore() // created outside of the bubble, because its cleaner goroutine never ends
 	now := time.Now()
 	synctest.Test(t, func(t *testing.T) {
-		<-time.After(time.Until(now.AddDate(1, 0, 0))) // the cleaner uses the real clock, which must not be ahead of the clock of the bubble; otherwise it would delete the counts
+		<-time.After(time.Until(now.AddDate(1, 0, 0))) // the cleaner uses the real time and would delete counts with an older time
 		a := buildApp(t, newSQLite(t), "http://127.0.0.1:1", func(o *server.Options) { o.RateStore = rates })
 		w := newPipeListener()
 		s := &httptest.Server{Listener: w, Config: &http.Server{Handler: a.server.Handler(), ReadHeaderTimeout: time.Hour}}
@@ -150,10 +150,10 @@ func TestEveryOperation_returns429AfterTheLimitOfTheTier(t *testing.T) {
 	for _, op := range theContract().operations {
 		t.Run(op.id, func(t *testing.T) {
 			t.Parallel()
-			target, body := sample(t, op)
+			target, body := exampleRequest(t, op)
 			inSynctestBubble(t, func(t *testing.T, a *app, wait func(time.Duration)) {
 				for _, tier := range store.Tiers {
-					c, limit := a.newCaller(t, tier), specifiedLimits[op.Method+" "+op.Path].of(tier)
+					c, limit := a.newCaller(t, tier), specifiedLimits[op.Method+" "+op.Path].forTier(tier)
 					require.Positive(t, limit)
 					for left := limit - 1; left >= 0; left-- {
 						got := c.send(op.Method, target, body)

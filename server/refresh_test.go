@@ -47,7 +47,7 @@ func TestRefresh_schedulesAFetchFourHoursAfterTheLastFetch(t *testing.T) {
 				a.Clock.Advance(4*time.Hour - time.Second)
 				got := decode[client.RefreshNotDue](refresh().is(http.StatusOK))
 				require.NotEmpty(t, got.Message)
-				require.True(t, got.LatestUpdatedAt.Equal(at), "%s is not %s", got.LatestUpdatedAt, at)
+				require.True(t, got.LatestUpdatedAt.Equal(at), "latest_updated_at is %s instead of %s", got.LatestUpdatedAt, at)
 				require.True(t, got.RefreshAfter.Equal(at.Add(4*time.Hour)))
 
 				a.Clock.Advance(time.Second)

@@ -45,7 +45,7 @@ func processCost(t *testing.T) cost {
 	return cost{time.Duration(used.Utime.Nano() + used.Stime.Nano()), memory.TotalAlloc}
 }
 
-// hostileRequest is a request that is cheap for its caller and may be expensive for the server.
+// hostileRequest is a request that is cheap for its caller and can be expensive for the server.
 type hostileRequest struct {
 	method, target, body string
 	header               []string
@@ -67,7 +67,7 @@ func hostileRequests(collection string) map[string]hostileRequest {
 	patch := func(settings string, status int, fault, detail string) hostileRequest {
 		return hostileRequest{http.MethodPatch, collection, `{"display_settings":` + settings + `}`, nil, status, fault, detail}
 	}
-	of := func(r hostileRequest, status int, header ...string) hostileRequest {
+	withStatus := func(r hostileRequest, status int, header ...string) hostileRequest {
 		r.status, r.header = status, header
 		return r
 	}
@@ -102,17 +102,17 @@ func hostileRequests(collection string) map[string]hostileRequest {
 		"escaped wide characters":            post("/videos", `{"link":"`+strings.Repeat(`\ud83d\ude00`, 170_000)+`"}`, "/link max_length", "2048"),
 		"9,000 entries that are not strings": post("/videos/bulk", `{"links":[`+strings.Repeat("{},", 9_000)+`{}]}`, "/links max_items", "1000 faults"),
 		"9,000 unknown members":              post("/videos", `{`+many(9_000, `"m%d":1,`)+`}`, "/m0 unknown_member", "1000 faults"),
-		"links of 2,000 characters":          of(post("/videos/bulk", links("https://www.tiktok.com/@a/video/%d?"+strings.Repeat("a=1&", 490)), "", ""), http.StatusUnprocessableEntity),
-		"links with many path segments": of(post("/videos/bulk", links("https://www.tiktok.com/%d/"+strings.Repeat("a/", 950)+strings.Repeat(")", 40)), "", ""),
+		"links of 2,000 characters":          withStatus(post("/videos/bulk", links("https://www.tiktok.com/@a/video/%d?"+strings.Repeat("a=1&", 490)), "", ""), http.StatusUnprocessableEntity),
+		"links with many path segments": withStatus(post("/videos/bulk", links("https://www.tiktok.com/%d/"+strings.Repeat("a/", 950)+strings.Repeat(")", 40)), "", ""),
 			http.StatusUnprocessableEntity),
-		"links in links": of(post("/videos/bulk", links("https://l.facebook.com/l.php?n=%d"+strings.Repeat("&u=https%%3A%%2F%%2Fl.facebook.com%%2Fl.php%%3Fu%%3D", 30)), "", ""),
+		"links in links": withStatus(post("/videos/bulk", links("https://l.facebook.com/l.php?n=%d"+strings.Repeat("&u=https%%3A%%2F%%2Fl.facebook.com%%2Fl.php%%3Fu%%3D", 30)), "", ""),
 			http.StatusUnprocessableEntity),
-		"links of 4,000 characters with an idempotency key": of(post("/videos/bulk", links("https://www.tiktok.com/@%d"+strings.Repeat("é", 1_900)), "", ""),
+		"links of 4,000 characters with an idempotency key": withStatus(post("/videos/bulk", links("https://www.tiktok.com/@%d"+strings.Repeat("é", 1_900)), "", ""),
 			http.StatusUnprocessableEntity, "Idempotency-Key", "large"),
-		"a compressed body": of(post("/videos", long, "", "Content-Encoding"), http.StatusUnsupportedMediaType, "Content-Encoding", "gzip"),
-		"a long media type": of(post("/videos", "{}", "", "Content-Type"), http.StatusUnsupportedMediaType,
+		"a compressed body": withStatus(post("/videos", long, "", "Content-Encoding"), http.StatusUnsupportedMediaType, "Content-Encoding", "gzip"),
+		"a long media type": withStatus(post("/videos", "{}", "", "Content-Type"), http.StatusUnsupportedMediaType,
 			"Content-Type", "text/plain"+many(5_000, ";a%d=1,")),
-		"a body of more than 2 MiB": of(post("/videos", `"`+strings.Repeat("a", 8<<20)+`"`, "", "2097152"), http.StatusRequestEntityTooLarge),
+		"a body of more than 2 MiB": withStatus(post("/videos", `"`+strings.Repeat("a", 8<<20)+`"`, "", "2097152"), http.StatusRequestEntityTooLarge),
 
 		"many parameters":                         get(many(100_000, "p%d=1&"), "p0 unknown_parameter", ""),
 		"many parameters without a value":         get(strings.Repeat("a&", 500_000), "a unknown_parameter", ""),
@@ -122,15 +122,15 @@ func hostileRequests(collection string) map[string]hostileRequest {
 		"an unknown long parameter":               get(strings.Repeat("a", 1_000_000)+"=1", `"`+strings.Repeat("a", 100)+`…" unknown_parameter`, ""),
 		"many search words":                       get("q="+strings.Repeat("a+", 99)+"a", "q max_words", "at most 20 words, not 100"),
 		"search words between wide blanks":        get("q="+strings.Repeat("a"+url.QueryEscape("\u2003"), 99), "q max_words", "at most 20 words, not 99"),
-		"a search word like a regular expression": of(get("q="+url.QueryEscape(`^(a+)+$ .*[\w%_]{1,9999}`), "", ""), http.StatusOK),
+		"a search word like a regular expression": withStatus(get("q="+url.QueryEscape(`^(a+)+$ .*[\w%_]{1,9999}`), "", ""), http.StatusOK),
 		"many empty collections":                  get("collections="+strings.Repeat(",", 500_000), "collections max_items", "at most 100 entries, not 500001"),
 		"many collections":                        get("collections="+many(100_000, "name-%d,"), "collections max_items", "at most 100 entries, not 100000"),
-		"100 collections":                         of(get("collections="+many(100, "name-%d,"), "", ""), http.StatusOK),
+		"100 collections":                         withStatus(get("collections="+many(100, "name-%d,"), "", ""), http.StatusOK),
 		"a long cursor":                           get("cursor="+strings.Repeat("A", 1_000_000), "cursor max_length", "2048"),
 		"a cursor without content":                get("cursor="+strings.Repeat("A", 2_048), "cursor invalid_cursor", ""),
 		"a long path":                             {http.MethodGet, "/videos/" + long, "", nil, http.StatusBadRequest, "ad_id max_length", "2048"},
-		"many ETags":                              of(get("limit=1", "", ""), http.StatusOK, "If-None-Match", strings.Repeat(`"a",`, 15_000)),
-		"many content encodings":                  of(get("limit=1", "", ""), http.StatusOK, "Accept-Encoding", strings.Repeat("gzip;q=0.5,", 5_000)),
+		"many ETags":                              withStatus(get("limit=1", "", ""), http.StatusOK, "If-None-Match", strings.Repeat(`"a",`, 15_000)),
+		"many content encodings":                  withStatus(get("limit=1", "", ""), http.StatusOK, "Accept-Encoding", strings.Repeat("gzip;q=0.5,", 5_000)),
 		"a long path with escapes":                {http.MethodGet, "/videos/" + strings.Repeat("%C3%A9", 10_000), "", nil, http.StatusBadRequest, "ad_id max_length", "2048"},
 	}
 }
@@ -161,7 +161,7 @@ func TestRequestCost_expensiveRequestsStayBelowTheLimits(t *testing.T) {
 			a.server.Handler().ServeHTTP(w, r)
 			after := processCost(t)
 			cpu, allocated := after.cpu-before.cpu, after.bytes-before.bytes
-			t.Logf("%d, %v, %.1f MiB", w.Code, cpu.Round(time.Millisecond), float64(allocated)/(1<<20))
+			t.Logf("status %d, %v of processor time, %.1f MiB allocated", w.Code, cpu.Round(time.Millisecond), float64(allocated)/(1<<20))
 			got := answer{t, w.Result(), w.Body.Bytes()}
 			require.Less(t, w.Body.Len(), 8<<20)
 			got.is(hostile.status)
@@ -206,7 +206,7 @@ func TestRequestCost_bulkRequestWithShortLinksReusesConnections(t *testing.T) {
 	before := processCost(t)
 	c.send(http.MethodPost, "/videos/bulk", map[string]any{"links": links}).is(http.StatusUnprocessableEntity)
 	after := processCost(t)
-	t.Logf("%v, %.1f MiB, %d connections", after.cpu-before.cpu, float64(after.bytes-before.bytes)/(1<<20), internet.Connections())
+	t.Logf("%v of processor time, %.1f MiB allocated, %d connections", after.cpu-before.cpu, float64(after.bytes-before.bytes)/(1<<20), internet.Connections())
 	// The resolver requests each dead link twice. The second response has a body, so the resolver closes the connection after it. A new
 	// connection for each request would take more than a second of processor time for TLS handshakes.
 	require.Less(t, internet.Connections(), 600)
@@ -254,7 +254,7 @@ func TestRequestCost_limitsConcurrentShortLinksPerOrganisation(t *testing.T) {
 		requests.Go(func() {
 			got, err := a.exchange(t, http.MethodPost, "/videos/bulk", map[string]any{"links": links}, "Authorization", "Bearer "+hostile.token)
 			if err != nil || got.StatusCode != http.StatusUnprocessableEntity {
-				t.Errorf("status %d, error %v", got.StatusCode, err)
+				t.Errorf("got status %d and error %v", got.StatusCode, err)
 			}
 		})
 	}

@@ -143,7 +143,7 @@ func TestRoutes_panicReturns500(t *testing.T) {
 	c.send(http.MethodPost, "/videos", map[string]any{"link": tiktokLink}).refuses(http.StatusInternalServerError, server.CodeInternal)
 	require.Contains(t, a.log.String(), "a bug at /usr/src")
 	a.panicAt.Store(nil)
-	require.Empty(t, c.list("").Data)
+	require.Empty(t, c.listVideos("").Data)
 }
 
 // panicking is a resolver of short links that panics.
@@ -191,7 +191,7 @@ func TestNew_refusesInvalidOptions(t *testing.T) {
 	base := newApp(t, newSQLite(t))
 	var options server.Options
 	newApp(t, base.DB, func(o *server.Options) { options = *o })
-	for name, spoil := range map[string]func(*server.Options){
+	for name, invalidate := range map[string]func(*server.Options){
 		"Store":             func(o *server.Options) { o.Store = nil },
 		"Now":               func(o *server.Options) { o.Now = nil },
 		"URL":               func(o *server.Options) { o.AppURL = "app.example.test" },
@@ -200,7 +200,7 @@ func TestNew_refusesInvalidOptions(t *testing.T) {
 		"preview allowance": func(o *server.Options) { o.PreviewAllowance = -1 },
 	} {
 		o := options
-		spoil(&o)
+		invalidate(&o)
 		_, err := server.New(o)
 		require.ErrorContains(t, err, name)
 	}
@@ -210,7 +210,7 @@ func TestDatabaseFailure_returns503WithRateLimitHeaders(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	c.list("")
+	c.listVideos("")
 	a.databaseError.Store(new(driver.ErrBadConn))
 	got := c.send(http.MethodGet, "/videos", nil) // the token is cached, so the request fails only after the rate limit was checked
 	got.refuses(http.StatusServiceUnavailable, server.CodeUnavailable)

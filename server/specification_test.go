@@ -43,7 +43,8 @@ func TestContract_declaresTheSpecifiedSuccessStatuses(t *testing.T) {
 	}
 }
 
-// TestContract_declaresEveryErrorStatus requires 404 for a path with a parameter, 413 and 415 for a body, and six statuses for all operations.
+// TestContract_declaresEveryErrorStatus requires 400, 401, 429, 500 and 503 for every operation, 403 for an operation with a scope, 404 for a
+// path with a parameter, and 413 and 415 for an operation with a body.
 func TestContract_declaresEveryErrorStatus(t *testing.T) {
 	t.Parallel()
 	for _, op := range theContract().operations {
@@ -69,7 +70,7 @@ func TestEveryPath_listsItsMethodsInAllow(t *testing.T) {
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	for _, op := range theContract().operations {
-		target, _ := sample(t, op)
+		target, _ := exampleRequest(t, op)
 		allowed := []string{http.MethodOptions}
 		for method := range op.PathItem.Operations() {
 			if allowed = append(allowed, method); method == http.MethodGet {

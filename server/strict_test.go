@@ -155,15 +155,15 @@ func walkText(t *testing.T, v any) {
 	}
 }
 
-// cancelledAfter is a context whose Err returns context.Canceled after left calls. errCalls counts the calls.
+// cancelledAfter is a context whose Err returns nil for the first validCalls calls, and context.Canceled afterwards. errCalls counts the calls.
 type cancelledAfter struct {
 	context.Context
-	left, errCalls int
+	validCalls, errCalls int
 }
 
 func (h *cancelledAfter) Err() error {
 	h.errCalls++
-	if h.errCalls > h.left {
+	if h.errCalls > h.validCalls {
 		return context.Canceled
 	}
 	return nil
@@ -171,7 +171,7 @@ func (h *cancelledAfter) Err() error {
 
 func TestCheckJSON_stopsWhenTheContextIsCancelled(t *testing.T) {
 	t.Parallel()
-	ctx := &cancelledAfter{Context: t.Context(), left: 10}
+	ctx := &cancelledAfter{Context: t.Context(), validCalls: 10}
 	_, err := checkJSON(ctx, []byte("["+strings.Repeat("1,", 5_000)+"1]"), &openapi3.Schema{})
 	require.ErrorIs(t, err, context.Canceled)
 	require.LessOrEqual(t, ctx.errCalls, 12, "checkJSON stops soon after the context is cancelled")

@@ -58,7 +58,7 @@ func TestTrackVideo_addsTheVideoToCollections(t *testing.T) {
 		require.Equal(t, []string{"Launch", "Été 🌞"}, v.LabelNames)
 
 		c.send(http.MethodPost, "/videos", map[string]any{"link": videoURL(1), "collection_ids": v.LabelIds, "collection_names": []string{"Launch"}}).is(http.StatusOK)
-		page := c.list("collections=" + v.LabelIds[0].String())
+		page := c.listVideos("collections=" + v.LabelIds[0].String())
 		require.Len(t, page.Data, 2, "collection_names uses an existing root collection with the name")
 
 		t.Run("404 for an unknown collection, and the video is not tracked", func(t *testing.T) {
@@ -67,7 +67,7 @@ func TestTrackVideo_addsTheVideoToCollections(t *testing.T) {
 			require.Contains(t, p.Detail, unknownID)
 			require.Len(t, p.Errors, 1)
 			require.Equal(t, "/collection_ids/1", *p.Errors[0].Pointer)
-			require.Len(t, c.list("").Data, 2)
+			require.Len(t, c.listVideos("").Data, 2)
 		})
 	})
 }
@@ -111,7 +111,7 @@ func TestTrackVideo_refusesLinksThatAreNotVideos(t *testing.T) {
 	}
 	p = c.send(http.MethodPost, "/videos", "{"+many.String()+`"`+strings.Repeat("x", 500)+`":0}`).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
 	require.Len(t, p.Errors, 1000, "the response lists at most 1000 faults")
-	require.Empty(t, c.list("").Data)
+	require.Empty(t, c.listVideos("").Data)
 }
 
 func TestTrackVideo_resolvesShortLinks(t *testing.T) {
@@ -120,7 +120,7 @@ func TestTrackVideo_resolvesShortLinks(t *testing.T) {
 		const short = "https://vm.tiktok.com/ZMabcdef1/"
 		c := a.newCaller(t, store.TierPremium)
 		t.Run("503 if the platform fails temporarily", func(t *testing.T) {
-			for _, why := range []string{"", busy} {
+			for _, why := range []string{"", respond429} {
 				a.platforms.redirect(short, why)
 				c.send(http.MethodPost, "/videos", map[string]any{"link": short}).refuses(http.StatusServiceUnavailable, server.CodeLinkUnresolved)
 			}
@@ -144,8 +144,8 @@ func TestTrackVideo_resolvesShortLinks(t *testing.T) {
 		t.Run("GET and DELETE accept short links too", func(t *testing.T) {
 			v := decode[client.Video](c.send(http.MethodGet, "/videos/https%3A%2F%2Fvm.tiktok.com%2FZMabcdef1%2F", nil).is(http.StatusOK))
 			require.Equal(t, id, v.AdID)
-			require.Len(t, c.list("link=https%3A%2F%2Fvm.tiktok.com%2FZMabcdef1%2F").Data, 1)
-			require.Empty(t, c.list("link=https%3A%2F%2Fvm.tiktok.com%2FZMdead0001%2F").Data)
+			require.Len(t, c.listVideos("link=https%3A%2F%2Fvm.tiktok.com%2FZMabcdef1%2F").Data, 1)
+			require.Empty(t, c.listVideos("link=https%3A%2F%2Fvm.tiktok.com%2FZMdead0001%2F").Data)
 			c.send(http.MethodDelete, "/videos", map[string]any{"id": short}).is(http.StatusOK)
 		})
 	})
@@ -176,8 +176,8 @@ func TestStopVideo_keepsTheCollectedDataReadable(t *testing.T) {
 			require.True(t, v.Removed)
 			require.NotNil(t, v.LatestViews)
 			require.Len(t, decode[[]client.VideoHistoryPoint](c.send(http.MethodGet, "/videos/"+id.String()+"/history", nil).is(http.StatusOK)), 1)
-			require.Empty(t, c.list("").Data)
-			require.Len(t, c.list("include_removed=true").Data, 1)
+			require.Empty(t, c.listVideos("").Data)
+			require.Len(t, c.listVideos("include_removed=true").Data, 1)
 
 			stop(id).refuses(http.StatusNotFound, server.CodeNotFound)
 		}
@@ -211,10 +211,10 @@ func TestTrackVideo_concurrentGeneratedClientCallsCreateOneVideo(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		var mu sync.Mutex
-		var all sync.WaitGroup
-		ids, fresh := map[uuid.UUID]bool{}, 0
+		var requests sync.WaitGroup
+		ids, createdCount := map[uuid.UUID]bool{}, 0
 		for range 64 {
-			all.Go(func() {
+			requests.Go(func() {
 				got, err := c.TrackVideoWithResponse(t.Context(), nil, client.TrackVideoRequest{Link: tiktokLink})
 				mu.Lock()
 				defer mu.Unlock()
@@ -224,13 +224,13 @@ func TestTrackVideo_concurrentGeneratedClientCallsCreateOneVideo(t *testing.T) {
 				}
 				ids[got.JSON200.VideoID] = true
 				if got.JSON200.Error == nil {
-					fresh++
+					createdCount++
 				}
 			})
 		}
-		all.Wait()
+		requests.Wait()
 		require.Len(t, ids, 1)
-		require.Equal(t, 1, fresh)
-		require.Len(t, c.list("").Data, 1)
+		require.Equal(t, 1, createdCount)
+		require.Len(t, c.listVideos("").Data, 1)
 	})
 }

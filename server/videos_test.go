@@ -74,9 +74,9 @@ func TestGetVideo_returnsTheFetchedFacts(t *testing.T) {
 		require.True(t, v.NotSafe && v.Private && v.HiddenStats && v.AdIsAd)
 		require.NotNil(t, v.LinkedAccountID)
 		require.True(t, v.LatestUpdatedAt.Equal(a.Clock.Now()))
-		require.Len(t, c.list("username=North~100087").Data, 1)
-		require.Len(t, c.list("linked_account_id="+v.LinkedAccountID.String()).Data, 1)
-		require.Empty(t, c.list("username=north").Data, "the suffix ~100087 is part of the username")
+		require.Len(t, c.listVideos("username=North~100087").Data, 1)
+		require.Len(t, c.listVideos("linked_account_id="+v.LinkedAccountID.String()).Data, 1)
+		require.Empty(t, c.listVideos("username=north").Data, "the suffix ~100087 is part of the username")
 	})
 }
 
@@ -154,7 +154,7 @@ func TestGetVideo_acceptsEveryFormOfTheLink(t *testing.T) {
 				v := decode[client.Video](c.send(http.MethodGet, "/videos/"+escaped, nil).is(http.StatusOK))
 				require.Equal(t, id, v.AdID, raw)
 			}
-			require.Len(t, c.list("link="+url.QueryEscape(raw)).Data, 1, raw)
+			require.Len(t, c.listVideos("link="+url.QueryEscape(raw)).Data, 1, raw)
 		}
 		require.Equal(t, id, c.video(strings.ToUpper(id.String())).AdID)
 		viaSDK, err := c.GetVideoWithResponse(t.Context(), tiktokLink+"?a=1&b=2")
@@ -246,7 +246,7 @@ func january(d int) time.Time {
 // words are sorted unless the query contains order_by.
 func videoNames(c *caller, query string) string {
 	c.t.Helper()
-	page := c.list(query)
+	page := c.listVideos(query)
 	names := make([]string, len(page.Data))
 	for i, v := range page.Data {
 		if names[i], _, _ = strings.Cut(v.Title, " "); v.Title == "" {
@@ -266,12 +266,12 @@ func TestListVideos_appliesFilters(t *testing.T) {
 		c := withFiveVideos(t, a)
 		all := "Five Four One Three Two"
 		collections := map[string]string{}
-		for _, v := range c.list("").Data {
+		for _, v := range c.listVideos("").Data {
 			for i, name := range v.LabelNames {
 				collections[name] = v.LabelIds[i].String()
 			}
 		}
-		third := c.list("q=wool").Data[0]
+		third := c.listVideos("q=wool").Data[0]
 		at := func(n time.Duration) string {
 			return url.QueryEscape(third.LatestUpdatedAt.Add(n).Format("2006-01-02T15:04:05.999999-07:00"))
 		}
@@ -372,7 +372,7 @@ func TestListVideos_sortsByOrderBy(t *testing.T) {
 		} {
 			require.Equal(t, want, videoNames(c, query), query)
 		}
-		p := c.list("").Pagination
+		p := c.listVideos("").Pagination
 		require.Equal(t, client.VideoOrderLatestUpdatedAt, p.OrderBy, "the default order is latest_updated_at")
 		require.Equal(t, client.OrderDirectionDesc, p.OrderDirection)
 	})
