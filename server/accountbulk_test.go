@@ -25,7 +25,7 @@ func (c *caller) trackAccounts(status int, links []string, more ...any) client.T
 	for i := 0; i+1 < len(more); i += 2 {
 		body[fmt.Sprint(more[i])] = more[i+1]
 	}
-	return decode[client.TrackAccountsResult](c.send(http.MethodPost, "/accounts/bulk", body).is(status))
+	return decode[client.TrackAccountsResult](c.send(http.MethodPost, "/accounts/bulk", body).requireStatus(status))
 }
 
 // accountURLs returns the links of the TikTok accounts @member001 and so on, with the numbers from and to included.
@@ -113,7 +113,7 @@ func TestBulkTrackAccounts_returnsAResultForEachLink(t *testing.T) {
 				}
 				return ingest.AccountFacts{ID: new("UCLqxVugv74EIW3VWh2NOa3Q"), Username: new("someone")}
 			})
-			c.send(http.MethodDelete, "/accounts", map[string]any{"id": byHandle}).is(http.StatusOK)
+			c.send(http.MethodDelete, "/accounts", map[string]any{"id": byHandle}).requireStatus(http.StatusOK)
 			before := c.statistics("accounts")
 			got := c.trackAccounts(http.StatusOK, []string{byID, byHandle, links[8]})
 			require.Equal(t, client.TrackSummary{Total: 2, Succeeded: 2}, got.Summary)
@@ -126,7 +126,7 @@ func TestBulkTrackAccounts_returnsAResultForEachLink(t *testing.T) {
 		})
 
 		t.Run("a stopped account is tracked again", func(t *testing.T) {
-			c.send(http.MethodDelete, "/accounts/"+known.String(), nil).is(http.StatusOK)
+			c.send(http.MethodDelete, "/accounts/"+known.String(), nil).requireStatus(http.StatusOK)
 			got := c.trackAccounts(http.StatusOK, links[1:2], "tracking_type", "new_only")
 			require.Equal(t, client.TrackStatusTracked, got.Results[0].Status)
 			require.True(t, got.Results[0].WasExisting)
@@ -153,7 +153,7 @@ func TestBulkTrackAccounts_addsEachAccountToTheCollections(t *testing.T) {
 		c.trackAccounts(http.StatusOK, accountURLs(1, 1), "label_ids", nil)
 
 		p := c.send(http.MethodPost, "/accounts/bulk", map[string]any{"links": accountURLs(4, 5), "label_ids": []string{label, unknownID}}).
-			refuses(http.StatusNotFound, server.CodeNotFound)
+			requireProblem(http.StatusNotFound, server.CodeNotFound)
 		require.Contains(t, p.Detail, unknownID)
 		require.Equal(t, "/label_ids/1", *p.Errors[0].Pointer)
 		require.Len(t, c.accounts(""), 3, "no link is tracked if a collection is unknown")
@@ -221,14 +221,14 @@ func TestBulkTrackAccounts_refusesTooManyLinks(t *testing.T) {
 		"a name instead of an id in label_ids": map[string]any{"links": accountURLs(1, 1), "label_ids": []string{"Launch"}},
 		"an unknown tracking type":             map[string]any{"links": accountURLs(1, 1), "tracking_type": "latest_31"},
 	} {
-		require.NotEmpty(t, c.send(http.MethodPost, "/accounts/bulk", body).refuses(http.StatusBadRequest, server.CodeInvalidRequest).Errors, name)
+		require.NotEmpty(t, c.send(http.MethodPost, "/accounts/bulk", body).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest).Errors, name)
 	}
 }
 
 // stopAccounts sends DELETE /accounts/bulk and requires the given status.
 func (c *caller) stopAccounts(status int, ids ...string) client.StopResult {
 	c.t.Helper()
-	return decode[client.StopResult](c.send(http.MethodDelete, "/accounts/bulk", map[string]any{"ids": ids}).is(status))
+	return decode[client.StopResult](c.send(http.MethodDelete, "/accounts/bulk", map[string]any{"ids": ids}).requireStatus(status))
 }
 
 // Spec: 4-09
@@ -254,7 +254,7 @@ func TestBulkStopAccounts_acceptsIDsAndLinks(t *testing.T) {
 		})
 		t.Run("404 lists the links without a tracked item, and nothing is stopped", func(t *testing.T) {
 			p := c.send(http.MethodDelete, "/accounts/bulk", map[string]any{"ids": []string{ids[2], "https://www.tiktok.com/@nobody", links[3], "nonsense", links[0], accountLink, tiktokLink}}).
-				refuses(http.StatusNotFound, server.CodeNotFound)
+				requireProblem(http.StatusNotFound, server.CodeNotFound)
 			var pointers []string
 			for _, e := range p.Errors {
 				pointers = append(pointers, *e.Pointer)
@@ -275,7 +275,7 @@ func TestBulkStopAccounts_acceptsIDsAndLinks(t *testing.T) {
 		t.Run("503 if a short link cannot be resolved temporarily", func(t *testing.T) {
 			a.platforms.redirect("https://vm.tiktok.com/ZMdown0001/", "")
 			c.send(http.MethodDelete, "/accounts/bulk", map[string]any{"ids": []string{ids[4], "https://vm.tiktok.com/ZMdown0001/"}}).
-				refuses(http.StatusServiceUnavailable, server.CodeLinkUnresolved)
+				requireProblem(http.StatusServiceUnavailable, server.CodeLinkUnresolved)
 			require.Len(t, c.accounts(""), 2)
 		})
 	})
@@ -306,7 +306,7 @@ func TestBulkStopAccounts_refusesTooManyEntries(t *testing.T) {
 	c.trackAccounts(http.StatusOK, accountURLs(1, 500))
 	require.Equal(t, int32(500), c.stopAccounts(http.StatusOK, accountURLs(1, 500)...).Summary.Succeeded)
 	for name, ids := range map[string][]string{"no ids": {}, "501 ids": accountURLs(1, 501), "an empty id": {""}, "an id of 2049 characters": {strings.Repeat("a", 2049)}} {
-		p := c.send(http.MethodDelete, "/accounts/bulk", map[string]any{"ids": ids}).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		p := c.send(http.MethodDelete, "/accounts/bulk", map[string]any{"ids": ids}).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Contains(t, *p.Errors[0].Pointer, "/ids", name)
 	}
 }

@@ -24,19 +24,19 @@ const accountLink = "https://www.tiktok.com/@northwind.studio"
 // account returns the account with the given id or link.
 func (c *caller) account(ref string) client.Account {
 	c.t.Helper()
-	return decode[client.Account](c.send(http.MethodGet, "/accounts/"+url.PathEscape(ref), nil).is(http.StatusOK))
+	return decode[client.Account](c.send(http.MethodGet, "/accounts/"+url.PathEscape(ref), nil).requireStatus(http.StatusOK))
 }
 
 // accounts returns the array of GET /accounts.
 func (c *caller) accounts(query string) []client.Account {
 	c.t.Helper()
-	return decode[[]client.Account](c.send(http.MethodGet, "/accounts?"+query, nil).is(http.StatusOK))
+	return decode[[]client.Account](c.send(http.MethodGet, "/accounts?"+query, nil).requireStatus(http.StatusOK))
 }
 
 // accountPage returns the page of GET /accounts?paginated=true.
 func (c *caller) accountPage(query string) client.AccountPage {
 	c.t.Helper()
-	return decode[client.AccountPage](c.send(http.MethodGet, "/accounts?paginated=true&"+query, nil).is(http.StatusOK))
+	return decode[client.AccountPage](c.send(http.MethodGet, "/accounts?paginated=true&"+query, nil).requireStatus(http.StatusOK))
 }
 
 // joinHandles returns the handles of the accounts, in their order, separated by spaces.
@@ -65,7 +65,7 @@ func TestGetAccount_returnsNullCountsBeforeTheFirstFetch(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		id := c.trackAccount(map[string]any{"link": "https://www.facebook.com/northwind"}).AccountID
-		got := c.send(http.MethodGet, "/accounts/"+id.String(), nil).is(http.StatusOK)
+		got := c.send(http.MethodGet, "/accounts/"+id.String(), nil).requireStatus(http.StatusOK)
 		require.JSONEq(t, fmt.Sprintf(`{"organisation_id":%q,"account_id":%q,"account_link":"https://www.facebook.com/northwind","username":"northwind",
 			"display_username":"northwind","platform":"facebook","created_at":%q,"checked_at":null,"removed":false,"private":false,"empty":false,
 			"bio":null,"link":null,"latest_followers_count":null,"latest_following_count":null,"tracking_type":"latest_30","mean_views":null,
@@ -174,15 +174,15 @@ func TestGetAccount_returns404ForUnknownAccounts(t *testing.T) {
 	for _, ref := range []string{"bulk", unknownID, "00000000-0000-0000-0000-000000000000", "{" + unknownID + "}", tiktokLink, accountLink,
 		"https://example.com/", "https://vm.tiktok.com/ZMdead0001/", "null", "a b"} {
 		for _, suffix := range []string{"", "/videos", "/history"} {
-			p := c.send(http.MethodGet, "/accounts/"+url.PathEscape(ref)+suffix, nil).refuses(http.StatusNotFound, server.CodeNotFound)
+			p := c.send(http.MethodGet, "/accounts/"+url.PathEscape(ref)+suffix, nil).requireProblem(http.StatusNotFound, server.CodeNotFound)
 			require.Contains(t, p.Detail, "no account")
 		}
 	}
-	p := c.send(http.MethodGet, "/accounts/"+accountLink, nil).refuses(http.StatusBadRequest, server.CodeURLNotEncoded)
+	p := c.send(http.MethodGet, "/accounts/"+accountLink, nil).requireProblem(http.StatusBadRequest, server.CodeURLNotEncoded)
 	require.Contains(t, p.Detail, "GET /accounts?link=")
 	a.platforms.redirect("https://vm.tiktok.com/ZMdown0001/", "")
 	for _, path := range []string{"/accounts/https%3A%2F%2Fvm.tiktok.com%2FZMdown0001%2F", "/accounts?link=https://vm.tiktok.com/ZMdown0001/"} {
-		c.send(http.MethodGet, path, nil).refuses(http.StatusServiceUnavailable, server.CodeLinkUnresolved)
+		c.send(http.MethodGet, path, nil).requireProblem(http.StatusServiceUnavailable, server.CodeLinkUnresolved)
 	}
 	require.Empty(t, c.accounts("link=https://vm.tiktok.com/ZMdead0001/"))
 }
@@ -248,7 +248,7 @@ func TestListAccounts_appliesFilters(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := withFiveAccounts(t, a)
-		c.send(http.MethodDelete, "/accounts", map[string]any{"id": "https://www.tiktok.com/@dora"}).is(http.StatusOK)
+		c.send(http.MethodDelete, "/accounts", map[string]any{"id": "https://www.tiktok.com/@dora"}).requireStatus(http.StatusOK)
 		c.track(tiktokLink)
 		odd := c.account("https://www.tiktok.com/@anna").LabelIds[0].String()
 		for query, want := range map[string]string{
@@ -281,9 +281,9 @@ func TestListAccounts_returnsAPageOnlyIfPaginatedIsTrue(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := withFiveAccounts(t, a)
-		require.Equal(t, byte('['), c.send(http.MethodGet, "/accounts", nil).is(http.StatusOK).body[0])
-		require.Equal(t, byte('['), c.send(http.MethodGet, "/accounts?paginated=false&page=1", nil).is(http.StatusOK).body[0])
-		require.Equal(t, "[]\n", string(c.send(http.MethodGet, "/accounts?username=nobody", nil).is(http.StatusOK).body))
+		require.Equal(t, byte('['), c.send(http.MethodGet, "/accounts", nil).requireStatus(http.StatusOK).body[0])
+		require.Equal(t, byte('['), c.send(http.MethodGet, "/accounts?paginated=false&page=1", nil).requireStatus(http.StatusOK).body[0])
+		require.Equal(t, "[]\n", string(c.send(http.MethodGet, "/accounts?username=nobody", nil).requireStatus(http.StatusOK).body))
 		past := c.accountPage("page=9&limit=3")
 		require.Empty(t, past.Data)
 		require.Equal(t, client.Pagination{Total: 5, Page: 9, Limit: 3, TotalPages: 2}, past.Pagination)
@@ -329,10 +329,10 @@ func TestListAccounts_refusesInvalidParameters(t *testing.T) {
 		"paginated=true&order_by=username&platform=tiktok&cursor=" + cursor: "cursor",
 		"paginated=true&order_by=username&cursor=A" + cursor:                "cursor",
 	} {
-		p := c.send(http.MethodGet, "/accounts?"+query, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		p := c.send(http.MethodGet, "/accounts?"+query, nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Equal(t, name, *p.Errors[0].Name, query)
 	}
-	p := c.send(http.MethodGet, "/accounts?page=3&cursor=x&link=nonsense", nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+	p := c.send(http.MethodGet, "/accounts?page=3&cursor=x&link=nonsense", nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 	require.Len(t, p.Errors, 4, "the response lists every fault: %s", p.Detail)
 	require.Len(t, c.accountPage("limit=4&order_by=username&cursor="+cursor).Data, 4, "a cursor is valid with a different limit")
 }
@@ -358,7 +358,7 @@ func TestListAccounts_returnsOneMaskedAccountToLowerTiers(t *testing.T) {
 // accountVideos returns the array of GET /accounts/{account_id}/videos.
 func (c *caller) accountVideos(ref, query string) []client.Video {
 	c.t.Helper()
-	return decode[[]client.Video](c.send(http.MethodGet, "/accounts/"+url.PathEscape(ref)+"/videos?"+query, nil).is(http.StatusOK))
+	return decode[[]client.Video](c.send(http.MethodGet, "/accounts/"+url.PathEscape(ref)+"/videos?"+query, nil).requireStatus(http.StatusOK))
 }
 
 // Spec: 4.2-29, 4.2-30, 4.2-33
@@ -407,8 +407,8 @@ func TestListAccountVideos_returnsOnlyVideosOfTheAccount(t *testing.T) {
 			var got []string
 			for n := 1; n <= 2; n++ {
 				path := "/accounts/" + id + "/videos?paginated=true&limit=3&start_date=2026-01-01"
-				byNumber := decode[client.AccountVideoPage](c.send(http.MethodGet, fmt.Sprintf("%s&page=%d", path, n), nil).is(http.StatusOK))
-				byCursor := decode[client.AccountVideoPage](c.send(http.MethodGet, strings.Replace(path, "limit=3", "limit=2", 1)+cursor, nil).is(http.StatusOK))
+				byNumber := decode[client.AccountVideoPage](c.send(http.MethodGet, fmt.Sprintf("%s&page=%d", path, n), nil).requireStatus(http.StatusOK))
+				byCursor := decode[client.AccountVideoPage](c.send(http.MethodGet, strings.Replace(path, "limit=3", "limit=2", 1)+cursor, nil).requireStatus(http.StatusOK))
 				require.Equal(t, int64(3), byNumber.Pagination.Total)
 				for _, v := range byCursor.Data {
 					got = append(got, v.AdLink[len(v.AdLink)-1:])
@@ -416,7 +416,7 @@ func TestListAccountVideos_returnsOnlyVideosOfTheAccount(t *testing.T) {
 				if n == 1 {
 					require.Len(t, byNumber.Data, 3)
 					cursor = "&cursor=" + *byCursor.Pagination.NextCursor
-					c.send(http.MethodGet, "/accounts/"+id+"/videos?paginated=true"+cursor, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+					c.send(http.MethodGet, "/accounts/"+id+"/videos?paginated=true"+cursor, nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 				} else {
 					require.Empty(t, byNumber.Data)
 				}
@@ -424,7 +424,7 @@ func TestListAccountVideos_returnsOnlyVideosOfTheAccount(t *testing.T) {
 			require.Equal(t, []string{"3", "2", "1"}, got)
 		})
 		t.Run("stopped videos are listed only with include_removed=true", func(t *testing.T) {
-			c.send(http.MethodDelete, "/accounts/"+id, nil).is(http.StatusOK)
+			c.send(http.MethodDelete, "/accounts/"+id, nil).requireStatus(http.StatusOK)
 			require.Equal(t, []string{"4"}, numbers(""))
 			require.Len(t, numbers("include_removed=true"), 4)
 		})
@@ -442,18 +442,18 @@ func TestListAccountVideos_refusesInvalidParameters(t *testing.T) {
 		"start_date=2026-02-02&end_date=2026-02-01": "start_date", "paginated=true&cursor=AAAA": "cursor", "username=a": "username",
 	} {
 		for _, ref := range []string{id, unknownID, url.PathEscape(accountLink)} {
-			p := c.send(http.MethodGet, "/accounts/"+ref+"/videos?"+query, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+			p := c.send(http.MethodGet, "/accounts/"+ref+"/videos?"+query, nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 			require.Equal(t, name, *p.Errors[0].Name, query)
 		}
 	}
-	require.Equal(t, "[]\n", string(c.send(http.MethodGet, "/accounts/"+id+"/videos", nil).is(http.StatusOK).body))
+	require.Equal(t, "[]\n", string(c.send(http.MethodGet, "/accounts/"+id+"/videos", nil).requireStatus(http.StatusOK).body))
 	var page map[string]json.RawMessage
-	require.NoError(t, json.Unmarshal(c.send(http.MethodGet, "/accounts/"+id+"/videos?paginated=true", nil).is(http.StatusOK).body, &page))
+	require.NoError(t, json.Unmarshal(c.send(http.MethodGet, "/accounts/"+id+"/videos?paginated=true", nil).requireStatus(http.StatusOK).body, &page))
 	require.JSONEq(t, `{"total":0,"page":1,"limit":5000,"total_pages":0,"next_cursor":null}`, string(page["pagination"]))
 }
 
 // trackAccount sends POST /accounts and requires status 200.
 func (c *caller) trackAccount(body map[string]any) client.TrackAccountResult {
 	c.t.Helper()
-	return decode[client.TrackAccountResult](c.send(http.MethodPost, "/accounts", body).is(http.StatusOK))
+	return decode[client.TrackAccountResult](c.send(http.MethodPost, "/accounts", body).requireStatus(http.StatusOK))
 }

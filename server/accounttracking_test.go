@@ -38,8 +38,8 @@ func TestTrackAccount_returnsTheSameAccountForEveryFormOfTheLink(t *testing.T) {
 			require.Equal(t, "latest_30", *c.account(accountLink).TrackingType)
 		})
 		t.Run("null and empty collections are accepted", func(t *testing.T) {
-			c.send(http.MethodPost, "/accounts", `{"link":"https://www.tiktok.com/@one","collection_ids":null,"collection_names":[]}`).is(http.StatusOK)
-			c.send(http.MethodPost, "/accounts", `{"link":"https://www.tiktok.com/@two","collection_ids":[],"collection_names":null}`).is(http.StatusOK)
+			c.send(http.MethodPost, "/accounts", `{"link":"https://www.tiktok.com/@one","collection_ids":null,"collection_names":[]}`).requireStatus(http.StatusOK)
+			c.send(http.MethodPost, "/accounts", `{"link":"https://www.tiktok.com/@two","collection_ids":[],"collection_names":null}`).requireStatus(http.StatusOK)
 		})
 	})
 }
@@ -69,7 +69,7 @@ func TestTrackAccount_trackingTypeLimitsTheTrackedVideos(t *testing.T) {
 			require.Equal(t, int64(found), *c.account(accountLink).TotalVideosTracked)
 
 			a.Clock.Advance(36 * time.Hour)
-			c.send(http.MethodPost, "/refresh/accounts", map[string]any{"link": accountLink}).is(http.StatusAccepted)
+			c.send(http.MethodPost, "/refresh/accounts", map[string]any{"link": accountLink}).requireStatus(http.StatusAccepted)
 			a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return accountListing(a, 221) })
 			require.Len(t, c.accountVideos(accountLink, ""), found+1, "%s: the later upload is tracked too", kind)
 		})
@@ -90,7 +90,7 @@ func TestTrackAccount_addsTheAccountToCollections(t *testing.T) {
 		require.Len(t, c.accounts("collections=Launch"), 2)
 
 		p := c.send(http.MethodPost, "/accounts", map[string]any{"link": "https://www.tiktok.com/@third", "collection_ids": []string{got.LabelIds[0].String(), unknownID}}).
-			refuses(http.StatusNotFound, server.CodeNotFound)
+			requireProblem(http.StatusNotFound, server.CodeNotFound)
 		require.Contains(t, p.Detail, unknownID)
 		require.Len(t, p.Errors, 1)
 		require.Equal(t, "/collection_ids/1", *p.Errors[0].Pointer)
@@ -110,7 +110,7 @@ func TestTrackAccount_refusesLinksThatAreNotAccounts(t *testing.T) {
 		"https://youtu.be/dQw4w9WgXcQ":               server.CodeWrongKind,
 		"https://www.instagram.com/reel/DCXkB8LpR2q": server.CodeWrongKind,
 	} {
-		p := c.send(http.MethodPost, "/accounts", map[string]any{"link": raw}).refuses(http.StatusBadRequest, code)
+		p := c.send(http.MethodPost, "/accounts", map[string]any{"link": raw}).requireProblem(http.StatusBadRequest, code)
 		require.Equal(t, "/link", *p.Errors[0].Pointer, raw)
 		require.Equal(t, string(code), p.Errors[0].Code)
 	}
@@ -126,7 +126,7 @@ func TestTrackAccount_refusesLinksThatAreNotAccounts(t *testing.T) {
 		"a blank collection name":             map[string]any{"link": accountLink, "collection_names": []string{"  "}},
 		"label_ids instead of collection_ids": map[string]any{"link": accountLink, "label_ids": []string{}},
 	} {
-		require.NotEmpty(t, c.send(http.MethodPost, "/accounts", body).refuses(http.StatusBadRequest, server.CodeInvalidRequest).Errors, name)
+		require.NotEmpty(t, c.send(http.MethodPost, "/accounts", body).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest).Errors, name)
 	}
 	require.Empty(t, c.accounts("include_linked=true&include_removed=true"))
 }
@@ -137,19 +137,19 @@ func TestTrackAccount_resolvesShortLinks(t *testing.T) {
 		const short = "https://vm.tiktok.com/ZMaccount1/"
 		c := a.newCaller(t, store.TierPremium)
 		a.platforms.redirect(short, "")
-		c.send(http.MethodPost, "/accounts", map[string]any{"link": short}).refuses(http.StatusServiceUnavailable, server.CodeLinkUnresolved)
-		c.send(http.MethodPost, "/accounts", map[string]any{"link": "https://vm.tiktok.com/ZMdead0001/"}).refuses(http.StatusNotFound, server.CodeNotFound)
+		c.send(http.MethodPost, "/accounts", map[string]any{"link": short}).requireProblem(http.StatusServiceUnavailable, server.CodeLinkUnresolved)
+		c.send(http.MethodPost, "/accounts", map[string]any{"link": "https://vm.tiktok.com/ZMdead0001/"}).requireProblem(http.StatusNotFound, server.CodeNotFound)
 		a.platforms.redirect("https://vm.tiktok.com/ZMvideo001/", tiktokLink)
-		c.send(http.MethodPost, "/accounts", map[string]any{"link": "https://vm.tiktok.com/ZMvideo001/"}).refuses(http.StatusBadRequest, server.CodeWrongKind)
+		c.send(http.MethodPost, "/accounts", map[string]any{"link": "https://vm.tiktok.com/ZMvideo001/"}).requireProblem(http.StatusBadRequest, server.CodeWrongKind)
 		a.platforms.redirect(short, accountLink+"?_t=8")
 		id := c.trackAccount(map[string]any{"link": short}).AccountID
 		require.Equal(t, id, c.account(accountLink).AccountID)
-		c.send(http.MethodDelete, "/accounts", map[string]any{"id": short}).is(http.StatusOK)
+		c.send(http.MethodDelete, "/accounts", map[string]any{"id": short}).requireStatus(http.StatusOK)
 	})
 }
 
-// TestTrackAccount_concurrentGeneratedClientCallsCreateOneAccount sends one link 64 times concurrently. One account must be created, and exactly one response must
-// not report "already".
+// TestTrackAccount_concurrentGeneratedClientCallsCreateOneAccount sends one link 64 times concurrently. One account must be created, and exactly one
+// response must not report "already".
 func TestTrackAccount_concurrentGeneratedClientCallsCreateOneAccount(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -186,13 +186,13 @@ func TestStopAccount_keepsTheCollectedDataReadable(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		for n, stop := range []func(id uuid.UUID) answer{
-			func(id uuid.UUID) answer { return c.send(http.MethodDelete, "/accounts/"+id.String(), nil) },
-			func(id uuid.UUID) answer {
+		for n, stop := range []func(id uuid.UUID) response{
+			func(id uuid.UUID) response { return c.send(http.MethodDelete, "/accounts/"+id.String(), nil) },
+			func(id uuid.UUID) response {
 				return c.send(http.MethodDelete, "/accounts/"+strings.ToUpper(id.String()), nil)
 			},
-			func(id uuid.UUID) answer { return c.send(http.MethodDelete, "/accounts", map[string]any{"id": id}) },
-			func(uuid.UUID) answer {
+			func(id uuid.UUID) response { return c.send(http.MethodDelete, "/accounts", map[string]any{"id": id}) },
+			func(uuid.UUID) response {
 				return c.send(http.MethodDelete, "/accounts", map[string]any{"id": accountLink + "?x=1"})
 			},
 		} {
@@ -200,7 +200,7 @@ func TestStopAccount_keepsTheCollectedDataReadable(t *testing.T) {
 			require.Nil(t, made.Error)
 			a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return accountFacts(a, "42", int64(n), 1) })
 			a.fetch(views(5))
-			require.NotEmpty(t, decode[client.Message](stop(made.AccountID).is(http.StatusOK)).Message)
+			require.NotEmpty(t, decode[client.Message](stop(made.AccountID).requireStatus(http.StatusOK)).Message)
 
 			got := c.account(made.AccountID.String())
 			require.True(t, got.Removed)
@@ -208,7 +208,7 @@ func TestStopAccount_keepsTheCollectedDataReadable(t *testing.T) {
 			require.NotEmpty(t, c.accountHistory(accountLink, ""))
 			require.Empty(t, c.accounts(""))
 			require.Len(t, c.accounts("include_removed=true"), 1)
-			stop(made.AccountID).refuses(http.StatusNotFound, server.CodeNotFound)
+			stop(made.AccountID).requireProblem(http.StatusNotFound, server.CodeNotFound)
 			a.Clock.Advance(24 * time.Hour)
 		}
 		require.False(t, c.account(c.trackAccount(map[string]any{"link": accountLink}).AccountID.String()).Removed, "tracking a stopped item again keeps its id")
@@ -224,8 +224,8 @@ func TestStopAccount_stopsVideosThatOnlyTheAccountTracks(t *testing.T) {
 		id := c.trackAccount(map[string]any{"link": accountLink}).AccountID.String()
 		a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return accountFacts(a, "42", 1, 1, 2, 3, 4) })
 		c.track(videoURL(3)) // the video was found by fetching the account, and is now tracked by its own link too
-		c.send(http.MethodDelete, "/videos", map[string]any{"id": videoURL(3)}).is(http.StatusOK)
-		c.send(http.MethodDelete, "/accounts/"+id, nil).is(http.StatusOK)
+		c.send(http.MethodDelete, "/videos", map[string]any{"id": videoURL(3)}).requireStatus(http.StatusOK)
+		c.send(http.MethodDelete, "/accounts/"+id, nil).requireStatus(http.StatusOK)
 		removed := func() (out []bool) {
 			for n := range 4 {
 				out = append(out, c.video(videoURL(n+1)).Removed)
@@ -251,15 +251,15 @@ func TestStopAccount_refusesUntrackedAccounts(t *testing.T) {
 	c := a.newCaller(t, store.TierPremium)
 	linked := c.video(c.track(tiktokLink).String()).LinkedAccountID.String()
 	for _, id := range []string{unknownID, "00000000-0000-0000-0000-000000000000", tiktokLink, accountLink, linked, "https://www.tiktok.com/@nobody", "nonsense", "bulk"} {
-		p := c.send(http.MethodDelete, "/accounts", map[string]any{"id": id}).refuses(http.StatusNotFound, server.CodeNotFound)
+		p := c.send(http.MethodDelete, "/accounts", map[string]any{"id": id}).requireProblem(http.StatusNotFound, server.CodeNotFound)
 		require.Contains(t, p.Detail, id)
 	}
 	for _, id := range []string{unknownID, linked} {
-		c.send(http.MethodDelete, "/accounts/"+id, nil).refuses(http.StatusNotFound, server.CodeNotFound)
+		c.send(http.MethodDelete, "/accounts/"+id, nil).requireProblem(http.StatusNotFound, server.CodeNotFound)
 	}
 	for _, id := range []string{"nonsense", "%7B" + unknownID + "%7D", strings.ReplaceAll(unknownID, "-", "")} {
-		p := c.send(http.MethodDelete, "/accounts/"+id, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		p := c.send(http.MethodDelete, "/accounts/"+id, nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Equal(t, "account_id", *p.Errors[0].Name)
 	}
-	c.send(http.MethodDelete, "/accounts", map[string]any{"id": fmt.Sprint(strings.Repeat("a", 2049))}).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+	c.send(http.MethodDelete, "/accounts", map[string]any{"id": fmt.Sprint(strings.Repeat("a", 2049))}).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 }

@@ -17,18 +17,18 @@ import (
 const concurrentRequests = 64
 
 // sendConcurrently sends the same request concurrentRequests times at the same time and returns all responses.
-func (c *caller) sendConcurrently(method, target string, body any, headers ...string) []answer {
+func (c *caller) sendConcurrently(method, target string, body any, headers ...string) []response {
 	c.t.Helper()
 	var (
-		workers sync.WaitGroup
-		start   = make(chan struct{})
-		answers = make([]answer, concurrentRequests)
-		errs    = make([]error, concurrentRequests)
+		workers   sync.WaitGroup
+		start     = make(chan struct{})
+		responses = make([]response, concurrentRequests)
+		errs      = make([]error, concurrentRequests)
 	)
 	for i := range concurrentRequests {
 		workers.Go(func() {
 			<-start
-			answers[i], errs[i] = c.app.exchange(c.t, method, target, body, append([]string{"Authorization", "Bearer " + c.token}, headers...)...)
+			responses[i], errs[i] = c.app.exchange(c.t, method, target, body, append([]string{"Authorization", "Bearer " + c.token}, headers...)...)
 		})
 	}
 	close(start)
@@ -36,13 +36,13 @@ func (c *caller) sendConcurrently(method, target string, body any, headers ...st
 	for _, err := range errs {
 		require.NoError(c.t, err)
 	}
-	return answers
+	return responses
 }
 
 // countBy groups the responses by the result of key, and returns the number of responses in each group.
-func countBy(answers []answer, key func(answer) string) map[string]int {
+func countBy(responses []response, key func(response) string) map[string]int {
 	out := map[string]int{}
-	for _, a := range answers {
+	for _, a := range responses {
 		out[key(a)]++
 	}
 	return out
@@ -70,8 +70,8 @@ func TestTrackVideo_concurrentRequestsCreateOneVideo(t *testing.T) {
 		c := a.newCaller(t, store.TierPremium)
 		got := c.sendConcurrently(http.MethodPost, "/videos", map[string]any{"link": tiktokLink, "collection_names": []string{"Launch"}}, "X-Request-Id", "one-for-all")
 		ids := map[string]int{}
-		require.Equal(t, map[string]int{"new": 1, "already": concurrentRequests - 1}, countBy(got, func(a answer) string {
-			r := decode[client.TrackVideoResult](a.is(http.StatusOK))
+		require.Equal(t, map[string]int{"new": 1, "already": concurrentRequests - 1}, countBy(got, func(a response) string {
+			r := decode[client.TrackVideoResult](a.requireStatus(http.StatusOK))
 			if ids[r.VideoID.String()]++; r.Error == nil {
 				return "new"
 			}
@@ -93,7 +93,7 @@ func TestBulkTrackVideos_concurrentRequestsCreateEachVideoOnce(t *testing.T) {
 		got := c.sendConcurrently(http.MethodPost, "/videos/bulk", map[string]any{"links": append(videoURLs(1, 10), videoURLs(5, 12)...), "label_ids": []string{label}})
 		statuses := map[string]int{}
 		for _, a := range got {
-			r := decode[client.TrackVideosResult](a.is(http.StatusOK))
+			r := decode[client.TrackVideosResult](a.requireStatus(http.StatusOK))
 			require.Len(t, r.Results, 12)
 			for _, e := range r.Results {
 				statuses[string(e.Status)]++
@@ -112,8 +112,8 @@ func TestTrackAccount_concurrentRequestsCreateOneAccount(t *testing.T) {
 		c := a.newCaller(t, store.TierPremium)
 		got := c.sendConcurrently(http.MethodPost, "/accounts", map[string]any{"link": accountLink, "collection_names": []string{"Launch"}})
 		ids := map[string]int{}
-		require.Equal(t, map[string]int{"new": 1, "already": concurrentRequests - 1}, countBy(got, func(a answer) string {
-			r := decode[client.TrackAccountResult](a.is(http.StatusOK))
+		require.Equal(t, map[string]int{"new": 1, "already": concurrentRequests - 1}, countBy(got, func(a response) string {
+			r := decode[client.TrackAccountResult](a.requireStatus(http.StatusOK))
 			if ids[r.AccountID.String()]++; r.Error == nil {
 				return "new"
 			}
@@ -123,7 +123,7 @@ func TestTrackAccount_concurrentRequestsCreateOneAccount(t *testing.T) {
 		got = c.sendConcurrently(http.MethodPost, "/accounts/bulk", map[string]any{"links": accountURLs(1, 5)})
 		statuses := map[string]int{}
 		for _, a := range got {
-			for _, e := range decode[client.TrackAccountsResult](a.is(http.StatusOK)).Results {
+			for _, e := range decode[client.TrackAccountsResult](a.requireStatus(http.StatusOK)).Results {
 				statuses[string(e.Status)]++
 			}
 		}
@@ -140,8 +140,8 @@ func TestCreateCollection_eachConcurrentRequestCreatesACollection(t *testing.T) 
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		ids := countBy(c.sendConcurrently(http.MethodPost, "/collections", map[string]any{"name": "Launch"}), func(a answer) string {
-			return decode[client.CreatedCollection](a.is(http.StatusCreated)).ID.String()
+		ids := countBy(c.sendConcurrently(http.MethodPost, "/collections", map[string]any{"name": "Launch"}), func(a response) string {
+			return decode[client.CreatedCollection](a.requireStatus(http.StatusCreated)).ID.String()
 		})
 		require.Len(t, ids, concurrentRequests)
 		require.Equal(t, map[string]int{"collections": concurrentRequests}, c.countRows("collections"))
@@ -157,7 +157,7 @@ func TestAddCollectionMembers_concurrentRequestsAddEachMemberOnce(t *testing.T) 
 		videos, accounts := []string{c.track(videoURL(1)).String(), c.track(videoURL(2)).String()}, []string{c.trackAccountLink(accountLink).String()}
 		added := func(kind string, ids []string) (n int32) {
 			for _, a := range c.sendConcurrently(http.MethodPost, target+"/"+kind+"s", map[string]any{kind + "_ids": ids}) {
-				a.is(http.StatusOK)
+				a.requireStatus(http.StatusOK)
 				n += decode[client.AddedVideos](a).VideosAdded + decode[client.AddedAccounts](a).AccountsAdded
 			}
 			return n
@@ -173,15 +173,15 @@ func TestStopVideo_onlyOneConcurrentRequestSucceeds(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		c.track(videoURL(2))
-		for _, remove := range []func() []answer{
-			func() []answer {
+		for _, remove := range []func() []response{
+			func() []response {
 				return c.sendConcurrently(http.MethodDelete, "/videos/"+c.track(videoURL(1)).String(), nil)
 			},
-			func() []answer {
+			func() []response {
 				return c.sendConcurrently(http.MethodDelete, "/videos", map[string]any{"id": videoURL(2)})
 			},
 		} {
-			statuses := countBy(remove(), func(a answer) string { return fmt.Sprint(a.StatusCode) })
+			statuses := countBy(remove(), func(a response) string { return fmt.Sprint(a.StatusCode) })
 			require.Equal(t, map[string]int{"200": 1, "404": concurrentRequests - 1}, statuses)
 		}
 		s := c.statistics("videos")

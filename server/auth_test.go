@@ -21,7 +21,7 @@ func TestAuthenticate_returnsTheOrganisationAndTheToken(t *testing.T) {
 		require.NoError(t, err)
 		token, secret, err := a.CreateToken(t.Context(), org.ID, "reporting", []store.Scope{store.ScopeRead}, time.Hour)
 		require.NoError(t, err)
-		got := decode[client.Authentication](a.send(t, http.MethodGet, "/authenticate", nil, "Authorization", "Bearer "+secret).is(http.StatusOK))
+		got := decode[client.Authentication](a.send(t, http.MethodGet, "/authenticate", nil, "Authorization", "Bearer "+secret).requireStatus(http.StatusOK))
 		require.Equal(t, client.Organisation{ID: org.ID, Name: "Größe & Co", Tier: "basic", Subscription: "none"}, got.Organisation)
 		require.Equal(t, token.ID, got.Token.ID)
 		require.Equal(t, []client.TokenScopes{"read"}, got.Token.Scopes)
@@ -35,7 +35,7 @@ func TestAuthenticate_returnsTheOrganisationAndTheToken(t *testing.T) {
 			operations += len(l.Operations)
 		}
 		require.Equal(t, map[string]int32{"authenticate": 60, "read": 15, "write": 15}, limits)
-		require.Equal(t, len(theContract().operations), operations)
+		require.Equal(t, len(sharedContract().operations), operations)
 	})
 }
 
@@ -44,7 +44,7 @@ func TestToken_acceptsAnyCaseAndSpacesOfBearer(t *testing.T) {
 	a := newApp(t, newSQLite(t))
 	token := a.newCaller(t, store.TierPremium).token
 	for _, header := range []string{"Bearer " + token, "bearer " + token, "BEARER   " + token, " Bearer " + token + " "} {
-		a.send(t, http.MethodGet, "/authenticate", nil, "Authorization", header, "Content-Type", "application/json").is(http.StatusOK)
+		a.send(t, http.MethodGet, "/authenticate", nil, "Authorization", header, "Content-Type", "application/json").requireStatus(http.StatusOK)
 	}
 }
 
@@ -68,18 +68,18 @@ func TestToken_invalidTokenReturnsTheErrorCodeOfItsFault(t *testing.T) {
 		"Bearer " + other.token:                   server.CodeTokenUnknown,
 	} {
 		got := a.send(t, http.MethodGet, "/videos", nil, "Authorization", header)
-		got.refuses(http.StatusUnauthorized, code)
+		got.requireProblem(http.StatusUnauthorized, code)
 		require.Contains(t, got.Header.Get("WWW-Authenticate"), `error="invalid_token"`)
 		require.NotContains(t, string(got.body), c.token[:20])
 	}
 	t.Run("without a token, the response is 401 without error=invalid_token", func(t *testing.T) {
 		got := a.send(t, http.MethodGet, "/videos", nil)
-		got.refuses(http.StatusUnauthorized, server.CodeTokenMissing)
+		got.requireProblem(http.StatusUnauthorized, server.CodeTokenMissing)
 		require.Equal(t, `Bearer realm="ReelTally"`, got.Header.Get("WWW-Authenticate"))
 	})
 	t.Run("a token in the query is refused, and the detail mentions the query", func(t *testing.T) {
 		for _, query := range []string{"token=x", "access_token=" + c.token, "whatever=" + c.token} {
-			p := a.send(t, http.MethodGet, "/videos?"+query, nil).refuses(http.StatusUnauthorized, server.CodeTokenMissing)
+			p := a.send(t, http.MethodGet, "/videos?"+query, nil).requireProblem(http.StatusUnauthorized, server.CodeTokenMissing)
 			require.Contains(t, p.Detail, "query")
 			require.NotContains(t, p.Detail, c.token)
 		}
@@ -103,17 +103,17 @@ func TestToken_revokedTokenIsRefusedWithinASecond(t *testing.T) {
 		require.NoError(t, err)
 		_, expiring, err := a.CreateToken(t.Context(), org.ID, "expiring", []store.Scope{store.ScopeRead}, 100*time.Millisecond)
 		require.NoError(t, err)
-		authenticate := func(secret string) answer {
+		authenticate := func(secret string) response {
 			return a.send(t, http.MethodGet, "/authenticate", nil, "Authorization", "Bearer "+secret)
 		}
-		authenticate(secret).is(http.StatusOK)
-		authenticate(expiring).is(http.StatusOK)
+		authenticate(secret).requireStatus(http.StatusOK)
+		authenticate(expiring).requireStatus(http.StatusOK)
 
 		require.NoError(t, a.RevokeToken(t.Context(), revoked.ID))
 		a.Clock.Advance(100 * time.Millisecond)
-		authenticate(expiring).refuses(http.StatusUnauthorized, server.CodeTokenExpired)
+		authenticate(expiring).requireProblem(http.StatusUnauthorized, server.CodeTokenExpired)
 		a.Clock.Advance(900 * time.Millisecond)
-		authenticate(secret).refuses(http.StatusUnauthorized, server.CodeTokenRevoked)
+		authenticate(secret).requireProblem(http.StatusUnauthorized, server.CodeTokenRevoked)
 	})
 }
 
@@ -145,9 +145,9 @@ func TestLog_containsRequestsButNoSecrets(t *testing.T) {
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	c.send(http.MethodGet, "/videos?link=https%3A%2F%2Fwww.tiktok.com%2F%40a%2Fvideo%2F7338812345678901234%3Fsecret%3Dx&q=private%20words", nil,
-		"X-Request-Id", "abc.1").is(http.StatusOK)
-	c.send(http.MethodGet, "/videos/https%3A%2F%2Fwww.tiktok.com%2F%40a%2Fvideo%2F7338812345678901234%3Fsecret%3Dx", nil).is(http.StatusNotFound)
-	a.send(t, http.MethodGet, "/videos?token="+c.token, nil).is(http.StatusUnauthorized)
+		"X-Request-Id", "abc.1").requireStatus(http.StatusOK)
+	c.send(http.MethodGet, "/videos/https%3A%2F%2Fwww.tiktok.com%2F%40a%2Fvideo%2F7338812345678901234%3Fsecret%3Dx", nil).requireStatus(http.StatusNotFound)
+	a.send(t, http.MethodGet, "/videos?token="+c.token, nil).requireStatus(http.StatusUnauthorized)
 	log := a.log.String()
 	for _, want := range []string{`"request_id":"abc.1"`, `"route":"/videos"`, `"status":200`, c.org.ID.String(), `"route":"/videos/:ad_id"`, `"status":404`, `"status":401`} {
 		require.Contains(t, log, want)

@@ -187,9 +187,9 @@ func TestTokens_limitUnknownTokensPerAddress(t *testing.T) {
 
 func TestTokens_concurrentRequestsWithOneTokenShareALookUp(t *testing.T) {
 	t.Parallel()
-	arrived, release := make(chan struct{}, 100), make(chan struct{})
+	lookUpStarted, release := make(chan struct{}, 100), make(chan struct{})
 	a, lookups := newAppWithLookUps(t, newSQLite(t), func() {
-		arrived <- struct{}{}
+		lookUpStarted <- struct{}{}
 		<-release
 	})
 	c := a.newCaller(t, store.TierPremium)
@@ -202,7 +202,7 @@ func TestTokens_concurrentRequestsWithOneTokenShareALookUp(t *testing.T) {
 			}
 		})
 	}
-	<-arrived
+	<-lookUpStarted
 	close(release)
 	calls.Wait()
 	require.EqualValues(t, 20, ok.Load())
@@ -227,8 +227,8 @@ func TestTokens_failedLookUpIsNotCached(t *testing.T) {
 	broken := errors.New("broken")
 	a.databaseError.Store(&broken)
 	for range 70 {
-		c.send(http.MethodGet, "/videos", nil).is(http.StatusInternalServerError)
+		c.send(http.MethodGet, "/videos", nil).requireStatus(http.StatusInternalServerError)
 	}
 	a.databaseError.Store(nil)
-	c.send(http.MethodGet, "/videos", nil).is(http.StatusOK)
+	c.send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK)
 }

@@ -25,7 +25,7 @@ func (c *caller) trackVideos(status int, links []string, labels ...string) clien
 	if labels != nil {
 		body["label_ids"] = labels
 	}
-	return decode[client.TrackVideosResult](c.send(http.MethodPost, "/videos/bulk", body).is(status))
+	return decode[client.TrackVideosResult](c.send(http.MethodPost, "/videos/bulk", body).requireStatus(status))
 }
 
 // videoURLs returns videoURL(n) for each n, with from and to included.
@@ -113,7 +113,7 @@ func TestBulkTrackVideos_returnsAResultForEachLink(t *testing.T) {
 		})
 
 		t.Run("a stopped video is tracked again", func(t *testing.T) {
-			c.send(http.MethodDelete, "/videos/"+known.String(), nil).is(http.StatusOK)
+			c.send(http.MethodDelete, "/videos/"+known.String(), nil).requireStatus(http.StatusOK)
 			got := c.trackVideos(http.StatusOK, []string{videoURL(1)})
 			require.Equal(t, client.TrackStatusTracked, got.Results[0].Status)
 			require.True(t, got.Results[0].WasExisting)
@@ -145,13 +145,13 @@ func TestBulkTrackVideos_addsEachVideoToTheCollections(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		c.send(http.MethodPost, "/videos", map[string]any{"link": videoURL(1), "collection_names": []string{"Launch"}}).is(http.StatusOK)
+		c.send(http.MethodPost, "/videos", map[string]any{"link": videoURL(1), "collection_names": []string{"Launch"}}).requireStatus(http.StatusOK)
 		label := (c.listVideos("").Data[0].LabelIds)[0].String()
 		c.trackVideos(http.StatusOK, videoURLs(2, 4), label)
 		require.Len(t, c.listVideos("collections=Launch").Data, 4)
 
 		p := c.send(http.MethodPost, "/videos/bulk", map[string]any{"links": videoURLs(5, 6), "label_ids": []string{label, unknownID}}).
-			refuses(http.StatusNotFound, server.CodeNotFound)
+			requireProblem(http.StatusNotFound, server.CodeNotFound)
 		require.Contains(t, p.Detail, unknownID)
 		require.Equal(t, "/label_ids/1", *p.Errors[0].Pointer)
 		require.Len(t, c.listVideos("").Data, 4, "no link is tracked if a collection is unknown")
@@ -225,14 +225,14 @@ func TestBulkTrackVideos_refusesTooManyLinks(t *testing.T) {
 		"links that are not an array":          map[string]any{"links": tiktokLink},
 		"a name instead of an id in label_ids": map[string]any{"links": []string{tiktokLink}, "label_ids": []string{"Launch"}},
 	} {
-		require.NotEmpty(t, c.send(http.MethodPost, "/videos/bulk", body).refuses(http.StatusBadRequest, server.CodeInvalidRequest).Errors, name)
+		require.NotEmpty(t, c.send(http.MethodPost, "/videos/bulk", body).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest).Errors, name)
 	}
 }
 
 // stopVideos sends DELETE /videos/bulk and requires the given status.
 func (c *caller) stopVideos(status int, ids ...string) client.StopResult {
 	c.t.Helper()
-	return decode[client.StopResult](c.send(http.MethodDelete, "/videos/bulk", map[string]any{"ids": ids}).is(status))
+	return decode[client.StopResult](c.send(http.MethodDelete, "/videos/bulk", map[string]any{"ids": ids}).requireStatus(status))
 }
 
 // Spec: 3-06, 4.5-02, 4.5-03, 4.5-04, 4.5-05, 4.5-06, 7-06, 7-07
@@ -261,7 +261,7 @@ func TestBulkStopVideos_acceptsIDsAndLinks(t *testing.T) {
 		})
 		t.Run("404 lists the links without a tracked item, and nothing is stopped", func(t *testing.T) {
 			p := c.send(http.MethodDelete, "/videos/bulk", map[string]any{"ids": []string{ids[2], videoURL(77), videoURL(3), "nonsense", videoURL(0)}}).
-				refuses(http.StatusNotFound, server.CodeNotFound)
+				requireProblem(http.StatusNotFound, server.CodeNotFound)
 			var pointers []string
 			for _, e := range p.Errors {
 				pointers = append(pointers, *e.Pointer)
@@ -282,7 +282,7 @@ func TestBulkStopVideos_acceptsIDsAndLinks(t *testing.T) {
 		t.Run("503 if a short link cannot be resolved temporarily", func(t *testing.T) {
 			a.platforms.redirect("https://vm.tiktok.com/ZMdown0001/", "")
 			c.send(http.MethodDelete, "/videos/bulk", map[string]any{"ids": []string{ids[4], "https://vm.tiktok.com/ZMdown0001/"}}).
-				refuses(http.StatusServiceUnavailable, server.CodeLinkUnresolved)
+				requireProblem(http.StatusServiceUnavailable, server.CodeLinkUnresolved)
 			require.Len(t, c.listVideos("").Data, 2)
 		})
 	})
@@ -295,10 +295,10 @@ func TestBulkStopVideos_refusesTooManyEntries(t *testing.T) {
 	c := a.newCaller(t, store.TierPremium)
 	c.trackVideos(http.StatusOK, videoURLs(1, 500))
 	require.Equal(t, int32(500), c.stopVideos(http.StatusOK, videoURLs(1, 500)...).Summary.Succeeded)
-	p := c.send(http.MethodDelete, "/videos/bulk", map[string]any{"ids": videoURLs(1, 500)}).refuses(http.StatusNotFound, server.CodeNotFound)
+	p := c.send(http.MethodDelete, "/videos/bulk", map[string]any{"ids": videoURLs(1, 500)}).requireProblem(http.StatusNotFound, server.CodeNotFound)
 	require.Len(t, p.Errors, 500, "the response lists every unknown link")
 	for name, ids := range map[string][]string{"no ids": {}, "501 ids": videoURLs(1, 501), "an empty id": {""}, "an id of 2049 characters": {strings.Repeat("a", 2049)}} {
-		p := c.send(http.MethodDelete, "/videos/bulk", map[string]any{"ids": ids}).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		p := c.send(http.MethodDelete, "/videos/bulk", map[string]any{"ids": ids}).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Contains(t, *p.Errors[0].Pointer, "/ids", name)
 	}
 }

@@ -18,7 +18,7 @@ import (
 // collections returns the response of GET /collections.
 func (c *caller) collections(query string) client.CollectionList {
 	c.t.Helper()
-	return decode[client.CollectionList](c.send(http.MethodGet, "/collections?"+query, nil).is(http.StatusOK))
+	return decode[client.CollectionList](c.send(http.MethodGet, "/collections?"+query, nil).requireStatus(http.StatusOK))
 }
 
 // collectionNames returns the names of the collections in the response of GET /collections, in order and separated by spaces.
@@ -82,7 +82,7 @@ func TestListCollections_sortsByOrderBy(t *testing.T) {
 		c.addVideos(apple, video, other)
 		c.addVideos(zoo, video)
 		c.addAccounts(eclair, account)
-		c.patchCollection(apple, map[string]any{"access": "public"}).is(http.StatusNoContent)
+		c.patchCollection(apple, map[string]any{"access": "public"}).requireStatus(http.StatusNoContent)
 		_ = beach
 		for query, want := range map[string]string{
 			"":                                  "beach éclair Apple zoo",
@@ -155,7 +155,7 @@ func TestListCollections_pagesReturnEveryCollectionOnce(t *testing.T) {
 				}
 				cursor = "&cursor=" + *got.Pagination.NextCursor
 				c.createNamedCollection("a new collection")
-				c.send(http.MethodDelete, "/collections/"+c.createNamedCollection("same 1").String(), nil).is(http.StatusOK)
+				c.send(http.MethodDelete, "/collections/"+c.createNamedCollection("same 1").String(), nil).requireStatus(http.StatusOK)
 			}
 			for id := range lastingIDs {
 				require.Equal(t, 1, timesReturned[id])
@@ -198,7 +198,7 @@ func TestListCollections_refusesInvalidParameters(t *testing.T) {
 		"paginated=true&order_direction=asc&cursor=" + next: "cursor invalid_cursor",
 		"parent_id=null&parent_id=null":                     "parent_id repeated_parameter",
 	} {
-		p := c.send(http.MethodGet, "/collections?"+query, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		p := c.send(http.MethodGet, "/collections?"+query, nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.NotEmpty(t, p.Errors, query)
 		require.Equal(t, want, *p.Errors[0].Name+" "+p.Errors[0].Code, query)
 	}
@@ -237,11 +237,11 @@ func TestListCollections_returnsOneMaskedCollectionToLowerTiers(t *testing.T) {
 			}
 			require.Equal(t, int32(0), *c.collections("parent_id=" + unknownID).Count)
 
-			raw := c.send(http.MethodGet, "/collections/"+beach.String()+"?include_counts=true", nil).is(http.StatusOK).body
+			raw := c.send(http.MethodGet, "/collections/"+beach.String()+"?include_counts=true", nil).requireStatus(http.StatusOK).body
 			require.Contains(t, string(raw), `"video_count":null`)
 			require.Contains(t, string(raw), `"account_count":null`)
 			require.Contains(t, string(raw), `"metrics_masked":true`)
-			raw = c.send(http.MethodGet, "/collections/"+beach.String(), nil).is(http.StatusOK).body
+			raw = c.send(http.MethodGet, "/collections/"+beach.String(), nil).requireStatus(http.StatusOK).body
 			require.NotContains(t, string(raw), "_count")
 			require.Contains(t, string(raw), `"metrics_masked":true`)
 		}

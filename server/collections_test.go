@@ -21,7 +21,7 @@ import (
 // createCollection sends POST /collections with the given body and returns the id of the new collection.
 func (c *caller) createCollection(body map[string]any) uuid.UUID {
 	c.t.Helper()
-	return decode[client.CreatedCollection](c.send(http.MethodPost, "/collections", body).is(http.StatusCreated)).ID
+	return decode[client.CreatedCollection](c.send(http.MethodPost, "/collections", body).requireStatus(http.StatusCreated)).ID
 }
 
 // createNamedCollection creates a collection and advances the clock by a second. Without a parent, the collection is a root.
@@ -39,11 +39,11 @@ func (c *caller) createNamedCollection(name string, parent ...uuid.UUID) uuid.UU
 // readCollection returns a collection with its counts.
 func (c *caller) readCollection(id uuid.UUID) client.Collection {
 	c.t.Helper()
-	return decode[client.Collection](c.send(http.MethodGet, "/collections/"+id.String()+"?include_counts=true", nil).is(http.StatusOK))
+	return decode[client.Collection](c.send(http.MethodGet, "/collections/"+id.String()+"?include_counts=true", nil).requireStatus(http.StatusOK))
 }
 
 // patchCollection sends PATCH /collections/{collection_id}.
-func (c *caller) patchCollection(id uuid.UUID, body any, headers ...string) answer {
+func (c *caller) patchCollection(id uuid.UUID, body any, headers ...string) response {
 	c.t.Helper()
 	return c.send(http.MethodPatch, "/collections/"+id.String(), body, headers...)
 }
@@ -54,7 +54,7 @@ func TestCreateCollection_createsACollectionThatCanBeRead(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		created := c.send(http.MethodPost, "/collections", map[string]any{"name": "Launch"}).is(http.StatusCreated)
+		created := c.send(http.MethodPost, "/collections", map[string]any{"name": "Launch"}).requireStatus(http.StatusCreated)
 		id := decode[client.CreatedCollection](created).ID
 		now := a.Clock.Now().Format("2006-01-02T15:04:05.000000+00:00")
 		require.JSONEq(t, fmt.Sprintf(`{"id":%q,"name":"Launch","organisation_id":%q,"access":"private","created_at":%q}`, id, c.org.ID, now), string(created.body))
@@ -62,11 +62,11 @@ func TestCreateCollection_createsACollectionThatCanBeRead(t *testing.T) {
 		token := decode[client.Authentication](c.send(http.MethodGet, "/authenticate", nil)).Token.ID
 		want := fmt.Sprintf(`{"id":%q,"name":"Launch","organisation_id":%q,"parent_id":null,"access":"private","hash":null,"display_settings":null,
 			"created_by":%q,"created_at":%q,"hashtags":[]}`, id, c.org.ID, token, now)
-		require.JSONEq(t, want, string(c.send(http.MethodGet, "/collections/"+id.String(), nil).is(http.StatusOK).body))
-		require.JSONEq(t, want, string(c.send(http.MethodGet, "/collections/"+id.String()+"?include_counts=false", nil).is(http.StatusOK).body))
+		require.JSONEq(t, want, string(c.send(http.MethodGet, "/collections/"+id.String(), nil).requireStatus(http.StatusOK).body))
+		require.JSONEq(t, want, string(c.send(http.MethodGet, "/collections/"+id.String()+"?include_counts=false", nil).requireStatus(http.StatusOK).body))
 		require.JSONEq(t, strings.TrimSuffix(want, "}")+`,"video_count":0,"account_count":0}`,
-			string(c.send(http.MethodGet, "/collections/"+id.String()+"?include_counts=true", nil).is(http.StatusOK).body))
-		require.JSONEq(t, `{"data":[`+want+`],"count":1}`, string(c.send(http.MethodGet, "/collections", nil).is(http.StatusOK).body))
+			string(c.send(http.MethodGet, "/collections/"+id.String()+"?include_counts=true", nil).requireStatus(http.StatusOK).body))
+		require.JSONEq(t, `{"data":[`+want+`],"count":1}`, string(c.send(http.MethodGet, "/collections", nil).requireStatus(http.StatusOK).body))
 	})
 }
 
@@ -97,13 +97,13 @@ func TestCreateCollection_storesAllMembersOfTheBody(t *testing.T) {
 			}
 		})
 		t.Run("404 if the parent is unknown", func(t *testing.T) {
-			p := c.send(http.MethodPost, "/collections", map[string]any{"name": "x", "parent_id": unknownID}).refuses(http.StatusNotFound, server.CodeNotFound)
+			p := c.send(http.MethodPost, "/collections", map[string]any{"name": "x", "parent_id": unknownID}).requireProblem(http.StatusNotFound, server.CodeNotFound)
 			require.Equal(t, "/parent_id", *p.Errors[0].Pointer)
 			require.Contains(t, p.Detail, unknownID)
 		})
 		t.Run("a new collection cannot be protected, because it has no password", func(t *testing.T) {
 			before := c.collections("").Count
-			p := c.send(http.MethodPost, "/collections", map[string]any{"name": "x", "access": "protected"}).refuses(http.StatusConflict, server.CodePasswordRequired)
+			p := c.send(http.MethodPost, "/collections", map[string]any{"name": "x", "access": "protected"}).requireProblem(http.StatusConflict, server.CodePasswordRequired)
 			require.Equal(t, "/access", *p.Errors[0].Pointer)
 			require.Equal(t, before, c.collections("").Count)
 		})
@@ -167,7 +167,7 @@ func TestCreateAndUpdateCollection_refuseInvalidBodies(t *testing.T) {
 			target += "/" + id.String()
 		}
 		for body, want := range cases {
-			p := c.send(method, target, body).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+			p := c.send(method, target, body).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 			require.Len(t, p.Errors, 1, "%s %s: %s", method, body, p.Detail)
 			require.Equal(t, want, *p.Errors[0].Pointer+" "+p.Errors[0].Code, "%s %s", method, body)
 		}
@@ -175,11 +175,11 @@ func TestCreateAndUpdateCollection_refuseInvalidBodies(t *testing.T) {
 	require.Equal(t, "Launch", c.collectionNames(""), "a refused request creates and changes no collection")
 	for _, path := range []string{"x", "null", "{" + id.String() + "}", strings.ReplaceAll(id.String(), "-", ""), "urn:uuid:" + id.String()} {
 		for _, method := range []string{http.MethodGet, http.MethodDelete} {
-			p := c.send(method, "/collections/"+path, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+			p := c.send(method, "/collections/"+path, nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 			require.Equal(t, "collection_id", *p.Errors[0].Name)
 		}
 	}
-	require.Equal(t, id, decode[client.Collection](c.send(http.MethodGet, "/collections/"+strings.ToUpper(id.String()), nil).is(http.StatusOK)).ID)
+	require.Equal(t, id, decode[client.Collection](c.send(http.MethodGet, "/collections/"+strings.ToUpper(id.String()), nil).requireStatus(http.StatusOK)).ID)
 }
 
 // Spec: 2.1-07, 3-08, 3-09, 4.1-20, 4.1-21, 4.1-22, 4.1-23, 4.1-24, 4.1-25
@@ -191,7 +191,7 @@ func TestUpdateCollection_changesOnlyTheMembersInTheBody(t *testing.T) {
 		want := c.readCollection(id)
 		change := func(body string) {
 			t.Helper()
-			got := c.patchCollection(id, body).is(http.StatusNoContent)
+			got := c.patchCollection(id, body).requireStatus(http.StatusNoContent)
 			require.Empty(t, got.body)
 			require.Empty(t, got.Header.Get("Content-Type"))
 			now := c.readCollection(id)
@@ -237,13 +237,13 @@ func TestUpdateCollection_protectedAccessRequiresAPassword(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		id := c.createNamedCollection("Launch")
-		p := c.patchCollection(id, map[string]any{"access": "protected", "name": "x"}).refuses(http.StatusConflict, server.CodePasswordRequired)
+		p := c.patchCollection(id, map[string]any{"access": "protected", "name": "x"}).requireProblem(http.StatusConflict, server.CodePasswordRequired)
 		require.Equal(t, "/access", *p.Errors[0].Pointer)
 		require.Equal(t, "Launch", c.readCollection(id).Name, "the refused request changes nothing")
 		const password = "päss wörd" // 9 characters, 11 bytes
-		c.patchCollection(id, map[string]any{"access": "protected", "password": password}).is(http.StatusNoContent)
+		c.patchCollection(id, map[string]any{"access": "protected", "password": password}).requireStatus(http.StatusNoContent)
 		for _, path := range []string{"/collections", "/collections/" + id.String()} {
-			body := string(c.send(http.MethodGet, path, nil).is(http.StatusOK).body)
+			body := string(c.send(http.MethodGet, path, nil).requireStatus(http.StatusOK).body)
 			require.NotContains(t, body, "password")
 			require.NotContains(t, body, "argon2")
 		}
@@ -255,13 +255,13 @@ func TestUpdateCollection_protectedAccessRequiresAPassword(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, ok)
 		t.Run("a later PATCH without a password keeps the password", func(t *testing.T) {
-			c.patchCollection(id, map[string]any{"name": "Other"}).is(http.StatusNoContent)
-			c.patchCollection(id, map[string]any{"access": "private"}).is(http.StatusNoContent)
-			c.patchCollection(id, map[string]any{"access": "protected"}).is(http.StatusNoContent)
+			c.patchCollection(id, map[string]any{"name": "Other"}).requireStatus(http.StatusNoContent)
+			c.patchCollection(id, map[string]any{"access": "private"}).requireStatus(http.StatusNoContent)
+			c.patchCollection(id, map[string]any{"access": "protected"}).requireStatus(http.StatusNoContent)
 		})
 		t.Run("a password has at least 8 characters, counted as characters and not as bytes", func(t *testing.T) {
-			c.patchCollection(id, map[string]any{"password": "éééééééé"}).is(http.StatusNoContent)
-			c.patchCollection(id, map[string]any{"password": "ééééééé"}).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+			c.patchCollection(id, map[string]any{"password": "éééééééé"}).requireStatus(http.StatusNoContent)
+			c.patchCollection(id, map[string]any{"password": "ééééééé"}).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 		})
 	})
 }
@@ -275,17 +275,17 @@ func TestUpdateCollection_refusesAParentCycle(t *testing.T) {
 		three := c.createNamedCollection("3", two)
 		for id, parents := range map[uuid.UUID][]uuid.UUID{one: {one, two, three}, two: {two, three}} {
 			for _, parent := range parents {
-				p := c.patchCollection(id, map[string]any{"parent_id": parent, "name": "x"}).refuses(http.StatusConflict, server.CodeCollectionCycle)
+				p := c.patchCollection(id, map[string]any{"parent_id": parent, "name": "x"}).requireProblem(http.StatusConflict, server.CodeCollectionCycle)
 				require.Equal(t, "/parent_id", *p.Errors[0].Pointer)
 				require.Contains(t, p.Detail, parent.String())
 			}
 		}
-		p := c.patchCollection(two, map[string]any{"parent_id": unknownID}).refuses(http.StatusNotFound, server.CodeNotFound)
+		p := c.patchCollection(two, map[string]any{"parent_id": unknownID}).requireProblem(http.StatusNotFound, server.CodeNotFound)
 		require.Equal(t, "/parent_id", *p.Errors[0].Pointer)
-		p = c.patchCollection(uuid.MustParse(unknownID), map[string]any{"parent_id": one}).refuses(http.StatusNotFound, server.CodeNotFound)
+		p = c.patchCollection(uuid.MustParse(unknownID), map[string]any{"parent_id": one}).requireProblem(http.StatusNotFound, server.CodeNotFound)
 		require.Empty(t, p.Errors, "the unknown id is in the path and not in the body, so there is no pointer")
-		c.patchCollection(uuid.MustParse(unknownID), map[string]any{"parent_id": unknownID}).refuses(http.StatusNotFound, server.CodeNotFound)
-		c.patchCollection(three, map[string]any{"parent_id": one}).is(http.StatusNoContent)
+		c.patchCollection(uuid.MustParse(unknownID), map[string]any{"parent_id": unknownID}).requireProblem(http.StatusNotFound, server.CodeNotFound)
+		c.patchCollection(three, map[string]any{"parent_id": one}).requireStatus(http.StatusNoContent)
 		require.Equal(t, "3 2", c.collectionNames("parent_id="+one.String()))
 	})
 }
@@ -298,13 +298,13 @@ func TestUpdateCollection_refusesMoreThan16Levels(t *testing.T) {
 		for n := 2; n <= 16; n++ {
 			chain = append(chain, c.createNamedCollection(fmt.Sprint(n), chain[len(chain)-1]))
 		}
-		p := c.send(http.MethodPost, "/collections", map[string]any{"name": "17", "parent_id": chain[15]}).refuses(http.StatusConflict, server.CodeCollectionTooDeep)
+		p := c.send(http.MethodPost, "/collections", map[string]any{"name": "17", "parent_id": chain[15]}).requireProblem(http.StatusConflict, server.CodeCollectionTooDeep)
 		require.Equal(t, "/parent_id", *p.Errors[0].Pointer)
 		require.Contains(t, p.Detail, "16")
 		top := c.createNamedCollection("top")
-		c.patchCollection(top, map[string]any{"parent_id": chain[15]}).refuses(http.StatusConflict, server.CodeCollectionTooDeep)
-		c.patchCollection(chain[0], map[string]any{"parent_id": top}).refuses(http.StatusConflict, server.CodeCollectionTooDeep)
-		c.patchCollection(chain[1], map[string]any{"parent_id": top}).is(http.StatusNoContent)
+		c.patchCollection(top, map[string]any{"parent_id": chain[15]}).requireProblem(http.StatusConflict, server.CodeCollectionTooDeep)
+		c.patchCollection(chain[0], map[string]any{"parent_id": top}).requireProblem(http.StatusConflict, server.CodeCollectionTooDeep)
+		c.patchCollection(chain[1], map[string]any{"parent_id": top}).requireStatus(http.StatusNoContent)
 		require.Len(t, c.collections("parent_id="+top.String()+"&include_children=true").Data, 15)
 	})
 }
@@ -321,17 +321,17 @@ func TestDeleteCollection_keepsVideosAndMovesChildren(t *testing.T) {
 		low := c.createNamedCollection("low", middle)
 		c.addVideos(middle, video)
 		c.addAccounts(middle, account)
-		got := c.send(http.MethodDelete, "/collections/"+middle.String(), nil).is(http.StatusOK)
+		got := c.send(http.MethodDelete, "/collections/"+middle.String(), nil).requireStatus(http.StatusOK)
 		require.JSONEq(t, `{"success":true,"deleted_id":"`+middle.String()+`"}`, string(got.body))
 		require.Equal(t, top, *c.readCollection(low).ParentID, "children move to the parent of the deleted collection")
 		require.Empty(t, c.video(video.String()).LabelIds)
 		require.False(t, c.video(video.String()).Removed)
 		require.Empty(t, c.listVideos("collections="+middle.String()).Data)
 		for method, body := range map[string]any{http.MethodGet: nil, http.MethodPatch: map[string]any{}, http.MethodDelete: nil} {
-			p := c.send(method, "/collections/"+middle.String(), body).refuses(http.StatusNotFound, server.CodeNotFound)
+			p := c.send(method, "/collections/"+middle.String(), body).requireProblem(http.StatusNotFound, server.CodeNotFound)
 			require.Contains(t, p.Detail, middle.String())
 		}
-		c.send(http.MethodDelete, "/collections/"+top.String(), nil).is(http.StatusOK)
+		c.send(http.MethodDelete, "/collections/"+top.String(), nil).requireStatus(http.StatusOK)
 		require.Nil(t, c.readCollection(low).ParentID, "children of a deleted root collection become root collections")
 	})
 }
@@ -341,19 +341,19 @@ func TestDeleteCollection_acceptsNoBodyOrAnEmptyObject(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	remove := func(body any, headers ...string) answer {
+	remove := func(body any, headers ...string) response {
 		t.Helper()
 		return c.send(http.MethodDelete, "/collections/"+c.createNamedCollection("x").String(), body, headers...)
 	}
-	remove(nil).is(http.StatusOK)
-	remove(nil, "Content-Type", "application/json").is(http.StatusOK)
-	remove("").is(http.StatusOK)
-	remove("", "Content-Type", "text/plain").is(http.StatusOK)
-	remove("{}").is(http.StatusOK)
-	remove(" {\n} ", "Content-Type", "application/json; charset=utf-8").is(http.StatusOK)
-	remove("{}", "Content-Type", "text/plain").refuses(http.StatusUnsupportedMediaType, server.CodeUnsupportedMedia)
+	remove(nil).requireStatus(http.StatusOK)
+	remove(nil, "Content-Type", "application/json").requireStatus(http.StatusOK)
+	remove("").requireStatus(http.StatusOK)
+	remove("", "Content-Type", "text/plain").requireStatus(http.StatusOK)
+	remove("{}").requireStatus(http.StatusOK)
+	remove(" {\n} ", "Content-Type", "application/json; charset=utf-8").requireStatus(http.StatusOK)
+	remove("{}", "Content-Type", "text/plain").requireProblem(http.StatusUnsupportedMediaType, server.CodeUnsupportedMedia)
 	for _, body := range []string{"null", "[]", `{"id":1}`, "{} {}"} {
-		remove(body).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		remove(body).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 // collectionETag returns the ETag of GET /collections/{collection_id} with the given query.
 func (c *caller) collectionETag(id uuid.UUID, query string) string {
 	c.t.Helper()
-	tag := c.send(http.MethodGet, "/collections/"+id.String()+query, nil).is(http.StatusOK).Header.Get("ETag")
+	tag := c.send(http.MethodGet, "/collections/"+id.String()+query, nil).requireStatus(http.StatusOK).Header.Get("ETag")
 	require.NotEmpty(c.t, tag)
 	return tag
 }
@@ -29,21 +29,21 @@ func TestUpdateCollection_refusesAnOutdatedIfMatch(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		id := c.createNamedCollection("Launch")
-		rename := func(name, ifMatch string) answer {
+		rename := func(name, ifMatch string) response {
 			t.Helper()
 			a.Clock.Advance(time.Second)
 			return c.patchCollection(id, map[string]any{"name": name}, "If-Match", ifMatch)
 		}
 		first := c.collectionETag(id, "")
-		rename("a", first).is(http.StatusNoContent)
-		rename("b", first).refuses(http.StatusPreconditionFailed, server.CodePreconditionFailed)
+		rename("a", first).requireStatus(http.StatusNoContent)
+		rename("b", first).requireProblem(http.StatusPreconditionFailed, server.CodePreconditionFailed)
 		require.Equal(t, "a", c.readCollection(id).Name, "the refused request changes nothing")
-		rename("b", c.collectionETag(id, "")).is(http.StatusNoContent)
-		rename("c", c.collectionETag(id, "?include_counts=true")).is(http.StatusNoContent)
-		rename("d", first+", "+c.collectionETag(id, "")).is(http.StatusNoContent)
-		rename("e", "*").is(http.StatusNoContent)
+		rename("b", c.collectionETag(id, "")).requireStatus(http.StatusNoContent)
+		rename("c", c.collectionETag(id, "?include_counts=true")).requireStatus(http.StatusNoContent)
+		rename("d", first+", "+c.collectionETag(id, "")).requireStatus(http.StatusNoContent)
+		rename("e", "*").requireStatus(http.StatusNoContent)
 		for _, wrong := range []string{`"x"`, first, first + `,"y"`, "x", `""`} {
-			rename("f", wrong).refuses(http.StatusPreconditionFailed, server.CodePreconditionFailed)
+			rename("f", wrong).requireProblem(http.StatusPreconditionFailed, server.CodePreconditionFailed)
 		}
 		t.Run("the tags of several If-Match headers are combined", func(t *testing.T) {
 			lines := func(tags ...string) int {
@@ -62,28 +62,28 @@ func TestUpdateCollection_refusesAnOutdatedIfMatch(t *testing.T) {
 		t.Run("adding a video does not change the ETag without counts", func(t *testing.T) {
 			seen := c.collectionETag(id, "")
 			c.addVideos(id, c.track(tiktokLink))
-			rename("g", seen).is(http.StatusNoContent)
+			rename("g", seen).requireStatus(http.StatusNoContent)
 		})
 		t.Run("adding a video changes the ETag with counts", func(t *testing.T) {
 			seen := c.collectionETag(id, "?include_counts=true")
 			c.addVideos(id, c.track(videoURL(1)))
-			rename("h", seen).refuses(http.StatusPreconditionFailed, server.CodePreconditionFailed)
+			rename("h", seen).requireProblem(http.StatusPreconditionFailed, server.CodePreconditionFailed)
 		})
 		t.Run("without If-Match, PATCH succeeds for every version", func(t *testing.T) {
-			c.patchCollection(id, map[string]any{"name": "i"}).is(http.StatusNoContent)
+			c.patchCollection(id, map[string]any{"name": "i"}).requireStatus(http.StatusNoContent)
 		})
 		t.Run("404 for an unknown collection, even with If-Match", func(t *testing.T) {
-			c.patchCollection(uuid.MustParse(unknownID), map[string]any{"name": "x"}, "If-Match", first).refuses(http.StatusNotFound, server.CodeNotFound)
+			c.patchCollection(uuid.MustParse(unknownID), map[string]any{"name": "x"}, "If-Match", first).requireProblem(http.StatusNotFound, server.CodeNotFound)
 		})
 		t.Run("DELETE with an outdated ETag is refused", func(t *testing.T) {
-			remove := func(ifMatch string) answer {
+			remove := func(ifMatch string) response {
 				t.Helper()
 				return c.send(http.MethodDelete, "/collections/"+id.String(), nil, "If-Match", ifMatch)
 			}
-			remove(first).refuses(http.StatusPreconditionFailed, server.CodePreconditionFailed)
+			remove(first).requireProblem(http.StatusPreconditionFailed, server.CodePreconditionFailed)
 			require.Equal(t, "i", c.readCollection(id).Name)
-			remove(c.collectionETag(id, "")).is(http.StatusOK)
-			remove("*").refuses(http.StatusNotFound, server.CodeNotFound)
+			remove(c.collectionETag(id, "")).requireStatus(http.StatusOK)
+			remove("*").requireProblem(http.StatusNotFound, server.CodeNotFound)
 		})
 	})
 }
@@ -98,8 +98,8 @@ func TestGetCollection_etagDoesNotRevealMaskedCounts(t *testing.T) {
 	a.Clock.Advance(time.Second)
 	masked := c.collectionETag(id, "?include_counts=true")
 	require.NotEqual(t, full, masked)
-	c.patchCollection(id, map[string]any{"name": "x"}, "If-Match", full).refuses(http.StatusPreconditionFailed, server.CodePreconditionFailed)
-	c.patchCollection(id, map[string]any{"name": "x"}, "If-Match", masked).is(http.StatusNoContent)
+	c.patchCollection(id, map[string]any{"name": "x"}, "If-Match", full).requireProblem(http.StatusPreconditionFailed, server.CodePreconditionFailed)
+	c.patchCollection(id, map[string]any{"name": "x"}, "If-Match", masked).requireStatus(http.StatusNoContent)
 	hidden := c.collectionETag(id, "?include_counts=true")
 	c.addVideos(id, c.track(tiktokLink))
 	require.Equal(t, hidden, c.collectionETag(id, "?include_counts=true"), "the ETag does not change when a masked count changes")

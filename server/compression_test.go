@@ -14,7 +14,7 @@ import (
 )
 
 // decodedBody returns the body after undoing its Content-Encoding.
-func (a answer) decodedBody() string {
+func (a response) decodedBody() string {
 	a.t.Helper()
 	var reader io.Reader = strings.NewReader(string(a.body))
 	switch encoding := a.Header.Get("Content-Encoding"); encoding {
@@ -44,7 +44,7 @@ func TestCompression_usesTheEncodingOfAcceptEncoding(t *testing.T) {
 		c.track(videoURL(n))
 	}
 	// get does not use checkedClient, because the contract check cannot read compressed bodies.
-	get := func(path, accept string, headers ...string) answer {
+	get := func(path, accept string, headers ...string) response {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, a.http.URL+path, nil)
 		require.NoError(t, err)
 		r.Header.Set("Authorization", "Bearer "+c.token)
@@ -57,16 +57,16 @@ func TestCompression_usesTheEncodingOfAcceptEncoding(t *testing.T) {
 		defer func() { _ = resp.Body.Close() }()
 		body, err := io.ReadAll(resp.Body)
 		require.NoError(t, err)
-		return answer{t, resp, body}
+		return response{t, resp, body}
 	}
 	const list = "/videos?order_by=created_at"
-	identity := get(list, "identity").is(http.StatusOK)
+	identity := get(list, "identity").requireStatus(http.StatusOK)
 	require.Empty(t, identity.Header.Get("Content-Encoding"))
 	tag := identity.Header.Get("ETag")
 	for accept, want := range map[string]string{
 		"gzip": "gzip", "zstd": "zstd", "gzip, deflate, br, zstd": "zstd", "gzip;q=1.0, zstd;q=0": "gzip", "br": "", "gzip;q=0": "", "": "",
 	} {
-		got := get(list, accept).is(http.StatusOK)
+		got := get(list, accept).requireStatus(http.StatusOK)
 		require.Equal(t, want, got.Header.Get("Content-Encoding"), accept)
 		require.Equal(t, string(identity.body), got.decodedBody(), accept)
 		require.Equal(t, []string{"Authorization, Accept-Encoding"}, got.Header.Values("Vary"))
@@ -77,13 +77,13 @@ func TestCompression_usesTheEncodingOfAcceptEncoding(t *testing.T) {
 		require.Less(t, len(got.body), len(identity.body)/2, accept)
 		encoded := strings.TrimSuffix(tag, `"`) + "-" + want + `"`
 		require.Equal(t, encoded, got.Header.Get("ETag"))
-		unchanged := get(list, accept, "If-None-Match", encoded).is(http.StatusNotModified)
+		unchanged := get(list, accept, "If-None-Match", encoded).requireStatus(http.StatusNotModified)
 		require.Equal(t, encoded, unchanged.Header.Get("ETag"))
 		require.Empty(t, unchanged.body)
 		require.Empty(t, unchanged.Header.Get("Content-Encoding"))
 	}
-	require.Empty(t, get("/statistics/videos", "gzip").is(http.StatusOK).Header.Get("Content-Encoding"), "a response below the minimum size is not compressed")
-	long := get("/videos?"+strings.Repeat("nothing=1&", 60)+"x=2", "gzip").is(http.StatusBadRequest)
+	require.Empty(t, get("/statistics/videos", "gzip").requireStatus(http.StatusOK).Header.Get("Content-Encoding"), "a response below the minimum size is not compressed")
+	long := get("/videos?"+strings.Repeat("nothing=1&", 60)+"x=2", "gzip").requireStatus(http.StatusBadRequest)
 	require.Equal(t, "gzip", long.Header.Get("Content-Encoding"), "an error response is compressed too")
 	require.Contains(t, long.decodedBody(), "nothing")
 	require.Equal(t, "gzip", get("/docs/swagger-ui-bundle.js", "gzip, zstd").Header.Get("Content-Encoding"), "the file is stored as gzip, so zstd is not used")

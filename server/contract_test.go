@@ -26,27 +26,27 @@ import (
 
 func TestContract_documentAndExamplesAreValid(t *testing.T) {
 	t.Parallel()
-	require.NoError(t, theContract().doc.Validate(context.Background(), openapi3.EnableExamplesValidation()))
+	require.NoError(t, sharedContract().doc.Validate(context.Background(), openapi3.EnableExamplesValidation()))
 }
 
 func TestContract_isServedUnchangedAsYAML(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
-	yaml := a.send(t, http.MethodGet, "/openapi.yaml", nil).is(http.StatusOK)
+	yaml := a.send(t, http.MethodGet, "/openapi.yaml", nil).requireStatus(http.StatusOK)
 	require.Equal(t, reeltally.OpenAPI, string(yaml.body))
-	asJSON := a.send(t, http.MethodGet, "/openapi.json", nil).is(http.StatusOK)
+	asJSON := a.send(t, http.MethodGet, "/openapi.json", nil).requireStatus(http.StatusOK)
 	require.Equal(t, "application/json", asJSON.Header.Get("Content-Type"))
 	doc, err := openapi3.NewLoader().LoadFromData(asJSON.body)
 	require.NoError(t, err)
 	require.Equal(t, doc.Info.Version, asJSON.Header.Get("API-Version"))
-	require.Len(t, doc.Paths.Map(), len(theContract().doc.Paths.Map()))
+	require.Len(t, doc.Paths.Map(), len(sharedContract().doc.Paths.Map()))
 }
 
 var camelCase = regexp.MustCompile(`^[a-z]+([A-Z][a-z0-9]+)*$`)
 
 func TestContract_everyOperationHasDescriptionsExamplesAndLimits(t *testing.T) {
 	t.Parallel()
-	for _, op := range theContract().operations {
+	for _, op := range sharedContract().operations {
 		t.Run(op.id, func(t *testing.T) {
 			t.Parallel()
 			require.Regexp(t, camelCase, op.id)
@@ -70,7 +70,7 @@ func TestContract_everyOperationHasDescriptionsExamplesAndLimits(t *testing.T) {
 			}
 		})
 	}
-	for name, s := range theContract().doc.Components.Schemas {
+	for name, s := range sharedContract().doc.Components.Schemas {
 		requireBounds(t, name, s.Value)
 	}
 }
@@ -110,7 +110,7 @@ func TestContract_hasTheSameRoutesAsTheRouter(t *testing.T) {
 			routed = append(routed, r.Method+" "+r.Path)
 		}
 	}
-	for _, op := range theContract().operations {
+	for _, op := range sharedContract().operations {
 		path := regexp.MustCompile(`\{(\w+)\}`).ReplaceAllString(op.Path, ":$1")
 		declared = append(declared, op.Method+" "+path)
 		if op.Method == http.MethodGet {
@@ -150,7 +150,7 @@ func exampleRequest(t *testing.T, op *contractOperation) (target string, body an
 // eachOperation runs a subtest for every operation of the contract, with a valid target and body. It uses only SQLite.
 func eachOperation(t *testing.T, run func(t *testing.T, a *app, op *contractOperation, target string, body any)) {
 	t.Helper()
-	for _, op := range theContract().operations {
+	for _, op := range sharedContract().operations {
 		t.Run(op.id, func(t *testing.T) {
 			t.Parallel()
 			target, body := exampleRequest(t, op)
@@ -164,9 +164,9 @@ func TestEveryOperation_refusesAMissingOrWrongToken(t *testing.T) {
 	t.Parallel()
 	eachOperation(t, func(t *testing.T, a *app, op *contractOperation, target string, _ any) {
 		// The query and the body are invalid too, but the server checks the token first.
-		p := a.send(t, op.Method, target+"?x=1;y", "{").refuses(http.StatusUnauthorized, server.CodeTokenMissing)
+		p := a.send(t, op.Method, target+"?x=1;y", "{").requireProblem(http.StatusUnauthorized, server.CodeTokenMissing)
 		require.Equal(t, "/errors#token_missing", p.Type)
-		a.send(t, op.Method, target, nil, "Authorization", "Bearer rt_nonsense").refuses(http.StatusUnauthorized, server.CodeTokenMistyped)
+		a.send(t, op.Method, target, nil, "Authorization", "Bearer rt_nonsense").requireProblem(http.StatusUnauthorized, server.CodeTokenMistyped)
 	})
 }
 
@@ -178,10 +178,10 @@ func TestEveryOperation_refusesATokenWithoutTheRequiredScope(t *testing.T) {
 		other := map[string]store.Scope{"read": store.ScopeWrite, "write": store.ScopeRead, "any": store.ScopeWrite}[scope]
 		got := a.newToken(t, org, other).send(op.Method, target, body)
 		if scope == "any" {
-			got.is(http.StatusOK)
+			got.requireStatus(http.StatusOK)
 			return
 		}
-		p := got.refuses(http.StatusForbidden, server.CodeScopeMissing)
+		p := got.requireProblem(http.StatusForbidden, server.CodeScopeMissing)
 		require.Contains(t, p.Detail, scope)
 	})
 }
@@ -189,7 +189,7 @@ func TestEveryOperation_refusesATokenWithoutTheRequiredScope(t *testing.T) {
 func TestEveryOperation_refusesUnknownParameters(t *testing.T) {
 	t.Parallel()
 	eachOperation(t, func(t *testing.T, a *app, op *contractOperation, target string, body any) {
-		p := a.newCaller(t, store.TierPremium).send(op.Method, target+"?colour=red", body).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		p := a.newCaller(t, store.TierPremium).send(op.Method, target+"?colour=red", body).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Len(t, p.Errors, 1)
 		require.Equal(t, "colour", *p.Errors[0].Name)
 		require.Equal(t, "unknown_parameter", p.Errors[0].Code)
@@ -211,11 +211,11 @@ func TestEveryOperationWithABody_refusesInvalidAndLargeBodies(t *testing.T) {
 			require.NotContains(t, []int{400, 413, 415}, got.StatusCode, "the body of an operation without a body is ignored")
 			return
 		}
-		c.send(op.Method, target, strings.Repeat(" ", 2<<20)+"{}").refuses(http.StatusRequestEntityTooLarge, server.CodeBodyTooLarge)
-		p := c.send(op.Method, target, body, "Content-Type", "text/plain").refuses(http.StatusUnsupportedMediaType, server.CodeUnsupportedMedia)
+		c.send(op.Method, target, strings.Repeat(" ", 2<<20)+"{}").requireProblem(http.StatusRequestEntityTooLarge, server.CodeBodyTooLarge)
+		p := c.send(op.Method, target, body, "Content-Type", "text/plain").requireProblem(http.StatusUnsupportedMediaType, server.CodeUnsupportedMedia)
 		require.Contains(t, p.Detail, "text/plain")
-		c.send(op.Method, target, body, "Content-Type", "").refuses(http.StatusUnsupportedMediaType, server.CodeUnsupportedMedia)
-		c.send(op.Method, target, body, "Content-Encoding", "gzip").refuses(http.StatusUnsupportedMediaType, server.CodeUnsupportedMedia)
+		c.send(op.Method, target, body, "Content-Type", "").requireProblem(http.StatusUnsupportedMediaType, server.CodeUnsupportedMedia)
+		c.send(op.Method, target, body, "Content-Encoding", "gzip").requireProblem(http.StatusUnsupportedMediaType, server.CodeUnsupportedMedia)
 		for name, broken := range map[string]string{
 			"incomplete JSON":               `{"link": `,
 			"text after the object":         `{} {}`,
@@ -230,7 +230,7 @@ func TestEveryOperationWithABody_refusesInvalidAndLargeBodies(t *testing.T) {
 			if broken == "" && !op.Operation.RequestBody.Value.Required {
 				continue
 			}
-			p := c.send(op.Method, target, broken).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+			p := c.send(op.Method, target, broken).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 			require.NotEmpty(t, p.Errors, name)
 			require.Equal(t, "body", string(p.Errors[0].Location), name)
 		}
@@ -243,11 +243,11 @@ func TestEveryOperation_hidesTheCauseOfADatabaseFailure(t *testing.T) {
 	eachOperation(t, func(t *testing.T, a *app, op *contractOperation, target string, body any) {
 		c := a.newCaller(t, store.TierPremium)
 		a.breakDatabase(errors.New(`SQLSTATE 42P01 at SELECT secret FROM vault`))
-		p := c.send(op.Method, target, body).refuses(http.StatusInternalServerError, server.CodeInternal)
+		p := c.send(op.Method, target, body).requireProblem(http.StatusInternalServerError, server.CodeInternal)
 		require.Contains(t, a.log.String(), "vault", "the log contains the cause of the failure")
 		require.Contains(t, a.log.String(), p.RequestID)
 		a.breakDatabase(driver.ErrBadConn)
-		c.send(op.Method, target, body).refuses(http.StatusServiceUnavailable, server.CodeUnavailable)
+		c.send(op.Method, target, body).requireProblem(http.StatusServiceUnavailable, server.CodeUnavailable)
 	})
 }
 
@@ -257,7 +257,7 @@ func TestEveryOperation_hidesTheCauseOfADatabaseFailure(t *testing.T) {
 // Spec: 4-02, 4.1-01, 4.1-15, 4.1-26, 4.1-34, 4.2-01, 4.2-21, 4.2-22, 4.2-28, 5-02, 8-12
 func TestEveryMaskedOperation_returnsNullMetricsToLowerTiers(t *testing.T) {
 	t.Parallel()
-	for _, op := range theContract().operations {
+	for _, op := range sharedContract().operations {
 		if masked, _ := op.Operation.Extensions["x-tier-masked"].(bool); !masked {
 			continue
 		}
@@ -282,7 +282,7 @@ func TestEveryMaskedOperation_returnsNullMetricsToLowerTiers(t *testing.T) {
 				if op.Operation.Parameters.GetByInAndName("query", "include_counts") != nil {
 					target += "?include_counts=true"
 				}
-				got := c.send(op.Method, target, nil).is(http.StatusOK)
+				got := c.send(op.Method, target, nil).requireStatus(http.StatusOK)
 				var whole any
 				require.NoError(t, json.Unmarshal(got.body, &whole))
 				objects := withMetrics(whole)
@@ -341,7 +341,7 @@ func withMetrics(v any) []map[string]any {
 func TestErrorsPage_explainsEveryErrorCode(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
-	page := a.send(t, http.MethodGet, "/errors", nil).is(http.StatusOK)
+	page := a.send(t, http.MethodGet, "/errors", nil).requireStatus(http.StatusOK)
 	for _, code := range server.Codes() {
 		require.Contains(t, string(page.body), `id="`+string(code.Code)+`"`)
 		require.GreaterOrEqual(t, code.Status, 400)

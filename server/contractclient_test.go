@@ -38,8 +38,8 @@ type contractOperation struct {
 	segments []string
 }
 
-// theContract returns the contract that all tests share. It is shared because it records the statuses that the tests received.
-var theContract = sync.OnceValue(func() *contract {
+// sharedContract returns the contract that all tests share. It is shared because it records the statuses that the tests received.
+var sharedContract = sync.OnceValue(func() *contract {
 	doc, err := openapi3.NewLoader().LoadFromData([]byte(reeltally.OpenAPI))
 	if err != nil {
 		panic(err)
@@ -197,8 +197,8 @@ func (t contractTransport) check(req *http.Request, op *contractOperation, param
 	} else if status >= 400 && op == nil && req.Method != http.MethodHead {
 		fail("the error response is not application/problem+json")
 	}
-	if what := internalText(randomText.ReplaceAllString(string(body), "")); what != "" && (op != nil || status >= 400) {
-		fail("the response contains the internal text %q", what)
+	if leakedText := internalText(randomText.ReplaceAllString(string(body), "")); leakedText != "" && (op != nil || status >= 400) {
+		fail("the response contains the internal text %q", leakedText)
 	}
 	if op == nil {
 		return faults
@@ -235,9 +235,9 @@ func checkHeaders(resp *http.Response, fail func(string, ...any)) {
 		}
 	}
 	retry, err := strconv.Atoi(resp.Header.Get("Retry-After"))
-	if wanted := status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable; wanted && (err != nil || retry < 1) {
+	if needsRetryAfter := status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable; needsRetryAfter && (err != nil || retry < 1) {
 		fail("Retry-After must be a positive number of seconds, not %q", resp.Header.Get("Retry-After"))
-	} else if !wanted && resp.Header.Get("Retry-After") != "" {
+	} else if !needsRetryAfter && resp.Header.Get("Retry-After") != "" {
 		fail("the response with status %d must not have Retry-After", status)
 	}
 	if challenge := resp.Header.Get("WWW-Authenticate"); (status == http.StatusUnauthorized) != strings.HasPrefix(challenge, "Bearer") {
@@ -289,8 +289,8 @@ func internalText(body string) string {
 // randomText matches the member next_cursor. A cursor is random text, so it can contain any word by chance.
 var randomText = regexp.MustCompile(`"next_cursor":"[^"]*"`)
 
-// unseen returns the operation id and status of each response that the contract declares and no test has received.
-func (c *contract) unseen() []string {
+// untestedResponses returns the operation id and status of each response that the contract declares and no test has received.
+func (c *contract) untestedResponses() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var missing []string

@@ -56,8 +56,8 @@ func TestContract_randomRequestsGetDeclaredResponses(t *testing.T) {
 	if path := os.Getenv(fuzzReportVariable); path != "" {
 		require.NoError(t, os.WriteFile(path, tally.report(seed), 0o644))
 	}
-	for _, op := range theContract().operations {
-		require.Greater(t, tally.operations[op.id].requests, total/len(theContract().operations)*9/10, op.id)
+	for _, op := range sharedContract().operations {
+		require.Greater(t, tally.operations[op.id].requests, total/len(sharedContract().operations)*9/10, op.id)
 	}
 }
 
@@ -120,12 +120,12 @@ func newFuzz(t *testing.T, tally *fuzzTally, seed, server uint64) *fuzz {
 	a.Clock.Advance(time.Second) // the server caches the identity of a token for a second
 	main := g.callers[0].org
 	g.reader, g.writer = a.newToken(t, main, store.ScopeRead), a.newToken(t, main, store.ScopeWrite)
-	return &fuzz{generator: g, t: t, nextOperation: int(server) * 7, transport: contractTransport{theContract(), inProcess{a.server.Handler()}}, tally: tally}
+	return &fuzz{generator: g, t: t, nextOperation: int(server) * 7, transport: contractTransport{sharedContract(), inProcess{a.server.Handler()}}, tally: tally}
 }
 
 // run sends the given number of requests. It calls the operations one after the other, and then starts again.
 func (f *fuzz) run(requests int) {
-	operations := theContract().operations
+	operations := sharedContract().operations
 	for f.requestsLeft = requests; f.requestsLeft > 0; {
 		for range operations {
 			f.nextOperation++
@@ -140,9 +140,9 @@ func (f *fuzz) run(requests int) {
 // generateRequest returns a valid request or, with a probability of 50 percent, a request with one fault.
 func (f *fuzz) generateRequest(op *contractOperation) *generatedRequest {
 	if f.chance(50) {
-		return f.valid(op)
+		return f.generateValid(op)
 	}
-	return f.wrong(op)
+	return f.generateInvalid(op)
 }
 
 // exchange sends a request and checks the response. If the response has a cursor or an ETag, exchange can also send a request that uses it.
@@ -160,19 +160,19 @@ func (f *fuzz) exchange(r *generatedRequest) {
 		switch f.IntN(4) {
 		case 0:
 			again.set("cursor", changed(string(next[1])))
-			f.send(again.expects(expect400, "the cursor was modified"))
+			f.send(again.withExpectation(expect400, "the cursor was modified"))
 		case 1:
 			again.set("order_direction", map[string]string{"asc": "desc", "desc": "asc", "": "asc"}[valueOnly(r.get("order_direction"))])
-			f.send(again.expects(expect400, "the cursor was returned for the other order_direction"))
+			f.send(again.withExpectation(expect400, "the cursor was returned for the other order_direction"))
 		default:
-			f.send(again.expects(expectValid, "the cursor is valid"))
+			f.send(again.withExpectation(expectValid, "the cursor is valid"))
 		}
 	case resp.Header.Get("ETag") != "" && f.chance(20):
 		again.headers = map[string]string{"If-None-Match": resp.Header.Get("ETag")}
-		f.send(again.answers(http.StatusNotModified, "If-None-Match has the ETag of the previous response"))
+		f.send(again.withStatus(http.StatusNotModified, "If-None-Match has the ETag of the previous response"))
 	case r.op.Method == http.MethodGet && f.chance(10):
 		again.method = http.MethodHead
-		f.send(again.answers(http.StatusOK, "HEAD after a GET with status 200"))
+		f.send(again.withStatus(http.StatusOK, "HEAD after a GET with status 200"))
 	}
 }
 
@@ -186,12 +186,12 @@ func (f *fuzz) send(r *generatedRequest) (*http.Response, []byte) {
 		return nil, nil
 	}
 	if len(r.raw) > 2<<20 {
-		r.answers(http.StatusRequestEntityTooLarge, "%s, and the body is larger than 2 MiB", r.description)
+		r.withStatus(http.StatusRequestEntityTooLarge, "%s, and the body is larger than 2 MiB", r.description)
 	}
 	f.requestsLeft--
-	began := time.Now()
+	start := time.Now()
 	resp, err := f.transport.RoundTrip(req)
-	elapsed := time.Since(began)
+	elapsed := time.Since(start)
 	if err != nil {
 		f.failures = append(f.failures, fmt.Sprintf("%s\n\t%v", r, err))
 		return nil, nil
@@ -199,8 +199,8 @@ func (f *fuzz) send(r *generatedRequest) (*http.Response, []byte) {
 	body, err := io.ReadAll(resp.Body)
 	require.NoError(f.t, err)
 	f.tally.add(f.t, r.op.id, resp.StatusCode, elapsed)
-	if what := r.unexpectedStatus(resp); what != "" {
-		f.failures = append(f.failures, fmt.Sprintf("%s\n\t%s\n\t%d %s", r, what, resp.StatusCode, bytes.TrimSpace(body[:min(len(body), 1000)])))
+	if fault := r.unexpectedStatus(resp); fault != "" {
+		f.failures = append(f.failures, fmt.Sprintf("%s\n\t%s\n\t%d %s", r, fault, resp.StatusCode, bytes.TrimSpace(body[:min(len(body), 1000)])))
 	}
 	return resp, body
 }
@@ -274,7 +274,7 @@ func (y *fuzzTally) report(seed int) []byte {
 		"`make fuzz-contract` writes this page. It sends requests that are generated from `openapi.yaml` to the server on SQLite. Some are valid, some have\n"+
 		"one fault. The run fails if an answer is not declared in the contract or is a 5xx, if a valid request is refused, or if a wrong one is\n"+
 		"accepted. The code is in `server/contractfuzz_test.go`.\n\n"+
-		"Contract %s, seed %d, %d requests.\n\n| Operation | Requests | Seconds | Answers |\n|---|--:|--:|---|\n", theContract().doc.Info.Version, seed, y.done)
+		"Contract %s, seed %d, %d requests.\n\n| Operation | Requests | Seconds | Answers |\n|---|--:|--:|---|\n", sharedContract().doc.Info.Version, seed, y.done)
 	for _, id := range slices.Sorted(maps.Keys(y.operations)) {
 		o := y.operations[id]
 		var statuses []string
@@ -290,7 +290,7 @@ func (y *fuzzTally) report(seed int) []byte {
 // the tests could not generate requests for a new operation.
 func TestContract_everyTextFieldHasATestDataGenerator(t *testing.T) {
 	t.Parallel()
-	for _, op := range theContract().operations {
+	for _, op := range sharedContract().operations {
 		for _, s := range textFields(op) {
 			require.NotNil(t, kindsOf(op, s.name), "%s: add an entry for the %s field %s to kindsByField", op.id, s.in, s.name)
 		}

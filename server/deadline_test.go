@@ -40,9 +40,9 @@ func (a *app) blockDatabase(t *testing.T) (release func()) {
 }
 
 // sendBefore sends a request and fails the test if the response takes longer than maxWait.
-func (c *caller) sendBefore(method, target string, body any, headers ...string) answer {
+func (c *caller) sendBefore(method, target string, body any, headers ...string) response {
 	c.t.Helper()
-	done := make(chan answer, 1)
+	done := make(chan response, 1)
 	failed := make(chan error, 1)
 	go func() {
 		got, err := c.app.exchange(c.t, method, target, body, append([]string{"Authorization", "Bearer " + c.token}, headers...)...)
@@ -60,7 +60,7 @@ func (c *caller) sendBefore(method, target string, body any, headers ...string) 
 	case <-time.After(maxWait):
 		require.Fail(c.t, "no response", "%s %s got no response within %s", method, target, maxWait)
 	}
-	return answer{}
+	return response{}
 }
 
 func TestDeadline_blockedDatabaseReturns503(t *testing.T) {
@@ -73,15 +73,15 @@ func TestDeadline_blockedDatabaseReturns503(t *testing.T) {
 			c.track(tiktokLink)
 			release := a.blockDatabase(t)
 			got := c.sendBefore(http.MethodPost, "/videos", map[string]any{"link": videoURL(2)})
-			got.refuses(http.StatusServiceUnavailable, server.CodeUnavailable)
+			got.requireProblem(http.StatusServiceUnavailable, server.CodeUnavailable)
 			require.Equal(t, "5", got.Header.Get("Retry-After"))
 			c.sendBefore(http.MethodPost, "/videos", map[string]any{"link": videoURL(2)}, "Idempotency-Key", "k").
-				refuses(http.StatusServiceUnavailable, server.CodeUnavailable)
+				requireProblem(http.StatusServiceUnavailable, server.CodeUnavailable)
 			if engine == "postgres" {
-				c.sendBefore(http.MethodGet, "/videos", nil).refuses(http.StatusServiceUnavailable, server.CodeUnavailable)
+				c.sendBefore(http.MethodGet, "/videos", nil).requireProblem(http.StatusServiceUnavailable, server.CodeUnavailable)
 			}
 			release()
-			c.sendBefore(http.MethodPost, "/videos", map[string]any{"link": videoURL(2)}, "Idempotency-Key", "k").is(http.StatusOK)
+			c.sendBefore(http.MethodPost, "/videos", map[string]any{"link": videoURL(2)}, "Idempotency-Key", "k").requireStatus(http.StatusOK)
 			require.Len(t, c.listVideos("").Data, 2)
 		})
 	}
@@ -106,7 +106,7 @@ func TestDeadline_exhaustedConnectionPoolReturns503(t *testing.T) {
 	require.Eventually(t, func() bool {
 		return storetest.Column[int64](t, db, "SELECT COUNT(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database WHERE NOT granted AND datname = current_database()")[0] > 0
 	}, maxWait, 5*time.Millisecond)
-	c.sendBefore(http.MethodGet, "/collections", nil).refuses(http.StatusServiceUnavailable, server.CodeUnavailable)
+	c.sendBefore(http.MethodGet, "/collections", nil).requireProblem(http.StatusServiceUnavailable, server.CodeUnavailable)
 	release()
 	<-blocked
 }
@@ -117,8 +117,8 @@ func TestDeadline_disconnectedCallerIsNotLoggedAsAnError(t *testing.T) {
 	c := a.newCaller(t, store.TierPremium)
 	c.listVideos("")
 	a.blockDatabase(t)
-	ctx, hangUp := context.WithCancel(t.Context())
-	a.Guard.Before("FROM", hangUp)
+	ctx, cancel := context.WithCancel(t.Context())
+	a.Guard.Before("FROM", cancel)
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, a.http.URL+"/videos", nil)
 	require.NoError(t, err)
 	r.Header.Set("Authorization", "Bearer "+c.token)
@@ -134,8 +134,8 @@ func TestReadyz_doesNotWaitForTheWriteConnection(t *testing.T) {
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	c.listVideos("")
-	var during answer
+	var during response
 	a.Guard.Before("INSERT", func() { during = a.send(t, http.MethodGet, "/readyz", nil) }) // runs during the write transaction, before its first INSERT
 	c.track(tiktokLink)
-	during.is(http.StatusOK)
+	during.requireStatus(http.StatusOK)
 }

@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	code := m.Run()
 	if code == 0 && wholePackage() {
-		if missing := theContract().unseen(); len(missing) > 0 {
+		if missing := sharedContract().untestedResponses(); len(missing) > 0 {
 			fmt.Fprintln(os.Stderr, "openapi.yaml declares these responses, but no test received them:\n\t"+strings.Join(missing, "\n\t"))
 			code = 1
 		}
@@ -244,25 +244,25 @@ func (a *app) newToken(t *testing.T, org store.Organisation, scopes ...store.Sco
 
 // checkedClient returns an HTTP client that checks every request and response against the contract.
 func (a *app) checkedClient() *http.Client {
-	return &http.Client{Transport: contractTransport{theContract(), a.http.Client().Transport},
+	return &http.Client{Transport: contractTransport{sharedContract(), a.http.Client().Transport},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// answer is an HTTP response and its body, which is already read.
-type answer struct {
+// response is an HTTP response whose body was already read into body.
+type response struct {
 	t *testing.T
 	*http.Response
 	body []byte
 }
 
 // send sends a request with the token of c. target is an encoded path with its query.
-func (c *caller) send(method, target string, body any, headers ...string) answer {
+func (c *caller) send(method, target string, body any, headers ...string) response {
 	c.t.Helper()
 	return c.app.send(c.t, method, target, body, append([]string{"Authorization", "Bearer " + c.token}, headers...)...)
 }
 
 // send sends a request without a token. headers contains names and values, and an empty value removes the header.
-func (a *app) send(t *testing.T, method, target string, body any, headers ...string) answer {
+func (a *app) send(t *testing.T, method, target string, body any, headers ...string) response {
 	t.Helper()
 	got, err := a.exchange(t, method, target, body, headers...)
 	require.NoError(t, err)
@@ -270,7 +270,7 @@ func (a *app) send(t *testing.T, method, target string, body any, headers ...str
 }
 
 // exchange sends a request like send, but returns an error instead of failing the test. Goroutines use it, because they must not call FailNow.
-func (a *app) exchange(t *testing.T, method, target string, body any, headers ...string) (answer, error) {
+func (a *app) exchange(t *testing.T, method, target string, body any, headers ...string) (response, error) {
 	t.Helper()
 	var reader io.Reader
 	switch b := body.(type) {
@@ -282,13 +282,13 @@ func (a *app) exchange(t *testing.T, method, target string, body any, headers ..
 	default:
 		encoded, err := json.Marshal(b)
 		if err != nil {
-			return answer{}, err
+			return response{}, err
 		}
 		reader = bytes.NewReader(encoded)
 	}
 	r, err := http.NewRequestWithContext(t.Context(), method, a.http.URL+target, reader)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	if reader != nil {
 		r.Header.Set("Content-Type", "application/json")
@@ -300,30 +300,30 @@ func (a *app) exchange(t *testing.T, method, target string, body any, headers ..
 	}
 	resp, err := a.checkedClient().Do(r)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	defer func() { _ = resp.Body.Close() }()
 	read, err := io.ReadAll(resp.Body)
-	return answer{t, resp, read}, err
+	return response{t, resp, read}, err
 }
 
-// is fails the test unless the response has the given status.
-func (a answer) is(status int) answer {
+// requireStatus fails the test unless the response has the given status.
+func (a response) requireStatus(status int) response {
 	a.t.Helper()
 	require.Equal(a.t, status, a.StatusCode, "%s", a.body)
 	return a
 }
 
 // problem fails the test unless the response is a problem with the given status. It returns the problem.
-func (a answer) problem(status int) client.Problem {
+func (a response) problem(status int) client.Problem {
 	a.t.Helper()
-	a.is(status)
+	a.requireStatus(status)
 	require.Equal(a.t, "application/problem+json", a.Header.Get("Content-Type"))
 	return decode[client.Problem](a)
 }
 
-// refuses fails the test unless the response is a problem with the given status and code. It returns the problem.
-func (a answer) refuses(status int, code server.Code) client.Problem {
+// requireProblem fails the test unless the response is a problem with the given status and code. It returns the problem.
+func (a response) requireProblem(status int, code server.Code) client.Problem {
 	a.t.Helper()
 	p := a.problem(status)
 	require.Equal(a.t, string(code), p.Code, "%s", a.body)
@@ -331,7 +331,7 @@ func (a answer) refuses(status int, code server.Code) client.Problem {
 }
 
 // decode decodes the JSON body of a response.
-func decode[T any](a answer) T {
+func decode[T any](a response) T {
 	a.t.Helper()
 	var v T
 	require.NoError(a.t, json.Unmarshal(a.body, &v), "%s", a.body)
@@ -349,7 +349,7 @@ func videoURL(n int) string {
 // track sends POST /videos and returns the id of the video.
 func (c *caller) track(raw string) uuid.UUID {
 	c.t.Helper()
-	a := c.send(http.MethodPost, "/videos", map[string]any{"link": raw}).is(http.StatusOK)
+	a := c.send(http.MethodPost, "/videos", map[string]any{"link": raw}).requireStatus(http.StatusOK)
 	return decode[client.TrackVideoResult](a).VideoID
 }
 
@@ -387,5 +387,5 @@ func newSQLite(t *testing.T) *storetest.DB {
 // listVideos returns the response of GET /videos.
 func (c *caller) listVideos(query string) client.VideoPage {
 	c.t.Helper()
-	return decode[client.VideoPage](c.send(http.MethodGet, "/videos?"+query, nil).is(http.StatusOK))
+	return decode[client.VideoPage](c.send(http.MethodGet, "/videos?"+query, nil).requireStatus(http.StatusOK))
 }

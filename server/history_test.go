@@ -18,7 +18,7 @@ import (
 // videoHistory returns the array of GET /videos/{ad_id}/history.
 func (c *caller) videoHistory(ref, query string) []client.VideoHistoryPoint {
 	c.t.Helper()
-	return decode[[]client.VideoHistoryPoint](c.send(http.MethodGet, "/videos/"+ref+"/history?"+query, nil).is(http.StatusOK))
+	return decode[[]client.VideoHistoryPoint](c.send(http.MethodGet, "/videos/"+ref+"/history?"+query, nil).requireStatus(http.StatusOK))
 }
 
 // daysAgo returns the date n days ago, in the format of the API.
@@ -63,7 +63,7 @@ func TestVideoHistory_returnsOnePointPerDayNewestFirst(t *testing.T) {
 		t.Run("there are no points before the first and after the last fetch", func(t *testing.T) {
 			require.Len(t, c.videoHistory(id, "start_date="+a.daysAgo(89)), 40)
 			require.Empty(t, c.videoHistory(id, fmt.Sprintf("start_date=%s&end_date=%s", a.daysAgo(89), a.daysAgo(60))))
-			require.Equal(t, "[]\n", string(c.send(http.MethodGet, "/videos/"+id+"/history?start_date="+a.daysAgo(-3), nil).is(http.StatusOK).body))
+			require.Equal(t, "[]\n", string(c.send(http.MethodGet, "/videos/"+id+"/history?start_date="+a.daysAgo(-3), nil).requireStatus(http.StatusOK).body))
 		})
 		t.Run("a day has the counts of its last fetch", func(t *testing.T) {
 			a.Clock.Advance(time.Hour)
@@ -102,15 +102,15 @@ func TestVideoHistory_refusesDatesBeyondTheLimitOfTheTier(t *testing.T) {
 		c := a.newCaller(t, tier)
 		id := c.track(tiktokLink).String()
 		require.Empty(t, c.videoHistory(id, "start_date="+a.daysAgo(days)))
-		p := c.send(http.MethodGet, "/videos/"+id+"/history?start_date="+a.daysAgo(days+1), nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		p := c.send(http.MethodGet, "/videos/"+id+"/history?start_date="+a.daysAgo(days+1), nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Contains(t, p.Detail, a.daysAgo(days), "the detail contains the oldest allowed date")
 		require.Equal(t, "start_date", *p.Errors[0].Name)
 
-		p = c.send(http.MethodGet, fmt.Sprintf("/videos/%s/history?start_date=%s&end_date=%s", id, a.daysAgo(3), a.daysAgo(4)), nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		p = c.send(http.MethodGet, fmt.Sprintf("/videos/%s/history?start_date=%s&end_date=%s", id, a.daysAgo(3), a.daysAgo(4)), nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Equal(t, "end_date", *p.Errors[0].Name)
-		c.send(http.MethodGet, "/videos/"+id+"/history?end_date="+a.daysAgo(31), nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		c.send(http.MethodGet, "/videos/"+id+"/history?end_date="+a.daysAgo(31), nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 		for _, bad := range []string{"start_date=2026-02-30", "start_date=yesterday", "end_date=", "start_date=2026-01-01&start_date=2026-01-02"} {
-			c.send(http.MethodGet, "/videos/"+id+"/history?"+bad, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+			c.send(http.MethodGet, "/videos/"+id+"/history?"+bad, nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 		}
 	}
 }
@@ -175,7 +175,7 @@ func TestVideoHistory_includesQualityIfRequested(t *testing.T) {
 		}
 		require.Nil(t, c.accountHistory("https://www.tiktok.com/@northwind.studio", "")[0].Quality)
 		for _, bad := range []string{"include=", "include=counts", "include=quality,quality", "include=quality&include=quality"} {
-			c.send(http.MethodGet, "/videos/"+id+"/history?"+bad, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+			c.send(http.MethodGet, "/videos/"+id+"/history?"+bad, nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 		}
 	})
 }

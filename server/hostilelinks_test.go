@@ -68,7 +68,7 @@ func TestHostileLinks_causeNoConnectionToInternalAddresses(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/videos/bulk", "/accounts/bulk"} {
-		got := decode[client.TrackVideosResult](c.send(http.MethodPost, path, map[string]any{"links": raw}).is(http.StatusUnprocessableEntity))
+		got := decode[client.TrackVideosResult](c.send(http.MethodPost, path, map[string]any{"links": raw}).requireStatus(http.StatusUnprocessableEntity))
 		require.Len(t, got.Results, len(raw))
 		for i, e := range got.Results {
 			require.Equal(t, raw[i], e.URL)

@@ -132,12 +132,12 @@ func (c *caller) createCallerItems(first int) {
 		}
 		collections = append(collections, c.createCollection(body).String())
 	}
-	c.send(http.MethodPatch, "/collections/"+collections[1], map[string]any{"access": "public"}).is(http.StatusNoContent)
+	c.send(http.MethodPatch, "/collections/"+collections[1], map[string]any{"access": "public"}).requireStatus(http.StatusNoContent)
 	for i := range 6 {
-		c.send(http.MethodPost, "/videos", map[string]any{"link": videoLinkOf(first + i), "collection_ids": collections[i%3 : i%3+1]}).is(http.StatusOK)
+		c.send(http.MethodPost, "/videos", map[string]any{"link": videoLinkOf(first + i), "collection_ids": collections[i%3 : i%3+1]}).requireStatus(http.StatusOK)
 	}
 	for i := range 3 {
-		c.send(http.MethodPost, "/accounts", map[string]any{"link": accountLinkOf(first + i), "collection_ids": collections[:1]}).is(http.StatusOK)
+		c.send(http.MethodPost, "/accounts", map[string]any{"link": accountLinkOf(first + i), "collection_ids": collections[:1]}).requireStatus(http.StatusOK)
 	}
 }
 
@@ -151,15 +151,15 @@ func (c *caller) inventory(first int) inventory {
 	for i := range 3 {
 		items[accountLinks] = append(items[accountLinks], accountLinkOf(first+i))
 	}
-	for _, v := range decode[client.VideoPage](c.send(http.MethodGet, "/videos?order_by=created_at", nil).is(http.StatusOK)).Data {
+	for _, v := range decode[client.VideoPage](c.send(http.MethodGet, "/videos?order_by=created_at", nil).requireStatus(http.StatusOK)).Data {
 		items[videoID], items[username] = append(items[videoID], v.AdID.String()), append(items[username], v.Username)
 	}
-	for _, a := range decode[[]client.Account](c.send(http.MethodGet, "/accounts?include_linked=true", nil).is(http.StatusOK)) {
+	for _, a := range decode[[]client.Account](c.send(http.MethodGet, "/accounts?include_linked=true", nil).requireStatus(http.StatusOK)) {
 		items[accountID] = append(items[accountID], a.AccountID.String())
 	}
-	for _, found := range decode[client.CollectionList](c.send(http.MethodGet, "/collections", nil).is(http.StatusOK)).Data {
+	for _, found := range decode[client.CollectionList](c.send(http.MethodGet, "/collections", nil).requireStatus(http.StatusOK)).Data {
 		items[collectionID], items[collectionName] = append(items[collectionID], found.ID.String()), append(items[collectionName], found.Name)
-		items[entityTag] = append(items[entityTag], c.send(http.MethodGet, "/collections/"+found.ID.String(), nil).is(http.StatusOK).Header.Get("ETag"))
+		items[entityTag] = append(items[entityTag], c.send(http.MethodGet, "/collections/"+found.ID.String(), nil).requireStatus(http.StatusOK).Header.Get("ETag"))
 		if found.Hash != nil {
 			items[shareHash] = append(items[shareHash], *found.Hash)
 		}
@@ -167,8 +167,8 @@ func (c *caller) inventory(first int) inventory {
 	for i := range 3 {
 		items[hashtag], items[captionWord] = append(items[hashtag], fmt.Sprintf("tag%d", first+i)), append(items[captionWord], fmt.Sprintf("word%d", first+i))
 	}
-	items[tokenID] = append(items[tokenID], decode[client.Authentication](c.send(http.MethodGet, "/authenticate", nil).is(http.StatusOK)).Token.ID.String())
-	for _, op := range theContract().operations {
+	items[tokenID] = append(items[tokenID], decode[client.Authentication](c.send(http.MethodGet, "/authenticate", nil).requireStatus(http.StatusOK)).Token.ID.String())
+	for _, op := range sharedContract().operations {
 		if op.Operation.Parameters.GetByInAndName("query", "cursor") != nil {
 			items[pageCursor] = append(items[pageCursor], c.cursorOf(op, items))
 		}
@@ -196,7 +196,7 @@ func (c *caller) cursorOf(op *contractOperation, items inventory) string {
 		}
 	}
 	for _, target := range targets {
-		if found := nextCursor.FindSubmatch(c.send(http.MethodGet, target+query, nil).is(http.StatusOK).body); found != nil {
+		if found := nextCursor.FindSubmatch(c.send(http.MethodGet, target+query, nil).requireStatus(http.StatusOK).body); found != nil {
 			return string(found[1])
 		}
 	}

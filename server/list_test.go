@@ -108,7 +108,7 @@ func TestListVideos_usesLittleMemoryForManyLabels(t *testing.T) {
 	require.NoError(t, json.Unmarshal(got.body, &page))
 	require.Len(t, page.Data, 1000)
 	for _, i := range []int{0, 199, 200, 999} {
-		single := decode[client.Video](c.send(http.MethodGet, "/videos/"+page.Data[i].AdID.String(), nil).is(http.StatusOK))
+		single := decode[client.Video](c.send(http.MethodGet, "/videos/"+page.Data[i].AdID.String(), nil).requireStatus(http.StatusOK))
 		require.Equal(t, single, page.Data[i])
 		require.Len(t, single.LabelIds, 400)
 	}
@@ -162,7 +162,7 @@ func TestLists_largePagesEndEarlyAndLinkToTheNextPage(t *testing.T) {
 				require.NoError(t, err)
 				pages := 0
 				for target := list; target != ""; pages++ {
-					got := c.send(http.MethodGet, target, nil).is(http.StatusOK)
+					got := c.send(http.MethodGet, target, nil).requireStatus(http.StatusOK)
 					rows := rowsIn(t, got)
 					require.True(t, len(rows) == 1 || int64(len(got.body)) <= size+2000, "%s: %d bytes in %d rows", target, len(got.body), len(rows))
 					for _, row := range rows {
@@ -209,7 +209,7 @@ func (r row) id() uuid.UUID {
 }
 
 // rowsIn returns the rows of a list response, which is an array or a page.
-func rowsIn(t *testing.T, a answer) []row {
+func rowsIn(t *testing.T, a response) []row {
 	t.Helper()
 	if strings.HasPrefix(string(a.body), "[") {
 		return decode[[]row](a)
@@ -247,11 +247,11 @@ func TestCreateCollection_refusesMoreThan1000Collections(t *testing.T) {
 		"/videos":      {"link": tiktokLink, "collection_names": []string{"One more"}},
 		"/accounts":    {"link": accountLink, "collection_names": []string{"One more"}},
 	} {
-		p := c.send(http.MethodPost, path, body).refuses(http.StatusConflict, server.CodeTooManyCollections)
+		p := c.send(http.MethodPost, path, body).requireProblem(http.StatusConflict, server.CodeTooManyCollections)
 		require.Contains(t, p.Detail, "at most 1000 are allowed")
 	}
 	require.Empty(t, c.listVideos("").Data, "nothing was tracked")
-	c.send(http.MethodPost, "/videos", map[string]any{"link": tiktokLink, "collection_names": []string{"The last"}}).is(http.StatusOK)
+	c.send(http.MethodPost, "/videos", map[string]any{"link": tiktokLink, "collection_names": []string{"The last"}}).requireStatus(http.StatusOK)
 }
 
 func TestConditional_unchangedListIsNotReadFromTheDatabase(t *testing.T) {
@@ -264,25 +264,25 @@ func TestConditional_unchangedListIsNotReadFromTheDatabase(t *testing.T) {
 			delete(paths, single) // the ETag of a single object is computed from the body, so the object is read
 		}
 		for _, target := range paths {
-			tag := c.send(http.MethodGet, target, nil).is(http.StatusOK).Header.Get("ETag")
+			tag := c.send(http.MethodGet, target, nil).requireStatus(http.StatusOK).Header.Get("ETag")
 			a.Guard.Statements()
-			c.send(http.MethodGet, target, nil, "If-None-Match", tag).is(http.StatusNotModified)
+			c.send(http.MethodGet, target, nil, "If-None-Match", tag).requireStatus(http.StatusNotModified)
 			for _, statement := range a.Guard.Statements() {
 				require.NotRegexp(t, `\b(videos|accounts|collections|snapshots_\w+|\w+_days|collection_\w+)\b`, statement, target)
 			}
-			c.send(http.MethodGet, target, nil, "If-None-Match", "*").is(http.StatusNotModified)
+			c.send(http.MethodGet, target, nil, "If-None-Match", "*").requireStatus(http.StatusNotModified)
 			other.createCollection(map[string]any{"name": "Another organisation's"})
-			c.send(http.MethodGet, target, nil, "If-None-Match", tag).is(http.StatusNotModified)
+			c.send(http.MethodGet, target, nil, "If-None-Match", tag).requireStatus(http.StatusNotModified)
 			c.createCollection(map[string]any{"name": "A change"})
-			changed := c.send(http.MethodGet, target, nil, "If-None-Match", tag).is(http.StatusOK).Header.Get("ETag")
+			changed := c.send(http.MethodGet, target, nil, "If-None-Match", tag).requireStatus(http.StatusOK).Header.Get("ETag")
 			require.NotEqual(t, tag, changed)
 		}
-		first := c.send(http.MethodGet, "/videos?limit=1", nil).is(http.StatusOK).Header.Get("ETag")
-		require.NotEqual(t, first, c.send(http.MethodGet, "/videos?limit=2", nil).is(http.StatusOK).Header.Get("ETag"), "the ETag depends on the query")
-		require.NotEqual(t, first, other.send(http.MethodGet, "/videos?limit=1", nil).is(http.StatusOK).Header.Get("ETag"), "the ETag depends on the organisation")
+		first := c.send(http.MethodGet, "/videos?limit=1", nil).requireStatus(http.StatusOK).Header.Get("ETag")
+		require.NotEqual(t, first, c.send(http.MethodGet, "/videos?limit=2", nil).requireStatus(http.StatusOK).Header.Get("ETag"), "the ETag depends on the query")
+		require.NotEqual(t, first, other.send(http.MethodGet, "/videos?limit=1", nil).requireStatus(http.StatusOK).Header.Get("ETag"), "the ETag depends on the organisation")
 		a.Clock.Advance(24 * 3600 * 1e9)
-		require.NotEqual(t, first, c.send(http.MethodGet, "/videos?limit=1", nil).is(http.StatusOK).Header.Get("ETag"), "the ETag depends on the day")
-		c.send(http.MethodGet, "/collections/"+unknownID+"/videos", nil, "If-None-Match", "*").is(http.StatusNotFound)
+		require.NotEqual(t, first, c.send(http.MethodGet, "/videos?limit=1", nil).requireStatus(http.StatusOK).Header.Get("ETag"), "the ETag depends on the day")
+		c.send(http.MethodGet, "/collections/"+unknownID+"/videos", nil, "If-None-Match", "*").requireStatus(http.StatusNotFound)
 	})
 }
 
@@ -290,14 +290,14 @@ func TestRateLimit_counts304ResponsesSeparately(t *testing.T) {
 	t.Parallel()
 	a := newRateLimitedApp(t)
 	c := a.newCaller(t, store.TierLimited)
-	tag := c.send(http.MethodGet, "/videos", nil).is(http.StatusOK).Header.Get("ETag")
+	tag := c.send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK).Header.Get("ETag")
 	for range 4 * 5 {
-		got := c.send(http.MethodGet, "/videos", nil, "If-None-Match", tag).is(http.StatusNotModified)
+		got := c.send(http.MethodGet, "/videos", nil, "If-None-Match", tag).requireStatus(http.StatusNotModified)
 		require.Equal(t, 4, headerNumber(t, got, "RateLimit-Remaining"), "a 304 response does not count against the limit of the operation")
 	}
 	refused := c.send(http.MethodGet, "/videos", nil, "If-None-Match", tag)
-	refused.refuses(http.StatusTooManyRequests, server.CodeRateLimited)
+	refused.requireProblem(http.StatusTooManyRequests, server.CodeRateLimited)
 	require.Positive(t, headerNumber(t, refused, "Retry-After"))
-	c.send(http.MethodGet, "/collections", nil).is(http.StatusOK)
-	c.send(http.MethodGet, "/videos", nil).is(http.StatusOK)
+	c.send(http.MethodGet, "/collections", nil).requireStatus(http.StatusOK)
+	c.send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK)
 }

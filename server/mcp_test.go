@@ -121,8 +121,8 @@ func TestMCP_listsAToolForEachOperation(t *testing.T) {
 	session := a.newCaller(t, store.TierLimited).assistant()
 	tools := session.tools()
 	require.GreaterOrEqual(t, len(tools), 32)
-	require.Len(t, tools, len(theContract().operations))
-	for _, op := range theContract().operations {
+	require.Len(t, tools, len(sharedContract().operations))
+	for _, op := range sharedContract().operations {
 		tool := tools[toolName(op.id)]
 		require.NotNil(t, tool, op.id)
 		require.Equal(t, op.Operation.Summary, tool.Title)
@@ -245,12 +245,12 @@ func (c call) toolArguments() map[string]any {
 	return out
 }
 
-// rest sends the call as a REST request with the token of sender.
-func (c call) rest(t *testing.T, sender *caller) answer {
+// sendREST sends the call as a REST request with the token of sender.
+func (c call) sendREST(t *testing.T, sender *caller) response {
 	t.Helper()
-	i := slices.IndexFunc(theContract().operations, func(o *contractOperation) bool { return o.id == c.operation })
+	i := slices.IndexFunc(sharedContract().operations, func(o *contractOperation) bool { return o.id == c.operation })
 	require.GreaterOrEqual(t, i, 0, "openapi.yaml has no operation %s", c.operation)
-	op := theContract().operations[i]
+	op := sharedContract().operations[i]
 	target, query, headers, body := op.Path, url.Values{}, []string{}, map[string]any{}
 	for name, value := range c.arguments {
 		text := fmt.Sprint(value)
@@ -306,7 +306,7 @@ func TestMCP_everyToolReturnsTheResponseOfItsOperation(t *testing.T) {
 			require.NoError(t, compileSchema(t, tools[name].InputSchema).Validate(plain), name)
 
 			got := session.call(name, arguments)
-			want := restItems.calls()[i].rest(t, byREST)
+			want := restItems.calls()[i].sendREST(t, byREST)
 			require.Less(t, want.StatusCode, 400, "%s: %s", name, want.body)
 			require.False(t, got.IsError, "%s: %v", name, texts(t, got))
 			require.EqualValues(t, want.StatusCode, got.Meta["reeltally/status"], name)
@@ -342,7 +342,7 @@ func TestMCP_masksTheSameMetricsAsREST(t *testing.T) {
 		w := c.createMCPItems()
 		session := c.assistant()
 		for _, call := range w.calls()[:readCalls] {
-			operation := theContract().operations[slices.IndexFunc(theContract().operations, func(o *contractOperation) bool { return o.id == call.operation })]
+			operation := sharedContract().operations[slices.IndexFunc(sharedContract().operations, func(o *contractOperation) bool { return o.id == call.operation })]
 			if masked, _ := operation.Operation.Extensions["x-tier-masked"].(bool); !masked {
 				continue
 			}
@@ -386,12 +386,12 @@ func TestMCP_marksTextThatOtherPeopleWrote(t *testing.T) {
 		require.Equal(t, tools[toolName(call.operation)].Meta["reeltally/foreign_text"], got.Meta["reeltally/foreign_text"])
 		require.Contains(t, tools[toolName(call.operation)].Description, "written by strangers")
 
-		var shown any
-		require.NoError(t, json.Unmarshal([]byte(text), &shown))
-		require.Positive(t, requireMarked(t, shown, tag[1]), call.operation)
-		bare := regexp.MustCompile(`(?s)<`+tag[1]+`>.*?</`+tag[1]+`>`).ReplaceAllString(text, "")
+		var markedContent any
+		require.NoError(t, json.Unmarshal([]byte(text), &markedContent))
+		require.Positive(t, requireMarked(t, markedContent, tag[1]), call.operation)
+		textOutsideMarks := regexp.MustCompile(`(?s)<`+tag[1]+`>.*?</`+tag[1]+`>`).ReplaceAllString(text, "")
 		for _, words := range []string{"Ignore all previous", hostileBio, hostileSong, songLink, profileLink} {
-			require.NotContains(t, bare, words, call.operation)
+			require.NotContains(t, textOutsideMarks, words, call.operation)
 		}
 	}
 	require.Len(t, tags, 7, "seven of the called tools return texts that other people wrote")

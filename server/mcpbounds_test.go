@@ -55,11 +55,11 @@ func TestMCP_refusesABatchBeforeItRuns(t *testing.T) { //nolint:paralleltest // 
 	batch := "[" + strings.Join(calls, ",") + "]"
 	for _, version := range []string{"", "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"} {
 		for _, body := range []string{batch, " \n[" + list + "]", "[]"} {
-			var got answer
+			var got response
 			spent := allocatedBytes(func() {
 				got = a.postMCP(t, body, "Authorization", "Bearer "+c.token, "Mcp-Protocol-Version", version)
 			})
-			p := got.refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+			p := got.requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 			require.Contains(t, p.Detail, "batch", version)
 			require.Contains(t, p.Detail, "one message", version)
 			require.Less(t, spent, uint64(4<<20), version)
@@ -85,9 +85,9 @@ func TestMCP_refusesALargeMessageWithLittleMemory(t *testing.T) { //nolint:paral
 		"members of _meta":       `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{` + fill(`"":0,`) + `}}}`,
 		"members of the message": `{"jsonrpc":"2.0","id":1,"method":"tools/list",` + fill(`"x":0,`) + `}`,
 	} {
-		var got answer
+		var got response
 		spent := allocatedBytes(func() { got = a.postMCP(t, body, "Authorization", "Bearer "+c.token) })
-		p := got.refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		p := got.requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Regexp(t, "deeper than 64 levels|more than 10000 values", p.Detail, name)
 		require.Less(t, spent, uint64(raceFactor*(16<<20)), "%s: the limit includes the bodies, which client and server read", name)
 	}
@@ -114,24 +114,24 @@ func TestMCP_countsEachMessageAgainstTheLimitOfTheOrganisation(t *testing.T) {
 				{toolCall("get_video_statistics", "{}"), http.StatusOK},
 			} {
 				left--
-				requireRateLimitHeaders(t, a.postMCP(t, m.body, "Authorization", "Bearer "+c.token).is(m.status), "mcp", limit, left)
+				requireRateLimitHeaders(t, a.postMCP(t, m.body, "Authorization", "Bearer "+c.token).requireStatus(m.status), "mcp", limit, left)
 			}
 			for left > 0 {
 				left--
-				got := a.postMCP(t, `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "Authorization", "Bearer "+other.token).is(http.StatusOK)
+				got := a.postMCP(t, `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "Authorization", "Bearer "+other.token).requireStatus(http.StatusOK)
 				requireRateLimitHeaders(t, got, "mcp", limit, left)
 			}
 			for _, body := range []string{`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, toolCall("get_account_statistics", "{}"), "{"} {
 				got := a.postMCP(t, body, "Authorization", "Bearer "+c.token)
-				p := got.refuses(http.StatusTooManyRequests, server.CodeRateLimited)
+				p := got.requireProblem(http.StatusTooManyRequests, server.CodeRateLimited)
 				require.Contains(t, p.Detail, fmt.Sprintf("%d times a minute", limit))
 				requireRateLimitHeaders(t, got, "mcp", limit, 0)
 				require.Positive(t, headerNumber(t, got, "Retry-After"))
 			}
 			statistics := specifiedLimits["GET /statistics/videos"].forTier(tier)
-			requireRateLimitHeaders(t, c.send(http.MethodGet, "/statistics/videos", nil).is(http.StatusOK), "getVideoStatistics", statistics, statistics-2)
+			requireRateLimitHeaders(t, c.send(http.MethodGet, "/statistics/videos", nil).requireStatus(http.StatusOK), "getVideoStatistics", statistics, statistics-2)
 			accounts := specifiedLimits["GET /statistics/accounts"].forTier(tier)
-			requireRateLimitHeaders(t, c.send(http.MethodGet, "/statistics/accounts", nil).is(http.StatusOK), "getAccountStatistics", accounts, accounts-1)
+			requireRateLimitHeaders(t, c.send(http.MethodGet, "/statistics/accounts", nil).requireStatus(http.StatusOK), "getAccountStatistics", accounts, accounts-1)
 		}
 	})
 }
@@ -143,7 +143,7 @@ func TestMCP_limitsTheSizeOfAResult(t *testing.T) {
 	c.trackLongTitles(400, 3000)
 	session := c.assistant()
 
-	whole := len(c.send(http.MethodGet, "/videos", nil).is(http.StatusOK).body)
+	whole := len(c.send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK).body)
 	require.Greater(t, whole, 1<<20)
 	got := session.call("list_videos", map[string]any{"limit": 5000})
 	require.True(t, got.IsError)

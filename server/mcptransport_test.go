@@ -17,7 +17,7 @@ import (
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`
 
 // postMCP sends a message to /mcp without a token.
-func (a *app) postMCP(t *testing.T, body string, headers ...string) answer {
+func (a *app) postMCP(t *testing.T, body string, headers ...string) response {
 	t.Helper()
 	return a.send(t, http.MethodPost, "/mcp", body, append([]string{"Accept", "application/json, text/event-stream"}, headers...)...)
 }
@@ -25,15 +25,15 @@ func (a *app) postMCP(t *testing.T, body string, headers ...string) answer {
 func TestMCP_limitsRequestsWithoutATokenByAddress(t *testing.T) {
 	t.Parallel()
 	a := newRateLimitedApp(t)
-	p := a.postMCP(t, initialize).refuses(http.StatusUnauthorized, server.CodeTokenMissing)
+	p := a.postMCP(t, initialize).requireProblem(http.StatusUnauthorized, server.CodeTokenMissing)
 	require.NotEmpty(t, p.RequestID)
-	got := a.postMCP(t, initialize, "Authorization", "Bearer rt_nonsense").is(http.StatusUnauthorized)
+	got := a.postMCP(t, initialize, "Authorization", "Bearer rt_nonsense").requireStatus(http.StatusUnauthorized)
 	require.Contains(t, got.Header.Get("WWW-Authenticate"), `Bearer realm="ReelTally", error="invalid_token"`)
 	for range 58 {
-		a.postMCP(t, initialize).is(http.StatusUnauthorized)
+		a.postMCP(t, initialize).requireStatus(http.StatusUnauthorized)
 	}
-	a.postMCP(t, initialize).refuses(http.StatusTooManyRequests, server.CodeRateLimited)
-	require.Len(t, a.newCaller(t, store.TierLimited).assistant().tools(), len(theContract().operations))
+	a.postMCP(t, initialize).requireProblem(http.StatusTooManyRequests, server.CodeRateLimited)
+	require.Len(t, a.newCaller(t, store.TierLimited).assistant().tools(), len(sharedContract().operations))
 }
 
 func TestMCP_acceptsOnlyPOST(t *testing.T) {
@@ -41,10 +41,10 @@ func TestMCP_acceptsOnlyPOST(t *testing.T) {
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodDelete, http.MethodPut} {
-		got := c.send(method, "/mcp", nil, "Accept", "text/event-stream").is(http.StatusMethodNotAllowed)
+		got := c.send(method, "/mcp", nil, "Accept", "text/event-stream").requireStatus(http.StatusMethodNotAllowed)
 		require.Contains(t, got.Header.Get("Allow"), "POST")
 	}
-	preflight := a.send(t, http.MethodOptions, "/mcp", nil, "Origin", "https://assistant.example").is(http.StatusNoContent)
+	preflight := a.send(t, http.MethodOptions, "/mcp", nil, "Origin", "https://assistant.example").requireStatus(http.StatusNoContent)
 	require.Equal(t, "POST", preflight.Header.Get("Access-Control-Allow-Methods"))
 	require.Contains(t, preflight.Header.Get("Access-Control-Allow-Headers"), "Mcp-Protocol-Version")
 }
@@ -53,20 +53,20 @@ func TestMCP_refusesInvalidMessagesWithTheReason(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	token := "Bearer " + a.newCaller(t, store.TierPremium).token
-	post := func(t *testing.T, body string, headers ...string) answer {
+	post := func(t *testing.T, body string, headers ...string) response {
 		t.Helper()
 		return a.postMCP(t, body, append([]string{"Authorization", token}, headers...)...)
 	}
-	got := post(t, initialize).is(http.StatusOK)
+	got := post(t, initialize).requireStatus(http.StatusOK)
 	require.Equal(t, "application/json", got.Header.Get("Content-Type"))
 	require.Empty(t, got.Header.Get("Mcp-Session-Id"), "the response has no session id")
-	post(t, "{").refuses(http.StatusBadRequest, server.CodeInvalidRequest)
-	post(t, "").refuses(http.StatusBadRequest, server.CodeInvalidRequest)
-	post(t, strings.Repeat(" ", 2<<20)+initialize).refuses(http.StatusRequestEntityTooLarge, server.CodeBodyTooLarge)
-	post(t, initialize, "Content-Type", "text/plain").refuses(http.StatusUnsupportedMediaType, server.CodeUnsupportedMedia)
-	p := post(t, initialize, "Accept", "text/html").refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+	post(t, "{").requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
+	post(t, "").requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
+	post(t, strings.Repeat(" ", 2<<20)+initialize).requireProblem(http.StatusRequestEntityTooLarge, server.CodeBodyTooLarge)
+	post(t, initialize, "Content-Type", "text/plain").requireProblem(http.StatusUnsupportedMediaType, server.CodeUnsupportedMedia)
+	p := post(t, initialize, "Accept", "text/html").requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 	require.Contains(t, p.Detail, "text/event-stream")
-	p = post(t, initialize, "Mcp-Protocol-Version", "1999-01-01").refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+	p = post(t, initialize, "Mcp-Protocol-Version", "1999-01-01").requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 	require.Contains(t, p.Detail, "2025-06-18")
 }
 
@@ -77,7 +77,7 @@ func TestMCP_endsASubscriptionStreamImmediately(t *testing.T) {
 	got := a.postMCP(t, `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",`+
 		`"io.modelcontextprotocol/clientInfo":{"name":"test","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}},"notifications":{"toolsListChanged":true}}}`,
 		"Authorization", token, "Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "subscriptions/listen")
-	require.Contains(t, string(got.is(http.StatusOK).body), "acknowledged", "the stream ends immediately, because the list of tools never changes")
+	require.Contains(t, string(got.requireStatus(http.StatusOK).body), "acknowledged", "the stream ends immediately, because the list of tools never changes")
 }
 
 func TestMCP_refusesDNSRebinding(t *testing.T) {
@@ -132,7 +132,7 @@ func TestMCP_logsTheOperationOfATool(t *testing.T) {
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	a.postMCP(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_video_statistics"}}`,
-		"Authorization", "Bearer "+c.token, "X-Request-Id", "request-id-of-the-tool-call").is(http.StatusOK)
+		"Authorization", "Bearer "+c.token, "X-Request-Id", "request-id-of-the-tool-call").requireStatus(http.StatusOK)
 	for _, route := range []string{"/mcp", "/statistics/videos"} {
 		require.Regexp(t, `"request_id":"request-id-of-the-tool-call","method":"\w+","route":"`+route+`","status":200`, a.log.String())
 	}

@@ -48,7 +48,7 @@ func (a *app) fetchProfiles(facts func(target queue.Target) ingest.AccountFacts)
 // memberAccounts returns the response of GET /collections/{collection_id}/accounts.
 func (c *caller) memberAccounts(collection uuid.UUID, query string) client.CollectionAccountPage {
 	c.t.Helper()
-	return decode[client.CollectionAccountPage](c.send(http.MethodGet, "/collections/"+collection.String()+"/accounts?"+query, nil).is(http.StatusOK))
+	return decode[client.CollectionAccountPage](c.send(http.MethodGet, "/collections/"+collection.String()+"/accounts?"+query, nil).requireStatus(http.StatusOK))
 }
 
 // accountNames returns the handles of the accounts of a collection, in the order of the response and separated by spaces.
@@ -177,7 +177,7 @@ func TestListCollectionAccounts_refusesInvalidParameters(t *testing.T) {
 		"order_by=username&cursor=" + next:    "cursor invalid_cursor",
 		"include_removed=true&cursor=" + next: "cursor invalid_cursor",
 	} {
-		p := c.send(http.MethodGet, "/collections/"+id.String()+"/accounts?"+query, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		p := c.send(http.MethodGet, "/collections/"+id.String()+"/accounts?"+query, nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Len(t, p.Errors, 1, query)
 		require.Equal(t, want, *p.Errors[0].Name+" "+p.Errors[0].Code, query)
 	}

@@ -20,19 +20,19 @@ import (
 // addVideos adds videos to a collection and returns videos_added, the number of videos that were not in the collection before.
 func (c *caller) addVideos(collection uuid.UUID, videos ...uuid.UUID) int32 {
 	c.t.Helper()
-	got := c.changeMembers(http.MethodPost, collection, "videos", videos).is(http.StatusOK)
+	got := c.changeMembers(http.MethodPost, collection, "videos", videos).requireStatus(http.StatusOK)
 	return decode[client.AddedVideos](got).VideosAdded
 }
 
 // addAccounts adds accounts to a collection and returns accounts_added, the number of accounts that were not in the collection before.
 func (c *caller) addAccounts(collection uuid.UUID, accounts ...uuid.UUID) int32 {
 	c.t.Helper()
-	got := c.changeMembers(http.MethodPost, collection, "accounts", accounts).is(http.StatusOK)
+	got := c.changeMembers(http.MethodPost, collection, "accounts", accounts).requireStatus(http.StatusOK)
 	return decode[client.AddedAccounts](got).AccountsAdded
 }
 
 // changeMembers sends POST or DELETE to /collections/{collection_id}/videos or /accounts. kind is "videos" or "accounts".
-func (c *caller) changeMembers(method string, collection uuid.UUID, kind string, ids any) answer {
+func (c *caller) changeMembers(method string, collection uuid.UUID, kind string, ids any) response {
 	c.t.Helper()
 	return c.send(method, "/collections/"+collection.String()+"/"+kind, map[string]any{strings.TrimSuffix(kind, "s") + "_ids": ids})
 }
@@ -40,7 +40,7 @@ func (c *caller) changeMembers(method string, collection uuid.UUID, kind string,
 // memberVideos returns the response of GET /collections/{collection_id}/videos.
 func (c *caller) memberVideos(collection uuid.UUID, query string) client.CollectionVideoPage {
 	c.t.Helper()
-	return decode[client.CollectionVideoPage](c.send(http.MethodGet, "/collections/"+collection.String()+"/videos?"+query, nil).is(http.StatusOK))
+	return decode[client.CollectionVideoPage](c.send(http.MethodGet, "/collections/"+collection.String()+"/videos?"+query, nil).requireStatus(http.StatusOK))
 }
 
 // videoIDs returns the ids of the videos of a collection, in ascending order.
@@ -65,7 +65,7 @@ func TestCollectionMembers_canBeAddedAndRemoved(t *testing.T) {
 			ids := map[string][]uuid.UUID{"videos": {one, two}, "accounts": {account}}[kind]
 			step := func(method, member string, sent any, want int) {
 				t.Helper()
-				got := c.changeMembers(method, id, kind, sent).is(http.StatusOK)
+				got := c.changeMembers(method, id, kind, sent).requireStatus(http.StatusOK)
 				require.JSONEq(t, fmt.Sprintf(`{"success":true,"collection_id":%q,"%s_%s":%d}`, id, kind, member, want), string(got.body))
 			}
 			step(http.MethodPost, "added", ids[:1], 1)
@@ -92,7 +92,7 @@ func TestAddCollectionMembers_unknownIDsAreReportedAndNothingIsAdded(t *testing.
 			"videos":   {video.String(), otherVideo.String(), unknownID, account.String()},
 			"accounts": {account.String(), otherAccount.String(), unknownID, video.String()},
 		} {
-			p := c.changeMembers(http.MethodPost, id, kind, ids).refuses(http.StatusNotFound, server.CodeNotFound)
+			p := c.changeMembers(http.MethodPost, id, kind, ids).requireProblem(http.StatusNotFound, server.CodeNotFound)
 			require.Len(t, p.Errors, 3)
 			for i, fault := range p.Errors {
 				require.Equal(t, fmt.Sprintf("/%s_ids/%d", strings.TrimSuffix(kind, "s"), i+1), *fault.Pointer)
@@ -100,14 +100,14 @@ func TestAddCollectionMembers_unknownIDsAreReportedAndNothingIsAdded(t *testing.
 				require.Contains(t, p.Detail, ids[i+1])
 			}
 			for _, method := range []string{http.MethodPost, http.MethodDelete} {
-				p = c.changeMembers(method, uuid.MustParse(unknownID), kind, ids[:1]).refuses(http.StatusNotFound, server.CodeNotFound)
+				p = c.changeMembers(method, uuid.MustParse(unknownID), kind, ids[:1]).requireProblem(http.StatusNotFound, server.CodeNotFound)
 				require.Contains(t, p.Detail, "no collection "+unknownID)
 				require.Empty(t, p.Errors)
 			}
 		}
 		require.Equal(t, int64(0), c.readCollection(id).VideoCount.MustGet()+c.readCollection(id).AccountCount.MustGet())
-		c.send(http.MethodGet, "/collections/"+unknownID+"/videos", nil).refuses(http.StatusNotFound, server.CodeNotFound)
-		c.send(http.MethodGet, "/collections/"+unknownID+"/accounts", nil).refuses(http.StatusNotFound, server.CodeNotFound)
+		c.send(http.MethodGet, "/collections/"+unknownID+"/videos", nil).requireProblem(http.StatusNotFound, server.CodeNotFound)
+		c.send(http.MethodGet, "/collections/"+unknownID+"/accounts", nil).requireProblem(http.StatusNotFound, server.CodeNotFound)
 	})
 }
 
@@ -129,11 +129,11 @@ func TestCollectionMembers_refusesInvalidIDLists(t *testing.T) {
 				" min_items": []string{}, " max_items": ids, " nullable": nil, " type": ids[0], "/0 format": []string{tiktokLink}, "/1 nullable": []any{unknownID, nil},
 				"/0 type": []int{1},
 			} {
-				p := c.changeMembers(method, id, kind, sent).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+				p := c.changeMembers(method, id, kind, sent).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 				require.Len(t, p.Errors, 1, p.Detail)
 				require.Equal(t, member+want, *p.Errors[0].Pointer+" "+p.Errors[0].Code)
 			}
-			p := c.send(method, "/collections/"+id.String()+"/"+kind, "{}").refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+			p := c.send(method, "/collections/"+id.String()+"/"+kind, "{}").requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 			require.Equal(t, "required", p.Errors[0].Code)
 		}
 	}
@@ -182,15 +182,15 @@ func TestCollectionMembers_areTheSameInEveryResponse(t *testing.T) {
 		requireVideos := func(want ...uuid.UUID) {
 			t.Helper()
 			want = sorted(want)
-			require.Equal(t, want, c.videoIDs(id, ""), "the list of the collection")
-			require.Equal(t, int64(len(want)), c.memberVideos(id, "").Pagination.Total, "the total of the list")
-			require.Equal(t, int64(len(want)), c.readCollection(id).VideoCount.MustGet(), "video_count of the collection")
+			require.Equal(t, want, c.videoIDs(id, ""), "GET /collections/{collection_id}/videos returns the expected videos")
+			require.Equal(t, int64(len(want)), c.memberVideos(id, "").Pagination.Total, "pagination.total is the number of expected videos")
+			require.Equal(t, int64(len(want)), c.readCollection(id).VideoCount.MustGet(), "video_count is the number of expected videos")
 			for _, name := range []string{"Launch", id.String()} {
 				ids := []uuid.UUID{}
 				for _, v := range c.listVideos("collections=" + name).Data {
 					ids = append(ids, v.AdID)
 				}
-				require.Equal(t, want, sorted(ids), "the filter collections of GET /videos")
+				require.Equal(t, want, sorted(ids), "GET /videos?collections= returns the expected videos")
 			}
 			labelled := []uuid.UUID{}
 			for _, v := range c.listVideos("").Data {
@@ -200,7 +200,7 @@ func TestCollectionMembers_areTheSameInEveryResponse(t *testing.T) {
 					labelled = append(labelled, v.AdID)
 				}
 			}
-			require.Equal(t, want, sorted(labelled), "label_ids of the videos")
+			require.Equal(t, want, sorted(labelled), "label_ids contains the collection for exactly the expected videos")
 		}
 		requireVideos(added, byAccount, tagged, all)
 		require.Equal(t, int64(1), c.readCollection(id).AccountCount.MustGet())
@@ -216,16 +216,16 @@ func TestCollectionMembers_areTheSameInEveryResponse(t *testing.T) {
 			require.Equal(t, []uuid.UUID{id}, c.video(later.String()).LabelIds, "a stopped video keeps its labels")
 		})
 		t.Run("DELETE removes only videos that were added directly", func(t *testing.T) {
-			got := c.changeMembers(http.MethodDelete, id, "videos", []uuid.UUID{byAccount, tagged, all}).is(http.StatusOK)
+			got := c.changeMembers(http.MethodDelete, id, "videos", []uuid.UUID{byAccount, tagged, all}).requireStatus(http.StatusOK)
 			require.Equal(t, int32(1), decode[client.RemovedVideos](got).VideosRemoved)
 			requireVideos(added, byAccount, tagged, all)
-			c.changeMembers(http.MethodDelete, id, "accounts", []uuid.UUID{bert}).is(http.StatusOK)
+			c.changeMembers(http.MethodDelete, id, "accounts", []uuid.UUID{bert}).requireStatus(http.StatusOK)
 			requireVideos(added, tagged, all)
-			c.patchCollection(id, map[string]any{"hashtags": []string{"beach"}}).is(http.StatusNoContent)
+			c.patchCollection(id, map[string]any{"hashtags": []string{"beach"}}).requireStatus(http.StatusNoContent)
 			requireVideos(added, all)
-			c.patchCollection(id, map[string]any{"hashtags": []string{}}).is(http.StatusNoContent)
+			c.patchCollection(id, map[string]any{"hashtags": []string{}}).requireStatus(http.StatusNoContent)
 			requireVideos(added)
-			c.changeMembers(http.MethodDelete, id, "videos", []uuid.UUID{added, none}).is(http.StatusOK)
+			c.changeMembers(http.MethodDelete, id, "videos", []uuid.UUID{added, none}).requireStatus(http.StatusOK)
 			requireVideos()
 		})
 	})
@@ -320,12 +320,12 @@ func TestListCollectionVideos_refusesInvalidParameters(t *testing.T) {
 		"order_direction=asc&cursor=" + next:   "cursor invalid_cursor",
 		"include_removed=true&cursor=" + next:  "cursor invalid_cursor",
 	} {
-		p := c.send(http.MethodGet, "/collections/"+id.String()+"/videos?"+query, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		p := c.send(http.MethodGet, "/collections/"+id.String()+"/videos?"+query, nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Len(t, p.Errors, 1, query)
 		require.Equal(t, want, *p.Errors[0].Name+" "+p.Errors[0].Code, query)
 	}
 	for _, target := range []string{"/collections/" + another.String() + "/videos?cursor=", "/videos?order_by=created_at&cursor="} {
-		p := c.send(http.MethodGet, target+next, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		p := c.send(http.MethodGet, target+next, nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Equal(t, "invalid_cursor", p.Errors[0].Code, "a cursor is valid only for the list that returned it")
 	}
 }

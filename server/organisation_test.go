@@ -19,19 +19,19 @@ import (
 // accountHistory returns the array of GET /accounts/{account_id}/history.
 func (c *caller) accountHistory(ref, query string) []client.AccountHistoryPoint {
 	c.t.Helper()
-	return decode[[]client.AccountHistoryPoint](c.send(http.MethodGet, "/accounts/"+url.PathEscape(ref)+"/history?"+query, nil).is(http.StatusOK))
+	return decode[[]client.AccountHistoryPoint](c.send(http.MethodGet, "/accounts/"+url.PathEscape(ref)+"/history?"+query, nil).requireStatus(http.StatusOK))
 }
 
 // organisationHistory returns the array of GET /organisation/history.
 func (c *caller) organisationHistory(query string) []client.OrganisationHistoryPoint {
 	c.t.Helper()
-	return decode[[]client.OrganisationHistoryPoint](c.send(http.MethodGet, "/organisation/history?"+query, nil).is(http.StatusOK))
+	return decode[[]client.OrganisationHistoryPoint](c.send(http.MethodGet, "/organisation/history?"+query, nil).requireStatus(http.StatusOK))
 }
 
 // statistics returns the response of GET /statistics/videos or /statistics/accounts. kind is "videos" or "accounts".
 func (c *caller) statistics(kind string) client.Statistics {
 	c.t.Helper()
-	return decode[client.Statistics](c.send(http.MethodGet, "/statistics/"+kind, nil).is(http.StatusOK))
+	return decode[client.Statistics](c.send(http.MethodGet, "/statistics/"+kind, nil).requireStatus(http.StatusOK))
 }
 
 // withDailyHistory creates an organisation with an account that has two videos. The account and the videos were fetched on each of the last
@@ -43,7 +43,7 @@ func withDailyHistory(t *testing.T, a *app, tier store.Tier, days int) *caller {
 	for n := range days {
 		if n > 0 {
 			a.Clock.Advance(24 * time.Hour)
-			c.send(http.MethodPost, "/refresh/accounts", map[string]any{"link": accountLink}).is(http.StatusAccepted)
+			c.send(http.MethodPost, "/refresh/accounts", map[string]any{"link": accountLink}).requireStatus(http.StatusAccepted)
 		}
 		a.fetchProfiles(func(queue.Target) ingest.AccountFacts {
 			f := accountFacts(a, "42", int64(1000+n), 1, 2)
@@ -80,7 +80,7 @@ func TestAccountHistory_returnsOnePointPerDayNewestFirst(t *testing.T) {
 		t.Run("there are no points before the first and after the last fetch", func(t *testing.T) {
 			require.Len(t, c.accountHistory(accountLink, "start_date="+a.daysAgo(700)), 33)
 			require.Empty(t, c.accountHistory(accountLink, fmt.Sprintf("start_date=%s&end_date=%s", a.daysAgo(89), a.daysAgo(60))))
-			require.Equal(t, "[]\n", string(c.send(http.MethodGet, "/accounts/"+url.PathEscape(accountLink)+"/history?start_date="+a.daysAgo(-3), nil).is(http.StatusOK).body))
+			require.Equal(t, "[]\n", string(c.send(http.MethodGet, "/accounts/"+url.PathEscape(accountLink)+"/history?start_date="+a.daysAgo(-3), nil).requireStatus(http.StatusOK).body))
 		})
 	})
 }
@@ -113,14 +113,14 @@ func TestAccountAndOrganisationHistory_refuseDatesBeyondTheLimitOfTheTier(t *tes
 		a := newApp(t, newSQLite(t))
 		c := a.newCaller(t, tier)
 		for _, path := range []string{"/accounts/" + c.trackAccountLink(accountLink).String() + "/history", "/organisation/history"} {
-			c.send(http.MethodGet, path+"?start_date="+a.daysAgo(days), nil).is(http.StatusOK)
-			p := c.send(http.MethodGet, path+"?start_date="+a.daysAgo(days+1), nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+			c.send(http.MethodGet, path+"?start_date="+a.daysAgo(days), nil).requireStatus(http.StatusOK)
+			p := c.send(http.MethodGet, path+"?start_date="+a.daysAgo(days+1), nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 			require.Contains(t, p.Detail, a.daysAgo(days), "the detail contains the oldest allowed date")
 			require.Equal(t, "start_date", *p.Errors[0].Name)
-			p = c.send(http.MethodGet, fmt.Sprintf("%s?start_date=%s&end_date=%s", path, a.daysAgo(3), a.daysAgo(4)), nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+			p = c.send(http.MethodGet, fmt.Sprintf("%s?start_date=%s&end_date=%s", path, a.daysAgo(3), a.daysAgo(4)), nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 			require.Equal(t, "end_date", *p.Errors[0].Name)
 			for _, bad := range []string{"start_date=2026-02-30", "end_date=", "start_date=2026-01-01&start_date=2026-01-02", "page=1"} {
-				c.send(http.MethodGet, path+"?"+bad, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+				c.send(http.MethodGet, path+"?"+bad, nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 			}
 		}
 	}
@@ -152,11 +152,11 @@ func TestStatistics_countTrackedAndRemovedItems(t *testing.T) {
 		for _, l := range append(videoURLs(1, 3), "https://youtu.be/dQw4w9WgXcQ") {
 			c.track(l)
 		}
-		c.send(http.MethodDelete, "/videos", map[string]any{"id": videoURL(2)}).is(http.StatusOK)
+		c.send(http.MethodDelete, "/videos", map[string]any{"id": videoURL(2)}).requireStatus(http.StatusOK)
 		for _, l := range []string{"https://www.instagram.com/one/", "https://www.instagram.com/two/", "https://www.facebook.com/three"} {
 			c.trackAccountLink(l)
 		}
-		c.send(http.MethodDelete, "/accounts", map[string]any{"id": "https://www.instagram.com/two"}).is(http.StatusOK)
+		c.send(http.MethodDelete, "/accounts", map[string]any{"id": "https://www.instagram.com/two"}).requireStatus(http.StatusOK)
 
 		a.newCaller(t, store.TierPremium).track(videoURL(7))
 		require.Equal(t, client.Statistics{Total: 3, Removed: 1, ByPlatform: client.PlatformCounts{Tiktok: 2, Youtube: 1}}, c.statistics("videos"), "statistics are not masked for the tier limited")

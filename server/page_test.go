@@ -117,19 +117,19 @@ func TestCursor_isRefusedForAnotherList(t *testing.T) {
 	next := *c.listVideos(list).Pagination.NextCursor
 	refused := func(sender *caller, query string) {
 		t.Helper()
-		p := sender.send(http.MethodGet, "/videos?"+query, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		p := sender.send(http.MethodGet, "/videos?"+query, nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Equal(t, "invalid_cursor", p.Errors[0].Code)
 	}
 	require.Len(t, c.listVideos(list+"&cursor="+next).Data, 5)
 	require.Len(t, c.listVideos("order_by=latest_views&username=@NORTHWIND.studio&limit=7&order_direction=desc&cursor="+next).Data, 7,
 		"the cursor is valid for another spelling of the same filter, and for another limit")
 
-	t.Run("400 for another order_by", func(t *testing.T) { refused(c, "order_by=latest_likes&username=northwind.studio&cursor="+next) })
-	t.Run("400 for another order_direction", func(t *testing.T) { refused(c, list+"&order_direction=asc&cursor="+next) })
-	t.Run("400 without the filter", func(t *testing.T) { refused(c, "order_by=latest_views&cursor="+next) })
-	t.Run("400 with an additional filter", func(t *testing.T) { refused(c, list+"&include_removed=true&cursor="+next) })
-	t.Run("400 for another organisation", func(t *testing.T) { refused(a.newCaller(t, store.TierPremium), list+"&cursor="+next) })
-	t.Run("400 if a bit of the cursor is changed", func(t *testing.T) {
+	t.Run("the cursor is refused with another order_by", func(t *testing.T) { refused(c, "order_by=latest_likes&username=northwind.studio&cursor="+next) })
+	t.Run("the cursor is refused with another order_direction", func(t *testing.T) { refused(c, list+"&order_direction=asc&cursor="+next) })
+	t.Run("the cursor is refused without the filter of its list", func(t *testing.T) { refused(c, "order_by=latest_views&cursor="+next) })
+	t.Run("the cursor is refused with an additional filter", func(t *testing.T) { refused(c, list+"&include_removed=true&cursor="+next) })
+	t.Run("the cursor is refused for another organisation", func(t *testing.T) { refused(a.newCaller(t, store.TierPremium), list+"&cursor="+next) })
+	t.Run("the cursor is refused if one of its bits is changed", func(t *testing.T) {
 		raw, err := base64.RawURLEncoding.DecodeString(next)
 		require.NoError(t, err)
 		for i := range raw {
@@ -140,8 +140,8 @@ func TestCursor_isRefusedForAnotherList(t *testing.T) {
 		refused(c, list+"&cursor="+next[:len(next)-2])
 		refused(c, list+"&cursor="+next+"AA")
 	})
-	t.Run("400 for a cursor together with a page", func(t *testing.T) {
-		p := c.send(http.MethodGet, "/videos?"+list+"&page=2&cursor="+next, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+	t.Run("the cursor is refused together with a page number", func(t *testing.T) {
+		p := c.send(http.MethodGet, "/videos?"+list+"&page=2&cursor="+next, nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Equal(t, "conflict", p.Errors[0].Code)
 	})
 }
@@ -191,7 +191,7 @@ func TestPagination_hasOrderAndHasMoreOnlyInListVideos(t *testing.T) {
 		if strings.HasSuffix(path, "s") && !strings.HasPrefix(path, "/collections/") && path != "/videos" {
 			query += "&paginated=true"
 		}
-		page := decode[struct{ Pagination json.RawMessage }](c.send(http.MethodGet, path+"?limit=7&"+query, nil).is(http.StatusOK))
+		page := decode[struct{ Pagination json.RawMessage }](c.send(http.MethodGet, path+"?limit=7&"+query, nil).requireStatus(http.StatusOK))
 		require.JSONEq(t, want, string(page.Pagination), list)
 	}
 }
@@ -218,8 +218,8 @@ func TestLists_linkHeaderPointsToTheNextPage(t *testing.T) {
 		require.NoError(t, err)
 		seen := 0
 		for target := list; target != ""; {
-			got := c.send(http.MethodGet, target, nil).is(http.StatusOK)
-			head := c.send(http.MethodHead, target, nil).is(http.StatusOK)
+			got := c.send(http.MethodGet, target, nil).requireStatus(http.StatusOK)
+			head := c.send(http.MethodHead, target, nil).requireStatus(http.StatusOK)
 			require.Equal(t, got.Header.Get("Link"), head.Header.Get("Link"))
 			page := decode[struct {
 				Data       []json.RawMessage
@@ -243,11 +243,11 @@ func TestLists_linkHeaderPointsToTheNextPage(t *testing.T) {
 	}
 	t.Run("the response has no Link header if it is an array", func(t *testing.T) {
 		for _, target := range []string{"/collections?limit=1", "/accounts?limit=1", "/accounts/" + account.String() + "/videos?limit=1"} {
-			require.Empty(t, c.send(http.MethodGet, target, nil).is(http.StatusOK).Header.Get("Link"), target)
+			require.Empty(t, c.send(http.MethodGet, target, nil).requireStatus(http.StatusOK).Header.Get("Link"), target)
 		}
 	})
 	t.Run("a 304 response has no Link header", func(t *testing.T) {
 		tag := c.send(http.MethodGet, "/videos?limit=1", nil).Header.Get("ETag")
-		require.Empty(t, c.send(http.MethodGet, "/videos?limit=1", nil, "If-None-Match", tag).is(http.StatusNotModified).Header.Get("Link"))
+		require.Empty(t, c.send(http.MethodGet, "/videos?limit=1", nil, "If-None-Match", tag).requireStatus(http.StatusNotModified).Header.Get("Link"))
 	})
 }

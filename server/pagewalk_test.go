@@ -63,7 +63,7 @@ func withManyVideos(t *testing.T, a *app) (c *caller, lasting, stoppable []uuid.
 // walk reads all pages of GET /videos and returns how often each video occurred. It calls write between two pages. It uses page numbers if
 // byPage is true, and cursors otherwise.
 func (c *caller) walk(ctx context.Context, query string, byPage bool, write func()) (map[uuid.UUID]int, error) {
-	met := map[uuid.UUID]int{}
+	timesReturned := map[uuid.UUID]int{}
 	next := ""
 	for page := 1; ; page++ {
 		at := next
@@ -91,10 +91,10 @@ func (c *caller) walk(ctx context.Context, query string, byPage bool, write func
 			return nil, fmt.Errorf("%s, page %d: %d, %w", query, page, resp.StatusCode, err)
 		}
 		for _, v := range got.Data {
-			met[v.AdID]++
+			timesReturned[v.AdID]++
 		}
 		if got.Pagination.NextCursor == nil {
-			return met, nil
+			return timesReturned, nil
 		}
 		next = "&cursor=" + *got.Pagination.NextCursor
 		write()

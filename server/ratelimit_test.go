@@ -14,7 +14,7 @@ import (
 )
 
 // headerNumber returns the number in a response header. It fails the test if the header is not a number.
-func headerNumber(t *testing.T, a answer, header string) int {
+func headerNumber(t *testing.T, a response, header string) int {
 	t.Helper()
 	n, err := strconv.Atoi(a.Header.Get(header))
 	require.NoError(t, err, "%s: %q", header, a.Header.Get(header))
@@ -33,25 +33,25 @@ func TestRateLimit_countsPerOrganisationAndOperation(t *testing.T) {
 	c := a.newCaller(t, store.TierLimited)
 	other := a.newToken(t, c.org, store.ScopeRead)
 	for range 5 {
-		c.send(http.MethodGet, "/videos", nil).is(http.StatusOK)
+		c.send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK)
 	}
 	t.Run("requests with another token of the organisation count against the same limit", func(t *testing.T) {
-		other.send(http.MethodGet, "/videos", nil).refuses(http.StatusTooManyRequests, server.CodeRateLimited)
+		other.send(http.MethodGet, "/videos", nil).requireProblem(http.StatusTooManyRequests, server.CodeRateLimited)
 	})
 	t.Run("HEAD counts against the limit of GET", func(t *testing.T) {
-		c.send(http.MethodHead, "/videos", nil).is(http.StatusTooManyRequests)
+		c.send(http.MethodHead, "/videos", nil).requireStatus(http.StatusTooManyRequests)
 	})
 	t.Run("another operation has its own limit", func(t *testing.T) {
-		c.send(http.MethodPost, "/videos", map[string]any{"link": tiktokLink}).is(http.StatusOK)
-		c.send(http.MethodGet, "/videos/01938c32-8f07-7a46-93be-1d2c3b4a5968", nil).is(http.StatusNotFound)
+		c.send(http.MethodPost, "/videos", map[string]any{"link": tiktokLink}).requireStatus(http.StatusOK)
+		c.send(http.MethodGet, "/videos/01938c32-8f07-7a46-93be-1d2c3b4a5968", nil).requireStatus(http.StatusNotFound)
 	})
 	t.Run("another organisation has its own limit", func(t *testing.T) {
-		a.newCaller(t, store.TierLimited).send(http.MethodGet, "/videos", nil).is(http.StatusOK)
+		a.newCaller(t, store.TierLimited).send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK)
 	})
 	t.Run("a change of tier changes the limit but keeps the count", func(t *testing.T) {
 		require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierPremium))
 		a.Clock.Advance(time.Second)
-		got := c.send(http.MethodGet, "/videos", nil).is(http.StatusOK)
+		got := c.send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK)
 		require.Equal(t, 30, headerNumber(t, got, "RateLimit-Limit"))
 		require.Equal(t, 22, headerNumber(t, got, "RateLimit-Remaining"))
 	})
@@ -62,10 +62,10 @@ func TestRateLimit_limitsAnAddressOnlyForRequestsWithoutAToken(t *testing.T) {
 	a := newRateLimitedApp(t)
 	c := a.newCaller(t, store.TierPremium)
 	for range 60 {
-		a.send(t, http.MethodGet, "/videos", nil).is(http.StatusUnauthorized)
+		a.send(t, http.MethodGet, "/videos", nil).requireStatus(http.StatusUnauthorized)
 	}
-	a.send(t, http.MethodGet, "/videos", nil).refuses(http.StatusTooManyRequests, server.CodeRateLimited)
-	c.send(http.MethodGet, "/videos", nil).is(http.StatusOK)
+	a.send(t, http.MethodGet, "/videos", nil).requireProblem(http.StatusTooManyRequests, server.CodeRateLimited)
+	c.send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK)
 }
 
 func TestMemoryRateStore_allowsRequestsAfterTheReset(t *testing.T) {

@@ -82,7 +82,7 @@ func TestRedisRateStore_twoServersShareTheLimitOfEachOperation(t *testing.T) {
 	a, b := twoServers(t, redistest.Start(t))
 	for _, tier := range store.Tiers {
 		c := a.newCaller(t, tier)
-		both := []*caller{c, c.onServer(b)}
+		callers := []*caller{c, c.onServer(b)}
 		for _, op := range []struct {
 			method, target string
 			body           any
@@ -92,7 +92,7 @@ func TestRedisRateStore_twoServersShareTheLimitOfEachOperation(t *testing.T) {
 			{http.MethodGet, "/authenticate", nil},
 		} {
 			limit := specifiedLimits[op.method+" "+op.target].forTier(tier)
-			require.Equal(t, limit, countAccepted(both, limit+6, op.method, op.target, op.body), "%s %s for %s", op.method, op.target, tier)
+			require.Equal(t, limit, countAccepted(callers, limit+6, op.method, op.target, op.body), "%s %s for %s", op.method, op.target, tier)
 		}
 	}
 	requireLogged(t, 0, 0, a, b)
@@ -128,11 +128,11 @@ func TestRedisRateStore_countsEachOrganisationSeparately(t *testing.T) {
 	other := b.newCaller(t, store.TierLimited)
 	require.Equal(t, 5, countAccepted([]*caller{other, other.onServer(a)}, 10, http.MethodGet, "/videos", nil), "the requests of one organisation do not count for another")
 	for range 30 {
-		a.send(t, http.MethodGet, "/videos", nil).is(http.StatusUnauthorized)
-		b.send(t, http.MethodGet, "/videos", nil).is(http.StatusUnauthorized)
+		a.send(t, http.MethodGet, "/videos", nil).requireStatus(http.StatusUnauthorized)
+		b.send(t, http.MethodGet, "/videos", nil).requireStatus(http.StatusUnauthorized)
 	}
-	a.send(t, http.MethodGet, "/videos", nil).refuses(http.StatusTooManyRequests, server.CodeRateLimited)
-	b.send(t, http.MethodGet, "/videos", nil).refuses(http.StatusTooManyRequests, server.CodeRateLimited)
+	a.send(t, http.MethodGet, "/videos", nil).requireProblem(http.StatusTooManyRequests, server.CodeRateLimited)
+	b.send(t, http.MethodGet, "/videos", nil).requireProblem(http.StatusTooManyRequests, server.CodeRateLimited)
 }
 
 func TestRedisRateStore_keysHaveAPrefixAndExpireAfterAMinute(t *testing.T) {
@@ -140,9 +140,9 @@ func TestRedisRateStore_keysHaveAPrefixAndExpireAfterAMinute(t *testing.T) {
 	r := redistest.Start(t)
 	a, b := twoServers(t, r)
 	c := a.newCaller(t, store.TierBasic)
-	c.send(http.MethodGet, "/videos", nil).is(http.StatusOK)
-	c.onServer(b).send(http.MethodGet, "/videos", nil).is(http.StatusOK)
-	a.send(t, http.MethodGet, "/videos", nil).is(http.StatusUnauthorized)
+	c.send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK)
+	c.onServer(b).send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK)
+	a.send(t, http.MethodGet, "/videos", nil).requireStatus(http.StatusUnauthorized)
 	keys, err := r.Keys(t.Context(), "*").Result()
 	require.NoError(t, err)
 	organisation := "reeltally:limit:org:" + c.org.ID.String() + ":listVideos"
@@ -160,9 +160,9 @@ func TestRedisRateStore_keysHaveAPrefixAndExpireAfterAMinute(t *testing.T) {
 	require.Equal(t, 13, countAccepted([]*caller{c}, 16, http.MethodGet, "/videos", nil))
 	require.NoError(t, r.PExpire(t.Context(), organisation, time.Millisecond).Err())
 	require.Eventually(t, func() bool { return r.Exists(t.Context(), organisation).Val() == 0 }, 5*time.Second, time.Millisecond)
-	got := c.onServer(b).send(http.MethodGet, "/videos", nil).is(http.StatusOK)
+	got := c.onServer(b).send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK)
 	require.Equal(t, 14, headerNumber(t, got, "RateLimit-Remaining"), "after the key expired, a new window starts")
-	unchanged := c.send(http.MethodGet, "/videos", nil, "If-None-Match", got.Header.Get("ETag")).is(http.StatusNotModified)
+	unchanged := c.send(http.MethodGet, "/videos", nil, "If-None-Match", got.Header.Get("ETag")).requireStatus(http.StatusNotModified)
 	require.Equal(t, 14, headerNumber(t, unchanged, "RateLimit-Remaining"), "a 304 response is not counted")
 }
 
@@ -171,26 +171,26 @@ func TestRedisRateStore_countsInMemoryWhileRedisIsUnavailable(t *testing.T) {
 	r := redistest.Start(t)
 	a, b := twoServers(t, r)
 	c := a.newCaller(t, store.TierLimited)
-	both := []*caller{c, c.onServer(b)}
-	require.Equal(t, 4, countAccepted(both, 4, http.MethodGet, "/videos", nil))
+	callers := []*caller{c, c.onServer(b)}
+	require.Equal(t, 4, countAccepted(callers, 4, http.MethodGet, "/videos", nil))
 
 	r.Kill()
-	require.Equal(t, 5, countAccepted(both[:1], 8, http.MethodGet, "/videos", nil))
-	require.Equal(t, 5, countAccepted(both[1:], 8, http.MethodGet, "/videos", nil))
+	require.Equal(t, 5, countAccepted(callers[:1], 8, http.MethodGet, "/videos", nil))
+	require.Equal(t, 5, countAccepted(callers[1:], 8, http.MethodGet, "/videos", nil))
 	for range 5 { // each server tries Redis again after a second, and Redis is still unavailable
 		a.Clock.Advance(time.Second)
-		require.Equal(t, 2, countAccepted(both, 2, http.MethodGet, "/authenticate", nil))
+		require.Equal(t, 2, countAccepted(callers, 2, http.MethodGet, "/authenticate", nil))
 	}
 	requireLogged(t, 1, 0, a, b)
-	a.send(t, http.MethodGet, "/readyz", nil).is(http.StatusOK)
+	a.send(t, http.MethodGet, "/readyz", nil).requireStatus(http.StatusOK)
 
 	r.Start()
-	require.Equal(t, 2, countAccepted(both, 2, http.MethodGet, "/authenticate", nil))
+	require.Equal(t, 2, countAccepted(callers, 2, http.MethodGet, "/authenticate", nil))
 	requireLogged(t, 1, 0, a, b) // the servers try Redis at most once a second
 	a.Clock.Advance(time.Second)
-	require.Equal(t, 2, countAccepted(both, 2, http.MethodGet, "/authenticate", nil))
+	require.Equal(t, 2, countAccepted(callers, 2, http.MethodGet, "/authenticate", nil))
 	requireLogged(t, 1, 1, a, b)
-	require.Equal(t, 5, countAccepted(both, 10, http.MethodGet, "/videos", nil), "the servers share the limit again")
+	require.Equal(t, 5, countAccepted(callers, 10, http.MethodGet, "/videos", nil), "the servers share the limit again")
 	requireLogged(t, 1, 1, a, b)
 }
 
@@ -200,12 +200,12 @@ func TestRedisRateStore_startsWithoutRedis(t *testing.T) {
 	a, b := twoServers(t, r)
 	requireLogged(t, 1, 0, a, b)
 	c := a.newCaller(t, store.TierLimited)
-	both := []*caller{c, c.onServer(b)}
-	require.Equal(t, 10, countAccepted(both, 14, http.MethodGet, "/videos", nil), "without Redis, each server allows the whole limit")
-	a.send(t, http.MethodGet, "/readyz", nil).is(http.StatusOK)
+	callers := []*caller{c, c.onServer(b)}
+	require.Equal(t, 10, countAccepted(callers, 14, http.MethodGet, "/videos", nil), "without Redis, each server allows the whole limit")
+	a.send(t, http.MethodGet, "/readyz", nil).requireStatus(http.StatusOK)
 	r.Start()
 	a.Clock.Advance(time.Second)
-	require.Equal(t, 5, countAccepted(both, 10, http.MethodGet, "/videos", nil))
+	require.Equal(t, 5, countAccepted(callers, 10, http.MethodGet, "/videos", nil))
 	requireLogged(t, 1, 1, a, b)
 }
 
@@ -217,10 +217,10 @@ func TestRedisRateStore_delaysOneRequestPerSecondWhileRedisDoesNotRespond(t *tes
 	clock, log := storetest.NewClock(), &syncBuffer{}
 	rates := redisStore(t, r.URL+"?read_timeout=1s", clock.Now, slog.New(slog.NewJSONHandler(log, nil)))
 	take := func() time.Duration {
-		began := time.Now()
+		start := time.Now()
 		_, err := rates.Take(t.Context(), "key", 1000, time.Minute)
 		require.NoError(t, err)
-		return time.Since(began)
+		return time.Since(start)
 	}
 	take()
 	r.Freeze()
@@ -248,10 +248,10 @@ func TestRedisRateStore_countsRequestsOfDisconnectedCallers(t *testing.T) {
 	r := redistest.Start(t)
 	log := &syncBuffer{}
 	rates := redisStore(t, r.URL+longTimeout, storetest.NewClock().Now, slog.New(slog.NewJSONHandler(log, nil)))
-	gone, hangUp := context.WithCancel(t.Context())
-	hangUp()
+	cancelledContext, cancel := context.WithCancel(t.Context())
+	cancel()
 	for left := int64(4); left >= 0; left-- {
-		q, err := rates.Take(gone, "key", 5, time.Minute)
+		q, err := rates.Take(cancelledContext, "key", 5, time.Minute)
 		require.NoError(t, err)
 		require.Equal(t, server.Quota{Remaining: left, Reset: q.Reset}, q)
 	}

@@ -74,7 +74,7 @@ var specifiedLimits = map[string]limitPerTier{
 func TestRateLimit_isSpecifiedForEveryOperation(t *testing.T) {
 	t.Parallel()
 	var declared, decided []string
-	for _, op := range theContract().operations {
+	for _, op := range sharedContract().operations {
 		declared = append(declared, op.Method+" "+op.Path)
 	}
 	for name := range specifiedLimits {
@@ -113,10 +113,10 @@ func (w *pipeListener) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0
 
 // dial connects to the listener.
 func (w *pipeListener) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	near, far := net.Pipe()
+	clientConn, serverConn := net.Pipe()
 	select {
-	case w.conns <- far:
-		return near, nil
+	case w.conns <- serverConn:
+		return clientConn, nil
 	case <-w.closed:
 		return nil, net.ErrClosed
 	case <-ctx.Done():
@@ -147,7 +147,7 @@ func inSynctestBubble(t *testing.T, run func(t *testing.T, a *app, wait func(tim
 // Spec: 4-02, 5-02, 8-01, 8-02, 8-13
 func TestEveryOperation_returns429AfterTheLimitOfTheTier(t *testing.T) {
 	t.Parallel()
-	for _, op := range theContract().operations {
+	for _, op := range sharedContract().operations {
 		t.Run(op.id, func(t *testing.T) {
 			t.Parallel()
 			target, body := exampleRequest(t, op)
@@ -164,7 +164,7 @@ func TestEveryOperation_returns429AfterTheLimitOfTheTier(t *testing.T) {
 						}
 					}
 					last := c.send(op.Method, target, body)
-					p := last.refuses(http.StatusTooManyRequests, server.CodeRateLimited)
+					p := last.requireProblem(http.StatusTooManyRequests, server.CodeRateLimited)
 					require.Contains(t, p.Detail, op.id)
 					require.Contains(t, p.Detail, fmt.Sprintf("%d times a minute", limit))
 					requireRateLimitHeaders(t, last, op.id, limit, 0)
@@ -173,7 +173,7 @@ func TestEveryOperation_returns429AfterTheLimitOfTheTier(t *testing.T) {
 					require.InDelta(t, 40, retry, 1, "the window of 60 seconds started with the first request, 20 seconds ago")
 
 					wait(time.Duration(retry-2) * time.Second)
-					c.send(op.Method, target, body).refuses(http.StatusTooManyRequests, server.CodeRateLimited)
+					c.send(op.Method, target, body).requireProblem(http.StatusTooManyRequests, server.CodeRateLimited)
 					wait(2 * time.Second)
 					again := c.send(op.Method, target, body)
 					require.NotEqual(t, http.StatusTooManyRequests, again.StatusCode)
@@ -186,7 +186,7 @@ func TestEveryOperation_returns429AfterTheLimitOfTheTier(t *testing.T) {
 }
 
 // requireRateLimitHeaders requires the rate limit headers of interface.md section 1. left is the number of remaining requests.
-func requireRateLimitHeaders(t *testing.T, a answer, operation string, limit, left int) {
+func requireRateLimitHeaders(t *testing.T, a response, operation string, limit, left int) {
 	t.Helper()
 	reset := headerNumber(t, a, "RateLimit-Reset")
 	require.GreaterOrEqual(t, reset, 1)
@@ -204,17 +204,17 @@ func TestRateLimit_countsEveryResponseExcept304(t *testing.T) {
 	inSynctestBubble(t, func(t *testing.T, a *app, _ func(time.Duration)) {
 		c := a.newCaller(t, store.TierBasic)
 		writer := a.newToken(t, c.org, store.ScopeWrite)
-		tag := c.send(http.MethodGet, "/videos", nil).is(http.StatusOK)
+		tag := c.send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK)
 		requireRateLimitHeaders(t, tag, "listVideos", 15, 14)
 		left := 14
-		counted := func(got answer, status int) {
+		counted := func(got response, status int) {
 			t.Helper()
 			left--
-			requireRateLimitHeaders(t, got.is(status), "listVideos", 15, left)
+			requireRateLimitHeaders(t, got.requireStatus(status), "listVideos", 15, left)
 		}
 		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodGet} { // a 304 response is not counted
 			unchanged := c.send(method, "/videos", nil, "If-None-Match", tag.Header.Get("ETag"))
-			requireRateLimitHeaders(t, unchanged.is(http.StatusNotModified), "listVideos", 15, left)
+			requireRateLimitHeaders(t, unchanged.requireStatus(http.StatusNotModified), "listVideos", 15, left)
 		}
 		counted(c.send(http.MethodHead, "/videos", nil), http.StatusOK)
 		counted(c.send(http.MethodGet, "/videos?limit=0", nil), http.StatusBadRequest)
@@ -226,20 +226,20 @@ func TestRateLimit_countsEveryResponseExcept304(t *testing.T) {
 		counted(c.send(http.MethodGet, "/videos", nil), http.StatusInternalServerError)
 		a.databaseError.Store(nil)
 		// A request without a token does not count against the limit of an organisation, and its response has no rate limit headers.
-		anonymous := a.send(t, http.MethodGet, "/videos", nil).is(http.StatusUnauthorized)
+		anonymous := a.send(t, http.MethodGet, "/videos", nil).requireStatus(http.StatusUnauthorized)
 		require.Empty(t, anonymous.Header.Get("RateLimit-Remaining"))
 		for left > 0 {
 			counted(c.send(http.MethodGet, "/videos", nil), http.StatusOK)
 		}
 		for _, method := range []string{http.MethodGet, http.MethodHead} {
-			requireRateLimitHeaders(t, c.send(method, "/videos", nil, "If-None-Match", tag.Header.Get("ETag")).is(http.StatusTooManyRequests), "listVideos", 15, 0)
+			requireRateLimitHeaders(t, c.send(method, "/videos", nil, "If-None-Match", tag.Header.Get("ETag")).requireStatus(http.StatusTooManyRequests), "listVideos", 15, 0)
 		}
 	})
 	inSynctestBubble(t, func(t *testing.T, a *app, _ func(time.Duration)) {
 		c := a.newCaller(t, store.TierLimited)
 		track := func(body any, status, left int, headers ...string) {
 			t.Helper()
-			requireRateLimitHeaders(t, c.send(http.MethodPost, "/videos", body, headers...).is(status), "trackVideo", 5, left)
+			requireRateLimitHeaders(t, c.send(http.MethodPost, "/videos", body, headers...).requireStatus(status), "trackVideo", 5, left)
 		}
 		tiktok := map[string]any{"link": tiktokLink}
 		track(`{"link": `, http.StatusBadRequest, 4)
@@ -250,6 +250,6 @@ func TestRateLimit_countsEveryResponseExcept304(t *testing.T) {
 		track(tiktok, http.StatusTooManyRequests, 0)
 		// Each operation is counted separately, and a request for an unknown id is counted.
 		got := c.send(http.MethodGet, "/videos/01938c32-8f07-7a46-93be-1d2c3b4a5968", nil)
-		requireRateLimitHeaders(t, got.is(http.StatusNotFound), "getVideo", 5, 4)
+		requireRateLimitHeaders(t, got.requireStatus(http.StatusNotFound), "getVideo", 5, 4)
 	})
 }

@@ -39,20 +39,20 @@ func TestRefresh_schedulesAFetchFourHoursAfterTheLastFetch(t *testing.T) {
 		for _, path := range []string{"/refresh/videos", "/refresh/accounts"} {
 			c := a.newCaller(t, store.TierPremium)
 			for i, name := range refreshTargets(c)[path] {
-				refresh := func() answer {
+				refresh := func() response {
 					return c.send(http.MethodPost, path+[]string{"", "/"}[i%2], map[string]any{"link": name})
 				}
 				fetchAll(a)
 				at := a.Clock.Now()
 				a.Clock.Advance(4*time.Hour - time.Second)
-				got := decode[client.RefreshNotDue](refresh().is(http.StatusOK))
+				got := decode[client.RefreshNotDue](refresh().requireStatus(http.StatusOK))
 				require.NotEmpty(t, got.Message)
 				require.True(t, got.LatestUpdatedAt.Equal(at), "latest_updated_at is %s instead of %s", got.LatestUpdatedAt, at)
 				require.True(t, got.RefreshAfter.Equal(at.Add(4*time.Hour)))
 
 				a.Clock.Advance(time.Second)
 				for range 2 { // a second request before the fetch gets the same response
-					scheduled := refresh().is(http.StatusAccepted)
+					scheduled := refresh().requireStatus(http.StatusAccepted)
 					require.Empty(t, scheduled.body)
 					require.Empty(t, scheduled.Header.Get("Content-Type"))
 				}
@@ -73,13 +73,13 @@ func TestRefresh_hidesTheFetchTimeFromLowerTiers(t *testing.T) {
 				fetchAll(a)
 				at := a.Clock.Now()
 				a.Clock.Advance(17 * time.Minute)
-				got := decode[client.RefreshNotDue](c.send(http.MethodPost, path, map[string]any{"link": names[0]}).is(http.StatusOK))
+				got := decode[client.RefreshNotDue](c.send(http.MethodPost, path, map[string]any{"link": names[0]}).requireStatus(http.StatusOK))
 				require.Nil(t, got.LatestUpdatedAt)
 				require.Equal(t, got.RefreshAfter.Truncate(time.Hour), got.RefreshAfter, "refresh_after is rounded to a full hour")
 				require.False(t, got.RefreshAfter.Before(at.Add(4*time.Hour)))
 				require.Less(t, got.RefreshAfter.Sub(at), 5*time.Hour)
 				a.Clock.Advance(got.RefreshAfter.Sub(a.Clock.Now()))
-				c.send(http.MethodPost, path, map[string]any{"link": names[0]}).is(http.StatusAccepted)
+				c.send(http.MethodPost, path, map[string]any{"link": names[0]}).requireStatus(http.StatusAccepted)
 			}
 		}
 	})
@@ -94,8 +94,8 @@ func TestRefresh_putsTheItemIntoTheInteractiveLane(t *testing.T) {
 		c.trackAccount(map[string]any{"link": "https://www.tiktok.com/@other"})
 		fetchAll(a)
 		a.Clock.Advance(5 * time.Hour)
-		c.send(http.MethodPost, "/refresh/videos", map[string]any{"link": tiktokLink}).is(http.StatusAccepted)
-		c.send(http.MethodPost, "/refresh/accounts", map[string]any{"link": accountLink}).is(http.StatusAccepted)
+		c.send(http.MethodPost, "/refresh/videos", map[string]any{"link": tiktokLink}).requireStatus(http.StatusAccepted)
+		c.send(http.MethodPost, "/refresh/accounts", map[string]any{"link": accountLink}).requireStatus(http.StatusAccepted)
 		for kind, want := range map[queue.Kind]string{"video": tiktokLink, "account": accountLink} {
 			claim, err := a.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, kind, 10, time.Minute, queue.LaneInteractive))
 			require.NoError(t, err)
@@ -112,20 +112,20 @@ func TestRefresh_refusesUntrackedItems(t *testing.T) {
 	c := a.newCaller(t, store.TierPremium)
 	for path, names := range refreshTargets(c) {
 		resource := path[len("/refresh"):]
-		c.send(http.MethodDelete, resource, map[string]any{"id": names[0]}).is(http.StatusOK)
+		c.send(http.MethodDelete, resource, map[string]any{"id": names[0]}).requireStatus(http.StatusOK)
 		for _, name := range append(names, unknownID, "00000000-0000-0000-0000-000000000000", "nonsense", "https://example.com/",
 			"https://www.tiktok.com/@nobody", videoURL(9), "https://vm.tiktok.com/ZMdead0001/") {
-			p := c.send(http.MethodPost, path, map[string]any{"link": name}).refuses(http.StatusNotFound, server.CodeNotFound)
+			p := c.send(http.MethodPost, path, map[string]any{"link": name}).requireProblem(http.StatusNotFound, server.CodeNotFound)
 			require.Contains(t, p.Detail, name)
 		}
 		a.platforms.redirect("https://vm.tiktok.com/ZMdown0001/", "")
-		c.send(http.MethodPost, path, map[string]any{"link": "https://vm.tiktok.com/ZMdown0001/"}).refuses(http.StatusServiceUnavailable, server.CodeLinkUnresolved)
+		c.send(http.MethodPost, path, map[string]any{"link": "https://vm.tiktok.com/ZMdown0001/"}).requireProblem(http.StatusServiceUnavailable, server.CodeLinkUnresolved)
 		for name, body := range map[string]any{"no link member": map[string]any{}, "an empty link": map[string]any{"link": ""}, "a number as a link": map[string]any{"link": 7}, "id instead of link": map[string]any{"id": names[0]}} {
-			require.NotEmpty(t, c.send(http.MethodPost, path, body).refuses(http.StatusBadRequest, server.CodeInvalidRequest).Errors, name)
+			require.NotEmpty(t, c.send(http.MethodPost, path, body).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest).Errors, name)
 		}
 		for _, wrong := range []string{path + "//", path + "/x", "/refresh/", "/refresh"} {
-			c.send(http.MethodPost, wrong, map[string]any{"link": names[0]}).is(http.StatusNotFound)
+			c.send(http.MethodPost, wrong, map[string]any{"link": names[0]}).requireStatus(http.StatusNotFound)
 		}
-		c.send(http.MethodGet, path+"/", nil).refuses(http.StatusMethodNotAllowed, server.CodeMethodNotAllowed)
+		c.send(http.MethodGet, path+"/", nil).requireProblem(http.StatusMethodNotAllowed, server.CodeMethodNotAllowed)
 	}
 }

@@ -82,9 +82,9 @@ func hostileRequests(collection string) map[string]hostileRequest {
 		return `{"links":[` + many(500, `"`+link+`",`) + `]}`
 	}
 	long := strings.Repeat("a", 500_000)
-	cut := "/" + strings.Repeat("a", 499-1) + "… "
+	shortenedName := "/" + strings.Repeat("a", 499-1) + "… "
 	return map[string]hostileRequest{
-		"many values below a long name":      post("/videos", `{"`+long+`":[`+strings.Repeat("1,", 100_000)+`1]}`, cut+"max_length", "name"),
+		"many values below a long name":      post("/videos", `{"`+long+`":[`+strings.Repeat("1,", 100_000)+`1]}`, shortenedName+"max_length", "name"),
 		"many empty objects for links":       post("/videos/bulk", `{"links":[`+strings.Repeat("{},", 650_000)+`{}]}`, "/links max_items", "at most 500 entries"),
 		"many members":                       post("/videos", `{`+many(150_000, `"m%d":1,`)+`}`, " max_values", "at most 10000"),
 		"many objects in display_settings":   patch(`{"x":[`+strings.Repeat(`{"a":{}},`, 200_000)+`{}]}`, http.StatusBadRequest, " max_values", "at most 10000"),
@@ -141,7 +141,7 @@ func hostileRequests(collection string) map[string]hostileRequest {
 func TestRequestCost_expensiveRequestsStayBelowTheLimits(t *testing.T) {
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	made := decode[client.Collection](c.send(http.MethodPost, "/collections", map[string]any{"name": "Launch"}).is(http.StatusCreated))
+	made := decode[client.Collection](c.send(http.MethodPost, "/collections", map[string]any{"name": "Launch"}).requireStatus(http.StatusCreated))
 	for name, hostile := range hostileRequests("/collections/" + made.ID.String()) {
 		t.Run(name, func(t *testing.T) {
 			target, err := url.Parse(hostile.target)
@@ -162,11 +162,11 @@ func TestRequestCost_expensiveRequestsStayBelowTheLimits(t *testing.T) {
 			after := processCost(t)
 			cpu, allocated := after.cpu-before.cpu, after.bytes-before.bytes
 			t.Logf("status %d, %v of processor time, %.1f MiB allocated", w.Code, cpu.Round(time.Millisecond), float64(allocated)/(1<<20))
-			got := answer{t, w.Result(), w.Body.Bytes()}
+			got := response{t, w.Result(), w.Body.Bytes()}
 			require.Less(t, w.Body.Len(), 8<<20)
-			got.is(hostile.status)
+			got.requireStatus(hostile.status)
 			if hostile.fault != "" {
-				p := got.refuses(hostile.status, server.CodeInvalidRequest)
+				p := got.requireProblem(hostile.status, server.CodeInvalidRequest)
 				require.NotEmpty(t, p.Errors)
 				require.Equal(t, hostile.fault, faultPlace(p.Errors[0])+" "+p.Errors[0].Code)
 			}
@@ -204,7 +204,7 @@ func TestRequestCost_bulkRequestWithShortLinksReusesConnections(t *testing.T) {
 		links[i] = fmt.Sprintf("https://vm.tiktok.com/ZM%07d/", i)
 	}
 	before := processCost(t)
-	c.send(http.MethodPost, "/videos/bulk", map[string]any{"links": links}).is(http.StatusUnprocessableEntity)
+	c.send(http.MethodPost, "/videos/bulk", map[string]any{"links": links}).requireStatus(http.StatusUnprocessableEntity)
 	after := processCost(t)
 	t.Logf("%v of processor time, %.1f MiB allocated, %d connections", after.cpu-before.cpu, float64(after.bytes-before.bytes)/(1<<20), internet.Connections())
 	// The resolver requests each dead link twice. The second response has a body, so the resolver closes the connection after it. A new

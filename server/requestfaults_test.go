@@ -20,10 +20,10 @@ var faults = []func(g *generator, r *generatedRequest) *generatedRequest{
 	wrongToken, wrongScope, wrongMethod, wrongLink, wrongRange, pageOfUnpaginatedList, cursorOfAnotherList, wrongHeader, corruptBytes, corruptBytes,
 }
 
-// wrong generates a request with one random fault.
-func (g *generator) wrong(op *contractOperation) *generatedRequest {
+// generateInvalid generates a request with one random fault.
+func (g *generator) generateInvalid(op *contractOperation) *generatedRequest {
 	for {
-		if r := oneOf(g.random, faults)(g, g.valid(op)); r != nil {
+		if r := oneOf(g.random, faults)(g, g.generateValid(op)); r != nil {
 			return r
 		}
 	}
@@ -41,7 +41,7 @@ func wrongParameter(g *generator, r *generatedRequest) *generatedRequest {
 	if r.set(p.Name, value); p.Name == "page" || p.Name == "cursor" {
 		r.drop("paginated")
 	}
-	return r.expects(expect400, "%s is %.100q", p.Name, value)
+	return r.withExpectation(expect400, "%s is %.100q", p.Name, value)
 }
 
 // wrongParameters returns invalid values of a query parameter.
@@ -76,11 +76,11 @@ func wrongPath(g *generator, r *generatedRequest) *generatedRequest {
 	p := oneOf(g.random, params)
 	if g.chance(10) { // an unencoded link, whose slashes split the path
 		r.target = strings.Replace(r.op.Path, "{"+p.Name+"}", oneOf(g.random, g.ownItems[videoLink]), 1)
-		return r.expects(expect4xx, "the link in the path is not encoded")
+		return r.withExpectation(expect4xx, "the link in the path is not encoded")
 	}
 	wrong := append(g.wrongTexts(p.Schema.Value), "a\x00b", "a\xffb", "\x00")
 	r.path[p.Name] = oneOf(g.random, slices.DeleteFunc(wrong, func(s string) bool { return s == "" })) // an empty value would be the path of another operation
-	return r.expects(expect400, "%s is %.100q", p.Name, r.path[p.Name])
+	return r.withExpectation(expect400, "%s is %.100q", p.Name, r.path[p.Name])
 }
 
 // node is a value in a JSON body, with its pointer and schema. set replaces the value.
@@ -129,13 +129,13 @@ func wrongBody(g *generator, r *generatedRequest) *generatedRequest {
 	if at.set(value); r.body == nil {
 		r.raw = []byte("null")
 	}
-	return r.expects(expect400, "%s of the body is %.100s", at.pointer, render(value))
+	return r.withExpectation(expect400, "%s of the body is %.100s", at.pointer, render(value))
 }
 
 // brokenQuery adds invalid syntax to the query.
 func brokenQuery(g *generator, r *generatedRequest) *generatedRequest {
 	r.rawQuery = oneOf(g.random, []string{"a=1;b=2", "%zz", "%", "limit=%4", "limit=1;", "%C3%28=1", "%00=1", "=1", "=", "x;y", "%ff", "limit%=1"})
-	return r.expects(expect400, "the query contains the invalid part %s", r.rawQuery)
+	return r.withExpectation(expect400, "the query contains the invalid part %s", r.rawQuery)
 }
 
 // unknownParameter adds a query parameter that the operation does not have.
@@ -145,7 +145,7 @@ func unknownParameter(g *generator, r *generatedRequest) *generatedRequest {
 		names = append(names, strings.ToUpper(p.Name), p.Name+"%00", p.Name+"s_")
 	}
 	r.rawQuery = oneOf(g.random, names) + oneOf(g.random, []string{"=1", "", "="})
-	return r.expects(expect400, "the operation has no parameter %.100s", r.rawQuery)
+	return r.withExpectation(expect400, "the operation has no parameter %.100s", r.rawQuery)
 }
 
 // repeatedParameter adds a query parameter twice.
@@ -161,7 +161,7 @@ func repeatedParameter(g *generator, r *generatedRequest) *generatedRequest {
 	value := g.validParameter(r.op, p)
 	r.set(p.Name, value)
 	r.rawQuery = p.Name + "=" + url.QueryEscape(oneOf(g.random, []string{value, g.validParameter(r.op, p)}))
-	return r.expects(expect400, "the query parameter %s occurs twice", p.Name)
+	return r.withExpectation(expect400, "the query parameter %s occurs twice", p.Name)
 }
 
 // brokenBody replaces the body by text that is not one JSON object.
@@ -179,7 +179,7 @@ func brokenBody(g *generator, r *generatedRequest) *generatedRequest {
 		broken = append(broken, []byte{})
 	}
 	r.raw = oneOf(g.random, broken)
-	return r.expects(expect400, "the body is %.60q", r.raw)
+	return r.withExpectation(expect400, "the body is %.60q", r.raw)
 }
 
 // repeatedMember adds the same member twice to an object of the body.
@@ -204,7 +204,7 @@ func repeatedMember(g *generator, r *generatedRequest) *generatedRequest {
 		more += ","
 	}
 	r.raw = slices.Insert(whole, at, []byte(more)...)
-	return r.expects(expect400, "the body has a duplicate member at byte %d", at)
+	return r.withExpectation(expect400, "the body has a duplicate member at byte %d", at)
 }
 
 // wrongMedia sends the body with an unsupported Content-Type or Content-Encoding.
@@ -217,7 +217,7 @@ func wrongMedia(g *generator, r *generatedRequest) *generatedRequest {
 	} else {
 		r.headers["Content-Type"] = oneOf(g.random, []string{"", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/jsonx", "application/vnd.api+json", "json", "*/*", "application/json; charset", ";", "application/xml"})
 	}
-	return r.answers(http.StatusUnsupportedMediaType, "the body has Content-Type %q and Content-Encoding %q", r.headers["Content-Type"], r.headers["Content-Encoding"])
+	return r.withStatus(http.StatusUnsupportedMediaType, "the body has Content-Type %q and Content-Encoding %q", r.headers["Content-Type"], r.headers["Content-Encoding"])
 }
 
 // bodyTooLarge makes the body larger than 2 MiB.
@@ -226,7 +226,7 @@ func bodyTooLarge(g *generator, r *generatedRequest) *generatedRequest {
 		return nil
 	}
 	r.raw = append(bytes.Repeat([]byte(" "), 2<<20), render(r.body)...)
-	return r.answers(http.StatusRequestEntityTooLarge, "the body is larger than 2 MiB")
+	return r.withStatus(http.StatusRequestEntityTooLarge, "the body is larger than 2 MiB")
 }
 
 // wrongToken sends an invalid Authorization header or none.
@@ -234,7 +234,7 @@ func wrongToken(g *generator, r *generatedRequest) *generatedRequest {
 	r.caller = nil
 	r.headers["Authorization"] = oneOf(g.random, []string{"", "Bearer", "Bearer ", "Basic dXNlcjpwYXNz", "Bearer rt_nonsense", "Bearer rt_" + strings.Repeat("A", 46), "bearer  x y", g.callers[0].token,
 		"Bearer " + changed(g.callers[0].token), "Bearer " + g.callers[0].token + "A", "Token " + g.callers[0].token, "Bearer \xff", "Bearer " + strings.Repeat("x", 100_000)})
-	return r.answers(http.StatusUnauthorized, "the token is %.60q", r.headers["Authorization"])
+	return r.withStatus(http.StatusUnauthorized, "the token is %.60q", r.headers["Authorization"])
 }
 
 // wrongScope uses a token without the scope of the operation.
@@ -247,7 +247,7 @@ func wrongScope(g *generator, r *generatedRequest) *generatedRequest {
 	default:
 		return nil
 	}
-	return r.answers(http.StatusForbidden, "the token does not have the scope of the operation")
+	return r.withStatus(http.StatusForbidden, "the token does not have the scope of the operation")
 }
 
 // wrongMethod uses a method that the path does not support.
@@ -257,13 +257,13 @@ func wrongMethod(g *generator, r *generatedRequest) *generatedRequest {
 	if err != nil {
 		return nil
 	}
-	if other, _ := theContract().match(r.method, u); other != nil {
+	if other, _ := sharedContract().match(r.method, u); other != nil {
 		return nil // another operation of the contract has this method and path
 	}
 	if r.method == http.MethodOptions {
-		return r.answers(http.StatusNoContent, "OPTIONS")
+		return r.withStatus(http.StatusNoContent, "OPTIONS")
 	}
-	return r.answers(http.StatusMethodNotAllowed, "the method is %s", r.method)
+	return r.withStatus(http.StatusMethodNotAllowed, "the method is %s", r.method)
 }
 
 // wrongLink replaces a link by a link of the wrong kind, or by a text that is no supported link.
@@ -277,14 +277,14 @@ func wrongLink(g *generator, r *generatedRequest) *generatedRequest {
 			kinds := kindsOf(r.op, name)
 			if members, ok := r.body.(map[string]any); ok && s.Properties[name].Value.Format == "uri" {
 				members[name] = pick(kinds)
-				return r.expects(expect4xx, "%s is %s", name, members[name])
+				return r.withExpectation(expect4xx, "%s is %s", name, members[name])
 			}
 		}
 	}
 	for _, p := range r.op.parameters(openapi3.ParameterInQuery) {
 		if kinds := kindsOf(r.op, p.Name); p.Schema.Value.Type.Is("string") && kinds != nil && mustBeLink(p.Schema.Value, kinds) {
 			r.set(p.Name, pick(kinds))
-			return r.expects(expect400, "%s is not a link of the kind that the parameter accepts", p.Name)
+			return r.withExpectation(expect400, "%s is not a link of the kind that the parameter accepts", p.Name)
 		}
 	}
 	return nil
@@ -304,11 +304,11 @@ func wrongRange(g *generator, r *generatedRequest) *generatedRequest {
 	if r.isHistory() && g.chance(50) {
 		r.drop(pair[1])
 		r.set(pair[0], g.now.AddDate(0, 0, -731-g.IntN(1000)).Format("2006-01-02"))
-		return r.expects(expect400, "%s is older than the tier allows", pair[0])
+		return r.withExpectation(expect400, "%s is older than the tier allows", pair[0])
 	}
 	r.set(pair[0], start)
 	r.set(pair[1], end)
-	return r.expects(expect400, "%s is after %s", pair[0], pair[1])
+	return r.withExpectation(expect400, "%s is after %s", pair[0], pair[1])
 }
 
 // pageOfUnpaginatedList requests page 2 without paginated=true.
@@ -321,7 +321,7 @@ func pageOfUnpaginatedList(g *generator, r *generatedRequest) *generatedRequest 
 	} else {
 		r.drop("paginated")
 	}
-	return r.expects(expect400, "page is 2, but paginated is not true")
+	return r.withExpectation(expect400, "page is 2, but paginated is not true")
 }
 
 // cursorOfAnotherList sends a cursor that another organisation got, or a text that is not a cursor.
@@ -334,7 +334,7 @@ func cursorOfAnotherList(g *generator, r *generatedRequest) *generatedRequest {
 		r.set("paginated", "true")
 	}
 	r.set("cursor", oneOf(g.random, []string{oneOf(g.random, g.otherItems[pageCursor]), oneOf(g.random, g.missingItems[pageCursor]), "AAAA", "null", strings.Repeat("A", 2048), "-", g.ownItems[videoID][0]}))
-	return r.expects(expect4xx, "the cursor is not a cursor of this list")
+	return r.withExpectation(expect4xx, "the cursor is not a cursor of this list")
 }
 
 // wrongHeader makes the value of a header parameter too long.
@@ -345,7 +345,7 @@ func wrongHeader(g *generator, r *generatedRequest) *generatedRequest {
 	}
 	p := oneOf(g.random, params)
 	r.headers[p.Name] = strings.Repeat("x", int(*p.Schema.Value.MaxLength)+1)
-	return r.expects(expect400, "%s is too long", p.Name)
+	return r.withExpectation(expect400, "%s is too long", p.Name)
 }
 
 // corruptBytes changes random bytes of the body or of the target. The request can still be valid, so any status below 500 is expected.
@@ -358,7 +358,7 @@ func corruptBytes(g *generator, r *generatedRequest) *generatedRequest {
 	} else {
 		r.target = "/" + strings.TrimPrefix(string(g.corrupt([]byte(g.targetOf(r)))), "/")
 	}
-	return r.expects(expectAny, "some bytes of the request are corrupted")
+	return r.withExpectation(expectAny, "some bytes of the request are corrupted")
 }
 
 // corrupt replaces, deletes, duplicates or inserts bytes at one to three random positions.

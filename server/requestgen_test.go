@@ -59,16 +59,16 @@ type generator struct {
 	requestCount   int       // number of requests generated so far
 }
 
-// expects sets the expected response, and describes what is special about the request.
-func (r *generatedRequest) expects(want expectation, description string, args ...any) *generatedRequest {
+// withExpectation sets the expected response, and describes what is special about the request.
+func (r *generatedRequest) withExpectation(want expectation, description string, args ...any) *generatedRequest {
 	r.want, r.description = want, fmt.Sprintf(description, args...)
 	return r
 }
 
-// answers sets the expected status, and describes what is special about the request.
-func (r *generatedRequest) answers(status int, description string, args ...any) *generatedRequest {
+// withStatus sets the expected status, and describes what is special about the request.
+func (r *generatedRequest) withStatus(status int, description string, args ...any) *generatedRequest {
 	r.status = status
-	return r.expects(expectStatus, description, args...)
+	return r.withExpectation(expectStatus, description, args...)
 }
 
 // parameters returns the parameters of an operation in "path", "query" or "header", in the order of the contract.
@@ -90,8 +90,8 @@ func (op *contractOperation) bodySchema() *openapi3.Schema {
 	return op.Operation.RequestBody.Value.Content.Get("application/json").Schema.Value
 }
 
-// valid generates a valid request of an operation, with random values for random parameters.
-func (g *generator) valid(op *contractOperation) *generatedRequest {
+// generateValid generates a valid request of an operation, with random values for random parameters.
+func (g *generator) generateValid(op *contractOperation) *generatedRequest {
 	g.requestCount++
 	r := &generatedRequest{op: op, method: op.Method, path: map[string]string{}, headers: map[string]string{}, caller: oneOf(g.random, g.callers),
 		// Each request has another address, because requests without a token are limited by address.
@@ -106,9 +106,9 @@ func (g *generator) valid(op *contractOperation) *generatedRequest {
 	for _, p := range op.parameters(openapi3.ParameterInPath) {
 		r.path[p.Name] = g.validText(op, p.Name, p.Schema.Value)
 	}
-	share := oneOf(g.random, []int{0, 15, 30, 70})
+	optionalPercent := oneOf(g.random, []int{0, 15, 30, 70})
 	for _, p := range op.parameters(openapi3.ParameterInQuery) {
-		if p.Required || p.Name != "cursor" && g.chance(share) {
+		if p.Required || p.Name != "cursor" && g.chance(optionalPercent) {
 			r.set(p.Name, g.validParameter(op, p))
 		}
 	}
@@ -130,7 +130,7 @@ func (g *generator) valid(op *contractOperation) *generatedRequest {
 		r.headers["X-Request-Id"] = oneOf(g.random, []string{"abc", strings.Repeat("a", 128), strings.Repeat("a", 129), "a b", "é", "\"", ""})
 	}
 	g.makeConsistent(r)
-	return r.expects(expectValid, "valid")
+	return r.withExpectation(expectValid, "valid")
 }
 
 // asHeader removes the characters that a header cannot contain. It quotes the text if the quoted text matches the schema.

@@ -258,11 +258,11 @@ var slowFields = map[string]int{"password": 2}
 // validObject generates a JSON object with the required members, random optional members and sometimes an undeclared member.
 func (g *generator) validObject(op *contractOperation, s *openapi3.Schema) map[string]any {
 	out := map[string]any{}
-	share := oneOf(g.random, []int{0, 30, 30, 60})
+	optionalPercent := oneOf(g.random, []int{0, 30, 30, 60})
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
-		percent := share
+		percent := optionalPercent
 		if rare, ok := slowFields[name]; ok {
-			percent = min(share, rare)
+			percent = min(optionalPercent, rare)
 		}
 		if slices.Contains(s.Required, name) || g.chance(percent) {
 			out[name] = g.validValue(op, name, s.Properties[name].Value)

@@ -41,19 +41,19 @@ func TestRoutes_refuseOtherMethodsWithAnAllowHeader(t *testing.T) {
 		"/authenticate":                        {"GET", "HEAD", "OPTIONS"},
 	} {
 		got := c.send(http.MethodPut, path, "{}")
-		got.refuses(http.StatusMethodNotAllowed, server.CodeMethodNotAllowed)
+		got.requireProblem(http.StatusMethodNotAllowed, server.CodeMethodNotAllowed)
 		require.ElementsMatch(t, allowed, strings.Split(got.Header.Get("Allow"), ", "), path)
-		options := c.send(http.MethodOptions, path, nil).is(http.StatusNoContent)
+		options := c.send(http.MethodOptions, path, nil).requireStatus(http.StatusNoContent)
 		require.Equal(t, got.Header.Get("Allow"), options.Header.Get("Allow"), path)
 	}
-	c.send("BREW", "/videos", nil).refuses(http.StatusMethodNotAllowed, server.CodeMethodNotAllowed)
+	c.send("BREW", "/videos", nil).requireProblem(http.StatusMethodNotAllowed, server.CodeMethodNotAllowed)
 }
 
 func TestRoutes_allowCrossOriginRequests(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	h := a.send(t, http.MethodOptions, "/videos", nil, "Origin", "https://elsewhere.example.test", "Access-Control-Request-Method", "DELETE",
-		"Access-Control-Request-Headers", "authorization,content-type").is(http.StatusNoContent).Header
+		"Access-Control-Request-Headers", "authorization,content-type").requireStatus(http.StatusNoContent).Header
 	require.Equal(t, "*", h.Get("Access-Control-Allow-Origin"))
 	require.Equal(t, "DELETE, GET, POST", h.Get("Access-Control-Allow-Methods"))
 	require.Contains(t, h.Get("Access-Control-Allow-Headers"), "Authorization")
@@ -77,15 +77,15 @@ func TestRoutes_problemDoesNotContainAVeryLongPath(t *testing.T) {
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	long := strings.Repeat("x", 10_001)
-	require.Equal(t, "/", c.send(http.MethodGet, "/videos/"+long+"/nowhere", nil).refuses(http.StatusNotFound, server.CodeNotFound).Instance)
-	require.Equal(t, "/videos/:ad_id", c.send(http.MethodGet, "/videos/"+long, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest).Instance)
+	require.Equal(t, "/", c.send(http.MethodGet, "/videos/"+long+"/nowhere", nil).requireProblem(http.StatusNotFound, server.CodeNotFound).Instance)
+	require.Equal(t, "/videos/:ad_id", c.send(http.MethodGet, "/videos/"+long, nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest).Instance)
 }
 
 func TestRoutes_rootRedirectsToSwaggerUI(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
-	require.Equal(t, "docs/", a.send(t, http.MethodGet, "/", nil).is(http.StatusTemporaryRedirect).Header.Get("Location"))
-	page := a.send(t, http.MethodGet, "/docs/", nil).is(http.StatusOK)
+	require.Equal(t, "docs/", a.send(t, http.MethodGet, "/", nil).requireStatus(http.StatusTemporaryRedirect).Header.Get("Location"))
+	page := a.send(t, http.MethodGet, "/docs/", nil).requireStatus(http.StatusOK)
 	require.Contains(t, page.Header.Get("Content-Type"), "text/html")
 	require.Contains(t, page.Header.Get("Content-Security-Policy"), "script-src 'self'")
 }
@@ -110,7 +110,7 @@ func TestRoutes_setStandardHeadersInEveryResponse(t *testing.T) {
 	a := newApp(t, newSQLite(t), func(o *server.Options) { o.Sandbox = true })
 	for _, path := range []string{"/videos", "/livez", "/nowhere"} {
 		h := a.send(t, http.MethodGet, path, nil).Header
-		require.Equal(t, theContract().doc.Info.Version, h.Get("API-Version"))
+		require.Equal(t, sharedContract().doc.Info.Version, h.Get("API-Version"))
 		require.Equal(t, "true", h.Get("ReelTally-Sandbox"))
 		require.Equal(t, "nosniff", h.Get("X-Content-Type-Options"))
 		require.Equal(t, "default-src 'none'; frame-ancestors 'none'", h.Get("Content-Security-Policy"))
@@ -127,8 +127,8 @@ func TestRoutes_setStandardHeadersInEveryResponse(t *testing.T) {
 func TestRoutes_healthEndpointsReturn200(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
-		a.send(t, http.MethodGet, "/livez", nil).is(http.StatusOK)
-		a.send(t, http.MethodGet, "/readyz", nil).is(http.StatusOK)
+		a.send(t, http.MethodGet, "/livez", nil).requireStatus(http.StatusOK)
+		a.send(t, http.MethodGet, "/readyz", nil).requireStatus(http.StatusOK)
 	})
 }
 
@@ -138,9 +138,9 @@ func TestRoutes_panicReturns500(t *testing.T) {
 	c := a.newCaller(t, store.TierPremium)
 	a.panicAt.Store(new("videos"))
 	for _, target := range []string{"/videos", "/videos/" + unknownID} {
-		c.send(http.MethodGet, target, nil).refuses(http.StatusInternalServerError, server.CodeInternal)
+		c.send(http.MethodGet, target, nil).requireProblem(http.StatusInternalServerError, server.CodeInternal)
 	}
-	c.send(http.MethodPost, "/videos", map[string]any{"link": tiktokLink}).refuses(http.StatusInternalServerError, server.CodeInternal)
+	c.send(http.MethodPost, "/videos", map[string]any{"link": tiktokLink}).requireProblem(http.StatusInternalServerError, server.CodeInternal)
 	require.Contains(t, a.log.String(), "a bug at /usr/src")
 	a.panicAt.Store(nil)
 	require.Empty(t, c.listVideos("").Data)
@@ -161,7 +161,7 @@ func TestBulkTrackVideos_resolverPanicFailsOnlyOneLink(t *testing.T) {
 	require.Equal(t, client.TrackSummary{Total: 2, Succeeded: 1, Failed: 1, Retryable: 1}, got.Summary)
 	require.Equal(t, client.TrackFailure("internal"), *got.Results[0].Code)
 	require.Contains(t, a.log.String(), "a bug in /usr/src")
-	p := c.send(http.MethodPost, "/videos", map[string]any{"link": short}).refuses(http.StatusInternalServerError, server.CodeInternal)
+	p := c.send(http.MethodPost, "/videos", map[string]any{"link": short}).requireProblem(http.StatusInternalServerError, server.CodeInternal)
 	require.Contains(t, a.log.String(), p.RequestID)
 }
 
@@ -213,6 +213,6 @@ func TestDatabaseFailure_returns503WithRateLimitHeaders(t *testing.T) {
 	c.listVideos("")
 	a.databaseError.Store(new(driver.ErrBadConn))
 	got := c.send(http.MethodGet, "/videos", nil) // the token is cached, so the request fails only after the rate limit was checked
-	got.refuses(http.StatusServiceUnavailable, server.CodeUnavailable)
+	got.requireProblem(http.StatusServiceUnavailable, server.CodeUnavailable)
 	require.NotEmpty(t, got.Header.Get("RateLimit-Limit"))
 }

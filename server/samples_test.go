@@ -97,7 +97,7 @@ func TestCodeSamples_ofTheContractRunWithoutErrors(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	goSamples := buildGoSamples(t)
-	for _, op := range theContract().operations {
+	for _, op := range sharedContract().operations {
 		t.Run(op.id, func(t *testing.T) {
 			t.Parallel()
 			a := newApp(t, newSQLite(t))
@@ -115,13 +115,13 @@ func TestCodeSamples_ofTheContractRunWithoutErrors(t *testing.T) {
 					require.NotEmpty(t, c.runSample(t, goSamples, op.id))
 					continue
 				}
-				how := interpreters[lang]
-				file := filepath.Join(t.TempDir(), how.file)
+				interpreter := interpreters[lang]
+				file := filepath.Join(t.TempDir(), interpreter.file)
 				if lang == "Shell" {
 					source = strings.TrimSpace(source) + ` -w ' %{http_code}'`
 				}
 				require.NoError(t, os.WriteFile(file, []byte(source), 0o600))
-				out := strings.TrimSpace(c.runSample(t, how.command, file))
+				out := strings.TrimSpace(c.runSample(t, interpreter.command, file))
 				require.Regexp(t, `^2\d\d( |$)|(^| |\n)2\d\d$`, out, "%s\n%s", lang, source)
 			}
 		})
@@ -142,7 +142,7 @@ func TestResponseTimes_canBeParsedInPythonAndJavaScript(t *testing.T) {
 	a.fetch(views(5))
 	all := []string{}
 	for _, path := range []string{"/authenticate", "/videos/" + video, "/collections", "/accounts?include_linked=true"} {
-		all = append(all, times.FindAllString(string(c.send(http.MethodGet, path, nil).is(http.StatusOK).body), -1)...)
+		all = append(all, times.FindAllString(string(c.send(http.MethodGet, path, nil).requireStatus(http.StatusOK).body), -1)...)
 	}
 	require.GreaterOrEqual(t, len(all), 5)
 	want := make([]string, len(all))
@@ -184,7 +184,7 @@ func buildGoSamples(t *testing.T) string {
 	made := goCodeBlock.FindStringSubmatch(string(page))
 	require.NotNil(t, made)
 	var funcs, table strings.Builder
-	for _, op := range theContract().operations {
+	for _, op := range sharedContract().operations {
 		if sample, ok := samples(t, op)["Go"]; ok {
 			fmt.Fprintf(&funcs, "func %s(ctx context.Context, c *client.ClientWithResponses) error {\n%s\nreturn nil\n}\n\n", op.id, sample)
 			fmt.Fprintf(&table, "%q: %s,\n", op.id, op.id)

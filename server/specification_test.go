@@ -12,9 +12,9 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// successes contains the success statuses of each operation that has another success status than 200. They are specified in interface.md
+// successStatuses contains the success statuses of each operation that has another success status than 200. They are specified in interface.md
 // section 1 and spec.md sections 4.4 and 4.5.
-var successes = map[string][]string{
+var successStatuses = map[string][]string{
 	"createCollection": {"201"},
 	"updateCollection": {"204"},
 	"refreshVideo":     {"200", "202"},
@@ -28,14 +28,14 @@ var successes = map[string][]string{
 // Spec: 4-04
 func TestContract_declaresTheSpecifiedSuccessStatuses(t *testing.T) {
 	t.Parallel()
-	for _, op := range theContract().operations {
+	for _, op := range sharedContract().operations {
 		var got []string
 		for status := range op.Operation.Responses.Map() {
 			if strings.HasPrefix(status, "2") {
 				got = append(got, status)
 			}
 		}
-		want, ok := successes[op.id]
+		want, ok := successStatuses[op.id]
 		if !ok {
 			want = []string{"200"}
 		}
@@ -47,7 +47,7 @@ func TestContract_declaresTheSpecifiedSuccessStatuses(t *testing.T) {
 // path with a parameter, and 413 and 415 for an operation with a body.
 func TestContract_declaresEveryErrorStatus(t *testing.T) {
 	t.Parallel()
-	for _, op := range theContract().operations {
+	for _, op := range sharedContract().operations {
 		want := []string{"400", "401", "403", "429", "500", "503"}
 		if scope, _ := op.Operation.Extensions["x-scope"].(string); scope == "any" {
 			want = slices.DeleteFunc(want, func(s string) bool { return s == "403" })
@@ -69,7 +69,7 @@ func TestEveryPath_listsItsMethodsInAllow(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	for _, op := range theContract().operations {
+	for _, op := range sharedContract().operations {
 		target, _ := exampleRequest(t, op)
 		allowed := []string{http.MethodOptions}
 		for method := range op.PathItem.Operations() {
@@ -78,8 +78,8 @@ func TestEveryPath_listsItsMethodsInAllow(t *testing.T) {
 			}
 		}
 		got := c.send(http.MethodPut, target, nil)
-		got.refuses(http.StatusMethodNotAllowed, server.CodeMethodNotAllowed)
-		options := c.send(http.MethodOptions, target, nil).is(http.StatusNoContent)
+		got.requireProblem(http.StatusMethodNotAllowed, server.CodeMethodNotAllowed)
+		options := c.send(http.MethodOptions, target, nil).requireStatus(http.StatusNoContent)
 		for _, h := range []http.Header{got.Header, options.Header} {
 			require.ElementsMatch(t, allowed, strings.Split(h.Get("Allow"), ", "), target)
 		}
@@ -104,7 +104,7 @@ func TestEveryQueryParameter_refusesInvalidSyntax(t *testing.T) {
 				name + "=%ff":                "encoding",
 				strings.ToUpper(name) + "=a": "unknown_parameter",
 			} {
-				problem := c.send(op.Method, target+"?"+query, body).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+				problem := c.send(op.Method, target+"?"+query, body).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 				require.True(t, strings.EqualFold(name, *problem.Errors[0].Name), query)
 				if code != "empty" { // the code is "empty" or, if the schema has a minimum length, "min_length"
 					require.Equal(t, code, problem.Errors[0].Code, query)

@@ -17,8 +17,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// minProbes contains, for each database engine, the minimum number of requests that name an item of another organisation.
-var minProbes = map[string]int{"sqlite": 6000, "postgres": 4000}
+// minComparisons contains, for each database engine, the minimum number of requests that contain a text of another organisation.
+var minComparisons = map[string]int{"sqlite": 6000, "postgres": 4000}
 
 // TestTenancy_hidesDataOfOtherOrganisations puts texts that identify items of another organisation into every text field of every operation:
 // ids, links, names, hashtags, cursors, ETags and hashes. Two organisations with equal items send each request. In the first request, the text
@@ -33,9 +33,9 @@ func TestTenancy_hidesDataOfOtherOrganisations(t *testing.T) {
 		p := newProber(t, a, other.items, other.items.unknownItems(3010, 4010))
 		before := rowsOf(t, a.DB, other)
 		rounds := 0
-		for p.sent < minProbes[a.Engine] {
+		for p.sent < minComparisons[a.Engine] {
 			rounds++
-			for _, op := range theContract().operations {
+			for _, op := range sharedContract().operations {
 				slots := textFields(op)
 				for _, s := range slots {
 					p.probeField(op, s)
@@ -66,7 +66,7 @@ type prober struct {
 // newProber creates two organisations with equal items, which send the requests.
 func newProber(t *testing.T, a *app, otherItems, missingItems inventory) *prober {
 	t.Helper()
-	p := &prober{t: t, app: a, transport: contractTransport{theContract(), inProcess{a.server.Handler()}}, otherItems: otherItems, missingItems: missingItems}
+	p := &prober{t: t, app: a, transport: contractTransport{sharedContract(), inProcess{a.server.Handler()}}, otherItems: otherItems, missingItems: missingItems}
 	callers := []*caller{a.newCaller(t, store.TierPremium), a.newCaller(t, store.TierPremium)}
 	a.createItems(5010, callers...)
 	for i, g := range []**generator{&p.firstGenerator, &p.secondGenerator} {
@@ -108,7 +108,7 @@ func (p *prober) probeField(op *contractOperation, s textField) {
 				if slowFields[s.name] > 0 && named > 1 {
 					continue
 				}
-				p.compare(op, fmt.Sprintf("the %s field %s contains the %s", s.in, s.name, m), func(r *generatedRequest, items inventory) { r.put(s, items[m][i]) })
+				p.compare(op, fmt.Sprintf("the %s field %s contains the %s", s.in, s.name, m), func(r *generatedRequest, items inventory) { r.setField(s, items[m][i]) })
 			}
 		}
 	}
@@ -123,25 +123,25 @@ func (p *prober) probeAllFields(op *contractOperation, slots []textField) {
 	p.compare(op, "all fields contain texts of another organisation", func(r *generatedRequest, items inventory) {
 		for i, s := range slots {
 			if m := kindsOf(op, s.name)[0]; m != freeText && s.name != "cursor" {
-				r.put(s, items[m][i%len(items[m])])
+				r.setField(s, items[m][i%len(items[m])])
 			}
 		}
 	})
 }
 
 // compare sends a request of each organisation and requires equal responses. name puts the texts of an inventory into a request.
-func (p *prober) compare(op *contractOperation, what string, name func(*generatedRequest, inventory)) {
+func (p *prober) compare(op *contractOperation, description string, name func(*generatedRequest, inventory)) {
 	p.t.Helper()
 	p.sent++
 	asked, got := p.sendGenerated(p.firstGenerator, op, p.otherItems, name)
 	secondGenerator, want := p.sendGenerated(p.secondGenerator, op, p.missingItems, name)
-	require.Equal(p.t, want, got, "%s: %s\n%s\nThe request with items that do not exist is:\n%s", op.id, what, asked, secondGenerator)
+	require.Equal(p.t, want, got, "%s: %s\n%s\nThe request with items that do not exist is:\n%s", op.id, description, asked, secondGenerator)
 }
 
 // sendGenerated generates a request, puts texts of items into it, and sends it. It returns the request and a text that describes the response.
 func (p *prober) sendGenerated(g *generator, op *contractOperation, items inventory, name func(*generatedRequest, inventory)) (*generatedRequest, string) {
 	p.t.Helper()
-	r := g.valid(op)
+	r := g.generateValid(op)
 	delete(r.headers, "X-Request-Id")
 	name(r, items)
 	req := g.request(r)
@@ -172,8 +172,8 @@ var anyID = regexp.MustCompile(`(?i)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 // instanceMember matches the member instance of a problem, which contains the path of the request.
 var instanceMember = regexp.MustCompile(`"instance":"[^"]*"`)
 
-// put sets the value of a text field in a request.
-func (r *generatedRequest) put(s textField, value string) {
+// setField sets the value of a text field in a request.
+func (r *generatedRequest) setField(s textField, value string) {
 	switch s.in {
 	case "path":
 		r.path[s.name] = value

@@ -23,26 +23,26 @@ func TestTrackVideo_returnsTheSameVideoForEveryFormOfTheLink(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		first := c.send(http.MethodPost, "/videos", map[string]any{"link": tiktokLink}).is(http.StatusOK)
+		first := c.send(http.MethodPost, "/videos", map[string]any{"link": tiktokLink}).requireStatus(http.StatusOK)
 		result := decode[client.TrackVideoResult](first)
 		require.Nil(t, result.Error)
 		require.Equal(t, "https://app.example.test/video/tiktok/"+result.VideoID.String(), result.DirectURL)
 
 		t.Run("a second request for the video reports \"already\"", func(t *testing.T) {
 			again := c.send(http.MethodPost, "/videos", map[string]any{
-				"link": "m.tiktok.com/@Northwind.Studio/video/7338812345678901234?_r=1&utm_source=copy"}).is(http.StatusOK)
+				"link": "m.tiktok.com/@Northwind.Studio/video/7338812345678901234?_r=1&utm_source=copy"}).requireStatus(http.StatusOK)
 			second := decode[client.TrackVideoResult](again)
 			require.Equal(t, result.VideoID, second.VideoID)
 			require.Equal(t, result.DirectURL, second.DirectURL)
 			require.Contains(t, *second.Error, "already")
 		})
 		t.Run("null and empty collections are accepted", func(t *testing.T) {
-			c.send(http.MethodPost, "/videos", `{"link":"`+videoURL(1)+`","collection_ids":null,"collection_names":[]}`).is(http.StatusOK)
-			c.send(http.MethodPost, "/videos", `{"link":"`+videoURL(2)+`","collection_ids":[],"collection_names":null}`).is(http.StatusOK)
+			c.send(http.MethodPost, "/videos", `{"link":"`+videoURL(1)+`","collection_ids":null,"collection_names":[]}`).requireStatus(http.StatusOK)
+			c.send(http.MethodPost, "/videos", `{"link":"`+videoURL(2)+`","collection_ids":[],"collection_names":null}`).requireStatus(http.StatusOK)
 		})
 		t.Run("Content-Type can have parameters and upper case letters", func(t *testing.T) {
 			for _, contentType := range []string{"application/json; charset=utf-8", "Application/JSON", "application/json;charset=ISO-8859-1"} {
-				c.send(http.MethodPost, "/videos", map[string]any{"link": tiktokLink}, "Content-Type", contentType).is(http.StatusOK)
+				c.send(http.MethodPost, "/videos", map[string]any{"link": tiktokLink}, "Content-Type", contentType).requireStatus(http.StatusOK)
 			}
 		})
 	})
@@ -53,17 +53,17 @@ func TestTrackVideo_addsTheVideoToCollections(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		c.send(http.MethodPost, "/videos", map[string]any{"link": tiktokLink, "collection_names": []string{"Launch", "Été 🌞"}}).is(http.StatusOK)
-		v := decode[client.Video](c.send(http.MethodGet, "/videos/"+c.track(tiktokLink).String(), nil).is(http.StatusOK))
+		c.send(http.MethodPost, "/videos", map[string]any{"link": tiktokLink, "collection_names": []string{"Launch", "Été 🌞"}}).requireStatus(http.StatusOK)
+		v := decode[client.Video](c.send(http.MethodGet, "/videos/"+c.track(tiktokLink).String(), nil).requireStatus(http.StatusOK))
 		require.Equal(t, []string{"Launch", "Été 🌞"}, v.LabelNames)
 
-		c.send(http.MethodPost, "/videos", map[string]any{"link": videoURL(1), "collection_ids": v.LabelIds, "collection_names": []string{"Launch"}}).is(http.StatusOK)
+		c.send(http.MethodPost, "/videos", map[string]any{"link": videoURL(1), "collection_ids": v.LabelIds, "collection_names": []string{"Launch"}}).requireStatus(http.StatusOK)
 		page := c.listVideos("collections=" + v.LabelIds[0].String())
 		require.Len(t, page.Data, 2, "collection_names uses an existing root collection with the name")
 
 		t.Run("404 for an unknown collection, and the video is not tracked", func(t *testing.T) {
 			p := c.send(http.MethodPost, "/videos", map[string]any{"link": videoURL(2), "collection_ids": []string{v.LabelIds[0].String(), unknownID}}).
-				refuses(http.StatusNotFound, server.CodeNotFound)
+				requireProblem(http.StatusNotFound, server.CodeNotFound)
 			require.Contains(t, p.Detail, unknownID)
 			require.Len(t, p.Errors, 1)
 			require.Equal(t, "/collection_ids/1", *p.Errors[0].Pointer)
@@ -84,7 +84,7 @@ func TestTrackVideo_refusesLinksThatAreNotVideos(t *testing.T) {
 		"https://www.tiktok.com/@northwind":  server.CodeWrongKind,
 		"https://www.youtube.com/@northwind": server.CodeWrongKind,
 	} {
-		p := c.send(http.MethodPost, "/videos", map[string]any{"link": raw}).refuses(http.StatusBadRequest, code)
+		p := c.send(http.MethodPost, "/videos", map[string]any{"link": raw}).requireProblem(http.StatusBadRequest, code)
 		require.Equal(t, "/link", *p.Errors[0].Pointer, raw)
 		require.Equal(t, string(code), p.Errors[0].Code)
 	}
@@ -100,16 +100,16 @@ func TestTrackVideo_refusesLinksThatAreNotVideos(t *testing.T) {
 		"a collection name of 101 characters": map[string]any{"link": tiktokLink, "collection_names": []string{strings.Repeat("é", 101)}},
 		"a member in upper case":              map[string]any{"Link": tiktokLink},
 	} {
-		require.NotEmpty(t, c.send(http.MethodPost, "/videos", body).refuses(http.StatusBadRequest, server.CodeInvalidRequest).Errors, name)
+		require.NotEmpty(t, c.send(http.MethodPost, "/videos", body).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest).Errors, name)
 	}
-	p := c.send(http.MethodPost, "/videos", `{"collection_ids":["x"],"collection_names":[""],"colour":1}`).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+	p := c.send(http.MethodPost, "/videos", `{"collection_ids":["x"],"collection_names":[""],"colour":1}`).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 	require.Len(t, p.Errors, 4, "the response lists every fault: %s", p.Detail)
 
 	var many strings.Builder
 	for n := range 9_000 {
 		fmt.Fprintf(&many, `"m%d":0,`, n)
 	}
-	p = c.send(http.MethodPost, "/videos", "{"+many.String()+`"`+strings.Repeat("x", 500)+`":0}`).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+	p = c.send(http.MethodPost, "/videos", "{"+many.String()+`"`+strings.Repeat("x", 500)+`":0}`).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 	require.Len(t, p.Errors, 1000, "the response lists at most 1000 faults")
 	require.Empty(t, c.listVideos("").Data)
 }
@@ -120,17 +120,17 @@ func TestTrackVideo_resolvesShortLinks(t *testing.T) {
 		const short = "https://vm.tiktok.com/ZMabcdef1/"
 		c := a.newCaller(t, store.TierPremium)
 		t.Run("503 if the platform fails temporarily", func(t *testing.T) {
-			for _, why := range []string{"", respond429} {
-				a.platforms.redirect(short, why)
-				c.send(http.MethodPost, "/videos", map[string]any{"link": short}).refuses(http.StatusServiceUnavailable, server.CodeLinkUnresolved)
+			for _, target := range []string{"", respond429} {
+				a.platforms.redirect(short, target)
+				c.send(http.MethodPost, "/videos", map[string]any{"link": short}).requireProblem(http.StatusServiceUnavailable, server.CodeLinkUnresolved)
 			}
 		})
 		t.Run("404 for a dead short link", func(t *testing.T) {
-			c.send(http.MethodPost, "/videos", map[string]any{"link": "https://vm.tiktok.com/ZMdead0001/"}).refuses(http.StatusNotFound, server.CodeNotFound)
+			c.send(http.MethodPost, "/videos", map[string]any{"link": "https://vm.tiktok.com/ZMdead0001/"}).requireProblem(http.StatusNotFound, server.CodeNotFound)
 		})
 		t.Run("400 for a short link of an account", func(t *testing.T) {
 			a.platforms.redirect("https://vm.tiktok.com/ZMaccount1/", "https://www.tiktok.com/@northwind.studio")
-			c.send(http.MethodPost, "/videos", map[string]any{"link": "https://vm.tiktok.com/ZMaccount1/"}).refuses(http.StatusBadRequest, server.CodeWrongKind)
+			c.send(http.MethodPost, "/videos", map[string]any{"link": "https://vm.tiktok.com/ZMaccount1/"}).requireProblem(http.StatusBadRequest, server.CodeWrongKind)
 		})
 		a.platforms.redirect(short, tiktokLink+"?_t=8")
 		id := c.track(short)
@@ -142,11 +142,11 @@ func TestTrackVideo_resolvesShortLinks(t *testing.T) {
 			require.Equal(t, before, a.platforms.requestCount())
 		})
 		t.Run("GET and DELETE accept short links too", func(t *testing.T) {
-			v := decode[client.Video](c.send(http.MethodGet, "/videos/https%3A%2F%2Fvm.tiktok.com%2FZMabcdef1%2F", nil).is(http.StatusOK))
+			v := decode[client.Video](c.send(http.MethodGet, "/videos/https%3A%2F%2Fvm.tiktok.com%2FZMabcdef1%2F", nil).requireStatus(http.StatusOK))
 			require.Equal(t, id, v.AdID)
 			require.Len(t, c.listVideos("link=https%3A%2F%2Fvm.tiktok.com%2FZMabcdef1%2F").Data, 1)
 			require.Empty(t, c.listVideos("link=https%3A%2F%2Fvm.tiktok.com%2FZMdead0001%2F").Data)
-			c.send(http.MethodDelete, "/videos", map[string]any{"id": short}).is(http.StatusOK)
+			c.send(http.MethodDelete, "/videos", map[string]any{"id": short}).requireStatus(http.StatusOK)
 		})
 	})
 }
@@ -156,33 +156,33 @@ func TestStopVideo_keepsTheCollectedDataReadable(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		for name, stop := range map[string]func(id uuid.UUID) answer{
-			"by id in the path": func(id uuid.UUID) answer { return c.send(http.MethodDelete, "/videos/"+id.String(), nil) },
-			"by id in upper case": func(id uuid.UUID) answer {
+		for name, stop := range map[string]func(id uuid.UUID) response{
+			"by id in the path": func(id uuid.UUID) response { return c.send(http.MethodDelete, "/videos/"+id.String(), nil) },
+			"by id in upper case": func(id uuid.UUID) response {
 				return c.send(http.MethodDelete, "/videos/"+strings.ToUpper(id.String()), nil)
 			},
-			"by id in the body": func(id uuid.UUID) answer {
+			"by id in the body": func(id uuid.UUID) response {
 				return c.send(http.MethodDelete, "/videos", map[string]any{"id": id})
 			},
-			"by link": func(uuid.UUID) answer {
+			"by link": func(uuid.UUID) response {
 				return c.send(http.MethodDelete, "/videos", map[string]any{"id": tiktokLink + "?x=1"})
 			},
 		} {
 			id := c.track(tiktokLink)
 			a.fetch(views(100))
-			require.NotEmpty(t, decode[client.Message](stop(id).is(http.StatusOK)).Message, name)
+			require.NotEmpty(t, decode[client.Message](stop(id).requireStatus(http.StatusOK)).Message, name)
 
-			v := decode[client.Video](c.send(http.MethodGet, "/videos/"+id.String(), nil).is(http.StatusOK))
+			v := decode[client.Video](c.send(http.MethodGet, "/videos/"+id.String(), nil).requireStatus(http.StatusOK))
 			require.True(t, v.Removed)
 			require.NotNil(t, v.LatestViews)
-			require.Len(t, decode[[]client.VideoHistoryPoint](c.send(http.MethodGet, "/videos/"+id.String()+"/history", nil).is(http.StatusOK)), 1)
+			require.Len(t, decode[[]client.VideoHistoryPoint](c.send(http.MethodGet, "/videos/"+id.String()+"/history", nil).requireStatus(http.StatusOK)), 1)
 			require.Empty(t, c.listVideos("").Data)
 			require.Len(t, c.listVideos("include_removed=true").Data, 1)
 
-			stop(id).refuses(http.StatusNotFound, server.CodeNotFound)
+			stop(id).requireProblem(http.StatusNotFound, server.CodeNotFound)
 		}
 		id := c.track(tiktokLink)
-		v := decode[client.Video](c.send(http.MethodGet, "/videos/"+id.String(), nil).is(http.StatusOK))
+		v := decode[client.Video](c.send(http.MethodGet, "/videos/"+id.String(), nil).requireStatus(http.StatusOK))
 		require.False(t, v.Removed, "tracking a stopped item again keeps its id")
 	})
 }
@@ -193,12 +193,12 @@ func TestStopVideo_refusesUntrackedVideos(t *testing.T) {
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	for _, id := range []string{unknownID, "00000000-0000-0000-0000-000000000000", tiktokLink, "https://www.tiktok.com/@northwind", "nonsense", "bulk"} {
-		p := c.send(http.MethodDelete, "/videos", map[string]any{"id": id}).refuses(http.StatusNotFound, server.CodeNotFound)
+		p := c.send(http.MethodDelete, "/videos", map[string]any{"id": id}).requireProblem(http.StatusNotFound, server.CodeNotFound)
 		require.Contains(t, p.Detail, id)
 	}
-	c.send(http.MethodDelete, "/videos/"+unknownID, nil).refuses(http.StatusNotFound, server.CodeNotFound)
+	c.send(http.MethodDelete, "/videos/"+unknownID, nil).requireProblem(http.StatusNotFound, server.CodeNotFound)
 	for _, id := range []string{"nonsense", "%7B" + unknownID + "%7D", "urn:uuid:" + unknownID, strings.ReplaceAll(unknownID, "-", "")} {
-		p := c.send(http.MethodDelete, "/videos/"+id, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		p := c.send(http.MethodDelete, "/videos/"+id, nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Equal(t, "ad_id", *p.Errors[0].Name)
 		require.Equal(t, "format", p.Errors[0].Code)
 	}

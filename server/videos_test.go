@@ -23,7 +23,7 @@ import (
 // video returns the video with the given id or link.
 func (c *caller) video(ref string) client.Video {
 	c.t.Helper()
-	return decode[client.Video](c.send(http.MethodGet, "/videos/"+url.PathEscape(ref), nil).is(http.StatusOK))
+	return decode[client.Video](c.send(http.MethodGet, "/videos/"+url.PathEscape(ref), nil).requireStatus(http.StatusOK))
 }
 
 // Spec: 2.2-01, 2.2-02, 2.2-04, 2.2-05, 2.2-06, 2.2-09, 2.2-10, 2.2-11, 2.2-12, 2.2-18, 2.2-23, 2.2-24, 2.2-25, 2.2-26, 4.2-19
@@ -33,7 +33,7 @@ func TestGetVideo_returnsNullCountsBeforeTheFirstFetch(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		id := c.track("https://www.youtube.com/shorts/dQw4w9WgXcQ")
-		got := c.send(http.MethodGet, "/videos/"+id.String(), nil).is(http.StatusOK)
+		got := c.send(http.MethodGet, "/videos/"+id.String(), nil).requireStatus(http.StatusOK)
 		created := a.Clock.Now().Format("2006-01-02T15:04:05.000000+00:00")
 		require.JSONEq(t, fmt.Sprintf(`{"organisation_id":%q,"ad_id":%q,"username":"","display_username":"","platform":"youtube",
 			"ad_link":%q,"created_at":%q,"removed":false,"linked_account_id":null,"uploaded_at":null,"song_name":null,"song_link":null,
@@ -90,9 +90,9 @@ func TestGetVideo_returnsTheSameVideoAsTheLists(t *testing.T) {
 		collection := c.createCollection(map[string]any{"name": "Launch"})
 		c.addVideos(collection, id)
 		account := c.video(id.String()).LinkedAccountID.String()
-		single := c.send(http.MethodGet, "/videos/"+id.String(), nil).is(http.StatusOK)
+		single := c.send(http.MethodGet, "/videos/"+id.String(), nil).requireStatus(http.StatusOK)
 		for _, list := range []string{"/videos", "/collections/" + collection.String() + "/videos", "/accounts/" + account + "/videos?paginated=true"} {
-			page := decode[struct{ Data []json.RawMessage }](c.send(http.MethodGet, list, nil).is(http.StatusOK))
+			page := decode[struct{ Data []json.RawMessage }](c.send(http.MethodGet, list, nil).requireStatus(http.StatusOK))
 			require.Len(t, page.Data, 1, list)
 			require.JSONEq(t, string(single.body), string(page.Data[0]), list)
 		}
@@ -116,7 +116,7 @@ func TestGetVideo_computesIncreasesAndOutlierMultiplier(t *testing.T) {
 		}{{16, 125}, {23, 160}, {29, 200}, {30, 400}} {
 			a.Clock.Advance(time.Duration(step.day-last) * 24 * time.Hour)
 			last = step.day
-			c.send(http.MethodPost, "/refresh/videos", map[string]any{"link": videoURL(1)}).is(http.StatusAccepted)
+			c.send(http.MethodPost, "/refresh/videos", map[string]any{"link": videoURL(1)}).requireStatus(http.StatusAccepted)
 			a.fetch(func(target queue.Target) ingest.VideoFacts {
 				if target.Link != videoURL(1) {
 					return ingest.VideoFacts{}
@@ -149,9 +149,9 @@ func TestGetVideo_acceptsEveryFormOfTheLink(t *testing.T) {
 			upper = strings.ReplaceAll(upper, "+", "%20")
 			for _, escaped := range []string{upper, lowerEscapes(upper)} {
 				for _, suffix := range []string{"", "/history"} {
-					c.send(http.MethodGet, "/videos/"+escaped+suffix, nil).is(http.StatusOK)
+					c.send(http.MethodGet, "/videos/"+escaped+suffix, nil).requireStatus(http.StatusOK)
 				}
-				v := decode[client.Video](c.send(http.MethodGet, "/videos/"+escaped, nil).is(http.StatusOK))
+				v := decode[client.Video](c.send(http.MethodGet, "/videos/"+escaped, nil).requireStatus(http.StatusOK))
 				require.Equal(t, id, v.AdID, raw)
 			}
 			require.Len(t, c.listVideos("link="+url.QueryEscape(raw)).Data, 1, raw)
@@ -187,20 +187,20 @@ func TestGetVideo_returns404ForUnknownVideos(t *testing.T) {
 			if ref == ".." {
 				ref = "%2e%2e"
 			}
-			p := c.send(http.MethodGet, "/videos/"+url.PathEscape(ref)+suffix, nil).refuses(http.StatusNotFound, server.CodeNotFound)
+			p := c.send(http.MethodGet, "/videos/"+url.PathEscape(ref)+suffix, nil).requireProblem(http.StatusNotFound, server.CodeNotFound)
 			require.Contains(t, p.Detail, "no video")
 		}
 	}
 	t.Run("GET /videos/bulk is not an operation", func(t *testing.T) {
-		c.send(http.MethodGet, "/videos/bulk", nil).refuses(http.StatusNotFound, server.CodeNotFound)
+		c.send(http.MethodGet, "/videos/bulk", nil).requireProblem(http.StatusNotFound, server.CodeNotFound)
 	})
 	t.Run("text with NUL or invalid UTF-8 is refused", func(t *testing.T) {
 		for _, broken := range []string{"a%00b", "%ff%fe"} {
-			p := c.send(http.MethodGet, "/videos/"+broken, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+			p := c.send(http.MethodGet, "/videos/"+broken, nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 			require.Equal(t, "encoding", p.Errors[0].Code)
 		}
 		for _, length := range []int{2049, 30_000} {
-			c.send(http.MethodGet, "/videos/"+strings.Repeat("a", length), nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+			c.send(http.MethodGet, "/videos/"+strings.Repeat("a", length), nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 		}
 	})
 }
@@ -210,7 +210,7 @@ func TestGetVideo_explainsAnUnencodedLinkInThePath(t *testing.T) {
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	for _, path := range []string{tiktokLink, "https:/www.tiktok.com/@a/video/1", tiktokLink + "/history", "www.tiktok.com/@a/video/1"} {
-		p := c.send(http.MethodGet, "/videos/"+path, nil).refuses(http.StatusBadRequest, server.CodeURLNotEncoded)
+		p := c.send(http.MethodGet, "/videos/"+path, nil).requireProblem(http.StatusBadRequest, server.CodeURLNotEncoded)
 		require.Contains(t, p.Detail, "%2F")
 		require.Contains(t, p.Detail, "GET /videos?link=")
 	}
@@ -230,7 +230,7 @@ func withFiveVideos(t *testing.T, a *app) *caller {
 		if n%2 == 0 {
 			names = []string{"Even", "a, b"}
 		}
-		c.send(http.MethodPost, "/videos", map[string]any{"link": fmt.Sprintf("https://www.tiktok.com/video/%d", 7300000000000000000+n), "collection_names": names}).is(http.StatusOK)
+		c.send(http.MethodPost, "/videos", map[string]any{"link": fmt.Sprintf("https://www.tiktok.com/video/%d", 7300000000000000000+n), "collection_names": names}).requireStatus(http.StatusOK)
 		a.fetch(func(queue.Target) ingest.VideoFacts { return facts })
 	}
 	c.track("https://www.youtube.com/shorts/dQw4w9WgXcQ")
@@ -321,7 +321,7 @@ func TestListVideos_appliesFilters(t *testing.T) {
 			require.Equal(t, want, videoNames(c, query), query)
 		}
 		t.Run("stopped videos are listed only with include_removed=true", func(t *testing.T) {
-			c.send(http.MethodDelete, "/videos/"+third.AdID.String(), nil).is(http.StatusOK)
+			c.send(http.MethodDelete, "/videos/"+third.AdID.String(), nil).requireStatus(http.StatusOK)
 			require.Equal(t, "Five Four One Two", videoNames(c, ""))
 			require.Equal(t, all, videoNames(c, "include_removed=true"))
 			require.Empty(t, videoNames(c, "q=wool&include_removed=false"))
@@ -336,7 +336,7 @@ func TestListVideos_responseContainsTheFilters(t *testing.T) {
 	c := a.newCaller(t, store.TierPremium)
 	got := c.send(http.MethodGet, "/videos?username=@Anna&linked_account_id="+unknownID+"&uploaded_at_start=2026-01-01&uploaded_at_end=2026-01-31"+
 		"&latest_updated_at_start=2026-02-01T01:00:00%2B01:00&ad_info_shop=false&ad_product_id_shop=true&has_metrics=true&collections=A,B"+
-		"&link=youtu.be/dQw4w9WgXcQ&platform=youtube&hashtag=%23Summer&q=dress&include_removed=true", nil).is(http.StatusOK)
+		"&link=youtu.be/dQw4w9WgXcQ&platform=youtube&hashtag=%23Summer&q=dress&include_removed=true", nil).requireStatus(http.StatusOK)
 	var page map[string]json.RawMessage
 	require.NoError(t, json.Unmarshal(got.body, &page))
 	l, err := link.Parse("https://youtu.be/dQw4w9WgXcQ")
@@ -447,13 +447,13 @@ func TestListVideos_refusesInvalidParameters(t *testing.T) {
 		"limit[]=1":                                                                                      "limit[] unknown_parameter",
 		"paginated=true":                                                                                 "paginated unknown_parameter",
 	} {
-		p := c.send(http.MethodGet, "/videos?"+query, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		p := c.send(http.MethodGet, "/videos?"+query, nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Len(t, p.Errors, 1, "%s: %s", query, p.Detail)
 		require.Equal(t, client.FaultLocationQuery, p.Errors[0].Location)
 		require.Equal(t, want, *p.Errors[0].Name+" "+p.Errors[0].Code, query)
 	}
 	t.Run("the response lists every fault, with the allowed values", func(t *testing.T) {
-		p := c.send(http.MethodGet, "/videos?limit=20000&page=0&order_by=views&uploaded_at_start=tomorrow&colour=red", nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		p := c.send(http.MethodGet, "/videos?limit=20000&page=0&order_by=views&uploaded_at_start=tomorrow&colour=red", nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Len(t, p.Errors, 5)
 		require.Contains(t, p.Errors[2].Detail+p.Errors[1].Detail, "at most 5000, not 20000")
 	})
