@@ -224,7 +224,7 @@ func TestTokens_failedLookUpIsNotCached(t *testing.T) {
 	t.Parallel()
 	a := newRateLimitedApp(t)
 	c := a.newCaller(t, store.TierPremium)
-	broken := errors.New("broken")
+	broken := errors.New("the database is broken")
 	a.databaseError.Store(&broken)
 	for range 70 {
 		c.send(http.MethodGet, "/videos", nil).requireStatus(http.StatusInternalServerError)

@@ -251,8 +251,8 @@ func TestEveryOperation_hidesTheCauseOfADatabaseFailure(t *testing.T) {
 	})
 }
 
-// TestEveryMaskedOperation_returnsNullMetricsToLowerTiers calls each operation that has x-tier-masked. Every metric in the response must be null for the tiers
-// limited and basic, and not null for the tier premium.
+// TestEveryMaskedOperation_returnsNullMetricsToLowerTiers calls each operation that has x-tier-masked. Every metric in the response must be null for
+// the tiers limited and basic, and not null for the tier premium.
 //
 // Spec: 4-02, 4.1-01, 4.1-15, 4.1-26, 4.1-34, 4.2-01, 4.2-21, 4.2-22, 4.2-28, 5-02, 8-12
 func TestEveryMaskedOperation_returnsNullMetricsToLowerTiers(t *testing.T) {

@@ -159,7 +159,7 @@ func validRequest(req *http.Request, op *contractOperation, params map[string]st
 // absoluteURI returns an error unless s is an absolute URI. It validates the format "uri" in responses.
 func absoluteURI(s string) error {
 	if u, err := url.Parse(s); err != nil || u.Host == "" {
-		return errors.New("not an absolute URI")
+		return errors.New("the text is not an absolute URI")
 	}
 	return nil
 }

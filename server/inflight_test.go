@@ -33,7 +33,7 @@ func (r *blockingResolver) Resolve(ctx context.Context, _ link.Link) (link.Link,
 	case <-r.release:
 	case <-ctx.Done():
 	}
-	return link.Link{}, errors.New("not resolved")
+	return link.Link{}, errors.New("the short link is not resolved")
 }
 
 func TestInFlight_limitsConcurrentRequestsPerOrganisation(t *testing.T) {
@@ -48,7 +48,7 @@ func TestInFlight_limitsConcurrentRequestsPerOrganisation(t *testing.T) {
 			body := map[string]any{"link": fmt.Sprintf("https://vm.tiktok.com/inflight%d/", i)}
 			got, err := a.exchange(t, http.MethodPost, "/videos", body, "Authorization", "Bearer "+limitedCaller.token)
 			if err != nil || got.StatusCode == http.StatusOK {
-				t.Errorf("got status %d and error %v", got.StatusCode, err)
+				t.Errorf("the request with an unresolved short link must fail, but got status %d and error %v", got.StatusCode, err)
 			}
 		})
 	}

@@ -88,7 +88,7 @@ func (c *caller) walk(ctx context.Context, query string, byPage bool, write func
 			} `json:"pagination"`
 		}
 		if err := json.NewDecoder(resp.Body).Decode(&got); err != nil || resp.StatusCode != http.StatusOK {
-			return nil, fmt.Errorf("%s, page %d: %d, %w", query, page, resp.StatusCode, err)
+			return nil, fmt.Errorf("GET /videos?%s: page %d has status %d and error %w", query, page, resp.StatusCode, err)
 		}
 		for _, v := range got.Data {
 			timesReturned[v.AdID]++
@@ -125,7 +125,7 @@ func (w *writers) run() {
 		} {
 			got, err := w.c.app.exchange(w.c.t, r.method, r.target, r.body, "Authorization", "Bearer "+w.c.token)
 			if err == nil && got.StatusCode != r.status {
-				err = fmt.Errorf("%s %s: %d %s", r.method, r.target, got.StatusCode, got.body)
+				err = fmt.Errorf("%s %s has the unexpected status %d: %s", r.method, r.target, got.StatusCode, got.body)
 			}
 			if err != nil {
 				w.errs <- err

@@ -209,8 +209,8 @@ func TestRedisRateStore_startsWithoutRedis(t *testing.T) {
 	requireLogged(t, 1, 1, a, b)
 }
 
-// TestRedisRateStore_delaysOneRequestPerSecondWhileRedisDoesNotRespond uses a Redis that accepts connections but does not respond. In each second, only
-// one request can wait for Redis, and only for the read timeout.
+// TestRedisRateStore_delaysOneRequestPerSecondWhileRedisDoesNotRespond uses a Redis that accepts connections but does not respond. In each second,
+// only one request can wait for Redis, and only for the read timeout.
 func TestRedisRateStore_delaysOneRequestPerSecondWhileRedisDoesNotRespond(t *testing.T) {
 	t.Parallel()
 	r := redistest.Start(t)

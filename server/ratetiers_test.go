@@ -221,7 +221,7 @@ func TestRateLimit_countsEveryResponseExcept304(t *testing.T) {
 		counted(c.send(http.MethodGet, "/videos?colour=red", nil), http.StatusBadRequest)
 		counted(c.send(http.MethodGet, "/videos?cursor=nonsense", nil), http.StatusBadRequest)
 		counted(writer.send(http.MethodGet, "/videos", nil), http.StatusForbidden)
-		broken := errors.New("broken")
+		broken := errors.New("the database is broken")
 		a.databaseError.Store(&broken) // the token is cached, so the request is authenticated without the database
 		counted(c.send(http.MethodGet, "/videos", nil), http.StatusInternalServerError)
 		a.databaseError.Store(nil)

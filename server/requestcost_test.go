@@ -135,7 +135,8 @@ func hostileRequests(collection string) map[string]hostileRequest {
 	}
 }
 
-// TestRequestCost_expensiveRequestsStayBelowTheLimits sends expensive requests. Each must use less than maxRequestCPU and allocate less than maxRequestBytes.
+// TestRequestCost_expensiveRequestsStayBelowTheLimits sends expensive requests. Each must use less than maxRequestCPU and allocate less than
+// maxRequestBytes.
 //
 //nolint:paralleltest // the test measures the time and memory of the whole process
 func TestRequestCost_expensiveRequestsStayBelowTheLimits(t *testing.T) {
@@ -185,8 +186,8 @@ func faultPlace(f client.Fault) string {
 	return *f.Name
 }
 
-// TestRequestCost_bulkRequestWithShortLinksReusesConnections resolves 500 dead short links over TLS. The measured cost includes the simulated platform, because
-// it runs in the same process.
+// TestRequestCost_bulkRequestWithShortLinksReusesConnections resolves 500 dead short links over TLS. The measured cost includes the simulated
+// platform, because it runs in the same process.
 //
 //nolint:paralleltest // the test measures the time and memory of the whole process
 func TestRequestCost_bulkRequestWithShortLinksReusesConnections(t *testing.T) {
@@ -254,7 +255,7 @@ func TestRequestCost_limitsConcurrentShortLinksPerOrganisation(t *testing.T) {
 		requests.Go(func() {
 			got, err := a.exchange(t, http.MethodPost, "/videos/bulk", map[string]any{"links": links}, "Authorization", "Bearer "+hostile.token)
 			if err != nil || got.StatusCode != http.StatusUnprocessableEntity {
-				t.Errorf("got status %d and error %v", got.StatusCode, err)
+				t.Errorf("the request with dead short links must get 422, but got status %d and error %v", got.StatusCode, err)
 			}
 		})
 	}

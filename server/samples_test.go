@@ -91,8 +91,8 @@ const (
 	exampleCollection = "01938c33-1c9e-7b54-a0d2-7f6e5d4c3b2a"
 )
 
-// TestCodeSamples_ofTheContractRunWithoutErrors runs every code sample of the contract, and every sample rendered from a curl sample. It replaces only the
-// example ids by the ids of existing items.
+// TestCodeSamples_ofTheContractRunWithoutErrors runs every code sample of the contract, and every sample rendered from a curl sample. It replaces
+// only the example ids by the ids of existing items.
 func TestCodeSamples_ofTheContractRunWithoutErrors(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)

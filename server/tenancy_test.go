@@ -133,9 +133,9 @@ func (p *prober) probeAllFields(op *contractOperation, slots []textField) {
 func (p *prober) compare(op *contractOperation, description string, name func(*generatedRequest, inventory)) {
 	p.t.Helper()
 	p.sent++
-	asked, got := p.sendGenerated(p.firstGenerator, op, p.otherItems, name)
-	secondGenerator, want := p.sendGenerated(p.secondGenerator, op, p.missingItems, name)
-	require.Equal(p.t, want, got, "%s: %s\n%s\nThe request with items that do not exist is:\n%s", op.id, description, asked, secondGenerator)
+	firstRequest, got := p.sendGenerated(p.firstGenerator, op, p.otherItems, name)
+	secondRequest, want := p.sendGenerated(p.secondGenerator, op, p.missingItems, name)
+	require.Equal(p.t, want, got, "%s: %s\n%s\nThe request with items that do not exist is:\n%s", op.id, description, firstRequest, secondRequest)
 }
 
 // sendGenerated generates a request, puts texts of items into it, and sends it. It returns the request and a text that describes the response.

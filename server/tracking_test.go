@@ -204,8 +204,8 @@ func TestStopVideo_refusesUntrackedVideos(t *testing.T) {
 	}
 }
 
-// TestTrackVideo_concurrentGeneratedClientCallsCreateOneVideo sends one link 64 times concurrently. One video must be created, and exactly one response must not
-// report "already".
+// TestTrackVideo_concurrentGeneratedClientCallsCreateOneVideo sends one link 64 times concurrently. One video must be created, and exactly one
+// response must not report "already".
 func TestTrackVideo_concurrentGeneratedClientCallsCreateOneVideo(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
