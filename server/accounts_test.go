@@ -48,8 +48,8 @@ func joinHandles(accounts []client.Account) string {
 	return strings.Join(names, " ")
 }
 
-// accountFacts returns fetched facts of an account. The account lists the TikTok videos with the given numbers. The first video is
-// the newest.
+// accountFacts returns fetched facts of an account. The account lists the TikTok
+// videos with the given numbers. The first video is the newest.
 func accountFacts(a *app, id string, followers int64, videos ...int) ingest.AccountFacts {
 	f := ingest.AccountFacts{ID: &id, Followers: &followers, Listed: true}
 	for i, n := range videos {

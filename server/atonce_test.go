@@ -135,8 +135,8 @@ func TestTrackAccount_concurrentRequestsCreateOneAccount(t *testing.T) {
 	})
 }
 
-// TestCreateCollection_eachConcurrentRequestCreatesACollection sends no Idempotency-Key. Two collections can have the same name, so each POST creates
-// one.
+// TestCreateCollection_eachConcurrentRequestCreatesACollection sends no Idempotency-Key. Two
+// collections can have the same name, so each POST creates one.
 func TestCreateCollection_eachConcurrentRequestCreatesACollection(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {

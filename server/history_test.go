@@ -24,7 +24,8 @@ func (c *caller) videoHistory(ref, query string) []client.VideoHistoryPoint {
 // daysAgo returns the date n days ago, in the format of the API.
 func (a *app) daysAgo(n int) string { return a.Clock.Now().AddDate(0, 0, -n).Format(time.DateOnly) }
 
-// withVideoHistory creates an organisation with a video that was fetched on each of the last days, ending today. It returns the video id.
+// withVideoHistory creates an organisation with a video that was fetched once a day for the given number of days, ending today. It
+// returns the video id.
 func withVideoHistory(t *testing.T, a *app, tier store.Tier, days int) (*caller, string) {
 	t.Helper()
 	c := a.newCaller(t, tier)

@@ -31,8 +31,8 @@ var hostileResponses = map[string]struct {
 	outboundtest.Platform:     {http.StatusNotFound, server.CodeNotFound, "not_found", true},
 }
 
-// TestHostileLinks_causeNoConnectionToInternalAddresses sends each hostile link to the tracking operations. It uses the real resolver with a
-// simulated internet.
+// TestHostileLinks_causeNoConnectionToInternalAddresses sends each hostile link to the tracking
+// operations. It uses the real resolver with a simulated internet.
 func TestHostileLinks_causeNoConnectionToInternalAddresses(t *testing.T) {
 	t.Parallel()
 	isPlatforms := func(host string) bool {

@@ -19,8 +19,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// loadManyLabels tracks videos of at most ten accounts, and creates collections that each contain all accounts. Each video has all
-// collections as labels.
+// loadManyLabels tracks videos of at most ten accounts, and creates collections that each
+// contain all accounts. Each video has all collections as labels.
 func loadManyLabels(t *testing.T, c *caller, videos, collections int) {
 	t.Helper()
 	o := c.app.Org(c.org.ID)

@@ -16,8 +16,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// allocatedBytes calls run and returns the number of bytes that the whole process allocated during the call. Other tests must not run at the
-// same time.
+// allocatedBytes calls run and returns the number of bytes that the whole process
+// allocated during the call. Other tests must not run at the same time.
 func allocatedBytes(run func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -101,8 +101,8 @@ func (c *caller) walk(ctx context.Context, query string, byPage bool, write func
 	}
 }
 
-// writers changes an organisation while other goroutines read its lists. For each value in steps, it tracks a video, stops a video, and
-// refreshes a video.
+// writers changes an organisation while other goroutines read its lists. For each value in
+// steps, it tracks a video, stops a video, and refreshes a video.
 type writers struct {
 	c                  *caller
 	lasting, stoppable []uuid.UUID

@@ -22,7 +22,7 @@ import (
 // limitPerTier contains the limit of an operation for each tier, in requests per minute.
 type limitPerTier struct{ limited, basic, premium int }
 
-// forTier returns the limit for a tier.
+// forTier returns the limit of the operation for a tier, in requests per minute.
 func (m limitPerTier) forTier(t store.Tier) int {
 	return map[store.Tier]int{store.TierLimited: m.limited, store.TierBasic: m.basic, store.TierPremium: m.premium}[t]
 }
@@ -83,8 +83,8 @@ func TestRateLimit_isSpecifiedForEveryOperation(t *testing.T) {
 	require.ElementsMatch(t, decided, declared)
 }
 
-// pipeListener is a listener for connections in memory. In a synctest bubble, the clock does not advance while a goroutine waits for a real
-// socket.
+// pipeListener is a listener for connections in memory. In a synctest bubble, the clock
+// does not advance while a goroutine waits for a real socket.
 type pipeListener struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -124,8 +124,8 @@ func (w *pipeListener) dial(ctx context.Context, _, _ string) (net.Conn, error) 
 	}
 }
 
-// inSynctestBubble runs a test in a synctest bubble, with a server that counts rate limits in memory. wait advances the clock of the bubble
-// without real waiting.
+// inSynctestBubble runs a test in a synctest bubble, with a server that counts rate limits in
+// memory. wait advances the clock of the bubble without real waiting.
 func inSynctestBubble(t *testing.T, run func(t *testing.T, a *app, wait func(time.Duration))) {
 	t.Helper()
 	rates := server.NewMemoryRateStore() // created outside of the bubble, because its cleaner goroutine never ends

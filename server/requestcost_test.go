@@ -135,8 +135,8 @@ func hostileRequests(collection string) map[string]hostileRequest {
 	}
 }
 
-// TestRequestCost_expensiveRequestsStayBelowTheLimits sends expensive requests. Each must use less than maxRequestCPU and allocate less than
-// maxRequestBytes.
+// TestRequestCost_expensiveRequestsStayBelowTheLimits sends expensive requests. Each must use
+// less than maxRequestCPU and allocate less than maxRequestBytes.
 //
 //nolint:paralleltest // the test measures the time and memory of the whole process
 func TestRequestCost_expensiveRequestsStayBelowTheLimits(t *testing.T) {

@@ -160,8 +160,8 @@ func (g *generator) anyText(kinds []textKind, s *openapi3.Schema) string {
 	return g.text(1 + g.IntN(30))
 }
 
-// itemText returns a text of the given kind. It identifies an item of the caller, an item of another organisation, or an item that does not
-// exist.
+// itemText returns a text of the given kind. It identifies an item of the caller, an
+// item of another organisation, or an item that does not exist.
 func (g *generator) itemText(m textKind) string {
 	of := g.ownItems
 	switch n := g.IntN(10); {

@@ -36,12 +36,12 @@ func TestTenancy_hidesDataOfOtherOrganisations(t *testing.T) {
 		for p.sent < minComparisons[a.Engine] {
 			rounds++
 			for _, op := range sharedContract().operations {
-				slots := textFields(op)
-				for _, s := range slots {
+				fields := textFields(op)
+				for _, s := range fields {
 					p.probeField(op, s)
 				}
-				if len(slots) > 0 {
-					p.probeAllFields(op, slots)
+				if len(fields) > 0 {
+					p.probeAllFields(op, fields)
 				}
 			}
 		}
@@ -76,8 +76,8 @@ func newProber(t *testing.T, a *app, otherItems, missingItems inventory) *prober
 	return p
 }
 
-// withoutNames returns a replacer that replaces the texts of all inventories. The texts of the inventories in one pair get equal
-// replacements.
+// withoutNames returns a replacer that replaces the texts of all inventories. The
+// texts of the inventories in one pair get equal replacements.
 func withoutNames(pairs ...[]inventory) *strings.Replacer {
 	var names [][]string
 	for side, pair := range pairs {
@@ -118,10 +118,10 @@ func (p *prober) probeField(op *contractOperation, s textField) {
 }
 
 // probeAllFields compares the responses for a request in which all fields contain texts of another organisation.
-func (p *prober) probeAllFields(op *contractOperation, slots []textField) {
+func (p *prober) probeAllFields(op *contractOperation, fields []textField) {
 	p.t.Helper()
 	p.compare(op, "all fields contain texts of another organisation", func(r *generatedRequest, items inventory) {
-		for i, s := range slots {
+		for i, s := range fields {
 			if m := kindsOf(op, s.name)[0]; m != freeText && s.name != "cursor" {
 				r.setField(s, items[m][i%len(items[m])])
 			}
