@@ -18,17 +18,18 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-func (c *caller) bulkAccounts(status int, links []string, more ...any) client.TrackAccountsResult {
+// trackAccounts sends POST /accounts/bulk and requires the given status. more contains names and values of further body members.
+func (c *caller) trackAccounts(status int, links []string, more ...any) client.TrackAccountsResult {
 	c.t.Helper()
 	body := map[string]any{"links": links}
 	for i := 0; i+1 < len(more); i += 2 {
 		body[fmt.Sprint(more[i])] = more[i+1]
 	}
-	return decode[client.TrackAccountsResult](c.send(http.MethodPost, "/accounts/bulk", body).is(status))
+	return decode[client.TrackAccountsResult](c.send(http.MethodPost, "/accounts/bulk", body).requireStatus(status))
 }
 
-// members returns the links of accounts with consecutive numbers.
-func members(from, to int) []string {
+// accountURLs returns the links of the TikTok accounts @member001 and so on, with the numbers from and to included.
+func accountURLs(from, to int) []string {
 	var links []string
 	for n := from; n <= to; n++ {
 		links = append(links, fmt.Sprintf("https://www.tiktok.com/@member%03d", n))
@@ -36,7 +37,7 @@ func members(from, to int) []string {
 	return links
 }
 
-// claimDueAccounts claims the accounts that are due and counts them.
+// claimDueAccounts claims all due TikTok accounts for an hour and returns the number of accounts claimed.
 func (a *app) claimDueAccounts() int {
 	a.t.Helper()
 	n := 0
@@ -51,13 +52,13 @@ func (a *app) claimDueAccounts() int {
 // Spec: 4-08
 func TestBulkTrackAccounts_returnsAResultForEachLink(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		links := members(1, 9)
-		known := c.follow(links[1])
+		links := accountURLs(1, 9)
+		known := c.trackAccountLink(links[1])
 
 		t.Run("200 if every link was tracked", func(t *testing.T) {
-			got := c.bulkAccounts(http.StatusOK, links[1:3], "tracking_type", "all")
+			got := c.trackAccounts(http.StatusOK, links[1:3], "tracking_type", "all")
 			require.True(t, got.Success)
 			require.Equal(t, client.TrackSummary{Total: 2, Succeeded: 2, AlreadyExists: 1}, got.Summary)
 			require.True(t, got.TrackingEnqueued)
@@ -68,11 +69,11 @@ func TestBulkTrackAccounts_returnsAResultForEachLink(t *testing.T) {
 			require.Equal(t, client.TrackStatusTracked, got.Results[1].Status)
 			require.False(t, got.Results[1].WasExisting)
 			require.Equal(t, "all", *c.account(got.Results[1].AccountID.String()).TrackingType)
-			require.Equal(t, "latest_30", *c.account(known.String()).TrackingType, "the account keeps its tracking type")
+			require.Equal(t, "latest_30", *c.account(known.String()).TrackingType, "the tracking type of a tracked account is unchanged")
 		})
 
 		t.Run("207 if some links were tracked", func(t *testing.T) {
-			got := c.bulkAccounts(http.StatusMultiStatus, []string{"https://example.com/x", links[3], "", tiktokLink, "https://www.tiktok.com/about"})
+			got := c.trackAccounts(http.StatusMultiStatus, []string{"https://example.com/x", links[3], "", tiktokLink, "https://www.tiktok.com/about"})
 			require.False(t, got.Success)
 			require.Equal(t, client.TrackSummary{Total: 5, Succeeded: 1, Failed: 4}, got.Summary)
 			require.True(t, got.TrackingEnqueued)
@@ -89,32 +90,32 @@ func TestBulkTrackAccounts_returnsAResultForEachLink(t *testing.T) {
 
 		t.Run("422 if no link was tracked", func(t *testing.T) {
 			a.platforms.redirect("https://vm.tiktok.com/ZMdown0001/", "")
-			got := c.bulkAccounts(http.StatusUnprocessableEntity, []string{"nonsense", "https://vm.tiktok.com/ZMdown0001/", "https://vm.tiktok.com/ZMdead0001/"})
+			got := c.trackAccounts(http.StatusUnprocessableEntity, []string{"nonsense", "https://vm.tiktok.com/ZMdown0001/", "https://vm.tiktok.com/ZMdead0001/"})
 			require.Equal(t, client.TrackSummary{Total: 3, Failed: 3, Retryable: 1}, got.Summary)
 			require.False(t, got.TrackingEnqueued)
 			require.True(t, *got.Results[1].Retryable)
 			require.Equal(t, "not_found", string(*got.Results[2].Code))
 		})
 
-		t.Run("links that mean the same account count as one", func(t *testing.T) {
+		t.Run("several links of one account are one result", func(t *testing.T) {
 			a.platforms.redirect("https://vm.tiktok.com/ZMsame0001/", links[4])
-			got := c.bulkAccounts(http.StatusMultiStatus, []string{links[4] + "?lang=en", strings.ToUpper(links[4]), "https://vm.tiktok.com/ZMsame0001/", "bad", "bad"})
+			got := c.trackAccounts(http.StatusMultiStatus, []string{links[4] + "?lang=en", strings.ToUpper(links[4]), "https://vm.tiktok.com/ZMsame0001/", "bad", "bad"})
 			require.Equal(t, client.TrackSummary{Total: 2, Succeeded: 1, Failed: 1}, got.Summary)
-			require.Equal(t, links[4]+"?lang=en", got.Results[0].URL, "as first sent")
+			require.Equal(t, links[4]+"?lang=en", got.Results[0].URL, "the result has the first of the equal links")
 		})
 
-		t.Run("its id and its handle count as one after the first fetch", func(t *testing.T) {
+		t.Run("the channel id and the handle of a fetched account are one result", func(t *testing.T) {
 			const byID, byHandle = "https://www.youtube.com/channel/UCLqxVugv74EIW3VWh2NOa3Q", "https://www.youtube.com/@someone"
-			c.follow(byID)
+			c.trackAccountLink(byID)
 			a.fetchProfiles(func(target queue.Target) ingest.AccountFacts {
 				if target.Platform != link.YouTube {
 					return ingest.AccountFacts{}
 				}
 				return ingest.AccountFacts{ID: new("UCLqxVugv74EIW3VWh2NOa3Q"), Username: new("someone")}
 			})
-			c.send(http.MethodDelete, "/accounts", map[string]any{"id": byHandle}).is(http.StatusOK)
+			c.send(http.MethodDelete, "/accounts", map[string]any{"id": byHandle}).requireStatus(http.StatusOK)
 			before := c.statistics("accounts")
-			got := c.bulkAccounts(http.StatusOK, []string{byID, byHandle, links[8]})
+			got := c.trackAccounts(http.StatusOK, []string{byID, byHandle, links[8]})
 			require.Equal(t, client.TrackSummary{Total: 2, Succeeded: 2}, got.Summary)
 			require.Equal(t, byID, got.Results[0].URL)
 			require.True(t, got.Results[0].WasExisting)
@@ -125,79 +126,79 @@ func TestBulkTrackAccounts_returnsAResultForEachLink(t *testing.T) {
 		})
 
 		t.Run("a stopped account is tracked again", func(t *testing.T) {
-			c.send(http.MethodDelete, "/accounts/"+known.String(), nil).is(http.StatusOK)
-			got := c.bulkAccounts(http.StatusOK, links[1:2], "tracking_type", "new_only")
+			c.send(http.MethodDelete, "/accounts/"+known.String(), nil).requireStatus(http.StatusOK)
+			got := c.trackAccounts(http.StatusOK, links[1:2], "tracking_type", "new_only")
 			require.Equal(t, client.TrackStatusTracked, got.Results[0].Status)
 			require.True(t, got.Results[0].WasExisting)
 			require.Equal(t, known, *got.Results[0].AccountID)
 			require.Equal(t, "new_only", *c.account(known.String()).TrackingType)
 		})
 
-		t.Run("an account that was only linked is new", func(t *testing.T) {
+		t.Run("the author of a tracked video is reported as a new account", func(t *testing.T) {
 			linked := c.video(c.track(tiktokLink).String()).LinkedAccountID
-			got := c.bulkAccounts(http.StatusOK, []string{accountLink})
+			got := c.trackAccounts(http.StatusOK, []string{accountLink})
 			require.False(t, got.Results[0].WasExisting)
 			require.Equal(t, linked, got.Results[0].AccountID)
 		})
 	})
 }
 
-func TestBulkTrackAccounts_addsAllToTheCollections(t *testing.T) {
+func TestBulkTrackAccounts_addsEachAccountToTheCollections(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		label := c.collection(map[string]any{"name": "Launch"}).String()
-		c.bulkAccounts(http.StatusOK, members(1, 3), "label_ids", []string{label})
+		label := c.createCollection(map[string]any{"name": "Launch"}).String()
+		c.trackAccounts(http.StatusOK, accountURLs(1, 3), "label_ids", []string{label})
 		require.Len(t, c.accounts("collections=Launch"), 3)
-		c.bulkAccounts(http.StatusOK, members(1, 1), "label_ids", nil)
+		c.trackAccounts(http.StatusOK, accountURLs(1, 1), "label_ids", nil)
 
-		p := c.send(http.MethodPost, "/accounts/bulk", map[string]any{"links": members(4, 5), "label_ids": []string{label, unknownID}}).
-			refuses(http.StatusNotFound, server.CodeNotFound)
+		p := c.send(http.MethodPost, "/accounts/bulk", map[string]any{"links": accountURLs(4, 5), "label_ids": []string{label, unknownID}}).
+			requireProblem(http.StatusNotFound, server.CodeNotFound)
 		require.Contains(t, p.Detail, unknownID)
 		require.Equal(t, "/label_ids/1", *p.Errors[0].Pointer)
-		require.Len(t, c.accounts(""), 3, "nothing is tracked")
+		require.Len(t, c.accounts(""), 3, "no link is tracked if a collection is unknown")
 	})
 }
 
-func TestBulkTrackAccounts_fetchesUpToFiftyImmediately(t *testing.T) {
+func TestBulkTrackAccounts_fetchesUpTo50AccountsImmediately(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		got := c.bulkAccounts(http.StatusOK, append(members(1, 50), members(1, 1)...))
+		got := c.trackAccounts(http.StatusOK, append(accountURLs(1, 50), accountURLs(1, 1)...))
 		require.Len(t, got.Results, 50)
 		require.True(t, got.TrackingEnqueued)
 		require.Equal(t, 50, a.claimDueAccounts())
 
-		got = c.bulkAccounts(http.StatusOK, members(101, 151))
+		got = c.trackAccounts(http.StatusOK, accountURLs(101, 151))
 		require.False(t, got.TrackingEnqueued)
 		require.Len(t, got.Warnings, 1)
 		require.Zero(t, a.claimDueAccounts())
 		a.Clock.Advance(25 * time.Hour)
-		require.Equal(t, 101, a.claimDueAccounts(), "all are fetched by the schedule")
+		require.Equal(t, 101, a.claimDueAccounts(), "the schedule fetches all accounts")
 	})
 }
 
-func TestBulkTrackAccounts_fetchesOnlyThePreviewWithoutASubscription(t *testing.T) {
+func TestBulkTrackAccounts_fetchesOnlyThePreviewAllowanceWithoutASubscription(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierLimited)
 		require.NoError(t, a.SetSubscription(t.Context(), c.org.ID, store.SubscriptionNone))
 
-		within := c.bulkAccounts(http.StatusOK, members(1, 5))
-		require.True(t, within.TrackingEnqueued)
-		require.Equal(t, &client.PendingQueue{Accounts: []client.PendingItem{}, Videos: []client.PendingItem{}}, within.PendingTmvQueue)
+		withinAllowance := c.trackAccounts(http.StatusOK, accountURLs(1, 5))
+		require.True(t, withinAllowance.TrackingEnqueued)
+		require.Equal(t, &client.PendingQueue{Accounts: []client.PendingItem{}, Videos: []client.PendingItem{}}, withinAllowance.PendingTmvQueue)
 
-		beyond := c.bulkAccounts(http.StatusMultiStatus, append([]string{"bad"}, members(11, 17)...))
-		require.False(t, beyond.TrackingEnqueued)
-		require.Len(t, beyond.Warnings, 1)
-		require.Contains(t, beyond.Warnings[0], "first 5")
-		require.Contains(t, beyond.Warnings[0], "other 2")
-		require.Equal(t, []client.PendingItem{{ID: *beyond.Results[6].AccountID, Platform: "tiktok"}, {ID: *beyond.Results[7].AccountID, Platform: "tiktok"}},
-			beyond.PendingTmvQueue.Accounts)
-		require.Empty(t, beyond.PendingTmvQueue.Videos)
+		beyondAllowance := c.trackAccounts(http.StatusMultiStatus, append([]string{"bad"}, accountURLs(11, 17)...))
+		require.False(t, beyondAllowance.TrackingEnqueued)
+		require.Len(t, beyondAllowance.Warnings, 1)
+		require.Contains(t, beyondAllowance.Warnings[0], "first 5")
+		require.Contains(t, beyondAllowance.Warnings[0], "other 2")
+		require.Equal(t, []client.PendingItem{{ID: *beyondAllowance.Results[6].AccountID, Platform: "tiktok"}, {ID: *beyondAllowance.Results[7].AccountID, Platform: "tiktok"}},
+			beyondAllowance.PendingTmvQueue.Accounts)
+		require.Empty(t, beyondAllowance.PendingTmvQueue.Videos)
 		require.Equal(t, 10, a.claimDueAccounts())
 
-		t.Run("the others are fetched after a subscription starts", func(t *testing.T) {
+		t.Run("accounts beyond the preview allowance are fetched after a subscription starts", func(t *testing.T) {
 			require.NoError(t, a.SetSubscription(t.Context(), c.org.ID, store.SubscriptionActive))
 			a.Clock.Advance(25 * time.Hour)
 			require.Equal(t, 12, a.claimDueAccounts())
@@ -209,38 +210,39 @@ func TestBulkTrackAccounts_refusesTooManyLinks(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	require.Equal(t, int32(500), c.bulkAccounts(http.StatusOK, members(1, 500)).Summary.Total)
+	require.Equal(t, int32(500), c.trackAccounts(http.StatusOK, accountURLs(1, 500)).Summary.Total)
 	long := "https://www.tiktok.com/@" + strings.Repeat("a", 3000)
-	require.Equal(t, "invalid_url", string(*c.bulkAccounts(http.StatusUnprocessableEntity, []string{long}).Results[0].Code), "only the long link fails")
+	require.Equal(t, "invalid_url", string(*c.trackAccounts(http.StatusUnprocessableEntity, []string{long}).Results[0].Code), "a link that is too long fails, but not the request")
 	for name, body := range map[string]any{
-		"no links":        map[string]any{"links": []string{}},
-		"501 links":       map[string]any{"links": members(1, 501)},
-		"links missing":   map[string]any{},
-		"a null":          map[string]any{"links": []any{nil}},
-		"a label name":    map[string]any{"links": members(1, 1), "label_ids": []string{"Launch"}},
-		"an unknown type": map[string]any{"links": members(1, 1), "tracking_type": "latest_31"},
+		"no links":                             map[string]any{"links": []string{}},
+		"501 links":                            map[string]any{"links": accountURLs(1, 501)},
+		"no links member":                      map[string]any{},
+		"null as a link":                       map[string]any{"links": []any{nil}},
+		"a name instead of an id in label_ids": map[string]any{"links": accountURLs(1, 1), "label_ids": []string{"Launch"}},
+		"an unknown tracking type":             map[string]any{"links": accountURLs(1, 1), "tracking_type": "latest_31"},
 	} {
-		require.NotEmpty(t, c.send(http.MethodPost, "/accounts/bulk", body).refuses(http.StatusBadRequest, server.CodeInvalidRequest).Errors, name)
+		require.NotEmpty(t, c.send(http.MethodPost, "/accounts/bulk", body).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest).Errors, name)
 	}
 }
 
+// stopAccounts sends DELETE /accounts/bulk and requires the given status.
 func (c *caller) stopAccounts(status int, ids ...string) client.StopResult {
 	c.t.Helper()
-	return decode[client.StopResult](c.send(http.MethodDelete, "/accounts/bulk", map[string]any{"ids": ids}).is(status))
+	return decode[client.StopResult](c.send(http.MethodDelete, "/accounts/bulk", map[string]any{"ids": ids}).requireStatus(status))
 }
 
 // Spec: 4-09
-func TestBulkStopAccounts_stopsIdsAndLinks(t *testing.T) {
+func TestBulkStopAccounts_acceptsIDsAndLinks(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		links := members(0, 5)
+		links := accountURLs(0, 5)
 		ids := make([]string, len(links))
 		for n, raw := range links {
-			ids[n] = c.follow(raw).String()
+			ids[n] = c.trackAccountLink(raw).String()
 		}
 		c.track(tiktokLink)
-		t.Run("200 if all were stopped, each once", func(t *testing.T) {
+		t.Run("200 if all entries were stopped, and duplicates are merged", func(t *testing.T) {
 			got := c.stopAccounts(http.StatusOK, ids[0], links[0]+"?x=1", links[1], strings.ToUpper(ids[1]))
 			require.True(t, got.Success)
 			require.Equal(t, client.StopSummary{Total: 2, Succeeded: 2}, got.Summary)
@@ -250,14 +252,14 @@ func TestBulkStopAccounts_stopsIdsAndLinks(t *testing.T) {
 			require.Equal(t, ids[1], got.Results[1].ID.String())
 			require.Equal(t, links[1], *got.Results[1].URL)
 		})
-		t.Run("404 names the links that match nothing, and nothing is stopped", func(t *testing.T) {
+		t.Run("404 lists the links without a tracked item, and nothing is stopped", func(t *testing.T) {
 			p := c.send(http.MethodDelete, "/accounts/bulk", map[string]any{"ids": []string{ids[2], "https://www.tiktok.com/@nobody", links[3], "nonsense", links[0], accountLink, tiktokLink}}).
-				refuses(http.StatusNotFound, server.CodeNotFound)
+				requireProblem(http.StatusNotFound, server.CodeNotFound)
 			var pointers []string
 			for _, e := range p.Errors {
 				pointers = append(pointers, *e.Pointer)
 			}
-			require.Equal(t, []string{"/ids/1", "/ids/3", "/ids/4", "/ids/5", "/ids/6"}, pointers, "a stopped account, a linked account and a video are not tracked accounts")
+			require.Equal(t, []string{"/ids/1", "/ids/3", "/ids/4", "/ids/5", "/ids/6"}, pointers, "a stopped account, the author of a video, and a video are not tracked accounts")
 			require.Contains(t, p.Detail, "no account https://www.tiktok.com/@nobody")
 			require.Len(t, c.accounts(""), 4)
 		})
@@ -270,22 +272,22 @@ func TestBulkStopAccounts_stopsIdsAndLinks(t *testing.T) {
 			require.Len(t, c.accounts(""), 2)
 			require.Equal(t, int32(1), c.stopAccounts(http.StatusMultiStatus, unknownID).Summary.Failed)
 		})
-		t.Run("a short link that cannot be resolved now fails the request", func(t *testing.T) {
+		t.Run("503 if a short link cannot be resolved temporarily", func(t *testing.T) {
 			a.platforms.redirect("https://vm.tiktok.com/ZMdown0001/", "")
 			c.send(http.MethodDelete, "/accounts/bulk", map[string]any{"ids": []string{ids[4], "https://vm.tiktok.com/ZMdown0001/"}}).
-				refuses(http.StatusServiceUnavailable, server.CodeLinkUnresolved)
+				requireProblem(http.StatusServiceUnavailable, server.CodeLinkUnresolved)
 			require.Len(t, c.accounts(""), 2)
 		})
 	})
 }
 
-func TestBulkStopAccounts_findsAnAccountByItsIDAndItsHandle(t *testing.T) {
+func TestBulkStopAccounts_acceptsTheChannelIDAndTheHandle(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		const byID, byHandle = "https://www.youtube.com/channel/UCLqxVugv74EIW3VWh2NOa3Q", "https://www.youtube.com/c/Someone"
 		for _, sent := range [][]string{{byID}, {byHandle}, {byHandle, byID}} {
-			id := c.follow(byID)
+			id := c.trackAccountLink(byID)
 			a.fetchProfiles(func(queue.Target) ingest.AccountFacts {
 				return ingest.AccountFacts{ID: new("UCLqxVugv74EIW3VWh2NOa3Q"), Username: new("someone")}
 			})
@@ -301,10 +303,10 @@ func TestBulkStopAccounts_refusesTooManyEntries(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	c.bulkAccounts(http.StatusOK, members(1, 500))
-	require.Equal(t, int32(500), c.stopAccounts(http.StatusOK, members(1, 500)...).Summary.Succeeded)
-	for name, ids := range map[string][]string{"none": {}, "501": members(1, 501), "an empty one": {""}, "a long one": {strings.Repeat("a", 2049)}} {
-		p := c.send(http.MethodDelete, "/accounts/bulk", map[string]any{"ids": ids}).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+	c.trackAccounts(http.StatusOK, accountURLs(1, 500))
+	require.Equal(t, int32(500), c.stopAccounts(http.StatusOK, accountURLs(1, 500)...).Summary.Succeeded)
+	for name, ids := range map[string][]string{"no ids": {}, "501 ids": accountURLs(1, 501), "an empty id": {""}, "an id of 2049 characters": {strings.Repeat("a", 2049)}} {
+		p := c.send(http.MethodDelete, "/accounts/bulk", map[string]any{"ids": ids}).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Contains(t, *p.Errors[0].Pointer, "/ids", name)
 	}
 }

@@ -21,23 +21,26 @@ import (
 
 const accountLink = "https://www.tiktok.com/@northwind.studio"
 
+// account returns the account with the given id or link.
 func (c *caller) account(ref string) client.Account {
 	c.t.Helper()
-	return decode[client.Account](c.send(http.MethodGet, "/accounts/"+url.PathEscape(ref), nil).is(http.StatusOK))
+	return decode[client.Account](c.send(http.MethodGet, "/accounts/"+url.PathEscape(ref), nil).requireStatus(http.StatusOK))
 }
 
+// accounts returns the array of GET /accounts.
 func (c *caller) accounts(query string) []client.Account {
 	c.t.Helper()
-	return decode[[]client.Account](c.send(http.MethodGet, "/accounts?"+query, nil).is(http.StatusOK))
+	return decode[[]client.Account](c.send(http.MethodGet, "/accounts?"+query, nil).requireStatus(http.StatusOK))
 }
 
+// accountPage returns the page of GET /accounts?paginated=true.
 func (c *caller) accountPage(query string) client.AccountPage {
 	c.t.Helper()
-	return decode[client.AccountPage](c.send(http.MethodGet, "/accounts?paginated=true&"+query, nil).is(http.StatusOK))
+	return decode[client.AccountPage](c.send(http.MethodGet, "/accounts?paginated=true&"+query, nil).requireStatus(http.StatusOK))
 }
 
-// handles returns the handles of accounts, in the same order.
-func handles(accounts []client.Account) string {
+// joinHandles returns the handles of the accounts, in their order, separated by spaces.
+func joinHandles(accounts []client.Account) string {
 	names := make([]string, len(accounts))
 	for i, a := range accounts {
 		names[i] = a.Username
@@ -45,23 +48,24 @@ func handles(accounts []client.Account) string {
 	return strings.Join(names, " ")
 }
 
-// accountFacts returns the facts of an account with the numbered videos.
+// accountFacts returns fetched facts of an account. The account lists the TikTok
+// videos with the given numbers. The first video is the newest.
 func accountFacts(a *app, id string, followers int64, videos ...int) ingest.AccountFacts {
 	f := ingest.AccountFacts{ID: &id, Followers: &followers, Listed: true}
 	for i, n := range videos {
-		f.Videos = append(f.Videos, ingest.FoundVideo{ID: fmt.Sprint(7300000000000000000 + n), Link: numbered(n),
+		f.Videos = append(f.Videos, ingest.FoundVideo{ID: fmt.Sprint(7300000000000000000 + n), Link: videoURL(n),
 			UploadedAt: new(store.InstantOf(a.Clock.Now().AddDate(0, 0, -i-1)))})
 	}
 	return f
 }
 
 // Spec: 2.6-01, 4-10
-func TestAccount_beforeItsFirstFetch(t *testing.T) {
+func TestGetAccount_returnsNullCountsBeforeTheFirstFetch(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		id := c.trackAccount(map[string]any{"link": "https://www.facebook.com/northwind"}).AccountID
-		got := c.send(http.MethodGet, "/accounts/"+id.String(), nil).is(http.StatusOK)
+		got := c.send(http.MethodGet, "/accounts/"+id.String(), nil).requireStatus(http.StatusOK)
 		require.JSONEq(t, fmt.Sprintf(`{"organisation_id":%q,"account_id":%q,"account_link":"https://www.facebook.com/northwind","username":"northwind",
 			"display_username":"northwind","platform":"facebook","created_at":%q,"checked_at":null,"removed":false,"private":false,"empty":false,
 			"bio":null,"link":null,"latest_followers_count":null,"latest_following_count":null,"tracking_type":"latest_30","mean_views":null,
@@ -73,9 +77,9 @@ func TestAccount_beforeItsFirstFetch(t *testing.T) {
 }
 
 // Spec: 2.6-01
-func TestAccount_afterAFetch(t *testing.T) {
+func TestGetAccount_returnsTheFetchedCountsAndStatistics(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		made := c.trackAccount(map[string]any{"link": accountLink, "collection_names": []string{"Launch", "Été 🌞"}})
 		a.fetchProfiles(func(queue.Target) ingest.AccountFacts {
@@ -98,26 +102,26 @@ func TestAccount_afterAFetch(t *testing.T) {
 		require.Equal(t, []float64{100, 100, 150}, []float64{*got.MeanViews, *got.MedianViews, *got.MedianViewsNonZero})
 		require.Equal(t, []int64{3, 200, 300, 3, 3}, []int64{*got.TotalVideosTracked, *got.MostViewed, *got.TotalViews, *got.TotalLikes, *got.TotalComments})
 		require.Equal(t, []float64{0, 0}, []float64{*got.PercentOutperform10X, *got.PercentOutperform25X})
-		require.Nil(t, got.TotalShares, "an unknown value is null, not 0")
+		require.Nil(t, got.TotalShares, "a count that was never fetched is null, not 0")
 		require.Equal(t, "2026-01-12", got.LastUploadedAt.String())
 		require.Equal(t, []string{"Launch", "Été 🌞"}, got.LabelNames)
 		require.Len(t, got.LabelIds, 2)
 	})
 }
 
-func TestAccount_isEmptyWhenThePlatformListsNothing(t *testing.T) {
+func TestGetAccount_isEmptyIfThePlatformListsNoVideos(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	id := c.follow(accountLink).String()
+	id := c.trackAccountLink(accountLink).String()
 	a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return ingest.AccountFacts{Listed: true} })
 	require.True(t, c.account(id).Empty)
 }
 
 // Spec: 4-10, 4.2-28
-func TestAccount_isFoundByAnyFormOfItsLink(t *testing.T) {
+func TestGetAccount_acceptsEveryFormOfTheLink(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		ids := map[string]string{}
 		for _, forms := range [][]string{
@@ -128,7 +132,7 @@ func TestAccount_isFoundByAnyFormOfItsLink(t *testing.T) {
 			{"https://www.facebook.com/northwind", "https://m.facebook.com/Northwind/videos"},
 		} {
 			a.platforms.redirect("https://vm.tiktok.com/ZMaccount1/", accountLink+"?_t=8")
-			id := c.follow(forms[0])
+			id := c.trackAccountLink(forms[0])
 			for _, form := range forms {
 				require.Equal(t, id, c.account(form).AccountID, form)
 				require.Equal(t, id, c.account(strings.ToUpper(id.String())).AccountID)
@@ -136,15 +140,15 @@ func TestAccount_isFoundByAnyFormOfItsLink(t *testing.T) {
 				require.Empty(t, c.accountVideos(form, ""))
 				require.Equal(t, "already", map[bool]string{true: "already"}[c.trackAccount(map[string]any{"link": form}).Error != nil], form)
 			}
-			require.NotContains(t, ids, id.String(), "each platform has its own account")
+			require.NotContains(t, ids, id.String(), "accounts with the same handle on two platforms are different accounts")
 			ids[id.String()] = forms[0]
 		}
 	})
 }
 
-func TestAccount_ofATrackedVideoIsReadableButNotListed(t *testing.T) {
+func TestGetAccount_returnsTheUntrackedAuthorOfATrackedVideo(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		v := c.video(c.track(tiktokLink).String())
 		a.fetch(views(5))
@@ -163,27 +167,27 @@ func TestAccount_ofATrackedVideoIsReadableButNotListed(t *testing.T) {
 	})
 }
 
-func TestAccount_notFound(t *testing.T) {
+func TestGetAccount_returns404ForUnknownAccounts(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	for _, ref := range []string{"bulk", unknownID, "00000000-0000-0000-0000-000000000000", "{" + unknownID + "}", tiktokLink, accountLink,
 		"https://example.com/", "https://vm.tiktok.com/ZMdead0001/", "null", "a b"} {
 		for _, suffix := range []string{"", "/videos", "/history"} {
-			p := c.send(http.MethodGet, "/accounts/"+url.PathEscape(ref)+suffix, nil).refuses(http.StatusNotFound, server.CodeNotFound)
+			p := c.send(http.MethodGet, "/accounts/"+url.PathEscape(ref)+suffix, nil).requireProblem(http.StatusNotFound, server.CodeNotFound)
 			require.Contains(t, p.Detail, "no account")
 		}
 	}
-	p := c.send(http.MethodGet, "/accounts/"+accountLink, nil).refuses(http.StatusBadRequest, server.CodeURLNotEncoded)
+	p := c.send(http.MethodGet, "/accounts/"+accountLink, nil).requireProblem(http.StatusBadRequest, server.CodeURLNotEncoded)
 	require.Contains(t, p.Detail, "GET /accounts?link=")
 	a.platforms.redirect("https://vm.tiktok.com/ZMdown0001/", "")
 	for _, path := range []string{"/accounts/https%3A%2F%2Fvm.tiktok.com%2FZMdown0001%2F", "/accounts?link=https://vm.tiktok.com/ZMdown0001/"} {
-		c.send(http.MethodGet, path, nil).refuses(http.StatusServiceUnavailable, server.CodeLinkUnresolved)
+		c.send(http.MethodGet, path, nil).requireProblem(http.StatusServiceUnavailable, server.CodeLinkUnresolved)
 	}
 	require.Empty(t, c.accounts("link=https://vm.tiktok.com/ZMdead0001/"))
 }
 
-// withFiveAccounts creates an organisation with five tracked accounts that have different counts. The last one was never fetched.
+// withFiveAccounts creates an organisation that tracks five accounts with different counts. The Instagram account was never fetched.
 func withFiveAccounts(t *testing.T, a *app) *caller {
 	t.Helper()
 	c := a.newCaller(t, store.TierPremium)
@@ -195,28 +199,28 @@ func withFiveAccounts(t *testing.T, a *app) *caller {
 			return ingest.VideoFacts{Views: new(int64(100 * (4 - n))), UploadedAt: new(january(10 + (n*3)%4))}
 		})
 	}
-	c.follow("https://www.instagram.com/emil/")
+	c.trackAccountLink("https://www.instagram.com/emil/")
 	return c
 }
 
 // Spec: 4-05
-func TestListAccounts_orders(t *testing.T) {
+func TestListAccounts_sortsByOrderBy(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := withFiveAccounts(t, a)
-		require.Equal(t, "emil dora bert anna cora", handles(c.accounts("")), "newest first")
+		require.Equal(t, "emil dora bert anna cora", joinHandles(c.accounts("")), "newest first")
 		for query, want := range map[string]string{
 			"order_by=created_at&order_direction=asc":             "cora anna bert dora emil",
 			"order_by=username&order_direction=asc":               "anna bert cora dora emil",
 			"order_by=username":                                   "emil dora cora bert anna",
-			"order_by=latest_followers_count":                     "bert anna dora cora emil", // equal values by id, nulls last
+			"order_by=latest_followers_count":                     "bert anna dora cora emil", // accounts with equal values are ordered by id, and null is last
 			"order_by=latest_followers_count&order_direction=asc": "cora dora anna bert emil",
 			"order_by=total_views":                                "cora anna bert dora emil",
 			"order_by=median_views&order_direction=asc":           "dora bert anna cora emil",
 			"order_by=last_uploaded_at":                           "anna bert dora cora emil",
 		} {
-			require.Equal(t, want, handles(c.accounts(query)), query)
-			t.Run("pages and cursors return all rows: "+query, func(t *testing.T) {
+			require.Equal(t, want, joinHandles(c.accounts(query)), query)
+			t.Run("pages and cursors return every account: "+query, func(t *testing.T) {
 				var paged, followed []client.Account
 				cursor := ""
 				for n := 1; ; n++ {
@@ -232,19 +236,19 @@ func TestListAccounts_orders(t *testing.T) {
 					}
 					cursor = "&cursor=" + *next.Pagination.NextCursor
 				}
-				require.Equal(t, want, handles(paged))
-				require.Equal(t, want, handles(followed))
+				require.Equal(t, want, joinHandles(paged))
+				require.Equal(t, want, joinHandles(followed))
 			})
 		}
 	})
 }
 
 // Spec: 4-05
-func TestListAccounts_filters(t *testing.T) {
+func TestListAccounts_appliesFilters(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := withFiveAccounts(t, a)
-		c.send(http.MethodDelete, "/accounts", map[string]any{"id": "https://www.tiktok.com/@dora"}).is(http.StatusOK)
+		c.send(http.MethodDelete, "/accounts", map[string]any{"id": "https://www.tiktok.com/@dora"}).requireStatus(http.StatusOK)
 		c.track(tiktokLink)
 		odd := c.account("https://www.tiktok.com/@anna").LabelIds[0].String()
 		for query, want := range map[string]string{
@@ -267,25 +271,25 @@ func TestListAccounts_filters(t *testing.T) {
 			"link=https://www.tiktok.com/@anna&platform=youtube": "",
 			"limit=2": "anna bert",
 		} {
-			require.Equal(t, want, handles(c.accounts("order_by=username&order_direction=asc&"+query)), query)
+			require.Equal(t, want, joinHandles(c.accounts("order_by=username&order_direction=asc&"+query)), query)
 		}
 	})
 }
 
 // Spec: 4-05
-func TestListAccounts_returnsAnArrayOrAPage(t *testing.T) {
+func TestListAccounts_returnsAPageOnlyIfPaginatedIsTrue(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := withFiveAccounts(t, a)
-		require.Equal(t, byte('['), c.send(http.MethodGet, "/accounts", nil).is(http.StatusOK).body[0])
-		require.Equal(t, byte('['), c.send(http.MethodGet, "/accounts?paginated=false&page=1", nil).is(http.StatusOK).body[0])
-		require.Equal(t, "[]\n", string(c.send(http.MethodGet, "/accounts?username=nobody", nil).is(http.StatusOK).body))
+		require.Equal(t, byte('['), c.send(http.MethodGet, "/accounts", nil).requireStatus(http.StatusOK).body[0])
+		require.Equal(t, byte('['), c.send(http.MethodGet, "/accounts?paginated=false&page=1", nil).requireStatus(http.StatusOK).body[0])
+		require.Equal(t, "[]\n", string(c.send(http.MethodGet, "/accounts?username=nobody", nil).requireStatus(http.StatusOK).body))
 		past := c.accountPage("page=9&limit=3")
 		require.Empty(t, past.Data)
 		require.Equal(t, client.Pagination{Total: 5, Page: 9, Limit: 3, TotalPages: 2}, past.Pagination)
 		require.Equal(t, client.Pagination{Page: 1, Limit: 5000}, c.accountPage("username=nobody").Pagination)
 
-		t.Run("the generated client parses both", func(t *testing.T) {
+		t.Run("the generated client decodes the array and the page", func(t *testing.T) {
 			got, err := c.ListAccountsWithResponse(t.Context(), &client.ListAccountsParams{})
 			require.NoError(t, err)
 			array, err := got.JSON200.AsAccountArray()
@@ -321,50 +325,50 @@ func TestListAccounts_refusesInvalidParameters(t *testing.T) {
 		"link=" + tiktokLink:          "link",
 		"link=https://example.com/@a": "link",
 		"paginated=true&page=2&order_by=username&cursor=" + cursor:          "page",
-		"paginated=true&cursor=" + cursor:                                   "cursor", // a cursor of another order
+		"paginated=true&cursor=" + cursor:                                   "cursor", // the cursor was returned for order_by=username
 		"paginated=true&order_by=username&platform=tiktok&cursor=" + cursor: "cursor",
 		"paginated=true&order_by=username&cursor=A" + cursor:                "cursor",
 	} {
-		p := c.send(http.MethodGet, "/accounts?"+query, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		p := c.send(http.MethodGet, "/accounts?"+query, nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Equal(t, name, *p.Errors[0].Name, query)
 	}
-	p := c.send(http.MethodGet, "/accounts?page=3&cursor=x&link=nonsense", nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
-	require.Len(t, p.Errors, 4, "all faults are reported: %s", p.Detail)
-	require.Len(t, c.accountPage("limit=4&order_by=username&cursor="+cursor).Data, 4, "a cursor allows another limit")
+	p := c.send(http.MethodGet, "/accounts?page=3&cursor=x&link=nonsense", nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
+	require.Len(t, p.Errors, 4, "the response lists every fault: %s", p.Detail)
+	require.Len(t, c.accountPage("limit=4&order_by=username&cursor="+cursor).Data, 4, "a cursor is valid with a different limit")
 }
 
 func TestListAccounts_returnsOneMaskedAccountToLowerTiers(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := withFiveAccounts(t, a)
 		require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierBasic))
 		a.Clock.Advance(time.Second)
 		got := c.accounts("order_by=username&order_direction=asc&limit=3")
-		require.Equal(t, "anna", handles(got), "the first in the requested order")
+		require.Equal(t, "anna", joinHandles(got), "the response contains the first row of the requested order")
 		require.True(t, *got[0].MetricsMasked)
 		require.NotNil(t, got[0].CheckedAt)
 		page := c.accountPage("order_by=username&limit=2")
-		require.Equal(t, "emil", handles(page.Data))
+		require.Equal(t, "emil", joinHandles(page.Data))
 		require.Equal(t, client.Pagination{Total: 1, Page: 1, Limit: 2, TotalPages: 1}, page.Pagination)
 		require.Empty(t, c.accountPage("page=2&limit=1").Data)
 		require.Len(t, c.accountVideos("https://www.tiktok.com/@anna", ""), 1)
 	})
 }
 
-// accountVideos returns the videos of an account.
+// accountVideos returns the array of GET /accounts/{account_id}/videos.
 func (c *caller) accountVideos(ref, query string) []client.Video {
 	c.t.Helper()
-	return decode[[]client.Video](c.send(http.MethodGet, "/accounts/"+url.PathEscape(ref)+"/videos?"+query, nil).is(http.StatusOK))
+	return decode[[]client.Video](c.send(http.MethodGet, "/accounts/"+url.PathEscape(ref)+"/videos?"+query, nil).requireStatus(http.StatusOK))
 }
 
 // Spec: 4.2-29, 4.2-30, 4.2-33
-func TestListAccountVideos_returnsTheVideosOfTheAccount(t *testing.T) {
+func TestListAccountVideos_returnsOnlyVideosOfTheAccount(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		id := c.follow(accountLink).String()
+		id := c.trackAccountLink(accountLink).String()
 		a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return accountFacts(a, "42", 1, 1, 2, 3) })
-		own := c.track(numbered(4))
+		directVideo := c.track(videoURL(4))
 		c.track("https://www.youtube.com/shorts/dQw4w9WgXcQ")
 		a.fetch(func(target queue.Target) ingest.VideoFacts {
 			n := int(target.ExternalID[len(target.ExternalID)-1] - '0')
@@ -381,8 +385,8 @@ func TestListAccountVideos_returnsTheVideosOfTheAccount(t *testing.T) {
 			}
 			return out
 		}
-		require.Equal(t, []string{"3", "2", "1", "4"}, numbers(""), "the latest uploads first, an unknown day last")
-		require.Equal(t, c.video(own.String()), c.accountVideos(accountLink, "order_by=created_at&limit=1")[0])
+		require.Equal(t, []string{"3", "2", "1", "4"}, numbers(""), "the latest uploads are first, and a video without an upload date is last")
+		require.Equal(t, c.video(directVideo.String()), c.accountVideos(accountLink, "order_by=created_at&limit=1")[0])
 		for query, want := range map[string][]string{
 			"order_direction=asc":                             {"1", "2", "3", "4"},
 			"order_by=latest_views":                           {"2", "4", "1", "3"},
@@ -398,13 +402,13 @@ func TestListAccountVideos_returnsTheVideosOfTheAccount(t *testing.T) {
 			}
 			require.Equal(t, want, numbers(query), query)
 		}
-		t.Run("pages and cursors return all rows", func(t *testing.T) {
+		t.Run("pages and cursors return every video", func(t *testing.T) {
 			cursor := ""
 			var got []string
 			for n := 1; n <= 2; n++ {
 				path := "/accounts/" + id + "/videos?paginated=true&limit=3&start_date=2026-01-01"
-				byNumber := decode[client.AccountVideoPage](c.send(http.MethodGet, fmt.Sprintf("%s&page=%d", path, n), nil).is(http.StatusOK))
-				byCursor := decode[client.AccountVideoPage](c.send(http.MethodGet, strings.Replace(path, "limit=3", "limit=2", 1)+cursor, nil).is(http.StatusOK))
+				byNumber := decode[client.AccountVideoPage](c.send(http.MethodGet, fmt.Sprintf("%s&page=%d", path, n), nil).requireStatus(http.StatusOK))
+				byCursor := decode[client.AccountVideoPage](c.send(http.MethodGet, strings.Replace(path, "limit=3", "limit=2", 1)+cursor, nil).requireStatus(http.StatusOK))
 				require.Equal(t, int64(3), byNumber.Pagination.Total)
 				for _, v := range byCursor.Data {
 					got = append(got, v.AdLink[len(v.AdLink)-1:])
@@ -412,15 +416,15 @@ func TestListAccountVideos_returnsTheVideosOfTheAccount(t *testing.T) {
 				if n == 1 {
 					require.Len(t, byNumber.Data, 3)
 					cursor = "&cursor=" + *byCursor.Pagination.NextCursor
-					c.send(http.MethodGet, "/accounts/"+id+"/videos?paginated=true"+cursor, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+					c.send(http.MethodGet, "/accounts/"+id+"/videos?paginated=true"+cursor, nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 				} else {
 					require.Empty(t, byNumber.Data)
 				}
 			}
 			require.Equal(t, []string{"3", "2", "1"}, got)
 		})
-		t.Run("stopped videos are included on request", func(t *testing.T) {
-			c.send(http.MethodDelete, "/accounts/"+id, nil).is(http.StatusOK)
+		t.Run("stopped videos are listed only with include_removed=true", func(t *testing.T) {
+			c.send(http.MethodDelete, "/accounts/"+id, nil).requireStatus(http.StatusOK)
 			require.Equal(t, []string{"4"}, numbers(""))
 			require.Len(t, numbers("include_removed=true"), 4)
 		})
@@ -432,24 +436,24 @@ func TestListAccountVideos_refusesInvalidParameters(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	id := c.follow(accountLink).String()
+	id := c.trackAccountLink(accountLink).String()
 	for query, name := range map[string]string{
 		"page=2": "page", "paginated=true&page=0": "page", "limit=0": "limit", "cursor=AAAA": "cursor", "limit=5001": "limit", "order_by=title": "order_by", "start_date=2026-02-30": "start_date",
 		"start_date=2026-02-02&end_date=2026-02-01": "start_date", "paginated=true&cursor=AAAA": "cursor", "username=a": "username",
 	} {
 		for _, ref := range []string{id, unknownID, url.PathEscape(accountLink)} {
-			p := c.send(http.MethodGet, "/accounts/"+ref+"/videos?"+query, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+			p := c.send(http.MethodGet, "/accounts/"+ref+"/videos?"+query, nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 			require.Equal(t, name, *p.Errors[0].Name, query)
 		}
 	}
-	require.Equal(t, "[]\n", string(c.send(http.MethodGet, "/accounts/"+id+"/videos", nil).is(http.StatusOK).body))
+	require.Equal(t, "[]\n", string(c.send(http.MethodGet, "/accounts/"+id+"/videos", nil).requireStatus(http.StatusOK).body))
 	var page map[string]json.RawMessage
-	require.NoError(t, json.Unmarshal(c.send(http.MethodGet, "/accounts/"+id+"/videos?paginated=true", nil).is(http.StatusOK).body, &page))
+	require.NoError(t, json.Unmarshal(c.send(http.MethodGet, "/accounts/"+id+"/videos?paginated=true", nil).requireStatus(http.StatusOK).body, &page))
 	require.JSONEq(t, `{"total":0,"page":1,"limit":5000,"total_pages":0,"next_cursor":null}`, string(page["pagination"]))
 }
 
-// trackAccount tracks an account with POST /accounts.
+// trackAccount sends POST /accounts and requires status 200.
 func (c *caller) trackAccount(body map[string]any) client.TrackAccountResult {
 	c.t.Helper()
-	return decode[client.TrackAccountResult](c.send(http.MethodPost, "/accounts", body).is(http.StatusOK))
+	return decode[client.TrackAccountResult](c.send(http.MethodPost, "/accounts", body).requireStatus(http.StatusOK))
 }

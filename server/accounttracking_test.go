@@ -19,9 +19,9 @@ import (
 )
 
 // Spec: 4-06
-func TestTrackAccount_tracksALink(t *testing.T) {
+func TestTrackAccount_returnsTheSameAccountForEveryFormOfTheLink(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		first := c.trackAccount(map[string]any{"link": accountLink})
 		require.Nil(t, first.Error)
@@ -30,7 +30,7 @@ func TestTrackAccount_tracksALink(t *testing.T) {
 		require.Equal(t, "latest_30", *got.TrackingType)
 		require.Equal(t, accountLink, got.AccountLink)
 
-		t.Run("a second request with another form of the link says already and keeps the tracking type", func(t *testing.T) {
+		t.Run("a second request for the account reports \"already\" and does not change the tracking type", func(t *testing.T) {
 			again := c.trackAccount(map[string]any{"link": "m.tiktok.com/@Northwind.Studio?lang=de", "tracking_type": "all"})
 			require.Equal(t, first.AccountID, again.AccountID)
 			require.Equal(t, first.DirectURL, again.DirectURL)
@@ -38,13 +38,13 @@ func TestTrackAccount_tracksALink(t *testing.T) {
 			require.Equal(t, "latest_30", *c.account(accountLink).TrackingType)
 		})
 		t.Run("null and empty collections are accepted", func(t *testing.T) {
-			c.send(http.MethodPost, "/accounts", `{"link":"https://www.tiktok.com/@one","collection_ids":null,"collection_names":[]}`).is(http.StatusOK)
-			c.send(http.MethodPost, "/accounts", `{"link":"https://www.tiktok.com/@two","collection_ids":[],"collection_names":null}`).is(http.StatusOK)
+			c.send(http.MethodPost, "/accounts", `{"link":"https://www.tiktok.com/@one","collection_ids":null,"collection_names":[]}`).requireStatus(http.StatusOK)
+			c.send(http.MethodPost, "/accounts", `{"link":"https://www.tiktok.com/@two","collection_ids":[],"collection_names":null}`).requireStatus(http.StatusOK)
 		})
 	})
 }
 
-// accountListing returns the facts of an account with n videos, one uploaded on each day, the newest yesterday.
+// accountListing returns fetched facts of an account with n videos. One video was uploaded on each of the last n days, ending yesterday.
 func accountListing(a *app, n int) ingest.AccountFacts {
 	numbers := make([]int, n)
 	for i := range numbers {
@@ -54,10 +54,10 @@ func accountListing(a *app, n int) ingest.AccountFacts {
 }
 
 // Spec: 4-06
-func TestTrackAccount_tracksVideosByTrackingType(t *testing.T) {
+func TestTrackAccount_trackingTypeLimitsTheTrackedVideos(t *testing.T) {
 	t.Parallel()
 	for kind, found := range map[string]int{"latest_30": 30, "latest_200": 200, "new_only": 0, "all": 220, "": 30} {
-		each(t, func(t *testing.T, a *app) {
+		eachDatabase(t, func(t *testing.T, a *app) {
 			c := a.newCaller(t, store.TierPremium)
 			body := map[string]any{"link": accountLink}
 			if kind != "" {
@@ -69,36 +69,36 @@ func TestTrackAccount_tracksVideosByTrackingType(t *testing.T) {
 			require.Equal(t, int64(found), *c.account(accountLink).TotalVideosTracked)
 
 			a.Clock.Advance(36 * time.Hour)
-			c.send(http.MethodPost, "/refresh/accounts", map[string]any{"link": accountLink}).is(http.StatusAccepted)
+			c.send(http.MethodPost, "/refresh/accounts", map[string]any{"link": accountLink}).requireStatus(http.StatusAccepted)
 			a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return accountListing(a, 221) })
-			require.Len(t, c.accountVideos(accountLink, ""), found+1, "%s and later uploads", kind)
+			require.Len(t, c.accountVideos(accountLink, ""), found+1, "%s: the later upload is tracked too", kind)
 		})
 	}
 }
 
 func TestTrackAccount_addsTheAccountToCollections(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		c.trackAccount(map[string]any{"link": accountLink, "collection_names": []string{"Launch"}})
 		got := c.account(accountLink)
 		require.Equal(t, []string{"Launch"}, got.LabelNames)
 		id := c.track(tiktokLink)
-		require.Equal(t, []string{"Launch"}, c.video(id.String()).LabelNames, "the collection contains the videos of the account")
+		require.Equal(t, []string{"Launch"}, c.video(id.String()).LabelNames, "the collection of an account contains the videos of the account")
 
 		c.trackAccount(map[string]any{"link": "https://www.tiktok.com/@other", "collection_ids": got.LabelIds, "collection_names": []string{"Launch"}})
 		require.Len(t, c.accounts("collections=Launch"), 2)
 
 		p := c.send(http.MethodPost, "/accounts", map[string]any{"link": "https://www.tiktok.com/@third", "collection_ids": []string{got.LabelIds[0].String(), unknownID}}).
-			refuses(http.StatusNotFound, server.CodeNotFound)
+			requireProblem(http.StatusNotFound, server.CodeNotFound)
 		require.Contains(t, p.Detail, unknownID)
 		require.Len(t, p.Errors, 1)
 		require.Equal(t, "/collection_ids/1", *p.Errors[0].Pointer)
-		require.Len(t, c.accounts("include_linked=true"), 2, "nothing is tracked")
+		require.Len(t, c.accounts("include_linked=true"), 2, "no link is tracked if a collection is unknown")
 	})
 }
 
-func TestTrackAccount_refusesOtherLinks(t *testing.T) {
+func TestTrackAccount_refusesLinksThatAreNotAccounts(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -110,70 +110,71 @@ func TestTrackAccount_refusesOtherLinks(t *testing.T) {
 		"https://youtu.be/dQw4w9WgXcQ":               server.CodeWrongKind,
 		"https://www.instagram.com/reel/DCXkB8LpR2q": server.CodeWrongKind,
 	} {
-		p := c.send(http.MethodPost, "/accounts", map[string]any{"link": raw}).refuses(http.StatusBadRequest, code)
+		p := c.send(http.MethodPost, "/accounts", map[string]any{"link": raw}).requireProblem(http.StatusBadRequest, code)
 		require.Equal(t, "/link", *p.Errors[0].Pointer, raw)
 		require.Equal(t, string(code), p.Errors[0].Code)
 	}
 	require.Contains(t, c.send(http.MethodPost, "/accounts", map[string]any{"link": tiktokLink}).problem(http.StatusBadRequest).Detail, "an account is wanted")
 	for name, body := range map[string]any{
-		"link missing":    map[string]any{},
-		"link null":       map[string]any{"link": nil},
-		"link empty":      map[string]any{"link": ""},
-		"link too long":   map[string]any{"link": "https://www.tiktok.com/@" + strings.Repeat("a", 2048)},
-		"an unknown type": map[string]any{"link": accountLink, "tracking_type": "some"},
-		"a null type":     map[string]any{"link": accountLink, "tracking_type": nil},
-		"an invalid id":   map[string]any{"link": accountLink, "collection_ids": []string{"x"}},
-		"a blank name":    map[string]any{"link": accountLink, "collection_names": []string{"  "}},
-		"label_ids":       map[string]any{"link": accountLink, "label_ids": []string{}},
+		"no link member":                      map[string]any{},
+		"link is null":                        map[string]any{"link": nil},
+		"link is empty":                       map[string]any{"link": ""},
+		"link is too long":                    map[string]any{"link": "https://www.tiktok.com/@" + strings.Repeat("a", 2048)},
+		"an unknown tracking type":            map[string]any{"link": accountLink, "tracking_type": "some"},
+		"tracking type is null":               map[string]any{"link": accountLink, "tracking_type": nil},
+		"an invalid collection id":            map[string]any{"link": accountLink, "collection_ids": []string{"x"}},
+		"a blank collection name":             map[string]any{"link": accountLink, "collection_names": []string{"  "}},
+		"label_ids instead of collection_ids": map[string]any{"link": accountLink, "label_ids": []string{}},
 	} {
-		require.NotEmpty(t, c.send(http.MethodPost, "/accounts", body).refuses(http.StatusBadRequest, server.CodeInvalidRequest).Errors, name)
+		require.NotEmpty(t, c.send(http.MethodPost, "/accounts", body).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest).Errors, name)
 	}
 	require.Empty(t, c.accounts("include_linked=true&include_removed=true"))
 }
 
 func TestTrackAccount_resolvesShortLinks(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		const short = "https://vm.tiktok.com/ZMaccount1/"
 		c := a.newCaller(t, store.TierPremium)
 		a.platforms.redirect(short, "")
-		c.send(http.MethodPost, "/accounts", map[string]any{"link": short}).refuses(http.StatusServiceUnavailable, server.CodeLinkUnresolved)
-		c.send(http.MethodPost, "/accounts", map[string]any{"link": "https://vm.tiktok.com/ZMdead0001/"}).refuses(http.StatusNotFound, server.CodeNotFound)
+		c.send(http.MethodPost, "/accounts", map[string]any{"link": short}).requireProblem(http.StatusServiceUnavailable, server.CodeLinkUnresolved)
+		c.send(http.MethodPost, "/accounts", map[string]any{"link": "https://vm.tiktok.com/ZMdead0001/"}).requireProblem(http.StatusNotFound, server.CodeNotFound)
 		a.platforms.redirect("https://vm.tiktok.com/ZMvideo001/", tiktokLink)
-		c.send(http.MethodPost, "/accounts", map[string]any{"link": "https://vm.tiktok.com/ZMvideo001/"}).refuses(http.StatusBadRequest, server.CodeWrongKind)
+		c.send(http.MethodPost, "/accounts", map[string]any{"link": "https://vm.tiktok.com/ZMvideo001/"}).requireProblem(http.StatusBadRequest, server.CodeWrongKind)
 		a.platforms.redirect(short, accountLink+"?_t=8")
 		id := c.trackAccount(map[string]any{"link": short}).AccountID
 		require.Equal(t, id, c.account(accountLink).AccountID)
-		c.send(http.MethodDelete, "/accounts", map[string]any{"id": short}).is(http.StatusOK)
+		c.send(http.MethodDelete, "/accounts", map[string]any{"id": short}).requireStatus(http.StatusOK)
 	})
 }
 
-// TestTrackAccount_isIdempotentUnderConcurrency sends one link 64 times concurrently. There must be one account, and exactly one response must say that it is new.
-func TestTrackAccount_isIdempotentUnderConcurrency(t *testing.T) {
+// TestTrackAccount_concurrentGeneratedClientCallsCreateOneAccount sends one link 64 times concurrently. One account must be created, and exactly one
+// response must not report "already".
+func TestTrackAccount_concurrentGeneratedClientCallsCreateOneAccount(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		var mu sync.Mutex
-		var all sync.WaitGroup
-		ids, fresh := map[uuid.UUID]bool{}, 0
+		var requests sync.WaitGroup
+		ids, createdCount := map[uuid.UUID]bool{}, 0
 		for range 64 {
-			all.Go(func() {
+			requests.Go(func() {
 				got, err := c.TrackAccountWithResponse(t.Context(), nil, client.TrackAccountRequest{Link: accountLink, CollectionNames: []string{"Launch"}})
 				mu.Lock()
 				defer mu.Unlock()
 				if err != nil || got.JSON200 == nil {
-					t.Errorf("tracking: %v %s", err, got.Status())
+					t.Errorf("tracking the link failed: error %v, status %s", err, got.Status())
 					return
 				}
 				ids[got.JSON200.AccountID] = true
 				if got.JSON200.Error == nil {
-					fresh++
+					createdCount++
 				}
 			})
 		}
-		all.Wait()
+		requests.Wait()
 		require.Len(t, ids, 1)
-		require.Equal(t, 1, fresh)
+		require.Equal(t, 1, createdCount)
 		require.Len(t, c.accounts("include_linked=true"), 1)
 		require.Equal(t, []string{"Launch"}, c.account(accountLink).LabelNames)
 		require.Equal(t, int64(1), c.statistics("accounts").Total)
@@ -181,17 +182,17 @@ func TestTrackAccount_isIdempotentUnderConcurrency(t *testing.T) {
 }
 
 // Spec: 4-07
-func TestStopAccount_endsTrackingAndKeepsEverythingReadable(t *testing.T) {
+func TestStopAccount_keepsTheCollectedDataReadable(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		for n, stop := range []func(id uuid.UUID) answer{
-			func(id uuid.UUID) answer { return c.send(http.MethodDelete, "/accounts/"+id.String(), nil) },
-			func(id uuid.UUID) answer {
+		for n, stop := range []func(id uuid.UUID) response{
+			func(id uuid.UUID) response { return c.send(http.MethodDelete, "/accounts/"+id.String(), nil) },
+			func(id uuid.UUID) response {
 				return c.send(http.MethodDelete, "/accounts/"+strings.ToUpper(id.String()), nil)
 			},
-			func(id uuid.UUID) answer { return c.send(http.MethodDelete, "/accounts", map[string]any{"id": id}) },
-			func(uuid.UUID) answer {
+			func(id uuid.UUID) response { return c.send(http.MethodDelete, "/accounts", map[string]any{"id": id}) },
+			func(uuid.UUID) response {
 				return c.send(http.MethodDelete, "/accounts", map[string]any{"id": accountLink + "?x=1"})
 			},
 		} {
@@ -199,7 +200,7 @@ func TestStopAccount_endsTrackingAndKeepsEverythingReadable(t *testing.T) {
 			require.Nil(t, made.Error)
 			a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return accountFacts(a, "42", int64(n), 1) })
 			a.fetch(views(5))
-			require.NotEmpty(t, decode[client.Message](stop(made.AccountID).is(http.StatusOK)).Message)
+			require.NotEmpty(t, decode[client.Message](stop(made.AccountID).requireStatus(http.StatusOK)).Message)
 
 			got := c.account(made.AccountID.String())
 			require.True(t, got.Removed)
@@ -207,37 +208,37 @@ func TestStopAccount_endsTrackingAndKeepsEverythingReadable(t *testing.T) {
 			require.NotEmpty(t, c.accountHistory(accountLink, ""))
 			require.Empty(t, c.accounts(""))
 			require.Len(t, c.accounts("include_removed=true"), 1)
-			stop(made.AccountID).refuses(http.StatusNotFound, server.CodeNotFound)
+			stop(made.AccountID).requireProblem(http.StatusNotFound, server.CodeNotFound)
 			a.Clock.Advance(24 * time.Hour)
 		}
-		require.False(t, c.account(c.trackAccount(map[string]any{"link": accountLink}).AccountID.String()).Removed, "tracked again under the same id")
+		require.False(t, c.account(c.trackAccount(map[string]any{"link": accountLink}).AccountID.String()).Removed, "tracking a stopped item again keeps its id")
 	})
 }
 
 // Spec: 4-07
 func TestStopAccount_stopsVideosThatOnlyTheAccountTracks(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		c.track(numbered(4))
+		c.track(videoURL(4))
 		id := c.trackAccount(map[string]any{"link": accountLink}).AccountID.String()
 		a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return accountFacts(a, "42", 1, 1, 2, 3, 4) })
-		c.track(numbered(3)) // found through the account, and then tracked by itself
-		c.send(http.MethodDelete, "/videos", map[string]any{"id": numbered(3)}).is(http.StatusOK)
-		c.send(http.MethodDelete, "/accounts/"+id, nil).is(http.StatusOK)
+		c.track(videoURL(3)) // the video was found by fetching the account, and is now tracked by its own link too
+		c.send(http.MethodDelete, "/videos", map[string]any{"id": videoURL(3)}).requireStatus(http.StatusOK)
+		c.send(http.MethodDelete, "/accounts/"+id, nil).requireStatus(http.StatusOK)
 		removed := func() (out []bool) {
 			for n := range 4 {
-				out = append(out, c.video(numbered(n+1)).Removed)
+				out = append(out, c.video(videoURL(n+1)).Removed)
 			}
 			return out
 		}
 		require.Equal(t, []bool{true, true, true, false}, removed())
 
-		t.Run("tracking the account again tracks its videos again", func(t *testing.T) {
+		t.Run("tracking the account again also tracks its videos again", func(t *testing.T) {
 			a.Clock.Advance(24 * time.Hour)
 			c.trackAccount(map[string]any{"link": accountLink})
 			a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return accountFacts(a, "42", 1, 1, 2, 3, 4) })
-			require.Equal(t, []bool{false, false, true, false}, removed(), "but not the video that was tracked by itself")
+			require.Equal(t, []bool{false, false, true, false}, removed(), "the video that was stopped by its own link stays stopped")
 			require.Equal(t, int64(3), c.statistics("videos").Total)
 			require.Equal(t, int64(3), *c.account(id).TotalVideosTracked)
 		})
@@ -250,15 +251,15 @@ func TestStopAccount_refusesUntrackedAccounts(t *testing.T) {
 	c := a.newCaller(t, store.TierPremium)
 	linked := c.video(c.track(tiktokLink).String()).LinkedAccountID.String()
 	for _, id := range []string{unknownID, "00000000-0000-0000-0000-000000000000", tiktokLink, accountLink, linked, "https://www.tiktok.com/@nobody", "nonsense", "bulk"} {
-		p := c.send(http.MethodDelete, "/accounts", map[string]any{"id": id}).refuses(http.StatusNotFound, server.CodeNotFound)
+		p := c.send(http.MethodDelete, "/accounts", map[string]any{"id": id}).requireProblem(http.StatusNotFound, server.CodeNotFound)
 		require.Contains(t, p.Detail, id)
 	}
 	for _, id := range []string{unknownID, linked} {
-		c.send(http.MethodDelete, "/accounts/"+id, nil).refuses(http.StatusNotFound, server.CodeNotFound)
+		c.send(http.MethodDelete, "/accounts/"+id, nil).requireProblem(http.StatusNotFound, server.CodeNotFound)
 	}
 	for _, id := range []string{"nonsense", "%7B" + unknownID + "%7D", strings.ReplaceAll(unknownID, "-", "")} {
-		p := c.send(http.MethodDelete, "/accounts/"+id, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		p := c.send(http.MethodDelete, "/accounts/"+id, nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Equal(t, "account_id", *p.Errors[0].Name)
 	}
-	c.send(http.MethodDelete, "/accounts", map[string]any{"id": fmt.Sprint(strings.Repeat("a", 2049))}).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+	c.send(http.MethodDelete, "/accounts", map[string]any{"id": fmt.Sprint(strings.Repeat("a", 2049))}).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 }

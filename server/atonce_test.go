@@ -13,22 +13,22 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// concurrentRequests is how many equal requests are sent concurrently.
+// concurrentRequests is the number of equal requests that sendConcurrently sends.
 const concurrentRequests = 64
 
-// sendConcurrently sends equal requests concurrently and returns their responses.
-func (c *caller) sendConcurrently(method, target string, body any, headers ...string) []answer {
+// sendConcurrently sends the same request concurrentRequests times at the same time and returns all responses.
+func (c *caller) sendConcurrently(method, target string, body any, headers ...string) []response {
 	c.t.Helper()
 	var (
-		workers sync.WaitGroup
-		start   = make(chan struct{})
-		answers = make([]answer, concurrentRequests)
-		errs    = make([]error, concurrentRequests)
+		workers   sync.WaitGroup
+		start     = make(chan struct{})
+		responses = make([]response, concurrentRequests)
+		errs      = make([]error, concurrentRequests)
 	)
 	for i := range concurrentRequests {
 		workers.Go(func() {
 			<-start
-			answers[i], errs[i] = c.app.exchange(c.t, method, target, body, append([]string{"Authorization", "Bearer " + c.token}, headers...)...)
+			responses[i], errs[i] = c.app.exchange(c.t, method, target, body, append([]string{"Authorization", "Bearer " + c.token}, headers...)...)
 		})
 	}
 	close(start)
@@ -36,19 +36,19 @@ func (c *caller) sendConcurrently(method, target string, body any, headers ...st
 	for _, err := range errs {
 		require.NoError(c.t, err)
 	}
-	return answers
+	return responses
 }
 
-// countBy counts the responses by the result of a function.
-func countBy(answers []answer, of func(answer) string) map[string]int {
+// countBy groups the responses by the result of key, and returns the number of responses in each group.
+func countBy(responses []response, key func(response) string) map[string]int {
 	out := map[string]int{}
-	for _, a := range answers {
-		out[of(a)]++
+	for _, a := range responses {
+		out[key(a)]++
 	}
 	return out
 }
 
-// countRows returns the number of rows of the organisation in each table.
+// countRows returns, for each table, the number of rows of the organisation of c.
 func (c *caller) countRows(tables ...string) map[string]int {
 	c.t.Helper()
 	out := map[string]int{}
@@ -58,20 +58,20 @@ func (c *caller) countRows(tables ...string) map[string]int {
 	return out
 }
 
-// targets returns the number of rows of the queue.
-func (a *app) targets() int {
+// countTargets returns the number of rows in the table fetch_targets.
+func (a *app) countTargets() int {
 	a.t.Helper()
 	return storetest.Column[int](a.t, a.DB, "SELECT COUNT(*) FROM fetch_targets")[0]
 }
 
-func TestConcurrent_requestsTrackALinkOnce(t *testing.T) {
+func TestTrackVideo_concurrentRequestsCreateOneVideo(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		got := c.sendConcurrently(http.MethodPost, "/videos", map[string]any{"link": tiktokLink, "collection_names": []string{"Launch"}}, "X-Request-Id", "one-for-all")
 		ids := map[string]int{}
-		require.Equal(t, map[string]int{"new": 1, "already": concurrentRequests - 1}, countBy(got, func(a answer) string {
-			r := decode[client.TrackVideoResult](a.is(http.StatusOK))
+		require.Equal(t, map[string]int{"new": 1, "already": concurrentRequests - 1}, countBy(got, func(a response) string {
+			r := decode[client.TrackVideoResult](a.requireStatus(http.StatusOK))
 			if ids[r.VideoID.String()]++; r.Error == nil {
 				return "new"
 			}
@@ -80,20 +80,20 @@ func TestConcurrent_requestsTrackALinkOnce(t *testing.T) {
 		require.Len(t, ids, 1)
 		require.Equal(t, map[string]int{"videos": 1, "accounts": 1, "collections": 1, "collection_videos": 1, "fetch_subscriptions": 1},
 			c.countRows("videos", "accounts", "collections", "collection_videos", "fetch_subscriptions"))
-		require.Equal(t, 1, a.targets())
+		require.Equal(t, 1, a.countTargets())
 		require.EqualValues(t, 1, c.statistics("videos").Total)
 	})
 }
 
-func TestConcurrent_bulkRequestsTrackEachLinkOnce(t *testing.T) {
+func TestBulkTrackVideos_concurrentRequestsCreateEachVideoOnce(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		label := c.named("Launch").String()
-		got := c.sendConcurrently(http.MethodPost, "/videos/bulk", map[string]any{"links": append(series(1, 10), series(5, 12)...), "label_ids": []string{label}})
+		label := c.createNamedCollection("Launch").String()
+		got := c.sendConcurrently(http.MethodPost, "/videos/bulk", map[string]any{"links": append(videoURLs(1, 10), videoURLs(5, 12)...), "label_ids": []string{label}})
 		statuses := map[string]int{}
 		for _, a := range got {
-			r := decode[client.TrackVideosResult](a.is(http.StatusOK))
+			r := decode[client.TrackVideosResult](a.requireStatus(http.StatusOK))
 			require.Len(t, r.Results, 12)
 			for _, e := range r.Results {
 				statuses[string(e.Status)]++
@@ -101,63 +101,64 @@ func TestConcurrent_bulkRequestsTrackEachLinkOnce(t *testing.T) {
 		}
 		require.Equal(t, map[string]int{"tracked": 12, "already_tracked": 12 * (concurrentRequests - 1)}, statuses)
 		require.Equal(t, map[string]int{"videos": 12, "collection_videos": 12, "fetch_subscriptions": 12}, c.countRows("videos", "collection_videos", "fetch_subscriptions"))
-		require.Equal(t, 12, a.targets())
+		require.Equal(t, 12, a.countTargets())
 		require.EqualValues(t, 12, c.statistics("videos").Total)
 	})
 }
 
-func TestConcurrent_requestsTrackAnAccountOnce(t *testing.T) {
+func TestTrackAccount_concurrentRequestsCreateOneAccount(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		got := c.sendConcurrently(http.MethodPost, "/accounts", map[string]any{"link": accountLink, "collection_names": []string{"Launch"}})
 		ids := map[string]int{}
-		require.Equal(t, map[string]int{"new": 1, "already": concurrentRequests - 1}, countBy(got, func(a answer) string {
-			r := decode[client.TrackAccountResult](a.is(http.StatusOK))
+		require.Equal(t, map[string]int{"new": 1, "already": concurrentRequests - 1}, countBy(got, func(a response) string {
+			r := decode[client.TrackAccountResult](a.requireStatus(http.StatusOK))
 			if ids[r.AccountID.String()]++; r.Error == nil {
 				return "new"
 			}
 			return "already"
 		}))
 		require.Len(t, ids, 1)
-		got = c.sendConcurrently(http.MethodPost, "/accounts/bulk", map[string]any{"links": members(1, 5)})
+		got = c.sendConcurrently(http.MethodPost, "/accounts/bulk", map[string]any{"links": accountURLs(1, 5)})
 		statuses := map[string]int{}
 		for _, a := range got {
-			for _, e := range decode[client.TrackAccountsResult](a.is(http.StatusOK)).Results {
+			for _, e := range decode[client.TrackAccountsResult](a.requireStatus(http.StatusOK)).Results {
 				statuses[string(e.Status)]++
 			}
 		}
 		require.Equal(t, map[string]int{"tracked": 5, "already_tracked": 5 * (concurrentRequests - 1)}, statuses)
 		require.Equal(t, map[string]int{"accounts": 6, "collections": 1, "collection_accounts": 1, "fetch_subscriptions": 6},
 			c.countRows("accounts", "collections", "collection_accounts", "fetch_subscriptions"))
-		require.Equal(t, 6, a.targets())
+		require.Equal(t, 6, a.countTargets())
 		require.EqualValues(t, 6, c.statistics("accounts").Total)
 	})
 }
 
-// Each POST creates a collection, because two collections may have the same name. An Idempotency-Key prevents a second one.
-func TestConcurrent_eachPostCreatesACollection(t *testing.T) {
+// TestCreateCollection_eachConcurrentRequestCreatesACollection sends no Idempotency-Key. Two
+// collections can have the same name, so each POST creates one.
+func TestCreateCollection_eachConcurrentRequestCreatesACollection(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		ids := countBy(c.sendConcurrently(http.MethodPost, "/collections", map[string]any{"name": "Launch"}), func(a answer) string {
-			return decode[client.CreatedCollection](a.is(http.StatusCreated)).ID.String()
+		ids := countBy(c.sendConcurrently(http.MethodPost, "/collections", map[string]any{"name": "Launch"}), func(a response) string {
+			return decode[client.CreatedCollection](a.requireStatus(http.StatusCreated)).ID.String()
 		})
 		require.Len(t, ids, concurrentRequests)
 		require.Equal(t, map[string]int{"collections": concurrentRequests}, c.countRows("collections"))
 	})
 }
 
-func TestConcurrent_requestsAddAMemberOnce(t *testing.T) {
+func TestAddCollectionMembers_concurrentRequestsAddEachMemberOnce(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		collection := c.named("Launch")
+		collection := c.createNamedCollection("Launch")
 		target := "/collections/" + collection.String()
-		videos, accounts := []string{c.track(numbered(1)).String(), c.track(numbered(2)).String()}, []string{c.follow(accountLink).String()}
+		videos, accounts := []string{c.track(videoURL(1)).String(), c.track(videoURL(2)).String()}, []string{c.trackAccountLink(accountLink).String()}
 		added := func(kind string, ids []string) (n int32) {
 			for _, a := range c.sendConcurrently(http.MethodPost, target+"/"+kind+"s", map[string]any{kind + "_ids": ids}) {
-				a.is(http.StatusOK)
+				a.requireStatus(http.StatusOK)
 				n += decode[client.AddedVideos](a).VideosAdded + decode[client.AddedAccounts](a).AccountsAdded
 			}
 			return n
@@ -168,20 +169,20 @@ func TestConcurrent_requestsAddAMemberOnce(t *testing.T) {
 	})
 }
 
-func TestConcurrent_requestsStopTrackingOnce(t *testing.T) {
+func TestStopVideo_onlyOneConcurrentRequestSucceeds(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		c.track(numbered(2))
-		for _, remove := range []func() []answer{
-			func() []answer {
-				return c.sendConcurrently(http.MethodDelete, "/videos/"+c.track(numbered(1)).String(), nil)
+		c.track(videoURL(2))
+		for _, remove := range []func() []response{
+			func() []response {
+				return c.sendConcurrently(http.MethodDelete, "/videos/"+c.track(videoURL(1)).String(), nil)
 			},
-			func() []answer {
-				return c.sendConcurrently(http.MethodDelete, "/videos", map[string]any{"id": numbered(2)})
+			func() []response {
+				return c.sendConcurrently(http.MethodDelete, "/videos", map[string]any{"id": videoURL(2)})
 			},
 		} {
-			statuses := countBy(remove(), func(a answer) string { return fmt.Sprint(a.StatusCode) })
+			statuses := countBy(remove(), func(a response) string { return fmt.Sprint(a.StatusCode) })
 			require.Equal(t, map[string]int{"200": 1, "404": concurrentRequests - 1}, statuses)
 		}
 		s := c.statistics("videos")

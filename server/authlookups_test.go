@@ -22,7 +22,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// unknownToken returns token number n of a series. The tokens have a valid form and checksum, but belong to no organisation.
+// unknownToken returns the n-th token of a series. Its form and checksum are valid, but no organisation has the token.
 func unknownToken(n int) string {
 	const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 	body := fmt.Sprintf("rt_%040d", n)
@@ -33,22 +33,22 @@ func unknownToken(n int) string {
 	return body + string(sum)
 }
 
-// lookUps counts the database look-ups of tokens.
-type lookUps struct {
+// lookUpCounter counts the database queries that look up a token.
+type lookUpCounter struct {
 	atomic.Int64
-	// onEach is called before each look-up if it is set.
-	onEach func()
+	// beforeEach is called before each look-up. It can be nil.
+	beforeEach func()
 }
 
-// newAppWithLookUps starts a server with real rate limits on a store that counts the look-ups of tokens.
-func newAppWithLookUps(t *testing.T, db *storetest.DB, onEach func(), change ...func(*server.Options)) (*app, *lookUps) {
+// newAppWithLookUps starts a server that enforces rate limits and counts the database queries that look up a token.
+func newAppWithLookUps(t *testing.T, db *storetest.DB, beforeEach func(), change ...func(*server.Options)) (*app, *lookUpCounter) {
 	t.Helper()
-	asked := &lookUps{onEach: onEach}
+	lookups := &lookUpCounter{beforeEach: beforeEach}
 	s, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: db.Clock.Now, Inspect: func(statement string) error {
 		if strings.Contains(statement, "hash = ") {
-			asked.Add(1)
-			if asked.onEach != nil {
-				asked.onEach()
+			lookups.Add(1)
+			if lookups.beforeEach != nil {
+				lookups.beforeEach()
 			}
 		}
 		return storetest.CheckStatement(statement)
@@ -59,11 +59,11 @@ func newAppWithLookUps(t *testing.T, db *storetest.DB, onEach func(), change ...
 		o.Store, o.RateStore = s, server.NewMemoryRateStore()
 		o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
 	}}, change...)...)
-	return a, asked
+	return a, lookups
 }
 
-// ask sends GET /authenticate from an address directly to the handler, without a network, and returns the answer.
-func (a *app) ask(ctx context.Context, address, token string) *httptest.ResponseRecorder {
+// authenticateFrom calls the handler with GET /authenticate from a client address, without a network. It sends no token if token is "".
+func (a *app) authenticateFrom(ctx context.Context, address, token string) *httptest.ResponseRecorder {
 	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/authenticate", nil)
 	r.RemoteAddr = "192.0.2.1:1234"
 	r.Header.Set("X-Forwarded-For", address)
@@ -75,6 +75,7 @@ func (a *app) ask(ctx context.Context, address, token string) *httptest.Response
 	return w
 }
 
+// requireCode requires a problem response with the given status and error code.
 func requireCode(t *testing.T, w *httptest.ResponseRecorder, status int, code server.Code) {
 	t.Helper()
 	require.Equal(t, status, w.Code, "%s", w.Body)
@@ -83,15 +84,15 @@ func requireCode(t *testing.T, w *httptest.ResponseRecorder, status int, code se
 	require.Equal(t, code, p.Code)
 }
 
-func TestTokens_manyUnknownTokensCauseSixtyLookUps(t *testing.T) {
+func TestTokens_unknownTokensOfAnAddressCauseAtMost60LookUps(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		a, asked := newAppWithLookUps(t, db, nil)
+		a, lookups := newAppWithLookUps(t, db, nil)
 		c := a.newCaller(t, store.TierPremium)
-		require.Equal(t, http.StatusOK, a.ask(t.Context(), "198.51.100.7", c.token).Code)
-		asked.Store(0)
+		require.Equal(t, http.StatusOK, a.authenticateFrom(t.Context(), "198.51.100.7", c.token).Code)
+		lookups.Store(0)
 		for n := range 1000 {
-			w := a.ask(t.Context(), "198.51.100.7", unknownToken(n))
+			w := a.authenticateFrom(t.Context(), "198.51.100.7", unknownToken(n))
 			if n < 60 {
 				requireCode(t, w, http.StatusUnauthorized, server.CodeTokenUnknown)
 			} else {
@@ -100,20 +101,20 @@ func TestTokens_manyUnknownTokensCauseSixtyLookUps(t *testing.T) {
 				require.Equal(t, "0", w.Header().Get("RateLimit-Remaining"))
 			}
 			if n%100 == 0 {
-				require.Equal(t, http.StatusOK, a.ask(t.Context(), "198.51.100.7", c.token).Code, "the token of the other caller is cached")
+				require.Equal(t, http.StatusOK, a.authenticateFrom(t.Context(), "198.51.100.7", c.token).Code, "a cached valid token is accepted although the address exceeded its limit")
 			}
 		}
-		require.LessOrEqual(t, asked.Load(), int64(60))
-		a.Clock.Advance(time.Second) // so that the token of the other caller is looked up again
-		require.Equal(t, http.StatusOK, a.ask(t.Context(), "198.51.100.7", c.token).Code)
+		require.LessOrEqual(t, lookups.Load(), int64(60))
+		a.Clock.Advance(time.Second) // the cached valid token expires, so that the next request looks it up again
+		require.Equal(t, http.StatusOK, a.authenticateFrom(t.Context(), "198.51.100.7", c.token).Code)
 		fresh := a.newToken(t, c.org, store.ScopeRead)
-		require.Equal(t, http.StatusOK, a.ask(t.Context(), "198.51.100.8", fresh.token).Code, "another address has its own limit")
+		require.Equal(t, http.StatusOK, a.authenticateFrom(t.Context(), "198.51.100.8", fresh.token).Code, "the limit of one address does not affect another address")
 	})
 }
 
-func TestTokens_aRefusedTokenIsLookedUpOnce(t *testing.T) {
+func TestTokens_refusedTokenIsLookedUpOnceInTenSeconds(t *testing.T) {
 	t.Parallel()
-	a, asked := newAppWithLookUps(t, newSQLite(t), nil)
+	a, lookups := newAppWithLookUps(t, newSQLite(t), nil)
 	org := a.newCaller(t, store.TierPremium).org
 	revoked, secret, err := a.CreateToken(t.Context(), org.ID, "revoked", []store.Scope{store.ScopeRead}, 0)
 	require.NoError(t, err)
@@ -126,69 +127,69 @@ func TestTokens_aRefusedTokenIsLookedUpOnce(t *testing.T) {
 		secret:          server.CodeTokenRevoked,
 		expired:         server.CodeTokenExpired,
 	} {
-		asked.Store(0)
-		for n := range 1000 { // from many addresses, so that none of them is limited
-			requireCode(t, a.ask(t.Context(), fmt.Sprintf("198.51.100.%d", n%100), token), http.StatusUnauthorized, code)
+		lookups.Store(0)
+		for n := range 1000 { // 100 addresses, so that no address reaches its limit
+			requireCode(t, a.authenticateFrom(t.Context(), fmt.Sprintf("198.51.100.%d", n%100), token), http.StatusUnauthorized, code)
 			if n == 499 {
 				a.Clock.Advance(9 * time.Second)
 			}
 		}
-		require.EqualValues(t, 1, asked.Load(), code)
+		require.EqualValues(t, 1, lookups.Load(), code)
 		a.Clock.Advance(2 * time.Second)
-		a.ask(t.Context(), "203.0.113.1", token)
-		require.EqualValues(t, 2, asked.Load(), "the token is looked up again after ten seconds")
+		a.authenticateFrom(t.Context(), "203.0.113.1", token)
+		require.EqualValues(t, 2, lookups.Load(), "the token is looked up again after ten seconds")
 	}
 }
 
-// countingRates counts the calls of a rate store.
-type countingRates struct {
+// countingRateStore counts the calls of Take.
+type countingRateStore struct {
 	server.RateStore
 	takes atomic.Int64
 }
 
-func (c *countingRates) Take(ctx context.Context, key string, limit int64, window time.Duration) (server.Quota, error) {
+func (c *countingRateStore) Take(ctx context.Context, key string, limit int64, window time.Duration) (server.Quota, error) {
 	c.takes.Add(1)
 	return c.RateStore.Take(ctx, key, limit, window)
 }
 
-func TestTokens_manyRequestsWithoutTokenUseNeitherDatabaseNorRateStore(t *testing.T) {
+func TestTokens_requestsWithoutATokenAreRefusedFromMemory(t *testing.T) {
 	t.Parallel()
-	rates := &countingRates{RateStore: server.NewMemoryRateStore()}
-	a, asked := newAppWithLookUps(t, newSQLite(t), nil, func(o *server.Options) { o.RateStore = rates })
+	rates := &countingRateStore{RateStore: server.NewMemoryRateStore()}
+	a, lookups := newAppWithLookUps(t, newSQLite(t), nil, func(o *server.Options) { o.RateStore = rates })
 	c := a.newCaller(t, store.TierPremium)
 	for n := range 200 {
-		w := a.ask(t.Context(), "198.51.100.7", "")
+		w := a.authenticateFrom(t.Context(), "198.51.100.7", "")
 		require.Equal(t, n >= 60, w.Code == http.StatusTooManyRequests)
 	}
-	require.Zero(t, asked.Load())
-	require.EqualValues(t, 61, rates.takes.Load(), "an address over its limit is refused from memory")
-	require.Equal(t, http.StatusOK, a.ask(t.Context(), "198.51.100.7", c.token).Code, "a new token")
+	require.Zero(t, lookups.Load())
+	require.EqualValues(t, 61, rates.takes.Load(), "after 61 calls of Take, the address is refused without calling the rate store")
+	require.Equal(t, http.StatusOK, a.authenticateFrom(t.Context(), "198.51.100.7", c.token).Code, "a valid token is accepted although the address exceeded its limit")
 }
 
-func TestTokens_eachOfManyAddressesHasItsOwnLimit(t *testing.T) {
+func TestTokens_limitUnknownTokensPerAddress(t *testing.T) {
 	t.Parallel()
-	a, asked := newAppWithLookUps(t, newSQLite(t), nil)
+	a, lookups := newAppWithLookUps(t, newSQLite(t), nil)
 	c := a.newCaller(t, store.TierPremium)
-	require.Equal(t, http.StatusOK, a.ask(t.Context(), "198.51.100.1", c.token).Code)
-	asked.Store(0)
+	require.Equal(t, http.StatusOK, a.authenticateFrom(t.Context(), "198.51.100.1", c.token).Code)
+	lookups.Store(0)
 	n := 0
 	for address := range 200 {
 		for i := range 62 {
 			n++
-			w := a.ask(t.Context(), fmt.Sprintf("203.0.113.%d", address), unknownToken(n))
-			require.Equal(t, i >= 60, w.Code == http.StatusTooManyRequests, "request %d of address %d: %d", i, address, w.Code)
+			w := a.authenticateFrom(t.Context(), fmt.Sprintf("203.0.113.%d", address), unknownToken(n))
+			require.Equal(t, i >= 60, w.Code == http.StatusTooManyRequests, "request %d of address %d has status %d", i, address, w.Code)
 		}
 	}
-	require.EqualValues(t, 200*60, asked.Load())
-	require.Equal(t, http.StatusOK, a.ask(t.Context(), "198.51.100.1", c.token).Code)
-	require.EqualValues(t, 200*60, asked.Load(), "the unknown tokens evicted the valid token from the cache")
+	require.EqualValues(t, 200*60, lookups.Load())
+	require.Equal(t, http.StatusOK, a.authenticateFrom(t.Context(), "198.51.100.1", c.token).Code)
+	require.EqualValues(t, 200*60, lookups.Load(), "the valid token stays cached, so it is not looked up again")
 }
 
-func TestTokens_concurrentUsesShareOneLookUp(t *testing.T) {
+func TestTokens_concurrentRequestsWithOneTokenShareALookUp(t *testing.T) {
 	t.Parallel()
-	arrived, release := make(chan struct{}, 100), make(chan struct{})
-	a, asked := newAppWithLookUps(t, newSQLite(t), func() {
-		arrived <- struct{}{}
+	lookUpStarted, release := make(chan struct{}, 100), make(chan struct{})
+	a, lookups := newAppWithLookUps(t, newSQLite(t), func() {
+		lookUpStarted <- struct{}{}
 		<-release
 	})
 	c := a.newCaller(t, store.TierPremium)
@@ -196,38 +197,38 @@ func TestTokens_concurrentUsesShareOneLookUp(t *testing.T) {
 	var ok atomic.Int64
 	for range 20 {
 		calls.Go(func() {
-			if a.ask(t.Context(), "198.51.100.7", c.token).Code == http.StatusOK {
+			if a.authenticateFrom(t.Context(), "198.51.100.7", c.token).Code == http.StatusOK {
 				ok.Add(1)
 			}
 		})
 	}
-	<-arrived
+	<-lookUpStarted
 	close(release)
 	calls.Wait()
 	require.EqualValues(t, 20, ok.Load())
-	require.EqualValues(t, 1, asked.Load())
+	require.EqualValues(t, 1, lookups.Load())
 }
 
-func TestTokens_aCallerWhoHangsUpIsCountedAndAffectsNoOther(t *testing.T) {
+func TestTokens_lookUpOfADisconnectedCallerIsCached(t *testing.T) {
 	t.Parallel()
-	a, asked := newAppWithLookUps(t, newSQLite(t), nil)
+	a, lookups := newAppWithLookUps(t, newSQLite(t), nil)
 	ctx, cancel := context.WithCancel(t.Context())
-	asked.onEach = cancel
-	a.ask(ctx, "198.51.100.7", unknownToken(0))
-	asked.onEach = nil
-	requireCode(t, a.ask(t.Context(), "198.51.100.8", unknownToken(0)), http.StatusUnauthorized, server.CodeTokenUnknown)
-	require.EqualValues(t, 1, asked.Load(), "the first look-up was finished and cached")
+	lookups.beforeEach = cancel
+	a.authenticateFrom(ctx, "198.51.100.7", unknownToken(0))
+	lookups.beforeEach = nil
+	requireCode(t, a.authenticateFrom(t.Context(), "198.51.100.8", unknownToken(0)), http.StatusUnauthorized, server.CodeTokenUnknown)
+	require.EqualValues(t, 1, lookups.Load(), "the look-up of the disconnected caller was finished and cached")
 }
 
-func TestTokens_aFailedLookUpIsNotCached(t *testing.T) {
+func TestTokens_failedLookUpIsNotCached(t *testing.T) {
 	t.Parallel()
-	a := limited(t)
+	a := newRateLimitedApp(t)
 	c := a.newCaller(t, store.TierPremium)
-	broken := errors.New("broken")
+	broken := errors.New("the database is broken")
 	a.databaseError.Store(&broken)
 	for range 70 {
-		c.send(http.MethodGet, "/videos", nil).is(http.StatusInternalServerError)
+		c.send(http.MethodGet, "/videos", nil).requireStatus(http.StatusInternalServerError)
 	}
 	a.databaseError.Store(nil)
-	c.send(http.MethodGet, "/videos", nil).is(http.StatusOK)
+	c.send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK)
 }

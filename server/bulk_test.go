@@ -18,25 +18,27 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-func (c *caller) bulk(status int, links []string, labels ...string) client.TrackVideosResult {
+// trackVideos sends POST /videos/bulk and requires the given status.
+func (c *caller) trackVideos(status int, links []string, labels ...string) client.TrackVideosResult {
 	c.t.Helper()
 	body := map[string]any{"links": links}
 	if labels != nil {
 		body["label_ids"] = labels
 	}
-	return decode[client.TrackVideosResult](c.send(http.MethodPost, "/videos/bulk", body).is(status))
+	return decode[client.TrackVideosResult](c.send(http.MethodPost, "/videos/bulk", body).requireStatus(status))
 }
 
-func series(from, to int) []string {
+// videoURLs returns videoURL(n) for each n, with from and to included.
+func videoURLs(from, to int) []string {
 	var links []string
 	for n := from; n <= to; n++ {
-		links = append(links, numbered(n))
+		links = append(links, videoURL(n))
 	}
 	return links
 }
 
-// due claims all due targets and counts them.
-func (a *app) due() int {
+// claimDueVideos claims all due TikTok videos for an hour and returns the number of videos claimed.
+func (a *app) claimDueVideos() int {
 	a.t.Helper()
 	n := 0
 	for _, lane := range queue.Lanes {
@@ -49,29 +51,29 @@ func (a *app) due() int {
 
 // Spec: 3-01, 3-05, 3-12, 3-13, 4.4-04, 4.4-05, 4.4-06, 4.4-07, 4.4-08, 4.4-10, 4.4-11, 4.4-12, 4.4-17, 4.4-18, 4.4-19, 7-02
 // Spec: 7-03, 7-04, 7-05, 7-08
-func TestBulkTrack_returnsAResultForEachLink(t *testing.T) {
+func TestBulkTrackVideos_returnsAResultForEachLink(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		known := c.track(numbered(1))
+		known := c.track(videoURL(1))
 
 		t.Run("200 if every link was tracked", func(t *testing.T) {
-			got := c.bulk(http.StatusOK, []string{numbered(1), numbered(2)})
+			got := c.trackVideos(http.StatusOK, []string{videoURL(1), videoURL(2)})
 			require.True(t, got.Success)
 			require.Equal(t, client.TrackSummary{Total: 2, Succeeded: 2, AlreadyExists: 1}, got.Summary)
 			require.True(t, got.TrackingEnqueued)
 			require.Empty(t, got.Warnings)
 			require.NotNil(t, got.Warnings)
 			require.Nil(t, got.PendingTmvQueue)
-			require.Equal(t, client.TrackVideosEntry{Type: "video", URL: numbered(1), Status: "already_tracked", Success: true, VideoID: &known, WasExisting: true}, got.Results[0])
+			require.Equal(t, client.TrackVideosEntry{Type: "video", URL: videoURL(1), Status: "already_tracked", Success: true, VideoID: &known, WasExisting: true}, got.Results[0])
 			second := got.Results[1]
 			require.Equal(t, client.TrackStatus("tracked"), second.Status)
 			require.False(t, second.WasExisting)
-			require.Equal(t, *second.VideoID, c.track(numbered(2)))
+			require.Equal(t, *second.VideoID, c.track(videoURL(2)))
 		})
 
 		t.Run("207 if some links were tracked", func(t *testing.T) {
-			got := c.bulk(http.StatusMultiStatus, []string{"https://example.com/x", numbered(3), "", "https://www.tiktok.com/@northwind"})
+			got := c.trackVideos(http.StatusMultiStatus, []string{"https://example.com/x", videoURL(3), "", "https://www.tiktok.com/@northwind"})
 			require.False(t, got.Success)
 			require.Equal(t, client.TrackSummary{Total: 4, Succeeded: 1, Failed: 3}, got.Summary)
 			require.True(t, got.TrackingEnqueued)
@@ -88,10 +90,10 @@ func TestBulkTrack_returnsAResultForEachLink(t *testing.T) {
 
 		t.Run("422 if no link was tracked", func(t *testing.T) {
 			a.platforms.redirect("https://vm.tiktok.com/ZMdown0001/", "")
-			a.platforms.redirect("https://vm.tiktok.com/ZMbusy0001/", busy)
+			a.platforms.redirect("https://vm.tiktok.com/ZMbusy0001/", respond429)
 			a.platforms.redirect("https://vm.tiktok.com/ZMself0001/", "https://vm.tiktok.com/ZMself0001/")
 			want := []string{"invalid_url", "platform_unavailable", "rate_limited", "link_unresolved", "not_found", "unsupported_link"}
-			got := c.bulk(http.StatusUnprocessableEntity, []string{"nonsense", "https://vm.tiktok.com/ZMdown0001/", "https://vm.tiktok.com/ZMbusy0001/",
+			got := c.trackVideos(http.StatusUnprocessableEntity, []string{"nonsense", "https://vm.tiktok.com/ZMdown0001/", "https://vm.tiktok.com/ZMbusy0001/",
 				"https://vm.tiktok.com/ZMself0001/", "https://vm.tiktok.com/ZMdead0001/", "https://www.tiktok.com/about"})
 			require.Equal(t, client.TrackSummary{Total: 6, Failed: 6, Retryable: 3}, got.Summary)
 			require.False(t, got.TrackingEnqueued)
@@ -101,18 +103,18 @@ func TestBulkTrack_returnsAResultForEachLink(t *testing.T) {
 			}
 		})
 
-		t.Run("links that mean the same video count as one", func(t *testing.T) {
-			a.platforms.redirect("https://vm.tiktok.com/ZMsame0001/", numbered(4))
-			got := c.bulk(http.StatusMultiStatus, []string{
-				numbered(4) + "?is_from_webapp=1", numbered(4), "https://vm.tiktok.com/ZMsame0001/", "m.tiktok.com/v/7300000000000000004.html", "bad", "bad"})
+		t.Run("several links of one video are one result", func(t *testing.T) {
+			a.platforms.redirect("https://vm.tiktok.com/ZMsame0001/", videoURL(4))
+			got := c.trackVideos(http.StatusMultiStatus, []string{
+				videoURL(4) + "?is_from_webapp=1", videoURL(4), "https://vm.tiktok.com/ZMsame0001/", "m.tiktok.com/v/7300000000000000004.html", "bad", "bad"})
 			require.Equal(t, client.TrackSummary{Total: 2, Succeeded: 1, Failed: 1}, got.Summary)
-			require.Equal(t, numbered(4)+"?is_from_webapp=1", got.Results[0].URL, "as first sent")
+			require.Equal(t, videoURL(4)+"?is_from_webapp=1", got.Results[0].URL, "the result has the first of the equal links")
 			require.Equal(t, "bad", got.Results[1].URL)
 		})
 
 		t.Run("a stopped video is tracked again", func(t *testing.T) {
-			c.send(http.MethodDelete, "/videos/"+known.String(), nil).is(http.StatusOK)
-			got := c.bulk(http.StatusOK, []string{numbered(1)})
+			c.send(http.MethodDelete, "/videos/"+known.String(), nil).requireStatus(http.StatusOK)
+			got := c.trackVideos(http.StatusOK, []string{videoURL(1)})
 			require.Equal(t, client.TrackStatusTracked, got.Results[0].Status)
 			require.True(t, got.Results[0].WasExisting)
 			require.Equal(t, known, *got.Results[0].VideoID)
@@ -121,196 +123,197 @@ func TestBulkTrack_returnsAResultForEachLink(t *testing.T) {
 }
 
 // Spec: 4.4-13
-func TestBulkTrack_retryableLinksSucceedWhenSentAgain(t *testing.T) {
+func TestBulkTrackVideos_retryableLinkSucceedsWhenSentAgain(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		const short = "https://vm.tiktok.com/ZMdown0001/"
 		c := a.newCaller(t, store.TierPremium)
 		a.platforms.redirect(short, "")
-		first := c.bulk(http.StatusMultiStatus, []string{numbered(1), short})
+		first := c.trackVideos(http.StatusMultiStatus, []string{videoURL(1), short})
 		require.Equal(t, int32(1), first.Summary.Retryable)
 		require.True(t, *first.Results[1].Retryable)
-		a.platforms.redirect(short, numbered(2))
-		again := c.bulk(http.StatusOK, []string{first.Results[1].URL})
+		a.platforms.redirect(short, videoURL(2))
+		again := c.trackVideos(http.StatusOK, []string{first.Results[1].URL})
 		require.Equal(t, client.TrackStatusTracked, again.Results[0].Status)
-		require.Equal(t, *again.Results[0].VideoID, c.video(numbered(2)).AdID)
-		require.Len(t, c.list("").Data, 2, "only that link must be sent again")
+		require.Equal(t, *again.Results[0].VideoID, c.video(videoURL(2)).AdID)
+		require.Len(t, c.listVideos("").Data, 2, "sending only the failed link again is enough")
 	})
 }
 
 // Spec: 3-02, 4.4-03
-func TestBulkTrack_addsAllToTheCollections(t *testing.T) {
+func TestBulkTrackVideos_addsEachVideoToTheCollections(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		c.send(http.MethodPost, "/videos", map[string]any{"link": numbered(1), "collection_names": []string{"Launch"}}).is(http.StatusOK)
-		label := (c.list("").Data[0].LabelIds)[0].String()
-		c.bulk(http.StatusOK, series(2, 4), label)
-		require.Len(t, c.list("collections=Launch").Data, 4)
+		c.send(http.MethodPost, "/videos", map[string]any{"link": videoURL(1), "collection_names": []string{"Launch"}}).requireStatus(http.StatusOK)
+		label := (c.listVideos("").Data[0].LabelIds)[0].String()
+		c.trackVideos(http.StatusOK, videoURLs(2, 4), label)
+		require.Len(t, c.listVideos("collections=Launch").Data, 4)
 
-		p := c.send(http.MethodPost, "/videos/bulk", map[string]any{"links": series(5, 6), "label_ids": []string{label, unknownID}}).
-			refuses(http.StatusNotFound, server.CodeNotFound)
+		p := c.send(http.MethodPost, "/videos/bulk", map[string]any{"links": videoURLs(5, 6), "label_ids": []string{label, unknownID}}).
+			requireProblem(http.StatusNotFound, server.CodeNotFound)
 		require.Contains(t, p.Detail, unknownID)
 		require.Equal(t, "/label_ids/1", *p.Errors[0].Pointer)
-		require.Len(t, c.list("").Data, 4, "nothing is tracked")
+		require.Len(t, c.listVideos("").Data, 4, "no link is tracked if a collection is unknown")
 	})
 }
 
 // Spec: 4.4-06, 4.4-07, 4.4-14, 4.4-15, 8-08
-func TestBulkTrack_fetchesUpToFiftyImmediately(t *testing.T) {
+func TestBulkTrackVideos_fetchesUpTo50VideosImmediately(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		got := c.bulk(http.StatusOK, append(series(1, 50), numbered(1)))
+		got := c.trackVideos(http.StatusOK, append(videoURLs(1, 50), videoURL(1)))
 		require.Len(t, got.Results, 50)
 		require.True(t, got.TrackingEnqueued)
-		require.Equal(t, 50, a.due())
+		require.Equal(t, 50, a.claimDueVideos())
 
-		got = c.bulk(http.StatusOK, series(101, 151))
+		got = c.trackVideos(http.StatusOK, videoURLs(101, 151))
 		require.False(t, got.TrackingEnqueued)
 		require.Len(t, got.Warnings, 1)
-		require.Zero(t, a.due())
+		require.Zero(t, a.claimDueVideos())
 	})
 }
 
 // Spec: 4.4-07, 4.4-08, 4.4-09, 4.4-16, 5-03
-func TestBulkTrack_fetchesOnlyThePreviewWithoutASubscription(t *testing.T) {
+func TestBulkTrackVideos_fetchesOnlyThePreviewAllowanceWithoutASubscription(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierLimited)
 		require.NoError(t, a.SetSubscription(t.Context(), c.org.ID, store.SubscriptionNone))
 
-		within := c.bulk(http.StatusOK, series(1, 5))
-		require.True(t, within.TrackingEnqueued)
-		require.Empty(t, within.Warnings)
-		require.Equal(t, &client.PendingQueue{Accounts: []client.PendingItem{}, Videos: []client.PendingItem{}}, within.PendingTmvQueue)
+		withinAllowance := c.trackVideos(http.StatusOK, videoURLs(1, 5))
+		require.True(t, withinAllowance.TrackingEnqueued)
+		require.Empty(t, withinAllowance.Warnings)
+		require.Equal(t, &client.PendingQueue{Accounts: []client.PendingItem{}, Videos: []client.PendingItem{}}, withinAllowance.PendingTmvQueue)
 
-		beyond := c.bulk(http.StatusMultiStatus, append([]string{"bad"}, series(11, 17)...))
-		require.False(t, beyond.TrackingEnqueued)
-		require.Len(t, beyond.Warnings, 1)
-		require.Contains(t, beyond.Warnings[0], "first 5")
-		require.Contains(t, beyond.Warnings[0], "other 2")
-		require.Equal(t, []client.PendingItem{{ID: *beyond.Results[6].VideoID, Platform: "tiktok"}, {ID: *beyond.Results[7].VideoID, Platform: "tiktok"}},
-			beyond.PendingTmvQueue.Videos)
-		require.Equal(t, 10, a.due())
+		beyondAllowance := c.trackVideos(http.StatusMultiStatus, append([]string{"bad"}, videoURLs(11, 17)...))
+		require.False(t, beyondAllowance.TrackingEnqueued)
+		require.Len(t, beyondAllowance.Warnings, 1)
+		require.Contains(t, beyondAllowance.Warnings[0], "first 5")
+		require.Contains(t, beyondAllowance.Warnings[0], "other 2")
+		require.Equal(t, []client.PendingItem{{ID: *beyondAllowance.Results[6].VideoID, Platform: "tiktok"}, {ID: *beyondAllowance.Results[7].VideoID, Platform: "tiktok"}},
+			beyondAllowance.PendingTmvQueue.Videos)
+		require.Equal(t, 10, a.claimDueVideos())
 	})
 }
 
-func TestBulkTrack_previewAllowanceIsConfigurable(t *testing.T) {
+func TestBulkTrackVideos_usesTheConfiguredPreviewAllowance(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t), func(o *server.Options) { o.PreviewAllowance = 1 })
 	c := a.newCaller(t, store.TierPremium)
 	require.NoError(t, a.SetSubscription(t.Context(), c.org.ID, store.SubscriptionNone))
-	require.Len(t, c.bulk(http.StatusOK, series(1, 3)).PendingTmvQueue.Videos, 2)
+	require.Len(t, c.trackVideos(http.StatusOK, videoURLs(1, 3)).PendingTmvQueue.Videos, 2)
 }
 
 // Spec: 4.4-02, 8-06
-func TestBulkTrack_refusesTooManyLinks(t *testing.T) {
+func TestBulkTrackVideos_refusesTooManyLinks(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	require.Equal(t, int32(500), c.bulk(http.StatusOK, series(1, 500)).Summary.Total)
+	require.Equal(t, int32(500), c.trackVideos(http.StatusOK, videoURLs(1, 500)).Summary.Total)
 	long := "https://www.tiktok.com/" + strings.Repeat("a", 3000)
-	failed := c.bulk(http.StatusUnprocessableEntity, []string{long}).Results[0]
-	require.Equal(t, "invalid_url", string(*failed.Code), "only the long link fails")
-	require.Equal(t, long[:2048]+"…", failed.URL, "the long text is shortened")
+	failed := c.trackVideos(http.StatusUnprocessableEntity, []string{long}).Results[0]
+	require.Equal(t, "invalid_url", string(*failed.Code), "a link that is too long fails, but not the request")
+	require.Equal(t, long[:2048]+"…", failed.URL, "the result shortens a long link to 2048 characters")
 	for name, body := range map[string]any{
-		"no links":                    map[string]any{"links": []string{}},
-		"501 links":                   map[string]any{"links": series(1, 501)},
-		"links missing":               map[string]any{},
-		"a number":                    map[string]any{"links": []any{7}},
-		"a null":                      map[string]any{"links": []any{nil}},
-		"links that are not an array": map[string]any{"links": tiktokLink},
-		"a label name":                map[string]any{"links": []string{tiktokLink}, "label_ids": []string{"Launch"}},
+		"no links":                             map[string]any{"links": []string{}},
+		"501 links":                            map[string]any{"links": videoURLs(1, 501)},
+		"no links member":                      map[string]any{},
+		"a number as a link":                   map[string]any{"links": []any{7}},
+		"null as a link":                       map[string]any{"links": []any{nil}},
+		"links that are not an array":          map[string]any{"links": tiktokLink},
+		"a name instead of an id in label_ids": map[string]any{"links": []string{tiktokLink}, "label_ids": []string{"Launch"}},
 	} {
-		require.NotEmpty(t, c.send(http.MethodPost, "/videos/bulk", body).refuses(http.StatusBadRequest, server.CodeInvalidRequest).Errors, name)
+		require.NotEmpty(t, c.send(http.MethodPost, "/videos/bulk", body).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest).Errors, name)
 	}
 }
 
-func (c *caller) stop(status int, ids ...string) client.StopResult {
+// stopVideos sends DELETE /videos/bulk and requires the given status.
+func (c *caller) stopVideos(status int, ids ...string) client.StopResult {
 	c.t.Helper()
-	return decode[client.StopResult](c.send(http.MethodDelete, "/videos/bulk", map[string]any{"ids": ids}).is(status))
+	return decode[client.StopResult](c.send(http.MethodDelete, "/videos/bulk", map[string]any{"ids": ids}).requireStatus(status))
 }
 
 // Spec: 3-06, 4.5-02, 4.5-03, 4.5-04, 4.5-05, 4.5-06, 7-06, 7-07
-func TestBulkStop_stopsIdsAndLinks(t *testing.T) {
+func TestBulkStopVideos_acceptsIDsAndLinks(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		var ids []string
 		for n := range 6 {
-			ids = append(ids, c.track(numbered(n)).String())
+			ids = append(ids, c.track(videoURL(n)).String())
 		}
 		a.fetch(views(100))
-		t.Run("200 if all were stopped, each once", func(t *testing.T) {
-			got := c.stop(http.StatusOK, ids[0], numbered(0)+"?x=1", numbered(1), strings.ToUpper(ids[1]))
+		t.Run("200 if all entries were stopped, and duplicates are merged", func(t *testing.T) {
+			got := c.stopVideos(http.StatusOK, ids[0], videoURL(0)+"?x=1", videoURL(1), strings.ToUpper(ids[1]))
 			require.True(t, got.Success)
 			require.Equal(t, client.StopSummary{Total: 2, Succeeded: 2}, got.Summary)
 			require.Equal(t, ids[0], got.Results[0].ID.String())
 			require.Nil(t, got.Results[0].URL)
 			require.Equal(t, ids[1], got.Results[1].ID.String())
-			require.Equal(t, numbered(1), *got.Results[1].URL)
+			require.Equal(t, videoURL(1), *got.Results[1].URL)
 			require.Equal(t, client.EntryTypeVideo, got.Results[1].Type)
 			for _, id := range ids[:2] {
 				require.True(t, c.video(id).Removed)
-				require.Equal(t, int64(100), *c.history(id, "")[0].Views, "collected data stays")
+				require.Equal(t, int64(100), *c.videoHistory(id, "")[0].Views, "the history of a stopped video is kept")
 			}
 		})
-		t.Run("404 names the links that match nothing, and nothing is stopped", func(t *testing.T) {
-			p := c.send(http.MethodDelete, "/videos/bulk", map[string]any{"ids": []string{ids[2], numbered(77), numbered(3), "nonsense", numbered(0)}}).
-				refuses(http.StatusNotFound, server.CodeNotFound)
+		t.Run("404 lists the links without a tracked item, and nothing is stopped", func(t *testing.T) {
+			p := c.send(http.MethodDelete, "/videos/bulk", map[string]any{"ids": []string{ids[2], videoURL(77), videoURL(3), "nonsense", videoURL(0)}}).
+				requireProblem(http.StatusNotFound, server.CodeNotFound)
 			var pointers []string
 			for _, e := range p.Errors {
 				pointers = append(pointers, *e.Pointer)
 			}
-			require.Equal(t, []string{"/ids/1", "/ids/3", "/ids/4"}, pointers, "the last one is already stopped")
-			require.Contains(t, p.Detail, numbered(77))
-			require.Len(t, c.list("").Data, 4)
+			require.Equal(t, []string{"/ids/1", "/ids/3", "/ids/4"}, pointers, "/ids/4 is a stopped video")
+			require.Contains(t, p.Detail, videoURL(77))
+			require.Len(t, c.listVideos("").Data, 4)
 		})
 		t.Run("207 if an id is unknown", func(t *testing.T) {
-			got := c.stop(http.StatusMultiStatus, ids[2], unknownID, numbered(3))
+			got := c.stopVideos(http.StatusMultiStatus, ids[2], unknownID, videoURL(3))
 			require.False(t, got.Success)
 			require.Equal(t, client.StopSummary{Total: 3, Succeeded: 2, Failed: 1}, got.Summary)
 			require.False(t, got.Results[1].Success)
 			require.NotEmpty(t, *got.Results[1].Error)
-			require.Len(t, c.list("").Data, 2)
-			require.Equal(t, int32(1), c.stop(http.StatusMultiStatus, unknownID).Summary.Failed)
+			require.Len(t, c.listVideos("").Data, 2)
+			require.Equal(t, int32(1), c.stopVideos(http.StatusMultiStatus, unknownID).Summary.Failed)
 		})
-		t.Run("a short link that cannot be resolved now fails the request", func(t *testing.T) {
+		t.Run("503 if a short link cannot be resolved temporarily", func(t *testing.T) {
 			a.platforms.redirect("https://vm.tiktok.com/ZMdown0001/", "")
 			c.send(http.MethodDelete, "/videos/bulk", map[string]any{"ids": []string{ids[4], "https://vm.tiktok.com/ZMdown0001/"}}).
-				refuses(http.StatusServiceUnavailable, server.CodeLinkUnresolved)
-			require.Len(t, c.list("").Data, 2)
+				requireProblem(http.StatusServiceUnavailable, server.CodeLinkUnresolved)
+			require.Len(t, c.listVideos("").Data, 2)
 		})
 	})
 }
 
 // Spec: 4.5-01, 8-07
-func TestBulkStop_refusesTooManyEntries(t *testing.T) {
+func TestBulkStopVideos_refusesTooManyEntries(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	c.bulk(http.StatusOK, series(1, 500))
-	require.Equal(t, int32(500), c.stop(http.StatusOK, series(1, 500)...).Summary.Succeeded)
-	p := c.send(http.MethodDelete, "/videos/bulk", map[string]any{"ids": series(1, 500)}).refuses(http.StatusNotFound, server.CodeNotFound)
-	require.Len(t, p.Errors, 500, "every link is named")
-	for name, ids := range map[string][]string{"none": {}, "501": series(1, 501), "an empty one": {""}, "a long one": {strings.Repeat("a", 2049)}} {
-		p := c.send(http.MethodDelete, "/videos/bulk", map[string]any{"ids": ids}).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+	c.trackVideos(http.StatusOK, videoURLs(1, 500))
+	require.Equal(t, int32(500), c.stopVideos(http.StatusOK, videoURLs(1, 500)...).Summary.Succeeded)
+	p := c.send(http.MethodDelete, "/videos/bulk", map[string]any{"ids": videoURLs(1, 500)}).requireProblem(http.StatusNotFound, server.CodeNotFound)
+	require.Len(t, p.Errors, 500, "the response lists every unknown link")
+	for name, ids := range map[string][]string{"no ids": {}, "501 ids": videoURLs(1, 501), "an empty id": {""}, "an id of 2049 characters": {strings.Repeat("a", 2049)}} {
+		p := c.send(http.MethodDelete, "/videos/bulk", map[string]any{"ids": ids}).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Contains(t, *p.Errors[0].Pointer, "/ids", name)
 	}
 }
 
-func TestBulk_resolvesShortLinksConcurrently(t *testing.T) {
+func TestBulkTrackVideos_mergesShortLinksOfTheSameVideo(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	var links []string
 	for n := range 100 {
 		short := fmt.Sprintf("https://vm.tiktok.com/ZM%07d/", n)
-		a.platforms.redirect(short, numbered(n/2))
+		a.platforms.redirect(short, videoURL(n/2))
 		links = append(links, short)
 	}
-	got := c.bulk(http.StatusOK, links)
+	got := c.trackVideos(http.StatusOK, links)
 	require.Equal(t, int32(50), got.Summary.Total)
 	for i, e := range got.Results {
 		require.Equal(t, links[2*i], e.URL, strconv.Itoa(i))

@@ -15,13 +15,14 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
+// collections returns the response of GET /collections.
 func (c *caller) collections(query string) client.CollectionList {
 	c.t.Helper()
-	return decode[client.CollectionList](c.send(http.MethodGet, "/collections?"+query, nil).is(http.StatusOK))
+	return decode[client.CollectionList](c.send(http.MethodGet, "/collections?"+query, nil).requireStatus(http.StatusOK))
 }
 
-// names returns the names of the collections that a query finds, in the order of the response.
-func (c *caller) names(query string) string {
+// collectionNames returns the names of the collections in the response of GET /collections, in order and separated by spaces.
+func (c *caller) collectionNames(query string) string {
 	c.t.Helper()
 	var names []string
 	for _, found := range c.collections(query).Data {
@@ -33,13 +34,13 @@ func (c *caller) names(query string) string {
 // Spec: 4.1-01, 4.1-02, 4.1-03, 4.1-04, 4.1-09
 func TestListCollections_filtersByParent(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		one := c.named("one")
-		two := c.named("two", one)
-		c.named("three", two)
-		c.named("four", one)
-		c.named("five")
+		one := c.createNamedCollection("one")
+		two := c.createNamedCollection("two", one)
+		c.createNamedCollection("three", two)
+		c.createNamedCollection("four", one)
+		c.createNamedCollection("five")
 		for query, want := range map[string]string{
 			"":                                     "one two three four five",
 			"include_children=true":                "one two three four five",
@@ -57,7 +58,7 @@ func TestListCollections_filtersByParent(t *testing.T) {
 			"parent_id=" + one.String() + "&include_children=true&limit=2": "two three",
 		} {
 			got := c.collections(query + "&order_direction=asc")
-			require.Equal(t, want, c.names(query+"&order_direction=asc"), query)
+			require.Equal(t, want, c.collectionNames(query+"&order_direction=asc"), query)
 			require.Equal(t, len(got.Data), int(*got.Count), query)
 			require.Nil(t, got.Pagination, query)
 			paged := c.collections(query + "&order_direction=asc&paginated=true")
@@ -71,17 +72,17 @@ func TestListCollections_filtersByParent(t *testing.T) {
 }
 
 // Spec: 4.1-07, 4.1-08
-func TestListCollections_orders(t *testing.T) {
+func TestListCollections_sortsByOrderBy(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		zoo, apple, eclair, beach := c.named("zoo"), c.named("Apple"), c.named("éclair"), c.named("beach")
-		video, other := c.track(numbered(1)), c.track(numbered(2))
+		zoo, apple, eclair, beach := c.createNamedCollection("zoo"), c.createNamedCollection("Apple"), c.createNamedCollection("éclair"), c.createNamedCollection("beach")
+		video, other := c.track(videoURL(1)), c.track(videoURL(2))
 		account := *c.video(video.String()).LinkedAccountID
 		c.addVideos(apple, video, other)
 		c.addVideos(zoo, video)
 		c.addAccounts(eclair, account)
-		c.patch(apple, map[string]any{"access": "public"}).is(http.StatusNoContent)
+		c.patchCollection(apple, map[string]any{"access": "public"}).requireStatus(http.StatusNoContent)
 		_ = beach
 		for query, want := range map[string]string{
 			"":                                  "beach éclair Apple zoo",
@@ -95,29 +96,29 @@ func TestListCollections_orders(t *testing.T) {
 			"order_by=account_count":                     "éclair beach Apple zoo",
 			"order_by=account_count&order_direction=asc": "zoo Apple beach éclair",
 		} {
-			require.Equal(t, want, c.names(query), query)
+			require.Equal(t, want, c.collectionNames(query), query)
 		}
 	})
 }
 
 // Spec: 2.3-01, 2.3-02, 2.3-03, 2.3-04, 4.1-05, 4.1-06
-func TestListCollections_pagesAreStable(t *testing.T) {
+func TestListCollections_pagesReturnEveryCollectionOnce(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		video := c.track(tiktokLink)
-		throughout := map[uuid.UUID]bool{}
-		for n := range 13 { // the clock does not advance, so all times are equal
-			id := c.collection(map[string]any{"name": fmt.Sprintf("same %d", n/4)})
-			throughout[id] = true
+		lastingIDs := map[uuid.UUID]bool{}
+		for n := range 13 { // all collections have the same creation time, because the clock does not advance
+			id := c.createCollection(map[string]any{"name": fmt.Sprintf("same %d", n/4)})
+			lastingIDs[id] = true
 			if n%3 == 0 {
 				c.addVideos(id, video)
 			}
 		}
 		for order := range store.CollectionOrders {
-			for _, way := range []string{"asc", "desc"} {
-				list := "paginated=true&limit=5&order_by=" + order + "&order_direction=" + way
-				all := c.collections("order_by=" + order + "&order_direction=" + way).Data
+			for _, direction := range []string{"asc", "desc"} {
+				list := "paginated=true&limit=5&order_by=" + order + "&order_direction=" + direction
+				all := c.collections("order_by=" + order + "&order_direction=" + direction).Data
 				var byPage, byCursor []client.Collection
 				cursor := ""
 				for page := 1; page <= 4; page++ {
@@ -141,23 +142,23 @@ func TestListCollections_pagesAreStable(t *testing.T) {
 				require.Equal(t, all, byCursor, list)
 			}
 		}
-		t.Run("lasting collections are returned once while others are created and deleted", func(t *testing.T) {
-			met := map[uuid.UUID]int{}
+		t.Run("each old collection is returned once although other collections are created and deleted between pages", func(t *testing.T) {
+			timesReturned := map[uuid.UUID]int{}
 			cursor := ""
 			for {
 				got := c.collections("paginated=true&limit=3&order_by=name&order_direction=asc" + cursor)
 				for _, found := range got.Data {
-					met[found.ID]++
+					timesReturned[found.ID]++
 				}
 				if got.Pagination.NextCursor == nil {
 					break
 				}
 				cursor = "&cursor=" + *got.Pagination.NextCursor
-				c.named("a first one")
-				c.send(http.MethodDelete, "/collections/"+c.named("same 1").String(), nil).is(http.StatusOK)
+				c.createNamedCollection("a new collection")
+				c.send(http.MethodDelete, "/collections/"+c.createNamedCollection("same 1").String(), nil).requireStatus(http.StatusOK)
 			}
-			for id := range throughout {
-				require.Equal(t, 1, met[id])
+			for id := range lastingIDs {
+				require.Equal(t, 1, timesReturned[id])
 			}
 		})
 	})
@@ -168,8 +169,8 @@ func TestListCollections_refusesInvalidParameters(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	c.named("one")
-	c.named("two")
+	c.createNamedCollection("one")
+	c.createNamedCollection("two")
 	next := *c.collections("paginated=true&limit=1").Pagination.NextCursor
 	for query, want := range map[string]string{
 		"parent_id=":                           "parent_id min_length",
@@ -197,25 +198,25 @@ func TestListCollections_refusesInvalidParameters(t *testing.T) {
 		"paginated=true&order_direction=asc&cursor=" + next: "cursor invalid_cursor",
 		"parent_id=null&parent_id=null":                     "parent_id repeated_parameter",
 	} {
-		p := c.send(http.MethodGet, "/collections?"+query, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		p := c.send(http.MethodGet, "/collections?"+query, nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.NotEmpty(t, p.Errors, query)
 		require.Equal(t, want, *p.Errors[0].Name+" "+p.Errors[0].Code, query)
 	}
 	p := c.send(http.MethodGet, "/collections?order_by=hash", nil).problem(http.StatusBadRequest)
 	require.Contains(t, p.Detail, "created_at, updated_at, name, video_count, account_count")
-	require.Equal(t, "one", c.names("paginated=true&limit=1&page=1&cursor="+next), "page 1 is the default")
-	require.Equal(t, "one", c.names("paginated=true&include_children=true&cursor="+next), "without a parent it changes nothing")
-	require.Equal(t, int32(5000), c.collections("paginated=true").Pagination.Limit, "the default")
+	require.Equal(t, "one", c.collectionNames("paginated=true&limit=1&page=1&cursor="+next), "page=1 is allowed with a cursor, because it is the default")
+	require.Equal(t, "one", c.collectionNames("paginated=true&include_children=true&cursor="+next), "a cursor stays valid with include_children=true, which has no effect without parent_id")
+	require.Equal(t, int32(5000), c.collections("paginated=true").Pagination.Limit, "the default limit is 5000")
 	require.Empty(t, c.collections("paginated=true&page=2147483647").Data)
 }
 
 // Spec: 4-02, 4.1-01, 4.1-15, 8-12
 func TestListCollections_returnsOneMaskedCollectionToLowerTiers(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		video := c.track(tiktokLink)
-		beach, apple := c.named("beach"), c.named("apple")
+		beach, apple := c.createNamedCollection("beach"), c.createNamedCollection("apple")
 		c.addVideos(beach, video)
 		next := *c.collections("paginated=true&limit=1&order_by=name").Pagination.NextCursor
 		for _, tier := range []store.Tier{store.TierLimited, store.TierBasic} {
@@ -223,7 +224,7 @@ func TestListCollections_returnsOneMaskedCollectionToLowerTiers(t *testing.T) {
 			a.Clock.Advance(time.Second)
 			list := c.collections("order_by=name&order_direction=asc")
 			require.Equal(t, int32(1), *list.Count)
-			require.Equal(t, apple, list.Data[0].ID, "the first in the requested order")
+			require.Equal(t, apple, list.Data[0].ID, "the response contains the first row of the requested order")
 			require.True(t, *list.Data[0].MetricsMasked)
 			list = c.collections("order_by=name&paginated=true&limit=10")
 			require.Equal(t, beach, list.Data[0].ID)
@@ -236,11 +237,11 @@ func TestListCollections_returnsOneMaskedCollectionToLowerTiers(t *testing.T) {
 			}
 			require.Equal(t, int32(0), *c.collections("parent_id=" + unknownID).Count)
 
-			raw := c.send(http.MethodGet, "/collections/"+beach.String()+"?include_counts=true", nil).is(http.StatusOK).body
+			raw := c.send(http.MethodGet, "/collections/"+beach.String()+"?include_counts=true", nil).requireStatus(http.StatusOK).body
 			require.Contains(t, string(raw), `"video_count":null`)
 			require.Contains(t, string(raw), `"account_count":null`)
 			require.Contains(t, string(raw), `"metrics_masked":true`)
-			raw = c.send(http.MethodGet, "/collections/"+beach.String(), nil).is(http.StatusOK).body
+			raw = c.send(http.MethodGet, "/collections/"+beach.String(), nil).requireStatus(http.StatusOK).body
 			require.NotContains(t, string(raw), "_count")
 			require.Contains(t, string(raw), `"metrics_masked":true`)
 		}

@@ -18,41 +18,43 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// collection creates a collection and returns its id.
-func (c *caller) collection(body map[string]any) uuid.UUID {
+// createCollection sends POST /collections with the given body and returns the id of the new collection.
+func (c *caller) createCollection(body map[string]any) uuid.UUID {
 	c.t.Helper()
-	return decode[client.CreatedCollection](c.send(http.MethodPost, "/collections", body).is(http.StatusCreated)).ID
+	return decode[client.CreatedCollection](c.send(http.MethodPost, "/collections", body).requireStatus(http.StatusCreated)).ID
 }
 
-// named creates a collection below a parent, or at the root, and advances the clock by a second.
-func (c *caller) named(name string, parent ...uuid.UUID) uuid.UUID {
+// createNamedCollection creates a collection and advances the clock by a second. Without a parent, the collection is a root.
+func (c *caller) createNamedCollection(name string, parent ...uuid.UUID) uuid.UUID {
 	c.t.Helper()
 	body := map[string]any{"name": name}
 	if len(parent) > 0 {
 		body["parent_id"] = parent[0]
 	}
-	id := c.collection(body)
+	id := c.createCollection(body)
 	c.app.Clock.Advance(time.Second)
 	return id
 }
 
+// readCollection returns a collection with its counts.
 func (c *caller) readCollection(id uuid.UUID) client.Collection {
 	c.t.Helper()
-	return decode[client.Collection](c.send(http.MethodGet, "/collections/"+id.String()+"?include_counts=true", nil).is(http.StatusOK))
+	return decode[client.Collection](c.send(http.MethodGet, "/collections/"+id.String()+"?include_counts=true", nil).requireStatus(http.StatusOK))
 }
 
-func (c *caller) patch(id uuid.UUID, body any, headers ...string) answer {
+// patchCollection sends PATCH /collections/{collection_id}.
+func (c *caller) patchCollection(id uuid.UUID, body any, headers ...string) response {
 	c.t.Helper()
 	return c.send(http.MethodPatch, "/collections/"+id.String(), body, headers...)
 }
 
 // Spec: 2.1-01, 2.1-03, 2.1-04, 2.1-05, 2.1-06, 2.1-07, 2.1-08, 2.1-09, 2.1-10, 2.1-11, 2.1-12, 2.1-13, 4.1-04, 4.1-09
 // Spec: 4.1-10, 4.1-13, 4.1-14, 4.1-16
-func TestCollection_isCreatedAndReadBack(t *testing.T) {
+func TestCreateCollection_createsACollectionThatCanBeRead(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		created := c.send(http.MethodPost, "/collections", map[string]any{"name": "Launch"}).is(http.StatusCreated)
+		created := c.send(http.MethodPost, "/collections", map[string]any{"name": "Launch"}).requireStatus(http.StatusCreated)
 		id := decode[client.CreatedCollection](created).ID
 		now := a.Clock.Now().Format("2006-01-02T15:04:05.000000+00:00")
 		require.JSONEq(t, fmt.Sprintf(`{"id":%q,"name":"Launch","organisation_id":%q,"access":"private","created_at":%q}`, id, c.org.ID, now), string(created.body))
@@ -60,48 +62,48 @@ func TestCollection_isCreatedAndReadBack(t *testing.T) {
 		token := decode[client.Authentication](c.send(http.MethodGet, "/authenticate", nil)).Token.ID
 		want := fmt.Sprintf(`{"id":%q,"name":"Launch","organisation_id":%q,"parent_id":null,"access":"private","hash":null,"display_settings":null,
 			"created_by":%q,"created_at":%q,"hashtags":[]}`, id, c.org.ID, token, now)
-		require.JSONEq(t, want, string(c.send(http.MethodGet, "/collections/"+id.String(), nil).is(http.StatusOK).body))
-		require.JSONEq(t, want, string(c.send(http.MethodGet, "/collections/"+id.String()+"?include_counts=false", nil).is(http.StatusOK).body))
+		require.JSONEq(t, want, string(c.send(http.MethodGet, "/collections/"+id.String(), nil).requireStatus(http.StatusOK).body))
+		require.JSONEq(t, want, string(c.send(http.MethodGet, "/collections/"+id.String()+"?include_counts=false", nil).requireStatus(http.StatusOK).body))
 		require.JSONEq(t, strings.TrimSuffix(want, "}")+`,"video_count":0,"account_count":0}`,
-			string(c.send(http.MethodGet, "/collections/"+id.String()+"?include_counts=true", nil).is(http.StatusOK).body))
-		require.JSONEq(t, `{"data":[`+want+`],"count":1}`, string(c.send(http.MethodGet, "/collections", nil).is(http.StatusOK).body))
+			string(c.send(http.MethodGet, "/collections/"+id.String()+"?include_counts=true", nil).requireStatus(http.StatusOK).body))
+		require.JSONEq(t, `{"data":[`+want+`],"count":1}`, string(c.send(http.MethodGet, "/collections", nil).requireStatus(http.StatusOK).body))
 	})
 }
 
 // Spec: 2.1-02, 2.1-04, 2.1-05, 2.1-06, 2.1-10, 4.1-11, 4.1-12, 4.1-13, 8-03
-func TestCollection_isCreatedWithAllMembers(t *testing.T) {
+func TestCreateCollection_storesAllMembersOfTheBody(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		parent := c.named("Parent")
-		got := c.readCollection(c.collection(map[string]any{"name": " Été & <b>1</b> ", "parent_id": parent, "access": "public", "hashtags": []string{"#Zoo", "SUMMER", "summer", "Größe"}}))
+		parent := c.createNamedCollection("Parent")
+		got := c.readCollection(c.createCollection(map[string]any{"name": " Été & <b>1</b> ", "parent_id": parent, "access": "public", "hashtags": []string{"#Zoo", "SUMMER", "summer", "Größe"}}))
 		require.Equal(t, " Été & <b>1</b> ", got.Name)
 		require.Equal(t, parent, *got.ParentID)
 		require.Equal(t, client.AccessPublic, got.Access)
 		require.Regexp(t, `^[A-Za-z0-9]{14}$`, *got.Hash)
 		require.Equal(t, []string{"größe", "summer", "zoo"}, got.Hashtags)
 
-		t.Run("names need not be unique", func(t *testing.T) {
-			first := c.collection(map[string]any{"name": "Twice"})
-			require.NotEqual(t, first, c.collection(map[string]any{"name": "Twice"}))
+		t.Run("two collections can have the same name", func(t *testing.T) {
+			first := c.createCollection(map[string]any{"name": "Twice"})
+			require.NotEqual(t, first, c.createCollection(map[string]any{"name": "Twice"}))
 		})
-		t.Run("a null parent is the root", func(t *testing.T) {
-			require.Nil(t, c.readCollection(c.collection(map[string]any{"name": "Root", "parent_id": nil})).ParentID)
+		t.Run("parent_id null creates a root collection", func(t *testing.T) {
+			require.Nil(t, c.readCollection(c.createCollection(map[string]any{"name": "Root", "parent_id": nil})).ParentID)
 		})
-		t.Run("a name may have 100 characters of several bytes", func(t *testing.T) {
+		t.Run("a name can have 100 characters, counted as characters and not as bytes", func(t *testing.T) {
 			for _, letter := range []string{"a", "é", "👩"} {
 				name := strings.Repeat(letter, 100)
-				require.Equal(t, name, c.readCollection(c.collection(map[string]any{"name": name})).Name)
+				require.Equal(t, name, c.readCollection(c.createCollection(map[string]any{"name": name})).Name)
 			}
 		})
-		t.Run("an unknown parent is not found", func(t *testing.T) {
-			p := c.send(http.MethodPost, "/collections", map[string]any{"name": "x", "parent_id": unknownID}).refuses(http.StatusNotFound, server.CodeNotFound)
+		t.Run("404 if the parent is unknown", func(t *testing.T) {
+			p := c.send(http.MethodPost, "/collections", map[string]any{"name": "x", "parent_id": unknownID}).requireProblem(http.StatusNotFound, server.CodeNotFound)
 			require.Equal(t, "/parent_id", *p.Errors[0].Pointer)
 			require.Contains(t, p.Detail, unknownID)
 		})
 		t.Run("a new collection cannot be protected, because it has no password", func(t *testing.T) {
 			before := c.collections("").Count
-			p := c.send(http.MethodPost, "/collections", map[string]any{"name": "x", "access": "protected"}).refuses(http.StatusConflict, server.CodePasswordRequired)
+			p := c.send(http.MethodPost, "/collections", map[string]any{"name": "x", "access": "protected"}).requireProblem(http.StatusConflict, server.CodePasswordRequired)
 			require.Equal(t, "/access", *p.Errors[0].Pointer)
 			require.Equal(t, before, c.collections("").Count)
 		})
@@ -109,12 +111,12 @@ func TestCollection_isCreatedWithAllMembers(t *testing.T) {
 }
 
 // Spec: 2.1-02, 2.1-05, 4-03, 4.1-11, 4.1-12, 4.1-13, 4.1-15, 4.1-20, 4.1-21, 4.1-22, 4.1-23, 4.1-24, 8-03, 8-04
-func TestCollection_refusesInvalidBodies(t *testing.T) {
+func TestCreateAndUpdateCollection_refuseInvalidBodies(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	id := c.named("Launch")
-	both := map[string]string{ // body → pointer and code of the fault
+	id := c.createNamedCollection("Launch")
+	invalidBodies := map[string]string{ // body → pointer and code of its fault; the bodies are invalid for POST and PATCH
 		`{"name":""}`:    "/name min_length",
 		`{"name":" \t"}`: "/name pattern",
 		`{"name":null}`:  "/name nullable",
@@ -142,10 +144,10 @@ func TestCollection_refusesInvalidBodies(t *testing.T) {
 		`{"name":"x","hashtags":["` + strings.Repeat("a", 101) + `"]}`: "/hashtags/0 max_length",
 		`{"name":"x","hashtags":[` + strings.TrimSuffix(strings.Repeat(`"a",`, 101), ",") + `]}`: "/hashtags max_items",
 	}
-	create := maps.Clone(both)
+	create := maps.Clone(invalidBodies)
 	create[`{}`] = "/name required"
 	create[`{"name":"x","password":"long enough"}`] = "/password unknown_member"
-	change := maps.Clone(both)
+	change := maps.Clone(invalidBodies)
 	maps.Copy(change, map[string]string{
 		`{"password":"1234567"}`:                                           "/password min_length",
 		`{"password":null}`:                                                "/password nullable",
@@ -165,31 +167,31 @@ func TestCollection_refusesInvalidBodies(t *testing.T) {
 			target += "/" + id.String()
 		}
 		for body, want := range cases {
-			p := c.send(method, target, body).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+			p := c.send(method, target, body).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 			require.Len(t, p.Errors, 1, "%s %s: %s", method, body, p.Detail)
 			require.Equal(t, want, *p.Errors[0].Pointer+" "+p.Errors[0].Code, "%s %s", method, body)
 		}
 	}
-	require.Equal(t, "Launch", c.names(""), "nothing was created or changed")
+	require.Equal(t, "Launch", c.collectionNames(""), "a refused request creates and changes no collection")
 	for _, path := range []string{"x", "null", "{" + id.String() + "}", strings.ReplaceAll(id.String(), "-", ""), "urn:uuid:" + id.String()} {
 		for _, method := range []string{http.MethodGet, http.MethodDelete} {
-			p := c.send(method, "/collections/"+path, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+			p := c.send(method, "/collections/"+path, nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 			require.Equal(t, "collection_id", *p.Errors[0].Name)
 		}
 	}
-	require.Equal(t, id, decode[client.Collection](c.send(http.MethodGet, "/collections/"+strings.ToUpper(id.String()), nil).is(http.StatusOK)).ID)
+	require.Equal(t, id, decode[client.Collection](c.send(http.MethodGet, "/collections/"+strings.ToUpper(id.String()), nil).requireStatus(http.StatusOK)).ID)
 }
 
 // Spec: 2.1-07, 3-08, 3-09, 4.1-20, 4.1-21, 4.1-22, 4.1-23, 4.1-24, 4.1-25
-func TestCollection_patchChangesOnlySentMembers(t *testing.T) {
+func TestUpdateCollection_changesOnlyTheMembersInTheBody(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		parent, id := c.named("Parent"), c.collection(map[string]any{"name": "Launch", "hashtags": []string{"one"}})
+		parent, id := c.createNamedCollection("Parent"), c.createCollection(map[string]any{"name": "Launch", "hashtags": []string{"one"}})
 		want := c.readCollection(id)
 		change := func(body string) {
 			t.Helper()
-			got := c.patch(id, body).is(http.StatusNoContent)
+			got := c.patchCollection(id, body).requireStatus(http.StatusNoContent)
 			require.Empty(t, got.body)
 			require.Empty(t, got.Header.Get("Content-Type"))
 			now := c.readCollection(id)
@@ -202,23 +204,23 @@ func TestCollection_patchChangesOnlySentMembers(t *testing.T) {
 		want.ParentID = &parent
 		change(`{"parent_id":"` + parent.String() + `"}`)
 		want.Name = "Spring"
-		change(`{"name":"Spring"}`) // an absent parent_id does not move the collection
+		change(`{"name":"Spring"}`) // without parent_id, the parent does not change
 		want.ParentID = nil
 		change(`{"parent_id":null}`)
 		want.Hashtags = []string{"three", "two"}
 		change(`{"hashtags":["#Two","three"]}`)
 		want.Hashtags = []string{}
 		change(`{"hashtags":[]}`)
-		change(`{"password":"12345678"}`) // stored, but not returned
+		change(`{"password":"12345678"}`) // the response of GET does not contain the password
 		require.Nil(t, want.Hash)
 		want.Access = client.AccessProtected
 		change(`{"access":"protected"}`)
 		require.Regexp(t, `^[A-Za-z0-9]{14}$`, *want.Hash)
 		want.Access = client.AccessPrivate
-		change(`{"access":"private"}`) // the hash does not change
+		change(`{"access":"private"}`) // want.Hash is the hash that "protected" created
 		want.Access = client.AccessPublic
 		change(`{"access":"public"}`)
-		// The text is unchanged, including a number that no float can represent and the order of the members.
+		// display_settings is returned as sent: with the order of its members, and with a number that no float can represent.
 		want.DisplaySettings = json.RawMessage(`{"theme":"dark","zz":{"big":12345678901234567891,"list":[1,null,"a/b"]},"sort":{"by":"latest_views","direction":"asc","then":"x"},"title":"T"}`)
 		change(`{"display_settings": ` + string(want.DisplaySettings) + `}`)
 		change(`{"name":"Spring"}`)
@@ -230,18 +232,18 @@ func TestCollection_patchChangesOnlySentMembers(t *testing.T) {
 }
 
 // Spec: 3-08, 4.1-23, 8-04
-func TestCollection_protectedNeedsAPassword(t *testing.T) {
+func TestUpdateCollection_protectedAccessRequiresAPassword(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		id := c.named("Launch")
-		p := c.patch(id, map[string]any{"access": "protected", "name": "x"}).refuses(http.StatusConflict, server.CodePasswordRequired)
+		id := c.createNamedCollection("Launch")
+		p := c.patchCollection(id, map[string]any{"access": "protected", "name": "x"}).requireProblem(http.StatusConflict, server.CodePasswordRequired)
 		require.Equal(t, "/access", *p.Errors[0].Pointer)
-		require.Equal(t, "Launch", c.readCollection(id).Name, "nothing was changed")
-		const password = "päss wörd" // nine characters
-		c.patch(id, map[string]any{"access": "protected", "password": password}).is(http.StatusNoContent)
+		require.Equal(t, "Launch", c.readCollection(id).Name, "the refused request changes nothing")
+		const password = "päss wörd" // 9 characters, 11 bytes
+		c.patchCollection(id, map[string]any{"access": "protected", "password": password}).requireStatus(http.StatusNoContent)
 		for _, path := range []string{"/collections", "/collections/" + id.String()} {
-			body := string(c.send(http.MethodGet, path, nil).is(http.StatusOK).body)
+			body := string(c.send(http.MethodGet, path, nil).requireStatus(http.StatusOK).body)
 			require.NotContains(t, body, "password")
 			require.NotContains(t, body, "argon2")
 		}
@@ -252,110 +254,110 @@ func TestCollection_protectedNeedsAPassword(t *testing.T) {
 		ok, err := store.PasswordMatches(t.Context(), password, *kept.PasswordHash)
 		require.NoError(t, err)
 		require.True(t, ok)
-		t.Run("a later change keeps the password", func(t *testing.T) {
-			c.patch(id, map[string]any{"name": "Other"}).is(http.StatusNoContent)
-			c.patch(id, map[string]any{"access": "private"}).is(http.StatusNoContent)
-			c.patch(id, map[string]any{"access": "protected"}).is(http.StatusNoContent)
+		t.Run("a later PATCH without a password keeps the password", func(t *testing.T) {
+			c.patchCollection(id, map[string]any{"name": "Other"}).requireStatus(http.StatusNoContent)
+			c.patchCollection(id, map[string]any{"access": "private"}).requireStatus(http.StatusNoContent)
+			c.patchCollection(id, map[string]any{"access": "protected"}).requireStatus(http.StatusNoContent)
 		})
-		t.Run("eight characters are enough", func(t *testing.T) {
-			c.patch(id, map[string]any{"password": "éééééééé"}).is(http.StatusNoContent)
-			c.patch(id, map[string]any{"password": "ééééééé"}).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		t.Run("a password has at least 8 characters, counted as characters and not as bytes", func(t *testing.T) {
+			c.patchCollection(id, map[string]any{"password": "éééééééé"}).requireStatus(http.StatusNoContent)
+			c.patchCollection(id, map[string]any{"password": "ééééééé"}).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 		})
 	})
 }
 
-func TestCollection_cannotBeItsOwnParent(t *testing.T) {
+func TestUpdateCollection_refusesAParentCycle(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		one := c.named("1")
-		two := c.named("2", one)
-		three := c.named("3", two)
+		one := c.createNamedCollection("1")
+		two := c.createNamedCollection("2", one)
+		three := c.createNamedCollection("3", two)
 		for id, parents := range map[uuid.UUID][]uuid.UUID{one: {one, two, three}, two: {two, three}} {
 			for _, parent := range parents {
-				p := c.patch(id, map[string]any{"parent_id": parent, "name": "x"}).refuses(http.StatusConflict, server.CodeCollectionCycle)
+				p := c.patchCollection(id, map[string]any{"parent_id": parent, "name": "x"}).requireProblem(http.StatusConflict, server.CodeCollectionCycle)
 				require.Equal(t, "/parent_id", *p.Errors[0].Pointer)
 				require.Contains(t, p.Detail, parent.String())
 			}
 		}
-		p := c.patch(two, map[string]any{"parent_id": unknownID}).refuses(http.StatusNotFound, server.CodeNotFound)
+		p := c.patchCollection(two, map[string]any{"parent_id": unknownID}).requireProblem(http.StatusNotFound, server.CodeNotFound)
 		require.Equal(t, "/parent_id", *p.Errors[0].Pointer)
-		p = c.patch(uuid.MustParse(unknownID), map[string]any{"parent_id": one}).refuses(http.StatusNotFound, server.CodeNotFound)
-		require.Empty(t, p.Errors, "the id in the path is unknown")
-		c.patch(uuid.MustParse(unknownID), map[string]any{"parent_id": unknownID}).refuses(http.StatusNotFound, server.CodeNotFound)
-		c.patch(three, map[string]any{"parent_id": one}).is(http.StatusNoContent)
-		require.Equal(t, "3 2", c.names("parent_id="+one.String()))
+		p = c.patchCollection(uuid.MustParse(unknownID), map[string]any{"parent_id": one}).requireProblem(http.StatusNotFound, server.CodeNotFound)
+		require.Empty(t, p.Errors, "the unknown id is in the path and not in the body, so there is no pointer")
+		c.patchCollection(uuid.MustParse(unknownID), map[string]any{"parent_id": unknownID}).requireProblem(http.StatusNotFound, server.CodeNotFound)
+		c.patchCollection(three, map[string]any{"parent_id": one}).requireStatus(http.StatusNoContent)
+		require.Equal(t, "3 2", c.collectionNames("parent_id="+one.String()))
 	})
 }
 
-func TestCollection_canBeNestedSixteenLevels(t *testing.T) {
+func TestUpdateCollection_refusesMoreThan16Levels(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		chain := []uuid.UUID{c.named("1")}
+		chain := []uuid.UUID{c.createNamedCollection("1")}
 		for n := 2; n <= 16; n++ {
-			chain = append(chain, c.named(fmt.Sprint(n), chain[len(chain)-1]))
+			chain = append(chain, c.createNamedCollection(fmt.Sprint(n), chain[len(chain)-1]))
 		}
-		p := c.send(http.MethodPost, "/collections", map[string]any{"name": "17", "parent_id": chain[15]}).refuses(http.StatusConflict, server.CodeCollectionTooDeep)
+		p := c.send(http.MethodPost, "/collections", map[string]any{"name": "17", "parent_id": chain[15]}).requireProblem(http.StatusConflict, server.CodeCollectionTooDeep)
 		require.Equal(t, "/parent_id", *p.Errors[0].Pointer)
 		require.Contains(t, p.Detail, "16")
-		top := c.named("top")
-		c.patch(top, map[string]any{"parent_id": chain[15]}).refuses(http.StatusConflict, server.CodeCollectionTooDeep)
-		c.patch(chain[0], map[string]any{"parent_id": top}).refuses(http.StatusConflict, server.CodeCollectionTooDeep)
-		c.patch(chain[1], map[string]any{"parent_id": top}).is(http.StatusNoContent)
+		top := c.createNamedCollection("top")
+		c.patchCollection(top, map[string]any{"parent_id": chain[15]}).requireProblem(http.StatusConflict, server.CodeCollectionTooDeep)
+		c.patchCollection(chain[0], map[string]any{"parent_id": top}).requireProblem(http.StatusConflict, server.CodeCollectionTooDeep)
+		c.patchCollection(chain[1], map[string]any{"parent_id": top}).requireStatus(http.StatusNoContent)
 		require.Len(t, c.collections("parent_id="+top.String()+"&include_children=true").Data, 15)
 	})
 }
 
 // Spec: 3-10, 3-11, 4.1-18, 4.1-19
-func TestCollection_isDeletedWithoutItsMembers(t *testing.T) {
+func TestDeleteCollection_keepsVideosAndMovesChildren(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		video := c.track(tiktokLink)
 		account := *c.video(video.String()).LinkedAccountID
-		top := c.named("top")
-		middle := c.named("middle", top)
-		low := c.named("low", middle)
+		top := c.createNamedCollection("top")
+		middle := c.createNamedCollection("middle", top)
+		low := c.createNamedCollection("low", middle)
 		c.addVideos(middle, video)
 		c.addAccounts(middle, account)
-		got := c.send(http.MethodDelete, "/collections/"+middle.String(), nil).is(http.StatusOK)
+		got := c.send(http.MethodDelete, "/collections/"+middle.String(), nil).requireStatus(http.StatusOK)
 		require.JSONEq(t, `{"success":true,"deleted_id":"`+middle.String()+`"}`, string(got.body))
 		require.Equal(t, top, *c.readCollection(low).ParentID, "children move to the parent of the deleted collection")
 		require.Empty(t, c.video(video.String()).LabelIds)
 		require.False(t, c.video(video.String()).Removed)
-		require.Empty(t, c.list("collections="+middle.String()).Data)
+		require.Empty(t, c.listVideos("collections="+middle.String()).Data)
 		for method, body := range map[string]any{http.MethodGet: nil, http.MethodPatch: map[string]any{}, http.MethodDelete: nil} {
-			p := c.send(method, "/collections/"+middle.String(), body).refuses(http.StatusNotFound, server.CodeNotFound)
+			p := c.send(method, "/collections/"+middle.String(), body).requireProblem(http.StatusNotFound, server.CodeNotFound)
 			require.Contains(t, p.Detail, middle.String())
 		}
-		c.send(http.MethodDelete, "/collections/"+top.String(), nil).is(http.StatusOK)
-		require.Nil(t, c.readCollection(low).ParentID, "children of a root collection become roots")
+		c.send(http.MethodDelete, "/collections/"+top.String(), nil).requireStatus(http.StatusOK)
+		require.Nil(t, c.readCollection(low).ParentID, "children of a deleted root collection become root collections")
 	})
 }
 
 // Spec: 4.1-17
-func TestCollection_isDeletedWithoutABodyOrWithAnEmptyOne(t *testing.T) {
+func TestDeleteCollection_acceptsNoBodyOrAnEmptyObject(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	remove := func(body any, headers ...string) answer {
+	remove := func(body any, headers ...string) response {
 		t.Helper()
-		return c.send(http.MethodDelete, "/collections/"+c.named("x").String(), body, headers...)
+		return c.send(http.MethodDelete, "/collections/"+c.createNamedCollection("x").String(), body, headers...)
 	}
-	remove(nil).is(http.StatusOK)
-	remove(nil, "Content-Type", "application/json").is(http.StatusOK)
-	remove("").is(http.StatusOK)
-	remove("", "Content-Type", "text/plain").is(http.StatusOK)
-	remove("{}").is(http.StatusOK)
-	remove(" {\n} ", "Content-Type", "application/json; charset=utf-8").is(http.StatusOK)
-	remove("{}", "Content-Type", "text/plain").refuses(http.StatusUnsupportedMediaType, server.CodeUnsupportedMedia)
+	remove(nil).requireStatus(http.StatusOK)
+	remove(nil, "Content-Type", "application/json").requireStatus(http.StatusOK)
+	remove("").requireStatus(http.StatusOK)
+	remove("", "Content-Type", "text/plain").requireStatus(http.StatusOK)
+	remove("{}").requireStatus(http.StatusOK)
+	remove(" {\n} ", "Content-Type", "application/json; charset=utf-8").requireStatus(http.StatusOK)
+	remove("{}", "Content-Type", "text/plain").requireProblem(http.StatusUnsupportedMediaType, server.CodeUnsupportedMedia)
 	for _, body := range []string{"null", "[]", `{"id":1}`, "{} {}"} {
-		remove(body).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		remove(body).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 	}
 }
 
-// sorted returns ids in ascending order.
+// sorted returns a copy of ids in ascending order.
 func sorted(ids []uuid.UUID) []uuid.UUID {
 	return slices.SortedFunc(slices.Values(ids), func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
 }

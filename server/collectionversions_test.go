@@ -16,118 +16,118 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// tag returns the current ETag of a collection.
-func (c *caller) tag(id uuid.UUID, query string) string {
+// collectionETag returns the ETag of GET /collections/{collection_id} with the given query.
+func (c *caller) collectionETag(id uuid.UUID, query string) string {
 	c.t.Helper()
-	tag := c.send(http.MethodGet, "/collections/"+id.String()+query, nil).is(http.StatusOK).Header.Get("ETag")
+	tag := c.send(http.MethodGet, "/collections/"+id.String()+query, nil).requireStatus(http.StatusOK).Header.Get("ETag")
 	require.NotEmpty(c.t, tag)
 	return tag
 }
 
-func TestCollection_ifMatchRefusesAChangedCollection(t *testing.T) {
+func TestUpdateCollection_refusesAnOutdatedIfMatch(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		id := c.named("Launch")
-		rename := func(name, ifMatch string) answer {
+		id := c.createNamedCollection("Launch")
+		rename := func(name, ifMatch string) response {
 			t.Helper()
 			a.Clock.Advance(time.Second)
-			return c.patch(id, map[string]any{"name": name}, "If-Match", ifMatch)
+			return c.patchCollection(id, map[string]any{"name": name}, "If-Match", ifMatch)
 		}
-		first := c.tag(id, "")
-		rename("a", first).is(http.StatusNoContent)
-		rename("b", first).refuses(http.StatusPreconditionFailed, server.CodePreconditionFailed)
-		require.Equal(t, "a", c.readCollection(id).Name, "nothing was changed")
-		rename("b", c.tag(id, "")).is(http.StatusNoContent)
-		rename("c", c.tag(id, "?include_counts=true")).is(http.StatusNoContent)
-		rename("d", first+", "+c.tag(id, "")).is(http.StatusNoContent)
-		rename("e", "*").is(http.StatusNoContent)
+		first := c.collectionETag(id, "")
+		rename("a", first).requireStatus(http.StatusNoContent)
+		rename("b", first).requireProblem(http.StatusPreconditionFailed, server.CodePreconditionFailed)
+		require.Equal(t, "a", c.readCollection(id).Name, "the refused request changes nothing")
+		rename("b", c.collectionETag(id, "")).requireStatus(http.StatusNoContent)
+		rename("c", c.collectionETag(id, "?include_counts=true")).requireStatus(http.StatusNoContent)
+		rename("d", first+", "+c.collectionETag(id, "")).requireStatus(http.StatusNoContent)
+		rename("e", "*").requireStatus(http.StatusNoContent)
 		for _, wrong := range []string{`"x"`, first, first + `,"y"`, "x", `""`} {
-			rename("f", wrong).refuses(http.StatusPreconditionFailed, server.CodePreconditionFailed)
+			rename("f", wrong).requireProblem(http.StatusPreconditionFailed, server.CodePreconditionFailed)
 		}
-		t.Run("two If-Match lines are one list", func(t *testing.T) {
+		t.Run("the tags of several If-Match headers are combined", func(t *testing.T) {
 			lines := func(tags ...string) int {
 				t.Helper()
 				r, err := http.NewRequestWithContext(t.Context(), http.MethodPatch, a.http.URL+"/collections/"+id.String(), strings.NewReader("{}"))
 				require.NoError(t, err)
 				r.Header = http.Header{"Authorization": {"Bearer " + c.token}, "Content-Type": {"application/json"}, "If-Match": tags}
-				resp, err := a.client().Do(r)
+				resp, err := a.checkedClient().Do(r)
 				require.NoError(t, err)
 				require.NoError(t, resp.Body.Close())
 				return resp.StatusCode
 			}
-			require.Equal(t, http.StatusNoContent, lines(first, c.tag(id, "")))
+			require.Equal(t, http.StatusNoContent, lines(first, c.collectionETag(id, "")))
 			require.Equal(t, http.StatusPreconditionFailed, lines(first, `"x"`))
 		})
-		t.Run("other members of the collection do not make it stale", func(t *testing.T) {
-			seen := c.tag(id, "")
+		t.Run("adding a video does not change the ETag without counts", func(t *testing.T) {
+			seen := c.collectionETag(id, "")
 			c.addVideos(id, c.track(tiktokLink))
-			rename("g", seen).is(http.StatusNoContent)
+			rename("g", seen).requireStatus(http.StatusNoContent)
 		})
-		t.Run("an ETag with counts is stale after the counts change", func(t *testing.T) {
-			seen := c.tag(id, "?include_counts=true")
-			c.addVideos(id, c.track(numbered(1)))
-			rename("h", seen).refuses(http.StatusPreconditionFailed, server.CodePreconditionFailed)
+		t.Run("adding a video changes the ETag with counts", func(t *testing.T) {
+			seen := c.collectionETag(id, "?include_counts=true")
+			c.addVideos(id, c.track(videoURL(1)))
+			rename("h", seen).requireProblem(http.StatusPreconditionFailed, server.CodePreconditionFailed)
 		})
-		t.Run("without If-Match the last write wins", func(t *testing.T) {
-			c.patch(id, map[string]any{"name": "i"}).is(http.StatusNoContent)
+		t.Run("without If-Match, PATCH succeeds for every version", func(t *testing.T) {
+			c.patchCollection(id, map[string]any{"name": "i"}).requireStatus(http.StatusNoContent)
 		})
-		t.Run("an unknown collection is not found", func(t *testing.T) {
-			c.patch(uuid.MustParse(unknownID), map[string]any{"name": "x"}, "If-Match", first).refuses(http.StatusNotFound, server.CodeNotFound)
+		t.Run("404 for an unknown collection, even with If-Match", func(t *testing.T) {
+			c.patchCollection(uuid.MustParse(unknownID), map[string]any{"name": "x"}, "If-Match", first).requireProblem(http.StatusNotFound, server.CodeNotFound)
 		})
-		t.Run("DELETE checks If-Match as well", func(t *testing.T) {
-			remove := func(ifMatch string) answer {
+		t.Run("DELETE with an outdated ETag is refused", func(t *testing.T) {
+			remove := func(ifMatch string) response {
 				t.Helper()
 				return c.send(http.MethodDelete, "/collections/"+id.String(), nil, "If-Match", ifMatch)
 			}
-			remove(first).refuses(http.StatusPreconditionFailed, server.CodePreconditionFailed)
+			remove(first).requireProblem(http.StatusPreconditionFailed, server.CodePreconditionFailed)
 			require.Equal(t, "i", c.readCollection(id).Name)
-			remove(c.tag(id, "")).is(http.StatusOK)
-			remove("*").refuses(http.StatusNotFound, server.CodeNotFound)
+			remove(c.collectionETag(id, "")).requireStatus(http.StatusOK)
+			remove("*").requireProblem(http.StatusNotFound, server.CodeNotFound)
 		})
 	})
 }
 
-func TestCollection_etagsOfLowerTiersHideMaskedCounts(t *testing.T) {
+func TestGetCollection_etagDoesNotRevealMaskedCounts(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	id := c.named("Launch")
-	full := c.tag(id, "?include_counts=true")
+	id := c.createNamedCollection("Launch")
+	full := c.collectionETag(id, "?include_counts=true")
 	require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierBasic))
 	a.Clock.Advance(time.Second)
-	masked := c.tag(id, "?include_counts=true")
+	masked := c.collectionETag(id, "?include_counts=true")
 	require.NotEqual(t, full, masked)
-	c.patch(id, map[string]any{"name": "x"}, "If-Match", full).refuses(http.StatusPreconditionFailed, server.CodePreconditionFailed)
-	c.patch(id, map[string]any{"name": "x"}, "If-Match", masked).is(http.StatusNoContent)
-	hidden := c.tag(id, "?include_counts=true")
+	c.patchCollection(id, map[string]any{"name": "x"}, "If-Match", full).requireProblem(http.StatusPreconditionFailed, server.CodePreconditionFailed)
+	c.patchCollection(id, map[string]any{"name": "x"}, "If-Match", masked).requireStatus(http.StatusNoContent)
+	hidden := c.collectionETag(id, "?include_counts=true")
 	c.addVideos(id, c.track(tiktokLink))
-	require.Equal(t, hidden, c.tag(id, "?include_counts=true"), "the ETag reveals nothing that is masked")
+	require.Equal(t, hidden, c.collectionETag(id, "?include_counts=true"), "the ETag does not change when a masked count changes")
 }
 
-// TestCollection_oneOfManyConcurrentWritesWithTheSameIfMatchSucceeds makes writers read the same version before any of them writes.
-func TestCollection_oneOfManyConcurrentWritesWithTheSameIfMatchSucceeds(t *testing.T) {
+// TestUpdateCollection_onlyOneConcurrentWriteWithTheSameIfMatchSucceeds sends 8 concurrent PATCH requests with the same ETag, five times.
+func TestUpdateCollection_onlyOneConcurrentWriteWithTheSameIfMatchSucceeds(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		id := c.named("Launch")
+		id := c.createNamedCollection("Launch")
 		for round := range 5 {
-			seen := c.tag(id, "")
-			var won, lost atomic.Int32
+			seen := c.collectionETag(id, "")
+			var succeeded, refused atomic.Int32
 			var writers sync.WaitGroup
 			for n := range 8 {
 				writers.Go(func() {
-					switch got := c.patch(id, map[string]any{"name": fmt.Sprintf("%d by %d", round, n)}, "If-Match", seen); got.StatusCode {
+					switch got := c.patchCollection(id, map[string]any{"name": fmt.Sprintf("%d by %d", round, n)}, "If-Match", seen); got.StatusCode {
 					case http.StatusNoContent:
-						won.Add(1)
+						succeeded.Add(1)
 					case http.StatusPreconditionFailed:
-						lost.Add(1)
+						refused.Add(1)
 					}
 				})
 			}
 			writers.Wait()
-			require.Equal(t, int32(1), won.Load(), "versions differ although the clock does not advance")
-			require.Equal(t, int32(7), lost.Load())
+			require.Equal(t, int32(1), succeeded.Load(), "exactly one of 8 writers succeeds, although the clock does not advance")
+			require.Equal(t, int32(7), refused.Load())
 		}
 	})
 }

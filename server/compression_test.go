@@ -13,38 +13,38 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// plain decodes the body of a response by its Content-Encoding.
-func (a answer) plain() string {
+// decodedBody returns the body after undoing its Content-Encoding.
+func (a response) decodedBody() string {
 	a.t.Helper()
 	var reader io.Reader = strings.NewReader(string(a.body))
 	switch encoding := a.Header.Get("Content-Encoding"); encoding {
 	case "":
 	case "gzip":
-		unzipped, err := gzip.NewReader(reader)
+		gzipReader, err := gzip.NewReader(reader)
 		require.NoError(a.t, err)
-		reader = unzipped
+		reader = gzipReader
 	case "zstd":
 		decoder, err := zstd.NewReader(reader)
 		require.NoError(a.t, err)
 		defer decoder.Close()
 		reader = decoder
 	default:
-		require.Fail(a.t, "an encoding that was not requested", encoding)
+		require.Fail(a.t, "Content-Encoding is neither gzip nor zstd", encoding)
 	}
 	text, err := io.ReadAll(reader)
 	require.NoError(a.t, err)
 	return string(text)
 }
 
-func TestCompression_followsAcceptEncoding(t *testing.T) {
+func TestCompression_usesTheEncodingOfAcceptEncoding(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	for n := range 5 {
-		c.track(numbered(n))
+		c.track(videoURL(n))
 	}
-	// The client that checks responses against the contract cannot decode compressed bodies, so another client is used.
-	get := func(path, accept string, headers ...string) answer {
+	// get does not use checkedClient, because the contract check cannot read compressed bodies.
+	get := func(path, accept string, headers ...string) response {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, a.http.URL+path, nil)
 		require.NoError(t, err)
 		r.Header.Set("Authorization", "Bearer "+c.token)
@@ -57,18 +57,18 @@ func TestCompression_followsAcceptEncoding(t *testing.T) {
 		defer func() { _ = resp.Body.Close() }()
 		body, err := io.ReadAll(resp.Body)
 		require.NoError(t, err)
-		return answer{t, resp, body}
+		return response{t, resp, body}
 	}
 	const list = "/videos?order_by=created_at"
-	identity := get(list, "identity").is(http.StatusOK)
+	identity := get(list, "identity").requireStatus(http.StatusOK)
 	require.Empty(t, identity.Header.Get("Content-Encoding"))
 	tag := identity.Header.Get("ETag")
 	for accept, want := range map[string]string{
 		"gzip": "gzip", "zstd": "zstd", "gzip, deflate, br, zstd": "zstd", "gzip;q=1.0, zstd;q=0": "gzip", "br": "", "gzip;q=0": "", "": "",
 	} {
-		got := get(list, accept).is(http.StatusOK)
+		got := get(list, accept).requireStatus(http.StatusOK)
 		require.Equal(t, want, got.Header.Get("Content-Encoding"), accept)
-		require.Equal(t, string(identity.body), got.plain(), accept)
+		require.Equal(t, string(identity.body), got.decodedBody(), accept)
 		require.Equal(t, []string{"Authorization, Accept-Encoding"}, got.Header.Values("Vary"))
 		if want == "" {
 			require.Equal(t, tag, got.Header.Get("ETag"), accept)
@@ -77,15 +77,15 @@ func TestCompression_followsAcceptEncoding(t *testing.T) {
 		require.Less(t, len(got.body), len(identity.body)/2, accept)
 		encoded := strings.TrimSuffix(tag, `"`) + "-" + want + `"`
 		require.Equal(t, encoded, got.Header.Get("ETag"))
-		unchanged := get(list, accept, "If-None-Match", encoded).is(http.StatusNotModified)
+		unchanged := get(list, accept, "If-None-Match", encoded).requireStatus(http.StatusNotModified)
 		require.Equal(t, encoded, unchanged.Header.Get("ETag"))
 		require.Empty(t, unchanged.body)
 		require.Empty(t, unchanged.Header.Get("Content-Encoding"))
 	}
-	require.Empty(t, get("/statistics/videos", "gzip").is(http.StatusOK).Header.Get("Content-Encoding"), "a small response is not compressed")
-	long := get("/videos?"+strings.Repeat("nothing=1&", 60)+"x=2", "gzip").is(http.StatusBadRequest)
-	require.Equal(t, "gzip", long.Header.Get("Content-Encoding"), "errors are compressed as well")
-	require.Contains(t, long.plain(), "nothing")
-	require.Equal(t, "gzip", get("/docs/swagger-ui-bundle.js", "gzip, zstd").Header.Get("Content-Encoding"), "the stored file is sent unchanged")
+	require.Empty(t, get("/statistics/videos", "gzip").requireStatus(http.StatusOK).Header.Get("Content-Encoding"), "a response below the minimum size is not compressed")
+	long := get("/videos?"+strings.Repeat("nothing=1&", 60)+"x=2", "gzip").requireStatus(http.StatusBadRequest)
+	require.Equal(t, "gzip", long.Header.Get("Content-Encoding"), "an error response is compressed too")
+	require.Contains(t, long.decodedBody(), "nothing")
+	require.Equal(t, "gzip", get("/docs/swagger-ui-bundle.js", "gzip, zstd").Header.Get("Content-Encoding"), "the file is stored as gzip, so zstd is not used")
 	require.Equal(t, "zstd", get("/openapi.yaml", "zstd").Header.Get("Content-Encoding"))
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// readable returns a path with data for every GET of the contract.
-func (c *caller) readable() map[string]string {
+// examplePaths returns, for the path template of each GET operation, a request path that returns data.
+func (c *caller) examplePaths() map[string]string {
 	c.t.Helper()
 	video := c.track(tiktokLink).String()
-	account := decode[client.Video](c.send(http.MethodGet, "/videos/"+video, nil).is(http.StatusOK)).LinkedAccountID
+	account := decode[client.Video](c.send(http.MethodGet, "/videos/"+video, nil).requireStatus(http.StatusOK)).LinkedAccountID
 	require.NotNil(c.t, account)
-	collection := c.collection(map[string]any{"name": "Launch"}).String()
+	collection := c.createCollection(map[string]any{"name": "Launch"}).String()
 	return map[string]string{
 		"/authenticate":                         "/authenticate",
 		"/videos":                               "/videos?order_by=created_at",
@@ -41,38 +41,38 @@ func (c *caller) readable() map[string]string {
 
 func TestConditional_everyGetHasAnETag(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		twin := a.newToken(t, c.org, store.ScopeRead)
-		paths := c.readable()
-		for path, item := range theContract().doc.Paths.Map() {
+		otherToken := a.newToken(t, c.org, store.ScopeRead)
+		paths := c.examplePaths()
+		for path, item := range sharedContract().doc.Paths.Map() {
 			if item.Get == nil {
 				continue
 			}
 			target, ok := paths[path]
-			require.True(t, ok, "no example of GET %s", path)
-			first := c.send(http.MethodGet, target, nil).is(http.StatusOK)
+			require.True(t, ok, "add a request path for GET %s to examplePaths", path)
+			first := c.send(http.MethodGet, target, nil).requireStatus(http.StatusOK)
 			tag := first.Header.Get("ETag")
 			require.Regexp(t, `^"[A-Za-z0-9_-]{24}"$`, tag, path)
 
-			again := c.send(http.MethodGet, target, nil, "If-None-Match", `"another", W/`+tag).is(http.StatusNotModified)
+			again := c.send(http.MethodGet, target, nil, "If-None-Match", `"another", W/`+tag).requireStatus(http.StatusNotModified)
 			require.Empty(t, again.body, path)
 			require.Equal(t, tag, again.Header.Get("ETag"), path)
 			require.NotEmpty(t, again.Header.Get("RateLimit-Limit"), path)
-			c.send(http.MethodGet, target, nil, "If-None-Match", strings.TrimSuffix(tag, `"`)+`-gzip"`).is(http.StatusNotModified)
-			c.send(http.MethodGet, target, nil, "If-None-Match", `"another"`).is(http.StatusOK)
-			head := c.send(http.MethodHead, target, nil).is(http.StatusOK)
+			c.send(http.MethodGet, target, nil, "If-None-Match", strings.TrimSuffix(tag, `"`)+`-gzip"`).requireStatus(http.StatusNotModified)
+			c.send(http.MethodGet, target, nil, "If-None-Match", `"another"`).requireStatus(http.StatusOK)
+			head := c.send(http.MethodHead, target, nil).requireStatus(http.StatusOK)
 			require.Equal(t, tag, head.Header.Get("ETag"), path)
-			if path != "/authenticate" { // whose response is about the token
-				require.Equal(t, tag, twin.send(http.MethodGet, target, nil).is(http.StatusOK).Header.Get("ETag"), "%s: two tokens of one organisation", path)
+			if path != "/authenticate" { // the response of /authenticate describes the token
+				require.Equal(t, tag, otherToken.send(http.MethodGet, target, nil).requireStatus(http.StatusOK).Header.Get("ETag"), "%s: two tokens of one organisation get the same ETag", path)
 			}
 		}
 	})
 }
 
-func TestConditional_etagRevealsNoMaskedMetrics(t *testing.T) {
+func TestConditional_etagDoesNotRevealMaskedMetrics(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierBasic)
 		video := "/videos/" + c.track(tiktokLink).String()
 		views := int64(1000)
@@ -81,14 +81,14 @@ func TestConditional_etagRevealsNoMaskedMetrics(t *testing.T) {
 			a.fetch(func(queue.Target) ingest.VideoFacts { return ingest.VideoFacts{Views: &views} })
 		}
 		deliver()
-		before := c.send(http.MethodGet, video, nil).is(http.StatusOK).Header.Get("ETag")
+		before := c.send(http.MethodGet, video, nil).requireStatus(http.StatusOK).Header.Get("ETag")
 		require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierPremium))
 		a.Clock.Advance(2e9)
-		plain := c.send(http.MethodGet, video, nil).is(http.StatusOK).Header.Get("ETag")
+		plain := c.send(http.MethodGet, video, nil).requireStatus(http.StatusOK).Header.Get("ETag")
 		require.NotEqual(t, before, plain, "masked and unmasked responses have different ETags")
 		require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierBasic))
 		a.Clock.Advance(48 * 3600 * 1e9)
 		deliver()
-		require.Equal(t, before, c.send(http.MethodGet, video, nil).is(http.StatusOK).Header.Get("ETag"), "a masked number changed")
+		require.Equal(t, before, c.send(http.MethodGet, video, nil).requireStatus(http.StatusOK).Header.Get("ETag"), "the ETag of a masked response must not change with a masked number")
 	})
 }

@@ -24,29 +24,29 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-func TestContract_isValidWithAllItsExamples(t *testing.T) {
+func TestContract_documentAndExamplesAreValid(t *testing.T) {
 	t.Parallel()
-	require.NoError(t, theContract().doc.Validate(context.Background(), openapi3.EnableExamplesValidation()))
+	require.NoError(t, sharedContract().doc.Validate(context.Background(), openapi3.EnableExamplesValidation()))
 }
 
-func TestContract_isServedByteForByte(t *testing.T) {
+func TestContract_isServedUnchangedAsYAML(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
-	yaml := a.send(t, http.MethodGet, "/openapi.yaml", nil).is(http.StatusOK)
+	yaml := a.send(t, http.MethodGet, "/openapi.yaml", nil).requireStatus(http.StatusOK)
 	require.Equal(t, reeltally.OpenAPI, string(yaml.body))
-	asJSON := a.send(t, http.MethodGet, "/openapi.json", nil).is(http.StatusOK)
+	asJSON := a.send(t, http.MethodGet, "/openapi.json", nil).requireStatus(http.StatusOK)
 	require.Equal(t, "application/json", asJSON.Header.Get("Content-Type"))
 	doc, err := openapi3.NewLoader().LoadFromData(asJSON.body)
 	require.NoError(t, err)
 	require.Equal(t, doc.Info.Version, asJSON.Header.Get("API-Version"))
-	require.Len(t, doc.Paths.Map(), len(theContract().doc.Paths.Map()))
+	require.Len(t, doc.Paths.Map(), len(sharedContract().doc.Paths.Map()))
 }
 
 var camelCase = regexp.MustCompile(`^[a-z]+([A-Z][a-z0-9]+)*$`)
 
-func TestContract_describesEveryOperation(t *testing.T) {
+func TestContract_everyOperationHasDescriptionsExamplesAndLimits(t *testing.T) {
 	t.Parallel()
-	for _, op := range theContract().operations {
+	for _, op := range sharedContract().operations {
 		t.Run(op.id, func(t *testing.T) {
 			t.Parallel()
 			require.Regexp(t, camelCase, op.id)
@@ -70,18 +70,18 @@ func TestContract_describesEveryOperation(t *testing.T) {
 			}
 		})
 	}
-	for name, s := range theContract().doc.Components.Schemas {
+	for name, s := range sharedContract().doc.Components.Schemas {
 		requireBounds(t, name, s.Value)
 	}
 }
 
-// requireBounds requires that every string and array in the contract has a maximum length.
+// requireBounds requires that every string and array in the schema has a maximum length, and every number a minimum and a maximum.
 func requireBounds(t *testing.T, name string, s *openapi3.Schema) {
 	t.Helper()
 	switch {
 	case s.Type.Is("string"):
 		require.True(t, s.MaxLength != nil || len(s.Enum) > 0, "%s has no maxLength", name)
-		require.True(t, s.Format != "" || s.Pattern != "" || len(s.Enum) > 0, "%s has no type", name)
+		require.True(t, s.Format != "" || s.Pattern != "" || len(s.Enum) > 0, "%s has no format, pattern or enum", name)
 	case s.Type.Is("array"):
 		require.NotNil(t, s.MaxItems, "%s has no maxItems", name)
 		requireBounds(t, name+"[]", s.Items.Value)
@@ -96,7 +96,7 @@ func requireBounds(t *testing.T, name string, s *openapi3.Schema) {
 	}
 }
 
-// routesOutsideTheContract are the routes that are not operations of the contract.
+// routesOutsideTheContract lists the routes of the router that openapi.yaml does not contain.
 var routesOutsideTheContract = []string{"/livez", "/readyz", "/openapi.yaml", "/openapi.json", "/errors", "/docs", "/docs/*", "/mcp", "/"}
 
 func TestContract_hasTheSameRoutesAsTheRouter(t *testing.T) {
@@ -110,7 +110,7 @@ func TestContract_hasTheSameRoutesAsTheRouter(t *testing.T) {
 			routed = append(routed, r.Method+" "+r.Path)
 		}
 	}
-	for _, op := range theContract().operations {
+	for _, op := range sharedContract().operations {
 		path := regexp.MustCompile(`\{(\w+)\}`).ReplaceAllString(op.Path, ":$1")
 		declared = append(declared, op.Method+" "+path)
 		if op.Method == http.MethodGet {
@@ -120,8 +120,8 @@ func TestContract_hasTheSameRoutesAsTheRouter(t *testing.T) {
 	require.ElementsMatch(t, declared, routed)
 }
 
-// sample returns a request of an operation, made from the examples of the contract.
-func sample(t *testing.T, op *contractOperation) (target string, body any) {
+// exampleRequest returns the target and the body of a valid request of an operation, from the examples in openapi.yaml.
+func exampleRequest(t *testing.T, op *contractOperation) (target string, body any) {
 	t.Helper()
 	target = op.Path
 	for _, p := range op.Operation.Parameters {
@@ -147,13 +147,13 @@ func sample(t *testing.T, op *contractOperation) (target string, body any) {
 	return target, body
 }
 
-// eachOperation runs a test for every operation of the contract, on SQLite only, because the test does not depend on the database.
+// eachOperation runs a subtest for every operation of the contract, with a valid target and body. It uses only SQLite.
 func eachOperation(t *testing.T, run func(t *testing.T, a *app, op *contractOperation, target string, body any)) {
 	t.Helper()
-	for _, op := range theContract().operations {
+	for _, op := range sharedContract().operations {
 		t.Run(op.id, func(t *testing.T) {
 			t.Parallel()
-			target, body := sample(t, op)
+			target, body := exampleRequest(t, op)
 			run(t, newApp(t, newSQLite(t)), op, target, body)
 		})
 	}
@@ -163,14 +163,14 @@ func eachOperation(t *testing.T, run func(t *testing.T, a *app, op *contractOper
 func TestEveryOperation_refusesAMissingOrWrongToken(t *testing.T) {
 	t.Parallel()
 	eachOperation(t, func(t *testing.T, a *app, op *contractOperation, target string, _ any) {
-		// The body and the query are invalid as well, but the token is checked first.
-		p := a.send(t, op.Method, target+"?x=1;y", "{").refuses(http.StatusUnauthorized, server.CodeTokenMissing)
+		// The query and the body are invalid too, but the server checks the token first.
+		p := a.send(t, op.Method, target+"?x=1;y", "{").requireProblem(http.StatusUnauthorized, server.CodeTokenMissing)
 		require.Equal(t, "/errors#token_missing", p.Type)
-		a.send(t, op.Method, target, nil, "Authorization", "Bearer rt_nonsense").refuses(http.StatusUnauthorized, server.CodeTokenMistyped)
+		a.send(t, op.Method, target, nil, "Authorization", "Bearer rt_nonsense").requireProblem(http.StatusUnauthorized, server.CodeTokenMistyped)
 	})
 }
 
-func TestEveryOperation_refusesATokenWithoutItsScope(t *testing.T) {
+func TestEveryOperation_refusesATokenWithoutTheRequiredScope(t *testing.T) {
 	t.Parallel()
 	eachOperation(t, func(t *testing.T, a *app, op *contractOperation, target string, body any) {
 		scope, _ := op.Operation.Extensions["x-scope"].(string)
@@ -178,10 +178,10 @@ func TestEveryOperation_refusesATokenWithoutItsScope(t *testing.T) {
 		other := map[string]store.Scope{"read": store.ScopeWrite, "write": store.ScopeRead, "any": store.ScopeWrite}[scope]
 		got := a.newToken(t, org, other).send(op.Method, target, body)
 		if scope == "any" {
-			got.is(http.StatusOK)
+			got.requireStatus(http.StatusOK)
 			return
 		}
-		p := got.refuses(http.StatusForbidden, server.CodeScopeMissing)
+		p := got.requireProblem(http.StatusForbidden, server.CodeScopeMissing)
 		require.Contains(t, p.Detail, scope)
 	})
 }
@@ -189,7 +189,7 @@ func TestEveryOperation_refusesATokenWithoutItsScope(t *testing.T) {
 func TestEveryOperation_refusesUnknownParameters(t *testing.T) {
 	t.Parallel()
 	eachOperation(t, func(t *testing.T, a *app, op *contractOperation, target string, body any) {
-		p := a.newCaller(t, store.TierPremium).send(op.Method, target+"?colour=red", body).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		p := a.newCaller(t, store.TierPremium).send(op.Method, target+"?colour=red", body).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Len(t, p.Errors, 1)
 		require.Equal(t, "colour", *p.Errors[0].Name)
 		require.Equal(t, "unknown_parameter", p.Errors[0].Code)
@@ -211,26 +211,26 @@ func TestEveryOperationWithABody_refusesInvalidAndLargeBodies(t *testing.T) {
 			require.NotContains(t, []int{400, 413, 415}, got.StatusCode, "the body of an operation without a body is ignored")
 			return
 		}
-		c.send(op.Method, target, strings.Repeat(" ", 2<<20)+"{}").refuses(http.StatusRequestEntityTooLarge, server.CodeBodyTooLarge)
-		p := c.send(op.Method, target, body, "Content-Type", "text/plain").refuses(http.StatusUnsupportedMediaType, server.CodeUnsupportedMedia)
+		c.send(op.Method, target, strings.Repeat(" ", 2<<20)+"{}").requireProblem(http.StatusRequestEntityTooLarge, server.CodeBodyTooLarge)
+		p := c.send(op.Method, target, body, "Content-Type", "text/plain").requireProblem(http.StatusUnsupportedMediaType, server.CodeUnsupportedMedia)
 		require.Contains(t, p.Detail, "text/plain")
-		c.send(op.Method, target, body, "Content-Type", "").refuses(http.StatusUnsupportedMediaType, server.CodeUnsupportedMedia)
-		c.send(op.Method, target, body, "Content-Encoding", "gzip").refuses(http.StatusUnsupportedMediaType, server.CodeUnsupportedMedia)
+		c.send(op.Method, target, body, "Content-Type", "").requireProblem(http.StatusUnsupportedMediaType, server.CodeUnsupportedMedia)
+		c.send(op.Method, target, body, "Content-Encoding", "gzip").requireProblem(http.StatusUnsupportedMediaType, server.CodeUnsupportedMedia)
 		for name, broken := range map[string]string{
-			"half":                 `{"link": `,
-			"text after the value": `{} {}`,
-			"not an object":        `[]`,
-			"empty":                ``,
-			"invalid UTF8":         "{\"a\": \"\xff\"}",
-			"NUL":                  `{"a": "\u0000"}`,
-			"surrogate":            `{"a": "\ud800"}`,
-			"twice":                `{"a": 1, "a": 1}`,
-			"unknown":              `{"surprise": 1}`,
+			"incomplete JSON":               `{"link": `,
+			"text after the object":         `{} {}`,
+			"an array instead of an object": `[]`,
+			"an empty body":                 ``,
+			"invalid UTF-8":                 "{\"a\": \"\xff\"}",
+			"NUL in a string":               `{"a": "\u0000"}`,
+			"an unpaired surrogate":         `{"a": "\ud800"}`,
+			"a member that occurs twice":    `{"a": 1, "a": 1}`,
+			"an unknown member":             `{"surprise": 1}`,
 		} {
 			if broken == "" && !op.Operation.RequestBody.Value.Required {
 				continue
 			}
-			p := c.send(op.Method, target, broken).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+			p := c.send(op.Method, target, broken).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 			require.NotEmpty(t, p.Errors, name)
 			require.Equal(t, "body", string(p.Errors[0].Location), name)
 		}
@@ -238,26 +238,26 @@ func TestEveryOperationWithABody_refusesInvalidAndLargeBodies(t *testing.T) {
 }
 
 // Spec: 7-09
-func TestEveryOperation_hidesTheCauseOfAFailure(t *testing.T) {
+func TestEveryOperation_hidesTheCauseOfADatabaseFailure(t *testing.T) {
 	t.Parallel()
 	eachOperation(t, func(t *testing.T, a *app, op *contractOperation, target string, body any) {
 		c := a.newCaller(t, store.TierPremium)
 		a.breakDatabase(errors.New(`SQLSTATE 42P01 at SELECT secret FROM vault`))
-		p := c.send(op.Method, target, body).refuses(http.StatusInternalServerError, server.CodeInternal)
-		require.Contains(t, a.log.String(), "vault", "the log has the cause")
+		p := c.send(op.Method, target, body).requireProblem(http.StatusInternalServerError, server.CodeInternal)
+		require.Contains(t, a.log.String(), "vault", "the log contains the cause of the failure")
 		require.Contains(t, a.log.String(), p.RequestID)
 		a.breakDatabase(driver.ErrBadConn)
-		c.send(op.Method, target, body).refuses(http.StatusServiceUnavailable, server.CodeUnavailable)
+		c.send(op.Method, target, body).requireProblem(http.StatusServiceUnavailable, server.CodeUnavailable)
 	})
 }
 
-// TestEveryMaskedOperation_masks checks each operation with x-tier-masked. Every metric in its response is null for the limited
-// and basic tiers, and not null for premium.
+// TestEveryMaskedOperation_returnsNullMetricsToLowerTiers calls each operation that has x-tier-masked. Every metric in the response must be null for
+// the tiers limited and basic, and not null for the tier premium.
 //
 // Spec: 4-02, 4.1-01, 4.1-15, 4.1-26, 4.1-34, 4.2-01, 4.2-21, 4.2-22, 4.2-28, 5-02, 8-12
-func TestEveryMaskedOperation_masks(t *testing.T) {
+func TestEveryMaskedOperation_returnsNullMetricsToLowerTiers(t *testing.T) {
 	t.Parallel()
-	for _, op := range theContract().operations {
+	for _, op := range sharedContract().operations {
 		if masked, _ := op.Operation.Extensions["x-tier-masked"].(bool); !masked {
 			continue
 		}
@@ -267,13 +267,13 @@ func TestEveryMaskedOperation_masks(t *testing.T) {
 				a := newApp(t, newSQLite(t))
 				c := a.newCaller(t, tier)
 				id := c.track(tiktokLink)
-				c.track(numbered(1))
+				c.track(videoURL(1))
 				a.fetch(func(queue.Target) ingest.VideoFacts {
 					return ingest.VideoFacts{Views: new(int64(10)), Likes: new(int64(2)), Comments: new(int64(2)), Shares: new(int64(2)), Bookmarks: new(int64(2))}
 				})
-				collections := []uuid.UUID{c.collection(map[string]any{"name": "One"}), c.collection(map[string]any{"name": "Two"})}
+				collections := []uuid.UUID{c.createCollection(map[string]any{"name": "One"}), c.createCollection(map[string]any{"name": "Two"})}
 				c.addVideos(collections[0], id)
-				account := c.follow("https://www.tiktok.com/@northwind.studio")
+				account := c.trackAccountLink("https://www.tiktok.com/@northwind.studio")
 				c.addAccounts(collections[0], account)
 				a.fetchProfiles(func(queue.Target) ingest.AccountFacts {
 					return ingest.AccountFacts{Followers: new(int64(5)), Following: new(int64(5))}
@@ -282,12 +282,12 @@ func TestEveryMaskedOperation_masks(t *testing.T) {
 				if op.Operation.Parameters.GetByInAndName("query", "include_counts") != nil {
 					target += "?include_counts=true"
 				}
-				got := c.send(op.Method, target, nil).is(http.StatusOK)
+				got := c.send(op.Method, target, nil).requireStatus(http.StatusOK)
 				var whole any
 				require.NoError(t, json.Unmarshal(got.body, &whole))
 				objects := withMetrics(whole)
 				if op.id == "listCollections" && tier == store.TierPremium {
-					require.Empty(t, objects, "the response has no metrics to mask")
+					require.Empty(t, objects, "without include_counts the response contains no metrics")
 					continue
 				}
 				require.NotEmpty(t, objects)
@@ -307,13 +307,14 @@ func TestEveryMaskedOperation_masks(t *testing.T) {
 	}
 }
 
+// isMetric returns true if a response member with the given name is a metric.
 func isMetric(name string) bool {
 	begins := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
 	return slices.ContainsFunc([]string{"latest_", "increase_", "mean_", "median_", "most_", "percent_", "total_"}, begins) && name != "total_pages" ||
 		slices.Contains([]string{"outlier_multiplier", "accounts", "videos", "uploads", "followers", "following", "views", "likes", "comments", "shares", "bookmarks", "engagements", "video_count", "account_count"}, name)
 }
 
-// withMetrics returns all objects in v that have a metric or metrics_masked.
+// withMetrics returns all JSON objects in v that have a metric or the member metrics_masked.
 func withMetrics(v any) []map[string]any {
 	var out []map[string]any
 	switch v := v.(type) {
@@ -324,7 +325,7 @@ func withMetrics(v any) []map[string]any {
 	case map[string]any:
 		for name, e := range v {
 			if name == "filters" {
-				continue // it contains names of metrics but no values
+				continue // the filters contain names of metrics, but no metric values
 			}
 			out = append(out, withMetrics(e)...)
 			if isMetric(name) || name == "metrics_masked" {
@@ -337,10 +338,10 @@ func withMetrics(v any) []map[string]any {
 }
 
 // Spec: 7-09
-func TestErrors_typeRefersToAnExplanation(t *testing.T) {
+func TestErrorsPage_explainsEveryErrorCode(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
-	page := a.send(t, http.MethodGet, "/errors", nil).is(http.StatusOK)
+	page := a.send(t, http.MethodGet, "/errors", nil).requireStatus(http.StatusOK)
 	for _, code := range server.Codes() {
 		require.Contains(t, string(page.body), `id="`+string(code.Code)+`"`)
 		require.GreaterOrEqual(t, code.Status, 400)

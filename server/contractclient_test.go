@@ -22,23 +22,24 @@ import (
 	"github.com/reeltally/reeltally"
 )
 
-// contract is openapi.yaml, against which the tests check every request and response. It is parsed independently of the server.
+// contract is the parsed openapi.yaml. The tests check every request and response against it, without using code of the server.
 type contract struct {
 	doc        *openapi3.T
 	operations []*contractOperation
 
 	mu   sync.Mutex
-	seen map[string]map[int]bool // operation → statuses
+	seen map[string]map[int]bool // operation id → statuses of the responses that the tests received
 }
 
+// contractOperation is an operation of openapi.yaml. segments is the path template, split at slashes.
 type contractOperation struct {
 	*routers.Route
 	id       string
 	segments []string
 }
 
-// theContract is shared by all tests, because it records which responses were seen.
-var theContract = sync.OnceValue(func() *contract {
+// sharedContract returns the contract that all tests share. It is shared because it records the statuses that the tests received.
+var sharedContract = sync.OnceValue(func() *contract {
 	doc, err := openapi3.NewLoader().LoadFromData([]byte(reeltally.OpenAPI))
 	if err != nil {
 		panic(err)
@@ -58,8 +59,8 @@ var theContract = sync.OnceValue(func() *contract {
 	return c
 })
 
-// closeSchema forbids undeclared members in a schema. The published contract allows them, so that members can be
-// added.
+// closeSchema makes a schema refuse members that it does not declare. The published contract allows such members, so that a later
+// version can add members.
 func closeSchema(s *openapi3.Schema) {
 	if s.Type.Is("object") && s.AdditionalProperties.Has == nil && s.AdditionalProperties.Schema == nil {
 		no := false
@@ -73,14 +74,15 @@ func closeSchema(s *openapi3.Schema) {
 	}
 }
 
-// match returns the operation of a request; nil if there is none. It prefers literal segments to parameters.
+// match returns the operation of a request and its path parameters. It prefers a literal path to a path template. The operation is nil if
+// the contract has no operation for the request.
 func (c *contract) match(method string, u *url.URL) (*contractOperation, map[string]string) {
 	if method == http.MethodHead {
 		method = http.MethodGet
 	}
 	path := u.EscapedPath()
 	if strings.HasPrefix(path, "/refresh/") {
-		path = strings.TrimSuffix(path, "/") // its description allows this
+		path = strings.TrimSuffix(path, "/") // the contract allows a trailing slash here
 	}
 	sent := strings.Split(path, "/")
 	var best *contractOperation
@@ -108,13 +110,13 @@ func (c *contract) match(method string, u *url.URL) (*contractOperation, map[str
 	return best, params
 }
 
-// checking is a RoundTripper that fails if a request or its response violates the contract.
-type checking struct {
+// contractTransport is a RoundTripper that returns an error if a response violates the contract, or if the server accepts an invalid request.
+type contractTransport struct {
 	contract *contract
 	next     http.RoundTripper
 }
 
-func (t checking) RoundTrip(req *http.Request) (*http.Response, error) {
+func (t contractTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	var sent []byte
 	if req.Body != nil {
 		var err error
@@ -145,6 +147,7 @@ func (t checking) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
+// validRequest returns an error if a request violates the contract.
 func validRequest(req *http.Request, op *contractOperation, params map[string]string, body []byte) error {
 	clone := req.Clone(req.Context())
 	clone.Body = io.NopCloser(bytes.NewReader(body))
@@ -153,17 +156,18 @@ func validRequest(req *http.Request, op *contractOperation, params map[string]st
 		Request: clone, PathParams: params, Route: op.Route, Options: contractOptions(anyText)})
 }
 
-// absoluteURI checks the URIs in responses.
+// absoluteURI returns an error unless s is an absolute URI. It validates the format "uri" in responses.
 func absoluteURI(s string) error {
 	if u, err := url.Parse(s); err != nil || u.Host == "" {
-		return errors.New("not an absolute URI")
+		return errors.New("the text is not an absolute URI")
 	}
 	return nil
 }
 
-// anyText accepts any URI in requests: the server accepts more forms of links than the contract requires.
+// anyText accepts any text. It validates the format "uri" in requests, because the server also accepts links that are not URIs.
 func anyText(string) error { return nil }
 
+// contractOptions returns validation options. uri validates texts with the format "uri".
 func contractOptions(uri func(string) error) *openapi3filter.Options {
 	return &openapi3filter.Options{
 		AuthenticationFunc: openapi3filter.NoopAuthenticationFunc, SkipSettingDefaults: true, IncludeResponseStatus: true,
@@ -178,22 +182,23 @@ func contractOptions(uri func(string) error) *openapi3filter.Options {
 	}
 }
 
-func (t checking) check(req *http.Request, op *contractOperation, params map[string]string, refused error, resp *http.Response, body []byte) []error {
+// check returns all violations of the contract in a response. refused is the reason why the request is invalid, or nil.
+func (t contractTransport) check(req *http.Request, op *contractOperation, params map[string]string, refused error, resp *http.Response, body []byte) []error {
 	var faults []error
 	fail := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
 	status := resp.StatusCode
 	for _, h := range []string{"X-Request-Id", "Api-Version", "X-Content-Type-Options"} {
 		if resp.Header.Get(h) == "" {
-			fail("no header %s", h)
+			fail("the response has no header %s", h)
 		}
 	}
 	if status >= 400 && req.Method != http.MethodHead && strings.HasPrefix(resp.Header.Get("Content-Type"), "application/problem+json") {
 		checkProblem(resp, body, fail)
 	} else if status >= 400 && op == nil && req.Method != http.MethodHead {
-		fail("the error is not problem+json")
+		fail("the error response is not application/problem+json")
 	}
-	if what := internalText(randomText.ReplaceAllString(string(body), "")); what != "" && (op != nil || status >= 400) {
-		fail("the response contains the internal text %q", what)
+	if leakedText := internalText(randomText.ReplaceAllString(string(body), "")); leakedText != "" && (op != nil || status >= 400) {
+		fail("the response contains the internal text %q", leakedText)
 	}
 	if op == nil {
 		return faults
@@ -203,7 +208,7 @@ func (t checking) check(req *http.Request, op *contractOperation, params map[str
 	}
 	checkHeaders(resp, fail)
 	if resp.Header.Get("Access-Control-Allow-Origin") != "*" {
-		fail("no Access-Control-Allow-Origin")
+		fail("Access-Control-Allow-Origin is not *")
 	}
 	input := &openapi3filter.ResponseValidationInput{
 		RequestValidationInput: &openapi3filter.RequestValidationInput{Request: req, PathParams: params, Route: op.Route},
@@ -219,27 +224,28 @@ func (t checking) check(req *http.Request, op *contractOperation, params map[str
 	return faults
 }
 
-// checkHeaders checks the headers of a response against the descriptions in the contract.
+// checkHeaders calls fail for each rate limit, Retry-After or WWW-Authenticate header that does not fit the status of the response.
 func checkHeaders(resp *http.Response, fail func(string, ...any)) {
 	status := resp.StatusCode
 	if status < 500 && status != http.StatusUnauthorized {
 		for _, h := range []string{"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "RateLimit", "RateLimit-Policy"} {
 			if resp.Header.Get(h) == "" {
-				fail("no header %s", h)
+				fail("the response has no header %s", h)
 			}
 		}
 	}
 	retry, err := strconv.Atoi(resp.Header.Get("Retry-After"))
-	if wanted := status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable; wanted && (err != nil || retry < 1) {
-		fail("Retry-After is %q", resp.Header.Get("Retry-After"))
-	} else if !wanted && resp.Header.Get("Retry-After") != "" {
-		fail("Retry-After with %d", status)
+	if needsRetryAfter := status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable; needsRetryAfter && (err != nil || retry < 1) {
+		fail("Retry-After must be a positive number of seconds, not %q", resp.Header.Get("Retry-After"))
+	} else if !needsRetryAfter && resp.Header.Get("Retry-After") != "" {
+		fail("the response with status %d must not have Retry-After", status)
 	}
 	if challenge := resp.Header.Get("WWW-Authenticate"); (status == http.StatusUnauthorized) != strings.HasPrefix(challenge, "Bearer") {
-		fail("WWW-Authenticate is %q", challenge)
+		fail("WWW-Authenticate is %q; only a 401 has it, with Bearer", challenge)
 	}
 }
 
+// checkProblem calls fail if the problem in the body contradicts the status or the headers of its response.
 func checkProblem(resp *http.Response, body []byte, fail func(string, ...any)) {
 	var p struct {
 		Type, Title, Detail, Instance, Code, Error string
@@ -247,18 +253,18 @@ func checkProblem(resp *http.Response, body []byte, fail func(string, ...any)) {
 		RequestID                                  string `json:"request_id"`
 	}
 	if err := json.Unmarshal(body, &p); err != nil {
-		fail("problem: %w", err)
+		fail("the body is not a problem: %w", err)
 		return
 	}
-	replayed := resp.Header.Get("Idempotent-Replayed") != "" // a repeated response has the request id of the first request
+	replayed := resp.Header.Get("Idempotent-Replayed") != "" // a replayed response contains the request id of the original request
 	if p.Status != resp.StatusCode || !replayed && p.RequestID != resp.Header.Get("X-Request-Id") || p.Type != "/errors#"+p.Code ||
 		p.Title == "" || p.Detail == "" || p.Error != p.Detail || p.Instance == "" {
 		fail("the problem does not match its response: %+v", p)
 	}
 }
 
-// internalTexts must not occur in any response: SQL, names of drivers, messages of Go, paths of files. Each is a text, with a pattern if the
-// text alone is not specific. Searching for the text first is much faster.
+// internalTexts contains texts that no response can contain: SQL, driver names, Go error messages and file paths. If the text alone is too
+// general, a pattern must match too. Searching for the text first is much faster than matching the pattern.
 var internalTexts = map[string]*regexp.Regexp{
 	"SELECT": regexp.MustCompile(`\bSELECT\b`), "INSERT INTO": regexp.MustCompile(`\bINSERT INTO\b`), "UPDATE ": regexp.MustCompile(`\bUPDATE \w+ SET\b`),
 	"DELETE FROM": regexp.MustCompile(`\bDELETE FROM\b`), "WHERE": regexp.MustCompile(`\bWHERE\b`), "JOIN": regexp.MustCompile(`\bJOIN\b`),
@@ -270,7 +276,7 @@ var internalTexts = map[string]*regexp.Regexp{
 	"github.com/": nil,
 }
 
-// internalText returns an internal text that a response contains; "" if it contains none.
+// internalText returns one of internalTexts that the body contains, or "" if the body contains none.
 func internalText(body string) string {
 	for text, pattern := range internalTexts {
 		if strings.Contains(body, text) && (pattern == nil || pattern.MatchString(body)) {
@@ -280,11 +286,11 @@ func internalText(body string) string {
 	return ""
 }
 
-// randomText matches members with random text, which may contain any word.
+// randomText matches the member next_cursor. A cursor is random text, so it can contain any word by chance.
 var randomText = regexp.MustCompile(`"next_cursor":"[^"]*"`)
 
-// unseen returns the responses that the contract declares and that no test has seen.
-func (c *contract) unseen() []string {
+// untestedResponses returns the operation id and status of each response that the contract declares and no test has received.
+func (c *contract) untestedResponses() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var missing []string

@@ -23,44 +23,45 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// The environment variables of TestContract_holdsForRandomRequests and their defaults.
+// These environment variables configure TestContract_randomRequestsGetDeclaredResponses.
 const (
-	fuzzSeed     = "REELTALLY_FUZZ_SEED"   // seed of the random numbers; default 1
-	fuzzRequests = "REELTALLY_FUZZ_COUNT"  // total number of requests; default 6,000
-	fuzzReport   = "REELTALLY_FUZZ_REPORT" // file for the report; default none
+	fuzzSeedVariable   = "REELTALLY_FUZZ_SEED"   // seed of the random numbers; default 1
+	fuzzCountVariable  = "REELTALLY_FUZZ_COUNT"  // total number of requests; default 6,000
+	fuzzReportVariable = "REELTALLY_FUZZ_REPORT" // file for the report; by default no report is written
 
-	// worldRequests is the number of requests that are sent to one world. More would make lists long, because requests create items.
-	worldRequests = 2000
+	// requestsPerServer is the number of requests sent to one test server. More requests would create more items and slow down the lists.
+	requestsPerServer = 2000
 )
 
-// TestContract_holdsForRandomRequests sends random requests: valid ones, and ones with one fault.
-// Every response must be declared in the contract, and no status may be 5xx. Valid requests must not be refused as invalid, and
-// invalid requests must be refused. The same seed generates the same requests.
-func TestContract_holdsForRandomRequests(t *testing.T) {
+// TestContract_randomRequestsGetDeclaredResponses sends random requests. Half of them are valid, and half have one fault.
+// The contract must declare every response, and no status can be 5xx. The server must not refuse a valid request as invalid, and
+// must refuse an invalid request. The same seed generates the same requests.
+func TestContract_randomRequestsGetDeclaredResponses(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
-	seed, total := fuzzSetting(t, fuzzSeed, 1), fuzzSetting(t, fuzzRequests, 6000)
-	t.Logf("seed %d, %d requests: set %s and %s for others", seed, total, fuzzSeed, fuzzRequests)
+	seed, total := fuzzSetting(t, fuzzSeedVariable, 1), fuzzSetting(t, fuzzCountVariable, 6000)
+	t.Logf("seed %d, %d requests; set %s and %s to change the seed and the number of requests", seed, total, fuzzSeedVariable, fuzzCountVariable)
 	tally := &fuzzTally{operations: map[string]*operationTally{}, total: total}
-	t.Run("worlds", func(t *testing.T) {
-		for world := range (total + worldRequests - 1) / worldRequests {
-			t.Run(strconv.Itoa(world), func(t *testing.T) {
+	t.Run("servers", func(t *testing.T) {
+		for server := range (total + requestsPerServer - 1) / requestsPerServer {
+			t.Run(strconv.Itoa(server), func(t *testing.T) {
 				t.Parallel()
-				newFuzz(t, tally, uint64(seed), uint64(world)).run(min(worldRequests, total-world*worldRequests))
+				newFuzz(t, tally, uint64(seed), uint64(server)).run(min(requestsPerServer, total-server*requestsPerServer))
 			})
 		}
 	})
 	if t.Failed() {
 		return
 	}
-	if path := os.Getenv(fuzzReport); path != "" {
+	if path := os.Getenv(fuzzReportVariable); path != "" {
 		require.NoError(t, os.WriteFile(path, tally.report(seed), 0o644))
 	}
-	for _, op := range theContract().operations {
-		require.Greater(t, tally.operations[op.id].requests, total/len(theContract().operations)*9/10, op.id)
+	for _, op := range sharedContract().operations {
+		require.Greater(t, tally.operations[op.id].requests, total/len(sharedContract().operations)*9/10, op.id)
 	}
 }
 
+// fuzzSetting returns the number in an environment variable, or otherwise if the variable is not set.
 func fuzzSetting(t *testing.T, name string, otherwise int) int {
 	t.Helper()
 	text := os.Getenv(name)
@@ -80,34 +81,34 @@ func (p inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	p.ServeHTTP(w, r)
 	resp := w.Result()
 	if resp.Request = r; r.Method == http.MethodHead {
-		resp.Body = http.NoBody // net/http omits the body
+		resp.Body = http.NoBody // a real server omits the body of a HEAD response
 	}
 	return resp, nil
 }
 
-// fuzz is a world and the generator of requests for it.
+// fuzz sends random requests to one test server and records the responses that are wrong.
 type fuzz struct {
 	*generator
-	t        *testing.T
-	wire     http.RoundTripper
-	tally    *fuzzTally
-	turn     int
-	left     int
-	failures []string
+	t             *testing.T
+	transport     http.RoundTripper
+	tally         *fuzzTally
+	nextOperation int
+	requestsLeft  int
+	failures      []string
 }
 
-// newFuzz creates a world: two organisations with items, callers of all tiers, and short links.
-func newFuzz(t *testing.T, tally *fuzzTally, seed, world uint64) *fuzz {
+// newFuzz starts a test server with short links, callers of all tiers with items, and another organisation with items.
+func newFuzz(t *testing.T, tally *fuzzTally, seed, server uint64) *fuzz {
 	t.Helper()
 	a := newApp(t, newSQLite(t))
-	theirs := a.newCaller(t, store.TierPremium)
-	a.createItems(3010, theirs)
-	g := &generator{draw: draw{rand.New(rand.NewPCG(seed, world))}, now: a.Clock.Now(), theirs: theirs.own,
-		shorts: []string{"https://vm.tiktok.com/ZMabc1234/", "https://vm.tiktok.com/ZMdead123/", "https://www.instagram.com/share/reel/BAdead123"},
+	otherCaller := a.newCaller(t, store.TierPremium)
+	a.createItems(3010, otherCaller)
+	g := &generator{random: random{rand.New(rand.NewPCG(seed, server))}, now: a.Clock.Now(), otherItems: otherCaller.items,
+		shortLinks: []string{"https://vm.tiktok.com/ZMabc1234/", "https://vm.tiktok.com/ZMdead123/", "https://www.instagram.com/share/reel/BAdead123"},
 		wrongLinks: []string{"https://example.test/video/1", "ftp://www.tiktok.com/@a/video/7338812345678901234", "https://www.tiktok.com/", "https://www.youtube.com/watch?v=short", "no link", "http://", "//", "tiktok",
 			"https://user@www.tiktok.com/@a/video/7338812345678901234", "https://www.tiktok.com:8443/@a/video/7338812345678901234", "javascript:alert(1)", "https://www.tiktok.com/@a/video/../x"}}
-	g.nobodys = g.theirs.unknownItems(3010, 4010)
-	a.platforms.redirect(g.shorts[0], tiktokLink)
+	g.missingItems = g.otherItems.unknownItems(3010, 4010)
+	a.platforms.redirect(g.shortLinks[0], tiktokLink)
 	for range 4 {
 		g.callers = append(g.callers, a.newCaller(t, store.TierPremium))
 	}
@@ -116,37 +117,38 @@ func newFuzz(t *testing.T, tally *fuzzTally, seed, world uint64) *fuzz {
 		require.NoError(t, a.SetTier(t.Context(), g.callers[i].org.ID, tier))
 	}
 	require.NoError(t, a.SetSubscription(t.Context(), g.callers[3].org.ID, store.SubscriptionNone))
-	a.Clock.Advance(time.Second) // until which the identity of a token is cached
+	a.Clock.Advance(time.Second) // the server caches the identity of a token for a second
 	main := g.callers[0].org
 	g.reader, g.writer = a.newToken(t, main, store.ScopeRead), a.newToken(t, main, store.ScopeWrite)
-	return &fuzz{generator: g, t: t, turn: int(world) * 7, wire: checking{theContract(), inProcess{a.server.Handler()}}, tally: tally}
+	return &fuzz{generator: g, t: t, nextOperation: int(server) * 7, transport: contractTransport{sharedContract(), inProcess{a.server.Handler()}}, tally: tally}
 }
 
-// run sends requests to all operations in turn.
+// run sends the given number of requests. It calls the operations one after the other, and then starts again.
 func (f *fuzz) run(requests int) {
-	operations := theContract().operations
-	for f.left = requests; f.left > 0; {
+	operations := sharedContract().operations
+	for f.requestsLeft = requests; f.requestsLeft > 0; {
 		for range operations {
-			f.turn++
-			if op := operations[f.turn%len(operations)]; f.left > 0 {
-				f.exchange(f.draws(op))
+			f.nextOperation++
+			if op := operations[f.nextOperation%len(operations)]; f.requestsLeft > 0 {
+				f.exchange(f.generateRequest(op))
 			}
 		}
 	}
-	require.Empty(f.t, f.failures, "%d requests were not answered as the contract has it; the first:\n%s", len(f.failures), strings.Join(f.failures[:min(5, len(f.failures))], "\n\n"))
+	require.Empty(f.t, f.failures, "%d responses violate the contract; the first ones:\n%s", len(f.failures), strings.Join(f.failures[:min(5, len(f.failures))], "\n\n"))
 }
 
-func (f *fuzz) draws(op *contractOperation) *generated {
+// generateRequest returns a valid request or, with a probability of 50 percent, a request with one fault.
+func (f *fuzz) generateRequest(op *contractOperation) *generatedRequest {
 	if f.chance(50) {
-		return f.valid(op)
+		return f.generateValid(op)
 	}
-	return f.wrong(op)
+	return f.generateInvalid(op)
 }
 
-// exchange sends a request and checks the response. It also sends the follow-up requests that a response makes possible.
-func (f *fuzz) exchange(r *generated) {
+// exchange sends a request and checks the response. If the response has a cursor or an ETag, exchange can also send a request that uses it.
+func (f *fuzz) exchange(r *generatedRequest) {
 	resp, body := f.send(r)
-	if resp == nil || r.want != accepted || resp.StatusCode != http.StatusOK || f.left <= 0 {
+	if resp == nil || r.want != expectValid || resp.StatusCode != http.StatusOK || f.requestsLeft <= 0 {
 		return
 	}
 	again := *r
@@ -158,37 +160,38 @@ func (f *fuzz) exchange(r *generated) {
 		switch f.IntN(4) {
 		case 0:
 			again.set("cursor", changed(string(next[1])))
-			f.send(again.expects(refused, "the cursor was changed"))
+			f.send(again.withExpectation(expect400, "the cursor was modified"))
 		case 1:
-			again.set("order_direction", map[string]string{"asc": "desc", "desc": "asc", "": "asc"}[first(r.get("order_direction"))])
-			f.send(again.expects(refused, "the cursor belongs to the other direction"))
+			again.set("order_direction", map[string]string{"asc": "desc", "desc": "asc", "": "asc"}[valueOnly(r.get("order_direction"))])
+			f.send(again.withExpectation(expect400, "the cursor was returned for the other order_direction"))
 		default:
-			f.send(again.expects(accepted, "the cursor is valid"))
+			f.send(again.withExpectation(expectValid, "the cursor is valid"))
 		}
 	case resp.Header.Get("ETag") != "" && f.chance(20):
 		again.headers = map[string]string{"If-None-Match": resp.Header.Get("ETag")}
-		f.send(again.answers(http.StatusNotModified, "If-None-Match has the tag of the answer before"))
+		f.send(again.withStatus(http.StatusNotModified, "If-None-Match has the ETag of the previous response"))
 	case r.op.Method == http.MethodGet && f.chance(10):
 		again.method = http.MethodHead
-		f.send(again.answers(http.StatusOK, "HEAD of a GET that was answered"))
+		f.send(again.withStatus(http.StatusOK, "HEAD after a GET with status 200"))
 	}
 }
 
-func first(text string, _ bool) string { return text }
+// valueOnly returns the first result of generatedRequest.get and drops the second result.
+func valueOnly(text string, _ bool) string { return text }
 
-// send sends a request. It returns nil if no HTTP client could send it.
-func (f *fuzz) send(r *generated) (*http.Response, []byte) {
+// send sends a request and checks the status. It returns nil if the request is not valid HTTP, or if the response violates the contract.
+func (f *fuzz) send(r *generatedRequest) (*http.Response, []byte) {
 	req := f.request(r)
 	if req == nil {
 		return nil, nil
 	}
 	if len(r.raw) > 2<<20 {
-		r.answers(http.StatusRequestEntityTooLarge, "%s, in more than 2 MiB", r.why)
+		r.withStatus(http.StatusRequestEntityTooLarge, "%s, and the body is larger than 2 MiB", r.description)
 	}
-	f.left--
-	began := time.Now()
-	resp, err := f.wire.RoundTrip(req)
-	elapsed := time.Since(began)
+	f.requestsLeft--
+	start := time.Now()
+	resp, err := f.transport.RoundTrip(req)
+	elapsed := time.Since(start)
 	if err != nil {
 		f.failures = append(f.failures, fmt.Sprintf("%s\n\t%v", r, err))
 		return nil, nil
@@ -196,31 +199,31 @@ func (f *fuzz) send(r *generated) (*http.Response, []byte) {
 	body, err := io.ReadAll(resp.Body)
 	require.NoError(f.t, err)
 	f.tally.add(f.t, r.op.id, resp.StatusCode, elapsed)
-	if what := r.misjudged(resp); what != "" {
-		f.failures = append(f.failures, fmt.Sprintf("%s\n\t%s\n\t%d %s", r, what, resp.StatusCode, bytes.TrimSpace(body[:min(len(body), 1000)])))
+	if fault := r.unexpectedStatus(resp); fault != "" {
+		f.failures = append(f.failures, fmt.Sprintf("%s\n\t%s\n\t%d %s", r, fault, resp.StatusCode, bytes.TrimSpace(body[:min(len(body), 1000)])))
 	}
 	return resp, body
 }
 
-// misjudged describes why the status of a response is wrong; "" if it is right.
-func (r *generated) misjudged(resp *http.Response) string {
+// unexpectedStatus returns why the status of a response is wrong, or "" if the status is as expected.
+func (r *generatedRequest) unexpectedStatus(resp *http.Response) string {
 	status := resp.StatusCode
 	switch {
 	case status >= http.StatusInternalServerError:
-		return "the server failed"
-	case r.want == accepted && slices.Contains([]int{400, 401, 403, 405, 413, 415, 429}, status):
-		return "a valid request was refused"
-	case r.want == refused && status != http.StatusBadRequest, r.want == impossible && (status < 400 || status == http.StatusTooManyRequests):
-		return "a wrong request was not refused as such"
-	case r.want == exactly && status != r.status:
-		return fmt.Sprintf("%d was due", r.status)
-	case r.want == exactly && status == http.StatusMethodNotAllowed && !allows(r.op, resp.Header.Get("Allow")):
-		return "Allow is " + resp.Header.Get("Allow")
+		return "the status is 5xx"
+	case r.want == expectValid && slices.Contains([]int{400, 401, 403, 405, 413, 415, 429}, status):
+		return "the server refused a valid request"
+	case r.want == expect400 && status != http.StatusBadRequest, r.want == expect4xx && (status < 400 || status == http.StatusTooManyRequests):
+		return "the server did not refuse an invalid request with 4xx"
+	case r.want == expectStatus && status != r.status:
+		return fmt.Sprintf("the status must be %d", r.status)
+	case r.want == expectStatus && status == http.StatusMethodNotAllowed && !allows(r.op, resp.Header.Get("Allow")):
+		return "the header Allow is wrong: " + resp.Header.Get("Allow")
 	}
 	return ""
 }
 
-// allows returns true if an Allow header lists the methods of an operation's path.
+// allows returns true if the value of an Allow header lists all methods of an operation's path.
 func allows(op *contractOperation, field string) bool {
 	listed := strings.Split(field, ", ")
 	for method := range op.PathItem.Operations() {
@@ -231,13 +234,14 @@ func allows(op *contractOperation, field string) bool {
 	return true
 }
 
-// operationTally counts the responses of an operation.
+// operationTally has the number of requests to one operation, the number of responses by status, and the total time.
 type operationTally struct {
 	requests int
 	statuses map[int]int
 	elapsed  time.Duration
 }
 
+// fuzzTally collects the counts of all test servers. It is safe for concurrent use.
 type fuzzTally struct {
 	total int
 
@@ -246,6 +250,7 @@ type fuzzTally struct {
 	operations map[string]*operationTally
 }
 
+// add counts a response.
 func (y *fuzzTally) add(t *testing.T, operation string, status int, elapsed time.Duration) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
@@ -258,18 +263,18 @@ func (y *fuzzTally) add(t *testing.T, operation string, status int, elapsed time
 	o.statuses[status]++
 	o.elapsed += elapsed
 	if y.done++; y.done%10_000 == 0 {
-		t.Logf("%d of %d requests", y.done, y.total)
+		t.Logf("sent %d of %d requests", y.done, y.total)
 	}
 }
 
-// report returns the text of docs/evidence/contract-fuzz.md.
+// report returns the Markdown page docs/evidence/contract-fuzz.md for a run with the given seed.
 func (y *fuzzTally) report(seed int) []byte {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "# Requests generated from the contract\n\n"+
 		"`make fuzz-contract` writes this page. It sends requests that are generated from `openapi.yaml` to the server on SQLite. Some are valid, some have\n"+
 		"one fault. The run fails if an answer is not declared in the contract or is a 5xx, if a valid request is refused, or if a wrong one is\n"+
 		"accepted. The code is in `server/contractfuzz_test.go`.\n\n"+
-		"Contract %s, seed %d, %d requests.\n\n| Operation | Requests | Seconds | Answers |\n|---|--:|--:|---|\n", theContract().doc.Info.Version, seed, y.done)
+		"Contract %s, seed %d, %d requests.\n\n| Operation | Requests | Seconds | Answers |\n|---|--:|--:|---|\n", sharedContract().doc.Info.Version, seed, y.done)
 	for _, id := range slices.Sorted(maps.Keys(y.operations)) {
 		o := y.operations[id]
 		var statuses []string
@@ -281,28 +286,28 @@ func (y *fuzzTally) report(seed int) []byte {
 	return out.Bytes()
 }
 
-// TestContract_everyParameterHasAGenerator fails if a text parameter or member has no entry in meaningsByName, so that new operations are
-// covered by the tests that generate requests.
-func TestContract_everyParameterHasAGenerator(t *testing.T) {
+// TestContract_everyTextFieldHasATestDataGenerator requires an entry in kindsByField for each text parameter and text member. Without the entry,
+// the tests could not generate requests for a new operation.
+func TestContract_everyTextFieldHasATestDataGenerator(t *testing.T) {
 	t.Parallel()
-	for _, op := range theContract().operations {
-		for _, s := range textSlots(op) {
-			require.NotNil(t, meaningsOf(op, s.name), "%s: %s %s: add an entry to meaningsByName", op.id, s.in, s.name)
+	for _, op := range sharedContract().operations {
+		for _, s := range textFields(op) {
+			require.NotNil(t, kindsOf(op, s.name), "%s: add an entry for the %s field %s to kindsByField", op.id, s.in, s.name)
 		}
 	}
 }
 
-// slot is a parameter or member of a request that contains a text.
-type slot struct {
-	in, name string // the name of the parameter or member
-	pointer  []string
+// textField is a parameter, header or body member of a request that contains a text.
+type textField struct {
+	in, name string   // in is "path", "query", "header" or "body"
+	pointer  []string // names of the members that lead to a body member
 	schema   *openapi3.Schema
 }
 
-// textSlots returns the slots of an operation. Dates and enumerations are not included.
-func textSlots(op *contractOperation) []slot {
-	var out []slot
-	add := func(s slot) {
+// textFields returns the text fields of an operation, without dates and enumerations. A field can also be an array of texts.
+func textFields(op *contractOperation) []textField {
+	var out []textField
+	add := func(s textField) {
 		if s.schema.Type.Is("array") {
 			s.schema = s.schema.Items.Value
 		}
@@ -312,7 +317,7 @@ func textSlots(op *contractOperation) []slot {
 	}
 	for _, in := range []string{"path", "query", "header"} {
 		for _, p := range op.parameters(in) {
-			add(slot{in: in, name: p.Name, schema: p.Schema.Value})
+			add(textField{in: in, name: p.Name, schema: p.Schema.Value})
 		}
 	}
 	var walk func(s *openapi3.Schema, at []string)
@@ -320,7 +325,7 @@ func textSlots(op *contractOperation) []slot {
 		for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 			member := s.Properties[name].Value
 			pointer := append(slices.Clone(at), name)
-			add(slot{in: "body", name: name, pointer: pointer, schema: member})
+			add(textField{in: "body", name: name, pointer: pointer, schema: member})
 			walk(member, pointer)
 		}
 	}

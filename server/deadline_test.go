@@ -14,23 +14,22 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// shortDeadline is the request timeout of these tests. longAfter is enough time for an answer even on a busy machine.
 const (
-	shortDeadline = 500 * time.Millisecond
-	longAfter     = 8 * time.Second
+	shortTimeout = 500 * time.Millisecond // request timeout of the server
+	maxWait      = 8 * time.Second        // a test fails if a response takes longer
 )
 
-// newAppWithShortTimeout starts a server with a short request timeout.
+// newAppWithShortTimeout starts a server whose request timeout is shortTimeout.
 func newAppWithShortTimeout(t *testing.T, engine string) *app {
 	t.Helper()
-	return newApp(t, storetest.New(t, engine), func(o *server.Options) { o.RequestTimeout = shortDeadline })
+	return newApp(t, storetest.New(t, engine), func(o *server.Options) { o.RequestTimeout = shortTimeout })
 }
 
-// block keeps the database from answering, until the test ends or release is called. On SQLite another connection holds the write lock
-// of the file; on PostgreSQL another transaction locks the table of videos.
-func (a *app) block(t *testing.T) (release func()) {
+// blockDatabase makes statements wait until the test ends or release is called. On SQLite, another connection holds the write lock, so only
+// writes wait. On PostgreSQL, another transaction locks the table videos.
+func (a *app) blockDatabase(t *testing.T) (release func()) {
 	t.Helper()
-	tx, err := a.Raw(t).BeginTx(t.Context(), nil) // takes the write lock at once on SQLite
+	tx, err := a.Raw(t).BeginTx(t.Context(), nil) // on SQLite, BEGIN takes the write lock
 	require.NoError(t, err)
 	if a.Engine == "postgres" {
 		_, err = tx.ExecContext(t.Context(), "LOCK TABLE videos IN ACCESS EXCLUSIVE MODE")
@@ -40,10 +39,10 @@ func (a *app) block(t *testing.T) (release func()) {
 	return func() { require.NoError(t, tx.Rollback()) }
 }
 
-// within sends a request and fails the test if the answer does not come soon.
-func (c *caller) within(method, target string, body any, headers ...string) answer {
+// sendBefore sends a request and fails the test if the response takes longer than maxWait.
+func (c *caller) sendBefore(method, target string, body any, headers ...string) response {
 	c.t.Helper()
-	done := make(chan answer, 1)
+	done := make(chan response, 1)
 	failed := make(chan error, 1)
 	go func() {
 		got, err := c.app.exchange(c.t, method, target, body, append([]string{"Authorization", "Bearer " + c.token}, headers...)...)
@@ -58,13 +57,13 @@ func (c *caller) within(method, target string, body any, headers ...string) answ
 		return got
 	case err := <-failed:
 		require.NoError(c.t, err)
-	case <-time.After(longAfter):
-		require.Fail(c.t, "no answer", "%s %s is not answered after %s", method, target, longAfter)
+	case <-time.After(maxWait):
+		require.Fail(c.t, "no response", "%s %s got no response within %s", method, target, maxWait)
 	}
-	return answer{}
+	return response{}
 }
 
-func TestDeadline_aDatabaseThatDoesNotAnswerIsUnavailable(t *testing.T) {
+func TestDeadline_blockedDatabaseReturns503(t *testing.T) {
 	t.Parallel()
 	for _, engine := range storetest.Engines {
 		t.Run(engine, func(t *testing.T) {
@@ -72,24 +71,24 @@ func TestDeadline_aDatabaseThatDoesNotAnswerIsUnavailable(t *testing.T) {
 			a := newAppWithShortTimeout(t, engine)
 			c := a.newCaller(t, store.TierPremium)
 			c.track(tiktokLink)
-			release := a.block(t)
-			got := c.within(http.MethodPost, "/videos", map[string]any{"link": numbered(2)})
-			got.refuses(http.StatusServiceUnavailable, server.CodeUnavailable)
+			release := a.blockDatabase(t)
+			got := c.sendBefore(http.MethodPost, "/videos", map[string]any{"link": videoURL(2)})
+			got.requireProblem(http.StatusServiceUnavailable, server.CodeUnavailable)
 			require.Equal(t, "5", got.Header.Get("Retry-After"))
-			c.within(http.MethodPost, "/videos", map[string]any{"link": numbered(2)}, "Idempotency-Key", "k").
-				refuses(http.StatusServiceUnavailable, server.CodeUnavailable)
+			c.sendBefore(http.MethodPost, "/videos", map[string]any{"link": videoURL(2)}, "Idempotency-Key", "k").
+				requireProblem(http.StatusServiceUnavailable, server.CodeUnavailable)
 			if engine == "postgres" {
-				c.within(http.MethodGet, "/videos", nil).refuses(http.StatusServiceUnavailable, server.CodeUnavailable)
+				c.sendBefore(http.MethodGet, "/videos", nil).requireProblem(http.StatusServiceUnavailable, server.CodeUnavailable)
 			}
 			release()
-			c.within(http.MethodPost, "/videos", map[string]any{"link": numbered(2)}, "Idempotency-Key", "k").is(http.StatusOK)
-			require.Len(t, c.list("").Data, 2)
+			c.sendBefore(http.MethodPost, "/videos", map[string]any{"link": videoURL(2)}, "Idempotency-Key", "k").requireStatus(http.StatusOK)
+			require.Len(t, c.listVideos("").Data, 2)
 		})
 	}
 }
 
-// A request that finds no free connection gives up before its own deadline.
-func TestDeadline_aPoolWithoutAFreeConnectionIsUnavailable(t *testing.T) {
+// TestDeadline_exhaustedConnectionPoolReturns503 uses a pool of one connection. A second request must get 503 before its request timeout.
+func TestDeadline_exhaustedConnectionPoolReturns503(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "postgres")
 	single, err := store.Open(t.Context(), store.Options{URL: db.URL + "&pool_max_conns=1", Now: db.Clock.Now, Timeout: time.Minute})
@@ -97,47 +96,46 @@ func TestDeadline_aPoolWithoutAFreeConnectionIsUnavailable(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, single.Close()) })
 	a := newApp(t, db, func(o *server.Options) { o.Store = single })
 	c := a.newCaller(t, store.TierPremium)
-	c.list("")
-	release := a.block(t)
-	holds := make(chan struct{})
+	c.listVideos("")
+	release := a.blockDatabase(t)
+	blocked := make(chan struct{})
 	go func() {
-		defer close(holds)
+		defer close(blocked)
 		_, _ = a.exchange(t, http.MethodGet, "/videos", nil, "Authorization", "Bearer "+c.token)
 	}()
 	require.Eventually(t, func() bool {
 		return storetest.Column[int64](t, db, "SELECT COUNT(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database WHERE NOT granted AND datname = current_database()")[0] > 0
-	}, longAfter, 5*time.Millisecond)
-	c.within(http.MethodGet, "/collections", nil).refuses(http.StatusServiceUnavailable, server.CodeUnavailable)
+	}, maxWait, 5*time.Millisecond)
+	c.sendBefore(http.MethodGet, "/collections", nil).requireProblem(http.StatusServiceUnavailable, server.CodeUnavailable)
 	release()
-	<-holds
+	<-blocked
 }
 
-// A caller who hangs up does not cause an error in the log.
-func TestDeadline_aCallerWhoHangsUpIsNotLoggedAsAnError(t *testing.T) {
+func TestDeadline_disconnectedCallerIsNotLoggedAsAnError(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, storetest.New(t, "postgres"))
 	c := a.newCaller(t, store.TierPremium)
-	c.list("")
-	a.block(t)
-	ctx, hangUp := context.WithCancel(t.Context())
-	a.Guard.Before("FROM", hangUp)
+	c.listVideos("")
+	a.blockDatabase(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	a.Guard.Before("FROM", cancel)
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, a.http.URL+"/videos", nil)
 	require.NoError(t, err)
 	r.Header.Set("Authorization", "Bearer "+c.token)
-	_, err = a.client().Do(r)
+	_, err = a.checkedClient().Do(r)
 	require.ErrorIs(t, err, context.Canceled)
-	require.Eventually(t, func() bool { return strings.Count(a.log.String(), `"route":"/videos"`) == 2 }, longAfter, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Count(a.log.String(), `"route":"/videos"`) == 2 }, maxWait, 5*time.Millisecond)
 	require.NotContains(t, a.log.String(), `"level":"ERROR"`)
 }
 
-// Reads on SQLite do not wait for the connection of the writers.
-func TestReadyz_needsNoWriteConnection(t *testing.T) {
+// TestReadyz_doesNotWaitForTheWriteConnection sends GET /readyz while a transaction holds the only write connection of SQLite.
+func TestReadyz_doesNotWaitForTheWriteConnection(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	c.list("")
-	var during answer
-	a.Guard.Before("INSERT", func() { during = a.send(t, http.MethodGet, "/readyz", nil) }) // while a transaction writes
+	c.listVideos("")
+	var during response
+	a.Guard.Before("INSERT", func() { during = a.send(t, http.MethodGet, "/readyz", nil) }) // runs during the write transaction, before its first INSERT
 	c.track(tiktokLink)
-	during.is(http.StatusOK)
+	during.requireStatus(http.StatusOK)
 }

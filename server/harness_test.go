@@ -31,16 +31,17 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// TestMain fails a run of the whole package if a declared response was never seen, or if goroutines are still running.
+// TestMain runs the tests. If all tests of the package run, it also requires that a test received each response that openapi.yaml declares,
+// and that no goroutine is left.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	code := m.Run()
 	if code == 0 && wholePackage() {
-		if missing := theContract().unseen(); len(missing) > 0 {
-			fmt.Fprintln(os.Stderr, "declared in openapi.yaml and never seen in a test:\n\t"+strings.Join(missing, "\n\t"))
+		if missing := sharedContract().untestedResponses(); len(missing) > 0 {
+			fmt.Fprintln(os.Stderr, "openapi.yaml declares these responses, but no test received them:\n\t"+strings.Join(missing, "\n\t"))
 			code = 1
 		}
-		// The limiter library stops its cleaner only when its store is garbage-collected.
+		// The limiter library stops its cleaner goroutine only after its store is garbage-collected.
 		if err := goleak.Find(goleak.IgnoreAnyFunction("github.com/ulule/limiter/v3/drivers/store/memory.(*cleaner).Run")); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			code = 1
@@ -49,6 +50,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// wholePackage returns true if no flag selects or skips tests.
 func wholePackage() bool {
 	for _, name := range []string{"test.run", "test.skip", "test.list", "test.fuzz"} {
 		if f := flag.Lookup(name); f != nil && f.Value.String() != "" {
@@ -58,21 +60,21 @@ func wholePackage() bool {
 	return true
 }
 
-// app is a server with its own database.
+// app is a running server with a test database, simulated platforms and a recorded log.
 type app struct {
 	*storetest.DB
 	t      *testing.T
 	server *server.Server
 	http   *httptest.Server
-	// databaseError is the error of every statement, if it is set.
+	// databaseError makes every database statement fail with this error. If it is nil, statements succeed.
 	databaseError atomic.Pointer[error]
-	// panicAt is the table whose statements panic, if it is set.
+	// panicAt makes every statement that contains this table name panic. If it is nil, no statement panics.
 	panicAt   atomic.Pointer[string]
 	platforms *platforms
 	log       *syncBuffer
 }
 
-// newApp starts a server. It enforces rate limits only if the options set a rate store.
+// newApp starts a server on db. The functions in change modify its options. Without a changed RateStore, no rate limit applies.
 func newApp(t *testing.T, db *storetest.DB, change ...func(*server.Options)) *app {
 	t.Helper()
 	p := newPlatforms(t)
@@ -82,7 +84,7 @@ func newApp(t *testing.T, db *storetest.DB, change ...func(*server.Options)) *ap
 	return a
 }
 
-// buildApp creates a server that does not listen yet.
+// buildApp creates a server that does not listen yet. platformsURL is the address of the simulated platforms.
 func buildApp(t *testing.T, db *storetest.DB, platformsURL string, change ...func(*server.Options)) *app {
 	t.Helper()
 	a := &app{DB: db, t: t, log: &syncBuffer{}}
@@ -103,9 +105,10 @@ func buildApp(t *testing.T, db *storetest.DB, platformsURL string, change ...fun
 	return a
 }
 
+// serve starts s, and closes s and the server when the test ends.
 func (a *app) serve(s *httptest.Server) {
 	s.Start()
-	s.Client().Transport.(*http.Transport).DisableCompression = true // compression has its own tests
+	s.Client().Transport.(*http.Transport).DisableCompression = true // TestCompression_usesTheEncodingOfAcceptEncoding tests compression
 	a.http = s
 	a.t.Cleanup(func() {
 		a.http.Close()
@@ -113,6 +116,7 @@ func (a *app) serve(s *httptest.Server) {
 	})
 }
 
+// inspect is called with each database statement, before the statement runs.
 func (a *app) inspect(statement string) error {
 	if err := a.databaseError.Load(); err != nil {
 		return *err
@@ -123,25 +127,27 @@ func (a *app) inspect(statement string) error {
 	return a.Guard.Inspect(statement)
 }
 
-// breakDatabase makes every statement fail, and drops cached identities.
+// breakDatabase makes every database statement fail with err. It also advances the clock by a second, so that cached tokens expire.
 func (a *app) breakDatabase(err error) {
 	a.Clock.Advance(time.Second)
 	a.databaseError.Store(&err)
 }
 
-// each runs a test on every database.
-func each(t *testing.T, run func(t *testing.T, a *app)) {
+// eachDatabase runs a test with a new server on SQLite and on PostgreSQL.
+func eachDatabase(t *testing.T, run func(t *testing.T, a *app)) {
 	t.Helper()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) { run(t, newApp(t, db)) })
 }
 
-// platforms simulates the hosts of the platforms for the resolver of short links.
+// platforms is an HTTP server that simulates the hosts of TikTok and others for the resolver of short links.
 type platforms struct {
 	*httptest.Server
 
-	mu        sync.Mutex
-	locations map[string]string // host and path → redirect target; a missing entry is a dead link, an empty one fails, and busy means too many requests
-	asked     int
+	mu sync.Mutex
+	// locations maps the host and path of a short link to its redirect target. The response is 404 without an entry, 502 for an empty
+	// target, and 429 for the target respond429.
+	locations map[string]string
+	requests  int // number of received requests
 }
 
 func newPlatforms(t *testing.T) *platforms {
@@ -152,33 +158,33 @@ func newPlatforms(t *testing.T) *platforms {
 	return p
 }
 
-// busy is the target of a short link that the platform answers with 429.
-const busy = "busy"
+// respond429 is a redirect target that makes platforms respond with 429.
+const respond429 = "busy"
 
-// redirect sets the target of a short link. With "" the link fails temporarily.
+// redirect sets the redirect target of a short link. If target is "", platforms responds with 502.
 func (p *platforms) redirect(short, target string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.locations[strings.TrimSuffix(strings.TrimPrefix(short, "https://"), "/")] = target
 }
 
-// calls returns the number of requests.
-func (p *platforms) calls() int {
+// requestCount returns the number of requests that p received.
+func (p *platforms) requestCount() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.asked
+	return p.requests
 }
 
 func (p *platforms) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.asked++
+	p.requests++
 	switch target, ok := p.locations[strings.Trim(r.URL.Path, "/")]; {
 	case !ok:
 		w.WriteHeader(http.StatusNotFound)
 	case target == "":
 		w.WriteHeader(http.StatusBadGateway)
-	case target == busy:
+	case target == respond429:
 		w.WriteHeader(http.StatusTooManyRequests)
 	default:
 		http.Redirect(w, r, target, http.StatusFound)
@@ -210,10 +216,10 @@ type caller struct {
 	t     *testing.T
 	org   store.Organisation
 	token string
-	own   inventory // set by createItems
+	items inventory // items that createItems created; otherwise nil
 }
 
-// newCaller creates an organisation with a subscription and a token with both scopes.
+// newCaller creates an organisation with an active subscription and a token with the scopes read and write.
 func (a *app) newCaller(t *testing.T, tier store.Tier) *caller {
 	t.Helper()
 	org, err := a.CreateOrganisation(t.Context(), "Northwind", tier, store.SubscriptionActive)
@@ -221,13 +227,13 @@ func (a *app) newCaller(t *testing.T, tier store.Tier) *caller {
 	return a.newToken(t, org, store.ScopeRead, store.ScopeWrite)
 }
 
-// newToken creates another token of an organisation.
+// newToken creates a token of an existing organisation and returns a caller that uses the token.
 func (a *app) newToken(t *testing.T, org store.Organisation, scopes ...store.Scope) *caller {
 	t.Helper()
 	_, token, err := a.CreateToken(t.Context(), org.ID, "test", scopes, 0)
 	require.NoError(t, err)
 	c := &caller{app: a, t: t, org: org, token: token}
-	c.ClientWithResponses, err = client.NewClientWithResponses(a.http.URL, client.WithHTTPClient(a.client()),
+	c.ClientWithResponses, err = client.NewClientWithResponses(a.http.URL, client.WithHTTPClient(a.checkedClient()),
 		client.WithRequestEditorFn(func(_ context.Context, r *http.Request) error {
 			r.Header.Set("Authorization", "Bearer "+c.token)
 			return nil
@@ -236,34 +242,35 @@ func (a *app) newToken(t *testing.T, org store.Organisation, scopes ...store.Sco
 	return c
 }
 
-// client returns an HTTP client that checks every request and response against the contract.
-func (a *app) client() *http.Client {
-	return &http.Client{Transport: checking{theContract(), a.http.Client().Transport},
+// checkedClient returns an HTTP client that checks every request and response against the contract.
+func (a *app) checkedClient() *http.Client {
+	return &http.Client{Transport: contractTransport{sharedContract(), a.http.Client().Transport},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// answer is a response with its whole body.
-type answer struct {
+// response is an HTTP response whose body was already read into body.
+type response struct {
 	t *testing.T
 	*http.Response
 	body []byte
 }
 
-// send sends a request. target is an encoded path with its query.
-func (c *caller) send(method, target string, body any, headers ...string) answer {
+// send sends a request with the token of c. target is an encoded path with its query.
+func (c *caller) send(method, target string, body any, headers ...string) response {
 	c.t.Helper()
 	return c.app.send(c.t, method, target, body, append([]string{"Authorization", "Bearer " + c.token}, headers...)...)
 }
 
-func (a *app) send(t *testing.T, method, target string, body any, headers ...string) answer {
+// send sends a request without a token. headers contains names and values, and an empty value removes the header.
+func (a *app) send(t *testing.T, method, target string, body any, headers ...string) response {
 	t.Helper()
 	got, err := a.exchange(t, method, target, body, headers...)
 	require.NoError(t, err)
 	return got
 }
 
-// exchange is like send, but returns an error, for goroutines that must not call t.FailNow.
-func (a *app) exchange(t *testing.T, method, target string, body any, headers ...string) (answer, error) {
+// exchange sends a request like send, but returns an error instead of failing the test. Goroutines use it, because they must not call FailNow.
+func (a *app) exchange(t *testing.T, method, target string, body any, headers ...string) (response, error) {
 	t.Helper()
 	var reader io.Reader
 	switch b := body.(type) {
@@ -275,13 +282,13 @@ func (a *app) exchange(t *testing.T, method, target string, body any, headers ..
 	default:
 		encoded, err := json.Marshal(b)
 		if err != nil {
-			return answer{}, err
+			return response{}, err
 		}
 		reader = bytes.NewReader(encoded)
 	}
 	r, err := http.NewRequestWithContext(t.Context(), method, a.http.URL+target, reader)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	if reader != nil {
 		r.Header.Set("Content-Type", "application/json")
@@ -291,60 +298,62 @@ func (a *app) exchange(t *testing.T, method, target string, body any, headers ..
 			r.Header.Del(headers[i])
 		}
 	}
-	resp, err := a.client().Do(r)
+	resp, err := a.checkedClient().Do(r)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	defer func() { _ = resp.Body.Close() }()
 	read, err := io.ReadAll(resp.Body)
-	return answer{t, resp, read}, err
+	return response{t, resp, read}, err
 }
 
-// is requires a status.
-func (a answer) is(status int) answer {
+// requireStatus fails the test unless the response has the given status.
+func (a response) requireStatus(status int) response {
 	a.t.Helper()
 	require.Equal(a.t, status, a.StatusCode, "%s", a.body)
 	return a
 }
 
-// problem requires the status and returns the problem.
-func (a answer) problem(status int) client.Problem {
+// problem fails the test unless the response is a problem with the given status. It returns the problem.
+func (a response) problem(status int) client.Problem {
 	a.t.Helper()
-	a.is(status)
+	a.requireStatus(status)
 	require.Equal(a.t, "application/problem+json", a.Header.Get("Content-Type"))
 	return decode[client.Problem](a)
 }
 
-// refuses requires a problem with a status and a code.
-func (a answer) refuses(status int, code server.Code) client.Problem {
+// requireProblem fails the test unless the response is a problem with the given status and code. It returns the problem.
+func (a response) requireProblem(status int, code server.Code) client.Problem {
 	a.t.Helper()
 	p := a.problem(status)
 	require.Equal(a.t, string(code), p.Code, "%s", a.body)
 	return p
 }
 
-func decode[T any](a answer) T {
+// decode decodes the JSON body of a response.
+func decode[T any](a response) T {
 	a.t.Helper()
 	var v T
 	require.NoError(a.t, json.Unmarshal(a.body, &v), "%s", a.body)
 	return v
 }
 
+// tiktokLink is the link of a TikTok video.
 const tiktokLink = "https://www.tiktok.com/@northwind.studio/video/7338812345678901234"
 
-// numbered returns the link of video number n.
-func numbered(n int) string {
+// videoURL returns the link of the TikTok video with the id 7300000000000000000 + n.
+func videoURL(n int) string {
 	return fmt.Sprintf("https://www.tiktok.com/@northwind.studio/video/%d", 7300000000000000000+n)
 }
 
-// track tracks a link and returns the video's id.
+// track sends POST /videos and returns the id of the video.
 func (c *caller) track(raw string) uuid.UUID {
 	c.t.Helper()
-	a := c.send(http.MethodPost, "/videos", map[string]any{"link": raw}).is(http.StatusOK)
+	a := c.send(http.MethodPost, "/videos", map[string]any{"link": raw}).requireStatus(http.StatusOK)
 	return decode[client.TrackVideoResult](a).VideoID
 }
 
-// fetch stores facts for all due targets, like a collector, and advances the clock by a second.
+// fetch advances the clock by a second, claims all due videos and stores facts for them, as a collector does.
 func (a *app) fetch(facts func(target queue.Target) ingest.VideoFacts) {
 	a.t.Helper()
 	a.Clock.Advance(time.Second)
@@ -364,19 +373,19 @@ func (a *app) fetch(facts func(target queue.Target) ingest.VideoFacts) {
 	}
 }
 
-// views returns facts with only a view count.
+// views returns a function for fetch. The function returns facts that contain only the view count n.
 func views(n int64) func(queue.Target) ingest.VideoFacts {
 	return func(queue.Target) ingest.VideoFacts { return ingest.VideoFacts{Views: &n} }
 }
 
-// newSQLite returns a database for tests that do not depend on the kind of database.
+// newSQLite creates an SQLite database. Tests that do not depend on the database engine use it.
 func newSQLite(t *testing.T) *storetest.DB {
 	t.Helper()
 	return storetest.New(t, "sqlite")
 }
 
-// list returns a list of videos.
-func (c *caller) list(query string) client.VideoPage {
+// listVideos returns the response of GET /videos.
+func (c *caller) listVideos(query string) client.VideoPage {
 	c.t.Helper()
-	return decode[client.VideoPage](c.send(http.MethodGet, "/videos?"+query, nil).is(http.StatusOK))
+	return decode[client.VideoPage](c.send(http.MethodGet, "/videos?"+query, nil).requireStatus(http.StatusOK))
 }

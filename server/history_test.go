@@ -15,15 +15,17 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-func (c *caller) history(ref, query string) []client.VideoHistoryPoint {
+// videoHistory returns the array of GET /videos/{ad_id}/history.
+func (c *caller) videoHistory(ref, query string) []client.VideoHistoryPoint {
 	c.t.Helper()
-	return decode[[]client.VideoHistoryPoint](c.send(http.MethodGet, "/videos/"+ref+"/history?"+query, nil).is(http.StatusOK))
+	return decode[[]client.VideoHistoryPoint](c.send(http.MethodGet, "/videos/"+ref+"/history?"+query, nil).requireStatus(http.StatusOK))
 }
 
 // daysAgo returns the date n days ago, in the format of the API.
 func (a *app) daysAgo(n int) string { return a.Clock.Now().AddDate(0, 0, -n).Format(time.DateOnly) }
 
-// withVideoHistory creates an organisation with a video that was fetched once a day, the last time today.
+// withVideoHistory creates an organisation with a video that was fetched once a day for the given number of days, ending today. It
+// returns the video id.
 func withVideoHistory(t *testing.T, a *app, tier store.Tier, days int) (*caller, string) {
 	t.Helper()
 	c := a.newCaller(t, tier)
@@ -40,87 +42,87 @@ func withVideoHistory(t *testing.T, a *app, tier store.Tier, days int) (*caller,
 }
 
 // Spec: 2.4-01, 2.4-02, 4.2-23, 4.2-25, 4.2-26, 8-11
-func TestHistory_returnsOnePointPerDayNewestFirst(t *testing.T) {
+func TestVideoHistory_returnsOnePointPerDayNewestFirst(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c, id := withVideoHistory(t, a, store.TierPremium, 40)
-		points := c.history(id, "")
-		require.Len(t, points, 31, "today and the 30 days before")
+		points := c.videoHistory(id, "")
+		require.Len(t, points, 31, "by default, the history contains today and the 30 days before")
 		for i, p := range points {
 			require.Equal(t, a.daysAgo(i), p.Date.String())
 			require.Equal(t, int64(4000-100*i), *p.Views)
 			require.Equal(t, int64(40-i), *p.Engagements)
-			require.Nil(t, p.Comments, "an unknown value is null, not 0")
+			require.Nil(t, p.Comments, "a count that was never fetched is null, not 0")
 			require.Nil(t, p.Interpolated)
 			require.Nil(t, p.MetricsMasked)
 		}
-		t.Run("a range is inclusive", func(t *testing.T) {
-			got := c.history(id, fmt.Sprintf("start_date=%s&end_date=%s", a.daysAgo(35), a.daysAgo(33)))
+		t.Run("start_date and end_date are included", func(t *testing.T) {
+			got := c.videoHistory(id, fmt.Sprintf("start_date=%s&end_date=%s", a.daysAgo(35), a.daysAgo(33)))
 			require.Equal(t, []string{a.daysAgo(33), a.daysAgo(34), a.daysAgo(35)}, []string{got[0].Date.String(), got[1].Date.String(), got[2].Date.String()})
-			require.Len(t, c.history(id, fmt.Sprintf("start_date=%[1]s&end_date=%[1]s", a.daysAgo(5))), 1)
+			require.Len(t, c.videoHistory(id, fmt.Sprintf("start_date=%[1]s&end_date=%[1]s", a.daysAgo(5))), 1)
 		})
-		t.Run("no points before the first and after the last measured point", func(t *testing.T) {
-			require.Len(t, c.history(id, "start_date="+a.daysAgo(89)), 40)
-			require.Empty(t, c.history(id, fmt.Sprintf("start_date=%s&end_date=%s", a.daysAgo(89), a.daysAgo(60))))
-			require.Equal(t, "[]\n", string(c.send(http.MethodGet, "/videos/"+id+"/history?start_date="+a.daysAgo(-3), nil).is(http.StatusOK).body))
+		t.Run("there are no points before the first and after the last fetch", func(t *testing.T) {
+			require.Len(t, c.videoHistory(id, "start_date="+a.daysAgo(89)), 40)
+			require.Empty(t, c.videoHistory(id, fmt.Sprintf("start_date=%s&end_date=%s", a.daysAgo(89), a.daysAgo(60))))
+			require.Equal(t, "[]\n", string(c.send(http.MethodGet, "/videos/"+id+"/history?start_date="+a.daysAgo(-3), nil).requireStatus(http.StatusOK).body))
 		})
-		t.Run("a day has the last counts", func(t *testing.T) {
+		t.Run("a day has the counts of its last fetch", func(t *testing.T) {
 			a.Clock.Advance(time.Hour)
 			a.fetch(views(9999))
-			require.Equal(t, int64(9999), *c.history(id, "")[0].Views)
-			require.Len(t, c.history(id, ""), 31)
+			require.Equal(t, int64(9999), *c.videoHistory(id, "")[0].Views)
+			require.Len(t, c.videoHistory(id, ""), 31)
 		})
 	})
 }
 
 // Spec: 4.2-27
-func TestHistory_interpolatesOldPoints(t *testing.T) {
+func TestVideoHistory_interpolatesDaysWithoutAFetch(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		id := c.track(tiktokLink).String()
 		a.fetch(views(100))
 		a.Clock.Advance(7 * 24 * time.Hour)
 		a.fetch(views(800))
 		a.Clock.Advance(95 * 24 * time.Hour)
-		points := c.history(id, "start_date="+a.daysAgo(110))
-		require.Len(t, points, 8, "no points before the first and after the last measured point")
+		points := c.videoHistory(id, "start_date="+a.daysAgo(110))
+		require.Len(t, points, 8, "there are no points before the first and after the last fetch")
 		for i, p := range points {
 			require.Equal(t, a.daysAgo(95+i), p.Date.String())
 			require.Equal(t, int64(800-100*i), *p.Views)
-			require.Equal(t, i > 0 && i < 7, p.Interpolated != nil && *p.Interpolated, "%d days ago", 95+i)
+			require.Equal(t, i > 0 && i < 7, p.Interpolated != nil && *p.Interpolated, "interpolated is wrong for the point %d days ago", 95+i)
 		}
 	})
 }
 
 // Spec: 4.2-24, 5-02, 8-11
-func TestHistory_refusesRangesBeyondTheTier(t *testing.T) {
+func TestVideoHistory_refusesDatesBeyondTheLimitOfTheTier(t *testing.T) {
 	t.Parallel()
 	for tier, days := range map[store.Tier]int{store.TierLimited: 90, store.TierBasic: 90, store.TierPremium: 730} {
 		a := newApp(t, newSQLite(t))
 		c := a.newCaller(t, tier)
 		id := c.track(tiktokLink).String()
-		require.Empty(t, c.history(id, "start_date="+a.daysAgo(days)))
-		p := c.send(http.MethodGet, "/videos/"+id+"/history?start_date="+a.daysAgo(days+1), nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
-		require.Contains(t, p.Detail, a.daysAgo(days), "the oldest day allowed is named")
+		require.Empty(t, c.videoHistory(id, "start_date="+a.daysAgo(days)))
+		p := c.send(http.MethodGet, "/videos/"+id+"/history?start_date="+a.daysAgo(days+1), nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
+		require.Contains(t, p.Detail, a.daysAgo(days), "the detail contains the oldest allowed date")
 		require.Equal(t, "start_date", *p.Errors[0].Name)
 
-		p = c.send(http.MethodGet, fmt.Sprintf("/videos/%s/history?start_date=%s&end_date=%s", id, a.daysAgo(3), a.daysAgo(4)), nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		p = c.send(http.MethodGet, fmt.Sprintf("/videos/%s/history?start_date=%s&end_date=%s", id, a.daysAgo(3), a.daysAgo(4)), nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Equal(t, "end_date", *p.Errors[0].Name)
-		c.send(http.MethodGet, "/videos/"+id+"/history?end_date="+a.daysAgo(31), nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		c.send(http.MethodGet, "/videos/"+id+"/history?end_date="+a.daysAgo(31), nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 		for _, bad := range []string{"start_date=2026-02-30", "start_date=yesterday", "end_date=", "start_date=2026-01-01&start_date=2026-01-02"} {
-			c.send(http.MethodGet, "/videos/"+id+"/history?"+bad, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+			c.send(http.MethodGet, "/videos/"+id+"/history?"+bad, nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 		}
 	}
 }
 
 // Spec: 4-02, 4.2-22
-func TestHistory_returnsOneMaskedPointToLowerTiers(t *testing.T) {
+func TestVideoHistory_returnsOneMaskedPointToLowerTiers(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		for _, tier := range []store.Tier{store.TierLimited, store.TierBasic} {
 			c, id := withVideoHistory(t, a, tier, 3)
-			got := c.history(id, "")
+			got := c.videoHistory(id, "")
 			require.Len(t, got, 1)
 			require.Equal(t, a.daysAgo(0), got[0].Date.String())
 			require.True(t, *got[0].MetricsMasked)
@@ -130,9 +132,9 @@ func TestHistory_returnsOneMaskedPointToLowerTiers(t *testing.T) {
 	})
 }
 
-func TestHistory_includesQualityIfRequested(t *testing.T) {
+func TestVideoHistory_includesQualityIfRequested(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		id := c.track(tiktokLink).String()
 		var times []time.Time
@@ -141,7 +143,7 @@ func TestHistory_includesQualityIfRequested(t *testing.T) {
 			times = append(times, a.Clock.Now())
 			a.Clock.Advance(48 * time.Hour)
 		}
-		got := c.history(id, "include=quality")
+		got := c.videoHistory(id, "include=quality")
 		require.Len(t, got, 5)
 		for i, want := range []client.HistoryQuality{client.HistoryQualityMeasured, client.HistoryQualityInterpolated, client.HistoryQualityCorrected,
 			client.HistoryQualityInterpolated, client.HistoryQualityMeasured} {
@@ -157,10 +159,10 @@ func TestHistory_includesQualityIfRequested(t *testing.T) {
 			require.WithinDuration(t, times[2-i/2], *p.FetchedAt, 0)
 		}
 		require.Equal(t, []int64{120, 105, 90, 95, 100}, []int64{*got[0].Views, *got[1].Views, *got[2].Views, *got[3].Views, *got[4].Views})
-		corrected := c.history(id, fmt.Sprintf("include=quality&start_date=%[1]s&end_date=%[1]s", a.daysAgo(4)))
-		require.Equal(t, client.HistoryQualityCorrected, *corrected[0].Quality, "the previous point lies before the range")
+		corrected := c.videoHistory(id, fmt.Sprintf("include=quality&start_date=%[1]s&end_date=%[1]s", a.daysAgo(4)))
+		require.Equal(t, client.HistoryQualityCorrected, *corrected[0].Quality, "a decrease is detected although the previous point is before start_date")
 
-		for _, p := range c.history(id, "") {
+		for _, p := range c.videoHistory(id, "") {
 			require.Nil(t, p.Quality)
 			require.Nil(t, p.Source)
 			require.Nil(t, p.FetchedAt)
@@ -174,16 +176,16 @@ func TestHistory_includesQualityIfRequested(t *testing.T) {
 		}
 		require.Nil(t, c.accountHistory("https://www.tiktok.com/@northwind.studio", "")[0].Quality)
 		for _, bad := range []string{"include=", "include=counts", "include=quality,quality", "include=quality&include=quality"} {
-			c.send(http.MethodGet, "/videos/"+id+"/history?"+bad, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+			c.send(http.MethodGet, "/videos/"+id+"/history?"+bad, nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 		}
 	})
 }
 
-func TestHistory_masksQuality(t *testing.T) {
+func TestVideoHistory_omitsQualityForMaskedTiers(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c, id := withVideoHistory(t, a, store.TierBasic, 3)
-	plain, asked := c.history(id, ""), c.history(id, "include=quality")
-	require.Equal(t, plain, asked)
-	require.True(t, *asked[0].MetricsMasked)
+	withoutQuality, withQuality := c.videoHistory(id, ""), c.videoHistory(id, "include=quality")
+	require.Equal(t, withoutQuality, withQuality)
+	require.True(t, *withQuality[0].MetricsMasked)
 }

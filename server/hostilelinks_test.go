@@ -15,8 +15,9 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// answers maps the checks of the table to the expected responses, for one link and for many links.
-var hostileAnswers = map[string]struct {
+// hostileResponses maps the check that refuses a hostile link to the expected response. status and code are for a request with one link.
+// failure is the code in a bulk result. connection is true if the server connects to the platform.
+var hostileResponses = map[string]struct {
 	status     int
 	code       server.Code
 	failure    client.TrackFailure
@@ -30,17 +31,17 @@ var hostileAnswers = map[string]struct {
 	outboundtest.Platform:     {http.StatusNotFound, server.CodeNotFound, "not_found", true},
 }
 
-// TestHostileLinks_reachNoInternalAddress sends each hostile link as a caller would. The resolver is the real one, except for
-// the simulated internet.
-func TestHostileLinks_reachNoInternalAddress(t *testing.T) {
+// TestHostileLinks_causeNoConnectionToInternalAddresses sends each hostile link to the tracking
+// operations. It uses the real resolver with a simulated internet.
+func TestHostileLinks_causeNoConnectionToInternalAddresses(t *testing.T) {
 	t.Parallel()
 	isPlatforms := func(host string) bool {
 		_, ok := link.HostPlatform(host)
 		return ok
 	}
-	world := outboundtest.NewInternet(t, isPlatforms, http.NotFoundHandler())
-	links := outboundtest.Links(t, world.Inside)
-	resolver, err := shortlink.New(shortlink.Options{Lookup: world.Lookup, Dial: world.Dial, RootCAs: world.Authority.Roots})
+	internet := outboundtest.NewInternet(t, isPlatforms, http.NotFoundHandler())
+	links := outboundtest.Links(t, internet.Inside)
+	resolver, err := shortlink.New(shortlink.Options{Lookup: internet.Lookup, Dial: internet.Dial, RootCAs: internet.Authority.Roots})
 	require.NoError(t, err)
 	a := newApp(t, newSQLite(t), func(o *server.Options) { o.Resolver = resolver })
 	c := a.newCaller(t, store.TierPremium)
@@ -49,30 +50,30 @@ func TestHostileLinks_reachNoInternalAddress(t *testing.T) {
 	callers := map[string]outboundtest.Link{}
 	for _, l := range links {
 		callers[l.URL] = l
-		if !strings.Contains(l.URL, "\x00") { // fails the whole request
+		if !strings.Contains(l.URL, "\x00") { // a NUL byte would make the whole request invalid
 			raw = append(raw, l.URL)
 		}
 	}
 	require.Len(t, raw, len(links)-1)
 	for _, path := range []string{"/videos", "/accounts"} {
 		for _, l := range links {
-			before := world.Connections()
-			want := hostileAnswers[l.Caller]
+			before := internet.Connections()
+			want := hostileResponses[l.Caller]
 			if strings.Contains(l.URL, "\x00") {
 				want.code = server.CodeInvalidRequest
 			}
 			p := c.send(http.MethodPost, path, map[string]any{"link": l.URL}).problem(want.status)
 			require.Equal(t, string(want.code), p.Code, "%q: %s", l.URL, p.Detail)
-			require.Equal(t, want.connection, world.Connections() > before, "%q", l.URL)
+			require.Equal(t, want.connection, internet.Connections() > before, "%q", l.URL)
 		}
 	}
 	for _, path := range []string{"/videos/bulk", "/accounts/bulk"} {
-		got := decode[client.TrackVideosResult](c.send(http.MethodPost, path, map[string]any{"links": raw}).is(http.StatusUnprocessableEntity))
+		got := decode[client.TrackVideosResult](c.send(http.MethodPost, path, map[string]any{"links": raw}).requireStatus(http.StatusUnprocessableEntity))
 		require.Len(t, got.Results, len(raw))
 		for i, e := range got.Results {
 			require.Equal(t, raw[i], e.URL)
-			require.Equal(t, hostileAnswers[callers[e.URL].Caller].failure, *e.Code, "%q: %s", e.URL, *e.Error)
+			require.Equal(t, hostileResponses[callers[e.URL].Caller].failure, *e.Code, "%q: %s", e.URL, *e.Error)
 		}
 	}
-	world.RequireUntouched(t, isPlatforms)
+	internet.RequireUntouched(t, isPlatforms)
 }

@@ -18,32 +18,32 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// repeatable returns for every POST of the contract a path, a body that has an effect, and a different body that also has one.
-func (c *caller) repeatable() map[string][3]any {
+// postRequests returns a path and two different valid bodies for each POST operation, by operation id.
+func (c *caller) postRequests() map[string][3]any {
 	c.t.Helper()
 	const account, other = "https://www.tiktok.com/@southwind", "https://www.tiktok.com/@eastwind"
-	tracked := c.track(numbered(900)).String()
-	second := c.track(numbered(901)).String()
-	followed := decode[client.TrackAccountResult](c.send(http.MethodPost, "/accounts", map[string]any{"link": account + ".one"}).is(http.StatusOK)).AccountID.String()
-	also := decode[client.TrackAccountResult](c.send(http.MethodPost, "/accounts", map[string]any{"link": account + ".two"}).is(http.StatusOK)).AccountID.String()
-	collection := "/collections/" + c.collection(map[string]any{"name": "Members"}).String()
+	tracked := c.track(videoURL(900)).String()
+	second := c.track(videoURL(901)).String()
+	followed := decode[client.TrackAccountResult](c.send(http.MethodPost, "/accounts", map[string]any{"link": account + ".one"}).requireStatus(http.StatusOK)).AccountID.String()
+	secondAccount := decode[client.TrackAccountResult](c.send(http.MethodPost, "/accounts", map[string]any{"link": account + ".two"}).requireStatus(http.StatusOK)).AccountID.String()
+	collection := "/collections/" + c.createCollection(map[string]any{"name": "Members"}).String()
 	return map[string][3]any{
-		"trackVideo":            {"/videos", map[string]any{"link": numbered(1)}, map[string]any{"link": numbered(2)}},
-		"trackVideos":           {"/videos/bulk", map[string]any{"links": []string{numbered(3)}}, map[string]any{"links": []string{numbered(4)}}},
+		"trackVideo":            {"/videos", map[string]any{"link": videoURL(1)}, map[string]any{"link": videoURL(2)}},
+		"trackVideos":           {"/videos/bulk", map[string]any{"links": []string{videoURL(3)}}, map[string]any{"links": []string{videoURL(4)}}},
 		"trackAccount":          {"/accounts", map[string]any{"link": account}, map[string]any{"link": other}},
 		"trackAccounts":         {"/accounts/bulk", map[string]any{"links": []string{account + ".bulk"}}, map[string]any{"links": []string{other + ".bulk"}}},
 		"createCollection":      {"/collections", map[string]any{"name": "Launch"}, map[string]any{"name": "Landing"}},
 		"addCollectionVideos":   {collection + "/videos", map[string]any{"video_ids": []string{tracked}}, map[string]any{"video_ids": []string{second}}},
-		"addCollectionAccounts": {collection + "/accounts", map[string]any{"account_ids": []string{followed}}, map[string]any{"account_ids": []string{also}}},
+		"addCollectionAccounts": {collection + "/accounts", map[string]any{"account_ids": []string{followed}}, map[string]any{"account_ids": []string{secondAccount}}},
 		"refreshVideo":          {"/refresh/videos", map[string]any{"link": tracked}, map[string]any{"link": second}},
-		"refreshAccount":        {"/refresh/accounts", map[string]any{"link": followed}, map[string]any{"link": also}},
+		"refreshAccount":        {"/refresh/accounts", map[string]any{"link": followed}, map[string]any{"link": secondAccount}},
 	}
 }
 
-// posts returns the operations of the contract that accept an Idempotency-Key.
-func posts() []string {
+// postOperations returns the ids of all POST operations in openapi.yaml.
+func postOperations() []string {
 	var ids []string
-	for _, item := range theContract().doc.Paths.Map() {
+	for _, item := range sharedContract().doc.Paths.Map() {
 		if item.Post != nil {
 			ids = append(ids, item.Post.OperationID)
 		}
@@ -51,37 +51,39 @@ func posts() []string {
 	return ids
 }
 
-func TestIdempotency_everyPostRepeatsItsFirstResponse(t *testing.T) {
+func TestIdempotency_secondRequestGetsTheFirstResponse(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		requests := c.repeatable()
-		require.ElementsMatch(t, posts(), slices.Collect(maps.Keys(requests)), "each POST has a request here")
+		requests := c.postRequests()
+		require.ElementsMatch(t, postOperations(), slices.Collect(maps.Keys(requests)), "postRequests must contain each POST operation")
 		for id, request := range requests {
 			path := request[0].(string)
-			send := func(body any, key string) answer { return c.send(http.MethodPost, path, body, "Idempotency-Key", key) }
+			send := func(body any, key string) response {
+				return c.send(http.MethodPost, path, body, "Idempotency-Key", key)
+			}
 			key := "first-" + id
 			first := send(request[1], key)
 			require.Less(t, first.StatusCode, 300, "%s: %s", id, first.body)
 			require.Empty(t, first.Header.Get("Idempotent-Replayed"), id)
 
-			again := send(request[1], key).is(first.StatusCode)
+			again := send(request[1], key).requireStatus(first.StatusCode)
 			require.Equal(t, string(first.body), string(again.body), id)
 			require.Equal(t, first.Header.Get("Content-Type"), again.Header.Get("Content-Type"), id)
 			require.Equal(t, "true", again.Header.Get("Idempotent-Replayed"), id)
 
-			send(request[2], key).refuses(http.StatusUnprocessableEntity, server.CodeIdempotencyKeyReused)
+			send(request[2], key).requireProblem(http.StatusUnprocessableEntity, server.CodeIdempotencyKeyReused)
 
-			// The first request is still running.
+			// Simulate that the first request is still running.
 			a.Exec(t, "UPDATE idempotency_keys SET status = NULL, started_at = ? WHERE key = ?", store.InstantOf(a.Clock.Now()), key)
-			send(request[1], key).refuses(http.StatusConflict, server.CodeIdempotencyKeyInUse)
+			send(request[1], key).requireProblem(http.StatusConflict, server.CodeIdempotencyKeyInUse)
 
-			// The same key of another organisation is independent.
+			// Another organisation can use the same key.
 			if id == "createCollection" {
-				a.newCaller(t, store.TierPremium).send(http.MethodPost, path, request[2], "Idempotency-Key", key).is(http.StatusCreated)
+				a.newCaller(t, store.TierPremium).send(http.MethodPost, path, request[2], "Idempotency-Key", key).requireStatus(http.StatusCreated)
 			}
 			a.Clock.Advance(24*time.Hour + time.Second)
-			require.Empty(t, send(request[2], key).Header.Get("Idempotent-Replayed"), "%s: the key expires after a day", id)
+			require.Empty(t, send(request[2], key).Header.Get("Idempotent-Replayed"), "%s: the key expires after 24 hours", id)
 		}
 	})
 }
@@ -89,118 +91,118 @@ func TestIdempotency_everyPostRepeatsItsFirstResponse(t *testing.T) {
 func TestIdempotency_comparesTheDecodedBody(t *testing.T) {
 	t.Parallel()
 	c := newApp(t, newSQLite(t)).newCaller(t, store.TierPremium)
-	send := func(body string) answer {
+	send := func(body string) response {
 		return c.send(http.MethodPost, "/collections", body, "Idempotency-Key", "k")
 	}
-	first := send(`{"name": "Launch", "hashtags": ["one", "two"]}`).is(http.StatusCreated)
-	require.Equal(t, string(first.body), string(send("{\n\"hashtags\":[\"one\",\"\\u0074wo\"],\"name\":\"Launch\"}").is(http.StatusCreated).body))
-	send(`{"name": "Launch", "hashtags": ["two", "one"]}`).refuses(http.StatusUnprocessableEntity, server.CodeIdempotencyKeyReused)
-	// The same key with another operation is independent.
-	c.send(http.MethodPost, "/videos", map[string]any{"link": numbered(1)}, "Idempotency-Key", "k").is(http.StatusOK)
+	first := send(`{"name": "Launch", "hashtags": ["one", "two"]}`).requireStatus(http.StatusCreated)
+	require.Equal(t, string(first.body), string(send("{\n\"hashtags\":[\"one\",\"\\u0074wo\"],\"name\":\"Launch\"}").requireStatus(http.StatusCreated).body))
+	send(`{"name": "Launch", "hashtags": ["two", "one"]}`).requireProblem(http.StatusUnprocessableEntity, server.CodeIdempotencyKeyReused)
+	// Another operation can use the same key.
+	c.send(http.MethodPost, "/videos", map[string]any{"link": videoURL(1)}, "Idempotency-Key", "k").requireStatus(http.StatusOK)
 }
 
-func TestIdempotency_storesRefusalsButNotInvalidRequests(t *testing.T) {
+func TestIdempotency_stores404ButNot400Responses(t *testing.T) {
 	t.Parallel()
 	c := newApp(t, newSQLite(t)).newCaller(t, store.TierPremium)
-	send := func(body, key string) answer {
+	send := func(body, key string) response {
 		return c.send(http.MethodPost, "/collections", body, "Idempotency-Key", key)
 	}
-	send(`{"nome": "Launch"}`, "k").refuses(http.StatusBadRequest, server.CodeInvalidRequest)
-	send(`{"name": "Launch"}`, "k").is(http.StatusCreated)
+	send(`{"nome": "Launch"}`, "k").requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
+	send(`{"name": "Launch"}`, "k").requireStatus(http.StatusCreated)
 
-	orphan := fmt.Sprintf(`{"name": "Launch", "parent_id": %q}`, unknownID)
-	first := send(orphan, "l").refuses(http.StatusNotFound, server.CodeNotFound)
-	again := send(orphan, "l")
-	require.Equal(t, first, again.refuses(http.StatusNotFound, server.CodeNotFound), "the problem has the request id of the first request")
+	bodyWithUnknownParent := fmt.Sprintf(`{"name": "Launch", "parent_id": %q}`, unknownID)
+	first := send(bodyWithUnknownParent, "l").requireProblem(http.StatusNotFound, server.CodeNotFound)
+	again := send(bodyWithUnknownParent, "l")
+	require.Equal(t, first, again.requireProblem(http.StatusNotFound, server.CodeNotFound), "the replayed problem contains the request id of the first request")
 	require.Equal(t, "true", again.Header.Get("Idempotent-Replayed"))
 
 	for _, bad := range []string{"with space", "ключ", string(make([]byte, 256))} {
 		if bad[0] == 0 {
 			bad = fmt.Sprintf("%0256d", 1)
 		}
-		p := send(`{"name": "x"}`, bad).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		p := send(`{"name": "x"}`, bad).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Equal(t, "Idempotency-Key", *p.Errors[0].Name)
 		require.Equal(t, client.FaultLocationHeader, p.Errors[0].Location)
 	}
 }
 
-func TestIdempotency_aFailedRequestIsRunAgainWithTheSameID(t *testing.T) {
+func TestIdempotency_retryAfterACrashReturnsTheSameID(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		send := func() answer {
+		send := func() response {
 			return c.send(http.MethodPost, "/collections", map[string]any{"name": "Launch"}, "Idempotency-Key", "k")
 		}
-		made := decode[client.CreatedCollection](send().is(http.StatusCreated))
-		// The server crashed after it created the collection and before it stored the response.
+		made := decode[client.CreatedCollection](send().requireStatus(http.StatusCreated))
+		// Simulate a crash after the server created the collection and before it stored the response.
 		a.Exec(t, "UPDATE idempotency_keys SET status = NULL, body = NULL")
-		send().refuses(http.StatusConflict, server.CodeIdempotencyKeyInUse)
+		send().requireProblem(http.StatusConflict, server.CodeIdempotencyKeyInUse)
 		a.Clock.Advance(time.Minute)
-		again := send().is(http.StatusCreated)
+		again := send().requireStatus(http.StatusCreated)
 		require.Empty(t, again.Header.Get("Idempotent-Replayed"))
 		require.Equal(t, made.ID, decode[client.CreatedCollection](again).ID)
 		require.Len(t, storetest.Column[string](t, a.DB, "SELECT id FROM collections"), 1)
 	})
 }
 
-func TestIdempotency_afterAFailureTheKeyCanBeUsedAtOnce(t *testing.T) {
+func TestIdempotency_keyCanBeUsedAgainAfterATemporaryFailure(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		const short = "https://vm.tiktok.com/ZMabcdef1/"
-		a.platforms.redirect(short, "") // which fails temporarily
-		send := func() answer {
+		a.platforms.redirect(short, "") // the short link fails temporarily
+		send := func() response {
 			return c.send(http.MethodPost, "/videos", map[string]any{"link": short}, "Idempotency-Key", "k")
 		}
-		send().refuses(http.StatusServiceUnavailable, server.CodeLinkUnresolved)
-		a.platforms.redirect(short, numbered(1))
-		send().is(http.StatusOK)
+		send().requireProblem(http.StatusServiceUnavailable, server.CodeLinkUnresolved)
+		a.platforms.redirect(short, videoURL(1))
+		send().requireStatus(http.StatusOK)
 	})
 }
 
-// A panic must be answered, also if the response is buffered, and must release the key.
-func TestIdempotency_survivesAPanic(t *testing.T) {
+// TestIdempotency_keyCanBeUsedAgainAfterAPanic requires status 500 after a panic of the handler, and that the same key can be used again.
+func TestIdempotency_keyCanBeUsedAgainAfterAPanic(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	track := func() answer {
+	track := func() response {
 		return c.send(http.MethodPost, "/videos", map[string]any{"link": tiktokLink}, "Idempotency-Key", "k")
 	}
 	a.panicAt.Store(new("videos"))
 	for range 2 {
-		track().refuses(http.StatusInternalServerError, server.CodeInternal)
+		track().requireProblem(http.StatusInternalServerError, server.CodeInternal)
 	}
 	a.panicAt.Store(nil)
-	track().is(http.StatusOK)
+	track().requireStatus(http.StatusOK)
 }
 
-func TestIdempotency_oneOfManyConcurrentRequestsHasAnEffect(t *testing.T) {
+func TestIdempotency_onlyOneConcurrentRequestHasAnEffect(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		const requests = 64
 		c := a.newCaller(t, store.TierPremium)
-		for id, request := range c.repeatable() {
-			answers := make([]answer, requests)
+		for id, request := range c.postRequests() {
+			responses := make([]response, requests)
 			var wg sync.WaitGroup
 			for i := range requests {
 				wg.Go(func() {
-					answers[i] = c.send(http.MethodPost, request[0].(string), request[1], "Idempotency-Key", "k")
+					responses[i] = c.send(http.MethodPost, request[0].(string), request[1], "Idempotency-Key", "k")
 				})
 			}
 			wg.Wait()
-			var first *answer
-			for _, got := range answers {
+			var first *response
+			for _, got := range responses {
 				if got.StatusCode == http.StatusConflict {
 					continue
 				}
 				require.Less(t, got.StatusCode, 300, "%s: %s", id, got.body)
 				if got.Header.Get("Idempotent-Replayed") == "" {
-					require.Nil(t, first, "%s had two effects", id)
+					require.Nil(t, first, "%s: two responses have no Idempotent-Replayed", id)
 					first = &got
 				}
 			}
 			require.NotNil(t, first, id)
-			for _, got := range answers {
+			for _, got := range responses {
 				if got.StatusCode != http.StatusConflict {
 					require.Equal(t, string(first.body), string(got.body), id)
 				}
@@ -210,37 +212,37 @@ func TestIdempotency_oneOfManyConcurrentRequestsHasAnEffect(t *testing.T) {
 	})
 }
 
-func TestIdempotency_doesNothingWithoutTheDatabase(t *testing.T) {
+func TestIdempotency_requestHasNoEffectIfTheDatabaseFails(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	c.send(http.MethodGet, "/authenticate", nil).is(http.StatusOK)
+	c.send(http.MethodGet, "/authenticate", nil).requireStatus(http.StatusOK)
 	failure := errors.New("disk I/O error")
 	a.databaseError.Store(&failure)
-	require.GreaterOrEqual(t, c.send(http.MethodPost, "/videos", map[string]any{"link": numbered(1)}, "Idempotency-Key", "k").StatusCode, 500)
+	require.GreaterOrEqual(t, c.send(http.MethodPost, "/videos", map[string]any{"link": videoURL(1)}, "Idempotency-Key", "k").StatusCode, 500)
 	a.databaseError.Store(nil)
 	require.Empty(t, storetest.Column[string](t, a.DB, "SELECT id FROM videos"))
 }
 
-func TestIdempotency_refusesOnlyNewKeysWhenTheStoreIsFull(t *testing.T) {
+func TestIdempotency_refusesNewKeysIfTheStoreIsFull(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c, other := a.newCaller(t, store.TierPremium), a.newCaller(t, store.TierPremium)
-	send := func(c *caller, key string) answer {
+	send := func(c *caller, key string) response {
 		return c.send(http.MethodPost, "/collections", map[string]any{"name": "Launch"}, "Idempotency-Key", key)
 	}
-	first := send(c, "first").is(http.StatusCreated)
+	first := send(c, "first").requireStatus(http.StatusCreated)
 	a.Exec(t, "UPDATE idempotency_usage SET bytes = ?", store.IdempotencyLimit)
 
 	refused := send(c, "second")
-	p := refused.refuses(http.StatusTooManyRequests, server.CodeIdempotencyStoreFull)
+	p := refused.requireProblem(http.StatusTooManyRequests, server.CodeIdempotencyStoreFull)
 	require.Contains(t, p.Detail, "without an Idempotency-Key")
 	require.Contains(t, p.Detail, "128 MiB")
-	require.Equal(t, "86400", refused.Header.Get("Retry-After"), "when the first key has expired")
-	require.Equal(t, string(first.body), string(send(c, "first").is(http.StatusCreated).body))
-	c.send(http.MethodPost, "/collections", map[string]any{"name": "Launch"}).is(http.StatusCreated)
-	send(other, "second").is(http.StatusCreated)
+	require.Equal(t, "86400", refused.Header.Get("Retry-After"), "Retry-After is the time until the oldest key expires, in seconds")
+	require.Equal(t, string(first.body), string(send(c, "first").requireStatus(http.StatusCreated).body))
+	c.send(http.MethodPost, "/collections", map[string]any{"name": "Launch"}).requireStatus(http.StatusCreated)
+	send(other, "second").requireStatus(http.StatusCreated)
 
 	a.Clock.Advance(24*time.Hour + time.Second)
-	send(c, "second").is(http.StatusCreated)
+	send(c, "second").requireStatus(http.StatusCreated)
 }

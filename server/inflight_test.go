@@ -16,47 +16,47 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// heldResolver blocks each call until it is released, and counts the calls.
-type heldResolver struct {
+// blockingResolver blocks each call of Resolve until release is closed. It panics if more than four calls run at the same time.
+type blockingResolver struct {
 	running atomic.Int64
-	started chan struct{} // one entry for each call
-	letGo   chan struct{}
+	started chan struct{} // receives a value when a call starts
+	release chan struct{} // closing this channel ends all calls of Resolve
 }
 
-func (r *heldResolver) Resolve(ctx context.Context, _ link.Link) (link.Link, error) {
+func (r *blockingResolver) Resolve(ctx context.Context, _ link.Link) (link.Link, error) {
 	if r.running.Add(1) > 4 {
-		panic("more than four requests at once")
+		panic("more than four concurrent requests")
 	}
 	defer r.running.Add(-1)
 	r.started <- struct{}{}
 	select {
-	case <-r.letGo:
+	case <-r.release:
 	case <-ctx.Done():
 	}
-	return link.Link{}, errors.New("not resolved")
+	return link.Link{}, errors.New("the short link is not resolved")
 }
 
-func TestInFlight_limitsEachOrganisationSeparately(t *testing.T) {
+func TestInFlight_limitsConcurrentRequestsPerOrganisation(t *testing.T) {
 	t.Parallel()
-	const atOnce, requests = 4, 12
-	resolver := &heldResolver{started: make(chan struct{}, requests), letGo: make(chan struct{})}
+	const maxConcurrent, requests = 4, 12
+	resolver := &blockingResolver{started: make(chan struct{}, requests), release: make(chan struct{})}
 	a := newApp(t, newSQLite(t), func(o *server.Options) { o.Resolver = resolver })
-	busy, other := a.newCaller(t, store.TierPremium), a.newCaller(t, store.TierPremium)
-	var sent sync.WaitGroup
+	limitedCaller, other := a.newCaller(t, store.TierPremium), a.newCaller(t, store.TierPremium)
+	var requestsDone sync.WaitGroup
 	for i := range requests {
-		sent.Go(func() {
+		requestsDone.Go(func() {
 			body := map[string]any{"link": fmt.Sprintf("https://vm.tiktok.com/inflight%d/", i)}
-			got, err := a.exchange(t, http.MethodPost, "/videos", body, "Authorization", "Bearer "+busy.token)
+			got, err := a.exchange(t, http.MethodPost, "/videos", body, "Authorization", "Bearer "+limitedCaller.token)
 			if err != nil || got.StatusCode == http.StatusOK {
-				t.Errorf("status %d, error %v", got.StatusCode, err)
+				t.Errorf("the request with an unresolved short link must fail, but got status %d and error %v", got.StatusCode, err)
 			}
 		})
 	}
-	for range atOnce {
+	for range maxConcurrent {
 		<-resolver.started
 	}
-	other.list("") // is answered while the requests of the other organisation wait
-	close(resolver.letGo)
-	sent.Wait()
-	require.NotContains(t, a.log.String(), "more than four requests at once")
+	other.listVideos("") // gets a response while all requests of limitedCaller are blocked
+	close(resolver.release)
+	requestsDone.Wait()
+	require.NotContains(t, a.log.String(), "more than four concurrent requests")
 }

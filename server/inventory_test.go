@@ -17,36 +17,35 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// meaning is the kind of value that a text in a request contains.
-type meaning string
+// textKind is the kind of value that a text field of a request contains.
+type textKind string
 
-// All but freeText refer to items of an organisation.
+// Texts of all kinds except freeText identify items of an organisation, such as videos, accounts, collections and tokens.
 const (
-	videoID        meaning = "video id"
-	videoLink      meaning = "video link"
-	accountID      meaning = "account id"
-	accountLinks   meaning = "account link"
-	collectionID   meaning = "collection id"
-	collectionName meaning = "collection name"
-	username       meaning = "username"
-	hashtag        meaning = "hashtag"
-	captionWord    meaning = "word of a caption"
-	pageCursor     meaning = "cursor"
-	entityTag      meaning = "entity tag"
-	shareHash      meaning = "share hash"
-	tokenID        meaning = "token id"
-	organisationID meaning = "organisation id"
-	freeText       meaning = "text"
+	videoID        textKind = "video id"
+	videoLink      textKind = "video link"
+	accountID      textKind = "account id"
+	accountLinks   textKind = "account link"
+	collectionID   textKind = "collection id"
+	collectionName textKind = "collection name"
+	username       textKind = "username"
+	hashtag        textKind = "hashtag"
+	captionWord    textKind = "word of a caption"
+	pageCursor     textKind = "cursor"
+	entityTag      textKind = "entity tag"
+	shareHash      textKind = "share hash"
+	tokenID        textKind = "token id"
+	organisationID textKind = "organisation id"
+	freeText       textKind = "text"
 )
 
-// meanings lists all meanings that refer to items, in a fixed order.
-var meanings = []meaning{videoID, videoLink, accountID, accountLinks, collectionID, collectionName, username, hashtag, captionWord,
+// itemKinds contains all kinds except freeText, in a fixed order.
+var itemKinds = []textKind{videoID, videoLink, accountID, accountLinks, collectionID, collectionName, username, hashtag, captionWord,
 	pageCursor, entityTag, shareHash, tokenID, organisationID}
 
-// meaningsByName maps the names of slots to their meanings. A slot of text that is missing here fails the tests
-// that generate requests, so that new operations are covered. A name after
-// "videos" or "accounts" has a different meaning in the paths of videos and accounts.
-var meaningsByName = map[string][]meaning{
+// kindsByField maps the name of a text field to the kinds of text that the field accepts. A key such as "videos link" is for the field "link"
+// of operations whose path contains "videos". The tests that generate requests fail if a text field has no entry.
+var kindsByField = map[string][]textKind{
 	"ad_id": {videoID, videoLink}, "video_ids": {videoID},
 	"account_id": {accountID, accountLinks}, "account_ids": {accountID}, "linked_account_id": {accountID},
 	"collection_id": {collectionID}, "collection_ids": {collectionID}, "label_ids": {collectionID}, "parent_id": {collectionID},
@@ -59,27 +58,27 @@ var meaningsByName = map[string][]meaning{
 	"accounts link": {accountLinks}, "accounts links": {accountLinks}, "accounts id": {accountID, accountLinks}, "accounts ids": {accountID, accountLinks},
 }
 
-// meaningsOf returns the meanings of a slot of an operation; nil if meaningsByName has no entry.
-func meaningsOf(op *contractOperation, name string) []meaning {
-	if found, ok := meaningsByName[name]; ok {
+// kindsOf returns the kinds of text that a field of an operation accepts, or nil if kindsByField has no entry.
+func kindsOf(op *contractOperation, name string) []textKind {
+	if found, ok := kindsByField[name]; ok {
 		return found
 	}
 	for _, kind := range []string{"videos", "accounts"} {
 		if slices.Contains(op.segments, kind) {
-			return meaningsByName[kind+" "+name]
+			return kindsByField[kind+" "+name]
 		}
 	}
 	return nil
 }
 
-// inventory contains the texts that refer to items of an organisation, by meaning.
-type inventory map[meaning][]string
+// inventory contains, for each kind, the texts that identify the items of one organisation.
+type inventory map[textKind][]string
 
-// videoLinkOf and accountLinkOf return the link of item number n. The platforms alternate.
+// videoLinkOf returns the link of video number n. The platform depends on n%4.
 func videoLinkOf(n int) string {
 	switch n % 4 {
 	case 0:
-		return numbered(n)
+		return videoURL(n)
 	case 1:
 		return fmt.Sprintf("https://www.youtube.com/shorts/v%dAAAAAA", n)
 	case 2:
@@ -88,6 +87,7 @@ func videoLinkOf(n int) string {
 	return fmt.Sprintf("https://www.facebook.com/reel/%d", 1139247760000000+n)
 }
 
+// accountLinkOf returns the link of account number n. The platform depends on n%4.
 func accountLinkOf(n int) string {
 	switch n % 4 {
 	case 0:
@@ -100,28 +100,29 @@ func accountLinkOf(n int) string {
 	return fmt.Sprintf("https://www.facebook.com/user%d", n)
 }
 
-// createItems creates the same items for each caller, with four-digit numbers from first on, and sets own.
+// createItems creates equal videos, accounts and collections for each caller, and sets items of each caller. The items have four-digit
+// numbers that start at first.
 func (a *app) createItems(first int, callers ...*caller) {
 	a.t.Helper()
 	for _, c := range callers {
-		c.createOwnItems(first)
+		c.createCallerItems(first)
 	}
 	a.fetch(func(target queue.Target) ingest.VideoFacts {
-		n, err := strconv.Atoi(lastNumber.FindStringSubmatch(target.ExternalID)[1])
+		n, err := strconv.Atoi(trailingNumber.FindStringSubmatch(target.ExternalID)[1])
 		require.NoError(a.t, err)
 		return ingest.VideoFacts{Username: new(fmt.Sprintf("user%d", n/10*10+n%4%3)), Title: new(fmt.Sprintf("word%d #tag%d", n, n)), Views: new(int64(n))}
 	})
 	a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return ingest.AccountFacts{Followers: new(int64(first))} })
 	for _, c := range callers {
-		c.own = c.inventory(first)
+		c.items = c.inventory(first)
 	}
 }
 
-// lastNumber matches the number of an item in the platform's id.
-var lastNumber = regexp.MustCompile(`(\d{4})\D*$`)
+// trailingNumber matches the four-digit item number at the end of an id on the platform.
+var trailingNumber = regexp.MustCompile(`(\d{4})\D*$`)
 
-// createOwnItems creates collections and tracks videos and accounts.
-func (c *caller) createOwnItems(first int) {
+// createCallerItems creates three collections, and tracks six videos and three accounts.
+func (c *caller) createCallerItems(first int) {
 	c.t.Helper()
 	var collections []string
 	for i := range 3 {
@@ -129,57 +130,57 @@ func (c *caller) createOwnItems(first int) {
 		if i == 2 {
 			body["parent_id"] = collections[0]
 		}
-		collections = append(collections, c.collection(body).String())
+		collections = append(collections, c.createCollection(body).String())
 	}
-	c.send(http.MethodPatch, "/collections/"+collections[1], map[string]any{"access": "public"}).is(http.StatusNoContent)
+	c.send(http.MethodPatch, "/collections/"+collections[1], map[string]any{"access": "public"}).requireStatus(http.StatusNoContent)
 	for i := range 6 {
-		c.send(http.MethodPost, "/videos", map[string]any{"link": videoLinkOf(first + i), "collection_ids": collections[i%3 : i%3+1]}).is(http.StatusOK)
+		c.send(http.MethodPost, "/videos", map[string]any{"link": videoLinkOf(first + i), "collection_ids": collections[i%3 : i%3+1]}).requireStatus(http.StatusOK)
 	}
 	for i := range 3 {
-		c.send(http.MethodPost, "/accounts", map[string]any{"link": accountLinkOf(first + i), "collection_ids": collections[:1]}).is(http.StatusOK)
+		c.send(http.MethodPost, "/accounts", map[string]any{"link": accountLinkOf(first + i), "collection_ids": collections[:1]}).requireStatus(http.StatusOK)
 	}
 }
 
-// inventory returns the created items.
+// inventory returns the ids, links and names of the items that createCallerItems created.
 func (c *caller) inventory(first int) inventory {
 	c.t.Helper()
-	own := inventory{organisationID: {c.org.ID.String()}}
+	items := inventory{organisationID: {c.org.ID.String()}}
 	for i := range 6 {
-		own[videoLink] = append(own[videoLink], videoLinkOf(first+i))
+		items[videoLink] = append(items[videoLink], videoLinkOf(first+i))
 	}
 	for i := range 3 {
-		own[accountLinks] = append(own[accountLinks], accountLinkOf(first+i))
+		items[accountLinks] = append(items[accountLinks], accountLinkOf(first+i))
 	}
-	for _, v := range decode[client.VideoPage](c.send(http.MethodGet, "/videos?order_by=created_at", nil).is(http.StatusOK)).Data {
-		own[videoID], own[username] = append(own[videoID], v.AdID.String()), append(own[username], v.Username)
+	for _, v := range decode[client.VideoPage](c.send(http.MethodGet, "/videos?order_by=created_at", nil).requireStatus(http.StatusOK)).Data {
+		items[videoID], items[username] = append(items[videoID], v.AdID.String()), append(items[username], v.Username)
 	}
-	for _, a := range decode[[]client.Account](c.send(http.MethodGet, "/accounts?include_linked=true", nil).is(http.StatusOK)) {
-		own[accountID] = append(own[accountID], a.AccountID.String())
+	for _, a := range decode[[]client.Account](c.send(http.MethodGet, "/accounts?include_linked=true", nil).requireStatus(http.StatusOK)) {
+		items[accountID] = append(items[accountID], a.AccountID.String())
 	}
-	for _, found := range decode[client.CollectionList](c.send(http.MethodGet, "/collections", nil).is(http.StatusOK)).Data {
-		own[collectionID], own[collectionName] = append(own[collectionID], found.ID.String()), append(own[collectionName], found.Name)
-		own[entityTag] = append(own[entityTag], c.send(http.MethodGet, "/collections/"+found.ID.String(), nil).is(http.StatusOK).Header.Get("ETag"))
+	for _, found := range decode[client.CollectionList](c.send(http.MethodGet, "/collections", nil).requireStatus(http.StatusOK)).Data {
+		items[collectionID], items[collectionName] = append(items[collectionID], found.ID.String()), append(items[collectionName], found.Name)
+		items[entityTag] = append(items[entityTag], c.send(http.MethodGet, "/collections/"+found.ID.String(), nil).requireStatus(http.StatusOK).Header.Get("ETag"))
 		if found.Hash != nil {
-			own[shareHash] = append(own[shareHash], *found.Hash)
+			items[shareHash] = append(items[shareHash], *found.Hash)
 		}
 	}
 	for i := range 3 {
-		own[hashtag], own[captionWord] = append(own[hashtag], fmt.Sprintf("tag%d", first+i)), append(own[captionWord], fmt.Sprintf("word%d", first+i))
+		items[hashtag], items[captionWord] = append(items[hashtag], fmt.Sprintf("tag%d", first+i)), append(items[captionWord], fmt.Sprintf("word%d", first+i))
 	}
-	own[tokenID] = append(own[tokenID], decode[client.Authentication](c.send(http.MethodGet, "/authenticate", nil).is(http.StatusOK)).Token.ID.String())
-	for _, op := range theContract().operations {
+	items[tokenID] = append(items[tokenID], decode[client.Authentication](c.send(http.MethodGet, "/authenticate", nil).requireStatus(http.StatusOK)).Token.ID.String())
+	for _, op := range sharedContract().operations {
 		if op.Operation.Parameters.GetByInAndName("query", "cursor") != nil {
-			own[pageCursor] = append(own[pageCursor], c.cursorOf(op, own))
+			items[pageCursor] = append(items[pageCursor], c.cursorOf(op, items))
 		}
 	}
-	for _, m := range meanings {
-		require.NotEmpty(c.t, own[m], "the inventory has no %s", m)
+	for _, m := range itemKinds {
+		require.NotEmpty(c.t, items[m], "the inventory contains no %s", m)
 	}
-	return own
+	return items
 }
 
-// cursorOf returns a cursor of a list with default parameters.
-func (c *caller) cursorOf(op *contractOperation, own inventory) string {
+// cursorOf returns a next_cursor of the list operation op, requested with default parameters except the limit.
+func (c *caller) cursorOf(op *contractOperation, items inventory) string {
 	c.t.Helper()
 	query := "?limit=1"
 	if op.Operation.Parameters.GetByInAndName(openapi3.ParameterInQuery, "paginated") != nil {
@@ -189,39 +190,39 @@ func (c *caller) cursorOf(op *contractOperation, own inventory) string {
 	for _, p := range op.Operation.Parameters {
 		if p.Value.In == openapi3.ParameterInPath {
 			targets = nil
-			for _, value := range own[meaningsOf(op, p.Value.Name)[0]] {
+			for _, value := range items[kindsOf(op, p.Value.Name)[0]] {
 				targets = append(targets, strings.ReplaceAll(op.Path, "{"+p.Value.Name+"}", value))
 			}
 		}
 	}
 	for _, target := range targets {
-		if found := nextCursor.FindSubmatch(c.send(http.MethodGet, target+query, nil).is(http.StatusOK).body); found != nil {
+		if found := nextCursor.FindSubmatch(c.send(http.MethodGet, target+query, nil).requireStatus(http.StatusOK).body); found != nil {
 			return string(found[1])
 		}
 	}
-	require.Fail(c.t, "there is no list with two rows", op.id)
+	require.Fail(c.t, "no list of the operation has two rows", op.id)
 	return ""
 }
 
 var nextCursor = regexp.MustCompile(`"next_cursor":"([^"]+)"`)
 
-// unknownItems returns an inventory of items that do not exist. Each has the same form and the same rank in every order as the original. The
-// originals have numbers from first on, and the unknown items from other on.
-func (own inventory) unknownItems(first, other int) inventory {
+// unknownItems returns an inventory of items that do not exist. Each text has the same form and the same position in every sort order as
+// the text of the existing item that it replaces. The item numbers start at first for existing items, and at other in the result.
+func (items inventory) unknownItems(first, other int) inventory {
 	var ids []string
-	for _, m := range []meaning{videoID, accountID, collectionID, tokenID, organisationID} {
-		ids = append(ids, own[m]...)
+	for _, m := range []textKind{videoID, accountID, collectionID, tokenID, organisationID} {
+		ids = append(ids, items[m]...)
 	}
 	slices.Sort(ids)
-	twinOf := map[string]string{}
+	unknownIDOf := map[string]string{}
 	for _, id := range ids {
-		twinOf[id] = store.NewID().String()
+		unknownIDOf[id] = store.NewID().String()
 	}
 	from, to := strconv.Itoa(first/10), strconv.Itoa(other/10)
-	twins := inventory{}
-	for m, values := range own {
+	unknown := inventory{}
+	for m, values := range items {
 		for _, value := range values {
-			switch id, isID := twinOf[value]; {
+			switch id, isID := unknownIDOf[value]; {
 			case isID:
 				value = id
 			case m == pageCursor, m == entityTag, m == shareHash:
@@ -229,13 +230,13 @@ func (own inventory) unknownItems(first, other int) inventory {
 			default:
 				value = strings.ReplaceAll(value, from, to)
 			}
-			twins[m] = append(twins[m], value)
+			unknown[m] = append(unknown[m], value)
 		}
 	}
-	return twins
+	return unknown
 }
 
-// changed returns a text with a different letter near its end, so that it keeps its place in the sort order.
+// changed replaces the last letter but one of a text, so that the text is different but has nearly the same position in a sort order.
 func changed(s string) string {
 	letters := []byte(s)
 	at := len(letters) - 2

@@ -19,8 +19,9 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// manyLabels tracks videos of a few accounts, and makes collections that each contain every account.
-func manyLabels(t *testing.T, c *caller, videos, collections int) {
+// loadManyLabels tracks videos of at most ten accounts, and creates collections that each
+// contain all accounts. Each video has all collections as labels.
+func loadManyLabels(t *testing.T, c *caller, videos, collections int) {
 	t.Helper()
 	o := c.app.Org(c.org.ID)
 	for first := 0; first < videos; first += 500 {
@@ -42,68 +43,72 @@ func manyLabels(t *testing.T, c *caller, videos, collections int) {
  SELECT c.organisation_id, c.id, a.id, 0 FROM collections c JOIN accounts a ON a.organisation_id = c.organisation_id WHERE c.organisation_id = ?`, c.org.ID)
 }
 
-// meter is a ResponseWriter that records the size of the largest write and the most memory in use during the writes.
-type meter struct {
-	header           http.Header
-	status           int
-	keep             bool
-	body             []byte
-	size, largest    int
-	alive, atTheMost uint64
-	sampled          int
+// responseMeter is a ResponseWriter that records the size of the largest write and the maximum heap size during the writes.
+type responseMeter struct {
+	header      http.Header
+	status      int
+	keepBody    bool   // whether Write stores the body
+	body        []byte // empty unless keepBody is true
+	size        int    // bytes written
+	largest     int    // size of the largest write
+	heapBefore  uint64 // heap size before the request
+	heapMax     uint64 // largest heap size during the request
+	sampledSize int    // value of size at the last measurement of the heap
 }
 
-func (m *meter) Header() http.Header    { return m.header }
-func (m *meter) WriteHeader(status int) { m.status = status }
+func (m *responseMeter) Header() http.Header    { return m.header }
+func (m *responseMeter) WriteHeader(status int) { m.status = status }
 
-func (m *meter) Write(b []byte) (int, error) {
+func (m *responseMeter) Write(b []byte) (int, error) {
 	m.size, m.largest = m.size+len(b), max(m.largest, len(b))
-	if m.keep {
+	if m.keepBody {
 		m.body = append(m.body, b...)
 	}
-	if m.size-m.sampled > 4<<20 {
-		m.sampled = m.size
-		m.atTheMost = max(m.atTheMost, aliveBytes())
+	if m.size-m.sampledSize > 4<<20 {
+		m.sampledSize = m.size
+		m.heapMax = max(m.heapMax, heapBytes())
 	}
 	return len(b), nil
 }
 
-func aliveBytes() uint64 {
+// heapBytes returns the number of heap bytes in use after a garbage collection.
+func heapBytes() uint64 {
 	runtime.GC()
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return stats.HeapAlloc
 }
 
-func (c *caller) direct(target string, keep bool) *meter {
+// serveMetered calls the handler with a GET request, without a network, and requires status 200. The meter has the body only if keepBody is true.
+func (c *caller) serveMetered(target string, keepBody bool) *responseMeter {
 	c.t.Helper()
 	r, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, target, nil)
 	require.NoError(c.t, err)
 	r.RemoteAddr = "192.0.2.1:1"
 	r.Header.Set("Authorization", "Bearer "+c.token)
-	m := &meter{header: http.Header{}, keep: keep, alive: aliveBytes()}
+	m := &responseMeter{header: http.Header{}, keepBody: keepBody, heapBefore: heapBytes()}
 	c.app.server.Handler().ServeHTTP(m, r)
 	require.Equal(c.t, http.StatusOK, m.status)
 	return m
 }
 
-//nolint:paralleltest // it measures the memory of the process
-func TestListVideos_writesManyLabelsWithFlatMemory(t *testing.T) {
+//nolint:paralleltest // the test measures the memory of the whole process
+func TestListVideos_usesLittleMemoryForManyLabels(t *testing.T) {
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	manyLabels(t, c, 1000, 400)
+	loadManyLabels(t, c, 1000, 400)
 
-	measured := c.direct("/videos?limit=5000", false)
+	measured := c.serveMetered("/videos?limit=5000", false)
 	require.Greater(t, measured.size, 15<<20)
-	require.Less(t, measured.largest, 256<<10, "the largest write")
-	require.Less(t, int64(measured.atTheMost)-int64(measured.alive), int64(4<<20), "memory in use during the request")
+	require.Less(t, measured.largest, 256<<10, "no write is larger than 256 KiB")
+	require.Less(t, int64(measured.heapMax)-int64(measured.heapBefore), int64(4<<20), "the heap grows by less than 4 MiB during the request")
 
-	got := c.direct("/videos?limit=5000", true)
+	got := c.serveMetered("/videos?limit=5000", true)
 	var page client.VideoPage
 	require.NoError(t, json.Unmarshal(got.body, &page))
 	require.Len(t, page.Data, 1000)
 	for _, i := range []int{0, 199, 200, 999} {
-		single := decode[client.Video](c.send(http.MethodGet, "/videos/"+page.Data[i].AdID.String(), nil).is(http.StatusOK))
+		single := decode[client.Video](c.send(http.MethodGet, "/videos/"+page.Data[i].AdID.String(), nil).requireStatus(http.StatusOK))
 		require.Equal(t, single, page.Data[i])
 		require.Len(t, single.LabelIds, 400)
 	}
@@ -112,14 +117,14 @@ func TestListVideos_writesManyLabelsWithFlatMemory(t *testing.T) {
 
 func TestListVideos_numberOfStatementsDoesNotDependOnLabels(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		count := func(collections int) int {
 			c := a.newCaller(t, store.TierPremium)
-			manyLabels(t, c, 30, collections)
-			c.list("")       // after this request the server knows the token
-			a.server.Close() // waits until the last use of the token is written
+			loadManyLabels(t, c, 30, collections)
+			c.listVideos("") // the server caches the token, so that the counted request does not look it up
+			a.server.Close() // Close waits until the last use of the token is written
 			a.Guard.Statements()
-			require.Len(t, c.list("").Data[29].LabelIds, collections)
+			require.Len(t, c.listVideos("").Data[29].LabelIds, collections)
 			return len(a.Guard.Statements())
 		}
 		one := count(1)
@@ -128,17 +133,17 @@ func TestListVideos_numberOfStatementsDoesNotDependOnLabels(t *testing.T) {
 	})
 }
 
-func TestLists_cutLargePagesAndPagingReachesAllRows(t *testing.T) {
+func TestLists_largePagesEndEarlyAndLinkToTheNextPage(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := with23Videos(t, a)
-		collection := c.collection(map[string]any{"name": "Launch"})
-		account := *c.list("limit=1").Data[0].LinkedAccountID
+		collection := c.createCollection(map[string]any{"name": "Launch"})
+		account := *c.listVideos("limit=1").Data[0].LinkedAccountID
 		c.addAccounts(collection, account)
 		for n := range 12 {
-			other := c.collection(map[string]any{"name": strings.Repeat("<é> ", 10) + fmt.Sprint(n)})
+			other := c.createCollection(map[string]any{"name": strings.Repeat("<é> ", 10) + fmt.Sprint(n)})
 			c.addAccounts(other, account)
-			c.addAccounts(collection, c.follow(fmt.Sprintf("https://www.tiktok.com/@other%d", n)))
+			c.addAccounts(collection, c.trackAccountLink(fmt.Sprintf("https://www.tiktok.com/@other%d", n)))
 		}
 		for _, size := range []int64{1, 7000, 40_000} {
 			a.server.SetMaxPage(size)
@@ -157,7 +162,7 @@ func TestLists_cutLargePagesAndPagingReachesAllRows(t *testing.T) {
 				require.NoError(t, err)
 				pages := 0
 				for target := list; target != ""; pages++ {
-					got := c.send(http.MethodGet, target, nil).is(http.StatusOK)
+					got := c.send(http.MethodGet, target, nil).requireStatus(http.StatusOK)
 					rows := rowsIn(t, got)
 					require.True(t, len(rows) == 1 || int64(len(got.body)) <= size+2000, "%s: %d bytes in %d rows", target, len(got.body), len(rows))
 					for _, row := range rows {
@@ -167,7 +172,7 @@ func TestLists_cutLargePagesAndPagingReachesAllRows(t *testing.T) {
 					}
 					header := got.Header.Get("Link")
 					if strings.HasPrefix(string(got.body), "{") && !strings.Contains(string(got.body), `"count":`) {
-						require.Equal(t, header != "", !strings.Contains(string(got.body), `"next_cursor":null`), "%s: the header and the body say the same", target)
+						require.Equal(t, header != "", !strings.Contains(string(got.body), `"next_cursor":null`), "%s: there is a Link header exactly if next_cursor is not null", target)
 					}
 					if target = ""; header != "" {
 						next, err := base.Parse(strings.TrimSuffix(strings.TrimPrefix(header, "<"), `>; rel="next"`))
@@ -176,18 +181,18 @@ func TestLists_cutLargePagesAndPagingReachesAllRows(t *testing.T) {
 					}
 				}
 				if strings.Contains(list, "limit=9") && size == 40_000 {
-					continue // an array that is cut by its limit has no link to a next page
+					continue // an array that ends at its limit has no Link header to a next page
 				}
-				require.Len(t, seen, want, "%s in pages of %d bytes", list, size)
+				require.Len(t, seen, want, "%s with a maximum page size of %d bytes", list, size)
 				if size == 1 {
-					require.Equal(t, want, pages, "a page has at least one row")
+					require.Equal(t, want, pages, "each page has one row if the maximum page size is 1 byte")
 				}
 			}
 		}
 	})
 }
 
-// row has the id of a row in a list of videos, accounts or collections.
+// row is a row of a list. AdID is set for a video, AccountID for an account, and ID for a collection.
 type row struct {
 	AdID      uuid.UUID `json:"ad_id"`
 	AccountID uuid.UUID `json:"account_id"`
@@ -203,7 +208,8 @@ func (r row) id() uuid.UUID {
 	return r.ID
 }
 
-func rowsIn(t *testing.T, a answer) []row {
+// rowsIn returns the rows of a list response, which is an array or a page.
+func rowsIn(t *testing.T, a response) []row {
 	t.Helper()
 	if strings.HasPrefix(string(a.body), "[") {
 		return decode[[]row](a)
@@ -211,87 +217,87 @@ func rowsIn(t *testing.T, a answer) []row {
 	return decode[struct{ Data []row }](a).Data
 }
 
-func TestListVideos_abortsTheConnectionAfterALateError(t *testing.T) {
+func TestListVideos_closesTheConnectionIfItFailsAfterTheFirstByte(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	manyLabels(t, c, 500, 1)
-	c.list("limit=1")
-	const chunk = "videos.id IN"
+	loadManyLabels(t, c, 500, 1)
+	c.listVideos("limit=1")
+	const chunk = "videos.id IN" // part of the statement that reads the next rows
 	fail := func() { a.breakDatabase(store.ErrUnavailable) }
 
-	a.Guard.Before(chunk, fail) // the next statement fails before the first byte is sent
+	a.Guard.Before(chunk, fail) // the first of these statements fails, before the first byte is sent
 	c.send(http.MethodGet, "/videos", nil).problem(http.StatusServiceUnavailable)
 	a.databaseError.Store(nil)
 
-	a.Guard.Before(chunk, func() { a.Guard.Before(chunk, fail) }) // fails after the first rows were sent
+	a.Guard.Before(chunk, func() { a.Guard.Before(chunk, fail) }) // the second of these statements fails, after the first rows were sent
 	_, err := a.exchange(t, http.MethodGet, "/videos", nil, "Authorization", "Bearer "+c.token)
 	require.ErrorContains(t, err, "EOF")
 	require.Contains(t, a.log.String(), "sending a list failed after the first byte")
 }
 
-func TestCreateCollection_refusesMoreThanTheLimit(t *testing.T) {
+func TestCreateCollection_refusesMoreThan1000Collections(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	manyLabels(t, c, 0, store.DefaultMaxCollections-1)
-	c.collection(map[string]any{"name": "The last"})
+	loadManyLabels(t, c, 0, store.DefaultMaxCollections-1)
+	c.createCollection(map[string]any{"name": "The last"}) // reaches the maximum number of collections
 	for path, body := range map[string]map[string]any{
 		"/collections": {"name": "One more"},
 		"/videos":      {"link": tiktokLink, "collection_names": []string{"One more"}},
 		"/accounts":    {"link": accountLink, "collection_names": []string{"One more"}},
 	} {
-		p := c.send(http.MethodPost, path, body).refuses(http.StatusConflict, server.CodeTooManyCollections)
+		p := c.send(http.MethodPost, path, body).requireProblem(http.StatusConflict, server.CodeTooManyCollections)
 		require.Contains(t, p.Detail, "at most 1000 are allowed")
 	}
-	require.Empty(t, c.list("").Data, "nothing was tracked")
-	c.send(http.MethodPost, "/videos", map[string]any{"link": tiktokLink, "collection_names": []string{"The last"}}).is(http.StatusOK)
+	require.Empty(t, c.listVideos("").Data, "nothing was tracked")
+	c.send(http.MethodPost, "/videos", map[string]any{"link": tiktokLink, "collection_names": []string{"The last"}}).requireStatus(http.StatusOK)
 }
 
-func TestConditional_doesNotReadAnUnchangedList(t *testing.T) {
+func TestConditional_unchangedListIsNotReadFromTheDatabase(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		other := a.newCaller(t, store.TierPremium)
-		paths := c.readable()
+		paths := c.examplePaths()
 		for _, single := range []string{"/authenticate", "/videos/{ad_id}", "/accounts/{account_id}", "/collections/{collection_id}"} {
-			delete(paths, single) // its tags are computed from the body
+			delete(paths, single) // the ETag of a single object is computed from the body, so the object is read
 		}
 		for _, target := range paths {
-			tag := c.send(http.MethodGet, target, nil).is(http.StatusOK).Header.Get("ETag")
+			tag := c.send(http.MethodGet, target, nil).requireStatus(http.StatusOK).Header.Get("ETag")
 			a.Guard.Statements()
-			c.send(http.MethodGet, target, nil, "If-None-Match", tag).is(http.StatusNotModified)
+			c.send(http.MethodGet, target, nil, "If-None-Match", tag).requireStatus(http.StatusNotModified)
 			for _, statement := range a.Guard.Statements() {
 				require.NotRegexp(t, `\b(videos|accounts|collections|snapshots_\w+|\w+_days|collection_\w+)\b`, statement, target)
 			}
-			c.send(http.MethodGet, target, nil, "If-None-Match", "*").is(http.StatusNotModified)
-			other.collection(map[string]any{"name": "Another organisation's"})
-			c.send(http.MethodGet, target, nil, "If-None-Match", tag).is(http.StatusNotModified)
-			c.collection(map[string]any{"name": "A change"})
-			changed := c.send(http.MethodGet, target, nil, "If-None-Match", tag).is(http.StatusOK).Header.Get("ETag")
+			c.send(http.MethodGet, target, nil, "If-None-Match", "*").requireStatus(http.StatusNotModified)
+			other.createCollection(map[string]any{"name": "Another organisation's"})
+			c.send(http.MethodGet, target, nil, "If-None-Match", tag).requireStatus(http.StatusNotModified)
+			c.createCollection(map[string]any{"name": "A change"})
+			changed := c.send(http.MethodGet, target, nil, "If-None-Match", tag).requireStatus(http.StatusOK).Header.Get("ETag")
 			require.NotEqual(t, tag, changed)
 		}
-		first := c.send(http.MethodGet, "/videos?limit=1", nil).is(http.StatusOK).Header.Get("ETag")
-		require.NotEqual(t, first, c.send(http.MethodGet, "/videos?limit=2", nil).is(http.StatusOK).Header.Get("ETag"), "another query")
-		require.NotEqual(t, first, other.send(http.MethodGet, "/videos?limit=1", nil).is(http.StatusOK).Header.Get("ETag"), "another organisation")
+		first := c.send(http.MethodGet, "/videos?limit=1", nil).requireStatus(http.StatusOK).Header.Get("ETag")
+		require.NotEqual(t, first, c.send(http.MethodGet, "/videos?limit=2", nil).requireStatus(http.StatusOK).Header.Get("ETag"), "the ETag depends on the query")
+		require.NotEqual(t, first, other.send(http.MethodGet, "/videos?limit=1", nil).requireStatus(http.StatusOK).Header.Get("ETag"), "the ETag depends on the organisation")
 		a.Clock.Advance(24 * 3600 * 1e9)
-		require.NotEqual(t, first, c.send(http.MethodGet, "/videos?limit=1", nil).is(http.StatusOK).Header.Get("ETag"), "another day")
-		c.send(http.MethodGet, "/collections/"+unknownID+"/videos", nil, "If-None-Match", "*").is(http.StatusNotFound)
+		require.NotEqual(t, first, c.send(http.MethodGet, "/videos?limit=1", nil).requireStatus(http.StatusOK).Header.Get("ETag"), "the ETag depends on the day")
+		c.send(http.MethodGet, "/collections/"+unknownID+"/videos", nil, "If-None-Match", "*").requireStatus(http.StatusNotFound)
 	})
 }
 
-func TestRateLimit_countsAnswersOf304Separately(t *testing.T) {
+func TestRateLimit_counts304ResponsesSeparately(t *testing.T) {
 	t.Parallel()
-	a := limited(t)
+	a := newRateLimitedApp(t)
 	c := a.newCaller(t, store.TierLimited)
-	tag := c.send(http.MethodGet, "/videos", nil).is(http.StatusOK).Header.Get("ETag")
+	tag := c.send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK).Header.Get("ETag")
 	for range 4 * 5 {
-		got := c.send(http.MethodGet, "/videos", nil, "If-None-Match", tag).is(http.StatusNotModified)
-		require.Equal(t, 4, number(t, got, "RateLimit-Remaining"), "the ordinary limit does not count it")
+		got := c.send(http.MethodGet, "/videos", nil, "If-None-Match", tag).requireStatus(http.StatusNotModified)
+		require.Equal(t, 4, headerNumber(t, got, "RateLimit-Remaining"), "a 304 response does not count against the limit of the operation")
 	}
 	refused := c.send(http.MethodGet, "/videos", nil, "If-None-Match", tag)
-	refused.refuses(http.StatusTooManyRequests, server.CodeRateLimited)
-	require.Positive(t, number(t, refused, "Retry-After"))
-	c.send(http.MethodGet, "/collections", nil).is(http.StatusOK)
-	c.send(http.MethodGet, "/videos", nil).is(http.StatusOK)
+	refused.requireProblem(http.StatusTooManyRequests, server.CodeRateLimited)
+	require.Positive(t, headerNumber(t, refused, "Retry-After"))
+	c.send(http.MethodGet, "/collections", nil).requireStatus(http.StatusOK)
+	c.send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK)
 }

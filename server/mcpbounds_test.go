@@ -16,8 +16,9 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// allocated returns how many bytes the process allocates during run. No other test may run at the same time.
-func allocated(run func()) uint64 {
+// allocatedBytes calls run and returns the number of bytes that the whole process
+// allocated during the call. Other tests must not run at the same time.
+func allocatedBytes(run func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	run()
@@ -25,11 +26,11 @@ func allocated(run func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// longTitles tracks n videos with titles of size bytes.
-func (c *caller) longTitles(n, size int) {
+// trackLongTitles tracks n videos and stores a title of size bytes for each video.
+func (c *caller) trackLongTitles(n, size int) {
 	c.t.Helper()
 	for first := 1; first <= n; first += 100 {
-		c.bulk(http.StatusOK, series(first, min(first+99, n)))
+		c.trackVideos(http.StatusOK, videoURLs(first, min(first+99, n)))
 	}
 	c.app.Clock.Advance(24 * time.Hour)
 	c.app.fetch(func(queue.Target) ingest.VideoFacts {
@@ -37,14 +38,15 @@ func (c *caller) longTitles(n, size int) {
 	})
 }
 
+// toolCall returns a tools/call message. arguments is a JSON object.
 func toolCall(name, arguments string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, name, arguments)
 }
 
-func TestMCP_refusesABatchBeforeItRuns(t *testing.T) { //nolint:paralleltest // it measures what the whole process allocates
+func TestMCP_refusesABatchBeforeItRuns(t *testing.T) { //nolint:paralleltest // the test measures the allocations of the whole process
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	c.longTitles(200, 4000)
+	c.trackLongTitles(200, 4000)
 	list := toolCall("list_videos", `{"limit":5000}`)
 	calls := make([]string, 10)
 	for i := range calls {
@@ -53,22 +55,23 @@ func TestMCP_refusesABatchBeforeItRuns(t *testing.T) { //nolint:paralleltest // 
 	batch := "[" + strings.Join(calls, ",") + "]"
 	for _, version := range []string{"", "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"} {
 		for _, body := range []string{batch, " \n[" + list + "]", "[]"} {
-			var got answer
-			spent := allocated(func() {
-				got = a.post(t, body, "Authorization", "Bearer "+c.token, "Mcp-Protocol-Version", version)
+			var got response
+			spent := allocatedBytes(func() {
+				got = a.postMCP(t, body, "Authorization", "Bearer "+c.token, "Mcp-Protocol-Version", version)
 			})
-			p := got.refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+			p := got.requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 			require.Contains(t, p.Detail, "batch", version)
 			require.Contains(t, p.Detail, "one message", version)
 			require.Less(t, spent, uint64(4<<20), version)
 		}
 	}
-	require.NotContains(t, a.log.String(), `"method":"GET","route":"/videos"`, "no call of a batch runs")
+	require.NotContains(t, a.log.String(), `"method":"GET","route":"/videos"`, "the server runs no call of a refused batch")
 }
 
-func TestMCP_refusesAHostileMessageCheaply(t *testing.T) { //nolint:paralleltest // it measures what the whole process allocates
+func TestMCP_refusesALargeMessageWithLittleMemory(t *testing.T) { //nolint:paralleltest // the test measures the allocations of the whole process
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
+	// fill repeats piece up to the size that a message can have.
 	fill := func(piece string) string {
 		return strings.TrimSuffix(strings.Repeat(piece, (2<<20-300)/len(piece)), ",")
 	}
@@ -82,17 +85,17 @@ func TestMCP_refusesAHostileMessageCheaply(t *testing.T) { //nolint:paralleltest
 		"members of _meta":       `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{` + fill(`"":0,`) + `}}}`,
 		"members of the message": `{"jsonrpc":"2.0","id":1,"method":"tools/list",` + fill(`"x":0,`) + `}`,
 	} {
-		var got answer
-		spent := allocated(func() { got = a.post(t, body, "Authorization", "Bearer "+c.token) })
-		p := got.refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		var got response
+		spent := allocatedBytes(func() { got = a.postMCP(t, body, "Authorization", "Bearer "+c.token) })
+		p := got.requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Regexp(t, "deeper than 64 levels|more than 10000 values", p.Detail, name)
-		require.Less(t, spent, uint64(raceFactor*(16<<20)), "%s: most of it is the body, read on both sides", name)
+		require.Less(t, spent, uint64(raceFactor*(16<<20)), "%s: the limit includes the bodies, which client and server read", name)
 	}
 }
 
-func TestMCP_countsEachRequestForTheOrganisation(t *testing.T) {
+func TestMCP_countsEachMessageAgainstTheLimitOfTheOrganisation(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(t *testing.T, a *app, _ func(time.Duration)) {
+	inSynctestBubble(t, func(t *testing.T, a *app, _ func(time.Duration)) {
 		for _, tier := range []store.Tier{store.TierLimited, store.TierPremium} {
 			const limit = 600
 			c := a.newCaller(t, tier)
@@ -111,24 +114,24 @@ func TestMCP_countsEachRequestForTheOrganisation(t *testing.T) {
 				{toolCall("get_video_statistics", "{}"), http.StatusOK},
 			} {
 				left--
-				requireQuota(t, a.post(t, m.body, "Authorization", "Bearer "+c.token).is(m.status), "mcp", limit, left)
+				requireRateLimitHeaders(t, a.postMCP(t, m.body, "Authorization", "Bearer "+c.token).requireStatus(m.status), "mcp", limit, left)
 			}
 			for left > 0 {
 				left--
-				got := a.post(t, `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "Authorization", "Bearer "+other.token).is(http.StatusOK)
-				requireQuota(t, got, "mcp", limit, left)
+				got := a.postMCP(t, `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "Authorization", "Bearer "+other.token).requireStatus(http.StatusOK)
+				requireRateLimitHeaders(t, got, "mcp", limit, left)
 			}
 			for _, body := range []string{`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, toolCall("get_account_statistics", "{}"), "{"} {
-				got := a.post(t, body, "Authorization", "Bearer "+c.token)
-				p := got.refuses(http.StatusTooManyRequests, server.CodeRateLimited)
+				got := a.postMCP(t, body, "Authorization", "Bearer "+c.token)
+				p := got.requireProblem(http.StatusTooManyRequests, server.CodeRateLimited)
 				require.Contains(t, p.Detail, fmt.Sprintf("%d times a minute", limit))
-				requireQuota(t, got, "mcp", limit, 0)
-				require.Positive(t, number(t, got, "Retry-After"))
+				requireRateLimitHeaders(t, got, "mcp", limit, 0)
+				require.Positive(t, headerNumber(t, got, "Retry-After"))
 			}
-			statistics := specifiedLimits["GET /statistics/videos"].of(tier)
-			requireQuota(t, c.send(http.MethodGet, "/statistics/videos", nil).is(http.StatusOK), "getVideoStatistics", statistics, statistics-2)
-			accounts := specifiedLimits["GET /statistics/accounts"].of(tier)
-			requireQuota(t, c.send(http.MethodGet, "/statistics/accounts", nil).is(http.StatusOK), "getAccountStatistics", accounts, accounts-1)
+			statistics := specifiedLimits["GET /statistics/videos"].forTier(tier)
+			requireRateLimitHeaders(t, c.send(http.MethodGet, "/statistics/videos", nil).requireStatus(http.StatusOK), "getVideoStatistics", statistics, statistics-2)
+			accounts := specifiedLimits["GET /statistics/accounts"].forTier(tier)
+			requireRateLimitHeaders(t, c.send(http.MethodGet, "/statistics/accounts", nil).requireStatus(http.StatusOK), "getAccountStatistics", accounts, accounts-1)
 		}
 	})
 }
@@ -137,10 +140,10 @@ func TestMCP_limitsTheSizeOfAResult(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	c.longTitles(400, 3000)
+	c.trackLongTitles(400, 3000)
 	session := c.assistant()
 
-	whole := len(c.send(http.MethodGet, "/videos", nil).is(http.StatusOK).body)
+	whole := len(c.send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK).body)
 	require.Greater(t, whole, 1<<20)
 	got := session.call("list_videos", map[string]any{"limit": 5000})
 	require.True(t, got.IsError)
@@ -153,6 +156,6 @@ func TestMCP_limitsTheSizeOfAResult(t *testing.T) {
 	require.Less(t, len(text), 1000)
 
 	got = session.call("list_videos", map[string]any{"limit": 100})
-	require.False(t, got.IsError, "a short page passes")
+	require.False(t, got.IsError, "a result below the maximum size is returned")
 	require.Len(t, got.StructuredContent.(map[string]any)["data"], 100)
 }

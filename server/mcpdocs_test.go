@@ -13,8 +13,8 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// TestMCP_docsListTheTools compares the table in docs/mcp.md with tools/list.
-func TestMCP_docsListTheTools(t *testing.T) {
+// TestMCP_documentationListsAllTools requires that the table in docs/mcp.md lists the tools that the server lists.
+func TestMCP_documentationListsAllTools(t *testing.T) {
 	t.Parallel()
 	tools := newApp(t, newSQLite(t)).newCaller(t, store.TierLimited).assistant().tools()
 	var table strings.Builder
@@ -37,5 +37,5 @@ func TestMCP_docsListTheTools(t *testing.T) {
 	}
 	page, err := os.ReadFile("../docs/mcp.md")
 	require.NoError(t, err)
-	require.Contains(t, string(page), "|---|---|---|\n"+table.String()+"\n", "the table of tools in docs/mcp.md should be:\n%s", table.String())
+	require.Contains(t, string(page), "|---|---|---|\n"+table.String()+"\n", "docs/mcp.md must contain this table of tools:\n%s", table.String())
 }

@@ -12,33 +12,33 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-func TestMCP_refusesWrongArguments(t *testing.T) {
+func TestMCP_refusesInvalidArguments(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	session := c.assistant()
 	for name, test := range map[string]struct {
 		tool, arguments     string
-		place, code, detail string // of the first fault: its pointer or name, its code, a part of its detail
+		place, code, detail string // pointer or name, code, and part of the detail of the first fault in the response
 	}{
 		"an unknown argument":                             {"get_video", `{"ad_id": "x", "colour": "red"}`, "/colour", "unknown_member", "it takes ad_id"},
 		"an unknown argument of a tool without arguments": {"authenticate", `{"colour": "red"}`, "/colour", "unknown_member", "it takes none"},
 		"a missing path argument":                         {"get_video", `{}`, "/ad_id", "required", "ad_id is required"},
 		"an empty path argument":                          {"get_video", `{"ad_id": ""}`, "/ad_id", "empty", "must not be empty"},
 		"a missing body argument":                         {"track_video", `{}`, "/link", "required", "link"},
-		"a wrong type in the query":                       {"list_videos", `{"limit": "many"}`, "limit", "type", "limit"},
+		"text for a number in the query":                  {"list_videos", `{"limit": "many"}`, "limit", "type", "limit"},
 		"a number out of its bounds":                      {"list_videos", `{"limit": 0}`, "limit", "minimum", "limit"},
 		"null in the query":                               {"list_videos", `{"cursor": null}`, "/cursor", "type", "leave it out"},
 		"an object in the query":                          {"list_videos", `{"q": {"a": 1}}`, "/q", "type", "must not be an object"},
 		"an array in the query":                           {"list_videos", `{"q": ["a"]}`, "/q", "type", "must not be an array"},
-		"an entry with a comma":                           {"list_videos", `{"collections": ["a,b"]}`, "/collections", "syntax", "entry 0, contains a comma"},
-		"an entry that is not a string":                   {"list_videos", `{"collections": ["a", 1]}`, "/collections", "type", "entry 1, must be a string"},
+		"an array entry with a comma":                     {"list_videos", `{"collections": ["a,b"]}`, "/collections", "syntax", "entry 0, contains a comma"},
+		"an array entry that is not a string":             {"list_videos", `{"collections": ["a", 1]}`, "/collections", "type", "entry 1, must be a string"},
 		"a duplicate argument":                            {"list_videos", `{"q": "a", "q": "b"}`, "/q", "duplicate_member", "occurs twice"},
 		"a duplicate member in an argument":               {"update_collection", `{"collection_id": "01938c32-8f07-7a46-93be-1d2c3b4a5968", "display_settings": {"title": "a", "title": "b"}}`, "/display_settings/title", "duplicate_member", "occurs twice"},
 		"NUL in the query":                                {"list_videos", `{"q": "a\u0000b"}`, "q", "encoding", "NUL"},
 		"NUL in the body":                                 {"track_video", `{"link": "a\u0000b"}`, "/link", "encoding", "NUL"},
-		"a wrong id":                                      {"get_collection", `{"collection_id": "../videos"}`, "collection_id", "format", "UUID"},
-		"two faults":                                      {"get_video", `{"colour": 1, "size": 2}`, "/colour", "unknown_member", "it takes ad_id"},
+		"an id that is not a UUID":                        {"get_collection", `{"collection_id": "../videos"}`, "collection_id", "format", "UUID"},
+		"two unknown arguments":                           {"get_video", `{"colour": 1, "size": 2}`, "/colour", "unknown_member", "it takes ad_id"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -60,7 +60,7 @@ func TestMCP_refusesWrongArguments(t *testing.T) {
 	}
 }
 
-func TestMCP_anArgumentCannotChangeOtherParts(t *testing.T) {
+func TestMCP_pathArgumentCannotChangeTheOperation(t *testing.T) {
 	t.Parallel()
 	session := newApp(t, newSQLite(t)).newCaller(t, store.TierPremium).assistant()
 	for argument, place := range map[string]string{"..": "/videos/..", "bulk": "/videos/bulk", "x/history": "/videos/x%2Fhistory", "x?limit=1#": "/videos/x%3Flimit=1%23", "%2F": "/videos/%252F"} {
@@ -76,19 +76,19 @@ func TestMCP_anArgumentCannotChangeOtherParts(t *testing.T) {
 func TestMCP_hidesDataOfOtherOrganisations(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
-	w := a.newCaller(t, store.TierPremium).world()
+	w := a.newCaller(t, store.TierPremium).createMCPItems()
 	session := a.newCaller(t, store.TierPremium).assistant()
 	for _, call := range w.calls() {
 		if len(call.arguments) == 0 {
 			continue
 		}
-		foreign := false
+		hasID := false
 		for _, value := range call.arguments {
 			_, isID := value.(uuid.UUID)
-			foreign = foreign || isID
+			hasID = hasID || isID
 		}
-		if foreign && call.operation != "createCollection" {
-			session.refused(session.call(toolOf(call.operation), call.toolArguments()), http.StatusNotFound, server.CodeNotFound)
+		if hasID && call.operation != "createCollection" {
+			session.refused(session.call(toolName(call.operation), call.toolArguments()), http.StatusNotFound, server.CodeNotFound)
 		}
 	}
 }
@@ -103,11 +103,11 @@ func TestMCP_refusesATokenWithoutTheScope(t *testing.T) {
 	require.Contains(t, p["detail"], "write")
 }
 
-func TestMCP_sharesItsLimitsWithREST(t *testing.T) {
+func TestMCP_toolCallsCountAgainstTheLimitsOfREST(t *testing.T) {
 	t.Parallel()
-	a := limited(t)
+	a := newRateLimitedApp(t)
 	c := a.newCaller(t, store.TierLimited)
-	session := c.assistant() // protocol messages do not count for an operation
+	session := c.assistant() // initialize and tools/list do not count against the limit of an operation
 	for range 10 {
 		session.tools()
 	}
@@ -116,11 +116,11 @@ func TestMCP_sharesItsLimitsWithREST(t *testing.T) {
 	headers, ok := got.Meta["reeltally/headers"].(map[string]any)
 	require.True(t, ok)
 	require.Regexp(t, `^"listVideos";r=4;t=\d+$`, headers["RateLimit"])
-	require.Equal(t, 3, number(t, c.send(http.MethodGet, "/videos", nil), "RateLimit-Remaining"))
+	require.Equal(t, 3, headerNumber(t, c.send(http.MethodGet, "/videos", nil), "RateLimit-Remaining"))
 	session.refused(session.call("list_videos", json.RawMessage(`{"surprise": 1}`)), http.StatusBadRequest, server.CodeInvalidRequest)
-	require.Equal(t, 1, number(t, c.send(http.MethodGet, "/videos", nil), "RateLimit-Remaining"), "invalid calls count")
+	require.Equal(t, 1, headerNumber(t, c.send(http.MethodGet, "/videos", nil), "RateLimit-Remaining"), "a call with invalid arguments counts against the limit")
 	session.call("list_videos", nil)
 	p := session.refused(session.call("list_videos", nil), http.StatusTooManyRequests, server.CodeRateLimited)
 	require.Contains(t, p["detail"], "Try again in")
-	require.False(t, session.call("get_video_statistics", nil).IsError, "another operation has its own bucket")
+	require.False(t, session.call("get_video_statistics", nil).IsError, "another operation has its own limit")
 }

@@ -13,25 +13,27 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
+// initialize is the first message of an MCP session.
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`
 
-func (a *app) post(t *testing.T, body string, headers ...string) answer {
+// postMCP sends a message to /mcp without a token.
+func (a *app) postMCP(t *testing.T, body string, headers ...string) response {
 	t.Helper()
 	return a.send(t, http.MethodPost, "/mcp", body, append([]string{"Accept", "application/json, text/event-stream"}, headers...)...)
 }
 
-func TestMCP_refusesRequestsWithoutTokenAndLimitsTheirAddress(t *testing.T) {
+func TestMCP_limitsRequestsWithoutATokenByAddress(t *testing.T) {
 	t.Parallel()
-	a := limited(t)
-	p := a.post(t, initialize).refuses(http.StatusUnauthorized, server.CodeTokenMissing)
+	a := newRateLimitedApp(t)
+	p := a.postMCP(t, initialize).requireProblem(http.StatusUnauthorized, server.CodeTokenMissing)
 	require.NotEmpty(t, p.RequestID)
-	got := a.post(t, initialize, "Authorization", "Bearer rt_nonsense").is(http.StatusUnauthorized)
+	got := a.postMCP(t, initialize, "Authorization", "Bearer rt_nonsense").requireStatus(http.StatusUnauthorized)
 	require.Contains(t, got.Header.Get("WWW-Authenticate"), `Bearer realm="ReelTally", error="invalid_token"`)
 	for range 58 {
-		a.post(t, initialize).is(http.StatusUnauthorized)
+		a.postMCP(t, initialize).requireStatus(http.StatusUnauthorized)
 	}
-	a.post(t, initialize).refuses(http.StatusTooManyRequests, server.CodeRateLimited)
-	require.Len(t, a.newCaller(t, store.TierLimited).assistant().tools(), len(theContract().operations))
+	a.postMCP(t, initialize).requireProblem(http.StatusTooManyRequests, server.CodeRateLimited)
+	require.Len(t, a.newCaller(t, store.TierLimited).assistant().tools(), len(sharedContract().operations))
 }
 
 func TestMCP_acceptsOnlyPOST(t *testing.T) {
@@ -39,48 +41,48 @@ func TestMCP_acceptsOnlyPOST(t *testing.T) {
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodDelete, http.MethodPut} {
-		got := c.send(method, "/mcp", nil, "Accept", "text/event-stream").is(http.StatusMethodNotAllowed)
+		got := c.send(method, "/mcp", nil, "Accept", "text/event-stream").requireStatus(http.StatusMethodNotAllowed)
 		require.Contains(t, got.Header.Get("Allow"), "POST")
 	}
-	preflight := a.send(t, http.MethodOptions, "/mcp", nil, "Origin", "https://assistant.example").is(http.StatusNoContent)
+	preflight := a.send(t, http.MethodOptions, "/mcp", nil, "Origin", "https://assistant.example").requireStatus(http.StatusNoContent)
 	require.Equal(t, "POST", preflight.Header.Get("Access-Control-Allow-Methods"))
 	require.Contains(t, preflight.Header.Get("Access-Control-Allow-Headers"), "Mcp-Protocol-Version")
 }
 
-func TestMCP_explainsInvalidMessages(t *testing.T) {
+func TestMCP_refusesInvalidMessagesWithTheReason(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	token := "Bearer " + a.newCaller(t, store.TierPremium).token
-	post := func(t *testing.T, body string, headers ...string) answer {
+	post := func(t *testing.T, body string, headers ...string) response {
 		t.Helper()
-		return a.post(t, body, append([]string{"Authorization", token}, headers...)...)
+		return a.postMCP(t, body, append([]string{"Authorization", token}, headers...)...)
 	}
-	got := post(t, initialize).is(http.StatusOK)
+	got := post(t, initialize).requireStatus(http.StatusOK)
 	require.Equal(t, "application/json", got.Header.Get("Content-Type"))
-	require.Empty(t, got.Header.Get("Mcp-Session-Id"), "there is no session")
-	post(t, "{").refuses(http.StatusBadRequest, server.CodeInvalidRequest)
-	post(t, "").refuses(http.StatusBadRequest, server.CodeInvalidRequest)
-	post(t, strings.Repeat(" ", 2<<20)+initialize).refuses(http.StatusRequestEntityTooLarge, server.CodeBodyTooLarge)
-	post(t, initialize, "Content-Type", "text/plain").refuses(http.StatusUnsupportedMediaType, server.CodeUnsupportedMedia)
-	p := post(t, initialize, "Accept", "text/html").refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+	require.Empty(t, got.Header.Get("Mcp-Session-Id"), "the response has no session id")
+	post(t, "{").requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
+	post(t, "").requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
+	post(t, strings.Repeat(" ", 2<<20)+initialize).requireProblem(http.StatusRequestEntityTooLarge, server.CodeBodyTooLarge)
+	post(t, initialize, "Content-Type", "text/plain").requireProblem(http.StatusUnsupportedMediaType, server.CodeUnsupportedMedia)
+	p := post(t, initialize, "Accept", "text/html").requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 	require.Contains(t, p.Detail, "text/event-stream")
-	p = post(t, initialize, "Mcp-Protocol-Version", "1999-01-01").refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+	p = post(t, initialize, "Mcp-Protocol-Version", "1999-01-01").requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 	require.Contains(t, p.Detail, "2025-06-18")
 }
 
-func TestMCP_keepsNoConnectionOpen(t *testing.T) {
+func TestMCP_endsASubscriptionStreamImmediately(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	token := "Bearer " + a.newCaller(t, store.TierPremium).token
-	got := a.post(t, `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",`+
+	got := a.postMCP(t, `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",`+
 		`"io.modelcontextprotocol/clientInfo":{"name":"test","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}},"notifications":{"toolsListChanged":true}}}`,
 		"Authorization", token, "Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "subscriptions/listen")
-	require.Contains(t, string(got.is(http.StatusOK).body), "acknowledged", "the stream ends at once, because tools do not change")
+	require.Contains(t, string(got.requireStatus(http.StatusOK).body), "acknowledged", "the stream ends immediately, because the list of tools never changes")
 }
 
 func TestMCP_refusesDNSRebinding(t *testing.T) {
 	t.Parallel()
-	for name, trusted := range map[string]bool{"a page": false, "a trusted proxy": true} {
+	for name, trusted := range map[string]bool{"403 for an unknown host name": false, "200 behind a trusted proxy": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a := newApp(t, newSQLite(t), func(o *server.Options) {
@@ -95,7 +97,7 @@ func TestMCP_refusesDNSRebinding(t *testing.T) {
 				"Authorization": "Bearer " + a.newCaller(t, store.TierPremium).token} {
 				r.Header.Set(header, value)
 			}
-			resp, err := a.client().Do(r)
+			resp, err := a.checkedClient().Do(r)
 			require.NoError(t, err)
 			require.NoError(t, resp.Body.Close())
 			require.Equal(t, map[bool]int{false: http.StatusForbidden, true: http.StatusOK}[trusted], resp.StatusCode)
@@ -103,7 +105,7 @@ func TestMCP_refusesDNSRebinding(t *testing.T) {
 	}
 }
 
-func TestMCP_marksSandboxData(t *testing.T) {
+func TestMCP_sandboxSaysThatDataIsMadeUp(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t), func(o *server.Options) { o.Sandbox = true })
 	session := a.newCaller(t, store.TierPremium).assistant()
@@ -111,11 +113,11 @@ func TestMCP_marksSandboxData(t *testing.T) {
 	require.Contains(t, texts(t, session.call("get_video_statistics", nil))[0], "made up")
 }
 
-func TestMCP_returnsTheETagForIfMatch(t *testing.T) {
+func TestMCP_getCollectionReturnsTheETagForIfMatch(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	id := c.collection(map[string]any{"name": "Launch"})
+	id := c.createCollection(map[string]any{"name": "Launch"})
 	session := c.assistant()
 	text := strings.Join(texts(t, session.call("get_collection", map[string]any{"collection_id": id})), "\n")
 	tag := regexp.MustCompile(`as if_match takes it: (".+")`).FindStringSubmatch(text)
@@ -129,10 +131,10 @@ func TestMCP_logsTheOperationOfATool(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	a.post(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_video_statistics"}}`,
-		"Authorization", "Bearer "+c.token, "X-Request-Id", "asked-by-an-assistant").is(http.StatusOK)
+	a.postMCP(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_video_statistics"}}`,
+		"Authorization", "Bearer "+c.token, "X-Request-Id", "request-id-of-the-tool-call").requireStatus(http.StatusOK)
 	for _, route := range []string{"/mcp", "/statistics/videos"} {
-		require.Regexp(t, `"request_id":"asked-by-an-assistant","method":"\w+","route":"`+route+`","status":200`, a.log.String())
+		require.Regexp(t, `"request_id":"request-id-of-the-tool-call","method":"\w+","route":"`+route+`","status":200`, a.log.String())
 	}
 	require.NotContains(t, a.log.String(), c.token)
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// follow tracks the account of a link and returns its id.
-func (c *caller) follow(raw string) uuid.UUID {
+// trackAccountLink tracks the account with the given link, without a request to the API, and returns the id of the account.
+func (c *caller) trackAccountLink(raw string) uuid.UUID {
 	c.t.Helper()
 	l, err := link.Parse(raw)
 	require.NoError(c.t, err)
@@ -30,7 +30,7 @@ func (c *caller) follow(raw string) uuid.UUID {
 	return tracked[0].AccountID
 }
 
-// fetchProfiles stores facts for every due account, like a collector.
+// fetchProfiles claims all due accounts of the interactive lane and stores facts for them, as a collector does.
 func (a *app) fetchProfiles(facts func(target queue.Target) ingest.AccountFacts) {
 	a.t.Helper()
 	for _, p := range link.Platforms {
@@ -45,12 +45,13 @@ func (a *app) fetchProfiles(facts func(target queue.Target) ingest.AccountFacts)
 	}
 }
 
+// memberAccounts returns the response of GET /collections/{collection_id}/accounts.
 func (c *caller) memberAccounts(collection uuid.UUID, query string) client.CollectionAccountPage {
 	c.t.Helper()
-	return decode[client.CollectionAccountPage](c.send(http.MethodGet, "/collections/"+collection.String()+"/accounts?"+query, nil).is(http.StatusOK))
+	return decode[client.CollectionAccountPage](c.send(http.MethodGet, "/collections/"+collection.String()+"/accounts?"+query, nil).requireStatus(http.StatusOK))
 }
 
-// accountNames returns the handles of the accounts of a collection, in the order of the response.
+// accountNames returns the handles of the accounts of a collection, in the order of the response and separated by spaces.
 func (c *caller) accountNames(collection uuid.UUID, query string) string {
 	c.t.Helper()
 	var names []string
@@ -60,13 +61,14 @@ func (c *caller) accountNames(collection uuid.UUID, query string) string {
 	return strings.Join(names, " ")
 }
 
-// withCollectedAccounts creates an organisation with a collection of four accounts. Three are tracked. The last is only the author of a video.
+// withCollectedAccounts creates an organisation with a collection of four accounts, and returns the collection id and the account ids by
+// handle. Anna, bert and carl are tracked accounts. Dora is not tracked, but is the author of a tracked video.
 func withCollectedAccounts(t *testing.T, a *app) (*caller, uuid.UUID, map[string]uuid.UUID) {
 	t.Helper()
 	c := a.newCaller(t, store.TierPremium)
 	accounts := map[string]uuid.UUID{}
 	for _, handle := range []string{"carl", "anna", "bert"} {
-		accounts[handle] = c.follow("https://www.tiktok.com/@" + handle)
+		accounts[handle] = c.trackAccountLink("https://www.tiktok.com/@" + handle)
 		a.Clock.Advance(time.Second)
 	}
 	followers := map[string]*int64{"anna": new(int64(7)), "bert": nil, "carl": new(int64(7))}
@@ -84,16 +86,16 @@ func withCollectedAccounts(t *testing.T, a *app) (*caller, uuid.UUID, map[string
 		uploaded = uploaded.AddDate(0, 0, 1)
 		return ingest.VideoFacts{Views: new(numbers[target.ExternalID]), UploadedAt: new(uploaded)}
 	})
-	id := c.named("Circle")
+	id := c.createNamedCollection("Circle")
 	require.Equal(t, int32(4), c.addAccounts(id, accounts["anna"], accounts["bert"], accounts["carl"], accounts["dora"]))
-	c.follow("https://www.tiktok.com/@stranger")
+	c.trackAccountLink("https://www.tiktok.com/@outside")
 	return c, id, accounts
 }
 
 // Spec: 2.1-12, 4.1-34, 8-09
-func TestListCollectionAccounts_returnsAccounts(t *testing.T) {
+func TestListCollectionAccounts_sortsAndPaginatesAccounts(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c, id, accounts := withCollectedAccounts(t, a)
 		for query, want := range map[string]string{
 			"": "dora bert anna carl",
@@ -114,19 +116,19 @@ func TestListCollectionAccounts_returnsAccounts(t *testing.T) {
 		require.Equal(t, int64(4), c.readCollection(id).AccountCount.MustGet())
 		require.Equal(t, int64(700), *page.Data[2].TotalViews)
 		require.Equal(t, []uuid.UUID{id}, page.Data[2].LabelIds)
-		require.Nil(t, page.Data[1].LatestFollowersCount, "an unknown value is null, not 0")
+		require.Nil(t, page.Data[1].LatestFollowersCount, "a count that was never fetched is null, not 0")
 
-		t.Run("stopped accounts are included only on request", func(t *testing.T) {
+		t.Run("stopped accounts are listed only with include_removed=true", func(t *testing.T) {
 			_, err := a.Org(c.org.ID).StopAccounts(t.Context(), []store.AccountRef{{ID: accounts["bert"]}}, true)
 			require.NoError(t, err)
 			require.Equal(t, "dora anna carl", c.accountNames(id, ""))
 			require.Equal(t, "dora bert anna carl", c.accountNames(id, "include_removed=true"))
 			require.Equal(t, int64(3), c.readCollection(id).AccountCount.MustGet())
 		})
-		t.Run("pages have no overlap and no gap", func(t *testing.T) {
+		t.Run("pages and cursors return every account once", func(t *testing.T) {
 			for order := range store.AccountOrders {
-				for _, way := range []string{"asc", "desc"} {
-					query := "include_removed=true&order_by=" + order + "&order_direction=" + way
+				for _, direction := range []string{"asc", "desc"} {
+					query := "include_removed=true&order_by=" + order + "&order_direction=" + direction
 					var byPage, byCursor []client.Account
 					cursor := ""
 					for page := 1; page <= 4; page++ {
@@ -175,7 +177,7 @@ func TestListCollectionAccounts_refusesInvalidParameters(t *testing.T) {
 		"order_by=username&cursor=" + next:    "cursor invalid_cursor",
 		"include_removed=true&cursor=" + next: "cursor invalid_cursor",
 	} {
-		p := c.send(http.MethodGet, "/collections/"+id.String()+"/accounts?"+query, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		p := c.send(http.MethodGet, "/collections/"+id.String()+"/accounts?"+query, nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Len(t, p.Errors, 1, query)
 		require.Equal(t, want, *p.Errors[0].Name+" "+p.Errors[0].Code, query)
 	}

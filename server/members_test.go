@@ -17,32 +17,33 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// addVideos adds videos to a collection and returns how many were new to it.
+// addVideos adds videos to a collection and returns videos_added, the number of videos that were not in the collection before.
 func (c *caller) addVideos(collection uuid.UUID, videos ...uuid.UUID) int32 {
 	c.t.Helper()
-	got := c.members(http.MethodPost, collection, "videos", videos).is(http.StatusOK)
+	got := c.changeMembers(http.MethodPost, collection, "videos", videos).requireStatus(http.StatusOK)
 	return decode[client.AddedVideos](got).VideosAdded
 }
 
-// addAccounts adds accounts to a collection and returns how many were new to it.
+// addAccounts adds accounts to a collection and returns accounts_added, the number of accounts that were not in the collection before.
 func (c *caller) addAccounts(collection uuid.UUID, accounts ...uuid.UUID) int32 {
 	c.t.Helper()
-	got := c.members(http.MethodPost, collection, "accounts", accounts).is(http.StatusOK)
+	got := c.changeMembers(http.MethodPost, collection, "accounts", accounts).requireStatus(http.StatusOK)
 	return decode[client.AddedAccounts](got).AccountsAdded
 }
 
-// members adds ids to, or removes ids from, the videos or accounts of a collection.
-func (c *caller) members(method string, collection uuid.UUID, kind string, ids any) answer {
+// changeMembers sends POST or DELETE to /collections/{collection_id}/videos or /accounts. kind is "videos" or "accounts".
+func (c *caller) changeMembers(method string, collection uuid.UUID, kind string, ids any) response {
 	c.t.Helper()
 	return c.send(method, "/collections/"+collection.String()+"/"+kind, map[string]any{strings.TrimSuffix(kind, "s") + "_ids": ids})
 }
 
+// memberVideos returns the response of GET /collections/{collection_id}/videos.
 func (c *caller) memberVideos(collection uuid.UUID, query string) client.CollectionVideoPage {
 	c.t.Helper()
-	return decode[client.CollectionVideoPage](c.send(http.MethodGet, "/collections/"+collection.String()+"/videos?"+query, nil).is(http.StatusOK))
+	return decode[client.CollectionVideoPage](c.send(http.MethodGet, "/collections/"+collection.String()+"/videos?"+query, nil).requireStatus(http.StatusOK))
 }
 
-// videoIDs returns the sorted ids of the videos of a collection.
+// videoIDs returns the ids of the videos of a collection, in ascending order.
 func (c *caller) videoIDs(collection uuid.UUID, query string) []uuid.UUID {
 	c.t.Helper()
 	ids := []uuid.UUID{}
@@ -53,18 +54,18 @@ func (c *caller) videoIDs(collection uuid.UUID, query string) []uuid.UUID {
 }
 
 // Spec: 4.1-31, 4.1-33, 4.1-36, 4.1-38
-func TestMembers_areAddedAndRemoved(t *testing.T) {
+func TestCollectionMembers_canBeAddedAndRemoved(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		one, two := c.track(numbered(1)), c.track(numbered(2))
+		one, two := c.track(videoURL(1)), c.track(videoURL(2))
 		account := *c.video(one.String()).LinkedAccountID
-		id := c.named("Launch")
+		id := c.createNamedCollection("Launch")
 		for _, kind := range []string{"videos", "accounts"} {
 			ids := map[string][]uuid.UUID{"videos": {one, two}, "accounts": {account}}[kind]
 			step := func(method, member string, sent any, want int) {
 				t.Helper()
-				got := c.members(method, id, kind, sent).is(http.StatusOK)
+				got := c.changeMembers(method, id, kind, sent).requireStatus(http.StatusOK)
 				require.JSONEq(t, fmt.Sprintf(`{"success":true,"collection_id":%q,"%s_%s":%d}`, id, kind, member, want), string(got.body))
 			}
 			step(http.MethodPost, "added", ids[:1], 1)
@@ -76,22 +77,22 @@ func TestMembers_areAddedAndRemoved(t *testing.T) {
 			step(http.MethodDelete, "removed", []string{strings.ToUpper(ids[0].String())}, 1)
 			step(http.MethodDelete, "removed", ids, 0)
 		}
-		require.False(t, c.video(one.String()).Removed, "the video stays tracked")
+		require.False(t, c.video(one.String()).Removed, "removing a video from a collection does not stop tracking")
 	})
 }
 
-func TestMembers_unknownIDsAreNamedAndNothingIsAdded(t *testing.T) {
+func TestAddCollectionMembers_unknownIDsAreReportedAndNothingIsAdded(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c, other := a.newCaller(t, store.TierPremium), a.newCaller(t, store.TierPremium)
-		video, foreign := c.track(numbered(1)), other.track(numbered(1))
-		account, foreignAccount := *c.video(video.String()).LinkedAccountID, *other.video(foreign.String()).LinkedAccountID
-		id := c.named("Launch")
+		video, otherVideo := c.track(videoURL(1)), other.track(videoURL(1))
+		account, otherAccount := *c.video(video.String()).LinkedAccountID, *other.video(otherVideo.String()).LinkedAccountID
+		id := c.createNamedCollection("Launch")
 		for kind, ids := range map[string][]string{
-			"videos":   {video.String(), foreign.String(), unknownID, account.String()},
-			"accounts": {account.String(), foreignAccount.String(), unknownID, video.String()},
+			"videos":   {video.String(), otherVideo.String(), unknownID, account.String()},
+			"accounts": {account.String(), otherAccount.String(), unknownID, video.String()},
 		} {
-			p := c.members(http.MethodPost, id, kind, ids).refuses(http.StatusNotFound, server.CodeNotFound)
+			p := c.changeMembers(http.MethodPost, id, kind, ids).requireProblem(http.StatusNotFound, server.CodeNotFound)
 			require.Len(t, p.Errors, 3)
 			for i, fault := range p.Errors {
 				require.Equal(t, fmt.Sprintf("/%s_ids/%d", strings.TrimSuffix(kind, "s"), i+1), *fault.Pointer)
@@ -99,28 +100,28 @@ func TestMembers_unknownIDsAreNamedAndNothingIsAdded(t *testing.T) {
 				require.Contains(t, p.Detail, ids[i+1])
 			}
 			for _, method := range []string{http.MethodPost, http.MethodDelete} {
-				p = c.members(method, uuid.MustParse(unknownID), kind, ids[:1]).refuses(http.StatusNotFound, server.CodeNotFound)
+				p = c.changeMembers(method, uuid.MustParse(unknownID), kind, ids[:1]).requireProblem(http.StatusNotFound, server.CodeNotFound)
 				require.Contains(t, p.Detail, "no collection "+unknownID)
 				require.Empty(t, p.Errors)
 			}
 		}
 		require.Equal(t, int64(0), c.readCollection(id).VideoCount.MustGet()+c.readCollection(id).AccountCount.MustGet())
-		c.send(http.MethodGet, "/collections/"+unknownID+"/videos", nil).refuses(http.StatusNotFound, server.CodeNotFound)
-		c.send(http.MethodGet, "/collections/"+unknownID+"/accounts", nil).refuses(http.StatusNotFound, server.CodeNotFound)
+		c.send(http.MethodGet, "/collections/"+unknownID+"/videos", nil).requireProblem(http.StatusNotFound, server.CodeNotFound)
+		c.send(http.MethodGet, "/collections/"+unknownID+"/accounts", nil).requireProblem(http.StatusNotFound, server.CodeNotFound)
 	})
 }
 
 // Spec: 4.1-27, 4.1-30, 4.1-32, 4.1-35, 4.1-37, 8-05, 8-09
-func TestMembers_refusesTooManyIDs(t *testing.T) {
+func TestCollectionMembers_refusesInvalidIDLists(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	c.bulk(http.StatusOK, series(1, 101))
+	c.trackVideos(http.StatusOK, videoURLs(1, 101))
 	var ids []uuid.UUID
-	for _, v := range c.list("").Data {
+	for _, v := range c.listVideos("").Data {
 		ids = append(ids, v.AdID)
 	}
-	id := c.named("Launch")
+	id := c.createNamedCollection("Launch")
 	for _, kind := range []string{"videos", "accounts"} {
 		member := "/" + strings.TrimSuffix(kind, "s") + "_ids"
 		for _, method := range []string{http.MethodPost, http.MethodDelete} {
@@ -128,17 +129,17 @@ func TestMembers_refusesTooManyIDs(t *testing.T) {
 				" min_items": []string{}, " max_items": ids, " nullable": nil, " type": ids[0], "/0 format": []string{tiktokLink}, "/1 nullable": []any{unknownID, nil},
 				"/0 type": []int{1},
 			} {
-				p := c.members(method, id, kind, sent).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+				p := c.changeMembers(method, id, kind, sent).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 				require.Len(t, p.Errors, 1, p.Detail)
 				require.Equal(t, member+want, *p.Errors[0].Pointer+" "+p.Errors[0].Code)
 			}
-			p := c.send(method, "/collections/"+id.String()+"/"+kind, "{}").refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+			p := c.send(method, "/collections/"+id.String()+"/"+kind, "{}").requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 			require.Equal(t, "required", p.Errors[0].Code)
 		}
 	}
 	require.Equal(t, int32(100), c.addVideos(id, ids[:100]...))
 	require.Equal(t, int32(1), c.addVideos(id, ids[100]))
-	t.Run("a page has 100 rows by default", func(t *testing.T) {
+	t.Run("the default limit is 100", func(t *testing.T) {
 		page := c.memberVideos(id, "")
 		require.Len(t, page.Data, 100)
 		require.Equal(t, int64(101), page.Pagination.Total)
@@ -151,12 +152,13 @@ func TestMembers_refusesTooManyIDs(t *testing.T) {
 	})
 }
 
-// TestMembership_isTheSameInEveryResponse puts videos into collections in each of the three ways and checks all responses that show it.
+// TestCollectionMembers_areTheSameInEveryResponse adds videos to a collection directly, by their account and by a hashtag. The list, the counts,
+// the filter and the labels must all show the same videos.
 //
 // Spec: 2.1-11, 2.2-25, 2.2-26, 4.1-26, 4.2-16
-func TestMembership_isTheSameInEveryResponse(t *testing.T) {
+func TestCollectionMembers_areTheSameInEveryResponse(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		caption := map[string]string{}
 		track := func(n int, handle, title string) uuid.UUID {
@@ -173,103 +175,103 @@ func TestMembership_isTheSameInEveryResponse(t *testing.T) {
 		all, none := track(4, "bert", "#summer #beach"), track(5, "dora", "summer without the sign")
 		fetch()
 		bert := *c.video(byAccount.String()).LinkedAccountID
-		id := c.collection(map[string]any{"name": "Launch", "hashtags": []string{"SUMMER"}})
+		id := c.createCollection(map[string]any{"name": "Launch", "hashtags": []string{"SUMMER"}})
 		require.Equal(t, int32(2), c.addVideos(id, added, all))
 		require.Equal(t, int32(1), c.addAccounts(id, bert))
 
-		holds := func(want ...uuid.UUID) {
+		requireVideos := func(want ...uuid.UUID) {
 			t.Helper()
 			want = sorted(want)
-			require.Equal(t, want, c.videoIDs(id, ""), "the list")
-			require.Equal(t, int64(len(want)), c.memberVideos(id, "").Pagination.Total, "the total")
-			require.Equal(t, int64(len(want)), c.readCollection(id).VideoCount.MustGet(), "the count")
+			require.Equal(t, want, c.videoIDs(id, ""), "GET /collections/{collection_id}/videos returns the expected videos")
+			require.Equal(t, int64(len(want)), c.memberVideos(id, "").Pagination.Total, "pagination.total is the number of expected videos")
+			require.Equal(t, int64(len(want)), c.readCollection(id).VideoCount.MustGet(), "video_count is the number of expected videos")
 			for _, name := range []string{"Launch", id.String()} {
 				ids := []uuid.UUID{}
-				for _, v := range c.list("collections=" + name).Data {
+				for _, v := range c.listVideos("collections=" + name).Data {
 					ids = append(ids, v.AdID)
 				}
-				require.Equal(t, want, sorted(ids), "the filter")
+				require.Equal(t, want, sorted(ids), "GET /videos?collections= returns the expected videos")
 			}
 			labelled := []uuid.UUID{}
-			for _, v := range c.list("").Data {
+			for _, v := range c.listVideos("").Data {
 				if len(v.LabelIds) > 0 {
-					require.Equal(t, []uuid.UUID{id}, v.LabelIds, "once, although the video is in the collection in several ways")
+					require.Equal(t, []uuid.UUID{id}, v.LabelIds, "label_ids contains the collection once, although the video is in the collection directly and by hashtag")
 					require.Equal(t, []string{"Launch"}, v.LabelNames)
 					labelled = append(labelled, v.AdID)
 				}
 			}
-			require.Equal(t, want, sorted(labelled), "the labels")
+			require.Equal(t, want, sorted(labelled), "label_ids contains the collection for exactly the expected videos")
 		}
-		holds(added, byAccount, tagged, all)
+		requireVideos(added, byAccount, tagged, all)
 		require.Equal(t, int64(1), c.readCollection(id).AccountCount.MustGet())
 
-		t.Run("later videos of the account and of the hashtag are added automatically", func(t *testing.T) {
+		t.Run("a new video of a member account or with a collection hashtag is added automatically", func(t *testing.T) {
 			later, laterTagged := track(6, "bert", "later"), track(7, "dora", "more #summer")
-			holds(added, byAccount, tagged, all, later)
+			requireVideos(added, byAccount, tagged, all, later)
 			fetch()
-			holds(added, byAccount, tagged, all, later, laterTagged)
-			c.stop(http.StatusOK, later.String(), laterTagged.String())
-			holds(added, byAccount, tagged, all)
+			requireVideos(added, byAccount, tagged, all, later, laterTagged)
+			c.stopVideos(http.StatusOK, later.String(), laterTagged.String())
+			requireVideos(added, byAccount, tagged, all)
 			require.Len(t, c.memberVideos(id, "include_removed=true").Data, 6)
 			require.Equal(t, []uuid.UUID{id}, c.video(later.String()).LabelIds, "a stopped video keeps its labels")
 		})
-		t.Run("only videos that were added can be removed", func(t *testing.T) {
-			got := c.members(http.MethodDelete, id, "videos", []uuid.UUID{byAccount, tagged, all}).is(http.StatusOK)
+		t.Run("DELETE removes only videos that were added directly", func(t *testing.T) {
+			got := c.changeMembers(http.MethodDelete, id, "videos", []uuid.UUID{byAccount, tagged, all}).requireStatus(http.StatusOK)
 			require.Equal(t, int32(1), decode[client.RemovedVideos](got).VideosRemoved)
-			holds(added, byAccount, tagged, all)
-			c.members(http.MethodDelete, id, "accounts", []uuid.UUID{bert}).is(http.StatusOK)
-			holds(added, tagged, all)
-			c.patch(id, map[string]any{"hashtags": []string{"beach"}}).is(http.StatusNoContent)
-			holds(added, all)
-			c.patch(id, map[string]any{"hashtags": []string{}}).is(http.StatusNoContent)
-			holds(added)
-			c.members(http.MethodDelete, id, "videos", []uuid.UUID{added, none}).is(http.StatusOK)
-			holds()
+			requireVideos(added, byAccount, tagged, all)
+			c.changeMembers(http.MethodDelete, id, "accounts", []uuid.UUID{bert}).requireStatus(http.StatusOK)
+			requireVideos(added, tagged, all)
+			c.patchCollection(id, map[string]any{"hashtags": []string{"beach"}}).requireStatus(http.StatusNoContent)
+			requireVideos(added, all)
+			c.patchCollection(id, map[string]any{"hashtags": []string{}}).requireStatus(http.StatusNoContent)
+			requireVideos(added)
+			c.changeMembers(http.MethodDelete, id, "videos", []uuid.UUID{added, none}).requireStatus(http.StatusOK)
+			requireVideos()
 		})
 	})
 }
 
-func TestMembers_refusesNamesInsteadOfIDs(t *testing.T) {
+func TestCollectionMembers_collectionIDIsNotMatchedAgainstNames(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		one, two := c.track(numbered(1)), c.track(numbered(2))
-		id := c.named("Launch")
-		imposter := c.named(id.String())
+		one, two := c.track(videoURL(1)), c.track(videoURL(2))
+		id := c.createNamedCollection("Launch")
+		namedLikeID := c.createNamedCollection(id.String())
 		c.addVideos(id, one)
-		c.addVideos(imposter, two)
-		c.addAccounts(imposter, *c.video(two.String()).LinkedAccountID)
+		c.addVideos(namedLikeID, two)
+		c.addAccounts(namedLikeID, *c.video(two.String()).LinkedAccountID)
 		require.Equal(t, []uuid.UUID{one}, c.videoIDs(id, ""))
 		require.Equal(t, int64(1), c.readCollection(id).VideoCount.MustGet())
 		require.Equal(t, int64(0), c.readCollection(id).AccountCount.MustGet())
 	})
 }
 
-// withCollectedVideos creates an organisation with a collection of twelve videos, many of which have equal views.
+// withCollectedVideos creates an organisation with 18 videos, and a collection with 12 of them. Many videos have equal view counts.
 func withCollectedVideos(t *testing.T, a *app) (*caller, uuid.UUID) {
 	t.Helper()
 	c := a.newCaller(t, store.TierPremium)
-	id := c.named("Launch")
+	id := c.createNamedCollection("Launch")
 	for batch := range 3 {
-		c.bulk(http.StatusOK, series(batch*4, batch*4+3), id.String())
+		c.trackVideos(http.StatusOK, videoURLs(batch*4, batch*4+3), id.String())
 		if batch < 2 {
 			a.fetch(views(int64(100 * batch)))
 		}
 	}
-	c.bulk(http.StatusOK, series(50, 55))
+	c.trackVideos(http.StatusOK, videoURLs(50, 55))
 	require.Equal(t, int64(12), c.readCollection(id).VideoCount.MustGet())
 	return c, id
 }
 
 // Spec: 4.1-27, 4.1-28, 4.1-29
-func TestListCollectionVideos_pagesAreStable(t *testing.T) {
+func TestListCollectionVideos_pagesReturnEveryVideoOnce(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c, id := withCollectedVideos(t, a)
 		for order := range store.VideoOrders {
-			for _, way := range []string{"asc", "desc"} {
-				list := "limit=5&order_by=" + order + "&order_direction=" + way
-				all := c.memberVideos(id, "order_by="+order+"&order_direction="+way).Data
+			for _, direction := range []string{"asc", "desc"} {
+				list := "limit=5&order_by=" + order + "&order_direction=" + direction
+				all := c.memberVideos(id, "order_by="+order+"&order_direction="+direction).Data
 				require.Len(t, all, 12)
 				var byPage, byCursor []client.Video
 				cursor := ""
@@ -292,7 +294,7 @@ func TestListCollectionVideos_pagesAreStable(t *testing.T) {
 			}
 		}
 		byDefault := c.memberVideos(id, "").Data
-		require.Equal(t, c.memberVideos(id, "order_by=created_at&order_direction=desc").Data, byDefault, "the default")
+		require.Equal(t, c.memberVideos(id, "order_by=created_at&order_direction=desc").Data, byDefault, "the default order is created_at, descending")
 	})
 }
 
@@ -301,7 +303,7 @@ func TestListCollectionVideos_refusesInvalidParameters(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c, id := withCollectedVideos(t, a)
-	another := c.named("Another")
+	another := c.createNamedCollection("Another")
 	next := *c.memberVideos(id, "limit=5").Pagination.NextCursor
 	for query, want := range map[string]string{
 		"limit=0":                              "limit minimum",
@@ -318,20 +320,20 @@ func TestListCollectionVideos_refusesInvalidParameters(t *testing.T) {
 		"order_direction=asc&cursor=" + next:   "cursor invalid_cursor",
 		"include_removed=true&cursor=" + next:  "cursor invalid_cursor",
 	} {
-		p := c.send(http.MethodGet, "/collections/"+id.String()+"/videos?"+query, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		p := c.send(http.MethodGet, "/collections/"+id.String()+"/videos?"+query, nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Len(t, p.Errors, 1, query)
 		require.Equal(t, want, *p.Errors[0].Name+" "+p.Errors[0].Code, query)
 	}
 	for _, target := range []string{"/collections/" + another.String() + "/videos?cursor=", "/videos?order_by=created_at&cursor="} {
-		p := c.send(http.MethodGet, target+next, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
-		require.Equal(t, "invalid_cursor", p.Errors[0].Code, "a cursor is valid only for its own list")
+		p := c.send(http.MethodGet, target+next, nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
+		require.Equal(t, "invalid_cursor", p.Errors[0].Code, "a cursor is valid only for the list that returned it")
 	}
 }
 
 // Spec: 4.1-26, 8-12
 func TestListCollectionVideos_returnsOneMaskedVideoToLowerTiers(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c, id := withCollectedVideos(t, a)
 		full := c.memberVideos(id, "order_by=latest_views")
 		next := *c.memberVideos(id, "order_by=latest_views&limit=5").Pagination.NextCursor
@@ -340,7 +342,7 @@ func TestListCollectionVideos_returnsOneMaskedVideoToLowerTiers(t *testing.T) {
 			a.Clock.Advance(time.Second)
 			got := c.memberVideos(id, "order_by=latest_views&limit=10")
 			require.Len(t, got.Data, 1)
-			require.Equal(t, full.Data[0].AdID, got.Data[0].AdID, "the first in the requested order")
+			require.Equal(t, full.Data[0].AdID, got.Data[0].AdID, "the response contains the first row of the requested order")
 			require.Nil(t, got.Data[0].LatestViews)
 			require.True(t, *got.Data[0].MetricsMasked)
 			require.Equal(t, client.Pagination{Total: 1, Page: 1, Limit: 10, TotalPages: 1}, got.Pagination)
@@ -350,7 +352,7 @@ func TestListCollectionVideos_returnsOneMaskedVideoToLowerTiers(t *testing.T) {
 				require.Equal(t, int64(1), got.Pagination.Total)
 				require.Nil(t, got.Pagination.NextCursor)
 			}
-			require.Equal(t, int64(0), c.memberVideos(c.named("Empty"), "").Pagination.Total)
+			require.Equal(t, int64(0), c.memberVideos(c.createNamedCollection("Empty"), "").Pagination.Total)
 		}
 	})
 }

@@ -2,5 +2,5 @@
 
 package server_test
 
-// raceFactor is how much more processor time and memory a test may take because the race detector is on.
+// raceFactor multiplies the limits of processor time and memory in tests. It is 1 without the race detector.
 const raceFactor = 1

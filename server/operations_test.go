@@ -9,7 +9,7 @@ import (
 	"github.com/reeltally/reeltally"
 )
 
-func TestReadOperations_refusesAContractWithoutRequiredMembers(t *testing.T) {
+func TestReadOperations_refusesAnOperationWithoutRequiredMembers(t *testing.T) {
 	t.Parallel()
 	for fact, replacement := range map[string]string{
 		"x-rate-group: authenticate": "x-rate-group: often",
@@ -21,7 +21,7 @@ func TestReadOperations_refusesAContractWithoutRequiredMembers(t *testing.T) {
 			broken := strings.Replace(reeltally.OpenAPI, "      "+fact+"\n", "      "+with+"\n", 1)
 			require.NotEqual(t, reeltally.OpenAPI, broken)
 			_, err := readOperations(broken)
-			require.ErrorContains(t, err, "/authenticate", "%q in place of %q", with, fact)
+			require.ErrorContains(t, err, "/authenticate", "readOperations accepts %q instead of %q", with, fact)
 		}
 	}
 	_, err := readOperations(reeltally.OpenAPI)

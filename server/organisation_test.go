@@ -16,22 +16,26 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
+// accountHistory returns the array of GET /accounts/{account_id}/history.
 func (c *caller) accountHistory(ref, query string) []client.AccountHistoryPoint {
 	c.t.Helper()
-	return decode[[]client.AccountHistoryPoint](c.send(http.MethodGet, "/accounts/"+url.PathEscape(ref)+"/history?"+query, nil).is(http.StatusOK))
+	return decode[[]client.AccountHistoryPoint](c.send(http.MethodGet, "/accounts/"+url.PathEscape(ref)+"/history?"+query, nil).requireStatus(http.StatusOK))
 }
 
+// organisationHistory returns the array of GET /organisation/history.
 func (c *caller) organisationHistory(query string) []client.OrganisationHistoryPoint {
 	c.t.Helper()
-	return decode[[]client.OrganisationHistoryPoint](c.send(http.MethodGet, "/organisation/history?"+query, nil).is(http.StatusOK))
+	return decode[[]client.OrganisationHistoryPoint](c.send(http.MethodGet, "/organisation/history?"+query, nil).requireStatus(http.StatusOK))
 }
 
-func (c *caller) statistics(of string) client.Statistics {
+// statistics returns the response of GET /statistics/videos or /statistics/accounts. kind is "videos" or "accounts".
+func (c *caller) statistics(kind string) client.Statistics {
 	c.t.Helper()
-	return decode[client.Statistics](c.send(http.MethodGet, "/statistics/"+of, nil).is(http.StatusOK))
+	return decode[client.Statistics](c.send(http.MethodGet, "/statistics/"+kind, nil).requireStatus(http.StatusOK))
 }
 
-// withDailyHistory creates an organisation with an account and its two videos, fetched once a day, the last time today.
+// withDailyHistory creates an organisation with an account that has two videos. The account and the videos were fetched once a day
+// for the given number of days, ending today.
 func withDailyHistory(t *testing.T, a *app, tier store.Tier, days int) *caller {
 	t.Helper()
 	c := a.newCaller(t, tier)
@@ -39,7 +43,7 @@ func withDailyHistory(t *testing.T, a *app, tier store.Tier, days int) *caller {
 	for n := range days {
 		if n > 0 {
 			a.Clock.Advance(24 * time.Hour)
-			c.send(http.MethodPost, "/refresh/accounts", map[string]any{"link": accountLink}).is(http.StatusAccepted)
+			c.send(http.MethodPost, "/refresh/accounts", map[string]any{"link": accountLink}).requireStatus(http.StatusAccepted)
 		}
 		a.fetchProfiles(func(queue.Target) ingest.AccountFacts {
 			f := accountFacts(a, "42", int64(1000+n), 1, 2)
@@ -56,35 +60,35 @@ func withDailyHistory(t *testing.T, a *app, tier store.Tier, days int) *caller {
 // Spec: 4-11
 func TestAccountHistory_returnsOnePointPerDayNewestFirst(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := withDailyHistory(t, a, store.TierPremium, 33)
 		points := c.accountHistory(accountLink, "")
-		require.Len(t, points, 31, "today and the 30 days before")
+		require.Len(t, points, 31, "by default, the history contains today and the 30 days before")
 		for i, p := range points {
 			require.Equal(t, a.daysAgo(i), p.Date.String())
 			require.Equal(t, []int64{1032 - int64(i), 7, 6600 - 200*int64(i), 64 - 2*int64(i), 2, 66 - 2*int64(i), 2},
 				[]int64{*p.Followers, *p.Following, *p.Views, *p.Likes, *p.Shares, *p.Engagements, *p.Videos})
-			require.Nil(t, p.Comments, "an unknown value is null, not 0")
+			require.Nil(t, p.Comments, "a count that was never fetched is null, not 0")
 			require.Nil(t, p.MetricsMasked)
 		}
 		require.Equal(t, points, c.accountHistory(c.account(accountLink).AccountID.String(), ""))
-		t.Run("a range is inclusive", func(t *testing.T) {
+		t.Run("start_date and end_date are included", func(t *testing.T) {
 			got := c.accountHistory(accountLink, fmt.Sprintf("start_date=%s&end_date=%s", a.daysAgo(32), a.daysAgo(31)))
 			require.Equal(t, []string{a.daysAgo(31), a.daysAgo(32)}, []string{got[0].Date.String(), got[1].Date.String()})
 			require.Len(t, c.accountHistory(accountLink, fmt.Sprintf("start_date=%[1]s&end_date=%[1]s", a.daysAgo(5))), 1)
 		})
-		t.Run("no points before the first and after the last measured point", func(t *testing.T) {
+		t.Run("there are no points before the first and after the last fetch", func(t *testing.T) {
 			require.Len(t, c.accountHistory(accountLink, "start_date="+a.daysAgo(700)), 33)
 			require.Empty(t, c.accountHistory(accountLink, fmt.Sprintf("start_date=%s&end_date=%s", a.daysAgo(89), a.daysAgo(60))))
-			require.Equal(t, "[]\n", string(c.send(http.MethodGet, "/accounts/"+url.PathEscape(accountLink)+"/history?start_date="+a.daysAgo(-3), nil).is(http.StatusOK).body))
+			require.Equal(t, "[]\n", string(c.send(http.MethodGet, "/accounts/"+url.PathEscape(accountLink)+"/history?start_date="+a.daysAgo(-3), nil).requireStatus(http.StatusOK).body))
 		})
 	})
 }
 
 // Spec: 4-12
-func TestOrganisationHistory_sumsEachDay(t *testing.T) {
+func TestOrganisationHistory_returnsTheSumOfAllAccountsPerDay(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := withDailyHistory(t, a, store.TierPremium, 33)
 		points := c.organisationHistory("")
 		require.Len(t, points, 31)
@@ -97,34 +101,34 @@ func TestOrganisationHistory_sumsEachDay(t *testing.T) {
 		}
 		first := c.organisationHistory(fmt.Sprintf("start_date=%[1]s&end_date=%[1]s", a.daysAgo(32)))
 		require.Len(t, first, 1)
-		require.Equal(t, int64(2), *first[0].Uploads, "both were uploaded on the day of the first fetch")
+		require.Equal(t, int64(2), *first[0].Uploads, "the upload date of both videos is the day of the first fetch")
 		require.Empty(t, a.newCaller(t, store.TierPremium).organisationHistory(""))
 	})
 }
 
 // Spec: 4-11, 4-12
-func TestHistories_refuseRangesBeyondTheTier(t *testing.T) {
+func TestAccountAndOrganisationHistory_refuseDatesBeyondTheLimitOfTheTier(t *testing.T) {
 	t.Parallel()
 	for tier, days := range map[store.Tier]int{store.TierLimited: 90, store.TierBasic: 90, store.TierPremium: 730} {
 		a := newApp(t, newSQLite(t))
 		c := a.newCaller(t, tier)
-		for _, path := range []string{"/accounts/" + c.follow(accountLink).String() + "/history", "/organisation/history"} {
-			c.send(http.MethodGet, path+"?start_date="+a.daysAgo(days), nil).is(http.StatusOK)
-			p := c.send(http.MethodGet, path+"?start_date="+a.daysAgo(days+1), nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
-			require.Contains(t, p.Detail, a.daysAgo(days), "the oldest day allowed is named")
+		for _, path := range []string{"/accounts/" + c.trackAccountLink(accountLink).String() + "/history", "/organisation/history"} {
+			c.send(http.MethodGet, path+"?start_date="+a.daysAgo(days), nil).requireStatus(http.StatusOK)
+			p := c.send(http.MethodGet, path+"?start_date="+a.daysAgo(days+1), nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
+			require.Contains(t, p.Detail, a.daysAgo(days), "the detail contains the oldest allowed date")
 			require.Equal(t, "start_date", *p.Errors[0].Name)
-			p = c.send(http.MethodGet, fmt.Sprintf("%s?start_date=%s&end_date=%s", path, a.daysAgo(3), a.daysAgo(4)), nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+			p = c.send(http.MethodGet, fmt.Sprintf("%s?start_date=%s&end_date=%s", path, a.daysAgo(3), a.daysAgo(4)), nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 			require.Equal(t, "end_date", *p.Errors[0].Name)
 			for _, bad := range []string{"start_date=2026-02-30", "end_date=", "start_date=2026-01-01&start_date=2026-01-02", "page=1"} {
-				c.send(http.MethodGet, path+"?"+bad, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+				c.send(http.MethodGet, path+"?"+bad, nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 			}
 		}
 	}
 }
 
-func TestHistories_returnOneMaskedPointToLowerTiers(t *testing.T) {
+func TestAccountAndOrganisationHistory_returnOneMaskedPointToLowerTiers(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := withDailyHistory(t, a, store.TierBasic, 3)
 		account, organisation := c.accountHistory(accountLink, ""), c.organisationHistory("")
 		require.Equal(t, []client.AccountHistoryPoint{{Date: account[0].Date, MetricsMasked: new(true)}}, account)
@@ -132,31 +136,31 @@ func TestHistories_returnOneMaskedPointToLowerTiers(t *testing.T) {
 		require.Equal(t, a.daysAgo(0), account[0].Date.String())
 		require.Equal(t, a.daysAgo(0), organisation[0].Date.String())
 		earlier := "end_date=" + a.daysAgo(1)
-		require.Equal(t, a.daysAgo(1), c.accountHistory(accountLink, earlier)[0].Date.String(), "the latest point of the range")
+		require.Equal(t, a.daysAgo(1), c.accountHistory(accountLink, earlier)[0].Date.String(), "the response contains the latest point of the date range")
 		require.Equal(t, a.daysAgo(1), c.organisationHistory(earlier)[0].Date.String())
 	})
 }
 
 // Spec: 4-13
-func TestStatistics_count(t *testing.T) {
+func TestStatistics_countTrackedAndRemovedItems(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierLimited)
 		for _, of := range []string{"videos", "accounts"} {
 			require.Equal(t, client.Statistics{}, c.statistics(of))
 		}
-		for _, l := range append(series(1, 3), "https://youtu.be/dQw4w9WgXcQ") {
+		for _, l := range append(videoURLs(1, 3), "https://youtu.be/dQw4w9WgXcQ") {
 			c.track(l)
 		}
-		c.send(http.MethodDelete, "/videos", map[string]any{"id": numbered(2)}).is(http.StatusOK)
+		c.send(http.MethodDelete, "/videos", map[string]any{"id": videoURL(2)}).requireStatus(http.StatusOK)
 		for _, l := range []string{"https://www.instagram.com/one/", "https://www.instagram.com/two/", "https://www.facebook.com/three"} {
-			c.follow(l)
+			c.trackAccountLink(l)
 		}
-		c.send(http.MethodDelete, "/accounts", map[string]any{"id": "https://www.instagram.com/two"}).is(http.StatusOK)
+		c.send(http.MethodDelete, "/accounts", map[string]any{"id": "https://www.instagram.com/two"}).requireStatus(http.StatusOK)
 
-		a.newCaller(t, store.TierPremium).track(numbered(7))
-		require.Equal(t, client.Statistics{Total: 3, Removed: 1, ByPlatform: client.PlatformCounts{Tiktok: 2, Youtube: 1}}, c.statistics("videos"), "no tier masks them")
+		a.newCaller(t, store.TierPremium).track(videoURL(7))
+		require.Equal(t, client.Statistics{Total: 3, Removed: 1, ByPlatform: client.PlatformCounts{Tiktok: 2, Youtube: 1}}, c.statistics("videos"), "statistics are not masked for the tier limited")
 		require.Equal(t, client.Statistics{Total: 2, Removed: 1, ByPlatform: client.PlatformCounts{Instagram: 1, Facebook: 1}}, c.statistics("accounts"),
-			"the account that is only linked does not count")
+			"the author of a tracked video is not counted as a tracked account")
 	})
 }

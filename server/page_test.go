@@ -18,30 +18,30 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// with23Videos creates an organisation with 23 videos. Many have equal views, and some have none.
+// with23Videos creates an organisation with 23 tracked videos. Many videos have equal view counts, and five were never fetched.
 func with23Videos(t *testing.T, a *app) *caller {
 	t.Helper()
 	c := a.newCaller(t, store.TierPremium)
 	for batch := range 4 {
-		c.bulk(http.StatusOK, series(batch*6, batch*6+5-batch/3))
+		c.trackVideos(http.StatusOK, videoURLs(batch*6, batch*6+5-batch/3))
 		if batch < 3 {
 			a.fetch(views(int64(100 + batch/2)))
 		}
 	}
-	require.Equal(t, int64(23), c.list("limit=1").Pagination.Total)
+	require.Equal(t, int64(23), c.listVideos("limit=1").Pagination.Total)
 	return c
 }
 
 // Spec: 2.3-01, 2.3-02, 2.3-03, 2.3-04, 2.3-05, 4.2-02, 4.2-03, 4.2-17, 8-09
-func TestPages_haveConsistentPagination(t *testing.T) {
+func TestListVideos_paginationMatchesTheRows(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := with23Videos(t, a)
 		for _, limit := range []int32{1, 7, 22, 23, 24, 5000} {
 			seen := map[uuid.UUID]bool{}
 			pages := (23 + limit - 1) / limit
 			for page := int32(1); page <= pages+1; page++ {
-				got := c.list(fmt.Sprintf("order_by=latest_views&limit=%d&page=%d", limit, page))
+				got := c.listVideos(fmt.Sprintf("order_by=latest_views&limit=%d&page=%d", limit, page))
 				p := got.Pagination
 				require.Equal(t, int64(23), p.Total)
 				require.Equal(t, page, p.Page)
@@ -56,40 +56,40 @@ func TestPages_haveConsistentPagination(t *testing.T) {
 			}
 			require.Len(t, seen, 23)
 		}
-		t.Run("a page far past the end is empty", func(t *testing.T) {
-			require.Empty(t, c.list("page=2147483647&limit=5000").Data)
+		t.Run("a page after the last page is empty", func(t *testing.T) {
+			require.Empty(t, c.listVideos("page=2147483647&limit=5000").Data)
 		})
 		t.Run("an empty list has no pages", func(t *testing.T) {
-			p := c.list("username=nobody").Pagination
+			p := c.listVideos("username=nobody").Pagination
 			require.Equal(t, int64(0), p.Total+p.TotalPages)
-			require.Equal(t, int32(5000), p.Limit, "the default")
+			require.Equal(t, int32(5000), p.Limit, "the default limit is 5000")
 		})
 	})
 }
 
-// TestCursor_returnsEveryRowOnceDuringWrites reads lists with random orders, limits and concurrent writes. A row that existed throughout
-// is returned exactly once, wherever the written rows are in the order.
-func TestCursor_returnsEveryRowOnceDuringWrites(t *testing.T) {
+// TestCursor_returnsEveryVideoOnceDuringWrites reads the list of videos by cursor, with random orders and limits. Between two pages it can
+// track a new video. Each video that existed before the first page must be returned exactly once.
+func TestCursor_returnsEveryVideoOnceDuringWrites(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := with23Videos(t, a)
-		throughout := map[uuid.UUID]bool{}
-		for _, v := range c.list("").Data {
-			throughout[v.AdID] = true
+		lastingIDs := map[uuid.UUID]bool{}
+		for _, v := range c.listVideos("").Data {
+			lastingIDs[v.AdID] = true
 		}
 		written := 1000
 		rapid.Check(t, func(rt *rapid.T) {
 			order := rapid.SampledFrom([]string{"created_at", "uploaded_at", "latest_views", "latest_likes"}).Draw(rt, "order")
 			query := url.Values{"order_by": {order}, "order_direction": {rapid.SampledFrom([]string{"asc", "desc"}).Draw(rt, "direction")}}
-			met := map[uuid.UUID]int{}
+			timesReturned := map[uuid.UUID]int{}
 			for page := int32(1); ; page++ {
 				query.Set("limit", fmt.Sprint(rapid.IntRange(6, 12).Draw(rt, "limit")))
-				got := c.list(query.Encode())
+				got := c.listVideos(query.Encode())
 				if got.Pagination.Page != page {
-					rt.Fatalf("page %d has the number %d", page, got.Pagination.Page)
+					rt.Fatalf("pagination.page of page %d is %d", page, got.Pagination.Page)
 				}
 				for _, v := range got.Data {
-					met[v.AdID]++
+					timesReturned[v.AdID]++
 				}
 				if got.Pagination.NextCursor == nil {
 					break
@@ -97,39 +97,39 @@ func TestCursor_returnsEveryRowOnceDuringWrites(t *testing.T) {
 				query.Set("cursor", *got.Pagination.NextCursor)
 				if written < 1012 && rapid.Bool().Draw(rt, "write") {
 					written++
-					c.track(numbered(written))
+					c.track(videoURL(written))
 				}
 			}
-			for id := range throughout {
-				if met[id] != 1 {
-					rt.Fatalf("a video was returned %d times", met[id])
+			for id := range lastingIDs {
+				if timesReturned[id] != 1 {
+					rt.Fatalf("a video was returned %d times, not once", timesReturned[id])
 				}
 			}
 		})
 	})
 }
 
-func TestCursor_isInvalidForAnotherList(t *testing.T) {
+func TestCursor_isRefusedForAnotherList(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := with23Videos(t, a)
 	const list = "order_by=latest_views&username=northwind.studio&limit=5"
-	next := *c.list(list).Pagination.NextCursor
-	refused := func(who *caller, query string) {
+	next := *c.listVideos(list).Pagination.NextCursor
+	refused := func(sender *caller, query string) {
 		t.Helper()
-		p := who.send(http.MethodGet, "/videos?"+query, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		p := sender.send(http.MethodGet, "/videos?"+query, nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Equal(t, "invalid_cursor", p.Errors[0].Code)
 	}
-	require.Len(t, c.list(list+"&cursor="+next).Data, 5)
-	require.Len(t, c.list("order_by=latest_views&username=@NORTHWIND.studio&limit=7&order_direction=desc&cursor="+next).Data, 7,
-		"the same filters in other words, and another limit")
+	require.Len(t, c.listVideos(list+"&cursor="+next).Data, 5)
+	require.Len(t, c.listVideos("order_by=latest_views&username=@NORTHWIND.studio&limit=7&order_direction=desc&cursor="+next).Data, 7,
+		"the cursor is valid for another spelling of the same filter, and for another limit")
 
-	t.Run("another order", func(t *testing.T) { refused(c, "order_by=latest_likes&username=northwind.studio&cursor="+next) })
-	t.Run("another direction", func(t *testing.T) { refused(c, list+"&order_direction=asc&cursor="+next) })
-	t.Run("another filter", func(t *testing.T) { refused(c, "order_by=latest_views&cursor="+next) })
-	t.Run("an additional filter", func(t *testing.T) { refused(c, list+"&include_removed=true&cursor="+next) })
-	t.Run("another organisation", func(t *testing.T) { refused(a.newCaller(t, store.TierPremium), list+"&cursor="+next) })
-	t.Run("any changed bit", func(t *testing.T) {
+	t.Run("the cursor is refused with another order_by", func(t *testing.T) { refused(c, "order_by=latest_likes&username=northwind.studio&cursor="+next) })
+	t.Run("the cursor is refused with another order_direction", func(t *testing.T) { refused(c, list+"&order_direction=asc&cursor="+next) })
+	t.Run("the cursor is refused without the filter of its list", func(t *testing.T) { refused(c, "order_by=latest_views&cursor="+next) })
+	t.Run("the cursor is refused with an additional filter", func(t *testing.T) { refused(c, list+"&include_removed=true&cursor="+next) })
+	t.Run("the cursor is refused for another organisation", func(t *testing.T) { refused(a.newCaller(t, store.TierPremium), list+"&cursor="+next) })
+	t.Run("the cursor is refused if one of its bits is changed", func(t *testing.T) {
 		raw, err := base64.RawURLEncoding.DecodeString(next)
 		require.NoError(t, err)
 		for i := range raw {
@@ -140,45 +140,45 @@ func TestCursor_isInvalidForAnotherList(t *testing.T) {
 		refused(c, list+"&cursor="+next[:len(next)-2])
 		refused(c, list+"&cursor="+next+"AA")
 	})
-	t.Run("a cursor together with a page is refused", func(t *testing.T) {
-		p := c.send(http.MethodGet, "/videos?"+list+"&page=2&cursor="+next, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+	t.Run("the cursor is refused together with a page number", func(t *testing.T) {
+		p := c.send(http.MethodGet, "/videos?"+list+"&page=2&cursor="+next, nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Equal(t, "conflict", p.Errors[0].Code)
 	})
 }
 
 // Spec: 2.3-06, 2.3-07, 4-02, 4.2-01, 8-12
-func TestPages_ofMaskedListsHaveOneResult(t *testing.T) {
+func TestListVideos_returnsOneMaskedVideoToLowerTiers(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := with23Videos(t, a)
-		full := c.list("order_by=latest_views")
-		cursor := *c.list("order_by=latest_views&limit=3").Pagination.NextCursor
+		full := c.listVideos("order_by=latest_views")
+		cursor := *c.listVideos("order_by=latest_views&limit=3").Pagination.NextCursor
 		for _, tier := range []store.Tier{store.TierLimited, store.TierBasic} {
 			require.NoError(t, a.SetTier(t.Context(), c.org.ID, tier))
 			a.Clock.Advance(1e9)
-			got := c.list("order_by=latest_views&limit=10")
+			got := c.listVideos("order_by=latest_views&limit=10")
 			require.Len(t, got.Data, 1)
-			require.Equal(t, full.Data[0].AdID, got.Data[0].AdID, "the first in the requested order")
+			require.Equal(t, full.Data[0].AdID, got.Data[0].AdID, "the response contains the first row of the requested order")
 			require.Nil(t, got.Data[0].LatestViews)
 			require.True(t, *got.Data[0].MetricsMasked)
 			require.Equal(t, client.VideoPagination{Total: 1, Page: 1, Limit: 10, TotalPages: 1, OrderBy: "latest_views", OrderDirection: "desc"}, got.Pagination)
 			for _, query := range []string{"order_by=latest_views&page=2&limit=1", "order_by=latest_views&cursor=" + cursor} {
-				beyond := c.list(query)
+				beyond := c.listVideos(query)
 				require.Empty(t, beyond.Data, query)
 				require.Equal(t, int64(1), beyond.Pagination.Total)
 				require.False(t, beyond.Pagination.HasMore)
 			}
-			require.Equal(t, int64(0), c.list("username=nobody").Pagination.Total)
+			require.Equal(t, int64(0), c.listVideos("username=nobody").Pagination.Total)
 		}
 	})
 }
 
 // Spec: 2.3-01, 2.3-02, 2.3-03, 2.3-04, 2.3-05, 2.3-06, 2.3-07, 4.1-29, 4.2-17, 4.2-30
-func TestPagination_hasMoreMembersOnlyInTheListOfAllVideos(t *testing.T) {
+func TestPagination_hasOrderAndHasMoreOnlyInListVideos(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	account, collection := c.follow(accountLink).String(), c.collection(map[string]any{"name": "Launch"}).String()
+	account, collection := c.trackAccountLink(accountLink).String(), c.createCollection(map[string]any{"name": "Launch"}).String()
 	for list, want := range map[string]string{
 		"/videos":                                  `{"total":0,"page":1,"limit":7,"total_pages":0,"next_cursor":null,"has_more":false,"order_by":"latest_updated_at","order_direction":"desc"}`,
 		"/collections?parent_id=" + unknownID:      `{"total":0,"page":1,"limit":7,"total_pages":0,"next_cursor":null}`,
@@ -191,25 +191,25 @@ func TestPagination_hasMoreMembersOnlyInTheListOfAllVideos(t *testing.T) {
 		if strings.HasSuffix(path, "s") && !strings.HasPrefix(path, "/collections/") && path != "/videos" {
 			query += "&paginated=true"
 		}
-		page := decode[struct{ Pagination json.RawMessage }](c.send(http.MethodGet, path+"?limit=7&"+query, nil).is(http.StatusOK))
+		page := decode[struct{ Pagination json.RawMessage }](c.send(http.MethodGet, path+"?limit=7&"+query, nil).requireStatus(http.StatusOK))
 		require.JSONEq(t, want, string(page.Pagination), list)
 	}
 }
 
-func TestPages_linkHeaderNamesTheNextPage(t *testing.T) {
+func TestLists_linkHeaderPointsToTheNextPage(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := with23Videos(t, a)
-	collection := c.collection(map[string]any{"name": "Launch"})
-	c.collection(map[string]any{"name": "Other"})
-	account := c.list("limit=1").Data[0].LinkedAccountID
+	collection := c.createCollection(map[string]any{"name": "Launch"})
+	c.createCollection(map[string]any{"name": "Other"})
+	account := c.listVideos("limit=1").Data[0].LinkedAccountID
 	c.addAccounts(collection, *account)
-	c.addAccounts(collection, c.follow("https://www.tiktok.com/@other"))
-	c.follow("https://www.tiktok.com/@third")
-	for list, want := range map[string]int{ // total number of rows
+	c.addAccounts(collection, c.trackAccountLink("https://www.tiktok.com/@other"))
+	c.trackAccountLink("https://www.tiktok.com/@third")
+	for list, want := range map[string]int{ // list → number of rows on all pages
 		"/videos?order_by=latest_views&username=@Northwind.Studio&limit=5&page=1": 23,
 		"/collections?paginated=true&limit=1":                                     2,
-		"/collections/" + collection.String() + "/videos?limit=9":                 23, // the video of its account
+		"/collections/" + collection.String() + "/videos?limit=9":                 23, // all videos of the member account
 		"/collections/" + collection.String() + "/accounts?limit=1":               2,
 		"/accounts?paginated=true&limit=1":                                        2,
 		"/accounts/" + account.String() + "/videos?paginated=true&limit=9":        23,
@@ -218,8 +218,8 @@ func TestPages_linkHeaderNamesTheNextPage(t *testing.T) {
 		require.NoError(t, err)
 		seen := 0
 		for target := list; target != ""; {
-			got := c.send(http.MethodGet, target, nil).is(http.StatusOK)
-			head := c.send(http.MethodHead, target, nil).is(http.StatusOK)
+			got := c.send(http.MethodGet, target, nil).requireStatus(http.StatusOK)
+			head := c.send(http.MethodHead, target, nil).requireStatus(http.StatusOK)
 			require.Equal(t, got.Header.Get("Link"), head.Header.Get("Link"))
 			page := decode[struct {
 				Data       []json.RawMessage
@@ -241,13 +241,13 @@ func TestPages_linkHeaderNamesTheNextPage(t *testing.T) {
 		}
 		require.Equal(t, want, seen, list)
 	}
-	t.Run("a list without pages has no Link header", func(t *testing.T) {
+	t.Run("the response has no Link header if it is an array", func(t *testing.T) {
 		for _, target := range []string{"/collections?limit=1", "/accounts?limit=1", "/accounts/" + account.String() + "/videos?limit=1"} {
-			require.Empty(t, c.send(http.MethodGet, target, nil).is(http.StatusOK).Header.Get("Link"), target)
+			require.Empty(t, c.send(http.MethodGet, target, nil).requireStatus(http.StatusOK).Header.Get("Link"), target)
 		}
 	})
-	t.Run("an unchanged list has no Link header", func(t *testing.T) {
+	t.Run("a 304 response has no Link header", func(t *testing.T) {
 		tag := c.send(http.MethodGet, "/videos?limit=1", nil).Header.Get("ETag")
-		require.Empty(t, c.send(http.MethodGet, "/videos?limit=1", nil, "If-None-Match", tag).is(http.StatusNotModified).Header.Get("Link"))
+		require.Empty(t, c.send(http.MethodGet, "/videos?limit=1", nil, "If-None-Match", tag).requireStatus(http.StatusNotModified).Header.Get("Link"))
 	})
 }

@@ -20,60 +20,62 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// Numbers of TestPaging_returnsRowsThatExistThroughout.
+// The numbers of videos in TestListVideos_pagingDuringWritesReturnsUnchangedVideosOnce.
 const (
-	standing   = 10_000 // videos that exist throughout
-	stoppable  = 400    // videos that are stopped meanwhile
-	perAccount = 100
-	walkLimit  = 1000
+	lastingVideos    = 10_000 // videos that are never stopped
+	stoppableVideos  = 400    // videos that writers stop while the list is read
+	videosPerAccount = 100    // videos of each account
+	walkPageSize     = 1000   // videos on each page
 )
 
-// withManyVideos creates an organisation with so many videos that reading the list takes long. Videos of stay are never stopped.
-func withManyVideos(t *testing.T, a *app) (c *caller, stay, stop []uuid.UUID) {
+// withManyVideos creates an organisation with 10,400 videos, so that a list has several pages. It returns the ids of the videos that the test
+// never stops, and the ids of the videos that the test can stop.
+func withManyVideos(t *testing.T, a *app) (c *caller, lasting, stoppable []uuid.UUID) {
 	t.Helper()
 	c = a.newCaller(t, store.TierPremium)
 	now := a.Clock.Now()
 	batch := backfill.LoadBatch{Source: "test"}
-	for n := range standing + stoppable {
-		if n%perAccount == 0 {
+	for n := range lastingVideos + stoppableVideos {
+		if n%videosPerAccount == 0 {
 			name := fmt.Sprintf("user%d", n)
 			batch.Accounts = append(batch.Accounts, backfill.LoadAccount{Account: store.Account{ID: store.NewID(), Platform: link.TikTok, Username: name, HandleCurrent: true,
 				Link: link.AccountURL(link.TikTok, name), CreatedAt: store.InstantOf(now)}})
 		}
 		account := &batch.Accounts[len(batch.Accounts)-1]
-		v := backfill.LoadVideo{Video: store.Video{ID: store.NewID(), Platform: link.TikTok, ExternalID: fmt.Sprint(7300000000000000000 + n), Link: numbered(n), Username: account.Username,
+		v := backfill.LoadVideo{Video: store.Video{ID: store.NewID(), Platform: link.TikTok, ExternalID: fmt.Sprint(7300000000000000000 + n), Link: videoURL(n), Username: account.Username,
 			CreatedAt: store.InstantOf(now.Add(-time.Duration(1+n%300) * time.Minute)), Direct: true},
-			// They were fetched so long ago that a refresh is allowed.
+			// The video was fetched more than four hours ago, so that a refresh is allowed.
 			Points: []backfill.LoadPoint{{At: store.InstantOf(now.Add(-time.Duration(5*3600+n%700) * time.Second)), Counts: store.Counts{Views: new(int64(n % 900)), Likes: new(int64(n % 50))}}}}
 		if n%7 > 0 {
 			v.UploadedAt = new(store.DateOf(now.AddDate(0, 0, -n%90)))
 		}
 		account.Videos = append(account.Videos, v)
-		if n < standing {
-			stay = append(stay, v.ID)
+		if n < lastingVideos {
+			lasting = append(lasting, v.ID)
 		} else {
-			stop = append(stop, v.ID)
+			stoppable = append(stoppable, v.ID)
 		}
 	}
 	require.NoError(t, backfill.Load(t.Context(), a.Org(c.org.ID), batch))
-	return c, stay, stop
+	return c, lasting, stoppable
 }
 
-// walk reads a list to its end and counts how often it contains each video. Between two pages it triggers writes.
+// walk reads all pages of GET /videos and returns how often each video occurred. It calls write between two pages. It uses page numbers if
+// byPage is true, and cursors otherwise.
 func (c *caller) walk(ctx context.Context, query string, byPage bool, write func()) (map[uuid.UUID]int, error) {
-	met := map[uuid.UUID]int{}
+	timesReturned := map[uuid.UUID]int{}
 	next := ""
 	for page := 1; ; page++ {
 		at := next
 		if byPage {
 			at = fmt.Sprintf("&page=%d", page)
 		}
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.app.http.URL+fmt.Sprintf("/videos?limit=%d&%s%s", walkLimit, query, at), http.NoBody)
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.app.http.URL+fmt.Sprintf("/videos?limit=%d&%s%s", walkPageSize, query, at), http.NoBody)
 		if err != nil {
 			return nil, err
 		}
 		r.Header.Set("Authorization", "Bearer "+c.token)
-		resp, err := inProcess{c.app.server.Handler()}.RoundTrip(r) // without the check against the contract, which is slow and done by other tests
+		resp, err := inProcess{c.app.server.Handler()}.RoundTrip(r) // does not check the contract, because that is slow
 		if err != nil {
 			return nil, err
 		}
@@ -86,42 +88,44 @@ func (c *caller) walk(ctx context.Context, query string, byPage bool, write func
 			} `json:"pagination"`
 		}
 		if err := json.NewDecoder(resp.Body).Decode(&got); err != nil || resp.StatusCode != http.StatusOK {
-			return nil, fmt.Errorf("%s, page %d: %d, %w", query, page, resp.StatusCode, err)
+			return nil, fmt.Errorf("GET /videos?%s: page %d has status %d and error %w", query, page, resp.StatusCode, err)
 		}
 		for _, v := range got.Data {
-			met[v.AdID]++
+			timesReturned[v.AdID]++
 		}
 		if got.Pagination.NextCursor == nil {
-			return met, nil
+			return timesReturned, nil
 		}
 		next = "&cursor=" + *got.Pagination.NextCursor
 		write()
 	}
 }
 
-// writers change an organisation concurrently. Each step tracks a video, stops one, and fetches one again.
+// writers changes an organisation while other goroutines read its lists. For each value in
+// steps, it tracks a video, stops a video, and refreshes a video.
 type writers struct {
-	c          *caller
-	stay, stop []uuid.UUID
-	turns      chan int
-	errs       chan error
-	done       sync.WaitGroup
+	c                  *caller
+	lasting, stoppable []uuid.UUID
+	steps              chan int
+	errs               chan error
+	done               sync.WaitGroup
 }
 
+// run executes a step for each value in steps, until steps is closed or a step fails.
 func (w *writers) run() {
-	for n := range w.turns {
+	for n := range w.steps {
 		for _, r := range []struct {
 			method, target string
 			body           any
 			status         int
 		}{
-			{http.MethodPost, "/videos", map[string]any{"link": numbered(50_000 + n)}, http.StatusOK},
-			{http.MethodDelete, "/videos/" + w.stop[n%len(w.stop)].String(), nil, http.StatusOK},
-			{http.MethodPost, "/refresh/videos", map[string]any{"link": w.stay[n*31%len(w.stay)].String()}, http.StatusAccepted},
+			{http.MethodPost, "/videos", map[string]any{"link": videoURL(50_000 + n)}, http.StatusOK},
+			{http.MethodDelete, "/videos/" + w.stoppable[n%len(w.stoppable)].String(), nil, http.StatusOK},
+			{http.MethodPost, "/refresh/videos", map[string]any{"link": w.lasting[n*31%len(w.lasting)].String()}, http.StatusAccepted},
 		} {
 			got, err := w.c.app.exchange(w.c.t, r.method, r.target, r.body, "Authorization", "Bearer "+w.c.token)
 			if err == nil && got.StatusCode != r.status {
-				err = fmt.Errorf("%s %s: %d %s", r.method, r.target, got.StatusCode, got.body)
+				err = fmt.Errorf("%s %s has the unexpected status %d: %s", r.method, r.target, got.StatusCode, got.body)
 			}
 			if err != nil {
 				w.errs <- err
@@ -135,7 +139,7 @@ func (w *writers) run() {
 	}
 }
 
-// deliver stores facts for all due targets. Those videos then have the latest update and the most views.
+// deliver stores facts for all due videos. These videos then have the latest latest_updated_at and the highest latest_views.
 func (w *writers) deliver() error {
 	a, ctx := w.c.app, w.c.t.Context()
 	a.Clock.Advance(time.Millisecond)
@@ -156,13 +160,13 @@ func (w *writers) deliver() error {
 	return nil
 }
 
-// walks are queries of all videos, with the expected number of times that each lasting video is returned during writes. A video that
-// keeps its place in the order is returned once. A video that is fetched meanwhile moves in the orders by update or views, so it can be
-// missed or returned twice.
-var walks = []struct {
-	query       string
-	byPage      bool
-	least, most int
+// walkCases contains queries of GET /videos. The walk must return each video that is never stopped minReturned to maxReturned times. A
+// video is returned once if its position does not change. A fetch changes its position by latest_updated_at or latest_views, so the video
+// can then be missed or returned twice.
+var walkCases = []struct {
+	query                    string
+	byPage                   bool
+	minReturned, maxReturned int
 }{
 	{"order_by=created_at", false, 1, 1},
 	{"order_by=created_at&order_direction=asc", false, 1, 1},
@@ -171,26 +175,26 @@ var walks = []struct {
 	{"order_by=latest_likes", false, 1, 1},
 	{"order_by=latest_updated_at&order_direction=asc", false, 1, 2},
 	{"order_by=latest_views&order_direction=asc", false, 1, 2},
-	{"", false, 0, 1}, // latest_updated_at, descending
-	// New videos come after the last page. Stopped videos keep their place.
+	{"", false, 0, 1}, // default order: latest_updated_at, descending
+	// With these parameters, new videos are after the last page, and stopped videos keep their position, so page numbers are stable.
 	{"order_by=created_at&order_direction=asc&include_removed=true", true, 1, 1},
 }
 
-func TestPaging_returnsRowsThatExistThroughout(t *testing.T) {
+func TestListVideos_pagingDuringWritesReturnsUnchangedVideosOnce(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
-	each(t, func(t *testing.T, a *app) {
-		c, stay, stop := withManyVideos(t, a)
-		w := &writers{c: c, stay: stay, stop: stop, turns: make(chan int), errs: make(chan error, 1)}
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c, lasting, stoppable := withManyVideos(t, a)
+		w := &writers{c: c, lasting: lasting, stoppable: stoppable, steps: make(chan int), errs: make(chan error, 1)}
 		w.done.Go(w.run)
-		turns := make(chan struct{}, len(walks)*(standing/walkLimit+2))
+		steps := make(chan struct{}, len(walkCases)*(lastingVideos/walkPageSize+2))
 		var walkers, dispatch sync.WaitGroup
 		dispatch.Go(func() {
-			defer close(w.turns)
+			defer close(w.steps)
 			n := 0
-			for range turns {
+			for range steps {
 				select {
-				case w.turns <- n:
+				case w.steps <- n:
 					n++
 				case err := <-w.errs:
 					w.errs <- err
@@ -198,14 +202,14 @@ func TestPaging_returnsRowsThatExistThroughout(t *testing.T) {
 				}
 			}
 		})
-		mets, errs := make([]map[uuid.UUID]int, len(walks)), make([]error, len(walks))
-		for i, way := range walks {
+		timesReturned, errs := make([]map[uuid.UUID]int, len(walkCases)), make([]error, len(walkCases))
+		for i, walk := range walkCases {
 			walkers.Go(func() {
-				mets[i], errs[i] = c.walk(t.Context(), way.query, way.byPage, func() { turns <- struct{}{} })
+				timesReturned[i], errs[i] = c.walk(t.Context(), walk.query, walk.byPage, func() { steps <- struct{}{} })
 			})
 		}
 		walkers.Wait()
-		close(turns)
+		close(steps)
 		dispatch.Wait()
 		w.done.Wait()
 		select {
@@ -213,11 +217,11 @@ func TestPaging_returnsRowsThatExistThroughout(t *testing.T) {
 			require.NoError(t, err)
 		default:
 		}
-		for i, way := range walks {
+		for i, walk := range walkCases {
 			require.NoError(t, errs[i])
-			for _, id := range stay {
-				require.GreaterOrEqual(t, mets[i][id], way.least, "%s: %s", way.query, id)
-				require.LessOrEqual(t, mets[i][id], way.most, "%s: %s", way.query, id)
+			for _, id := range lasting {
+				require.GreaterOrEqual(t, timesReturned[i][id], walk.minReturned, "%s: %s", walk.query, id)
+				require.LessOrEqual(t, timesReturned[i][id], walk.maxReturned, "%s: %s", walk.query, id)
 			}
 		}
 	})

@@ -13,67 +13,68 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-func number(t *testing.T, a answer, header string) int {
+// headerNumber returns the number in a response header. It fails the test if the header is not a number.
+func headerNumber(t *testing.T, a response, header string) int {
 	t.Helper()
 	n, err := strconv.Atoi(a.Header.Get(header))
 	require.NoError(t, err, "%s: %q", header, a.Header.Get(header))
 	return n
 }
 
-// limited starts a server that enforces rate limits.
-func limited(t *testing.T, change ...func(*server.Options)) *app {
+// newRateLimitedApp starts a server that enforces rate limits, counted in memory.
+func newRateLimitedApp(t *testing.T, change ...func(*server.Options)) *app {
 	t.Helper()
 	return newApp(t, newSQLite(t), append([]func(*server.Options){func(o *server.Options) { o.RateStore = nil }}, change...)...)
 }
 
-func TestRateLimit_countsForAnOrganisationAndAnOperation(t *testing.T) {
+func TestRateLimit_countsPerOrganisationAndOperation(t *testing.T) {
 	t.Parallel()
-	a := limited(t)
+	a := newRateLimitedApp(t)
 	c := a.newCaller(t, store.TierLimited)
 	other := a.newToken(t, c.org, store.ScopeRead)
 	for range 5 {
-		c.send(http.MethodGet, "/videos", nil).is(http.StatusOK)
+		c.send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK)
 	}
-	t.Run("another token of the organisation has the same limit", func(t *testing.T) {
-		other.send(http.MethodGet, "/videos", nil).refuses(http.StatusTooManyRequests, server.CodeRateLimited)
+	t.Run("requests with another token of the organisation count against the same limit", func(t *testing.T) {
+		other.send(http.MethodGet, "/videos", nil).requireProblem(http.StatusTooManyRequests, server.CodeRateLimited)
 	})
-	t.Run("HEAD counts as GET", func(t *testing.T) {
-		c.send(http.MethodHead, "/videos", nil).is(http.StatusTooManyRequests)
+	t.Run("HEAD counts against the limit of GET", func(t *testing.T) {
+		c.send(http.MethodHead, "/videos", nil).requireStatus(http.StatusTooManyRequests)
 	})
-	t.Run("another operation has its own bucket", func(t *testing.T) {
-		c.send(http.MethodPost, "/videos", map[string]any{"link": tiktokLink}).is(http.StatusOK)
-		c.send(http.MethodGet, "/videos/01938c32-8f07-7a46-93be-1d2c3b4a5968", nil).is(http.StatusNotFound)
+	t.Run("another operation has its own limit", func(t *testing.T) {
+		c.send(http.MethodPost, "/videos", map[string]any{"link": tiktokLink}).requireStatus(http.StatusOK)
+		c.send(http.MethodGet, "/videos/01938c32-8f07-7a46-93be-1d2c3b4a5968", nil).requireStatus(http.StatusNotFound)
 	})
-	t.Run("another organisation has its own bucket", func(t *testing.T) {
-		a.newCaller(t, store.TierLimited).send(http.MethodGet, "/videos", nil).is(http.StatusOK)
+	t.Run("another organisation has its own limit", func(t *testing.T) {
+		a.newCaller(t, store.TierLimited).send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK)
 	})
-	t.Run("the tier decides the limit and keeps the count", func(t *testing.T) {
+	t.Run("a change of tier changes the limit but keeps the count", func(t *testing.T) {
 		require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierPremium))
 		a.Clock.Advance(time.Second)
-		got := c.send(http.MethodGet, "/videos", nil).is(http.StatusOK)
-		require.Equal(t, 30, number(t, got, "RateLimit-Limit"))
-		require.Equal(t, 22, number(t, got, "RateLimit-Remaining"))
+		got := c.send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK)
+		require.Equal(t, 30, headerNumber(t, got, "RateLimit-Limit"))
+		require.Equal(t, 22, headerNumber(t, got, "RateLimit-Remaining"))
 	})
 }
 
-func TestRateLimit_limitsAddressesOnlyWithoutAToken(t *testing.T) {
+func TestRateLimit_limitsAnAddressOnlyForRequestsWithoutAToken(t *testing.T) {
 	t.Parallel()
-	a := limited(t)
+	a := newRateLimitedApp(t)
 	c := a.newCaller(t, store.TierPremium)
 	for range 60 {
-		a.send(t, http.MethodGet, "/videos", nil).is(http.StatusUnauthorized)
+		a.send(t, http.MethodGet, "/videos", nil).requireStatus(http.StatusUnauthorized)
 	}
-	a.send(t, http.MethodGet, "/videos", nil).refuses(http.StatusTooManyRequests, server.CodeRateLimited)
-	c.send(http.MethodGet, "/videos", nil).is(http.StatusOK)
+	a.send(t, http.MethodGet, "/videos", nil).requireProblem(http.StatusTooManyRequests, server.CodeRateLimited)
+	c.send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK)
 }
 
-func TestRateLimit_endsAfterRetryAfter(t *testing.T) {
+func TestMemoryRateStore_allowsRequestsAfterTheReset(t *testing.T) {
 	t.Parallel()
-	rates := server.NewMemoryRateStore() // outside of the synctest bubble, because its cleaner goroutine does not end
+	rates := server.NewMemoryRateStore() // created outside of the synctest bubble, because its cleaner goroutine never ends
 	now := time.Now()
 	synctest.Test(t, func(t *testing.T) {
-		<-time.After(time.Until(now.AddDate(1, 0, 0)))    // see inBubble
-		pass := func(d time.Duration) { <-time.After(d) } // the clock of the bubble advances at once
+		<-time.After(time.Until(now.AddDate(1, 0, 0)))    // the cleaner uses the real time and would delete counts with an older time
+		pass := func(d time.Duration) { <-time.After(d) } // in a synctest bubble, the clock advances without waiting
 		take := func(limit int64) server.Quota {
 			q, err := rates.Take(t.Context(), strconv.FormatInt(limit, 10), limit, time.Minute)
 			require.NoError(t, err)
@@ -86,7 +87,7 @@ func TestRateLimit_endsAfterRetryAfter(t *testing.T) {
 				for range limit {
 					q := take(limit)
 					require.False(t, q.Exceeded)
-					require.Less(t, q.Remaining, last, "the remaining quota never rises within a window")
+					require.Less(t, q.Remaining, last, "the remaining quota decreases with each request of a window")
 					last = q.Remaining
 					pass(time.Millisecond)
 				}
@@ -97,7 +98,7 @@ func TestRateLimit_endsAfterRetryAfter(t *testing.T) {
 				require.LessOrEqual(t, q.Reset, time.Minute)
 				pass(q.Reset - 2*time.Second)
 				q = take(limit)
-				require.True(t, q.Exceeded, "the window is not over yet")
+				require.True(t, q.Exceeded, "two seconds before the reset, the limit is still exceeded")
 				pass(q.Reset)
 			}
 		}

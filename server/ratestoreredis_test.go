@@ -20,15 +20,16 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// longTimeout is part of a Redis URL. It prevents timeouts on a busy machine.
+// longTimeout is the query of a Redis URL. It sets a read timeout that is long enough for a busy machine.
 const longTimeout = "?read_timeout=30s"
 
-// redisRates sets a rate store in Redis.
+// redisRates returns an option that makes a server store its rate limits in r.
 func redisRates(t *testing.T, r *redistest.Redis) func(*server.Options) {
 	t.Helper()
 	return func(o *server.Options) { o.RateStore = redisStore(t, r.URL+longTimeout, o.Now, o.Logger) }
 }
 
+// redisStore creates a rate store that uses the Redis at url. It is closed when the test ends.
 func redisStore(t *testing.T, url string, now func() time.Time, log *slog.Logger) *server.RedisRateStore {
 	t.Helper()
 	o, err := redis.ParseURL(url)
@@ -38,19 +39,19 @@ func redisStore(t *testing.T, url string, now func() time.Time, log *slog.Logger
 	return rates
 }
 
-// twoServers starts two servers with the same database and the same Redis.
+// twoServers starts two servers that use the same database and the same Redis.
 func twoServers(t *testing.T, r *redistest.Redis) (a, b *app) {
 	t.Helper()
 	db := newSQLite(t)
 	return newApp(t, db, redisRates(t, r)), newApp(t, db, redisRates(t, r))
 }
 
-// on returns a caller with the same token at another server.
-func (c *caller) on(other *app) *caller {
+// onServer returns a caller that sends requests to another server, with the token of c.
+func (c *caller) onServer(other *app) *caller {
 	return &caller{app: other, t: c.t, org: c.org, token: c.token}
 }
 
-// countAccepted sends n requests, from the callers in turn, and returns how many were not rate-limited.
+// countAccepted sends n equal requests, alternating between the callers, and returns the number of responses other than 429.
 func countAccepted(callers []*caller, n int, method, target string, body any) int {
 	ok := 0
 	for i := range n {
@@ -61,12 +62,13 @@ func countAccepted(callers []*caller, n int, method, target string, body any) in
 	return ok
 }
 
+// redisAway and redisBack are the log messages when Redis becomes unavailable and when it is available again.
 const (
 	redisAway = "redis is away"
 	redisBack = "redis is back"
 )
 
-// requireLogged requires a number of log lines about Redis from each server.
+// requireLogged requires that each server logged redisAway and redisBack the given number of times.
 func requireLogged(t *testing.T, away, back int, apps ...*app) {
 	t.Helper()
 	for _, a := range apps {
@@ -75,12 +77,12 @@ func requireLogged(t *testing.T, away, back int, apps ...*app) {
 	}
 }
 
-func TestRedisRateStore_sharesEachLimit(t *testing.T) {
+func TestRedisRateStore_twoServersShareTheLimitOfEachOperation(t *testing.T) {
 	t.Parallel()
 	a, b := twoServers(t, redistest.Start(t))
 	for _, tier := range store.Tiers {
 		c := a.newCaller(t, tier)
-		both := []*caller{c, c.on(b)}
+		callers := []*caller{c, c.onServer(b)}
 		for _, op := range []struct {
 			method, target string
 			body           any
@@ -89,14 +91,14 @@ func TestRedisRateStore_sharesEachLimit(t *testing.T) {
 			{http.MethodPost, "/videos", map[string]any{"link": tiktokLink}},
 			{http.MethodGet, "/authenticate", nil},
 		} {
-			limit := specifiedLimits[op.method+" "+op.target].of(tier)
-			require.Equal(t, limit, countAccepted(both, limit+6, op.method, op.target, op.body), "%s %s for %s", op.method, op.target, tier)
+			limit := specifiedLimits[op.method+" "+op.target].forTier(tier)
+			require.Equal(t, limit, countAccepted(callers, limit+6, op.method, op.target, op.body), "%s %s for %s", op.method, op.target, tier)
 		}
 	}
 	requireLogged(t, 0, 0, a, b)
 }
 
-func TestRedisRateStore_sharesLimitsBetweenConcurrentServers(t *testing.T) {
+func TestRedisRateStore_concurrentServersDoNotExceedTheLimit(t *testing.T) {
 	t.Parallel()
 	r := redistest.Start(t)
 	log := slog.New(slog.DiscardHandler)
@@ -122,25 +124,25 @@ func TestRedisRateStore_countsEachOrganisationSeparately(t *testing.T) {
 	a, b := twoServers(t, redistest.Start(t))
 	c := a.newCaller(t, store.TierLimited)
 	tokens := []*caller{c, b.newToken(t, c.org, store.ScopeRead), a.newToken(t, c.org, store.ScopeRead)}
-	require.Equal(t, 5, countAccepted(tokens, 10, http.MethodGet, "/videos", nil), "the limit does not depend on the number of tokens")
+	require.Equal(t, 5, countAccepted(tokens, 10, http.MethodGet, "/videos", nil), "all tokens of an organisation share its limit")
 	other := b.newCaller(t, store.TierLimited)
-	require.Equal(t, 5, countAccepted([]*caller{other, other.on(a)}, 10, http.MethodGet, "/videos", nil), "another organisation has its own limit")
+	require.Equal(t, 5, countAccepted([]*caller{other, other.onServer(a)}, 10, http.MethodGet, "/videos", nil), "the requests of one organisation do not count for another")
 	for range 30 {
-		a.send(t, http.MethodGet, "/videos", nil).is(http.StatusUnauthorized)
-		b.send(t, http.MethodGet, "/videos", nil).is(http.StatusUnauthorized)
+		a.send(t, http.MethodGet, "/videos", nil).requireStatus(http.StatusUnauthorized)
+		b.send(t, http.MethodGet, "/videos", nil).requireStatus(http.StatusUnauthorized)
 	}
-	a.send(t, http.MethodGet, "/videos", nil).refuses(http.StatusTooManyRequests, server.CodeRateLimited)
-	b.send(t, http.MethodGet, "/videos", nil).refuses(http.StatusTooManyRequests, server.CodeRateLimited)
+	a.send(t, http.MethodGet, "/videos", nil).requireProblem(http.StatusTooManyRequests, server.CodeRateLimited)
+	b.send(t, http.MethodGet, "/videos", nil).requireProblem(http.StatusTooManyRequests, server.CodeRateLimited)
 }
 
-func TestRedisRateStore_prefixesKeysAndKeepsThemForAMinute(t *testing.T) {
+func TestRedisRateStore_keysHaveAPrefixAndExpireAfterAMinute(t *testing.T) {
 	t.Parallel()
 	r := redistest.Start(t)
 	a, b := twoServers(t, r)
 	c := a.newCaller(t, store.TierBasic)
-	c.send(http.MethodGet, "/videos", nil).is(http.StatusOK)
-	c.on(b).send(http.MethodGet, "/videos", nil).is(http.StatusOK)
-	a.send(t, http.MethodGet, "/videos", nil).is(http.StatusUnauthorized)
+	c.send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK)
+	c.onServer(b).send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK)
+	a.send(t, http.MethodGet, "/videos", nil).requireStatus(http.StatusUnauthorized)
 	keys, err := r.Keys(t.Context(), "*").Result()
 	require.NoError(t, err)
 	organisation := "reeltally:limit:org:" + c.org.ID.String() + ":listVideos"
@@ -158,10 +160,10 @@ func TestRedisRateStore_prefixesKeysAndKeepsThemForAMinute(t *testing.T) {
 	require.Equal(t, 13, countAccepted([]*caller{c}, 16, http.MethodGet, "/videos", nil))
 	require.NoError(t, r.PExpire(t.Context(), organisation, time.Millisecond).Err())
 	require.Eventually(t, func() bool { return r.Exists(t.Context(), organisation).Val() == 0 }, 5*time.Second, time.Millisecond)
-	got := c.on(b).send(http.MethodGet, "/videos", nil).is(http.StatusOK)
-	require.Equal(t, 14, number(t, got, "RateLimit-Remaining"), "the next window")
-	unchanged := c.send(http.MethodGet, "/videos", nil, "If-None-Match", got.Header.Get("ETag")).is(http.StatusNotModified)
-	require.Equal(t, 14, number(t, unchanged, "RateLimit-Remaining"), "the request with 304 is not counted")
+	got := c.onServer(b).send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK)
+	require.Equal(t, 14, headerNumber(t, got, "RateLimit-Remaining"), "after the key expired, a new window starts")
+	unchanged := c.send(http.MethodGet, "/videos", nil, "If-None-Match", got.Header.Get("ETag")).requireStatus(http.StatusNotModified)
+	require.Equal(t, 14, headerNumber(t, unchanged, "RateLimit-Remaining"), "a 304 response is not counted")
 }
 
 func TestRedisRateStore_countsInMemoryWhileRedisIsUnavailable(t *testing.T) {
@@ -169,26 +171,26 @@ func TestRedisRateStore_countsInMemoryWhileRedisIsUnavailable(t *testing.T) {
 	r := redistest.Start(t)
 	a, b := twoServers(t, r)
 	c := a.newCaller(t, store.TierLimited)
-	both := []*caller{c, c.on(b)}
-	require.Equal(t, 4, countAccepted(both, 4, http.MethodGet, "/videos", nil))
+	callers := []*caller{c, c.onServer(b)}
+	require.Equal(t, 4, countAccepted(callers, 4, http.MethodGet, "/videos", nil))
 
 	r.Kill()
-	require.Equal(t, 5, countAccepted(both[:1], 8, http.MethodGet, "/videos", nil))
-	require.Equal(t, 5, countAccepted(both[1:], 8, http.MethodGet, "/videos", nil))
-	for range 5 { // Redis is retried without success
+	require.Equal(t, 5, countAccepted(callers[:1], 8, http.MethodGet, "/videos", nil))
+	require.Equal(t, 5, countAccepted(callers[1:], 8, http.MethodGet, "/videos", nil))
+	for range 5 { // each server tries Redis again after a second, and Redis is still unavailable
 		a.Clock.Advance(time.Second)
-		require.Equal(t, 2, countAccepted(both, 2, http.MethodGet, "/authenticate", nil))
+		require.Equal(t, 2, countAccepted(callers, 2, http.MethodGet, "/authenticate", nil))
 	}
 	requireLogged(t, 1, 0, a, b)
-	a.send(t, http.MethodGet, "/readyz", nil).is(http.StatusOK)
+	a.send(t, http.MethodGet, "/readyz", nil).requireStatus(http.StatusOK)
 
 	r.Start()
-	require.Equal(t, 2, countAccepted(both, 2, http.MethodGet, "/authenticate", nil))
-	requireLogged(t, 1, 0, a, b) // Redis is not retried within a second
+	require.Equal(t, 2, countAccepted(callers, 2, http.MethodGet, "/authenticate", nil))
+	requireLogged(t, 1, 0, a, b) // the servers try Redis at most once a second
 	a.Clock.Advance(time.Second)
-	require.Equal(t, 2, countAccepted(both, 2, http.MethodGet, "/authenticate", nil))
+	require.Equal(t, 2, countAccepted(callers, 2, http.MethodGet, "/authenticate", nil))
 	requireLogged(t, 1, 1, a, b)
-	require.Equal(t, 5, countAccepted(both, 10, http.MethodGet, "/videos", nil), "the limit is shared again")
+	require.Equal(t, 5, countAccepted(callers, 10, http.MethodGet, "/videos", nil), "the servers share the limit again")
 	requireLogged(t, 1, 1, a, b)
 }
 
@@ -198,26 +200,27 @@ func TestRedisRateStore_startsWithoutRedis(t *testing.T) {
 	a, b := twoServers(t, r)
 	requireLogged(t, 1, 0, a, b)
 	c := a.newCaller(t, store.TierLimited)
-	both := []*caller{c, c.on(b)}
-	require.Equal(t, 10, countAccepted(both, 14, http.MethodGet, "/videos", nil), "each server counts by itself")
-	a.send(t, http.MethodGet, "/readyz", nil).is(http.StatusOK)
+	callers := []*caller{c, c.onServer(b)}
+	require.Equal(t, 10, countAccepted(callers, 14, http.MethodGet, "/videos", nil), "without Redis, each server allows the whole limit")
+	a.send(t, http.MethodGet, "/readyz", nil).requireStatus(http.StatusOK)
 	r.Start()
 	a.Clock.Advance(time.Second)
-	require.Equal(t, 5, countAccepted(both, 10, http.MethodGet, "/videos", nil))
+	require.Equal(t, 5, countAccepted(callers, 10, http.MethodGet, "/videos", nil))
 	requireLogged(t, 1, 1, a, b)
 }
 
-// If Redis accepts connections but does not answer, only one request in each second waits, and only for the timeout.
-func TestRedisRateStore_delaysFewRequestsWhileRedisIsUnavailable(t *testing.T) {
+// TestRedisRateStore_delaysOneRequestPerSecondWhileRedisDoesNotRespond uses a Redis that accepts connections but does not respond. In each second,
+// only one request can wait for Redis, and only for the read timeout.
+func TestRedisRateStore_delaysOneRequestPerSecondWhileRedisDoesNotRespond(t *testing.T) {
 	t.Parallel()
 	r := redistest.Start(t)
 	clock, log := storetest.NewClock(), &syncBuffer{}
 	rates := redisStore(t, r.URL+"?read_timeout=1s", clock.Now, slog.New(slog.NewJSONHandler(log, nil)))
 	take := func() time.Duration {
-		began := time.Now()
+		start := time.Now()
 		_, err := rates.Take(t.Context(), "key", 1000, time.Minute)
 		require.NoError(t, err)
-		return time.Since(began)
+		return time.Since(start)
 	}
 	take()
 	r.Freeze()
@@ -228,7 +231,7 @@ func TestRedisRateStore_delaysFewRequestsWhileRedisIsUnavailable(t *testing.T) {
 				slow++
 			}
 		}
-		require.LessOrEqual(t, slow, 3, "one request waits, and a busy machine may delay a few more")
+		require.LessOrEqual(t, slow, 3, "one request waits for Redis; a busy machine can delay two more")
 		clock.Advance(time.Second)
 	}
 	r.Thaw()
@@ -240,22 +243,22 @@ func TestRedisRateStore_delaysFewRequestsWhileRedisIsUnavailable(t *testing.T) {
 	require.Equal(t, 1, strings.Count(log.String(), redisAway), "%s", log)
 }
 
-func TestRedisRateStore_countsACallerWhoHangsUp(t *testing.T) {
+func TestRedisRateStore_countsRequestsOfDisconnectedCallers(t *testing.T) {
 	t.Parallel()
 	r := redistest.Start(t)
 	log := &syncBuffer{}
 	rates := redisStore(t, r.URL+longTimeout, storetest.NewClock().Now, slog.New(slog.NewJSONHandler(log, nil)))
-	gone, hangUp := context.WithCancel(t.Context())
-	hangUp()
+	cancelledContext, cancel := context.WithCancel(t.Context())
+	cancel()
 	for left := int64(4); left >= 0; left-- {
-		q, err := rates.Take(gone, "key", 5, time.Minute)
+		q, err := rates.Take(cancelledContext, "key", 5, time.Minute)
 		require.NoError(t, err)
 		require.Equal(t, server.Quota{Remaining: left, Reset: q.Reset}, q)
 	}
 	n, err := r.Get(t.Context(), "reeltally:limit:key").Int()
 	require.NoError(t, err)
 	require.Equal(t, 5, n)
-	require.Empty(t, log.String(), "a closed connection is not an error of Redis")
+	require.Empty(t, log.String(), "a disconnected caller is not logged as an error of Redis")
 }
 
 func TestRedisRateStore_treatsAnErrorOfRedisAsUnavailable(t *testing.T) {
@@ -268,7 +271,7 @@ func TestRedisRateStore_treatsAnErrorOfRedisAsUnavailable(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 4, q.Remaining)
 	require.Contains(t, log.String(), "WRONGPASS")
-	require.Contains(t, log.String(), "each server counts rate limits in its own memory", "the message explains the consequence")
+	require.Contains(t, log.String(), "each server counts rate limits in its own memory", "the log message explains the consequence")
 	require.NotContains(t, log.String(), "wr0ngsecret")
 	require.Equal(t, 1, bytes.Count([]byte(log.String()), []byte("\n")))
 }

@@ -19,17 +19,18 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// limitPerTier is the limit of an operation, in requests per minute, for each tier.
+// limitPerTier contains the limit of an operation for each tier, in requests per minute.
 type limitPerTier struct{ limited, basic, premium int }
 
-func (m limitPerTier) of(t store.Tier) int {
+// forTier returns the limit of the operation for a tier, in requests per minute.
+func (m limitPerTier) forTier(t store.Tier) int {
 	return map[store.Tier]int{store.TierLimited: m.limited, store.TierBasic: m.basic, store.TierPremium: m.premium}[t]
 }
 
-// specifiedLimits lists the limits of spec.md 8 and interface.md 6. They are written by hand, independently of openapi.yaml
-// and the server.
+// specifiedLimits contains the limits of spec.md section 8 and interface.md section 6, by method and path. They are written by hand, so
+// that the tests find errors in openapi.yaml and in the server.
 var specifiedLimits = map[string]limitPerTier{
-	// spec 8, first row: all collection endpoints, and three reads
+	// spec.md section 8, first row of the table
 	"GET /collections":                             {5, 15, 30},
 	"POST /collections":                            {5, 15, 30},
 	"GET /collections/{collection_id}":             {5, 15, 30},
@@ -45,7 +46,7 @@ var specifiedLimits = map[string]limitPerTier{
 	"GET /videos/{ad_id}":               {5, 15, 30},
 	"GET /accounts/{account_id}/videos": {5, 15, 30},
 
-	// spec 8, second row
+	// spec.md section 8, second row of the table
 	"POST /videos":                {5, 15, 120},
 	"DELETE /videos":              {5, 15, 120},
 	"POST /videos/bulk":           {5, 15, 120},
@@ -53,7 +54,7 @@ var specifiedLimits = map[string]limitPerTier{
 	"DELETE /videos/{ad_id}":      {5, 15, 120},
 	"GET /videos/{ad_id}/history": {5, 15, 120},
 
-	// interface.md 6
+	// interface.md section 6
 	"GET /accounts":                      {5, 15, 30},
 	"GET /accounts/{account_id}":         {5, 15, 30},
 	"GET /statistics/videos":             {5, 15, 30},
@@ -70,10 +71,10 @@ var specifiedLimits = map[string]limitPerTier{
 	"GET /authenticate":                  {60, 60, 120},
 }
 
-func TestRateLimit_dependsOnTierAndOperation(t *testing.T) {
+func TestRateLimit_isSpecifiedForEveryOperation(t *testing.T) {
 	t.Parallel()
 	var declared, decided []string
-	for _, op := range theContract().operations {
+	for _, op := range sharedContract().operations {
 		declared = append(declared, op.Method+" "+op.Path)
 	}
 	for name := range specifiedLimits {
@@ -82,16 +83,19 @@ func TestRateLimit_dependsOnTierAndOperation(t *testing.T) {
 	require.ElementsMatch(t, decided, declared)
 }
 
-// wires is a network of pipes in memory. In a synctest bubble, waiting at a real socket would stop the clock.
-type wires struct {
+// pipeListener is a listener for connections in memory. In a synctest bubble, the clock
+// does not advance while a goroutine waits for a real socket.
+type pipeListener struct {
 	conns  chan net.Conn
 	closed chan struct{}
 	once   sync.Once
 }
 
-func newWires() *wires { return &wires{conns: make(chan net.Conn), closed: make(chan struct{})} }
+func newPipeListener() *pipeListener {
+	return &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
+}
 
-func (w *wires) Accept() (net.Conn, error) {
+func (w *pipeListener) Accept() (net.Conn, error) {
 	select {
 	case c := <-w.conns:
 		return c, nil
@@ -100,18 +104,19 @@ func (w *wires) Accept() (net.Conn, error) {
 	}
 }
 
-func (w *wires) Close() error {
+func (w *pipeListener) Close() error {
 	w.once.Do(func() { close(w.closed) })
 	return nil
 }
 
-func (w *wires) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80} }
+func (w *pipeListener) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80} }
 
-func (w *wires) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	near, far := net.Pipe()
+// dial connects to the listener.
+func (w *pipeListener) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	clientConn, serverConn := net.Pipe()
 	select {
-	case w.conns <- far:
-		return near, nil
+	case w.conns <- serverConn:
+		return clientConn, nil
 	case <-w.closed:
 		return nil, net.ErrClosed
 	case <-ctx.Done():
@@ -119,15 +124,16 @@ func (w *wires) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
-// inBubble runs a test in a synctest bubble with a server that uses the memory rate store. wait advances the clock and returns at once.
-func inBubble(t *testing.T, run func(t *testing.T, a *app, wait func(time.Duration))) {
+// inSynctestBubble runs a test in a synctest bubble, with a server that counts rate limits in
+// memory. wait advances the clock of the bubble without real waiting.
+func inSynctestBubble(t *testing.T, run func(t *testing.T, a *app, wait func(time.Duration))) {
 	t.Helper()
-	rates := server.NewMemoryRateStore() // outside of the bubble, because its cleaner goroutine does not end
+	rates := server.NewMemoryRateStore() // created outside of the bubble, because its cleaner goroutine never ends
 	now := time.Now()
 	synctest.Test(t, func(t *testing.T) {
-		<-time.After(time.Until(now.AddDate(1, 0, 0))) // otherwise the cleaner, whose clock is ahead, would delete the counts
+		<-time.After(time.Until(now.AddDate(1, 0, 0))) // the cleaner uses the real time and would delete counts with an older time
 		a := buildApp(t, newSQLite(t), "http://127.0.0.1:1", func(o *server.Options) { o.RateStore = rates })
-		w := newWires()
+		w := newPipeListener()
 		s := &httptest.Server{Listener: w, Config: &http.Server{Handler: a.server.Handler(), ReadHeaderTimeout: time.Hour}}
 		a.serve(s)
 		s.Client().Transport = &http.Transport{DialContext: w.dial}
@@ -136,114 +142,114 @@ func inBubble(t *testing.T, run func(t *testing.T, a *app, wait func(time.Durati
 	})
 }
 
-// TestEveryOperation_isLimited sends each operation the allowed number of requests of each tier, and one more.
+// TestEveryOperation_returns429AfterTheLimitOfTheTier sends as many requests to each operation as the tier allows. The next request must get 429.
 //
 // Spec: 4-02, 5-02, 8-01, 8-02, 8-13
-func TestEveryOperation_isLimited(t *testing.T) {
+func TestEveryOperation_returns429AfterTheLimitOfTheTier(t *testing.T) {
 	t.Parallel()
-	for _, op := range theContract().operations {
+	for _, op := range sharedContract().operations {
 		t.Run(op.id, func(t *testing.T) {
 			t.Parallel()
-			target, body := sample(t, op)
-			inBubble(t, func(t *testing.T, a *app, wait func(time.Duration)) {
+			target, body := exampleRequest(t, op)
+			inSynctestBubble(t, func(t *testing.T, a *app, wait func(time.Duration)) {
 				for _, tier := range store.Tiers {
-					c, limit := a.newCaller(t, tier), specifiedLimits[op.Method+" "+op.Path].of(tier)
+					c, limit := a.newCaller(t, tier), specifiedLimits[op.Method+" "+op.Path].forTier(tier)
 					require.Positive(t, limit)
 					for left := limit - 1; left >= 0; left-- {
 						got := c.send(op.Method, target, body)
-						require.NotEqual(t, http.StatusTooManyRequests, got.StatusCode, "%s, %d of %d left", tier, left, limit)
-						requireQuota(t, got, op.id, limit, left)
+						require.NotEqual(t, http.StatusTooManyRequests, got.StatusCode, "tier %s: 429 although %d of %d requests remain", tier, left, limit)
+						requireRateLimitHeaders(t, got, op.id, limit, left)
 						if left == limit/2 {
 							wait(20 * time.Second)
 						}
 					}
 					last := c.send(op.Method, target, body)
-					p := last.refuses(http.StatusTooManyRequests, server.CodeRateLimited)
+					p := last.requireProblem(http.StatusTooManyRequests, server.CodeRateLimited)
 					require.Contains(t, p.Detail, op.id)
 					require.Contains(t, p.Detail, fmt.Sprintf("%d times a minute", limit))
-					requireQuota(t, last, op.id, limit, 0)
-					retry := number(t, last, "Retry-After")
-					require.Equal(t, number(t, last, "RateLimit-Reset"), retry)
-					require.InDelta(t, 40, retry, 1, "the window began with the first request, 20 seconds ago")
+					requireRateLimitHeaders(t, last, op.id, limit, 0)
+					retry := headerNumber(t, last, "Retry-After")
+					require.Equal(t, headerNumber(t, last, "RateLimit-Reset"), retry)
+					require.InDelta(t, 40, retry, 1, "the window of 60 seconds started with the first request, 20 seconds ago")
 
 					wait(time.Duration(retry-2) * time.Second)
-					c.send(op.Method, target, body).refuses(http.StatusTooManyRequests, server.CodeRateLimited)
+					c.send(op.Method, target, body).requireProblem(http.StatusTooManyRequests, server.CodeRateLimited)
 					wait(2 * time.Second)
 					again := c.send(op.Method, target, body)
 					require.NotEqual(t, http.StatusTooManyRequests, again.StatusCode)
-					requireQuota(t, again, op.id, limit, limit-1)
-					require.Equal(t, 60, number(t, again, "RateLimit-Reset"))
+					requireRateLimitHeaders(t, again, op.id, limit, limit-1)
+					require.Equal(t, 60, headerNumber(t, again, "RateLimit-Reset"))
 				}
 			})
 		})
 	}
 }
 
-// requireQuota checks the rate limit headers of a response (interface.md 1).
-func requireQuota(t *testing.T, a answer, operation string, limit, left int) {
+// requireRateLimitHeaders requires the rate limit headers of interface.md section 1. left is the number of remaining requests.
+func requireRateLimitHeaders(t *testing.T, a response, operation string, limit, left int) {
 	t.Helper()
-	reset := number(t, a, "RateLimit-Reset")
+	reset := headerNumber(t, a, "RateLimit-Reset")
 	require.GreaterOrEqual(t, reset, 1)
 	require.LessOrEqual(t, reset, 60)
-	require.Equal(t, limit, number(t, a, "RateLimit-Limit"))
-	require.Equal(t, left, number(t, a, "RateLimit-Remaining"))
+	require.Equal(t, limit, headerNumber(t, a, "RateLimit-Limit"))
+	require.Equal(t, left, headerNumber(t, a, "RateLimit-Remaining"))
 	require.Equal(t, fmt.Sprintf("%q;r=%d;t=%d", operation, left, reset), a.Header.Get("RateLimit"))
 	require.Equal(t, fmt.Sprintf("%q;q=%d;w=60", operation, limit), a.Header.Get("RateLimit-Policy"))
 	require.Equal(t, a.StatusCode == http.StatusTooManyRequests, a.Header.Get("Retry-After") != "")
 }
 
-// Every response except 304 is counted and has the remaining quota.
-func TestRateLimit_countsEveryResponse(t *testing.T) {
+// TestRateLimit_countsEveryResponseExcept304 requires that every response except 304 counts against the limit, and that all have rate limit headers.
+func TestRateLimit_countsEveryResponseExcept304(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(t *testing.T, a *app, _ func(time.Duration)) {
+	inSynctestBubble(t, func(t *testing.T, a *app, _ func(time.Duration)) {
 		c := a.newCaller(t, store.TierBasic)
 		writer := a.newToken(t, c.org, store.ScopeWrite)
-		tag := c.send(http.MethodGet, "/videos", nil).is(http.StatusOK)
-		requireQuota(t, tag, "listVideos", 15, 14)
+		tag := c.send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK)
+		requireRateLimitHeaders(t, tag, "listVideos", 15, 14)
 		left := 14
-		counted := func(got answer, status int) {
+		counted := func(got response, status int) {
 			t.Helper()
 			left--
-			requireQuota(t, got.is(status), "listVideos", 15, left)
+			requireRateLimitHeaders(t, got.requireStatus(status), "listVideos", 15, left)
 		}
-		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodGet} { // 304 is not counted
+		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodGet} { // a 304 response is not counted
 			unchanged := c.send(method, "/videos", nil, "If-None-Match", tag.Header.Get("ETag"))
-			requireQuota(t, unchanged.is(http.StatusNotModified), "listVideos", 15, left)
+			requireRateLimitHeaders(t, unchanged.requireStatus(http.StatusNotModified), "listVideos", 15, left)
 		}
 		counted(c.send(http.MethodHead, "/videos", nil), http.StatusOK)
 		counted(c.send(http.MethodGet, "/videos?limit=0", nil), http.StatusBadRequest)
 		counted(c.send(http.MethodGet, "/videos?colour=red", nil), http.StatusBadRequest)
 		counted(c.send(http.MethodGet, "/videos?cursor=nonsense", nil), http.StatusBadRequest)
 		counted(writer.send(http.MethodGet, "/videos", nil), http.StatusForbidden)
-		broken := errors.New("broken")
-		a.databaseError.Store(&broken) // the token is still cached
+		broken := errors.New("the database is broken")
+		a.databaseError.Store(&broken) // the token is cached, so the request is authenticated without the database
 		counted(c.send(http.MethodGet, "/videos", nil), http.StatusInternalServerError)
 		a.databaseError.Store(nil)
-		// Requests with an invalid token are not counted for an organisation and get no quota headers.
-		nobody := a.send(t, http.MethodGet, "/videos", nil).is(http.StatusUnauthorized)
-		require.Empty(t, nobody.Header.Get("RateLimit-Remaining"))
+		// A request without a token does not count against the limit of an organisation, and its response has no rate limit headers.
+		anonymous := a.send(t, http.MethodGet, "/videos", nil).requireStatus(http.StatusUnauthorized)
+		require.Empty(t, anonymous.Header.Get("RateLimit-Remaining"))
 		for left > 0 {
 			counted(c.send(http.MethodGet, "/videos", nil), http.StatusOK)
 		}
 		for _, method := range []string{http.MethodGet, http.MethodHead} {
-			requireQuota(t, c.send(method, "/videos", nil, "If-None-Match", tag.Header.Get("ETag")).is(http.StatusTooManyRequests), "listVideos", 15, 0)
+			requireRateLimitHeaders(t, c.send(method, "/videos", nil, "If-None-Match", tag.Header.Get("ETag")).requireStatus(http.StatusTooManyRequests), "listVideos", 15, 0)
 		}
 	})
-	inBubble(t, func(t *testing.T, a *app, _ func(time.Duration)) {
+	inSynctestBubble(t, func(t *testing.T, a *app, _ func(time.Duration)) {
 		c := a.newCaller(t, store.TierLimited)
 		track := func(body any, status, left int, headers ...string) {
 			t.Helper()
-			requireQuota(t, c.send(http.MethodPost, "/videos", body, headers...).is(status), "trackVideo", 5, left)
+			requireRateLimitHeaders(t, c.send(http.MethodPost, "/videos", body, headers...).requireStatus(status), "trackVideo", 5, left)
 		}
 		tiktok := map[string]any{"link": tiktokLink}
 		track(`{"link": `, http.StatusBadRequest, 4)
 		track(tiktok, http.StatusUnsupportedMediaType, 3, "Content-Type", "text/plain")
 		track(strings.Repeat(" ", 2<<20)+"{}", http.StatusRequestEntityTooLarge, 2)
 		track(tiktok, http.StatusOK, 1)
-		track(tiktok, http.StatusOK, 0) // already tracked
+		track(tiktok, http.StatusOK, 0) // the video is already tracked
 		track(tiktok, http.StatusTooManyRequests, 0)
 		// Each operation is counted separately, and a request for an unknown id is counted.
 		got := c.send(http.MethodGet, "/videos/01938c32-8f07-7a46-93be-1d2c3b4a5968", nil)
-		requireQuota(t, got.is(http.StatusNotFound), "getVideo", 5, 4)
+		requireRateLimitHeaders(t, got.requireStatus(http.StatusNotFound), "getVideo", 5, 4)
 	})
 }

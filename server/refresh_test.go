@@ -16,8 +16,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// refreshed returns the paths of refreshes with the ids and links that they accept.
-func refreshed(c *caller) map[string][]string {
+// refreshTargets tracks a video and an account. It returns, for the path of each refresh operation, the id and two links of the item.
+func refreshTargets(c *caller) map[string][]string {
 	video, account := c.track(tiktokLink), c.trackAccount(map[string]any{"link": accountLink}).AccountID
 	return map[string][]string{
 		"/refresh/videos":   {video.String(), tiktokLink, "m.tiktok.com/@Northwind.Studio/video/7338812345678901234?x=1"},
@@ -25,7 +25,7 @@ func refreshed(c *caller) map[string][]string {
 	}
 }
 
-// fetchAll stores facts for all due targets.
+// fetchAll stores facts for all due videos and accounts, as a collector does.
 func fetchAll(a *app) {
 	a.t.Helper()
 	a.fetch(views(5))
@@ -33,26 +33,26 @@ func fetchAll(a *app) {
 }
 
 // Spec: 4-14
-func TestRefresh_schedulesAFetchAndThenReturnsTheNextTime(t *testing.T) {
+func TestRefresh_schedulesAFetchFourHoursAfterTheLastFetch(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		for _, path := range []string{"/refresh/videos", "/refresh/accounts"} {
 			c := a.newCaller(t, store.TierPremium)
-			for i, name := range refreshed(c)[path] {
-				ask := func() answer {
+			for i, name := range refreshTargets(c)[path] {
+				refresh := func() response {
 					return c.send(http.MethodPost, path+[]string{"", "/"}[i%2], map[string]any{"link": name})
 				}
 				fetchAll(a)
 				at := a.Clock.Now()
 				a.Clock.Advance(4*time.Hour - time.Second)
-				got := decode[client.RefreshNotDue](ask().is(http.StatusOK))
+				got := decode[client.RefreshNotDue](refresh().requireStatus(http.StatusOK))
 				require.NotEmpty(t, got.Message)
-				require.True(t, got.LatestUpdatedAt.Equal(at), "%s is not %s", got.LatestUpdatedAt, at)
+				require.True(t, got.LatestUpdatedAt.Equal(at), "latest_updated_at is %s instead of %s", got.LatestUpdatedAt, at)
 				require.True(t, got.RefreshAfter.Equal(at.Add(4*time.Hour)))
 
 				a.Clock.Advance(time.Second)
-				for range 2 { // it is not fetched yet
-					scheduled := ask().is(http.StatusAccepted)
+				for range 2 { // a second request before the fetch gets the same response
+					scheduled := refresh().requireStatus(http.StatusAccepted)
 					require.Empty(t, scheduled.body)
 					require.Empty(t, scheduled.Header.Get("Content-Type"))
 				}
@@ -61,44 +61,45 @@ func TestRefresh_schedulesAFetchAndThenReturnsTheNextTime(t *testing.T) {
 	})
 }
 
-// The time of the last fetch is a masked value: GET shows it as null to these tiers.
-func TestRefresh_hidesTheFetchTimeFromMaskedTiers(t *testing.T) {
+// TestRefresh_hidesTheFetchTimeFromLowerTiers requires that the tiers limited and basic cannot derive the time of the last fetch, which GET
+// masks for these tiers.
+func TestRefresh_hidesTheFetchTimeFromLowerTiers(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		for _, tier := range []store.Tier{store.TierLimited, store.TierBasic} {
 			for _, path := range []string{"/refresh/videos", "/refresh/accounts"} {
 				c := a.newCaller(t, tier)
-				names := refreshed(c)[path]
+				names := refreshTargets(c)[path]
 				fetchAll(a)
 				at := a.Clock.Now()
 				a.Clock.Advance(17 * time.Minute)
-				got := decode[client.RefreshNotDue](c.send(http.MethodPost, path, map[string]any{"link": names[0]}).is(http.StatusOK))
+				got := decode[client.RefreshNotDue](c.send(http.MethodPost, path, map[string]any{"link": names[0]}).requireStatus(http.StatusOK))
 				require.Nil(t, got.LatestUpdatedAt)
-				require.Equal(t, got.RefreshAfter.Truncate(time.Hour), got.RefreshAfter, "the time is a full hour")
+				require.Equal(t, got.RefreshAfter.Truncate(time.Hour), got.RefreshAfter, "refresh_after is rounded to a full hour")
 				require.False(t, got.RefreshAfter.Before(at.Add(4*time.Hour)))
 				require.Less(t, got.RefreshAfter.Sub(at), 5*time.Hour)
 				a.Clock.Advance(got.RefreshAfter.Sub(a.Clock.Now()))
-				c.send(http.MethodPost, path, map[string]any{"link": names[0]}).is(http.StatusAccepted)
+				c.send(http.MethodPost, path, map[string]any{"link": names[0]}).requireStatus(http.StatusAccepted)
 			}
 		}
 	})
 }
 
-func TestRefresh_isFetchedBeforeScheduledTargets(t *testing.T) {
+func TestRefresh_putsTheItemIntoTheInteractiveLane(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		refreshed(c)
-		c.track(numbered(1))
+		refreshTargets(c)
+		c.track(videoURL(1))
 		c.trackAccount(map[string]any{"link": "https://www.tiktok.com/@other"})
 		fetchAll(a)
 		a.Clock.Advance(5 * time.Hour)
-		c.send(http.MethodPost, "/refresh/videos", map[string]any{"link": tiktokLink}).is(http.StatusAccepted)
-		c.send(http.MethodPost, "/refresh/accounts", map[string]any{"link": accountLink}).is(http.StatusAccepted)
+		c.send(http.MethodPost, "/refresh/videos", map[string]any{"link": tiktokLink}).requireStatus(http.StatusAccepted)
+		c.send(http.MethodPost, "/refresh/accounts", map[string]any{"link": accountLink}).requireStatus(http.StatusAccepted)
 		for kind, want := range map[queue.Kind]string{"video": tiktokLink, "account": accountLink} {
 			claim, err := a.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, kind, 10, time.Minute, queue.LaneInteractive))
 			require.NoError(t, err)
-			require.Len(t, claim.Targets, 1, "all targets are due, and the refreshed one is first")
+			require.Len(t, claim.Targets, 1, "only the refreshed item is in the interactive lane")
 			require.Equal(t, want, claim.Targets[0].Link)
 		}
 	})
@@ -109,22 +110,22 @@ func TestRefresh_refusesUntrackedItems(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	for path, names := range refreshed(c) {
-		room := path[len("/refresh"):]
-		c.send(http.MethodDelete, room, map[string]any{"id": names[0]}).is(http.StatusOK)
+	for path, names := range refreshTargets(c) {
+		resource := path[len("/refresh"):]
+		c.send(http.MethodDelete, resource, map[string]any{"id": names[0]}).requireStatus(http.StatusOK)
 		for _, name := range append(names, unknownID, "00000000-0000-0000-0000-000000000000", "nonsense", "https://example.com/",
-			"https://www.tiktok.com/@nobody", numbered(9), "https://vm.tiktok.com/ZMdead0001/") {
-			p := c.send(http.MethodPost, path, map[string]any{"link": name}).refuses(http.StatusNotFound, server.CodeNotFound)
+			"https://www.tiktok.com/@nobody", videoURL(9), "https://vm.tiktok.com/ZMdead0001/") {
+			p := c.send(http.MethodPost, path, map[string]any{"link": name}).requireProblem(http.StatusNotFound, server.CodeNotFound)
 			require.Contains(t, p.Detail, name)
 		}
 		a.platforms.redirect("https://vm.tiktok.com/ZMdown0001/", "")
-		c.send(http.MethodPost, path, map[string]any{"link": "https://vm.tiktok.com/ZMdown0001/"}).refuses(http.StatusServiceUnavailable, server.CodeLinkUnresolved)
-		for name, body := range map[string]any{"missing": map[string]any{}, "empty": map[string]any{"link": ""}, "a number": map[string]any{"link": 7}, "id": map[string]any{"id": names[0]}} {
-			require.NotEmpty(t, c.send(http.MethodPost, path, body).refuses(http.StatusBadRequest, server.CodeInvalidRequest).Errors, name)
+		c.send(http.MethodPost, path, map[string]any{"link": "https://vm.tiktok.com/ZMdown0001/"}).requireProblem(http.StatusServiceUnavailable, server.CodeLinkUnresolved)
+		for name, body := range map[string]any{"no link member": map[string]any{}, "an empty link": map[string]any{"link": ""}, "a number as a link": map[string]any{"link": 7}, "id instead of link": map[string]any{"id": names[0]}} {
+			require.NotEmpty(t, c.send(http.MethodPost, path, body).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest).Errors, name)
 		}
 		for _, wrong := range []string{path + "//", path + "/x", "/refresh/", "/refresh"} {
-			c.send(http.MethodPost, wrong, map[string]any{"link": names[0]}).is(http.StatusNotFound)
+			c.send(http.MethodPost, wrong, map[string]any{"link": names[0]}).requireStatus(http.StatusNotFound)
 		}
-		c.send(http.MethodGet, path+"/", nil).refuses(http.StatusMethodNotAllowed, server.CodeMethodNotAllowed)
+		c.send(http.MethodGet, path+"/", nil).requireProblem(http.StatusMethodNotAllowed, server.CodeMethodNotAllowed)
 	}
 }

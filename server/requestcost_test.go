@@ -23,19 +23,20 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Bounds that every single request must keep.
+// A single request of TestRequestCost_expensiveRequestsStayBelowTheLimits must stay below these limits.
 const (
-	maxRequestCPU   = raceFactor * time.Second
-	maxRequestBytes = 64 << 20
+	maxRequestCPU   = raceFactor * time.Second // processor time
+	maxRequestBytes = 64 << 20                 // allocated memory, before it is multiplied by raceFactor
 )
 
-// cost is what the process used.
+// cost is the processor time and the memory that the process has used since it started.
 type cost struct {
 	cpu   time.Duration
-	bytes uint64 // all allocated bytes, including freed ones: never less than the peak
+	bytes uint64 // all bytes ever allocated, including freed bytes
 }
 
-func spent(t *testing.T) cost {
+// processCost returns the cost of the process so far.
+func processCost(t *testing.T) cost {
 	t.Helper()
 	var used syscall.Rusage
 	require.NoError(t, syscall.Getrusage(syscall.RUSAGE_SELF, &used))
@@ -44,18 +45,18 @@ func spent(t *testing.T) cost {
 	return cost{time.Duration(used.Utime.Nano() + used.Stime.Nano()), memory.TotalAlloc}
 }
 
-// hostileRequest is a request that is cheap for its caller and may be expensive for the server.
+// hostileRequest is a request that is cheap for its caller and can be expensive for the server.
 type hostileRequest struct {
 	method, target, body string
 	header               []string
 	status               int
-	// fault is the pointer and the code of the first fault; "" if the answer lists no faults.
+	// fault is the expected first fault: its pointer or name, a space, and its code. It is "" if the response contains no faults.
 	fault string
-	// detail must be contained in the detail of the answer.
+	// detail is a text that the response must contain.
 	detail string
 }
 
-// hostileRequests returns requests by the name of their attack. collection is the path of a collection of the caller.
+// hostileRequests returns expensive requests, by a description of the attack. collection is the path of a collection of the caller.
 func hostileRequests(collection string) map[string]hostileRequest {
 	post := func(path, body, fault, detail string) hostileRequest {
 		return hostileRequest{http.MethodPost, path, body, nil, http.StatusBadRequest, fault, detail}
@@ -66,7 +67,7 @@ func hostileRequests(collection string) map[string]hostileRequest {
 	patch := func(settings string, status int, fault, detail string) hostileRequest {
 		return hostileRequest{http.MethodPatch, collection, `{"display_settings":` + settings + `}`, nil, status, fault, detail}
 	}
-	of := func(r hostileRequest, status int, header ...string) hostileRequest {
+	withStatus := func(r hostileRequest, status int, header ...string) hostileRequest {
 		r.status, r.header = status, header
 		return r
 	}
@@ -81,66 +82,67 @@ func hostileRequests(collection string) map[string]hostileRequest {
 		return `{"links":[` + many(500, `"`+link+`",`) + `]}`
 	}
 	long := strings.Repeat("a", 500_000)
-	cut := "/" + strings.Repeat("a", 499-1) + "… "
+	shortenedName := "/" + strings.Repeat("a", 499-1) + "… "
 	return map[string]hostileRequest{
-		"many values below a long name":             post("/videos", `{"`+long+`":[`+strings.Repeat("1,", 100_000)+`1]}`, cut+"max_length", "name"),
-		"many empty objects for links":              post("/videos/bulk", `{"links":[`+strings.Repeat("{},", 650_000)+`{}]}`, "/links max_items", "at most 500 entries"),
-		"many members":                              post("/videos", `{`+many(150_000, `"m%d":1,`)+`}`, " max_values", "at most 10000"),
-		"many objects in display_settings":          patch(`{"x":[`+strings.Repeat(`{"a":{}},`, 200_000)+`{}]}`, http.StatusBadRequest, " max_values", "at most 10000"),
-		"many duplicates":                           post("/videos", `{`+strings.Repeat(`"a":1,`, 300_000)+`"a":1}`, "/a duplicate_member", ""),
-		"many NULs":                                 post("/videos/bulk", `{"links":[`+strings.Repeat(`"\u0000",`, 200_000)+`"a"]}`, "/links/0 encoding", "NUL"),
-		"half surrogates":                           post("/videos", `{"link":"`+strings.Repeat(`\ud800`, 300_000)+`"}`, "/link encoding", "surrogate"),
-		"deep arrays":                               post("/videos", strings.Repeat("[", 1_000_000), strings.Repeat("/0", 65)+" syntax", "64 levels"),
-		"deep objects":                              post("/videos", strings.Repeat(`{"a":`, 300_000), strings.Repeat("/a", 65)+" syntax", "64 levels"),
-		"blanks":                                    post("/videos", strings.Repeat(" ", 2<<20-2)+"{}", "/link required", ""),
-		"a huge exponent":                           post("/videos", `{"link":1e1000000000}`, "/link type", "a number"),
-		"a number of 2 million digits":              post("/videos", `{"link":`+strings.Repeat("9", 2_000_000)+`}`, "/link type", "a number"),
-		"a huge number in free settings":            patch(`{"x":1e1000000}`, http.StatusNoContent, "", ""),
-		"8,000 values in free settings":             patch(`{"x":[`+strings.Repeat("0,", 8000)+`0]}`, http.StatusNoContent, "", ""),
-		"wide characters":                           post("/videos", `{"link":"`+strings.Repeat("😀", 500_000)+`"}`, "/link max_length", "2048"),
-		"escaped wide characters":                   post("/videos", `{"link":"`+strings.Repeat(`\ud83d\ude00`, 170_000)+`"}`, "/link max_length", "2048"),
-		"wrong entries, as many as a body may hold": post("/videos/bulk", `{"links":[`+strings.Repeat("{},", 9_000)+`{}]}`, "/links max_items", "1000 faults"),
-		"wrong members, as many as a body may hold": post("/videos", `{`+many(9_000, `"m%d":1,`)+`}`, "/m0 unknown_member", "1000 faults"),
-		"links of 2,000 characters":                 of(post("/videos/bulk", links("https://www.tiktok.com/@a/video/%d?"+strings.Repeat("a=1&", 490)), "", ""), http.StatusUnprocessableEntity),
-		"links with many path segments": of(post("/videos/bulk", links("https://www.tiktok.com/%d/"+strings.Repeat("a/", 950)+strings.Repeat(")", 40)), "", ""),
+		"many values below a long name":      post("/videos", `{"`+long+`":[`+strings.Repeat("1,", 100_000)+`1]}`, shortenedName+"max_length", "name"),
+		"many empty objects for links":       post("/videos/bulk", `{"links":[`+strings.Repeat("{},", 650_000)+`{}]}`, "/links max_items", "at most 500 entries"),
+		"many members":                       post("/videos", `{`+many(150_000, `"m%d":1,`)+`}`, " max_values", "at most 10000"),
+		"many objects in display_settings":   patch(`{"x":[`+strings.Repeat(`{"a":{}},`, 200_000)+`{}]}`, http.StatusBadRequest, " max_values", "at most 10000"),
+		"many duplicate members":             post("/videos", `{`+strings.Repeat(`"a":1,`, 300_000)+`"a":1}`, "/a duplicate_member", ""),
+		"many NULs":                          post("/videos/bulk", `{"links":[`+strings.Repeat(`"\u0000",`, 200_000)+`"a"]}`, "/links/0 encoding", "NUL"),
+		"half surrogates":                    post("/videos", `{"link":"`+strings.Repeat(`\ud800`, 300_000)+`"}`, "/link encoding", "surrogate"),
+		"deep arrays":                        post("/videos", strings.Repeat("[", 1_000_000), strings.Repeat("/0", 65)+" syntax", "64 levels"),
+		"deep objects":                       post("/videos", strings.Repeat(`{"a":`, 300_000), strings.Repeat("/a", 65)+" syntax", "64 levels"),
+		"2 MiB of blanks":                    post("/videos", strings.Repeat(" ", 2<<20-2)+"{}", "/link required", ""),
+		"a huge exponent":                    post("/videos", `{"link":1e1000000000}`, "/link type", "a number"),
+		"a number of 2 million digits":       post("/videos", `{"link":`+strings.Repeat("9", 2_000_000)+`}`, "/link type", "a number"),
+		"a huge number in display_settings":  patch(`{"x":1e1000000}`, http.StatusNoContent, "", ""),
+		"8,000 values in display_settings":   patch(`{"x":[`+strings.Repeat("0,", 8000)+`0]}`, http.StatusNoContent, "", ""),
+		"wide characters":                    post("/videos", `{"link":"`+strings.Repeat("😀", 500_000)+`"}`, "/link max_length", "2048"),
+		"escaped wide characters":            post("/videos", `{"link":"`+strings.Repeat(`\ud83d\ude00`, 170_000)+`"}`, "/link max_length", "2048"),
+		"9,000 entries that are not strings": post("/videos/bulk", `{"links":[`+strings.Repeat("{},", 9_000)+`{}]}`, "/links max_items", "1000 faults"),
+		"9,000 unknown members":              post("/videos", `{`+many(9_000, `"m%d":1,`)+`}`, "/m0 unknown_member", "1000 faults"),
+		"links of 2,000 characters":          withStatus(post("/videos/bulk", links("https://www.tiktok.com/@a/video/%d?"+strings.Repeat("a=1&", 490)), "", ""), http.StatusUnprocessableEntity),
+		"links with many path segments": withStatus(post("/videos/bulk", links("https://www.tiktok.com/%d/"+strings.Repeat("a/", 950)+strings.Repeat(")", 40)), "", ""),
 			http.StatusUnprocessableEntity),
-		"links in links": of(post("/videos/bulk", links("https://l.facebook.com/l.php?n=%d"+strings.Repeat("&u=https%%3A%%2F%%2Fl.facebook.com%%2Fl.php%%3Fu%%3D", 30)), "", ""),
+		"links in links": withStatus(post("/videos/bulk", links("https://l.facebook.com/l.php?n=%d"+strings.Repeat("&u=https%%3A%%2F%%2Fl.facebook.com%%2Fl.php%%3Fu%%3D", 30)), "", ""),
 			http.StatusUnprocessableEntity),
-		"links of 4,000 characters with an idempotency key": of(post("/videos/bulk", links("https://www.tiktok.com/@%d"+strings.Repeat("é", 1_900)), "", ""),
+		"links of 4,000 characters with an idempotency key": withStatus(post("/videos/bulk", links("https://www.tiktok.com/@%d"+strings.Repeat("é", 1_900)), "", ""),
 			http.StatusUnprocessableEntity, "Idempotency-Key", "large"),
-		"a compressed body": of(post("/videos", long, "", "Content-Encoding"), http.StatusUnsupportedMediaType, "Content-Encoding", "gzip"),
-		"a long media type": of(post("/videos", "{}", "", "Content-Type"), http.StatusUnsupportedMediaType,
+		"a compressed body": withStatus(post("/videos", long, "", "Content-Encoding"), http.StatusUnsupportedMediaType, "Content-Encoding", "gzip"),
+		"a long media type": withStatus(post("/videos", "{}", "", "Content-Type"), http.StatusUnsupportedMediaType,
 			"Content-Type", "text/plain"+many(5_000, ";a%d=1,")),
-		"a body beyond the bound": of(post("/videos", `"`+strings.Repeat("a", 8<<20)+`"`, "", "2097152"), http.StatusRequestEntityTooLarge),
+		"a body of more than 2 MiB": withStatus(post("/videos", `"`+strings.Repeat("a", 8<<20)+`"`, "", "2097152"), http.StatusRequestEntityTooLarge),
 
 		"many parameters":                         get(many(100_000, "p%d=1&"), "p0 unknown_parameter", ""),
-		"many names of parameters":                get(strings.Repeat("a&", 500_000), "a unknown_parameter", ""),
+		"many parameters without a value":         get(strings.Repeat("a&", 500_000), "a unknown_parameter", ""),
 		"the same parameter often":                get(strings.Repeat("limit=1&", 120_000), "limit repeated_parameter", ""),
-		"broken pairs":                            get(strings.Repeat("%zz&", 250_000), `%zz syntax`, ""),
+		"many invalid escapes in the query":       get(strings.Repeat("%zz&", 250_000), `%zz syntax`, ""),
 		"a long parameter":                        get("q="+strings.Repeat("a", 1_000_000), "q max_length", "200"),
 		"an unknown long parameter":               get(strings.Repeat("a", 1_000_000)+"=1", `"`+strings.Repeat("a", 100)+`…" unknown_parameter`, ""),
 		"many search words":                       get("q="+strings.Repeat("a+", 99)+"a", "q max_words", "at most 20 words, not 100"),
 		"search words between wide blanks":        get("q="+strings.Repeat("a"+url.QueryEscape("\u2003"), 99), "q max_words", "at most 20 words, not 99"),
-		"a search word like a regular expression": of(get("q="+url.QueryEscape(`^(a+)+$ .*[\w%_]{1,9999}`), "", ""), http.StatusOK),
+		"a search word like a regular expression": withStatus(get("q="+url.QueryEscape(`^(a+)+$ .*[\w%_]{1,9999}`), "", ""), http.StatusOK),
 		"many empty collections":                  get("collections="+strings.Repeat(",", 500_000), "collections max_items", "at most 100 entries, not 500001"),
 		"many collections":                        get("collections="+many(100_000, "name-%d,"), "collections max_items", "at most 100 entries, not 100000"),
-		"100 collections":                         of(get("collections="+many(100, "name-%d,"), "", ""), http.StatusOK),
+		"100 collections":                         withStatus(get("collections="+many(100, "name-%d,"), "", ""), http.StatusOK),
 		"a long cursor":                           get("cursor="+strings.Repeat("A", 1_000_000), "cursor max_length", "2048"),
 		"a cursor without content":                get("cursor="+strings.Repeat("A", 2_048), "cursor invalid_cursor", ""),
 		"a long path":                             {http.MethodGet, "/videos/" + long, "", nil, http.StatusBadRequest, "ad_id max_length", "2048"},
-		"many tags":                               of(get("limit=1", "", ""), http.StatusOK, "If-None-Match", strings.Repeat(`"a",`, 15_000)),
-		"many encodings":                          of(get("limit=1", "", ""), http.StatusOK, "Accept-Encoding", strings.Repeat("gzip;q=0.5,", 5_000)),
-		"an encoded path":                         {http.MethodGet, "/videos/" + strings.Repeat("%C3%A9", 10_000), "", nil, http.StatusBadRequest, "ad_id max_length", "2048"},
+		"many ETags":                              withStatus(get("limit=1", "", ""), http.StatusOK, "If-None-Match", strings.Repeat(`"a",`, 15_000)),
+		"many content encodings":                  withStatus(get("limit=1", "", ""), http.StatusOK, "Accept-Encoding", strings.Repeat("gzip;q=0.5,", 5_000)),
+		"a long path with escapes":                {http.MethodGet, "/videos/" + strings.Repeat("%C3%A9", 10_000), "", nil, http.StatusBadRequest, "ad_id max_length", "2048"},
 	}
 }
 
-// TestRequestCost_staysWithinBounds sends expensive requests. None may take more than a second of processor time or 64 MiB.
+// TestRequestCost_expensiveRequestsStayBelowTheLimits sends expensive requests. Each must use
+// less than maxRequestCPU and allocate less than maxRequestBytes.
 //
-//nolint:paralleltest // it measures the whole process
-func TestRequestCost_staysWithinBounds(t *testing.T) {
+//nolint:paralleltest // the test measures the time and memory of the whole process
+func TestRequestCost_expensiveRequestsStayBelowTheLimits(t *testing.T) {
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	made := decode[client.Collection](c.send(http.MethodPost, "/collections", map[string]any{"name": "Launch"}).is(http.StatusCreated))
+	made := decode[client.Collection](c.send(http.MethodPost, "/collections", map[string]any{"name": "Launch"}).requireStatus(http.StatusCreated))
 	for name, hostile := range hostileRequests("/collections/" + made.ID.String()) {
 		t.Run(name, func(t *testing.T) {
 			target, err := url.Parse(hostile.target)
@@ -155,19 +157,19 @@ func TestRequestCost_staysWithinBounds(t *testing.T) {
 				r.Header.Set(hostile.header[i], hostile.header[i+1])
 			}
 			w := httptest.NewRecorder()
-			w.Body = bytes.NewBuffer(make([]byte, 0, 8<<20)) // preallocated, so that the recorder's growth is not counted as cost of the server
-			before := spent(t)
+			w.Body = bytes.NewBuffer(make([]byte, 0, 8<<20)) // preallocated, so that the measured memory does not include the growth of this buffer
+			before := processCost(t)
 			a.server.Handler().ServeHTTP(w, r)
-			after := spent(t)
+			after := processCost(t)
 			cpu, allocated := after.cpu-before.cpu, after.bytes-before.bytes
-			t.Logf("%d, %v, %.1f MiB", w.Code, cpu.Round(time.Millisecond), float64(allocated)/(1<<20))
-			got := answer{t, w.Result(), w.Body.Bytes()}
+			t.Logf("status %d, %v of processor time, %.1f MiB allocated", w.Code, cpu.Round(time.Millisecond), float64(allocated)/(1<<20))
+			got := response{t, w.Result(), w.Body.Bytes()}
 			require.Less(t, w.Body.Len(), 8<<20)
-			got.is(hostile.status)
+			got.requireStatus(hostile.status)
 			if hostile.fault != "" {
-				p := got.refuses(hostile.status, server.CodeInvalidRequest)
+				p := got.requireProblem(hostile.status, server.CodeInvalidRequest)
 				require.NotEmpty(t, p.Errors)
-				require.Equal(t, hostile.fault, placeOf(p.Errors[0])+" "+p.Errors[0].Code)
+				require.Equal(t, hostile.fault, faultPlace(p.Errors[0])+" "+p.Errors[0].Code)
 			}
 			require.Contains(t, string(got.body), hostile.detail)
 			require.Less(t, cpu, maxRequestCPU)
@@ -176,24 +178,25 @@ func TestRequestCost_staysWithinBounds(t *testing.T) {
 	}
 }
 
-func placeOf(f client.Fault) string {
+// faultPlace returns the pointer of a fault, or its name if it has no pointer.
+func faultPlace(f client.Fault) string {
 	if f.Pointer != nil {
 		return *f.Pointer
 	}
 	return *f.Name
 }
 
-// TestRequestCost_ofShortLinksInABulkRequest resolves 500 dead short links over TLS. The fake platform's work counts too, because it runs
-// in the same process.
+// TestRequestCost_bulkRequestWithShortLinksReusesConnections resolves 500 dead short links over TLS. The measured cost includes the simulated
+// platform, because it runs in the same process.
 //
-//nolint:paralleltest // it measures the whole process
-func TestRequestCost_ofShortLinksInABulkRequest(t *testing.T) {
+//nolint:paralleltest // the test measures the time and memory of the whole process
+func TestRequestCost_bulkRequestWithShortLinksReusesConnections(t *testing.T) {
 	isPlatforms := func(host string) bool {
 		_, ok := link.HostPlatform(host)
 		return ok
 	}
-	world := outboundtest.NewInternet(t, isPlatforms, http.NotFoundHandler())
-	resolver, err := shortlink.New(shortlink.Options{Lookup: world.Lookup, Dial: world.Dial, RootCAs: world.Authority.Roots})
+	internet := outboundtest.NewInternet(t, isPlatforms, http.NotFoundHandler())
+	resolver, err := shortlink.New(shortlink.Options{Lookup: internet.Lookup, Dial: internet.Dial, RootCAs: internet.Authority.Roots})
 	require.NoError(t, err)
 	a := newApp(t, newSQLite(t), func(o *server.Options) { o.Resolver = resolver })
 	c := a.newCaller(t, store.TierPremium)
@@ -201,25 +204,25 @@ func TestRequestCost_ofShortLinksInABulkRequest(t *testing.T) {
 	for i := range links {
 		links[i] = fmt.Sprintf("https://vm.tiktok.com/ZM%07d/", i)
 	}
-	before := spent(t)
-	c.send(http.MethodPost, "/videos/bulk", map[string]any{"links": links}).is(http.StatusUnprocessableEntity)
-	after := spent(t)
-	t.Logf("%v, %.1f MiB, %d connections", after.cpu-before.cpu, float64(after.bytes-before.bytes)/(1<<20), world.Connections())
-	// A dead link is requested twice. The second answer has a body, which ends the connection. With more than one handshake for each link,
-	// the client would use more than a second of processor time.
-	require.Less(t, world.Connections(), 600)
-	require.Less(t, after.bytes-before.bytes, uint64(2*maxRequestBytes), "handshakes of client and platform")
+	before := processCost(t)
+	c.send(http.MethodPost, "/videos/bulk", map[string]any{"links": links}).requireStatus(http.StatusUnprocessableEntity)
+	after := processCost(t)
+	t.Logf("%v of processor time, %.1f MiB allocated, %d connections", after.cpu-before.cpu, float64(after.bytes-before.bytes)/(1<<20), internet.Connections())
+	// The resolver requests each dead link twice. The second response has a body, so the resolver closes the connection after it. A new
+	// connection for each request would take more than a second of processor time for TLS handshakes.
+	require.Less(t, internet.Connections(), 600)
+	require.Less(t, after.bytes-before.bytes, uint64(2*maxRequestBytes), "the memory includes the TLS handshakes of the resolver and of the platform")
 }
 
-// TestRequestCost_limitsShortLinksOfAnOrganisation makes the platform delay 16 short links of one organisation. The other requests of
-// that organisation wait, but another organisation does not.
-func TestRequestCost_limitsShortLinksOfAnOrganisation(t *testing.T) {
+// TestRequestCost_limitsConcurrentShortLinksPerOrganisation makes the platform block the 16 short links that one organisation can resolve at the same
+// time. Further links of this organisation must wait. Another organisation must not wait.
+func TestRequestCost_limitsConcurrentShortLinksPerOrganisation(t *testing.T) {
 	t.Parallel()
 	var (
-		mu              sync.Mutex
-		asking, highest int
-		full, gate      = make(chan struct{}), make(chan struct{})
-		fill            = sync.OnceFunc(func() { close(full) })
+		mu                  sync.Mutex
+		concurrent, highest int
+		full, gate          = make(chan struct{}), make(chan struct{})
+		fill                = sync.OnceFunc(func() { close(full) })
 	)
 	platform := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.Contains(r.URL.Path, "held") {
@@ -227,14 +230,14 @@ func TestRequestCost_limitsShortLinksOfAnOrganisation(t *testing.T) {
 			return
 		}
 		mu.Lock()
-		asking++
-		if highest = max(highest, asking); asking == 16 {
+		concurrent++
+		if highest = max(highest, concurrent); concurrent == 16 {
 			fill()
 		}
 		mu.Unlock()
 		<-gate
 		mu.Lock()
-		asking--
+		concurrent--
 		mu.Unlock()
 		http.NotFound(w, r)
 	}))
@@ -242,7 +245,7 @@ func TestRequestCost_limitsShortLinksOfAnOrganisation(t *testing.T) {
 	resolver, err := shortlink.New(shortlink.Options{BaseURL: platform.URL, Timeout: time.Minute})
 	require.NoError(t, err)
 	a := newApp(t, newSQLite(t), func(o *server.Options) { o.Resolver = resolver })
-	hostile, honest := a.newCaller(t, store.TierPremium), a.newCaller(t, store.TierPremium)
+	hostile, otherCaller := a.newCaller(t, store.TierPremium), a.newCaller(t, store.TierPremium)
 	var requests sync.WaitGroup
 	send := func(series string) {
 		links := make([]string, 30)
@@ -252,7 +255,7 @@ func TestRequestCost_limitsShortLinksOfAnOrganisation(t *testing.T) {
 		requests.Go(func() {
 			got, err := a.exchange(t, http.MethodPost, "/videos/bulk", map[string]any{"links": links}, "Authorization", "Bearer "+hostile.token)
 			if err != nil || got.StatusCode != http.StatusUnprocessableEntity {
-				t.Errorf("status %d, error %v", got.StatusCode, err)
+				t.Errorf("the request with dead short links must get 422, but got status %d and error %v", got.StatusCode, err)
 			}
 		})
 	}
@@ -261,7 +264,7 @@ func TestRequestCost_limitsShortLinksOfAnOrganisation(t *testing.T) {
 	send("b")
 	send("c")
 	for i := range 5 {
-		honest.track(fmt.Sprintf("https://vm.tiktok.com/honest%d/", i))
+		otherCaller.track(fmt.Sprintf("https://vm.tiktok.com/honest%d/", i))
 	}
 	close(gate)
 	requests.Wait()

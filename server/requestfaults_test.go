@@ -12,37 +12,39 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// faults are functions that break a valid request in one way and set the expected response. They return nil if the operation does not allow the
-// fault.
-var faults = []func(g *generator, r *generated) *generated{
+// faults contains functions that put one fault into a valid request and set the expected response. A function returns nil if the operation
+// cannot have the fault. A function that occurs several times is chosen more often.
+var faults = []func(g *generator, r *generatedRequest) *generatedRequest{
 	wrongParameter, wrongParameter, wrongParameter, wrongPath, wrongPath, wrongBody, wrongBody, wrongBody, wrongBody,
-	brokenQuery, unknownParameter, repeatedParameter, brokenBody, brokenBody, repeatedMember, wrongMedia, tooLarge,
-	wrongToken, wrongScope, wrongMethod, wrongLink, wrongRange, pageWithoutPages, foreignCursor, wrongHeader, corruptedBytes, corruptedBytes,
+	brokenQuery, unknownParameter, repeatedParameter, brokenBody, brokenBody, repeatedMember, wrongMedia, bodyTooLarge,
+	wrongToken, wrongScope, wrongMethod, wrongLink, wrongRange, pageOfUnpaginatedList, cursorOfAnotherList, wrongHeader, corruptBytes, corruptBytes,
 }
 
-// wrong generates a request with one fault that the operation allows.
-func (g *generator) wrong(op *contractOperation) *generated {
+// generateInvalid generates a request with one random fault.
+func (g *generator) generateInvalid(op *contractOperation) *generatedRequest {
 	for {
-		if r := oneOf(g.draw, faults)(g, g.valid(op)); r != nil {
+		if r := oneOf(g.random, faults)(g, g.generateValid(op)); r != nil {
 			return r
 		}
 	}
 }
 
-func wrongParameter(g *generator, r *generated) *generated {
+// wrongParameter gives a query parameter an invalid value.
+func wrongParameter(g *generator, r *generatedRequest) *generatedRequest {
 	params := r.op.parameters(openapi3.ParameterInQuery)
 	if len(params) == 0 {
 		return nil
 	}
-	p := oneOf(g.draw, params)
+	p := oneOf(g.random, params)
 	wrong := g.wrongParameters(r.op, p)
-	value := oneOf(g.draw, wrong)
+	value := oneOf(g.random, wrong)
 	if r.set(p.Name, value); p.Name == "page" || p.Name == "cursor" {
 		r.drop("paginated")
 	}
-	return r.expects(refused, "%s is %.100q", p.Name, value)
+	return r.withExpectation(expect400, "%s is %.100q", p.Name, value)
 }
 
+// wrongParameters returns invalid values of a query parameter.
 func (g *generator) wrongParameters(op *contractOperation, p *openapi3.Parameter) []string {
 	s := p.Schema.Value
 	nonsense := []string{"a\x00b", "a\xffb", "\xc3\x28", "\xed\xa0\x80", "\x00"}
@@ -60,27 +62,28 @@ func (g *generator) wrongParameters(op *contractOperation, p *openapi3.Parameter
 		if most := s.Items.Value.MaxLength; most != nil {
 			return append(wrong, strings.Repeat("a", int(*most)+1))
 		}
-		return append(wrong, item+"x", strings.ToUpper(item)) // one value of an enumeration
+		return append(wrong, item+"x", strings.ToUpper(item)) // item is one of the values of an enumeration
 	}
 	return append(nonsense, g.wrongTexts(s)...)
 }
 
-func wrongPath(g *generator, r *generated) *generated {
+// wrongPath gives a path parameter an invalid value.
+func wrongPath(g *generator, r *generatedRequest) *generatedRequest {
 	params := r.op.parameters(openapi3.ParameterInPath)
 	if len(params) == 0 {
 		return nil
 	}
-	p := oneOf(g.draw, params)
-	if g.chance(10) { // an unencoded link: its slashes split the path
-		r.target = strings.Replace(r.op.Path, "{"+p.Name+"}", oneOf(g.draw, g.ours[videoLink]), 1)
-		return r.expects(impossible, "the link in the path is not encoded")
+	p := oneOf(g.random, params)
+	if g.chance(10) { // an unencoded link, whose slashes split the path
+		r.target = strings.Replace(r.op.Path, "{"+p.Name+"}", oneOf(g.random, g.ownItems[videoLink]), 1)
+		return r.withExpectation(expect4xx, "the link in the path is not encoded")
 	}
 	wrong := append(g.wrongTexts(p.Schema.Value), "a\x00b", "a\xffb", "\x00")
-	r.path[p.Name] = oneOf(g.draw, slices.DeleteFunc(wrong, func(s string) bool { return s == "" })) // an empty value is another path
-	return r.expects(refused, "%s is %.100q", p.Name, r.path[p.Name])
+	r.path[p.Name] = oneOf(g.random, slices.DeleteFunc(wrong, func(s string) bool { return s == "" })) // an empty value would be the path of another operation
+	return r.withExpectation(expect400, "%s is %.100q", p.Name, r.path[p.Name])
 }
 
-// node is a value in a body.
+// node is a value in a JSON body, with its pointer and schema. set replaces the value.
 type node struct {
 	pointer string
 	schema  *openapi3.Schema
@@ -88,6 +91,7 @@ type node struct {
 	set     func(any)
 }
 
+// nodesOf returns value and all values in it that have a schema.
 func nodesOf(pointer string, s *openapi3.Schema, value any, set func(any)) []node {
 	out := []node{{pointer, s, value, set}}
 	switch value := value.(type) {
@@ -105,12 +109,13 @@ func nodesOf(pointer string, s *openapi3.Schema, value any, set func(any)) []nod
 	return out
 }
 
-func wrongBody(g *generator, r *generated) *generated {
+// wrongBody replaces a value of the body by one that does not match its schema.
+func wrongBody(g *generator, r *generatedRequest) *generatedRequest {
 	s := r.op.bodySchema()
 	if s == nil || r.body == nil {
 		return nil
 	}
-	if g.chance(50) { // with additional members
+	if g.chance(50) { // add optional members that the body does not have yet
 		members, _ := r.body.(map[string]any)
 		for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 			if _, there := members[name]; !there && g.chance(50) {
@@ -119,44 +124,48 @@ func wrongBody(g *generator, r *generated) *generated {
 		}
 	}
 	nodes := nodesOf("", s, r.body, func(v any) { r.body = v })
-	at := oneOf(g.draw, nodes)
-	value := oneOf(g.draw, g.wrongValues(at.schema, at.value))
+	at := oneOf(g.random, nodes)
+	value := oneOf(g.random, g.wrongValues(at.schema, at.value))
 	if at.set(value); r.body == nil {
 		r.raw = []byte("null")
 	}
-	return r.expects(refused, "%s of the body is %.100s", at.pointer, render(value))
+	return r.withExpectation(expect400, "%s of the body is %.100s", at.pointer, render(value))
 }
 
-func brokenQuery(g *generator, r *generated) *generated {
-	r.tail = oneOf(g.draw, []string{"a=1;b=2", "%zz", "%", "limit=%4", "limit=1;", "%C3%28=1", "%00=1", "=1", "=", "x;y", "%ff", "limit%=1"})
-	return r.expects(refused, "the query has %s", r.tail)
+// brokenQuery adds invalid syntax to the query.
+func brokenQuery(g *generator, r *generatedRequest) *generatedRequest {
+	r.rawQuery = oneOf(g.random, []string{"a=1;b=2", "%zz", "%", "limit=%4", "limit=1;", "%C3%28=1", "%00=1", "=1", "=", "x;y", "%ff", "limit%=1"})
+	return r.withExpectation(expect400, "the query contains the invalid part %s", r.rawQuery)
 }
 
-func unknownParameter(g *generator, r *generated) *generated {
+// unknownParameter adds a query parameter that the operation does not have.
+func unknownParameter(g *generator, r *generatedRequest) *generatedRequest {
 	names := []string{"colour", "Limit", "LIMIT", "limit[]", "limit%20", "page.size", "api_version", "%F0%9F%98%80", "organisation_id", strings.Repeat("x", 3000)}
 	for _, p := range r.op.parameters(openapi3.ParameterInQuery) {
 		names = append(names, strings.ToUpper(p.Name), p.Name+"%00", p.Name+"s_")
 	}
-	r.tail = oneOf(g.draw, names) + oneOf(g.draw, []string{"=1", "", "="})
-	return r.expects(refused, "%.100s is not a parameter", r.tail)
+	r.rawQuery = oneOf(g.random, names) + oneOf(g.random, []string{"=1", "", "="})
+	return r.withExpectation(expect400, "the operation has no parameter %.100s", r.rawQuery)
 }
 
-func repeatedParameter(g *generator, r *generated) *generated {
+// repeatedParameter adds a query parameter twice.
+func repeatedParameter(g *generator, r *generatedRequest) *generatedRequest {
 	params := r.op.parameters(openapi3.ParameterInQuery)
 	if len(params) == 0 {
 		return nil
 	}
-	p := oneOf(g.draw, params)
+	p := oneOf(g.random, params)
 	if p.Name == "cursor" {
 		return nil
 	}
 	value := g.validParameter(r.op, p)
 	r.set(p.Name, value)
-	r.tail = p.Name + "=" + url.QueryEscape(oneOf(g.draw, []string{value, g.validParameter(r.op, p)}))
-	return r.expects(refused, "%s occurs twice", p.Name)
+	r.rawQuery = p.Name + "=" + url.QueryEscape(oneOf(g.random, []string{value, g.validParameter(r.op, p)}))
+	return r.withExpectation(expect400, "the query parameter %s occurs twice", p.Name)
 }
 
-func brokenBody(g *generator, r *generated) *generated {
+// brokenBody replaces the body by text that is not one JSON object.
+func brokenBody(g *generator, r *generatedRequest) *generatedRequest {
 	if r.body == nil {
 		return nil
 	}
@@ -169,11 +178,12 @@ func brokenBody(g *generator, r *generated) *generated {
 	if r.op.Operation.RequestBody.Value.Required {
 		broken = append(broken, []byte{})
 	}
-	r.raw = oneOf(g.draw, broken)
-	return r.expects(refused, "the body is %.60q", r.raw)
+	r.raw = oneOf(g.random, broken)
+	return r.withExpectation(expect400, "the body is %.60q", r.raw)
 }
 
-func repeatedMember(g *generator, r *generated) *generated {
+// repeatedMember adds the same member twice to an object of the body.
+func repeatedMember(g *generator, r *generatedRequest) *generatedRequest {
 	if r.body == nil {
 		return nil
 	}
@@ -187,44 +197,48 @@ func repeatedMember(g *generator, r *generated) *generated {
 			opened = append(opened, i+1)
 		}
 	}
-	at := oneOf(g.draw, opened)
-	name := oneOf(g.draw, []string{"zz", "", "😀", `\u007a`})
+	at := oneOf(g.random, opened)
+	name := oneOf(g.random, []string{"zz", "", "😀", `\u007a`})
 	more := fmt.Sprintf(`"%s":0,"%s":0`, name, strings.Replace(name, `\u007a`, "z", 1))
 	if whole[at] != '}' {
 		more += ","
 	}
 	r.raw = slices.Insert(whole, at, []byte(more)...)
-	return r.expects(refused, "a member occurs twice, at byte %d", at)
+	return r.withExpectation(expect400, "the body has a duplicate member at byte %d", at)
 }
 
-func wrongMedia(g *generator, r *generated) *generated {
+// wrongMedia sends the body with an unsupported Content-Type or Content-Encoding.
+func wrongMedia(g *generator, r *generatedRequest) *generatedRequest {
 	if r.body == nil {
 		return nil
 	}
 	if g.chance(30) {
-		r.headers["Content-Encoding"] = oneOf(g.draw, []string{"br", "compress", "x"})
+		r.headers["Content-Encoding"] = oneOf(g.random, []string{"br", "compress", "x"})
 	} else {
-		r.headers["Content-Type"] = oneOf(g.draw, []string{"", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/jsonx", "application/vnd.api+json", "json", "*/*", "application/json; charset", ";", "application/xml"})
+		r.headers["Content-Type"] = oneOf(g.random, []string{"", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/jsonx", "application/vnd.api+json", "json", "*/*", "application/json; charset", ";", "application/xml"})
 	}
-	return r.answers(http.StatusUnsupportedMediaType, "the body is sent as %q, %q", r.headers["Content-Type"], r.headers["Content-Encoding"])
+	return r.withStatus(http.StatusUnsupportedMediaType, "the body has Content-Type %q and Content-Encoding %q", r.headers["Content-Type"], r.headers["Content-Encoding"])
 }
 
-func tooLarge(g *generator, r *generated) *generated {
-	if r.body == nil || !g.chance(5) { // hashing is slow
+// bodyTooLarge makes the body larger than 2 MiB.
+func bodyTooLarge(g *generator, r *generatedRequest) *generatedRequest {
+	if r.body == nil || !g.chance(5) { // rarely, because large bodies are slow
 		return nil
 	}
 	r.raw = append(bytes.Repeat([]byte(" "), 2<<20), render(r.body)...)
-	return r.answers(http.StatusRequestEntityTooLarge, "the body is larger than 2 MiB")
+	return r.withStatus(http.StatusRequestEntityTooLarge, "the body is larger than 2 MiB")
 }
 
-func wrongToken(g *generator, r *generated) *generated {
+// wrongToken sends an invalid Authorization header or none.
+func wrongToken(g *generator, r *generatedRequest) *generatedRequest {
 	r.caller = nil
-	r.headers["Authorization"] = oneOf(g.draw, []string{"", "Bearer", "Bearer ", "Basic dXNlcjpwYXNz", "Bearer rt_nonsense", "Bearer rt_" + strings.Repeat("A", 46), "bearer  x y", g.callers[0].token,
+	r.headers["Authorization"] = oneOf(g.random, []string{"", "Bearer", "Bearer ", "Basic dXNlcjpwYXNz", "Bearer rt_nonsense", "Bearer rt_" + strings.Repeat("A", 46), "bearer  x y", g.callers[0].token,
 		"Bearer " + changed(g.callers[0].token), "Bearer " + g.callers[0].token + "A", "Token " + g.callers[0].token, "Bearer \xff", "Bearer " + strings.Repeat("x", 100_000)})
-	return r.answers(http.StatusUnauthorized, "the token is %.60q", r.headers["Authorization"])
+	return r.withStatus(http.StatusUnauthorized, "the token is %.60q", r.headers["Authorization"])
 }
 
-func wrongScope(g *generator, r *generated) *generated {
+// wrongScope uses a token without the scope of the operation.
+func wrongScope(g *generator, r *generatedRequest) *generatedRequest {
 	switch scope, _ := r.op.Operation.Extensions["x-scope"].(string); scope {
 	case "read":
 		r.caller = g.writer
@@ -233,53 +247,56 @@ func wrongScope(g *generator, r *generated) *generated {
 	default:
 		return nil
 	}
-	return r.answers(http.StatusForbidden, "the token has only the other scope")
+	return r.withStatus(http.StatusForbidden, "the token does not have the scope of the operation")
 }
 
-func wrongMethod(g *generator, r *generated) *generated {
-	r.method = oneOf(g.draw, []string{"PUT", "TRACE", "CONNECT", "BREW", "get", "PATCH", "POST", "DELETE", http.MethodOptions})
+// wrongMethod uses a method that the path does not support.
+func wrongMethod(g *generator, r *generatedRequest) *generatedRequest {
+	r.method = oneOf(g.random, []string{"PUT", "TRACE", "CONNECT", "BREW", "get", "PATCH", "POST", "DELETE", http.MethodOptions})
 	u, err := url.ParseRequestURI(g.targetOf(r))
 	if err != nil {
 		return nil
 	}
-	if other, _ := theContract().match(r.method, u); other != nil {
-		return nil // the path belongs to another operation
+	if other, _ := sharedContract().match(r.method, u); other != nil {
+		return nil // another operation of the contract has this method and path
 	}
 	if r.method == http.MethodOptions {
-		return r.answers(http.StatusNoContent, "OPTIONS")
+		return r.withStatus(http.StatusNoContent, "OPTIONS")
 	}
-	return r.answers(http.StatusMethodNotAllowed, "the method is %s", r.method)
+	return r.withStatus(http.StatusMethodNotAllowed, "the method is %s", r.method)
 }
 
-func wrongLink(g *generator, r *generated) *generated {
-	other := map[meaning]meaning{videoLink: accountLinks, accountLinks: videoLink}
-	draw := func(natural []meaning) string {
-		return oneOf(g.draw, append(slices.Clone(g.wrongLinks), oneOf(g.draw, g.ours[other[natural[0]]])))
+// wrongLink replaces a link by a link of the wrong kind, or by a text that is no supported link.
+func wrongLink(g *generator, r *generatedRequest) *generatedRequest {
+	other := map[textKind]textKind{videoLink: accountLinks, accountLinks: videoLink}
+	pick := func(kinds []textKind) string {
+		return oneOf(g.random, append(slices.Clone(g.wrongLinks), oneOf(g.random, g.ownItems[other[kinds[0]]])))
 	}
 	if s := r.op.bodySchema(); s != nil {
 		for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
-			natural := meaningsOf(r.op, name)
+			kinds := kindsOf(r.op, name)
 			if members, ok := r.body.(map[string]any); ok && s.Properties[name].Value.Format == "uri" {
-				members[name] = draw(natural)
-				return r.expects(impossible, "%s is %s", name, members[name])
+				members[name] = pick(kinds)
+				return r.withExpectation(expect4xx, "%s is %s", name, members[name])
 			}
 		}
 	}
 	for _, p := range r.op.parameters(openapi3.ParameterInQuery) {
-		if natural := meaningsOf(r.op, p.Name); p.Schema.Value.Type.Is("string") && natural != nil && mustBeLink(p.Schema.Value, natural) {
-			r.set(p.Name, draw(natural))
-			return r.expects(refused, "%s is not a link of the kind", p.Name)
+		if kinds := kindsOf(r.op, p.Name); p.Schema.Value.Type.Is("string") && kinds != nil && mustBeLink(p.Schema.Value, kinds) {
+			r.set(p.Name, pick(kinds))
+			return r.withExpectation(expect400, "%s is not a link of the kind that the parameter accepts", p.Name)
 		}
 	}
 	return nil
 }
 
-func wrongRange(g *generator, r *generated) *generated {
+// wrongRange gives a date range a start after its end, or a start that is older than the tier allows.
+func wrongRange(g *generator, r *generatedRequest) *generatedRequest {
 	ends := g.ranges(r.op)
 	if len(ends) == 0 {
 		return nil
 	}
-	pair := oneOf(g.draw, ends)
+	pair := oneOf(g.random, ends)
 	start, end := "2026-01-02", "2026-01-01"
 	if r.op.Operation.Parameters.GetByInAndName("query", pair[0]).Schema.Value.Format == "date-time" {
 		start, end = start+"T00:00:00Z", start+"T00:00:00+00:01"
@@ -287,14 +304,15 @@ func wrongRange(g *generator, r *generated) *generated {
 	if r.isHistory() && g.chance(50) {
 		r.drop(pair[1])
 		r.set(pair[0], g.now.AddDate(0, 0, -731-g.IntN(1000)).Format("2006-01-02"))
-		return r.expects(refused, "%s is older than the tier allows", pair[0])
+		return r.withExpectation(expect400, "%s is older than the tier allows", pair[0])
 	}
 	r.set(pair[0], start)
 	r.set(pair[1], end)
-	return r.expects(refused, "%s is after %s", pair[0], pair[1])
+	return r.withExpectation(expect400, "%s is after %s", pair[0], pair[1])
 }
 
-func pageWithoutPages(g *generator, r *generated) *generated {
+// pageOfUnpaginatedList requests page 2 without paginated=true.
+func pageOfUnpaginatedList(g *generator, r *generatedRequest) *generatedRequest {
 	if r.op.Operation.Parameters.GetByInAndName("query", "paginated") == nil {
 		return nil
 	}
@@ -303,10 +321,11 @@ func pageWithoutPages(g *generator, r *generated) *generated {
 	} else {
 		r.drop("paginated")
 	}
-	return r.expects(refused, "page 2 of a list without pages")
+	return r.withExpectation(expect400, "page is 2, but paginated is not true")
 }
 
-func foreignCursor(g *generator, r *generated) *generated {
+// cursorOfAnotherList sends a cursor that another organisation got, or a text that is not a cursor.
+func cursorOfAnotherList(g *generator, r *generatedRequest) *generatedRequest {
 	if r.op.Operation.Parameters.GetByInAndName("query", "cursor") == nil {
 		return nil
 	}
@@ -314,34 +333,36 @@ func foreignCursor(g *generator, r *generated) *generated {
 	if r.op.Operation.Parameters.GetByInAndName("query", "paginated") != nil {
 		r.set("paginated", "true")
 	}
-	r.set("cursor", oneOf(g.draw, []string{oneOf(g.draw, g.theirs[pageCursor]), oneOf(g.draw, g.nobodys[pageCursor]), "AAAA", "null", strings.Repeat("A", 2048), "-", g.ours[videoID][0]}))
-	return r.expects(impossible, "the cursor belongs to another list")
+	r.set("cursor", oneOf(g.random, []string{oneOf(g.random, g.otherItems[pageCursor]), oneOf(g.random, g.missingItems[pageCursor]), "AAAA", "null", strings.Repeat("A", 2048), "-", g.ownItems[videoID][0]}))
+	return r.withExpectation(expect4xx, "the cursor is not a cursor of this list")
 }
 
-func wrongHeader(g *generator, r *generated) *generated {
+// wrongHeader makes the value of a header parameter too long.
+func wrongHeader(g *generator, r *generatedRequest) *generatedRequest {
 	params := r.op.parameters(openapi3.ParameterInHeader)
 	if len(params) == 0 {
 		return nil
 	}
-	p := oneOf(g.draw, params)
+	p := oneOf(g.random, params)
 	r.headers[p.Name] = strings.Repeat("x", int(*p.Schema.Value.MaxLength)+1)
-	return r.expects(refused, "%s is too long", p.Name)
+	return r.withExpectation(expect400, "%s is too long", p.Name)
 }
 
-// corruptedBytes changes, drops or doubles single bytes of the request. The result may be valid or invalid.
-func corruptedBytes(g *generator, r *generated) *generated {
+// corruptBytes changes random bytes of the body or of the target. The request can still be valid, so any status below 500 is expected.
+func corruptBytes(g *generator, r *generatedRequest) *generatedRequest {
 	if g.chance(10) {
 		r.caller = g.callers[0]
 	}
 	if r.body != nil && g.chance(70) {
-		r.raw = g.garble(render(r.body))
+		r.raw = g.corrupt(render(r.body))
 	} else {
-		r.target = "/" + strings.TrimPrefix(string(g.garble([]byte(g.targetOf(r)))), "/")
+		r.target = "/" + strings.TrimPrefix(string(g.corrupt([]byte(g.targetOf(r)))), "/")
 	}
-	return r.expects(anyAnswer, "corrupted bytes")
+	return r.withExpectation(expectAny, "some bytes of the request are corrupted")
 }
 
-func (g *generator) garble(b []byte) []byte {
+// corrupt replaces, deletes, duplicates or inserts bytes at one to three random positions.
+func (g *generator) corrupt(b []byte) []byte {
 	for range 1 + g.IntN(3) {
 		if len(b) == 0 {
 			return b
@@ -355,7 +376,7 @@ func (g *generator) garble(b []byte) []byte {
 		case 2:
 			b = slices.Insert(b, at, b[at:min(len(b), at+1+g.IntN(8))]...)
 		default:
-			b = slices.Insert(b, at, []byte(oneOf(g.draw, []string{"%00", "%2F", "%", "/", "&", ";", "\"", "{", "}", "[", ",", "\\", "\\u0000", "null", "é", "0", "-", "e9"}))...)
+			b = slices.Insert(b, at, []byte(oneOf(g.random, []string{"%00", "%2F", "%", "/", "&", ";", "\"", "{", "}", "[", ",", "\\", "\\u0000", "null", "é", "0", "-", "e9"}))...)
 		}
 	}
 	return b

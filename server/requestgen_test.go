@@ -14,62 +14,64 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// verdict is the expected response to a generated request.
-type verdict int
+// expectation is the kind of response that the test expects for a generated request.
+type expectation int
 
 const (
-	anyAnswer  verdict = iota
-	accepted           // the request is valid: 404 is possible, but not a refusal of the request
-	refused            // the request violates a schema: 400
-	impossible         // the request violates a rule that no schema expresses: 4xx
-	exactly            // the status is in status
+	expectAny    expectation = iota // every declared response except 5xx
+	expectValid                     // the request is valid, so 400, 401, 403, 405, 413, 415 and 429 are wrong
+	expect400                       // the request violates a schema, so the status must be 400
+	expect4xx                       // the request violates a rule that no schema expresses, so the status must be 4xx, but not 429
+	expectStatus                    // the status must be equal to generatedRequest.status
 )
 
-// generated is a generated request.
-type generated struct {
-	op      *contractOperation
-	method  string
-	path    map[string]string
-	target  string // overrides path and query
-	query   [][2]string
-	tail    string // of the query, already encoded
-	body    any    // nil: none
-	raw     []byte // overrides body
-	headers map[string]string
-	caller  *caller
-	address string
+// generatedRequest is a random request and the expected response.
+type generatedRequest struct {
+	op       *contractOperation
+	method   string
+	path     map[string]string // values of the path parameters
+	target   string            // encoded path and query; if it is not "", path and query are ignored
+	query    [][2]string       // names and values of query parameters, not encoded
+	rawQuery string            // an encoded part that is added to the query
+	body     any               // decoded JSON body; nil if there is no body
+	raw      []byte            // encoded body; if it is not nil, body is ignored
+	headers  map[string]string
+	caller   *caller // the request has the token of caller; nil means that headers contains the token
+	address  string  // address of the client
 
-	want   verdict
-	status int // for this exact status
-	why    string
+	want        expectation
+	status      int    // expected status, if want is expectStatus
+	description string // what is special about the request, for messages
 }
 
-// generator generates requests for one world.
+// generator generates requests for one test server.
 type generator struct {
-	draw
-	now             time.Time
-	ours            inventory // of the caller
-	theirs, nobodys inventory
-	callers         []*caller // with all scopes, of all tiers
-	reader, writer  *caller   // with one scope each
-	shorts          []string  // short links: to a video, and dead
-	wrongLinks      []string  // neither videos nor accounts
-	onlyOwn         bool      // use only items of the caller
-	asked           int
+	random
+	now            time.Time
+	ownItems       inventory // items of the caller of the current request
+	otherItems     inventory // items of another organisation
+	missingItems   inventory // items that do not exist
+	callers        []*caller // callers with both scopes, of all tiers
+	reader, writer *caller   // callers with only the scope read, and only the scope write
+	shortLinks     []string  // one short link of a video, and dead short links
+	wrongLinks     []string  // links that are neither videos nor accounts
+	onlyOwnItems   bool      // whether texts identify only items of the caller
+	requestCount   int       // number of requests generated so far
 }
 
-// expects sets the expected response.
-func (r *generated) expects(want verdict, why string, args ...any) *generated {
-	r.want, r.why = want, fmt.Sprintf(why, args...)
+// withExpectation sets the expected response, and describes what is special about the request.
+func (r *generatedRequest) withExpectation(want expectation, description string, args ...any) *generatedRequest {
+	r.want, r.description = want, fmt.Sprintf(description, args...)
 	return r
 }
 
-func (r *generated) answers(status int, why string, args ...any) *generated {
+// withStatus sets the expected status, and describes what is special about the request.
+func (r *generatedRequest) withStatus(status int, description string, args ...any) *generatedRequest {
 	r.status = status
-	return r.expects(exactly, why, args...)
+	return r.withExpectation(expectStatus, description, args...)
 }
 
-// parameters returns the parameters of a place (path, query or header), in the order of the contract.
+// parameters returns the parameters of an operation in "path", "query" or "header", in the order of the contract.
 func (op *contractOperation) parameters(in string) []*openapi3.Parameter {
 	var out []*openapi3.Parameter
 	for _, p := range op.Operation.Parameters {
@@ -80,6 +82,7 @@ func (op *contractOperation) parameters(in string) []*openapi3.Parameter {
 	return out
 }
 
+// bodySchema returns the schema of the JSON body, or nil if the operation has no body.
 func (op *contractOperation) bodySchema() *openapi3.Schema {
 	if op.Operation.RequestBody == nil {
 		return nil
@@ -87,25 +90,25 @@ func (op *contractOperation) bodySchema() *openapi3.Schema {
 	return op.Operation.RequestBody.Value.Content.Get("application/json").Schema.Value
 }
 
-// valid generates a valid request.
-func (g *generator) valid(op *contractOperation) *generated {
-	g.asked++
-	r := &generated{op: op, method: op.Method, path: map[string]string{}, headers: map[string]string{}, caller: oneOf(g.draw, g.callers),
-		// Callers without a token are limited by address.
-		address: fmt.Sprintf("198.51.%d.%d:4711", g.asked/250%250, g.asked%250)}
+// generateValid generates a valid request of an operation, with random values for random parameters.
+func (g *generator) generateValid(op *contractOperation) *generatedRequest {
+	g.requestCount++
+	r := &generatedRequest{op: op, method: op.Method, path: map[string]string{}, headers: map[string]string{}, caller: oneOf(g.random, g.callers),
+		// Each request has another address, because requests without a token are limited by address.
+		address: fmt.Sprintf("198.51.%d.%d:4711", g.requestCount/250%250, g.requestCount%250)}
 	if g.chance(50) {
 		r.caller = g.callers[0]
 	}
-	g.ours = r.caller.own
+	g.ownItems = r.caller.items
 	if r.method == http.MethodGet && g.chance(5) {
 		r.method = http.MethodHead
 	}
 	for _, p := range op.parameters(openapi3.ParameterInPath) {
 		r.path[p.Name] = g.validText(op, p.Name, p.Schema.Value)
 	}
-	share := oneOf(g.draw, []int{0, 15, 30, 70})
+	optionalPercent := oneOf(g.random, []int{0, 15, 30, 70})
 	for _, p := range op.parameters(openapi3.ParameterInQuery) {
-		if p.Required || p.Name != "cursor" && g.chance(share) {
+		if p.Required || p.Name != "cursor" && g.chance(optionalPercent) {
 			r.set(p.Name, g.validParameter(op, p))
 		}
 	}
@@ -115,22 +118,22 @@ func (g *generator) valid(op *contractOperation) *generated {
 		}
 	}
 	if op.Method == http.MethodGet && g.chance(10) {
-		r.headers["If-None-Match"] = oneOf(g.draw, []string{"*", `"x"`, `W/"x", "y"`, "nonsense", g.ours[entityTag][0], `""`})
+		r.headers["If-None-Match"] = oneOf(g.random, []string{"*", `"x"`, `W/"x", "y"`, "nonsense", g.ownItems[entityTag][0], `""`})
 	}
 	if s := op.bodySchema(); s != nil && (op.Operation.RequestBody.Value.Required || g.chance(50)) {
 		r.body = g.validObject(op, s)
-		r.headers["Content-Type"] = oneOf(g.draw, []string{"application/json", "application/json", "application/json; charset=utf-8", "Application/JSON", "application/json;charset=\"UTF-8\""})
+		r.headers["Content-Type"] = oneOf(g.random, []string{"application/json", "application/json", "application/json; charset=utf-8", "Application/JSON", "application/json;charset=\"UTF-8\""})
 	} else if g.chance(10) {
 		r.headers["Content-Type"] = "application/json"
 	}
 	if g.chance(10) {
-		r.headers["X-Request-Id"] = oneOf(g.draw, []string{"abc", strings.Repeat("a", 128), strings.Repeat("a", 129), "a b", "é", "\"", ""})
+		r.headers["X-Request-Id"] = oneOf(g.random, []string{"abc", strings.Repeat("a", 128), strings.Repeat("a", 129), "a b", "é", "\"", ""})
 	}
-	g.reconcile(r)
-	return r.expects(accepted, "valid")
+	g.makeConsistent(r)
+	return r.withExpectation(expectValid, "valid")
 }
 
-// asHeader converts a text for a header, quoted if necessary.
+// asHeader removes the characters that a header cannot contain. It quotes the text if the quoted text matches the schema.
 func asHeader(s *openapi3.Schema, text string) string {
 	text = strings.TrimSpace(strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
@@ -138,12 +141,13 @@ func asHeader(s *openapi3.Schema, text string) string {
 		}
 		return r
 	}, text))
-	if quoted := `"` + strings.Trim(text, `"`) + `"`; fits(s, quoted) {
+	if quoted := `"` + strings.Trim(text, `"`) + `"`; matchesSchema(s, quoted) {
 		return quoted
 	}
 	return text
 }
 
+// validParameter generates a valid value of a query parameter.
 func (g *generator) validParameter(op *contractOperation, p *openapi3.Parameter) string {
 	s := p.Schema.Value
 	switch {
@@ -163,7 +167,8 @@ func (g *generator) validParameter(op *contractOperation, p *openapi3.Parameter)
 	return g.validText(op, p.Name, s)
 }
 
-func (r *generated) get(name string) (string, bool) {
+// get returns the value of a query parameter, and whether the request has the parameter.
+func (r *generatedRequest) get(name string) (string, bool) {
 	for _, pair := range r.query {
 		if pair[0] == name {
 			return pair[1], true
@@ -172,18 +177,19 @@ func (r *generated) get(name string) (string, bool) {
 	return "", false
 }
 
-func (r *generated) drop(names ...string) {
+// drop removes query parameters.
+func (r *generatedRequest) drop(names ...string) {
 	r.query = slices.DeleteFunc(r.query, func(pair [2]string) bool { return slices.Contains(names, pair[0]) })
 }
 
 // set replaces the value of a query parameter.
-func (r *generated) set(name, value string) {
+func (r *generatedRequest) set(name, value string) {
 	r.drop(name)
 	r.query = append(r.query, [2]string{name, value})
 }
 
-// reconcile makes the parameters consistent with each other.
-func (g *generator) reconcile(r *generated) {
+// makeConsistent changes parameters that are valid alone but invalid together: page without paginated, and ranges that end before they start.
+func (g *generator) makeConsistent(r *generatedRequest) {
 	paginated, _ := r.get("paginated")
 	if r.op.Operation.Parameters.GetByInAndName("query", "paginated") != nil && paginated != "true" {
 		r.drop("page")
@@ -193,19 +199,20 @@ func (g *generator) reconcile(r *generated) {
 		to, hasTo := r.get(ends[1])
 		switch {
 		case hasFrom && hasTo:
-			if g.at(from).After(g.at(to)) {
+			if g.parseTime(from).After(g.parseTime(to)) {
 				r.set(ends[0], to)
 				r.set(ends[1], from)
 			}
-		case hasTo && r.isHistory(): // the default start is 30 days ago
+		case hasTo && r.isHistory(): // without a start, the range starts 30 days ago
 			r.set(ends[1], g.now.AddDate(0, 0, -g.IntN(30)).Format(time.DateOnly))
 		}
 	}
 }
 
-func (r *generated) isHistory() bool { return strings.HasSuffix(r.op.Path, "/history") }
+// isHistory returns true if the operation returns a history.
+func (r *generatedRequest) isHistory() bool { return strings.HasSuffix(r.op.Path, "/history") }
 
-// ranges are pairs of parameters for the start and the end of a range.
+// ranges returns the names of the start and end parameters of each range of an operation.
 func (g *generator) ranges(op *contractOperation) [][2]string {
 	var out [][2]string
 	for _, p := range op.parameters(openapi3.ParameterInQuery) {
@@ -216,18 +223,18 @@ func (g *generator) ranges(op *contractOperation) [][2]string {
 	return out
 }
 
-// at parses a date or a time.
-func (g *generator) at(text string) time.Time {
+// parseTime parses a date or an RFC 3339 time. It panics if text is neither.
+func (g *generator) parseTime(text string) time.Time {
 	for _, layout := range []string{time.DateOnly, time.RFC3339} {
 		if t, err := time.Parse(layout, text); err == nil {
 			return t
 		}
 	}
-	panic(text)
+	panic("neither a date nor a time: " + text)
 }
 
-// target returns the encoded path and query.
-func (g *generator) targetOf(r *generated) string {
+// targetOf returns the encoded path and query of r. It varies the encoding, the order of the parameters and the case of escapes.
+func (g *generator) targetOf(r *generatedRequest) string {
 	if r.target != "" {
 		return r.target
 	}
@@ -235,7 +242,7 @@ func (g *generator) targetOf(r *generated) string {
 	for _, name := range slices.Sorted(maps.Keys(r.path)) {
 		value := url.PathEscape(r.path[name])
 		switch g.IntN(10) {
-		case 0: // every byte
+		case 0: // encode every byte
 			value = ""
 			for _, b := range []byte(r.path[name]) {
 				value += fmt.Sprintf("%%%02x", b)
@@ -253,8 +260,8 @@ func (g *generator) targetOf(r *generated) string {
 		}
 		pairs = append(pairs, name+"="+url.QueryEscape(pair[1]))
 	}
-	if r.tail != "" {
-		pairs = append(pairs, r.tail)
+	if r.rawQuery != "" {
+		pairs = append(pairs, r.rawQuery)
 	}
 	g.Shuffle(len(pairs), func(i, j int) { pairs[i], pairs[j] = pairs[j], pairs[i] })
 	if len(pairs) > 0 {
@@ -263,8 +270,8 @@ func (g *generator) targetOf(r *generated) string {
 	return path
 }
 
-// request returns the HTTP request; nil if no HTTP client could send it.
-func (g *generator) request(r *generated) *http.Request {
+// request converts r to an HTTP request. It returns nil if the target is not valid in HTTP.
+func (g *generator) request(r *generatedRequest) *http.Request {
 	r.target = g.targetOf(r)
 	u, err := url.ParseRequestURI(r.target)
 	if err != nil {
@@ -289,15 +296,16 @@ func (g *generator) request(r *generated) *http.Request {
 	return req
 }
 
+// readCloser is a request body whose Close does nothing.
 type readCloser struct{ *bytes.Reader }
 
 func (readCloser) Close() error { return nil }
 
-// String describes a request so that it can be repeated by hand.
-func (r *generated) String() string {
+// String returns the operation, description, method, target, headers and first 2000 bytes of the body, so that a person can repeat the request.
+func (r *generatedRequest) String() string {
 	body := r.raw
 	if len(body) > 2000 {
 		body = append(slices.Clone(body[:2000]), "…"...)
 	}
-	return fmt.Sprintf("%s: %s\n\t%s %s\n\t%q\n\t%q", r.op.id, r.why, r.method, r.target, r.headers, body)
+	return fmt.Sprintf("%s: %s\n\t%s %s\n\t%q\n\t%q", r.op.id, r.description, r.method, r.target, r.headers, body)
 }

@@ -16,11 +16,11 @@ import (
 	"github.com/google/uuid"
 )
 
-// verbatim is text that is put into a JSON body unchanged, such as a number that Go cannot represent.
+// verbatim is JSON text that render copies into a body unchanged, such as a number that Go cannot represent.
 type verbatim string
 
-// words are texts that often reveal bugs. None of them is an internal text that responses must not contain.
-var words = []string{
+// suspiciousTexts contains texts that often reveal bugs. None of them is in internalTexts.
+var suspiciousTexts = []string{
 	"Launch", "summer launch", "Ünïcødé", "日本語", "😀", "👩‍👩‍👧‍👦", "مرحبا", "e\u0301", "ﬁ", "İ", "ß", "a\u200bb", "\u202eabc", "\u00a0", "a\u00a0b", "a\tb", "a\nb", "\r\n",
 	" padded ", "a'b", `"quoted"`, `back\slash`, "100%", "%41", "%2F", "_", "%", "'; DROP TABLE videos; --", "<script>alert(1)</script>", "{{7*7}}", "${x}",
 	"../../etc/passwd", "..", ".", "bulk", "null", "true", "0", "-1", "1e3", "a,b", ",", "#tag", "##", "@name", "@", "name~123", "~", "*", "a;b", "a&b=c", "a+b", "\x7f", "\ufeff", "\ufffd",
@@ -28,10 +28,10 @@ var words = []string{
 	"{01938c32-8f07-7a46-93be-1d2c3b4a5968}", "01938c328f077a4693be1d2c3b4a5968", "01938c32-8f07-7a46-93be-1d2c3b4a596", "01938c32-8f07-7a46-93be-1d2c3b4a596g", "2026-01-01", "2026-01-01T00:00:00Z",
 }
 
-// alphabets are the characters of random texts.
+// alphabets contains sets of characters for random texts. A text uses one set.
 var alphabets = [][]rune{[]rune("abcxyz0189"), []rune("äöüßéñ"), []rune("日本語漢字"), []rune("😀🎬👍"), []rune("aé日😀 -_'\"<>&%#@~,")}
 
-// notDates and the following lists contain invalid values of a format, each for a different reason.
+// The following lists contain texts that are not valid as a date, time, UUID, integer or boolean. Each text is invalid for another reason.
 var (
 	notDates = []string{"2026-02-30", "2026-13-01", "2026-00-10", "0000-01-01", "1969-12-31", "3000-01-01", "9999-12-31", "2026-1-1", "20260101", "2026-01-01T00:00:00Z", "yesterday", "294277-01-01", "２０２６-01-01"}
 	notTimes = []string{"2026-02-22", "2026-02-22T00:31:05", "2026-02-30T00:00:00Z", "2026-02-22T25:00:00Z", "2026-02-22T00:31:05+99:99", "0000-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "294277-01-01T00:00:00Z", "2026-02-22 00:31:05+00:00", "1969-12-31T23:59:59Z", "2026-02-22T1:00:00+00:00", "2026-02-22T01:00:00,5Z", "1700000000"}
@@ -40,15 +40,17 @@ var (
 	notBools = []string{"yes", "no", "2", "null", "truee", "wahr", "[]", "-1"}
 )
 
-// draw is the source of random choices.
-type draw struct{ *rand.Rand }
+// random is a random number generator with methods for choices and texts.
+type random struct{ *rand.Rand }
 
-func (d draw) chance(percent int) bool { return d.IntN(100) < percent }
+// chance returns true with the given probability.
+func (d random) chance(percent int) bool { return d.IntN(100) < percent }
 
-func oneOf[T any](d draw, of []T) T { return of[d.IntN(len(of))] }
+// oneOf returns a random element of a slice.
+func oneOf[T any](d random, of []T) T { return of[d.IntN(len(of))] }
 
-// text returns a random text of n characters.
-func (d draw) text(n int) string {
+// text returns a random text of n characters of one alphabet.
+func (d random) text(n int) string {
 	alphabet := oneOf(d, alphabets)
 	out := make([]rune, n)
 	for i := range out {
@@ -57,12 +59,13 @@ func (d draw) text(n int) string {
 	return string(out)
 }
 
-// patterns caches the compiled patterns of the contract.
+// patterns caches the compiled regular expressions of the contract. It is safe for concurrent use while it is locked.
 var patterns = struct {
 	sync.Mutex
 	compiled map[string]*regexp.Regexp
 }{compiled: map[string]*regexp.Regexp{}}
 
+// matchesPattern returns true if a text matches a regular expression of the contract.
 func matchesPattern(pattern, text string) bool {
 	patterns.Lock()
 	defer patterns.Unlock()
@@ -72,9 +75,9 @@ func matchesPattern(pattern, text string) bool {
 	return patterns.compiled[pattern].MatchString(text)
 }
 
-// fits returns true if a text matches the schema of a string. It does not use the library of the server, so that the tests are
-// independent of it.
-func fits(s *openapi3.Schema, text string) bool {
+// matchesSchema returns true if a text matches the schema of a string. It does not use the validation library of the server, so that the
+// tests can find errors in the library.
+func matchesSchema(s *openapi3.Schema, text string) bool {
 	n := uint64(utf8.RuneCountInString(text))
 	if n < s.MinLength || s.MaxLength != nil && n > *s.MaxLength || !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
 		return false
@@ -87,7 +90,7 @@ func fits(s *openapi3.Schema, text string) bool {
 	}
 	switch s.Format {
 	case "uuid":
-		return aUUID.MatchString(text)
+		return uuidPattern.MatchString(text)
 	case "date":
 		return inYears(time.Parse(time.DateOnly, text))
 	case "date-time":
@@ -96,94 +99,95 @@ func fits(s *openapi3.Schema, text string) bool {
 	return true
 }
 
-var aUUID = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
+var uuidPattern = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
 
-// inYears returns true if a date is in the years 1970 to 2999, as the contract requires.
+// inYears returns true if err is nil and t is in the years 1970 to 2999. The contract allows only these years.
 func inYears(t time.Time, err error) bool {
 	return err == nil && t.UTC().Year() >= 1970 && t.UTC().Year() <= 2999
 }
 
-// validText generates a valid text for a slot.
+// validText generates a valid text for the field with the given name and schema.
 func (g *generator) validText(op *contractOperation, name string, s *openapi3.Schema) string {
 	if len(s.Enum) > 0 {
-		return fmt.Sprint(oneOf(g.draw, s.Enum))
+		return fmt.Sprint(oneOf(g.random, s.Enum))
 	}
 	switch s.Format {
 	case "date":
 		return g.now.AddDate(0, 0, -g.IntN(60)).Format(time.DateOnly)
 	case "date-time":
 		at := g.now.Add(-time.Duration(g.IntN(1000)) * time.Hour)
-		return at.In(time.FixedZone("", (g.IntN(27)-12)*3600)).Format(oneOf(g.draw, []string{time.RFC3339, "2006-01-02T15:04:05.000000-07:00", "2006-01-02T15:04:05.9Z07:00"}))
+		return at.In(time.FixedZone("", (g.IntN(27)-12)*3600)).Format(oneOf(g.random, []string{time.RFC3339, "2006-01-02T15:04:05.000000-07:00", "2006-01-02T15:04:05.9Z07:00"}))
 	}
-	natural := meaningsOf(op, name)
-	if natural == nil {
-		panic(fmt.Sprintf("%s: meaningsByName has no entry for %q", op.id, name))
+	kinds := kindsOf(op, name)
+	if kinds == nil {
+		panic(fmt.Sprintf("%s: kindsByField has no entry for %q", op.id, name))
 	}
-	if mustBeLink(s, natural) {
-		return g.link(natural[0])
+	if mustBeLink(s, kinds) {
+		return g.link(kinds[0])
 	}
 	for range 50 {
-		if text := g.anyText(natural, s); fits(s, text) && (name != "q" || len(strings.Fields(text)) <= 20) {
+		if text := g.anyText(kinds, s); matchesSchema(s, text) && (name != "q" || len(strings.Fields(text)) <= 20) {
 			return text
 		}
 	}
-	panic(fmt.Sprintf("%s: there is no generator of what fits %q", op.id, name))
+	panic(fmt.Sprintf("%s: 50 generated texts did not match the schema of %q", op.id, name))
 }
 
-// mustBeLink returns true if a slot accepts only links. Other slots accept any text, which then matches nothing.
-func mustBeLink(s *openapi3.Schema, natural []meaning) bool {
-	return s.Format == "uri" || len(natural) == 1 && (natural[0] == videoLink || natural[0] == accountLinks) && s.MaxLength != nil && *s.MaxLength == 2048
+// mustBeLink returns true if a field refuses a text that is not a link. Other fields accept any text.
+func mustBeLink(s *openapi3.Schema, kinds []textKind) bool {
+	return s.Format == "uri" || len(kinds) == 1 && (kinds[0] == videoLink || kinds[0] == accountLinks) && s.MaxLength != nil && *s.MaxLength == 2048
 }
 
-// anyText generates a text that may be valid, mostly of the meaning of the slot.
-func (g *generator) anyText(natural []meaning, s *openapi3.Schema) string {
+// anyText generates a text that is not always valid. Most texts are of one of the given kinds.
+func (g *generator) anyText(kinds []textKind, s *openapi3.Schema) string {
 	switch n := g.IntN(20); {
-	case g.onlyOwn, n < 14:
-		if natural[0] == freeText {
-			return oneOf(g.draw, words)
+	case g.onlyOwnItems, n < 14:
+		if kinds[0] == freeText {
+			return oneOf(g.random, suspiciousTexts)
 		}
-		return g.named(oneOf(g.draw, natural))
+		return g.itemText(oneOf(g.random, kinds))
 	case n < 15:
-		return g.named(oneOf(g.draw, meanings))
+		return g.itemText(oneOf(g.random, itemKinds))
 	case n < 16:
-		return oneOf(g.draw, words)
+		return oneOf(g.random, suspiciousTexts)
 	case n < 17 && s.MaxLength != nil && *s.MaxLength < 10_000:
 		return g.text(int(*s.MaxLength))
 	case n < 18:
 		return g.text(int(max(s.MinLength, 1)))
 	case n < 19:
-		return oneOf(g.draw, []string{uuid.Nil.String(), strings.ToUpper(g.named(oneOf(g.draw, natural)))})
+		return oneOf(g.random, []string{uuid.Nil.String(), strings.ToUpper(g.itemText(oneOf(g.random, kinds)))})
 	}
 	return g.text(1 + g.IntN(30))
 }
 
-// named returns a text that refers to an item of the caller, of another organisation, or to none.
-func (g *generator) named(m meaning) string {
-	of := g.ours
+// itemText returns a text of the given kind. It identifies an item of the caller, an
+// item of another organisation, or an item that does not exist.
+func (g *generator) itemText(m textKind) string {
+	of := g.ownItems
 	switch n := g.IntN(10); {
 	case m == freeText:
-		return oneOf(g.draw, words)
-	case g.onlyOwn:
+		return oneOf(g.random, suspiciousTexts)
+	case g.onlyOwnItems:
 	case n < 1:
-		of = g.theirs
+		of = g.otherItems
 	case n < 2:
-		of = g.nobodys
+		of = g.missingItems
 	}
 	if m == videoLink || m == accountLinks {
-		return g.otherForm(oneOf(g.draw, of[m]))
+		return g.otherForm(oneOf(g.random, of[m]))
 	}
-	return oneOf(g.draw, of[m])
+	return oneOf(g.random, of[m])
 }
 
-// link generates a link of a kind, in any form.
-func (g *generator) link(m meaning) string {
+// link generates a link of a video or an account, in a random form. It can be a short link of a video.
+func (g *generator) link(m textKind) string {
 	if m == videoLink && g.chance(4) {
-		return oneOf(g.draw, g.shorts)
+		return oneOf(g.random, g.shortLinks)
 	}
-	return g.named(m)
+	return g.itemText(m)
 }
 
-// otherForm returns another form of a link with the same meaning.
+// otherForm returns a link of the same item in a random form, for example without https or with a query.
 func (g *generator) otherForm(link string) string {
 	switch g.IntN(8) {
 	case 0:
@@ -200,7 +204,7 @@ func (g *generator) otherForm(link string) string {
 	return link
 }
 
-// validValue generates a value of a JSON body.
+// validValue generates a value that matches the schema of a member in a JSON body.
 func (g *generator) validValue(op *contractOperation, name string, s *openapi3.Schema) any {
 	switch {
 	case s.Nullable && g.chance(10):
@@ -221,6 +225,7 @@ func (g *generator) validValue(op *contractOperation, name string, s *openapi3.S
 	return g.validText(op, name, s)
 }
 
+// validLength returns a random length of an array. It is rarely the maximum, because long arrays are slow.
 func (g *generator) validLength(s *openapi3.Schema) int {
 	least, most := int(s.MinItems), 4
 	if s.MaxItems != nil {
@@ -232,6 +237,7 @@ func (g *generator) validLength(s *openapi3.Schema) int {
 	return least + g.IntN(most-least+1)
 }
 
+// validInteger returns a random integer that the schema allows, often the minimum or the maximum.
 func (g *generator) validInteger(s *openapi3.Schema) string {
 	least, most := int64(*s.Min), int64(*s.Max)
 	switch g.IntN(8) {
@@ -245,32 +251,35 @@ func (g *generator) validInteger(s *openapi3.Schema) string {
 	return fmt.Sprint(least + g.Int64N(min(20, most-least+1)))
 }
 
-// seldom maps members that are slow to process to the percentage of requests that have them. Hashing a password is slow.
-var seldom = map[string]int{"password": 2}
+// slowFields contains the members that the server processes slowly, with the percentage of requests that have the member. The server hashes
+// a password, which is slow.
+var slowFields = map[string]int{"password": 2}
 
+// validObject generates a JSON object with the required members, random optional members and sometimes an undeclared member.
 func (g *generator) validObject(op *contractOperation, s *openapi3.Schema) map[string]any {
 	out := map[string]any{}
-	share := oneOf(g.draw, []int{0, 30, 30, 60})
+	optionalPercent := oneOf(g.random, []int{0, 30, 30, 60})
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
-		percent := share
-		if rare, ok := seldom[name]; ok {
-			percent = min(share, rare)
+		percent := optionalPercent
+		if rare, ok := slowFields[name]; ok {
+			percent = min(optionalPercent, rare)
 		}
 		if slices.Contains(s.Required, name) || g.chance(percent) {
 			out[name] = g.validValue(op, name, s.Properties[name].Value)
 		}
 	}
 	if isOpen(s) && g.chance(20) {
-		out[oneOf(g.draw, words)] = oneOf(g.draw, []any{"kept", true, nil, verbatim("1e300"), []any{map[string]any{"😀": "\u2028"}}})
+		out[oneOf(g.random, suspiciousTexts)] = oneOf(g.random, []any{"kept", true, nil, verbatim("1e300"), []any{map[string]any{"😀": "\u2028"}}})
 	}
 	return out
 }
 
+// isOpen returns true if an object can have members that its schema does not declare.
 func isOpen(s *openapi3.Schema) bool {
 	return s.AdditionalProperties.Has == nil || *s.AdditionalProperties.Has
 }
 
-// wrongTexts returns texts that do not match the schema of a string.
+// wrongTexts returns texts that violate the schema of a string.
 func (g *generator) wrongTexts(s *openapi3.Schema) []string {
 	var out []string
 	switch {
@@ -284,7 +293,7 @@ func (g *generator) wrongTexts(s *openapi3.Schema) []string {
 	case s.Format == "uuid":
 		out = slices.Clone(notUUIDs)
 	default:
-		out = slices.DeleteFunc(append(slices.Clone(words), ""), func(text string) bool { return fits(s, text) })
+		out = slices.DeleteFunc(append(slices.Clone(suspiciousTexts), ""), func(text string) bool { return matchesSchema(s, text) })
 	}
 	if s.MaxLength != nil && *s.MaxLength < 10_000 {
 		out = append(out, g.text(int(*s.MaxLength)+1), strings.Repeat("a", int(*s.MaxLength)+1))
@@ -292,7 +301,7 @@ func (g *generator) wrongTexts(s *openapi3.Schema) []string {
 	return out
 }
 
-// wrongValues returns values of a JSON body that do not match a schema.
+// wrongValues returns values of a JSON body that violate a schema. valid is a value that matches the schema.
 func (g *generator) wrongValues(s *openapi3.Schema, valid any) []any {
 	var out []any
 	for kind, value := range map[string]any{"string": "text", "boolean": true, "array": []any{}, "object": map[string]any{}, "number": verbatim("1.5")} {
@@ -300,7 +309,7 @@ func (g *generator) wrongValues(s *openapi3.Schema, valid any) []any {
 			out = append(out, value)
 		}
 	}
-	slices.SortFunc(out, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) }) // maps have a random order
+	slices.SortFunc(out, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) }) // the iteration order of a map is random
 	out = append(out, verbatim("0"), verbatim("1e400"), verbatim("-9223372036854775809"))
 	if s.Type.Is("integer") || s.Type.Is("number") {
 		out = []any{"5", verbatim("1.5"), verbatim("1e400"), verbatim(fmt.Sprint(int64(*s.Min) - 1)), verbatim(fmt.Sprint(uint64(*s.Max) + 1))}
@@ -343,7 +352,7 @@ func (g *generator) wrongValues(s *openapi3.Schema, valid any) []any {
 	return out
 }
 
-// render encodes a body with sorted members.
+// render encodes a JSON body. The members of objects are sorted by name, so that equal bodies have equal bytes.
 func render(v any) []byte {
 	switch v := v.(type) {
 	case verbatim:
@@ -369,7 +378,7 @@ func render(v any) []byte {
 	}
 	out, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // only texts, booleans and null
+		panic(err) // impossible: v is a text, a boolean or nil
 	}
 	return out
 }

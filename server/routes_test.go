@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-func TestRoutes_headIsGetWithoutABody(t *testing.T) {
+func TestRoutes_headReturnsTheHeadersOfGetWithoutABody(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -29,7 +29,7 @@ func TestRoutes_headIsGetWithoutABody(t *testing.T) {
 	}
 }
 
-func TestRoutes_refuseOtherMethodsAndListTheAllowed(t *testing.T) {
+func TestRoutes_refuseOtherMethodsWithAnAllowHeader(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -41,29 +41,29 @@ func TestRoutes_refuseOtherMethodsAndListTheAllowed(t *testing.T) {
 		"/authenticate":                        {"GET", "HEAD", "OPTIONS"},
 	} {
 		got := c.send(http.MethodPut, path, "{}")
-		got.refuses(http.StatusMethodNotAllowed, server.CodeMethodNotAllowed)
+		got.requireProblem(http.StatusMethodNotAllowed, server.CodeMethodNotAllowed)
 		require.ElementsMatch(t, allowed, strings.Split(got.Header.Get("Allow"), ", "), path)
-		options := c.send(http.MethodOptions, path, nil).is(http.StatusNoContent)
+		options := c.send(http.MethodOptions, path, nil).requireStatus(http.StatusNoContent)
 		require.Equal(t, got.Header.Get("Allow"), options.Header.Get("Allow"), path)
 	}
-	c.send("BREW", "/videos", nil).refuses(http.StatusMethodNotAllowed, server.CodeMethodNotAllowed)
+	c.send("BREW", "/videos", nil).requireProblem(http.StatusMethodNotAllowed, server.CodeMethodNotAllowed)
 }
 
-func TestRoutes_allowOtherOrigins(t *testing.T) {
+func TestRoutes_allowCrossOriginRequests(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	h := a.send(t, http.MethodOptions, "/videos", nil, "Origin", "https://elsewhere.example.test", "Access-Control-Request-Method", "DELETE",
-		"Access-Control-Request-Headers", "authorization,content-type").is(http.StatusNoContent).Header
+		"Access-Control-Request-Headers", "authorization,content-type").requireStatus(http.StatusNoContent).Header
 	require.Equal(t, "*", h.Get("Access-Control-Allow-Origin"))
 	require.Equal(t, "DELETE, GET, POST", h.Get("Access-Control-Allow-Methods"))
 	require.Contains(t, h.Get("Access-Control-Allow-Headers"), "Authorization")
-	require.Empty(t, h.Get("Access-Control-Allow-Credentials"), "cookies are not allowed")
+	require.Empty(t, h.Get("Access-Control-Allow-Credentials"), "browsers must not send cookies or other credentials")
 	h = a.newCaller(t, store.TierPremium).send(http.MethodGet, "/videos", nil, "Origin", "https://elsewhere.example.test").Header
 	require.Contains(t, h.Get("Access-Control-Expose-Headers"), "RateLimit-Remaining")
 	require.Empty(t, a.send(t, http.MethodGet, "/readyz", nil).Header.Get("Access-Control-Allow-Origin"))
 }
 
-func TestRoutes_unknownPathsAreNotFound(t *testing.T) {
+func TestRoutes_unknownPathsReturn404(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	for _, path := range []string{"/video", "/videos/", "/Videos", "/videos/x/y", "/videos/bulk/x", "/.git/config", "//videos", "/videos/..%2f..%2fetc"} {
@@ -72,28 +72,28 @@ func TestRoutes_unknownPathsAreNotFound(t *testing.T) {
 	}
 }
 
-func TestRoutes_problemOmitsAVeryLongPath(t *testing.T) {
+func TestRoutes_problemDoesNotContainAVeryLongPath(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	long := strings.Repeat("x", 10_001)
-	require.Equal(t, "/", c.send(http.MethodGet, "/videos/"+long+"/nowhere", nil).refuses(http.StatusNotFound, server.CodeNotFound).Instance)
-	require.Equal(t, "/videos/:ad_id", c.send(http.MethodGet, "/videos/"+long, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest).Instance)
+	require.Equal(t, "/", c.send(http.MethodGet, "/videos/"+long+"/nowhere", nil).requireProblem(http.StatusNotFound, server.CodeNotFound).Instance)
+	require.Equal(t, "/videos/:ad_id", c.send(http.MethodGet, "/videos/"+long, nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest).Instance)
 }
 
 func TestRoutes_rootRedirectsToSwaggerUI(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
-	require.Equal(t, "docs/", a.send(t, http.MethodGet, "/", nil).is(http.StatusTemporaryRedirect).Header.Get("Location"))
-	page := a.send(t, http.MethodGet, "/docs/", nil).is(http.StatusOK)
+	require.Equal(t, "docs/", a.send(t, http.MethodGet, "/", nil).requireStatus(http.StatusTemporaryRedirect).Header.Get("Location"))
+	page := a.send(t, http.MethodGet, "/docs/", nil).requireStatus(http.StatusOK)
 	require.Contains(t, page.Header.Get("Content-Type"), "text/html")
 	require.Contains(t, page.Header.Get("Content-Security-Policy"), "script-src 'self'")
 }
 
-func TestRoutes_keepValidRequestIDs(t *testing.T) {
+func TestRoutes_returnAValidRequestIDUnchanged(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
-	for sent, kept := range map[string]bool{
+	for sent, kept := range map[string]bool{ // X-Request-Id of the request → whether the response has the same id
 		"abc": true, "a.b-c_1": true, strings.Repeat("a", 128): true,
 		strings.Repeat("a", 129): false, "a b": false, "é": false, "a\"b": false, "<x>": false,
 	} {
@@ -105,16 +105,16 @@ func TestRoutes_keepValidRequestIDs(t *testing.T) {
 	require.NotEqual(t, first.Header.Get("X-Request-Id"), second.Header.Get("X-Request-Id"))
 }
 
-func TestRoutes_setHeadersOfEveryResponse(t *testing.T) {
+func TestRoutes_setStandardHeadersInEveryResponse(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t), func(o *server.Options) { o.Sandbox = true })
 	for _, path := range []string{"/videos", "/livez", "/nowhere"} {
 		h := a.send(t, http.MethodGet, path, nil).Header
-		require.Equal(t, theContract().doc.Info.Version, h.Get("API-Version"))
+		require.Equal(t, sharedContract().doc.Info.Version, h.Get("API-Version"))
 		require.Equal(t, "true", h.Get("ReelTally-Sandbox"))
 		require.Equal(t, "nosniff", h.Get("X-Content-Type-Options"))
 		require.Equal(t, "default-src 'none'; frame-ancestors 'none'", h.Get("Content-Security-Policy"))
-		require.NotEmpty(t, h.Get("Strict-Transport-Security"), "the dashboard uses https")
+		require.NotEmpty(t, h.Get("Strict-Transport-Security"), "Strict-Transport-Security is set because AppURL starts with https")
 	}
 	plain := newApp(t, newSQLite(t), func(o *server.Options) { o.AppURL = "http://127.0.0.1:8080" })
 	h := plain.newCaller(t, store.TierPremium).send(http.MethodGet, "/videos", nil).Header
@@ -124,74 +124,74 @@ func TestRoutes_setHeadersOfEveryResponse(t *testing.T) {
 	require.Contains(t, h.Get("Vary"), "Authorization")
 }
 
-func TestRoutes_health(t *testing.T) {
+func TestRoutes_healthEndpointsReturn200(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
-		a.send(t, http.MethodGet, "/livez", nil).is(http.StatusOK)
-		a.send(t, http.MethodGet, "/readyz", nil).is(http.StatusOK)
+	eachDatabase(t, func(t *testing.T, a *app) {
+		a.send(t, http.MethodGet, "/livez", nil).requireStatus(http.StatusOK)
+		a.send(t, http.MethodGet, "/readyz", nil).requireStatus(http.StatusOK)
 	})
 }
 
-func TestRoutes_aPanicIsAnInternalError(t *testing.T) {
+func TestRoutes_panicReturns500(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	a.panicAt.Store(new("videos"))
 	for _, target := range []string{"/videos", "/videos/" + unknownID} {
-		c.send(http.MethodGet, target, nil).refuses(http.StatusInternalServerError, server.CodeInternal)
+		c.send(http.MethodGet, target, nil).requireProblem(http.StatusInternalServerError, server.CodeInternal)
 	}
-	c.send(http.MethodPost, "/videos", map[string]any{"link": tiktokLink}).refuses(http.StatusInternalServerError, server.CodeInternal)
+	c.send(http.MethodPost, "/videos", map[string]any{"link": tiktokLink}).requireProblem(http.StatusInternalServerError, server.CodeInternal)
 	require.Contains(t, a.log.String(), "a bug at /usr/src")
 	a.panicAt.Store(nil)
-	require.Empty(t, c.list("").Data)
+	require.Empty(t, c.listVideos("").Data)
 }
 
-// panicking is a resolver that panics.
+// panicking is a resolver of short links that panics.
 type panicking struct{}
 
 func (panicking) Resolve(context.Context, link.Link) (link.Link, error) { panic("a bug in /usr/src") }
 
 // Spec: 4.4-12, 7-08
-func TestBulkTrack_aPanicOfTheResolverFailsOneLink(t *testing.T) {
+func TestBulkTrackVideos_resolverPanicFailsOnlyOneLink(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t), func(o *server.Options) { o.Resolver = panicking{} })
 	c := a.newCaller(t, store.TierPremium)
 	const short = "https://vm.tiktok.com/ZMabcdef1/"
-	got := c.bulk(http.StatusMultiStatus, []string{short, numbered(1)})
+	got := c.trackVideos(http.StatusMultiStatus, []string{short, videoURL(1)})
 	require.Equal(t, client.TrackSummary{Total: 2, Succeeded: 1, Failed: 1, Retryable: 1}, got.Summary)
 	require.Equal(t, client.TrackFailure("internal"), *got.Results[0].Code)
 	require.Contains(t, a.log.String(), "a bug in /usr/src")
-	p := c.send(http.MethodPost, "/videos", map[string]any{"link": short}).refuses(http.StatusInternalServerError, server.CodeInternal)
+	p := c.send(http.MethodPost, "/videos", map[string]any{"link": short}).requireProblem(http.StatusInternalServerError, server.CodeInternal)
 	require.Contains(t, a.log.String(), p.RequestID)
 }
 
-func TestRoutes_trustForwardedAddressesOnlyFromTrustedProxies(t *testing.T) {
+func TestRoutes_useForwardedAddressesOnlyFromTrustedProxies(t *testing.T) {
 	t.Parallel()
-	spend := func(a *app, address string) int {
+	countUntilLimited := func(a *app, address string) int {
 		n := 0
 		for a.send(t, http.MethodGet, "/videos", nil, "X-Forwarded-For", address).StatusCode == http.StatusUnauthorized {
 			n++
 		}
 		return n
 	}
-	open := limited(t)
-	require.Equal(t, 60, spend(open, "203.0.113.1"))
-	require.Equal(t, 0, spend(open, "203.0.113.2"), "no proxy is trusted, so the address of the connection counts")
+	direct := newRateLimitedApp(t)
+	require.Equal(t, 60, countUntilLimited(direct, "203.0.113.1"))
+	require.Equal(t, 0, countUntilLimited(direct, "203.0.113.2"), "without a trusted proxy, requests are limited by the address of the connection")
 
-	behind := limited(t, func(o *server.Options) { o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} })
-	require.Equal(t, 60, spend(behind, "203.0.113.1"))
-	require.Equal(t, 60, spend(behind, "203.0.113.2"))
-	require.Equal(t, 60, spend(behind, "2001:db8:1:2::1"))
-	require.Equal(t, 0, spend(behind, "2001:db8:1:2::ffff"), "all addresses of a /64 network count together")
-	require.Equal(t, 0, spend(behind, "198.51.100.9, 203.0.113.1"), "addresses before the last untrusted one may be forged")
+	proxied := newRateLimitedApp(t, func(o *server.Options) { o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} })
+	require.Equal(t, 60, countUntilLimited(proxied, "203.0.113.1"))
+	require.Equal(t, 60, countUntilLimited(proxied, "203.0.113.2"))
+	require.Equal(t, 60, countUntilLimited(proxied, "2001:db8:1:2::1"))
+	require.Equal(t, 0, countUntilLimited(proxied, "2001:db8:1:2::ffff"), "all IPv6 addresses of a /64 network share a limit")
+	require.Equal(t, 0, countUntilLimited(proxied, "198.51.100.9, 203.0.113.1"), "only the last untrusted address is used, because a client can forge the addresses before it")
 }
 
 func TestNew_refusesInvalidOptions(t *testing.T) {
 	t.Parallel()
-	good := newApp(t, newSQLite(t))
+	base := newApp(t, newSQLite(t))
 	var options server.Options
-	newApp(t, good.DB, func(o *server.Options) { options = *o })
-	for name, spoil := range map[string]func(*server.Options){
+	newApp(t, base.DB, func(o *server.Options) { options = *o })
+	for name, invalidate := range map[string]func(*server.Options){
 		"Store":             func(o *server.Options) { o.Store = nil },
 		"Now":               func(o *server.Options) { o.Now = nil },
 		"URL":               func(o *server.Options) { o.AppURL = "app.example.test" },
@@ -200,19 +200,19 @@ func TestNew_refusesInvalidOptions(t *testing.T) {
 		"preview allowance": func(o *server.Options) { o.PreviewAllowance = -1 },
 	} {
 		o := options
-		spoil(&o)
+		invalidate(&o)
 		_, err := server.New(o)
 		require.ErrorContains(t, err, name)
 	}
 }
 
-func TestReadyz_failsWithoutTheDatabase(t *testing.T) {
+func TestDatabaseFailure_returns503WithRateLimitHeaders(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	c.list("")
+	c.listVideos("")
 	a.databaseError.Store(new(driver.ErrBadConn))
-	got := c.send(http.MethodGet, "/videos", nil) // the token is still cached, so the request fails after the rate limit
-	got.refuses(http.StatusServiceUnavailable, server.CodeUnavailable)
+	got := c.send(http.MethodGet, "/videos", nil) // the token is cached, so the request fails only after the rate limit was checked
+	got.requireProblem(http.StatusServiceUnavailable, server.CodeUnavailable)
 	require.NotEmpty(t, got.Header.Get("RateLimit-Limit"))
 }

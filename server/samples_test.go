@@ -21,7 +21,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// samples are the code samples of an operation, by language.
+// samples returns the code samples of an operation in openapi.yaml, by language.
 func samples(t *testing.T, op *contractOperation) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -35,7 +35,7 @@ func samples(t *testing.T, op *contractOperation) map[string]string {
 	return found
 }
 
-// renderSamples returns the samples in other languages, by language, as the documentation page renders them from a sample for curl.
+// renderSamples converts a curl sample to other languages with the JavaScript of the documentation page. It returns the samples by language.
 func renderSamples(t *testing.T, curl string) map[string]string {
 	t.Helper()
 	module, err := filepath.Abs("swagger/page/samples.mjs")
@@ -43,13 +43,13 @@ func renderSamples(t *testing.T, curl string) map[string]string {
 	const program = `import(process.argv[1]).then(({ renderSamples }) =>
   console.log(JSON.stringify(Object.fromEntries(renderSamples(process.argv[2]).map(({ lang, source }) => [lang, source])))))`
 	out, err := exec.CommandContext(t.Context(), "node", "-e", program, module, curl).CombinedOutput()
-	require.NoError(t, err, "node is needed to render the samples; install it\n%s", out)
+	require.NoError(t, err, "rendering the samples with node failed; is node installed?\n%s", out)
 	var rendered map[string]string
 	require.NoError(t, json.Unmarshal(out, &rendered))
 	return rendered
 }
 
-func TestSamples_areRenderedExactly(t *testing.T) {
+func TestCodeSamples_areConvertedToPythonAndTypeScript(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	rendered := renderSamples(t, `curl -sS -X POST "$REELTALLY_URL/videos?a=b&c=d" -H "Authorization: Bearer $REELTALLY_TOKEN" \
@@ -77,27 +77,27 @@ console.log(answer.status, await answer.text());
 	}, rendered)
 }
 
-// languages is how samples are run: the name that a file of them has, and what runs it.
-var languages = map[string]struct{ file, command string }{
+// interpreters contains, for each language, the file name of a sample and the command that runs the file.
+var interpreters = map[string]struct{ file, command string }{
 	"Shell":      {"sample.sh", "bash"},
 	"Python":     {"sample.py", "python3"},
-	"TypeScript": {"sample.mjs", "node"}, // the samples have no types that were to be taken away
+	"TypeScript": {"sample.mjs", "node"}, // the samples contain no TypeScript types, so node can run them as JavaScript
 }
 
-// The things that the contract's examples are about.
+// The ids of the video, the account and the collection in the examples of openapi.yaml.
 const (
 	exampleVideo      = "01938c32-8f07-7a46-93be-1d2c3b4a5968"
 	exampleAccount    = "01938c31-52d8-7e02-b6a1-90f3c4d5e6f7"
 	exampleCollection = "01938c33-1c9e-7b54-a0d2-7f6e5d4c3b2a"
 )
 
-// TestSamples_ofTheContractWork runs every code sample of the contract, and every sample rendered from it. Only the ids are replaced, by
-// those of an organisation that has the named objects.
-func TestSamples_ofTheContractWork(t *testing.T) {
+// TestCodeSamples_ofTheContractRunWithoutErrors runs every code sample of the contract, and every sample rendered from a curl sample. It replaces
+// only the example ids by the ids of existing items.
+func TestCodeSamples_ofTheContractRunWithoutErrors(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	goSamples := buildGoSamples(t)
-	for _, op := range theContract().operations {
+	for _, op := range sharedContract().operations {
 		t.Run(op.id, func(t *testing.T) {
 			t.Parallel()
 			a := newApp(t, newSQLite(t))
@@ -106,43 +106,43 @@ func TestSamples_ofTheContractWork(t *testing.T) {
 			require.Subset(t, slices.Collect(maps.Keys(sampled)), []string{"Shell", "Python", "TypeScript"})
 			for lang, source := range sampled {
 				c := a.newCaller(t, store.TierPremium)
-				source = strings.NewReplacer(exampleVideo, c.track(tiktokLink).String(), exampleAccount, c.follow(accountLink).String(),
-					exampleCollection, c.named("Launch").String()).Replace(source)
+				source = strings.NewReplacer(exampleVideo, c.track(tiktokLink).String(), exampleAccount, c.trackAccountLink(accountLink).String(),
+					exampleCollection, c.createNamedCollection("Launch").String()).Replace(source)
 				c.track("https://youtu.be/dQw4w9WgXcQ")
-				c.follow("https://www.youtube.com/@northwindstudio")
+				c.trackAccountLink("https://www.youtube.com/@northwindstudio")
 				a.fetch(views(5))
 				if lang == "Go" {
 					require.NotEmpty(t, c.runSample(t, goSamples, op.id))
 					continue
 				}
-				how := languages[lang]
-				file := filepath.Join(t.TempDir(), how.file)
+				interpreter := interpreters[lang]
+				file := filepath.Join(t.TempDir(), interpreter.file)
 				if lang == "Shell" {
 					source = strings.TrimSpace(source) + ` -w ' %{http_code}'`
 				}
 				require.NoError(t, os.WriteFile(file, []byte(source), 0o600))
-				out := strings.TrimSpace(c.runSample(t, how.command, file))
+				out := strings.TrimSpace(c.runSample(t, interpreter.command, file))
 				require.Regexp(t, `^2\d\d( |$)|(^| |\n)2\d\d$`, out, "%s\n%s", lang, source)
 			}
 		})
 	}
 }
 
-// times are those in an answer.
+// times matches the times in a JSON response.
 var times = regexp.MustCompile(`\d{4}-\d\d-\d\dT[^"]+`)
 
-func TestTimes_canBeParsedInOtherLanguages(t *testing.T) {
+func TestResponseTimes_canBeParsedInPythonAndJavaScript(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	video := c.track(tiktokLink).String()
 	a.Clock.Advance(time.Microsecond)
-	c.named("Launch")
+	c.createNamedCollection("Launch")
 	a.fetch(views(5))
 	all := []string{}
 	for _, path := range []string{"/authenticate", "/videos/" + video, "/collections", "/accounts?include_linked=true"} {
-		all = append(all, times.FindAllString(string(c.send(http.MethodGet, path, nil).is(http.StatusOK).body), -1)...)
+		all = append(all, times.FindAllString(string(c.send(http.MethodGet, path, nil).requireStatus(http.StatusOK).body), -1)...)
 	}
 	require.GreaterOrEqual(t, len(all), 5)
 	want := make([]string, len(all))
@@ -160,11 +160,11 @@ func TestTimes_canBeParsedInOtherLanguages(t *testing.T) {
 	}
 }
 
-// runSample runs a program as the caller, and returns what it printed.
+// runSample runs a program with the server address and the token of c in its environment. It returns the output of the program.
 func (c *caller) runSample(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	_, err := exec.LookPath(name)
-	require.NoError(t, err, "%s is needed to run the samples of its language; install it", name)
+	require.NoError(t, err, "install %s; the test needs it to run code samples", name)
 	program := exec.CommandContext(t.Context(), name, args...)
 	program.Env = []string{"PATH=" + os.Getenv("PATH"), "REELTALLY_URL=" + c.app.http.URL, "REELTALLY_TOKEN=" + c.token}
 	out, err := program.CombinedOutput()
@@ -172,18 +172,19 @@ func (c *caller) runSample(t *testing.T, name string, args ...string) string {
 	return string(out)
 }
 
-var goBlock = regexp.MustCompile("(?s)```go\n(.*?)```")
+// goCodeBlock matches a Go code block in Markdown.
+var goCodeBlock = regexp.MustCompile("(?s)```go\n(.*?)```")
 
-// buildGoSamples makes one program of the samples in Go and of the client as docs/clients.md makes it; it runs the sample of the
-// operation that it is given.
+// buildGoSamples builds a program from the Go samples and from the first Go block of docs/clients.md, which creates the client. It returns
+// the path of the program. The first argument of the program is the id of the operation whose sample runs.
 func buildGoSamples(t *testing.T) string {
 	t.Helper()
 	page, err := os.ReadFile("../docs/clients.md")
 	require.NoError(t, err)
-	made := goBlock.FindStringSubmatch(string(page))
+	made := goCodeBlock.FindStringSubmatch(string(page))
 	require.NotNil(t, made)
 	var funcs, table strings.Builder
-	for _, op := range theContract().operations {
+	for _, op := range sharedContract().operations {
 		if sample, ok := samples(t, op)["Go"]; ok {
 			fmt.Fprintf(&funcs, "func %s(ctx context.Context, c *client.ClientWithResponses) error {\n%s\nreturn nil\n}\n\n", op.id, sample)
 			fmt.Fprintf(&table, "%q: %s,\n", op.id, op.id)

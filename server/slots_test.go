@@ -9,21 +9,21 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestSlots_limitEachOrganisationAndTheTotal(t *testing.T) {
+func TestSlots_limitTheSlotsPerOrganisationAndInTotal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		slots := newSlots(maxResolvesPerOrganisation, maxResolves)
 		ctx, cancel := context.WithCancel(t.Context())
-		held := make(chan uuid.UUID, 1000)
+		acquired := make(chan uuid.UUID, 1000)
 		done := make(chan struct{})
-		begin := func(organisation uuid.UUID, links int) {
+		acquireSlots := func(organisation uuid.UUID, links int) {
 			for range links {
 				go func() {
 					release, err := slots.acquire(ctx, organisation)
 					if err != nil {
 						return
 					}
-					held <- organisation
+					acquired <- organisation
 					<-done
 					release()
 				}()
@@ -32,8 +32,8 @@ func TestSlots_limitEachOrganisationAndTheTotal(t *testing.T) {
 		}
 		count := func() map[uuid.UUID]int {
 			counts := map[uuid.UUID]int{}
-			for len(held) > 0 {
-				counts[<-held]++
+			for len(acquired) > 0 {
+				counts[<-acquired]++
 			}
 			return counts
 		}
@@ -41,16 +41,16 @@ func TestSlots_limitEachOrganisationAndTheTotal(t *testing.T) {
 		for i := range organisations {
 			organisations[i] = uuid.New()
 		}
-		begin(organisations[0], 500)
+		acquireSlots(organisations[0], 500)
 		require.Equal(t, map[uuid.UUID]int{organisations[0]: maxResolvesPerOrganisation}, count())
-		begin(organisations[1], 1)
-		require.Equal(t, map[uuid.UUID]int{organisations[1]: 1}, count(), "another organisation does not wait")
+		acquireSlots(organisations[1], 1)
+		require.Equal(t, map[uuid.UUID]int{organisations[1]: 1}, count(), "the limit of one organisation does not delay another organisation")
 		for _, o := range organisations[2:] {
-			begin(o, 100)
+			acquireSlots(o, 100)
 		}
 		require.Len(t, slots.total, maxResolves)
 
-		cancel() // waiting tasks give up, and running tasks return their slots
+		cancel() // waiting goroutines return with an error, and goroutines with a slot release it
 		close(done)
 		synctest.Wait()
 		require.Empty(t, slots.total)

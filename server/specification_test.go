@@ -12,8 +12,9 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// successes lists the operations with success statuses other than 200 (interface.md 1, spec.md 4.4 and 4.5).
-var successes = map[string][]string{
+// successStatuses contains the success statuses of each operation that has another success status than 200. They are specified in interface.md
+// section 1 and spec.md sections 4.4 and 4.5.
+var successStatuses = map[string][]string{
 	"createCollection": {"201"},
 	"updateCollection": {"204"},
 	"refreshVideo":     {"200", "202"},
@@ -27,25 +28,26 @@ var successes = map[string][]string{
 // Spec: 4-04
 func TestContract_declaresTheSpecifiedSuccessStatuses(t *testing.T) {
 	t.Parallel()
-	for _, op := range theContract().operations {
+	for _, op := range sharedContract().operations {
 		var got []string
 		for status := range op.Operation.Responses.Map() {
 			if strings.HasPrefix(status, "2") {
 				got = append(got, status)
 			}
 		}
-		want, ok := successes[op.id]
+		want, ok := successStatuses[op.id]
 		if !ok {
 			want = []string{"200"}
 		}
-		require.ElementsMatch(t, want, got, op.id) // and TestMain requires that each was seen
+		require.ElementsMatch(t, want, got, op.id) // TestMain requires that a test receives each of these statuses
 	}
 }
 
-// The contract declares every error status that an operation can have.
+// TestContract_declaresEveryErrorStatus requires 400, 401, 429, 500 and 503 for every operation, 403 for an operation with a scope, 404 for a
+// path with a parameter, and 413 and 415 for an operation with a body.
 func TestContract_declaresEveryErrorStatus(t *testing.T) {
 	t.Parallel()
-	for _, op := range theContract().operations {
+	for _, op := range sharedContract().operations {
 		want := []string{"400", "401", "403", "429", "500", "503"}
 		if scope, _ := op.Operation.Extensions["x-scope"].(string); scope == "any" {
 			want = slices.DeleteFunc(want, func(s string) bool { return s == "403" })
@@ -63,12 +65,12 @@ func TestContract_declaresEveryErrorStatus(t *testing.T) {
 	}
 }
 
-func TestEveryPath_listsItsMethods(t *testing.T) {
+func TestEveryPath_listsItsMethodsInAllow(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	for _, op := range theContract().operations {
-		target, _ := sample(t, op)
+	for _, op := range sharedContract().operations {
+		target, _ := exampleRequest(t, op)
 		allowed := []string{http.MethodOptions}
 		for method := range op.PathItem.Operations() {
 			if allowed = append(allowed, method); method == http.MethodGet {
@@ -76,15 +78,15 @@ func TestEveryPath_listsItsMethods(t *testing.T) {
 			}
 		}
 		got := c.send(http.MethodPut, target, nil)
-		got.refuses(http.StatusMethodNotAllowed, server.CodeMethodNotAllowed)
-		options := c.send(http.MethodOptions, target, nil).is(http.StatusNoContent)
+		got.requireProblem(http.StatusMethodNotAllowed, server.CodeMethodNotAllowed)
+		options := c.send(http.MethodOptions, target, nil).requireStatus(http.StatusNoContent)
 		for _, h := range []http.Header{got.Header, options.Header} {
 			require.ElementsMatch(t, allowed, strings.Split(h.Get("Allow"), ", "), target)
 		}
 	}
 }
 
-func TestEveryQueryParameter_isParsedStrictly(t *testing.T) {
+func TestEveryQueryParameter_refusesInvalidSyntax(t *testing.T) {
 	t.Parallel()
 	eachOperation(t, func(t *testing.T, a *app, op *contractOperation, target string, body any) {
 		c := a.newCaller(t, store.TierPremium)
@@ -102,9 +104,9 @@ func TestEveryQueryParameter_isParsedStrictly(t *testing.T) {
 				name + "=%ff":                "encoding",
 				strings.ToUpper(name) + "=a": "unknown_parameter",
 			} {
-				problem := c.send(op.Method, target+"?"+query, body).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+				problem := c.send(op.Method, target+"?"+query, body).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 				require.True(t, strings.EqualFold(name, *problem.Errors[0].Name), query)
-				if code != "empty" { // an empty text is reported as min_length if the schema has a minimum length
+				if code != "empty" { // the code is "empty" or, if the schema has a minimum length, "min_length"
 					require.Equal(t, code, problem.Errors[0].Code, query)
 				}
 			}

@@ -15,7 +15,7 @@ import (
 	"github.com/reeltally/reeltally/gen/api"
 )
 
-func TestCheckJSON_reportsWhatEncodingJSONAccepts(t *testing.T) {
+func TestCheckJSON_reportsFaultsThatEncodingJSONIgnores(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
 		`{"a":1,"b":[{"c":"x"}]}`:           "",
@@ -43,7 +43,7 @@ func TestCheckJSON_reportsWhatEncodingJSONAccepts(t *testing.T) {
 		strings.Repeat("[", 65) + strings.Repeat("]", 65): strings.Repeat("/0", 64) + " ",
 		strings.Repeat("[", 100_000):                      strings.Repeat("/0", 65) + " syntax",
 	} {
-		faults := scan(t, body)
+		faults := scanBody(t, body)
 		if want == "" || strings.HasSuffix(want, "/0 ") {
 			require.Empty(t, faults, body)
 			continue
@@ -53,13 +53,13 @@ func TestCheckJSON_reportsWhatEncodingJSONAccepts(t *testing.T) {
 	}
 }
 
-func TestCheckJSON_limitsTheFaults(t *testing.T) {
+func TestCheckJSON_limitsTheNumberOfFaults(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{
 		strings.Repeat(`{"a":`, 100_000), `{"` + strings.Repeat("a", 2<<20) + `":1}`, `["` + strings.Repeat(`\ud800`, 100_000) + `"]`,
 		`{` + strings.Repeat(`"a":1,`, 300_000) + `"b":1}`, `[` + strings.Repeat(`"\u0000",`, 200_000) + `1]`,
 	} {
-		faults := scan(t, body)
+		faults := scanBody(t, body)
 		require.LessOrEqual(t, len(faults), maxFaults)
 		for _, f := range faults {
 			require.LessOrEqual(t, utf8.RuneCountInString(*f.Pointer), maxPlace)
@@ -67,14 +67,15 @@ func TestCheckJSON_limitsTheFaults(t *testing.T) {
 	}
 }
 
-// scan checks a body that has no schema.
-func scan(t *testing.T, body string) []api.Fault {
+// scanBody returns the faults that checkJSON finds in a body, without a schema.
+func scanBody(t *testing.T, body string) []api.Fault {
 	t.Helper()
 	faults, err := checkJSON(t.Context(), []byte(body), &openapi3.Schema{})
 	require.NoError(t, err)
 	return faults
 }
 
+// listVideosOperation returns the operation GET /videos.
 func listVideosOperation(tb testing.TB) *operation {
 	tb.Helper()
 	ops, err := readOperations(reeltally.OpenAPI)
@@ -82,7 +83,7 @@ func listVideosOperation(tb testing.TB) *operation {
 	return ops.byRoute["GET /videos"]
 }
 
-// FuzzQuery checks that net/url parses every query without faults in the same way, and that no pair is lost.
+// FuzzQuery checks that checkQuery and url.ParseQuery return the same values for each query without faults, and no value twice.
 func FuzzQuery(f *testing.F) {
 	op := listVideosOperation(f)
 	for _, seed := range []string{"", "limit=1", "limit=1&limit=2", "a=1;b=2", "%zz", "q=a+b%20c", "&&", "=", "q", "q=%00", "q=%ff", "collections=a,b", "q=%C3%A9&limit=5"} {
@@ -92,7 +93,7 @@ func FuzzQuery(f *testing.F) {
 		values, faults := checkQuery(raw, op)
 		for _, fault := range faults {
 			if fault.Detail == "" || fault.Code == "" || fault.Name == nil || !utf8.ValidString(fault.Detail) || !utf8.ValidString(*fault.Name) {
-				t.Fatalf("fault without code or detail: %+v", fault)
+				t.Fatalf("the fault lacks a code, a name or a detail, or is not valid UTF-8: %+v", fault)
 			}
 		}
 		if len(faults) > 0 {
@@ -100,7 +101,7 @@ func FuzzQuery(f *testing.F) {
 		}
 		want, err := url.ParseQuery(raw)
 		if err != nil {
-			t.Fatalf("net/url refuses %q: %v", raw, err)
+			t.Fatalf("checkQuery accepts %q, but net/url refuses it: %v", raw, err)
 		}
 		require.Equal(t, want, values)
 		for _, v := range values {
@@ -110,24 +111,23 @@ func FuzzQuery(f *testing.F) {
 	})
 }
 
-// FuzzJSON checks that a body without faults is exactly one JSON value, and that encoding/json
-// decodes it without changing any text.
+// FuzzJSON checks that a body in which checkJSON finds no fault is exactly one valid JSON value, and that none of its texts contains NUL.
 func FuzzJSON(f *testing.F) {
 	for _, seed := range []string{`{}`, `{"a":1,"a":2}`, `{} {}`, `"\ud800"`, `"\u0000"`, `[1,2,{"x":[null,true]}]`, `{"a":{"b":{}}}`, "\xef\xbb\xbf{}", `1e999`, `"\/"`, `{"\u0000":x}`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		faults := scan(t, string(body))
+		faults := scanBody(t, string(body))
 		if len(faults) > 0 {
 			for _, fault := range faults {
 				if fault.Pointer == nil || invalidText(*fault.Pointer) != "" || !utf8.ValidString(fault.Detail) {
-					t.Fatalf("fault without a valid pointer: %+v", fault)
+					t.Fatalf("the fault has no valid pointer or detail: %+v", fault)
 				}
 			}
 			return
 		}
 		if !json.Valid(body) {
-			t.Fatalf("not JSON: %q", body)
+			t.Fatalf("checkJSON accepts a body that is not JSON: %q", body)
 		}
 		var value any
 		dec := json.NewDecoder(strings.NewReader(string(body)))
@@ -137,7 +137,7 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-// walkText requires that no text in a value contains NUL.
+// walkText requires that no text in v contains NUL. It also checks the member names and values of objects and arrays.
 func walkText(t *testing.T, v any) {
 	t.Helper()
 	switch v := v.(type) {
@@ -155,29 +155,29 @@ func walkText(t *testing.T, v any) {
 	}
 }
 
-// hangsUp is a context that ends after a given number of calls of Err.
-type hangsUp struct {
+// cancelledAfter is a context whose Err returns nil for the first validCalls calls, and context.Canceled afterwards. errCalls counts the calls.
+type cancelledAfter struct {
 	context.Context
-	left, looks int
+	validCalls, errCalls int
 }
 
-func (h *hangsUp) Err() error {
-	h.looks++
-	if h.looks > h.left {
+func (h *cancelledAfter) Err() error {
+	h.errCalls++
+	if h.errCalls > h.validCalls {
 		return context.Canceled
 	}
 	return nil
 }
 
-func TestCheckJSON_stopsWhenTheCallerHangsUp(t *testing.T) {
+func TestCheckJSON_stopsWhenTheContextIsCancelled(t *testing.T) {
 	t.Parallel()
-	ctx := &hangsUp{Context: t.Context(), left: 10}
+	ctx := &cancelledAfter{Context: t.Context(), validCalls: 10}
 	_, err := checkJSON(ctx, []byte("["+strings.Repeat("1,", 5_000)+"1]"), &openapi3.Schema{})
 	require.ErrorIs(t, err, context.Canceled)
-	require.LessOrEqual(t, ctx.looks, 12, "the scan stops at the next value")
+	require.LessOrEqual(t, ctx.errCalls, 12, "checkJSON stops soon after the context is cancelled")
 }
 
-func TestCheckJSON_namesTheExceededBound(t *testing.T) {
+func TestCheckJSON_reportsTheExceededLimit(t *testing.T) {
 	t.Parallel()
 	most := uint64(500)
 	list := openapi3.NewArraySchema().WithItems(openapi3.NewArraySchema())

@@ -17,71 +17,75 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// probes is the minimum number of requests on each database that name an item of another organisation.
-var probes = map[string]int{"sqlite": 6000, "postgres": 4000}
+// minComparisons contains, for each database engine, the minimum number of requests that contain a text of another organisation.
+var minComparisons = map[string]int{"sqlite": 6000, "postgres": 4000}
 
-// TestTenancy_hidesDataOfOtherOrganisations sends, in every text slot of every operation, the names of items of another
-// organisation: ids, links, names, hashtags, cursors, ETags, hashes. Two organisations with equal items send each request. The first names
-// an item of the other organisation, the second an item that does not exist. Except for these names the responses must be identical, and the
-// rows of the other organisation must not change. The requests are generated from the contract, so that new
-// operations are included.
+// TestTenancy_hidesDataOfOtherOrganisations puts texts that identify items of another organisation into every text field of every operation:
+// ids, links, names, hashtags, cursors, ETags and hashes. Two organisations with equal items send each request. In the first request, the text
+// identifies an item of another organisation. In the second request, it identifies an item that does not exist. Except for these texts, the
+// responses must be equal, and the rows of the other organisation must not change. The requests are generated from the contract, so that new
+// operations are tested too.
 func TestTenancy_hidesDataOfOtherOrganisations(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
-		theirs := a.newCaller(t, store.TierPremium)
-		a.createItems(3010, theirs)
-		p := newProber(t, a, theirs.own, theirs.own.unknownItems(3010, 4010))
-		before := rowsOf(t, a.DB, theirs)
+	eachDatabase(t, func(t *testing.T, a *app) {
+		other := a.newCaller(t, store.TierPremium)
+		a.createItems(3010, other)
+		p := newProber(t, a, other.items, other.items.unknownItems(3010, 4010))
+		before := rowsOf(t, a.DB, other)
 		rounds := 0
-		for p.sent < probes[a.Engine] {
+		for p.sent < minComparisons[a.Engine] {
 			rounds++
-			for _, op := range theContract().operations {
-				slots := textSlots(op)
-				for _, s := range slots {
-					p.probe(op, s)
+			for _, op := range sharedContract().operations {
+				fields := textFields(op)
+				for _, s := range fields {
+					p.probeField(op, s)
 				}
-				if len(slots) > 0 {
-					p.probeAll(op, slots)
+				if len(fields) > 0 {
+					p.probeAllFields(op, fields)
 				}
 			}
 		}
-		t.Logf("%d items were named in %d rounds", p.sent, rounds)
-		require.Equal(t, before, rowsOf(t, a.DB, theirs))
+		t.Logf("sent %d pairs of requests in %d rounds", p.sent, rounds)
+		require.Equal(t, before, rowsOf(t, a.DB, other))
 	})
 }
 
-// prober sends each request twice: with names of items of another organisation, and with names of items that do not exist.
+// prober sends each request twice: with texts that identify items of another organisation, and with texts of items that do not exist.
 type prober struct {
 	t                *testing.T
 	app              *app
-	wire             http.RoundTripper
-	asks, twin       *generator
-	foreign, nobodys inventory
-	plain            *strings.Replacer
-	sent             int
+	transport        http.RoundTripper
+	firstGenerator   *generator        // generates the requests with items of another organisation
+	secondGenerator  *generator        // generates the same requests with items that do not exist
+	otherItems       inventory         // items of another organisation
+	missingItems     inventory         // items that do not exist
+	namePlaceholders *strings.Replacer // replaces the texts that differ between the two responses
+	sent             int               // number of compared pairs of requests
 }
 
-func newProber(t *testing.T, a *app, foreign, nobodys inventory) *prober {
+// newProber creates two organisations with equal items, which send the requests.
+func newProber(t *testing.T, a *app, otherItems, missingItems inventory) *prober {
 	t.Helper()
-	p := &prober{t: t, app: a, wire: checking{theContract(), inProcess{a.server.Handler()}}, foreign: foreign, nobodys: nobodys}
+	p := &prober{t: t, app: a, transport: contractTransport{sharedContract(), inProcess{a.server.Handler()}}, otherItems: otherItems, missingItems: missingItems}
 	callers := []*caller{a.newCaller(t, store.TierPremium), a.newCaller(t, store.TierPremium)}
 	a.createItems(5010, callers...)
-	for i, g := range []**generator{&p.asks, &p.twin} {
-		*g = &generator{draw: draw{rand.New(rand.NewPCG(7, 7))}, now: a.Clock.Now(), callers: callers[i : i+1], shorts: []string{"https://vm.tiktok.com/ZMdead123/"}, onlyOwn: true}
+	for i, g := range []**generator{&p.firstGenerator, &p.secondGenerator} {
+		*g = &generator{random: random{rand.New(rand.NewPCG(7, 7))}, now: a.Clock.Now(), callers: callers[i : i+1], shortLinks: []string{"https://vm.tiktok.com/ZMdead123/"}, onlyOwnItems: true}
 	}
-	p.plain = withoutNames([]inventory{foreign, nobodys}, []inventory{callers[0].own, callers[1].own})
+	p.namePlaceholders = withoutNames([]inventory{otherItems, missingItems}, []inventory{callers[0].items, callers[1].items})
 	return p
 }
 
-// withoutNames removes from a response the parts that differ between organisations with equal items.
+// withoutNames returns a replacer that replaces the texts of all inventories. The
+// texts of the inventories in one pair get equal replacements.
 func withoutNames(pairs ...[]inventory) *strings.Replacer {
 	var names [][]string
 	for side, pair := range pairs {
-		for _, own := range pair {
-			for _, m := range meanings {
-				for i, name := range own[m] {
-					name = strings.Trim(name, `"`) // of an ETag
-					// Messages shorten long values.
+		for _, items := range pair {
+			for _, m := range itemKinds {
+				for i, name := range items[m] {
+					name = strings.Trim(name, `"`) // an ETag has quotes
+					// Error messages contain only the first 60 or 100 characters of long values.
 					for _, form := range []string{name, url.PathEscape(name), strings.ToUpper(name), strings.ToLower(name), name[:min(60, len(name))], name[:min(100, len(name))]} {
 						names = append(names, []string{form, fmt.Sprintf("⟨%s %d.%d⟩", m, side, i)})
 					}
@@ -93,82 +97,83 @@ func withoutNames(pairs ...[]inventory) *strings.Replacer {
 	return strings.NewReplacer(slices.Concat(names...)...)
 }
 
-// probe sends requests with a foreign name in one slot.
-func (p *prober) probe(op *contractOperation, s slot) {
+// probeField compares the responses for each text of another organisation that the field s accepts.
+func (p *prober) probeField(op *contractOperation, s textField) {
 	p.t.Helper()
 	named := 0
-	for _, m := range meanings {
-		for i, text := range p.foreign[m] {
-			if fits(s.schema, text) && fits(s.schema, p.nobodys[m][i]) && !strings.Contains(text, ",") {
+	for _, m := range itemKinds {
+		for i, text := range p.otherItems[m] {
+			if matchesSchema(s.schema, text) && matchesSchema(s.schema, p.missingItems[m][i]) && !strings.Contains(text, ",") {
 				named++
-				if seldom[s.name] > 0 && named > 1 {
+				if slowFields[s.name] > 0 && named > 1 {
 					continue
 				}
-				p.compare(op, fmt.Sprintf("%s %s is the %s", s.in, s.name, m), func(r *generated, things inventory) { r.put(s, things[m][i]) })
+				p.compare(op, fmt.Sprintf("the %s field %s contains the %s", s.in, s.name, m), func(r *generatedRequest, items inventory) { r.setField(s, items[m][i]) })
 			}
 		}
 	}
-	if !slices.Contains(meaningsOf(op, s.name), freeText) {
-		require.Positive(p.t, named, "%s: no item of an organisation can be named in %s %s", op.id, s.in, s.name)
+	if !slices.Contains(kindsOf(op, s.name), freeText) {
+		require.Positive(p.t, named, "%s: the inventory has no text for the %s field %s", op.id, s.in, s.name)
 	}
 }
 
-// probeAll sends a request with foreign names in all slots.
-func (p *prober) probeAll(op *contractOperation, slots []slot) {
+// probeAllFields compares the responses for a request in which all fields contain texts of another organisation.
+func (p *prober) probeAllFields(op *contractOperation, fields []textField) {
 	p.t.Helper()
-	p.compare(op, "all names are of another organisation", func(r *generated, things inventory) {
-		for i, s := range slots {
-			if m := meaningsOf(op, s.name)[0]; m != freeText && s.name != "cursor" {
-				r.put(s, things[m][i%len(things[m])])
+	p.compare(op, "all fields contain texts of another organisation", func(r *generatedRequest, items inventory) {
+		for i, s := range fields {
+			if m := kindsOf(op, s.name)[0]; m != freeText && s.name != "cursor" {
+				r.setField(s, items[m][i%len(items[m])])
 			}
 		}
 	})
 }
 
-// compare sends a request from both organisations and compares the responses.
-func (p *prober) compare(op *contractOperation, what string, name func(*generated, inventory)) {
+// compare sends a request of each organisation and requires equal responses. name puts the texts of an inventory into a request.
+func (p *prober) compare(op *contractOperation, description string, name func(*generatedRequest, inventory)) {
 	p.t.Helper()
 	p.sent++
-	asked, got := p.ask(p.asks, op, p.foreign, name)
-	twin, want := p.ask(p.twin, op, p.nobodys, name)
-	require.Equal(p.t, want, got, "%s: %s\n%s\nand with items that do not exist:\n%s", op.id, what, asked, twin)
+	firstRequest, got := p.sendGenerated(p.firstGenerator, op, p.otherItems, name)
+	secondRequest, want := p.sendGenerated(p.secondGenerator, op, p.missingItems, name)
+	require.Equal(p.t, want, got, "%s: %s\n%s\nThe request with items that do not exist is:\n%s", op.id, description, firstRequest, secondRequest)
 }
 
-// ask sends a generated request of an organisation, with foreign names in it.
-func (p *prober) ask(g *generator, op *contractOperation, things inventory, name func(*generated, inventory)) (*generated, string) {
+// sendGenerated generates a request, puts texts of items into it, and sends it. It returns the request and a text that describes the response.
+func (p *prober) sendGenerated(g *generator, op *contractOperation, items inventory, name func(*generatedRequest, inventory)) (*generatedRequest, string) {
 	p.t.Helper()
-	r := g.valid(op)
+	r := g.generateValid(op)
 	delete(r.headers, "X-Request-Id")
-	name(r, things)
+	name(r, items)
 	req := g.request(r)
 	require.NotNil(p.t, req, "%s", r)
-	resp, err := p.wire.RoundTrip(req)
+	resp, err := p.transport.RoundTrip(req)
 	require.NoError(p.t, err, "%s", r)
 	body, err := io.ReadAll(resp.Body)
 	require.NoError(p.t, err)
 	require.Less(p.t, resp.StatusCode, http.StatusInternalServerError, "%s\n%s", r, body)
 	h := resp.Header.Clone()
 	for name := range h {
-		if name == "X-Request-Id" || name == "Etag" || strings.HasPrefix(name, "Ratelimit") { // the ETag is computed from the body, which contains the names
+		if name == "X-Request-Id" || name == "Etag" || strings.HasPrefix(name, "Ratelimit") { // these headers differ although the responses are equal; the ETag is computed from the body
 			h.Del(name)
 		}
 	}
-	text := instance.ReplaceAllStringFunc(string(body), func(path string) string { // the names were escaped differently
+	text := instanceMember.ReplaceAllStringFunc(string(body), func(path string) string { // the two requests can escape the path differently
 		decoded, err := url.PathUnescape(path)
 		require.NoError(p.t, err)
 		return decoded
 	})
-	text = nextCursor.ReplaceAllString(p.plain.Replace(text), `"next_cursor":"…"`)
+	text = nextCursor.ReplaceAllString(p.namePlaceholders.Replace(text), `"next_cursor":"…"`)
 	return r, fmt.Sprintf("%d %v, tag %t\n%s", resp.StatusCode, h, resp.Header.Get("ETag") != "", anyID.ReplaceAllString(text, "…"))
 }
 
-// anyID matches the parts that may differ between the responses.
+// anyID matches a UUID. The ids of new items differ between the two responses.
 var anyID = regexp.MustCompile(`(?i)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
-var instance = regexp.MustCompile(`"instance":"[^"]*"`)
+// instanceMember matches the member instance of a problem, which contains the path of the request.
+var instanceMember = regexp.MustCompile(`"instance":"[^"]*"`)
 
-// put sets the name of an item in a slot of a request.
-func (r *generated) put(s slot, value string) {
+// setField sets the value of a text field in a request.
+func (r *generatedRequest) setField(s textField, value string) {
 	switch s.in {
 	case "path":
 		r.path[s.name] = value
@@ -204,7 +209,7 @@ func (r *generated) put(s slot, value string) {
 	}
 }
 
-// columnsOf returns the names of a table's columns.
+// columnsOf returns the names of the columns of a database table.
 func columnsOf(t *testing.T, db *storetest.DB, table string) []string {
 	t.Helper()
 	rows, err := db.Raw(t).QueryContext(t.Context(), "SELECT * FROM "+table+" WHERE 1 = 0")
@@ -216,7 +221,7 @@ func columnsOf(t *testing.T, db *storetest.DB, table string) []string {
 	return names
 }
 
-// rowsOf returns all rows of an organisation in all tables.
+// rowsOf returns the rows of the organisation of c, as sorted texts, for each table with the column organisation_id.
 func rowsOf(t *testing.T, db *storetest.DB, c *caller) map[string][]string {
 	t.Helper()
 	out := map[string][]string{}

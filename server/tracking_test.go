@@ -15,64 +15,65 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
+// unknownID is a valid id of no item.
 const unknownID = "01938c36-9999-7999-8999-999999999999"
 
 // Spec: 3-01, 3-03, 3-04, 4.3-01, 4.3-02, 4.3-05, 4.3-06, 4.3-07, 7-01
-func TestTrack_tracksALink(t *testing.T) {
+func TestTrackVideo_returnsTheSameVideoForEveryFormOfTheLink(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		first := c.send(http.MethodPost, "/videos", map[string]any{"link": tiktokLink}).is(http.StatusOK)
+		first := c.send(http.MethodPost, "/videos", map[string]any{"link": tiktokLink}).requireStatus(http.StatusOK)
 		result := decode[client.TrackVideoResult](first)
 		require.Nil(t, result.Error)
 		require.Equal(t, "https://app.example.test/video/tiktok/"+result.VideoID.String(), result.DirectURL)
 
-		t.Run("a second request with another form of the link says already", func(t *testing.T) {
+		t.Run("a second request for the video reports \"already\"", func(t *testing.T) {
 			again := c.send(http.MethodPost, "/videos", map[string]any{
-				"link": "m.tiktok.com/@Northwind.Studio/video/7338812345678901234?_r=1&utm_source=copy"}).is(http.StatusOK)
+				"link": "m.tiktok.com/@Northwind.Studio/video/7338812345678901234?_r=1&utm_source=copy"}).requireStatus(http.StatusOK)
 			second := decode[client.TrackVideoResult](again)
 			require.Equal(t, result.VideoID, second.VideoID)
 			require.Equal(t, result.DirectURL, second.DirectURL)
 			require.Contains(t, *second.Error, "already")
 		})
 		t.Run("null and empty collections are accepted", func(t *testing.T) {
-			c.send(http.MethodPost, "/videos", `{"link":"`+numbered(1)+`","collection_ids":null,"collection_names":[]}`).is(http.StatusOK)
-			c.send(http.MethodPost, "/videos", `{"link":"`+numbered(2)+`","collection_ids":[],"collection_names":null}`).is(http.StatusOK)
+			c.send(http.MethodPost, "/videos", `{"link":"`+videoURL(1)+`","collection_ids":null,"collection_names":[]}`).requireStatus(http.StatusOK)
+			c.send(http.MethodPost, "/videos", `{"link":"`+videoURL(2)+`","collection_ids":[],"collection_names":null}`).requireStatus(http.StatusOK)
 		})
-		t.Run("the content type may have parameters and upper case", func(t *testing.T) {
+		t.Run("Content-Type can have parameters and upper case letters", func(t *testing.T) {
 			for _, contentType := range []string{"application/json; charset=utf-8", "Application/JSON", "application/json;charset=ISO-8859-1"} {
-				c.send(http.MethodPost, "/videos", map[string]any{"link": tiktokLink}, "Content-Type", contentType).is(http.StatusOK)
+				c.send(http.MethodPost, "/videos", map[string]any{"link": tiktokLink}, "Content-Type", contentType).requireStatus(http.StatusOK)
 			}
 		})
 	})
 }
 
 // Spec: 3-02, 4.3-03, 4.3-04
-func TestTrack_addsTheVideoToCollections(t *testing.T) {
+func TestTrackVideo_addsTheVideoToCollections(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		c.send(http.MethodPost, "/videos", map[string]any{"link": tiktokLink, "collection_names": []string{"Launch", "Été 🌞"}}).is(http.StatusOK)
-		v := decode[client.Video](c.send(http.MethodGet, "/videos/"+c.track(tiktokLink).String(), nil).is(http.StatusOK))
+		c.send(http.MethodPost, "/videos", map[string]any{"link": tiktokLink, "collection_names": []string{"Launch", "Été 🌞"}}).requireStatus(http.StatusOK)
+		v := decode[client.Video](c.send(http.MethodGet, "/videos/"+c.track(tiktokLink).String(), nil).requireStatus(http.StatusOK))
 		require.Equal(t, []string{"Launch", "Été 🌞"}, v.LabelNames)
 
-		c.send(http.MethodPost, "/videos", map[string]any{"link": numbered(1), "collection_ids": v.LabelIds, "collection_names": []string{"Launch"}}).is(http.StatusOK)
-		page := c.list("collections=" + v.LabelIds[0].String())
-		require.Len(t, page.Data, 2, "an existing root collection with the name is used")
+		c.send(http.MethodPost, "/videos", map[string]any{"link": videoURL(1), "collection_ids": v.LabelIds, "collection_names": []string{"Launch"}}).requireStatus(http.StatusOK)
+		page := c.listVideos("collections=" + v.LabelIds[0].String())
+		require.Len(t, page.Data, 2, "collection_names uses an existing root collection with the name")
 
-		t.Run("unknown collections fail and nothing is tracked", func(t *testing.T) {
-			p := c.send(http.MethodPost, "/videos", map[string]any{"link": numbered(2), "collection_ids": []string{v.LabelIds[0].String(), unknownID}}).
-				refuses(http.StatusNotFound, server.CodeNotFound)
+		t.Run("404 for an unknown collection, and the video is not tracked", func(t *testing.T) {
+			p := c.send(http.MethodPost, "/videos", map[string]any{"link": videoURL(2), "collection_ids": []string{v.LabelIds[0].String(), unknownID}}).
+				requireProblem(http.StatusNotFound, server.CodeNotFound)
 			require.Contains(t, p.Detail, unknownID)
 			require.Len(t, p.Errors, 1)
 			require.Equal(t, "/collection_ids/1", *p.Errors[0].Pointer)
-			require.Len(t, c.list("").Data, 2)
+			require.Len(t, c.listVideos("").Data, 2)
 		})
 	})
 }
 
 // Spec: 4.3-02, 4.3-03
-func TestTrack_refusesOtherLinks(t *testing.T) {
+func TestTrackVideo_refusesLinksThatAreNotVideos(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -83,152 +84,153 @@ func TestTrack_refusesOtherLinks(t *testing.T) {
 		"https://www.tiktok.com/@northwind":  server.CodeWrongKind,
 		"https://www.youtube.com/@northwind": server.CodeWrongKind,
 	} {
-		p := c.send(http.MethodPost, "/videos", map[string]any{"link": raw}).refuses(http.StatusBadRequest, code)
+		p := c.send(http.MethodPost, "/videos", map[string]any{"link": raw}).requireProblem(http.StatusBadRequest, code)
 		require.Equal(t, "/link", *p.Errors[0].Pointer, raw)
 		require.Equal(t, string(code), p.Errors[0].Code)
 	}
 	for name, body := range map[string]any{
-		"link missing":             map[string]any{},
-		"link null":                map[string]any{"link": nil},
-		"link a number":            map[string]any{"link": 7},
-		"link empty":               map[string]any{"link": ""},
-		"link too long":            map[string]any{"link": "https://www.tiktok.com/" + strings.Repeat("a", 2048)},
-		"an invalid id":            map[string]any{"link": tiktokLink, "collection_ids": []string{"{" + unknownID + "}"}},
-		"an id with urn:uuid:":     map[string]any{"link": tiktokLink, "collection_ids": []string{"urn:uuid:" + unknownID}},
-		"a blank name":             map[string]any{"link": tiktokLink, "collection_names": []string{"  "}},
-		"a name of 101 characters": map[string]any{"link": tiktokLink, "collection_names": []string{strings.Repeat("é", 101)}},
-		"a member in upper case":   map[string]any{"Link": tiktokLink},
+		"no link member":                      map[string]any{},
+		"link is null":                        map[string]any{"link": nil},
+		"link is a number":                    map[string]any{"link": 7},
+		"link is empty":                       map[string]any{"link": ""},
+		"link is too long":                    map[string]any{"link": "https://www.tiktok.com/" + strings.Repeat("a", 2048)},
+		"an invalid collection id":            map[string]any{"link": tiktokLink, "collection_ids": []string{"{" + unknownID + "}"}},
+		"a collection id with urn:uuid:":      map[string]any{"link": tiktokLink, "collection_ids": []string{"urn:uuid:" + unknownID}},
+		"a blank collection name":             map[string]any{"link": tiktokLink, "collection_names": []string{"  "}},
+		"a collection name of 101 characters": map[string]any{"link": tiktokLink, "collection_names": []string{strings.Repeat("é", 101)}},
+		"a member in upper case":              map[string]any{"Link": tiktokLink},
 	} {
-		require.NotEmpty(t, c.send(http.MethodPost, "/videos", body).refuses(http.StatusBadRequest, server.CodeInvalidRequest).Errors, name)
+		require.NotEmpty(t, c.send(http.MethodPost, "/videos", body).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest).Errors, name)
 	}
-	p := c.send(http.MethodPost, "/videos", `{"collection_ids":["x"],"collection_names":[""],"colour":1}`).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
-	require.Len(t, p.Errors, 4, "all faults are reported: %s", p.Detail)
+	p := c.send(http.MethodPost, "/videos", `{"collection_ids":["x"],"collection_names":[""],"colour":1}`).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
+	require.Len(t, p.Errors, 4, "the response lists every fault: %s", p.Detail)
 
 	var many strings.Builder
 	for n := range 9_000 {
 		fmt.Fprintf(&many, `"m%d":0,`, n)
 	}
-	p = c.send(http.MethodPost, "/videos", "{"+many.String()+`"`+strings.Repeat("x", 500)+`":0}`).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
-	require.Len(t, p.Errors, 1000, "as many as fit")
-	require.Empty(t, c.list("").Data)
+	p = c.send(http.MethodPost, "/videos", "{"+many.String()+`"`+strings.Repeat("x", 500)+`":0}`).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
+	require.Len(t, p.Errors, 1000, "the response lists at most 1000 faults")
+	require.Empty(t, c.listVideos("").Data)
 }
 
-func TestTrack_resolvesShortLinks(t *testing.T) {
+func TestTrackVideo_resolvesShortLinks(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		const short = "https://vm.tiktok.com/ZMabcdef1/"
 		c := a.newCaller(t, store.TierPremium)
-		t.Run("a temporary failure is retryable", func(t *testing.T) {
-			for _, why := range []string{"", busy} {
-				a.platforms.redirect(short, why)
-				c.send(http.MethodPost, "/videos", map[string]any{"link": short}).refuses(http.StatusServiceUnavailable, server.CodeLinkUnresolved)
+		t.Run("503 if the platform fails temporarily", func(t *testing.T) {
+			for _, target := range []string{"", respond429} {
+				a.platforms.redirect(short, target)
+				c.send(http.MethodPost, "/videos", map[string]any{"link": short}).requireProblem(http.StatusServiceUnavailable, server.CodeLinkUnresolved)
 			}
 		})
-		t.Run("a dead link is not found", func(t *testing.T) {
-			c.send(http.MethodPost, "/videos", map[string]any{"link": "https://vm.tiktok.com/ZMdead0001/"}).refuses(http.StatusNotFound, server.CodeNotFound)
+		t.Run("404 for a dead short link", func(t *testing.T) {
+			c.send(http.MethodPost, "/videos", map[string]any{"link": "https://vm.tiktok.com/ZMdead0001/"}).requireProblem(http.StatusNotFound, server.CodeNotFound)
 		})
-		t.Run("a link to an account is of the wrong kind", func(t *testing.T) {
+		t.Run("400 for a short link of an account", func(t *testing.T) {
 			a.platforms.redirect("https://vm.tiktok.com/ZMaccount1/", "https://www.tiktok.com/@northwind.studio")
-			c.send(http.MethodPost, "/videos", map[string]any{"link": "https://vm.tiktok.com/ZMaccount1/"}).refuses(http.StatusBadRequest, server.CodeWrongKind)
+			c.send(http.MethodPost, "/videos", map[string]any{"link": "https://vm.tiktok.com/ZMaccount1/"}).requireProblem(http.StatusBadRequest, server.CodeWrongKind)
 		})
 		a.platforms.redirect(short, tiktokLink+"?_t=8")
 		id := c.track(short)
 		require.Equal(t, id, c.track(tiktokLink))
-		t.Run("each short link is resolved once for all organisations", func(t *testing.T) {
-			before := a.platforms.calls()
+		t.Run("a resolved short link is cached for all organisations", func(t *testing.T) {
+			before := a.platforms.requestCount()
 			c.track(short)
 			a.newCaller(t, store.TierBasic).track(short)
-			require.Equal(t, before, a.platforms.calls())
+			require.Equal(t, before, a.platforms.requestCount())
 		})
-		t.Run("reads and stops accept short links as well", func(t *testing.T) {
-			v := decode[client.Video](c.send(http.MethodGet, "/videos/https%3A%2F%2Fvm.tiktok.com%2FZMabcdef1%2F", nil).is(http.StatusOK))
+		t.Run("GET and DELETE accept short links too", func(t *testing.T) {
+			v := decode[client.Video](c.send(http.MethodGet, "/videos/https%3A%2F%2Fvm.tiktok.com%2FZMabcdef1%2F", nil).requireStatus(http.StatusOK))
 			require.Equal(t, id, v.AdID)
-			require.Len(t, c.list("link=https%3A%2F%2Fvm.tiktok.com%2FZMabcdef1%2F").Data, 1)
-			require.Empty(t, c.list("link=https%3A%2F%2Fvm.tiktok.com%2FZMdead0001%2F").Data)
-			c.send(http.MethodDelete, "/videos", map[string]any{"id": short}).is(http.StatusOK)
+			require.Len(t, c.listVideos("link=https%3A%2F%2Fvm.tiktok.com%2FZMabcdef1%2F").Data, 1)
+			require.Empty(t, c.listVideos("link=https%3A%2F%2Fvm.tiktok.com%2FZMdead0001%2F").Data)
+			c.send(http.MethodDelete, "/videos", map[string]any{"id": short}).requireStatus(http.StatusOK)
 		})
 	})
 }
 
 // Spec: 2.2-07, 3-06, 3-07, 3-13, 4.3-08, 4.3-09, 4.3-10, 4.3-11
-func TestStop_endsTrackingAndKeepsEverythingReadable(t *testing.T) {
+func TestStopVideo_keepsTheCollectedDataReadable(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		for name, stop := range map[string]func(id uuid.UUID) answer{
-			"by id in the path": func(id uuid.UUID) answer { return c.send(http.MethodDelete, "/videos/"+id.String(), nil) },
-			"by id in upper case": func(id uuid.UUID) answer {
+		for name, stop := range map[string]func(id uuid.UUID) response{
+			"by id in the path": func(id uuid.UUID) response { return c.send(http.MethodDelete, "/videos/"+id.String(), nil) },
+			"by id in upper case": func(id uuid.UUID) response {
 				return c.send(http.MethodDelete, "/videos/"+strings.ToUpper(id.String()), nil)
 			},
-			"by id in the body": func(id uuid.UUID) answer {
+			"by id in the body": func(id uuid.UUID) response {
 				return c.send(http.MethodDelete, "/videos", map[string]any{"id": id})
 			},
-			"by link": func(uuid.UUID) answer {
+			"by link": func(uuid.UUID) response {
 				return c.send(http.MethodDelete, "/videos", map[string]any{"id": tiktokLink + "?x=1"})
 			},
 		} {
 			id := c.track(tiktokLink)
 			a.fetch(views(100))
-			require.NotEmpty(t, decode[client.Message](stop(id).is(http.StatusOK)).Message, name)
+			require.NotEmpty(t, decode[client.Message](stop(id).requireStatus(http.StatusOK)).Message, name)
 
-			v := decode[client.Video](c.send(http.MethodGet, "/videos/"+id.String(), nil).is(http.StatusOK))
+			v := decode[client.Video](c.send(http.MethodGet, "/videos/"+id.String(), nil).requireStatus(http.StatusOK))
 			require.True(t, v.Removed)
 			require.NotNil(t, v.LatestViews)
-			require.Len(t, decode[[]client.VideoHistoryPoint](c.send(http.MethodGet, "/videos/"+id.String()+"/history", nil).is(http.StatusOK)), 1)
-			require.Empty(t, c.list("").Data)
-			require.Len(t, c.list("include_removed=true").Data, 1)
+			require.Len(t, decode[[]client.VideoHistoryPoint](c.send(http.MethodGet, "/videos/"+id.String()+"/history", nil).requireStatus(http.StatusOK)), 1)
+			require.Empty(t, c.listVideos("").Data)
+			require.Len(t, c.listVideos("include_removed=true").Data, 1)
 
-			stop(id).refuses(http.StatusNotFound, server.CodeNotFound)
+			stop(id).requireProblem(http.StatusNotFound, server.CodeNotFound)
 		}
 		id := c.track(tiktokLink)
-		v := decode[client.Video](c.send(http.MethodGet, "/videos/"+id.String(), nil).is(http.StatusOK))
-		require.False(t, v.Removed, "tracked again under the same id")
+		v := decode[client.Video](c.send(http.MethodGet, "/videos/"+id.String(), nil).requireStatus(http.StatusOK))
+		require.False(t, v.Removed, "tracking a stopped item again keeps its id")
 	})
 }
 
 // Spec: 4-03, 4.3-10
-func TestStop_refusesUntrackedVideos(t *testing.T) {
+func TestStopVideo_refusesUntrackedVideos(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	for _, id := range []string{unknownID, "00000000-0000-0000-0000-000000000000", tiktokLink, "https://www.tiktok.com/@northwind", "nonsense", "bulk"} {
-		p := c.send(http.MethodDelete, "/videos", map[string]any{"id": id}).refuses(http.StatusNotFound, server.CodeNotFound)
+		p := c.send(http.MethodDelete, "/videos", map[string]any{"id": id}).requireProblem(http.StatusNotFound, server.CodeNotFound)
 		require.Contains(t, p.Detail, id)
 	}
-	c.send(http.MethodDelete, "/videos/"+unknownID, nil).refuses(http.StatusNotFound, server.CodeNotFound)
+	c.send(http.MethodDelete, "/videos/"+unknownID, nil).requireProblem(http.StatusNotFound, server.CodeNotFound)
 	for _, id := range []string{"nonsense", "%7B" + unknownID + "%7D", "urn:uuid:" + unknownID, strings.ReplaceAll(unknownID, "-", "")} {
-		p := c.send(http.MethodDelete, "/videos/"+id, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		p := c.send(http.MethodDelete, "/videos/"+id, nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Equal(t, "ad_id", *p.Errors[0].Name)
 		require.Equal(t, "format", p.Errors[0].Code)
 	}
 }
 
-// TestTrack_isIdempotentUnderConcurrency sends one link 64 times concurrently. There must be one video, and exactly one response must say that it is new.
-func TestTrack_isIdempotentUnderConcurrency(t *testing.T) {
+// TestTrackVideo_concurrentGeneratedClientCallsCreateOneVideo sends one link 64 times concurrently. One video must be created, and exactly one
+// response must not report "already".
+func TestTrackVideo_concurrentGeneratedClientCallsCreateOneVideo(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		var mu sync.Mutex
-		var all sync.WaitGroup
-		ids, fresh := map[uuid.UUID]bool{}, 0
+		var requests sync.WaitGroup
+		ids, createdCount := map[uuid.UUID]bool{}, 0
 		for range 64 {
-			all.Go(func() {
+			requests.Go(func() {
 				got, err := c.TrackVideoWithResponse(t.Context(), nil, client.TrackVideoRequest{Link: tiktokLink})
 				mu.Lock()
 				defer mu.Unlock()
 				if err != nil || got.JSON200 == nil {
-					t.Errorf("tracking: %v %s", err, got.Status())
+					t.Errorf("tracking the link failed: error %v, status %s", err, got.Status())
 					return
 				}
 				ids[got.JSON200.VideoID] = true
 				if got.JSON200.Error == nil {
-					fresh++
+					createdCount++
 				}
 			})
 		}
-		all.Wait()
+		requests.Wait()
 		require.Len(t, ids, 1)
-		require.Equal(t, 1, fresh)
-		require.Len(t, c.list("").Data, 1)
+		require.Equal(t, 1, createdCount)
+		require.Len(t, c.listVideos("").Data, 1)
 	})
 }

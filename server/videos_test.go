@@ -20,19 +20,20 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
+// video returns the video with the given id or link.
 func (c *caller) video(ref string) client.Video {
 	c.t.Helper()
-	return decode[client.Video](c.send(http.MethodGet, "/videos/"+url.PathEscape(ref), nil).is(http.StatusOK))
+	return decode[client.Video](c.send(http.MethodGet, "/videos/"+url.PathEscape(ref), nil).requireStatus(http.StatusOK))
 }
 
 // Spec: 2.2-01, 2.2-02, 2.2-04, 2.2-05, 2.2-06, 2.2-09, 2.2-10, 2.2-11, 2.2-12, 2.2-18, 2.2-23, 2.2-24, 2.2-25, 2.2-26, 4.2-19
 // Spec: 4.2-21
-func TestVideo_beforeItsFirstFetch(t *testing.T) {
+func TestGetVideo_returnsNullCountsBeforeTheFirstFetch(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		id := c.track("https://www.youtube.com/shorts/dQw4w9WgXcQ")
-		got := c.send(http.MethodGet, "/videos/"+id.String(), nil).is(http.StatusOK)
+		got := c.send(http.MethodGet, "/videos/"+id.String(), nil).requireStatus(http.StatusOK)
 		created := a.Clock.Now().Format("2006-01-02T15:04:05.000000+00:00")
 		require.JSONEq(t, fmt.Sprintf(`{"organisation_id":%q,"ad_id":%q,"username":"","display_username":"","platform":"youtube",
 			"ad_link":%q,"created_at":%q,"removed":false,"linked_account_id":null,"uploaded_at":null,"song_name":null,"song_link":null,
@@ -46,9 +47,9 @@ func TestVideo_beforeItsFirstFetch(t *testing.T) {
 
 // Spec: 2.2-03, 2.2-08, 2.2-09, 2.2-10, 2.2-11, 2.2-12, 2.2-13, 2.2-14, 2.2-15, 2.2-16, 2.2-17, 2.2-18, 2.2-19, 2.2-22, 2.2-24
 // Spec: 2.2-27, 2.2-28, 4.2-07, 4.2-08
-func TestVideo_afterAFetch(t *testing.T) {
+func TestGetVideo_returnsTheFetchedFacts(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		id := c.track("https://www.facebook.com/reel/1234567890123456")
 		uploaded := time.Date(2026, 2, 28, 23, 30, 0, 0, time.UTC)
@@ -65,7 +66,7 @@ func TestVideo_afterAFetch(t *testing.T) {
 		require.Equal(t, "<b>Größe</b> & 👩🏽‍🚀 \"x\" #Handmade", v.Title)
 		require.Equal(t, int64(3_000_000_000), *v.LatestViews)
 		require.Equal(t, int64(0), *v.LatestComments)
-		require.Nil(t, v.LatestShares, "an unknown value is null, not 0")
+		require.Nil(t, v.LatestShares, "a count that was never fetched is null, not 0")
 		require.Equal(t, int64(7), *v.LatestEngagement)
 		require.Equal(t, "12.5", *v.VideoLength)
 		require.Equal(t, []string{"song", "https://music.example.test/1", "p1"}, []string{*v.SongName, *v.SongLink, v.AdProductIDShop})
@@ -73,25 +74,25 @@ func TestVideo_afterAFetch(t *testing.T) {
 		require.True(t, v.NotSafe && v.Private && v.HiddenStats && v.AdIsAd)
 		require.NotNil(t, v.LinkedAccountID)
 		require.True(t, v.LatestUpdatedAt.Equal(a.Clock.Now()))
-		require.Len(t, c.list("username=North~100087").Data, 1)
-		require.Len(t, c.list("linked_account_id="+v.LinkedAccountID.String()).Data, 1)
-		require.Empty(t, c.list("username=north").Data, "the suffix is part of the name")
+		require.Len(t, c.listVideos("username=North~100087").Data, 1)
+		require.Len(t, c.listVideos("linked_account_id="+v.LinkedAccountID.String()).Data, 1)
+		require.Empty(t, c.listVideos("username=north").Data, "the suffix ~100087 is part of the username")
 	})
 }
 
 // Spec: 2.2-29, 4.2-17
-func TestVideo_hasTheSameMembersInEveryResponse(t *testing.T) {
+func TestGetVideo_returnsTheSameVideoAsTheLists(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		id := c.track(tiktokLink)
 		a.fetch(views(100))
-		collection := c.collection(map[string]any{"name": "Launch"})
+		collection := c.createCollection(map[string]any{"name": "Launch"})
 		c.addVideos(collection, id)
 		account := c.video(id.String()).LinkedAccountID.String()
-		single := c.send(http.MethodGet, "/videos/"+id.String(), nil).is(http.StatusOK)
+		single := c.send(http.MethodGet, "/videos/"+id.String(), nil).requireStatus(http.StatusOK)
 		for _, list := range []string{"/videos", "/collections/" + collection.String() + "/videos", "/accounts/" + account + "/videos?paginated=true"} {
-			page := decode[struct{ Data []json.RawMessage }](c.send(http.MethodGet, list, nil).is(http.StatusOK))
+			page := decode[struct{ Data []json.RawMessage }](c.send(http.MethodGet, list, nil).requireStatus(http.StatusOK))
 			require.Len(t, page.Data, 1, list)
 			require.JSONEq(t, string(single.body), string(page.Data[0]), list)
 		}
@@ -99,12 +100,12 @@ func TestVideo_hasTheSameMembersInEveryResponse(t *testing.T) {
 }
 
 // Spec: 2.2-20, 2.2-21
-func TestVideo_hasIncreasesAndOutlierMultiplier(t *testing.T) {
+func TestGetVideo_computesIncreasesAndOutlierMultiplier(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		id := c.track(numbered(1)).String()
-		for n, l := range series(2, 5) {
+		id := c.track(videoURL(1)).String()
+		for n, l := range videoURLs(2, 5) {
 			c.track(l)
 			a.fetch(views(int64(20 * (n + 1))))
 		}
@@ -115,9 +116,9 @@ func TestVideo_hasIncreasesAndOutlierMultiplier(t *testing.T) {
 		}{{16, 125}, {23, 160}, {29, 200}, {30, 400}} {
 			a.Clock.Advance(time.Duration(step.day-last) * 24 * time.Hour)
 			last = step.day
-			c.send(http.MethodPost, "/refresh/videos", map[string]any{"link": numbered(1)}).is(http.StatusAccepted)
+			c.send(http.MethodPost, "/refresh/videos", map[string]any{"link": videoURL(1)}).requireStatus(http.StatusAccepted)
 			a.fetch(func(target queue.Target) ingest.VideoFacts {
-				if target.Link != numbered(1) {
+				if target.Link != videoURL(1) {
 					return ingest.VideoFacts{}
 				}
 				return ingest.VideoFacts{Views: &step.views}
@@ -131,29 +132,29 @@ func TestVideo_hasIncreasesAndOutlierMultiplier(t *testing.T) {
 	})
 }
 
-// awkwardLinks are links that were encoded incorrectly in a path.
+// awkwardLinks contains forms of tiktokLink with characters that need careful escaping in a path or a query.
 var awkwardLinks = []string{
 	tiktokLink, tiktokLink + "?a=1&b=2", tiktokLink + "#frag", tiktokLink + "?x=%20y", tiktokLink + "?x=%25", tiktokLink + "?x=%2F",
 	tiktokLink + "?x=+", tiktokLink + "?x=,;", tiktokLink + "?x=é", tiktokLink + "/", "//www.tiktok.com/@northwind.studio/video/7338812345678901234",
 }
 
 // Spec: 4.2-19, 4.2-20, 4.2-22
-func TestVideo_isFoundByAnyFormOfItsLink(t *testing.T) {
+func TestGetVideo_acceptsEveryFormOfTheLink(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		id := c.track(tiktokLink)
 		for _, raw := range awkwardLinks {
-			upper := url.QueryEscape(raw) // escapes slashes, like url.PathEscape
+			upper := url.QueryEscape(raw) // escapes slashes too
 			upper = strings.ReplaceAll(upper, "+", "%20")
 			for _, escaped := range []string{upper, lowerEscapes(upper)} {
 				for _, suffix := range []string{"", "/history"} {
-					c.send(http.MethodGet, "/videos/"+escaped+suffix, nil).is(http.StatusOK)
+					c.send(http.MethodGet, "/videos/"+escaped+suffix, nil).requireStatus(http.StatusOK)
 				}
-				v := decode[client.Video](c.send(http.MethodGet, "/videos/"+escaped, nil).is(http.StatusOK))
+				v := decode[client.Video](c.send(http.MethodGet, "/videos/"+escaped, nil).requireStatus(http.StatusOK))
 				require.Equal(t, id, v.AdID, raw)
 			}
-			require.Len(t, c.list("link="+url.QueryEscape(raw)).Data, 1, raw)
+			require.Len(t, c.listVideos("link="+url.QueryEscape(raw)).Data, 1, raw)
 		}
 		require.Equal(t, id, c.video(strings.ToUpper(id.String())).AdID)
 		viaSDK, err := c.GetVideoWithResponse(t.Context(), tiktokLink+"?a=1&b=2")
@@ -162,6 +163,7 @@ func TestVideo_isFoundByAnyFormOfItsLink(t *testing.T) {
 	})
 }
 
+// lowerEscapes converts the hexadecimal digits of percent escapes to lower case.
 func lowerEscapes(s string) string {
 	var out strings.Builder
 	for i := 0; i < len(s); i++ {
@@ -175,7 +177,7 @@ func lowerEscapes(s string) string {
 	return out.String()
 }
 
-func TestVideo_notFound(t *testing.T) {
+func TestGetVideo_returns404ForUnknownVideos(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -185,36 +187,36 @@ func TestVideo_notFound(t *testing.T) {
 			if ref == ".." {
 				ref = "%2e%2e"
 			}
-			p := c.send(http.MethodGet, "/videos/"+url.PathEscape(ref)+suffix, nil).refuses(http.StatusNotFound, server.CodeNotFound)
+			p := c.send(http.MethodGet, "/videos/"+url.PathEscape(ref)+suffix, nil).requireProblem(http.StatusNotFound, server.CodeNotFound)
 			require.Contains(t, p.Detail, "no video")
 		}
 	}
 	t.Run("GET /videos/bulk is not an operation", func(t *testing.T) {
-		c.send(http.MethodGet, "/videos/bulk", nil).refuses(http.StatusNotFound, server.CodeNotFound)
+		c.send(http.MethodGet, "/videos/bulk", nil).requireProblem(http.StatusNotFound, server.CodeNotFound)
 	})
 	t.Run("text with NUL or invalid UTF-8 is refused", func(t *testing.T) {
 		for _, broken := range []string{"a%00b", "%ff%fe"} {
-			p := c.send(http.MethodGet, "/videos/"+broken, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+			p := c.send(http.MethodGet, "/videos/"+broken, nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 			require.Equal(t, "encoding", p.Errors[0].Code)
 		}
 		for _, length := range []int{2049, 30_000} {
-			c.send(http.MethodGet, "/videos/"+strings.Repeat("a", length), nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+			c.send(http.MethodGet, "/videos/"+strings.Repeat("a", length), nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 		}
 	})
 }
 
-func TestVideo_explainsAnUnencodedLinkInThePath(t *testing.T) {
+func TestGetVideo_explainsAnUnencodedLinkInThePath(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	for _, path := range []string{tiktokLink, "https:/www.tiktok.com/@a/video/1", tiktokLink + "/history", "www.tiktok.com/@a/video/1"} {
-		p := c.send(http.MethodGet, "/videos/"+path, nil).refuses(http.StatusBadRequest, server.CodeURLNotEncoded)
+		p := c.send(http.MethodGet, "/videos/"+path, nil).requireProblem(http.StatusBadRequest, server.CodeURLNotEncoded)
 		require.Contains(t, p.Detail, "%2F")
 		require.Contains(t, p.Detail, "GET /videos?link=")
 	}
 }
 
-// withFiveVideos creates an organisation with five videos that have different counts, days and captions.
+// withFiveVideos creates an organisation with five tracked videos. Four were fetched and have different counts, upload dates and titles.
 func withFiveVideos(t *testing.T, a *app) *caller {
 	t.Helper()
 	c := a.newCaller(t, store.TierPremium)
@@ -228,21 +230,23 @@ func withFiveVideos(t *testing.T, a *app) *caller {
 		if n%2 == 0 {
 			names = []string{"Even", "a, b"}
 		}
-		c.send(http.MethodPost, "/videos", map[string]any{"link": fmt.Sprintf("https://www.tiktok.com/video/%d", 7300000000000000000+n), "collection_names": names}).is(http.StatusOK)
+		c.send(http.MethodPost, "/videos", map[string]any{"link": fmt.Sprintf("https://www.tiktok.com/video/%d", 7300000000000000000+n), "collection_names": names}).requireStatus(http.StatusOK)
 		a.fetch(func(queue.Target) ingest.VideoFacts { return facts })
 	}
 	c.track("https://www.youtube.com/shorts/dQw4w9WgXcQ")
 	return c
 }
 
+// january returns noon of a day in January 2026, in UTC.
 func january(d int) time.Time {
 	return time.Date(2026, time.January, d, 12, 0, 0, 0, time.UTC)
 }
 
-// found returns the sorted names of the videos that a query finds.
-func found(c *caller, query string) string {
+// videoNames returns the first words of the titles that GET /videos returns, separated by spaces. A video without a title is "Five". The
+// words are sorted unless the query contains order_by.
+func videoNames(c *caller, query string) string {
 	c.t.Helper()
-	page := c.list(query)
+	page := c.listVideos(query)
 	names := make([]string, len(page.Data))
 	for i, v := range page.Data {
 		if names[i], _, _ = strings.Cut(v.Title, " "); v.Title == "" {
@@ -256,18 +260,18 @@ func found(c *caller, query string) string {
 }
 
 // Spec: 4.2-01, 4.2-07, 4.2-08, 4.2-09, 4.2-10, 4.2-11, 4.2-12, 4.2-13, 4.2-14, 4.2-15, 4.2-16
-func TestListVideos_filters(t *testing.T) {
+func TestListVideos_appliesFilters(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := withFiveVideos(t, a)
 		all := "Five Four One Three Two"
 		collections := map[string]string{}
-		for _, v := range c.list("").Data {
+		for _, v := range c.listVideos("").Data {
 			for i, name := range v.LabelNames {
 				collections[name] = v.LabelIds[i].String()
 			}
 		}
-		third := c.list("q=wool").Data[0]
+		third := c.listVideos("q=wool").Data[0]
 		at := func(n time.Duration) string {
 			return url.QueryEscape(third.LatestUpdatedAt.Add(n).Format("2006-01-02T15:04:05.999999-07:00"))
 		}
@@ -314,25 +318,25 @@ func TestListVideos_filters(t *testing.T) {
 			"username=anna&ad_info_shop=true&hashtag=shop":            "Two",
 			"ad_info_shop=True&has_metrics=TRUE":                      "Three Two",
 		} {
-			require.Equal(t, want, found(c, query), query)
+			require.Equal(t, want, videoNames(c, query), query)
 		}
-		t.Run("stopped videos are included only on request", func(t *testing.T) {
-			c.send(http.MethodDelete, "/videos/"+third.AdID.String(), nil).is(http.StatusOK)
-			require.Equal(t, "Five Four One Two", found(c, ""))
-			require.Equal(t, all, found(c, "include_removed=true"))
-			require.Empty(t, found(c, "q=wool&include_removed=false"))
+		t.Run("stopped videos are listed only with include_removed=true", func(t *testing.T) {
+			c.send(http.MethodDelete, "/videos/"+third.AdID.String(), nil).requireStatus(http.StatusOK)
+			require.Equal(t, "Five Four One Two", videoNames(c, ""))
+			require.Equal(t, all, videoNames(c, "include_removed=true"))
+			require.Empty(t, videoNames(c, "q=wool&include_removed=false"))
 		})
 	})
 }
 
 // Spec: 4.2-18
-func TestListVideos_returnsTheFilters(t *testing.T) {
+func TestListVideos_responseContainsTheFilters(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	got := c.send(http.MethodGet, "/videos?username=@Anna&linked_account_id="+unknownID+"&uploaded_at_start=2026-01-01&uploaded_at_end=2026-01-31"+
 		"&latest_updated_at_start=2026-02-01T01:00:00%2B01:00&ad_info_shop=false&ad_product_id_shop=true&has_metrics=true&collections=A,B"+
-		"&link=youtu.be/dQw4w9WgXcQ&platform=youtube&hashtag=%23Summer&q=dress&include_removed=true", nil).is(http.StatusOK)
+		"&link=youtu.be/dQw4w9WgXcQ&platform=youtube&hashtag=%23Summer&q=dress&include_removed=true", nil).requireStatus(http.StatusOK)
 	var page map[string]json.RawMessage
 	require.NoError(t, json.Unmarshal(got.body, &page))
 	l, err := link.Parse("https://youtu.be/dQw4w9WgXcQ")
@@ -347,9 +351,9 @@ func TestListVideos_returnsTheFilters(t *testing.T) {
 }
 
 // Spec: 4.2-04, 4.2-05, 4.2-06
-func TestListVideos_orders(t *testing.T) {
+func TestListVideos_sortsByOrderBy(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, a *app) {
+	eachDatabase(t, func(t *testing.T, a *app) {
 		c := withFiveVideos(t, a)
 		for query, want := range map[string]string{
 			"order_by=created_at&order_direction=asc":         "One Two Three Four Five",
@@ -366,10 +370,10 @@ func TestListVideos_orders(t *testing.T) {
 			"order_by=latest_engagement":                      "Three Four One Two Five",
 			"order_by=latest_engagement&order_direction=desc": "Three Four One Two Five",
 		} {
-			require.Equal(t, want, found(c, query), query)
+			require.Equal(t, want, videoNames(c, query), query)
 		}
-		p := c.list("").Pagination
-		require.Equal(t, client.VideoOrderLatestUpdatedAt, p.OrderBy, "the default")
+		p := c.listVideos("").Pagination
+		require.Equal(t, client.VideoOrderLatestUpdatedAt, p.OrderBy, "the default order is latest_updated_at")
 		require.Equal(t, client.OrderDirectionDesc, p.OrderDirection)
 	})
 }
@@ -379,7 +383,7 @@ func TestListVideos_refusesInvalidParameters(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	for query, want := range map[string]string{ // query → location name and code of the fault
+	for query, want := range map[string]string{ // query → name of the parameter and code of the fault
 		"limit=0":                              "limit minimum",
 		"limit=5001":                           "limit maximum",
 		"limit=20000":                          "limit maximum",
@@ -443,13 +447,13 @@ func TestListVideos_refusesInvalidParameters(t *testing.T) {
 		"limit[]=1":                                                                                      "limit[] unknown_parameter",
 		"paginated=true":                                                                                 "paginated unknown_parameter",
 	} {
-		p := c.send(http.MethodGet, "/videos?"+query, nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+		p := c.send(http.MethodGet, "/videos?"+query, nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Len(t, p.Errors, 1, "%s: %s", query, p.Detail)
 		require.Equal(t, client.FaultLocationQuery, p.Errors[0].Location)
 		require.Equal(t, want, *p.Errors[0].Name+" "+p.Errors[0].Code, query)
 	}
-	t.Run("all faults are reported, each with the allowed values", func(t *testing.T) {
-		p := c.send(http.MethodGet, "/videos?limit=20000&page=0&order_by=views&uploaded_at_start=tomorrow&colour=red", nil).refuses(http.StatusBadRequest, server.CodeInvalidRequest)
+	t.Run("the response lists every fault, with the allowed values", func(t *testing.T) {
+		p := c.send(http.MethodGet, "/videos?limit=20000&page=0&order_by=views&uploaded_at_start=tomorrow&colour=red", nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Len(t, p.Errors, 5)
 		require.Contains(t, p.Errors[2].Detail+p.Errors[1].Detail, "at most 5000, not 20000")
 	})
