@@ -19,44 +19,47 @@ import (
 	"github.com/reeltally/reeltally/server/shortlink"
 )
 
-// publicAddress is the address of all hosts of the platforms in a test.
+// publicAddress is the IP address of all hosts of the platforms in a test.
 const publicAddress = "93.184.215.14"
 
-// answer is the response of a page.
+// answer is the response to a request for one page.
 type answer struct {
 	status   int
 	location string
-	head     int           // the status of HEAD, without Location; 0 means the same response as for GET
-	cookie   string        // a Set-Cookie header
-	endless  chan struct{} // an endless body; the channel is closed when the client closes the connection
-	silent   bool          // no response
+	head     int           // the status of the response to HEAD, which has no Location; 0 means the same response as for GET
+	cookie   string        // the Set-Cookie header; "" for none
+	endless  chan struct{} // if not nil, the body is endless, and the channel is closed when the client closes the connection
+	silent   bool          // the server sends no response
 }
 
+// moved returns a redirect with status 301.
 func moved(location string) answer {
 	return answer{status: http.StatusMovedPermanently, location: location}
 }
 
+// found returns a redirect with status 302.
 func found(location string) answer { return answer{status: http.StatusFound, location: location} }
 
-// routes are the pages of a world, by host and path with query. Other paths are answered with 404.
+// routes maps a page, as host and path with query, to its answer. Other pages are answered with 404.
 type routes map[string]answer
 
-// world simulates the internet: a real TLS server for the hosts of all platforms, a name server that resolves to this server, and a record of
-// all connections.
+// world simulates the internet. A TLS server answers for the hosts of all platforms, which resolve to publicAddress. All requests and
+// connections are recorded.
 type world struct {
 	sites   routes
-	secure  *httptest.Server
-	plain   *httptest.Server
+	secure  *httptest.Server // answers for all hosts over https
+	plain   *httptest.Server // answers over http, for tests with a base URL
 	roots   *x509.CertPool
-	arrived chan struct{}
+	arrived chan struct{} // receives a value for each request
 
 	mu       sync.Mutex
-	asked    []string
-	sent     []http.Header
-	contacts []string
-	done     chan struct{}
+	received []string      // method and page of each request
+	sent     []http.Header // headers of each request
+	contacts []string      // dialled addresses
+	done     chan struct{} // closed at the end of the test
 }
 
+// newWorld starts a world, which is stopped at the end of the test.
 func newWorld(t *testing.T, sites routes) *world {
 	t.Helper()
 	w := &world{sites: sites, arrived: make(chan struct{}, 64), done: make(chan struct{})}
@@ -64,10 +67,10 @@ func newWorld(t *testing.T, sites routes) *world {
 	w.roots = authority.Roots
 	w.secure = httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.serve(rw, r, r.Host) }))
 	w.secure.TLS = authority.ServerConfig()
-	// Tests abort handshakes on purpose.
+	// Some tests abort TLS handshakes, which would be logged as errors.
 	w.secure.Config.ErrorLog = log.New(io.Discard, "", 0)
 	w.secure.StartTLS()
-	w.plain = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.serve(rw, r, "standin.example") }))
+	w.plain = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.serve(rw, r, "simulated.example") }))
 	t.Cleanup(func() {
 		close(w.done)
 		w.secure.Close()
@@ -76,10 +79,11 @@ func newWorld(t *testing.T, sites routes) *world {
 	return w
 }
 
+// serve records the request and answers with the page of host.
 func (w *world) serve(rw http.ResponseWriter, r *http.Request, host string) {
 	page := host + r.URL.RequestURI()
 	w.mu.Lock()
-	w.asked = append(w.asked, r.Method+" "+page)
+	w.received = append(w.received, r.Method+" "+page)
 	w.sent = append(w.sent, r.Header.Clone())
 	w.mu.Unlock()
 	select {
@@ -118,7 +122,7 @@ func (w *world) serve(rw http.ResponseWriter, r *http.Request, host string) {
 	}
 }
 
-// resolver returns a resolver that uses the name server and the dialer of this world, unless o has others.
+// resolver returns a resolver that uses lookup and w.dial, unless o sets Lookup or Dial.
 func (w *world) resolver(t *testing.T, o shortlink.Options) *shortlink.Resolver {
 	t.Helper()
 	if o.Lookup == nil {
@@ -133,11 +137,12 @@ func (w *world) resolver(t *testing.T, o shortlink.Options) *shortlink.Resolver 
 	return r
 }
 
+// lookup resolves every host to publicAddress.
 func lookup(context.Context, string, string) ([]netip.Addr, error) {
 	return []netip.Addr{netip.MustParseAddr(publicAddress)}, nil
 }
 
-// dial connects to the server for publicAddress, and to the real address otherwise.
+// dial records the address. It connects to the TLS server instead of publicAddress, and really connects to any other address.
 func (w *world) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	w.mu.Lock()
 	w.contacts = append(w.contacts, address)
@@ -148,19 +153,21 @@ func (w *world) dial(ctx context.Context, network, address string) (net.Conn, er
 	return new(net.Dialer).DialContext(ctx, network, address)
 }
 
+// requests returns the method and page of each request.
 func (w *world) requests() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return append([]string(nil), w.asked...)
+	return append([]string(nil), w.received...)
 }
 
+// headers returns the headers of each request.
 func (w *world) headers() []http.Header {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]http.Header(nil), w.sent...)
 }
 
-// dialed returns the dialled addresses.
+// dialed returns the dialled addresses in order.
 func (w *world) dialed() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
