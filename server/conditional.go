@@ -156,7 +156,8 @@ func (s *Server) unlessUnchanged(ctx context.Context, operation string, request 
 	if !ok || caller.facts.masked {
 		return nil
 	}
-	version, err := caller.Org.Version(ctx) // the version is read before the data, so data that changes in between has an old ETag and never a wrong new one
+	// The version is read before the data. If the data changes in between, the ETag is too old, so the next request reads the data again.
+	version, err := caller.Org.Version(ctx)
 	if err != nil {
 		return err
 	}
