@@ -25,7 +25,7 @@ type linkFailure struct {
 
 func (f *linkFailure) Error() string { return f.Detail }
 
-// The codes of link failures that are neither a link.Reason nor only a code of package shortlink.
+// Codes of link failures that this package refers to by name.
 const (
 	failedWrongKind = "wrong_kind"
 	failedNotFound  = shortlink.CodeNotFound
