@@ -12,17 +12,17 @@ import (
 
 // addressLimit is a limit of the requests without a valid token that one IP address can send in a minute.
 type addressLimit struct {
-	name      string // name of the policy in the quota headers, and part of the key in the rate store
-	perMinute int64
-	what      string // description of the limited requests for error messages
+	name        string // name of the policy in the quota headers, and part of the key in the rate store
+	perMinute   int64
+	description string // description of the limited requests for error messages
 }
 
 var (
 	// refusedRequests limits the requests that are answered with 401.
 	refusedRequests = addressLimit{"unauthenticated", 60, "requests without a valid token"}
-	// newTokens limits the database look-ups of unknown tokens. A request without a token, with a malformed token, or with a token whose
+	// unknownTokens limits the database look-ups of unknown tokens. A request without a token, with a malformed token, or with a token whose
 	// refusal is cached causes no look-up and is not counted.
-	newTokens = addressLimit{"unknown_tokens", 60, "requests with unknown tokens"}
+	unknownTokens = addressLimit{"unknown_tokens", 60, "requests with unknown tokens"}
 )
 
 // limitExceeded is the error for an address that has reached a limit.
@@ -32,13 +32,13 @@ type limitExceeded struct {
 }
 
 func (e *limitExceeded) Error() string {
-	return fmt.Sprintf("more than %d %s a minute", e.limit.perMinute, e.limit.what)
+	return fmt.Sprintf("more than %d %s a minute", e.limit.perMinute, e.limit.description)
 }
 
 // problem returns the problem that is sent to the caller.
 func (e *limitExceeded) problem() *Error {
 	p := problem(CodeRateLimited, "This address sent more than %d %s in a minute. Try again in %d seconds.",
-		e.limit.perMinute, e.limit.what, wholeSeconds(e.reset))
+		e.limit.perMinute, e.limit.description, wholeSeconds(e.reset))
 	p.RetryAfter = e.reset
 	return p
 }

@@ -66,17 +66,17 @@ func readCollectionFilters(p api.ListCollectionsParams) (store.CollectionQuery, 
 // CreateCollection creates a collection.
 func (s *Server) CreateCollection(ctx context.Context, r api.CreateCollectionRequestObject) (api.CreateCollectionResponseObject, error) {
 	caller := CallerFrom(ctx)
-	fresh := store.NewCollection{ID: effectID(ctx), Name: r.Body.Name, ParentID: r.Body.ParentID, Access: store.AccessPrivate, Hashtags: r.Body.Hashtags,
+	collection := store.NewCollection{ID: effectID(ctx), Name: r.Body.Name, ParentID: r.Body.ParentID, Access: store.AccessPrivate, Hashtags: r.Body.Hashtags,
 		CreatedBy: caller.Token.ID}
 	if r.Body.Access != nil {
-		fresh.Access = store.Access(*r.Body.Access)
+		collection.Access = store.Access(*r.Body.Access)
 	}
-	made, err := caller.Org.CreateCollection(ctx, fresh)
+	created, err := caller.Org.CreateCollection(ctx, collection)
 	if err != nil {
 		return nil, collectionProblem(err, uuid.Nil, r.Body.ParentID)
 	}
-	return api.CreateCollection201JSONResponse(api.CreatedCollection{ID: made.ID, Name: made.Name, OrganisationID: made.OrganisationID,
-		Access: api.Access(made.Access), CreatedAt: toAPITime(made.CreatedAt)}), nil
+	return api.CreateCollection201JSONResponse(api.CreatedCollection{ID: created.ID, Name: created.Name, OrganisationID: created.OrganisationID,
+		Access: api.Access(created.Access), CreatedAt: toAPITime(created.CreatedAt)}), nil
 }
 
 // GetCollection returns one collection.

@@ -56,12 +56,12 @@ var errNotModified = errors.New("not modified")
 // (Server.unlessUnchanged), the body is sent without buffering.
 type conditional struct {
 	bufferedResponse
-	original   http.ResponseWriter
-	seen       []string // the values of If-None-Match
-	any        bool     // If-None-Match is *, which matches every ETag
-	tag        string   // the ETag that the operation set; "" if it set none
-	matched    string   // the ETag in If-None-Match that matches tag; set if the operation returns errNotModified
-	unbuffered bool     // the status was sent, so the body is sent without buffering
+	original    http.ResponseWriter
+	ifNoneMatch []string // the values of If-None-Match
+	matchesAny  bool     // If-None-Match is *, which matches every ETag
+	tag         string   // the ETag that the operation set; "" if it set none
+	matched     string   // the ETag in If-None-Match that matches tag; set if the operation returns errNotModified
+	unbuffered  bool     // the status was sent, so the body is sent without buffering
 }
 
 type conditionalKey struct{}
@@ -69,7 +69,7 @@ type conditionalKey struct{}
 // WriteHeader sends the status if the status is 200 and the operation has set the ETag. Otherwise it stores the status.
 func (k *conditional) WriteHeader(status int) {
 	k.status = status
-	if k.tag == "" || status != http.StatusOK || k.any {
+	if k.tag == "" || status != http.StatusOK || k.matchesAny {
 		return
 	}
 	k.unbuffered = true
@@ -81,7 +81,7 @@ func (k *conditional) Write(b []byte) (int, error) {
 	switch {
 	case k.unbuffered:
 		return k.original.Write(b)
-	case k.any && k.tag != "" && k.status == http.StatusOK:
+	case k.matchesAny && k.tag != "" && k.status == http.StatusOK:
 		return len(b), nil // the response will be 304, so the body is discarded
 	}
 	return k.bufferedResponse.Write(b)
@@ -98,8 +98,8 @@ func (s *Server) answerConditionally(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		w := c.Response()
 		h := w.Header()
-		k := &conditional{bufferedResponse: bufferedResponse{header: h}, original: w.Writer, seen: r.Header.Values("If-None-Match")}
-		k.any = slices.ContainsFunc(k.seen, func(field string) bool { return strings.TrimSpace(field) == "*" })
+		k := &conditional{bufferedResponse: bufferedResponse{header: h}, original: w.Writer, ifNoneMatch: r.Header.Values("If-None-Match")}
+		k.matchesAny = slices.ContainsFunc(k.ifNoneMatch, func(field string) bool { return strings.TrimSpace(field) == "*" })
 		c.SetRequest(r.WithContext(context.WithValue(r.Context(), conditionalKey{}, k)))
 		w.Writer = k
 		err := func() error {
@@ -125,8 +125,8 @@ func (s *Server) answerConditionally(next echo.HandlerFunc) echo.HandlerFunc {
 		if tag == "" {
 			tag = entityTag(k.body.Bytes())
 		}
-		if seen, ok := matching(k.seen, tag); ok {
-			return s.answerNotModified(c, seen)
+		if matched, ok := matching(k.ifNoneMatch, tag); ok {
+			return s.answerNotModified(c, matched)
 		}
 		h.Set("ETag", tag)
 		return k.send(c)
@@ -168,10 +168,10 @@ func (s *Server) unlessUnchanged(ctx context.Context, operation string, request 
 	mac := hmac.New(sha256.New, s.cursorKey) // signed, so that callers cannot read the version from the ETag or forge an ETag
 	mac.Write(facts)
 	k.tag = tagOf(mac.Sum(nil))
-	if k.any {
+	if k.matchesAny {
 		return nil
 	}
-	if k.matched, ok = matching(k.seen, k.tag); ok {
+	if k.matched, ok = matching(k.ifNoneMatch, k.tag); ok {
 		return errNotModified
 	}
 	return nil

@@ -141,7 +141,7 @@ const maxFaults = 1000
 
 // invalid returns the problem invalid_request with faults. There must be at least one fault.
 func invalid(faults ...api.Fault) *Error {
-	e := &Error{Code: CodeInvalidRequest, Faults: faults, Detail: sentence(faults[0].Detail)}
+	e := &Error{Code: CodeInvalidRequest, Faults: faults, Detail: withFullStop(faults[0].Detail)}
 	if len(faults) > 1 {
 		const shown = 3
 		details := make([]string, 0, shown)
@@ -158,8 +158,8 @@ func invalid(faults ...api.Fault) *Error {
 	return e
 }
 
-// sentence returns s with a full stop at its end.
-func sentence(s string) string {
+// withFullStop returns s with a full stop at its end.
+func withFullStop(s string) string {
 	if strings.HasSuffix(s, ".") {
 		return s
 	}

@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	// identityLife is how long a valid token is accepted without a new look-up in the database. So a revoked token or a changed tier takes
+	// identityTTL is how long a valid token is accepted without a new look-up in the database. So a revoked token or a changed tier takes
 	// effect within a second on every server.
-	identityLife = 500 * time.Millisecond
-	// refusalLife is how long an invalid token is refused without a new look-up. An invalid token never becomes valid, because every new token
+	identityTTL = 500 * time.Millisecond
+	// refusalTTL is how long an invalid token is refused without a new look-up. An invalid token never becomes valid, because every new token
 	// is random.
-	refusalLife = 10 * time.Second
+	refusalTTL = 10 * time.Second
 	// maxIdentities is the maximum number of tokens in each cache. A full cache drops the least recently used token.
 	maxIdentities = 10_000
 	// maxNewLookUps is the maximum number of concurrent look-ups of tokens that this server has never accepted. It limits how many database
@@ -29,8 +29,8 @@ const (
 	maxNewLookUps = 2
 	// lookUpTimeout is the time limit for one look-up of a token.
 	lookUpTimeout = 5 * time.Second
-	// usedEvery is the minimum time between two writes of a token's last use to the database.
-	usedEvery = time.Minute
+	// lastUseInterval is the minimum time between two writes of a token's last use to the database.
+	lastUseInterval = time.Minute
 )
 
 // tokenHash is the hash of a token. The caches contain hashes, so that tokens do not stay in memory.
@@ -79,15 +79,15 @@ func newLRU[K comparable, V any]() *lru.Cache[K, V] {
 }
 
 // find returns the identity of a token, or store.ErrTokenUnknown, ErrTokenExpired or ErrTokenRevoked. It returns *limitExceeded if this server
-// has never accepted the token and the address has reached the limit newTokens. Concurrent calls for the same token and address share one
+// has never accepted the token and the address has reached the limit unknownTokens. Concurrent calls for the same token and address share one
 // look-up.
 func (i *identities) find(ctx context.Context, token, address string) (store.Identity, error) {
 	hash := tokenHash(sha256.Sum256([]byte(token)))
-	if id, known, err := i.remembered(hash); known {
+	if id, known, err := i.cached(hash); known {
 		return id, err
 	}
 	result := i.inFlight.DoChan(string(hash[:])+address, func() (any, error) {
-		if id, known, err := i.remembered(hash); known { // another call may have finished its look-up since the first check
+		if id, known, err := i.cached(hash); known { // another call may have finished its look-up since the first check
 			return id, err
 		}
 		return i.lookUp(ctx, hash, token, address)
@@ -104,14 +104,14 @@ func (i *identities) find(ctx context.Context, token, address string) (store.Ide
 	}
 }
 
-// remembered returns the cached result of the last look-up of a token. known is false if no result is cached or if it is too old.
-func (i *identities) remembered(hash tokenHash) (id store.Identity, known bool, err error) {
+// cached returns the cached result of the last look-up of a token. known is false if no result is cached or if it is too old.
+func (i *identities) cached(hash tokenHash) (id store.Identity, known bool, err error) {
 	now := i.now()
 	within := func(at time.Time, life time.Duration) bool { return !now.Before(at) && now.Sub(at) < life }
-	if k, ok := i.known.Get(hash); ok && within(k.at, identityLife) && (k.Token.ExpiresAt == nil || k.Token.ExpiresAt.Time().After(now)) {
+	if k, ok := i.known.Get(hash); ok && within(k.at, identityTTL) && (k.Token.ExpiresAt == nil || k.Token.ExpiresAt.Time().After(now)) {
 		return k.Identity, true, nil
 	}
-	if r, ok := i.refused.Get(hash); ok && within(r.at, refusalLife) {
+	if r, ok := i.refused.Get(hash); ok && within(r.at, refusalTTL) {
 		return store.Identity{}, true, r.err
 	}
 	return store.Identity{}, false, nil
@@ -123,7 +123,7 @@ func (i *identities) lookUp(ctx context.Context, hash tokenHash, token, address 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookUpTimeout)
 	defer cancel()
 	if !i.known.Contains(hash) {
-		if err := i.addressLimits.check(newTokens, address); err != nil { // before waiting in newLookUps, so that the refusal is quick
+		if err := i.addressLimits.check(unknownTokens, address); err != nil { // before waiting in newLookUps, so that the refusal is quick
 			return store.Identity{}, err
 		}
 		select {
@@ -132,12 +132,12 @@ func (i *identities) lookUp(ctx context.Context, hash tokenHash, token, address 
 		case <-ctx.Done():
 			return store.Identity{}, ctx.Err()
 		}
-		if err := i.addressLimits.take(ctx, newTokens, address); err != nil {
+		if err := i.addressLimits.take(ctx, unknownTokens, address); err != nil {
 			return store.Identity{}, err
 		}
 		defer func() {
 			if !refusesToken(err) {
-				i.addressLimits.giveBack(ctx, newTokens, address)
+				i.addressLimits.giveBack(ctx, unknownTokens, address)
 			}
 		}()
 	}
@@ -160,10 +160,10 @@ func refusesToken(err error) bool {
 	return errors.Is(err, store.ErrTokenUnknown) || errors.Is(err, store.ErrTokenExpired) || errors.Is(err, store.ErrTokenRevoked)
 }
 
-// recordUse writes now as the time of the token's last use to the database, unless the last write is less than usedEvery ago. It does not wait
+// recordUse writes now as the time of the token's last use to the database, unless the last write is less than lastUseInterval ago. It does not wait
 // for the write.
 func (i *identities) recordUse(ctx context.Context, token uuid.UUID, now time.Time) {
-	if last, ok := i.used.Get(token); ok && now.Sub(last) < usedEvery {
+	if last, ok := i.used.Get(token); ok && now.Sub(last) < lastUseInterval {
 		return
 	}
 	i.used.Add(token, now)

@@ -128,7 +128,7 @@ func mcpProblem(status int, text string, r *http.Request) *Error {
 	}
 	switch status {
 	case http.StatusBadRequest:
-		return problem(CodeInvalidRequest, "This is not a request of the Model Context Protocol: %s", sentence(truncatePlace(text)))
+		return problem(CodeInvalidRequest, "This is not a request of the Model Context Protocol: %s", withFullStop(truncatePlace(text)))
 	case http.StatusForbidden:
 		return problem(CodeHostNotAllowed, "The request came over a loopback address, but names the host %s. "+
 			"If a proxy on this machine sent it, add the network of the proxy to the trusted proxies.", quote(r.Host))
