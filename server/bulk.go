@@ -65,16 +65,16 @@ type bulkResponse struct {
 	body   any
 }
 
-// VisitTrackVideosResponse writes the response.
+// VisitTrackVideosResponse writes the response of the operation trackVideos.
 func (r bulkResponse) VisitTrackVideosResponse(w http.ResponseWriter) error { return r.write(w) }
 
-// VisitTrackAccountsResponse writes the response.
+// VisitTrackAccountsResponse writes the response of the operation trackAccounts.
 func (r bulkResponse) VisitTrackAccountsResponse(w http.ResponseWriter) error { return r.write(w) }
 
-// VisitStopVideosResponse writes the response.
+// VisitStopVideosResponse writes the response of the operation stopVideos.
 func (r bulkResponse) VisitStopVideosResponse(w http.ResponseWriter) error { return r.write(w) }
 
-// VisitStopAccountsResponse writes the response.
+// VisitStopAccountsResponse writes the response of the operation stopAccounts.
 func (r bulkResponse) VisitStopAccountsResponse(w http.ResponseWriter) error { return r.write(w) }
 
 // write sends the status and the body as JSON.
@@ -89,7 +89,7 @@ func (r bulkResponse) write(w http.ResponseWriter) error {
 	return err
 }
 
-// trackAll tracks the videos or accounts of many links. If some links are refused, it still tracks the items of the other links.
+// trackAll tracks the videos or accounts of many links. If a link is refused, trackAll still tracks the items of the other links.
 func (s *Server) trackAll(ctx context.Context, res resource, urls []string, r trackRequest) (bulkResult, error) {
 	parsed, err := s.linksOf(ctx, res.kind, urls)
 	if err != nil {
@@ -153,11 +153,11 @@ func assignItems(entries []bulkEntry, items []trackedItem, plan fetchPlan) ([]bu
 	return kept, plan
 }
 
-// fetchPlan says how many items of a request are fetched. Items are counted from the start of the request.
+// fetchPlan says how many items of a tracking request are fetched. The first items of the request are fetched, in the order of the links.
 type fetchPlan struct {
 	accepted  int // number of items whose links were not refused
-	enqueue   int // the first items, which are fetched
-	immediate int // the first items, which are fetched immediately instead of by the scheduled update
+	enqueue   int // number of items that are fetched
+	immediate int // number of items that are fetched immediately, and not by the scheduled update
 }
 
 // planFetches returns how many items of a request are fetched. This depends on the number of entries and on the organisation's subscription.

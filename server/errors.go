@@ -113,7 +113,7 @@ func (c Code) info() CodeInfo {
 	return CodeInternal.info()
 }
 
-// Error is a failure that is answered as a problem.
+// Error is a failure that is sent to the caller as a problem (RFC 9457).
 type Error struct {
 	Code       Code
 	Detail     string // sentences for the caller: the wrong value and what is allowed
@@ -274,7 +274,7 @@ func (s *Server) writeError(err error, c echo.Context) {
 		h.Set(echo.HeaderWWWAuthenticate, challenge(e))
 	}
 	body, encodeErr := json.Marshal(api.Problem{
-		Type: "/errors#" + string(info.Code), Title: info.Title, Status: int32(info.Status), //nolint:gosec // an HTTP status
+		Type: "/errors#" + string(info.Code), Title: info.Title, Status: int32(info.Status), //nolint:gosec // an HTTP status has three digits
 		Detail: e.Detail, Error: e.Detail, Instance: instance(c), Code: string(info.Code), RequestID: requestID(c),
 		Errors: e.Faults,
 	})

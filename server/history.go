@@ -83,7 +83,7 @@ func visiblePoints[P any](points []P, view View) []P {
 func (s *Server) historyRange(caller Caller, start, end *openapi_types.Date) (from, to store.Date, err error) {
 	today := store.DateOf(s.now())
 	from, to = today-defaultHistoryDays, today
-	oldest := today - store.Date(caller.facts.historyDays) //nolint:gosec // at most 730
+	oldest := today - store.Date(caller.facts.historyDays) //nolint:gosec // historyDays is at most 730
 	var faults []api.Fault
 	if start != nil {
 		if from = store.DateOf(start.Time); from < oldest {

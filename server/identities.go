@@ -72,7 +72,7 @@ func newIdentities(s *store.Store, rates RateStore, now func() time.Time, log *s
 // newLRU returns an empty cache for maxIdentities entries.
 func newLRU[K comparable, V any]() *lru.Cache[K, V] {
 	cache, err := lru.New[K, V](maxIdentities)
-	if err != nil { // only for a size below 1
+	if err != nil { // lru.New fails only for a size below 1
 		panic(err)
 	}
 	return cache

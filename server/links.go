@@ -73,8 +73,8 @@ func wrongKind(wanted link.Kind) *linkFailure {
 	return &linkFailure{Code: failedWrongKind, Detail: detail}
 }
 
-// parseReference parses the id or link of a video or an account, as kind says. If raw is neither an id nor a link of this kind, the error is
-// *store.NotFoundError.
+// parseReference parses the id or link of an item. kind is the kind of the item: video or account. If raw is neither an id nor a link of this kind,
+// the error is *store.NotFoundError.
 func (s *Server) parseReference(ctx context.Context, kind link.Kind, raw string) (reference, error) {
 	missing := &store.NotFoundError{Kind: string(kind), Names: []string{raw}}
 	if canonicalUUID.MatchString(raw) {
@@ -91,7 +91,7 @@ func (s *Server) parseReference(ctx context.Context, kind link.Kind, raw string)
 	return reference{Link: l}, err
 }
 
-// linkOf parses a link to an item of this kind and resolves it if it is a short link. The error is a *linkFailure or an error of the database.
+// linkOf parses a link to a video or an account, as kind says. It resolves the link if it is a short link. The error is a *linkFailure or an error of the database.
 func (s *Server) linkOf(ctx context.Context, kind link.Kind, raw string) (link.Link, error) {
 	read, err := s.linksOf(ctx, kind, []string{raw})
 	if err != nil {
@@ -103,7 +103,7 @@ func (s *Server) linkOf(ctx context.Context, kind link.Kind, raw string) (link.L
 	return read[0].link, nil
 }
 
-// linksOf parses links to items of this kind and returns the results in the same order. It resolves short links. If a short link was resolved
+// linksOf parses links to videos or to accounts, as kind says, and returns the results in the same order. It resolves short links. If a short link was resolved
 // before, its target is in the database; otherwise linksOf requests the link. The error is an error of the database or of ctx.
 func (s *Server) linksOf(ctx context.Context, kind link.Kind, raws []string) ([]parsedLink, error) {
 	out := make([]parsedLink, len(raws))

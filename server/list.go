@@ -117,24 +117,24 @@ type listResponse struct {
 	members any // an object with the members other than data; nil if the response is an array
 }
 
-// VisitListVideosResponse writes the response.
+// VisitListVideosResponse writes the response of the operation listVideos.
 func (l listResponse) VisitListVideosResponse(w http.ResponseWriter) error { return l.write(w) }
 
-// VisitListAccountsResponse writes the response.
+// VisitListAccountsResponse writes the response of the operation listAccounts.
 func (l listResponse) VisitListAccountsResponse(w http.ResponseWriter) error { return l.write(w) }
 
-// VisitListAccountVideosResponse writes the response.
+// VisitListAccountVideosResponse writes the response of the operation listAccountVideos.
 func (l listResponse) VisitListAccountVideosResponse(w http.ResponseWriter) error { return l.write(w) }
 
-// VisitListCollectionsResponse writes the response.
+// VisitListCollectionsResponse writes the response of the operation listCollections.
 func (l listResponse) VisitListCollectionsResponse(w http.ResponseWriter) error { return l.write(w) }
 
-// VisitListCollectionVideosResponse writes the response.
+// VisitListCollectionVideosResponse writes the response of the operation listCollectionVideos.
 func (l listResponse) VisitListCollectionVideosResponse(w http.ResponseWriter) error {
 	return l.write(w)
 }
 
-// VisitListCollectionAccountsResponse writes the response.
+// VisitListCollectionAccountsResponse writes the response of the operation listCollectionAccounts.
 func (l listResponse) VisitListCollectionAccountsResponse(w http.ResponseWriter) error {
 	return l.write(w)
 }

@@ -40,7 +40,7 @@ func (s *Server) serveMCP(trusted []netip.Prefix) (echo.HandlerFunc, error) {
 			return err
 		}
 		r := c.Request()
-		r.Header.Set(echo.HeaderXRequestID, requestID(c)) // so that the requests of tools have the same id
+		r.Header.Set(echo.HeaderXRequestID, requestID(c)) // so that the requests of the tools get the same request id
 		response := &mcpResponse{ResponseWriter: c.Response()}
 		handler.ServeHTTP(response, r)
 		if response.refused != 0 {

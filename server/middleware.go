@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// maxBody is the largest request body, in bytes.
+// maxBody is the maximum size of a request body, in bytes.
 const maxBody = 2 << 20
 
 // DefaultRequestTimeout is the time limit of a request if Options.RequestTimeout is zero.
@@ -30,7 +30,7 @@ func trimTrailingSlash() echo.MiddlewareFunc {
 	}})
 }
 
-// minCompressedSize is the smallest response, in bytes, that is compressed. Compressing a smaller response costs
+// minCompressedSize is the minimum size, in bytes, of a response that is compressed. Compressing a smaller response costs
 // more processor time than it saves in bytes.
 const minCompressedSize = 1024
 
@@ -70,7 +70,7 @@ func (s *Server) limitTime() echo.MiddlewareFunc {
 	})
 }
 
-// logRequests writes one log line for each request. The line contains the route instead of the path, because a path can contain a link. It does
+// logRequests is a middleware that writes one log line for each request. The line contains the route instead of the path, because a path can contain a link. It does
 // not contain the query or a header.
 func (s *Server) logRequests(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
@@ -93,7 +93,7 @@ func (s *Server) logRequests(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// setHeaders sets the headers that every response has.
+// setHeaders is a middleware that sets the headers of every response, for example API-Version.
 func (s *Server) setHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		h := c.Response().Header()
@@ -125,7 +125,7 @@ const (
 	corsMaxAge = "86400" // seconds for which a browser keeps the answer to a preflight request
 )
 
-// allowOrigins sets the CORS headers on the paths of the contract and of MCP.
+// allowOrigins is a middleware that sets the CORS headers in responses of the contract's operations and of /mcp.
 func (s *Server) allowOrigins(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		methods := s.operations.methods[c.Path()]
@@ -162,7 +162,7 @@ func (s *Server) recoverPanics() echo.MiddlewareFunc {
 	})
 }
 
-// limitBody makes reading a request body fail after maxBody bytes. If an operation does not read the body, the request is not refused.
+// limitBody is a middleware that makes reading a request body fail after maxBody bytes. If an operation does not read the body, the request is not refused.
 func limitBody(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()

@@ -19,8 +19,8 @@ type operation struct {
 	method   string
 	template string // the path in the syntax of echo, such as /videos/:ad_id
 	group    rateGroup
-	scope    store.Scope // "" if any valid token is enough
-	masked   bool        // the response contains metrics, which some tiers do not see
+	scope    store.Scope // the scope that the token must have; "" if every valid token is allowed
+	masked   bool        // some tiers get a response without metrics
 	hasBody  bool
 	query    map[string]*openapi3.Parameter // the query parameters by name
 	path     []string                       // names of the path parameters

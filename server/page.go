@@ -26,7 +26,7 @@ type pageParams struct {
 
 // pageRequest is a request for a page of a list, after its parameters were checked.
 type pageRequest struct {
-	number    int             // from 1
+	number    int             // page number, starting at 1
 	limit     int             // maximum number of rows
 	after     *store.Position // the last row before the page, from the cursor; nil without a cursor
 	paginated bool            // the response has a pagination object
@@ -44,7 +44,7 @@ type cursorScope struct {
 // cursorContent is the part of a cursor that is not the signature. It is not encrypted.
 type cursorContent struct {
 	After store.Position `json:"a"`
-	Page  int            `json:"p"` // the number of the page that starts after After
+	Page  int            `json:"p"` // number of the page that starts after the row at After
 }
 
 // macLength is the length of the signature of a cursor, in bytes.
@@ -157,7 +157,7 @@ func (s *Server) pageFacts(ctx context.Context, p pageRequest, v View, total int
 
 // pagination returns the pagination object for a response. listVideos has a different pagination object and does not use it.
 func (p pageRequest) pagination(f pageFacts) api.Pagination {
-	return api.Pagination{Total: f.total, Page: int32(p.number), Limit: int32(p.limit), TotalPages: f.totalPages, NextCursor: f.nextCursor} //nolint:gosec // the contract bounds both
+	return api.Pagination{Total: f.total, Page: int32(p.number), Limit: int32(p.limit), TotalPages: f.totalPages, NextCursor: f.nextCursor} //nolint:gosec // the contract limits page and limit
 }
 
 type nextLinkKey struct{}

@@ -30,8 +30,8 @@ func (s *Server) limitOrganisation(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// countCall counts a call of name by an organisation and sets the quota headers. name is an operation or mcpCalls. If this is more than the limit
-// in the current minute, countCall returns the problem rate_limited.
+// countCall counts a call of name by an organisation and sets the quota headers. name is the id of an operation, or
+// mcpCalls. If the organisation has made more than limit calls in the current minute, countCall returns the problem rate_limited.
 func (s *Server) countCall(c echo.Context, org store.Organisation, name string, limit int64) error {
 	quota, err := s.rates.Take(c.Request().Context(), callsKey(org, name), limit, rateWindow)
 	if err != nil {
@@ -47,7 +47,8 @@ func (s *Server) countCall(c echo.Context, org store.Organisation, name string, 
 	return e
 }
 
-// callsKey returns the key in the rate store under which an organisation's calls of name are counted. name is an operation or mcpCalls.
+// callsKey returns the key in the rate store under which an organisation's calls of name are counted. name is the id of an
+// operation, or mcpCalls.
 func callsKey(org store.Organisation, name string) string {
 	return "org:" + org.ID.String() + ":" + name
 }
@@ -59,7 +60,7 @@ func (s *Server) refundNotModified(c echo.Context, op *operation, key string, li
 		return
 	}
 	quota, err := s.rates.GiveBack(c.Request().Context(), key, limit, rateWindow)
-	if err != nil { // the request then stays counted
+	if err != nil { // if GiveBack fails, the request stays counted
 		s.logger.ErrorContext(c.Request().Context(), "cannot subtract a request with 304 from the rate limit", "request_id", requestID(c), "error", err)
 		return
 	}

@@ -8,7 +8,8 @@ import (
 	"github.com/ulule/limiter/v3/drivers/store/memory"
 )
 
-// RateStore counts calls in windows of fixed length. It must be safe for concurrent use.
+// RateStore counts calls in windows of fixed length. A key identifies which calls are counted together, for example the calls of one operation by
+// one organisation. A RateStore must be safe for concurrent use.
 type RateStore interface {
 	// Take counts one call of a key and returns the remaining quota of the current window. A window starts with the first call after the
 	// end of the previous window. If the limit of a key changes, its count continues. If Take returns an error, the request fails. So a store
@@ -21,7 +22,7 @@ type RateStore interface {
 
 // Quota is the number of calls left in a window.
 type Quota struct {
-	Remaining int64         // 0 or more
+	Remaining int64         // number of calls left in the window, 0 or more
 	Exceeded  bool          // the counted call was above the limit
 	Reset     time.Duration // time until the window ends, or up to a second more
 }

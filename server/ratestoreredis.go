@@ -92,7 +92,8 @@ func (r *RedisRateStore) count(ctx context.Context, take func(context.Context, R
 	return take(ctx, r.local)
 }
 
-// shouldTry returns use = true if this request must use Redis. retry is true if Redis was unavailable and this request tries it again.
+// shouldTry decides whether a request uses Redis. use is false while Redis is unavailable and the next attempt is not due. retry is true if Redis
+// is unavailable and this request is the next attempt.
 func (r *RedisRateStore) shouldTry() (use, retry bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

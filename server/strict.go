@@ -43,7 +43,7 @@ const (
 // UTF-8, NUL characters, and text after the JSON value.
 //
 // The scan ends at the first value or name that exceeds maxDepth, maxValues or maxName. schema is the schema of the body. If there are too many
-// values, it shows which array is too long. If there are no faults, body is one JSON value. The error is ctx.Err(), if ctx ends during the scan.
+// values, checkJSON uses the schema to find the array that is too long. If there are no faults, body is one JSON value. The error is ctx.Err(), if ctx ends during the scan.
 func checkJSON(ctx context.Context, body []byte, schema *openapi3.Schema) ([]api.Fault, error) {
 	if !utf8.Valid(body) {
 		return []api.Fault{bodyFault("", faultEncoding, "the body is not valid UTF-8")}, nil
@@ -58,7 +58,7 @@ func checkJSON(ctx context.Context, body []byte, schema *openapi3.Schema) ([]api
 	return s.faults, ctx.Err()
 }
 
-// jsonScan is the state of checkJSON.
+// jsonScan is the state of one scan of a JSON body.
 type jsonScan struct {
 	ctx    context.Context
 	body   []byte
@@ -123,7 +123,7 @@ func (s *jsonScan) scanValue() bool {
 		return false
 	}
 	s.path = s.path[:depth]
-	_, ok = s.readToken() // the closing bracket
+	_, ok = s.readToken() // reads the closing bracket or brace
 	return ok
 }
 
@@ -148,7 +148,7 @@ func (s *jsonScan) scanObject() bool {
 		if !ok {
 			return false
 		}
-		name, _ := token.(string) // the decoder returns only strings here
+		name, _ := token.(string) // cannot fail: the name of a member is a string
 		s.path = append(s.path, pathStep{name: name, index: -1})
 		if len(name) > maxName {
 			s.fault(faultMaxLength, "the name of a member must have at most %d bytes, not %d", maxName, len(name))

@@ -136,7 +136,7 @@ func (s *Server) trackOne(ctx context.Context, res resource, raw string, r track
 	return items[0].id, fmt.Sprintf("%s/%s/%s/%s", s.appURL, res.kind, l.Platform, items[0].id), notice, nil
 }
 
-// refusedLinkAt converts the error of a link that is refused for good into a problem with a fault at pointer, a JSON pointer into the body. It
+// refusedLinkAt converts the error of a permanently refused link into a problem with a fault at pointer, a JSON pointer into the body. It
 // returns any other error unchanged.
 func refusedLinkAt(pointer string, err error) error {
 	f := permanentFailure(err)

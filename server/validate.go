@@ -66,8 +66,8 @@ func (s *Server) validate(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// joinHeaderLines joins several lines of a header field into one line with commas, which has the same meaning (RFC 9110, section 5.3). It does so
-// for each of names.
+// joinHeaderLines joins several lines of a header field into one line with commas, which has the same meaning (RFC 9110, section 5.3). names
+// are the fields to join.
 func joinHeaderLines(h http.Header, names []string) {
 	for _, name := range names {
 		if lines := h.Values(name); len(lines) > 1 {
@@ -300,7 +300,7 @@ func typeNames(types []string) string {
 	return strings.Join(out, " or ")
 }
 
-// formatDescription describes a string format of the contract as part of an error message, such as "a UUID such as …".
+// formatDescription describes a string format of the contract as part of an error message, such as "a date that exists, YYYY-MM-DD".
 func formatDescription(format string) string {
 	switch format {
 	case "uuid":

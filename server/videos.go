@@ -40,7 +40,7 @@ func (s *Server) ListVideos(ctx context.Context, r api.ListVideosRequestObject) 
 				Filters    api.VideoFilters    `json:"filters"`
 				Pagination api.VideoPagination `json:"pagination"`
 			}{filters, api.VideoPagination{
-				Total: facts.total, Page: int32(page.number), Limit: int32(page.limit), TotalPages: facts.totalPages, //nolint:gosec // the contract bounds both
+				Total: facts.total, Page: int32(page.number), Limit: int32(page.limit), TotalPages: facts.totalPages, //nolint:gosec // the contract limits page and limit
 				HasMore: facts.nextCursor != nil, NextCursor: facts.nextCursor,
 				OrderBy: api.VideoOrder(page.order.Column), OrderDirection: toAPIDirection(page.order),
 			}}
