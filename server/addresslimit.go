@@ -85,7 +85,7 @@ func (a *addressLimits) take(ctx context.Context, l addressLimit, address string
 // giveBack undoes one take, so that the request is not counted.
 func (a *addressLimits) giveBack(ctx context.Context, l addressLimit, address string) {
 	if _, err := a.rates.GiveBack(ctx, l.key(address), l.perMinute, rateWindow); err != nil { // if GiveBack fails, the request stays counted
-		a.log.ErrorContext(ctx, "cannot give back a counted look-up of a token", "error", err)
+		a.log.ErrorContext(ctx, "cannot subtract a look-up of a token from the rate limit", "error", err)
 	}
 }
 

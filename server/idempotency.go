@@ -103,7 +103,7 @@ func (s *Server) finishKey(c echo.Context, org *store.Org, operation, key string
 		err = org.FinishKey(ctx, operation, key, a)
 	}
 	if err != nil { // the key then stays in use until it expires
-		s.logger.ErrorContext(ctx, "cannot store the result of an idempotency key", "request_id", requestID(c), "error", err)
+		s.logger.ErrorContext(ctx, "cannot store the response of an Idempotency-Key", "request_id", requestID(c), "error", err)
 	}
 }
 

@@ -195,7 +195,7 @@ func (s *Server) sealCursor(content cursorContent, scope cursorScope) (string, e
 }
 
 // errCursor is the error of a cursor that was changed or belongs to another list.
-var errCursor = errors.New("not a cursor of this list")
+var errCursor = errors.New("the cursor was changed or belongs to another list")
 
 // openCursor checks the signature of a cursor and returns the content. It fails if the cursor was changed or belongs to another scope.
 func (s *Server) openCursor(cursor string, scope cursorScope) (cursorContent, error) {

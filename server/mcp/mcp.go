@@ -14,13 +14,13 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Options are the settings of the handler. All fields but Sandbox and AnyHost are required.
+// Options are the settings of the handler that New returns. All fields but Sandbox and AnyHost are required.
 type Options struct {
 	// Contract is the OpenAPI document, with resolved references.
 	Contract *openapi3.T
 	// Do executes the HTTP request of a tool's operation.
 	Do func(*http.Request) Response
-	// Logger logs internal failures.
+	// Logger receives the causes of internal errors.
 	Logger *slog.Logger
 	// Sandbox is true if the data is made up. Every result then contains a notice of this.
 	Sandbox bool
@@ -33,7 +33,7 @@ type Options struct {
 // content.
 const MaxResponseBytes = 1 << 20
 
-// Response is the response of an operation.
+// Response is the HTTP response of an operation.
 type Response struct {
 	Status int
 	Header http.Header
@@ -137,13 +137,13 @@ func (c toolCaller) call(ctx context.Context, call *sdk.CallToolRequest) (result
 			err = fmt.Errorf("panic: %v", p)
 		}
 		if err != nil {
-			c.logger.ErrorContext(ctx, "tool failed", "tool", c.tool.name, "error", err)
+			c.logger.ErrorContext(ctx, "MCP tool call failed", "tool", c.tool.name, "error", err)
 			result, err = nil, errors.New("the server failed to answer")
 		}
 	}()
 	outer, ok := ctx.Value(requestKey{}).(*http.Request)
 	if !ok {
-		return nil, errors.New("the request is missing in the context")
+		return nil, errors.New("the HTTP request of the tool call is missing in the context")
 	}
 	// For older protocol versions, the SDK does not cancel ctx if the client closes the connection. AfterFunc cancels it.
 	ctx, cancel := context.WithCancel(ctx)

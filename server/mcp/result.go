@@ -42,7 +42,7 @@ func (t *tool) result(answer Response, sandbox bool) (*sdk.CallToolResult, error
 		addText(t.tooLarge(answer))
 		return out, nil
 	case strings.HasPrefix(answer.Header.Get("Content-Type"), "application/problem+json"):
-		// A problem is returned as text only, because structured content must match the output schema, and a problem does not.
+		// A problem is returned as text only, because structured content must match the output schema, which excludes problems.
 		addText(string(body))
 		return out, nil
 	case len(body) == 0:
@@ -103,7 +103,7 @@ func (t *tool) text(body []byte) (text, notes string, err error) {
 	decoder.UseNumber()
 	var value any
 	if err := decoder.Decode(&value); err != nil {
-		return "", "", fmt.Errorf("response: %w", err)
+		return "", "", fmt.Errorf("decode the response: %w", err)
 	}
 	m := newMarks()
 	value, found := t.untrusted.mark(value, m)

@@ -15,7 +15,7 @@ import (
 // inBody is the value of argument.in for a member of the request body. Other arguments have one of OpenAPI's values: path, query or header.
 const inBody = "body"
 
-// tool is the tool for one operation.
+// tool is the MCP tool for one operation of the contract.
 type tool struct {
 	name        string
 	title       string
@@ -105,7 +105,8 @@ func annotations(method string, op *openapi3.Operation) *sdk.ToolAnnotations {
 		IdempotentHint: method != http.MethodPost || stated, OpenWorldHint: &openWorld}
 }
 
-// describe returns the description of a tool for the model.
+// describe returns the description of a tool for the model: the description of the operation and rules about its arguments and results. names
+// maps operations to the names of their tools.
 func describe(op *openapi3.Operation, t *tool, names map[string]string) string {
 	text := strings.TrimSpace(replaceOperations(op.Description, names))
 	if slices.ContainsFunc(t.arguments, func(a argument) bool { return a.in == openapi3.ParameterInPath || a.in == openapi3.ParameterInQuery }) {
@@ -156,7 +157,7 @@ func toolNames(doc *openapi3.T) map[string]string {
 // namedOperation matches an operation in a description, such as `GET /videos?limit=10`. Its groups are "GET /videos" and "limit=10".
 var namedOperation = regexp.MustCompile("`((?:GET|POST|PATCH|PUT|DELETE) /[^`?\\s]*)(?:\\?([^`]*))?`")
 
-// replaceOperations replaces each operation in a description by the name of its tool, because the model only knows tools. It leaves operations
+// replaceOperations replaces each operation in a description by the name of its tool, because the model can call only tools. It leaves operations
 // that are not in names unchanged.
 func replaceOperations(text string, names map[string]string) string {
 	return namedOperation.ReplaceAllStringFunc(text, func(found string) string {

@@ -14,8 +14,8 @@ import (
 // parts with x-foreign-text. A nil untrustedText means that no part of the value is untrusted text.
 type untrustedText struct {
 	self    bool                      // the value itself is untrusted text
-	items   *untrustedText            // the parts of each entry, if the value is an array
-	members map[string]*untrustedText // the parts of the members, if the value is an object
+	items   *untrustedText            // untrusted text in each entry, if the value is an array
+	members map[string]*untrustedText // untrusted text in each member, by the member's name, if the value is an object
 }
 
 // findUntrustedText returns which parts of a value with this schema are untrusted text. depth is the nesting depth of the schema. It fails if
@@ -79,7 +79,8 @@ func (f *untrustedText) pointers() []string {
 	return out
 }
 
-// walk calls visit with the JSON pointer of each part that is untrusted text. Each pointer starts with at.
+// walk calls visit with the JSON pointer of each part that is untrusted text. at is the JSON pointer of the value
+// that f describes.
 func (f *untrustedText) walk(at string, visit func(pointer string)) {
 	if f == nil {
 		return
