@@ -122,9 +122,9 @@ func TestGuard_refusesDNSRebinding(t *testing.T) {
 	}
 }
 
-// TestRebinding_deceivesDialerThatLooksUpTwice shows that TestGuard_refusesDNSRebinding can fail. A dialer that checks the addresses of a
+// TestRebinding_reachesCanaryIfDialerLooksUpTwice shows that TestGuard_refusesDNSRebinding can fail. A dialer that checks the addresses of a
 // host and then dials the host by its name connects to the canary.
-func TestRebinding_deceivesDialerThatLooksUpTwice(t *testing.T) {
+func TestRebinding_reachesCanaryIfDialerLooksUpTwice(t *testing.T) {
 	t.Parallel()
 	server, canary := newRebindingServer(t), outboundtest.NewCanary(t)
 	var counter connectionCounter

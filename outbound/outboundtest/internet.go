@@ -29,7 +29,7 @@ type Internet struct {
 	*NameServer
 
 	Authority *Authority
-	// Inside counts the connections to addresses of this machine. There must be none.
+	// Inside counts the connections to addresses of this machine. The tested code must make none.
 	Inside *Canary
 
 	secure *httptest.Server
@@ -45,7 +45,7 @@ func NewInternet(t *testing.T, isPublic func(host string) bool, h http.Handler) 
 	n.secure = httptest.NewUnstartedServer(h)
 	n.secure.TLS = n.Authority.ServerConfig()
 	n.secure.EnableHTTP2 = true
-	n.secure.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug) // tests abort handshakes on purpose
+	n.secure.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug) // some tests abort TLS handshakes, which would be logged as errors
 	n.secure.StartTLS()
 	t.Cleanup(n.secure.Close)
 	return n

@@ -216,7 +216,7 @@ func TestResolver_readsOnlyHeaders(t *testing.T) {
 	got, err := w.resolver(t, shortlink.Options{}).Resolve(t.Context(), parse(t, "https://vm.tiktok.com/ZMabc1234/"))
 	require.NoError(t, err)
 	require.Equal(t, tiktokLink, got.Canonical)
-	<-stopped // until the server sees that the client closed the connection
+	<-stopped // waits until the server sees that the client closed the connection
 	for _, header := range w.headers() {
 		for _, name := range []string{"Cookie", "Authorization", "Referer", "Proxy-Authorization", "Accept-Encoding"} {
 			require.Empty(t, header.Get(name), name)

@@ -80,8 +80,8 @@ func must[T any](v T, err error) T {
 // asset is an embedded file.
 type asset struct {
 	contentType string
-	etag        string        // without quotes
-	compressed  []byte        // nil if the file is embedded uncompressed
+	etag        string        // the ETag without quotes
+	compressed  []byte        // the compressed file; nil if the file is embedded uncompressed
 	plain       func() []byte // returns the uncompressed file
 }
 
@@ -109,7 +109,7 @@ func contentType(name string) string {
 		return "text/css; charset=utf-8"
 	case ".png":
 		return "image/png"
-	default: // licences
+	default: // the licence files
 		return "text/plain; charset=utf-8"
 	}
 }
