@@ -148,15 +148,15 @@ func TestRebinding_reachesCanaryIfDialerLooksUpTwice(t *testing.T) {
 // address can refuse a connection.
 func TestGuard_refusesEveryHostileLink(t *testing.T) {
 	t.Parallel()
-	world := outboundtest.NewInternet(t, outboundtest.In("tiktok.com"), nil)
-	guard := &outbound.Guard{Reach: allowAllHosts, Lookup: world.Lookup, Dial: world.Dial}
+	internet := outboundtest.NewInternet(t, outboundtest.In("tiktok.com"), nil)
+	guard := &outbound.Guard{Reach: allowAllHosts, Lookup: internet.Lookup, Dial: internet.Dial}
 	refusals := 0
-	for _, l := range outboundtest.Links(t, world.Inside) {
+	for _, l := range outboundtest.Links(t, internet.Inside) {
 		u, err := url.Parse(l.URL)
 		if err != nil {
 			continue
 		}
-		for _, port := range []string{world.Inside.Port, "443"} {
+		for _, port := range []string{internet.Inside.Port, "443"} {
 			conn, err := guard.DialContext(t.Context(), "tcp", net.JoinHostPort(u.Hostname(), port))
 			if err == nil {
 				require.NoError(t, conn.Close())
@@ -167,8 +167,8 @@ func TestGuard_refusesEveryHostileLink(t *testing.T) {
 		}
 	}
 	require.Greater(t, refusals, 200)
-	for _, address := range world.Dialed() {
+	for _, address := range internet.Dialed() {
 		require.True(t, strings.HasPrefix(address, outboundtest.Public.String()+":"), address)
 	}
-	require.Zero(t, world.Inside.Visits(t))
+	require.Zero(t, internet.Inside.Visits(t))
 }

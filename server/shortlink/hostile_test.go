@@ -75,12 +75,12 @@ func TestResolver_connectsToNoInternalAddress(t *testing.T) {
 	var links []outboundtest.Link
 	var requests atomic.Int64
 	platform := redirectToLinks(&links, "")
-	world := outboundtest.NewInternet(t, isPlatformHost, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	internet := outboundtest.NewInternet(t, isPlatformHost, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		requests.Add(1)
 		platform.ServeHTTP(w, r)
 	}))
-	links = outboundtest.Links(t, world.Inside)
-	r, err := shortlink.New(shortlink.Options{Lookup: world.Lookup, Dial: world.Dial, RootCAs: world.Authority.Roots})
+	links = outboundtest.Links(t, internet.Inside)
+	r, err := shortlink.New(shortlink.Options{Lookup: internet.Lookup, Dial: internet.Dial, RootCAs: internet.Authority.Roots})
 	require.NoError(t, err)
 
 	t.Run("Resolve refuses a redirect to a hostile link", func(t *testing.T) {
@@ -103,17 +103,17 @@ func TestResolver_connectsToNoInternalAddress(t *testing.T) {
 			require.Equal(t, l.Dialer, refusingCheck(err), "%q: %v", l.URL, err)
 		}
 	})
-	world.RequireUntouched(t, isPlatformHost)
+	internet.RequireUntouched(t, isPlatformHost)
 }
 
 func TestResolver_connectsOnlyToBaseURL(t *testing.T) {
 	t.Parallel()
 	var links []outboundtest.Link
-	world := outboundtest.NewInternet(t, isPlatformHost, http.NotFoundHandler())
-	links = outboundtest.Links(t, world.Inside)
+	internet := outboundtest.NewInternet(t, isPlatformHost, http.NotFoundHandler())
+	links = outboundtest.Links(t, internet.Inside)
 	baseAddress := httptest.NewServer(redirectToLinks(&links, "/shortlinks/vm.tiktok.com"))
 	t.Cleanup(baseAddress.Close)
-	r, err := shortlink.New(shortlink.Options{BaseURL: baseAddress.URL + "/shortlinks", Lookup: world.Lookup, Dial: world.Dial})
+	r, err := shortlink.New(shortlink.Options{BaseURL: baseAddress.URL + "/shortlinks", Lookup: internet.Lookup, Dial: internet.Dial})
 	require.NoError(t, err)
 	for i, l := range links {
 		_, err := r.Resolve(t.Context(), shortLinkTo(t, i))
@@ -123,7 +123,7 @@ func TestResolver_connectsOnlyToBaseURL(t *testing.T) {
 			require.Error(t, err, l.URL)
 		}
 	}
-	require.Equal(t, []string{baseAddress.Listener.Addr().String()}, world.Dialed())
-	require.Empty(t, world.Asked(), "looked-up names")
-	require.Zero(t, world.Inside.Visits(t))
+	require.Equal(t, []string{baseAddress.Listener.Addr().String()}, internet.Dialed())
+	require.Empty(t, internet.Asked(), "looked-up names")
+	require.Zero(t, internet.Inside.Visits(t))
 }

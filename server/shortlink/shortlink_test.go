@@ -129,7 +129,7 @@ func TestResolver_followsShortLinks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, c.sites)
+			w := newInternet(t, c.sites)
 			got, err := w.resolver(t, shortlink.Options{}).Resolve(t.Context(), parse(t, c.short))
 			require.NoError(t, err)
 			require.Equal(t, c.want, got.Canonical)
@@ -187,7 +187,7 @@ func TestResolver_failsIfLinkLeadsToNoVideoOrAccount(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, c.sites)
+			w := newInternet(t, c.sites)
 			got, err := w.resolver(t, shortlink.Options{}).Resolve(t.Context(), parse(t, c.short))
 			requireCode(t, err, c.code)
 			require.Equal(t, link.Link{}, got)
@@ -212,7 +212,7 @@ func requireCode(t *testing.T, err error, code string) {
 func TestResolver_readsOnlyHeaders(t *testing.T) {
 	t.Parallel()
 	stopped := make(chan struct{})
-	w := newWorld(t, routes{"vm.tiktok.com/ZMabc1234/": {status: 302, location: tiktokLink, head: 405, endless: stopped}})
+	w := newInternet(t, routes{"vm.tiktok.com/ZMabc1234/": {status: 302, location: tiktokLink, head: 405, endless: stopped}})
 	got, err := w.resolver(t, shortlink.Options{}).Resolve(t.Context(), parse(t, "https://vm.tiktok.com/ZMabc1234/"))
 	require.NoError(t, err)
 	require.Equal(t, tiktokLink, got.Canonical)
@@ -227,7 +227,7 @@ func TestResolver_readsOnlyHeaders(t *testing.T) {
 
 func TestResolver_sendsNoCookies(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, routes{
+	w := newInternet(t, routes{
 		"vm.tiktok.com/ZMabc1234/": {status: 302, location: "/ZMabc1235/", cookie: "session=1; Path=/"},
 		"vm.tiktok.com/ZMabc1235/": moved(tiktokLink),
 	})
@@ -244,7 +244,7 @@ func TestResolver_sendsNoCookies(t *testing.T) {
 
 func TestResolver_stopsAtRedirectLoop(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, routes{"vm.tiktok.com/ZMabc1234/": moved("/ZMabc1235/"), "vm.tiktok.com/ZMabc1235/": moved("/ZMabc1234/")})
+	w := newInternet(t, routes{"vm.tiktok.com/ZMabc1234/": moved("/ZMabc1235/"), "vm.tiktok.com/ZMabc1235/": moved("/ZMabc1234/")})
 	_, err := w.resolver(t, shortlink.Options{}).Resolve(t.Context(), parse(t, "https://vm.tiktok.com/ZMabc1234/"))
 	require.ErrorContains(t, err, "circle")
 	require.Equal(t, []string{"HEAD vm.tiktok.com/ZMabc1234/", "HEAD vm.tiktok.com/ZMabc1235/"}, w.requests())
@@ -252,7 +252,7 @@ func TestResolver_stopsAtRedirectLoop(t *testing.T) {
 
 func TestResolver_returnsOtherLinksUnchanged(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
+	w := newInternet(t, nil)
 	video := parse(t, tiktokLink)
 	got, err := w.resolver(t, shortlink.Options{}).Resolve(t.Context(), video)
 	require.NoError(t, err)
@@ -266,14 +266,14 @@ func TestResolver_returnsErrorIfPlatformIsUnreachable(t *testing.T) {
 
 	t.Run("the platform does not answer", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t, routes{"vm.tiktok.com/ZMabc1234/": {silent: true}})
+		w := newInternet(t, routes{"vm.tiktok.com/ZMabc1234/": {silent: true}})
 		_, err := w.resolver(t, shortlink.Options{Timeout: 50 * time.Millisecond}).Resolve(t.Context(), short)
 		requireCode(t, err, shortlink.CodePlatformUnavailable)
 		require.ErrorContains(t, err, "vm.tiktok.com did not answer within 50ms")
 	})
 	t.Run("the caller cancels the request", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t, routes{"vm.tiktok.com/ZMabc1234/": {silent: true}})
+		w := newInternet(t, routes{"vm.tiktok.com/ZMabc1234/": {silent: true}})
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {
 			<-w.arrived
@@ -285,7 +285,7 @@ func TestResolver_returnsErrorIfPlatformIsUnreachable(t *testing.T) {
 	})
 	t.Run("the connection is refused", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t, nil)
+		w := newInternet(t, nil)
 		refused := errors.New("connection refused")
 		_, err := w.resolver(t, shortlink.Options{Dial: func(context.Context, string, string) (net.Conn, error) { return nil, refused }}).Resolve(t.Context(), short)
 		requireCode(t, err, shortlink.CodePlatformUnavailable)
@@ -293,7 +293,7 @@ func TestResolver_returnsErrorIfPlatformIsUnreachable(t *testing.T) {
 	})
 	t.Run("the host name does not exist", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t, nil)
+		w := newInternet(t, nil)
 		gone := &net.DNSError{Err: "no such host", Name: "vm.tiktok.com", IsNotFound: true}
 		_, err := w.resolver(t, shortlink.Options{Lookup: func(context.Context, string, string) ([]netip.Addr, error) { return nil, gone }}).Resolve(t.Context(), short)
 		requireCode(t, err, shortlink.CodePlatformUnavailable)
@@ -301,15 +301,15 @@ func TestResolver_returnsErrorIfPlatformIsUnreachable(t *testing.T) {
 	})
 	t.Run("the certificate is not trusted", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t, routes{"vm.tiktok.com/ZMabc1234/": moved(tiktokLink)})
-		w.roots = newWorld(t, nil).roots
+		w := newInternet(t, routes{"vm.tiktok.com/ZMabc1234/": moved(tiktokLink)})
+		w.roots = newInternet(t, nil).roots
 		_, err := w.resolver(t, shortlink.Options{}).Resolve(t.Context(), short)
 		requireCode(t, err, shortlink.CodePlatformUnavailable)
 		require.Empty(t, w.requests())
 	})
 	t.Run("the headers are too large", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t, routes{"vm.tiktok.com/ZMabc1234/": {status: 302, location: tiktokLink, cookie: strings.Repeat("x", 1<<20)}})
+		w := newInternet(t, routes{"vm.tiktok.com/ZMabc1234/": {status: 302, location: tiktokLink, cookie: strings.Repeat("x", 1<<20)}})
 		_, err := w.resolver(t, shortlink.Options{}).Resolve(t.Context(), short)
 		requireCode(t, err, shortlink.CodePlatformUnavailable)
 	})
@@ -317,7 +317,7 @@ func TestResolver_returnsErrorIfPlatformIsUnreachable(t *testing.T) {
 
 func TestResolver_refusesDNSRebinding(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, routes{"vm.tiktok.com/ZMabc1234/": moved("https://vt.tiktok.com/ZMabc1235/"), "vt.tiktok.com/ZMabc1235/": moved(tiktokLink)})
+	w := newInternet(t, routes{"vm.tiktok.com/ZMabc1234/": moved("https://vt.tiktok.com/ZMabc1235/"), "vt.tiktok.com/ZMabc1235/": moved(tiktokLink)})
 	lookups := 0
 	var log bytes.Buffer
 	r := w.resolver(t, shortlink.Options{
@@ -342,7 +342,7 @@ func TestResolver_refusesDNSRebinding(t *testing.T) {
 
 func TestResolver_requestsBaseURL(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, routes{
+	w := newInternet(t, routes{
 		"simulated.example/shortlinks/vm.tiktok.com/ZMabc1234/":          moved("https://www.tiktok.com/t/ZTabc1234/?k=1"),
 		"simulated.example/shortlinks/www.tiktok.com/t/ZTabc1234/?k=1":   moved(tiktokLink),
 		"simulated.example/shortlinks/vm.tiktok.com/ZMabc0001/":          moved("https://evil.net/"),
@@ -383,7 +383,7 @@ func TestNew_failsIfBaseURLIsInvalid(t *testing.T) {
 
 func TestResolver_refusesLinkWithAddressOutsidePlatform(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
+	w := newInternet(t, nil)
 	for _, canonical := range []string{
 		"http://vm.tiktok.com/ZMabc1234/", "https://evil.net/ZMabc1234/", "https://user@vm.tiktok.com/", "https://vm.tiktok.com:80/", "%zz", "",
 		"https://fb.watch/3zYsXdnxjf/", // an address of another platform

@@ -43,9 +43,9 @@ func found(location string) answer { return answer{status: http.StatusFound, loc
 // routes maps a page, as host and path with query, to its answer. Other pages are answered with 404.
 type routes map[string]answer
 
-// world simulates the internet. A TLS server answers for the hosts of all platforms, which resolve to publicAddress. All requests and
+// simulatedInternet simulates the internet. A TLS server answers for the hosts of all platforms, which resolve to publicAddress. All requests and
 // connections are recorded.
-type world struct {
+type simulatedInternet struct {
 	sites   routes
 	secure  *httptest.Server // answers for all hosts over https
 	plain   *httptest.Server // answers over http, for tests with a base URL
@@ -59,10 +59,10 @@ type world struct {
 	done     chan struct{} // closed at the end of the test
 }
 
-// newWorld starts a world, which is stopped at the end of the test.
-func newWorld(t *testing.T, sites routes) *world {
+// newInternet starts a simulatedInternet, which is stopped at the end of the test.
+func newInternet(t *testing.T, sites routes) *simulatedInternet {
 	t.Helper()
-	w := &world{sites: sites, arrived: make(chan struct{}, 64), done: make(chan struct{})}
+	w := &simulatedInternet{sites: sites, arrived: make(chan struct{}, 64), done: make(chan struct{})}
 	authority := outboundtest.NewAuthority(t)
 	w.roots = authority.Roots
 	w.secure = httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.serve(rw, r, r.Host) }))
@@ -80,7 +80,7 @@ func newWorld(t *testing.T, sites routes) *world {
 }
 
 // serve records the request and answers with the page of host.
-func (w *world) serve(rw http.ResponseWriter, r *http.Request, host string) {
+func (w *simulatedInternet) serve(rw http.ResponseWriter, r *http.Request, host string) {
 	page := host + r.URL.RequestURI()
 	w.mu.Lock()
 	w.received = append(w.received, r.Method+" "+page)
@@ -123,7 +123,7 @@ func (w *world) serve(rw http.ResponseWriter, r *http.Request, host string) {
 }
 
 // resolver returns a resolver that uses lookup and w.dial, unless o sets Lookup or Dial.
-func (w *world) resolver(t *testing.T, o shortlink.Options) *shortlink.Resolver {
+func (w *simulatedInternet) resolver(t *testing.T, o shortlink.Options) *shortlink.Resolver {
 	t.Helper()
 	if o.Lookup == nil {
 		o.Lookup = lookup
@@ -143,7 +143,7 @@ func lookup(context.Context, string, string) ([]netip.Addr, error) {
 }
 
 // dial records the address. It connects to the TLS server instead of publicAddress, and really connects to any other address.
-func (w *world) dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (w *simulatedInternet) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	w.mu.Lock()
 	w.contacts = append(w.contacts, address)
 	w.mu.Unlock()
@@ -154,21 +154,21 @@ func (w *world) dial(ctx context.Context, network, address string) (net.Conn, er
 }
 
 // requests returns the method and page of each request.
-func (w *world) requests() []string {
+func (w *simulatedInternet) requests() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]string(nil), w.received...)
 }
 
 // headers returns the headers of each request.
-func (w *world) headers() []http.Header {
+func (w *simulatedInternet) headers() []http.Header {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]http.Header(nil), w.sent...)
 }
 
 // dialed returns the dialled addresses in order.
-func (w *world) dialed() []string {
+func (w *simulatedInternet) dialed() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]string(nil), w.contacts...)
