@@ -53,7 +53,7 @@ func (b *bufferedResponse) send(c echo.Context) error {
 var errNotModified = errors.New("not modified")
 
 // conditional is the response writer of a GET. It buffers the body to compute the ETag from it. If the operation has set the ETag before
-// (Server.unlessUnchanged), the body is sent without buffering.
+// (Server.checkNotModified), the body is sent without buffering.
 type conditional struct {
 	bufferedResponse
 	original    http.ResponseWriter
@@ -88,7 +88,7 @@ func (k *conditional) Write(b []byte) (int, error) {
 }
 
 // answerConditionally adds a strong ETag to every response with status 200. It answers 304 if If-None-Match contains the ETag. The ETag is
-// computed from the response body, or by unlessUnchanged from the organisation's version if no metrics are masked. So an ETag does not reveal
+// computed from the response body, or by checkNotModified from the organisation's version if no metrics are masked. So an ETag does not reveal
 // masked metrics.
 func (s *Server) answerConditionally(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
@@ -146,11 +146,11 @@ func (s *Server) answerNotModified(c echo.Context, tag string) error {
 	return c.NoContent(http.StatusNotModified)
 }
 
-// unlessUnchanged sets the ETag of a response before the operation reads its data. It returns errNotModified if If-None-Match contains the
-// ETag. The ETag is computed from the organisation's version and everything else that the response depends on: the operation, the parsed
-// request, the day (default ranges end today) and the contract. If metrics are masked, unlessUnchanged does nothing, because the version would
+// checkNotModified sets the ETag of a response before the operation reads its data. If If-None-Match contains the ETag, checkNotModified
+// returns errNotModified. The ETag is computed from the organisation's version and everything else that the response depends on: the operation, the parsed
+// request, the day (default ranges end today) and the contract. If metrics are masked, checkNotModified does nothing, because the version would
 // reveal that masked metrics changed.
-func (s *Server) unlessUnchanged(ctx context.Context, operation string, request ...any) error {
+func (s *Server) checkNotModified(ctx context.Context, operation string, request ...any) error {
 	caller := CallerFrom(ctx)
 	k, ok := ctx.Value(conditionalKey{}).(*conditional)
 	if !ok || caller.facts.masked {

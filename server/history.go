@@ -24,7 +24,7 @@ func (s *Server) GetVideoHistory(ctx context.Context, r api.GetVideoHistoryReque
 	if err != nil {
 		return nil, err
 	}
-	if err := s.unlessUnchanged(ctx, "getVideoHistory", ref, from, to, r.Params.Include); err != nil {
+	if err := s.checkNotModified(ctx, "getVideoHistory", ref, from, to, r.Params.Include); err != nil {
 		return nil, err
 	}
 	points, err := caller.Org.History(ctx, ref, from, to)
@@ -52,7 +52,7 @@ func (s *Server) GetAccountHistory(ctx context.Context, r api.GetAccountHistoryR
 	if err != nil {
 		return nil, err
 	}
-	if err := s.unlessUnchanged(ctx, "getAccountHistory", ref, from, to, r.Params.Include); err != nil {
+	if err := s.checkNotModified(ctx, "getAccountHistory", ref, from, to, r.Params.Include); err != nil {
 		return nil, err
 	}
 	points, err := caller.Org.AccountHistory(ctx, ref, from, to)

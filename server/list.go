@@ -43,7 +43,7 @@ type listRequest[R, A any] struct {
 // pagination. All list operations call it.
 func answerList[R, A any](ctx context.Context, s *Server, l listRequest[R, A]) (listResponse, error) {
 	view := CallerFrom(ctx).View
-	if err := s.unlessUnchanged(ctx, l.page.cursor.Operation, l.tag...); err != nil {
+	if err := s.checkNotModified(ctx, l.page.cursor.Operation, l.tag...); err != nil {
 		return listResponse{}, err
 	}
 	found, err := l.find(l.page.window(view))

@@ -15,7 +15,7 @@ func (s *Server) GetOrganisationHistory(ctx context.Context, r api.GetOrganisati
 	if err != nil {
 		return nil, err
 	}
-	if err := s.unlessUnchanged(ctx, "getOrganisationHistory", from, to); err != nil {
+	if err := s.checkNotModified(ctx, "getOrganisationHistory", from, to); err != nil {
 		return nil, err
 	}
 	points, err := caller.Org.OrganisationHistory(ctx, from, to)
@@ -41,7 +41,7 @@ func ToAPIOrganisationHistoryPoint(p store.OrganisationPoint, view View) api.Org
 
 // GetVideoStatistics returns the number of videos, in total and by platform.
 func (s *Server) GetVideoStatistics(ctx context.Context, _ api.GetVideoStatisticsRequestObject) (api.GetVideoStatisticsResponseObject, error) {
-	if err := s.unlessUnchanged(ctx, "getVideoStatistics"); err != nil {
+	if err := s.checkNotModified(ctx, "getVideoStatistics"); err != nil {
 		return nil, err
 	}
 	counts, err := CallerFrom(ctx).Org.VideoStatistics(ctx)
@@ -53,7 +53,7 @@ func (s *Server) GetVideoStatistics(ctx context.Context, _ api.GetVideoStatistic
 
 // GetAccountStatistics returns the number of accounts, in total and by platform.
 func (s *Server) GetAccountStatistics(ctx context.Context, _ api.GetAccountStatisticsRequestObject) (api.GetAccountStatisticsResponseObject, error) {
-	if err := s.unlessUnchanged(ctx, "getAccountStatistics"); err != nil {
+	if err := s.checkNotModified(ctx, "getAccountStatistics"); err != nil {
 		return nil, err
 	}
 	counts, err := CallerFrom(ctx).Org.AccountStatistics(ctx)
