@@ -1,7 +1,7 @@
 // Package outbound restricts which machines this program connects to.
 //
-// A Guard is a dialer that allows only the hosts and ports that its user configured. It checks the IP address immediately before the
-// connection, so that neither a redirect nor a name server can lead to another machine. NewTransport returns an HTTP transport with a
+// A Guard is a dialer that allows only the hosts and ports that the caller configured. It checks the IP address immediately before it
+// connects, so that neither a redirect nor a name server can lead to another machine. NewTransport returns an HTTP transport that uses a
 // Guard. Start reading in Guard.DialContext; public.go decides which addresses are public.
 package outbound
 
@@ -20,10 +20,10 @@ import (
 const (
 	// maxHeaderBytes is the maximum size of the headers of a response.
 	maxHeaderBytes = 64 << 10
-	// connectTimeout is the time limit for connecting to a host, over all of its addresses. It is needed because the transport of net/http
-	// continues to dial after the request was cancelled.
+	// connectTimeout is the time limit for trying all addresses of a host. It is needed because the transport of net/http continues to dial
+	// after the request was cancelled.
 	connectTimeout = 10 * time.Second
-	// addressTimeout is the time limit for connecting to an address while there are other addresses to try.
+	// addressTimeout is the time limit for connecting to one address of a host. It does not apply to the last address.
 	addressTimeout = 3 * time.Second
 )
 
@@ -31,31 +31,31 @@ const (
 type Reach int
 
 const (
-	// Nowhere refuses all addresses. It is for hosts that are not configured.
+	// Nowhere allows no address. It is for hosts that are not configured.
 	Nowhere Reach = iota
 	// Public allows public addresses only. It is for hosts on the internet.
 	Public
-	// Operated also allows loopback and private addresses. It is for hosts that the operator configured. A special address is allowed
-	// only if the operator configured the address itself instead of a name.
+	// Operated allows public, loopback and private addresses. It is for hosts that the operator configured. Any other address, for example a
+	// link-local one, is allowed only if the operator configured the address itself instead of a host name.
 	Operated
 )
 
-// Guard dials only the allowed hosts. The zero value allows none. A Guard must not be changed after its first use. It is safe for concurrent
-// use.
+// Guard is a dialer that connects only to allowed hosts. The zero value allows no host. A Guard must not be changed after its first use. It
+// is safe for concurrent use.
 type Guard struct {
-	// Reach returns the reach of a "host:port" in lower case. If Reach is nil, the reach is Nowhere.
+	// Reach returns which IP addresses the host of a "host:port" in lower case may resolve to. If Reach is nil, no host is allowed.
 	Reach func(address string) Reach
-	// Lookup returns the addresses of a host. If it is nil, [net.Resolver.LookupNetIP] of the default resolver is used.
+	// Lookup returns the IP addresses of a host. If Lookup is nil, [net.Resolver.LookupNetIP] of the default resolver is used.
 	Lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
-	// Dial connects to an allowed "ip:port". If it is nil, a [net.Dialer] is used.
+	// Dial connects to an allowed "ip:port". If Dial is nil, a [net.Dialer] is used.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // RefusedError is the error of a connection that is not allowed.
 type RefusedError struct {
-	Host string     // as requested; with the port if host or port are not allowed
-	Addr netip.Addr // the refused address of the host; invalid if host or port are not allowed
-	Why  string
+	Host string     // the requested host, or "host:port" if the host or the port is not allowed
+	Addr netip.Addr // the IP address of the host that is not allowed; invalid if the host or the port is not allowed
+	Why  string     // the reason; if Addr is valid, Why is the end of the sentence "the address is …"
 }
 
 func (e *RefusedError) Error() string {
@@ -65,7 +65,7 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("connection to %s refused: %s is %s", e.Host, e.Addr, e.Why)
 }
 
-// AddressOf returns the "host:port" of an http or https URL, in lower case.
+// AddressOf returns the "host:port" of an http or https URL, in lower case. If the URL has no port, the port is 80 or 443.
 func AddressOf(u *url.URL) string {
 	port := u.Port()
 	switch {
@@ -78,8 +78,8 @@ func AddressOf(u *url.URL) string {
 	return net.JoinHostPort(strings.ToLower(u.Hostname()), port)
 }
 
-// DialContext connects to the first address of the host that is allowed and answers. If no address is allowed, the error is a
-// [*RefusedError]. It can be used as [http.Transport.DialContext].
+// DialContext tries the allowed addresses of the host in order and returns the first connection that succeeds. If no address is allowed,
+// the error is a [*RefusedError]. DialContext can be used as [http.Transport.DialContext].
 func (g *Guard) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -117,7 +117,7 @@ func (g *Guard) DialContext(ctx context.Context, network, address string) (net.C
 	return nil, refused
 }
 
-// lookup returns the addresses of a host, at least one.
+// lookup returns the IP addresses of a host. It fails if the host has no address.
 func (g *Guard) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	if addr, err := netip.ParseAddr(host); err == nil {
 		return []netip.Addr{addr}, nil
@@ -134,13 +134,13 @@ func (g *Guard) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 		return nil, &net.DNSError{Err: "no addresses", Name: host, IsNotFound: true}
 	}
 	for i := range addrs {
-		// The resolver returns IPv4 addresses in IPv6 form.
+		// The resolver returns IPv4 addresses as IPv4-mapped IPv6 addresses, which check refuses.
 		addrs[i] = addrs[i].Unmap()
 	}
 	return addrs, nil
 }
 
-// dial connects to an allowed address. Unless it is the last one, it has only addressTimeout, so that time is left for the others.
+// dial connects to an allowed address. If last is false, it stops after addressTimeout, so that time is left for the host's other addresses.
 func (g *Guard) dial(ctx context.Context, t target, network, address string, last bool) (net.Conn, error) {
 	if !last {
 		var cancel context.CancelFunc
@@ -154,13 +154,13 @@ func (g *Guard) dial(ctx context.Context, t target, network, address string, las
 	return d.DialContext(ctx, network, address)
 }
 
-// target is a host that is being connected to.
+// target is the host of one DialContext call.
 type target struct {
 	host  string
 	reach Reach
 }
 
-// control checks the address again immediately before the system connects to it.
+// control is the Control function of net.Dialer. It checks the IP address again immediately before the system connects to it.
 func (t target) control(_, address string, _ syscall.RawConn) error {
 	addr, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -169,7 +169,7 @@ func (t target) control(_, address string, _ syscall.RawConn) error {
 	return t.check(addr.Addr())
 }
 
-// check returns a *RefusedError if the host may not resolve to addr.
+// check returns a *RefusedError if t.reach does not allow addr, and nil otherwise.
 func (t target) check(addr netip.Addr) error {
 	why := nonPublicReason(addr)
 	if why == "" || t.reach == Operated && (isLocal(addr) || t.host == addr.String()) {

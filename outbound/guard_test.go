@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestIsPublic_distinguishesPublicAddresses(t *testing.T) {
+func TestIsPublic_returnsTrueOnlyForPublicAddresses(t *testing.T) {
 	t.Parallel()
 	for _, s := range []string{
 		"1.1.1.1", "8.8.8.8", "93.184.215.14", "100.63.255.255", "100.128.0.1", "11.0.0.1", "172.15.255.255", "172.32.0.1", "192.167.255.255", "192.169.0.1",
@@ -47,7 +47,7 @@ func TestIsPublic_distinguishesPublicAddresses(t *testing.T) {
 	require.False(t, outbound.IsPublic(netip.Addr{}))
 }
 
-func TestIsPublic_isFalseForEveryFormOfALocalAddress(t *testing.T) {
+func TestIsPublic_returnsFalseForIPv6FormsOfLocalAddresses(t *testing.T) {
 	t.Parallel()
 	local := []netip.Prefix{
 		netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"),
@@ -67,7 +67,7 @@ func TestIsPublic_isFalseForEveryFormOfALocalAddress(t *testing.T) {
 		require.False(t, outbound.IsPublic(netip.AddrFrom4(v4)))
 		for _, head := range [][]byte{
 			{}, // ::a.b.c.d
-			{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff},       // mapped
+			{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff},       // IPv4-mapped
 			{0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff},             // IPv4-translated (SIIT)
 			{0, 0x64, 0xff, 0x9b},                            // NAT64
 			{0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0x5e, 0xfe}, // ISATAP, link-local
@@ -78,13 +78,13 @@ func TestIsPublic_isFalseForEveryFormOfALocalAddress(t *testing.T) {
 			{0x3f, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},       // documentation
 			{0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0}, // documentation
 			{0xff, 0x0e, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},       // multicast
-			{0x01, 0x00, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},       // discard
+			{0x01, 0x00, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},       // discard only (RFC 6666)
 			{0x5f, 0x00, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},       // segment routing
 			{0xfe, 0xc0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},       // site-local
 			{0x40, 0x00, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},       // unassigned
 			{0x20, 0x01, 0, 0x10, 0, 0, 0, 0, 0, 0, 0, 0},    // ORCHID
-			{0x20, 0x01, 0, 0x02, 0, 0, 0, 0, 0, 0, 0, 0},    // benchmarks
-			{0x20, 0x01, 0, 0x20, 0, 0, 0, 0, 0, 0, 0, 0},    // ORCHID, second
+			{0x20, 0x01, 0, 0x02, 0, 0, 0, 0, 0, 0, 0, 0},    // benchmarking
+			{0x20, 0x01, 0, 0x20, 0, 0, 0, 0, 0, 0, 0, 0},    // ORCHIDv2
 			{0x20, 0x01, 0x01, 0xff, 0, 0, 0, 0, 0, 0, 0, 0}, // reserved
 		} {
 			var v6 [16]byte
@@ -95,50 +95,52 @@ func TestIsPublic_isFalseForEveryFormOfALocalAddress(t *testing.T) {
 	})
 }
 
-// answers is a resolver that returns the addresses of a list in turn.
-func answers(rounds ...[]netip.Addr) (lookup func(context.Context, string, string) ([]netip.Addr, error), asked *atomic.Int64) {
-	asked = new(atomic.Int64)
+// fixedLookup returns a lookup function that always returns addresses, and the number of its calls.
+func fixedLookup(addresses []netip.Addr) (lookup func(context.Context, string, string) ([]netip.Addr, error), calls *atomic.Int64) {
+	calls = new(atomic.Int64)
 	return func(context.Context, string, string) ([]netip.Addr, error) {
-		round := rounds[int(asked.Add(1)-1)%len(rounds)]
-		return append([]netip.Addr(nil), round...), nil
-	}, asked
+		calls.Add(1)
+		return append([]netip.Addr(nil), addresses...), nil
+	}, calls
 }
 
-// recorder records the dialled addresses and dials nothing.
-type recorder struct {
+// dialRecorder records the addresses to dial. It does not dial them; its dial returns errRecorded.
+type dialRecorder struct {
 	mu     sync.Mutex
 	dialed []string
 }
 
-var errRecorded = errors.New("recorded")
+var errRecorded = errors.New("address recorded and not dialled")
 
-func (r *recorder) dial(_ context.Context, _, address string) (net.Conn, error) {
+func (r *dialRecorder) dial(_ context.Context, _, address string) (net.Conn, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.dialed = append(r.dialed, address)
 	return nil, errRecorded
 }
 
-func anywhere(string) outbound.Reach { return outbound.Public }
+// allowAllHosts allows the public addresses of all hosts at all ports.
+func allowAllHosts(string) outbound.Reach { return outbound.Public }
 
-// onPort443 allows all hosts at port 443.
-func onPort443(address string) outbound.Reach {
+// allowPort443 allows the public addresses of all hosts, but only at port 443.
+func allowPort443(address string) outbound.Reach {
 	if !strings.HasSuffix(address, ":443") {
 		return outbound.Nowhere
 	}
 	return outbound.Public
 }
 
-// operated allows one host that the operator configured.
-func operated(named string) func(string) outbound.Reach {
+// allowOperated returns a function that allows one "host:port", which the operator configured.
+func allowOperated(configured string) func(string) outbound.Reach {
 	return func(address string) outbound.Reach {
-		if address != named {
+		if address != configured {
 			return outbound.Nowhere
 		}
 		return outbound.Operated
 	}
 }
 
+// addrs parses IP addresses.
 func addrs(s ...string) []netip.Addr {
 	out := make([]netip.Addr, len(s))
 	for i := range s {
@@ -155,28 +157,28 @@ func TestGuard_dialsPublicAddressesOnly(t *testing.T) {
 		dialed  []string
 		refused bool
 	}{
-		"a public name":                              {"example.com:443", addrs("93.184.215.14"), []string{"93.184.215.14:443"}, false},
-		"a public name of both families":             {"example.com:443", addrs("2606:4700::1", "93.184.215.14"), []string{"[2606:4700::1]:443", "93.184.215.14:443"}, false},
-		"an IPv4 record in IPv4-mapped form":         {"example.com:443", addrs("::ffff:93.184.215.14"), []string{"93.184.215.14:443"}, false},
-		"a public literal":                           {"93.184.215.14:443", nil, []string{"93.184.215.14:443"}, false},
-		"a name with a private address":              {"example.com:443", addrs("10.0.0.1"), nil, true},
-		"a name of this machine":                     {"example.com:443", addrs("127.0.0.1", "::1"), nil, true},
-		"a mapped loopback record":                   {"example.com:443", addrs("::ffff:127.0.0.1"), nil, true},
-		"a name with a public and a private address": {"example.com:443", addrs("10.0.0.1", "93.184.215.14"), []string{"93.184.215.14:443"}, false},
-		"the metadata address":                       {"169.254.169.254:443", nil, nil, true},
-		"a mapped literal":                           {"[::ffff:93.184.215.14]:443", nil, nil, true},
-		"a literal with a zone":                      {"[fe80::1%eth0]:443", nil, nil, true},
-		"a decimal address that is resolved":         {"2130706433:443", addrs("127.0.0.1"), nil, true},
-		"a hexadecimal address that is resolved":     {"0x7f.1:443", addrs("127.0.0.1"), nil, true},
-		"another port":                               {"example.com:8443", addrs("93.184.215.14"), nil, true},
-		"no port":                                    {"example.com:", addrs("93.184.215.14"), nil, true},
-		"a port by name":                             {"example.com:https", addrs("93.184.215.14"), nil, true},
+		"a host name with a public address":                {"example.com:443", addrs("93.184.215.14"), []string{"93.184.215.14:443"}, false},
+		"a host name with public IPv6 and IPv4 addresses":  {"example.com:443", addrs("2606:4700::1", "93.184.215.14"), []string{"[2606:4700::1]:443", "93.184.215.14:443"}, false},
+		"a host name with an IPv4-mapped public address":   {"example.com:443", addrs("::ffff:93.184.215.14"), []string{"93.184.215.14:443"}, false},
+		"a public IP address":                              {"93.184.215.14:443", nil, []string{"93.184.215.14:443"}, false},
+		"a host name with a private address":               {"example.com:443", addrs("10.0.0.1"), nil, true},
+		"a host name with loopback addresses":              {"example.com:443", addrs("127.0.0.1", "::1"), nil, true},
+		"a host name with an IPv4-mapped loopback address": {"example.com:443", addrs("::ffff:127.0.0.1"), nil, true},
+		"a host name with a public and a private address":  {"example.com:443", addrs("10.0.0.1", "93.184.215.14"), []string{"93.184.215.14:443"}, false},
+		"the address of the metadata service":              {"169.254.169.254:443", nil, nil, true},
+		"an IPv4-mapped IP address":                        {"[::ffff:93.184.215.14]:443", nil, nil, true},
+		"an IP address with a zone":                        {"[fe80::1%eth0]:443", nil, nil, true},
+		"a decimal number that resolves to loopback":       {"2130706433:443", addrs("127.0.0.1"), nil, true},
+		"a hexadecimal number that resolves to loopback":   {"0x7f.1:443", addrs("127.0.0.1"), nil, true},
+		"a port other than 443":                            {"example.com:8443", addrs("93.184.215.14"), nil, true},
+		"no port":                                          {"example.com:", addrs("93.184.215.14"), nil, true},
+		"the name of a port":                               {"example.com:https", addrs("93.184.215.14"), nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var r recorder
-			lookup, _ := answers(c.answer)
-			g := &outbound.Guard{Reach: onPort443, Lookup: lookup, Dial: r.dial}
+			var r dialRecorder
+			lookup, _ := fixedLookup(c.answer)
+			g := &outbound.Guard{Reach: allowPort443, Lookup: lookup, Dial: r.dial}
 			_, err := g.DialContext(t.Context(), "tcp", c.address)
 			require.Equal(t, c.dialed, r.dialed)
 			var refused *outbound.RefusedError
@@ -193,11 +195,11 @@ func TestGuard_dialsPublicAddressesOnly(t *testing.T) {
 func TestGuard_returnsErrorsOfTheResolver(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("no name server")
-	g := &outbound.Guard{Reach: anywhere, Lookup: func(context.Context, string, string) ([]netip.Addr, error) { return nil, broken }}
+	g := &outbound.Guard{Reach: allowAllHosts, Lookup: func(context.Context, string, string) ([]netip.Addr, error) { return nil, broken }}
 	_, err := g.DialContext(t.Context(), "tcp", "example.com:443")
 	require.ErrorIs(t, err, broken)
 
-	g = &outbound.Guard{Reach: anywhere, Lookup: func(context.Context, string, string) ([]netip.Addr, error) { return nil, nil }}
+	g = &outbound.Guard{Reach: allowAllHosts, Lookup: func(context.Context, string, string) ([]netip.Addr, error) { return nil, nil }}
 	_, err = g.DialContext(t.Context(), "tcp", "example.com:443")
 	var dns *net.DNSError
 	require.ErrorAs(t, err, &dns)
@@ -207,10 +209,10 @@ func TestGuard_returnsErrorsOfTheResolver(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestGuard_checksTheAddressThatTheSystemDials(t *testing.T) {
+func TestGuard_checksAddressThatSystemConnectsTo(t *testing.T) {
 	t.Parallel()
 	listener := outboundtest.NewCanary(t)
-	_, err := (&outbound.Guard{Reach: anywhere}).DialContext(t.Context(), "tcp", listener.Address())
+	_, err := (&outbound.Guard{Reach: allowAllHosts}).DialContext(t.Context(), "tcp", listener.Address())
 	var refused *outbound.RefusedError
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, netip.MustParseAddr("127.0.0.1"), refused.Addr)
@@ -223,12 +225,12 @@ func TestGuard_checksTheAddressThatTheSystemDials(t *testing.T) {
 
 func TestGuard_refusesHostsThatAreNotConfigured(t *testing.T) {
 	t.Parallel()
-	var r recorder
-	lookup, asked := answers(addrs("93.184.215.14"))
+	var r dialRecorder
+	lookup, calls := fixedLookup(addrs("93.184.215.14"))
 	for name, g := range map[string]*outbound.Guard{
 		"no Reach function": {Lookup: lookup, Dial: r.dial},
-		"another host":      {Reach: operated("www.example.com:443"), Lookup: lookup, Dial: r.dial},
-		"another port":      {Reach: operated("example.com:80"), Lookup: lookup, Dial: r.dial},
+		"another host":      {Reach: allowOperated("www.example.com:443"), Lookup: lookup, Dial: r.dial},
+		"another port":      {Reach: allowOperated("example.com:80"), Lookup: lookup, Dial: r.dial},
 	} {
 		_, err := g.DialContext(t.Context(), "tcp", "example.com:443")
 		var refused *outbound.RefusedError
@@ -236,30 +238,30 @@ func TestGuard_refusesHostsThatAreNotConfigured(t *testing.T) {
 		require.EqualError(t, err, "connection to example.com:443 refused: this host and port are not allowed")
 	}
 	require.Empty(t, r.dialed)
-	require.Zero(t, asked.Load(), "the host is not looked up")
+	require.Zero(t, calls.Load(), "a refused host must not be looked up")
 }
 
 func TestGuard_dialsPrivateAddressesOfOperatedHosts(t *testing.T) {
 	t.Parallel()
 	listener := outboundtest.NewCanary(t)
-	conn, err := (&outbound.Guard{Reach: operated(listener.Address())}).DialContext(t.Context(), "tcp", listener.Address())
+	conn, err := (&outbound.Guard{Reach: allowOperated(listener.Address())}).DialContext(t.Context(), "tcp", listener.Address())
 	require.NoError(t, err)
 	require.NoError(t, conn.Close())
 
-	for host, may := range map[string]bool{
+	for host, allowed := range map[string]bool{
 		"127.0.0.1": true, "127.0.0.2": true, "::1": true, "10.0.0.1": true, "172.18.0.2": true, "192.168.1.1": true, "fd12:3456::1": true, "93.184.215.14": true,
 		"169.254.169.254": false, "169.254.170.2": false, "100.100.100.200": false, "168.63.129.16": false, "fd00:ec2::254": false, "fd20:ce::254": false,
 		"fd00:c1::a9fe:a9fe": false, "fe80::1": false, "fe80::1%eth0": false, "0.0.0.0": false, "::": false, "224.0.0.1": false, "198.18.0.1": false, "64:ff9b::7f00:1": false,
 	} {
-		var r recorder
-		lookup, _ := answers(addrs(host))
-		_, err := (&outbound.Guard{Reach: operated("sandbox:443"), Lookup: lookup, Dial: r.dial}).DialContext(t.Context(), "tcp", "Sandbox:443")
+		var r dialRecorder
+		lookup, _ := fixedLookup(addrs(host))
+		_, err := (&outbound.Guard{Reach: allowOperated("sandbox:443"), Lookup: lookup, Dial: r.dial}).DialContext(t.Context(), "tcp", "Sandbox:443")
 		var refused *outbound.RefusedError
-		require.Equal(t, may, !errors.As(err, &refused), "a name that resolves to %s: %v", host, err)
-		require.Equal(t, may, len(r.dialed) == 1, host)
+		require.Equal(t, allowed, !errors.As(err, &refused), "a name that resolves to %s: %v", host, err)
+		require.Equal(t, allowed, len(r.dialed) == 1, host)
 
 		literal := net.JoinHostPort(host, "443")
-		_, err = (&outbound.Guard{Reach: operated(literal), Dial: r.dial}).DialContext(t.Context(), "tcp", literal)
+		_, err = (&outbound.Guard{Reach: allowOperated(literal), Dial: r.dial}).DialContext(t.Context(), "tcp", literal)
 		require.ErrorIs(t, err, errRecorded, "%s is configured as an address", host)
 	}
 }
@@ -276,21 +278,21 @@ func TestAddressOf_returnsHostAndPort(t *testing.T) {
 	}
 }
 
-func TestGuard_leavesTimeForTheNextAddress(t *testing.T) {
+func TestGuard_limitsTimeOfEachAddressButTheLast(t *testing.T) {
 	t.Parallel()
-	lookup, _ := answers(addrs("2606:4700::1", "93.184.215.14"))
-	var budgets []time.Duration
-	g := &outbound.Guard{Reach: anywhere, Lookup: lookup, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	lookup, _ := fixedLookup(addrs("2606:4700::1", "93.184.215.14"))
+	var timeouts []time.Duration
+	g := &outbound.Guard{Reach: allowAllHosts, Lookup: lookup, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		deadline, ok := ctx.Deadline()
 		require.True(t, ok)
-		budgets = append(budgets, time.Until(deadline))
+		timeouts = append(timeouts, time.Until(deadline))
 		return nil, errRecorded
 	}}
 	_, err := g.DialContext(t.Context(), "tcp", "example.com:443")
 	require.ErrorIs(t, err, errRecorded)
-	require.Len(t, budgets, 2)
-	require.InDelta(t, 3*time.Second, budgets[0], float64(time.Second))
-	require.InDelta(t, 10*time.Second, budgets[1], float64(time.Second))
+	require.Len(t, timeouts, 2)
+	require.InDelta(t, 3*time.Second, timeouts[0], float64(time.Second))
+	require.InDelta(t, 10*time.Second, timeouts[1], float64(time.Second))
 }
 
 func TestNewTransport_usesNoProxy(t *testing.T) { //nolint:paralleltest // it changes environment variables
@@ -300,7 +302,7 @@ func TestNewTransport_usesNoProxy(t *testing.T) { //nolint:paralleltest // it ch
 	}
 	page := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(page.Close)
-	transport := outbound.NewTransport(&outbound.Guard{Reach: operated(strings.TrimPrefix(page.URL, "http://"))})
+	transport := outbound.NewTransport(&outbound.Guard{Reach: allowOperated(strings.TrimPrefix(page.URL, "http://"))})
 	t.Cleanup(transport.CloseIdleConnections)
 	response, err := (&http.Client{Transport: transport}).Get(page.URL)
 	require.NoError(t, err)

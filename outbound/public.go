@@ -2,18 +2,19 @@ package outbound
 
 import "net/netip"
 
-// IsPublic returns true if addr is an ordinary address on the internet. It is not if it belongs to this machine, a private network or a
-// cloud's metadata service, or is multicast, reserved or for documentation, or is an IPv6 form of such an IPv4 address.
+// IsPublic returns true if addr is an ordinary address on the internet. It returns false for addresses of this machine, of private networks
+// and of cloud metadata services, and for multicast, reserved and documentation addresses. IPv6 addresses that embed an IPv4 address are
+// not public, except NAT64 addresses of public IPv4 addresses.
 func IsPublic(addr netip.Addr) bool { return nonPublicReason(addr) == "" }
 
-// specialRanges lists the ranges of the registries of special-purpose addresses that netip has no check for.
+// specialRanges lists the ranges in IANA's registries of special-purpose addresses for which netip has no check.
 var specialRanges = [...]struct {
 	prefix netip.Prefix
-	why    string
+	why    string // the end of the sentence "the address is …"
 }{
 	{netip.MustParsePrefix("0.0.0.0/8"), "of this network"},
-	{netip.MustParsePrefix("100.64.0.0/10"), "shared by a carrier"},    // also the metadata service of one cloud
-	{netip.MustParsePrefix("168.63.129.16/32"), "internal to a cloud"}, // in a public range, but only reachable inside Azure
+	{netip.MustParsePrefix("100.64.0.0/10"), "shared by a carrier"},    // contains the metadata service of Alibaba Cloud
+	{netip.MustParsePrefix("168.63.129.16/32"), "internal to a cloud"}, // part of a public range, but reachable only inside Azure
 	{netip.MustParsePrefix("192.0.0.0/24"), "reserved"},
 	{netip.MustParsePrefix("192.0.2.0/24"), "for documentation"},
 	{netip.MustParsePrefix("192.88.99.0/24"), "reserved"},
@@ -34,12 +35,12 @@ var (
 	nat64Prefix = netip.MustParsePrefix("64:ff9b::/96")
 )
 
-// metadataRanges are the private ranges of metadata services, which return the credentials of a machine.
+// metadataRanges are the private IPv6 ranges of cloud metadata services. Such a service returns the credentials of a machine.
 var metadataRanges = [...]netip.Prefix{
 	netip.MustParsePrefix("fd00:ec2::/32"), netip.MustParsePrefix("fd00:c1::/32"), netip.MustParsePrefix("fd20:ce::/32"),
 }
 
-// isLocal returns true for loopback and private addresses, except those of metadata services.
+// isLocal returns true for loopback and private addresses, except the addresses in metadataRanges.
 func isLocal(addr netip.Addr) bool {
 	for _, prefix := range metadataRanges {
 		if prefix.Contains(addr) {
@@ -49,7 +50,7 @@ func isLocal(addr netip.Addr) bool {
 	return !addr.Is4In6() && addr.Zone() == "" && (addr.IsLoopback() || addr.IsPrivate())
 }
 
-// nonPublicReason completes the sentence "the address is …". It returns "" if the address is public.
+// nonPublicReason returns why addr is not public, as the end of the sentence "the address is …". It returns "" if addr is public.
 func nonPublicReason(addr netip.Addr) string {
 	switch {
 	case !addr.IsValid():
@@ -64,7 +65,7 @@ func nonPublicReason(addr netip.Addr) string {
 		return "this machine's own"
 	case addr.IsPrivate():
 		return "private"
-	case addr.IsLinkLocalUnicast(): // also the metadata service of most clouds
+	case addr.IsLinkLocalUnicast(): // contains 169.254.169.254, the metadata service of most clouds
 		return "link-local"
 	case addr.IsMulticast():
 		return "multicast"

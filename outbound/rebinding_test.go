@@ -17,60 +17,62 @@ import (
 	"github.com/reeltally/reeltally/outbound/outboundtest"
 )
 
-// tricks are functions that return the answer of a hostile name server to question number n for a name. Every answer has TTL 0.
-var tricks = map[string]func(n int64) outboundtest.Answer{
-	"turns":      func(n int64) outboundtest.Answer { return answerOf(byTurns(n, "93.184.215.14", "127.0.0.1")) },
-	"slow-turns": func(n int64) outboundtest.Answer { return answerOf(byTurns(n/2, "93.184.215.14", "127.0.0.1")) },
-	"metadata":   func(n int64) outboundtest.Answer { return answerOf(byTurns(n/2, "93.184.215.14", "169.254.169.254")) },
-	"families":   func(int64) outboundtest.Answer { return answerOf("93.184.215.14", "::1") },
-	"six":        func(n int64) outboundtest.Answer { return answerOf(byTurns(n/2, "93.184.215.14", "::1")) },
-	"mapped":     func(n int64) outboundtest.Answer { return answerOf(byTurns(n/2, "93.184.215.14", "::ffff:127.0.0.1")) },
-	"mixed":      func(int64) outboundtest.Answer { return answerOf("127.0.0.1", "93.184.215.14", "10.0.0.1", "::1") },
-	"inside":     func(int64) outboundtest.Answer { return answerOf("127.0.0.1", "::1") },
-	"chain": func(n int64) outboundtest.Answer {
-		a := answerOf(byTurns(n/2, "93.184.215.14", "127.0.0.1"))
-		a.Via = byTurns(n/2, "edge.example", "localhost")
+// attacks maps a label below rebind.example to a function that returns the answer of a hostile name server to question n about the host,
+// counted from 0. A look-up asks two questions, for IPv4 and IPv6, so n/2 is the number of the look-up. Every answer has TTL 0.
+var attacks = map[string]func(n int64) outboundtest.Answer{
+	"per-question":  func(n int64) outboundtest.Answer { return answerOf(rotate(n, "93.184.215.14", "127.0.0.1")) },
+	"per-lookup":    func(n int64) outboundtest.Answer { return answerOf(rotate(n/2, "93.184.215.14", "127.0.0.1")) },
+	"metadata":      func(n int64) outboundtest.Answer { return answerOf(rotate(n/2, "93.184.215.14", "169.254.169.254")) },
+	"both-families": func(int64) outboundtest.Answer { return answerOf("93.184.215.14", "::1") },
+	"ipv6":          func(n int64) outboundtest.Answer { return answerOf(rotate(n/2, "93.184.215.14", "::1")) },
+	"ipv4-mapped":   func(n int64) outboundtest.Answer { return answerOf(rotate(n/2, "93.184.215.14", "::ffff:127.0.0.1")) },
+	"mixed":         func(int64) outboundtest.Answer { return answerOf("127.0.0.1", "93.184.215.14", "10.0.0.1", "::1") },
+	"loopback":      func(int64) outboundtest.Answer { return answerOf("127.0.0.1", "::1") },
+	"cname": func(n int64) outboundtest.Answer {
+		a := answerOf(rotate(n/2, "93.184.215.14", "127.0.0.1"))
+		a.Via = rotate(n/2, "edge.example", "localhost")
 		return a
 	},
-	"many": func(int64) outboundtest.Answer {
+	"many-addresses": func(int64) outboundtest.Answer {
 		private := strings.Fields(strings.Repeat("127.0.0.1 192.168.0.1 ", 6))
 		return answerOf(append(private, "93.184.215.14")...)
 	},
 }
 
-func byTurns(n int64, these ...string) string { return these[n%int64(len(these))] }
+// rotate returns the value with index n. After the last value it starts again with the first.
+func rotate(n int64, values ...string) string { return values[n%int64(len(values))] }
 
 func answerOf(addresses ...string) outboundtest.Answer {
 	return outboundtest.Answer{Addrs: addrs(addresses...)}
 }
 
-// rebinder returns a name server. Each name below "rebind.example" uses one of the tricks.
-func rebinder(t *testing.T) *outboundtest.NameServer {
+// newRebindingServer starts a name server that answers questions about LABEL.rebind.example with attacks[LABEL].
+func newRebindingServer(t *testing.T) *outboundtest.NameServer {
 	t.Helper()
 	var mu sync.Mutex
-	turns := map[string]int64{}
+	questions := map[string]int64{}
 	return outboundtest.NewNameServer(t, func(host string) outboundtest.Answer {
 		name, ok := strings.CutSuffix(host, ".rebind.example")
-		trick := tricks[name]
-		if !ok || trick == nil {
+		attack := attacks[name]
+		if !ok || attack == nil {
 			return outboundtest.Answer{}
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		turns[name]++
-		return trick(turns[name] - 1)
+		questions[name]++
+		return attack(questions[name] - 1)
 	})
 }
 
-// sockets records the addresses immediately before the system connects. Connections to the public address are aborted before a packet
-// leaves this machine. Other connections continue.
-type sockets struct {
+// connectionCounter counts connections immediately before the system makes them, separately for outboundtest.Public and for all other
+// addresses. It aborts connections to outboundtest.Public, so that no packet leaves this machine. It does not abort other connections.
+type connectionCounter struct {
 	public, others atomic.Int64
 }
 
-var errPublic = errors.New("it would have connected to the public address")
+var errPublic = errors.New("connection to the public address aborted by the test")
 
-func (s *sockets) dialer(r *net.Resolver) *net.Dialer {
+func (s *connectionCounter) dialer(r *net.Resolver) *net.Dialer {
 	return &net.Dialer{Resolver: r, Control: func(_, address string, _ syscall.RawConn) error {
 		if addr, err := netip.ParseAddrPort(address); err == nil && addr.Addr() == outboundtest.Public {
 			s.public.Add(1)
@@ -81,18 +83,18 @@ func (s *sockets) dialer(r *net.Resolver) *net.Dialer {
 	}}
 }
 
-// TestGuard_refusesDNSRebinding looks names up and dials 10,000 times with a name server that changes its answers.
+// TestGuard_refusesDNSRebinding dials hosts 10,000 times. Their name server changes its answers between public and internal addresses.
 func TestGuard_refusesDNSRebinding(t *testing.T) {
 	t.Parallel()
 	const rounds = 10_000
-	server, canary := rebinder(t), outboundtest.NewCanary(t)
-	var system sockets
-	guard := &outbound.Guard{Reach: anywhere, Lookup: server.Lookup, Dial: system.dialer(nil).DialContext}
+	server, canary := newRebindingServer(t), outboundtest.NewCanary(t)
+	var counter connectionCounter
+	guard := &outbound.Guard{Reach: allowAllHosts, Lookup: server.Lookup, Dial: counter.dialer(nil).DialContext}
 	var refused, dialed, failed atomic.Int64
 	var work sync.WaitGroup
-	for name := range tricks {
+	for name := range attacks {
 		work.Go(func() {
-			for range rounds / len(tricks) {
+			for range rounds / len(attacks) {
 				_, err := guard.DialContext(t.Context(), "tcp", net.JoinHostPort(name+".rebind.example", canary.Port))
 				if _, ok := errors.AsType[*outbound.RefusedError](err); ok {
 					refused.Add(1)
@@ -105,56 +107,56 @@ func TestGuard_refusesDNSRebinding(t *testing.T) {
 		})
 	}
 	work.Wait()
-	t.Logf("%d rounds: %d refused, %d to the public address, %d unanswered", rounds, refused.Load(), dialed.Load(), failed.Load())
-	require.Zero(t, canary.Visits(t), "the canary was reached")
-	require.Zero(t, system.others.Load(), "the system was about to connect to another address than the public one")
-	require.Equal(t, dialed.Load(), system.public.Load())
+	t.Logf("%d rounds: %d refused, %d to the public address, %d failed", rounds, refused.Load(), dialed.Load(), failed.Load())
+	require.Zero(t, canary.Visits(t), "number of connections to this machine")
+	require.Zero(t, counter.others.Load(), "number of connections to addresses other than the public one")
+	require.Equal(t, dialed.Load(), counter.public.Load())
 	require.EqualValues(t, rounds, refused.Load()+dialed.Load()+failed.Load())
-	require.Less(t, failed.Load(), int64(rounds/100), "the name server answers")
-	require.Greater(t, refused.Load(), int64(rounds/10), "answers with only private addresses")
-	require.Greater(t, dialed.Load(), int64(rounds/10), "answers with the public address")
-	if failed.Load() == 0 { // a lost packet is sent again
-		for name := range tricks {
-			require.Equal(t, 2*rounds/len(tricks), server.Questions(name+".rebind.example"), "%s is looked up once per round, for IPv4 and IPv6", name)
+	require.Less(t, failed.Load(), int64(rounds/100), "number of failed look-ups")
+	require.Greater(t, refused.Load(), int64(rounds/10), "number of refused connections")
+	require.Greater(t, dialed.Load(), int64(rounds/10), "number of connections to the public address")
+	if failed.Load() == 0 { // after a lost packet the resolver repeats its question, so the numbers below would differ
+		for name := range attacks {
+			require.Equal(t, 2*rounds/len(attacks), server.Questions(name+".rebind.example"), "each dial must ask two questions about %s, for IPv4 and IPv6", name)
 		}
 	}
 }
 
-// TestRebinding_reachesADialerThatLooksUpTwice shows that the test would find a fault: a dialer that checks the answer of a look-up and
-// then dials the name reaches the canary.
-func TestRebinding_reachesADialerThatLooksUpTwice(t *testing.T) {
+// TestRebinding_reachesCanaryIfDialerLooksUpTwice shows that TestGuard_refusesDNSRebinding can fail. A dialer that checks the addresses of a
+// host and then dials the host by its name connects to the canary.
+func TestRebinding_reachesCanaryIfDialerLooksUpTwice(t *testing.T) {
 	t.Parallel()
-	server, canary := rebinder(t), outboundtest.NewCanary(t)
-	var system sockets
-	careless := system.dialer(server.Resolver())
+	server, canary := newRebindingServer(t), outboundtest.NewCanary(t)
+	var counter connectionCounter
+	unsafeDialer := counter.dialer(server.Resolver())
 	for range 20 {
-		found, err := server.Lookup(t.Context(), "ip4", "turns.rebind.example")
+		found, err := server.Lookup(t.Context(), "ip4", "per-question.rebind.example")
 		require.NoError(t, err)
 		if !outbound.IsPublic(found[0].Unmap()) {
 			continue
 		}
-		conn, err := careless.DialContext(t.Context(), "tcp4", net.JoinHostPort("turns.rebind.example.", canary.Port))
+		conn, err := unsafeDialer.DialContext(t.Context(), "tcp4", net.JoinHostPort("per-question.rebind.example.", canary.Port))
 		if err == nil {
 			require.NoError(t, conn.Close())
 		}
 	}
-	require.Positive(t, system.others.Load())
+	require.Positive(t, counter.others.Load())
 	require.Positive(t, canary.Visits(t))
 }
 
-// TestGuard_refusesEveryHostileLink dials every host of the table with guards that allow all names, so that only the addresses
-// decide.
+// TestGuard_refusesEveryHostileLink dials the hosts of all links in links.txt. The guard allows every host name, so only the check of the IP
+// address can refuse a connection.
 func TestGuard_refusesEveryHostileLink(t *testing.T) {
 	t.Parallel()
-	world := outboundtest.NewInternet(t, outboundtest.In("tiktok.com"), nil)
-	guard := &outbound.Guard{Reach: anywhere, Lookup: world.Lookup, Dial: world.Dial}
+	internet := outboundtest.NewInternet(t, outboundtest.In("tiktok.com"), nil)
+	guard := &outbound.Guard{Reach: allowAllHosts, Lookup: internet.Lookup, Dial: internet.Dial}
 	refusals := 0
-	for _, l := range outboundtest.Links(t, world.Inside) {
+	for _, l := range outboundtest.Links(t, internet.Inside) {
 		u, err := url.Parse(l.URL)
 		if err != nil {
 			continue
 		}
-		for _, port := range []string{world.Inside.Port, "443"} {
+		for _, port := range []string{internet.Inside.Port, "443"} {
 			conn, err := guard.DialContext(t.Context(), "tcp", net.JoinHostPort(u.Hostname(), port))
 			if err == nil {
 				require.NoError(t, conn.Close())
@@ -165,8 +167,8 @@ func TestGuard_refusesEveryHostileLink(t *testing.T) {
 		}
 	}
 	require.Greater(t, refusals, 200)
-	for _, address := range world.Dialed() {
+	for _, address := range internet.Dialed() {
 		require.True(t, strings.HasPrefix(address, outboundtest.Public.String()+":"), address)
 	}
-	require.Zero(t, world.Inside.Visits(t))
+	require.Zero(t, internet.Inside.Visits(t))
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// ListAccounts returns the accounts.
+// ListAccounts returns the accounts of the organisation.
 func (s *Server) ListAccounts(ctx context.Context, r api.ListAccountsRequestObject) (api.ListAccountsResponseObject, error) {
 	p := r.Params
 	target, isDead, linkFaults, err := s.readLinkFilter(ctx, link.Account, p.Link)
@@ -76,13 +76,13 @@ func (s *Server) ListAccountVideos(ctx context.Context, r api.ListAccountVideosR
 		}})
 }
 
-// accountRef parses a text that is "a UUID or a URL". If the text cannot mean an account, the error is *store.NotFoundError.
+// accountRef parses the id or link of an account. If the text is neither an id nor a link of an account, the error is *store.NotFoundError.
 func (s *Server) accountRef(ctx context.Context, raw string) (store.AccountRef, error) {
 	ref, err := s.parseReference(ctx, link.Account, raw)
 	return store.AccountRef(ref), err
 }
 
-// ToAPIAccount converts an account and masks what the view hides.
+// ToAPIAccount converts an account for a response. It sets the metrics to null if the view is masked.
 func ToAPIAccount(a store.Account, view View) api.Account {
 	out := api.Account{
 		OrganisationID: a.OrganisationID, AccountID: a.ID, AccountLink: a.Link, Username: a.Username,

@@ -12,26 +12,26 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// Caller is the authenticated sender of a request.
+// Caller is the organisation and token that sent a request.
 type Caller struct {
 	store.Identity
 	// Org gives access to the data of the caller's organisation only.
 	Org *store.Org
-	// View is what the operation may show to the caller.
+	// View says whether the response contains metrics.
 	View View
 
-	facts tierFacts
+	facts tierFacts // limits and rights of the organisation's tier
 }
 
 type callerKey struct{}
 
-// CallerFrom returns the caller of a request. It panics if the request is not for an operation of the contract, because such requests are
-// not authenticated.
+// CallerFrom returns the caller from the context of a request. It panics if the request is not for an operation of the contract, because
+// such requests are not authenticated.
 func CallerFrom(ctx context.Context) Caller {
 	return ctx.Value(callerKey{}).(Caller)
 }
 
-// authenticate stores the Caller in the request's context, or answers 401.
+// authenticate looks up the token of a request and stores the Caller in the request's context. It answers 401 if the token is not valid.
 func (s *Server) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		op := s.operations.match(c)
@@ -56,8 +56,8 @@ func (s *Server) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// identify returns the identity of the request's token, or the problem that the token is refused with. The number of refused requests is
-// limited for each address.
+// identify returns the token of the request and its organisation. It returns a problem with 401 if the token is not valid, or with 429 if
+// the IP address has sent too many requests without a valid token.
 func (s *Server) identify(c echo.Context) (store.Identity, error) {
 	address := network(c.RealIP())
 	token, err := bearerToken(c.Request())
@@ -81,7 +81,8 @@ func (s *Server) identify(c echo.Context) (store.Identity, error) {
 	return store.Identity{}, refusal
 }
 
-// bearerToken returns the token in the Authorization header. Its errors contain no part of the token.
+// bearerToken returns the well-formed token in the Authorization header, or the problem if there is none. The problem contains no part of the
+// token.
 func bearerToken(r *http.Request) (string, error) {
 	headers := r.Header.Values(echo.HeaderAuthorization)
 	if len(headers) == 0 {
@@ -106,7 +107,8 @@ func bearerToken(r *http.Request) (string, error) {
 	return token, nil
 }
 
-// tokenInQuery returns the name of the first query parameter that is a token, judged by its name or its value; "" if there is none.
+// tokenInQuery returns the name of the first query parameter whose name suggests a token or whose value is a token. It returns "" if there is
+// no such parameter.
 func tokenInQuery(query string) string {
 	for pair := range strings.SplitSeq(query, "&") {
 		name, value, _ := strings.Cut(pair, "=")
@@ -121,7 +123,7 @@ func tokenInQuery(query string) string {
 	return ""
 }
 
-// refuseToken converts the error of a token look-up into a problem.
+// refuseToken converts the error of bearerToken or of a token look-up into a problem.
 func refuseToken(err error) *Error {
 	switch {
 	case errors.Is(err, store.ErrTokenUnknown):

@@ -15,23 +15,24 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// immediateLinks is the largest number of links in a request whose items are fetched at once (spec.md 4.4, rule 3).
+// immediateLinks is the maximum number of links in a bulk request for the items to be fetched immediately (spec.md 4.4, rule 3). The items of a
+// larger request are fetched by the scheduled update.
 const immediateLinks = 50
 
-// bulkEntry is a distinct link of a bulk request and its result.
+// bulkEntry is one video or account of a bulk request, or one refused link, and its result.
 type bulkEntry struct {
 	parsedLink
-	url  string // as first sent
-	item trackedItem
+	url  string      // the first link of the request that means this item
+	item trackedItem // zero if the link was refused
 }
 
 // bulkResult is the result of a bulk request to track videos or accounts.
 type bulkResult struct {
 	entries  []bulkEntry
 	summary  api.TrackSummary
-	enqueued bool
+	enqueued bool // all items are fetched immediately
 	warnings []string
-	pending  []api.PendingItem // tracked, but not fetched because the organisation has no subscription
+	pending  []api.PendingItem // items that are tracked but not fetched, because the organisation has no subscription
 }
 
 // status returns 200 if every entry succeeded, 422 if every entry failed, and otherwise 207.
@@ -45,7 +46,8 @@ func (r bulkResult) status() int {
 	return http.StatusMultiStatus
 }
 
-// pendingQueue returns the items that are not fetched; nil if the organisation has a subscription.
+// pendingQueue returns the tracked items that are not fetched, because the organisation has no subscription. It returns nil if the organisation
+// has a subscription. kind is the kind of all items.
 func (r bulkResult) pendingQueue(ctx context.Context, kind link.Kind) *api.PendingQueue {
 	if CallerFrom(ctx).Organisation.Subscription != store.SubscriptionNone {
 		return nil
@@ -57,24 +59,25 @@ func (r bulkResult) pendingQueue(ctx context.Context, kind link.Kind) *api.Pendi
 	return queue
 }
 
-// bulkResponse is the answer to a bulk request.
+// bulkResponse is the response to a bulk request.
 type bulkResponse struct {
 	status int
 	body   any
 }
 
-// VisitTrackVideosResponse writes the response.
+// VisitTrackVideosResponse writes the response of the operation trackVideos.
 func (r bulkResponse) VisitTrackVideosResponse(w http.ResponseWriter) error { return r.write(w) }
 
-// VisitTrackAccountsResponse writes the response.
+// VisitTrackAccountsResponse writes the response of the operation trackAccounts.
 func (r bulkResponse) VisitTrackAccountsResponse(w http.ResponseWriter) error { return r.write(w) }
 
-// VisitStopVideosResponse writes the response.
+// VisitStopVideosResponse writes the response of the operation stopVideos.
 func (r bulkResponse) VisitStopVideosResponse(w http.ResponseWriter) error { return r.write(w) }
 
-// VisitStopAccountsResponse writes the response.
+// VisitStopAccountsResponse writes the response of the operation stopAccounts.
 func (r bulkResponse) VisitStopAccountsResponse(w http.ResponseWriter) error { return r.write(w) }
 
+// write sends the status and the body as JSON.
 func (r bulkResponse) write(w http.ResponseWriter) error {
 	body, err := json.Marshal(r.body)
 	if err != nil {
@@ -86,7 +89,7 @@ func (r bulkResponse) write(w http.ResponseWriter) error {
 	return err
 }
 
-// trackAll tracks the items of many links. Links that are refused do not prevent the others from being tracked.
+// trackAll tracks the videos or accounts of many links. If a link is refused, trackAll still tracks the items of the other links.
 func (s *Server) trackAll(ctx context.Context, res resource, urls []string, r trackRequest) (bulkResult, error) {
 	parsed, err := s.linksOf(ctx, res.kind, urls)
 	if err != nil {
@@ -94,7 +97,7 @@ func (s *Server) trackAll(ctx context.Context, res resource, urls []string, r tr
 	}
 	entries := distinct(urls, parsed)
 	plan := s.planFetches(CallerFrom(ctx).Organisation, entries)
-	if plan.good > 0 {
+	if plan.accepted > 0 {
 		r.plan = plan
 		for _, e := range entries {
 			if e.failure == nil {
@@ -110,7 +113,7 @@ func (s *Server) trackAll(ctx context.Context, res resource, urls []string, r tr
 	return s.summarise(entries, plan), nil
 }
 
-// distinct returns one entry for all links that mean the same item, and one for all refused links with the same text.
+// distinct removes duplicates: all links of the same item become one entry, and all refused links with the same text become one entry.
 func distinct(urls []string, parsed []parsedLink) []bulkEntry {
 	entries := make([]bulkEntry, 0, len(urls))
 	seen := make(map[[2]string]bool, len(urls))
@@ -119,7 +122,7 @@ func distinct(urls []string, parsed []parsedLink) []bulkEntry {
 		switch {
 		case r.failure != nil:
 			key = [2]string{"", urls[i]}
-		case r.link.ID == "": // an account by its handle; no id begins with @
+		case r.link.ID == "": // a link to an account by its handle; the @ distinguishes handles from ids
 			key[1] = "@" + r.link.Handle
 		}
 		if !seen[key] {
@@ -130,8 +133,8 @@ func distinct(urls []string, parsed []parsedLink) []bulkEntry {
 	return entries
 }
 
-// assignItems sets the items of the entries that did not fail. One link may name an account by its id and another one the same account by
-// its handle. Only the first entry of an account is kept.
+// assignItems sets the items of the entries whose links were not refused. items are in the order of these entries. Two entries can turn out to
+// be the same account: one link contains its id and the other its handle. assignItems then removes the later entry and reduces plan.
 func assignItems(entries []bulkEntry, items []trackedItem, plan fetchPlan) ([]bulkEntry, fetchPlan) {
 	kept := make([]bulkEntry, 0, len(entries))
 	seen := make(map[uuid.UUID]bool, len(items))
@@ -145,29 +148,29 @@ func assignItems(entries []bulkEntry, items []trackedItem, plan fetchPlan) ([]bu
 		}
 		kept = append(kept, e)
 	}
-	plan.good = len(seen)
-	plan.enqueue, plan.immediate = min(plan.enqueue, plan.good), min(plan.immediate, plan.good)
+	plan.accepted = len(seen)
+	plan.enqueue, plan.immediate = min(plan.enqueue, plan.accepted), min(plan.immediate, plan.accepted)
 	return kept, plan
 }
 
-// fetchPlan counts the links of a request that are tracked, and how many of them, from the first on, are fetched.
+// fetchPlan says how many items of a tracking request are fetched. The first items of the request are fetched, in the order of the links.
 type fetchPlan struct {
-	good      int // links that were not refused
-	enqueue   int // good links that are fetched
-	immediate int // good links that are fetched at once, instead of by the scheduled update
+	accepted  int // number of items whose links were not refused
+	enqueue   int // number of items that are fetched
+	immediate int // number of items that are fetched immediately, and not by the scheduled update
 }
 
-// planFetches decides how many items are fetched, by the size of the request and the organisation's subscription.
+// planFetches returns how many items of a request are fetched. This depends on the number of entries and on the organisation's subscription.
 func (s *Server) planFetches(o store.Organisation, entries []bulkEntry) fetchPlan {
 	var p fetchPlan
 	for _, e := range entries {
 		if e.failure == nil {
-			p.good++
+			p.accepted++
 		}
 	}
-	p.enqueue = p.good
+	p.enqueue = p.accepted
 	if o.Subscription == store.SubscriptionNone {
-		p.enqueue = min(p.good, s.previewAllowance)
+		p.enqueue = min(p.accepted, s.previewAllowance)
 	}
 	if len(entries) <= immediateLinks {
 		p.immediate = p.enqueue
@@ -175,11 +178,11 @@ func (s *Server) planFetches(o store.Organisation, entries []bulkEntry) fetchPla
 	return p
 }
 
-// summarise counts the entries and lists the items that are not fetched.
+// summarise returns the result of a bulk request: the counts of its entries, the warnings and the items that are not fetched.
 func (s *Server) summarise(entries []bulkEntry, plan fetchPlan) bulkResult {
-	r := bulkResult{entries: entries, enqueued: plan.good > 0 && plan.immediate == plan.good, warnings: s.warnings(len(entries), plan),
+	r := bulkResult{entries: entries, enqueued: plan.accepted > 0 && plan.immediate == plan.accepted, warnings: s.warnings(len(entries), plan),
 		pending: []api.PendingItem{}}
-	good := 0
+	accepted := 0
 	for _, e := range entries {
 		r.summary.Total++
 		switch e.status() {
@@ -192,30 +195,30 @@ func (s *Server) summarise(entries []bulkEntry, plan fetchPlan) bulkResult {
 		case api.TrackStatusAlreadyTracked:
 			r.summary.AlreadyExists++
 		default:
-			if good >= plan.enqueue {
+			if accepted >= plan.enqueue {
 				r.pending = append(r.pending, api.PendingItem{ID: e.item.id, Platform: api.Platform(e.link.Platform)})
 			}
 		}
 		r.summary.Succeeded++
-		good++
+		accepted++
 	}
 	return r
 }
 
-// warnings tells which items are not fetched, or not at once.
+// warnings returns a sentence for the caller if some items are not fetched, and one if the items are not fetched immediately.
 func (s *Server) warnings(entries int, plan fetchPlan) []string {
 	notes := []string{}
-	if plan.enqueue < plan.good {
+	if plan.enqueue < plan.accepted {
 		notes = append(notes, fmt.Sprintf("Without an active subscription only the first %d items of a request are fetched; no data is collected for the other %d.",
-			s.previewAllowance, plan.good-plan.enqueue))
+			s.previewAllowance, plan.accepted-plan.enqueue))
 	}
-	if entries > immediateLinks && plan.good > 0 {
+	if entries > immediateLinks && plan.accepted > 0 {
 		notes = append(notes, fmt.Sprintf("A request of more than %d links is not fetched at once; the scheduled update collects the data.", immediateLinks))
 	}
 	return notes
 }
 
-// status returns the status of the entry in the answer.
+// status returns the status of the entry in the response.
 func (e bulkEntry) status() api.TrackStatus {
 	switch {
 	case e.failure != nil:
@@ -234,7 +237,7 @@ func (e bulkEntry) itemID() *uuid.UUID {
 	return &e.item.id
 }
 
-// failureFields returns the fields of the answer that describe a failure; nil if the entry did not fail.
+// failureFields returns the members error, code and retryable of the entry in the response. All are nil if the entry did not fail.
 func (e bulkEntry) failureFields() (text *string, code *api.TrackFailure, retryable *bool) {
 	if e.failure == nil {
 		return nil, nil, nil
@@ -242,10 +245,10 @@ func (e bulkEntry) failureFields() (text *string, code *api.TrackFailure, retrya
 	return &e.failure.Detail, new(api.TrackFailure(e.failure.Code)), &e.failure.Retryable
 }
 
-// maxShownURL is the greatest length, in characters, of a link in an answer. It is also the greatest length of a valid link.
+// maxShownURL is the maximum length, in characters, of a link in a response. It equals the maximum length of a valid link.
 const maxShownURL = 2048
 
-// shownURL returns the text of the link as it was first sent. A text longer than maxShownURL cannot be a link and is cut.
+// shownURL returns the link as it was sent, cut to maxShownURL characters.
 func (e bulkEntry) shownURL() string {
 	if utf8.RuneCountInString(e.url) <= maxShownURL {
 		return e.url
@@ -253,6 +256,7 @@ func (e bulkEntry) shownURL() string {
 	return string([]rune(e.url)[:maxShownURL]) + "…"
 }
 
+// toTrackVideosEntry converts an entry for the response of trackVideos.
 func toTrackVideosEntry(e bulkEntry) api.TrackVideosEntry {
 	out := api.TrackVideosEntry{Type: api.EntryTypeVideo, URL: e.shownURL(), Status: e.status(), Success: e.failure == nil,
 		VideoID: e.itemID(), WasExisting: e.item.existing}
@@ -260,6 +264,7 @@ func toTrackVideosEntry(e bulkEntry) api.TrackVideosEntry {
 	return out
 }
 
+// toTrackAccountsEntry converts an entry for the response of trackAccounts.
 func toTrackAccountsEntry(e bulkEntry) api.TrackAccountsEntry {
 	out := api.TrackAccountsEntry{Type: api.EntryTypeAccount, URL: e.shownURL(), Status: e.status(), Success: e.failure == nil,
 		AccountID: e.itemID(), WasExisting: e.item.existing}

@@ -14,7 +14,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// ListCollections returns the collections.
+// ListCollections returns the collections of the organisation.
 func (s *Server) ListCollections(ctx context.Context, r api.ListCollectionsRequestObject) (api.ListCollectionsResponseObject, error) {
 	p := r.Params
 	query, err := readCollectionFilters(p)
@@ -43,10 +43,10 @@ func (s *Server) ListCollections(ctx context.Context, r api.ListCollectionsReque
 	return answerList(ctx, s, list)
 }
 
-// rootParent is the value of parent_id that asks for collections without a parent.
+// rootParent is the value of the parameter parent_id that selects collections without a parent.
 const rootParent = "null"
 
-// readCollectionFilters returns the filters and the order of a list of collections.
+// readCollectionFilters converts the filters and the order of listCollections to a query.
 func readCollectionFilters(p api.ListCollectionsParams) (store.CollectionQuery, error) {
 	query := store.CollectionQuery{Subtree: isTrue(p.IncludeChildren), Order: orderOf(p.OrderBy, api.CollectionOrderCreatedAt, p.OrderDirection)}
 	switch {
@@ -66,17 +66,17 @@ func readCollectionFilters(p api.ListCollectionsParams) (store.CollectionQuery, 
 // CreateCollection creates a collection.
 func (s *Server) CreateCollection(ctx context.Context, r api.CreateCollectionRequestObject) (api.CreateCollectionResponseObject, error) {
 	caller := CallerFrom(ctx)
-	fresh := store.NewCollection{ID: effectID(ctx), Name: r.Body.Name, ParentID: r.Body.ParentID, Access: store.AccessPrivate, Hashtags: r.Body.Hashtags,
+	collection := store.NewCollection{ID: effectID(ctx), Name: r.Body.Name, ParentID: r.Body.ParentID, Access: store.AccessPrivate, Hashtags: r.Body.Hashtags,
 		CreatedBy: caller.Token.ID}
 	if r.Body.Access != nil {
-		fresh.Access = store.Access(*r.Body.Access)
+		collection.Access = store.Access(*r.Body.Access)
 	}
-	made, err := caller.Org.CreateCollection(ctx, fresh)
+	created, err := caller.Org.CreateCollection(ctx, collection)
 	if err != nil {
 		return nil, collectionProblem(err, uuid.Nil, r.Body.ParentID)
 	}
-	return api.CreateCollection201JSONResponse(api.CreatedCollection{ID: made.ID, Name: made.Name, OrganisationID: made.OrganisationID,
-		Access: api.Access(made.Access), CreatedAt: toAPITime(made.CreatedAt)}), nil
+	return api.CreateCollection201JSONResponse(api.CreatedCollection{ID: created.ID, Name: created.Name, OrganisationID: created.OrganisationID,
+		Access: api.Access(created.Access), CreatedAt: toAPITime(created.CreatedAt)}), nil
 }
 
 // GetCollection returns one collection.
@@ -99,7 +99,7 @@ func (s *Server) UpdateCollection(ctx context.Context, r api.UpdateCollectionReq
 	if patch.Unchanged, err = checkIfMatch(ctx, r.CollectionID, r.Params.IfMatch); err != nil {
 		return nil, err
 	}
-	if r.Body.Password != nil { // last, because hashing is slow
+	if r.Body.Password != nil { // after all checks, because hashing a password is slow
 		hash, err := store.HashPassword(ctx, *r.Body.Password)
 		if err != nil {
 			return nil, err
@@ -116,10 +116,10 @@ func (s *Server) UpdateCollection(ctx context.Context, r api.UpdateCollectionReq
 	return api.UpdateCollection204Response{}, nil
 }
 
-// maxDisplaySettings is the maximum size of display_settings, in bytes. It bounds the size of a list of collections.
+// maxDisplaySettings is the maximum size of the member display_settings, in bytes. It limits the size of a list of collections.
 const maxDisplaySettings = 16 << 10
 
-// readCollectionPatch converts a change of a collection, except for the password.
+// readCollectionPatch converts the body of updateCollection, except the password.
 func readCollectionPatch(b api.UpdateCollectionRequest) (store.CollectionPatch, error) {
 	patch := store.CollectionPatch{Name: b.Name}
 	if b.ParentID.IsSpecified() {
@@ -156,8 +156,8 @@ func (s *Server) DeleteCollection(ctx context.Context, r api.DeleteCollectionReq
 	return api.DeleteCollection200JSONResponse(api.DeletedCollection{Success: true, DeletedID: r.CollectionID}), nil
 }
 
-// checkIfMatch returns the version of the collection that If-Match names, or nil without If-Match. It fails if that is not the current
-// version. The caller passes the version to its write, which fails if the collection was changed in between.
+// checkIfMatch checks that If-Match contains the ETag of the collection's current version, and returns the time of this version. It returns nil
+// without If-Match. The caller passes the time to its write, which fails if the collection was changed in between.
 func checkIfMatch(ctx context.Context, id uuid.UUID, ifMatch *string) (*store.Instant, error) {
 	if ifMatch == nil {
 		return nil, nil //nolint:nilnil // without If-Match every version is accepted
@@ -167,7 +167,7 @@ func checkIfMatch(ctx context.Context, id uuid.UUID, ifMatch *string) (*store.In
 	if err != nil {
 		return nil, err
 	}
-	view := FullView // the view of GET, because the tag was computed from its response
+	view := FullView // the view of getCollection, from whose response the ETag was computed
 	if caller.facts.masked {
 		view = MaskedView
 	}
@@ -185,12 +185,13 @@ func checkIfMatch(ctx context.Context, id uuid.UUID, ifMatch *string) (*store.In
 	return &c.UpdatedAt, nil
 }
 
+// collectionChanged returns the problem of a write whose If-Match does not match.
 func collectionChanged() *Error {
 	return problem(CodePreconditionFailed, "If-Match does not name the present state of the collection, which was changed since it was read. Read it again.")
 }
 
-// collectionProblem converts an error of a write into a problem that points at the member. It returns any other error unchanged. id is zero
-// for a new collection. parent is nil if the parent does not change.
+// collectionProblem converts the error of a write to a collection into a problem. Its fault points at the member of the body that caused the
+// error. It returns other errors unchanged. id is zero for a new collection. parent is nil if the parent does not change.
 func collectionProblem(err error, id uuid.UUID, parent *uuid.UUID) error {
 	at := func(e *Error, pointer string) *Error {
 		e.Faults = []api.Fault{bodyFault(pointer, string(e.Code), "%s", e.Detail)}
@@ -216,7 +217,8 @@ func collectionProblem(err error, id uuid.UUID, parent *uuid.UUID) error {
 	return err
 }
 
-// ToAPICollection converts a collection, with its counts if counts is true, and masks what the view hides.
+// ToAPICollection converts a collection for a response. If counts is true, the response contains the numbers of videos and accounts, which are
+// null if the view is masked.
 func ToAPICollection(c store.Collection, view View, counts bool) api.Collection {
 	out := api.Collection{
 		ID: c.ID, Name: c.Name, OrganisationID: c.OrganisationID, ParentID: c.ParentID, Access: api.Access(c.Access), Hash: c.Hash,
@@ -234,7 +236,7 @@ func ToAPICollection(c store.Collection, view View, counts bool) api.Collection 
 	return out
 }
 
-// toAPINullable converts nil to JSON null. It is used for members that may also be absent.
+// toAPINullable converts a pointer for a member that can be absent or null. nil becomes null.
 func toAPINullable[T any](v *T) nullable.Nullable[T] {
 	if v == nil {
 		return nullable.NewNullNullable[T]()

@@ -17,7 +17,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// bufferedResponse is a response that is kept in memory before it is sent or replaced.
+// bufferedResponse keeps a response in memory, so that it can be stored, sent or replaced.
 type bufferedResponse struct {
 	header http.Header
 	body   bytes.Buffer
@@ -28,13 +28,13 @@ func (b *bufferedResponse) Header() http.Header         { return b.header }
 func (b *bufferedResponse) Write(p []byte) (int, error) { return b.body.Write(p) }
 func (b *bufferedResponse) WriteHeader(status int)      { b.status = status }
 
-// bufferResponse runs next and buffers its response, which is then sent by send or replaced by another response.
+// bufferResponse runs next and returns its response without sending it.
 func bufferResponse(c echo.Context, next echo.HandlerFunc) (*bufferedResponse, error) {
 	w := c.Response()
 	original := w.Writer
 	b := &bufferedResponse{header: w.Header()}
 	w.Writer = b
-	defer func() { w.Writer, w.Committed, w.Size = original, false, 0 }() // also after a panic, which is answered with 500
+	defer func() { w.Writer, w.Committed, w.Size = original, false, 0 }() // deferred, so that a panic of next can be answered with 500
 	return b, next(c)
 }
 
@@ -49,27 +49,27 @@ func (b *bufferedResponse) send(c echo.Context) error {
 	return err
 }
 
-// errNotModified ends an operation if the caller already has the current response.
+// errNotModified is returned by an operation if the caller already has the current response. The response is then 304.
 var errNotModified = errors.New("not modified")
 
-// conditional is the response to a GET. It buffers the body to compute the ETag from it. If the operation has set the ETag already
-// (Server.unlessUnchanged), the body is not buffered but sent as it is written.
+// conditional is the response writer of a GET. It buffers the body to compute the ETag from it. If the operation has set the ETag before
+// (Server.checkNotModified), the body is sent without buffering.
 type conditional struct {
 	bufferedResponse
-	original   http.ResponseWriter
-	seen       []string // If-None-Match
-	any        bool     // If-None-Match is *: any representation matches
-	tag        string   // set by the operation; "" if it set none
-	matched    string   // the matching tag as the caller wrote it; set with errNotModified
-	unbuffered bool     // the status was sent
+	original    http.ResponseWriter
+	ifNoneMatch []string // the values of If-None-Match
+	matchesAny  bool     // If-None-Match is *, which matches every ETag
+	tag         string   // the ETag that the operation set; "" if it set none
+	matched     string   // the ETag in If-None-Match that matches tag; set if the operation returns errNotModified
+	unbuffered  bool     // the status was sent, so the body is sent without buffering
 }
 
 type conditionalKey struct{}
 
-// WriteHeader sends the status if the ETag is known and the status is 200.
+// WriteHeader sends the status if the status is 200 and the operation has set the ETag. Otherwise it stores the status.
 func (k *conditional) WriteHeader(status int) {
 	k.status = status
-	if k.tag == "" || status != http.StatusOK || k.any {
+	if k.tag == "" || status != http.StatusOK || k.matchesAny {
 		return
 	}
 	k.unbuffered = true
@@ -81,14 +81,15 @@ func (k *conditional) Write(b []byte) (int, error) {
 	switch {
 	case k.unbuffered:
 		return k.original.Write(b)
-	case k.any && k.tag != "" && k.status == http.StatusOK:
-		return len(b), nil // the response will be 304, so the body is not needed
+	case k.matchesAny && k.tag != "" && k.status == http.StatusOK:
+		return len(b), nil // the response will be 304, so the body is discarded
 	}
 	return k.bufferedResponse.Write(b)
 }
 
-// answerConditionally adds a strong ETag to every response with 200, and answers 304 if the caller has the same response already. The ETag
-// is computed from the response body, or from the organisation's version if nothing is masked. So it reveals nothing that is masked.
+// answerConditionally adds a strong ETag to every response with status 200. It answers 304 if If-None-Match contains the ETag. The ETag is
+// computed from the response body, or by checkNotModified from the organisation's version if no metrics are masked. So an ETag does not reveal
+// masked metrics.
 func (s *Server) answerConditionally(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
@@ -97,12 +98,12 @@ func (s *Server) answerConditionally(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		w := c.Response()
 		h := w.Header()
-		k := &conditional{bufferedResponse: bufferedResponse{header: h}, original: w.Writer, seen: r.Header.Values("If-None-Match")}
-		k.any = slices.ContainsFunc(k.seen, func(field string) bool { return strings.TrimSpace(field) == "*" })
+		k := &conditional{bufferedResponse: bufferedResponse{header: h}, original: w.Writer, ifNoneMatch: r.Header.Values("If-None-Match")}
+		k.matchesAny = slices.ContainsFunc(k.ifNoneMatch, func(field string) bool { return strings.TrimSpace(field) == "*" })
 		c.SetRequest(r.WithContext(context.WithValue(r.Context(), conditionalKey{}, k)))
 		w.Writer = k
 		err := func() error {
-			defer func() { // also after a panic, which is answered with 500
+			defer func() { // deferred, so that a panic of next can be answered with 500
 				if w.Writer = k.original; !k.unbuffered {
 					w.Committed, w.Size = false, 0
 				}
@@ -124,15 +125,15 @@ func (s *Server) answerConditionally(next echo.HandlerFunc) echo.HandlerFunc {
 		if tag == "" {
 			tag = entityTag(k.body.Bytes())
 		}
-		if seen, ok := matching(k.seen, tag); ok {
-			return s.answerNotModified(c, seen)
+		if matched, ok := matching(k.ifNoneMatch, tag); ok {
+			return s.answerNotModified(c, matched)
 		}
 		h.Set("ETag", tag)
 		return k.send(c)
 	}
 }
 
-// answerNotModified answers 304. It answers 429 if the caller has used up its limit of such answers.
+// answerNotModified answers 304 with the ETag tag. It answers 429 if the organisation has reached its limit of responses with 304.
 func (s *Server) answerNotModified(c echo.Context, tag string) error {
 	h := c.Response().Header()
 	for _, name := range []string{"Link", echo.HeaderContentType, echo.HeaderContentLength} {
@@ -145,17 +146,18 @@ func (s *Server) answerNotModified(c echo.Context, tag string) error {
 	return c.NoContent(http.StatusNotModified)
 }
 
-// unlessUnchanged sets the ETag of a response before its data is read, and returns errNotModified if the caller already has that response.
-// The ETag is computed from the organisation's version and everything else that the response depends on: the operation, the parsed
-// request, the day (default ranges end today) and the contract. If the caller gets masked values, unlessUnchanged does nothing, because
-// the version would reveal that masked numbers changed.
-func (s *Server) unlessUnchanged(ctx context.Context, operation string, request ...any) error {
+// checkNotModified sets the ETag of a response before the operation reads its data. If If-None-Match contains the ETag, checkNotModified
+// returns errNotModified. The ETag is computed from the organisation's version and everything else that the response depends on: the operation, the parsed
+// request, the day (default ranges end today) and the contract. If metrics are masked, checkNotModified does nothing, because the version would
+// reveal that masked metrics changed.
+func (s *Server) checkNotModified(ctx context.Context, operation string, request ...any) error {
 	caller := CallerFrom(ctx)
 	k, ok := ctx.Value(conditionalKey{}).(*conditional)
 	if !ok || caller.facts.masked {
 		return nil
 	}
-	version, err := caller.Org.Version(ctx) // read before the data: a change in between makes the tag too old, never too new
+	// The version is read before the data. If the data changes in between, the ETag is too old, so the next request reads the data again.
+	version, err := caller.Org.Version(ctx)
 	if err != nil {
 		return err
 	}
@@ -166,28 +168,30 @@ func (s *Server) unlessUnchanged(ctx context.Context, operation string, request 
 	mac := hmac.New(sha256.New, s.cursorKey) // signed, so that callers cannot read the version from the ETag or forge an ETag
 	mac.Write(facts)
 	k.tag = tagOf(mac.Sum(nil))
-	if k.any {
+	if k.matchesAny {
 		return nil
 	}
-	if k.matched, ok = matching(k.seen, k.tag); ok {
+	if k.matched, ok = matching(k.ifNoneMatch, k.tag); ok {
 		return errNotModified
 	}
 	return nil
 }
 
-// entityTag is the strong validator of a body.
+// entityTag returns the strong ETag of a body.
 func entityTag(body []byte) string {
 	sum := sha256.Sum256(body)
 	return tagOf(sum[:])
 }
 
+// tagOf returns an ETag from a hash: its first 18 bytes in base64, in quotes.
 func tagOf(sum []byte) string { return `"` + base64.RawURLEncoding.EncodeToString(sum[:18]) + `"` }
 
-// encodingSuffixes are what compression adds to a tag: the compressed representation is another one, but it says the same.
+// encodingSuffixes are the suffixes that compression adds to the ETag of a response. matching ignores them, because the uncompressed content is
+// the same.
 var encodingSuffixes = []string{"-gzip", "-zstd"}
 
-// matching searches for one of the tags in the values of If-Match or If-None-Match. It returns the tag as the caller wrote it, with the
-// suffix of its encoding. It ignores W/ (weak comparison). If a value is *, it returns the first tag.
+// matching searches the values of If-Match or If-None-Match (fields) for one of the ETags in tags. It returns the ETag as the caller wrote it,
+// with an encoding suffix if there is one, but without W/ (weak comparison). If a value is *, it returns the first of tags.
 func matching(fields []string, tags ...string) (string, bool) {
 	for _, field := range fields {
 		for listed := range strings.SplitSeq(field, ",") {

@@ -19,7 +19,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// Code identifies a kind of failure for programs. Its meaning never changes.
+// Code identifies a kind of failure for programs. The meaning of a code never changes.
 type Code string
 
 // The codes of problems. The code of a single fault is declared next to the check that finds it.
@@ -57,15 +57,15 @@ const (
 	CodeLinkUnresolved       Code = "link_unresolved"
 )
 
-// CodeInfo describes a code.
+// CodeInfo is the HTTP status of a code and its description for callers.
 type CodeInfo struct {
 	Code    Code
 	Status  int
 	Title   string
-	Meaning string
+	Meaning string // one or two sentences
 }
 
-// codes is the only table that maps codes to statuses.
+// codes contains the HTTP status and the description of every code, sorted by status.
 var codes = [...]CodeInfo{
 	{CodeInvalidRequest, 400, "Invalid request", "The request violates the contract; errors[] lists every fault."},
 	{CodeURLNotEncoded, 400, "URL not encoded", "The path contains a link that is not percent-encoded, or that a proxy decoded."},
@@ -103,6 +103,7 @@ var codes = [...]CodeInfo{
 // Codes returns all codes, sorted by status.
 func Codes() []CodeInfo { return append([]CodeInfo(nil), codes[:]...) }
 
+// info returns the status and the description of a code. For an unknown code it returns those of CodeInternal.
 func (c Code) info() CodeInfo {
 	for _, i := range codes {
 		if i.Code == c {
@@ -112,13 +113,13 @@ func (c Code) info() CodeInfo {
 	return CodeInternal.info()
 }
 
-// Error is a failure that is answered as a problem.
+// Error is a failure that is sent to the caller as a problem (RFC 9457).
 type Error struct {
 	Code       Code
-	Detail     string // for the caller: the value and what is allowed
+	Detail     string // sentences for the caller: the wrong value and what is allowed
 	Faults     []api.Fault
-	RetryAfter time.Duration // of 429 and 503
-	Cause      error         // for the log only
+	RetryAfter time.Duration // time after which the caller can retry; 0 for no Retry-After header
+	Cause      error         // logged, but not sent to the caller
 }
 
 func (e *Error) Error() string {
@@ -130,17 +131,17 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Cause }
 
-// problem returns an Error without faults.
+// problem returns an Error with a code and a detail.
 func problem(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Detail: fmt.Sprintf(format, args...)}
 }
 
-// maxFaults is the maximum length of errors[].
+// maxFaults is the maximum length of the member errors of a problem.
 const maxFaults = 1000
 
-// invalid returns the problem of a request with faults. There must be at least one fault.
+// invalid returns the problem invalid_request with faults. There must be at least one fault.
 func invalid(faults ...api.Fault) *Error {
-	e := &Error{Code: CodeInvalidRequest, Faults: faults, Detail: sentence(faults[0].Detail)}
+	e := &Error{Code: CodeInvalidRequest, Faults: faults, Detail: withFullStop(faults[0].Detail)}
 	if len(faults) > 1 {
 		const shown = 3
 		details := make([]string, 0, shown)
@@ -157,33 +158,37 @@ func invalid(faults ...api.Fault) *Error {
 	return e
 }
 
-// sentence ends s with a full stop.
-func sentence(s string) string {
+// withFullStop returns s with a full stop at its end.
+func withFullStop(s string) string {
 	if strings.HasSuffix(s, ".") {
 		return s
 	}
 	return s + "."
 }
 
+// bodyFault returns a fault in the body. pointer is the JSON pointer of its place.
 func bodyFault(pointer, code, format string, args ...any) api.Fault {
 	return api.Fault{Location: api.FaultLocationBody, Pointer: &pointer, Code: code, Detail: fmt.Sprintf(format, args...)}
 }
 
+// namedFault returns a fault in the parameter called name.
 func namedFault(in api.FaultLocation, name, code, format string, args ...any) api.Fault {
 	return api.Fault{Location: in, Name: &name, Code: code, Detail: fmt.Sprintf(format, args...)}
 }
 
+// queryFault returns a fault in the query parameter called name.
 func queryFault(name, code, format string, args ...any) api.Fault {
 	return namedFault(api.FaultLocationQuery, name, code, format, args...)
 }
 
-// internalDetail is the detail of every internal error. The cause is only logged.
+// internalDetail is the detail of every internal error. The cause is logged, but not sent to the caller.
 const internalDetail = "The server failed to answer. Quote the request id when you report this."
 
-// unavailableRetryAfter is the Retry-After of answers with 503.
+// unavailableRetryAfter is the value of Retry-After in responses with 503.
 const unavailableRetryAfter = 5 * time.Second
 
-// toError converts any error of a request into a problem. An unknown error becomes an internal error, whose cause is only logged.
+// toError converts any error of a request into a problem. An error of an unknown type becomes an internal error, whose cause is logged, but not
+// sent to the caller.
 func toError(err error) *Error {
 	var (
 		known    *Error
@@ -216,12 +221,13 @@ func toError(err error) *Error {
 	return &Error{Code: CodeInternal, Cause: err, Detail: internalDetail}
 }
 
+// unavailable returns the problem of a request that cannot be answered because of cause, for example because the database is down.
 func unavailable(cause error) *Error {
 	return &Error{Code: CodeUnavailable, Cause: cause, RetryAfter: unavailableRetryAfter,
 		Detail: fmt.Sprintf("The server cannot answer right now. Try again in %d seconds.", int(unavailableRetryAfter.Seconds()))}
 }
 
-// fromEchoError converts an error of echo or of the generated decoding of requests into a problem.
+// fromEchoError converts an error of echo, or of the generated code that decodes requests, into a problem.
 func fromEchoError(err *echo.HTTPError) *Error {
 	switch err.Code {
 	case http.StatusNotFound:
@@ -229,13 +235,13 @@ func fromEchoError(err *echo.HTTPError) *Error {
 	case http.StatusMethodNotAllowed:
 		return problem(CodeMethodNotAllowed, "This path does not support this method; the Allow header lists the methods it supports.")
 	case http.StatusBadRequest:
-		// The generated code could not decode a request that passed validation, so the two disagree. The cause is logged.
+		// The generated code could not decode the request, although the validation accepted it. This is a bug, so the cause is logged.
 		return &Error{Code: CodeInvalidRequest, Detail: "The request could not be read.", Cause: err}
 	}
 	return &Error{Code: CodeInternal, Cause: err, Detail: internalDetail}
 }
 
-// writeError is echo's error handler. It logs the cause and writes the problem.
+// writeError is the error handler of echo. It logs the cause of err and answers with the problem.
 func (s *Server) writeError(err error, c echo.Context) {
 	r, w := c.Request(), c.Response()
 	if w.Committed {
@@ -249,13 +255,13 @@ func (s *Server) writeError(err error, c echo.Context) {
 	}
 	e := toError(err)
 	ctxErr := r.Context().Err()
-	if e.Code == CodeInternal && ctxErr != nil { // the failure is a consequence of the timeout or of the closed connection
+	if e.Code == CodeInternal && ctxErr != nil { // the timeout of the request or the closed connection caused the failure
 		e = unavailable(err)
 	}
 	info := e.Code.info()
 	if e.Cause != nil {
 		level := slog.LevelDebug
-		if info.Status >= http.StatusInternalServerError && !errors.Is(ctxErr, context.Canceled) { // a closed connection is not an error of the server
+		if info.Status >= http.StatusInternalServerError && !errors.Is(ctxErr, context.Canceled) { // a caller who closes the connection is not an error of the server
 			level = slog.LevelError
 		}
 		s.logger.Log(r.Context(), level, "request failed", "request_id", requestID(c), "code", e.Code, "error", e.Cause)
@@ -268,7 +274,7 @@ func (s *Server) writeError(err error, c echo.Context) {
 		h.Set(echo.HeaderWWWAuthenticate, challenge(e))
 	}
 	body, encodeErr := json.Marshal(api.Problem{
-		Type: "/errors#" + string(info.Code), Title: info.Title, Status: int32(info.Status), //nolint:gosec // an HTTP status
+		Type: "/errors#" + string(info.Code), Title: info.Title, Status: int32(info.Status), //nolint:gosec // an HTTP status has three digits
 		Detail: e.Detail, Error: e.Detail, Instance: instance(c), Code: string(info.Code), RequestID: requestID(c),
 		Errors: e.Faults,
 	})
@@ -283,7 +289,7 @@ func (s *Server) writeError(err error, c echo.Context) {
 // maxInstance is the maximum length of a path in the member instance of a problem.
 const maxInstance = 10_000
 
-// instance returns the path of the request. If the path is longer than maxInstance, it returns the route, or / without a route.
+// instance returns the path of the request. If the path is longer than maxInstance, it returns the route instead, or / if there is no route.
 func instance(c echo.Context) string {
 	if path := c.Request().URL.EscapedPath(); len(path) <= maxInstance {
 		return path
@@ -291,7 +297,7 @@ func instance(c echo.Context) string {
 	return cmp.Or(c.Path(), "/")
 }
 
-// challenge returns the WWW-Authenticate header of a 401. If the request has no token, the header has no error code (RFC 6750, section
+// challenge returns the value of WWW-Authenticate in a response with 401. If the request has no token, the value has no error code (RFC 6750, section
 // 3.1).
 func challenge(e *Error) string {
 	const realm = `Bearer realm="ReelTally"`
@@ -301,12 +307,13 @@ func challenge(e *Error) string {
 	return fmt.Sprintf(`%s, error="invalid_token", error_description=%q`, realm, e.Detail)
 }
 
-// wholeSeconds rounds d up to whole seconds, at least 1, so that a caller who waits that long does not retry too early.
+// wholeSeconds returns d in seconds, rounded up and at least 1, so that a caller who waits this long does not retry too early.
 func wholeSeconds(d time.Duration) int {
 	return max(1, int(math.Ceil(d.Seconds())))
 }
 
-// unencodedLink returns the problem of a path that does not exist because it contains an unencoded link; nil for any other path.
+// unencodedLink returns the problem url_not_encoded if the path of the request contains a link that is not percent-encoded, and otherwise nil.
+// Such a path matches no route.
 func unencodedLink(r *http.Request) *Error {
 	resource, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	if !strings.Contains(rest, "/") || !strings.Contains(rest, ".") {

@@ -8,22 +8,24 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// formats are validators for the string formats of the contract. The library has none for uuid, and its date accepts 30 February.
+// formats are the validators for the string formats in the contract. The validator of the library for date accepts 30 February, and the library
+// has no validator for uuid.
 var formats = []openapi3.SchemaValidationOption{openapi3.WithStringFormatValidators(map[string]openapi3.StringFormatValidator{
 	"uuid":      openapi3.NewRegexpFormatValidator(canonicalUUID.String()),
 	"date":      openapi3.NewCallbackValidator(checkDate),
 	"date-time": openapi3.NewCallbackValidator(func(s string) error { _, err := parseTime(s); return err }),
 })}
 
-// canonicalUUID matches the only accepted form of an id: without braces and without urn:uuid:.
+// canonicalUUID matches a UUID in the only form that the API accepts: 36 characters, without braces and without the prefix urn:uuid:.
 var canonicalUUID = regexp.MustCompile(`^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`)
 
-// The first and the last year of valid dates. Both databases can store all of them.
+// The first and the last year of valid dates and times. SQLite and PostgreSQL can store all dates in this range.
 const (
 	firstYear = 1970
 	lastYear  = 2999
 )
 
+// checkDate returns an error if s is not a valid date of the form YYYY-MM-DD.
 func checkDate(s string) error {
 	t, err := time.Parse(time.DateOnly, s)
 	if err != nil {
@@ -32,7 +34,7 @@ func checkDate(s string) error {
 	return checkYear(t)
 }
 
-// timePattern matches the times of RFC 3339. time.Parse also accepts an hour of one digit and a comma before the fraction.
+// timePattern matches the times of RFC 3339. It is needed because time.Parse also accepts an hour of one digit and a comma before the fraction.
 var timePattern = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$`)
 
 // parseTime parses a time of RFC 3339.
@@ -47,6 +49,7 @@ func parseTime(s string) (time.Time, error) {
 	return t, checkYear(t.UTC())
 }
 
+// checkYear returns an error if the year of t is not in the range firstYear to lastYear.
 func checkYear(t time.Time) error {
 	if t.Year() < firstYear || t.Year() > lastYear {
 		return fmt.Errorf("the year %d is not in %d to %d", t.Year(), firstYear, lastYear)

@@ -10,10 +10,10 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// defaultHistoryDays is the length of a history, in days, if start_date is not given.
+// defaultHistoryDays is the number of days before today at which a history starts if start_date is not given.
 const defaultHistoryDays = 30
 
-// GetVideoHistory returns the daily points of a video.
+// GetVideoHistory returns the daily counts of a video.
 func (s *Server) GetVideoHistory(ctx context.Context, r api.GetVideoHistoryRequestObject) (api.GetVideoHistoryResponseObject, error) {
 	caller := CallerFrom(ctx)
 	from, to, err := s.historyRange(caller, r.Params.StartDate, r.Params.EndDate)
@@ -24,7 +24,7 @@ func (s *Server) GetVideoHistory(ctx context.Context, r api.GetVideoHistoryReque
 	if err != nil {
 		return nil, err
 	}
-	if err := s.unlessUnchanged(ctx, "getVideoHistory", ref, from, to, r.Params.Include); err != nil {
+	if err := s.checkNotModified(ctx, "getVideoHistory", ref, from, to, r.Params.Include); err != nil {
 		return nil, err
 	}
 	points, err := caller.Org.History(ctx, ref, from, to)
@@ -41,7 +41,7 @@ func (s *Server) GetVideoHistory(ctx context.Context, r api.GetVideoHistoryReque
 	return api.GetVideoHistory200JSONResponse(out), nil
 }
 
-// GetAccountHistory returns the daily points of an account.
+// GetAccountHistory returns the daily counts of an account.
 func (s *Server) GetAccountHistory(ctx context.Context, r api.GetAccountHistoryRequestObject) (api.GetAccountHistoryResponseObject, error) {
 	caller := CallerFrom(ctx)
 	from, to, err := s.historyRange(caller, r.Params.StartDate, r.Params.EndDate)
@@ -52,7 +52,7 @@ func (s *Server) GetAccountHistory(ctx context.Context, r api.GetAccountHistoryR
 	if err != nil {
 		return nil, err
 	}
-	if err := s.unlessUnchanged(ctx, "getAccountHistory", ref, from, to, r.Params.Include); err != nil {
+	if err := s.checkNotModified(ctx, "getAccountHistory", ref, from, to, r.Params.Include); err != nil {
 		return nil, err
 	}
 	points, err := caller.Org.AccountHistory(ctx, ref, from, to)
@@ -69,7 +69,8 @@ func (s *Server) GetAccountHistory(ctx context.Context, r api.GetAccountHistoryR
 	return api.GetAccountHistory200JSONResponse(out), nil
 }
 
-// visiblePoints returns the points that the view shows: all, or only the first, which is the latest, if metrics are masked.
+// visiblePoints returns the points of a history for a response: all points, or only the latest point if the view is masked. points must be
+// sorted with the latest point first.
 func visiblePoints[P any](points []P, view View) []P {
 	if view.masked && len(points) > 1 {
 		return points[:1]
@@ -77,11 +78,12 @@ func visiblePoints[P any](points []P, view View) []P {
 	return points
 }
 
-// historyRange returns the first and the last day of a history. It fails if the tier does not allow a start so long ago.
+// historyRange returns the first and the last day of a history. start and end are nil if they are not given. It fails if start is earlier than
+// the tier allows, or if end is before start.
 func (s *Server) historyRange(caller Caller, start, end *openapi_types.Date) (from, to store.Date, err error) {
 	today := store.DateOf(s.now())
 	from, to = today-defaultHistoryDays, today
-	oldest := today - store.Date(caller.facts.historyDays) //nolint:gosec // at most 730
+	oldest := today - store.Date(caller.facts.historyDays) //nolint:gosec // historyDays is at most 730
 	var faults []api.Fault
 	if start != nil {
 		if from = store.DateOf(start.Time); from < oldest {
@@ -94,7 +96,7 @@ func (s *Server) historyRange(caller Caller, start, end *openapi_types.Date) (fr
 			faults = append(faults, queryFault("end_date", faultRange, "end_date %s is before start_date, which is %s", to, from))
 		}
 	} else if from > to {
-		to = from // a start in the future: the range has one day without data
+		to = from // start is in the future, so the history is one day without data
 	}
 	if len(faults) > 0 {
 		return 0, 0, invalid(faults...)
@@ -102,7 +104,7 @@ func (s *Server) historyRange(caller Caller, start, end *openapi_types.Date) (fr
 	return from, to, nil
 }
 
-// ToAPIVideoHistoryPoint converts a point and masks what the view hides.
+// ToAPIVideoHistoryPoint converts the counts of a video on one day for a response. The counts are null if the view is masked.
 func ToAPIVideoHistoryPoint(p store.Point, view View) api.VideoHistoryPoint {
 	out := api.VideoHistoryPoint{
 		Date: toAPIDate(p.Day), Views: view.Count(p.Views), Likes: view.Count(p.Likes), Comments: view.Count(p.Comments),
@@ -115,12 +117,12 @@ func ToAPIVideoHistoryPoint(p store.Point, view View) api.VideoHistoryPoint {
 	return out
 }
 
-// asksForQuality returns true if include contains quality.
+// asksForQuality returns true if the parameter include contains quality.
 func asksForQuality(include []api.HistoryInclude) bool {
 	return slices.Contains(include, api.HistoryIncludeQuality)
 }
 
-// ToAPIProvenance converts the quality, source and fetch time of a point. All are nil if metrics are masked.
+// ToAPIProvenance converts the quality, source and fetch time of a point for a response. All are nil if the view is masked.
 func ToAPIProvenance(p store.Provenance, view View) (quality *api.HistoryQuality, source, fetchedAt *string) {
 	if view.masked {
 		return nil, nil, nil
@@ -128,7 +130,7 @@ func ToAPIProvenance(p store.Provenance, view View) (quality *api.HistoryQuality
 	return new(api.HistoryQuality(p.Quality)), p.Source, toAPITimePtr(p.FetchedAt)
 }
 
-// ToAPIAccountHistoryPoint converts a point and masks what the view hides.
+// ToAPIAccountHistoryPoint converts the counts of an account on one day for a response. The counts are null if the view is masked.
 func ToAPIAccountHistoryPoint(p store.AccountPoint, view View) api.AccountHistoryPoint {
 	return api.AccountHistoryPoint{
 		Date: toAPIDate(p.Day), Followers: view.Count(p.Followers), Following: view.Count(p.Following), Views: view.Count(p.Views),

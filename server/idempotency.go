@@ -14,23 +14,24 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// finishKeyTimeout is the time limit for storing the result of a key. The write continues if the caller hangs up.
+// finishKeyTimeout is the time limit for storing the response of an Idempotency-Key. The write continues if the caller closes the connection.
 const finishKeyTimeout = 5 * time.Second
 
-// finishKeyGrace is how long the write may continue after the deadline of the request.
+// finishKeyGrace is the maximum time for which storing the response can continue after the deadline of the request.
 const finishKeyGrace = 500 * time.Millisecond
 
 type effectKey struct{}
 
-// effectID returns the id for the item that the request creates. Repetitions of a request with an Idempotency-Key have the same id.
-// Without a key, effectID returns the zero id.
+// effectID returns the id for the item that the request creates. All repetitions of a request with an Idempotency-Key use the same id, so the
+// item is created only once. If the request has no key, effectID returns the zero id.
 func effectID(ctx context.Context) uuid.UUID {
 	id, _ := ctx.Value(effectKey{}).(uuid.UUID)
 	return id
 }
 
-// idempotency answers a repeated POST with the same Idempotency-Key by the response to the first one (interface.md 1). A response with 5xx
-// is not stored, because it is unknown whether it had an effect. The repeated request then runs again with the same effectID.
+// idempotency is the middleware for the header Idempotency-Key (interface.md 1). It stores the response to the first POST with a key and sends it
+// again for every repetition. It does not store a response with 5xx, because the request may have had an effect or not. A repetition then runs
+// the operation again with the same effectID.
 func (s *Server) idempotency(next echo.HandlerFunc) echo.HandlerFunc {
 	next = s.handleErrors(next)
 	return func(c echo.Context) error {
@@ -65,7 +66,7 @@ func (s *Server) idempotency(next echo.HandlerFunc) echo.HandlerFunc {
 		case store.KeyFresh:
 		}
 		c.SetRequest(r.WithContext(context.WithValue(r.Context(), effectKey{}, known.EffectID)))
-		result := store.KeptAnswer{Status: http.StatusInternalServerError} // stays so after a panic
+		result := store.KeptAnswer{Status: http.StatusInternalServerError} // a panic leaves this status, so that the key is released
 		defer func() { s.finishKey(c, org, op.id, key, result) }()
 		response, err := bufferResponse(c, next)
 		if err != nil {
@@ -76,7 +77,7 @@ func (s *Server) idempotency(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// handleErrors writes the error of a handler as a problem, so that the problem is stored like any other response.
+// handleErrors answers the error of next with a problem, so that idempotency stores the problem like any other response.
 func (s *Server) handleErrors(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if err := next(c); err != nil {
@@ -86,11 +87,11 @@ func (s *Server) handleErrors(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// finishKey stores the response of the key. If the status is 5xx, it releases the key instead.
+// finishKey stores the response of an Idempotency-Key. If the status is 5xx, it releases the key instead, so that the request can be repeated.
 func (s *Server) finishKey(c echo.Context, org *store.Org, operation, key string, a store.KeptAnswer) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), finishKeyTimeout)
 	defer cancel()
-	if deadline, ok := c.Request().Context().Deadline(); ok { // the response is sent only after it is stored
+	if deadline, ok := c.Request().Context().Deadline(); ok { // the caller waits for this write, because the response is sent after it is stored
 		var stop context.CancelFunc
 		ctx, stop = context.WithDeadline(ctx, deadline.Add(finishKeyGrace))
 		defer stop()
@@ -101,12 +102,13 @@ func (s *Server) finishKey(c echo.Context, org *store.Org, operation, key string
 	} else {
 		err = org.FinishKey(ctx, operation, key, a)
 	}
-	if err != nil { // the key then expires, like the key of a crashed server
-		s.logger.ErrorContext(ctx, "cannot store the result of an idempotency key", "request_id", requestID(c), "error", err)
+	if err != nil { // the key then stays in use until it expires
+		s.logger.ErrorContext(ctx, "cannot store the response of an Idempotency-Key", "request_id", requestID(c), "error", err)
 	}
 }
 
-// fingerprint returns a hash of a request's path and decoded body. Blanks and the order of members in the body do not change the hash.
+// fingerprint returns a hash of a request's path and body, by which a repetition is recognised. White space and the order of members in the body
+// do not change the hash.
 func fingerprint(c echo.Context) ([]byte, error) {
 	sum := sha256.New()
 	_, _ = io.WriteString(sum, c.Request().URL.EscapedPath()+"\n")
@@ -118,7 +120,7 @@ func fingerprint(c echo.Context) ([]byte, error) {
 	return sum.Sum(nil), nil
 }
 
-// replay sends a stored response.
+// replay sends the stored response of an Idempotency-Key.
 func replay(c echo.Context, a store.KeptAnswer) error {
 	c.Response().Header().Set("Idempotent-Replayed", "true")
 	if len(a.Body) == 0 {

@@ -2,11 +2,11 @@ package server
 
 import "github.com/labstack/echo/v4"
 
-// maxRequestsPerOrganisation is how many requests of one organisation this server handles at once. It is half of the smallest pool of
-// database connections, so that one organisation cannot use up all connections.
+// maxRequestsPerOrganisation is the maximum number of requests of one organisation that this server handles at once. It is half of the smallest
+// allowed size of the database connection pool, so that one organisation cannot use all connections.
 const maxRequestsPerOrganisation = 4
 
-// limitInFlight makes a request wait while maxRequestsPerOrganisation other requests of its organisation are in progress.
+// limitInFlight is a middleware that makes a request wait while maxRequestsPerOrganisation other requests of its organisation are in progress.
 func (s *Server) limitInFlight(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if s.operations.match(c) == nil {

@@ -15,28 +15,28 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// linkFailure is the reason why a link is refused. Its codes are those of bulk results.
+// linkFailure is the reason why a link is refused.
 type linkFailure struct {
-	Code      string
-	Detail    string
-	Retryable bool // the same link may be accepted later
-	cause     error
+	Code      string // a failure code of bulk results, for example "wrong_kind"
+	Detail    string // a sentence for the caller
+	Retryable bool   // the same link can be accepted later
+	cause     error  // an unexpected error, which is logged; otherwise nil
 }
 
 func (f *linkFailure) Error() string { return f.Detail }
 
-// The codes of failures that are not a link.Reason.
+// Codes of link failures that this package refers to by name.
 const (
 	failedWrongKind = "wrong_kind"
 	failedNotFound  = shortlink.CodeNotFound
 	failedInternal  = "internal"
 )
 
-// isDeadLink returns true if the link is a short link that leads to nothing any more.
+// isDeadLink returns true if the link is a short link whose video or account does not exist any more.
 func (f *linkFailure) isDeadLink() bool { return f.Code == failedNotFound }
 
-// problem returns the problem of a request with this single link. All retryable failures become link_unresolved. The code rate_limited,
-// for example, would tell that the caller sent too many requests, although the platform got too many.
+// problem returns the problem of a request that contains only this link. All retryable failures get the code link_unresolved. The code
+// rate_limited, for example, would wrongly say that the caller sent too many requests, although the server sent them to the platform.
 func (f *linkFailure) problem() *Error {
 	switch {
 	case f.Code == failedInternal:
@@ -47,7 +47,7 @@ func (f *linkFailure) problem() *Error {
 	return &Error{Code: Code(f.Code), Detail: f.Detail}
 }
 
-// permanentFailure returns the *linkFailure in err if it is not retryable, and otherwise nil.
+// permanentFailure returns the *linkFailure in err if it is not retryable. Otherwise it returns nil, also if err is another error or nil.
 func permanentFailure(err error) *linkFailure {
 	if f, ok := errors.AsType[*linkFailure](err); ok && !f.Retryable {
 		return f
@@ -55,7 +55,7 @@ func permanentFailure(err error) *linkFailure {
 	return nil
 }
 
-// resolveTimeout is the total time for resolving the short links of one request.
+// resolveTimeout is the time limit for resolving all short links of one request.
 const resolveTimeout = 20 * time.Second
 
 // parsedLink is the result of parsing a link: the link of a video or account, or a failure.
@@ -64,7 +64,7 @@ type parsedLink struct {
 	failure *linkFailure
 }
 
-// wrongKind returns the failure of a link to an account where a video is wanted, or the reverse.
+// wrongKind returns the failure of a link to an account if a link to a video is needed, or the reverse. wanted is the needed kind.
 func wrongKind(wanted link.Kind) *linkFailure {
 	detail := "This is the link of an account; a video is wanted here."
 	if wanted == link.Account {
@@ -73,8 +73,8 @@ func wrongKind(wanted link.Kind) *linkFailure {
 	return &linkFailure{Code: failedWrongKind, Detail: detail}
 }
 
-// parseReference parses a text that is "a UUID or a URL" of a video or an account. If the text cannot mean an item of the kind, the error
-// is *store.NotFoundError.
+// parseReference parses the id or link of an item. kind is the kind of the item: video or account. If raw is neither an id nor a link of this kind,
+// the error is *store.NotFoundError.
 func (s *Server) parseReference(ctx context.Context, kind link.Kind, raw string) (reference, error) {
 	missing := &store.NotFoundError{Kind: string(kind), Names: []string{raw}}
 	if canonicalUUID.MatchString(raw) {
@@ -91,7 +91,7 @@ func (s *Server) parseReference(ctx context.Context, kind link.Kind, raw string)
 	return reference{Link: l}, err
 }
 
-// linkOf parses one link of a kind. The error is a *linkFailure or an error of the database.
+// linkOf parses a link to a video or an account, as kind says. It resolves the link if it is a short link. The error is a *linkFailure or an error of the database.
 func (s *Server) linkOf(ctx context.Context, kind link.Kind, raw string) (link.Link, error) {
 	read, err := s.linksOf(ctx, kind, []string{raw})
 	if err != nil {
@@ -103,8 +103,8 @@ func (s *Server) linkOf(ctx context.Context, kind link.Kind, raw string) (link.L
 	return read[0].link, nil
 }
 
-// linksOf parses links of a kind and returns the results in the same order. It resolves short links, over the network unless they were
-// resolved before. The error is one of the database or of ctx.
+// linksOf parses links to videos or to accounts, as kind says, and returns the results in the same order. It resolves short links. If a short link was resolved
+// before, its target is in the database; otherwise linksOf requests the link. The error is an error of the database or of ctx.
 func (s *Server) linksOf(ctx context.Context, kind link.Kind, raws []string) ([]parsedLink, error) {
 	out := make([]parsedLink, len(raws))
 	var shorts []link.Link
@@ -134,7 +134,7 @@ func (s *Server) linksOf(ctx context.Context, kind link.Kind, raws []string) ([]
 	return out, nil
 }
 
-// parseFailure converts an error of link.Parse.
+// parseFailure converts an error of link.Parse into a linkFailure.
 func parseFailure(err error) *linkFailure {
 	if refused, ok := errors.AsType[*link.Error](err); ok {
 		return &linkFailure{Code: string(refused.Reason), Detail: refused.Detail}
@@ -142,10 +142,10 @@ func parseFailure(err error) *linkFailure {
 	return &linkFailure{Code: string(link.InvalidURL), Detail: "This is not a link."}
 }
 
-// resolve returns the targets of short links, by the canonical form of the short link.
+// resolve returns the targets of short links. The keys are the canonical forms of the short links. It stores new targets in the database.
 func (s *Server) resolve(ctx context.Context, shorts []link.Link) (map[string]parsedLink, error) {
 	if len(shorts) == 0 {
-		return nil, nil //nolint:nilnil // no links, no targets
+		return nil, nil //nolint:nilnil // without short links there are no targets
 	}
 	known, err := s.store.ShortLinks(ctx, shorts)
 	if err != nil {
@@ -174,19 +174,20 @@ func (s *Server) resolve(ctx context.Context, shorts []link.Link) (map[string]pa
 		}
 	}
 	if err := s.store.SaveShortLinks(ctx, found); err != nil {
-		// The request continues. The next request resolves the links again.
+		// The targets are known, so this request continues. The next request with these links resolves them again.
 		s.logger.WarnContext(ctx, "cannot store resolved short links", "count", len(found), "error", err)
 	}
 	return targets, nil
 }
 
-// Limits of short links that are resolved at once.
+// The maximum numbers of short links that this server resolves at once.
 const (
-	maxResolvesPerOrganisation = 16 // in all requests of one organisation
-	maxResolves                = 64
+	maxResolvesPerOrganisation = 16 // for all requests of one organisation
+	maxResolves                = 64 // for all organisations
 )
 
-// resolveAll resolves links concurrently. A link that gets no slot within resolveTimeout fails.
+// resolveAll resolves short links concurrently. The keys of the result are the canonical forms of the links. After resolveTimeout, the links
+// that are not resolved yet fail.
 func (s *Server) resolveAll(ctx context.Context, links []link.Link) map[string]parsedLink {
 	ctx, cancel := context.WithTimeout(ctx, resolveTimeout)
 	defer cancel()
@@ -215,7 +216,7 @@ func (s *Server) resolveAll(ctx context.Context, links []link.Link) map[string]p
 	return results
 }
 
-// resolveInSlot waits for a slot and then resolves one link.
+// resolveInSlot waits for a slot in Server.resolves and then resolves one short link. If ctx ends before, the link fails.
 func (s *Server) resolveInSlot(ctx context.Context, org uuid.UUID, short link.Link) parsedLink {
 	release, err := s.resolves.acquire(ctx, org)
 	if err != nil {
@@ -226,7 +227,7 @@ func (s *Server) resolveInSlot(ctx context.Context, org uuid.UUID, short link.Li
 	return s.resolveOne(ctx, short)
 }
 
-// resolveOne resolves one link. If the resolver panics, only this link fails.
+// resolveOne resolves one short link. If the resolver panics, only this link fails.
 func (s *Server) resolveOne(ctx context.Context, short link.Link) (r parsedLink) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -243,7 +244,7 @@ func (s *Server) resolveOne(ctx context.Context, short link.Link) (r parsedLink)
 	return parsedLink{failure: s.internalFailure(ctx, err)}
 }
 
-// internalFailure logs an unexpected error of the resolver.
+// internalFailure logs an unexpected error of the resolver and returns the failure of the link.
 func (s *Server) internalFailure(ctx context.Context, cause error) *linkFailure {
 	s.logger.ErrorContext(ctx, "cannot resolve a short link", "error", cause)
 	return &linkFailure{Code: failedInternal, Detail: "The server failed to resolve this short link; try again later.", Retryable: true, cause: cause}

@@ -16,33 +16,34 @@ import (
 )
 
 const (
-	// maxPageBytes is the size of the JSON at which a page of a list ends early.
+	// maxPageBytes is the maximum size of the JSON of a page. A page that would be larger has fewer rows than requested.
 	maxPageBytes = 32 << 20
-	// maxRowBytes bounds the JSON of a row without its texts and labels: names of members, numbers, times and ids.
+	// maxRowBytes is an upper bound for the JSON of a row without its texts and labels: names of members, numbers, times and ids.
 	maxRowBytes = 2 << 10
-	// listBufferBytes is how much of a list is buffered before the first byte is sent. An error before then is answered as a problem. It is
-	// also the size of each later write.
+	// listBufferBytes is how many bytes of a list are buffered before they are sent. An error before the first bytes are sent is answered with
+	// a problem.
 	listBufferBytes = 64 << 10
 )
 
-// listRequest is a request for a list of rows R, each answered as A, after its parameters were checked.
+// listRequest is a request for a list whose parameters were checked. R is the type of the rows in the store. A is their type in the response.
 type listRequest[R, A any] struct {
 	page pageRequest
-	// tag contains all that the answer depends on besides the page's operation and the organisation's data, for its ETag.
+	// tag contains the values from which the ETag is computed: the parameters of the request, and what they were resolved to.
 	tag []any
-	// find queries the rows of a window.
+	// find queries the rows of a page.
 	find func(store.Window) (*store.List[R], error)
-	// convert converts a row and masks what the view hides.
+	// convert converts a row for the response. It sets the metrics to null if the view is masked.
 	convert func(R, View) A
-	// members returns an object with the members of the answer beside data. If members is nil, a paginated answer has the member
-	// pagination, and any other answer is an array.
+	// members returns an object with the members of the response other than data. rows is the number of rows in data. If members is nil, a
+	// paginated response has the members data and pagination, and any other response is an array.
 	members func(facts pageFacts, rows int) any
 }
 
-// answerList answers a request for a list: ETag, query, masking, limit of size, pagination. All lists are answered here.
+// answerList returns the response to a request for a list. It sets the ETag, queries the rows, limits the size of the page and adds the
+// pagination. All list operations call it.
 func answerList[R, A any](ctx context.Context, s *Server, l listRequest[R, A]) (listResponse, error) {
 	view := CallerFrom(ctx).View
-	if err := s.unlessUnchanged(ctx, l.page.cursor.Operation, l.tag...); err != nil {
+	if err := s.checkNotModified(ctx, l.page.cursor.Operation, l.tag...); err != nil {
 		return listResponse{}, err
 	}
 	found, err := l.find(l.page.window(view))
@@ -58,7 +59,7 @@ func answerList[R, A any](ctx context.Context, s *Server, l listRequest[R, A]) (
 		return listResponse{}, err
 	}
 	var facts pageFacts
-	if l.page.paginated || cut { // an answer without pagination names the next page, in the Link header, only if it was cut
+	if l.page.paginated || cut { // without pagination, only a page that was cut has a Link header for the next page
 		if facts, err = s.pageFacts(ctx, l.page, view, found.Total, found.Next()); err != nil {
 			return listResponse{}, err
 		}
@@ -81,8 +82,9 @@ func answerList[R, A any](ctx context.Context, s *Server, l listRequest[R, A]) (
 	return response, nil
 }
 
-// cutToSize ends the page after as many rows as fit into maxPage, but at least one. It returns true if it removed rows. It runs before the
-// first byte is sent, so that headers and pagination are correct. Only a page that may be too large is measured; its rows are read twice.
+// cutToSize removes the last rows of a page if its JSON is larger than Server.maxPage, but keeps at least one row. It returns true if it removed
+// rows. It runs before the first byte is sent, so that headers and pagination are correct. It measures a page only if the page can be too large.
+// The rows of such a page are read twice.
 func cutToSize[R, A any](ctx context.Context, s *Server, list *store.List[R], convert func(R) A) (bool, error) {
 	if list.MaxTextBytes()+maxRowBytes*int64(list.Len()) <= s.maxPage {
 		return false, nil
@@ -107,38 +109,38 @@ func cutToSize[R, A any](ctx context.Context, s *Server, list *store.List[R], co
 	return false, nil
 }
 
-// listResponse is the answer to a list. It reads and writes a few rows at a time, so that its memory does not grow with the list.
+// listResponse is the response to a list operation. It reads and writes a few rows at a time, so that a longer list does not need more memory.
 type listResponse struct {
 	ctx     context.Context //nolint:containedctx // the generated method has no context parameter
 	logger  *slog.Logger
 	rows    iter.Seq2[any, error]
-	members any // an object with the members beside data; nil if the answer is an array
+	members any // an object with the members other than data; nil if the response is an array
 }
 
-// VisitListVideosResponse writes the response.
+// VisitListVideosResponse writes the response of the operation listVideos.
 func (l listResponse) VisitListVideosResponse(w http.ResponseWriter) error { return l.write(w) }
 
-// VisitListAccountsResponse writes the response.
+// VisitListAccountsResponse writes the response of the operation listAccounts.
 func (l listResponse) VisitListAccountsResponse(w http.ResponseWriter) error { return l.write(w) }
 
-// VisitListAccountVideosResponse writes the response.
+// VisitListAccountVideosResponse writes the response of the operation listAccountVideos.
 func (l listResponse) VisitListAccountVideosResponse(w http.ResponseWriter) error { return l.write(w) }
 
-// VisitListCollectionsResponse writes the response.
+// VisitListCollectionsResponse writes the response of the operation listCollections.
 func (l listResponse) VisitListCollectionsResponse(w http.ResponseWriter) error { return l.write(w) }
 
-// VisitListCollectionVideosResponse writes the response.
+// VisitListCollectionVideosResponse writes the response of the operation listCollectionVideos.
 func (l listResponse) VisitListCollectionVideosResponse(w http.ResponseWriter) error {
 	return l.write(w)
 }
 
-// VisitListCollectionAccountsResponse writes the response.
+// VisitListCollectionAccountsResponse writes the response of the operation listCollectionAccounts.
 func (l listResponse) VisitListCollectionAccountsResponse(w http.ResponseWriter) error {
 	return l.write(w)
 }
 
-// write sends the answer. It returns an error that occurs before the first byte is sent. After a later error it aborts the connection, so
-// that no client takes half a list for a complete one.
+// write sends the response. If an error occurs before the first byte is sent, it returns the error. If an error occurs later, it aborts the
+// connection, so that no client treats an incomplete list as complete.
 func (l listResponse) write(w http.ResponseWriter) error {
 	out := &listBuffer{w: w}
 	err := l.encode(out)
@@ -154,7 +156,7 @@ func (l listResponse) write(w http.ResponseWriter) error {
 	panic(http.ErrAbortHandler)
 }
 
-// encode writes the JSON of the answer.
+// encode writes the JSON of the response to out.
 func (l listResponse) encode(out *listBuffer) error {
 	begin, end := `{"data":[`, "],"
 	members := []byte{}
@@ -193,7 +195,7 @@ func (l listResponse) encode(out *listBuffer) error {
 	return nil
 }
 
-// listBuffer buffers the bytes to send next.
+// listBuffer buffers the next bytes of a list response.
 type listBuffer struct {
 	bytes.Buffer
 	w       http.ResponseWriter

@@ -1,16 +1,16 @@
 package server
 
-// View tells whether a caller may see metrics. Every function that converts metrics for a response has a View as parameter, so that masking
-// cannot be forgotten.
+// View says whether the metrics in a response are masked, that is, replaced by null. Every function that converts metrics for a response has a
+// View as parameter, so that masking cannot be forgotten.
 type View struct{ masked bool }
 
-// FullView shows everything.
+// FullView shows all metrics.
 var FullView = View{}
 
-// MaskedView hides every metric.
+// MaskedView masks all metrics.
 var MaskedView = View{masked: true}
 
-// Count returns n, or nil if metrics are masked.
+// Count returns n, or nil if metrics are masked. n is nil if the count is unknown.
 func (v View) Count(n *int64) *int64 {
 	if v.masked {
 		return nil
@@ -26,7 +26,7 @@ func (v View) Number(f float64) *float64 {
 	return &f
 }
 
-// Ratio returns f, which is nil if it is unknown, or nil if metrics are masked.
+// Ratio returns f, or nil if metrics are masked. f is nil if the ratio is unknown.
 func (v View) Ratio(f *float64) *float64 {
 	if v.masked {
 		return nil
@@ -34,7 +34,7 @@ func (v View) Ratio(f *float64) *float64 {
 	return f
 }
 
-// Text returns s, for example the time of the last fetch, or nil if metrics are masked.
+// Text returns s, or nil if metrics are masked. s is, for example, the time of the last fetch.
 func (v View) Text(s *string) *string {
 	if v.masked {
 		return nil
@@ -42,7 +42,7 @@ func (v View) Text(s *string) *string {
 	return s
 }
 
-// MetricsMasked returns the member metrics_masked: true if metrics are masked, otherwise absent.
+// MetricsMasked returns the value of the member metrics_masked: true if metrics are masked. Otherwise it returns nil, and the member is absent.
 func (v View) MetricsMasked() *bool {
 	if v.masked {
 		return &v.masked

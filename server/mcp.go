@@ -16,18 +16,18 @@ import (
 const mcpPath = "/mcp"
 
 const (
-	// mcpCalls names the limit of POST /mcp in the quota headers.
+	// mcpCalls is the name of the rate limit of POST /mcp in the quota headers.
 	mcpCalls = "mcp"
-	// mcpLimit is how many requests to /mcp an organisation may send in a window. Clients send up to four for one call of a tool, which
-	// also counts for its operation.
+	// mcpLimit is the maximum number of requests to /mcp that an organisation can send in a minute. Clients send up to four such requests for
+	// one call of a tool. The call also counts towards the rate limit of the tool's operation.
 	mcpLimit = 600
 )
 
-// serveMCP returns the handler of the Model Context Protocol. Each request counts for the organisation in a separate bucket, with the limit
-// of GET /authenticate. A tool sends its request through this server with the caller's token, so it also counts for its operation.
+// serveMCP returns the handler of POST /mcp. It authenticates each request and counts it towards the organisation's limit mcpLimit. A tool sends
+// the request of its operation through this server with the caller's token. That request also counts towards the limit of the operation.
 func (s *Server) serveMCP(trusted []netip.Prefix) (echo.HandlerFunc, error) {
 	handler, err := mcp.New(mcp.Options{Contract: s.operations.doc, Do: s.serveTool, Logger: s.logger, Sandbox: s.sandbox,
-		AnyHost: len(trusted) > 0}) // a proxy on this machine connects over loopback and names its public host
+		AnyHost: len(trusted) > 0}) // a proxy on this machine sends loopback requests whose Host header is the public host
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func (s *Server) serveMCP(trusted []netip.Prefix) (echo.HandlerFunc, error) {
 			return err
 		}
 		r := c.Request()
-		r.Header.Set(echo.HeaderXRequestID, requestID(c)) // so that the requests of tools have the same id
+		r.Header.Set(echo.HeaderXRequestID, requestID(c)) // so that the requests of the tools get the same request id
 		response := &mcpResponse{ResponseWriter: c.Response()}
 		handler.ServeHTTP(response, r)
 		if response.refused != 0 {
@@ -51,12 +51,12 @@ func (s *Server) serveMCP(trusted []netip.Prefix) (echo.HandlerFunc, error) {
 	}, nil
 }
 
-// mcpResponse sends a response as it is written. A refusal in plain text is buffered instead and then answered as a problem.
+// mcpResponse passes a response through. If the response is an error in plain text, it is buffered, and serveMCP answers with a problem instead.
 type mcpResponse struct {
 	http.ResponseWriter
-	refused int // the status of the refusal; 0 if there is none
-	reason  bytes.Buffer
-	started bool
+	refused int          // the status of the error in plain text; 0 if the response is no such error
+	reason  bytes.Buffer // the text of the error
+	started bool         // WriteHeader was called
 }
 
 func (a *mcpResponse) WriteHeader(status int) {
@@ -80,7 +80,7 @@ func (a *mcpResponse) Write(b []byte) (int, error) {
 	return a.ResponseWriter.Write(b)
 }
 
-// serveTool answers the request of a tool.
+// serveTool executes the request of a tool and returns the response. If the response is incomplete, the status is 500.
 func (s *Server) serveTool(r *http.Request) mcp.Response {
 	response := &toolResponse{header: http.Header{}, status: http.StatusOK}
 	if !s.serveComplete(response, r) {
@@ -89,7 +89,7 @@ func (s *Server) serveTool(r *http.Request) mcp.Response {
 	return mcp.Response{Status: response.status, Header: response.header, Size: response.size, Body: response.body.Bytes()}
 }
 
-// toolResponse records the response to a tool's request. If the body is larger than mcp.MaxResponseBytes, only its size is recorded.
+// toolResponse stores the response to a tool's request. If the body is larger than mcp.MaxResponseBytes, it stores only the size of the body.
 type toolResponse struct {
 	header http.Header
 	status int
@@ -108,8 +108,8 @@ func (a *toolResponse) Write(b []byte) (int, error) {
 	return a.body.Write(b)
 }
 
-// serveComplete answers a request. It returns false if the response is incomplete: the handler panics to make net/http close the
-// connection.
+// serveComplete answers a request through all middleware. It returns false if the handler aborted the response with http.ErrAbortHandler, so
+// that the response is incomplete.
 func (s *Server) serveComplete(w http.ResponseWriter, r *http.Request) (complete bool) {
 	defer func() {
 		if p := recover(); p != nil && p != http.ErrAbortHandler { //nolint:errorlint // net/http compares with this value
@@ -120,15 +120,15 @@ func (s *Server) serveComplete(w http.ResponseWriter, r *http.Request) (complete
 	return true
 }
 
-// mcpProblem converts a refusal of a message into a problem. text is the reason.
+// mcpProblem converts an error in plain text of the MCP handler into a problem. status and text are the error's status and body.
 func mcpProblem(status int, text string, r *http.Request) *Error {
-	text, _, _ = strings.Cut(text, "malformed payload:") // the text after it is for programmers
+	text, _, _ = strings.Cut(text, "malformed payload:") // the SDK appends an internal error message
 	if text == "" {
 		text = "the body is not a message of JSON-RPC 2.0"
 	}
 	switch status {
 	case http.StatusBadRequest:
-		return problem(CodeInvalidRequest, "This is not a request of the Model Context Protocol: %s", sentence(truncatePlace(text)))
+		return problem(CodeInvalidRequest, "This is not a request of the Model Context Protocol: %s", withFullStop(truncatePlace(text)))
 	case http.StatusForbidden:
 		return problem(CodeHostNotAllowed, "The request came over a loopback address, but names the host %s. "+
 			"If a proxy on this machine sent it, add the network of the proxy to the trusted proxies.", quote(r.Host))
@@ -140,7 +140,8 @@ func mcpProblem(status int, text string, r *http.Request) *Error {
 	return &Error{Code: CodeInternal, Detail: internalDetail}
 }
 
-// toolArgumentFaults returns the faults of a tool's arguments that were found before the arguments were put into the request.
+// toolArgumentFaults returns the faults in the arguments of the tool call that r was made for. If r does not come from a tool call, or the tool
+// call has no faults, it returns nil.
 func toolArgumentFaults(r *http.Request) []api.Fault {
 	var faults []api.Fault
 	for _, f := range mcp.FaultsFrom(r.Context()) {

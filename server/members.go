@@ -12,7 +12,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// defaultMemberLimit is the page size of a collection's lists if limit is not given.
+// defaultMemberLimit is the page size of the lists of a collection's videos and accounts if limit is not given.
 const defaultMemberLimit = 100
 
 // memberLimit returns limit, or defaultMemberLimit if it is not given.
@@ -46,7 +46,7 @@ func (s *Server) AddCollectionVideos(ctx context.Context, r api.AddCollectionVid
 	if err != nil {
 		return nil, unknownIDs(err, "video", "/video_ids", r.Body.VideoIds)
 	}
-	return api.AddCollectionVideos200JSONResponse(api.AddedVideos{Success: true, CollectionID: r.CollectionID, VideosAdded: int32(n)}), nil //nolint:gosec // at most what was sent
+	return api.AddCollectionVideos200JSONResponse(api.AddedVideos{Success: true, CollectionID: r.CollectionID, VideosAdded: int32(n)}), nil //nolint:gosec // at most the number of ids in the body
 }
 
 // RemoveCollectionVideos removes videos from a collection.
@@ -55,7 +55,7 @@ func (s *Server) RemoveCollectionVideos(ctx context.Context, r api.RemoveCollect
 	if err != nil {
 		return nil, err
 	}
-	return api.RemoveCollectionVideos200JSONResponse(api.RemovedVideos{Success: true, CollectionID: r.CollectionID, VideosRemoved: int32(n)}), nil //nolint:gosec // at most what was sent
+	return api.RemoveCollectionVideos200JSONResponse(api.RemovedVideos{Success: true, CollectionID: r.CollectionID, VideosRemoved: int32(n)}), nil //nolint:gosec // at most the number of ids in the body
 }
 
 // ListCollectionAccounts returns the accounts of a collection.
@@ -81,7 +81,7 @@ func (s *Server) AddCollectionAccounts(ctx context.Context, r api.AddCollectionA
 	if err != nil {
 		return nil, unknownIDs(err, "account", "/account_ids", r.Body.AccountIds)
 	}
-	return api.AddCollectionAccounts200JSONResponse(api.AddedAccounts{Success: true, CollectionID: r.CollectionID, AccountsAdded: int32(n)}), nil //nolint:gosec // at most what was sent
+	return api.AddCollectionAccounts200JSONResponse(api.AddedAccounts{Success: true, CollectionID: r.CollectionID, AccountsAdded: int32(n)}), nil //nolint:gosec // at most the number of ids in the body
 }
 
 // RemoveCollectionAccounts removes accounts from a collection.
@@ -90,10 +90,11 @@ func (s *Server) RemoveCollectionAccounts(ctx context.Context, r api.RemoveColle
 	if err != nil {
 		return nil, err
 	}
-	return api.RemoveCollectionAccounts200JSONResponse(api.RemovedAccounts{Success: true, CollectionID: r.CollectionID, AccountsRemoved: int32(n)}), nil //nolint:gosec // at most what was sent
+	return api.RemoveCollectionAccounts200JSONResponse(api.RemovedAccounts{Success: true, CollectionID: r.CollectionID, AccountsRemoved: int32(n)}), nil //nolint:gosec // at most the number of ids in the body
 }
 
-// unknownIDs adds a fault for each unknown id to an error that reports unknown items of a kind. It returns any other error unchanged.
+// unknownIDs converts a *store.NotFoundError about items of this kind into a problem with a fault for each unknown id in ids. pointer is the JSON
+// pointer of ids in the body. It returns any other error unchanged.
 func unknownIDs(err error, kind, pointer string, ids []uuid.UUID) error {
 	missing, ok := errors.AsType[*store.NotFoundError](err)
 	if !ok || missing.Kind != kind {

@@ -16,13 +16,13 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// maxBody is the largest request body, in bytes.
+// maxBody is the maximum size of a request body, in bytes.
 const maxBody = 2 << 20
 
 // DefaultRequestTimeout is the time limit of a request if Options.RequestTimeout is zero.
 const DefaultRequestTimeout = 30 * time.Second
 
-// trimTrailingSlash accepts the paths of refreshes with a slash at the end: clients send both forms.
+// trimTrailingSlash removes a slash at the end of the paths below /refresh/, because some clients send it.
 func trimTrailingSlash() echo.MiddlewareFunc {
 	return middleware.RemoveTrailingSlashWithConfig(middleware.TrailingSlashConfig{Skipper: func(c echo.Context) bool {
 		u := c.Request().URL
@@ -30,19 +30,22 @@ func trimTrailingSlash() echo.MiddlewareFunc {
 	}})
 }
 
-// minCompressedSize is the smallest response, in bytes, that is compressed. For a smaller one the processor time outweighs the saved bytes.
+// minCompressedSize is the minimum size, in bytes, of a response that is compressed. Compressing a smaller response costs
+// more processor time than it saves in bytes.
 const minCompressedSize = 1024
 
-// compression compresses responses with zstd or gzip, as Accept-Encoding allows. A response that has a Content-Encoding already is left
-// unchanged. The ETag of a compressed response gets the encoding as a suffix, because its bytes differ (RFC 9110, section 8.8.1).
+// compression returns a middleware that compresses responses with zstd or gzip, as Accept-Encoding allows. It leaves a response unchanged if the
+// response has a Content-Encoding already. The ETag of a compressed response gets the encoding as a suffix, because its bytes differ (RFC 9110, section 8.8.1).
 func compression() (func(http.Handler) http.HandlerFunc, error) {
 	return gzhttp.NewWrapper(gzhttp.MinSize(minCompressedSize), gzhttp.CompressionLevel(gzip.BestSpeed), gzhttp.PreferZstd(true),
 		gzhttp.SuffixETag("-gzip"), gzhttp.SetContentType(false))
 }
 
+// validRequestID matches the values of X-Request-Id that the server accepts from a caller.
 var validRequestID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
 
-// requestIDs sets X-Request-Id of the response to that of the request. It generates a new id if the request has none or an invalid one.
+// requestIDs returns a middleware that copies X-Request-Id from the request to the response. If the request has no valid X-Request-Id, the
+// middleware generates a new id.
 func requestIDs() echo.MiddlewareFunc {
 	generate := func() string { return store.NewID().String() }
 	return middleware.RequestIDWithConfig(middleware.RequestIDConfig{
@@ -55,10 +58,11 @@ func requestIDs() echo.MiddlewareFunc {
 	})
 }
 
+// requestID returns the X-Request-Id of the response.
 func requestID(c echo.Context) string { return c.Response().Header().Get(echo.HeaderXRequestID) }
 
-// limitTime cancels the context of a request after the request timeout. Database statements and calls to other services then end, and
-// the request is answered with 503.
+// limitTime returns a middleware that cancels the context of a request after Server.requestTimeout. Database statements and requests to other
+// servers then end, and the response is 503.
 func (s *Server) limitTime() echo.MiddlewareFunc {
 	return middleware.ContextTimeoutWithConfig(middleware.ContextTimeoutConfig{
 		Timeout:      s.requestTimeout,
@@ -66,11 +70,11 @@ func (s *Server) limitTime() echo.MiddlewareFunc {
 	})
 }
 
-// logRequests writes one log line for each request. The line has the route instead of the path, because a path may contain a link. It
-// never has the query or a header.
+// logRequests is a middleware that writes one log line for each request. The line contains the route instead of the path, because a path can contain a link. It does
+// not contain the query or a header.
 func (s *Server) logRequests(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		start := time.Now() //nolint:forbidigo // measures a duration; the injected clock may stand still
+		start := time.Now() //nolint:forbidigo // measures a duration; the clock of a test can be stopped
 		if err := next(c); err != nil {
 			c.Error(err) // before the line is written, so that the status is known
 		}
@@ -89,7 +93,7 @@ func (s *Server) logRequests(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// setHeaders sets the headers that every response has.
+// setHeaders is a middleware that sets the headers of every response, for example API-Version.
 func (s *Server) setHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		h := c.Response().Header()
@@ -111,8 +115,8 @@ func (s *Server) setHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// The CORS headers for web pages of other origins. Every origin may call: a caller is identified only by the token, which a browser never
-// adds by itself.
+// The values of the CORS headers for web pages of other origins. Every origin is allowed, because only the token identifies a caller, and a
+// browser never adds the token by itself.
 const (
 	corsRequestHeaders = "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, Mcp-Method, Mcp-Name, " +
 		"Mcp-Protocol-Version, Mcp-Session-Id, X-Request-Id"
@@ -121,7 +125,7 @@ const (
 	corsMaxAge = "86400" // seconds for which a browser keeps the answer to a preflight request
 )
 
-// allowOrigins sets the CORS headers on the paths of the contract and of MCP.
+// allowOrigins is a middleware that sets the CORS headers in responses of the contract's operations and of /mcp.
 func (s *Server) allowOrigins(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		methods := s.operations.methods[c.Path()]
@@ -144,8 +148,8 @@ func (s *Server) allowOrigins(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// recoverPanics logs a panic with its stack and answers the request with 500. The returned error does not wrap the value of the panic, so
-// that writeError treats it as an internal error.
+// recoverPanics returns a middleware that logs a panic with its stack and returns an error, so that the response is 500. The error does not wrap
+// the value of the panic, because writeError could then answer with another status.
 func (s *Server) recoverPanics() echo.MiddlewareFunc {
 	return middleware.RecoverWithConfig(middleware.RecoverConfig{
 		StackSize:           64 << 10,
@@ -153,12 +157,12 @@ func (s *Server) recoverPanics() echo.MiddlewareFunc {
 		DisableErrorHandler: true, // logRequests calls the error handler
 		LogErrorFunc: func(c echo.Context, err error, stack []byte) error {
 			s.logger.ErrorContext(c.Request().Context(), "panic", "request_id", requestID(c), "panic", err, "stack", string(stack))
-			return fmt.Errorf("panic: %v", err) //nolint:errorlint // see above
+			return fmt.Errorf("panic: %v", err) //nolint:errorlint // wrapping err could change the status
 		},
 	})
 }
 
-// limitBody makes reading a body of more than maxBody bytes fail. Requests whose body is not read are not refused.
+// limitBody is a middleware that makes reading a request body fail after maxBody bytes. If an operation does not read the body, the request is not refused.
 func limitBody(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()

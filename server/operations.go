@@ -17,18 +17,18 @@ import (
 type operation struct {
 	id       string
 	method   string
-	template string // the path in the syntax of echo
+	template string // the path in the syntax of echo, such as /videos/:ad_id
 	group    rateGroup
-	scope    store.Scope // "" if any valid token is enough
-	masked   bool
+	scope    store.Scope // the scope that the token must have; "" if every valid token is allowed
+	masked   bool        // some tiers get a response without metrics
 	hasBody  bool
-	query    map[string]*openapi3.Parameter
-	path     []string       // names of the path parameters
-	headers  []string       // names of the header parameters
-	route    *routers.Route // input of the validator
+	query    map[string]*openapi3.Parameter // the query parameters by name
+	path     []string                       // names of the path parameters
+	headers  []string                       // names of the header parameters
+	route    *routers.Route                 // input of the validator
 }
 
-// bodySchema returns the schema of the body; nil if the operation has no body.
+// bodySchema returns the schema of the request body, or nil if the operation has no request body.
 func (o *operation) bodySchema() *openapi3.Schema {
 	if !o.hasBody {
 		return nil
@@ -46,17 +46,17 @@ func (o *operation) queryNames() []string {
 	return names
 }
 
-// operations is the contract, indexed by method and path template as echo routes them. So no second router is needed.
+// operations contains the operations of the contract. They are indexed by the route that echo matches, so no second router is needed.
 type operations struct {
 	doc     *openapi3.T
-	version string
-	byRoute map[string]*operation
-	methods map[string][]string // by template, sorted
-	sorted  []*operation        // by id
+	version string                // the version of the contract
+	byRoute map[string]*operation // "METHOD TEMPLATE" → operation
+	methods map[string][]string   // template → sorted methods
+	sorted  []*operation          // all operations, sorted by id
 }
 
-// readOperations parses the contract. It fails if an operation lacks a required x- member. It does not validate the OpenAPI document: the
-// tests do, because the document is compiled in.
+// readOperations parses the OpenAPI document contract. It fails if an operation lacks a required x- member. It does not validate the document.
+// The document is compiled into the program, so the tests validate it.
 func readOperations(contract string) (*operations, error) {
 	doc, err := openapi3.NewLoader().LoadFromData([]byte(contract))
 	if err != nil {
@@ -122,7 +122,7 @@ func echoTemplate(path string) string {
 	return strings.NewReplacer("{", ":", "}", "").Replace(path)
 }
 
-// match returns the operation of a request; nil if its route is not in the contract. A HEAD request has the operation of its GET.
+// match returns the operation of a request, or nil if the route is not in the contract. For HEAD it returns the operation of GET.
 func (ops *operations) match(c echo.Context) *operation {
 	method := c.Request().Method
 	if method == http.MethodHead {

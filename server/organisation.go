@@ -8,14 +8,14 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// GetOrganisationHistory returns the daily points of the organisation.
+// GetOrganisationHistory returns the daily totals of the organisation.
 func (s *Server) GetOrganisationHistory(ctx context.Context, r api.GetOrganisationHistoryRequestObject) (api.GetOrganisationHistoryResponseObject, error) {
 	caller := CallerFrom(ctx)
 	from, to, err := s.historyRange(caller, r.Params.StartDate, r.Params.EndDate)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.unlessUnchanged(ctx, "getOrganisationHistory", from, to); err != nil {
+	if err := s.checkNotModified(ctx, "getOrganisationHistory", from, to); err != nil {
 		return nil, err
 	}
 	points, err := caller.Org.OrganisationHistory(ctx, from, to)
@@ -29,7 +29,7 @@ func (s *Server) GetOrganisationHistory(ctx context.Context, r api.GetOrganisati
 	return api.GetOrganisationHistory200JSONResponse(out), nil
 }
 
-// ToAPIOrganisationHistoryPoint converts a point and masks what the view hides.
+// ToAPIOrganisationHistoryPoint converts the totals of an organisation on one day for a response. They are null if the view is masked.
 func ToAPIOrganisationHistoryPoint(p store.OrganisationPoint, view View) api.OrganisationHistoryPoint {
 	return api.OrganisationHistoryPoint{
 		Date: toAPIDate(p.Day), Accounts: view.Count(&p.Accounts), Videos: view.Count(&p.Videos), Uploads: view.Count(&p.Uploads),
@@ -41,7 +41,7 @@ func ToAPIOrganisationHistoryPoint(p store.OrganisationPoint, view View) api.Org
 
 // GetVideoStatistics returns the number of videos, in total and by platform.
 func (s *Server) GetVideoStatistics(ctx context.Context, _ api.GetVideoStatisticsRequestObject) (api.GetVideoStatisticsResponseObject, error) {
-	if err := s.unlessUnchanged(ctx, "getVideoStatistics"); err != nil {
+	if err := s.checkNotModified(ctx, "getVideoStatistics"); err != nil {
 		return nil, err
 	}
 	counts, err := CallerFrom(ctx).Org.VideoStatistics(ctx)
@@ -53,7 +53,7 @@ func (s *Server) GetVideoStatistics(ctx context.Context, _ api.GetVideoStatistic
 
 // GetAccountStatistics returns the number of accounts, in total and by platform.
 func (s *Server) GetAccountStatistics(ctx context.Context, _ api.GetAccountStatisticsRequestObject) (api.GetAccountStatisticsResponseObject, error) {
-	if err := s.unlessUnchanged(ctx, "getAccountStatistics"); err != nil {
+	if err := s.checkNotModified(ctx, "getAccountStatistics"); err != nil {
 		return nil, err
 	}
 	counts, err := CallerFrom(ctx).Org.AccountStatistics(ctx)
@@ -63,6 +63,7 @@ func (s *Server) GetAccountStatistics(ctx context.Context, _ api.GetAccountStati
 	return api.GetAccountStatistics200JSONResponse(toAPIStatistics(counts)), nil
 }
 
+// toAPIStatistics converts the numbers of videos or accounts for a response.
 func toAPIStatistics(s store.Statistics) api.Statistics {
 	return api.Statistics{Total: s.Total, Removed: s.Removed, ByPlatform: api.PlatformCounts{
 		Tiktok: s.ByPlatform[link.TikTok], Instagram: s.ByPlatform[link.Instagram],

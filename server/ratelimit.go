@@ -11,8 +11,8 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// limitOrganisation counts the request for the organisation and the operation. Above the limit of the tier it answers 429. Every response
-// from here on has the quota headers.
+// limitOrganisation is a middleware that counts the request for the organisation and the operation. If the count is above the limit of the tier,
+// it answers 429. It sets the quota headers of the response.
 func (s *Server) limitOrganisation(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		op := s.operations.match(c)
@@ -30,8 +30,8 @@ func (s *Server) limitOrganisation(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// countCall counts a call of name by an organisation and sets the quota headers. It returns the problem rate_limited if there were more
-// than limit calls in the current minute.
+// countCall counts a call of name by an organisation and sets the quota headers. name is the id of an operation, or
+// mcpCalls. If the organisation has made more than limit calls in the current minute, countCall returns the problem rate_limited.
 func (s *Server) countCall(c echo.Context, org store.Organisation, name string, limit int64) error {
 	quota, err := s.rates.Take(c.Request().Context(), callsKey(org, name), limit, rateWindow)
 	if err != nil {
@@ -47,28 +47,32 @@ func (s *Server) countCall(c echo.Context, org store.Organisation, name string, 
 	return e
 }
 
-// callsKey returns the key in the rate store for an organisation's calls of name.
+// callsKey returns the key in the rate store under which an organisation's calls of name are counted. name is the id of an
+// operation, or mcpCalls.
 func callsKey(org store.Organisation, name string) string {
 	return "org:" + org.ID.String() + ":" + name
 }
 
-// refundNotModified subtracts the request from the count if its response is 304. It runs before the headers are sent.
+// refundNotModified subtracts the request from the organisation's count if the response is 304, and updates the quota headers. It runs
+// immediately before the headers are sent.
 func (s *Server) refundNotModified(c echo.Context, op *operation, key string, limit int64) {
 	if c.Response().Status != http.StatusNotModified {
 		return
 	}
 	quota, err := s.rates.GiveBack(c.Request().Context(), key, limit, rateWindow)
-	if err != nil { // the request then stays counted
+	if err != nil { // if GiveBack fails, the request stays counted
 		s.logger.ErrorContext(c.Request().Context(), "cannot subtract a request with 304 from the rate limit", "request_id", requestID(c), "error", err)
 		return
 	}
 	setQuotaHeaders(c, op.id, limit, quota)
 }
 
-// notModifiedFactor times the limit of the tier is the limit of responses with 304 in a window. Such responses are cheap, but not free.
+// notModifiedFactor determines the limit of responses with 304 in a minute: the limit of the tier times notModifiedFactor. Such responses cost
+// little, but they still cause a database query.
 const notModifiedFactor = 4
 
-// limitNotModified counts a response with 304 against a separate limit, because the ordinary limit does not count it.
+// limitNotModified counts a response with 304. Above a separate limit it returns the problem rate_limited. The limit is separate, because
+// refundNotModified subtracts responses with 304 from the ordinary count.
 func (s *Server) limitNotModified(c echo.Context) error {
 	op, caller := s.operations.match(c), CallerFrom(c.Request().Context())
 	limit := notModifiedFactor * caller.facts.limits[op.group]
@@ -82,7 +86,7 @@ func (s *Server) limitNotModified(c echo.Context) error {
 	return e
 }
 
-// checkScope answers 403 if the token lacks the scope of the operation.
+// checkScope is a middleware that answers 403 if the token lacks the scope that the operation needs.
 func (s *Server) checkScope(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		op := s.operations.match(c)
@@ -96,7 +100,7 @@ func (s *Server) checkScope(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// setQuotaHeaders sets the RateLimit headers of a response.
+// setQuotaHeaders sets the RateLimit headers of a response. policy is the name of the limit.
 func setQuotaHeaders(c echo.Context, policy string, limit int64, q Quota) {
 	h, reset := c.Response().Header(), wholeSeconds(q.Reset)
 	h.Set("RateLimit-Limit", strconv.FormatInt(limit, 10))

@@ -15,34 +15,35 @@ import (
 )
 
 const (
-	// redisPrefix starts every key in Redis, so that other programs can use the same Redis.
+	// redisPrefix is the prefix of every key in Redis, so that other programs can use the same Redis.
 	redisPrefix = "reeltally:limit"
-	// redisTimeout is how long a request waits for Redis if the URL of Redis sets no timeout.
+	// redisTimeout is the default of the maximum time that a request waits for Redis.
 	redisTimeout = 500 * time.Millisecond
-	// redisRetryInterval is the time between two attempts while Redis is unavailable.
+	// redisRetryInterval is the time between two attempts to use Redis while Redis is unavailable.
 	redisRetryInterval = time.Second
 )
 
 // RedisRateStore counts in a Redis or Valkey that several servers share. While Redis is unavailable, each server counts in its own memory,
-// and one request in each redisRetryInterval tries Redis again. The other requests do not wait. The log has one line when Redis becomes
-// unavailable and one when it is back.
+// and one request in each redisRetryInterval tries Redis again. The other requests do not wait for Redis. The store logs one line when Redis
+// becomes unavailable and one line when Redis is available again.
 type RedisRateStore struct {
 	client  *redis.Client
-	timeout time.Duration // how long a request waits for Redis
-	local   RateStore
+	timeout time.Duration // maximum time that a request waits for Redis
+	local   RateStore     // counts in memory while Redis is unavailable
 	now     func() time.Time
 	logger  *slog.Logger
 
 	mu        sync.Mutex
-	shared    RateStore // nil until Redis has answered for the first time
+	shared    RateStore // counts in Redis; nil until Redis has answered for the first time
 	downSince time.Time // zero while Redis is available
-	retryAt   time.Time // Redis is not tried before then
+	retryAt   time.Time // while Redis is unavailable: time of the next attempt to use it
 }
 
 // NewRedisRateStore returns a store that counts in the Redis of o. A request waits for o.ReadTimeout, or half a second if that is zero.
-// NewRedisRateStore sets the other timeouts in o and keeps o. It does not fail if Redis is unavailable. Call Close after the last Take.
+// NewRedisRateStore sets the other timeouts in o, which the caller must not use afterwards. Redis can be unavailable at first. Call Close after
+// the last Take.
 func NewRedisRateStore(ctx context.Context, o *redis.Options, now func() time.Time, logger *slog.Logger) *RedisRateStore {
-	// The client logs each failed connection. recordResult logs them instead.
+	// The client would log each failed connection. recordResult logs only the first one.
 	logging.Disable()
 	o.MaxRetries, o.DialerRetries, o.ContextTimeoutEnabled = -1, 1, true
 	if o.ReadTimeout <= 0 {
@@ -51,7 +52,7 @@ func NewRedisRateStore(ctx context.Context, o *redis.Options, now func() time.Ti
 	o.WriteTimeout = o.ReadTimeout
 	// A request waits for o.ReadTimeout at most. A slower dial continues, and a later request uses its connection.
 	o.DialTimeout = redisRetryInterval
-	// Each of these features costs a round trip on every new connection.
+	// These features are disabled, because each of them costs a round trip on every new connection.
 	o.DisableIdentity, o.MaintNotificationsConfig = true, &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	r := &RedisRateStore{client: redis.NewClient(o), timeout: o.ReadTimeout, local: NewMemoryRateStore(), now: now, logger: logger}
 	ctx, cancel := context.WithTimeout(ctx, redisRetryInterval)
@@ -79,19 +80,20 @@ func (r *RedisRateStore) GiveBack(ctx context.Context, key string, limit int64, 
 	return r.count(ctx, func(ctx context.Context, s RateStore) (Quota, error) { return s.GiveBack(ctx, key, limit, window) })
 }
 
-// count calls count with the counters in Redis, or with those in memory if Redis fails.
-func (r *RedisRateStore) count(ctx context.Context, count func(context.Context, RateStore) (Quota, error)) (Quota, error) {
+// count calls take with the store in Redis. If Redis fails or is not tried, it calls take with the store in memory.
+func (r *RedisRateStore) count(ctx context.Context, take func(context.Context, RateStore) (Quota, error)) (Quota, error) {
 	if use, retry := r.shouldTry(); use {
-		quota, err := r.try(ctx, count)
+		quota, err := r.try(ctx, take)
 		r.recordResult(ctx, err, retry)
 		if err == nil {
 			return quota, nil
 		}
 	}
-	return count(ctx, r.local)
+	return take(ctx, r.local)
 }
 
-// shouldTry returns whether to use Redis. retry is true if Redis was unavailable and this call tries it again.
+// shouldTry decides whether a request uses Redis. use is false while Redis is unavailable and the next attempt is not due. retry is true if Redis
+// is unavailable and this request is the next attempt.
 func (r *RedisRateStore) shouldTry() (use, retry bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -102,24 +104,24 @@ func (r *RedisRateStore) shouldTry() (use, retry bool) {
 	if now.Before(r.retryAt) {
 		return false, false
 	}
-	r.retryAt = now.Add(redisRetryInterval) // for the other requests
+	r.retryAt = now.Add(redisRetryInterval) // so that no other request tries Redis before
 	return true, true
 }
 
-// try calls count with the counters in Redis.
-func (r *RedisRateStore) try(ctx context.Context, count func(context.Context, RateStore) (Quota, error)) (Quota, error) {
-	// A request is also counted if the caller hangs up.
+// try calls take with the store in Redis. It fails if Redis does not answer within r.timeout.
+func (r *RedisRateStore) try(ctx context.Context, take func(context.Context, RateStore) (Quota, error)) (Quota, error) {
+	// The request is counted even if the caller closes the connection.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.timeout)
 	defer cancel()
 	shared, err := r.connect(ctx)
 	if err != nil {
 		return Quota{}, err
 	}
-	return count(ctx, shared)
+	return take(ctx, shared)
 }
 
-// connect returns the counters in Redis. Creating them loads scripts into Redis, and the library passes no context. So connect first checks
-// with a ping that Redis answers.
+// connect returns the store in Redis. The first call creates it, which loads scripts into Redis. The library does so without a context, and thus
+// without a timeout. So connect first checks with a ping that Redis answers.
 func (r *RedisRateStore) connect(ctx context.Context) (RateStore, error) {
 	r.mu.Lock()
 	shared := r.shared
@@ -140,8 +142,8 @@ func (r *RedisRateStore) connect(ctx context.Context) (RateStore, error) {
 	return r.shared, nil
 }
 
-// recordResult remembers whether Redis answered and logs a change. Only a retry shows that Redis is back: any other answer may have been
-// sent before the failure.
+// recordResult records whether Redis answered (err is nil), and logs a line if this has changed. Only the success of a retry means that Redis is
+// available again. The success of another request can be older than the failure.
 func (r *RedisRateStore) recordResult(ctx context.Context, err error, retry bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

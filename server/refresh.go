@@ -33,7 +33,8 @@ func (s *Server) RefreshAccount(ctx context.Context, r api.RefreshAccountRequest
 	return api.RefreshAccount200JSONResponse(*notDue), nil
 }
 
-// refresh schedules an immediate fetch of an item. notDue is nil unless the last fetch was too recent for another one.
+// refresh schedules an immediate fetch of the item with this id or link. If the last fetch is too recent, refresh schedules nothing and returns
+// notDue. Otherwise notDue is nil.
 func (s *Server) refresh(ctx context.Context, res resource, text string) (notDue *api.RefreshNotDue, err error) {
 	ref, err := s.parseReference(ctx, res.kind, text)
 	if err != nil {
@@ -49,8 +50,8 @@ func (s *Server) refresh(ctx context.Context, res resource, text string) (notDue
 	return toRefreshNotDue(CallerFrom(ctx), done), nil
 }
 
-// toRefreshNotDue converts a refresh that was not scheduled because the last fetch was too recent. If metrics are masked, the earliest time
-// of the next refresh is rounded up to the full hour, so that it does not reveal the time of the last fetch.
+// toRefreshNotDue returns the response to a refresh that was not scheduled because the last fetch is too recent. If metrics are masked, the
+// earliest time of the next refresh is rounded up to a full hour, so that it does not reveal the time of the last fetch.
 func toRefreshNotDue(caller Caller, r store.Refreshed) *api.RefreshNotDue {
 	out := &api.RefreshNotDue{Message: "The numbers are less than 4 hours old; nothing was scheduled."}
 	after := r.After

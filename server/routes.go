@@ -15,7 +15,8 @@ import (
 	"github.com/reeltally/reeltally/server/swagger"
 )
 
-// routes returns echo with the middleware, the operations of the contract and the other routes.
+// routes returns an echo instance with the middleware, the operations of the contract and all other routes. trusted are the networks of trusted
+// proxies.
 func (s *Server) routes(trusted []netip.Prefix) (*echo.Echo, error) {
 	compress, err := compression()
 	if err != nil {
@@ -25,28 +26,28 @@ func (s *Server) routes(trusted []netip.Prefix) (*echo.Echo, error) {
 	e.HideBanner, e.HidePort = true, true
 	e.HTTPErrorHandler = s.writeError
 	e.IPExtractor = ipExtractor(trusted)
-	// The middleware is not in an echo group, because a group answers 404 where 405 is right. authenticate and the functions after it do
+	// The middleware is not in an echo group, because a group would answer 404 instead of 405. authenticate and the functions after it do
 	// nothing for routes that are not operations of the contract.
 	e.Pre(trimTrailingSlash())
-	e.Use( // the first is the outermost
-		echo.WrapMiddleware(func(h http.Handler) http.Handler { return compress(h) }), // encloses everything that writes a response
+	e.Use( // the first middleware encloses all others
+		echo.WrapMiddleware(func(h http.Handler) http.Handler { return compress(h) }), // encloses all functions that write a response
 
-		requestIDs(),        // before everything that reads the request id
-		s.limitTime(),       // encloses everything that can wait, and the log, which writes the error of a request that timed out
-		s.logRequests,       // encloses recoverPanics, so that the log has the status of a panic
-		s.setHeaders,        // before everything that can answer
-		s.allowOrigins,      // before authenticate: a browser's preflight request has no token
-		s.recoverPanics(),   // inside logRequests, and encloses everything that may panic
-		limitBody,           // before everything that reads the body
-		s.authenticate,      // before the rate limit, which depends on the tier; before validate, so that only valid tokens get its answers
-		s.limitOrganisation, // before validate: invalid requests count as well
-		s.checkScope,        // after the rate limit, so that a 403 has the quota headers
-		s.limitInFlight,     // after the cheap refusals, before the work: reading the body and querying the database
-		s.validate,          // after everything that does not need the body, because it reads the body
+		requestIDs(),        // before all functions that read the request id
+		s.limitTime(),       // encloses all functions that can wait, and logRequests, which answers a request that timed out
+		s.logRequests,       // encloses recoverPanics, so that it logs the status 500 of a panic
+		s.setHeaders,        // before all functions that can answer
+		s.allowOrigins,      // before authenticate, because a browser's preflight request has no token
+		s.recoverPanics(),   // inside logRequests, and encloses all functions that can panic
+		limitBody,           // before all functions that read the body
+		s.authenticate,      // before limitOrganisation, whose limit depends on the tier, and before validate, so that a caller without a valid token gets 401
+		s.limitOrganisation, // before validate, so that invalid requests are counted too
+		s.checkScope,        // after limitOrganisation, so that a response with 403 has the quota headers
+		s.limitInFlight,     // after the checks that need little time, and before reading the body and querying the database
+		s.validate,          // after the checks that do not need the body, because it reads the body
 
-		s.idempotency,         // after validate, which decodes the body that the key belongs to
-		s.answerConditionally, // encloses the operation alone, so that the ETag depends only on the operation's response
-		s.linkNextPage,        // encloses the operation, which sets the link
+		s.idempotency,         // after validate, which decodes the body that idempotency hashes
+		s.answerConditionally, // encloses only the operation, so that the ETag depends only on the response of the operation
+		s.linkNextPage,        // encloses the operation, which adds the Link header
 	)
 	api.RegisterHandlers(withHead{e}, api.NewStrictHandler(s, nil))
 	// The routes below are not operations of the contract.
@@ -72,15 +73,17 @@ func (s *Server) routes(trusted []netip.Prefix) (*echo.Echo, error) {
 	return e, nil
 }
 
-// withHead registers HEAD together with every GET. net/http omits the body.
+// withHead is an echo instance whose method GET also registers HEAD. net/http omits the body of the response to HEAD.
 type withHead struct{ *echo.Echo }
 
+// GET registers a handler for GET and HEAD.
 func (h withHead) GET(path string, handler echo.HandlerFunc, m ...echo.MiddlewareFunc) *echo.Route {
 	h.HEAD(path, handler, m...)
 	return h.Echo.GET(path, handler, m...)
 }
 
-// ipExtractor returns the client's address: that of the connection, or the last one in X-Forwarded-For that no trusted proxy has.
+// ipExtractor returns a function that returns the IP address of the caller. Without trusted proxies this is the address of the connection. With
+// trusted proxies it is the last address in X-Forwarded-For that does not belong to a trusted proxy.
 func ipExtractor(trusted []netip.Prefix) echo.IPExtractor {
 	if len(trusted) == 0 {
 		return echo.ExtractIPDirect()
@@ -96,7 +99,7 @@ func ipExtractor(trusted []netip.Prefix) echo.IPExtractor {
 // readyTimeout is the time limit of the database check of /readyz, so that /readyz answers within two seconds.
 const readyTimeout = 1500 * time.Millisecond
 
-// ready answers 503 if the database is not available.
+// ready answers /readyz: 200 if the database is available, and otherwise 503.
 func (s *Server) ready(c echo.Context) error {
 	ctx, cancel := context.WithTimeout(c.Request().Context(), readyTimeout)
 	defer cancel()
@@ -106,6 +109,7 @@ func (s *Server) ready(c echo.Context) error {
 	return c.String(http.StatusOK, "ok\n")
 }
 
+// codesPage is the template of the page /errors. Its data is the result of Codes.
 var codesPage = template.Must(template.New("codes").Parse(`<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Error codes of ReelTally</title>
 <h1>Error codes</h1>
@@ -114,7 +118,7 @@ var codesPage = template.Must(template.New("codes").Parse(`<!doctype html>
 {{end}}</table></html>
 `))
 
-// serveErrorCodes serves the page that the member type of every problem refers to.
+// serveErrorCodes serves /errors, the page about all error codes. The member type of every problem links to this page.
 func serveErrorCodes(c echo.Context) error {
 	c.Response().Header().Set(echo.HeaderContentType, echo.MIMETextHTMLCharsetUTF8)
 	return codesPage.Execute(c.Response(), Codes())

@@ -18,33 +18,36 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Options are the settings of a Server. The zero value of an optional field means its default.
+// Options are the settings of a Server. If an optional field is zero, its default is used.
 type Options struct {
+	// Store is the database.
 	Store *store.Store
 	// Resolver resolves short links.
 	Resolver Resolver
 	// AppURL is the public URL of the dashboard: an absolute http or https URL.
 	AppURL string
-	// CursorKey signs page cursors. It has at least 32 random bytes, is secret, and is the same in all servers of an installation
-	// (store.Secret).
+	// CursorKey is the secret key that signs page cursors (store.Secret). It has at least 32 random bytes. All servers with the same database
+	// must use the same key.
 	CursorKey []byte
 	// Now returns the current time.
-	Now    func() time.Time
+	Now func() time.Time
+	// Logger receives one line for each request, and the causes of failures.
 	Logger *slog.Logger
-	// RateStore counts requests. The default counts in memory.
+	// RateStore counts requests for the rate limits. By default, requests are counted in memory.
 	RateStore RateStore
-	// TrustedProxies are the networks of proxies whose X-Forwarded-For header is trusted. The default is none.
+	// TrustedProxies are the networks of proxies whose X-Forwarded-For header is trusted. By default, no proxy is trusted.
 	TrustedProxies []netip.Prefix
 	// Sandbox is true if the data is made up. Every response then has the header ReelTally-Sandbox.
 	Sandbox bool
-	// RequestTimeout is the time limit of a request. The default is 30 seconds. A request that takes longer is answered with 503.
+	// RequestTimeout is the time limit of a request. A request that takes longer is answered with 503. The default is 30 seconds.
 	RequestTimeout time.Duration
-	// PreviewAllowance is how many items of a request are fetched for an organisation without a subscription. The default is 5.
+	// PreviewAllowance is how many items of a tracking request are fetched if the organisation has no subscription. The default is 5.
 	PreviewAllowance int
 }
 
-// Resolver resolves a short link over the network to a link of kind video or account. It must be safe for concurrent use.
+// Resolver resolves short links. It must be safe for concurrent use.
 type Resolver interface {
+	// Resolve returns the link of the video or account that a short link leads to.
 	Resolve(ctx context.Context, short link.Link) (link.Link, error)
 }
 
@@ -53,7 +56,7 @@ type Server struct {
 	store            *store.Store
 	resolver         Resolver
 	appURL           string
-	secure           bool // the dashboard uses https
+	secure           bool // AppURL is an https URL
 	cursorKey        []byte
 	now              func() time.Time
 	logger           *slog.Logger
@@ -61,13 +64,13 @@ type Server struct {
 	sandbox          bool
 	previewAllowance int
 	requestTimeout   time.Duration
-	maxPage          int64 // bytes
+	maxPage          int64 // maximum size of a page of a list, in bytes
 
 	operations   *operations
 	contractJSON []byte
 	identities   *identities
-	inFlight     *slots // requests in progress
-	resolves     *slots // short links that are being resolved
+	inFlight     *slots // limits the requests in progress
+	resolves     *slots // limits the short links that are being resolved
 	handler      http.Handler
 }
 
@@ -116,5 +119,6 @@ func New(o Options) (*Server, error) {
 // Handler returns the handler of all routes.
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// Close waits for background writes, such as the last use of a token. Call it after the last request was answered.
+// Close waits until all background writes have finished, for example of the last use of a token. Call Close after the last request was
+// answered.
 func (s *Server) Close() { s.identities.writes.Wait() }

@@ -7,21 +7,23 @@ import (
 	"github.com/google/uuid"
 )
 
-// slots limits how many tasks run at once, for each organisation and in total.
+// slots limits how many tasks run at once, for each organisation and in total. It is safe for concurrent use.
 type slots struct {
-	perOrganisation int           // slots of each organisation
+	perOrganisation int           // number of slots of each organisation
 	total           chan struct{} // one entry for each slot in use; nil if the total is not limited
 
 	mu            sync.Mutex
-	organisations map[uuid.UUID]*organisationSlots // those that have a slot or wait for one
+	organisations map[uuid.UUID]*organisationSlots // organisations with a task that has a slot or waits for one
 }
 
+// organisationSlots are the slots of one organisation.
 type organisationSlots struct {
-	slots chan struct{}
-	users int // tasks that have a slot or wait for one
+	slots chan struct{} // one entry for each slot in use
+	users int           // number of tasks that have a slot or wait for one
 }
 
-// newSlots returns slots with a limit for each organisation and a limit in total. A total of 0 means no limit.
+// newSlots returns slots for at most perOrganisation tasks of each organisation and at most total tasks of all organisations. If total is 0,
+// there is no limit for all organisations.
 func newSlots(perOrganisation, total int) *slots {
 	s := &slots{perOrganisation: perOrganisation, organisations: map[uuid.UUID]*organisationSlots{}}
 	if total > 0 {
@@ -30,8 +32,8 @@ func newSlots(perOrganisation, total int) *slots {
 	return s
 }
 
-// acquire waits for a slot of the organisation and then for a slot of the total. release returns both. If ctx ends first, acquire returns
-// ctx.Err().
+// acquire waits until the organisation and all organisations together have fewer running tasks than allowed. The caller must call release when
+// its task ends. If ctx ends first, acquire returns ctx.Err().
 func (s *slots) acquire(ctx context.Context, organisation uuid.UUID) (release func(), err error) {
 	own := s.addUser(organisation)
 	select {
@@ -58,7 +60,7 @@ func (s *slots) acquire(ctx context.Context, organisation uuid.UUID) (release fu
 	}, nil
 }
 
-// addUser returns the slots of an organisation, which it creates if they do not exist.
+// addUser counts a task of the organisation and returns the slots of the organisation.
 func (s *slots) addUser(organisation uuid.UUID) *organisationSlots {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,7 +73,7 @@ func (s *slots) addUser(organisation uuid.UUID) *organisationSlots {
 	return own
 }
 
-// removeUser deletes the slots of an organisation if they have no user any more.
+// removeUser undoes addUser. It deletes the slots of an organisation that has no more tasks.
 func (s *slots) removeUser(organisation uuid.UUID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,9 +12,10 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
+// stopped is the message of a response to stopping one video or account.
 const stopped = "Tracking stopped. What was collected stays readable."
 
-// StopVideo stops the tracking of a video named by id or link.
+// StopVideo stops the tracking of a video. The body contains its id or link.
 func (s *Server) StopVideo(ctx context.Context, r api.StopVideoRequestObject) (api.StopVideoResponseObject, error) {
 	if err := s.stopOne(ctx, videoResource, r.Body.ID); err != nil {
 		return nil, err
@@ -22,7 +23,7 @@ func (s *Server) StopVideo(ctx context.Context, r api.StopVideoRequestObject) (a
 	return api.StopVideo200JSONResponse{Message: stopped}, nil
 }
 
-// StopVideoByID stops the tracking of a video named by id.
+// StopVideoByID stops the tracking of a video. The path contains its id.
 func (s *Server) StopVideoByID(ctx context.Context, r api.StopVideoByIDRequestObject) (api.StopVideoByIDResponseObject, error) {
 	if err := stopReference(ctx, videoResource, reference{ID: r.AdID}, r.AdID.String()); err != nil {
 		return nil, err
@@ -30,7 +31,7 @@ func (s *Server) StopVideoByID(ctx context.Context, r api.StopVideoByIDRequestOb
 	return api.StopVideoByID200JSONResponse{Message: stopped}, nil
 }
 
-// StopAccount stops the tracking of an account named by id or link.
+// StopAccount stops the tracking of an account. The body contains its id or link.
 func (s *Server) StopAccount(ctx context.Context, r api.StopAccountRequestObject) (api.StopAccountResponseObject, error) {
 	if err := s.stopOne(ctx, accountResource, r.Body.ID); err != nil {
 		return nil, err
@@ -38,7 +39,7 @@ func (s *Server) StopAccount(ctx context.Context, r api.StopAccountRequestObject
 	return api.StopAccount200JSONResponse{Message: stopped}, nil
 }
 
-// StopAccountByID stops the tracking of an account named by id.
+// StopAccountByID stops the tracking of an account. The path contains its id.
 func (s *Server) StopAccountByID(ctx context.Context, r api.StopAccountByIDRequestObject) (api.StopAccountByIDResponseObject, error) {
 	if err := stopReference(ctx, accountResource, reference{ID: r.AccountID}, r.AccountID.String()); err != nil {
 		return nil, err
@@ -56,7 +57,7 @@ func (s *Server) StopAccounts(ctx context.Context, r api.StopAccountsRequestObje
 	return s.stopAll(ctx, accountResource, r.Body.Ids)
 }
 
-// stopOne stops the tracking of the item that text, an id or a link, names.
+// stopOne stops the tracking of one item. text is the item's id or link.
 func (s *Server) stopOne(ctx context.Context, res resource, text string) error {
 	ref, err := s.parseReference(ctx, res.kind, text)
 	if err != nil {
@@ -65,7 +66,7 @@ func (s *Server) stopOne(ctx context.Context, res resource, text string) error {
 	return stopReference(ctx, res, ref, text)
 }
 
-// stopReference stops the tracking of one item. If the item is not tracked, the error names it by text.
+// stopReference stops the tracking of one item. If the item is not tracked, it returns the problem not_found, which contains text.
 func stopReference(ctx context.Context, res resource, ref reference, text string) error {
 	missing, err := res.stop(CallerFrom(ctx).Org, ctx, []reference{ref}, true)
 	if err == nil && len(missing) > 0 {
@@ -74,18 +75,18 @@ func stopReference(ctx context.Context, res resource, ref reference, text string
 	return err
 }
 
-// untracked is the problem of a request for an item that the organisation does not track.
+// untracked returns the problem of a request for a video or an account that the organisation does not track. text is its id or link as sent.
 func untracked(kind link.Kind, text string) *Error {
 	return problem(CodeNotFound, "Your organisation tracks no %s %s.", kind, text)
 }
 
-// stopEntry is a distinct item of a bulk stop.
+// stopEntry is one item of a request to stop many items.
 type stopEntry struct {
 	id  uuid.UUID
-	url *string // as sent; nil if the item was named by its id
+	url *string // the link as sent; nil if the request contains the item's id
 }
 
-// stopAll stops the tracking of many items, each named by an id or a link.
+// stopAll stops the tracking of many items. sent are the ids or links of the items.
 func (s *Server) stopAll(ctx context.Context, res resource, sent []string) (bulkResponse, error) {
 	entries, err := s.readStopEntries(ctx, res, sent)
 	if err != nil {
@@ -103,12 +104,12 @@ func (s *Server) stopAll(ctx context.Context, res resource, sent []string) (bulk
 	return bulkResponse{http.StatusOK, result}, nil
 }
 
-// readStopEntries looks all links up before anything is stopped. If a link matches no tracked item, the request fails. Ids are not looked
-// up. Ids and links of the same item become one entry.
+// readStopEntries converts ids and links to entries. It fails if a link means no tracked item; then nothing is stopped. It does not check whether
+// the items of ids are tracked. All ids and links of the same item become one entry.
 func (s *Server) readStopEntries(ctx context.Context, res resource, sent []string) ([]stopEntry, error) {
 	ids := make([]uuid.UUID, len(sent))
 	var urls []string
-	var positions []int // of urls in sent
+	var positions []int // index in sent of each of urls
 	isLink := make([]bool, len(sent))
 	for i, text := range sent {
 		if canonicalUUID.MatchString(text) {
@@ -146,8 +147,8 @@ func (s *Server) readStopEntries(ctx context.Context, res resource, sent []strin
 	return entries, nil
 }
 
-// trackedByLink returns the ids of the tracked items that links mean, in their order. The id is zero if the item is not tracked or the link
-// is refused. If a short link cannot be resolved now, trackedByLink fails, because the link may mean a tracked item.
+// trackedByLink returns the ids of the items of links, in the order of the links. The id is zero if the item is not tracked or the link is
+// refused. If a short link cannot be resolved now, trackedByLink fails, because the item of the link can be a tracked item.
 func (s *Server) trackedByLink(ctx context.Context, res resource, urls []string) ([]uuid.UUID, error) {
 	parsed, err := s.linksOf(ctx, res.kind, urls)
 	if err != nil {
@@ -165,7 +166,8 @@ func (s *Server) trackedByLink(ctx context.Context, res resource, urls []string)
 	return res.trackedIDs(CallerFrom(ctx).Org, ctx, links)
 }
 
-// untrackedLinks is the problem of a bulk stop with links that match no tracked item.
+// untrackedLinks returns the problem of a request to stop many items in which some links mean no tracked item. faults has one fault for each such
+// link.
 func untrackedLinks(faults []api.Fault) *Error {
 	const shown = 10
 	details := make([]string, 0, shown)
@@ -180,7 +182,7 @@ func untrackedLinks(faults []api.Fault) *Error {
 	return e
 }
 
-// toStopResult converts the result of a bulk stop. missing are the items that are not tracked.
+// toStopResult returns the response to a request to stop many items. missing are the items that were not tracked before.
 func toStopResult(kind link.Kind, entries []stopEntry, missing []reference) api.StopResult {
 	failed := make(map[uuid.UUID]bool, len(missing))
 	for _, ref := range missing {

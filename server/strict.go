@@ -17,7 +17,7 @@ import (
 	"github.com/reeltally/reeltally/gen/api"
 )
 
-// Codes of the faults that this file finds.
+// Codes of faults in JSON bodies and in queries.
 const (
 	faultSyntax           = "syntax"
 	faultEncoding         = "encoding"
@@ -31,19 +31,19 @@ const (
 	faultMaxWords         = "max_words"
 )
 
-// Bounds of a JSON body, independent of its schema. The largest bodies that the contract allows are a bulk request of 500 links, and
-// display settings of 16 KiB with up to 8,200 values.
+// Limits of every JSON body, whatever its schema. They allow the largest valid bodies: a bulk request with 500 links, and display settings of
+// 16 KiB with up to 8,200 values.
 const (
-	maxDepth  = 64     // levels of arrays and objects
-	maxValues = 10_000 // values in total, including those in arrays and objects
-	maxName   = 500    // bytes of the name of a member
+	maxDepth  = 64     // maximum nesting depth of arrays and objects
+	maxValues = 10_000 // maximum number of values, including the values in arrays and objects
+	maxName   = 500    // maximum length of the name of a member, in bytes
 )
 
-// checkJSON returns the faults of a body that encoding/json does not report: duplicate members, half surrogate pairs, invalid UTF-8, text
-// after the value, and NUL. encoding/json takes the last of duplicate members, replaces invalid text and ignores trailing text.
+// checkJSON checks the syntax of a JSON body more strictly than encoding/json. It also reports duplicate members, half surrogate pairs, invalid
+// UTF-8, NUL characters, and text after the JSON value.
 //
-// The scan ends at the first value or name beyond the bounds. schema is the schema of the body and gives the bounds of its arrays. If
-// there are no faults, body is one JSON value. The error is ctx.Err(), if the caller hangs up during the scan.
+// The scan ends at the first value or name that exceeds maxDepth, maxValues or maxName. schema is the schema of the body. If there are too many
+// values, checkJSON uses the schema to find the array that is too long. If there are no faults, body is one JSON value. The error is ctx.Err(), if ctx ends during the scan.
 func checkJSON(ctx context.Context, body []byte, schema *openapi3.Schema) ([]api.Fault, error) {
 	if !utf8.Valid(body) {
 		return []api.Fault{bodyFault("", faultEncoding, "the body is not valid UTF-8")}, nil
@@ -58,21 +58,21 @@ func checkJSON(ctx context.Context, body []byte, schema *openapi3.Schema) ([]api
 	return s.faults, ctx.Err()
 }
 
-// jsonScan is the state of checkJSON.
+// jsonScan is the state of one scan of a JSON body.
 type jsonScan struct {
 	ctx    context.Context
 	body   []byte
 	schema *openapi3.Schema
 	dec    *json.Decoder
 	path   []pathStep // from the root to the value that is being scanned
-	values int        // scanned so far
+	values int        // number of values scanned so far
 	faults []api.Fault
 }
 
 // pathStep is one step from an array or object to one of its values.
 type pathStep struct {
-	name  string // of the member
-	index int    // of the entry; -1 in an object
+	name  string // name of the member, in an object
+	index int    // index of the entry, in an array; -1 in an object
 }
 
 // fault adds a fault at the current path, unless there are maxFaults faults already.
@@ -93,7 +93,7 @@ func (s *jsonScan) names() []string {
 	return names
 }
 
-// scanValue scans one value. It returns false if the scan must end.
+// scanValue scans the next value and adds its faults. It returns false if the scan must end.
 func (s *jsonScan) scanValue() bool {
 	depth := len(s.path)
 	if s.ctx.Err() != nil {
@@ -123,11 +123,11 @@ func (s *jsonScan) scanValue() bool {
 		return false
 	}
 	s.path = s.path[:depth]
-	_, ok = s.readToken() // the closing bracket
+	_, ok = s.readToken() // reads the closing bracket or brace
 	return ok
 }
 
-// scanArray scans the entries of an array. It returns false if the scan must end.
+// scanArray scans the entries of an array up to its closing bracket. It returns false if the scan must end.
 func (s *jsonScan) scanArray() bool {
 	depth := len(s.path)
 	for i := 0; s.dec.More(); i++ {
@@ -138,7 +138,7 @@ func (s *jsonScan) scanArray() bool {
 	return true
 }
 
-// scanObject scans the members of an object. It returns false if the scan must end.
+// scanObject scans the members of an object up to its closing brace. It returns false if the scan must end.
 func (s *jsonScan) scanObject() bool {
 	depth := len(s.path)
 	seen := map[string]bool{}
@@ -148,7 +148,7 @@ func (s *jsonScan) scanObject() bool {
 		if !ok {
 			return false
 		}
-		name, _ := token.(string) // the decoder returns only strings here
+		name, _ := token.(string) // cannot fail: the name of a member is a string
 		s.path = append(s.path, pathStep{name: name, index: -1})
 		if len(name) > maxName {
 			s.fault(faultMaxLength, "the name of a member must have at most %d bytes, not %d", maxName, len(name))
@@ -165,7 +165,8 @@ func (s *jsonScan) scanObject() bool {
 	return true
 }
 
-// tooManyValues adds a fault at the outermost array that is longer than its schema allows. If no array is, the fault is at the body.
+// tooManyValues adds a fault at the outermost array on the current path that is longer than its schema allows. If there is no such array, it adds
+// a fault at the body as a whole.
 func (s *jsonScan) tooManyValues() {
 	schema := s.schema
 	for i, step := range s.path {
@@ -186,7 +187,7 @@ func (s *jsonScan) tooManyValues() {
 	s.fault(faultMaxValues, "the body must have at most %d values, those in arrays and objects included", maxValues)
 }
 
-// readToken reads the next token and checks the text of a string as it was sent.
+// readToken reads the next token. It adds a fault if the token is a string with an invalid escape. It returns false after a syntax error.
 func (s *jsonScan) readToken() (json.Token, bool) {
 	before := s.dec.InputOffset()
 	token, err := s.dec.Token()
@@ -202,7 +203,7 @@ func (s *jsonScan) readToken() (json.Token, bool) {
 	return token, true
 }
 
-// syntaxFault adds the fault for an error of the decoder.
+// syntaxFault adds the fault for a syntax error of the JSON decoder.
 func (s *jsonScan) syntaxFault(err error) {
 	var syntax *json.SyntaxError
 	switch {
@@ -215,7 +216,8 @@ func (s *jsonScan) syntaxFault(err error) {
 	}
 }
 
-// invalidEscape describes the first escaped NUL or half surrogate pair in a JSON string as it was sent. It returns "" if there is none.
+// invalidEscape describes the first escape in a JSON string that is a NUL character or half of a surrogate pair. raw is the string as sent, with
+// quotes. It returns "" if there is no such escape.
 func invalidEscape(raw []byte) string {
 	for i := 0; i < len(raw); i++ {
 		if raw[i] != '\\' {
@@ -239,7 +241,7 @@ func invalidEscape(raw []byte) string {
 	return ""
 }
 
-// parseEscape parses uXXXX at the start of raw. It returns -1 if raw does not start so.
+// parseEscape returns the character of an escape of the form uXXXX at the start of raw. It returns -1 if raw does not start with such an escape.
 func parseEscape(raw []byte) rune {
 	if len(raw) < 5 || raw[0] != 'u' {
 		return -1
@@ -251,7 +253,7 @@ func parseEscape(raw []byte) rune {
 	return rune(n)
 }
 
-// jsonPointer returns a path as a JSON pointer (RFC 6901), cut to maxPlace characters.
+// jsonPointer returns the JSON pointer (RFC 6901) of a path, cut to maxPlace characters.
 func jsonPointer(path []string) string {
 	var pointer strings.Builder
 	for _, name := range path {
@@ -264,16 +266,16 @@ func jsonPointer(path []string) string {
 	return truncatePlace(pointer.String())
 }
 
-// pointerEscapes also replaces NUL, which responses must not contain.
+// pointerEscapes escapes a name for a JSON pointer. It also replaces NUL characters, which responses must not contain.
 var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1", "\x00", "\ufffd")
 
 // escapePointer escapes the name of a member for a JSON pointer.
 func escapePointer(name string) string { return pointerEscapes.Replace(name) }
 
-// maxPlace is the maximum length, in characters, of the place that a fault names.
+// maxPlace is the maximum length, in characters, of the JSON pointer or name that says where a fault is.
 const maxPlace = 500
 
-// truncatePlace shortens the name of a place to maxPlace characters.
+// truncatePlace cuts s to maxPlace characters. If it cuts s, the last character is ….
 func truncatePlace(s string) string {
 	if head, longer := firstRunes(s, maxPlace); longer {
 		head, _ = firstRunes(head, maxPlace-1)
@@ -282,7 +284,7 @@ func truncatePlace(s string) string {
 	return s
 }
 
-// quote returns input for use in a sentence: quoted, escaped, and shortened to 100 characters.
+// quote returns a text from a request for an error message: in quotes, escaped, and cut to 100 characters.
 func quote(s string) string {
 	const maxQuoted = 100
 	head, longer := firstRunes(s, maxQuoted)
@@ -292,7 +294,7 @@ func quote(s string) string {
 	return strconv.Quote(head)
 }
 
-// firstRunes returns the first n characters of s, and whether s is longer.
+// firstRunes returns the first n characters of s. longer is true if s has more characters.
 func firstRunes(s string, n int) (head string, longer bool) {
 	for i := range s {
 		if n == 0 {
@@ -303,8 +305,9 @@ func firstRunes(s string, n int) (head string, longer bool) {
 	return s, false
 }
 
-// checkQuery parses a query and stops at maxFaults faults. It reports pairs that net/url cannot parse and would drop: a list without its
-// filter would return everything. A list parameter with too many entries is reported and not included in the returned values.
+// checkQuery parses the query of a URL and returns its valid parameters and its faults, maxFaults at most. Unlike net/url, it reports pairs with
+// wrong syntax instead of dropping them. If a filter were dropped, the list would contain too much. If an array parameter has too many entries,
+// checkQuery adds a fault and does not return the parameter.
 func checkQuery(raw string, op *operation) (url.Values, []api.Fault) {
 	values := url.Values{}
 	var faults []api.Fault
@@ -342,13 +345,13 @@ func checkQuery(raw string, op *operation) (url.Values, []api.Fault) {
 	return values, faults
 }
 
-// tooManyEntries returns true if value has more entries than the schema of its parameter allows.
+// tooManyEntries returns true if value, whose entries are separated by commas, has more entries than the schema of the parameter allows.
 func tooManyEntries(p *openapi3.Parameter, value string) bool {
 	most := p.Schema.Value.MaxItems
-	return most != nil && strings.Count(value, ",") >= int(*most) //nolint:gosec // a maxItems of the contract
+	return most != nil && strings.Count(value, ",") >= int(*most) //nolint:gosec // the contract has only small values of maxItems
 }
 
-// allowedParameters returns the end of a sentence that lists the query parameters of an operation.
+// allowedParameters returns the end of an error message that lists the query parameters of an operation, such as "it takes limit, page".
 func allowedParameters(op *operation) string {
 	if len(op.query) == 0 {
 		return "it takes none"
@@ -356,7 +359,8 @@ func allowedParameters(op *operation) string {
 	return "it takes " + strings.Join(op.queryNames(), ", ")
 }
 
-// separatorHint returns the end of a sentence that tells how a list parameter is written; "" for other parameters.
+// separatorHint returns the end of an error message that says how to send several values of an array parameter. It returns "" for any other
+// parameter.
 func separatorHint(op *operation, name string) string {
 	if op.query[name].Schema.Value.Type.Is("array") {
 		return ", its values separated by commas"
@@ -364,7 +368,8 @@ func separatorHint(op *operation, name string) string {
 	return ""
 }
 
-// quoteName returns the name of a parameter, quoted only if it contains characters that need escaping, so that programs can compare it.
+// quoteName returns the name of a parameter unchanged, so that programs can compare it. It returns quote(name) if the name is too long or contains
+// characters that need escaping.
 func quoteName(name string) string {
 	if q := quote(name); q != `"`+name+`"` {
 		return q
@@ -372,8 +377,8 @@ func quoteName(name string) string {
 	return name
 }
 
-// invalidText describes what is not allowed in any text; "" if the text is valid. PostgreSQL refuses NUL in text. Invalid UTF-8 would be
-// changed when it is stored.
+// invalidText returns "a NUL character" or "invalid UTF-8" if s contains it, and otherwise "". PostgreSQL refuses NUL characters in text. Invalid
+// UTF-8 would be changed when it is stored.
 func invalidText(s string) string {
 	switch {
 	case strings.ContainsRune(s, 0):

@@ -11,15 +11,16 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// resource is what differs between videos and accounts when they are tracked, stopped or refreshed.
+// resource contains the functions that track, stop and refresh either videos or accounts.
 type resource struct {
 	kind link.Kind
-	// track tracks the items that links mean, and returns them in the order of the links.
+	// track tracks the items of trackRequest.links and returns them in the order of the links.
 	track func(context.Context, *Server, trackRequest) ([]trackedItem, error)
-	// trackedIDs returns the ids of the tracked items that links mean, in their order. The id is zero if the item is not tracked.
+	// trackedIDs returns the ids of the items of links, in the order of the links. The id is zero if the organisation does not track the item.
 	trackedIDs func(*store.Org, context.Context, []link.Link) ([]uuid.UUID, error)
-	// stop stops items and returns those that are not tracked. If all is true and one item is not tracked, it stops none.
-	stop    func(o *store.Org, ctx context.Context, refs []reference, all bool) ([]reference, error)
+	// stop stops the tracking of items and returns the items that are not tracked. If all is true and one item is not tracked, it stops none.
+	stop func(o *store.Org, ctx context.Context, refs []reference, all bool) ([]reference, error)
+	// refresh schedules an immediate fetch of an item.
 	refresh func(*store.Org, context.Context, reference) (store.Refreshed, error)
 }
 
@@ -29,20 +30,20 @@ type reference struct {
 	Link link.Link
 }
 
-// trackRequest is a request to track the items of links.
+// trackRequest is a request to track the videos or accounts of links.
 type trackRequest struct {
 	links           []link.Link
-	trackingType    *api.TrackingType // of accounts
+	trackingType    *api.TrackingType // which videos of an account are tracked; nil for the default and for videos
 	collectionIDs   []uuid.UUID
 	collectionNames []string
 	plan            fetchPlan
 }
 
-// trackedItem is the video or account that a link means.
+// trackedItem is the video or account of a link after it was tracked.
 type trackedItem struct {
 	id       uuid.UUID
-	existing bool // the organisation had the item before
-	already  bool // the organisation tracked the item before
+	existing bool // the organisation had the item before this request, tracked or not
+	already  bool // the organisation tracked the item before this request
 }
 
 var videoResource = resource{
@@ -88,7 +89,7 @@ var accountResource = resource{
 	},
 }
 
-// convertAll converts each element of a slice.
+// convertAll returns a slice with the converted elements of in, in the same order.
 func convertAll[A, B any](in []A, convert func(A) B) []B {
 	out := make([]B, len(in))
 	for i, a := range in {
@@ -117,14 +118,14 @@ func (s *Server) TrackAccount(ctx context.Context, r api.TrackAccountRequestObje
 	return api.TrackAccount200JSONResponse{AccountID: id, DirectURL: directURL, Error: notice}, nil
 }
 
-// trackOne tracks the item of one link. It returns the item's id and its page on the dashboard. notice is nil unless the organisation
-// tracked the item before. Clients look for the word "already" in the notice.
+// trackOne tracks the video or account of one link. It returns the item's id and the URL of its page on the dashboard. If the organisation
+// tracked the item before, notice says so; otherwise it is nil. Clients search for the word "already" in the notice.
 func (s *Server) trackOne(ctx context.Context, res resource, raw string, r trackRequest) (id uuid.UUID, directURL string, notice *string, err error) {
 	l, err := s.linkOf(ctx, res.kind, raw)
 	if err != nil {
 		return uuid.Nil, "", nil, refusedLinkAt("/link", err)
 	}
-	r.links, r.plan = []link.Link{l}, fetchPlan{good: 1, enqueue: 1, immediate: 1}
+	r.links, r.plan = []link.Link{l}, fetchPlan{accepted: 1, enqueue: 1, immediate: 1}
 	items, err := res.track(ctx, s, r)
 	if err != nil {
 		return uuid.Nil, "", nil, unknownIDs(err, "collection", "/collection_ids", r.collectionIDs)
@@ -135,7 +136,8 @@ func (s *Server) trackOne(ctx context.Context, res resource, raw string, r track
 	return items[0].id, fmt.Sprintf("%s/%s/%s/%s", s.appURL, res.kind, l.Platform, items[0].id), notice, nil
 }
 
-// refusedLinkAt returns the problem of the body's member that contains a refused link. It returns any other error unchanged.
+// refusedLinkAt converts the error of a permanently refused link into a problem with a fault at pointer, a JSON pointer into the body. It
+// returns any other error unchanged.
 func refusedLinkAt(pointer string, err error) error {
 	f := permanentFailure(err)
 	if f == nil {

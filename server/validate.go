@@ -21,7 +21,7 @@ import (
 	"github.com/reeltally/reeltally/gen/api"
 )
 
-// Codes of faults. The code of a violated schema keyword is the name of the keyword in snake case.
+// Codes of faults against the contract. For a violated schema keyword without a constant, the code is the keyword in snake case.
 const (
 	faultRequired      = "required"
 	faultUnknownMember = "unknown_member"
@@ -30,11 +30,11 @@ const (
 	faultEmpty         = "empty"
 )
 
-// bodyValue is the key under which validate stores the decoded body in the context of echo. It is not set if there is no body.
+// bodyValue is the key under which validate stores the decoded body in echo.Context. validate does not set it if the operation has no body.
 const bodyValue = "body"
 
-// validate checks a request against the contract. It refuses an invalid request with its first maxFaults faults. The operations check
-// what a schema cannot express, such as a range that ends before it starts.
+// validate is a middleware that checks a request against the contract. It answers 400 with at most maxFaults faults if the request is invalid. The
+// operations check what a schema cannot express, such as a range that ends before it starts.
 func (s *Server) validate(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		op := s.operations.match(c)
@@ -66,7 +66,8 @@ func (s *Server) validate(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// joinHeaderLines joins the lines of a header field into one, which means the same (RFC 9110, section 5.3).
+// joinHeaderLines joins several lines of a header field into one line with commas, which has the same meaning (RFC 9110, section 5.3). names
+// are the fields to join.
 func joinHeaderLines(h http.Header, names []string) {
 	for _, name := range names {
 		if lines := h.Values(name); len(lines) > 1 {
@@ -75,7 +76,8 @@ func joinHeaderLines(h http.Header, names []string) {
 	}
 }
 
-// pathParams returns the decoded path parameters. If the URL has a RawPath, echo routes on it and leaves the parameters encoded.
+// pathParams returns the decoded path parameters by name, and faults for invalid values. If URL.RawPath is set, the parameters of echo are still
+// percent-encoded, so pathParams decodes them.
 func pathParams(c echo.Context, op *operation) (map[string]string, []api.Fault) {
 	params := make(map[string]string, len(op.path))
 	var faults []api.Fault
@@ -97,7 +99,8 @@ func pathParams(c echo.Context, op *operation) (map[string]string, []api.Fault) 
 	return params, faults
 }
 
-// readBody reads and scans the body. The body of an operation without a body is ignored, as in HTTP.
+// readBody reads the request body and returns it with the faults of its JSON syntax. It checks Content-Type and Content-Encoding. If the operation
+// has no body, it ignores the body of the request.
 func readBody(r *http.Request, op *operation) ([]byte, []api.Fault, error) {
 	if !op.hasBody {
 		return nil, nil, nil
@@ -125,15 +128,16 @@ func readBody(r *http.Request, op *operation) ([]byte, []api.Fault, error) {
 		}
 		return nil, nil, problem(CodeUnsupportedMedia, "Content-Type must be application/json, not %s.", quote(sent))
 	}
-	r.Header.Set(echo.HeaderContentType, echo.MIMEApplicationJSON) // without parameters, as the filter expects
+	r.Header.Set(echo.HeaderContentType, echo.MIMEApplicationJSON) // without parameters such as charset, because the filter expects this
 	faults, err := checkJSON(r.Context(), body, op.bodySchema())
 	return body, faults, err
 }
 
-// checkContract returns the decoded body and the faults that the schemas find. The body is nil if there is none or if it is not checked.
-// The filter cannot stop early, so checkQuery and checkJSON limit what it gets.
+// checkContract checks the request with the filter of the library and returns the decoded body and the faults. If withBody is false, or if there is
+// no body, it does not check the body and returns nil for it. The filter checks the whole input even after many faults. So checkQuery and checkJSON
+// limit the size of its input.
 func checkContract(r *http.Request, op *operation, path map[string]string, query url.Values, body []byte, withBody bool) (any, []api.Fault) {
-	clone := *r // the filter replaces the body of the request that it is given
+	clone := *r // a copy, because the filter replaces the body of its request
 	clone.Body = io.NopCloser(bytes.NewReader(body))
 	clone.GetBody = nil
 	err := openapi3filter.ValidateRequest(r.Context(), &openapi3filter.RequestValidationInput{
@@ -143,7 +147,7 @@ func checkContract(r *http.Request, op *operation, path map[string]string, query
 			KeepValidatedValue:      true,
 			SkipSettingDefaults:     true, // a default in a PATCH would change a value that was not sent
 			ExcludeRequestBody:      !op.hasBody || !withBody || len(body) == 0,
-			AuthenticationFunc:      openapi3filter.NoopAuthenticationFunc, // auth.go authenticates
+			AuthenticationFunc:      openapi3filter.NoopAuthenticationFunc, // the middleware authenticate has checked the token
 			SchemaValidationOptions: formats,
 		}})
 	found := faultCollector{at: map[string]int{}}
@@ -154,14 +158,15 @@ func checkContract(r *http.Request, op *operation, path map[string]string, query
 	return nil, found.faults
 }
 
-// faultCollector converts the errors of the filter into faults, one for each place and at most maxFaults. If one place has several, the
-// first one is kept, except that a wrong format replaces a wrong length, because it explains more.
+// faultCollector converts the errors of the filter into faults. It collects at most maxFaults faults, and only one fault for each place: the first
+// one, or a later fault with the code format, because it explains more than a wrong length.
 type faultCollector struct {
 	faults []api.Fault
-	at     map[string]int // place → index of its fault
-	full   bool           // a fault was left out, so further ones are ignored
+	at     map[string]int // place → index of its fault in faults
+	full   bool           // there were more than maxFaults faults, so the walk can stop
 }
 
+// add adds a fault, unless its place has a fault already or there are maxFaults faults.
 func (c *faultCollector) add(f api.Fault) {
 	place := string(f.Location)
 	if f.Name != nil {
@@ -182,7 +187,8 @@ func (c *faultCollector) add(f api.Fault) {
 	}
 }
 
-// walk adds the faults of the filter's error, which wraps other errors. in is the parameter of the error; nil for the body.
+// walk adds the faults for an error of the filter and for all errors that it wraps. in is the parameter in which the error is, or nil if the error
+// is in the body.
 func (c *faultCollector) walk(err error, in *openapi3.Parameter) {
 	switch e := err.(type) { //nolint:errorlint // each wrapped error is handled on its own
 	case nil:
@@ -215,7 +221,7 @@ func (c *faultCollector) walk(err error, in *openapi3.Parameter) {
 	}
 }
 
-// addSchemaError adds the fault of one violated keyword of a schema.
+// addSchemaError adds the fault for one violated keyword of a schema. in is the parameter in which the error is, or nil if it is in the body.
 func (c *faultCollector) addSchemaError(e *openapi3.SchemaError, in *openapi3.Parameter) {
 	at, schema := e.JSONPointer(), e.Schema
 	add := func(code, format string, args ...any) { c.add(fault(in, at, code, format, args...)) }
@@ -249,7 +255,7 @@ func (c *faultCollector) addSchemaError(e *openapi3.SchemaError, in *openapi3.Pa
 	case "required":
 		add(faultRequired, "is missing")
 	case "properties":
-		// The filter names the member only in the text of its reason.
+		// Only the text of e.Reason contains the name of the unknown member.
 		name, err := strconv.Unquote(strings.TrimSuffix(strings.TrimPrefix(e.Reason, "property "), " is unsupported"))
 		if err != nil {
 			name = e.Reason
@@ -261,7 +267,8 @@ func (c *faultCollector) addSchemaError(e *openapi3.SchemaError, in *openapi3.Pa
 	}
 }
 
-// fault returns a fault in a parameter, or in the body if in is nil. Its detail starts with the name of the place.
+// fault returns a fault in the parameter in, or in the body if in is nil. at is the path inside the parameter or body. The detail consists of the
+// name of the place and the formatted text.
 func fault(in *openapi3.Parameter, at []string, code, format string, args ...any) api.Fault {
 	text := fmt.Sprintf(format, args...)
 	if in == nil {
@@ -274,7 +281,7 @@ func fault(in *openapi3.Parameter, at []string, code, format string, args ...any
 	return namedFault(api.FaultLocation(in.In), in.Name, code, "%s %s", name, text)
 }
 
-// placeName returns the name of a place of the body, for use in a sentence.
+// placeName returns a path in the body as the subject of an error message, such as "links.3", or "the body" if the path is empty.
 func placeName(at []string) string {
 	if len(at) == 0 {
 		return "the body"
@@ -282,7 +289,7 @@ func placeName(at []string) string {
 	return strings.Trim(quote(strings.Join(at, ".")), `"`)
 }
 
-// typeNames returns the names of JSON types for use in a sentence.
+// typeNames returns JSON types as part of an error message, such as "a string or a whole number".
 func typeNames(types []string) string {
 	words := map[string]string{"integer": "a whole number", "number": "a number", "boolean": "true or false",
 		"string": "a string", "array": "an array", "object": "an object"}
@@ -293,7 +300,7 @@ func typeNames(types []string) string {
 	return strings.Join(out, " or ")
 }
 
-// formatDescription returns the expected form of a string for use in a sentence.
+// formatDescription describes a string format of the contract as part of an error message, such as "a date that exists, YYYY-MM-DD".
 func formatDescription(format string) string {
 	switch format {
 	case "uuid":
@@ -306,7 +313,7 @@ func formatDescription(format string) string {
 	return "a " + format
 }
 
-// valueKind returns the JSON type of a value for use in a sentence.
+// valueKind returns the JSON type of a value as part of an error message, such as "a string".
 func valueKind(v any) string {
 	switch v.(type) {
 	case nil:
@@ -323,7 +330,7 @@ func valueKind(v any) string {
 	return "a number"
 }
 
-// length returns the number of entries of an array.
+// length returns the number of entries of an array, and 0 for any other value.
 func length(v any) int {
 	if a, ok := v.([]any); ok {
 		return len(a)
@@ -331,7 +338,7 @@ func length(v any) int {
 	return 0
 }
 
-// formatValue returns an invalid value for use in a sentence.
+// formatValue returns a value from a request as part of an error message: its JSON, or only its type if it is an array or object.
 func formatValue(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -346,7 +353,7 @@ func formatValue(v any) string {
 	return string(out)
 }
 
-// joinValues lists values, separated by commas.
+// joinValues returns values as text, separated by commas.
 func joinValues(values []any) string {
 	out := make([]string, len(values))
 	for i, v := range values {

@@ -11,7 +11,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// ListVideos returns the tracked videos.
+// ListVideos returns the videos of the organisation.
 func (s *Server) ListVideos(ctx context.Context, r api.ListVideosRequestObject) (api.ListVideosResponseObject, error) {
 	p := r.Params
 	filters, query, faults := readVideoFilters(p)
@@ -40,15 +40,15 @@ func (s *Server) ListVideos(ctx context.Context, r api.ListVideosRequestObject) 
 				Filters    api.VideoFilters    `json:"filters"`
 				Pagination api.VideoPagination `json:"pagination"`
 			}{filters, api.VideoPagination{
-				Total: facts.total, Page: int32(page.number), Limit: int32(page.limit), TotalPages: facts.totalPages, //nolint:gosec // the contract bounds both
+				Total: facts.total, Page: int32(page.number), Limit: int32(page.limit), TotalPages: facts.totalPages, //nolint:gosec // the contract limits page and limit
 				HasMore: facts.nextCursor != nil, NextCursor: facts.nextCursor,
 				OrderBy: api.VideoOrder(page.order.Column), OrderDirection: toAPIDirection(page.order),
 			}}
 		}})
 }
 
-// readLinkFilter returns the video or account that a list is filtered by; nil if link is not given. If a short link is dead, isDead is true
-// and the list is empty.
+// readLinkFilter parses the parameter link of a list and returns the link of the video or account. target is nil if the parameter is not given. If
+// it is a short link whose target does not exist any more, isDead is true, and the list must be empty.
 func (s *Server) readLinkFilter(ctx context.Context, kind link.Kind, raw *string) (target *link.Link, isDead bool, faults []api.Fault, err error) {
 	if raw == nil {
 		return nil, false, nil, nil
@@ -66,7 +66,8 @@ func (s *Server) readLinkFilter(ctx context.Context, kind link.Kind, raw *string
 	}
 }
 
-// readVideoFilters returns the filters for the response and for the query, without the filter by link, which may have to be resolved.
+// readVideoFilters converts the filters of listVideos for the response and for the query, and returns their faults. It does not convert the
+// parameter link; readLinkFilter does.
 func readVideoFilters(p api.ListVideosParams) (api.VideoFilters, store.VideoQuery, []api.Fault) {
 	var faults []api.Fault
 	from, errFrom := fromAPITimePtr(p.LatestUpdatedAtStart)
@@ -101,7 +102,7 @@ func readVideoFilters(p api.ListVideosParams) (api.VideoFilters, store.VideoQuer
 		ShopProduct: isTrue(p.AdProductIDShop), Collections: p.Collections, Hashtag: hashtag, Words: p.Q,
 		IncludeRemoved: isTrue(p.IncludeRemoved),
 	}
-	if isTrue(p.HasMetrics) { // false is the default and does not filter
+	if isTrue(p.HasMetrics) { // has_metrics=false means no filter
 		query.HasMetrics = p.HasMetrics
 	}
 	if p.Platform != nil {
@@ -111,15 +112,17 @@ func readVideoFilters(p api.ListVideosParams) (api.VideoFilters, store.VideoQuer
 	return filters, query, faults
 }
 
-// maxSearchWords is the maximum number of words in q. Each word is searched in every caption that matches the other words.
+// maxSearchWords is the maximum number of words in the parameter q. It limits the time of a search, because every word is searched in many
+// captions.
 const maxSearchWords = 20
 
-// faultRange is the code of a range that starts after its end, or too long ago.
+// faultRange is the code of the fault that a range starts after its end, or that its start is too long ago.
 const faultRange = "range"
 
+// isTrue returns true if an optional parameter is given and true.
 func isTrue(b *bool) bool { return b != nil && *b }
 
-// foldOptional applies fold to s; nil stays nil.
+// foldOptional returns the result of fold for s, or nil if s is nil.
 func foldOptional(s *string, fold func(string) string) *string {
 	if s == nil {
 		return nil
@@ -142,13 +145,13 @@ func (s *Server) GetVideo(ctx context.Context, r api.GetVideoRequestObject) (api
 	return api.GetVideo200JSONResponse(ToAPIVideo(v, caller.View)), nil
 }
 
-// videoRef parses a text that is "a UUID or a URL". If the text cannot mean a video, the error is *store.NotFoundError.
+// videoRef parses the id or link of a video. If the text is neither an id nor a link of a video, the error is *store.NotFoundError.
 func (s *Server) videoRef(ctx context.Context, raw string) (store.VideoRef, error) {
 	ref, err := s.parseReference(ctx, link.Video, raw)
 	return store.VideoRef(ref), err
 }
 
-// ToAPIVideo converts a video and masks what the view hides.
+// ToAPIVideo converts a video for a response. It sets the metrics to null if the view is masked.
 func ToAPIVideo(v store.Video, view View) api.Video {
 	out := api.Video{
 		OrganisationID: v.OrganisationID, AdID: v.ID, Username: v.Username, DisplayUsername: link.DisplayUsername(v.Username),

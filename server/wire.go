@@ -10,8 +10,10 @@ import (
 // datetime.fromisoformat can parse it.
 const timeLayout = "2006-01-02T15:04:05.000000-07:00"
 
+// toAPITime formats a time for a response.
 func toAPITime(i store.Instant) string { return i.Time().Format(timeLayout) }
 
+// toAPITimePtr formats a time for a response. nil stays nil.
 func toAPITimePtr(i *store.Instant) *string {
 	if i == nil {
 		return nil
@@ -38,10 +40,10 @@ func fromAPIDatePtr(d *openapi_types.Date) *store.Date {
 	return &out
 }
 
-// fromAPITimePtr parses a time that passed validation.
+// fromAPITimePtr parses a time in a request. nil stays nil.
 func fromAPITimePtr(s *string) (*store.Instant, error) {
 	if s == nil {
-		return nil, nil //nolint:nilnil // an absent time stays absent
+		return nil, nil //nolint:nilnil // nil stays nil
 	}
 	t, err := parseTime(*s)
 	if err != nil {

@@ -14,8 +14,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Authority issues a valid certificate for every host, also for an attacker's. So a test cannot pass only because of a missing certificate.
+// Authority is a certificate authority that issues a valid certificate for every host, including the hosts of an attacker. So a test cannot
+// pass only because an attacker's host has no valid certificate.
 type Authority struct {
+	// Roots contains the root certificate, for clients.
 	Roots *x509.CertPool
 
 	key    *ecdsa.PrivateKey
@@ -42,11 +44,12 @@ func NewAuthority(t *testing.T) *Authority {
 	return a
 }
 
-// ServerConfig returns a TLS configuration with a certificate for every host.
+// ServerConfig returns the TLS configuration of a server that has a certificate for every host.
 func (a *Authority) ServerConfig() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) { return a.issue(hello.ServerName) }}
 }
 
+// issue returns the certificate for a host. It creates the certificate at the first call for the host.
 func (a *Authority) issue(host string) (*tls.Certificate, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package outboundtest helps to test that hostile links never lead to an internal address. Links is a table of hostile links. Internet
-// simulates the internet with an attacker's name server, and records every connection. Canary is an internal server that must not be reached.
+// Package outboundtest helps to test that hostile links never lead to an internal address. Links returns hostile links. Internet simulates
+// the internet with an attacker's name server, and records every connection. Canary counts connections to internal addresses.
 package outboundtest
 
 import (
@@ -18,18 +18,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Public is the address of all harmless host names.
+// Public is the IP address of all host names that do not belong to the attacker.
 var Public = netip.MustParseAddr("93.184.215.14")
 
 var errUnreachable = errors.New("no server at this address")
 
-// Internet has one public address, with a server at port 443 that answers for every host. Other addresses are really dialled, so that a
-// connection to an internal address reaches the Canary.
+// Internet simulates the internet. Its only public address is Public, where a server at port 443 answers for every host. It really connects
+// to all other addresses, so that a connection to an internal address reaches the Canary.
 type Internet struct {
 	*NameServer
 
 	Authority *Authority
-	// Inside is a listener at all addresses of this machine. It must not be reached.
+	// Inside counts the connections to addresses of this machine. The tested code must make none.
 	Inside *Canary
 
 	secure *httptest.Server
@@ -37,21 +37,21 @@ type Internet struct {
 	dialed []string
 }
 
-// NewInternet starts an internet. Hosts for which good returns true resolve to Public, and the others as Zone describes. It ends with the
-// test.
-func NewInternet(t *testing.T, good func(host string) bool, h http.Handler) *Internet {
+// NewInternet starts a simulated internet, which is stopped at the end of the test. isPublic is the parameter of Zone. h handles the requests
+// to the server at PublicAddress.
+func NewInternet(t *testing.T, isPublic func(host string) bool, h http.Handler) *Internet {
 	t.Helper()
-	n := &Internet{NameServer: NewNameServer(t, Zone(good)), Authority: NewAuthority(t), Inside: NewCanary(t)}
+	n := &Internet{NameServer: NewNameServer(t, Zone(isPublic)), Authority: NewAuthority(t), Inside: NewCanary(t)}
 	n.secure = httptest.NewUnstartedServer(h)
 	n.secure.TLS = n.Authority.ServerConfig()
 	n.secure.EnableHTTP2 = true
-	n.secure.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug) // tests abort handshakes on purpose
+	n.secure.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug) // some tests abort TLS handshakes, which would be logged as errors
 	n.secure.StartTLS()
 	t.Cleanup(n.secure.Close)
 	return n
 }
 
-// Dial records the address and connects to it. PublicAddress connects to the server of this internet.
+// Dial records the address and connects to it. PublicAddress leads to the simulated server. Dial fails for the other ports of Public.
 func (n *Internet) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	n.mu.Lock()
 	n.dialed = append(n.dialed, address)
@@ -60,43 +60,44 @@ func (n *Internet) Dial(ctx context.Context, network, address string) (net.Conn,
 	case address == PublicAddress():
 		address = n.secure.Listener.Addr().String()
 	case strings.HasPrefix(address, Public.String()+":"):
-		return nil, errUnreachable // the address is in use on the real internet
+		return nil, errUnreachable // a real server has this address, and a test must not connect to it
 	}
 	return new(net.Dialer).DialContext(ctx, network, address)
 }
 
-// PublicAddress returns the only address that may be dialled.
+// PublicAddress returns the "ip:port" of the simulated server. It is the only address that the tested code may dial.
 func PublicAddress() string { return net.JoinHostPort(Public.String(), "443") }
 
-// Dialed returns the dialled addresses, sorted and without duplicates.
+// Dialed returns the addresses that Dial was called with, sorted and without duplicates.
 func (n *Internet) Dialed() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Compact(slices.Sorted(slices.Values(n.dialed)))
 }
 
-// Connections returns the number of dialled connections.
+// Connections returns the number of calls of Dial.
 func (n *Internet) Connections() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return len(n.dialed)
 }
 
-// RequireUntouched requires that only PublicAddress was dialled, that only allowed hosts were looked up, and that the Canary was not reached.
+// RequireUntouched requires that only PublicAddress was dialled, that allowed returns true for every host that was looked up, and that the
+// Canary accepted no connection.
 func (n *Internet) RequireUntouched(t *testing.T, allowed func(host string) bool) {
 	t.Helper()
 	for _, address := range n.Dialed() {
 		require.Equal(t, PublicAddress(), address)
 	}
 	for _, host := range n.Asked() {
-		require.True(t, allowed(host), "%q was looked up", host)
+		require.True(t, allowed(host), "%q must not be looked up", host)
 	}
-	require.Zero(t, n.Inside.Visits(t), "the canary was reached")
+	require.Zero(t, n.Inside.Visits(t), "number of connections to this machine")
 }
 
-// Canary is a listener that must not be reached.
+// Canary is a listener at all addresses of this machine. It counts its connections.
 type Canary struct {
-	Port string
+	Port string // the port of the listener at every address
 
 	inner net.Listener
 	done  sync.WaitGroup
@@ -104,10 +105,10 @@ type Canary struct {
 	count int
 }
 
-// NewCanary starts a listener at all addresses of this machine.
+// NewCanary starts a Canary, which is stopped at the end of the test.
 func NewCanary(t *testing.T) *Canary {
 	t.Helper()
-	inner, err := net.Listen("tcp", ":0") //nolint:gosec,noctx // at every address, so that every connection to this machine is noticed
+	inner, err := net.Listen("tcp", ":0") //nolint:gosec,noctx // at every address, so that every connection to this machine is counted
 	require.NoError(t, err)
 	_, port, err := net.SplitHostPort(inner.Addr().String())
 	require.NoError(t, err)
@@ -126,18 +127,18 @@ func NewCanary(t *testing.T) *Canary {
 	return c
 }
 
-// Address returns one of the addresses of the listener.
+// Address returns the "ip:port" of the listener at 127.0.0.1.
 func (c *Canary) Address() string { return net.JoinHostPort("127.0.0.1", c.Port) }
 
-// Visits stops the listener and returns the number of connections. It first connects itself, because connections are accepted in order:
-// after its own connection all earlier ones are counted.
+// Visits stops the listener and returns the number of connections. It first makes one connection, which it does not count. The listener
+// accepts connections in order, so all earlier connections are counted then.
 func (c *Canary) Visits(t *testing.T) int {
 	t.Helper()
 	c.stop.Do(func() {
 		conn, err := net.Dial("tcp", c.Address()) //nolint:noctx // this machine answers at once
 		require.NoError(t, err)
 		_, err = conn.Read(make([]byte, 1))
-		require.Error(t, err, "the listener closes what it accepted")
+		require.Error(t, err, "the listener must close the connection")
 		require.NoError(t, conn.Close())
 		require.NoError(t, c.inner.Close())
 		c.done.Wait()
@@ -146,10 +147,11 @@ func (c *Canary) Visits(t *testing.T) int {
 	return c.count
 }
 
-// Zone returns the zone of an attacker. Hosts for which good returns true resolve to Public, and others to this machine. The first label of
-// a name may choose its addresses: "ip-10-0-0-1" and "ip-v6-fe80--1" resolve to the address in the name, "cname-…" to the same through
-// another name, "mixed-…" to the same and Public, and "gone-…" to nothing.
-func Zone(good func(host string) bool) func(string) Answer {
+// Zone returns the function with which an attacker's name server answers. The first label of a host can contain its address: "ip-10-0-0-1"
+// and "ip-v6-fe80--1" resolve to the address in the label. "cname-…" resolves to the address in the label through a CNAME record. "mixed-…"
+// resolves to the address in the label and to Public. "gone-…" does not exist. Any other host resolves to Public if isPublic returns true
+// for it, and otherwise to the loopback addresses.
+func Zone(isPublic func(host string) bool) func(string) Answer {
 	return func(host string) Answer {
 		label, _, _ := strings.Cut(host, ".")
 		kind, rest, _ := strings.Cut(label, "-")
@@ -173,7 +175,7 @@ func Zone(good func(host string) bool) func(string) Answer {
 			}
 			return a
 		}
-		if good(host) {
+		if isPublic(host) {
 			return Answer{Addrs: []netip.Addr{Public}}
 		}
 		return Answer{Addrs: []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.IPv6Loopback()}}

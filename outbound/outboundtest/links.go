@@ -1,7 +1,7 @@
 package outboundtest
 
 import (
-	_ "embed" // the table
+	_ "embed" // for links.txt
 	"net"
 	"strconv"
 	"strings"
@@ -11,32 +11,35 @@ import (
 )
 
 //go:embed links.txt
-var table string
+var linksFile string
 
-// Link is a hostile link, and the check that must refuse it in each situation.
+// Link is a hostile link, and the checks that must refuse it.
 type Link struct {
 	URL string
-	// Caller is the check that refuses the link if a caller sends it. Redirect is the one if a short link of TikTok redirects to it, and
-	// Dialer the one if only the dialer of short links checks it. Each is one of the constants below.
-	Caller, Redirect, Dialer string
+	// Caller is the check that refuses the link if a caller of the API sends it. Caller, Redirect and Dialer are constants such as Parse.
+	Caller string
+	// Redirect is the check that refuses the link if a short link of TikTok redirects to it.
+	Redirect string
+	// Dialer is the check that refuses the link if only the dialer of short links checks it.
+	Dialer string
 }
 
-// The checks in links.txt.
+// The names of the checks in links.txt. Each comment says when the check refuses a link.
 const (
 	Parse        = "parse"        // the text is not a web address
 	Name         = "name"         // the host or the port is not allowed
 	Path         = "path"         // the host belongs to a platform, but the path is neither a video nor an account
 	Address      = "address"      // the host belongs to a platform and resolves to an internal address
 	Unresolvable = "unresolvable" // the host belongs to a platform and does not exist
-	Platform     = "platform"     // no check: the link leads to the platform at its public address
+	Platform     = "platform"     // no check refuses the link: it leads to the platform at its public address
 )
 
-// Links returns the table of links.txt, with PORT replaced by the port of the canary.
+// Links returns the links in links.txt. It replaces PORT in a link by the port of the canary.
 func Links(t *testing.T, canary *Canary) []Link {
 	t.Helper()
 	var links []Link
 	seen := map[string]bool{}
-	for line := range strings.Lines(table) {
+	for line := range strings.Lines(linksFile) {
 		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
@@ -53,7 +56,7 @@ func Links(t *testing.T, canary *Canary) []Link {
 	return links
 }
 
-// In returns a function that returns true if a host is one of the domains or below one of them.
+// In returns a function that returns true if a host, with or without a port, is one of the domains or a subdomain of one of them.
 func In(domains ...string) func(host string) bool {
 	return func(host string) bool {
 		if h, _, err := net.SplitHostPort(host); err == nil {

@@ -13,24 +13,24 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// Answer is the answer of a name server about a host. Without addresses, the host does not exist.
+// Answer is the answer of a name server to a question about a host.
 type Answer struct {
-	Addrs []netip.Addr
-	Via   string // an alias (CNAME) on the way; "" for none
+	Addrs []netip.Addr // if empty, the host does not exist
+	Via   string       // the name that has the addresses, if the host is an alias (CNAME); otherwise ""
 }
 
-// NameServer is a DNS server over UDP that records its questions. Its answers have a TTL of 0.
+// NameServer is a DNS server over UDP. It counts the questions about each host. Its answers have a TTL of 0.
 type NameServer struct {
 	zone     func(host string) Answer
 	conn     net.PacketConn
 	resolver *net.Resolver
 
 	mu    sync.Mutex
-	asked map[string]int
+	asked map[string]int // number of questions, by host
 }
 
-// NewNameServer starts a name server, which ends with the test. It calls zone for each question (A and AAAA) with a name in lower case and
-// without the trailing dot.
+// NewNameServer starts a name server, which is stopped at the end of the test. It calls zone for each question, A or AAAA. host is in lower
+// case and has no trailing dot.
 func NewNameServer(t *testing.T, zone func(host string) Answer) *NameServer {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0") //nolint:noctx // listening does not block
@@ -48,15 +48,15 @@ func NewNameServer(t *testing.T, zone func(host string) Answer) *NameServer {
 	return s
 }
 
-// Lookup looks a host up at this name server, without a cache.
+// Lookup asks this name server for the addresses of a host. It uses no cache.
 func (s *NameServer) Lookup(ctx context.Context, network, host string) ([]netip.Addr, error) {
-	return s.resolver.LookupNetIP(ctx, network, strings.TrimSuffix(host, ".")+".") // no search list
+	return s.resolver.LookupNetIP(ctx, network, strings.TrimSuffix(host, ".")+".") // a name with a trailing dot is looked up without the search list
 }
 
 // Resolver returns a resolver that uses this name server.
 func (s *NameServer) Resolver() *net.Resolver { return s.resolver }
 
-// Asked returns the names that were looked up, sorted.
+// Asked returns the hosts that were looked up, sorted.
 func (s *NameServer) Asked() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,6 +75,7 @@ func (s *NameServer) Questions(host string) int {
 	return s.asked[host]
 }
 
+// serve answers questions until the connection is closed.
 func (s *NameServer) serve() {
 	buffer := make([]byte, 4096)
 	for {
@@ -88,7 +89,7 @@ func (s *NameServer) serve() {
 	}
 }
 
-// answer returns the reply to a question; nil if the message is not a question.
+// answer returns the reply to a DNS message, or nil if the message is not a question.
 func (s *NameServer) answer(message []byte) []byte {
 	var p dnsmessage.Parser
 	head, err := p.Start(message)
@@ -103,21 +104,21 @@ func (s *NameServer) answer(message []byte) []byte {
 	s.mu.Lock()
 	s.asked[host]++
 	s.mu.Unlock()
-	said := s.zone(host)
+	result := s.zone(host)
 	reply := dnsmessage.Message{
 		Header:    dnsmessage.Header{ID: head.ID, Response: true, Authoritative: true, RecursionDesired: head.RecursionDesired, RecursionAvailable: true},
 		Questions: []dnsmessage.Question{q},
 	}
-	if len(said.Addrs) == 0 {
+	if len(result.Addrs) == 0 {
 		reply.RCode = dnsmessage.RCodeNameError
 	}
 	owner := q.Name
-	if said.Via != "" {
-		via := dnsmessage.MustNewName(said.Via + ".")
+	if result.Via != "" {
+		via := dnsmessage.MustNewName(result.Via + ".")
 		reply.Answers = append(reply.Answers, dnsmessage.Resource{Header: record(owner), Body: &dnsmessage.CNAMEResource{CNAME: via}})
 		owner = via
 	}
-	for _, addr := range said.Addrs {
+	for _, addr := range result.Addrs {
 		switch {
 		case q.Type == dnsmessage.TypeA && addr.Is4():
 			reply.Answers = append(reply.Answers, dnsmessage.Resource{Header: record(owner), Body: &dnsmessage.AResource{A: addr.As4()}})
@@ -132,7 +133,7 @@ func (s *NameServer) answer(message []byte) []byte {
 	return packed
 }
 
-// record returns the header of a record with TTL 0, which must not be cached.
+// record returns the header of a DNS record of owner. Its TTL is 0, so that no resolver caches the record.
 func record(owner dnsmessage.Name) dnsmessage.ResourceHeader {
 	return dnsmessage.ResourceHeader{Name: owner, Class: dnsmessage.ClassINET}
 }

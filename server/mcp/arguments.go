@@ -13,14 +13,14 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// Fault is an invalid argument that cannot be put into a request.
+// Fault is an error in the arguments of a tool call that is found before the HTTP request of the operation is made.
 type Fault struct {
-	Argument string // "" for the arguments as a whole
-	Code     string
+	Argument string // the name of the argument; "" if the fault is in the arguments as a whole
+	Code     string // for example "unknown_member"
 	Detail   string // a sentence without its full stop
 }
 
-// Codes of faults. They equal the codes of the same faults in a body.
+// Codes of faults in arguments. Package server uses the same codes for the same faults in a request body.
 const (
 	faultRequired  = "required"
 	faultUnknown   = "unknown_member"
@@ -32,8 +32,8 @@ const (
 
 type faultsKey struct{}
 
-// FaultsFrom returns the faults of the tool call that a request was made for. The server refuses such a request when it validates it, so
-// that the request is counted and answered like any other invalid request.
+// FaultsFrom returns the faults in the arguments of the tool call that a request was made for. It takes the request's context. The server
+// refuses a request with faults during validation, so that the request is counted and answered like any other invalid request.
 func FaultsFrom(ctx context.Context) []Fault {
 	faults, _ := ctx.Value(faultsKey{}).([]Fault)
 	return faults
@@ -42,10 +42,11 @@ func FaultsFrom(ctx context.Context) []Fault {
 // maxFaults is the maximum number of reported faults of one call.
 const maxFaults = 100
 
-// placeholder replaces an invalid path argument. The request will be refused.
+// placeholder replaces a missing or invalid argument in the request. The server refuses the request because of the argument's fault.
 const placeholder = "-"
 
-// request returns the HTTP request of the operation with the arguments. It copies the token and the address of the caller from outer.
+// request returns the HTTP request of the tool's operation. raw is the JSON object with the arguments. outer is the request to /mcp, from
+// which request copies the token and the address of the caller.
 func (t *tool) request(ctx context.Context, outer *http.Request, raw json.RawMessage) (*http.Request, error) {
 	given, faults := t.readArguments(raw)
 	target, query, header := t.path, url.Values{}, http.Header{}
@@ -104,8 +105,8 @@ func (t *tool) request(ctx context.Context, outer *http.Request, raw json.RawMes
 	return r, nil
 }
 
-// readArguments returns the JSON of each argument. It reports duplicate and unknown arguments. Faults inside an argument are found when the
-// request is validated.
+// readArguments returns the JSON of each argument by its name, and the faults of duplicate and unknown arguments. Faults in the value of an
+// argument are found later, when the request is validated.
 func (t *tool) readArguments(raw json.RawMessage) (map[string]json.RawMessage, []Fault) {
 	given := map[string]json.RawMessage{}
 	if len(raw) == 0 || string(raw) == "null" {
@@ -145,7 +146,7 @@ func (t *tool) hasArgument(name string) bool {
 	return false
 }
 
-// argumentNames returns the end of a sentence that lists the arguments of the tool.
+// argumentNames returns the end of an error message that lists the arguments of the tool, such as "it takes link, limit".
 func (t *tool) argumentNames() string {
 	if len(t.arguments) == 0 {
 		return "it takes none"
@@ -157,7 +158,8 @@ func (t *tool) argumentNames() string {
 	return "it takes " + strings.Join(names, ", ")
 }
 
-// text converts an argument to the text of a path, query or header. The type of the value is checked when the request is validated.
+// text converts the JSON value of an argument to the text for a path, query or header. It returns a fault if the value has no such text. The
+// type of the value is checked later, when the request is validated.
 func (a argument) text(raw json.RawMessage) (string, *Fault) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
@@ -184,7 +186,7 @@ func (a argument) text(raw json.RawMessage) (string, *Fault) {
 	return string(bytes.TrimSpace(raw)), nil
 }
 
-// joinEntries joins the entries of a list with commas. An entry that contains a comma is a fault.
+// joinEntries joins the entries of an array with commas. It returns a fault if an entry contains a comma or is not a string.
 func (a argument) joinEntries(entries []any) (string, *Fault) {
 	texts := make([]string, len(entries))
 	for i, e := range entries {

@@ -17,8 +17,8 @@ import (
 	"github.com/reeltally/reeltally/server/mcp"
 )
 
-// head is the start of a contract, up to its paths.
-const head = `
+// contractHead is the part of a test contract before its paths.
+const contractHead = `
 openapi: 3.0.3
 info: {title: Test, version: "1"}
 components:
@@ -41,18 +41,19 @@ components:
 paths:
 `
 
-// ok declares the response of an operation.
-const ok = `{"200": {description: Fine., content: {application/json: {schema: {$ref: "#/components/schemas/Anything"}}}}}`
+// okResponse is the YAML of an operation's responses: an object with status 200.
+const okResponse = `{"200": {description: Fine., content: {application/json: {schema: {$ref: "#/components/schemas/Anything"}}}}}`
 
+// load returns the contract with these paths.
 func load(t *testing.T, paths string) *openapi3.T {
 	t.Helper()
-	doc, err := openapi3.NewLoader().LoadFromData([]byte(head + paths))
+	doc, err := openapi3.NewLoader().LoadFromData([]byte(contractHead + paths))
 	require.NoError(t, err)
 	require.NoError(t, doc.Validate(t.Context()))
 	return doc
 }
 
-// connect serves a contract, whose operations are answered by do, and opens a session with the official client.
+// connect serves the tools of a contract with these paths and opens a session with the SDK's client. do answers the requests of the tools.
 func connect(t *testing.T, paths string, do func(*http.Request) mcp.Response) *sdk.ClientSession {
 	t.Helper()
 	h, err := mcp.New(mcp.Options{Contract: load(t, paths), Do: do, Logger: slog.New(slog.DiscardHandler)})
@@ -66,6 +67,7 @@ func connect(t *testing.T, paths string, do func(*http.Request) mcp.Response) *s
 	return session
 }
 
+// tool returns the only tool of the server.
 func tool(t *testing.T, session *sdk.ClientSession) *sdk.Tool {
 	t.Helper()
 	list, err := session.ListTools(t.Context(), nil)
@@ -74,6 +76,7 @@ func tool(t *testing.T, session *sdk.ClientSession) *sdk.Tool {
 	return list.Tools[0]
 }
 
+// call calls a tool. arguments is a JSON object.
 func call(t *testing.T, session *sdk.ClientSession, name, arguments string) *sdk.CallToolResult {
 	t.Helper()
 	result, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: name, Arguments: json.RawMessage(arguments)})
@@ -88,7 +91,8 @@ func asJSON(t *testing.T, v any) string {
 	return string(out)
 }
 
-const clashing = `
+// clashingPaths has an operation with parameters of the same name in path, query and body.
+const clashingPaths = `
   /things/{name}:
     put:
       operationId: renameThing
@@ -105,13 +109,13 @@ const clashing = `
               type: object
               required: [name]
               properties: {name: {type: string}, big: {type: integer}}
-      responses: ` + ok
+      responses: ` + okResponse
 
-func TestArguments_ofTheSameNameGetAPrefix(t *testing.T) {
+func TestArguments_withSameNameGetPrefix(t *testing.T) {
 	t.Parallel()
 	var sent *http.Request
 	var body []byte
-	session := connect(t, clashing, func(r *http.Request) mcp.Response {
+	session := connect(t, clashingPaths, func(r *http.Request) mcp.Response {
 		sent = r
 		body, _ = io.ReadAll(r.Body)
 		return mcp.Response{Status: 200, Body: []byte(`{}`)}
@@ -125,13 +129,13 @@ func TestArguments_ofTheSameNameGetAPrefix(t *testing.T) {
 	require.Equal(t, "*", sent.Header.Get("If-Match"))
 	require.Equal(t, "application/json", sent.Header.Get("Content-Type"))
 	require.JSONEq(t, `{"big":12345678901234567890,"name":"new"}`, string(body))
-	require.Contains(t, string(body), "12345678901234567890", "members are passed on unchanged")
+	require.Contains(t, string(body), "12345678901234567890", "a number in the body must be unchanged")
 }
 
-func TestCall_endsWhenTheCallerHangsUp(t *testing.T) {
+func TestCall_isCancelledWhenClientDisconnects(t *testing.T) {
 	t.Parallel()
 	began, ended := make(chan struct{}), make(chan struct{})
-	session := connect(t, clashing, func(r *http.Request) mcp.Response {
+	session := connect(t, clashingPaths, func(r *http.Request) mcp.Response {
 		close(began)
 		<-r.Context().Done()
 		close(ended)
@@ -147,10 +151,10 @@ func TestCall_endsWhenTheCallerHangsUp(t *testing.T) {
 	<-ended
 }
 
-func TestResult_ofATooLargeResponseSaysThatTheCallTookEffect(t *testing.T) {
+func TestResult_tooLargeResponseSaysWhetherCallTookEffect(t *testing.T) {
 	t.Parallel()
 	answer := mcp.Response{Status: 200, Size: mcp.MaxResponseBytes + 1}
-	session := connect(t, clashing, func(*http.Request) mcp.Response { return answer })
+	session := connect(t, clashingPaths, func(*http.Request) mcp.Response { return answer })
 	result := call(t, session, "rename_thing", `{"name": "a", "body_name": "b"}`)
 	require.True(t, result.IsError)
 	require.Contains(t, asJSON(t, result.Content), "has 1048577 bytes; the largest that a tool gives has 1048576. The call took effect, with status 200.")
@@ -158,10 +162,10 @@ func TestResult_ofATooLargeResponseSaysThatTheCallTookEffect(t *testing.T) {
 	require.NotContains(t, asJSON(t, call(t, session, "rename_thing", `{"name": "a", "body_name": "b"}`).Content), "took effect")
 }
 
-func TestArguments_reportAtMostAHundredFaults(t *testing.T) {
+func TestFaultsFrom_returnsAtMost100Faults(t *testing.T) {
 	t.Parallel()
 	var faults []mcp.Fault
-	session := connect(t, clashing, func(r *http.Request) mcp.Response {
+	session := connect(t, clashingPaths, func(r *http.Request) mcp.Response {
 		faults = mcp.FaultsFrom(r.Context())
 		return mcp.Response{Status: 400, Header: http.Header{"Content-Type": {"application/problem+json"}}, Body: []byte(`{"code":"x"}`)}
 	})
@@ -169,10 +173,10 @@ func TestArguments_reportAtMostAHundredFaults(t *testing.T) {
 	require.Len(t, faults, 100)
 }
 
-func TestArguments_faultsAreInTheRequestContext(t *testing.T) {
+func TestFaultsFrom_returnsFaultsOfArguments(t *testing.T) {
 	t.Parallel()
 	var faults []mcp.Fault
-	session := connect(t, clashing, func(r *http.Request) mcp.Response {
+	session := connect(t, clashingPaths, func(r *http.Request) mcp.Response {
 		faults = mcp.FaultsFrom(r.Context())
 		return mcp.Response{Status: 400, Header: http.Header{"Content-Type": {"application/problem+json"}}, Body: []byte(`{"code":"x"}`)}
 	})
@@ -186,7 +190,8 @@ func TestArguments_faultsAreInTheRequestContext(t *testing.T) {
 	}, faults)
 }
 
-const listing = `
+// listPaths has an operation whose response is an array, a page or empty.
+const listPaths = `
   /things:
     get:
       operationId: listThings
@@ -203,9 +208,9 @@ const listing = `
         "202": {description: It comes later.}
 `
 
-func TestOutputSchema_matchesEveryResponse(t *testing.T) {
+func TestOutputSchema_matchesArrayPageAndEmptyResponse(t *testing.T) {
 	t.Parallel()
-	session := connect(t, listing, nil)
+	session := connect(t, listPaths, nil)
 	listed := tool(t, session)
 	const thing = `{"type": "object", "required": ["name", "size"], "properties": {"name": {"type": "string"}, "a/b~c": {"type": "string"},
 		"size": {"type": ["integer", "null"], "exclusiveMinimum": 0, "maximum": 9007199254740991},
@@ -217,10 +222,10 @@ func TestOutputSchema_matchesEveryResponse(t *testing.T) {
 		{"type": "object", "additionalProperties": false, "description": "Empty: It comes later."}]}`, asJSON(t, listed.OutputSchema))
 	require.Equal(t, []any{"/data/*/a~1b~0c", "/data/*/name", "/items/*/a~1b~0c", "/items/*/name"}, listed.Meta["reeltally/foreign_text"])
 	require.Contains(t, listed.Description, "`list_things` with `link=…`")
-	require.Contains(t, listed.Description, "`GET /nothing`", "a path that is not an operation is unchanged")
+	require.Contains(t, listed.Description, "`GET /nothing`", "a path that is not an operation must be unchanged")
 }
 
-func TestResult_marksAllForeignText(t *testing.T) {
+func TestResult_marksUntrustedTextInArraysAndPages(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]string{
 		"an array": `[{"name": "<b>hi</b>", "size": 12345678901234567890, "kind": "x"}, {"name": "", "size": null}]`,
@@ -228,61 +233,61 @@ func TestResult_marksAllForeignText(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			session := connect(t, listing, func(*http.Request) mcp.Response { return mcp.Response{Status: 200, Body: []byte(body)} })
+			session := connect(t, listPaths, func(*http.Request) mcp.Response { return mcp.Response{Status: 200, Body: []byte(body)} })
 			result := call(t, session, "list_things", `{}`)
 			require.Len(t, result.Content, 2)
 			notice, text := result.Content[0].(*sdk.TextContent).Text, result.Content[1].(*sdk.TextContent).Text
 			require.Regexp(t, `^What stands between (<foreign-[a-z0-9]{10}>) and (</foreign-[a-z0-9]{10}>) `, notice)
 			require.Regexp(t, `"name":"<foreign-[a-z0-9]{10}><b>hi</b></foreign-[a-z0-9]{10}>"`, text)
-			require.Contains(t, text, `"size":12345678901234567890`, "no digit is lost")
+			require.Contains(t, text, `"size":12345678901234567890`, "a large number must keep all digits")
 			require.Contains(t, text, `"kind":"x"`)
-			require.Equal(t, 1, strings.Count(text, "</foreign-"), "an empty text has no marks")
+			require.Equal(t, 1, strings.Count(text, "</foreign-"), "an empty text must have no marks")
 			require.Contains(t, asJSON(t, result.StructuredContent), `\u003cb\u003ehi`)
 		})
 	}
 }
 
-func TestResult_withoutABodyIsExplained(t *testing.T) {
+func TestResult_emptyResponseHasDescriptionOfStatus(t *testing.T) {
 	t.Parallel()
-	session := connect(t, listing, func(*http.Request) mcp.Response { return mcp.Response{Status: 202} })
+	session := connect(t, listPaths, func(*http.Request) mcp.Response { return mcp.Response{Status: 202} })
 	result := call(t, session, "list_things", `{}`)
 	require.Equal(t, map[string]any{}, result.StructuredContent)
 	require.Equal(t, "It comes later.", result.Content[0].(*sdk.TextContent).Text)
 }
 
-func TestCall_survivesAPanic(t *testing.T) {
+func TestCall_returnsErrorAfterPanic(t *testing.T) {
 	t.Parallel()
-	session := connect(t, listing, func(*http.Request) mcp.Response { panic("a secret") })
+	session := connect(t, listPaths, func(*http.Request) mcp.Response { panic("a secret") })
 	_, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "list_things"})
 	require.ErrorContains(t, err, "the server failed to answer")
 	require.NotContains(t, err.Error(), "secret")
 }
 
-func TestNew_refusesAContractThatCannotBecomeTools(t *testing.T) {
+func TestNew_failsIfContractCannotBecomeTools(t *testing.T) {
 	t.Parallel()
-	for name, test := range map[string]struct{ paths, says string }{
+	for name, test := range map[string]struct{ paths, message string }{
 		"a recursive schema": {`
   /a: {get: {operationId: a, responses: {"200": {description: A., content: {application/json: {schema: {$ref: "#/components/schemas/Loop"}}}}}}}`,
 			"deeper than 32"},
 		"a body that is an array": {`
-  /a: {post: {operationId: a, requestBody: {content: {application/json: {schema: {type: array, items: {type: string}}}}}, responses: ` + ok + `}}`,
+  /a: {post: {operationId: a, requestBody: {content: {application/json: {schema: {type: array, items: {type: string}}}}}, responses: ` + okResponse + `}}`,
 			"not a JSON object"},
-		"a response that is a text": {`
+		"a response that is a string": {`
   /a: {get: {operationId: a, responses: {"200": {description: A., content: {application/json: {schema: {type: string}}}}}}}`,
 			"neither an object nor an array"},
-		"two names that still clash with a prefix": {`
+		"two arguments with the same name after adding a prefix": {`
   /a:
     post:
       operationId: a
       parameters: [{name: body_b, in: query, schema: {type: string}}, {name: b, in: query, schema: {type: string}}]
       requestBody: {content: {application/json: {schema: {type: object, properties: {b: {type: string}}}}}}
-      responses: ` + ok,
+      responses: ` + okResponse,
 			"two arguments have the name body_b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := mcp.New(mcp.Options{Contract: load(t, test.paths)})
-			require.ErrorContains(t, err, test.says)
+			require.ErrorContains(t, err, test.message)
 		})
 	}
 }

@@ -9,12 +9,13 @@ import (
 const (
 	// maxMessageDepth is the maximum nesting of arrays and objects in a message.
 	maxMessageDepth = 64
-	// maxMessageValues is the maximum number of values in a message. The longest valid array has 500 entries.
+	// maxMessageValues is the maximum number of values in a message. The longest array that the contract allows has 500
+	// entries.
 	maxMessageValues = 10_000
 )
 
-// checkMessage refuses a batch, and a message that is too deeply nested or has too many values to be decoded cheaply. It allocates
-// nothing and does not check that the message is JSON.
+// checkMessage returns an error if body is a JSON-RPC batch, nests deeper than maxMessageDepth, or has more than maxMessageValues values.
+// Decoding such a message would need too much memory. checkMessage does not decode the message or check that it is JSON.
 func checkMessage(body []byte) error {
 	body = bytes.TrimLeft(body, " \t\r\n")
 	depth, values := 0, 1

@@ -12,18 +12,18 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Members of _meta. A tool and a result have the pointers to foreign text. A result also has the HTTP status and headers.
+// Members of _meta in a tool's definition and in its results.
 const (
-	metaForeign = "reeltally/foreign_text"
-	metaStatus  = "reeltally/status"
-	metaHeaders = "reeltally/headers"
+	metaUntrusted = "reeltally/foreign_text" // JSON pointers of untrusted text, in definitions and results
+	metaStatus    = "reeltally/status"       // HTTP status of the response, only in results
+	metaHeaders   = "reeltally/headers"      // resultHeaders of the response, only in results
 )
 
-// resultHeaders are the response headers that a result contains.
+// resultHeaders are the response headers that are copied into a result.
 var resultHeaders = []string{"X-Request-Id", "ETag", "Retry-After", "RateLimit", "RateLimit-Policy", "Idempotent-Replayed", "ReelTally-Sandbox"}
 
-// result converts a response. The result contains the unchanged JSON for programs, and a text for the model in which foreign text is
-// enclosed in marks.
+// result converts the response of the operation into the result of the tool call. The result contains the unchanged JSON for programs, and
+// the JSON as text for the model, in which untrusted text is enclosed in marks.
 func (t *tool) result(answer Response, sandbox bool) (*sdk.CallToolResult, error) {
 	headers := map[string]string{}
 	for _, name := range resultHeaders {
@@ -42,7 +42,7 @@ func (t *tool) result(answer Response, sandbox bool) (*sdk.CallToolResult, error
 		addText(t.tooLarge(answer))
 		return out, nil
 	case strings.HasPrefix(answer.Header.Get("Content-Type"), "application/problem+json"):
-		// An error is only text, because structured content must match the output schema.
+		// A problem is returned as text only, because structured content must match the output schema, which excludes problems.
 		addText(string(body))
 		return out, nil
 	case len(body) == 0:
@@ -58,7 +58,7 @@ func (t *tool) result(answer Response, sandbox bool) (*sdk.CallToolResult, error
 		return nil, err
 	}
 	if notes != "" {
-		out.Meta[metaForeign] = t.foreign.pointers()
+		out.Meta[metaUntrusted] = t.untrusted.pointers()
 		addText(notes)
 	}
 	if sandbox {
@@ -85,7 +85,7 @@ func (t *tool) tooLarge(answer Response) string {
 	return text + "Send fewer items in one call."
 }
 
-// explain returns the contract's description of a response without a body.
+// explain returns the text for a response without a body: the contract's description of the status, or else the standard text of the status.
 func (t *tool) explain(status int) string {
 	if response := t.responses.Value(strconv.Itoa(status)); response != nil && response.Value.Description != nil {
 		return strings.TrimSpace(*response.Value.Description)
@@ -93,19 +93,20 @@ func (t *tool) explain(status int) string {
 	return http.StatusText(status)
 }
 
-// text returns the body with marks around foreign text. notes explains the marks; it is "" if there is no foreign text.
+// text returns the body with untrusted text enclosed in marks. notes explains the marks to the model. It is "" if the body contains no
+// untrusted text.
 func (t *tool) text(body []byte) (text, notes string, err error) {
-	if t.foreign == nil {
+	if t.untrusted == nil {
 		return string(body), "", nil
 	}
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber()
 	var value any
 	if err := decoder.Decode(&value); err != nil {
-		return "", "", fmt.Errorf("response: %w", err)
+		return "", "", fmt.Errorf("decode the response: %w", err)
 	}
 	m := newMarks()
-	value, found := t.foreign.mark(value, m)
+	value, found := t.untrusted.mark(value, m)
 	if !found {
 		return string(body), "", nil
 	}

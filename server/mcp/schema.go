@@ -12,12 +12,12 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// maxDepth is the maximum nesting of schemas. A schema that contains itself exceeds it.
+// maxDepth is the maximum nesting depth of a schema. A recursive schema exceeds it, so converting one fails instead of never ending.
 const maxDepth = 32
 
-// readArguments returns the arguments of a tool: the parameters in path, query and header, and the members of the body. If two have the same
-// name, the second gets a prefix such as body_. If-None-Match is omitted, because a tool has no result for 304.
-func readArguments(parameters openapi3.Parameters, body *openapi3.RequestBody) ([]argument, error) {
+// toolArguments returns the arguments of a tool: the parameters in path, query and header, and the members of the body. If two arguments have
+// the same name, the later one gets a prefix such as body_. If-None-Match is omitted, because a tool has no result for status 304.
+func toolArguments(parameters openapi3.Parameters, body *openapi3.RequestBody) ([]argument, error) {
 	var out []argument
 	for _, in := range []string{openapi3.ParameterInPath, openapi3.ParameterInQuery, openapi3.ParameterInHeader} {
 		for _, p := range parameters {
@@ -58,7 +58,7 @@ func readArguments(parameters openapi3.Parameters, body *openapi3.RequestBody) (
 	return out, nil
 }
 
-// bodyArguments returns an argument for each member of the body.
+// bodyArguments returns an argument for each member of the request body, sorted by name. body is nil if the operation has no body.
 func bodyArguments(body *openapi3.RequestBody) ([]argument, error) {
 	if body == nil {
 		return nil, nil
@@ -79,7 +79,7 @@ func bodyArguments(body *openapi3.RequestBody) ([]argument, error) {
 	return out, nil
 }
 
-// inputSchema returns the schema of a tool's arguments.
+// inputSchema returns the JSON Schema of the object that contains a tool's arguments.
 func inputSchema(arguments []argument) map[string]any {
 	properties, required := map[string]any{}, []string{}
 	for _, a := range arguments {
@@ -95,14 +95,14 @@ func inputSchema(arguments []argument) map[string]any {
 	return schema
 }
 
-// itemsMember is the member that contains a response that is an array, because a result must be an object.
+// itemsMember is the member of a result that contains the array, if the response is an array. A result must be an object.
 const itemsMember = "items"
 
-// outputSchema returns a schema that matches all JSON responses of an operation except problems, and an empty object if a response has no
-// body. It also returns their foreign text.
-func outputSchema(responses *openapi3.Responses) (map[string]any, *foreignText, error) {
+// outputSchema returns the JSON Schema of a tool's results, and which parts of the results are untrusted text. The schema matches every JSON
+// response of the operation except problems. If a response has no body, the schema also matches the empty object.
+func outputSchema(responses *openapi3.Responses) (map[string]any, *untrustedText, error) {
 	var forms []map[string]any
-	var foreign *foreignText
+	var untrusted *untrustedText
 	statuses := slices.Sorted(maps.Keys(responses.Map()))
 	for _, status := range statuses {
 		response := responses.Map()[status].Value
@@ -115,14 +115,14 @@ func outputSchema(responses *openapi3.Responses) (map[string]any, *foreignText, 
 					return nil, nil, fmt.Errorf("response %s: %w", status, err)
 				}
 				forms = appendNew(forms, schema)
-				found, err := findForeignText(form, 0)
+				found, err := findUntrustedText(form, 0)
 				if err != nil {
 					return nil, nil, fmt.Errorf("response %s: %w", status, err)
 				}
 				if form.Value.Type.Is(openapi3.TypeArray) && found != nil {
-					found = &foreignText{members: map[string]*foreignText{itemsMember: found}}
+					found = &untrustedText{members: map[string]*untrustedText{itemsMember: found}}
 				}
-				foreign = foreign.merge(found)
+				untrusted = untrusted.merge(found)
 			}
 		case strings.HasPrefix(status, "2"):
 			forms = appendNew(forms, map[string]any{"type": "object", "additionalProperties": false,
@@ -133,12 +133,12 @@ func outputSchema(responses *openapi3.Responses) (map[string]any, *foreignText, 
 	case 0:
 		return nil, nil, errors.New("the operation has no JSON response")
 	case 1:
-		return forms[0], foreign, nil
+		return forms[0], untrusted, nil
 	}
-	return map[string]any{"type": "object", "anyOf": forms}, foreign, nil
+	return map[string]any{"type": "object", "anyOf": forms}, untrusted, nil
 }
 
-// formsOf returns the alternatives of a response schema.
+// formsOf returns the schemas in oneOf of ref, or ref itself if it has no oneOf.
 func formsOf(ref *openapi3.SchemaRef) openapi3.SchemaRefs {
 	if len(ref.Value.OneOf) > 0 {
 		return ref.Value.OneOf
@@ -146,7 +146,8 @@ func formsOf(ref *openapi3.SchemaRef) openapi3.SchemaRefs {
 	return openapi3.SchemaRefs{ref}
 }
 
-// resultSchema returns the schema of a result. An array is wrapped in an object.
+// resultSchema converts the schema of a response to the JSON Schema of the tool's result. The schema of an array becomes the schema of an
+// object with the member itemsMember.
 func resultSchema(form *openapi3.SchemaRef) (map[string]any, error) {
 	schema, err := jsonSchema(form, 0)
 	if err != nil {
@@ -161,7 +162,7 @@ func resultSchema(form *openapi3.SchemaRef) (map[string]any, error) {
 	return nil, errors.New("the response is neither an object nor an array")
 }
 
-// appendNew appends a schema unless an equal one is in the list.
+// appendNew appends form to forms, unless forms contains an equal schema already.
 func appendNew(forms []map[string]any, form map[string]any) []map[string]any {
 	encoded, _ := json.Marshal(form) // cannot fail: the value was decoded from JSON
 	for _, f := range forms {
@@ -172,7 +173,8 @@ func appendNew(forms []map[string]any, form map[string]any) []map[string]any {
 	return append(forms, form)
 }
 
-// jsonSchema converts a schema of OpenAPI 3.0 to JSON Schema 2020-12 and inlines its references. It omits examples and x- members.
+// jsonSchema converts a schema of OpenAPI 3.0 to JSON Schema 2020-12 and inlines its references. It omits examples and x- members. depth is
+// the nesting depth of the schema.
 func jsonSchema(ref *openapi3.SchemaRef, depth int) (map[string]any, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("the schema is nested deeper than %d levels", maxDepth)
@@ -212,7 +214,8 @@ func jsonSchema(ref *openapi3.SchemaRef, depth int) (map[string]any, error) {
 	return out, nil
 }
 
-// convertExclusiveBound replaces a boolean such as exclusiveMinimum, which qualifies minimum, by a number.
+// convertExclusiveBound converts exclusiveMinimum or exclusiveMaximum (flag) from a boolean, as in OpenAPI 3.0, to a number, as in JSON
+// Schema. If the boolean is true, the number is the value of minimum or maximum (bound), which is removed.
 func convertExclusiveBound(schema map[string]any, flag, bound string) {
 	set, isFlag := schema[flag].(bool)
 	if !isFlag {
@@ -225,7 +228,7 @@ func convertExclusiveBound(schema map[string]any, flag, bound string) {
 	}
 }
 
-// convertNested converts the schemas inside a schema.
+// convertNested converts the schemas inside s, for example its properties and items, and stores them in out.
 func convertNested(out map[string]any, s *openapi3.Schema, depth int) error {
 	if len(s.Properties) > 0 {
 		properties := make(map[string]any, len(s.Properties))
@@ -265,7 +268,7 @@ func convertNested(out map[string]any, s *openapi3.Schema, depth int) error {
 	return nil
 }
 
-// allowNull makes a schema accept null.
+// allowNull returns a schema that accepts null and every value that schema accepts. It can change schema.
 func allowNull(schema map[string]any) map[string]any {
 	kind, typed := schema["type"].(string)
 	if !typed {

@@ -12,38 +12,38 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// inBody is the place of arguments that are members of the body. The other places are path, query and header of OpenAPI.
+// inBody is the value of argument.in for a member of the request body. Other arguments have one of OpenAPI's values: path, query or header.
 const inBody = "body"
 
-// tool is the tool for one operation.
+// tool is the MCP tool for one operation of the contract.
 type tool struct {
 	name        string
 	title       string
 	description string
 	method      string
-	path        string // in the syntax of OpenAPI
+	path        string // path template of the operation, such as /videos/{ad_id}
 	arguments   []argument
 	body        *openapi3.RequestBody // nil if the operation has no body
-	input       map[string]any
-	output      map[string]any
-	foreign     *foreignText // parts of a result that were written by strangers
+	input       map[string]any        // JSON Schema of the arguments
+	output      map[string]any        // JSON Schema of the results
+	untrusted   *untrustedText        // untrusted text in the results
 	responses   *openapi3.Responses
 	annotations *sdk.ToolAnnotations
-	// hasETag is true if another tool of the same path has the argument if_match, which is the ETag of this tool's result.
+	// hasETag is true if another tool with the same path has the argument if_match. Its value is then the ETag of this tool's result.
 	hasETag bool
 }
 
 // argument is one argument of a tool.
 type argument struct {
-	name        string // of the argument
-	in          string
-	requestName string // of the parameter or member of the request
+	name        string // name in the tool call
+	in          string // place in the HTTP request: path, query, header or inBody
+	requestName string // name of the parameter or body member in the HTTP request
 	required    bool
-	list        bool // an array parameter, which is sent as text with commas
-	schema      map[string]any
+	list        bool           // true for an array parameter, whose entries are sent separated by commas
+	schema      map[string]any // JSON Schema of the value
 }
 
-// isLimit returns true if the argument is the page size of a list.
+// isLimit returns true if the argument is the query parameter limit, which is the page size of a list.
 func (a argument) isLimit() bool {
 	return a.in == openapi3.ParameterInQuery && a.requestName == "limit"
 }
@@ -65,23 +65,23 @@ func readTools(doc *openapi3.T) ([]*tool, error) {
 	return tools, nil
 }
 
-// readTool returns the tool for one operation.
+// readTool returns the tool for one operation. names maps operations to the names of their tools (toolNames).
 func readTool(path, method string, item *openapi3.PathItem, op *openapi3.Operation, names map[string]string) (*tool, error) {
 	t := &tool{name: snakeCase(op.OperationID), title: op.Summary, method: method, path: path, responses: op.Responses}
 	if op.RequestBody != nil {
 		t.body = op.RequestBody.Value
 	}
 	var err error
-	if t.arguments, err = readArguments(append(slices.Clone(item.Parameters), op.Parameters...), t.body); err != nil {
+	if t.arguments, err = toolArguments(append(slices.Clone(item.Parameters), op.Parameters...), t.body); err != nil {
 		return nil, err
 	}
 	for _, a := range t.arguments {
 		if text, ok := a.schema["description"].(string); ok {
-			a.schema["description"] = nameTools(text, names)
+			a.schema["description"] = replaceOperations(text, names)
 		}
 	}
 	t.input = inputSchema(t.arguments)
-	if t.output, t.foreign, err = outputSchema(op.Responses); err != nil {
+	if t.output, t.untrusted, err = outputSchema(op.Responses); err != nil {
 		return nil, err
 	}
 	if method == http.MethodGet {
@@ -100,37 +100,38 @@ func annotations(method string, op *openapi3.Operation) *sdk.ToolAnnotations {
 	stated, _ := op.Extensions["x-idempotent"].(bool)
 	openWorld, _ := op.Extensions["x-open-world"].(bool)
 	read := method == http.MethodGet
-	destructive := !read && method != http.MethodPost // a POST adds, the others replace or remove
+	destructive := !read && method != http.MethodPost // POST only adds data; PUT, PATCH and DELETE replace or remove data
 	return &sdk.ToolAnnotations{Title: op.Summary, ReadOnlyHint: read, DestructiveHint: &destructive,
 		IdempotentHint: method != http.MethodPost || stated, OpenWorldHint: &openWorld}
 }
 
-// describe returns the description of a tool for the model.
+// describe returns the description of a tool for the model: the description of the operation and rules about its arguments and results. names
+// maps operations to the names of their tools.
 func describe(op *openapi3.Operation, t *tool, names map[string]string) string {
-	text := strings.TrimSpace(nameTools(op.Description, names))
+	text := strings.TrimSpace(replaceOperations(op.Description, names))
 	if slices.ContainsFunc(t.arguments, func(a argument) bool { return a.in == openapi3.ParameterInPath || a.in == openapi3.ParameterInQuery }) {
 		text += "\n\nSend arguments without percent-encoding."
 	}
 	if slices.ContainsFunc(t.arguments, argument.isLimit) {
 		text += "\n\n" + sizeRule
 	}
-	if t.foreign != nil {
-		text += "\n\n" + foreignRule
+	if t.untrusted != nil {
+		text += "\n\n" + untrustedRule
 	}
 	return text
 }
 
-// definition returns the tool as tools/list returns it.
+// definition returns the tool's entry in the result of the MCP method tools/list.
 func (t *tool) definition() *sdk.Tool {
 	listed := &sdk.Tool{Name: t.name, Title: t.title, Description: t.description, Annotations: t.annotations,
 		InputSchema: t.input, OutputSchema: t.output}
-	if t.foreign != nil {
-		listed.Meta = sdk.Meta{metaForeign: t.foreign.pointers()}
+	if t.untrusted != nil {
+		listed.Meta = sdk.Meta{metaUntrusted: t.untrusted.pointers()}
 	}
 	return listed
 }
 
-// snakeCase converts trackVideo to track_video.
+// snakeCase converts an operationId such as trackVideo to snake case, such as track_video.
 func snakeCase(operation string) string {
 	var out strings.Builder
 	for i, r := range operation {
@@ -153,10 +154,12 @@ func toolNames(doc *openapi3.T) map[string]string {
 	return names
 }
 
+// namedOperation matches an operation in a description, such as `GET /videos?limit=10`. Its groups are "GET /videos" and "limit=10".
 var namedOperation = regexp.MustCompile("`((?:GET|POST|PATCH|PUT|DELETE) /[^`?\\s]*)(?:\\?([^`]*))?`")
 
-// nameTools replaces the operations in a description by the names of their tools, because the model only knows tools.
-func nameTools(text string, names map[string]string) string {
+// replaceOperations replaces each operation in a description by the name of its tool, because the model can call only tools. It leaves operations
+// that are not in names unchanged.
+func replaceOperations(text string, names map[string]string) string {
 	return namedOperation.ReplaceAllStringFunc(text, func(found string) string {
 		parts := namedOperation.FindStringSubmatch(found)
 		name, ok := names[parts[1]]

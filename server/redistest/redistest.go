@@ -1,4 +1,4 @@
-// Package redistest starts a real Redis for a test, which the test can kill, freeze and restart. Start is the usual entry point.
+// Package redistest starts a redis-server process for a test. The test can kill, freeze and restart the process. Most tests call Start.
 package redistest
 
 import (
@@ -16,25 +16,25 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// Redis is a redis-server without storage on disk. After a restart it is empty.
+// Redis is a redis-server process for one test. It stores nothing on disk, so it is empty after a restart.
 type Redis struct {
-	// URL is the address of the server, also while it does not run.
+	// URL is the address of the server. It does not change when the server is restarted.
 	URL string
-	// Client is connected to the server, for checks by the test.
+	// Client is a client of the server, with which the test can read and change data.
 	*redis.Client
 
-	t      testing.TB
-	folder string
-	run    *exec.Cmd // nil while the server does not run
-	output bytes.Buffer
+	t       testing.TB
+	folder  string
+	process *exec.Cmd // nil while the server does not run
+	output  bytes.Buffer
 }
 
-// New returns a Redis that does not run yet. It is killed when the test ends. In short mode New skips the test.
+// New returns a Redis whose server is not started yet. The server is killed when the test ends. In short mode, New skips the test.
 func New(t testing.TB) *Redis {
 	t.Helper()
 	storetest.SkipIfShort(t)
-	// A socket's path may have 107 characters, fewer than t.TempDir may take.
-	folder, err := os.MkdirTemp("", "redis") //nolint:usetesting // see above
+	// The path of a Unix socket can have 107 bytes at most. The path of t.TempDir can be longer.
+	folder, err := os.MkdirTemp("", "redis") //nolint:usetesting // the path of t.TempDir is too long
 	require.NoError(t, err)
 	r := &Redis{URL: "unix://" + filepath.Join(folder, "socket"), t: t, folder: folder}
 	o, err := redis.ParseURL(r.URL)
@@ -48,7 +48,7 @@ func New(t testing.TB) *Redis {
 	return r
 }
 
-// Start returns a started Redis. The test fails if redis-server is not installed.
+// Start returns a Redis whose server is running. The test fails if redis-server is not installed.
 func Start(t testing.TB) *Redis {
 	t.Helper()
 	r := New(t)
@@ -56,24 +56,24 @@ func Start(t testing.TB) *Redis {
 	return r
 }
 
-// Start starts the server and waits until it answers.
+// Start starts the server and waits until it answers. The test fails if the server does not answer within 20 seconds.
 func (r *Redis) Start() {
 	r.t.Helper()
 	program, err := exec.LookPath("redis-server")
 	require.NoError(r.t, err, "run the tests with `make test`, which installs redis-server, or install it (Debian: redis-server)")
-	r.run = exec.Command(program, "--port", "0", "--unixsocket", filepath.Join(r.folder, "socket"), "--dir", r.folder, //nolint:gosec,noctx // killed by Kill
+	r.process = exec.Command(program, "--port", "0", "--unixsocket", filepath.Join(r.folder, "socket"), "--dir", r.folder, //nolint:gosec,noctx // killed by Kill
 		"--save", "", "--appendonly", "no", "--daemonize", "no")
-	r.run.Stdout, r.run.Stderr = &r.output, &r.output
-	require.NoError(r.t, r.run.Start())
-	if !eventually(func() bool { return r.Ping(r.t.Context()).Err() == nil }) {
-		r.Kill() // also ends the writes to r.output
+	r.process.Stdout, r.process.Stderr = &r.output, &r.output
+	require.NoError(r.t, r.process.Start())
+	if !waitUntil(func() bool { return r.Ping(r.t.Context()).Err() == nil }) {
+		r.Kill() // so that nothing writes to r.output while it is read
 		require.Fail(r.t, "redis-server does not answer", r.output.String())
 	}
 }
 
-// eventually waits until condition is true, for 20 seconds at most. require.Eventually would end the test before the output of the server is
-// shown.
-func eventually(condition func() bool) bool {
+// waitUntil calls condition until it returns true. It returns false if that takes more than 20 seconds. require.Eventually is not used,
+// because it would end the test before the output of the server is shown.
+func waitUntil(condition func() bool) bool {
 	deadline, ticks := time.NewTimer(20*time.Second), time.NewTicker(5*time.Millisecond)
 	defer deadline.Stop()
 	defer ticks.Stop()
@@ -87,23 +87,23 @@ func eventually(condition func() bool) bool {
 	return true
 }
 
-// Kill ends the server without a shutdown.
+// Kill kills the server process, so that the server cannot shut down cleanly. Kill does nothing if the server does not run.
 func (r *Redis) Kill() {
-	if r.run == nil {
+	if r.process == nil {
 		return
 	}
-	_ = r.run.Process.Kill()
-	_ = r.run.Wait() // the error only says that the process was killed
-	r.run = nil
+	_ = r.process.Process.Kill()
+	_ = r.process.Wait() // the error only says that the process was killed
+	r.process = nil
 }
 
-// Freeze suspends the server: connections stay open and new ones are accepted, but it does not answer. Thaw resumes it.
+// Freeze suspends the server process. Connections stay open and new ones are accepted, but the server does not answer until Thaw is called.
 func (r *Redis) Freeze() { r.signal(syscall.SIGSTOP) }
 
-// Thaw resumes the server after Freeze.
+// Thaw resumes the server process after Freeze.
 func (r *Redis) Thaw() { r.signal(syscall.SIGCONT) }
 
 func (r *Redis) signal(s syscall.Signal) {
 	r.t.Helper()
-	require.NoError(r.t, r.run.Process.Signal(s))
+	require.NoError(r.t, r.process.Process.Signal(s))
 }

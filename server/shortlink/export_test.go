@@ -2,7 +2,7 @@ package shortlink
 
 import "net/http"
 
-// Unchecked sends a request that only the dialer checks.
-func (r *Resolver) Unchecked(request *http.Request) (*http.Response, error) {
+// SendUnchecked sends a request without the checks of Resolve, so that only the dialer checks the address.
+func (r *Resolver) SendUnchecked(request *http.Request) (*http.Response, error) {
 	return r.transport.RoundTrip(request)
 }

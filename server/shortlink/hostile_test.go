@@ -18,13 +18,15 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-func isPlatforms(host string) bool {
+// isPlatformHost returns true if a host belongs to a platform.
+func isPlatformHost(host string) bool {
 	_, ok := link.HostPlatform(host)
 	return ok
 }
 
-// redirects simulates a platform. Each of its short links redirects to the hostile link with its number.
-func redirects(links *[]outboundtest.Link, prefix string) http.Handler {
+// redirectToLinks simulates a platform: the short link PREFIX/ZMcodeN/ redirects to the hostile link with index N. links is a pointer, because
+// the test sets the links after it starts the server.
+func redirectToLinks(links *[]outboundtest.Link, prefix string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var n int
 		if _, err := fmt.Sscanf(r.URL.Path, prefix+"/ZMcode%d/", &n); err != nil || n >= len(*links) {
@@ -36,17 +38,18 @@ func redirects(links *[]outboundtest.Link, prefix string) http.Handler {
 	})
 }
 
+// shortLinkTo returns the short link that redirects to the hostile link with index n.
 func shortLinkTo(t *testing.T, n int) link.Link {
 	t.Helper()
 	return parse(t, fmt.Sprintf("https://vm.tiktok.com/ZMcode%d/", n))
 }
 
-// stopped returns the check that refused a link, by the names of the table.
-func stopped(err error) string {
+// refusingCheck returns the check that refused a link with err: one of the constants of outboundtest, such as outboundtest.Name.
+func refusingCheck(err error) string {
 	refused, _ := errors.AsType[*outbound.RefusedError](err)
-	unknown, _ := errors.AsType[*net.DNSError](err)
-	told, _ := errors.AsType[*shortlink.Error](err)
-	_, understood := errors.AsType[*link.Error](err)
+	dnsErr, _ := errors.AsType[*net.DNSError](err)
+	resolveErr, _ := errors.AsType[*shortlink.Error](err)
+	_, isLinkErr := errors.AsType[*link.Error](err)
 	switch {
 	case err == nil:
 		return outboundtest.Platform
@@ -54,73 +57,73 @@ func stopped(err error) string {
 		return outboundtest.Address
 	case refused != nil:
 		return outboundtest.Name
-	case unknown != nil:
+	case dnsErr != nil:
 		return outboundtest.Unresolvable
-	case understood:
+	case isLinkErr:
 		return outboundtest.Path
-	case told != nil && told.Code == shortlink.CodeUnsupportedLink:
+	case resolveErr != nil && resolveErr.Code == shortlink.CodeUnsupportedLink:
 		return outboundtest.Name
-	case told != nil && told.Code == shortlink.CodeNotFound:
+	case resolveErr != nil && resolveErr.Code == shortlink.CodeNotFound:
 		return outboundtest.Platform
 	default:
 		return outboundtest.Parse
 	}
 }
 
-func TestResolver_reachesNoInternalAddress(t *testing.T) {
+func TestResolver_connectsToNoInternalAddress(t *testing.T) {
 	t.Parallel()
 	var links []outboundtest.Link
-	var asked atomic.Int64
-	pages := redirects(&links, "")
-	world := outboundtest.NewInternet(t, isPlatforms, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked.Add(1)
-		pages.ServeHTTP(w, r)
+	var requests atomic.Int64
+	platform := redirectToLinks(&links, "")
+	internet := outboundtest.NewInternet(t, isPlatformHost, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests.Add(1)
+		platform.ServeHTTP(w, r)
 	}))
-	links = outboundtest.Links(t, world.Inside)
-	r, err := shortlink.New(shortlink.Options{Lookup: world.Lookup, Dial: world.Dial, RootCAs: world.Authority.Roots})
+	links = outboundtest.Links(t, internet.Inside)
+	r, err := shortlink.New(shortlink.Options{Lookup: internet.Lookup, Dial: internet.Dial, RootCAs: internet.Authority.Roots})
 	require.NoError(t, err)
 
-	t.Run("as the target of a redirect", func(t *testing.T) {
+	t.Run("Resolve refuses a redirect to a hostile link", func(t *testing.T) {
 		for i, l := range links {
 			_, err := r.Resolve(t.Context(), shortLinkTo(t, i))
 			require.Error(t, err, l.URL)
-			require.Equal(t, l.Redirect, stopped(err), "%q: %v", l.URL, err)
+			require.Equal(t, l.Redirect, refusingCheck(err), "%q: %v", l.URL, err)
 		}
-		require.GreaterOrEqual(t, int(asked.Load()), len(links), "each link was requested")
+		require.GreaterOrEqual(t, int(requests.Load()), len(links), "number of requests to the platform")
 	})
-	t.Run("checked only by the dialer", func(t *testing.T) {
+	t.Run("the dialer refuses a hostile link", func(t *testing.T) {
 		for _, l := range links {
 			request, err := http.NewRequestWithContext(t.Context(), http.MethodHead, l.URL, http.NoBody)
 			if err == nil {
 				var answer *http.Response
-				if answer, err = r.Unchecked(request); err == nil {
+				if answer, err = r.SendUnchecked(request); err == nil {
 					require.NoError(t, answer.Body.Close())
 				}
 			}
-			require.Equal(t, l.Dialer, stopped(err), "%q: %v", l.URL, err)
+			require.Equal(t, l.Dialer, refusingCheck(err), "%q: %v", l.URL, err)
 		}
 	})
-	world.RequireUntouched(t, isPlatforms)
+	internet.RequireUntouched(t, isPlatformHost)
 }
 
-func TestResolver_reachesOnlyTheBaseURL(t *testing.T) {
+func TestResolver_connectsOnlyToBaseURL(t *testing.T) {
 	t.Parallel()
 	var links []outboundtest.Link
-	world := outboundtest.NewInternet(t, isPlatforms, http.NotFoundHandler())
-	links = outboundtest.Links(t, world.Inside)
-	baseAddress := httptest.NewServer(redirects(&links, "/shortlinks/vm.tiktok.com"))
+	internet := outboundtest.NewInternet(t, isPlatformHost, http.NotFoundHandler())
+	links = outboundtest.Links(t, internet.Inside)
+	baseAddress := httptest.NewServer(redirectToLinks(&links, "/shortlinks/vm.tiktok.com"))
 	t.Cleanup(baseAddress.Close)
-	r, err := shortlink.New(shortlink.Options{BaseURL: baseAddress.URL + "/shortlinks", Lookup: world.Lookup, Dial: world.Dial})
+	r, err := shortlink.New(shortlink.Options{BaseURL: baseAddress.URL + "/shortlinks", Lookup: internet.Lookup, Dial: internet.Dial})
 	require.NoError(t, err)
 	for i, l := range links {
 		_, err := r.Resolve(t.Context(), shortLinkTo(t, i))
 		require.Error(t, err, l.URL)
 		if request, err := http.NewRequestWithContext(t.Context(), http.MethodHead, l.URL, http.NoBody); err == nil {
-			_, err = r.Unchecked(request)
+			_, err = r.SendUnchecked(request)
 			require.Error(t, err, l.URL)
 		}
 	}
-	require.Equal(t, []string{baseAddress.Listener.Addr().String()}, world.Dialed())
-	require.Empty(t, world.Asked(), "no name was looked up")
-	require.Zero(t, world.Inside.Visits(t))
+	require.Equal(t, []string{baseAddress.Listener.Addr().String()}, internet.Dialed())
+	require.Empty(t, internet.Asked(), "looked-up names")
+	require.Zero(t, internet.Inside.Visits(t))
 }

@@ -24,59 +24,60 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// The codes of [Error]; they are result codes of the contract.
+// The codes of [Error]. They are also result codes of the contract.
 const (
-	CodeNotFound        = "not_found"        // the link leads to nothing any more
+	CodeNotFound        = "not_found"        // the video or account that the link led to does not exist any more
 	CodeUnsupportedLink = "unsupported_link" // the link leads to neither a video nor an account
-	CodeLinkUnresolved  = "link_unresolved"  // the link could not be resolved now
+	CodeLinkUnresolved  = "link_unresolved"  // the link could not be resolved for another reason, for example because of a redirect loop
 
 	CodePlatformUnavailable = "platform_unavailable" // the platform answered with 5xx or not at all
 	CodeRateLimited         = "rate_limited"         // the platform got too many requests
 )
 
 const (
-	maxHops        = 5
-	defaultTimeout = 5 * time.Second
-	maxIdle        = 16          // idle connections to keep for each host
-	idleTimeout    = time.Second // after it, idle connections are closed
+	maxHops        = 5               // maximum number of addresses to request for one short link
+	defaultTimeout = 5 * time.Second // default of Options.Timeout
+	maxIdle        = 16              // maximum number of idle connections to each host
+	idleTimeout    = time.Second     // time after which an idle connection is closed
 	userAgent      = "ReelTally (+https://github.com/reeltally/reeltally)"
 )
 
 // Error is the reason why a short link could not be resolved.
 type Error struct {
 	Code string
-	// Retryable is true if the same link may be resolved later. It is true for the last three codes.
+	// Retryable is true if resolving the same link later can succeed. It is true for CodeLinkUnresolved, CodePlatformUnavailable and
+	// CodeRateLimited.
 	Retryable bool
 	// Detail is a sentence for the caller. It names no hosts other than those of the platform.
 	Detail string
-	cause  error
+	cause  error // the network or parse error; nil if there is none
 }
 
 func (e *Error) Error() string { return e.Detail }
 
-// Unwrap returns the network error; nil if the platform's response was the reason.
+// Unwrap returns the network or parse error that caused e, or nil if the platform's response caused e.
 func (e *Error) Unwrap() error { return e.cause }
 
 // Options are the settings of a [Resolver]. The zero value uses the real platforms.
 type Options struct {
-	// BaseURL is the address of a server that simulates the platforms. https://HOST/PATH is then requested at BaseURL/HOST/PATH, and no
-	// other host is connected to. If BaseURL is empty, the real platforms are used.
+	// BaseURL is the address of a server that simulates the platforms. The resolver then requests BaseURL/HOST/PATH instead of
+	// https://HOST/PATH, and connects to no other host. If BaseURL is empty, the resolver uses the real platforms.
 	BaseURL string
-	Logger  *slog.Logger     // nil: no logging
-	Now     func() time.Time // nil: time.Now; used only for the log
-	Timeout time.Duration    // of one hop; 0: 5 seconds
-	RootCAs *x509.CertPool   // nil: those of the system
+	Logger  *slog.Logger     // nil disables logging
+	Now     func() time.Time // used only for the log; nil means time.Now
+	Timeout time.Duration    // time limit for requesting one address; 0 means 5 seconds
+	RootCAs *x509.CertPool   // trusted root certificates; nil means the root certificates of the system
 	// Lookup and Dial are passed to [outbound.Guard].
 	Lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
 	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// Resolver resolves short links. It caches nothing. It is safe for concurrent use.
+// Resolver resolves short links. It has no cache. It is safe for concurrent use.
 type Resolver struct {
 	// transport is used without an http.Client, which would follow redirects and add a Referer.
 	transport *http.Transport
 
-	base    string // without trailing slash; "" for the real platforms
+	base    string // Options.BaseURL without trailing slash; "" for the real platforms
 	log     *slog.Logger
 	now     func() time.Time
 	timeout time.Duration
@@ -116,7 +117,7 @@ func New(o Options) (*Resolver, error) {
 		r.log = slog.New(slog.DiscardHandler)
 	}
 	if r.now == nil {
-		r.now = time.Now //nolint:forbidigo // the default; only used for the log
+		r.now = time.Now //nolint:forbidigo // the default; used only for the log
 	}
 	return r, nil
 }
@@ -133,7 +134,7 @@ func reachPlatforms(address string) outbound.Reach {
 // Resolve returns the link of the video or account that a short link leads to. It returns any other link unchanged. Every error is an
 // [*Error].
 //
-// Resolve does not request the target itself. A redirect to a login page counts as a redirect to the page that the login leads to.
+// Resolve does not request the video or account itself. It treats a redirect to a login page as a redirect to the page behind the login.
 func (r *Resolver) Resolve(ctx context.Context, l link.Link) (link.Link, error) {
 	if l.Kind != link.Short {
 		return l, nil
@@ -157,7 +158,7 @@ func (r *Resolver) Resolve(ctx context.Context, l link.Link) (link.Link, error) 
 	return link.Link{}, failed
 }
 
-// follow follows the redirects of a short link. hops is the number of requested addresses.
+// follow follows the redirects of a short link and returns the link of the video or account. hops is the number of requested addresses.
 func (r *Resolver) follow(ctx context.Context, l link.Link) (target link.Link, hops int, failed *Error) {
 	address, err := url.Parse(l.Canonical)
 	if err != nil {
@@ -192,7 +193,7 @@ func (r *Resolver) follow(ctx context.Context, l link.Link) (target link.Link, h
 	return link.Link{}, hops, unresolved(nil, "The link redirects more than %d times; try again later.", maxHops)
 }
 
-// checkHop refuses any address but those of the platform over https at port 443.
+// checkHop returns an error unless u is an https address of platform p at port 443 without a user name.
 func checkHop(u *url.URL, p link.Platform) *Error {
 	platform, ok := link.HostPlatform(u.Hostname())
 	if !ok || platform != p || u.Scheme != "https" || u.User != nil || u.Port() != "" && u.Port() != "443" {
@@ -201,7 +202,8 @@ func checkHop(u *url.URL, p link.Platform) *Error {
 	return nil
 }
 
-// parseTarget returns the video, account or short link that a redirect leads to.
+// parseTarget returns the link of the video, account or short link that a redirect to next leads to. It fails if next leads to something else
+// or to another platform than p.
 func parseTarget(next *url.URL, p link.Platform) (link.Link, *Error) {
 	target, err := link.Parse(next.String())
 	if err == nil {
@@ -234,8 +236,8 @@ func isDeadPage(u *url.URL) bool {
 	return false
 }
 
-// nextHop returns the address to request next: the address of the redirect, whose query may matter, or the short link inside the address of a
-// login page.
+// nextHop returns the address to request next, where next is the address of the redirect and target is the short link parsed from next. If next
+// is a login page that contains the short link, nextHop returns the address of target. Otherwise it returns next, because target lacks the query of next.
 func nextHop(next *url.URL, target link.Link) (*url.URL, error) {
 	inner, err := url.Parse(target.Canonical)
 	if err != nil {
@@ -252,7 +254,7 @@ func nextHop(next *url.URL, target link.Link) (*url.URL, error) {
 	return &hop, nil
 }
 
-// redirectOf returns the address that an address redirects to. It requests HEAD first, and GET if the answer is not a redirect, because
+// redirectOf returns the address that an address redirects to. It sends HEAD first. If the response is not a redirect, it sends GET, because
 // some servers answer HEAD differently.
 func (r *Resolver) redirectOf(ctx context.Context, address *url.URL) (location string, failed *Error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
@@ -296,7 +298,7 @@ func (r *Resolver) roundTrip(ctx context.Context, method string, address *url.UR
 	return response.StatusCode, response.Header.Get("Location"), nil
 }
 
-// requestURL returns the URL to request for an address: the address itself, or its URL below the base URL.
+// requestURL returns the URL to request for an address: BaseURL/HOST/PATH if there is a base URL, and otherwise the address itself.
 func (r *Resolver) requestURL(address *url.URL) string {
 	if r.base == "" {
 		return address.String()
@@ -308,7 +310,8 @@ func (r *Resolver) requestURL(address *url.URL) string {
 	return actual
 }
 
-// networkError converts the error of a request without a response. The cause is only logged, because it may contain internal addresses.
+// networkError converts the error of a request without a response. Its detail does not contain err, because err can contain internal
+// addresses.
 func (r *Resolver) networkError(err error, host string) *Error {
 	if refused := (*outbound.RefusedError)(nil); errors.As(err, &refused) || errors.Is(err, context.Canceled) {
 		return unresolved(err, "%s could not be reached; try again later.", host)
@@ -320,19 +323,22 @@ func (r *Resolver) networkError(err error, host string) *Error {
 	return retryable(CodePlatformUnavailable, err, "%s could not be reached; try again later.", host)
 }
 
+// unresolved returns a retryable error with the code CodeLinkUnresolved.
 func unresolved(cause error, format string, args ...any) *Error {
 	return retryable(CodeLinkUnresolved, cause, format, args...)
 }
 
+// retryable returns an error after which the same link can be resolved later.
 func retryable(code string, cause error, format string, args ...any) *Error {
 	return &Error{Code: code, Retryable: true, Detail: fmt.Sprintf(format, args...), cause: cause}
 }
 
+// deadLink returns the error of a link whose video or account does not exist any more.
 func deadLink(cause error, format string, args ...any) *Error {
 	return &Error{Code: CodeNotFound, Detail: fmt.Sprintf(format, args...), cause: cause}
 }
 
-// leavesPlatform returns the error of a redirect to a host that does not belong to the platform.
+// leavesPlatform returns the error of a redirect to an address that does not belong to platform p.
 func leavesPlatform(p link.Platform) *Error {
 	return &Error{
 		Code:   CodeUnsupportedLink,

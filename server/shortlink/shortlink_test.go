@@ -39,16 +39,16 @@ func parse(t *testing.T, raw string) link.Link {
 func TestResolver_followsShortLinks(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		short string
-		sites routes
-		want  string
-		asked []string
+		short    string
+		sites    routes
+		want     string
+		requests []string
 	}{
 		"to a video": {
-			short: "https://vm.tiktok.com/ZMabc1234/",
-			sites: routes{"vm.tiktok.com/ZMabc1234/": moved(tiktokLink + "?_r=1&_t=8abc")},
-			want:  tiktokLink,
-			asked: []string{"HEAD vm.tiktok.com/ZMabc1234/"},
+			short:    "https://vm.tiktok.com/ZMabc1234/",
+			sites:    routes{"vm.tiktok.com/ZMabc1234/": moved(tiktokLink + "?_r=1&_t=8abc")},
+			want:     tiktokLink,
+			requests: []string{"HEAD vm.tiktok.com/ZMabc1234/"},
 		},
 		"to an account": {
 			short: "vt.tiktok.com/ZSabc1234",
@@ -65,7 +65,7 @@ func TestResolver_followsShortLinks(t *testing.T) {
 			sites: routes{"vm.tiktok.com/ZMabc1234/": moved("https://m.tiktok.com/v/" + tiktokID + ".html?u_code=d")},
 			want:  "https://www.tiktok.com/@/video/" + tiktokID,
 		},
-		"over a second short link, keeping its query": {
+		"over other short links with a query": {
 			short: "https://vm.tiktok.com/ZMabc1234/",
 			sites: routes{
 				"vm.tiktok.com/ZMabc1234/":        moved("https://www.tiktok.com/t/ZTabc1234/?k=1#top"),
@@ -75,28 +75,28 @@ func TestResolver_followsShortLinks(t *testing.T) {
 				"vt.tiktok.com/ZSabc1235/":        moved(tiktokLink),
 			},
 			want: tiktokLink,
-			asked: []string{
+			requests: []string{
 				"HEAD vm.tiktok.com/ZMabc1234/", "HEAD www.tiktok.com/t/ZTabc1234/?k=1", "HEAD www.tiktok.com/t/ZTabc9999/",
 				"HEAD vt.tiktok.com/ZSabc1234/", "HEAD vt.tiktok.com/ZSabc1235/",
 			},
 		},
-		"where HEAD is not allowed": {
-			short: "https://fb.watch/3zYsXdnxjf/",
-			sites: routes{"fb.watch/3zYsXdnxjf/": {status: 302, location: "https://www.facebook.com/watch/?v=" + facebookID, head: 405}},
-			want:  "https://www.facebook.com/reel/" + facebookID,
-			asked: []string{"HEAD fb.watch/3zYsXdnxjf/", "GET fb.watch/3zYsXdnxjf/"},
+		"of a server that does not allow HEAD": {
+			short:    "https://fb.watch/3zYsXdnxjf/",
+			sites:    routes{"fb.watch/3zYsXdnxjf/": {status: 302, location: "https://www.facebook.com/watch/?v=" + facebookID, head: 405}},
+			want:     "https://www.facebook.com/reel/" + facebookID,
+			requests: []string{"HEAD fb.watch/3zYsXdnxjf/", "GET fb.watch/3zYsXdnxjf/"},
 		},
-		"where HEAD finds nothing": {
+		"of a server that answers HEAD with 404": {
 			short: "https://fb.watch/3zYsXdnxjf/",
 			sites: routes{"fb.watch/3zYsXdnxjf/": {status: 302, location: "https://www.facebook.com/reel/" + facebookID, head: 404}},
 			want:  "https://www.facebook.com/reel/" + facebookID,
 		},
-		"where HEAD fails": {
+		"of a server that answers HEAD with 500": {
 			short: "https://fb.watch/3zYsXdnxjf/",
 			sites: routes{"fb.watch/3zYsXdnxjf/": {status: 302, location: "https://www.facebook.com/reel/" + facebookID, head: 500}},
 			want:  "https://www.facebook.com/reel/" + facebookID,
 		},
-		"where HEAD shows a page": {
+		"of a server that answers HEAD with 200": {
 			short: "https://www.instagram.com/share/reel/BALvq0iKYQ",
 			sites: routes{"www.instagram.com/share/reel/BALvq0iKYQ/": {status: 302, location: reelLink + "?igsh=x", head: 200}},
 			want:  reelLink,
@@ -105,8 +105,8 @@ func TestResolver_followsShortLinks(t *testing.T) {
 			short: "https://www.facebook.com/share/v/1AbCdEfGhI/",
 			sites: routes{"www.facebook.com/share/v/1AbCdEfGhI/": found(
 				"https://www.facebook.com/login/?next=https%3A%2F%2Fwww.facebook.com%2Fwatch%2F%3Fv%3D" + facebookID)},
-			want:  "https://www.facebook.com/reel/" + facebookID,
-			asked: []string{"HEAD www.facebook.com/share/v/1AbCdEfGhI/"},
+			want:     "https://www.facebook.com/reel/" + facebookID,
+			requests: []string{"HEAD www.facebook.com/share/v/1AbCdEfGhI/"},
 		},
 		"to a login page that leads to the reel": {
 			short: "https://www.instagram.com/share/BAFg0zXyZ1",
@@ -129,19 +129,19 @@ func TestResolver_followsShortLinks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, c.sites)
+			w := newInternet(t, c.sites)
 			got, err := w.resolver(t, shortlink.Options{}).Resolve(t.Context(), parse(t, c.short))
 			require.NoError(t, err)
 			require.Equal(t, c.want, got.Canonical)
 			require.NotEqual(t, link.Short, got.Kind)
-			if c.asked != nil {
-				require.Equal(t, c.asked, w.requests())
+			if c.requests != nil {
+				require.Equal(t, c.requests, w.requests())
 			}
 		})
 	}
 }
 
-func TestResolver_refusesTargetsThatAreNoItem(t *testing.T) {
+func TestResolver_failsIfLinkLeadsToNoVideoOrAccount(t *testing.T) {
 	t.Parallel()
 	const short = "https://vm.tiktok.com/ZMabc1234/"
 	at := func(a answer) routes { return routes{"vm.tiktok.com/ZMabc1234/": a} }
@@ -151,7 +151,7 @@ func TestResolver_refusesTargetsThatAreNoItem(t *testing.T) {
 		code  string
 	}{
 		"the front page":                            {short, at(moved("https://www.tiktok.com/?_r=1")), shortlink.CodeNotFound},
-		"the front page by a relative address":      {short, at(moved("/")), shortlink.CodeNotFound},
+		"the front page as a relative address":      {short, at(moved("/")), shortlink.CodeNotFound},
 		"a login page":                              {short, at(moved("https://www.tiktok.com/login?lang=en")), shortlink.CodeNotFound},
 		"a login page that leads to the front page": {short, at(moved("https://www.tiktok.com/login?redirect_url=https%3A%2F%2Fwww.tiktok.com%2F")), shortlink.CodeNotFound},
 		"the page for missing pages":                {short, at(moved("https://www.tiktok.com/404?fromUrl=/t/ZTabc1234/")), shortlink.CodeNotFound},
@@ -163,13 +163,13 @@ func TestResolver_refusesTargetsThatAreNoItem(t *testing.T) {
 		"a live room":                               {short, at(moved("https://www.tiktok.com/@user/live?_r=1")), shortlink.CodeUnsupportedLink},
 		"a sound":                                   {short, at(moved("https://www.tiktok.com/music/x-" + tiktokID)), shortlink.CodeUnsupportedLink},
 		"a group":                                   {"https://www.facebook.com/share/1AbCdEfGhI/", routes{"www.facebook.com/share/1AbCdEfGhI/": found("https://www.facebook.com/groups/1/permalink/2/")}, shortlink.CodeUnsupportedLink},
-		"a foreign host":                            {short, at(moved("https://evil.net/@user/video/" + tiktokID)), shortlink.CodeUnsupportedLink},
+		"a host of no platform":                     {short, at(moved("https://evil.net/@user/video/" + tiktokID)), shortlink.CodeUnsupportedLink},
 		"another platform":                          {short, at(moved("https://www.youtube.com/watch?v=dQw4w9WgXcQ")), shortlink.CodeUnsupportedLink},
 		"another platform inside a redirect page":   {"https://fb.me/5aBcDeFgH", routes{"fb.me/5aBcDeFgH": found("https://l.facebook.com/l.php?u=https%3A%2F%2Fyoutu.be%2FdQw4w9WgXcQ")}, shortlink.CodeUnsupportedLink},
 		"an app store":                              {short, at(moved("itms-apps://itunes.apple.com/app/id835599320")), shortlink.CodeUnsupportedLink},
-		"an application":                            {short, at(moved("snssdk1233://aweme/detail/" + tiktokID)), shortlink.CodeUnsupportedLink},
-		"another port":                              {short, at(moved("https://vm.tiktok.com:8443/ZMabc1235/")), shortlink.CodeUnsupportedLink},
-		"a user name":                               {short, at(moved("https://user@vm.tiktok.com/ZMabc1235/")), shortlink.CodeUnsupportedLink},
+		"an address with the scheme of an app":      {short, at(moved("snssdk1233://aweme/detail/" + tiktokID)), shortlink.CodeUnsupportedLink},
+		"an address with another port":              {short, at(moved("https://vm.tiktok.com:8443/ZMabc1235/")), shortlink.CodeUnsupportedLink},
+		"an address with a user name":               {short, at(moved("https://user@vm.tiktok.com/ZMabc1235/")), shortlink.CodeUnsupportedLink},
 		"a page without a redirect":                 {short, at(answer{status: 200}), shortlink.CodeLinkUnresolved},
 		"a redirect without an address":             {short, at(answer{status: 302}), shortlink.CodeLinkUnresolved},
 		"a redirect to an invalid address":          {short, at(moved("https://vm.tiktok.com/%zz")), shortlink.CodeLinkUnresolved},
@@ -177,8 +177,8 @@ func TestResolver_refusesTargetsThatAreNoItem(t *testing.T) {
 		"too many requests":                         {short, at(answer{status: 429}), shortlink.CodeRateLimited},
 		"a server error":                            {short, at(answer{status: 500}), shortlink.CodePlatformUnavailable},
 		"a gateway error":                           {short, at(answer{status: 503}), shortlink.CodePlatformUnavailable},
-		"itself":                                    {short, at(moved(short)), shortlink.CodeLinkUnresolved},
-		"a circle of two":                           {short, routes{"vm.tiktok.com/ZMabc1234/": moved("/ZMabc1235/"), "vm.tiktok.com/ZMabc1235/": moved("/ZMabc1234/")}, shortlink.CodeLinkUnresolved},
+		"a redirect to itself":                      {short, at(moved(short)), shortlink.CodeLinkUnresolved},
+		"a redirect loop of two links":              {short, routes{"vm.tiktok.com/ZMabc1234/": moved("/ZMabc1235/"), "vm.tiktok.com/ZMabc1235/": moved("/ZMabc1234/")}, shortlink.CodeLinkUnresolved},
 		"a login page that leads to the same link":  {"https://fb.watch/3zYsXdnxjf/", routes{"fb.watch/3zYsXdnxjf/": found("https://www.facebook.com/login/?next=https%3A%2F%2Ffb.watch%2F3zYsXdnxjf%2F")}, shortlink.CodeLinkUnresolved},
 		"six redirects": {short, routes{
 			"vm.tiktok.com/ZMabc1234/": moved("/ZMabc0001/"), "vm.tiktok.com/ZMabc0001/": moved("/ZMabc0002/"), "vm.tiktok.com/ZMabc0002/": moved("/ZMabc0003/"),
@@ -187,23 +187,23 @@ func TestResolver_refusesTargetsThatAreNoItem(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, c.sites)
+			w := newInternet(t, c.sites)
 			got, err := w.resolver(t, shortlink.Options{}).Resolve(t.Context(), parse(t, c.short))
 			requireCode(t, err, c.code)
 			require.Equal(t, link.Link{}, got)
-			require.LessOrEqual(t, len(w.requests()), 6, "five hops, the last one at most twice")
+			require.LessOrEqual(t, len(w.requests()), 6, "the resolver may send HEAD to five addresses, and GET to the last one")
 		})
 	}
 }
 
-// requireCode requires an error with a code and a detail that is suitable for callers.
+// requireCode requires that err is a *shortlink.Error with this code. Its detail must be a sentence without IP addresses.
 func requireCode(t *testing.T, err error, code string) {
 	t.Helper()
 	var failed *shortlink.Error
 	require.ErrorAs(t, err, &failed)
 	require.Equal(t, code, failed.Code, failed.Detail)
-	mayPass := []string{shortlink.CodeLinkUnresolved, shortlink.CodePlatformUnavailable, shortlink.CodeRateLimited}
-	require.Equal(t, slices.Contains(mayPass, code), failed.Retryable)
+	retryable := []string{shortlink.CodeLinkUnresolved, shortlink.CodePlatformUnavailable, shortlink.CodeRateLimited}
+	require.Equal(t, slices.Contains(retryable, code), failed.Retryable)
 	require.True(t, strings.HasSuffix(failed.Detail, "."), failed.Detail)
 	require.NotContains(t, failed.Detail, "127.0.0.1")
 	require.NotContains(t, failed.Detail, publicAddress)
@@ -212,11 +212,11 @@ func requireCode(t *testing.T, err error, code string) {
 func TestResolver_readsOnlyHeaders(t *testing.T) {
 	t.Parallel()
 	stopped := make(chan struct{})
-	w := newWorld(t, routes{"vm.tiktok.com/ZMabc1234/": {status: 302, location: tiktokLink, head: 405, endless: stopped}})
+	w := newInternet(t, routes{"vm.tiktok.com/ZMabc1234/": {status: 302, location: tiktokLink, head: 405, endless: stopped}})
 	got, err := w.resolver(t, shortlink.Options{}).Resolve(t.Context(), parse(t, "https://vm.tiktok.com/ZMabc1234/"))
 	require.NoError(t, err)
 	require.Equal(t, tiktokLink, got.Canonical)
-	<-stopped // the server noticed that the client closed the connection
+	<-stopped // waits until the server sees that the client closed the connection
 	for _, header := range w.headers() {
 		for _, name := range []string{"Cookie", "Authorization", "Referer", "Proxy-Authorization", "Accept-Encoding"} {
 			require.Empty(t, header.Get(name), name)
@@ -225,9 +225,9 @@ func TestResolver_readsOnlyHeaders(t *testing.T) {
 	}
 }
 
-func TestResolver_keepsNoCookies(t *testing.T) {
+func TestResolver_sendsNoCookies(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, routes{
+	w := newInternet(t, routes{
 		"vm.tiktok.com/ZMabc1234/": {status: 302, location: "/ZMabc1235/", cookie: "session=1; Path=/"},
 		"vm.tiktok.com/ZMabc1235/": moved(tiktokLink),
 	})
@@ -236,23 +236,23 @@ func TestResolver_keepsNoCookies(t *testing.T) {
 		_, err := r.Resolve(t.Context(), parse(t, "https://vm.tiktok.com/ZMabc1234/"))
 		require.NoError(t, err)
 	}
-	require.Len(t, w.headers(), 4, "there is no cache")
+	require.Len(t, w.headers(), 4, "the second call must send the same two requests")
 	for _, header := range w.headers() {
 		require.Empty(t, header.Get("Cookie"))
 	}
 }
 
-func TestResolver_stopsAtACircle(t *testing.T) {
+func TestResolver_stopsAtRedirectLoop(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, routes{"vm.tiktok.com/ZMabc1234/": moved("/ZMabc1235/"), "vm.tiktok.com/ZMabc1235/": moved("/ZMabc1234/")})
+	w := newInternet(t, routes{"vm.tiktok.com/ZMabc1234/": moved("/ZMabc1235/"), "vm.tiktok.com/ZMabc1235/": moved("/ZMabc1234/")})
 	_, err := w.resolver(t, shortlink.Options{}).Resolve(t.Context(), parse(t, "https://vm.tiktok.com/ZMabc1234/"))
 	require.ErrorContains(t, err, "circle")
 	require.Equal(t, []string{"HEAD vm.tiktok.com/ZMabc1234/", "HEAD vm.tiktok.com/ZMabc1235/"}, w.requests())
 }
 
-func TestResolver_leavesOtherLinksAlone(t *testing.T) {
+func TestResolver_returnsOtherLinksUnchanged(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
+	w := newInternet(t, nil)
 	video := parse(t, tiktokLink)
 	got, err := w.resolver(t, shortlink.Options{}).Resolve(t.Context(), video)
 	require.NoError(t, err)
@@ -260,20 +260,20 @@ func TestResolver_leavesOtherLinksAlone(t *testing.T) {
 	require.Empty(t, w.requests())
 }
 
-func TestResolver_reportsUnreachableHosts(t *testing.T) {
+func TestResolver_returnsErrorIfPlatformIsUnreachable(t *testing.T) {
 	t.Parallel()
 	short := parse(t, "https://vm.tiktok.com/ZMabc1234/")
 
-	t.Run("a slow platform", func(t *testing.T) {
+	t.Run("the platform does not answer", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t, routes{"vm.tiktok.com/ZMabc1234/": {silent: true}})
+		w := newInternet(t, routes{"vm.tiktok.com/ZMabc1234/": {silent: true}})
 		_, err := w.resolver(t, shortlink.Options{Timeout: 50 * time.Millisecond}).Resolve(t.Context(), short)
 		requireCode(t, err, shortlink.CodePlatformUnavailable)
 		require.ErrorContains(t, err, "vm.tiktok.com did not answer within 50ms")
 	})
-	t.Run("a caller who hung up", func(t *testing.T) {
+	t.Run("the caller cancels the request", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t, routes{"vm.tiktok.com/ZMabc1234/": {silent: true}})
+		w := newInternet(t, routes{"vm.tiktok.com/ZMabc1234/": {silent: true}})
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {
 			<-w.arrived
@@ -283,33 +283,33 @@ func TestResolver_reportsUnreachableHosts(t *testing.T) {
 		requireCode(t, err, shortlink.CodeLinkUnresolved)
 		require.ErrorIs(t, err, context.Canceled)
 	})
-	t.Run("no connection", func(t *testing.T) {
+	t.Run("the connection is refused", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t, nil)
+		w := newInternet(t, nil)
 		refused := errors.New("connection refused")
 		_, err := w.resolver(t, shortlink.Options{Dial: func(context.Context, string, string) (net.Conn, error) { return nil, refused }}).Resolve(t.Context(), short)
 		requireCode(t, err, shortlink.CodePlatformUnavailable)
 		require.ErrorIs(t, err, refused)
 	})
-	t.Run("an unknown host", func(t *testing.T) {
+	t.Run("the host name does not exist", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t, nil)
+		w := newInternet(t, nil)
 		gone := &net.DNSError{Err: "no such host", Name: "vm.tiktok.com", IsNotFound: true}
 		_, err := w.resolver(t, shortlink.Options{Lookup: func(context.Context, string, string) ([]netip.Addr, error) { return nil, gone }}).Resolve(t.Context(), short)
 		requireCode(t, err, shortlink.CodePlatformUnavailable)
 		require.ErrorIs(t, err, gone)
 	})
-	t.Run("a certificate of another host", func(t *testing.T) {
+	t.Run("the certificate is not trusted", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t, routes{"vm.tiktok.com/ZMabc1234/": moved(tiktokLink)})
-		w.roots = newWorld(t, nil).roots
+		w := newInternet(t, routes{"vm.tiktok.com/ZMabc1234/": moved(tiktokLink)})
+		w.roots = newInternet(t, nil).roots
 		_, err := w.resolver(t, shortlink.Options{}).Resolve(t.Context(), short)
 		requireCode(t, err, shortlink.CodePlatformUnavailable)
 		require.Empty(t, w.requests())
 	})
-	t.Run("a header of a megabyte", func(t *testing.T) {
+	t.Run("the headers are too large", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t, routes{"vm.tiktok.com/ZMabc1234/": {status: 302, location: tiktokLink, cookie: strings.Repeat("x", 1<<20)}})
+		w := newInternet(t, routes{"vm.tiktok.com/ZMabc1234/": {status: 302, location: tiktokLink, cookie: strings.Repeat("x", 1<<20)}})
 		_, err := w.resolver(t, shortlink.Options{}).Resolve(t.Context(), short)
 		requireCode(t, err, shortlink.CodePlatformUnavailable)
 	})
@@ -317,7 +317,7 @@ func TestResolver_reportsUnreachableHosts(t *testing.T) {
 
 func TestResolver_refusesDNSRebinding(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, routes{"vm.tiktok.com/ZMabc1234/": moved("https://vt.tiktok.com/ZMabc1235/"), "vt.tiktok.com/ZMabc1235/": moved(tiktokLink)})
+	w := newInternet(t, routes{"vm.tiktok.com/ZMabc1234/": moved("https://vt.tiktok.com/ZMabc1235/"), "vt.tiktok.com/ZMabc1235/": moved(tiktokLink)})
 	lookups := 0
 	var log bytes.Buffer
 	r := w.resolver(t, shortlink.Options{
@@ -336,18 +336,18 @@ func TestResolver_refusesDNSRebinding(t *testing.T) {
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, []string{"HEAD vm.tiktok.com/ZMabc1234/"}, w.requests())
 	require.Equal(t, []string{publicAddress + ":443"}, w.dialed())
-	require.Contains(t, log.String(), `"level":"WARN"`, "a host of a platform with an internal address is logged")
+	require.Contains(t, log.String(), `"level":"WARN"`, "the log level of a platform host with an internal address")
 	require.Contains(t, log.String(), `"msg":"cannot resolve a short link"`)
 }
 
-func TestResolver_usesTheBaseURL(t *testing.T) {
+func TestResolver_requestsBaseURL(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, routes{
-		"standin.example/shortlinks/vm.tiktok.com/ZMabc1234/":          moved("https://www.tiktok.com/t/ZTabc1234/?k=1"),
-		"standin.example/shortlinks/www.tiktok.com/t/ZTabc1234/?k=1":   moved(tiktokLink),
-		"standin.example/shortlinks/vm.tiktok.com/ZMabc0001/":          moved("https://evil.net/"),
-		"standin.example/shortlinks/vm.tiktok.com/ZMabc0002/":          moved("http://127.0.0.1:1/@user/video/" + tiktokID),
-		"standin.example/shortlinks/www.facebook.com/share/1AbCdEfGh/": moved("/reel/" + facebookID),
+	w := newInternet(t, routes{
+		"simulated.example/shortlinks/vm.tiktok.com/ZMabc1234/":          moved("https://www.tiktok.com/t/ZTabc1234/?k=1"),
+		"simulated.example/shortlinks/www.tiktok.com/t/ZTabc1234/?k=1":   moved(tiktokLink),
+		"simulated.example/shortlinks/vm.tiktok.com/ZMabc0001/":          moved("https://evil.net/"),
+		"simulated.example/shortlinks/vm.tiktok.com/ZMabc0002/":          moved("http://127.0.0.1:1/@user/video/" + tiktokID),
+		"simulated.example/shortlinks/www.facebook.com/share/1AbCdEfGh/": moved("/reel/" + facebookID),
 	})
 	for _, base := range []string{w.plain.URL + "/shortlinks", w.plain.URL + "/shortlinks/"} {
 		r := w.resolver(t, shortlink.Options{BaseURL: base})
@@ -355,7 +355,7 @@ func TestResolver_usesTheBaseURL(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, tiktokLink, got.Canonical)
 		got, err = r.Resolve(t.Context(), parse(t, "https://www.facebook.com/share/1AbCdEfGh/"))
-		require.NoError(t, err, "a relative redirect is relative to the platform, not to the base URL")
+		require.NoError(t, err, "a relative redirect must be relative to the platform and not to the base URL")
 		require.Equal(t, "https://www.facebook.com/reel/"+facebookID, got.Canonical)
 		for _, short := range []string{"https://vm.tiktok.com/ZMabc0001/", "https://vm.tiktok.com/ZMabc0002/"} {
 			_, err = r.Resolve(t.Context(), parse(t, short))
@@ -365,11 +365,11 @@ func TestResolver_usesTheBaseURL(t *testing.T) {
 		requireCode(t, err, shortlink.CodeNotFound)
 	}
 	for _, address := range w.dialed() {
-		require.Equal(t, w.plain.Listener.Addr().String(), address, "the real platforms are never connected to")
+		require.Equal(t, w.plain.Listener.Addr().String(), address, "the resolver must connect only to the base URL")
 	}
 }
 
-func TestNew_refusesAnInvalidBaseURL(t *testing.T) {
+func TestNew_failsIfBaseURLIsInvalid(t *testing.T) {
 	t.Parallel()
 	for _, base := range []string{"127.0.0.1:9090", "/shortlinks", "ftp://127.0.0.1/", "http://", "http://127.0.0.1/?x=1", "http://127.0.0.1/#x", "http://%zz/"} {
 		_, err := shortlink.New(shortlink.Options{BaseURL: base})
@@ -381,12 +381,12 @@ func TestNew_refusesAnInvalidBaseURL(t *testing.T) {
 	}
 }
 
-func TestResolver_checksTheLinkOfTheCaller(t *testing.T) {
+func TestResolver_refusesLinkWithAddressOutsidePlatform(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
+	w := newInternet(t, nil)
 	for _, canonical := range []string{
 		"http://vm.tiktok.com/ZMabc1234/", "https://evil.net/ZMabc1234/", "https://user@vm.tiktok.com/", "https://vm.tiktok.com:80/", "%zz", "",
-		"https://fb.watch/3zYsXdnxjf/", // another platform's
+		"https://fb.watch/3zYsXdnxjf/", // an address of another platform
 	} {
 		forged := link.Link{Platform: link.TikTok, Kind: link.Short, ID: "ZMabc1234", Canonical: canonical}
 		_, err := w.resolver(t, shortlink.Options{}).Resolve(t.Context(), forged)

@@ -1,8 +1,8 @@
 // Package swagger serves Swagger UI at /docs. Handler is its only function. All files are embedded, so the page loads nothing from other
 // hosts.
 //
-// The folder dist contains the published files of Swagger UI and their licences, the large ones compressed. The program .ci/swagger-ui
-// downloads them. The folder page contains the page of ReelTally that loads them.
+// The folder dist contains the published files of Swagger UI and their licences. Large files are compressed with gzip. The program
+// .ci/swagger-ui downloads the files. The folder page contains the page of ReelTally that loads Swagger UI.
 package swagger
 
 import (
@@ -24,13 +24,13 @@ import (
 //go:embed page dist
 var files embed.FS
 
-// policy is the Content-Security-Policy of the page. The page may only use its own server. Inline styles are allowed, because Swagger UI
-// sets style attributes. Inline scripts are not.
+// policy is the Content-Security-Policy of the page. It allows requests only to the server of the page. It allows inline styles, because
+// Swagger UI sets style attributes. It forbids inline scripts.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
 	"connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
-// Handler serves the page at /docs/ and its files below, without authentication. It redirects /docs to /docs/. specURL is the URL of the
-// contract as JSON, absolute or relative to the page. Use ../openapi.json if a proxy may serve the server under a path.
+// Handler returns a handler that serves the page at /docs/ and its files below /docs/, without authentication. It redirects /docs to /docs/. specURL is the URL of the
+// contract as JSON, absolute or relative to the page. Use ../openapi.json if a proxy can serve the server under a path prefix.
 //
 // Responses have an ETag, and caches must revalidate them. Large files are sent with gzip if the client accepts it. Errors are plain text.
 func Handler(specURL string) http.Handler {
@@ -60,7 +60,7 @@ func Handler(specURL string) http.Handler {
 			h.Set("Allow", "GET, HEAD")
 			http.Error(w, "only GET and HEAD are allowed here", http.StatusMethodNotAllowed)
 		case !below:
-			// The location is relative, so that it is right if a proxy serves the server under a path. http.Redirect would make it absolute.
+			// The location is relative, so that it is correct if a proxy serves the server under a path prefix. http.Redirect would make it absolute.
 			h.Set("Location", "docs/")
 			w.WriteHeader(http.StatusTemporaryRedirect)
 		default:
@@ -69,7 +69,7 @@ func Handler(specURL string) http.Handler {
 	})
 }
 
-// must returns v, or panics. Its errors occur only if the embedded files are damaged.
+// must returns v, or panics if err is not nil. Reading an embedded file fails only if the program is damaged.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic("swagger: embedded files: " + err.Error())
@@ -80,9 +80,9 @@ func must[T any](v T, err error) T {
 // asset is an embedded file.
 type asset struct {
 	contentType string
-	etag        string // without quotes
-	compressed  []byte // nil if the file is embedded uncompressed
-	plain       func() []byte
+	etag        string        // the ETag without quotes
+	compressed  []byte        // the compressed file; nil if the file is embedded uncompressed
+	plain       func() []byte // returns the uncompressed file
 }
 
 // newAsset returns the asset of a file. A name that ends in .gz means that body is compressed.
@@ -91,14 +91,14 @@ func newAsset(name string, body []byte) asset {
 	a := asset{etag: hex.EncodeToString(sum[:16]), plain: func() []byte { return body }}
 	if plain, ok := strings.CutSuffix(name, ".gz"); ok {
 		name, a.compressed = plain, body
-		// Few clients need the uncompressed file, and it is large, so it is decompressed at the first use.
+		// The file is decompressed at the first use, because it is large and few clients need it uncompressed.
 		a.plain = sync.OnceValue(func() []byte { return must(io.ReadAll(must(gzip.NewReader(bytes.NewReader(body))))) })
 	}
 	a.contentType = contentType(name)
 	return a
 }
 
-// contentType returns the media type of a file. It does not use package mime, whose table depends on the system.
+// contentType returns the media type of a file. It does not use package mime, because the types of that package depend on the system.
 func contentType(name string) string {
 	switch path.Ext(name) {
 	case ".html":
@@ -109,18 +109,19 @@ func contentType(name string) string {
 		return "text/css; charset=utf-8"
 	case ".png":
 		return "image/png"
-	default: // licences
+	default: // the licence files
 		return "text/plain; charset=utf-8"
 	}
 }
 
+// serve answers a request with the file, compressed if the client accepts gzip.
 func (a asset) serve(w http.ResponseWriter, r *http.Request) {
 	h, etag, body := w.Header(), a.etag, a.compressed
 	if a.compressed != nil {
 		h.Add("Vary", "Accept-Encoding")
 	}
 	if a.compressed != nil && acceptsGzip(strings.Join(r.Header.Values("Accept-Encoding"), ",")) {
-		etag += "-gzip" // the bytes differ, so the ETag must differ
+		etag += "-gzip" // the compressed file has other bytes, so it needs another ETag
 		h.Set("Content-Encoding", "gzip")
 	} else {
 		body = a.plain()
@@ -131,7 +132,7 @@ func (a asset) serve(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body))
 }
 
-// acceptsGzip returns true if Accept-Encoding allows gzip, by its name or by *, with a weight above 0.
+// acceptsGzip returns true if the header Accept-Encoding contains gzip with a weight above 0, or * with a weight above 0 and no gzip.
 func acceptsGzip(accepted string) bool {
 	allowed := map[string]bool{}
 	for coding := range strings.SplitSeq(strings.ToLower(accepted), ",") {

@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/server/swagger"
 )
 
-// get sends a request to the handler. headers are pairs of names and values.
+// get sends a request to the handler and returns the response. headers are names and values in turn.
 func get(t *testing.T, method, target string, headers ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequest(method, target, http.NoBody)
@@ -28,8 +28,8 @@ func get(t *testing.T, method, target string, headers ...string) *httptest.Respo
 	return w
 }
 
-// tags returns the elements of a page, in order.
-func tags(t *testing.T, page string, visit func(name string, attributes map[string]string)) {
+// visitTags calls visit for each start tag of a page, in order.
+func visitTags(t *testing.T, page string, visit func(name string, attributes map[string]string)) {
 	t.Helper()
 	for z := html.NewTokenizer(strings.NewReader(page)); ; {
 		switch z.Next() {
@@ -47,11 +47,11 @@ func tags(t *testing.T, page string, visit func(name string, attributes map[stri
 	}
 }
 
-// parts returns the files that the page loads.
-func parts(t *testing.T) []string {
+// loadedFiles returns the names of the files that the page loads.
+func loadedFiles(t *testing.T) []string {
 	t.Helper()
 	var found []string
-	tags(t, get(t, http.MethodGet, "/docs/").Body.String(), func(name string, attributes map[string]string) {
+	visitTags(t, get(t, http.MethodGet, "/docs/").Body.String(), func(name string, attributes map[string]string) {
 		switch name {
 		case "script":
 			found = append(found, attributes["src"])
@@ -68,7 +68,7 @@ func TestHandler_servesAllFiles(t *testing.T) {
 	t.Run("the page and its files have the right type", func(t *testing.T) {
 		t.Parallel()
 		types := map[string]string{}
-		for _, name := range append(parts(t), "", "LICENSE", "NOTICE", "swagger-ui-bundle.js.LICENSE.txt") {
+		for _, name := range append(loadedFiles(t), "", "LICENSE", "NOTICE", "swagger-ui-bundle.js.LICENSE.txt") {
 			resp := get(t, http.MethodGet, "/docs/"+name)
 			require.Equal(t, http.StatusOK, resp.Code, name)
 			require.NotEmpty(t, resp.Body.String(), name)
@@ -89,7 +89,7 @@ func TestHandler_servesAllFiles(t *testing.T) {
 		}, types)
 	})
 
-	t.Run("the policy forbids inline scripts and other hosts, also for errors", func(t *testing.T) {
+	t.Run("all responses, including errors, have the security headers", func(t *testing.T) {
 		t.Parallel()
 		for _, target := range []string{"/docs", "/docs/", "/docs/initializer.js", "/docs/nothing"} {
 			resp := get(t, http.MethodGet, target)
@@ -100,7 +100,7 @@ func TestHandler_servesAllFiles(t *testing.T) {
 		}
 	})
 
-	t.Run("other paths", func(t *testing.T) {
+	t.Run("other paths are answered with 404", func(t *testing.T) {
 		t.Parallel()
 		for _, target := range []string{
 			"/", "/docs/index.html", "/docs/swagger-ui.css.gz", "/docs/dist/LICENSE", "/docs//", "/docs/../docs/", "/docsLICENSE", "/LICENSE", "/docs/LICENSE/",
@@ -109,7 +109,7 @@ func TestHandler_servesAllFiles(t *testing.T) {
 		}
 	})
 
-	t.Run("only GET and HEAD", func(t *testing.T) {
+	t.Run("only GET and HEAD are allowed", func(t *testing.T) {
 		t.Parallel()
 		resp := get(t, http.MethodPost, "/docs/")
 		require.Equal(t, http.StatusMethodNotAllowed, resp.Code)
@@ -120,7 +120,7 @@ func TestHandler_servesAllFiles(t *testing.T) {
 		require.Equal(t, get(t, http.MethodGet, "/docs/").Header(), resp.Header())
 	})
 
-	t.Run("a relative redirect", func(t *testing.T) {
+	t.Run("/docs redirects to a relative address", func(t *testing.T) {
 		t.Parallel()
 		resp := get(t, http.MethodGet, "/docs")
 		require.Equal(t, http.StatusTemporaryRedirect, resp.Code)
@@ -128,19 +128,19 @@ func TestHandler_servesAllFiles(t *testing.T) {
 	})
 }
 
-func TestHandler_compresses(t *testing.T) {
+func TestHandler_compressesIfClientAcceptsGzip(t *testing.T) {
 	t.Parallel()
 	plain := get(t, http.MethodGet, "/docs/swagger-ui-bundle.js")
 	require.Empty(t, plain.Header().Get("Content-Encoding"))
 	content := plain.Body.String()
 
-	for accepted, compressed := range map[string]bool{
+	for acceptEncoding, compressed := range map[string]bool{
 		"gzip": true, "br, GZIP;q=0.5": true, "*": true, "gzip;q=1.0, *;q=0": true,
 		"br": false, "gzip;q=0": false, "gzip; q=0.000, *": false, "*;q=0": false, "identity": false,
 	} {
-		t.Run(accepted, func(t *testing.T) {
+		t.Run(acceptEncoding, func(t *testing.T) {
 			t.Parallel()
-			resp := get(t, http.MethodGet, "/docs/swagger-ui-bundle.js", "Accept-Encoding", accepted)
+			resp := get(t, http.MethodGet, "/docs/swagger-ui-bundle.js", "Accept-Encoding", acceptEncoding)
 			require.Equal(t, http.StatusOK, resp.Code)
 			require.Equal(t, "Accept-Encoding", resp.Header().Get("Vary"))
 			if !compressed {
@@ -149,7 +149,7 @@ func TestHandler_compresses(t *testing.T) {
 				return
 			}
 			require.Equal(t, "gzip", resp.Header().Get("Content-Encoding"))
-			require.NotEqual(t, plain.Header().Get("ETag"), resp.Header().Get("ETag"), "one ETag must not mean two byte sequences")
+			require.NotEqual(t, plain.Header().Get("ETag"), resp.Header().Get("ETag"), "the compressed and the uncompressed file must have different ETags")
 			z, err := gzip.NewReader(resp.Body)
 			require.NoError(t, err)
 			decoded, err := io.ReadAll(z)
@@ -159,9 +159,9 @@ func TestHandler_compresses(t *testing.T) {
 	}
 }
 
-func TestHandler_revalidates(t *testing.T) {
+func TestHandler_answers304IfETagMatches(t *testing.T) {
 	t.Parallel()
-	for _, name := range append(parts(t), "") {
+	for _, name := range append(loadedFiles(t), "") {
 		first := get(t, http.MethodGet, "/docs/"+name, "Accept-Encoding", "gzip")
 		require.Equal(t, "no-cache", first.Header().Get("Cache-Control"), name)
 		again := get(t, http.MethodGet, "/docs/"+name, "Accept-Encoding", "gzip", "If-None-Match", first.Header().Get("ETag"))
@@ -170,15 +170,15 @@ func TestHandler_revalidates(t *testing.T) {
 	}
 	elsewhere := httptest.NewRecorder()
 	swagger.Handler("../openapi.json").ServeHTTP(elsewhere, httptest.NewRequest(http.MethodGet, "/docs/", http.NoBody))
-	require.NotEqual(t, get(t, http.MethodGet, "/docs/").Header().Get("ETag"), elsewhere.Header().Get("ETag"), "the page names another contract")
+	require.NotEqual(t, get(t, http.MethodGet, "/docs/").Header().Get("ETag"), elsewhere.Header().Get("ETag"), "pages with different URLs of the contract must have different ETags")
 }
 
-func TestPage_isStrict(t *testing.T) {
+func TestPage_loadsOnlyOwnFiles(t *testing.T) {
 	t.Parallel()
 
-	t.Run("scripts and styles are files", func(t *testing.T) {
+	t.Run("scripts and styles are in files", func(t *testing.T) {
 		t.Parallel()
-		tags(t, get(t, http.MethodGet, "/docs/").Body.String(), func(name string, attributes map[string]string) {
+		visitTags(t, get(t, http.MethodGet, "/docs/").Body.String(), func(name string, attributes map[string]string) {
 			require.NotEqual(t, "style", name)
 			if name == "script" {
 				require.NotEmpty(t, attributes["src"])
@@ -193,12 +193,12 @@ func TestPage_isStrict(t *testing.T) {
 	t.Run("no other host is mentioned", func(t *testing.T) {
 		t.Parallel()
 		host := regexp.MustCompile(`(?i)(?:\b[a-z][a-z0-9+.-]*:|["'(\s=])//[^\s"')\\]+`)
-		for _, name := range parts(t) {
+		for _, name := range loadedFiles(t) {
 			if name == "swagger-ui-bundle.js" || strings.HasSuffix(name, ".png") {
-				continue // the bundle contains host names in texts and defaults; the policy and the browser test ensure that it does not contact them
+				continue // the bundle contains host names in texts; the Content-Security-Policy and the browser test ensure that it sends them no request
 			}
 			for _, found := range host.FindAllString(get(t, http.MethodGet, "/docs/"+name).Body.String(), -1) {
-				require.Equal(t, "http://www.w3.org/2000/svg", found, "%s: only this XML namespace is allowed", name)
+				require.Equal(t, "http://www.w3.org/2000/svg", found, "%s may contain no address except this XML namespace", name)
 			}
 		}
 		require.Empty(t, host.FindAllString(get(t, http.MethodGet, "/docs/").Body.String(), -1))
@@ -210,7 +210,7 @@ func TestPage_isStrict(t *testing.T) {
 		w := httptest.NewRecorder()
 		swagger.Handler(hostile).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/docs/", http.NoBody))
 		var places []string
-		tags(t, w.Body.String(), func(_ string, attributes map[string]string) {
+		visitTags(t, w.Body.String(), func(_ string, attributes map[string]string) {
 			if place, ok := attributes["data-contract"]; ok {
 				places = append(places, place)
 			}

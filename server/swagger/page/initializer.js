@@ -3,57 +3,59 @@ import { addSamples } from "./samples.mjs";
 const page = document.getElementById("swagger-ui");
 const contract = new URL(page.dataset.contract, document.baseURI);
 
-// The server is the one that gave the contract, next to it, whatever host or path a proxy put both under. The contract
-// cannot know that address, and the policy of this page lets requests go to no other host.
+// api is the address of the server: the folder of the contract's URL. The contract cannot contain this address, because it depends on the
+// proxy. The Content-Security-Policy of this page allows requests to no other host.
 const api = new URL(".", contract).href.replace(/\/$/, "");
 
-// Swagger UI fills every field that has an example and sends it. An optional parameter is a filter or a cursor: to send
-// them all is to ask for nothing, so their examples and defaults are told instead of filled in.
-function tell(parameter, schemas) {
+// describeExamples moves the example and the default of an optional parameter to its description. Swagger UI would fill the field with the
+// example and send it. A request with all filters and a cursor would return an empty list.
+function describeExamples(parameter, schemas) {
   if (parameter.required) {
     return;
   }
   const schema = { ...(schemas[parameter.schema.$ref?.split("/").pop()] ?? parameter.schema) };
-  const told = [
+  const values = [
     ["Example", parameter.example ?? schema.example],
     ["Default", schema.default],
   ].filter(([, value]) => value !== undefined);
-  parameter.description = [parameter.description?.trim(), ...told.map(([name, value]) => `${name}: \`${value}\``)].join("\n\n");
+  parameter.description = [parameter.description?.trim(), ...values.map(([name, value]) => `${name}: \`${value}\``)].join("\n\n");
   delete parameter.example;
   delete schema.example;
   delete schema.default;
   parameter.schema = schema;
 }
 
+// adapt returns the contract for Swagger UI: with the address of this server, samples, and no examples of optional parameters.
 function adapt(document) {
   const operations = Object.values(document.paths).flatMap((path) => Object.values(path));
   [...Object.values(document.components.parameters), ...operations.flatMap((operation) => operation.parameters ?? [])]
     .filter((parameter) => !parameter.$ref)
-    .forEach((parameter) => tell(parameter, document.components.schemas));
+    .forEach((parameter) => describeExamples(parameter, document.components.schemas));
   operations.forEach(addSamples);
   return { ...document, servers: [{ url: api, description: "This server" }] };
 }
 
-// Colours for a full page of videos keep a browser busy for minutes; as plain text it takes seconds.
-const longest = 100_000;
-const colourShort = (Colourful, system) => (props) =>
-  props.children?.length > longest
+// Highlighting the syntax of a page of 5,000 videos takes a browser minutes. So texts with more than maxHighlighted characters are shown as
+// plain text, which takes seconds.
+const maxHighlighted = 100_000;
+const highlightShortTexts = (Highlighter, system) => (props) =>
+  props.children?.length > maxHighlighted
     ? system.React.createElement(system.getComponent("PlainTextViewer"), null, props.children)
-    : system.React.createElement(Colourful, props);
+    : system.React.createElement(Highlighter, props);
 
-// Swagger UI has a dark look, which it shows where the root element has this class.
+// Swagger UI uses dark colours if the root element has the class dark-mode. The class follows the setting of the browser.
 const dark = matchMedia("(prefers-color-scheme: dark)");
-const follow = () => document.documentElement.classList.toggle("dark-mode", dark.matches);
-dark.addEventListener("change", follow);
-follow();
+const setDarkMode = () => document.documentElement.classList.toggle("dark-mode", dark.matches);
+dark.addEventListener("change", setDarkMode);
+setDarkMode();
 
 SwaggerUIBundle({
   domNode: page,
   url: contract.href,
   deepLinking: true,
   displayRequestDuration: true,
-  persistAuthorization: false, // a token is a secret, and local storage is no place for one
-  validatorUrl: null, // the default sends the contract to somebody else's host
+  persistAuthorization: false, // a token is a secret, so it must not be written to local storage
+  validatorUrl: null, // the default would send the contract to the host of Swagger's validator
   responseInterceptor: (response) => {
     if (response.headers["reeltally-sandbox"] === "true") {
       document.getElementById("sandbox").hidden = false;
@@ -63,7 +65,7 @@ SwaggerUIBundle({
   plugins: [
     {
       statePlugins: { spec: { wrapActions: { updateJsonSpec: (show) => (document) => show(adapt(document)) } } },
-      wrapComponents: { SyntaxHighlighter: colourShort },
+      wrapComponents: { SyntaxHighlighter: highlightShortTexts },
     },
   ],
 });

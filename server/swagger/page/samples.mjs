@@ -17,7 +17,7 @@ export function renderSamples(command) {
   ];
 }
 
-// parse reads a curl command. It fails for an option that it does not know, so that no sample is rendered incompletely.
+// parse returns the request of a curl command. It fails for an unknown option, so that no sample lacks a part of the request.
 function parse(command) {
   const [program, ...words] = splitWords(command);
   const request = { method: "GET", target: "", headers: [], body: null };
@@ -58,6 +58,7 @@ function splitWords(command) {
   return words.map((word) => word.replace(/"([^"]*)"|'([^']*)'/g, "$1$2"));
 }
 
+// python returns the request as a Python program.
 function python({ method, target, headers, body }) {
   const fields = headers.map(([name, value]) => `, ${JSON.stringify(name)}: ${JSON.stringify(value)}`);
   const lines = [
@@ -75,6 +76,7 @@ function python({ method, target, headers, body }) {
   return lines.join("\n") + "\n";
 }
 
+// pythonLiteral returns a JSON value as a Python literal.
 function pythonLiteral(value) {
   if (Array.isArray(value)) {
     return `[${value.map(pythonLiteral).join(", ")}]`;
@@ -88,6 +90,7 @@ function pythonLiteral(value) {
   return typeof value === "string" ? JSON.stringify(value) : (names[value] ?? String(value));
 }
 
+// typescript returns the request as a TypeScript program.
 function typescript({ method, target, headers, body }) {
   const fields = headers.map(([name, value]) => `, ${JSON.stringify(name)}: ${JSON.stringify(value)}`);
   const lines = [

@@ -1,0 +1,175 @@
+package shortlink_test
+
+import (
+	"context"
+	"crypto/x509"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/outbound/outboundtest"
+	"github.com/reeltally/reeltally/server/shortlink"
+)
+
+// publicAddress is the IP address of all hosts of the platforms in a test.
+const publicAddress = "93.184.215.14"
+
+// answer is the response to a request for one page.
+type answer struct {
+	status   int
+	location string
+	head     int           // the status of the response to HEAD, which has no Location; 0 means the same response as for GET
+	cookie   string        // the Set-Cookie header; "" for none
+	endless  chan struct{} // if not nil, the body is endless, and the channel is closed when the client closes the connection
+	silent   bool          // the server sends no response
+}
+
+// moved returns a redirect with status 301.
+func moved(location string) answer {
+	return answer{status: http.StatusMovedPermanently, location: location}
+}
+
+// found returns a redirect with status 302.
+func found(location string) answer { return answer{status: http.StatusFound, location: location} }
+
+// routes maps a page, as host and path with query, to its answer. Other pages are answered with 404.
+type routes map[string]answer
+
+// simulatedInternet simulates the internet. A TLS server answers for the hosts of all platforms, which resolve to publicAddress. All requests and
+// connections are recorded.
+type simulatedInternet struct {
+	sites   routes
+	secure  *httptest.Server // answers for all hosts over https
+	plain   *httptest.Server // answers over http, for tests with a base URL
+	roots   *x509.CertPool
+	arrived chan struct{} // receives a value for each request
+
+	mu       sync.Mutex
+	received []string      // method and page of each request
+	sent     []http.Header // headers of each request
+	contacts []string      // dialled addresses
+	done     chan struct{} // closed at the end of the test
+}
+
+// newInternet starts a simulatedInternet, which is stopped at the end of the test.
+func newInternet(t *testing.T, sites routes) *simulatedInternet {
+	t.Helper()
+	w := &simulatedInternet{sites: sites, arrived: make(chan struct{}, 64), done: make(chan struct{})}
+	authority := outboundtest.NewAuthority(t)
+	w.roots = authority.Roots
+	w.secure = httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.serve(rw, r, r.Host) }))
+	w.secure.TLS = authority.ServerConfig()
+	// Some tests abort TLS handshakes, which would be logged as errors.
+	w.secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	w.secure.StartTLS()
+	w.plain = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.serve(rw, r, "simulated.example") }))
+	t.Cleanup(func() {
+		close(w.done)
+		w.secure.Close()
+		w.plain.Close()
+	})
+	return w
+}
+
+// serve records the request and answers with the page of host.
+func (w *simulatedInternet) serve(rw http.ResponseWriter, r *http.Request, host string) {
+	page := host + r.URL.RequestURI()
+	w.mu.Lock()
+	w.received = append(w.received, r.Method+" "+page)
+	w.sent = append(w.sent, r.Header.Clone())
+	w.mu.Unlock()
+	select {
+	case w.arrived <- struct{}{}:
+	default:
+	}
+	a, ok := w.sites[page]
+	switch {
+	case !ok:
+		rw.WriteHeader(http.StatusNotFound)
+		return
+	case a.silent:
+		select {
+		case <-r.Context().Done():
+		case <-w.done:
+		}
+		return
+	case r.Method == http.MethodHead && a.head != 0:
+		rw.WriteHeader(a.head)
+		return
+	}
+	if a.cookie != "" {
+		rw.Header().Set("Set-Cookie", a.cookie)
+	}
+	if a.location != "" {
+		rw.Header().Set("Location", a.location)
+	}
+	rw.WriteHeader(a.status)
+	if a.endless != nil {
+		defer close(a.endless)
+		for {
+			if _, err := io.WriteString(rw, strings.Repeat("x", 1<<16)); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// resolver returns a resolver that uses lookup and w.dial, unless o sets Lookup or Dial.
+func (w *simulatedInternet) resolver(t *testing.T, o shortlink.Options) *shortlink.Resolver {
+	t.Helper()
+	if o.Lookup == nil {
+		o.Lookup = lookup
+	}
+	if o.Dial == nil {
+		o.Dial = w.dial
+	}
+	o.RootCAs = w.roots
+	r, err := shortlink.New(o)
+	require.NoError(t, err)
+	return r
+}
+
+// lookup resolves every host to publicAddress.
+func lookup(context.Context, string, string) ([]netip.Addr, error) {
+	return []netip.Addr{netip.MustParseAddr(publicAddress)}, nil
+}
+
+// dial records the address. It connects to the TLS server instead of publicAddress, and really connects to any other address.
+func (w *simulatedInternet) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	w.mu.Lock()
+	w.contacts = append(w.contacts, address)
+	w.mu.Unlock()
+	if address == net.JoinHostPort(publicAddress, "443") {
+		address = w.secure.Listener.Addr().String()
+	}
+	return new(net.Dialer).DialContext(ctx, network, address)
+}
+
+// requests returns the method and page of each request.
+func (w *simulatedInternet) requests() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]string(nil), w.received...)
+}
+
+// headers returns the headers of each request.
+func (w *simulatedInternet) headers() []http.Header {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]http.Header(nil), w.sent...)
+}
+
+// dialed returns the dialled addresses in order.
+func (w *simulatedInternet) dialed() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]string(nil), w.contacts...)
+}
