@@ -27,7 +27,7 @@ func (c *Collector) Round(ctx context.Context) (busy bool, err error) {
 }
 
 // RunJobs runs the upkeep jobs that are due.
-func (c *Collector) RunJobs(ctx context.Context) error { return c.keepUp(ctx) }
+func (c *Collector) RunJobs(ctx context.Context) error { return c.runDueJobs(ctx) }
 
 // Throttle returns the throttle of a platform's videos.
 func (c *Collector) Throttle(p link.Platform) schedule.Throttle {

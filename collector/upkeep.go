@@ -9,18 +9,18 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// Upkeep is work that one collector does for all, claimed as a job. Once a day it rolls points up into weeks and drops old points.
-// Once an hour it deletes everything else that has expired. Servers do not run it: without a collector no points are written, and
-// the idempotency keys that servers write have their own limit.
+// Upkeep is a set of jobs that one collector runs for all collectors, claimed in the database. Once a day, daily points are rolled up into
+// weekly points and old points are deleted. Once an hour, all other expired records are deleted. Servers do not run upkeep: without a
+// collector no points are written, and the idempotency keys that servers write have their own limit.
 
 const (
 	upkeepJob   = "upkeep"
 	expiryJob   = "expiry"
 	upkeepEvery = time.Minute // how often a collector checks whether a job is due
-	// upkeepLease is how long a job stays claimed if its collector dies. The lease is extended after each transaction.
+	// upkeepLease is how long a job stays claimed after its collector has died. The lease is extended after each transaction.
 	upkeepLease = 15 * time.Minute
-	upkeepRetry = time.Hour // after a failure, or if a month was in use
-	// upkeepAt is the time of the UTC day at which upkeep is due.
+	upkeepRetry = time.Hour // the delay after a failure, or if a partition of a month was in use and could not be dropped
+	// upkeepAt is the time after midnight UTC at which the daily job is due.
 	upkeepAt    = 3 * time.Hour
 	expiryEvery = time.Hour
 )
@@ -32,7 +32,7 @@ func (c *Collector) upkeep(ctx context.Context) {
 	}
 	for {
 		again := upkeepEvery
-		err := c.safely(ctx, func() error { return c.keepUp(ctx) }, "task", "upkeep")
+		err := c.safely(ctx, func() error { return c.runDueJobs(ctx) }, "task", "upkeep")
 		if _, wrong := errors.AsType[*store.ClockError](err); wrong {
 			c.log.WarnContext(ctx, "nothing is deleted because the clock may be wrong", "error", err)
 			again = upkeepRetry
@@ -45,13 +45,13 @@ func (c *Collector) upkeep(ctx context.Context) {
 	}
 }
 
-// keepUp runs each job that is due and that no other collector is running.
-func (c *Collector) keepUp(ctx context.Context) error {
-	return errors.Join(c.doJob(ctx, expiryJob, c.deleteExpired), c.doJob(ctx, upkeepJob, c.applyRetention))
+// runDueJobs runs each job that is due and that no other collector is running.
+func (c *Collector) runDueJobs(ctx context.Context) error {
+	return errors.Join(c.runJob(ctx, expiryJob, c.deleteExpired), c.runJob(ctx, upkeepJob, c.applyRetention))
 }
 
-// doJob runs a job if it is due. The job returns when it will be due next.
-func (c *Collector) doJob(ctx context.Context, name string, job func(ctx context.Context, alive func() error) (next time.Time, err error)) error {
+// runJob runs a job if it is due. The job returns the time at which it is due next.
+func (c *Collector) runJob(ctx context.Context, name string, job func(ctx context.Context, alive func() error) (next time.Time, err error)) error {
 	lease, ok, err := c.queue.ClaimJob(ctx, name, upkeepLease)
 	if err != nil || !ok {
 		return err
@@ -63,7 +63,7 @@ func (c *Collector) doJob(ctx context.Context, name string, job func(ctx context
 	if errors.Is(err, queue.ErrLeaseLost) {
 		return err
 	}
-	// A collector that is stopping gives the job back all the same.
+	// The job is released even if the collector is stopping.
 	return errors.Join(err, lease.Finish(context.WithoutCancel(ctx), next))
 }
 

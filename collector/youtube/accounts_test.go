@@ -22,7 +22,7 @@ import (
 
 const mira = "UCk3mXo7Q2hJp0LwR9sVbT1A"
 
-// account returns the target that the collector makes from a link.
+// account returns the target that the collector creates for a pasted link.
 func account(t testing.TB, pasted string, depth int) source.Target {
 	t.Helper()
 	l, err := link.Parse(pasted)
@@ -145,7 +145,7 @@ func TestSource_findsAccountsByLink(t *testing.T) {
 			require.Equal(t, want, *requests)
 		})
 	}
-	t.Run("by id if the id is known", func(t *testing.T) {
+	t.Run("requests the account by id if the id is known", func(t *testing.T) {
 		t.Parallel()
 		base, requests := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {
 			if strings.HasSuffix(r.URL.Path, "channels") {
@@ -249,7 +249,7 @@ func TestSandbox_fetchesAccounts(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a failed call fails the batch", func(t *testing.T) {
+	t.Run("returns a failure for the batch if the first call fails", func(t *testing.T) {
 		t.Parallel()
 		s, world, base := startSandbox(t)
 		var batch []source.Target
@@ -271,7 +271,7 @@ func TestSandbox_fetchesAccounts(t *testing.T) {
 	})
 }
 
-func TestSource_keepsAccountsBeforeFailure(t *testing.T) {
+func TestSource_returnsAccountsAnsweredBeforeFailure(t *testing.T) {
 	t.Parallel()
 	const rails = "UCz8RrW4eYtN1uXb6KqLcM2g"
 	base, _ := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {
@@ -293,7 +293,7 @@ func TestSource_keepsAccountsBeforeFailure(t *testing.T) {
 	require.NotNil(t, results[1].Failed)
 }
 
-func TestSource_stopsListAtBudget(t *testing.T) {
+func TestSource_stopsListWhenBudgetIsSpent(t *testing.T) {
 	t.Parallel()
 	page := 0
 	base, requests := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {

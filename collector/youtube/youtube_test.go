@@ -147,8 +147,9 @@ func TestSource_fetchesCounts(t *testing.T) {
 	maps.Copy(answers, map[sourcetest.Case]sourcetest.Answer{
 		sourcetest.OK:   {Body: body(t, "stats/ok"), Classes: ok, Facts: []*source.Facts{&first, &second}},
 		sourcetest.Bare: {Body: body(t, "stats/bare"), Classes: ok, Facts: []*source.Facts{bare, bare}},
-		sourcetest.Gone: {Body: body(t, "stats/gone"), Classes: []source.Class{source.Temporary, source.OK}}, // videos.list decides
-		// The method leaves out videos that are not public. Members that it may get in the future are read.
+		sourcetest.Gone: {Body: body(t, "stats/gone"), Classes: []source.Class{source.Temporary, source.OK}}, // Temporary, so that the next fetch asks videos.list
+		// batchGetStats leaves out videos that are not public. The source parses the other members of the video if YouTube adds them to the
+		// method.
 		sourcetest.Private:     {Body: body(t, "stats/gone"), Classes: []source.Class{source.Temporary, source.OK}},
 		sourcetest.Restricted:  {Body: body(t, "stats/more"), Classes: ok, Facts: []*source.Facts{&more, &second}},
 		sourcetest.WrongTypes:  {Body: body(t, "stats/wrong_types"), Classes: []source.Class{source.Temporary, source.OK}},
@@ -163,12 +164,12 @@ func TestSource_fetchesCounts(t *testing.T) {
 		Targets: []source.Target{target(pancakes, false), target(train, false)},
 		IsMain:  isVideos,
 		Answers: answers,
-		// If the method is not enabled for a project, Google returns an HTML page.
+		// If batchGetStats is not enabled for a project, Google returns an HTML page with status 404.
 		NotFound: source.QuotaSpent,
 	})
 }
 
-// server records the requests and answers each of them with the handler of its method.
+// server records the requests and answers each request with the handler of the requested method.
 type server struct {
 	base string
 	log  chan string
@@ -254,8 +255,8 @@ func TestSource_countsQuotaPerPacificDay(t *testing.T) {
 		"2026-11-21T07:59:59Z": {"2026-11-20", "2026-11-21T08:00:00Z"},
 		"2026-11-21T08:00:00Z": {"2026-11-21", "2026-11-22T08:00:00Z"},
 		"2026-07-01T06:59:59Z": {"2026-06-30", "2026-07-01T07:00:00Z"},
-		"2026-03-08T12:00:00Z": {"2026-03-08", "2026-03-09T07:00:00Z"}, // 23 hours long
-		"2026-11-01T12:00:00Z": {"2026-11-01", "2026-11-02T08:00:00Z"}, // 25 hours long
+		"2026-03-08T12:00:00Z": {"2026-03-08", "2026-03-09T07:00:00Z"}, // a day of 23 hours
+		"2026-11-01T12:00:00Z": {"2026-11-01", "2026-11-02T08:00:00Z"}, // a day of 25 hours
 		"2026-12-31T23:00:00Z": {"2026-12-31", "2027-01-01T08:00:00Z"},
 		"2028-02-29T12:00:00Z": {"2028-02-29", "2028-03-01T08:00:00Z"},
 	} {
@@ -341,7 +342,7 @@ func TestSource_replacesDisabledBatchGetStats(t *testing.T) {
 	batch := []source.Target{target(pancakes, false), target(train, false)}
 	for name, refusal := range map[string]http.Handler{
 		"forbidden": answerWith(t, http.StatusForbidden, "forbidden"),
-		"not found": http.NotFoundHandler(),
+		"404 without JSON": http.NotFoundHandler(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -373,7 +374,7 @@ func TestSource_replacesDisabledBatchGetStats(t *testing.T) {
 			require.Len(t, s.Plan(batch), 2, "batchGetStats is tried again after the pause")
 		})
 	}
-	t.Run("not if the key is refused", func(t *testing.T) {
+	t.Run("does not replace batchGetStats if the key is refused", func(t *testing.T) {
 		t.Parallel()
 		web := serve(t, map[string]http.Handler{"videos:batchGetStats": answerWith(t, http.StatusBadRequest, "auth_failed")})
 		s := newSource(t, web.base, nil)
@@ -408,7 +409,7 @@ func TestSource_cachesHandles(t *testing.T) {
 	require.Len(t, fetchOnce(), 2, "cached handles expire")
 }
 
-func TestSource_keepsCountsWhenChannelsFail(t *testing.T) {
+func TestSource_returnsCountsIfChannelsCallFails(t *testing.T) {
 	t.Parallel()
 	batch := []source.Target{target(pancakes, true), target(train, true)}
 	for name, channels := range map[string]http.Handler{
@@ -433,7 +434,7 @@ func TestSource_keepsCountsWhenChannelsFail(t *testing.T) {
 	}
 }
 
-func TestSource_treatsMissingVideosOfOddAnswersAsTemporary(t *testing.T) {
+func TestSource_treatsVideosMissingFromUnexpectedAnswersAsTemporary(t *testing.T) {
 	t.Parallel()
 	item := `{"id":"` + train + `","statistics":{"viewCount":"5"}}`
 	for answer, want := range map[string][2]source.Class{
