@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-func TestSource_keepsVideoWithoutInsights(t *testing.T) {
+func TestSource_returnsVideoWithoutInsights(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		refusal string
@@ -27,8 +27,8 @@ func TestSource_keepsVideoWithoutInsights(t *testing.T) {
 		"missing permission, code 10":       {graphError(10, 0, "(#10) This endpoint requires the 'read_insights' permission"), reel, 3},
 		"missing permission, code 200":      {graphError(200, 0, "(#200) Requires read_insights permission"), reel, 3},
 		"missing permission, code 299":      {graphError(299, 0, "(#299) Permissions error"), reel, 3},
-		"the edge is not supported":         {graphError(200, 2069030, "This endpoint is not supported in the new Pages experience"), reel, 3},
-		"a video without public views":      {graphError(10, 0, "(#10) Not enough viewers"), strings.Replace(reel, `"views":1482337,`, "", 1), 3},
+		"insights are not supported":        {graphError(200, 2069030, "This endpoint is not supported in the new Pages experience"), reel, 3},
+		"video has no public views":         {graphError(10, 0, "(#10) Not enough viewers"), strings.Replace(reel, `"views":1482337,`, "", 1), 3},
 		"the token has no role on the page": {graphError(210, 0, "(#210) A page access token is required to request this resource."), reel, 3},
 	} {
 		t.Run(name, func(t *testing.T) {

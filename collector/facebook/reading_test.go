@@ -18,7 +18,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// web is a platform that answers by path and requested fields or metrics, and records them.
+// web simulates a platform that answers by path and requested fields or metrics. It records the requests.
 type web struct {
 	*facebook.Source
 	requests *[]string

@@ -82,7 +82,7 @@ func (c *Client) Budgets() []source.Budget {
 	}}}
 }
 
-// Plan returns the plan for a number of calls. It returns nil while calls are delayed because much of Meta's limit is used.
+// Plan returns a plan with the given number of calls. While calls are delayed because much of Meta's limit is used, it returns nil.
 func (c *Client) Plan(calls int) [][]source.Call {
 	if c.usage.isDelayed(c.now()) {
 		return nil

@@ -126,10 +126,10 @@ func TestClient_obeysUsageHeaders(t *testing.T) {
 		"nearly all is used":               {"X-App-Usage", `{"call_count":28,"total_time":25,"total_cputime":95}`, 0, 15 * time.Minute},
 		"much of a business limit is used": {"X-Business-Use-Case-Usage", `{"1":[{"call_count":80}],"2":[{"call_count":5},{"total_time":90}]}`, 45 * time.Second, 0},
 		"all of a business limit is used":  {"X-Business-Use-Case-Usage", `{"1":[{"call_count":3,"estimated_time_to_regain_access":42}]}`, 0, 42 * time.Minute},
-		"the wait is impossibly long":          {"X-Business-Use-Case-Usage", `{"1":[{"call_count":100,"estimated_time_to_regain_access":1e300}]}`, 0, 24 * time.Hour},
-		"the header has a wrong type":       {"X-App-Usage", `{"call_count":"96"}`, 0, 0},
-		"the header is truncated":               {"X-Business-Use-Case-Usage", `{"1":[{"call_count":100`, 0, 0},
-		"the header has an unknown format":    {"X-Business-Use-Case-Usage", `[100]`, 0, 0},
+		"the wait is impossibly long":      {"X-Business-Use-Case-Usage", `{"1":[{"call_count":100,"estimated_time_to_regain_access":1e300}]}`, 0, 24 * time.Hour},
+		"the header has a wrong type":      {"X-App-Usage", `{"call_count":"96"}`, 0, 0},
+		"the header is truncated":          {"X-Business-Use-Case-Usage", `{"1":[{"call_count":100`, 0, 0},
+		"the header has an unknown format": {"X-Business-Use-Case-Usage", `[100]`, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

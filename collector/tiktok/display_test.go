@@ -72,7 +72,7 @@ const tokens = `{"open_id":"723f24d7","scope":"user.info.basic,user.info.profile
 
 const profile = `{"user":{"open_id":"723f24d7","display_name":"Soup Season","username":"Soup.Season","bio_description":"Soup.\nAll year","follower_count":1230000,"following_count":7}}`
 
-// side answers all other requests of a source: for tokens and for the profile.
+// side answers all requests that are not for videos: the requests for tokens and for the profile.
 func side(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case strings.HasSuffix(r.URL.Path, "/oauth/token/"):
@@ -102,7 +102,7 @@ func newDisplay(t testing.TB, db *storetest.DB, base string, client *fetch.Clien
 
 var logins atomic.Int64
 
-// anotherLogin configures an account that has just logged in.
+// anotherLogin changes the options to the first refresh token of another login.
 func anotherLogin(o *tiktok.DisplayOptions) {
 	o.RefreshToken = fmt.Sprintf("%s-%d", sourcetest.Credential, logins.Add(1))
 }
@@ -136,7 +136,7 @@ func TestDisplay_fetchesVideos(t *testing.T) {
 		sourcetest.OK:         {Body: list(item(soup, counts), item(kite, counts2)), Classes: good, Facts: both},
 		sourcetest.Bare:       {Body: list(`{"id":"`+soup+`","view_count":5}`, `{"id":"`+kite+`","view_count":5}`), Classes: good, Facts: []*source.Facts{bare, bare}},
 		sourcetest.Gone:       {Body: list(item(kite, counts2)), Classes: gone},
-		sourcetest.Private:    {Body: list(item(kite, counts2)), Classes: gone}, // TikTok does not distinguish private and deleted videos
+		sourcetest.Private:    {Body: list(item(kite, counts2)), Classes: gone}, // TikTok answers for private and for deleted videos in the same way
 		sourcetest.Restricted: {Body: list(item(soup, counts), item(kite, counts2)), Classes: good},
 		sourcetest.WrongTypes: {Body: list(item(soup, `"view_count":["1482337"]`), item(kite, counts2)), Classes: doubtful},
 		sourcetest.Strings: {Body: list(strings.ReplaceAll(item(soup, `"view_count":"1482337","like_count":"90211","comment_count":"1204","share_count":"311"`), `"`+soup+`"`, soup),
@@ -279,7 +279,7 @@ func TestDisplay_returnsUnsupportedForOtherAccounts(t *testing.T) {
 	results, err := d.Fetch(t.Context(), batch, source.NewCallBudget(d.Plan(batch)[0]))
 	require.NoError(t, err)
 	require.Equal(t, []source.Class{source.Unsupported, source.Unsupported, source.Temporary, source.Unsupported}, classes(results),
-		"a video of the own account is not gone if the answer has no list")
+		"a video of the own account must not be gone if the answer has no list")
 	require.Len(t, requests(), 3, "the profile is requested once")
 	_, ok := d.Serves(accountTarget("somebody.else", 1))
 	require.False(t, ok, "this is not the own account, whose handle is known now")
@@ -322,11 +322,11 @@ func TestDisplay_worksWithoutOptionalScopes(t *testing.T) {
 	require.Contains(t, results[0].Detail, "user.info.profile")
 }
 
-func TestDisplay_continuesAfterShortPages(t *testing.T) {
+func TestDisplay_requestsNextPageAfterShortPage(t *testing.T) {
 	t.Parallel()
 	pages := []string{
 		page(true, 300, entry(soup, 1766782800)).Body, page(true, 200).Body, page(true, 100, entry(kite, 1700000000)).Body, page(true, 50, entry(foreign, 1699999999)).Body,
-	} // as many pages as are planned
+	} // as many pages as the plan has calls
 	base, requests := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/video/list/") {
 			_, _ = io.WriteString(w, pages[0])

@@ -341,7 +341,7 @@ func TestSource_replacesDisabledBatchGetStats(t *testing.T) {
 	t.Parallel()
 	batch := []source.Target{target(pancakes, false), target(train, false)}
 	for name, refusal := range map[string]http.Handler{
-		"forbidden": answerWith(t, http.StatusForbidden, "forbidden"),
+		"forbidden":        answerWith(t, http.StatusForbidden, "forbidden"),
 		"404 without JSON": http.NotFoundHandler(),
 	} {
 		t.Run(name, func(t *testing.T) {
