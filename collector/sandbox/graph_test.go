@@ -23,7 +23,7 @@ func (r testServer) facebook(t *testing.T, path string, pairs ...string) answer 
 
 func (r testServer) ownID() string { return instagramUserID(r.World().instagramOwn().number) }
 
-// requireGraphError checks the codes of an error and a part of its message.
+// requireGraphError checks the codes of an error answer and a part of its message.
 func requireGraphError(t *testing.T, a answer, status, code, subcode int, message string) {
 	t.Helper()
 	require.Equal(t, status, a.StatusCode, a.text)
@@ -40,7 +40,7 @@ func requireGraphError(t *testing.T, a answer, status, code, subcode int, messag
 func TestGraph_checksAppSecretProof(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
-	// The hex HMAC-SHA256 of InstagramToken under MetaAppSecret, computed with another program.
+	// proof is the hex HMAC-SHA256 of InstagramToken with the key MetaAppSecret. It was computed with another program.
 	const proof = "f3154c0c15582f0bc40d1f38667a47e2405bce14bdf8fa6750051e030f49b2e1"
 	request := func(pairs ...string) answer { return r.instagram(t, r.ownID(), append(pairs, "fields", "id")...) }
 	requireRefused := func(a answer, message string) {
@@ -132,7 +132,7 @@ func TestGraph_refusesInvalidRequests(t *testing.T) {
 	requireGraphError(t, r.facebook(t, mine+"/video_insights", "metric", "video_views"), 400, 100, 0, "valid insights metric")
 }
 
-func TestInstagram_businessDiscovery(t *testing.T) {
+func TestInstagram_returnsOtherAccountsByBusinessDiscovery(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	truth, ok := r.World().Video(link.Instagram, r.World().Find(link.Instagram, HiddenLikes), testNow)
@@ -235,7 +235,7 @@ func TestFacebook_pagesAndVideosHaveRealFormat(t *testing.T) {
 	require.EqualValues(t, decimal(*truth.Shares), at(t, insights, "data", 1, "values", 0, "value", "SHARE"))
 }
 
-func TestGraph_faultsHaveMetasFormat(t *testing.T) {
+func TestGraph_faultsHaveErrorFormatOfMeta(t *testing.T) {
 	t.Parallel()
 	for source, request := range map[string]func(r testServer) answer{
 		"instagram": func(r testServer) answer { return r.instagram(t, r.ownID(), "fields", "username") },

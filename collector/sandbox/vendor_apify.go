@@ -11,10 +11,10 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// apifyActor is an actor of Apify.
+// apifyActor is a simulated actor (a program that customers run) of Apify.
 type apifyActor struct {
 	platform link.Platform
-	run      func(*Sandbox, *call, apifyInput) ([]object, bool) // returns false if the input requests nothing
+	run      func(*Sandbox, *call, apifyInput) ([]object, bool) // ok is false if the input requests nothing
 }
 
 func apifyActors(name string) (apifyActor, bool) {
@@ -27,12 +27,12 @@ func apifyActors(name string) (apifyActor, bool) {
 	return apifyActor{}, false
 }
 
-// apifyInput is the input of the actors. Unknown members are ignored, like by the real actors.
+// apifyInput is the input of the actors. Unknown members are ignored, as the real actors do.
 type apifyInput struct {
-	PostURLs       []string `json:"postURLs"` // clockworks
+	PostURLs       []string `json:"postURLs"` // for clockworks~tiktok-scraper
 	Profiles       []string `json:"profiles"`
 	ResultsPerPage *int     `json:"resultsPerPage"`
-	DirectURLs     []string `json:"directUrls"` // instagram-scraper
+	DirectURLs     []string `json:"directUrls"` // for apify~instagram-scraper
 }
 
 // serveApify answers POST /acts/ACTOR/run-sync-get-dataset-items, which runs an actor and returns its items.

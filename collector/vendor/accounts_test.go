@@ -18,7 +18,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// account returns the target that the collector makes from a link.
+// account returns the target that the collector creates for a pasted link.
 func account(t testing.TB, pasted string, depth int) source.Target {
 	t.Helper()
 	l, err := link.Parse(pasted)
@@ -104,18 +104,18 @@ func TestSource_sendsRequestsOfEachVendorForAccounts(t *testing.T) {
 		want         []string
 		planned      int64
 	}{
-		"by handle, several pages in one call": {
+		"list by handle with several pages in one call": {
 			"ensembledata", "https://www.tiktok.com/@mira.cooks", 30, strings.Replace(profile(`"1"`, "mira.cooks", "5", "false").Body, `{"data":`, `{"nextCursor":9,"data":`, 1),
 			[]string{"GET /tt/user/info?username=mira.cooks&token=" + key + " [ ] ", "GET /tt/user/posts?username=mira.cooks&depth=3&token=" + key + " [ ] "}, 4,
 		},
-		"list by the id in the profile": {
+		"list by the account id from the profile": {
 			"ensembledata", "https://www.instagram.com/mira_cooks/", 0, `{"data":{"id":"178","username":"mira_cooks","reels":[],"nextCursor":"next"}}`,
 			[]string{
 				"GET /instagram/user/detailed-info?username=mira_cooks&token=" + key + " [ ] ", "GET /instagram/user/reels?user_id=178&depth=2&token=" + key + " [ ] ",
 				"GET /instagram/user/reels?user_id=178&depth=2&start_cursor=next&token=" + key + " [ ] ",
 			}, 4,
 		},
-		"one page per call": {
+		"list with one page per call": {
 			"scrapecreators", "https://www.tiktok.com/@mira.cooks", 0,
 			`{"user":{"id":"1","uniqueId":"mira.cooks"},"aweme_list":[],"max_cursor":"c 1","has_more":1}`,
 			[]string{
@@ -123,7 +123,7 @@ func TestSource_sendsRequestsOfEachVendorForAccounts(t *testing.T) {
 				"GET /v3/tiktok/profile/videos?handle=mira.cooks&max_cursor=c+1 [ " + sourcetest.Credential + "] ",
 			}, 5,
 		},
-		"until the list ends": {
+		"list that ends before the wanted number of videos": {
 			"scrapecreators", "https://www.tiktok.com/@mira.cooks", 0,
 			`{"user":{"id":"1","uniqueId":"mira.cooks"},"aweme_list":[],"max_cursor":"0","has_more":0}`,
 			[]string{
@@ -182,7 +182,7 @@ func TestSource_detectsReusedHandle(t *testing.T) {
 			require.Equal(t, tt.class, results[0].Class, results[0].Detail)
 		})
 	}
-	t.Run("serves no account that it cannot request", func(t *testing.T) {
+	t.Run("does not serve an account if no call can request it", func(t *testing.T) {
 		t.Parallel()
 		s := newSource(t, "ensembledata", "http://127.0.0.1:1", nil)
 		for _, pasted := range []string{"https://www.tiktok.com/share/user/6801234567890123456", "https://www.youtube.com/@mira", "https://www.facebook.com/mira"} {
@@ -237,7 +237,8 @@ func TestSandbox_fetchesAccounts(t *testing.T) {
 func requireAccount(t *testing.T, name string, world *sandbox.World, truth sandbox.AccountTruth, r source.Result) {
 	t.Helper()
 	if name == "apify" {
-		// The actor returns videos only. It returns nothing for an account without videos, and one error for private and missing accounts.
+		// Apify's actor returns videos only. For an account without videos it returns nothing. For private and for missing accounts it
+		// returns the same error.
 		switch truth.Category {
 		case sandbox.AccountEmpty:
 			require.Equal(t, source.Temporary, r.Class)
@@ -283,7 +284,7 @@ func requireAccount(t *testing.T, name string, world *sandbox.World, truth sandb
 	require.ElementsMatch(t, world.Uploads(truth.Platform, truth.Handle, sourcetest.Now), ids)
 }
 
-// minimalAccount is the smallest valid description with accounts.
+// minimalAccount is the smallest valid vendor description with a call for accounts.
 const minimalAccount = `{
 	"name": "mine", "base_url": "https://vendor.example", "auth": {"in": "bearer"},
 	"calls": [{
@@ -329,7 +330,7 @@ func TestDecode_refusesInvalidAccountCalls(t *testing.T) {
 	}
 }
 
-func TestSource_stopsListAtBudget(t *testing.T) {
+func TestSource_stopsListWhenBudgetIsSpent(t *testing.T) {
 	t.Parallel()
 	web := record(t, `{"user":{"id":"1","uniqueId":"mira.cooks"},"aweme_list":[],"max_cursor":"c 1","has_more":1}`)
 	s := newSource(t, "scrapecreators", web.base, nil)

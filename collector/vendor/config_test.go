@@ -31,7 +31,7 @@ func TestLoad_readsShippedAndOwnDescriptions(t *testing.T) {
 	require.ErrorContains(t, err, "vendor: "+file+": base_url must be an http or https address without query, not \"\"")
 }
 
-// minimal is the smallest valid description.
+// minimal is the smallest valid vendor description.
 const minimal = `{
 	"name": "mine", "base_url": "https://vendor.example", "auth": {"in": "bearer"},
 	"calls": [{
@@ -48,7 +48,7 @@ func TestDecode_refusesInvalidDescriptions(t *testing.T) {
 		"an unknown member":                      {`"name": "mine"`, `"name": "mine", "nmae": 1`, `unknown field "nmae"`},
 		"an unknown member of a call":            {`"kind": "video"`, `"kind": "video", "matches": 1`, `unknown field "matches"`},
 		"a member of the wrong type":             {`"path": "/v"`, `"path": 7`, "calls.path"},
-		"a second value":                         {"}]\n}", "}]\n} {}", "there is more than one JSON value"},
+		"a second JSON value":                    {"}]\n}", "}]\n} {}", "there is more than one JSON value"},
 		"no name":                                {`"mine"`, `"My Vendor"`, `name must be up to 40 lower-case letters, digits and hyphens, not "My Vendor"`},
 		"a base address with a query":            {`https://vendor.example`, `https://vendor.example?x=1`, `base_url must be an http or https address without query, not "https://vendor.example?x=1"`},
 		"an unknown place of the credential":     {`"bearer"`, `"cookie"`, `auth.in must be header, bearer or query, not "cookie"`},
