@@ -71,7 +71,7 @@ func (w *worker) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := w.safely(ctx, func() error { _, err := w.round(ctx, true); return err }, "source", w.source.Name())
 		if err != nil && ctx.Err() == nil {
-			w.log.ErrorContext(ctx, "round failed", "source", w.source.Name(), "error", err)
+			w.log.ErrorContext(ctx, "cannot collect a batch", "source", w.source.Name(), "error", err)
 			wait(ctx, schedule.Jitter(w.poll))
 		}
 	}

@@ -152,7 +152,7 @@ func TestSandbox_fetchesOwnPagesWithTokenOfSystemUser(t *testing.T) {
 	check()
 	r, err := s.fetch(t, video(s.world.Find(link.Facebook, sandbox.Normal)))
 	require.NoError(t, err)
-	require.Equal(t, source.OK, r.Class, "videos of other pages are readable as well")
+	require.Equal(t, source.OK, r.Class, "videos of other pages must be readable too")
 
 	without := startSandboxWith(t, func(o *facebook.Options, w *sandbox.World) { asSystemUser(o, w); o.PageIDs = nil })
 	r, err = without.fetch(t, video(without.world.Uploads(link.Facebook, without.world.FacebookPages()[2], sourcetest.Now)[0]))

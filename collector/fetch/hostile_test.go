@@ -40,13 +40,13 @@ func TestEndpoint_refusesHostileLinks(t *testing.T) {
 		var refused *outbound.RefusedError
 		if l.Dialer != outboundtest.Parse {
 			require.ErrorAs(t, err, &refused, l.URL)
-			require.False(t, refused.Addr.IsValid(), "refused because of the host, before a lookup: %v", refused)
+			require.False(t, refused.Addr.IsValid(), "the host must be refused before a DNS lookup: %v", refused)
 			dialer++
 		}
 	}
 	require.Greater(t, dialer, 200)
 	require.Zero(t, world.Connections())
-	require.Empty(t, world.Asked(), "no name was looked up")
+	require.Empty(t, world.Asked(), "no host name must be looked up")
 	require.Zero(t, world.Inside.Visits(t))
 
 	res, err := e.Do(t.Context(), fetch.Request{URL: graph + "me"})

@@ -163,7 +163,7 @@ func (q *Quota) refund(ctx context.Context, s source.Source, taken reservation, 
 		rest[i].call.Units = p.call.Units - spent[i].Units
 	}
 	if err := q.giveBack(ctx, rest); err != nil {
-		q.log.ErrorContext(ctx, "units of a budget were not returned", "source", s.Name(), "error", err)
+		q.log.ErrorContext(ctx, "cannot return unused units to a budget", "source", s.Name(), "error", err)
 	}
 }
 

@@ -146,7 +146,7 @@ func TestInstagram_returnsOtherAccountsByBusinessDiscovery(t *testing.T) {
 		require.JSONEq(t, `{"call_count":1,"total_cputime":1,"total_time":1}`, a.Header.Get("X-App-Usage"))
 		found := at(t, a.json(t), "business_discovery").(object)
 		require.Equal(t, truth.Account.Handle, found["username"])
-		require.Regexp(t, `^17841[0-9]{12}$`, found["id"], "the id must differ from that on Instagram's site")
+		require.Regexp(t, `^17841[0-9]{12}$`, found["id"], "the id must have the format of the Graph API, not of Instagram's site")
 		for _, item := range at(t, found, "media", "data").([]any) {
 			m := item.(object)
 			seen = append(seen, m["shortcode"].(string))
@@ -155,7 +155,7 @@ func TestInstagram_returnsOtherAccountsByBusinessDiscovery(t *testing.T) {
 			}
 			require.NotContains(t, m, "like_count", "hidden likes must be absent")
 			require.EqualValues(t, decimal(truth.Views), m["view_count"])
-			require.Equal(t, truth.UploadedAt.Format("2006-01-02T15:04:05+0000"), m["timestamp"], "the zone must have no colon")
+			require.Equal(t, truth.UploadedAt.Format("2006-01-02T15:04:05+0000"), m["timestamp"], "the time zone must have no colon")
 			require.Equal(t, truth.Link, m["permalink"])
 			require.Regexp(t, `^179[0-9]{14}$|^18[0-9]{15}$`, m["id"])
 		}
@@ -230,7 +230,7 @@ func TestFacebook_pagesAndVideosHaveRealFormat(t *testing.T) {
 	mine := r.World().listed(r.World().facebookOwn(), testNow)[0]
 	truth, _ = r.World().Video(link.Facebook, mine, testNow)
 	insights := r.facebook(t, mine+"/video_insights", "metric", "fb_reels_total_plays,total_video_views,post_video_social_actions").json(t)
-	require.Len(t, insights["data"], 2, "views and actions")
+	require.Len(t, insights["data"], 2, "both insights, views and actions, must be returned")
 	require.EqualValues(t, decimal(truth.Views), at(t, insights, "data", 0, "values", 0, "value"))
 	require.EqualValues(t, decimal(*truth.Shares), at(t, insights, "data", 1, "values", 0, "value", "SHARE"))
 }

@@ -74,7 +74,7 @@ func TestTikTok_accessTokensExpire(t *testing.T) {
 	user, client := r.login(t), r.approved(t)
 	request := func(token string) int { return r.tiktok(t, token, "user/info/?fields=open_id", "").StatusCode }
 	require.Equal(t, http.StatusOK, request(user))
-	require.Equal(t, http.StatusUnauthorized, request(client), "the token is for the other API")
+	require.Equal(t, http.StatusUnauthorized, request(client), "a token of the Research API must be refused by the Display API")
 	require.Equal(t, http.StatusUnauthorized, request(user+"0"))
 	later := testNow.Add(2 * time.Hour).Format(time.RFC3339)
 	require.Equal(t, http.StatusOK, r.do(t, http.MethodPut, "/_control/clock", `{"now":"`+later+`"}`).StatusCode)
@@ -116,7 +116,7 @@ func TestTikTok_refusesInvalidRequests(t *testing.T) {
 	}
 	a := r.do(t, http.MethodPost, "/tiktok/v2/video/query/?fields=id", `{"filters":{"video_ids":["1"]}}`, "Authorization", "Bearer "+user, "Content-Type", "text/plain")
 	require.Equal(t, "invalid_params", at(t, a.json(t), "error", "code"))
-	require.Equal(t, http.StatusNotFound, r.tiktok(t, user, "user/info?fields=open_id", "").StatusCode, "the final slash is part of the path")
+	require.Equal(t, http.StatusNotFound, r.tiktok(t, user, "user/info?fields=open_id", "").StatusCode, "a path without the final slash must not be found")
 	require.Equal(t, http.StatusNotFound, r.tiktok(t, user, "video/query/?fields=id", "").StatusCode, "GET")
 }
 
@@ -129,7 +129,7 @@ func TestTikTok_displayReturnsOwnVideosOnly(t *testing.T) {
 	videos := at(t, a, "data", "videos").([]any)
 	require.Len(t, videos, 1)
 	truth, _ := r.World().Video(link.TikTok, own, testNow)
-	require.Equal(t, object{"id": own, "view_count": json.Number(fmt.Sprint(truth.Views))}, videos[0], "only the requested fields")
+	require.Equal(t, object{"id": own, "view_count": json.Number(fmt.Sprint(truth.Views))}, videos[0], "only the requested fields must be returned")
 }
 
 func TestTikTok_limitsResearchRequestsPerDay(t *testing.T) {

@@ -209,7 +209,7 @@ func TestWorld_listedVideosBelongToAccount(t *testing.T) {
 			v, ok := w.Video(p, id, at)
 			require.True(t, ok)
 			require.Equal(t, account.AccountName, v.Account)
-			require.False(t, v.UploadedAt.After(last), "newest first")
+			require.False(t, v.UploadedAt.After(last), "the list must be sorted newest first")
 			last = v.UploadedAt
 		}
 		if account.Category == AccountNormal {
@@ -256,7 +256,7 @@ func TestWorld_findsAccountByHandleAndID(t *testing.T) {
 			require.True(t, ok)
 			require.Equal(t, i, again)
 		}
-		require.Empty(t, w.names, "generated names need no memory")
+		require.Empty(t, w.names, "generated names must not be stored")
 	})
 	t.Run("remembers names that it did not generate", func(t *testing.T) {
 		t.Parallel()

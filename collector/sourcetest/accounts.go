@@ -150,7 +150,7 @@ func (h AccountHarness) runBroken(t *testing.T) {
 		t.Parallel()
 		got := h.fetch(t, ok.server(http.Header{fetch.SandboxHeader: {"true"}}))
 		require.NoError(t, got.err)
-		require.True(t, got.results[0].Sandbox, "the result must say that its numbers are invented")
+		require.True(t, got.results[0].Sandbox, "Sandbox must be true in the result")
 	})
 	t.Run("a list without end", func(t *testing.T) {
 		t.Parallel()

@@ -75,7 +75,7 @@ func (h Harness) runBroken(t *testing.T) {
 		got := h.fetch(t, h.Answers[OK].handler(http.Header{fetch.SandboxHeader: {"true"}}), fetch.Options{})
 		require.NoError(t, got.err)
 		for _, r := range got.results {
-			require.True(t, r.Sandbox, "the result must say that its numbers are invented")
+			require.True(t, r.Sandbox, "Sandbox must be true in the result")
 		}
 	})
 }
@@ -125,7 +125,7 @@ func (h Harness) runSlow(t *testing.T) {
 		results, err := src.Fetch(ctx, h.Targets, source.NewCallBudget(src.Plan(h.Targets)[h.Plan]))
 		require.ErrorIs(t, err, context.Canceled)
 		var f *source.Failure
-		require.NotErrorAs(t, err, &f, "the source is not at fault")
+		require.NotErrorAs(t, err, &f, "a cancelled call must not return a Failure")
 		h.check(t, outcome{results: results, err: err})
 	})
 }

@@ -282,7 +282,7 @@ func TestDisplay_returnsUnsupportedForOtherAccounts(t *testing.T) {
 		"a video of the own account must not be gone if the answer has no list")
 	require.Len(t, requests(), 3, "the profile is requested once")
 	_, ok := d.Serves(accountTarget("somebody.else", 1))
-	require.False(t, ok, "this is not the own account, whose handle is known now")
+	require.False(t, ok, "an account with another handle than the own account must not be served")
 	_, ok = d.Serves(accountTarget(owner, 1))
 	require.True(t, ok)
 	_, ok = d.Serves(source.Target{Platform: link.YouTube, Kind: source.KindVideo, ExternalID: soup})
@@ -313,7 +313,7 @@ func TestDisplay_worksWithoutOptionalScopes(t *testing.T) {
 	batch := []source.Target{target(soup, owner, true)}
 	results, err := d.Fetch(t.Context(), batch, source.NewCallBudget(d.Plan(batch)[0]))
 	require.NoError(t, err)
-	require.Equal(t, []source.Class{source.Unsupported}, classes(results), "the own handle is not known")
+	require.Equal(t, []source.Class{source.Unsupported}, classes(results), "must be unsupported if the handle of the own account is not known")
 	require.Equal(t, "GET /v2/user/info/?fields=open_id%2Cdisplay_name", requests()[2].line, "only fields of granted scopes are requested")
 	account := []source.Target{accountTarget(owner, 1)}
 	results, err = d.Fetch(t.Context(), account, source.NewCallBudget(d.Plan(account)[0]))
@@ -379,7 +379,7 @@ func TestNewDisplay_checksOptions(t *testing.T) {
 	require.Equal(t, "2026-11-21T15:30", window)
 	require.Equal(t, sourcetest.Now.Add(time.Minute), ends)
 	all := []source.Target{accountTarget(owner, 5000)}
-	require.LessOrEqual(t, d.Plan(all)[0][0].Units, int64(300), "the budget of a minute must be enough for the longest list")
+	require.LessOrEqual(t, d.Plan(all)[0][0].Units, int64(300), "one minute's budget must be enough for the longest list")
 	_, err = d.Fetch(t.Context(), make([]source.Target, 21), source.NewCallBudget(d.Plan(nil)[0]))
 	var f *source.Failure
 	require.ErrorAs(t, err, &f)

@@ -157,14 +157,14 @@ func TestResearch_treatsMissingNewVideoAsTemporary(t *testing.T) {
 		return results[0].Class
 	}
 	require.Equal(t, source.Missing, fetchClass(old))
-	require.Equal(t, source.Temporary, fetchClass(fresh), "the video may not be indexed yet")
+	require.Equal(t, source.Temporary, fetchClass(fresh), "a new video that is not found may not be indexed yet")
 	for _, reply = range []string{ok(`{"videos":[],"has_more":true}`), ok(`{}`)} {
 		require.Equal(t, source.Temporary, fetchClass(old), reply)
 	}
 	_, serves := s.Serves(target(idOf("2026-11-23", 1), owner, false))
-	require.False(t, serves, "an id with a future upload time")
+	require.False(t, serves, "an id with a future upload time must not be served")
 	_, serves = s.Serves(target("1000000000000000", owner, false))
-	require.False(t, serves, "an id without an upload time")
+	require.False(t, serves, "an id without an upload time must not be served")
 	_, serves = s.Serves(accountTarget(owner, 1))
 	require.True(t, serves)
 }

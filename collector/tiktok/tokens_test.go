@@ -223,7 +223,7 @@ func TestTokens_areUsedAndStoredLaterIfDatabaseFails(t *testing.T) {
 	require.Contains(t, log.String(), "not stored yet")
 	db.Clock.Advance(100 * time.Minute)
 	require.NoError(t, fetchOnce(t.Context(), d))
-	require.Equal(t, 1, i.count(), "no further exchange before the token is stored")
+	require.Equal(t, 1, i.count(), "the token must not be exchanged again before it is stored")
 	kept.away.Store(false)
 	require.NoError(t, fetchOnce(t.Context(), d))
 	require.Equal(t, 2, i.count())
@@ -242,7 +242,7 @@ func TestTokens_reportIfNewLoginIsNeeded(t *testing.T) {
 	require.Equal(t, "token endpoint: HTTP 400 invalid_grant: Refresh token REDACTED is invalid or expired.; log in to the account again and set REELTALLY_TIKTOK_REFRESH_TOKEN to the new refresh token", f.Detail)
 	require.NotContains(t, log.String(), "secret")
 	require.ErrorAs(t, fetchOnce(t.Context(), d), &f)
-	require.Equal(t, source.AuthFailed, f.Class, "the hold must be released after the failure")
+	require.Equal(t, source.AuthFailed, f.Class, "the token must be released for other collectors after the failure")
 
 	d = newCollector(t, db, i, log, func(o *tiktok.DisplayOptions) { o.RefreshToken = "rft.another" })
 	require.NoError(t, fetchOnce(t.Context(), d), "a new refresh token must work")
@@ -315,7 +315,7 @@ func TestTokens_areUsedUntilExpiryIfRenewalFails(t *testing.T) {
 	for range 3 {
 		require.NoError(t, fetchOnce(t.Context(), d))
 	}
-	require.Equal(t, 2, i.count(), "not every call may try the renewal")
+	require.Equal(t, 2, i.count(), "a failed renewal must not be repeated by every call")
 	i.mu.Lock()
 	i.refresh = good
 	i.mu.Unlock()

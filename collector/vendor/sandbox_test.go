@@ -43,7 +43,7 @@ func TestSandbox_requestsDetailsByLinkAndCountsByIDs(t *testing.T) {
 			require.Equal(t, int64(2), s.Plan(batch)[0][0].Units)
 			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 			require.NoError(t, err)
-			require.Equal(t, "a.real.person", *results[0].Facts.Username, "the handle in the link is the author's")
+			require.Equal(t, "a.real.person", *results[0].Facts.Username, "the author must be the account in the link")
 			require.Equal(t, source.OK, results[1].Class)
 			require.Equal(t, map[string]int{"tt/post/info": 1, "tt/post/multi-info": 1}, methods(t, base))
 		})

@@ -81,7 +81,7 @@ func TestSource_sendsRequestsOfEachVendor(t *testing.T) {
 		results, err := s.Fetch(t.Context(), []source.Target{instagram(reel), instagram(reel)}, source.NewCallBudget(nil))
 		require.NoError(t, err)
 		require.Equal(t, "GET /apis/instagram/post/details?code=DHtWpRvMBiw&n_comments_to_fetch=0&token="+key+" [ ] ", <-web.requests)
-		require.Empty(t, web.requests, "one call for one video")
+		require.Empty(t, web.requests, "one video must cause one call")
 		require.Equal(t, results[0], results[1])
 		require.NotSame(t, results[0].Facts, results[1].Facts)
 	})
@@ -220,7 +220,7 @@ func TestSource_reducesBatchSize(t *testing.T) {
 			}
 			clock = clock.Add(15 * time.Minute)
 			size, _ := s.Serves(batch[0])
-			require.Equal(t, 50, size, "the full size is used again after the pause")
+			require.Equal(t, 50, size, "the full batch size must be used again after smallBatchTime")
 		})
 	}
 }
@@ -275,8 +275,8 @@ func TestSource_usesConcurrencyAndTimeoutOfDescription(t *testing.T) {
 	config.Concurrency, config.Timeout = 0, 0
 	s, err = vendor.New(config, options)
 	require.NoError(t, err)
-	require.Equal(t, 4, s.Concurrency(), "the default")
-	require.Equal(t, 20*time.Second, s.Timeout(), "the timeout of the client")
+	require.Equal(t, 4, s.Concurrency(), "the default concurrency must be 4")
+	require.Equal(t, 20*time.Second, s.Timeout(), "the default timeout must be the timeout of the client")
 }
 
 func TestSource_returnsCancellationOfContext(t *testing.T) {

@@ -160,7 +160,7 @@ func TestSource_findsAccountsByLink(t *testing.T) {
 		results, err := s.Fetch(t.Context(), []source.Target{known}, source.NewCallBudget(s.Plan([]source.Target{known})[0]))
 		require.NoError(t, err)
 		require.Equal(t, "miracooks", *results[0].Account.Username, "the handle has changed")
-		require.Equal(t, []string{"channels?id=" + mira, "playlistItems?playlistId=UU" + mira[2:]}, *requests, "only the first page of uploads")
+		require.Equal(t, []string{"channels?id=" + mira, "playlistItems?playlistId=UU" + mira[2:]}, *requests, "only the first page of uploads must be requested")
 	})
 }
 
@@ -320,6 +320,6 @@ func TestSource_stopsListWhenBudgetIsSpent(t *testing.T) {
 	budget = source.NewCallBudget(s.Plan(deep)[0])
 	_, err = s.Fetch(ctx, deep, budget)
 	require.ErrorIs(t, err, context.Canceled)
-	require.Zero(t, budget.Spent()[0].Units, "no call was made")
+	require.Zero(t, budget.Spent()[0].Units, "no unit must be spent if no call was made")
 	require.Len(t, *requests, 3)
 }

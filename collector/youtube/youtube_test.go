@@ -356,7 +356,7 @@ func TestSource_replacesDisabledBatchGetStats(t *testing.T) {
 			_, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 			var f *source.Failure
 			require.ErrorAs(t, err, &f)
-			require.Equal(t, source.QuotaSpent, f.Class, "only this budget is paused")
+			require.Equal(t, source.QuotaSpent, f.Class, "the failure must pause the budget of batchGetStats only")
 			require.Equal(t, youtube.BudgetStats, f.Bucket)
 			require.True(t, sourcetest.Now.Add(6*time.Hour).Equal(f.RetryAt))
 			require.Contains(t, f.Detail, "so videos.list is used")
@@ -366,7 +366,7 @@ func TestSource_replacesDisabledBatchGetStats(t *testing.T) {
 			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(plans[0]))
 			require.NoError(t, err)
 			require.Equal(t, int64(1482337), *results[0].Facts.Views)
-			require.Nil(t, results[0].Facts.Username, "the budget did not pay for the channels")
+			require.Nil(t, results[0].Facts.Username, "handles must be missing if the budget has no unit for channels.list")
 			require.Len(t, web.calls(), 2)
 
 			later := sourcetest.Now.Add(6 * time.Hour)
@@ -403,10 +403,10 @@ func TestSource_cachesHandles(t *testing.T) {
 		return web.calls()
 	}
 	require.Len(t, fetchOnce(), 2)
-	require.Len(t, fetchOnce(), 1, "the handles are cached")
+	require.Len(t, fetchOnce(), 1, "cached handles must not be requested again")
 	later := sourcetest.Now.Add(24 * time.Hour)
 	now.Store(&later)
-	require.Len(t, fetchOnce(), 2, "cached handles expire")
+	require.Len(t, fetchOnce(), 2, "expired handles must be requested again")
 }
 
 func TestSource_returnsCountsIfChannelsCallFails(t *testing.T) {
