@@ -23,8 +23,8 @@ const (
 	// enoughAnswers is the number of suspicious answers in a row after which a number is accepted. The answers must also span at least
 	// confirmKnown if the target has stored numbers, and at least confirmNew otherwise.
 	enoughAnswers = 4
-	confirmKnown    = 6 * time.Hour
-	confirmNew      = time.Hour
+	confirmKnown  = 6 * time.Hour
+	confirmNew    = time.Hour
 	// implausibleDrop is the fraction of the last stored count below which a new count is suspicious.
 	implausibleDrop = 0.01
 	// zeroIsNormalFor is the time after the upload in which zero views are not suspicious.
