@@ -83,15 +83,15 @@ func (a attempt) find(classes ...source.Class) (answer, bool) {
 	return a.Answers[at], true
 }
 
-// asked returns true if the named source has already answered in this attempt or gave the counts.
-func (a attempt) asked(name string) bool {
+// hasAnswered returns true if the named source has already answered in this attempt or gave the counts.
+func (a attempt) hasAnswered(name string) bool {
 	return a.Counted != nil && a.Counted.Source == name || slices.ContainsFunc(a.Answers, func(r answer) bool { return r.Source == name })
 }
 
 // nextSource returns the first source that serves the target and has not answered in the attempt. It returns nil if no source is left.
 func (c *Collector) nextSource(t queue.Target, a attempt) source.Source {
 	for _, s := range c.sources {
-		if _, ok := s.Serves(t); ok && !a.asked(s.Name()) {
+		if _, ok := s.Serves(t); ok && !a.hasAnswered(s.Name()) {
 			return s
 		}
 	}
@@ -119,8 +119,8 @@ func (c *Collector) end(o *ingest.Outcome, a attempt, keep ...source.Class) {
 	o.Answers = rest.text()
 }
 
-// onward returns the outcome that routes a target to the next source, which is asked at once. ok is false if there is no next source.
-func (c *Collector) onward(t queue.Target, a attempt, detail string, now time.Time) (o ingest.Outcome, ok bool) {
+// sendToNextSource returns the outcome that routes a target to the next source, which is asked at once. ok is false if there is no next source.
+func (c *Collector) sendToNextSource(t queue.Target, a attempt, detail string, now time.Time) (o ingest.Outcome, ok bool) {
 	next := c.nextSource(t, a)
 	if next == nil {
 		return o, false

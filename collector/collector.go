@@ -97,7 +97,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	if err := c.start(ctx); err != nil {
 		return err
 	}
-	c.log.InfoContext(ctx, "collecting", "collector", c.id, "sources", c.names())
+	c.log.InfoContext(ctx, "collecting", "collector", c.id, "sources", c.sourceNames())
 	var wg sync.WaitGroup
 	wg.Go(func() { c.writeHeartbeats(ctx) })
 	wg.Go(func() { c.upkeep(ctx) })
@@ -139,10 +139,10 @@ func (c *Collector) publishRoutes(ctx context.Context) error {
 			}
 		}
 	}
-	return c.queue.PublishRoutes(ctx, routes, c.names())
+	return c.queue.PublishRoutes(ctx, routes, c.sourceNames())
 }
 
-func (c *Collector) names() []string {
+func (c *Collector) sourceNames() []string {
 	names := make([]string, len(c.sources))
 	for i, s := range c.sources {
 		names[i] = s.Name()

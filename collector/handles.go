@@ -67,15 +67,15 @@ func (s *search) next(by source.Source, t source.Target, r source.Result) (final
 		return r, nil
 	}
 	if len(rest.Handles) == 0 {
-		return s.conclude(r), nil
+		return s.resultOfAll(r), nil
 	}
 	rest.Handle, rest.HandleClaimed = rest.Handles[0], rest.Handles[0] != ""
 	rest.Link = link.UnderHandle(t.Platform, t.Link, rest.Handle)
 	return r, &rest
 }
 
-// conclude returns the result of a search that has tried all handles. r is the result of the last try.
-func (s *search) conclude(r source.Result) source.Result {
+// resultOfAll returns the result of a search that has tried all handles. r is the result of the last try.
+func (s *search) resultOfAll(r source.Result) source.Result {
 	switch {
 	case s.confirmed != nil:
 		return *s.confirmed

@@ -13,12 +13,12 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// elsewhere are the classes of answers after which the next source is asked.
-var elsewhere = []source.Class{source.Missing, source.OtherOwner, source.Unsupported, source.Unconfirmed}
+// nextSourceClasses are the classes of answers after which the next source is asked.
+var nextSourceClasses = []source.Class{source.Missing, source.OtherOwner, source.Unsupported, source.Unconfirmed}
 
 // lastingClasses are the classes of answers that are not expected to change within a week. A source with such an answer is skipped for a
 // week, as long as another source gives the numbers.
-var lastingClasses = append([]source.Class{source.AuthFailed, source.BadRequest}, elsewhere...)
+var lastingClasses = append([]source.Class{source.AuthFailed, source.BadRequest}, nextSourceClasses...)
 
 // outcome returns what to store for a target after a source answered with r, and when the target is due next. Suspicious numbers, and
 // numbers that are older than the stored ones, are not stored. mixedUp is true if r has the views of another video of the same batch.
@@ -27,9 +27,9 @@ func (w *worker) outcome(t queue.Target, r source.Result, mixedUp bool, now time
 	switch {
 	case a.Counted != nil:
 		return w.detailsOutcome(t, a, r, now)
-	case slices.Contains(elsewhere, r.Class):
+	case slices.Contains(nextSourceClasses, r.Class):
 		a = a.with(w.source, r.Class, r.Detail, now, time.Time{})
-		if o, ok := w.onward(t, a, r.Detail, now); ok {
+		if o, ok := w.sendToNextSource(t, a, r.Detail, now); ok {
 			return o
 		}
 		return w.lastOutcome(t, a, r, now)
@@ -82,7 +82,7 @@ func (w *worker) detailsOutcome(t queue.Target, a attempt, r source.Result, now 
 		o.Facts, o.DetailsOnly = a.Counted.Facts, true
 		fillDetails(o.Facts, r.Facts)
 		o.Details = o.Facts.Title != nil && o.Facts.Username != nil
-	} else if next, ok := w.onward(t, a.with(w.source, r.Class, r.Detail, now, time.Time{}), r.Detail, now); ok {
+	} else if next, ok := w.sendToNextSource(t, a.with(w.source, r.Class, r.Detail, now, time.Time{}), r.Detail, now); ok {
 		return next
 	}
 	o.NextAt = store.InstantOf(w.throttle(t).Next(t, t.Pace, now))
@@ -170,7 +170,7 @@ func (w *worker) failedOutcome(t queue.Target, reply quota.Reply, now time.Time)
 	}
 	asked := a.with(w.source, class, detail, now, time.Time{})
 	if reply.Outcome == quota.Refused || t.Lane == queue.LaneInteractive {
-		if o, ok := w.onward(t, asked, detail, now); ok {
+		if o, ok := w.sendToNextSource(t, asked, detail, now); ok {
 			return o
 		}
 	}
@@ -200,7 +200,7 @@ func (w *worker) unavailableOutcome(t queue.Target, until, now time.Time) ingest
 	case a.Counted != nil:
 		return w.detailsOutcome(t, a, source.Result{Class: paused, Detail: detail}, now)
 	case t.Lane == queue.LaneInteractive || until.After(latest):
-		if o, ok := w.onward(t, a.with(w.source, paused, detail, now, until), detail, now); ok {
+		if o, ok := w.sendToNextSource(t, a.with(w.source, paused, detail, now, until), detail, now); ok {
 			return o
 		}
 	}

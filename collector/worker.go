@@ -142,7 +142,7 @@ func (w *worker) claim(ctx context.Context, poll bool) (claim queue.Claim, done 
 		return claim, done, err
 	}
 	claim, err = w.queue.Claim(reading, queue.ClaimRequest{Collector: w.id, Route: w.source.Name(), Kinds: kinds, Lanes: weightedOrder(lanes), Idle: w.reserved,
-		Candidates: candidates, Ahead: schedule.Early, Pick: w.pick})
+		Candidates: candidates, Ahead: schedule.Early, Pick: w.chooseBatch})
 	return claim, done, err
 }
 
@@ -162,9 +162,9 @@ func (w *worker) callFor(t source.Target) call {
 	return call{t.Platform, t.Kind, max(1, size), w.source.Group(t)}
 }
 
-// pick chooses the targets of one call: the first due target and the due targets that fit into the same call. Each failed attempt of a
+// chooseBatch chooses the targets of one call: the first due target and the due targets that fit into the same call. Each failed attempt of a
 // target halves its batch. A target that makes calls fail is therefore alone in its call in the end.
-func (w *worker) pick(due []queue.Target) (batch []queue.Target, lease time.Duration) {
+func (w *worker) chooseBatch(due []queue.Target) (batch []queue.Target, lease time.Duration) {
 	now := w.now()
 	first := w.request(due[0], now)
 	wanted, most := w.callFor(first), len(due)
@@ -199,14 +199,14 @@ func (w *worker) timeout(t source.Target) time.Duration {
 // for each half. If a video is not found under one handle, fetch asks again with the next handle.
 func (w *worker) fetch(ctx context.Context, claim queue.Claim, batch []source.Target, tried searches) error {
 	writing := context.WithoutCancel(ctx)
-	attrs := []any{"source", w.source.Name(), "platform", batch[0].Platform, "kind", batch[0].Kind, "targets", idsOf(batch)}
+	attrs := []any{"source", w.source.Name(), "platform", batch[0].Platform, "kind", batch[0].Kind, "targets", externalIDs(batch)}
 	var again [][]source.Target
 	err := w.safely(writing, func() error {
 		call, cancel := context.WithTimeout(ctx, w.timeout(batch[0]))
 		defer cancel()
 		replies, err := w.quota.Call(call, w.source, batch)
 		for _, reply := range replies {
-			next, stored := w.conclude(ctx, claim, reply, tried)
+			next, stored := w.storeReply(ctx, claim, reply, tried)
 			again, err = append(again, next...), errors.Join(err, stored)
 		}
 		return err
@@ -218,7 +218,7 @@ func (w *worker) fetch(ctx context.Context, claim queue.Claim, batch []source.Ta
 			if err != nil {
 				return err
 			}
-			again, err = w.conclude(ctx, claim, reply, tried)
+			again, err = w.storeReply(ctx, claim, reply, tried)
 			return err
 		}, attrs...)
 	}
@@ -236,8 +236,8 @@ func (w *worker) fetch(ctx context.Context, claim queue.Claim, batch []source.Ta
 	return errors.Join(errs...)
 }
 
-// conclude stores what a reply says about its targets. It returns the batches that must be fetched again at once.
-func (w *worker) conclude(ctx context.Context, claim queue.Claim, reply quota.Reply, tried searches) (again [][]source.Target, err error) {
+// storeReply stores what a reply says about its targets. It returns the batches that must be fetched again at once.
+func (w *worker) storeReply(ctx context.Context, claim queue.Claim, reply quota.Reply, tried searches) (again [][]source.Target, err error) {
 	writing := context.WithoutCancel(ctx)
 	if reply.Outcome == quota.Divided {
 		half := len(reply.Targets) / 2
@@ -261,7 +261,7 @@ func (w *worker) conclude(ctx context.Context, claim queue.Claim, reply quota.Re
 		case reply.Outcome == quota.Answered:
 			var next *source.Target
 			if r, next = search.next(w.source, t, verify.Account(t, reply.Results[i], reply.At)); next != nil {
-				again = w.addTo(again, *next)
+				again = w.addToBatch(again, *next)
 				continue
 			}
 			o = w.outcome(t, r, mixedUp[i], reply.At)
@@ -290,8 +290,8 @@ func (w *worker) conclude(ctx context.Context, claim queue.Claim, reply quota.Re
 	return again, errors.Join(w.writer.Acknowledge(writing, claim, at, outcomes), w.writer.AcknowledgeAccounts(writing, claim, at, accounts))
 }
 
-// addTo adds a target to a batch whose targets share a call with it, or to a new batch.
-func (w *worker) addTo(batches [][]source.Target, t source.Target) [][]source.Target {
+// addToBatch adds a target to a batch whose targets share a call with it, or to a new batch.
+func (w *worker) addToBatch(batches [][]source.Target, t source.Target) [][]source.Target {
 	wanted := w.callFor(t)
 	for i, b := range batches {
 		if w.callFor(b[0]) == wanted && len(b) < wanted.size {
@@ -321,7 +321,7 @@ func (c *Collector) safely(ctx context.Context, f func() error, attrs ...any) (e
 	return f()
 }
 
-func idsOf(batch []source.Target) []string {
+func externalIDs(batch []source.Target) []string {
 	ids := make([]string, len(batch))
 	for i, t := range batch {
 		ids[i] = t.ExternalID

@@ -81,12 +81,12 @@ func (q *Quota) take(ctx context.Context, s source.Source, plan []source.Call) (
 			if units < call.Units {
 				q.warnOnce(ctx, "a call needs more units than its budget has and may end early", key, window, "units", call.Units, "reserved", units, "limit", b.Limit)
 			}
-			err = q.forgetWindows(ctx, key, window)
+			err = q.deleteOldWindows(ctx, key, window)
 		}
 		if err == nil && left == 0 {
 			continue
 		}
-		if err := errors.Join(err, q.giveBack(ctx, taken)); err != nil {
+		if err := errors.Join(err, q.returnUnits(ctx, taken)); err != nil {
 			return nil, time.Time{}, err
 		}
 		if left > 0 {
@@ -146,7 +146,7 @@ func (q *Quota) pauseSpent(ctx context.Context, key, window string, limit int64,
 	if err != nil {
 		return err
 	}
-	// giveBack first returns units and then lifts the pause. This function first sets the pause and then reads the units. So a pause never
+	// returnUnits first returns units and then lifts the pause. This function first sets the pause and then reads the units. So a pause never
 	// remains although units are left.
 	if used, err := q.queue.QuotaUsed(ctx, key, window); err != nil || used >= limit {
 		return err
@@ -162,13 +162,13 @@ func (q *Quota) refund(ctx context.Context, s source.Source, taken reservation, 
 		rest[i] = p
 		rest[i].call.Units = p.call.Units - spent[i].Units
 	}
-	if err := q.giveBack(ctx, rest); err != nil {
+	if err := q.returnUnits(ctx, rest); err != nil {
 		q.log.ErrorContext(ctx, "cannot return unused units to a budget", "source", s.Name(), "error", err)
 	}
 }
 
-// giveBack returns the units of a reservation to the windows from which they were taken.
-func (q *Quota) giveBack(ctx context.Context, r reservation) error {
+// returnUnits returns the units of a reservation to the windows from which they were taken.
+func (q *Quota) returnUnits(ctx context.Context, r reservation) error {
 	var errs []error
 	for _, p := range r {
 		if p.key == "" || p.call.Units <= 0 {
@@ -183,9 +183,9 @@ func (q *Quota) giveBack(ctx context.Context, r reservation) error {
 	return errors.Join(errs...)
 }
 
-// forgetWindows deletes the counts of old windows when a new window has begun. It does not delete the previous window, because another
+// deleteOldWindows deletes the counts of old windows when a new window has begun. It does not delete the previous window, because another
 // collector's clock can be late.
-func (q *Quota) forgetWindows(ctx context.Context, key, window string) error {
+func (q *Quota) deleteOldWindows(ctx context.Context, key, window string) error {
 	last, _ := q.windows.Swap(key, window)
 	if before, known := last.(string); known && before < window {
 		return q.queue.ForgetQuota(ctx, key, before)

@@ -27,9 +27,9 @@ const (
 	authRefusals = 2
 	// otherRefusals is the number of failed calls in a row, of a class other than AuthFailed, after which a source is paused.
 	otherRefusals = 3
-	// longestDoubtfulPause is the longest pause after refusals that do not blame the credential. It is short because the targets may have
+	// longestRefusalPause is the longest pause after refusals that do not blame the credential. It is short because the targets may have
 	// caused all of them.
-	longestDoubtfulPause = 5 * time.Minute
+	longestRefusalPause = 5 * time.Minute
 )
 
 // fail decides what a failed call means for its source and its targets, and pauses the source or one of its budgets.
@@ -47,7 +47,7 @@ func (q *Quota) fail(ctx context.Context, s source.Source, st state, batch []sou
 		if f.Class != source.BadRequest && f.Class != source.Temporary {
 			reply.Outcome = Unavailable
 		}
-	case !errors.Is(f, source.ErrNoAnswer) && divisible(s, batch):
+	case !errors.Is(f, source.ErrNoAnswer) && hasSeveralSubjects(s, batch):
 		// The refusal of a batch is not counted, because it is not known which target caused it. The exception is a source that has already
 		// refused other targets.
 		if !slices.ContainsFunc(st.refusals, func(r queue.Refusals) bool {
@@ -56,16 +56,16 @@ func (q *Quota) fail(ctx context.Context, s source.Source, st state, batch []sou
 			reply.Outcome = Divided
 			return reply, nil
 		}
-		until, reply.Outcome = pauseDoubtful(f, strikes, now)
+		until, reply.Outcome = pauseAfterRefusals(f, strikes, now)
 	default:
-		r, err := q.queue.NoteRefusal(ctx, Key(s, f.Bucket), string(f.Class), subject(s, batch[0]))
+		r, err := q.queue.NoteRefusal(ctx, Key(s, f.Bucket), string(f.Class), refusalSubject(s, batch[0]))
 		if err != nil {
 			return reply, err
 		}
 		q.refused.Store(Key(s, f.Bucket), true)
 		switch {
 		case refusalsConcernSource(r):
-			until, reply.Outcome = pauseDoubtful(f, strikes, now)
+			until, reply.Outcome = pauseAfterRefusals(f, strikes, now)
 		case f.Class != source.Temporary:
 			reply.Outcome = Refused
 		}
@@ -98,10 +98,10 @@ func (q *Quota) pauseAfter(f *source.Failure, strikes int) time.Time {
 	return until
 }
 
-// pauseDoubtful returns the end of the pause, and the outcome, after several targets in a row were refused without a clear cause.
-func pauseDoubtful(f *source.Failure, strikes int, now time.Time) (time.Time, Outcome) {
+// pauseAfterRefusals returns the end of the pause, and the outcome, after several targets in a row were refused without a clear cause.
+func pauseAfterRefusals(f *source.Failure, strikes int, now time.Time) (time.Time, Outcome) {
 	if f.Class == source.AuthFailed {
-		return now.Add(min(schedule.ProbeWaits.Nth(strikes+1), longestDoubtfulPause)), Unavailable
+		return now.Add(min(schedule.ProbeWaits.Nth(strikes+1), longestRefusalPause)), Unavailable
 	}
 	return now.Add(schedule.Jitter(schedule.PauseWaits.Nth(strikes + 1))), Failed
 }
@@ -114,18 +114,18 @@ func refusalsConcernSource(r queue.Refusals) bool {
 	return r.Targets > 1 && r.Calls >= otherRefusals
 }
 
-// subject returns the name under which refusals of a target are counted: the target's group if the source has groups, and the target
+// refusalSubject returns the name under which refusals of a target are counted: the target's group if the source has groups, and the target
 // otherwise.
-func subject(s source.Source, t source.Target) string {
+func refusalSubject(s source.Source, t source.Target) string {
 	if group := s.Group(t); group != "" && t.Kind == source.KindVideo {
 		return fmt.Sprintf("%s/group/%s", t.Platform, group)
 	}
 	return fmt.Sprintf("%s/%s/%s", t.Platform, t.Kind, t.ExternalID)
 }
 
-// divisible returns true if a batch has targets of more than one subject. One half of the batch can then be answered although the other is
+// hasSeveralSubjects returns true if a batch has targets of more than one subject. One half of the batch can then be answered although the other is
 // refused.
-func divisible(s source.Source, batch []source.Target) bool {
-	first := subject(s, batch[0])
-	return slices.ContainsFunc(batch[1:], func(t source.Target) bool { return subject(s, t) != first })
+func hasSeveralSubjects(s source.Source, batch []source.Target) bool {
+	first := refusalSubject(s, batch[0])
+	return slices.ContainsFunc(batch[1:], func(t source.Target) bool { return refusalSubject(s, t) != first })
 }

@@ -68,7 +68,7 @@ type Reply struct {
 // failed; no reply is then valid.
 func (q *Quota) Call(ctx context.Context, s source.Source, batch []source.Target) ([]Reply, error) {
 	if _, served := s.Serves(batch[0]); !served {
-		return []Reply{notServed(batch, q.now())}, nil
+		return []Reply{unsupportedReply(batch, q.now())}, nil
 	}
 	writing := context.WithoutCancel(ctx)
 	state, err := q.state(writing, s)
@@ -104,10 +104,10 @@ func (q *Quota) Call(ctx context.Context, s source.Source, batch []source.Target
 	if err := q.answered(writing, s, state, taken, reply.At); err != nil {
 		return nil, err
 	}
-	return q.divideAnswered(writing, s, state, reply, results)
+	return q.divideReply(writing, s, state, reply, results)
 }
 
-func notServed(batch []source.Target, at time.Time) Reply {
+func unsupportedReply(batch []source.Target, at time.Time) Reply {
 	reply := Reply{Targets: batch, At: at}
 	for _, t := range batch {
 		reply.Results = append(reply.Results, source.Result{Target: t, Class: source.Unsupported, Detail: "no configured source can ask for it"})
@@ -150,9 +150,9 @@ func (q *Quota) Probe(ctx context.Context, s source.Source, t source.Target) (Re
 	return reply, nil
 }
 
-// divideAnswered returns a reply for the answered targets. If later calls for the batch failed, it returns a second reply for the other
+// divideReply returns a reply for the answered targets. If later calls for the batch failed, it returns a second reply for the other
 // targets.
-func (q *Quota) divideAnswered(ctx context.Context, s source.Source, state state, reply Reply, results []source.Result) ([]Reply, error) {
+func (q *Quota) divideReply(ctx context.Context, s source.Source, state state, reply Reply, results []source.Result) ([]Reply, error) {
 	var unanswered []source.Target
 	var failure *source.Failure
 	batch := reply.Targets
@@ -199,7 +199,7 @@ func (q *Quota) state(ctx context.Context, s source.Source) (state, error) {
 		q.refused.Store(r.Source, true)
 	}
 	st := state{pauses: map[string]queue.Pause{}, refusals: refusals}
-	for _, bucket := range buckets(s) {
+	for _, bucket := range bucketNames(s) {
 		if p, known := pauses[Key(s, bucket)]; known {
 			st.pauses[bucket] = p
 		}
@@ -224,8 +224,8 @@ func Key(s source.Source, bucket string) string {
 	return s.Name() + "/" + bucket
 }
 
-// buckets returns "" for the source itself, followed by the names of its budgets.
-func buckets(s source.Source) []string {
+// bucketNames returns "" for the source itself, followed by the names of its budgets.
+func bucketNames(s source.Source) []string {
 	names := []string{""}
 	for _, b := range s.Budgets() {
 		names = append(names, b.Name)

@@ -150,7 +150,7 @@ func (w *World) Handle(p link.Platform, number uint32) string { return handleOfN
 // to restore the authors of an earlier process. Claim returns false if the handle or the id is not valid. It does nothing if the handle was
 // affected by a rename.
 func (w *World) Claim(p link.Platform, id, handle string) bool {
-	owner, ok := w.identify(p, handle)
+	owner, ok := w.accountByRef(p, handle)
 	if !ok || !validID(p, id) {
 		return false
 	}

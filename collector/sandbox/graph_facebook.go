@@ -51,7 +51,7 @@ func (s *Sandbox) serveFacebook(w http.ResponseWriter, r *http.Request, path str
 			}
 			next := "https://" + c.r.Host + c.r.URL.Path + "?limit=" + q.values.Get("limit")
 			inList := func(id string) bool { return s.isReel(id) == (edge == "video_reels") }
-			list, bad := graphPage(s.world.listed(page, c.now), q.values.Get("limit"), q.values.Get("after"), next, q.fields, inList,
+			list, bad := graphPage(s.world.listedVideos(page, c.now), q.values.Get("limit"), q.values.Get("after"), next, q.fields, inList,
 				func(id string) graphNode { return s.facebookVideo(c, id) })
 			if bad != nil {
 				return *bad
@@ -83,7 +83,7 @@ func (s *Sandbox) serveFacebook(w http.ResponseWriter, r *http.Request, path str
 
 // facebookPage returns a page by its id or its handle.
 func (s *Sandbox) facebookPage(c *call, ref string) (identity, *reply) {
-	i, ok := s.world.identify(link.Facebook, ref)
+	i, ok := s.world.accountByRef(link.Facebook, ref)
 	state := Deleted
 	if ok {
 		state = s.world.account(i, c.now).State

@@ -47,13 +47,13 @@ func (s *Sandbox) serveInstagram(w http.ResponseWriter, r *http.Request, path st
 			return s.instagramOwnNode(c, own).projected(q.fields)
 		case id == instagramUserID(own.number) && len(q.path) == 2 && q.path[1] == "media":
 			next := "https://" + c.r.Host + c.r.URL.Path + "?limit=" + q.values.Get("limit")
-			list, bad := graphPage(s.world.listed(own, c.now), q.values.Get("limit"), q.values.Get("after"), next, q.fields, nil, func(code string) graphNode { return s.instagramMedia(c, code, false) })
+			list, bad := graphPage(s.world.listedVideos(own, c.now), q.values.Get("limit"), q.values.Get("after"), next, q.fields, nil, func(code string) graphNode { return s.instagramMedia(c, code, false) })
 			if bad != nil {
 				return *bad
 			}
 			return reply{status: http.StatusOK, body: list}
 		}
-		for _, code := range s.world.listed(own, c.now) {
+		for _, code := range s.world.listedVideos(own, c.now) {
 			switch {
 			case s.world.instagramMediaID(code) != id:
 			case len(q.path) == 1:
@@ -97,7 +97,7 @@ func (s *Sandbox) instagramUser(c *call, i identity, discovered bool) graphNode 
 		"follows_count": t.Following, "media_count": t.Videos, "profile_picture_url": "https://scontent.cdninstagram.com/sandbox/" + t.ID + ".jpg",
 	}}
 	n.edges["media"] = func(f graphField) (any, *reply) {
-		codes := s.world.listed(i, c.now)
+		codes := s.world.listedVideos(i, c.now)
 		if len(codes) == 0 {
 			return absent{}, nil
 		}

@@ -128,7 +128,7 @@ func TestGraph_refusesInvalidRequests(t *testing.T) {
 	requireGraphError(t, r.facebook(t, id+"/comments"), 400, 2500, 0, "Unknown path components")
 	requireGraphError(t, r.facebook(t, r.World().FindAccount(link.Facebook, AccountGone), "fields", "id,username"), 404, 803, 0, "aliases")
 	requireGraphError(t, r.facebook(t, r.World().FindAccount(link.Facebook, AccountPrivate), "fields", "id,username"), 400, 100, 33, "does not exist")
-	mine := r.World().listed(r.World().facebookOwn(), testNow)[0]
+	mine := r.World().listedVideos(r.World().facebookOwn(), testNow)[0]
 	requireGraphError(t, r.facebook(t, mine+"/video_insights", "metric", "video_views"), 400, 100, 0, "valid insights metric")
 }
 
@@ -227,7 +227,7 @@ func TestFacebook_pagesAndVideosHaveRealFormat(t *testing.T) {
 	require.Positive(t, short, "some pages must be short")
 	require.ElementsMatch(t, r.World().Uploads(link.Facebook, truth.Account.ID, testNow), ids)
 
-	mine := r.World().listed(r.World().facebookOwn(), testNow)[0]
+	mine := r.World().listedVideos(r.World().facebookOwn(), testNow)[0]
 	truth, _ = r.World().Video(link.Facebook, mine, testNow)
 	insights := r.facebook(t, mine+"/video_insights", "metric", "fb_reels_total_plays,total_video_views,post_video_social_actions").json(t)
 	require.Len(t, insights["data"], 2, "both insights, views and actions, must be returned")

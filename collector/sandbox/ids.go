@@ -80,7 +80,7 @@ func (w *World) origin(p link.Platform, id string, at time.Time) origin {
 		}
 		n := unscramble(binary.BigEndian.Uint64(raw), 64, hash(w.seed, "id", string(p)))
 		account, uploaded := uint32(n>>32), int64(uint32(n))
-		if uploaded <= at.Unix() && w.schedule(p, account, at).has(uploaded) {
+		if uploaded <= at.Unix() && w.schedule(p, account, at).hasUploadAt(uploaded) {
 			return origin{account, uploaded}
 		}
 	case link.Facebook:

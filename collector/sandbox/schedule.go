@@ -62,8 +62,8 @@ func (s schedule) uploaded(at int64) int64 {
 	return min(index, maxUploads)
 }
 
-// has returns true if there is an upload in the given second.
-func (s schedule) has(second int64) bool {
+// hasUploadAt returns true if there is an upload in the given second.
+func (s schedule) hasUploadAt(second int64) bool {
 	if second < s.start {
 		return false
 	}

@@ -81,7 +81,7 @@ func (s *Sandbox) tiktokList(c *call, wants func(string) bool) reply {
 		size = d.below(size)
 	}
 	videos, more, next := []object{}, false, cursor-1 // next is used as the cursor if the page is empty
-	for _, id := range s.world.listed(own, c.now) {
+	for _, id := range s.world.listedVideos(own, c.now) {
 		t, _ := s.world.Video(link.TikTok, id, c.now)
 		at := t.UploadedAt.UnixMilli()
 		if at >= cursor {

@@ -83,7 +83,7 @@ func (s *Sandbox) candidates(q researchQuery, at time.Time) []string {
 			if c.Field == "video_id" {
 				ids = append(ids, value)
 			} else if owner, ok := s.world.byHandle(link.TikTok, value); ok {
-				ids = append(ids, s.world.listed(owner, at)...)
+				ids = append(ids, s.world.listedVideos(owner, at)...)
 			}
 		}
 	}

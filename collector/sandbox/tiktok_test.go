@@ -30,7 +30,7 @@ func (r testServer) login(t *testing.T) string {
 	return r.exchange(t, TikTokRefreshToken).json(t)["access_token"].(string)
 }
 
-func (r testServer) approved(t *testing.T) string {
+func (r testServer) researchToken(t *testing.T) string {
 	t.Helper()
 	a := r.tiktokToken(t, "client_key", TikTokResearchClientKey, "client_secret", TikTokResearchClientSecret, "grant_type", "client_credentials")
 	return a.json(t)["access_token"].(string)
@@ -71,7 +71,7 @@ func TestTikTok_refreshTokensWorkOnce(t *testing.T) {
 func TestTikTok_accessTokensExpire(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
-	user, client := r.login(t), r.approved(t)
+	user, client := r.login(t), r.researchToken(t)
 	request := func(token string) int { return r.tiktok(t, token, "user/info/?fields=open_id", "").StatusCode }
 	require.Equal(t, http.StatusOK, request(user))
 	require.Equal(t, http.StatusUnauthorized, request(client), "a token of the Research API must be refused by the Display API")
@@ -87,7 +87,7 @@ func TestTikTok_accessTokensExpire(t *testing.T) {
 func TestTikTok_refusesInvalidRequests(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
-	user, client := r.login(t), r.approved(t)
+	user, client := r.login(t), r.researchToken(t)
 	const research = `{"query":{"and":[{"operation":"IN","field_name":"video_id","field_values":["7588213403351190801"]}]},"start_date":"20251201","end_date":%q,"max_count":%d}`
 	ids := strings.TrimSuffix(strings.Repeat(`"7588213403351190801",`, 21), ",")
 	for name, c := range map[string]struct{ token, path, body, says string }{
@@ -135,7 +135,7 @@ func TestTikTok_displayReturnsOwnVideosOnly(t *testing.T) {
 func TestTikTok_limitsResearchRequestsPerDay(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
-	token := r.approved(t)
+	token := r.researchToken(t)
 	request := func() answer {
 		return r.tiktok(t, token, "research/user/info/?fields="+url.QueryEscape("display_name"), `{"username":"`+r.World().Handle(link.TikTok, 7)+`"}`)
 	}
@@ -146,6 +146,6 @@ func TestTikTok_limitsResearchRequestsPerDay(t *testing.T) {
 	require.Equal(t, http.StatusTooManyRequests, a.StatusCode)
 	require.Equal(t, "daily_quota_limit_exceeded", at(t, a.json(t), "error", "code"))
 	r.do(t, http.MethodPut, "/_control/clock", `{"now":"`+testNow.Add(24*time.Hour).Format(time.RFC3339)+`"}`)
-	token = r.approved(t)
+	token = r.researchToken(t)
 	require.Equal(t, http.StatusOK, request().StatusCode)
 }

@@ -49,7 +49,7 @@ func (s *Sandbox) linkedAccount(p link.Platform, raw string) (identity, bool) {
 	if l.Handle == "" {
 		return s.world.byID(p, l.ID)
 	}
-	return s.world.identify(p, l.Handle)
+	return s.world.accountByRef(p, l.Handle)
 }
 
 // window returns up to size ids from the index start. next is the index after them, or 0 at the end of the list.

@@ -97,7 +97,7 @@ func (s *Sandbox) apifyTikTok(c *call, in apifyInput) ([]object, bool) {
 			items = append(items, object{"input": handle, "error": "This profile does not exist or is private.", "errorCode": "PROFILE_NOT_FOUND"})
 			continue
 		}
-		ids, _ := window(s.world.listed(t.self, c.now), 0, perPage)
+		ids, _ := window(s.world.listedVideos(t.self, c.now), 0, perPage)
 		items = append(items, s.objects(c, link.TikTok, ids, func(v VideoTruth) object { return tiktokClockworks(v, t) })...)
 	}
 	return items, len(c.ids) > 0

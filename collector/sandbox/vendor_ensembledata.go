@@ -184,7 +184,7 @@ func (s *Sandbox) ensemblePage(c *call, q url.Values, t AccountTruth, cursor str
 		rep := ensembleInvalid("depth", fmt.Sprintf("ensure this value is between 1 and %d", ensembleMaxLength), "value_error.number")
 		return nil, 0, 0, &rep
 	}
-	ids, next = window(s.world.listed(t.self, c.now), number(q.Get(cursor)), depth*ensembleChunk)
+	ids, next = window(s.world.listedVideos(t.self, c.now), number(q.Get(cursor)), depth*ensembleChunk)
 	return ids, next, depth, nil
 }
 

@@ -175,7 +175,7 @@ func (s *Sandbox) creatorsTikTokVideos(c *call, q url.Values) reply {
 	if bad := creatorsAccount(t, ok, true); bad != nil {
 		return *bad
 	}
-	ids, next := window(s.world.listed(t.self, c.now), number(q.Get("max_cursor")), creatorsShort)
+	ids, next := window(s.world.listedVideos(t.self, c.now), number(q.Get("max_cursor")), creatorsShort)
 	more := 0
 	if next > 0 {
 		more = 1
@@ -204,7 +204,7 @@ func (s *Sandbox) creatorsInstagramReels(c *call, q url.Values) reply {
 	if bad := creatorsAccount(t, true, true); bad != nil {
 		return *bad
 	}
-	ids, next := window(s.world.listed(i, c.now), number(q.Get("max_id")), creatorsPage)
+	ids, next := window(s.world.listedVideos(i, c.now), number(q.Get("max_id")), creatorsPage)
 	paging := object{"more_available": next > 0}
 	if next > 0 {
 		paging["max_id"] = strconv.Itoa(next)
@@ -234,7 +234,7 @@ func (s *Sandbox) creatorsFacebookReels(c *call, q url.Values) reply {
 	if bad := creatorsAccount(t, true, true); bad != nil {
 		return *bad
 	}
-	ids, next := window(s.world.listed(i, c.now), number(q.Get("cursor")), creatorsPage)
+	ids, next := window(s.world.listedVideos(i, c.now), number(q.Get("cursor")), creatorsPage)
 	members := object{"reels": s.objects(c, link.Facebook, ids, facebookReel)}
 	if next > 0 {
 		members["cursor"] = strconv.Itoa(next)

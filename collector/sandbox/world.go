@@ -213,14 +213,14 @@ func (w *World) HistoryTruth(p link.Platform, id string, from, to time.Time) []P
 // Account returns the true data of an account at a time. ref is a handle (in upper or lower case, with or without "@", on Facebook also
 // with "~id"), a channel id, or a numeric id on Instagram and Facebook. ok is false if ref is not valid.
 func (w *World) Account(p link.Platform, ref string, at time.Time) (AccountTruth, bool) {
-	i, ok := w.identify(p, ref)
+	i, ok := w.accountByRef(p, ref)
 	if !ok {
 		return AccountTruth{}, false
 	}
 	return w.account(i, at), true
 }
 
-func (w *World) identify(p link.Platform, ref string) (identity, bool) {
+func (w *World) accountByRef(p link.Platform, ref string) (identity, bool) {
 	if p == link.YouTube && channelPattern.MatchString(ref) ||
 		(p == link.Instagram || p == link.Facebook) && digits.MatchString(ref) {
 		return w.byID(p, ref)
@@ -245,7 +245,7 @@ func (w *World) account(i identity, at time.Time) AccountTruth {
 	age := float64(max(at.Unix()-t.JoinedAt.Unix(), 0) / 60 * 60)
 	followers := 10 + int64(final*(1-math.Pow(1+age/(200*day), -0.8)))
 	if i.platform == link.YouTube {
-		followers = threeFigures(followers)
+		followers = roundToThreeFigures(followers)
 	}
 	t.Followers = &followers
 	switch t.Category {
@@ -274,15 +274,15 @@ func (w *World) account(i identity, at time.Time) AccountTruth {
 // Uploads returns the ids of an account's available videos at a time, newest first. ref is a handle or an id, in the forms that Account
 // accepts. Uploads returns nil if ref is not valid or there are no videos.
 func (w *World) Uploads(p link.Platform, ref string, at time.Time) []string {
-	i, ok := w.identify(p, ref)
+	i, ok := w.accountByRef(p, ref)
 	if !ok {
 		return nil
 	}
-	return w.listed(i, at)
+	return w.listedVideos(i, at)
 }
 
-// listed returns the ids of the videos in an account's list: all uploads that are neither deleted nor private.
-func (w *World) listed(i identity, at time.Time) []string {
+// listedVideos returns the ids of the videos in an account's list: all uploads that are neither deleted nor private.
+func (w *World) listedVideos(i identity, at time.Time) []string {
 	var list []string
 	for _, id := range w.uploads(i, at) {
 		v, _ := w.video(i.platform, id, at)
@@ -439,8 +439,8 @@ func accountLink(i identity) string {
 	}
 }
 
-// threeFigures rounds a number down to three significant figures, as YouTube does with subscribers.
-func threeFigures(n int64) int64 {
+// roundToThreeFigures rounds a number down to three significant figures, as YouTube does with subscribers.
+func roundToThreeFigures(n int64) int64 {
 	unit := int64(1)
 	for n/unit >= 1000 {
 		unit *= 10

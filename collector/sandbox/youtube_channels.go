@@ -106,7 +106,7 @@ func (s *Sandbox) youtubePlaylistItems(c *call, q youtubeRequest) reply {
 	owner, ok := s.world.byID(link.YouTube, "UC"+suffix)
 	var ids []string
 	if ok && isUploads && s.world.account(owner, c.now).State == Public {
-		ids = s.world.listed(owner, c.now)
+		ids = s.world.listedVideos(owner, c.now)
 	}
 	if len(ids) == 0 { // a channel without videos has no list of uploads
 		return googleError(http.StatusNotFound, "The playlist identified with the request's <code>playlistId</code> parameter cannot be found.",

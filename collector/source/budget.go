@@ -29,11 +29,11 @@ var ErrNoUnits = errors.New("no unit of the call budget is left")
 // CallBudget has the units that one Fetch may spend, as reserved by the collector. All reserved units count as spent, unless the source
 // meters its requests or calls SetSpent. A nil *CallBudget allows any number of free requests.
 type CallBudget struct {
-	calls []Call
-	meter atomic.Int32 // the metering mode: a constant below
-	spent atomic.Int64 // number of metered requests
-	most  int64        // smallest number of units among calls; the limit of metered requests, because each request takes one unit of every call
-	set   []Call       // the units that were set by SetSpent
+	calls    []Call
+	meter    atomic.Int32 // the metering mode: a constant below
+	spent    atomic.Int64 // number of metered requests
+	smallest int64        // smallest number of units among calls; the limit of metered requests, because each request takes one unit of every call
+	setSpent []Call       // the units that were set by SetSpent
 }
 
 const (
@@ -44,9 +44,9 @@ const (
 
 // NewCallBudget returns a budget with the units of the reserved calls.
 func NewCallBudget(calls []Call) *CallBudget {
-	b := &CallBudget{calls: slices.Clone(calls), most: math.MaxInt64}
+	b := &CallBudget{calls: slices.Clone(calls), smallest: math.MaxInt64}
 	for _, call := range calls {
-		b.most = min(b.most, call.Units)
+		b.smallest = min(b.smallest, call.Units)
 	}
 	return b
 }
@@ -63,7 +63,7 @@ func (b *CallBudget) MeterWithoutLimit() { b.meter.Store(counted) }
 
 // SetSpent sets how many units of the budget named bucket were spent.
 func (b *CallBudget) SetSpent(bucket string, units int64) {
-	b.set = append(b.set, Call{bucket, units})
+	b.setSpent = append(b.setSpent, Call{bucket, units})
 }
 
 // Spend takes the units of one request, before the request is sent. It returns false if no unit is left. The request must then not be sent.
@@ -71,7 +71,7 @@ func (b *CallBudget) Spend() bool {
 	if b == nil || b.meter.Load() == unmetered {
 		return true
 	}
-	if n := b.spent.Add(1); n > b.most && b.meter.Load() == limited {
+	if n := b.spent.Add(1); n > b.smallest && b.meter.Load() == limited {
 		b.spent.Add(-1)
 		return false
 	}
@@ -80,7 +80,7 @@ func (b *CallBudget) Spend() bool {
 
 // Exhausted returns true if Spend would refuse the next request.
 func (b *CallBudget) Exhausted() bool {
-	return b != nil && b.meter.Load() == limited && b.spent.Load() >= b.most
+	return b != nil && b.meter.Load() == limited && b.spent.Load() >= b.smallest
 }
 
 // Spent returns the calls with the number of units that were spent, at most the reserved units.
@@ -90,7 +90,7 @@ func (b *CallBudget) Spent() []Call {
 		if b.meter.Load() != unmetered {
 			spent[i].Units = min(spent[i].Units, b.spent.Load())
 		}
-		for _, s := range b.set {
+		for _, s := range b.setSpent {
 			if s.Bucket == spent[i].Bucket {
 				spent[i].Units = max(0, min(spent[i].Units, s.Units))
 			}

@@ -20,8 +20,8 @@ func areAccounts(batch []source.Target) bool {
 	return len(batch) > 0 && batch[0].Kind == source.KindAccount
 }
 
-// wanted returns the minimum number of an account's newest entries to request.
-func (l *List) wanted(depth int) int {
+// wantedEntries returns the minimum number of an account's newest entries to request.
+func (l *List) wantedEntries(depth int) int {
 	return max(depth, l.Fresh, l.Page)
 }
 
@@ -54,7 +54,7 @@ func (s *Source) accountCalls(batch []source.Target) int {
 		}
 		calls++
 		if l := s.config.Calls[at].List; l != nil {
-			calls += l.calls(l.wanted(t.Depth))
+			calls += l.calls(l.wantedEntries(t.Depth))
 		}
 	}
 	return calls
@@ -93,7 +93,7 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 	call := s.config.Calls[at]
 	v := valuesOf(t)
 	if call.List != nil {
-		v.count = call.List.wanted(t.Depth)
+		v.count = call.List.wantedEntries(t.Depth)
 	}
 	page, err := s.fetchPage(ctx, budget, call.Request, v)
 	if err != nil {
@@ -122,7 +122,7 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 		if err != nil {
 			return source.Result{}, err
 		}
-		r.Account.Videos, r.Account.Listed = distinct(entries), true
+		r.Account.Videos, r.Account.Listed = removeDuplicates(entries), true
 		return r, nil
 	}
 	return s.addVideos(ctx, budget, call, v, t.Depth, r)
@@ -177,7 +177,7 @@ func (c Call) asksByHandle() bool {
 // are used up before depth videos are found, the result is Temporary, so that the next fetch tries again to find the remaining videos.
 func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call Call, v values, depth int, r source.Result) (source.Result, error) {
 	l := call.List
-	if !v.fills(l.Request) {
+	if !v.hasAllFor(l.Request) {
 		r.Detail = "the profile lacks a value that the request for the list needs"
 		return r, nil
 	}
@@ -204,7 +204,7 @@ func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call 
 		if err != nil {
 			return source.Result{}, err
 		}
-		found = distinct(append(found, entries...))
+		found = removeDuplicates(append(found, entries...))
 		next := l.next(page.body)
 		outOfBudget := n+1 < calls && budget.Exhausted() // true if the budget has no unit for the next page; the list then counts as ended
 		if more = next != "" && next != v.cursor && !outOfBudget; !more || len(found) >= v.count {
@@ -219,9 +219,9 @@ func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call 
 	return r, nil
 }
 
-// distinct removes all entries of a video except the first one. The list contains a pinned video twice: at the top and at its place by
+// removeDuplicates removes all entries of a video except the first one. The list contains a pinned video twice: at the top and at its place by
 // date.
-func distinct(found []ingest.FoundVideo) []ingest.FoundVideo {
+func removeDuplicates(found []ingest.FoundVideo) []ingest.FoundVideo {
 	seen := make(map[string]bool, len(found))
 	return slices.DeleteFunc(found, func(v ingest.FoundVideo) bool {
 		twice := seen[v.ID]
@@ -239,7 +239,7 @@ func (l *List) entries(body gjson.Result, p link.Platform, handle string, now ti
 	out := make([]ingest.FoundVideo, 0, len(items))
 	placeholders := 0
 	for _, item := range items {
-		if l.Empty != nil && l.Empty.holds(item) {
+		if l.Empty != nil && l.Empty.isTrue(item) {
 			placeholders++
 			continue
 		}
@@ -282,7 +282,7 @@ const maxCursor = 2048
 
 // next returns the cursor of the next page, or "" on the last page.
 func (l *List) next(body gjson.Result) string {
-	if l.More != nil && !l.More.holds(body) {
+	if l.More != nil && !l.More.isTrue(body) {
 		return ""
 	}
 	for _, path := range l.Next {

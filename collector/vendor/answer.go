@@ -21,7 +21,7 @@ import (
 func (c Config) classOf(status int, body gjson.Result) (class string, ofSource bool) {
 	isJSON := body.Exists()
 	for _, r := range c.Rules {
-		if isJSON && (len(r.Status) == 0 || slices.Contains(r.Status, status)) && (r.When == nil || r.When.holds(body)) && (r.And == nil || r.And.holds(body)) {
+		if isJSON && (len(r.Status) == 0 || slices.Contains(r.Status, status)) && (r.When == nil || r.When.isTrue(body)) && (r.And == nil || r.And.isTrue(body)) {
 			certain := r.When != nil || status != http.StatusForbidden
 			return r.Class, certain && r.Class == string(source.AuthFailed)
 		}
@@ -129,7 +129,7 @@ func (c Call) match(item gjson.Result, all []gjson.Result, requested []string) s
 // state returns the result for an item that matches one of the call's states. ok is false if the item matches none of them.
 func (c Call) state(item gjson.Result) (source.Result, bool) {
 	for _, s := range c.States {
-		if s.holds(item) {
+		if s.isTrue(item) {
 			return source.Result{Class: s.Class, Detail: "the vendor's item has " + s.Path + " " + fetch.Redact(item.Get(s.Path).String())}, true
 		}
 	}

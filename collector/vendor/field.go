@@ -308,8 +308,8 @@ func (a Alternative) isOneOf(v gjson.Result) bool {
 	return ok && slices.Contains(a.OneOf, text)
 }
 
-// holds returns true if the condition w is true for the JSON value v.
-func (w When) holds(v gjson.Result) bool {
+// isTrue returns true if the condition w is true for the JSON value v.
+func (w When) isTrue(v gjson.Result) bool {
 	found := v.Get(w.Path)
 	if !found.Exists() || found.Type == gjson.Null {
 		return false

@@ -31,7 +31,7 @@ func (c Call) canRequest(t source.Target) bool {
 	}
 	known := valuesOf(t)
 	if c.Kind == source.KindAccount {
-		return known.fills(c.Request)
+		return known.hasAllFor(c.Request)
 	}
 	if fetch.ParseID(t.ExternalID) == "" || c.Batch.Join != "" && strings.Contains(t.ExternalID, c.Batch.Join) {
 		return false
@@ -59,8 +59,8 @@ func valuesOf(t source.Target) values {
 	return v
 }
 
-// fills returns true if v has a value for each placeholder in the request.
-func (v values) fills(r Request) bool {
+// hasAllFor returns true if v has a value for each placeholder in the request.
+func (v values) hasAllFor(r Request) bool {
 	return !slices.ContainsFunc(r.templates(), func(template string) bool {
 		return strings.Contains(template, "{id}") && v.id == "" || strings.Contains(template, "{link}") && v.link == "" ||
 			strings.Contains(template, "{handle}") && v.handle == ""

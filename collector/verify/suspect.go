@@ -57,7 +57,7 @@ func Check(t source.Target, r source.Result, mixedUp bool, now time.Time) *Suspi
 		why = doubtVideo(t, r.Facts, now)
 		// The video may have been fetched without the other video of its earlier batch, so mixedUp can be false although the number is
 		// unchanged.
-		still := before.Why == otherVideosViews && r.Facts.Views != nil && t.Views != nil && !follows(*r.Facts.Views, *t.Views)
+		still := before.Why == otherVideosViews && r.Facts.Views != nil && t.Views != nil && !isPlausibleGrowth(*r.Facts.Views, *t.Views)
 		if why == "" && (mixedUp || still) {
 			why = otherVideosViews
 		}
@@ -137,16 +137,16 @@ func MixedUp(batch []source.Target, results []source.Result) map[int]bool {
 	mixedUp, swapped := map[int]bool{}, []int{}
 	fell := false
 	for i, v := range views {
-		if follows(v.is, v.was) {
+		if isPlausibleGrowth(v.is, v.was) {
 			continue
 		}
 		for j, other := range views {
-			otherFollows := follows(other.is, other.was)
+			otherPlausible := isPlausibleGrowth(other.is, other.was)
 			switch {
 			case i == j:
-			case otherFollows && v.is == other.is && v.is >= comparableViews:
+			case otherPlausible && v.is == other.is && v.is >= comparableViews:
 				mixedUp[i] = true
-			case !otherFollows && follows(v.is, other.was):
+			case !otherPlausible && isPlausibleGrowth(v.is, other.was):
 				swapped, fell = append(swapped, i), fell || v.is < v.was
 			}
 		}
@@ -159,5 +159,7 @@ func MixedUp(batch []source.Target, results []source.Result) map[int]bool {
 	return mixedUp
 }
 
-// follows returns true if is is a plausible number of views for a video that had was views at the last fetch.
-func follows(is, was int64) bool { return is >= was && float64(is) <= expectedGrowth*float64(was) }
+// isPlausibleGrowth returns true if is is a plausible number of views for a video that had was views at the last fetch.
+func isPlausibleGrowth(is, was int64) bool {
+	return is >= was && float64(is) <= expectedGrowth*float64(was)
+}

@@ -144,7 +144,7 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 		if err != nil {
 			return source.Result{}, err
 		}
-		if id = found.only(); id != "" || found.incomplete != "" {
+		if id = found.onlyID(); id != "" || found.incomplete != "" {
 			break
 		}
 	}
@@ -164,8 +164,8 @@ type channels struct {
 	sandbox    bool
 }
 
-// only returns the id of the only channel of an answer, or "" if there is none.
-func (c channels) only() string {
+// onlyID returns the id of the only channel of an answer, or "" if there is none.
+func (c channels) onlyID() string {
 	for id := range c.byID {
 		return id
 	}
