@@ -26,8 +26,8 @@ const (
 	leaseMargin = time.Minute
 	// accountTimeout is the timeout of the fetch of one account. It is long because some sources list thousands of videos ten at a time.
 	accountTimeout = time.Hour
-	// candidates is the number of due targets from which a batch is chosen.
-	candidates = 100
+	// minCandidates is the minimum of worker.candidates.
+	minCandidates = 10
 )
 
 // worker claims and fetches targets of one source, one call at a time.
@@ -35,6 +35,9 @@ type worker struct {
 	*Collector
 	source source.Source
 	shared *sharedClaiming
+	// candidates is the number of due targets from which a batch is chosen. It is twice the largest batch of the source, because some due
+	// targets may need a separate call.
+	candidates int
 	// reserved is true for the one worker of a source that serves only organisations that have no claimed target yet. A slow source is then
 	// never busy with the targets of one organisation only.
 	reserved bool
@@ -52,13 +55,20 @@ func (c *Collector) workers(s source.Source) []*worker {
 	if c.concurrency > 0 {
 		n = c.concurrency
 	}
+	candidates := minCandidates
+	for _, p := range link.Platforms {
+		for _, k := range []source.Kind{source.KindVideo, source.KindAccount} {
+			size, _ := s.Serves(source.Target{Platform: p, Kind: k})
+			candidates = max(candidates, 2*size)
+		}
+	}
 	shared := &sharedClaiming{accounts: make(chan struct{}, max(1, n/2))}
 	for range cap(shared.accounts) {
 		shared.accounts <- struct{}{}
 	}
 	workers := make([]*worker, n)
 	for i := range workers {
-		workers[i] = &worker{Collector: c, source: s, shared: shared}
+		workers[i] = &worker{Collector: c, source: s, candidates: candidates, shared: shared}
 	}
 	if n > 1 {
 		workers[0].shared, workers[0].reserved = &sharedClaiming{accounts: shared.accounts}, true
@@ -142,7 +152,7 @@ func (w *worker) claim(ctx context.Context, poll bool) (claim queue.Claim, done 
 		return claim, done, err
 	}
 	claim, err = w.queue.Claim(reading, queue.ClaimRequest{Collector: w.id, Route: w.source.Name(), Kinds: kinds, Lanes: weightedOrder(lanes), Idle: w.reserved,
-		Candidates: candidates, Ahead: schedule.Early, Pick: w.chooseBatch})
+		Candidates: w.candidates, Ahead: schedule.Early, Pick: w.chooseBatch})
 	return claim, done, err
 }
 
