@@ -140,7 +140,7 @@ func TestClient_spendsBudget(t *testing.T) {
 	require.Equal(t, []source.Call{{Bucket: "calls", Units: 0}}, budget.Spent(), "a request that is not sent costs nothing")
 }
 
-func TestClient_limits(t *testing.T) {
+func TestClient_limitsTimeAndBodySize(t *testing.T) {
 	t.Parallel()
 	requireFailure := func(t *testing.T, err, cause error) string {
 		t.Helper()

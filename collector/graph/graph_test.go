@@ -115,7 +115,7 @@ func TestClient_classifiesErrors(t *testing.T) {
 	require.Equal(t, source.Temporary, p.failure(t, graph.ErrorClasses{{Main: 803}: source.Missing}).Class, "an internal server error says nothing about the object")
 }
 
-func TestClient_obeysUsageHeaders(t *testing.T) {
+func TestClient_delaysOrStopsCallsByReportedUsage(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		header, value string

@@ -103,7 +103,7 @@ func (p *pages) answer(path string, q url.Values) (int, string) {
 	return http.StatusBadRequest, `{"error":{"message":"Error validating access token ` + q.Get("access_token") + `","type":"OAuthException","code":190,"error_subcode":460}}`
 }
 
-func TestClient_getsAndRenewsPageTokens(t *testing.T) {
+func TestClient_requestsPageTokensAndRenewsRefusedOnes(t *testing.T) {
 	t.Parallel()
 	p := &pages{}
 	c := newClient(t, p.answer)

@@ -54,7 +54,7 @@ func TestHandler_setsSandboxHeader(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, r.do(t, http.MethodGet, "/nothing", "").StatusCode)
 }
 
-func TestHandler_acceptsAnyRequest(t *testing.T) {
+func TestHandler_answersAnyRequestWithoutServerError(t *testing.T) {
 	t.Parallel()
 	s := New(Options{Now: func() time.Time { return testNow }})
 	handler := s.Handler()
@@ -337,12 +337,12 @@ func TestFaults_hostileAnswersCycleThroughVariants(t *testing.T) {
 	views, _ := at(t, swapped, "data", 0, "statistics", "play_count").(json.Number).Int64()
 	likes, _ := at(t, swapped, "data", 0, "statistics", "digg_count").(json.Number).Int64()
 	require.Less(t, views, likes)
-	require.Contains(t, r.ensemble(t, "tt/post/info", "url", scoutVideo).text, `"play_count":[`, "the first variant follows the last one")
+	require.Contains(t, r.ensemble(t, "tt/post/info", "url", scoutVideo).text, `"play_count":[`, "after the last variant, the first variant must be returned again")
 	r.do(t, http.MethodDelete, "/_control/faults", "")
 	require.True(t, json.Valid([]byte(r.ensemble(t, "tt/post/info", "url", scoutVideo).text)))
 }
 
-func TestFaults_doNotApplyWithoutKey(t *testing.T) {
+func TestFaults_doNotApplyToCallsWithoutValidKey(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	r.fault(t, `{"fault":"server_error"}`)
@@ -350,7 +350,7 @@ func TestFaults_doNotApplyWithoutKey(t *testing.T) {
 	require.Equal(t, 491, r.do(t, http.MethodGet, "/vendor/tt/user/info?username=a&token=wrong", "").StatusCode)
 }
 
-func TestFaults_endAfterCount(t *testing.T) {
+func TestFaults_endAfterCountCalls(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		f := faults{rules: map[string]*rule{}}

@@ -46,7 +46,7 @@ func anyInstant() *rapid.Generator[time.Time] {
 	})
 }
 
-func TestWorld_dependsOnSeedOnly(t *testing.T) {
+func TestWorld_dataDependOnSeedOnly(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		p := anyPlatform().Draw(t, "platform")
@@ -98,7 +98,7 @@ func TestWorld_countsNeverFallUnlessCategoryIsFalling(t *testing.T) {
 	})
 }
 
-func TestWorld_nearlyEveryIDIsOrdinary(t *testing.T) {
+func TestWorld_nearlyEveryIDIsNormalVideo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(0)
 	for _, p := range link.Platforms {
@@ -218,7 +218,7 @@ func TestWorld_listedVideosBelongToAccount(t *testing.T) {
 	})
 }
 
-func TestWorld_listsGrowSteadily(t *testing.T) {
+func TestWorld_listsGetNewVideosAtTheirRate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(0)
 	for _, p := range link.Platforms {
@@ -291,7 +291,7 @@ func TestWorld_findsAccountByHandleAndID(t *testing.T) {
 	})
 }
 
-func TestWorld_claimChangesAuthorOnly(t *testing.T) {
+func TestWorld_claimChangesOnlyAuthorOfVideo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(0)
 	before, _ := w.Video(link.TikTok, "7106594312292453675", testNow)

@@ -297,7 +297,7 @@ func classes(results []source.Result) []source.Class {
 	return out
 }
 
-func TestDisplay_worksWithoutOptionalScopes(t *testing.T) {
+func TestDisplay_requestsFieldsOfGrantedScopesOnly(t *testing.T) {
 	t.Parallel()
 	base, requests := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {
 		switch {

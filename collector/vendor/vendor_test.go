@@ -246,15 +246,15 @@ func TestScrapeCreators_fetchesVideos(t *testing.T) {
 		file   string
 		class  source.Class
 	}{
-		"missing":            {404, "missing", source.Gone},
-		"missing, with 200":  {200, "missing", source.Gone},
-		"private, with 200":  {200, "private", source.Private},
-		"an error, with 200": {200, "trouble", source.Temporary},
-		"key is refused":     {401, "trouble", source.AuthFailed},
-		"credits are spent":  {402, "trouble", source.QuotaSpent},
-		"too many calls":     {429, "trouble", source.RateLimited},
-		"a server error":     {502, "trouble", source.Temporary},
-		"a wrong request":    {400, "trouble", source.BadRequest},
+		"missing":             {404, "missing", source.Gone},
+		"missing, with 200":   {200, "missing", source.Gone},
+		"private, with 200":   {200, "private", source.Private},
+		"an error, with 200":  {200, "trouble", source.Temporary},
+		"key is refused":      {401, "trouble", source.AuthFailed},
+		"credits are spent":   {402, "trouble", source.QuotaSpent},
+		"too many calls":      {429, "trouble", source.RateLimited},
+		"a server error":      {502, "trouble", source.Temporary},
+		"a malformed request": {400, "trouble", source.BadRequest},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
