@@ -28,7 +28,7 @@ type attempt struct {
 // answer says why a source gave no numbers.
 type answer struct {
 	Source string       `json:"source"`
-	Class  source.Class `json:"class"` // the constant paused if the source was not asked
+	Class  source.Class `json:"class"` // class of the answer, or the constant paused if the source was not asked because of a pause
 	Detail string       `json:"detail,omitempty"`
 	At     time.Time    `json:"at"`
 	Until  time.Time    `json:"until,omitzero"` // the end of the source's pause
@@ -47,7 +47,7 @@ type counted struct {
 func attemptOf(t queue.Target) attempt {
 	var a attempt
 	if t.Answers != nil && json.Unmarshal([]byte(*t.Answers), &a) != nil {
-		return attempt{} // start again with the first source
+		return attempt{} // an unreadable attempt starts again with the first source
 	}
 	if !a.Running {
 		return attempt{Answers: a.Answers}

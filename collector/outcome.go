@@ -109,7 +109,7 @@ func (w *worker) refusedOutcome(t queue.Target, a attempt, r source.Result, now 
 			o.State = queue.StateGone
 		}
 		wait(schedule.GoneWaits.Nth(o.Refusals))
-	case source.Unconfirmed: // not counted, because the video may be found under another claimed handle
+	case source.Unconfirmed: // the state never becomes gone, because the video may be found under another claimed handle
 		count(string(source.Unconfirmed))
 		wait(schedule.GoneWaits.Nth(o.Refusals))
 	case source.Private, source.Restricted:

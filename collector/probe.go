@@ -20,8 +20,8 @@ type Probe struct {
 	// OwnAccountsOnly is true if the source answers for the operator's own accounts only. An answer of class Unsupported is then not a
 	// fault.
 	OwnAccountsOnly bool
-	Detail          string    // never contains a credential
-	RetryAt         time.Time // when the source may be asked again; zero if it did not say
+	Detail          string    // text for the operator; never contains a credential
+	RetryAt         time.Time // when the source may be asked again; zero if the source did not say
 }
 
 // probeLinks are valid links to videos that do not exist, one for each platform.

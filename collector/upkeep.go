@@ -16,10 +16,10 @@ import (
 const (
 	upkeepJob   = "upkeep"
 	expiryJob   = "expiry"
-	upkeepEvery = time.Minute // how often a collector checks whether a job is due
+	upkeepEvery = time.Minute // interval at which a collector checks whether a job is due
 	// upkeepLease is how long a job stays claimed after its collector has died. The lease is extended after each transaction.
 	upkeepLease = 15 * time.Minute
-	upkeepRetry = time.Hour // the delay after a failure, or if a partition of a month was in use and could not be dropped
+	upkeepRetry = time.Hour // delay after a failed job, or after a job that could not drop the partition of a month because it was in use
 	// upkeepAt is the time after midnight UTC at which the daily job is due.
 	upkeepAt    = 3 * time.Hour
 	expiryEvery = time.Hour

@@ -236,7 +236,7 @@ func (w *worker) fetch(ctx context.Context, claim queue.Claim, batch []source.Ta
 	for _, next := range again {
 		err := w.queue.Extend(writing, claim, next, w.lease(next[0]))
 		if errors.Is(err, queue.ErrLeaseLost) {
-			continue // another collector has claimed these targets
+			continue // another collector fetches the targets of this batch
 		}
 		if err == nil {
 			err = w.fetch(ctx, claim, next, tried)

@@ -220,7 +220,7 @@ func (s *Source) get(ctx context.Context, budget *source.CallBudget, path string
 			break
 		}
 		ownRes, ownErr := s.graph.GetAsPage(ctx, budget, page, path, notReadable, parameters...)
-		if _, ok := graph.AsTargetError(ownErr); !ok { // a target error means that the object belongs to another page
+		if _, ok := graph.AsTargetError(ownErr); !ok { // without a target error, the object belongs to this page
 			res, err = ownRes, ownErr
 		}
 	}

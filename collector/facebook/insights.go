@@ -63,7 +63,7 @@ func (s *Source) addInsights(ctx context.Context, budget *source.CallBudget, pag
 		Shares fetch.Count `json:"SHARE"`
 	}
 	if raw := values[views]; raw != nil {
-		_ = plays.UnmarshalJSON(raw) // never fails
+		_ = plays.UnmarshalJSON(raw) // Count.UnmarshalJSON never returns an error
 	}
 	if raw := values[metricActions]; raw != nil && json.Unmarshal(raw, &actions) == nil {
 		shares = actions.Shares

@@ -107,20 +107,20 @@ func (c *Client) Close() {
 
 // Request is one HTTP request.
 type Request struct {
-	Method  string             // "" means GET
-	URL     string             // must be on the endpoint's server; sent unchanged
+	Method  string             // HTTP method; "" means GET
+	URL     string             // URL on the endpoint's server; sent unchanged
 	Header  http.Header        // headers in addition to User-Agent and Accept
-	Body    []byte             // JSON unless Header has another Content-Type; nil for no body
+	Body    []byte             // body of the request: JSON unless Header has another Content-Type; nil for no body
 	Timeout time.Duration      // timeout of this request; 0 means the timeout of the client
-	Secrets []string           // credentials in URL, Header or Body; they are removed from every error
-	Budget  *source.CallBudget // pays for the request; nil if the request costs nothing
+	Secrets []string           // credentials in URL, Header or Body; Do removes them from every error
+	Budget  *source.CallBudget // the budget that pays for the request; nil if the request costs nothing
 }
 
 // Response is an answer whose body was read completely.
 type Response struct {
 	Status  int
 	Header  http.Header
-	Body    []byte // decompressed, at most the client's MaxBody
+	Body    []byte // body after decompression, at most Options.MaxBody bytes
 	Sandbox bool   // true if a sandbox answered; its numbers are made up
 }
 

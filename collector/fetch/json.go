@@ -66,7 +66,7 @@ func CheckJSON(text []byte) error {
 // two values counts.
 func checkMembers(text []byte) error {
 	var open []map[string]bool // the member names of each enclosing object, innermost last; nil for a list
-	nameNext := false          // the next string is the name of a member
+	nameNext := false          // true if the next string is the name of a member
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
 		case '{':

@@ -23,7 +23,7 @@ const (
 // pageTokens caches the access tokens of pages, by page id.
 type pageTokens struct {
 	mu    sync.Mutex
-	known map[string]string // nil until the first request
+	known map[string]string // page tokens by page id; nil until the first request
 }
 
 // noPageTokens are the error codes of me/accounts that mean that the client's token cannot list pages, for example because it is itself a

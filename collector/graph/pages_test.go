@@ -119,7 +119,7 @@ func TestClient_requestsPageTokensAndRenewsRefusedOnes(t *testing.T) {
 	require.Equal(t, 2, p.lists, "the list has two pages and is requested once")
 
 	p.mu.Lock()
-	p.round++ // the tokens expire
+	p.round++ // in a new round, the page tokens of the earlier round are refused
 	p.mu.Unlock()
 	var wg sync.WaitGroup
 	for range 8 {

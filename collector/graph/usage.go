@@ -34,7 +34,7 @@ type limitUsage struct {
 	Calls  float64 `json:"call_count"`
 	CPU    float64 `json:"total_cputime"`
 	Time   float64 `json:"total_time"`
-	Regain float64 `json:"estimated_time_to_regain_access"` // minutes
+	Regain float64 `json:"estimated_time_to_regain_access"` // time in minutes
 }
 
 func (r *usageReport) add(l limitUsage) {

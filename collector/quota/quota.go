@@ -26,7 +26,7 @@ type Quota struct {
 	log   *slog.Logger
 
 	windows sync.Map // the id of the last window of each budget, by budget key
-	warned  sync.Map // the window of each budget in which a warning about a too large call was last logged
+	warned  sync.Map // by budget key: the window in which warnOnce last logged a warning
 	refused sync.Map // the keys of sources and budgets that have recorded refusals
 }
 
@@ -59,7 +59,7 @@ type Reply struct {
 	Targets []source.Target
 	At      time.Time       // the time of the call
 	Results []source.Result // set if Answered: one result for each target
-	Failure *source.Failure // set if Failed, Refused or Divided, or if an answer made the source Unavailable
+	Failure *source.Failure // set if Failed, Refused or Divided, or if the answer to the call made the source Unavailable
 	Until   time.Time       // set if Unavailable: when the source may be asked again
 }
 
@@ -95,7 +95,7 @@ func (q *Quota) Call(ctx context.Context, s source.Source, batch []source.Target
 	case errors.As(err, &failure):
 		reply, err = q.fail(writing, s, state, batch, failure)
 		return []Reply{reply}, err
-	case err != nil && ctx.Err() != nil: // the deadline of the fetch has passed, which says nothing about the source
+	case err != nil && ctx.Err() != nil: // the deadline of the fetch has passed or the collector is stopping, which says nothing about the source
 		reply.Outcome, reply.Failure = Failed, &source.Failure{Class: source.Temporary, Detail: "the fetch took too long", Cause: err}
 		return []Reply{reply}, nil
 	case err != nil:

@@ -17,7 +17,7 @@ import (
 type identity struct {
 	platform link.Platform
 	number   uint32
-	handle   string // in lower case, without "@"
+	handle   string // the handle in lower case, without "@"
 	id       string // the id of the account on its platform
 }
 
@@ -237,11 +237,11 @@ type numericIDs struct {
 func accountIDs(p link.Platform) numericIDs {
 	switch p {
 	case link.TikTok:
-		return numericIDs{6_800_000_000_000_000_000, 27} // 19 digits
+		return numericIDs{6_800_000_000_000_000_000, 27} // TikTok: ids with 19 digits
 	case link.Facebook:
-		return numericIDs{100_000_000_000_000, 14} // 15 digits, like the ids of new profiles
+		return numericIDs{100_000_000_000_000, 14} // Facebook: ids with 15 digits, like the ids of new profiles
 	default:
-		return numericIDs{0, 4} // Instagram: up to 11 digits
+		return numericIDs{0, 4} // Instagram: ids with up to 11 digits
 	}
 }
 

@@ -13,16 +13,16 @@ type Category string
 // Categories of videos. World.Find returns a video of each category.
 const (
 	Normal        Category = "normal"
-	Viral         Category = "viral"          // grows late and steeply, far above the account's other videos
+	Viral         Category = "viral"          // views grow late and steeply, far above the account's other videos
 	HiddenLikes   Category = "hidden_likes"   // the creator hides the likes (not on TikTok)
-	CommentsOff   Category = "comments_off"   // comments are turned off
+	CommentsOff   Category = "comments_off"   // the creator has turned comments off
 	ShopAd        Category = "shop_ad"        // TikTok: a shop ad with a product
-	AgeRestricted Category = "age_restricted" // visible to adults only
-	TurnsPrivate  Category = "private"        // public until VideoTruth.TurnsAt
-	TurnsDeleted  Category = "deleted"        // public until VideoTruth.TurnsAt
+	AgeRestricted Category = "age_restricted" // the video is visible to adults only
+	TurnsPrivate  Category = "private"        // the video is public until VideoTruth.TurnsAt and private afterwards
+	TurnsDeleted  Category = "deleted"        // the video is public until VideoTruth.TurnsAt and deleted afterwards
 	Falling       Category = "falling"        // every count falls once, at VideoTruth.TurnsAt, and then grows again
-	Live          Category = "live"           // YouTube: a live broadcast, duration P0D
-	Photo         Category = "photo"          // TikTok: a slideshow, duration 0
+	Live          Category = "live"           // YouTube: a live broadcast, with duration P0D
+	Photo         Category = "photo"          // TikTok: a slideshow, with duration 0
 )
 
 // AccountCategory is the special property of an account, such as having no videos. Most accounts have the category AccountNormal.
@@ -33,8 +33,8 @@ const (
 	AccountNormal    AccountCategory = "normal"
 	AccountPrivate   AccountCategory = "private"          // the account and all its videos are private (not on YouTube)
 	AccountGone      AccountCategory = "gone"             // the account and all its videos are deleted
-	AccountEmpty     AccountCategory = "empty"            // has no videos
-	FollowersHidden  AccountCategory = "hidden_followers" // YouTube: hiddenSubscriberCount
+	AccountEmpty     AccountCategory = "empty"            // the account has no videos
+	FollowersHidden  AccountCategory = "hidden_followers" // YouTube: the number of subscribers is hidden (hiddenSubscriberCount)
 	AccountNoHandle  AccountCategory = "no_handle"        // YouTube: an old channel without a handle (customUrl)
 	categoryPerMille                 = 1000
 )

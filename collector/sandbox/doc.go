@@ -70,11 +70,12 @@
 // video becomes private, is deleted or falls at VideoTruth.TurnsAt. This time is in 2027 for the videos of World.Find, so that a test can
 // set the clock before or after TurnsAt.
 //
-// A short link redirects to a video of an ordinary account. Of a thousand short links, 15 redirect to an account and 5 to the home page, 5 return
-// 404, and 10 need two redirects. 10 in a thousand of Instagram and Facebook redirect to a login page with next=. A code with one of these
-// prefixes (on TikTok after its first two letters) has a fixed case: Vide, Acct, Dead (home page), Wall (login page), Gone (404), Hops (two
-// redirects), Loop (endless redirects), and on TikTok Live and Foto. For example, "vm.tiktok.com/ZMDead123/" redirects to the home page, and
-// "www.instagram.com/share/reel/Acct123456" to an account.
+// A short link redirects to a video of a normal account. Of a thousand short links, 15 redirect to an account, 5 redirect to the home page,
+// 5 return 404, and 10 need two redirects. Of a thousand short links of Instagram or Facebook, 10 redirect to a login page with next=. If a
+// code has one of the following prefixes (on TikTok after its first two letters), its target is fixed: Vide (a video), Acct (an account),
+// Dead (home page), Wall (login page), Gone (404), Hops (two redirects), Loop (redirects without end), and on TikTok Live (a live room) and
+// Foto (a slideshow). For example, "vm.tiktok.com/ZMDead123/" redirects to the home page, and "www.instagram.com/share/reel/Acct123456"
+// redirects to an account.
 //
 // # Control
 //
@@ -83,12 +84,12 @@
 //	DELETE /_control/faults  deletes all faults, or the fault of ?source=
 //	GET    /_control/calls   {"<source>":{"calls","ids","max_batch","by_method","batches","batches_dropped"}}
 //	DELETE /_control/calls   resets the counts to zero
-//	PUT    /_control/clock   {"now"}: stops the clock at this time
+//	PUT    /_control/clock   {"now"}: stops the clock at the time now
 //	GET    /_control/clock   {"now","frozen"}
 //	DELETE /_control/clock   returns to real time
 //	GET    /_control/video   ?platform=&id= or ?platform=&category=: the true data now, or at &at=
 //	PUT    /_control/account {"platform","handle","to","stranger"}: renames an account. If stranger is true, its old
-//	                         handle then belongs to another account; otherwise the old handle is unused
+//	                         handle then belongs to another account; otherwise no account has the old handle
 //	PUT    /_control/meta    {"require_app_secret","refuse_insights","expire_page_tokens"}: whether the Graph API requires appsecret_proof;
 //	                         whether Facebook's insights fail because of a missing permission; whether to invalidate the page tokens
 //	                         of me/accounts, which then returns new ones
@@ -99,16 +100,18 @@
 // specific fault applies: first the fault of the platform, then the fault of the source, then the fault of all sources. A vendor's call is
 // counted for the vendor and for the platform.
 //
-// A fault lasts for count calls, or until it is deleted. It does not apply to calls without a valid key. The faults are:
+// A fault applies to count calls, or until it is deleted. It does not apply to calls without a valid key. The faults are:
 //
-//   - rate_limited: 429; Retry-After only with retry_after.
+//   - rate_limited: status 429, with Retry-After only if retry_after is set.
 //   - quota_spent: the source's answer for a spent quota. The Graph API reports a business limit that ends in five minutes.
-//   - server_error: the source's own 5xx; Retry-After only with retry_after.
+//   - server_error: the source's answer for a server error (5xx), with Retry-After only if retry_after is set.
 //   - slow: the correct answer after retry_after seconds, or after 30 seconds if retry_after is not set.
-//   - refused: status and body, for calls with one of ids. ids are ids, handles or links, depending on the source's calls.
-//   - zeros: every count of the correct answer is 0.
-//   - truncated: 200 and half of the body. Content-Length is alternately that of the half and that of the whole body.
-//   - hostile: 200 and, in turn: wrong types, numbers as strings and strings as numbers, numeric ids beyond 2^53, fields swapped, deep nesting, 10 MB, NUL
-//     and invalid UTF-8, HTML, no ids, impossible numbers, nulls, an empty body, a string instead of an object. For short links: redirects to
-//     forbidden addresses.
+//   - refused: the given status and body, for calls that contain one of ids. ids are ids, handles or links, depending on what the source's
+//     calls contain.
+//   - zeros: the correct answer with every count set to 0.
+//   - truncated: status 200 and half of the correct body. Content-Length is alternately the length of the half and the length of the whole
+//     body.
+//   - hostile: status 200 and, in turn: wrong types, numbers as strings and strings as numbers, numeric ids beyond 2^53, swapped fields,
+//     deep nesting, a body of 10 MB, NUL and invalid UTF-8, HTML, no ids, impossible numbers, nulls, an empty body, a string instead of an
+//     object. For short links: redirects to forbidden addresses.
 package sandbox

@@ -105,7 +105,7 @@ func (f *faults) take(source, platform string, ids []string) (r rule, earlier in
 	return rule{}, 0, false
 }
 
-const slowDefault = 30 // seconds
+const slowDefault = 30 // in seconds
 
 // wait blocks for the given number of seconds, or for slowDefault if seconds is nil. It returns false if ctx ends first.
 func wait(ctx context.Context, seconds *int) bool {

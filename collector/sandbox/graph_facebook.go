@@ -187,7 +187,7 @@ func (s *Sandbox) facebookInsights(c *call, owner, id, metrics string) reply {
 		}
 		isReels := strings.Contains(metric, "reels")
 		if c.now.Sub(t.UploadedAt) < time.Hour || isReels != s.isReel(id) && !strings.HasPrefix(metric, "post_") {
-			continue // the metric has no value yet, or is a metric of the other kind of video
+			continue // the metric has no value yet, or is only for the other kind of video
 		}
 		data = append(data, object{"name": metric, "period": "lifetime", "values": []object{{"value": value}}, "id": id + "/video_insights/" + metric + "/" + strconv.Itoa(0)})
 	}

@@ -16,7 +16,7 @@ type curve struct {
 	burstLen  float64
 	phases    [2]float64 // phases of the daily and of the weekly wave
 
-	likes, comments, shares, bookmarks float64 // ratios of each count to the views
+	likes, comments, shares, bookmarks float64 // likes, comments, shares and bookmarks as fractions of the views
 }
 
 // curve returns the random curve of a video. Its scale depends on the account that is derived from the id, not on a claimed account,

@@ -39,9 +39,9 @@ const (
 	// instagramPrivateTail is the number of characters that a private account's shortcode has after the public shortcode.
 	instagramPrivateTail = 28
 
-	facebookBase = 1_000_000_000_000_000 // sixteen digits, below 2^53
+	facebookBase = 1_000_000_000_000_000 // base of Facebook ids, which have sixteen digits and are below 2^53
 	// Earliest upload times that an id can contain, as Unix times in seconds. An id with an earlier time is treated as an id without a time.
-	tiktokSince    = 1388534400 // 2014
+	tiktokSince    = 1388534400 // 1 January 2014
 	instagramSince = 1314220021
 )
 

@@ -9,7 +9,7 @@ import (
 
 type handleRef struct {
 	platform link.Platform
-	handle   string // in its normal form
+	handle   string // the handle in its normal form: in lower case, without "@"
 }
 
 // handleOwner is the current owner of a handle after a rename changed the owner.

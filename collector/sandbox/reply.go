@@ -17,9 +17,9 @@ type object = map[string]any
 type reply struct {
 	status  int
 	header  map[string]string
-	body    any    // encoded as JSON, unless raw is set
+	body    any    // body that is encoded as JSON, unless raw is set
 	raw     []byte // the encoded body; used instead of body if it is set
-	kind    string // content type; "" means JSON
+	kind    string // content type of the body; "" means JSON
 	pretty  bool
 	refused bool // true if the credential was refused
 

@@ -29,8 +29,8 @@ const Header = "ReelTally-Sandbox"
 
 // Options configure a Sandbox. The zero value is ready for use.
 type Options struct {
-	Now    func() time.Time // nil means time.Now
-	Logger *slog.Logger     // nil disables logging
+	Now    func() time.Time // clock of the sandbox; nil means time.Now
+	Logger *slog.Logger     // logger for the calls; nil disables logging
 	Seed   uint64           // determines the data of all accounts and videos
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	day = 24 * 60 * 60 // in seconds
+	day = 24 * 60 * 60 // length of a day in seconds
 
 	// block is the time between two anchors, in seconds. Some data are not contained in an id, such as the upload time of a YouTube video or
 	// the number of an account's videos. These data are computed backwards from a fixed time, the anchor. The last anchor is epoch, so these

@@ -18,7 +18,7 @@ const (
 	shortAccount shortCase = "account"
 	shortHome    shortCase = "home" // the platform's home page
 	shortLogin   shortCase = "login"
-	shortMissing shortCase = "missing" // 404
+	shortMissing shortCase = "missing" // status 404
 	shortLive    shortCase = "live"    // TikTok: a live room
 	shortPhoto   shortCase = "photo"   // TikTok: a slideshow
 	shortHops    shortCase = "hops"    // two redirects before the video

@@ -43,7 +43,7 @@ const (
 	statusNoUser      = 473
 	statusBadToken    = 491
 	statusUnitsSpent  = 495
-	ensembleChunk     = 10  // entries in one unit of depth
+	ensembleChunk     = 10  // number of entries in one unit of depth
 	ensembleMaxIDs    = 100 // maximum number of ids in a call of multi-info
 	ensembleMaxLength = 100 // maximum depth of a call, in units
 )

@@ -20,7 +20,7 @@ type World struct {
 
 	mu      sync.RWMutex
 	names   map[accountRef]externalNames
-	owners  map[videoRef]uint32 // the claimed authors of videos
+	owners  map[videoRef]uint32 // the numbers of the accounts that were claimed as authors of videos
 	renamed map[handleRef]handleOwner
 }
 
@@ -42,7 +42,7 @@ const (
 // AccountName has the names and ids of an account that are also in the data of its videos.
 type AccountName struct {
 	ID     string `json:"id"`     // a channel id on YouTube, a numeric id on other platforms
-	Handle string `json:"handle"` // in lower case, without "@"
+	Handle string `json:"handle"` // handle in lower case, without "@"
 	Name   string `json:"name"`
 	SecUID string `json:"sec_uid,omitempty"` // TikTok's second id of the account
 }
@@ -52,7 +52,7 @@ type Song struct {
 	ID     string `json:"id"`
 	Title  string `json:"title"`
 	Artist string `json:"artist"`
-	Link   string `json:"link,omitempty"` // set on TikTok only
+	Link   string `json:"link,omitempty"` // link to the song; set on TikTok only
 }
 
 // VideoTruth is the true data of a video at a time.
@@ -65,9 +65,9 @@ type VideoTruth struct {
 	TurnsAt       *time.Time    `json:"turns_at"` // when the video becomes private, is deleted or falls; nil for other categories
 	Account       AccountName   `json:"account"`
 	Title         string        `json:"title"`
-	UploadedAt    time.Time     `json:"uploaded_at"`    // UTC, whole seconds
-	LengthSeconds float64       `json:"length_seconds"` // whole seconds on YouTube, milliseconds elsewhere; 0 for a photo or a live broadcast
-	Song          *Song         `json:"song"`           // nil on YouTube
+	UploadedAt    time.Time     `json:"uploaded_at"`    // upload time in UTC, in whole seconds
+	LengthSeconds float64       `json:"length_seconds"` // length in whole seconds on YouTube, with milliseconds elsewhere; 0 for a photo or a live broadcast
+	Song          *Song         `json:"song"`           // the song of the video; nil on YouTube
 	NotSafe       bool          `json:"not_safe"`
 	HiddenStats   bool          `json:"hidden_stats"`
 	ShopAd        bool          `json:"shop_ad"`
@@ -85,11 +85,11 @@ type AccountTruth struct {
 	JoinedAt  time.Time       `json:"joined_at"`
 	Bio       string          `json:"bio"`
 	BioLink   string          `json:"bio_link"`
-	Followers *int64          `json:"followers"` // nil if hidden; three significant figures on YouTube
+	Followers *int64          `json:"followers"` // followers; nil if hidden; three significant figures on YouTube
 	Following int64           `json:"following"`
 	Videos    int64           `json:"videos"` // the number of public videos
-	Views     int64           `json:"views"`  // sum over the public videos
-	Likes     int64           `json:"likes"`  // sum over the public videos, without hidden likes
+	Views     int64           `json:"views"`  // views of all public videos together
+	Likes     int64           `json:"likes"`  // likes of all public videos together, without hidden likes
 
 	self identity
 }

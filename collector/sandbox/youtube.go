@@ -71,7 +71,7 @@ const maxYouTubeIDs = 50
 // youtubeRequest is a request that has passed the checks that all methods share.
 type youtubeRequest struct {
 	parts  []string
-	ids    []string // in the order of the request, without repeated ids
+	ids    []string // the requested ids in the order of the request, without repeated ids
 	values url.Values
 }
 

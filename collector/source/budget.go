@@ -10,7 +10,7 @@ import (
 
 // Budget is the number of units that may be spent on calls in one window of time. What a unit is depends on the source.
 type Budget struct {
-	Name  string // unique within the source, e.g. "videos.list"
+	Name  string // name of the budget, unique within the source, such as "videos.list"
 	Limit int64  // units in one window; 0 means that the limit is not known
 	// Window returns the id of the window that contains now, and the end of that window. Windows follow the source's time zone. If Window is
 	// nil, the spent units are not counted.
@@ -19,7 +19,7 @@ type Budget struct {
 
 // Call is a number of units of one budget that a request or a group of requests costs.
 type Call struct {
-	Bucket string // the Name of the Budget
+	Bucket string // the Name of the Budget that pays for the call
 	Units  int64
 }
 
@@ -30,7 +30,7 @@ var ErrNoUnits = errors.New("no unit of the call budget is left")
 // meters its requests or calls SetSpent. A nil *CallBudget allows any number of free requests.
 type CallBudget struct {
 	calls    []Call
-	meter    atomic.Int32 // the metering mode: a constant below
+	meter    atomic.Int32 // metering mode: unmetered, limited or counted
 	spent    atomic.Int64 // number of metered requests
 	smallest int64        // smallest number of units among calls; the limit of metered requests, because each request takes one unit of every call
 	setSpent []Call       // the units that were set by SetSpent

@@ -85,7 +85,7 @@ type Failure struct {
 	// may be the cause, unless the class is RateLimited or QuotaSpent.
 	OfSource bool
 	Detail   string // text for the log; never contains a credential
-	Cause    error  // for errors.Is and errors.As, may be nil; never contains a credential
+	Cause    error  // cause for errors.Is and errors.As; can be nil; never contains a credential
 }
 
 func (f *Failure) Error() string { return string(f.Class) + ": " + f.Detail }

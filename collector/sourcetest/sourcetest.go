@@ -180,7 +180,7 @@ type outcome struct {
 	err     error
 	failure *source.Failure
 	logs    string
-	spent   []source.Call // the units that Fetch spent
+	spent   []source.Call // units that Fetch spent, by budget
 }
 
 // fetch runs Fetch against a new server with the given handler, and checks the rules that hold for every outcome.

@@ -66,7 +66,7 @@ type request struct {
 
 // answer is the data of a successful call.
 type answer struct {
-	data    json.RawMessage // a JSON object
+	data    json.RawMessage // the data member of the answer, a JSON object
 	sandbox bool
 }
 
@@ -116,7 +116,7 @@ func (a app) call(ctx context.Context, budget *source.CallBudget, token string, 
 	if jsonErr == nil && json.Unmarshal(res.Body, &e) != nil {
 		e, jsonErr = envelope{}, errFormat
 		if fetch.ClassOf(res.Status, true) != source.OK {
-			jsonErr = nil // the HTTP status decides, not the format
+			jsonErr = nil // the HTTP status decides the class, because the answer has an error status
 		}
 	}
 	if jsonErr == nil && fetch.ClassOf(res.Status, true) == source.OK && e.Error.Code == codeOK {

@@ -33,9 +33,9 @@ const (
 
 // DisplayOptions configure Display.
 type DisplayOptions struct {
-	Name                    string // "" means DisplayName; if there are several accounts, each source needs a different name
-	BaseURL                 string // may have a path prefix; "" means DefaultBaseURL
-	ClientKey, ClientSecret string // credentials of the operator's app
+	Name                    string // name of the source; "" means DisplayName; if there are several accounts, each source needs a different name
+	BaseURL                 string // base URL of the API, with or without a path prefix; "" means DefaultBaseURL
+	ClientKey, ClientSecret string // client key and secret of the operator's app
 	// RefreshToken is the refresh token that TikTok returned when the account logged in. It is used once; later, Tokens has the newer
 	// tokens.
 	RefreshToken string
@@ -58,7 +58,7 @@ type Display struct {
 
 	mu         sync.Mutex
 	username   string    // the handle of the own account; "" if it is not known
-	usernameAt time.Time // when username was fetched
+	usernameAt time.Time // the time at which username was fetched
 	sourceID   string    // the id of the own account; "" if it is not known
 }
 

@@ -36,8 +36,8 @@ const (
 
 // ResearchOptions configure Research.
 type ResearchOptions struct {
-	BaseURL                 string // may have a path prefix; "" means DefaultBaseURL
-	ClientKey, ClientSecret string // credentials of the approved research project
+	BaseURL                 string // base URL of the API, with or without a path prefix; "" means DefaultBaseURL
+	ClientKey, ClientSecret string // client key and secret of the approved research project
 	Client                  *fetch.Client
 	Now                     func() time.Time
 	// Requests and Records are the limits of the two budgets per UTC day. 0 means 1,000 requests and 100,000 records. A negative number

@@ -93,7 +93,7 @@ func (a app) exchange(ctx context.Context, form url.Values, secrets ...string) (
 	f.OfSource = true // the request for tokens concerns no target
 	switch f.Class {
 	case source.OK, source.BadRequest, source.QuotaSpent:
-		f.Class = source.Temporary // the token endpoint uses these classes for other problems, so a retry is tried
+		f.Class = source.Temporary // the token endpoint uses these classes for other problems, so the call counts as temporarily failed
 	case source.RateLimited:
 		if f.RetryAt.IsZero() {
 			f.RetryAt = a.now().Add(ratePause)

@@ -38,7 +38,7 @@ type videos struct {
 	// incomplete is the reason why a missing video may still exist. It is "" if the answer is complete.
 	incomplete string
 	noList     bool // true if the answer has no list of videos
-	more       bool // true if more pages follow
+	more       bool // true if more pages follow this page
 	sandbox    bool
 }
 

@@ -40,7 +40,7 @@ type Config struct {
 
 // Auth says where a request contains the credential.
 type Auth struct {
-	In   string `json:"in"`             // "header", "bearer" (Authorization: Bearer …) or "query"
+	In   string `json:"in"`             // "header", "bearer" (Authorization: Bearer …) or "query": the part of the request that contains the credential
 	Name string `json:"name,omitempty"` // the name of the header or query parameter; "" for "bearer"
 }
 
@@ -56,13 +56,13 @@ type Rule struct {
 	Status []int  `json:"status,omitempty"`
 	When   *When  `json:"when,omitempty"`
 	And    *When  `json:"and,omitempty"` // a second condition, in addition to when
-	Class  string `json:"class"`         // a source.Class, or "split" if the call had too many targets
+	Class  string `json:"class"`         // class of the answer: a source.Class, or "split" if the call had too many targets
 }
 
 // State is a rule for an item that is not available, such as a deleted or private video. It gives the class of the item's target.
 type State struct {
 	When
-	Class source.Class `json:"class"` // gone, private, restricted, unsupported or temporary
+	Class source.Class `json:"class"` // class of the target: gone, private, restricted, unsupported or temporary
 }
 
 // When is a condition on the value at Path. If OneOf and Contains are empty, the condition is true if the value exists and is not null.
@@ -75,9 +75,9 @@ type When struct {
 // Request is a template of an HTTP request. The placeholders {id}, {link} and {handle} in Path, Query and Body are replaced by the values
 // of the target.
 type Request struct {
-	Method string  `json:"method,omitempty"` // GET or POST; "" means GET
+	Method string  `json:"method,omitempty"` // HTTP method: GET or POST; "" means GET
 	Path   string  `json:"path"`
-	Query  []Param `json:"query,omitempty"` // sent in this order
+	Query  []Param `json:"query,omitempty"` // query parameters, sent in this order
 	// Body is JSON. A string with a placeholder that is an element of a list is repeated for each target. In any other string, the values of
 	// all targets are joined. The strings "{count}" and "{units}" are replaced by numbers.
 	Body json.RawMessage `json:"body,omitempty"`
@@ -130,7 +130,7 @@ type List struct {
 	// Empty is a condition on an entry. If it is true, the entry is not a video, but a message that the account has no videos. Empty can be
 	// nil.
 	Empty  *When            `json:"empty,omitempty"`
-	Fields map[string]Field `json:"fields"` // paths of the facts id and uploaded_at
+	Fields map[string]Field `json:"fields"` // paths of an entry's facts: id and uploaded_at
 }
 
 // Param is a query parameter. If a call has several targets, their values are joined.

@@ -25,7 +25,7 @@ const (
 
 // Options configure a Source.
 type Options struct {
-	BaseURL string // "" means the base URL in the vendor's description
+	BaseURL string // base URL of the vendor's API; "" means the base URL in the vendor's description
 	Key     string
 	Client  *fetch.Client
 	Now     func() time.Time

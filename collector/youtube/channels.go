@@ -99,7 +99,7 @@ type handleCache struct {
 	now  func() time.Time
 
 	mu    sync.Mutex
-	order *list.List // of *cachedHandle, most recently used first
+	order *list.List // elements of type *cachedHandle, most recently used first
 	byID  map[string]*list.Element
 }
 

@@ -48,7 +48,7 @@ var videoID = regexp.MustCompile(`^[A-Za-z0-9_-]{11}$`)
 
 // Options configure a Source.
 type Options struct {
-	BaseURL string // may have a path prefix; "" means DefaultBaseURL
+	BaseURL string // base URL of the API, with or without a path prefix; "" means DefaultBaseURL
 	APIKey  string
 	Client  *fetch.Client
 	Now     func() time.Time
