@@ -35,7 +35,7 @@ var probeLinks = []string{
 // Probe sends one test request to a source. The request is paid from the same budgets as every call. Probe stores nothing except the spent
 // units. It returns an error only if a database query failed.
 func (c *Collector) Probe(ctx context.Context, s source.Source) (Probe, error) {
-	p := Probe{Source: s.Name(), Class: source.Unsupported, Detail: "it cannot be asked for a single video"}
+	p := Probe{Source: s.Name(), Class: source.Unsupported, Detail: "the source cannot be asked for a single video"}
 	for _, raw := range probeLinks {
 		l, err := link.Parse(raw)
 		if err != nil {

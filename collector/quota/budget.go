@@ -142,7 +142,7 @@ func (q *Quota) warnOnce(ctx context.Context, message, key, window string, attrs
 // pauseSpent pauses a spent budget until its window ends, unless units were returned in the meantime.
 func (q *Quota) pauseSpent(ctx context.Context, key, window string, limit int64, ends time.Time) error {
 	err := q.queue.PauseSource(ctx, queue.Pause{Source: key, Class: string(source.QuotaSpent),
-		Detail: "our own count has reached the limit", BlockedUntil: store.InstantOf(ends)})
+		Detail: "all units of the budget are spent, by the count of the collectors", BlockedUntil: store.InstantOf(ends)})
 	if err != nil {
 		return err
 	}

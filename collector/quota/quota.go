@@ -95,7 +95,7 @@ func (q *Quota) Call(ctx context.Context, s source.Source, batch []source.Target
 	case errors.As(err, &failure):
 		reply, err = q.fail(writing, s, state, batch, failure)
 		return []Reply{reply}, err
-	case err != nil && ctx.Err() != nil: // the deadline of the fetch has passed or the collector is stopping, which says nothing about the source
+	case err != nil && ctx.Err() != nil: // the deadline of the fetch has passed, which says nothing about the source
 		reply.Outcome, reply.Failure = Failed, &source.Failure{Class: source.Temporary, Detail: "the fetch took too long", Cause: err}
 		return []Reply{reply}, nil
 	case err != nil:
@@ -137,7 +137,7 @@ func (q *Quota) Probe(ctx context.Context, s source.Source, t source.Target) (Re
 		return reply, err
 	}
 	if !until.IsZero() {
-		reply.Until, reply.Failure = until, &source.Failure{Class: source.QuotaSpent, Detail: "our own count has reached the limit"}
+		reply.Until, reply.Failure = until, &source.Failure{Class: source.QuotaSpent, Detail: "all units of the budget are spent, by the count of the collectors"}
 		return reply, nil
 	}
 	budget := source.NewCallBudget(taken.calls())

@@ -129,7 +129,7 @@ func (r Rule) check(p *problems, member string) {
 	}
 	if r.And != nil {
 		if r.When == nil {
-			p.add(member+".and", "needs a when")
+			p.add(member+".and", "can only be used together with when")
 		}
 		r.And.check(p, member+".and")
 	}

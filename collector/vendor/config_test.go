@@ -63,7 +63,7 @@ func TestDecode_refusesInvalidDescriptions(t *testing.T) {
 		"a rule without condition":               {`"name"`, `"rules": [{"class": "gone"}], "name"`, "rules[0] must name a status or a condition in when"},
 		"a rule with an unknown class":           {`"name"`, `"rules": [{"status": [404], "class": "lost"}], "name"`, `rules[0].class must be split or one of [gone private restricted unsupported temporary rate_limited quota_spent auth_failed bad_request], not "lost"`},
 		"a rule with an impossible status":       {`"name"`, `"rules": [{"status": [4040], "class": "gone"}], "name"`, "rules[0].status must be 100 to 599, not 4040"},
-		"a second condition without a first":     {`"name"`, `"rules": [{"status": [404], "and": {"path": "a"}, "class": "gone"}], "name"`, "rules[0].and needs a when"},
+		"a second condition without a first":     {`"name"`, `"rules": [{"status": [404], "and": {"path": "a"}, "class": "gone"}], "name"`, "rules[0].and can only be used together with when"},
 		"an empty path in the second condition":  {`"name"`, `"rules": [{"when": {"path": "a"}, "and": {"path": ""}, "class": "gone"}], "name"`, "rules[0].and.path must be a path such as data.items"},
 		"an empty path in the condition":         {`"name"`, `"rules": [{"when": {"path": ""}, "class": "gone"}], "name"`, "rules[0].when.path must be a path such as data.items"},
 		"no calls":                               {`"calls": [{`, `"calls": [], "notes": "", "message": [], "rules": [], "x": [{`, `unknown field "x"`},
