@@ -74,7 +74,7 @@ func (a attempt) with(s source.Source, class source.Class, detail string, at, un
 	return a
 }
 
-// find returns the first answer that has one of the classes. ok is false if no answer has.
+// find returns the first answer that has one of the classes. ok is false if no answer has one of them.
 func (a attempt) find(classes ...source.Class) (answer, bool) {
 	at := slices.IndexFunc(a.Answers, func(r answer) bool { return slices.Contains(classes, r.Class) })
 	if at < 0 {

@@ -76,7 +76,7 @@ func (c *Collector) workers(s source.Source) []*worker {
 	return workers
 }
 
-// run calls round until ctx ends.
+// run calls round again and again until ctx ends, so that this worker fetches due targets.
 func (w *worker) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := w.safely(ctx, func() error { _, err := w.round(ctx, true); return err }, "source", w.source.Name())

@@ -68,10 +68,10 @@ func New(o Options) (*Client, error) {
 // Address returns the base URL, including the version.
 func (c *Client) Address() string { return c.api.Address() }
 
-// Timeout returns the timeout of the HTTP client.
+// Timeout returns the timeout of one call, which is the timeout of the HTTP client.
 func (c *Client) Timeout() time.Duration { return c.api.Timeout() }
 
-// Clock returns the server's time.
+// Clock returns the current time of the API's server.
 func (c *Client) Clock(ctx context.Context) (time.Time, error) { return c.api.Clock(ctx) }
 
 // Budgets returns the single budget that pays for all calls. Its limit is not known.

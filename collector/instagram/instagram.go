@@ -13,7 +13,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Name is the name of the source in logs, metrics and provenance.
+// Name is the name of the source in logs, in metrics and in stored history points.
 const Name = "instagram"
 
 const (
@@ -55,7 +55,7 @@ var (
 	_ source.OwnAccountSource = (*Source)(nil)
 )
 
-// New returns a source. It returns an error if the token is missing, or if the account id or the base URL is not valid.
+// New returns a Source for the Instagram Graph API. It returns an error if the token is missing, or if the account id or the base URL is not valid.
 func New(o Options) (*Source, error) {
 	c, err := graph.New(graph.Options{Source: Name, BaseURL: o.BaseURL, Token: o.Token, AppSecret: o.AppSecret, Client: o.Client, Now: o.Now})
 	if err != nil {
@@ -73,10 +73,10 @@ func (s *Source) Name() string { return Name }
 // Address returns the base URL of the API's methods.
 func (s *Source) Address() string { return s.graph.Address() }
 
-// Clock returns the server's time.
+// Clock returns the current time of the API's server.
 func (s *Source) Clock(ctx context.Context) (time.Time, error) { return s.graph.Clock(ctx) }
 
-// Timeout returns the timeout of the HTTP client.
+// Timeout returns the timeout of one call, which is the timeout of the HTTP client.
 func (s *Source) Timeout() time.Duration { return s.graph.Timeout() }
 
 // Concurrency returns 8, because each account needs a separate call. Plan limits the calls when much of Meta's hourly limit is used.

@@ -26,7 +26,7 @@ const (
 	stages
 )
 
-// MaxThrottle is the strongest throttle.
+// MaxThrottle is the largest Throttle. All targets are then fetched once a week.
 var MaxThrottle = Throttle(stages * len(throttledLanes))
 
 // stage returns how far a stage of throttling a lane is applied, from 0 (not at all) to 1 (completely).

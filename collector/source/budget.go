@@ -78,7 +78,7 @@ func (b *CallBudget) Spend() bool {
 	return true
 }
 
-// Exhausted returns true if Spend would refuse the next request.
+// Exhausted returns true if Spend would return false for the next request.
 func (b *CallBudget) Exhausted() bool {
 	return b != nil && b.meter.Load() == limited && b.spent.Load() >= b.smallest
 }

@@ -39,7 +39,7 @@ type Source interface {
 	Timeout() time.Duration
 	// Concurrency returns how many Fetch calls one collector may make at the same time, at least 1.
 	Concurrency() int
-	// Budgets returns the budgets of the source.
+	// Budgets returns the budgets that pay for the calls of the source.
 	Budgets() []Budget
 	// Plan returns the possible ways to request the batch, preferred way first. Each way is a list of calls with the largest number of units
 	// that Fetch would spend on them. The collector reserves the first way that the budgets allow and passes it to Fetch. Plan returns nil

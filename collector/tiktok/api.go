@@ -39,7 +39,7 @@ type app struct {
 // Address returns the base URL of the API.
 func (a app) Address() string { return a.api.Address() }
 
-// Clock returns the server's time.
+// Clock returns the current time of the API's server.
 func (a app) Clock(ctx context.Context) (time.Time, error) { return a.api.Clock(ctx) }
 
 // newApp returns an app. sourceName is the name of the source in error messages.
@@ -72,7 +72,7 @@ type answer struct {
 
 // tokenSource provides access tokens.
 type tokenSource interface {
-	// token returns an access token. refused is a token that TikTok has refused, or ""; token never returns it.
+	// token returns an access token that differs from refused. refused is a token that TikTok has refused, or "".
 	token(ctx context.Context, refused string) (string, error)
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// DisplayName is the name of the source in logs, metrics and provenance.
+// DisplayName is the name of the source in logs, in metrics and in stored history points.
 const DisplayName = "tiktok_display"
 
 // BudgetRequests is the name of the budget that counts requests: per minute in Display, and per UTC day in Research.
@@ -93,7 +93,7 @@ func NewDisplay(o DisplayOptions) (*Display, error) {
 // Name returns the name in the options, or DisplayName.
 func (d *Display) Name() string { return d.name }
 
-// Timeout returns the timeout of the HTTP client.
+// Timeout returns the timeout of one call, which is the timeout of the HTTP client.
 func (d *Display) Timeout() time.Duration { return d.api.Timeout() }
 
 // Concurrency returns 4. A call takes about a second, so four concurrent calls nearly reach the limit of 300 calls a minute.

@@ -206,7 +206,7 @@ func TestDisplay_fetchesOwnAccount(t *testing.T) {
 	})
 }
 
-// request is a request that a server received.
+// request has the recorded parts of a request that the test server received.
 type request struct{ line, auth, contentType, body string }
 
 // recordRequests serves requests with a handler and records them.

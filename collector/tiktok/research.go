@@ -14,7 +14,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// ResearchName is the name of the source in logs, metrics and provenance.
+// ResearchName is the name of the source in logs, in metrics and in stored history points.
 const ResearchName = "tiktok_research"
 
 // BudgetRecords is the name of the budget that counts the rows in the answers of the Research API, per UTC day.
@@ -73,7 +73,7 @@ func NewResearch(o ResearchOptions) (*Research, error) {
 // Name returns ResearchName.
 func (r *Research) Name() string { return ResearchName }
 
-// Timeout returns the timeout of the HTTP client.
+// Timeout returns the timeout of one call, which is the timeout of the HTTP client.
 func (r *Research) Timeout() time.Duration { return r.api.Timeout() }
 
 // Concurrency returns 2. A query answers for 100 videos, so even two concurrent calls spend the 1,000 requests of a day within minutes.

@@ -91,7 +91,7 @@ func (s *Source) Name() string { return "vendor:" + s.config.Name }
 // Address returns the base URL of the vendor's API.
 func (s *Source) Address() string { return s.api.Address() }
 
-// Clock returns the server's time.
+// Clock returns the current time of the API's server.
 func (s *Source) Clock(ctx context.Context) (time.Time, error) { return s.api.Clock(ctx) }
 
 // Budgets returns a budget for each limit of the description. If the description has no limits, Budgets returns one budget without a known

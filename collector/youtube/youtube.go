@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Name is the name of the source in logs, metrics and provenance.
+// Name is the name of the source in logs, in metrics and in stored history points.
 const Name = "youtube"
 
 // Names of the budgets. YouTube counts calls of batchGetStats separately from calls of all other methods.
@@ -75,7 +75,7 @@ var (
 	_ source.NetworkSource = (*Source)(nil)
 )
 
-// New returns a source. It returns an error if the key is missing or the base URL is not an http or https URL.
+// New returns a Source for the YouTube Data API. It returns an error if the key is missing or the base URL is not an http or https URL.
 func New(o Options) (*Source, error) {
 	if o.APIKey == "" {
 		return nil, errors.New("youtube: the API key is missing")
@@ -134,10 +134,10 @@ func (s *Source) Name() string { return Name }
 // Address returns the base URL of the API's methods.
 func (s *Source) Address() string { return s.api.Address() + "youtube/v3/" }
 
-// Clock returns the server's time.
+// Clock returns the current time of the API's server.
 func (s *Source) Clock(ctx context.Context) (time.Time, error) { return s.api.Clock(ctx) }
 
-// Timeout returns the timeout of the HTTP client.
+// Timeout returns the timeout of one call, which is the timeout of the HTTP client.
 func (s *Source) Timeout() time.Duration { return s.api.Timeout() }
 
 // Concurrency returns 4. A call takes less than a second and answers for 50 videos. More concurrent calls would only spend the daily quota
