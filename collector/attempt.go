@@ -12,41 +12,42 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// attempt is what sources have answered for a target so far. It is stored with the target (queue.Target.Answers).
+// attempt is one try to fetch a target, with the answers of the sources so far. It is stored as JSON in queue.Target.Answers.
 //
-// The sources of a target are asked one after the other, each in its own queue, until one gives the numbers. A source that cannot answer is
-// not asked again for a week, as long as another one gives the numbers.
+// The sources of a target are asked one after the other, each in its own queue, until one gives the numbers. A source that cannot answer
+// for a target is then skipped for a week, as long as another source gives the numbers.
 type attempt struct {
-	// Running is true while sources are still to be asked. If it is false, Answers are those of the last week that decide the route.
+	// Running is true while further sources have to be asked. If it is false, Answers are the answers of the last week because of which a
+	// source is skipped.
 	Running bool     `json:"running,omitempty"`
 	Answers []answer `json:"answers,omitempty"`
-	// Counted is set if a source gave the counts but not all details. The following sources are asked for details only.
+	// Counted is set if a source gave the counts but not all details. The following sources are then asked for details only.
 	Counted *counted `json:"counted,omitempty"`
 }
 
-// answer is why a source gave no numbers.
+// answer says why a source gave no numbers.
 type answer struct {
 	Source string       `json:"source"`
-	Class  source.Class `json:"class"` // paused if the source was not asked
+	Class  source.Class `json:"class"` // class of the answer, or the constant paused if the source was not asked because of a pause
 	Detail string       `json:"detail,omitempty"`
 	At     time.Time    `json:"at"`
-	Until  time.Time    `json:"until,omitzero"` // the end of the pause
+	Until  time.Time    `json:"until,omitzero"` // the end of the source's pause
 }
 
-// paused is the class of an answer of a source that was not asked because it is paused.
+// paused is the class in an answer that means that the source was not asked, because it is paused.
 const paused source.Class = "paused"
 
-// counted is the source that gave the counts, and its facts without the counts.
+// counted names the source that gave the counts, and has its facts without the counts.
 type counted struct {
 	Source string        `json:"source"`
 	Facts  *source.Facts `json:"facts"`
 }
 
-// attemptOf returns the attempt that is stored with a target.
+// attemptOf returns the attempt that is stored with a target. It returns an empty attempt if the stored one cannot be read.
 func attemptOf(t queue.Target) attempt {
 	var a attempt
 	if t.Answers != nil && json.Unmarshal([]byte(*t.Answers), &a) != nil {
-		return attempt{} // start again with the first source
+		return attempt{} // an unreadable attempt starts again with the first source
 	}
 	if !a.Running {
 		return attempt{Answers: a.Answers}
@@ -54,26 +55,26 @@ func attemptOf(t queue.Target) attempt {
 	return a
 }
 
-// text returns the attempt as JSON, nil if it is empty.
+// text returns the attempt as JSON, or nil if the attempt is empty.
 func (a attempt) text() *string {
 	if len(a.Answers) == 0 && a.Counted == nil {
 		return nil
 	}
 	b, err := json.Marshal(a)
 	if err != nil {
-		return nil // strings and times always encode
+		return nil // cannot fail: all fields are strings, booleans, counts or times
 	}
 	text := string(b)
 	return &text
 }
 
-// with returns the attempt with another answer.
+// with returns a copy of the attempt with the answer of s added.
 func (a attempt) with(s source.Source, class source.Class, detail string, at, until time.Time) attempt {
 	a.Answers = append(slices.Clone(a.Answers), answer{s.Name(), class, detail, at, until})
 	return a
 }
 
-// find returns the first answer of any of the classes.
+// find returns the first answer that has one of the classes. ok is false if no answer has one of them.
 func (a attempt) find(classes ...source.Class) (answer, bool) {
 	at := slices.IndexFunc(a.Answers, func(r answer) bool { return slices.Contains(classes, r.Class) })
 	if at < 0 {
@@ -82,23 +83,23 @@ func (a attempt) find(classes ...source.Class) (answer, bool) {
 	return a.Answers[at], true
 }
 
-// asked returns true if a source has answered in this attempt or gave the counts.
-func (a attempt) asked(name string) bool {
+// hasAnswered returns true if the named source has already answered in this attempt or gave the counts.
+func (a attempt) hasAnswered(name string) bool {
 	return a.Counted != nil && a.Counted.Source == name || slices.ContainsFunc(a.Answers, func(r answer) bool { return r.Source == name })
 }
 
-// nextSource returns the first source that serves the target and has not answered in the attempt, nil if there is none.
+// nextSource returns the first source that serves the target and has not answered in the attempt. It returns nil if no source is left.
 func (c *Collector) nextSource(t queue.Target, a attempt) source.Source {
 	for _, s := range c.sources {
-		if _, ok := s.Serves(t); ok && !a.asked(s.Name()) {
+		if _, ok := s.Serves(t); ok && !a.hasAnswered(s.Name()) {
 			return s
 		}
 	}
 	return nil
 }
 
-// end ends the attempt of an outcome: it routes the target to the first source without an answer of the given classes that is less than a
-// week old at the next fetch, and keeps those answers of the sources before it.
+// end ends the attempt of an outcome. It routes the next fetch to the first source that gave no answer of the classes in keep within the
+// last week. It stores those answers of the sources before that one.
 func (c *Collector) end(o *ingest.Outcome, a attempt, keep ...source.Class) {
 	rest := attempt{Answers: slices.DeleteFunc(slices.Clone(a.Answers), func(r answer) bool {
 		return !slices.Contains(keep, r.Class) || !o.NextAt.Time().Before(r.At.Add(schedule.Weekly))
@@ -118,8 +119,8 @@ func (c *Collector) end(o *ingest.Outcome, a attempt, keep ...source.Class) {
 	o.Answers = rest.text()
 }
 
-// onward returns the outcome that sends a target to the next source, to be asked at once. ok is false if there is no next source.
-func (c *Collector) onward(t queue.Target, a attempt, detail string, now time.Time) (o ingest.Outcome, ok bool) {
+// sendToNextSource returns the outcome that routes a target to the next source, which is asked at once. ok is false if there is no next source.
+func (c *Collector) sendToNextSource(t queue.Target, a attempt, detail string, now time.Time) (o ingest.Outcome, ok bool) {
 	next := c.nextSource(t, a)
 	if next == nil {
 		return o, false
@@ -131,7 +132,7 @@ func (c *Collector) onward(t queue.Target, a attempt, detail string, now time.Ti
 	return o, true
 }
 
-// unchanged returns an outcome that leaves the target as it is.
+// unchanged returns an outcome that changes nothing about the target.
 func unchanged(t queue.Target) ingest.Outcome {
 	return ingest.Outcome{Target: t, State: t.State, Pace: t.Pace, Attempts: t.Attempts, RefusedAs: t.RefusedAs, Refusals: t.Refusals,
 		Suspect: t.Suspect, Answers: t.Answers}

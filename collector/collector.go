@@ -1,10 +1,12 @@
-// Package collector fills in the numbers: it claims due targets from the queue, asks a source for them, and stores the answers.
+// Package collector fetches the numbers of videos and accounts. It claims due targets from the queue, asks a source for their numbers, and
+// stores the answers.
 //
-// Each source has its own queue and its own workers. A worker runs one loop (worker.go): it claims the batch of one call, calls the source
-// (package quota), decides what each answer means (outcome.go, package verify) and when the target is due next (package schedule), and stores
-// the results and the next fetch in one transaction. If a source cannot answer for a target, the target moves to the queue of the next source
-// (attempt.go). If a collector dies, its leases end, or other collectors free them once its heartbeat stops. Storing an answer twice changes
-// nothing.
+// Each source has its own queue and its own workers. A worker runs one loop (worker.go). It claims a batch of targets for one call and
+// calls the source (package quota). It decides what each answer means (outcome.go, package verify) and when the target is due next (package
+// schedule). It stores the results and the time of the next fetch in one transaction.
+//
+// If a source cannot answer for a target, the target moves to the queue of the next source (attempt.go). If a collector dies, its leases
+// expire, or other collectors free them after its heartbeat stops. An answer that is stored twice changes nothing.
 //
 // The main type is [Collector]. Start reading at worker.round. docs/architecture.md draws the path of one answer.
 package collector
@@ -31,12 +33,12 @@ import (
 // Options are the parts and settings of a collector.
 type Options struct {
 	Store *store.Store
-	// Sources are asked in this order for each target.
+	// Sources are the configured sources. Each target is requested from them in this order, until one source gives its numbers.
 	Sources []source.Source
 	// Now is the collector's clock.
 	Now    func() time.Time
 	Logger *slog.Logger
-	// Concurrency, if it is not 0, replaces the number of calls at the same time of every source.
+	// Concurrency, if it is not 0, replaces the Concurrency of every source: the number of calls that a source gets at the same time.
 	Concurrency int
 	// Poll is how long a worker waits if nothing is due; 0 means DefaultPoll.
 	Poll time.Duration
@@ -51,10 +53,10 @@ const DefaultPoll = 500 * time.Millisecond
 
 const deadAfter = 10 * time.Second
 
-// laneWeights are how often a lane is served first if targets are due in all lanes. A lane without a due target does not delay the others.
+// laneWeights are the relative probabilities with which each lane is served first. A lane without a due target does not delay the others.
 var laneWeights = map[queue.Lane]int{queue.LaneInteractive: 50, queue.LanePremium: 30, queue.LaneBasic: 15, queue.LaneFree: 5}
 
-// Collector is the collecting of one process. Several may work on one database.
+// Collector fetches due targets in this process. Several collectors can use one database at the same time.
 type Collector struct {
 	id          uuid.UUID
 	store       *store.Store
@@ -71,7 +73,7 @@ type Collector struct {
 	panicked    func()
 }
 
-// New returns a collector; Run makes it work.
+// New returns a collector that does nothing until Run is called. It returns an error if a required option is missing.
 func New(o Options) (*Collector, error) {
 	switch {
 	case o.Store == nil || o.Now == nil || o.Logger == nil:
@@ -90,14 +92,14 @@ func New(o Options) (*Collector, error) {
 	return c, nil
 }
 
-// Run collects until ctx ends. It returns when all claimed targets are stored or given back.
+// Run fetches due targets until ctx ends. Before it returns, it stores or releases all claimed targets.
 func (c *Collector) Run(ctx context.Context) error {
 	if err := c.start(ctx); err != nil {
 		return err
 	}
-	c.log.InfoContext(ctx, "collecting", "collector", c.id, "sources", c.names())
+	c.log.InfoContext(ctx, "collecting", "collector", c.id, "sources", c.sourceNames())
 	var wg sync.WaitGroup
-	wg.Go(func() { c.beat(ctx) })
+	wg.Go(func() { c.writeHeartbeats(ctx) })
 	wg.Go(func() { c.upkeep(ctx) })
 	for _, s := range c.sources {
 		for _, w := range c.workers(s) {
@@ -105,7 +107,7 @@ func (c *Collector) Run(ctx context.Context) error {
 		}
 	}
 	wg.Wait()
-	// ctx has ended; claimed targets that are left are given back at once.
+	// ctx has ended, so this context is derived without its cancellation. Targets that are still claimed are released now.
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	if err := c.queue.Retire(closing, c.id); err != nil {
@@ -115,7 +117,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	return nil
 }
 
-// start prepares the database for this collector and its sources.
+// start ends pauses that old credentials caused, publishes the routes and writes the first heartbeat.
 func (c *Collector) start(ctx context.Context) error {
 	if err := c.quota.Restart(ctx, c.sources); err != nil {
 		return err
@@ -127,7 +129,7 @@ func (c *Collector) start(ctx context.Context) error {
 	return err
 }
 
-// publishRoutes stores which source is asked first for each platform and kind.
+// publishRoutes stores, for each platform and kind, which source is asked first.
 func (c *Collector) publishRoutes(ctx context.Context) error {
 	var routes []queue.Route
 	for _, p := range link.Platforms {
@@ -137,10 +139,10 @@ func (c *Collector) publishRoutes(ctx context.Context) error {
 			}
 		}
 	}
-	return c.queue.PublishRoutes(ctx, routes, c.names())
+	return c.queue.PublishRoutes(ctx, routes, c.sourceNames())
 }
 
-func (c *Collector) names() []string {
+func (c *Collector) sourceNames() []string {
 	names := make([]string, len(c.sources))
 	for i, s := range c.sources {
 		names[i] = s.Name()
@@ -148,8 +150,8 @@ func (c *Collector) names() []string {
 	return names
 }
 
-// beat writes heartbeats and frees the targets of dead collectors.
-func (c *Collector) beat(ctx context.Context) {
+// writeHeartbeats writes a heartbeat at every interval until ctx ends. It also frees the targets of dead collectors.
+func (c *Collector) writeHeartbeats(ctx context.Context) {
 	for wait(ctx, c.heartbeats) {
 		var freed int64
 		err := c.safely(ctx, func() (err error) {
@@ -165,7 +167,8 @@ func (c *Collector) beat(ctx context.Context) {
 	}
 }
 
-// heartbeat writes one heartbeat, and routes targets that were tracked while the routes were published. It gives up after deadAfter, because other collectors then regard this one as dead anyway.
+// heartbeat writes one heartbeat and routes targets that were tracked while the routes were being published. It returns the number of
+// targets that it freed from dead collectors. It gives up after deadAfter, because other collectors then regard this collector as dead.
 func (c *Collector) heartbeat(ctx context.Context) (freed int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, deadAfter)
 	defer cancel()
@@ -175,22 +178,22 @@ func (c *Collector) heartbeat(ctx context.Context) (freed int64, err error) {
 	return c.queue.Heartbeat(ctx, c.id, deadAfter)
 }
 
-// draw returns lanes in a random order in which lanes with a greater weight tend to come first.
-func draw(lanes []queue.Lane) []queue.Lane {
+// weightedOrder returns the lanes in a random order. A lane with a greater weight is more likely to come first.
+func weightedOrder(lanes []queue.Lane) []queue.Lane {
 	left, order := slices.Clone(lanes), make([]queue.Lane, 0, len(lanes))
 	for len(left) > 0 {
 		sum := 0
 		for _, l := range left {
 			sum += laneWeights[l]
 		}
-		n := rand.IntN(sum) //nolint:gosec // chance, not secrecy
+		n := rand.IntN(sum) //nolint:gosec // randomness for fairness, not for security
 		at := slices.IndexFunc(left, func(l queue.Lane) bool { n -= laneWeights[l]; return n < 0 })
 		order, left = append(order, left[at]), slices.Delete(left, at, at+1)
 	}
 	return order
 }
 
-// wait waits for d. It returns false if ctx ended first.
+// wait blocks for d. It returns false if ctx ended first.
 func wait(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -13,22 +13,23 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// elsewhere are the classes after which the next source is asked.
-var elsewhere = []source.Class{source.Missing, source.OtherOwner, source.Unsupported, source.Unconfirmed}
+// nextSourceClasses are the classes of answers after which the next source is asked.
+var nextSourceClasses = []source.Class{source.Missing, source.OtherOwner, source.Unsupported, source.Unconfirmed}
 
-// lastingClasses are the classes of answers that are not expected to change within a week, as long as another source gives the numbers.
-var lastingClasses = append([]source.Class{source.AuthFailed, source.BadRequest}, elsewhere...)
+// lastingClasses are the classes of answers that are not expected to change within a week. A source with such an answer is skipped for a
+// week, as long as another source gives the numbers.
+var lastingClasses = append([]source.Class{source.AuthFailed, source.BadRequest}, nextSourceClasses...)
 
-// outcome returns what to store for a target after a source answered with r, and when the target is due next. Doubted numbers, and numbers that
-// are older than the known ones, are not stored. mixedUp is true if r has the views of another video of its batch.
+// outcome returns what to store for a target after a source answered with r, and when the target is due next. Suspicious numbers, and
+// numbers that are older than the stored ones, are not stored. mixedUp is true if r has the views of another video of the same batch.
 func (w *worker) outcome(t queue.Target, r source.Result, mixedUp bool, now time.Time) (o ingest.Outcome) {
 	a := attemptOf(t)
 	switch {
 	case a.Counted != nil:
 		return w.detailsOutcome(t, a, r, now)
-	case slices.Contains(elsewhere, r.Class):
+	case slices.Contains(nextSourceClasses, r.Class):
 		a = a.with(w.source, r.Class, r.Detail, now, time.Time{})
-		if o, ok := w.onward(t, a, r.Detail, now); ok {
+		if o, ok := w.sendToNextSource(t, a, r.Detail, now); ok {
 			return o
 		}
 		return w.lastOutcome(t, a, r, now)
@@ -49,7 +50,7 @@ func (w *worker) outcome(t queue.Target, r source.Result, mixedUp bool, now time
 	}
 	if r.Facts != nil {
 		if confirmed := r.Facts.Username; confirmed != nil && *confirmed == t.Handle {
-			o.Handle = *confirmed // even if only counts were asked for
+			o.Handle = *confirmed // the confirmed handle is also stored if only counts were requested
 		}
 		o.Facts = withoutAuthor(t, r.Facts)
 		o.Details = t.NeedDetails && o.Facts.Title != nil && o.Facts.Username != nil
@@ -59,8 +60,8 @@ func (w *worker) outcome(t queue.Target, r source.Result, mixedUp bool, now time
 	return o
 }
 
-// endAfterNumbers ends an attempt after a source gave numbers. If it gave not all details that were asked for, the next source is asked
-// for them.
+// endAfterNumbers ends an attempt after a source gave numbers. If the source did not give all requested details, the next source is asked
+// for the details.
 func (w *worker) endAfterNumbers(o *ingest.Outcome, a attempt) {
 	if o.Facts != nil && o.Target.NeedDetails && lacksDetails(o.Facts) {
 		facts := *o.Facts
@@ -74,14 +75,14 @@ func (w *worker) endAfterNumbers(o *ingest.Outcome, a attempt) {
 	w.end(o, a, lastingClasses...)
 }
 
-// detailsOutcome returns the outcome for a target whose counts another source gave, and for which this source was asked for details only.
+// detailsOutcome returns the outcome after this source was asked for details only, because another source already gave the counts.
 func (w *worker) detailsOutcome(t queue.Target, a attempt, r source.Result, now time.Time) ingest.Outcome {
 	o := unchanged(t)
 	if r.Class == source.OK {
 		o.Facts, o.DetailsOnly = a.Counted.Facts, true
 		fillDetails(o.Facts, r.Facts)
 		o.Details = o.Facts.Title != nil && o.Facts.Username != nil
-	} else if next, ok := w.onward(t, a.with(w.source, r.Class, r.Detail, now, time.Time{}), r.Detail, now); ok {
+	} else if next, ok := w.sendToNextSource(t, a.with(w.source, r.Class, r.Detail, now, time.Time{}), r.Detail, now); ok {
 		return next
 	}
 	o.NextAt = store.InstantOf(w.throttle(t).Next(t, t.Pace, now))
@@ -89,11 +90,12 @@ func (w *worker) detailsOutcome(t queue.Target, a attempt, r source.Result, now 
 	return o
 }
 
-// refusedOutcome returns the outcome of an answer without numbers that is final: no other source is asked.
+// refusedOutcome returns the outcome of a final answer without numbers, after which no other source is asked.
 func (w *worker) refusedOutcome(t queue.Target, a attempt, r source.Result, now time.Time) ingest.Outcome {
 	o := ingest.Outcome{Target: t, Source: w.provenance(r), State: queue.StateActive, Detail: r.Detail, Suspect: t.Suspect, Pace: t.Pace}
 	wait := func(d time.Duration) { o.NextAt = store.InstantOf(schedule.After(t, d, now)) }
-	// Only equal answers in a row count. A failure between them says nothing about the target.
+	// Only equal answers in a row are counted. A failed call between two answers neither counts nor resets the count, because it says
+	// nothing about the target.
 	count := func(as string) {
 		o.Attempts, o.RefusedAs, o.Refusals = t.Attempts+1, as, 1
 		if t.RefusedAs == as {
@@ -107,7 +109,7 @@ func (w *worker) refusedOutcome(t queue.Target, a attempt, r source.Result, now 
 			o.State = queue.StateGone
 		}
 		wait(schedule.GoneWaits.Nth(o.Refusals))
-	case source.Unconfirmed: // another claimed handle may be the right one
+	case source.Unconfirmed: // the state never becomes gone, because the video may be found under another claimed handle
 		count(string(source.Unconfirmed))
 		wait(schedule.GoneWaits.Nth(o.Refusals))
 	case source.Private, source.Restricted:
@@ -123,9 +125,9 @@ func (w *worker) refusedOutcome(t queue.Target, a attempt, r source.Result, now 
 	case source.Unsupported:
 		o.State = queue.StateParked
 		wait(schedule.Weekly)
-	default: // a failure
+	default: // Temporary and all other classes of failures
 		o.Attempts, o.RefusedAs, o.Refusals = t.Attempts+1, t.RefusedAs, t.Refusals
-		if o.Attempts >= schedule.FailedParked && r.Class != source.AuthFailed { // the cause of AuthFailed may be the credential
+		if o.Attempts >= schedule.FailedParked && r.Class != source.AuthFailed { // AuthFailed does not park the target, because the credential can be the cause
 			o.State = queue.StateParked
 		}
 		o.NextAt = store.InstantOf(schedule.AfterFailures(t, o.Attempts, now))
@@ -136,8 +138,8 @@ func (w *worker) refusedOutcome(t queue.Target, a attempt, r source.Result, now 
 	return o
 }
 
-// lastOutcome returns the outcome after the last source could not answer either. If the call of a source failed, or if a source is
-// paused, the target is not refused: that source is asked later.
+// lastOutcome returns the outcome after the last source could not answer either. If the call of an earlier source failed, or if a source is
+// paused, the target does not count as refused, because that source is asked later.
 func (w *worker) lastOutcome(t queue.Target, a attempt, r source.Result, now time.Time) ingest.Outcome {
 	if failed, ok := a.find(source.Temporary); ok {
 		r.Class, r.Detail = source.Temporary, failed.Source+": "+failed.Detail
@@ -156,7 +158,7 @@ func (w *worker) lastOutcome(t queue.Target, a attempt, r source.Result, now tim
 	return o
 }
 
-// failedOutcome returns the outcome after a call failed for its targets. The next source is asked if an organisation waits.
+// failedOutcome returns the outcome for a target whose call failed. If an organisation is waiting for the target, the next source is asked.
 func (w *worker) failedOutcome(t queue.Target, reply quota.Reply, now time.Time) ingest.Outcome {
 	a := attemptOf(t)
 	class, detail := reply.Failure.Class, reply.Failure.Detail
@@ -168,7 +170,7 @@ func (w *worker) failedOutcome(t queue.Target, reply quota.Reply, now time.Time)
 	}
 	asked := a.with(w.source, class, detail, now, time.Time{})
 	if reply.Outcome == quota.Refused || t.Lane == queue.LaneInteractive {
-		if o, ok := w.onward(t, asked, detail, now); ok {
+		if o, ok := w.sendToNextSource(t, asked, detail, now); ok {
 			return o
 		}
 	}
@@ -179,12 +181,13 @@ func (w *worker) failedOutcome(t queue.Target, reply quota.Reply, now time.Time)
 	return w.refusedOutcome(t, a, r, now)
 }
 
-// longestDefer is the longest time for which a target waits for a paused source before the source is looked at again: operators end some
-// pauses early.
+// longestDefer is the longest time for which a target is deferred because of a paused source. The pause is then checked again, because
+// operators can end some pauses early.
 const longestDefer = 5 * time.Minute
 
-// unavailableOutcome returns the outcome for a target whose source may not be asked until a time. The next source is asked if an
-// organisation waits, or if the target would wait for more than half an interval longer than usual.
+// unavailableOutcome returns the outcome for a target whose source must not be asked before until. The next source is asked if an
+// organisation is waiting for the target. The next source is also asked if the pause would delay the target by more than half of its
+// interval.
 func (w *worker) unavailableOutcome(t queue.Target, until, now time.Time) ingest.Outcome {
 	a := attemptOf(t)
 	last := t.RequestedAt
@@ -197,7 +200,7 @@ func (w *worker) unavailableOutcome(t queue.Target, until, now time.Time) ingest
 	case a.Counted != nil:
 		return w.detailsOutcome(t, a, source.Result{Class: paused, Detail: detail}, now)
 	case t.Lane == queue.LaneInteractive || until.After(latest):
-		if o, ok := w.onward(t, a.with(w.source, paused, detail, now, until), detail, now); ok {
+		if o, ok := w.sendToNextSource(t, a.with(w.source, paused, detail, now, until), detail, now); ok {
 			return o
 		}
 	}
@@ -209,7 +212,7 @@ func (w *worker) unavailableOutcome(t queue.Target, until, now time.Time) ingest
 	return o
 }
 
-// provenance returns the name under which the points of a result are stored.
+// provenance returns the source name that is stored with the history points of a result.
 func (w *worker) provenance(r source.Result) string {
 	if r.Sandbox {
 		return "sandbox"
@@ -217,8 +220,8 @@ func (w *worker) provenance(r source.Result) string {
 	return w.source.Name()
 }
 
-// withoutAuthor removes the author from facts if only counts were asked for. Such a call may use another key than the one with details,
-// and must never rename an author or move a video to another account.
+// withoutAuthor removes the author from facts if only counts were requested. A call for counts can use another API key than a call with
+// details. It must therefore never rename an author or move a video to another account.
 func withoutAuthor(t queue.Target, facts *source.Facts) *source.Facts {
 	if t.NeedDetails {
 		return facts
@@ -228,13 +231,13 @@ func withoutAuthor(t queue.Target, facts *source.Facts) *source.Facts {
 	return &f
 }
 
-// lacksDetails returns true if facts that were asked for with details lack one that every video has.
+// lacksDetails returns true if the facts lack a detail that every video has.
 func lacksDetails(f *source.Facts) bool {
 	return f.Title == nil || f.Username == nil || f.UploadedAt == nil || f.LengthSeconds == nil
 }
 
-// fillDetails copies the details that facts lack from another source's facts, but no count and no account: each source has its own ids
-// of accounts.
+// fillDetails copies the details that facts lack from another source's facts. It copies no counts. It copies no account, because each
+// source has its own account ids.
 func fillDetails(f *source.Facts, from *source.Facts) {
 	fill(&f.Title, from.Title)
 	fill(&f.Username, from.Username)

@@ -9,18 +9,19 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Probe is the result of asking a source for a video that does not exist.
+// Probe is the result of a test request for a video that does not exist.
 type Probe struct {
 	Source string
-	// Class is the class of the answer, or of why the source could not be asked; Unsupported if the source cannot be asked for a single
-	// video.
+	// Class is the class of the answer. If the source could not be asked, Class says why. It is Unsupported if the source cannot be asked
+	// for a single video.
 	Class source.Class
-	// Answered is true if the source answered, so its credential was accepted.
+	// Answered is true if the source answered. Its credential was then accepted.
 	Answered bool
-	// OwnAccountsOnly is true if the source answers for the operator's own accounts only. Unsupported is then not a fault.
+	// OwnAccountsOnly is true if the source answers for the operator's own accounts only. An answer of class Unsupported is then not a
+	// fault.
 	OwnAccountsOnly bool
-	Detail          string    // never contains a credential
-	RetryAt         time.Time // when the source may be asked again; zero if it did not say
+	Detail          string    // text for the operator; never contains a credential
+	RetryAt         time.Time // when the source may be asked again; zero if the source did not say
 }
 
 // probeLinks are valid links to videos that do not exist, one for each platform.
@@ -31,10 +32,10 @@ var probeLinks = []string{
 	"https://www.facebook.com/reel/100000000000001",
 }
 
-// Probe asks a source once, paid from the same budgets as every call. It stores nothing but the cost of the call. The error is the
-// database's.
+// Probe sends one test request to a source. The request is paid from the same budgets as every call. Probe stores nothing except the spent
+// units. It returns an error only if a database query failed.
 func (c *Collector) Probe(ctx context.Context, s source.Source) (Probe, error) {
-	p := Probe{Source: s.Name(), Class: source.Unsupported, Detail: "it cannot be asked for a single video"}
+	p := Probe{Source: s.Name(), Class: source.Unsupported, Detail: "the source cannot be asked for a single video"}
 	for _, raw := range probeLinks {
 		l, err := link.Parse(raw)
 		if err != nil {

@@ -16,28 +16,28 @@ import (
 const (
 	// throttleLife is how long throttles are used before they are computed again from the whole queue.
 	throttleLife = 15 * time.Minute
-	// throttleRetry is when throttles are computed again after an error.
+	// throttleRetry is the delay before throttles are computed again after an error.
 	throttleRetry = time.Minute
-	// headroom is the share of a budget that is kept for retries, refreshes and calls that are not full. Twice the square root of the
-	// budget is kept besides, because the number of due targets varies from day to day.
+	// headroom is the fraction of a budget that is reserved for retries, refreshes and calls with a partly filled batch. Twice the square
+	// root of the budget is reserved in addition, because the number of due targets varies from day to day.
 	headroom = 0.1
 )
 
-// throttles are the throttles that are in force.
+// throttles are the throttles that are currently applied.
 type throttles struct {
 	mu    sync.RWMutex
 	until time.Time
 	of    map[schedule.Group]schedule.Throttle
 }
 
-// throttle returns the throttle for a target.
+// throttle returns the throttle that applies to a target.
 func (c *Collector) throttle(t queue.Target) schedule.Throttle {
 	c.throttles.mu.RLock()
 	defer c.throttles.mu.RUnlock()
 	return c.throttles.of[schedule.Group{Platform: t.Platform, Kind: t.Kind}]
 }
 
-// outdated returns true to one caller if the throttles must be computed again.
+// outdated returns true if the throttles must be computed again. It returns true to one caller only.
 func (p *throttles) outdated(now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -54,8 +54,8 @@ func (p *throttles) set(of map[schedule.Group]schedule.Throttle, until time.Time
 	p.of, p.until = of, until
 }
 
-// updateThrottles computes the throttles from the queue and the budgets if they are outdated. It publishes the routes as well, so that targets
-// of a source that another collector no longer has are not forgotten.
+// updateThrottles computes the throttles from the queue and the budgets if they are outdated. It also publishes the routes, so that a
+// target is still fetched if another collector no longer has its source.
 func (c *Collector) updateThrottles(ctx context.Context) error {
 	now := c.now()
 	if !c.throttles.outdated(now) {
@@ -66,7 +66,7 @@ func (c *Collector) updateThrottles(ctx context.Context) error {
 	}
 	supply := c.supply(now)
 	var of map[schedule.Group]schedule.Throttle
-	if len(supply) > 0 { // otherwise no budget is limited
+	if len(supply) > 0 { // if supply is empty, no budget is limited and nothing is throttled
 		demand, err := c.queue.Demand(ctx)
 		if err != nil {
 			return err
@@ -82,7 +82,7 @@ func (c *Collector) updateThrottles(ctx context.Context) error {
 	return nil
 }
 
-// supply returns the units a day of each limited budget.
+// supply returns the available units a day of each limited budget, by budget key.
 func (c *Collector) supply(now time.Time) map[string]float64 {
 	supply := map[string]float64{}
 	for _, s := range c.sources {
@@ -99,7 +99,7 @@ func (c *Collector) supply(now time.Time) map[string]float64 {
 	return supply
 }
 
-// needs returns what the targets of each group cost.
+// needs returns the cost of the targets of each group.
 func (c *Collector) needs(demand []queue.Demand, now time.Time) []schedule.Need {
 	var needs []schedule.Need
 	for _, d := range demand {
@@ -115,7 +115,7 @@ func (c *Collector) needs(demand []queue.Demand, now time.Time) []schedule.Need 
 	return needs
 }
 
-// costs returns the units of each possible call for a target like the sample, divided by the size of its batch.
+// costs returns the cost of one target like sample, for each possible call: the units of the call divided by its batch size, by budget key.
 func (c *Collector) costs(sample source.Target, details bool) []map[string]float64 {
 	sample.NeedDetails, sample.Depth = details, 0
 	var costs []map[string]float64

@@ -9,18 +9,18 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// Upkeep consists of two jobs. Only one collector runs a job at a time. The daily job rolls daily points up into weekly points and drops
-// old points. The hourly job deletes all other expired rows. Servers do not run upkeep: without a collector no points are written, and
-// the number of idempotency keys, which servers write, is limited separately.
+// Upkeep is a set of jobs that one collector runs for all collectors, claimed in the database. Once a day, daily points are rolled up into
+// weekly points and old points are deleted. Once an hour, all other expired records are deleted. Servers do not run upkeep: without a
+// collector no points are written, and the idempotency keys that servers write have their own limit.
 
 const (
 	upkeepJob   = "upkeep"
 	expiryJob   = "expiry"
-	upkeepEvery = time.Minute // how often a collector checks whether a job is due
-	// upkeepLease is how long a job stays claimed if its collector dies. The lease is extended after each transaction.
+	upkeepEvery = time.Minute // interval at which a collector checks whether a job is due
+	// upkeepLease is how long a job stays claimed after its collector has died. The lease is extended after each transaction.
 	upkeepLease = 15 * time.Minute
-	upkeepRetry = time.Hour // delay after a failure, or if a partition was in use
-	// upkeepAt is the UTC time of day at which the daily job is due.
+	upkeepRetry = time.Hour // delay after a failed job, or after a job that could not drop the partition of a month because it was in use
+	// upkeepAt is the time after midnight UTC at which the daily job is due.
 	upkeepAt    = 3 * time.Hour
 	expiryEvery = time.Hour
 )
@@ -31,9 +31,9 @@ func (c *Collector) upkeep(ctx context.Context) {
 		c.log.ErrorContext(ctx, "cannot create the partitions of the coming days", "error", err)
 	}
 	for {
-		delay := upkeepEvery
+		again := upkeepEvery
 		err := c.safely(ctx, func() error { return c.runDueJobs(ctx) }, "task", "upkeep")
-		if _, clockWrong := errors.AsType[*store.ClockError](err); clockWrong {
+		if _, wrong := errors.AsType[*store.ClockError](err); wrong {
 			c.log.WarnContext(ctx, "nothing is deleted because the clock may be wrong", "error", err)
 			delay = upkeepRetry
 		} else if err != nil && ctx.Err() == nil {
@@ -50,9 +50,8 @@ func (c *Collector) runDueJobs(ctx context.Context) error {
 	return errors.Join(c.runJob(ctx, expiryJob, c.deleteExpired), c.runJob(ctx, upkeepJob, c.applyRetention))
 }
 
-// runJob runs a job if it is due and no other collector has claimed it. The job calls extendLease while it runs, and returns its next
-// due time.
-func (c *Collector) runJob(ctx context.Context, name string, job func(ctx context.Context, extendLease func() error) (next time.Time, err error)) error {
+// runJob runs a job if it is due. The job returns the time at which it is due next.
+func (c *Collector) runJob(ctx context.Context, name string, job func(ctx context.Context, alive func() error) (next time.Time, err error)) error {
 	lease, ok, err := c.queue.ClaimJob(ctx, name, upkeepLease)
 	if err != nil || !ok {
 		return err
@@ -64,7 +63,7 @@ func (c *Collector) runJob(ctx context.Context, name string, job func(ctx contex
 	if errors.Is(err, queue.ErrLeaseLost) {
 		return err
 	}
-	// Release the job even if the collector is stopping.
+	// The job is released even if the collector is stopping.
 	return errors.Join(err, lease.Finish(context.WithoutCancel(ctx), next))
 }
 

@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	// claimTimeout bounds the database work of a claim.
+	// claimTimeout is the timeout of the database queries of one claim.
 	claimTimeout = 30 * time.Second
-	// leaseMargin is the part of a lease in which the answers are stored.
+	// leaseMargin is added to the timeout of a fetch, so that the lease also covers storing the answers.
 	leaseMargin = time.Minute
-	// accountTimeout bounds the fetch of an account: it may have thousands of videos, which some sources list ten at a time.
+	// accountTimeout is the timeout of the fetch of one account. It is long because some sources list thousands of videos ten at a time.
 	accountTimeout = time.Hour
-	// minCandidates is the least number of due targets that a batch is chosen from, because some may need a call of their own.
+	// minCandidates is the minimum of worker.candidates.
 	minCandidates = 10
 )
 
@@ -35,20 +35,21 @@ type worker struct {
 	*Collector
 	source source.Source
 	shared *sharedClaiming
-	// candidates is how many due targets a batch is chosen from.
+	// candidates is the number of due targets from which a batch is chosen. It is twice the largest batch of the source, because some due
+	// targets may need a separate call.
 	candidates int
-	// reserved is true for the one worker that serves only waiting organisations without a claimed target. A slow source is then never
-	// busy with one organisation only.
+	// reserved is true for the one worker of a source that serves only organisations that have no claimed target yet. A slow source is then
+	// never busy with the targets of one organisation only.
 	reserved bool
 }
 
-// sharedClaiming is what the workers of a source share.
+// sharedClaiming is the state that all workers of one source share.
 type sharedClaiming struct {
-	claiming sync.Mutex    // only one worker claims at a time, so that an idle source causes few queries
-	accounts chan struct{} // holds a value for each worker that may fetch accounts now
+	claiming sync.Mutex    // held while a worker claims, so that an idle source causes few queries
+	accounts chan struct{} // semaphore: one value for each worker that is fetching accounts now
 }
 
-// workers returns the workers of a source.
+// workers returns the workers of the source s. Their number is the concurrency of the source.
 func (c *Collector) workers(s source.Source) []*worker {
 	n := max(1, s.Concurrency())
 	if c.concurrency > 0 {
@@ -75,19 +76,19 @@ func (c *Collector) workers(s source.Source) []*worker {
 	return workers
 }
 
-// run claims and fetches until ctx ends.
+// run calls round again and again until ctx ends, so that this worker fetches due targets.
 func (w *worker) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := w.safely(ctx, func() error { _, err := w.round(ctx, true); return err }, "source", w.source.Name())
 		if err != nil && ctx.Err() == nil {
-			w.log.ErrorContext(ctx, "round failed", "source", w.source.Name(), "error", err)
+			w.log.ErrorContext(ctx, "cannot collect a batch", "source", w.source.Name(), "error", err)
 			wait(ctx, schedule.Jitter(w.poll))
 		}
 	}
 }
 
-// round claims one batch, fetches it and stores the answers. If nothing is due, it waits for the poll interval if poll is true, and
-// returns false.
+// round claims one batch, fetches it and stores the answers. It returns false if nothing was due. In that case it first waits for the poll
+// interval if poll is true.
 func (w *worker) round(ctx context.Context, poll bool) (busy bool, err error) {
 	claim, done, err := w.claim(ctx, poll)
 	if err != nil || len(claim.Targets) == 0 {
@@ -106,15 +107,15 @@ func (w *worker) round(ctx context.Context, poll bool) (busy bool, err error) {
 		}
 		due = append(due, w.request(t, now))
 	}
-	writing := context.WithoutCancel(ctx) // when the collector stops, answers are still stored
+	writing := context.WithoutCancel(ctx) // answers are stored even if the collector is stopping
 	if err := w.writer.Acknowledge(writing, claim, claim.At, early); err != nil || len(due) == 0 {
 		return true, err
 	}
 	return true, w.fetch(ctx, claim, due, searches{})
 }
 
-// claim leases the targets of one call. The claim is empty if nothing is due; if poll is true, it then waits for the poll interval. done must be
-// called when the targets are stored.
+// claim leases the targets of one call. If nothing is due, the claim is empty, and claim waits for the poll interval if poll is true. The
+// caller must call done after it has stored the targets.
 func (w *worker) claim(ctx context.Context, poll bool) (claim queue.Claim, done func(), err error) {
 	w.shared.claiming.Lock()
 	defer w.shared.claiming.Unlock()
@@ -150,16 +151,16 @@ func (w *worker) claim(ctx context.Context, poll bool) (claim queue.Claim, done 
 	if err := w.updateThrottles(reading); err != nil {
 		return claim, done, err
 	}
-	claim, err = w.queue.Claim(reading, queue.ClaimRequest{Collector: w.id, Route: w.source.Name(), Kinds: kinds, Lanes: draw(lanes), Idle: w.reserved,
-		Candidates: w.candidates, Ahead: schedule.Early, Pick: w.pick})
+	claim, err = w.queue.Claim(reading, queue.ClaimRequest{Collector: w.id, Route: w.source.Name(), Kinds: kinds, Lanes: weightedOrder(lanes), Idle: w.reserved,
+		Candidates: w.candidates, Ahead: schedule.Early, Pick: w.chooseBatch})
 	return claim, done, err
 }
 
-// call is what targets must have in common to be asked for in one call.
+// call is what all targets of one call to a source have in common.
 type call struct {
 	platform link.Platform
 	kind     source.Kind
-	size     int // how many targets fit; 0 if the source does not serve them
+	size     int // number of targets that fit into one call; 0 if the source does not serve these targets
 	group    string
 }
 
@@ -171,9 +172,9 @@ func (w *worker) callFor(t source.Target) call {
 	return call{t.Platform, t.Kind, max(1, size), w.source.Group(t)}
 }
 
-// pick chooses the targets of one call: the first due target and those that fit into its call. Each failed attempt halves the batch of a
-// target, so that a target that makes calls fail is alone in the end.
-func (w *worker) pick(due []queue.Target) (batch []queue.Target, lease time.Duration) {
+// chooseBatch chooses the targets of one call: the first due target and the due targets that fit into the same call. Each failed attempt of a
+// target halves its batch. A target that makes calls fail is therefore alone in its call in the end.
+func (w *worker) chooseBatch(due []queue.Target) (batch []queue.Target, lease time.Duration) {
 	now := w.now()
 	first := w.request(due[0], now)
 	wanted, most := w.callFor(first), len(due)
@@ -193,10 +194,10 @@ func (w *worker) pick(due []queue.Target) (batch []queue.Target, lease time.Dura
 	return batch, w.lease(first)
 }
 
-// lease returns how long a claim of a target is held for one call.
+// lease returns how long a target is leased for one call.
 func (w *worker) lease(t source.Target) time.Duration { return w.timeout(t) + leaseMargin }
 
-// timeout returns the longest time of one fetch of a target. A fetch of videos may make two calls.
+// timeout returns the longest duration of one fetch of a target. It counts two calls for a batch of videos.
 func (w *worker) timeout(t source.Target) time.Duration {
 	if t.Kind == source.KindAccount {
 		return accountTimeout
@@ -204,18 +205,18 @@ func (w *worker) timeout(t source.Target) time.Duration {
 	return 2 * w.source.Timeout()
 }
 
-// fetch asks the source for a batch and stores the answers. A batch that is refused as a whole, or whose handling panics, is fetched again
-// in halves; a video that is not found under one handle is fetched again under the next.
+// fetch asks the source for a batch and stores the answers. If the batch is refused as a whole, or if its handling panics, fetch asks again
+// for each half. If a video is not found under one handle, fetch asks again with the next handle.
 func (w *worker) fetch(ctx context.Context, claim queue.Claim, batch []source.Target, tried searches) error {
 	writing := context.WithoutCancel(ctx)
-	attrs := []any{"source", w.source.Name(), "platform", batch[0].Platform, "kind", batch[0].Kind, "targets", idsOf(batch)}
+	attrs := []any{"source", w.source.Name(), "platform", batch[0].Platform, "kind", batch[0].Kind, "targets", externalIDs(batch)}
 	var again [][]source.Target
 	err := w.safely(writing, func() error {
 		call, cancel := context.WithTimeout(ctx, w.timeout(batch[0]))
 		defer cancel()
 		replies, err := w.quota.Call(call, w.source, batch)
 		for _, reply := range replies {
-			next, stored := w.conclude(ctx, claim, reply, tried)
+			next, stored := w.storeReply(ctx, claim, reply, tried)
 			again, err = append(again, next...), errors.Join(err, stored)
 		}
 		return err
@@ -227,7 +228,7 @@ func (w *worker) fetch(ctx context.Context, claim queue.Claim, batch []source.Ta
 			if err != nil {
 				return err
 			}
-			again, err = w.conclude(ctx, claim, reply, tried)
+			again, err = w.storeReply(ctx, claim, reply, tried)
 			return err
 		}, attrs...)
 	}
@@ -235,7 +236,7 @@ func (w *worker) fetch(ctx context.Context, claim queue.Claim, batch []source.Ta
 	for _, next := range again {
 		err := w.queue.Extend(writing, claim, next, w.lease(next[0]))
 		if errors.Is(err, queue.ErrLeaseLost) {
-			continue // another collector fetches them
+			continue // another collector fetches the targets of this batch
 		}
 		if err == nil {
 			err = w.fetch(ctx, claim, next, tried)
@@ -245,8 +246,8 @@ func (w *worker) fetch(ctx context.Context, claim queue.Claim, batch []source.Ta
 	return errors.Join(errs...)
 }
 
-// conclude stores what a reply says about its targets. It returns the batches that must be asked for again at once.
-func (w *worker) conclude(ctx context.Context, claim queue.Claim, reply quota.Reply, tried searches) (again [][]source.Target, err error) {
+// storeReply stores what a reply says about its targets. It returns the batches that must be fetched again at once.
+func (w *worker) storeReply(ctx context.Context, claim queue.Claim, reply quota.Reply, tried searches) (again [][]source.Target, err error) {
 	writing := context.WithoutCancel(ctx)
 	if reply.Outcome == quota.Divided {
 		half := len(reply.Targets) / 2
@@ -271,7 +272,7 @@ func (w *worker) conclude(ctx context.Context, claim queue.Claim, reply quota.Re
 		case reply.Outcome == quota.Answered:
 			var next *source.Target
 			if r, next = search.next(w.source, t, verify.Account(t, reply.Results[i], reply.At)); next != nil {
-				again = w.addTo(again, *next)
+				again = w.addToBatch(again, *next)
 				continue
 			}
 			o = w.outcome(t, r, mixedUp[i], reply.At)
@@ -300,8 +301,8 @@ func (w *worker) conclude(ctx context.Context, claim queue.Claim, reply quota.Re
 	return again, errors.Join(w.writer.Acknowledge(writing, claim, at, outcomes), w.writer.AcknowledgeAccounts(writing, claim, at, accounts))
 }
 
-// addTo adds a target to a batch for the same call, or to a new batch.
-func (w *worker) addTo(batches [][]source.Target, t source.Target) [][]source.Target {
+// addToBatch adds a target to a batch whose targets share a call with it, or to a new batch.
+func (w *worker) addToBatch(batches [][]source.Target, t source.Target) [][]source.Target {
 	wanted := w.callFor(t)
 	for i, b := range batches {
 		if w.callFor(b[0]) == wanted && len(b) < wanted.size {
@@ -312,12 +313,12 @@ func (w *worker) addTo(batches [][]source.Target, t source.Target) [][]source.Ta
 	return append(batches, []source.Target{t})
 }
 
-// panicError is a panic that was recovered.
+// panicError is the error for a recovered panic. value is what the code panicked with.
 type panicError struct{ value any }
 
 func (p *panicError) Error() string { return fmt.Sprintf("panic: %v", p.value) }
 
-// safely runs f and returns a panic in it as a *panicError. It logs the panic with its stack and attrs.
+// safely runs f. If f panics, safely logs the panic with its stack and attrs, and returns it as a *panicError.
 func (c *Collector) safely(ctx context.Context, f func() error, attrs ...any) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -331,7 +332,7 @@ func (c *Collector) safely(ctx context.Context, f func() error, attrs ...any) (e
 	return f()
 }
 
-func idsOf(batch []source.Target) []string {
+func externalIDs(batch []source.Target) []string {
 	ids := make([]string, len(batch))
 	for i, t := range batch {
 		ids[i] = t.ExternalID

@@ -20,14 +20,14 @@ const (
 	maxPages = 100
 )
 
-// lists are the lists of a page's videos. Reels have a separate list.
+// lists are the names of the lists of a page's videos in the Graph API. Reels are in a separate list.
 var lists = []string{"videos", "video_reels"}
 
-// listPages returns how many pages of a list are requested at most to find depth videos. It is more than full pages would need, because
-// Facebook filters the entries of a page: a page may be short or empty although more pages follow.
+// listPages returns the maximum number of pages of a list that are requested to find depth videos. It is larger than the number of full
+// pages. Facebook filters the entries of each page, so a page can be short or empty although more pages follow.
 func listPages(depth int) int { return min(4*max(1, (depth+pageSize-1)/pageSize), maxPages) }
 
-// page is a Facebook page in the format of the Graph API.
+// page is the profile of a Facebook page in the format of the Graph API.
 type page struct {
 	ID        fetch.ID    `json:"id"`
 	Name      *string     `json:"name"`
@@ -37,7 +37,7 @@ type page struct {
 	Followers fetch.Count `json:"followers_count"`
 }
 
-// fetchAccount asks for the profile of a page and for both lists of its videos.
+// fetchAccount requests the profile of a Facebook page and both lists of its videos.
 func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t source.Target) (source.Result, error) {
 	path := pathOf(t)
 	res, err := s.get(ctx, budget, path, "fields", "id,name,username,about,website,followers_count")
@@ -68,14 +68,14 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 		Followers: p.Followers.Value(), Private: new(false),
 	}
 	if a.Username == nil {
-		a.Username = &id // as in pageHandle
+		a.Username = &id // a page without a handle is named by its id, as for videos in Source.pageHandle
 	}
 	s.cacheHandle(id, *a.Username)
 	r := source.Result{Class: source.OK, Account: a, Sandbox: res.Sandbox}
 	for _, list := range lists {
 		found, err := s.fetchList(ctx, budget, id, list, t.Depth)
 		if e, ok := graph.AsTargetError(err); ok {
-			r.Detail = "no list of " + list + ": " + e.Detail // the profile is still good
+			r.Detail = "no list of " + list + ": " + e.Detail // a failed list does not make the profile invalid
 			continue
 		}
 		if err != nil {
@@ -88,7 +88,7 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 	return r, nil
 }
 
-// mergeLists removes duplicates, because a reel may be in both lists, and sorts the videos newest first.
+// mergeLists removes duplicates and sorts the videos newest first. A reel can be in both lists.
 func mergeLists(found []ingest.FoundVideo) []ingest.FoundVideo {
 	seen := make(map[string]bool, len(found))
 	found = slices.DeleteFunc(found, func(v ingest.FoundVideo) bool {
@@ -105,7 +105,7 @@ func mergeLists(found []ingest.FoundVideo) []ingest.FoundVideo {
 	return found
 }
 
-// fetchList returns the newest videos of a list of a page. It stops when it has depth videos or when the list ends.
+// fetchList returns the newest videos of one list of a Facebook page. It stops when it has depth videos or when the list ends.
 func (s *Source) fetchList(ctx context.Context, budget *source.CallBudget, page, list string, depth int) ([]ingest.FoundVideo, error) {
 	var found []ingest.FoundVideo
 	seen := map[string]bool{}
@@ -147,7 +147,7 @@ func (s *Source) fetchList(ctx context.Context, budget *source.CallBudget, page,
 	return found, nil
 }
 
-// decodeEntry decodes an entry of a list. It returns false if the entry is malformed.
+// decodeEntry decodes an entry of a list as a found video. It returns false if the entry is malformed.
 func (s *Source) decodeEntry(raw json.RawMessage) (ingest.FoundVideo, bool) {
 	var item struct {
 		ID          fetch.ID `json:"id"`

@@ -18,7 +18,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Name is the name of the source in logs, metrics and provenance.
+// Name is the name of the source in logs, in metrics and in stored history points.
 const Name = "facebook"
 
 const (
@@ -32,7 +32,7 @@ var (
 	vanity  = regexp.MustCompile(`^[a-z0-9._-]{2,80}$`)
 )
 
-// The requested metrics of insights. Facebook renames metrics from time to time.
+// Metrics that are requested in the insights of a video. Facebook renames metrics from time to time.
 const (
 	DefaultReelMetric  = "fb_reels_total_plays"
 	DefaultVideoMetric = "total_video_views"
@@ -41,20 +41,21 @@ const (
 
 // Options configure a Source.
 type Options struct {
-	BaseURL string // as in graph.Options
-	// Token is the token of an own page, or of a person or system user with a role on the own pages. To read other pages, the app of the
-	// token needs Page Public Content Access.
+	BaseURL string // base URL with the API's version at its end; "" means graph.DefaultBaseURL
+	// Token is the access token of an own page, or of a person or system user with a role on the own pages. To read other pages, the app
+	// that issued the token needs the feature Page Public Content Access.
 	Token     string
-	PageIDs   []string // the ids of the own pages; their insights are read with the token or with page tokens
-	AppSecret string   // as in graph.Options
-	// ReelMetric and VideoMetric are the metrics of insights for the views of a reel and of another video. "" means the default.
+	PageIDs   []string // the ids of the operator's own pages; their insights are requested with the token or with page tokens
+	AppSecret string   // the secret of the app that issued the token; "" means that no appsecret_proof is sent
+	// ReelMetric is the metric that counts the views of a reel, and VideoMetric the metric that counts the views of another video. "" means
+	// the default.
 	ReelMetric, VideoMetric string
 	Client                  *fetch.Client
 	Now                     func() time.Time
 	Logger                  *slog.Logger // nil disables logging
 }
 
-// Source fetches from Facebook's Graph API.
+// Source fetches videos and pages from Facebook's Graph API.
 type Source struct {
 	graph                   *graph.Client
 	ownPages                []string
@@ -64,12 +65,12 @@ type Source struct {
 
 	mu      sync.Mutex
 	handles map[string]pageHandle
-	warned  map[string]time.Time // by own page: the last warning that its insights are refused
+	warned  map[string]time.Time // by id of an own page: the time of the last warning that its insights are refused
 }
 
-// pageHandle is a cached handle of a page.
+// pageHandle is the cached handle of a Facebook page.
 type pageHandle struct {
-	handle string // the id of the page if it has no handle
+	handle string // the handle, or the id of the page if it has no handle
 	at     time.Time
 }
 
@@ -79,7 +80,7 @@ var (
 	_ source.OwnAccountSource = (*Source)(nil)
 )
 
-// New returns a source. It returns an error if the token is missing, or if a page id, a metric or the base URL is not valid.
+// New returns a Source for Facebook's Graph API. It returns an error if the token is missing, or if a page id, a metric or the base URL is not valid.
 func New(o Options) (*Source, error) {
 	c, err := graph.New(graph.Options{Source: Name, BaseURL: o.BaseURL, Token: o.Token, AppSecret: o.AppSecret, Client: o.Client, Now: o.Now})
 	if err != nil {
@@ -108,31 +109,31 @@ func New(o Options) (*Source, error) {
 	return s, nil
 }
 
-// Name returns Name.
+// Name returns "facebook".
 func (s *Source) Name() string { return Name }
 
-// Address returns the URL below which the API is called.
+// Address returns the base URL of the API's methods.
 func (s *Source) Address() string { return s.graph.Address() }
 
-// Clock returns the server's time.
+// Clock returns the current time of the API's server.
 func (s *Source) Clock(ctx context.Context) (time.Time, error) { return s.graph.Clock(ctx) }
 
-// Timeout returns the timeout of the HTTP client.
+// Timeout returns the timeout of one call, which is the timeout of the HTTP client.
 func (s *Source) Timeout() time.Duration { return s.graph.Timeout() }
 
-// Concurrency returns 8: each video costs a call of its own. Plan returns nil when much of Meta's hourly limit is used.
+// Concurrency returns 8, because each video needs a separate call. Plan limits the calls when much of Meta's hourly limit is used.
 func (s *Source) Concurrency() int { return 8 }
 
-// Group returns "": a batch may mix all targets of a kind.
+// Group returns "", because targets need not share an account to be fetched together.
 func (s *Source) Group(source.Target) string { return "" }
 
-// AsksByHandle returns false: Facebook finds videos by their ids.
+// AsksByHandle returns false, because Facebook finds videos by their ids.
 func (s *Source) AsksByHandle(source.Target) bool { return false }
 
-// Budgets returns the budget of all calls. Its limit is not known, because Facebook reports only the used percentage.
+// Budgets returns the single budget that pays for all calls. Its limit is not known, because Facebook reports only the used percentage.
 func (s *Source) Budgets() []source.Budget { return s.graph.Budgets() }
 
-// Serves returns true for Facebook videos and accounts with a possible id or handle. Each is fetched alone.
+// Serves returns true for Facebook videos and accounts with a valid id or handle. Each target is fetched alone.
 func (s *Source) Serves(t source.Target) (int, bool) {
 	switch {
 	case t.Platform != link.Facebook:
@@ -145,11 +146,11 @@ func (s *Source) Serves(t source.Target) (int, bool) {
 	return 0, false
 }
 
-// OwnAccountsOnly returns true if own pages are configured. A video of another page is then Unsupported only if an own page can be read,
-// so that the credential is valid.
+// OwnAccountsOnly returns true if own pages are configured. A video of another page then gets the class Unsupported only if an own page can
+// be read, which shows that the credential is valid.
 func (s *Source) OwnAccountsOnly() bool { return len(s.ownPages) > 0 }
 
-// pathOf returns the path of an account in the API: its id, or else its handle. It returns "" if the account has neither.
+// pathOf returns the path of an account in the API: its id, or its handle if the id is not known. It returns "" if both are missing.
 func pathOf(t source.Target) string {
 	switch name := link.DisplayUsername(t.Handle); {
 	case pageID.MatchString(t.AccountID):
@@ -160,7 +161,7 @@ func pathOf(t source.Target) string {
 	return ""
 }
 
-// Plan counts one call for a video, one for the handle of its page, and one for its insights. For an account, it counts one call for the
+// Plan returns one call for a video, one for the handle of its page, and one for its insights. For an account, it returns one call for the
 // profile and the calls for both lists of videos. It returns nil while the client delays its calls.
 func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	calls := 0
@@ -180,7 +181,7 @@ func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	return s.graph.Plan(calls)
 }
 
-// Fetch asks for videos or accounts, one after the other.
+// Fetch requests videos or accounts, one after the other.
 func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
 	if calls := budget.Calls(); len(calls) != 1 {
 		return nil, &source.Failure{Class: source.BadRequest, Detail: fmt.Sprintf("a plan with %d calls: facebook has one budget", len(calls))}
@@ -199,8 +200,8 @@ func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *sourc
 	})
 }
 
-// notReadable are the errors that concern one object. Facebook often does not distinguish a missing object and one that the token may not
-// read.
+// notReadable are the errors that concern one object. Facebook often returns the same error for a missing object and for an object that the
+// token may not read.
 var notReadable = func() graph.ErrorClasses {
 	classes := graph.ErrorClasses{{Main: 100, Sub: 33}: source.Missing, {Main: 803}: source.Missing, {Main: 3}: source.Unsupported, {Main: 10}: source.Unsupported}
 	for code := 200; code <= 299; code++ {
@@ -209,8 +210,9 @@ var notReadable = func() graph.ErrorClasses {
 	return classes
 }()
 
-// get requests an object. If only a page's own token may read the object, get tries the tokens of the own pages. If the object may not be
-// read, get checks that an own page can be read: otherwise it returns the failure for the own page, because the credential is not valid.
+// get requests an object. If only the token of the object's page may read the object, get tries the tokens of the own pages. If the object
+// cannot be read, get checks whether an own page can be read. If the own page cannot be read either, the credential is not valid, and get
+// returns the failure for the own page.
 func (s *Source) get(ctx context.Context, budget *source.CallBudget, path string, parameters ...string) (graph.Answer, error) {
 	res, err := s.getAsOwnPage(ctx, budget, path, path, parameters...)
 	for _, page := range s.ownPages {
@@ -218,7 +220,7 @@ func (s *Source) get(ctx context.Context, budget *source.CallBudget, path string
 			break
 		}
 		ownRes, ownErr := s.graph.GetAsPage(ctx, budget, page, path, notReadable, parameters...)
-		if _, ok := graph.AsTargetError(ownErr); !ok { // otherwise the object belongs to another page
+		if _, ok := graph.AsTargetError(ownErr); !ok { // without a target error, the object belongs to this page
 			res, err = ownRes, ownErr
 		}
 	}
@@ -231,7 +233,8 @@ func (s *Source) get(ctx context.Context, budget *source.CallBudget, path string
 	return res, err
 }
 
-// asTargetError turns the failure of a call that needs a page's own token into a target error, and returns any other error unchanged.
+// asTargetError converts the failure of a call that requires the token of the page into a target error. It returns any other error
+// unchanged.
 func asTargetError(err error) error {
 	if f, ok := errors.AsType[*source.Failure](err); ok && errors.Is(err, graph.ErrPageToken) {
 		return &graph.TargetError{Class: source.Unsupported, Detail: f.Detail}
@@ -239,7 +242,7 @@ func asTargetError(err error) error {
 	return err
 }
 
-// getAsOwnPage requests path with the token of the page if it is an own page, and with the client's token otherwise.
+// getAsOwnPage requests path. It uses the token of the page if the page is an own page, and the client's token otherwise.
 func (s *Source) getAsOwnPage(ctx context.Context, budget *source.CallBudget, page, path string, parameters ...string) (graph.Answer, error) {
 	if slices.Contains(s.ownPages, page) {
 		return s.graph.GetAsPage(ctx, budget, page, path, notReadable, parameters...)
@@ -266,7 +269,7 @@ type video struct {
 	} `json:"from"`
 }
 
-// edge is the list of the likes or the comments of a video.
+// edge is the summary of the likes or the comments of a video.
 type edge struct {
 	Summary *struct {
 		Total fetch.Count `json:"total_count"`
@@ -280,7 +283,7 @@ func (e *edge) total() fetch.Count {
 	return e.Summary.Total
 }
 
-// fetchVideo asks for a video, for its insights if its page is an own page, and for the handle of its page if details are wanted.
+// fetchVideo requests a video, its insights if its page is an own page, and the handle of its page if details are wanted.
 func (s *Source) fetchVideo(ctx context.Context, budget *source.CallBudget, t source.Target) (source.Result, error) {
 	res, err := s.get(ctx, budget, t.ExternalID, "fields", videoFields)
 	if e, ok := graph.AsTargetError(err); ok {
@@ -333,13 +336,13 @@ func (s *Source) fetchVideo(ctx context.Context, budget *source.CallBudget, t so
 			if errors.Is(err, context.Canceled) {
 				return source.Result{}, err
 			}
-			r.Detail = "the page's handle is unknown: " + err.Error() // the counts are still good
+			r.Detail = "the page's handle is unknown: " + err.Error() // the counts are still valid
 		}
 	}
 	return r, nil
 }
 
-// pageHandle returns the handle of a page, or its id if it has no handle.
+// pageHandle returns the handle of a page, or the id of the page if the page has no handle.
 func (s *Source) pageHandle(ctx context.Context, budget *source.CallBudget, id string) (*string, error) {
 	now := s.now()
 	s.mu.Lock()

@@ -12,11 +12,11 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// The classes of the errors of insights. None of these errors means that the credential is wrong, because the page was just read with it.
+// Classes of errors of insights. None of these errors means that the credential is not valid, because the page was just read with it.
 const (
-	metricUnknown     = source.Unsupported // Facebook does not have the metric, or no longer has it
+	metricUnknown     = source.Unsupported // Facebook does not have the metric or has removed the metric
 	noInsights        = source.Missing     // the video has no insights
-	permissionMissing = source.Restricted  // the insights of the page need a permission
+	permissionMissing = source.Restricted  // the insights of the page require a permission that the token lacks
 )
 
 var insightErrors = func() graph.ErrorClasses {
@@ -31,21 +31,21 @@ var insightErrors = func() graph.ErrorClasses {
 }()
 
 const (
-	notEnoughViewers = "not enough viewers" // part of a message that has the code of a missing permission
-	// warnInterval is the minimum time between two warnings for one page. Without it, each video of the page would log a warning.
+	notEnoughViewers = "not enough viewers" // part of the message of an error that has the same code as a missing permission
+	// warnInterval is the minimum time between two warnings for one page. Without a minimum, each video of the page would cause a warning.
 	warnInterval = 24 * time.Hour
 )
 
-// addInsights replaces the public views by the views of the insights, and adds shares. A metric without a value yet stays nil. If Facebook
-// refuses all insights of a video, addInsights removes the views and returns the reason as detail. The public views are not used in
-// that case: they are another count, so that the series would jump.
+// addInsights replaces the public views in f by the views of the insights, and adds shares. A metric that has no value yet stays nil. If
+// Facebook refuses all insights of a video, addInsights removes the views and returns the reason as detail. It does not return the public
+// views in that case: they are counted differently, so the stored views would jump.
 func (s *Source) addInsights(ctx context.Context, budget *source.CallBudget, page string, v video, f *source.Facts) (detail string, err error) {
 	views := s.videoMetric
 	if v.Permalink != nil && strings.Contains(*v.Permalink, "/reel/") {
 		views = s.reelMetric
 	}
 	values, err := s.insights(ctx, budget, page, string(v.ID), views+","+metricActions)
-	if e, ok := graph.AsTargetError(err); ok && e.Class == metricUnknown { // one unknown metric fails the whole call
+	if e, ok := graph.AsTargetError(err); ok && e.Class == metricUnknown { // one unknown metric makes the whole call fail
 		values, err = s.insightsOneByOne(ctx, budget, page, string(v.ID), views, metricActions)
 	}
 	if e, ok := graph.AsTargetError(err); ok {
@@ -63,7 +63,7 @@ func (s *Source) addInsights(ctx context.Context, budget *source.CallBudget, pag
 		Shares fetch.Count `json:"SHARE"`
 	}
 	if raw := values[views]; raw != nil {
-		_ = plays.UnmarshalJSON(raw) // never fails
+		_ = plays.UnmarshalJSON(raw) // Count.UnmarshalJSON never returns an error
 	}
 	if raw := values[metricActions]; raw != nil && json.Unmarshal(raw, &actions) == nil {
 		shares = actions.Shares
@@ -75,7 +75,7 @@ func (s *Source) addInsights(ctx context.Context, budget *source.CallBudget, pag
 	return "", nil
 }
 
-// warnMissingPermission logs that a page's insights need a permission, at most once per warnInterval.
+// warnMissingPermission logs that a page's insights require a permission, at most once per warnInterval.
 func (s *Source) warnMissingPermission(ctx context.Context, page, detail string) {
 	now := s.now()
 	s.mu.Lock()
@@ -91,7 +91,7 @@ func (s *Source) warnMissingPermission(ctx context.Context, page, detail string)
 	}
 }
 
-// insightsOneByOne requests each metric by itself and returns the values of the metrics that Facebook has.
+// insightsOneByOne requests each metric in a separate call and returns the values of the metrics that Facebook has.
 func (s *Source) insightsOneByOne(ctx context.Context, budget *source.CallBudget, page, id string, metrics ...string) (map[string]json.RawMessage, error) {
 	values := map[string]json.RawMessage{}
 	for _, metric := range metrics {
@@ -107,7 +107,7 @@ func (s *Source) insightsOneByOne(ctx context.Context, budget *source.CallBudget
 	return values, nil
 }
 
-// insights returns the values of a video's metrics by name. metrics are names separated by commas.
+// insights returns the values of a video's metrics by name. metrics has the names of the metrics, separated by commas.
 func (s *Source) insights(ctx context.Context, budget *source.CallBudget, page, id, metrics string) (map[string]json.RawMessage, error) {
 	res, err := s.graph.GetAsPage(ctx, budget, page, id+"/video_insights", insightErrors, "metric", metrics)
 	if f, ok := errors.AsType[*source.Failure](err); ok && errors.Is(err, graph.ErrPageToken) { // the token has no role on the page

@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-func TestSource_keepsVideoWithoutInsights(t *testing.T) {
+func TestSource_returnsVideoWithoutInsights(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		refusal string
@@ -27,8 +27,8 @@ func TestSource_keepsVideoWithoutInsights(t *testing.T) {
 		"missing permission, code 10":       {graphError(10, 0, "(#10) This endpoint requires the 'read_insights' permission"), reel, 3},
 		"missing permission, code 200":      {graphError(200, 0, "(#200) Requires read_insights permission"), reel, 3},
 		"missing permission, code 299":      {graphError(299, 0, "(#299) Permissions error"), reel, 3},
-		"the edge is not supported":         {graphError(200, 2069030, "This endpoint is not supported in the new Pages experience"), reel, 3},
-		"a video without public views":      {graphError(10, 0, "(#10) Not enough viewers"), strings.Replace(reel, `"views":1482337,`, "", 1), 3},
+		"insights are not supported":        {graphError(200, 2069030, "This endpoint is not supported in the new Pages experience"), reel, 3},
+		"video has no public views":         {graphError(10, 0, "(#10) Not enough viewers"), strings.Replace(reel, `"views":1482337,`, "", 1), 3},
 		"the token has no role on the page": {graphError(210, 0, "(#210) A page access token is required to request this resource."), reel, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -39,12 +39,12 @@ func TestSource_keepsVideoWithoutInsights(t *testing.T) {
 			r, err := w.fetch(t, target)
 			require.NoError(t, err)
 			require.Equal(t, source.OK, r.Class, r.Detail)
-			require.Nil(t, r.Facts.Views, "the public views are another count")
+			require.Nil(t, r.Facts.Views, "the public views must not be used, because they are counted differently")
 			require.Nil(t, r.Facts.Shares)
 			require.Equal(t, int64(90211), *r.Facts.Likes)
 			require.Equal(t, int64(1204), *r.Facts.Comments)
 			require.Contains(t, r.Detail, "no insights: HTTP 400, code ")
-			require.Len(t, *w.requests, tt.calls, "no metric is requested by itself")
+			require.Len(t, *w.requests, tt.calls, "metrics must not be requested one by one")
 		})
 	}
 	w := newWeb(t, []string{mira}, map[string]string{videoRequest: reel, insightsRequest: graphError(190, 463, "Error validating access token: it has expired")})
@@ -87,7 +87,7 @@ func TestSandbox_warnsOncePerDayAboutRefusedInsights(t *testing.T) {
 	for _, id := range ids[:3] {
 		require.Nil(t, fetch(id).Shares)
 	}
-	require.Equal(t, 1, strings.Count(logs.String(), "level=WARN"), "one warning for all videos of a page")
+	require.Equal(t, 1, strings.Count(logs.String(), "level=WARN"), "all videos of a page must cause one warning")
 	require.Contains(t, logs.String(), "read_insights")
 	require.Contains(t, logs.String(), "page="+s.own)
 	for _, secret := range []string{sandbox.FacebookUserToken, sandbox.MetaAppSecret, "sandbox-facebook-page", "appsecret_proof"} {

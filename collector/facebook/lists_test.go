@@ -14,7 +14,8 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// endlessList serves a page with an endless list of reels. videos returns the videos on a page of the list.
+// endlessList serves a page whose list of reels never ends. videos returns the ids of the videos on a page of the list. calls counts the
+// requests for the list.
 func endlessList(t *testing.T, videos func(page int) []string) (base string, calls *atomic.Int32) {
 	t.Helper()
 	calls = &atomic.Int32{}
@@ -39,22 +40,22 @@ func endlessList(t *testing.T, videos func(page int) []string) (base string, cal
 	return web.URL + "/v25.0", calls
 }
 
-func TestSource_continuesListAfterEmptyPage(t *testing.T) {
+func TestSource_requestsPagesUntilDepthOrLimit(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		depth        int
 		videos       func(page int) []string
 		calls, found int
 	}{
-		"an empty first page": {1, func(page int) []string { return []string{"1139247764231866"}[:min(page, 1)] }, 2, 1},
-		"until depth is reached": {60, func(page int) []string {
+		"first page is empty": {1, func(page int) []string { return []string{"1139247764231866"}[:min(page, 1)] }, 2, 1},
+		"list is longer than depth": {60, func(page int) []string {
 			ids := make([]string, 25)
 			for i := range ids {
 				ids[i] = fmt.Sprint(1139247764231800 + 25*page + i)
 			}
 			return ids
 		}, 3, 75},
-		"empty pages without end": {30, func(int) []string { return nil }, 4, 0},
+		"all pages are empty": {30, func(int) []string { return nil }, 4, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -18,7 +18,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// web is a platform that answers by path and requested fields or metrics, and records them.
+// web simulates a platform that answers by path and requested fields or metrics. It records the requests.
 type web struct {
 	*facebook.Source
 	requests *[]string
@@ -76,7 +76,7 @@ func TestSource_requestsMetricsOneByOneIfOneIsUnknown(t *testing.T) {
 	r, err := w.fetch(t, video(pancakes))
 	require.NoError(t, err)
 	require.Equal(t, source.OK, r.Class, r.Detail)
-	require.Nil(t, r.Facts.Views, "the public views are another count")
+	require.Nil(t, r.Facts.Views, "the public views must not be used, because they are counted differently")
 	require.Nil(t, r.Facts.Shares, "a missing count is not zero")
 	require.Equal(t, int64(90211), *r.Facts.Likes)
 	require.Equal(t, []string{videoRequest, pagesRequest, insightsRequest, pancakes + "/video_insights fb_reels_total_plays", pancakes + "/video_insights post_video_social_actions", handleRequest}, *w.requests)
@@ -103,7 +103,7 @@ func TestSource_checksOwnPageIfVideoIsNotReadable(t *testing.T) {
 	_, err = w.fetch(t, video(pancakes))
 	var f *source.Failure
 	require.ErrorAs(t, err, &f)
-	require.Equal(t, source.AuthFailed, f.Class, "the own page is not readable either")
+	require.Equal(t, source.AuthFailed, f.Class, "the class must be auth_failed because the own page is not readable either")
 }
 
 func TestSource_cachesHandlesOfPages(t *testing.T) {
@@ -124,7 +124,7 @@ func TestSource_cachesHandlesOfPages(t *testing.T) {
 	w = newWeb(t, nil, map[string]string{videoRequest: reel, handleRequest: graphError(190, 0, "expired")})
 	r, err := w.fetch(t, video(pancakes))
 	require.NoError(t, err)
-	require.Equal(t, int64(1482337), *r.Facts.Views, "the counts are kept without a handle")
+	require.Equal(t, int64(1482337), *r.Facts.Views, "the counts must be returned without a handle")
 	require.Nil(t, r.Facts.Username)
 	require.Contains(t, r.Detail, "the page's handle is unknown: auth_failed")
 }

@@ -19,20 +19,20 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// hostileVariants is the number of hostile answers of the sandbox, one per call.
+// hostileVariants is the number of different hostile answers of the sandbox. Each call gets the next variant.
 const hostileVariants = 13
 
-// sandboxed is a source that uses the settings of a running sandbox.
+// sandboxed is a running sandbox and a source that calls the sandbox with its token.
 type sandboxed struct {
 	*facebook.Source
 	world *sandbox.World
 	base  string
-	own   string // the own page's id
+	own   string // the id of the own page
 }
 
 func startSandbox(t *testing.T) sandboxed { return startSandboxWith(t, nil) }
 
-// startSandboxWith is startSandbox with changed options.
+// startSandboxWith does what startSandbox does, but change can change the options and the sandbox first.
 func startSandboxWith(t *testing.T, change func(*facebook.Options, *sandbox.World)) sandboxed {
 	t.Helper()
 	now := func() time.Time { return sourcetest.Now }
@@ -102,10 +102,10 @@ func TestSandbox_fetchesVideos(t *testing.T) {
 		requireTruth(t, s.world.Find(link.Facebook, category), false)
 	}
 	for _, id := range s.world.Uploads(link.Facebook, s.own, sourcetest.Now)[:5] {
-		requireTruth(t, id, true) // own videos have shares
+		requireTruth(t, id, true) // only own videos have shares
 	}
 	requireTruth(t, "1139247764231866", false)
-	t.Run("deleted and private videos", func(t *testing.T) {
+	t.Run("classifies deleted and private videos", func(t *testing.T) {
 		t.Parallel()
 		s := startSandbox(t)
 		s.control(t, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
@@ -117,12 +117,12 @@ func TestSandbox_fetchesVideos(t *testing.T) {
 	})
 }
 
-// asSystemUser configures a system user who has a role on three pages.
+// asSystemUser changes the options to the token of a system user who has a role on three pages.
 func asSystemUser(o *facebook.Options, w *sandbox.World) {
 	o.Token, o.PageIDs = sandbox.FacebookUserToken, w.FacebookPages()
 }
 
-func TestSandbox_readsOwnPagesAsSystemUser(t *testing.T) {
+func TestSandbox_fetchesOwnPagesWithTokenOfSystemUser(t *testing.T) {
 	t.Parallel()
 	s := startSandboxWith(t, asSystemUser)
 	check := func() {
@@ -152,7 +152,7 @@ func TestSandbox_readsOwnPagesAsSystemUser(t *testing.T) {
 	check()
 	r, err := s.fetch(t, video(s.world.Find(link.Facebook, sandbox.Normal)))
 	require.NoError(t, err)
-	require.Equal(t, source.OK, r.Class, "videos of other pages are readable as well")
+	require.Equal(t, source.OK, r.Class, "videos of other pages must be readable too")
 
 	without := startSandboxWith(t, func(o *facebook.Options, w *sandbox.World) { asSystemUser(o, w); o.PageIDs = nil })
 	r, err = without.fetch(t, video(without.world.Uploads(link.Facebook, without.world.FacebookPages()[2], sourcetest.Now)[0]))
@@ -206,7 +206,7 @@ func TestSandbox_fetchesAccounts(t *testing.T) {
 			v, _ := s.world.Video(link.Facebook, id, sourcetest.Now)
 			want.Videos = append(want.Videos, ingest.FoundVideo{ID: id, Link: v.Link, UploadedAt: new(store.InstantOf(v.UploadedAt))})
 		}
-		for _, id := range []string{"", truth.ID} { // by its handle, then by its id
+		for _, id := range []string{"", truth.ID} { // first by handle, then by id
 			target := account(name, 500)
 			target.AccountID = id
 			r, err := s.fetch(t, target)
@@ -222,7 +222,7 @@ func TestSandbox_fetchesAccounts(t *testing.T) {
 	}
 }
 
-func TestSandbox_faults(t *testing.T) {
+func TestSandbox_classifiesFaults(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		fault   string
@@ -247,7 +247,7 @@ func TestSandbox_faults(t *testing.T) {
 			require.True(t, tt.retryAt.Equal(f.RetryAt), "got %s", f.RetryAt)
 		})
 	}
-	t.Run("hostile", func(t *testing.T) {
+	t.Run("hostile answers", func(t *testing.T) {
 		t.Parallel()
 		s := startSandbox(t)
 		target := video(s.world.Find(link.Facebook, sandbox.Normal))
@@ -264,7 +264,7 @@ func TestSandbox_faults(t *testing.T) {
 			require.Contains(t, []source.Class{source.OK, source.Temporary}, r.Class, r.Detail)
 			if r.Facts != nil {
 				for _, count := range []*int64{r.Facts.Views, r.Facts.Likes, r.Facts.Comments} {
-					if count != nil { // a source cannot notice if the platform swaps two counts
+					if count != nil { // each count must be one of the true counts; a source cannot detect that two counts were swapped
 						require.Contains(t, []int64{truth.Views, *truth.Likes, *truth.Comments}, *count)
 					}
 				}

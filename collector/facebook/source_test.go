@@ -50,7 +50,7 @@ const reel = `{"id":"` + pancakes + `","title":"Reel","description":"Big pancake
 	"permalink_url":"/reel/` + pancakes + `/","views":1482337,"likes":{"data":[],"summary":{"total_count":90211,"can_like":false}},
 	"comments":{"data":[],"summary":{"order":"ranked","total_count":1204}},"from":{"id":"` + mira + `","name":"Mira Cooks"}}`
 
-// side answers all requests except those for the video: the page's handle and token, and the insights.
+// side answers all requests that are not for the video: the requests for the page's handle, for page tokens and for insights.
 func side(w http.ResponseWriter, r *http.Request) {
 	if strings.HasSuffix(r.URL.Path, "/video_insights") {
 		_, _ = w.Write([]byte(insights))
@@ -74,7 +74,7 @@ func facts() source.Facts {
 		Private: new(false), HiddenStats: new(false)}
 }
 
-// answers returns the answers to a request for one video with the facts f.
+// answers returns the answers to a request for one video whose expected facts are f.
 func answers(f source.Facts) map[sourcetest.Case]sourcetest.Answer {
 	swap := func(from, to string) string { return strings.Replace(reel, from, to, 1) }
 	ok, temporary, missing := []source.Class{source.OK}, []source.Class{source.Temporary}, []source.Class{source.Missing}
@@ -86,12 +86,12 @@ func answers(f source.Facts) map[sourcetest.Case]sourcetest.Answer {
 		sourcetest.Bare: {Body: `{"id":"` + pancakes + `","comments":{"data":[],"summary":{"total_count":5}}}`, Classes: ok,
 			Facts: []*source.Facts{{Comments: new(int64(5)), HiddenStats: new(true), Private: new(false)}}},
 		sourcetest.Gone:        {Status: http.StatusBadRequest, Body: notThere, Classes: missing},
-		sourcetest.Private:     {Status: http.StatusBadRequest, Body: notThere, Classes: missing}, // Facebook does not distinguish this from a missing permission
+		sourcetest.Private:     {Status: http.StatusBadRequest, Body: notThere, Classes: missing}, // Facebook returns the same error if a permission is missing
 		sourcetest.Restricted:  {Status: http.StatusForbidden, Body: notReadable, Classes: []source.Class{source.Unsupported}},
 		sourcetest.WrongTypes:  {Body: swap(`"length":58.433`, `"length":"58"`), Classes: temporary},
 		sourcetest.Strings:     {Body: strings.NewReplacer("90211", `"90211"`, `"id":"`+pancakes+`"`, `"id":`+pancakes).Replace(reel), Classes: ok},
 		sourcetest.Big:         {Body: swap("90211", "9007199254740993"), Classes: ok, Facts: []*source.Facts{&big}},
-		sourcetest.Duplicates:  {Body: reel, Classes: ok}, // one object, one video
+		sourcetest.Duplicates:  {Body: reel, Classes: ok}, // an answer contains one object, so it cannot contain duplicates
 		sourcetest.Foreign:     {Body: swap(`"from":`, `"other":{"id":"1139247764231867","views":1},"from":`), Classes: ok},
 		sourcetest.GoneForeign: {Body: swap(pancakes, "1139247764231867"), Classes: temporary},
 	})

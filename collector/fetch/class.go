@@ -9,15 +9,15 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// MaxRetryAfter is the longest wait that Retry-After is believed: a longer one is probably a mistake of the server.
+// MaxRetryAfter is the longest wait that is accepted from a Retry-After header. A longer wait is probably a mistake of the server.
 const MaxRetryAfter = 24 * time.Hour
 
-// ClassOf returns the class of an HTTP status. Use it if the platform's own error does not decide the class. It never returns a class
-// of one target: a 404 may also mean a wrong base address, and must not make a video disappear. It does not decide whether the source
-// is at fault either. The collector decides that by whether other targets get the same answer (see NamesCredential).
+// ClassOf returns the class of an HTTP status. Call ClassOf if the platform's own error code does not decide the class. ClassOf never
+// returns a class that concerns one target only, such as Gone: a 404 can also mean a wrong base URL. ClassOf does not decide whether the
+// source is at fault. The collector decides that from whether other targets get the same answer (see NamesCredential).
 //
-// isJSON is true if the body is JSON, so that the platform itself answered. An HTML page comes from something in between, such as a
-// proxy, a load balancer or a login portal. Its 403 does not make a key invalid, and its 404 does not mean that the request was wrong.
+// isJSON is true if the body is JSON, so that the platform itself answered. An HTML page usually comes from a proxy, a load balancer or a
+// login portal. The 403 of such a page does not make an API key invalid, and its 404 does not mean that the request was wrong.
 func ClassOf(status int, isJSON bool) source.Class {
 	switch {
 	case status >= 200 && status < 300 && isJSON:
@@ -37,14 +37,14 @@ func ClassOf(status int, isJSON bool) source.Class {
 	}
 }
 
-// NamesCredential returns true if the status alone means that the credential is refused. 403 does not: some platforms answer 403 for
-// one target that may not be shown.
+// NamesCredential returns true if the status alone means that the credential was refused. It returns false for 403, because some platforms
+// answer 403 for a single target that must not be shown.
 func NamesCredential(status int) bool {
 	return status == http.StatusUnauthorized || status == http.StatusProxyAuthRequired
 }
 
-// RetryAfter reads the header Retry-After, which has seconds or an HTTP date. It returns a time from now to now plus MaxRetryAfter,
-// or the zero time if the header is absent or malformed.
+// RetryAfter parses the Retry-After header, which contains seconds or an HTTP date. It returns a time between now and now plus
+// MaxRetryAfter. It returns the zero time if the header is absent or malformed.
 func RetryAfter(h http.Header, now time.Time) time.Time {
 	text := strings.TrimSpace(h.Get("Retry-After"))
 	if text == "" {

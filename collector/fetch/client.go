@@ -21,16 +21,16 @@ import (
 	"github.com/reeltally/reeltally/outbound"
 )
 
-// The defaults of a Client.
+// Default values of Options.
 const (
 	DefaultTimeout = 30 * time.Second
 	DefaultMaxBody = 8 << 20
 )
 
-// SandboxHeader is a header that a sandbox sets to "true" in every answer.
+// SandboxHeader is the header that a sandbox sets to "true" in every answer.
 const SandboxHeader = "ReelTally-Sandbox"
 
-// The causes of a failure of Endpoint.Do, for errors.Is.
+// Causes of a failed Endpoint.Do, for errors.Is.
 var (
 	ErrTimeout     = fmt.Errorf("%w in time", source.ErrNoAnswer)
 	ErrTooLarge    = errors.New("answer too large")
@@ -39,23 +39,23 @@ var (
 
 // Options configure a Client. The zero value is ready for use.
 type Options struct {
-	Timeout time.Duration // of a whole call, including the body; 0 means DefaultTimeout
-	MaxBody int64         // bytes of an answer after decompression; 0 means DefaultMaxBody
-	Version string        // for the User-Agent; "" means the version that the binary was built from
-	// Proxy is used for every call; nil means no proxy. HTTP_PROXY and similar variables are ignored, because they are often set for
-	// other programs. A proxy of plain http sees the keys that some platforms want in the query.
+	Timeout time.Duration // timeout of a whole call, including reading the body; 0 means DefaultTimeout
+	MaxBody int64         // maximum size of an answer's body in bytes, after decompression; 0 means DefaultMaxBody
+	Version string        // version in the User-Agent header; "" means the version of the binary
+	// Proxy is used for every call; nil means no proxy. HTTP_PROXY and similar variables are ignored, because they are often set for other
+	// programs. A plain http proxy can read the API keys that some platforms require in the query.
 	Proxy *url.URL
-	// RootCAs replaces the system's certificates. Lookup and Dial replace the functions of [outbound.Guard].
+	// RootCAs replaces the system's root certificates. Lookup and Dial replace the functions with the same names in [outbound.Guard].
 	RootCAs *x509.CertPool
 	Lookup  func(ctx context.Context, network, host string) ([]netip.Addr, error)
 	Dial    func(ctx context.Context, network, address string) (net.Conn, error)
-	// Transport replaces the client's transport. Proxy, RootCAs, Lookup and Dial are then ignored; the other limits still apply.
+	// Transport replaces the client's transport. Proxy, RootCAs, Lookup and Dial are then ignored; Timeout and MaxBody still apply.
 	Transport http.RoundTripper
-	Logger    *slog.Logger // gets one debug line for each call, without query, headers and bodies; nil disables logging
+	Logger    *slog.Logger // logger for one debug line a call, without query, headers and bodies; nil disables logging
 }
 
-// Client holds what all endpoints share. It follows no redirects, keeps no cookies, accepts gzip and never retries. Requests are
-// sent through an Endpoint. All methods may be called concurrently.
+// Client holds the settings and connections that all endpoints share. It follows no redirects, stores no cookies, accepts gzip and never
+// retries. Requests are sent through an Endpoint. All methods may be called concurrently.
 type Client struct {
 	options   Options
 	timeout   time.Duration
@@ -67,7 +67,7 @@ type Client struct {
 	endpoints []*Endpoint
 }
 
-// New returns a client.
+// New returns a client with the given options.
 func New(o Options) *Client {
 	c := &Client{
 		options:   o,
@@ -107,21 +107,21 @@ func (c *Client) Close() {
 
 // Request is one HTTP request.
 type Request struct {
-	Method  string             // "" means GET
-	URL     string             // must be on the endpoint's server; sent byte for byte
-	Header  http.Header        // in addition to User-Agent and Accept
-	Body    []byte             // JSON unless Header has another Content-Type; nil for no body
-	Timeout time.Duration      // 0 means the timeout of the client
-	Secrets []string           // credentials in URL, Header or Body; they are removed from every error
-	Budget  *source.CallBudget // pays for the request; nil if the request costs nothing
+	Method  string             // HTTP method; "" means GET
+	URL     string             // URL on the endpoint's server; sent unchanged
+	Header  http.Header        // headers in addition to User-Agent and Accept
+	Body    []byte             // body of the request: JSON unless Header has another Content-Type; nil for no body
+	Timeout time.Duration      // timeout of this request; 0 means the timeout of the client
+	Secrets []string           // credentials in URL, Header or Body; Do removes them from every error
+	Budget  *source.CallBudget // the budget that pays for the request; nil if the request costs nothing
 }
 
-// Response is an answer that was read completely.
+// Response is an answer whose body was read completely.
 type Response struct {
 	Status  int
 	Header  http.Header
-	Body    []byte // decompressed, at most the client's MaxBody
-	Sandbox bool   // the answer came from a sandbox: its numbers are invented
+	Body    []byte // body after decompression, at most Options.MaxBody bytes
+	Sandbox bool   // true if a sandbox answered; its numbers are made up
 }
 
 // Do sends one request. It returns a Response for every complete answer, whatever the status is. Its errors are:
@@ -155,7 +155,7 @@ func (e *Endpoint) Do(ctx context.Context, r Request) (*Response, error) {
 	res, err := e.roundTrip(req)
 	if err != nil {
 		if refused, ok := errors.AsType[*outbound.RefusedError](err); ok {
-			// The DNS server returned an internal address for a public host, perhaps because of an attack.
+			// A public host name resolved to an internal address, which can be a DNS rebinding attack.
 			c.log.WarnContext(ctx, "source call refused", "method", req.Method, "host", req.URL.Host, "error", refused)
 		}
 		err = callError(ctx, callCtx, err, timeout, c.maxBody, r.Secrets)

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const secret = "AIzaSy-secret/1"
 
-// newEndpoint returns an endpoint for the server at base, as for a base URL that the operator configured.
+// newEndpoint returns an endpoint for the server at base, which counts as configured by the operator.
 func newEndpoint(t *testing.T, base string, o fetch.Options) *fetch.Endpoint {
 	t.Helper()
 	c := fetch.New(o)
@@ -140,7 +140,7 @@ func TestClient_spendsBudget(t *testing.T) {
 	require.Equal(t, []source.Call{{Bucket: "calls", Units: 0}}, budget.Spent(), "a request that is not sent costs nothing")
 }
 
-func TestClient_limits(t *testing.T) {
+func TestClient_limitsTimeAndBodySize(t *testing.T) {
 	t.Parallel()
 	requireFailure := func(t *testing.T, err, cause error) string {
 		t.Helper()
@@ -171,7 +171,7 @@ func TestClient_limits(t *testing.T) {
 		_, err = newEndpoint(t, base, fetch.Options{MaxBody: 9}).Do(t.Context(), fetch.Request{URL: base})
 		requireFailure(t, err, fetch.ErrTooLarge)
 	})
-	t.Run("reports its own timeout", func(t *testing.T) {
+	t.Run("reports the client's timeout", func(t *testing.T) {
 		t.Parallel()
 		base := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 		_, err := newEndpoint(t, base, fetch.Options{Timeout: 20 * time.Millisecond}).Do(t.Context(), fetch.Request{URL: base})
@@ -195,7 +195,7 @@ func TestClient_limits(t *testing.T) {
 		_, err := newEndpoint(t, base, fetch.Options{}).Do(ctx, fetch.Request{URL: base})
 		require.Equal(t, "no complete answer before the caller's deadline", requireFailure(t, err, fetch.ErrTimeout))
 	})
-	t.Run("returns no failure if the caller cancels", func(t *testing.T) {
+	t.Run("returns context.Canceled, not a Failure, if the caller cancels", func(t *testing.T) {
 		t.Parallel()
 		ctx, cancel := context.WithCancel(t.Context())
 		base := serve(t, func(_ http.ResponseWriter, r *http.Request) { cancel(); <-r.Context().Done() })
@@ -204,7 +204,7 @@ func TestClient_limits(t *testing.T) {
 		var f *source.Failure
 		require.NotErrorAs(t, err, &f)
 	})
-	t.Run("refuses a truncated answer", func(t *testing.T) {
+	t.Run("refuses an answer whose body is cut off", func(t *testing.T) {
 		t.Parallel()
 		base := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")

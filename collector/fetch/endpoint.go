@@ -16,22 +16,22 @@ import (
 	"github.com/reeltally/reeltally/outbound"
 )
 
-// clockTimeout is the timeout of the request of Clock.
+// clockTimeout is the timeout of the request that Endpoint.Clock sends.
 const clockTimeout = 10 * time.Second
 
-// Endpoint sends requests to one server. It never connects to another host or port, whatever an answer contains, nor to an address
-// that the host may not resolve to. All methods may be called concurrently.
+// Endpoint sends requests to one server. It never connects to another host or port, whatever an answer contains. It also refuses to connect
+// if the host resolves to an address that is not allowed. All methods may be called concurrently.
 type Endpoint struct {
 	client *Client
 	base   string
-	origin string // scheme, host and port of the base
+	origin string // scheme, host and port of the base URL
 	http   *http.Client
 }
 
-// Endpoint returns an endpoint for the server of the URL base, or of the URL standard if base is "". standard is the public URL of
-// the platform or vendor. It returns an error if base is not an http or https URL, or if base has a query or credentials.
+// Endpoint returns an endpoint for the server of the URL base, or of the URL standard if base is "". standard is the public URL of the
+// platform or vendor. Endpoint returns an error if base is not an http or https URL, or if base has a query or credentials.
 //
-// If the host is that of standard, it must resolve to public addresses. Another host was named by the operator, so that it may
+// If base has the same host as standard, the host must resolve to a public address. Any other host was configured by the operator and may
 // also resolve to this machine or to a private network. A literal IP address and localhost are always allowed.
 func (c *Client) Endpoint(base, standard string) (*Endpoint, error) {
 	base = cmp.Or(base, standard)
@@ -72,7 +72,7 @@ func isStandard(u *url.URL, standard string) bool {
 // originOf returns scheme, host and port of u in a normalised form.
 func originOf(u *url.URL) string { return strings.ToLower(u.Scheme) + "://" + outbound.AddressOf(u) }
 
-// newTransport returns a transport that connects to address only, or to the proxy only if there is one.
+// newTransport returns a transport that connects to address only. If a proxy is configured, the transport connects to the proxy only.
 func (c *Client) newTransport(address string, reach outbound.Reach) *http.Transport {
 	proxy := c.options.Proxy
 	if proxy != nil {
@@ -107,7 +107,8 @@ func proxyAddress(proxy *url.URL) string {
 	return outbound.AddressOf(proxy)
 }
 
-// checkServer returns a failure if u is not on the endpoint's server. The transport alone would not notice this if a proxy is used.
+// checkServer returns a failure if u is not on the endpoint's server. The check is needed in addition to the transport, because with a
+// proxy the transport connects to the proxy only.
 func (e *Endpoint) checkServer(u *url.URL) *source.Failure {
 	if originOf(u) == e.origin && u.User == nil {
 		return nil
@@ -119,7 +120,7 @@ func (e *Endpoint) checkServer(u *url.URL) *source.Failure {
 // Address returns the base URL with a slash at its end.
 func (e *Endpoint) Address() string { return e.base }
 
-// Timeout returns the timeout of a request that does not set its own.
+// Timeout returns the timeout of a request that has no timeout of its own.
 func (e *Endpoint) Timeout() time.Duration { return e.client.timeout }
 
 // Clock returns the server's time from the Date header of an answer. It returns the zero time if the header is absent or malformed,
@@ -131,7 +132,7 @@ func (e *Endpoint) Clock(ctx context.Context) (time.Time, error) {
 	}
 	at, err := http.ParseTime(res.Header.Get("Date"))
 	if err != nil {
-		return time.Time{}, nil //nolint:nilerr // the server shows no time
+		return time.Time{}, nil //nolint:nilerr // a missing or malformed Date header is not an error
 	}
 	return at, nil
 }

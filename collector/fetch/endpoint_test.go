@@ -54,13 +54,13 @@ func TestEndpoint_refusesOtherServers(t *testing.T) {
 	}
 }
 
-// TestEndpoint_allowsPrivateAddressesForConfiguredHosts tests the rule of docs/decisions/0015.
+// TestEndpoint_allowsPrivateAddressesForConfiguredHosts tests the decision in docs/decisions/0015.
 func TestEndpoint_allowsPrivateAddressesForConfiguredHosts(t *testing.T) {
 	t.Parallel()
 	const standard = "https://youtube.googleapis.com/"
 	for name, c := range map[string]struct {
 		base, standard, answer string
-		dialed                 string // "" if the address is refused
+		dialed                 string // the address that is connected to; "" if the connection is refused
 	}{
 		"standard host, public address":          {"", standard, "93.184.215.14", "93.184.215.14:443"},
 		"standard host, private address":         {"", standard, "10.0.0.1", ""},

@@ -40,21 +40,21 @@ func TestEndpoint_refusesHostileLinks(t *testing.T) {
 		var refused *outbound.RefusedError
 		if l.Dialer != outboundtest.Parse {
 			require.ErrorAs(t, err, &refused, l.URL)
-			require.False(t, refused.Addr.IsValid(), "refused because of the host, before a lookup: %v", refused)
+			require.False(t, refused.Addr.IsValid(), "the host must be refused before a DNS lookup: %v", refused)
 			dialer++
 		}
 	}
 	require.Greater(t, dialer, 200)
 	require.Zero(t, world.Connections())
-	require.Empty(t, world.Asked(), "no name was looked up")
+	require.Empty(t, world.Asked(), "no host name must be looked up")
 	require.Zero(t, world.Inside.Visits(t))
 
 	res, err := e.Do(t.Context(), fetch.Request{URL: graph + "me"})
-	require.NoError(t, err, "its own server still answers")
+	require.NoError(t, err, "the endpoint still gets answers from its own server")
 	require.Equal(t, http.StatusNotFound, res.Status)
 }
 
-// TestEndpoint_resistsDNSRebinding uses a DNS server that returns a loopback address for every second connection.
+// TestEndpoint_resistsDNSRebinding uses a DNS server that alternates between a public and a loopback address for the same host.
 func TestEndpoint_resistsDNSRebinding(t *testing.T) {
 	t.Parallel()
 	const rounds = 1000
@@ -66,7 +66,7 @@ func TestEndpoint_resistsDNSRebinding(t *testing.T) {
 		return outboundtest.Answer{Addrs: []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.IPv6Loopback()}}
 	})
 	world := outboundtest.NewInternet(t, outboundtest.In("graph.facebook.com"), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Connection", "close") // so that the next request looks up the host again
+		w.Header().Set("Connection", "close") // makes the next request open a new connection and look up the host again
 	}))
 	client := fetch.New(fetch.Options{Lookup: names.Lookup, Dial: world.Dial, RootCAs: world.Authority.Roots})
 	t.Cleanup(client.Close)

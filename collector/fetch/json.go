@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// MaxDepth is the deepest nesting that an answer may have. Real answers have up to about fifteen levels.
+// MaxDepth is the deepest nesting of JSON that an answer may have. Real answers have up to about fifteen levels.
 const MaxDepth = 64
 
 // MaxItems is the largest number of items that an answer may list. No call asks for more than 500.
@@ -65,8 +65,8 @@ func CheckJSON(text []byte) error {
 // checkMembers returns an error if an object of a valid JSON text has the same member twice. JSON parsers disagree about which of the
 // two values counts.
 func checkMembers(text []byte) error {
-	var open []map[string]bool // the members of the enclosing objects, innermost last; nil for a list
-	nameNext := false          // the next string is the name of a member
+	var open []map[string]bool // the member names of each enclosing object, innermost last; nil for a list
+	nameNext := false          // true if the next string is the name of a member
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
 		case '{':
@@ -100,8 +100,8 @@ func checkMembers(text []byte) error {
 	return nil
 }
 
-// checkDepth returns an error if text is nested deeper than MaxDepth. It accepts invalid JSON, because it runs before the recursive
-// parsers.
+// checkDepth returns an error if text is nested deeper than MaxDepth. It accepts invalid JSON, because it runs before the recursive JSON
+// parser.
 func checkDepth(text []byte) error {
 	depth, inString := 0, false
 	for i := 0; i < len(text); i++ {
@@ -122,8 +122,8 @@ func checkDepth(text []byte) error {
 	return nil
 }
 
-// Count is a count in an answer: a JSON number or a decimal string. Decoding never fails, so that an invalid count affects one item
-// only. Call Invalid after decoding.
+// Count decodes a count in an answer: a JSON number or a decimal string. Decoding never fails, so that an invalid count affects one item
+// only. After decoding, call Invalid to detect an invalid count.
 type Count struct {
 	value   *int64
 	invalid bool
@@ -157,11 +157,11 @@ func (c *Count) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// MaxCount is the largest number that is accepted as a count. The most viewed video has a millionth of MaxCount. The limit keeps the sum
-// of all counts of an organisation within int64.
+// MaxCount is the largest number that is accepted as a count. It is a million times the views of the most viewed video. The limit prevents
+// an overflow of int64 when all counts of an organisation are added.
 const MaxCount = 10_000_000_000_000_000
 
-// ParseCount parses a count of decimal digits, up to MaxCount. It does not use float64, which would round numbers above 2^53.
+// ParseCount parses a decimal count of at most MaxCount. It does not use float64, which would round numbers above 2^53.
 func ParseCount(text string) (int64, bool) {
 	if text == "" || len(text) > len("9223372036854775807") || strings.Trim(text, "0123456789") != "" {
 		return 0, false
@@ -170,8 +170,8 @@ func ParseCount(text string) (int64, bool) {
 	return n, err == nil && n <= MaxCount
 }
 
-// ID is an id in an answer: a string, or an integer of any length whose digits are kept. Any other value decodes to "" without an
-// error.
+// ID decodes an id in an answer: a string, or an integer of any length, whose digits are used unchanged. Any other value decodes to ""
+// without an error.
 type ID string
 
 // UnmarshalJSON accepts any value and never returns an error.
@@ -189,7 +189,8 @@ func (id *ID) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// ParseID returns text if it has 1 to 128 printable ASCII characters and no spaces, as the ids of all platforms, and "" otherwise.
+// ParseID returns text if it has 1 to 128 printable ASCII characters and no spaces, as the ids of all platforms have. Otherwise it returns
+// "".
 func ParseID(text string) string {
 	if len(text) > 128 {
 		return ""

@@ -66,7 +66,7 @@ func TestCount_acceptsNumbersAndStrings(t *testing.T) {
 		require.True(t, c.Invalid(), raw)
 		require.Nil(t, c.Value(), raw)
 	}
-	t.Run("is nil and valid if absent or null", func(t *testing.T) {
+	t.Run("has no value and is valid if the member is absent or null", func(t *testing.T) {
 		t.Parallel()
 		var s struct{ A, B fetch.Count }
 		require.NoError(t, json.Unmarshal([]byte(`{"A":null}`), &s))
@@ -75,7 +75,7 @@ func TestCount_acceptsNumbersAndStrings(t *testing.T) {
 		require.Nil(t, s.B.Value())
 		require.False(t, s.B.Invalid())
 	})
-	t.Run("is decided by the last of two values", func(t *testing.T) {
+	t.Run("decodes the last value if a member occurs twice", func(t *testing.T) {
 		t.Parallel()
 		var s struct{ A fetch.Count }
 		require.NoError(t, json.Unmarshal([]byte(`{"A":"5","A":"x"}`), &s))

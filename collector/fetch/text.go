@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	maxText   = 5000 // runes; the longest captions of any platform have 4,000
-	maxHandle = 100  // runes
-	maxLink   = 2048 // bytes
+	maxText   = 5000 // maximum length of a text in runes; the longest captions of any platform have 4,000
+	maxHandle = 100  // maximum length of a handle in runes
+	maxLink   = 2048 // maximum length of a link in bytes
 	maxLength = 366 * 24 * time.Hour
 )
 
-// Text cleans a text such as a title. It removes invalid UTF-8 and control characters except line feed and tab; PostgreSQL does not
-// accept NUL. It truncates a text of more than 5,000 characters. Text returns nil for nil and "" for "".
+// Text cleans a text such as a title. It removes invalid UTF-8 and control characters except line feed and tab, because PostgreSQL does not
+// accept NUL. It truncates a text of more than 5,000 characters. It returns nil for nil and a pointer to "" for "".
 func Text(text *string) *string {
 	if text == nil {
 		return nil
@@ -74,7 +74,7 @@ func Link(text *string) *string {
 	return &link
 }
 
-// Length returns a length in seconds, or nil if it is negative, not a number or longer than a year.
+// Length returns a video's length in seconds. It returns nil if the length is negative, not a number or longer than a year.
 func Length(seconds float64) *float64 {
 	if math.IsNaN(seconds) || seconds < 0 || seconds > maxLength.Seconds() {
 		return nil

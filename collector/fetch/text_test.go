@@ -72,7 +72,7 @@ func TestLink_acceptsWebLinksOnly(t *testing.T) {
 	require.Nil(t, fetch.Link(nil))
 }
 
-func TestLength_refusesImpossible(t *testing.T) {
+func TestLength_returnsNilForImpossibleLength(t *testing.T) {
 	t.Parallel()
 	for _, seconds := range []float64{0, 58.5, 86400} {
 		require.InDelta(t, seconds, *fetch.Length(seconds), 0)
@@ -82,7 +82,7 @@ func TestLength_refusesImpossible(t *testing.T) {
 	}
 }
 
-func TestUploadTime_refusesImpossible(t *testing.T) {
+func TestUploadTime_returnsNilForImpossibleTime(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 7, 0, 0, 0, time.UTC)
 	at := time.Date(2026, 11, 20, 23, 0, 0, 0, time.FixedZone("", -8*3600))

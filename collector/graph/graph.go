@@ -22,26 +22,25 @@ import (
 // DefaultBaseURL is the base URL of the public API in the version that the sources use.
 const DefaultBaseURL = "https://graph.facebook.com/v25.0/"
 
-// Budget is the name of the only budget of a source that uses the Graph API. Its limit is not known. Meta reports the used percentage,
-// and the client slows down accordingly.
+// Budget is the name of the only budget of a source that uses the Graph API. The limit of this budget is not known. Meta reports the used
+// percentage of its limits, and the client delays its calls accordingly.
 const Budget = "calls"
 
 var version = regexp.MustCompile(`/v[1-9][0-9]*\.[0-9]+/?$`)
 
 // Options configure a Client.
 type Options struct {
-	Source  string // the name of the source, for errors
-	BaseURL string // with the API's version at its end; "" means DefaultBaseURL
-	Token   string // an access token
-	// AppSecret is the secret of the app that issued the token. If it is set, each request has an appsecret_proof, which an app can
-	// require.
+	Source  string // the name of the source, used in error messages
+	BaseURL string // the base URL, with the API's version at its end; "" means DefaultBaseURL
+	Token   string // the access token that is sent with each request
+	// AppSecret is the secret of the app that issued the token. If AppSecret is set, each request has an appsecret_proof. Meta requires the
+	// proof if the app is configured so.
 	AppSecret string
 	Client    *fetch.Client
 	Now       func() time.Time
 }
 
-// Client calls the Graph API with one access token, and with the page tokens that it gets with this token. All methods may be called
-// concurrently.
+// Client calls the Graph API with one access token. It uses this token to get the tokens of pages. All methods may be called concurrently.
 type Client struct {
 	api           *fetch.Endpoint
 	token, secret string
@@ -69,21 +68,21 @@ func New(o Options) (*Client, error) {
 // Address returns the base URL, including the version.
 func (c *Client) Address() string { return c.api.Address() }
 
-// Timeout returns the timeout of the HTTP client.
+// Timeout returns the timeout of one call, which is the timeout of the HTTP client.
 func (c *Client) Timeout() time.Duration { return c.api.Timeout() }
 
-// Clock returns the server's time.
+// Clock returns the current time of the API's server.
 func (c *Client) Clock(ctx context.Context) (time.Time, error) { return c.api.Clock(ctx) }
 
-// Budgets returns the budget of all calls. Its limit is not known.
+// Budgets returns the single budget that pays for all calls. Its limit is not known.
 func (c *Client) Budgets() []source.Budget {
 	return []source.Budget{{Name: Budget, Window: func(now time.Time) (string, time.Time) {
-		hour := now.UTC().Truncate(time.Hour) // Meta counts a rolling hour instead
+		hour := now.UTC().Truncate(time.Hour) // an approximation: Meta counts the last 60 minutes
 		return hour.Format("2006-01-02T15Z"), hour.Add(time.Hour)
 	}}}
 }
 
-// Plan returns the plan for a number of calls. It returns nil while calls are delayed because much of Meta's limit is used.
+// Plan returns a plan with the given number of calls. While calls are delayed because much of Meta's limit is used, it returns nil.
 func (c *Client) Plan(calls int) [][]source.Call {
 	if c.usage.isDelayed(c.now()) {
 		return nil
@@ -91,7 +90,7 @@ func (c *Client) Plan(calls int) [][]source.Call {
 	return [][]source.Call{{{Bucket: Budget, Units: int64(max(calls, 1))}}}
 }
 
-// Answer is a successful answer whose body passed fetch.CheckJSON.
+// Answer is a successful answer. Its body is JSON that fetch.CheckJSON has accepted.
 type Answer struct {
 	Body    []byte
 	Sandbox bool
@@ -99,33 +98,33 @@ type Answer struct {
 
 // TargetError is an error of Meta that concerns only the requested object.
 type TargetError struct {
-	Class   source.Class // of one target
-	Detail  string       // for the log; never contains a credential
+	Class   source.Class // a class that concerns one target
+	Detail  string       // text for the log; never contains a credential
 	Sandbox bool
 }
 
 func (e *TargetError) Error() string { return e.Detail }
 
-// Result returns the result for the target.
+// Result returns the error as the result of its target.
 func (e *TargetError) Result() source.Result {
 	return source.Result{Class: e.Class, Detail: e.Detail, Sandbox: e.Sandbox}
 }
 
-// Code is the code and the subcode of an error. A Sub of 0 matches all subcodes.
+// Code is the code and the subcode of an error of Meta. A Sub of 0 matches all subcodes.
 type Code struct{ Main, Sub int }
 
-// ErrorClasses are the classes of the errors that concern only the requested object. AuthFailed means that the object belongs to the
-// operator, so that the source cannot work.
+// ErrorClasses maps the errors that concern only the requested object to their classes. The class AuthFailed is for an object of the
+// operator: if the token cannot read that object, the source cannot work.
 type ErrorClasses map[Code]source.Class
 
-// Get requests a path below the version. parameters are names and values in turn. If the answer is an error whose code is in classes, Get
-// returns a *TargetError. For any other answer that is not a success with JSON, it returns a *source.Failure. While Meta's limit is used
-// up, it returns a failure without sending a request.
+// Get requests a path below the API version. parameters are alternately names and values of query parameters. If the answer is an error
+// whose code is in classes, Get returns a *TargetError. For any other answer that is not a success with JSON, it returns a *source.Failure.
+// While Meta's limit is used up, Get returns a failure without sending a request.
 func (c *Client) Get(ctx context.Context, budget *source.CallBudget, path string, classes ErrorClasses, parameters ...string) (Answer, error) {
 	return c.get(ctx, budget, c.token, path, classes, parameters...)
 }
 
-// get is Get with the given access token.
+// get does what Get does, but with the given access token.
 func (c *Client) get(ctx context.Context, budget *source.CallBudget, token, path string, classes ErrorClasses, parameters ...string) (Answer, error) {
 	if f := c.usage.exhausted(c.now()); f != nil {
 		return Answer{}, f
@@ -159,14 +158,14 @@ func (c *Client) get(ctx context.Context, budget *source.CallBudget, token, path
 	return Answer{Body: res.Body, Sandbox: res.Sandbox}, nil
 }
 
-// appSecretProof returns the appsecret_proof of a token.
+// appSecretProof returns the appsecret_proof that belongs to a token.
 func appSecretProof(token, secret string) string {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte(token))
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// apiError is the body of an error.
+// apiError is the JSON body of an error of Meta.
 type apiError struct {
 	Error struct {
 		Message   string `json:"message"`
@@ -176,7 +175,7 @@ type apiError struct {
 	} `json:"error"`
 }
 
-// The codes of Meta's errors.
+// Codes of Meta's errors.
 const (
 	codeUnknown        = 1
 	codeService        = 2
@@ -198,8 +197,8 @@ const (
 	lastBusinessLimit  = 80014
 )
 
-// class returns the class of an error. ok is false if the code does not decide the class; then the status does. Most errors have the
-// status 400. Limits are checked before transient errors, because Meta also marks limits as transient.
+// class returns the class of an error by its code. ok is false if the code does not decide the class; the caller then uses the HTTP status.
+// Rate limits are checked before transient errors, because Meta marks rate limits as transient too.
 func (e apiError) class() (class source.Class, ok bool) {
 	switch code := e.Error.Code; {
 	case e.refusesCredential():
@@ -216,8 +215,8 @@ func (e apiError) class() (class source.Class, ok bool) {
 	return "", false
 }
 
-// concernsSource returns true if the error concerns the token, the session or the app, whatever object was requested. It returns
-// false for a missing permission (3, 10, 200 to 299), which may be missing for that object only.
+// concernsSource returns true if the error concerns the token, the session or the app, whatever object was requested. It returns false for
+// a missing permission (3, 10, 200 to 299), because the permission may be missing for the requested object only.
 func (e apiError) concernsSource() bool {
 	switch e.Error.Code {
 	case codeToken, codeSession, codeNoToken, codeBlocked:
@@ -226,7 +225,8 @@ func (e apiError) concernsSource() bool {
 	return e.refusesCredential() && !e.wantsPageToken()
 }
 
-// noAccess are parts of the messages of code 100 which mean that the token may not read the object. Meta also uses code 10 for this.
+// noAccess are parts of error messages. An error with code 100 and one of these parts means that the token may not read the object. Meta
+// also uses code 10 for this.
 var noAccess = []string{"public content access", "public metadata access", "missing permission", "reviewable feature"}
 
 // lacksAccess returns true if an error of code 100 without a subcode means that the token may not read the requested object.
@@ -235,10 +235,10 @@ func (e apiError) lacksAccess() bool {
 	return e.Error.Code == codeParameter && e.Error.Subcode == 0 && slices.ContainsFunc(noAccess, func(part string) bool { return strings.Contains(message, part) })
 }
 
-// ErrPageToken is the cause of a failure if the call needs a page's own token.
+// ErrPageToken is the cause of a failure if the call requires the access token of the page.
 var ErrPageToken = errors.New("the call needs the token of a page")
 
-// wantsPageToken returns true if the error says that the call needs a page's own token.
+// wantsPageToken returns true if the error says that the call requires the access token of the page.
 func (e apiError) wantsPageToken() bool {
 	return e.Error.Code == codePageToken || e.Error.Code == codeToken && strings.Contains(strings.ToLower(e.Error.Message), "page access token")
 }
@@ -262,7 +262,7 @@ func (c *Client) errorOf(res *fetch.Response, jsonErr error, u usageReport, clas
 		f.Detail += ": " + jsonErr.Error()
 	default:
 		var body apiError
-		_ = json.Unmarshal(res.Body, &body) // if it has another format, the status decides
+		_ = json.Unmarshal(res.Body, &body) // if the body has another format, the HTTP status decides
 		e := body.Error
 		if e.Code != 0 {
 			f.Detail = fetch.Redact(strings.TrimRight(fmt.Sprintf("HTTP %d, code %d/%d: %s", res.Status, e.Code, e.Subcode, e.Message), ": "), secrets...)
@@ -297,7 +297,7 @@ func (c *Client) errorOf(res *fetch.Response, jsonErr error, u usageReport, clas
 	return f
 }
 
-// lookup returns the class of an error. An entry with the subcode takes precedence over an entry for all subcodes.
+// lookup returns the class of an error code. An entry with the same subcode takes precedence over an entry that matches all subcodes.
 func (classes ErrorClasses) lookup(code, subcode int) (source.Class, bool) {
 	if code == 0 {
 		return "", false
@@ -315,7 +315,7 @@ var ErrFormat = &source.Failure{Class: source.Temporary, Detail: "the JSON of th
 // AsTargetError returns err as a *TargetError, and false if err is another error.
 func AsTargetError(err error) (*TargetError, bool) { return errors.AsType[*TargetError](err) }
 
-// timeLayout is RFC 3339 without the colon in the zone.
+// timeLayout is RFC 3339 without the colon in the time zone.
 const timeLayout = "2006-01-02T15:04:05-0700"
 
 // Time parses an upload time of the Graph API. It returns nil if text is nil, malformed or cannot be an upload time.
@@ -331,7 +331,7 @@ func Time(text *string, now time.Time) *time.Time {
 	return nil
 }
 
-// maxCursor is the longest cursor that is sent back to Meta, in bytes.
+// maxCursor is the maximum length in bytes of a cursor that is sent back to Meta.
 const maxCursor = 2048
 
 // List is one page of a list, usually newest first. Data is nil if the answer has no list.
@@ -345,9 +345,10 @@ type List struct {
 	} `json:"paging"`
 }
 
-// After returns the cursor of the next page, or "" on the last page. topLevel is true if the list itself was requested. Such a list has a
-// next URL unless the page is the last one; an empty page is not always the last one, because Meta filters the entries of a page. The
-// URL is not used, because it contains the token. A list inside another object has only a cursor, and ends with an empty page.
+// After returns the cursor of the next page, or "" on the last page. topLevel is true if the list itself was requested, and false if the
+// list is inside another object.
+// A top-level list has a next URL on every page except the last one. Its pages can be empty, because Meta filters their entries. The next
+// URL is not requested, because it contains the token. A list inside another object has only a cursor, and an empty page is its last page.
 func (l *List) After(topLevel bool) string {
 	p := l.Paging
 	switch {
@@ -360,8 +361,8 @@ func (l *List) After(topLevel bool) string {
 }
 
 // FetchEach calls fetchOne for each target of a batch, one after the other. If a call fails after another target was answered, the
-// remaining targets get the result source.Unanswered. Answers count even if the deadline of ctx has passed, because a slow batch would
-// otherwise never make progress.
+// remaining targets get the result source.Unanswered. FetchEach returns the answers so far even if the deadline of ctx has passed.
+// Otherwise a slow batch would never make progress.
 func FetchEach(ctx context.Context, batch []source.Target, fetchOne func(context.Context, source.Target) (source.Result, error)) ([]source.Result, error) {
 	results := make([]source.Result, len(batch))
 	var failed error

@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// platform is a server with a configurable answer, and a client that calls it.
+// platform is a test server whose answer can be set, and a client that calls the server.
 type platform struct {
 	*graph.Client
 	now      atomic.Pointer[time.Time]
@@ -115,7 +115,7 @@ func TestClient_classifiesErrors(t *testing.T) {
 	require.Equal(t, source.Temporary, p.failure(t, graph.ErrorClasses{{Main: 803}: source.Missing}).Class, "an internal server error says nothing about the object")
 }
 
-func TestClient_obeysUsageHeaders(t *testing.T) {
+func TestClient_delaysOrStopsCallsByReportedUsage(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		header, value string
@@ -126,10 +126,10 @@ func TestClient_obeysUsageHeaders(t *testing.T) {
 		"nearly all is used":               {"X-App-Usage", `{"call_count":28,"total_time":25,"total_cputime":95}`, 0, 15 * time.Minute},
 		"much of a business limit is used": {"X-Business-Use-Case-Usage", `{"1":[{"call_count":80}],"2":[{"call_count":5},{"total_time":90}]}`, 45 * time.Second, 0},
 		"all of a business limit is used":  {"X-Business-Use-Case-Usage", `{"1":[{"call_count":3,"estimated_time_to_regain_access":42}]}`, 0, 42 * time.Minute},
-		"an impossibly long wait":          {"X-Business-Use-Case-Usage", `{"1":[{"call_count":100,"estimated_time_to_regain_access":1e300}]}`, 0, 24 * time.Hour},
-		"a header with a wrong type":       {"X-App-Usage", `{"call_count":"96"}`, 0, 0},
-		"a truncated header":               {"X-Business-Use-Case-Usage", `{"1":[{"call_count":100`, 0, 0},
-		"a header in an unknown format":    {"X-Business-Use-Case-Usage", `[100]`, 0, 0},
+		"the wait is impossibly long":      {"X-Business-Use-Case-Usage", `{"1":[{"call_count":100,"estimated_time_to_regain_access":1e300}]}`, 0, 24 * time.Hour},
+		"the header has a wrong type":      {"X-App-Usage", `{"call_count":"96"}`, 0, 0},
+		"the header is truncated":          {"X-Business-Use-Case-Usage", `{"1":[{"call_count":100`, 0, 0},
+		"the header has an unknown format": {"X-Business-Use-Case-Usage", `[100]`, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -137,7 +137,7 @@ func TestClient_obeysUsageHeaders(t *testing.T) {
 			require.Equal(t, [][]source.Call{{{Bucket: graph.Budget, Units: 3}}}, p.Plan(3))
 			p.respond(http.StatusOK, `{"id":"1"}`, http.Header{tt.header: {tt.value}})
 			_, err := p.Get(t.Context(), nil, "1", nil)
-			require.NoError(t, err, "the answer counts even if its headers report the limit")
+			require.NoError(t, err, "Get returns the answer even if its headers report that the limit is used up")
 			<-p.requests
 			p.respond(http.StatusOK, `{"id":"1"}`, nil)
 			if tt.delay > 0 {
@@ -159,24 +159,24 @@ func TestClient_obeysUsageHeaders(t *testing.T) {
 			require.NoError(t, err)
 		})
 	}
-	t.Run("an error with the time to regain access", func(t *testing.T) {
+	t.Run("an error reports the time to regain access", func(t *testing.T) {
 		t.Parallel()
 		p := newPlatform(t)
 		p.respond(http.StatusBadRequest, `{"error":{"message":"limit","code":80002}}`, http.Header{"X-Business-Use-Case-Usage": {`{"1":[{"call_count":100,"estimated_time_to_regain_access":7}]}`}})
 		require.True(t, sourcetest.Now.Add(7*time.Minute).Equal(p.failure(t, nil).RetryAt))
 	})
-	t.Run("an error with Retry-After", func(t *testing.T) {
+	t.Run("an error has Retry-After", func(t *testing.T) {
 		t.Parallel()
 		p := newPlatform(t)
 		p.respond(http.StatusBadRequest, `{"error":{"message":"limit","code":4}}`, http.Header{"X-App-Usage": {`{"call_count":100}`}, "Retry-After": {"90"}})
-		for range 2 { // the second time without a request
+		for range 2 { // the first call is refused by the server, the second call by the client
 			require.True(t, sourcetest.Now.Add(90*time.Second).Equal(p.failure(t, nil).RetryAt))
 		}
 		require.Len(t, p.requests, 1)
 	})
 }
 
-func TestFetchEach_keepsAnsweredTargets(t *testing.T) {
+func TestFetchEach_returnsAnsweredTargetsAfterFailure(t *testing.T) {
 	t.Parallel()
 	batch := []source.Target{{ExternalID: "a"}, {ExternalID: "b"}, {ExternalID: "c"}}
 	limit := &source.Failure{Class: source.RateLimited, Detail: "limit"}

@@ -10,12 +10,12 @@ import (
 	"github.com/reeltally/reeltally/collector/graph"
 )
 
-func TestList_afterReturnsNextCursor(t *testing.T) {
+func TestList_After_returnsNextCursor(t *testing.T) {
 	t.Parallel()
 	const cursors, next = `"cursors":{"before":"a","after":"X"}`, `,"next":"https://graph.facebook.com/v25.0/1/videos?after=X"`
 	for list, want := range map[string]struct{ topLevel, nested string }{
 		`{"data":[{"id":"1"}],"paging":{` + cursors + next + `}}`:                                               {"X", "X"},
-		`{"data":[],"paging":{` + cursors + next + `}}`:                                                         {"X", ""}, // all entries of the page were filtered out
+		`{"data":[],"paging":{` + cursors + next + `}}`:                                                         {"X", ""}, // an empty page whose entries were all filtered out
 		`{"data":[{"id":"1"}],"paging":{` + cursors + `}}`:                                                      {"", "X"},
 		`{"data":[],"paging":{` + cursors + `}}`:                                                                {"", ""},
 		`{"data":[{"id":"1"}]}`:                                                                                 {"", ""},

@@ -11,21 +11,23 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// Some data of a page can be read only with the page's own token. A person or a system user with a role on the page gets this token from
-// me/accounts. The client keeps the page tokens in memory, and requests them again if Meta refuses one.
+// Some data of a Facebook page can be read only with the access token of that page. The client requests these tokens from me/accounts,
+// which lists the pages on which the owner of the client's token has a role. It caches the page tokens in memory, and requests them again
+// if Meta refuses one.
 
 const (
 	pagesPerCall = 100
 	maxPageCalls = 50
 )
 
-// pageTokens are the tokens of pages by page id.
+// pageTokens caches the access tokens of pages, by page id.
 type pageTokens struct {
 	mu    sync.Mutex
-	known map[string]string // nil until the first request
+	known map[string]string // page tokens by page id; nil until the first request
 }
 
-// noPageTokens are the errors of me/accounts for a page's own token and for a token that may not list pages.
+// noPageTokens are the error codes of me/accounts that mean that the client's token cannot list pages, for example because it is itself a
+// page token.
 var noPageTokens = func() ErrorClasses {
 	classes := ErrorClasses{{Main: codeParameter}: source.Unsupported, {Main: codePermission}: source.Unsupported}
 	for code := firstPermission; code <= lastPermission; code++ {
@@ -34,8 +36,8 @@ var noPageTokens = func() ErrorClasses {
 	return classes
 }()
 
-// GetAsPage is Get with the token of a page, or with the client's token if there is no token for the page. If Meta refuses the page token,
-// GetAsPage requests a new one and tries once more.
+// GetAsPage sends the request of Get with the token of a page. If there is no token for the page, it uses the client's token. If Meta
+// refuses the page token, GetAsPage requests a new one and tries once more.
 func (c *Client) GetAsPage(ctx context.Context, budget *source.CallBudget, page, path string, classes ErrorClasses, parameters ...string) (Answer, error) {
 	token, err := c.pageToken(ctx, budget, page, "")
 	if err != nil {
@@ -56,7 +58,7 @@ func (c *Client) GetAsPage(ctx context.Context, budget *source.CallBudget, page,
 }
 
 // pageToken returns the token of a page, or the client's token if there is no token for the page. refused is a page token that Meta has
-// refused; pageToken then requests the tokens again, unless another call has already done so.
+// refused, or "". pageToken requests the tokens from Meta if none are cached or if refused is still cached.
 func (c *Client) pageToken(ctx context.Context, budget *source.CallBudget, page, refused string) (string, error) {
 	c.pages.mu.Lock()
 	defer c.pages.mu.Unlock()

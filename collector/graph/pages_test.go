@@ -20,7 +20,7 @@ import (
 
 const (
 	appSecret = "app/s3cret+"
-	// proof is the hex HMAC-SHA256 of sourcetest.Credential under appSecret, computed with another program.
+	// proof is the hex HMAC-SHA256 of sourcetest.Credential with the key appSecret. It was computed with another program.
 	proof = "1be9ef300edcf801563a4591b07f5a30b642c902c5b0dd8176b5939f970b7032"
 )
 
@@ -68,7 +68,8 @@ func TestClient_returnsFailureForRefusedProof(t *testing.T) {
 	}
 }
 
-// pages is a platform with two pages. It lists one page token per answer, and accepts only the newest token of each page.
+// pages simulates a platform with two Facebook pages. It lists one page token in each answer, and accepts only the newest token of each
+// page.
 type pages struct {
 	mu    sync.Mutex
 	round int
@@ -102,7 +103,7 @@ func (p *pages) answer(path string, q url.Values) (int, string) {
 	return http.StatusBadRequest, `{"error":{"message":"Error validating access token ` + q.Get("access_token") + `","type":"OAuthException","code":190,"error_subcode":460}}`
 }
 
-func TestClient_getsAndRenewsPageTokens(t *testing.T) {
+func TestClient_requestsPageTokensAndRenewsRefusedOnes(t *testing.T) {
 	t.Parallel()
 	p := &pages{}
 	c := newClient(t, p.answer)
@@ -118,7 +119,7 @@ func TestClient_getsAndRenewsPageTokens(t *testing.T) {
 	require.Equal(t, 2, p.lists, "the list has two pages and is requested once")
 
 	p.mu.Lock()
-	p.round++ // the tokens expire
+	p.round++ // in a new round, the page tokens of the earlier round are refused
 	p.mu.Unlock()
 	var wg sync.WaitGroup
 	for range 8 {
@@ -154,7 +155,7 @@ func TestClient_hidesPageTokens(t *testing.T) {
 	require.ErrorContains(t, err, "Error validating REDACTED REDACTED") //nolint:dupword // two of them
 }
 
-func TestClient_usesOwnTokenIfItMayNotListPages(t *testing.T) {
+func TestClient_usesClientTokenIfItCannotListPages(t *testing.T) {
 	t.Parallel()
 	lists := 0
 	c := newClient(t, func(path string, q url.Values) (int, string) {

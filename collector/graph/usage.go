@@ -11,21 +11,21 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// The client reacts to the used percentage of Meta's limits.
+// Limits of the client's requests, by the used percentage that Meta reports.
 const (
-	// From delayFrom percent, calls are delayed. The delay grows with the percentage, up to maxDelay.
+	// delayFrom is the used percentage from which calls are delayed. The delay grows with the percentage, up to maxDelay.
 	delayFrom = 75
 	maxDelay  = time.Minute
-	// From stopFrom percent, no calls are made for some time.
+	// stopFrom is the used percentage from which no calls are made for some time.
 	stopFrom = 95
-	// defaultPause is the pause if Meta does not report when the limit is available again. Meta counts a rolling hour, and refused calls
-	// count as well.
+	// defaultPause is the pause if Meta does not report when calls are allowed again. Meta counts the last 60 minutes, and counts refused
+	// calls too.
 	defaultPause = 15 * time.Minute
 )
 
-// usageReport is the usage in the headers of one answer.
+// usageReport is the usage of Meta's limits, as reported in the headers of one answer.
 type usageReport struct {
-	percent float64       // the highest used percentage of all limits
+	percent float64       // the highest used percentage of all reported limits
 	regain  time.Duration // the time until calls are allowed again; 0 if they are allowed
 }
 
@@ -34,7 +34,7 @@ type limitUsage struct {
 	Calls  float64 `json:"call_count"`
 	CPU    float64 `json:"total_cputime"`
 	Time   float64 `json:"total_time"`
-	Regain float64 `json:"estimated_time_to_regain_access"` // minutes
+	Regain float64 `json:"estimated_time_to_regain_access"` // time in minutes
 }
 
 func (r *usageReport) add(l limitUsage) {
@@ -65,7 +65,7 @@ func usageOf(h http.Header, now time.Time) usageReport {
 	return r
 }
 
-// pause returns how long no calls are made if the limit is used up.
+// pause returns how long no calls are made. It returns 0 if the limit is not used up.
 func (r usageReport) pause() time.Duration {
 	if r.regain > 0 {
 		return r.regain
@@ -73,12 +73,12 @@ func (r usageReport) pause() time.Duration {
 	return defaultPause
 }
 
-// usage is the state of Meta's limits.
+// usage is the current usage of Meta's limits.
 type usage struct {
 	mu          sync.Mutex
-	delayed     time.Time // the next call is delayed until then
-	stopped     time.Time // no calls are made until then, because the limit is used up
-	stopPercent float64   // the used percentage that stopped the calls
+	delayed     time.Time // until then, the next call is delayed
+	stopped     time.Time // until then, no calls are made, because the limit is used up
+	stopPercent float64   // the reported percentage because of which no calls are made
 }
 
 // record updates the state with the usage of an answer.
@@ -93,14 +93,14 @@ func (u *usage) record(r usageReport, now time.Time) {
 	}
 }
 
-// isDelayed returns true if the next call must wait.
+// isDelayed returns true if the next call must still be delayed.
 func (u *usage) isDelayed(now time.Time) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return now.Before(u.delayed)
 }
 
-// exhausted returns the failure for a call that must not be made, or nil if calls are allowed.
+// exhausted returns a failure if no calls may be made now because the limit is used up, and nil otherwise.
 func (u *usage) exhausted(now time.Time) *source.Failure {
 	u.mu.Lock()
 	defer u.mu.Unlock()

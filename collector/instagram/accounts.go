@@ -12,11 +12,11 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// listPages returns how many pages of an account's list are requested at most to find depth videos. It is more than full pages would need,
-// because many posts are photos.
+// listPages returns the maximum number of pages of an account's list that are requested to find depth videos. It is larger than the number
+// of full pages, because many posts are photos.
 func listPages(depth int) int { return min(4*max(1, (depth+pageSize-1)/pageSize), 200) }
 
-// fetchAccount requests the profile and the newest videos of an account. Business discovery returns both together.
+// fetchAccount requests the profile and the newest videos of an account. Business discovery returns both in one answer.
 func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t source.Target) (source.Result, error) {
 	r := source.Result{Class: source.OK}
 	after := ""
@@ -32,7 +32,7 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 				return source.Result{Class: source.Temporary, Detail: "a later page of the list failed: " + e.Detail, Sandbox: e.Sandbox}, nil
 			}
 			r := e.Result()
-			if r.Class == source.Unsupported && t.SourceID != "" { // the account was found before
+			if r.Class == source.Unsupported && t.SourceID != "" { // a stored SourceID means that this source has found the account before
 				r.Class, r.Detail = source.Missing, "no professional account has the handle "+t.Handle+" any more: "+r.Detail
 			}
 			return r, nil

@@ -10,20 +10,20 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// The requested metrics of a post's insights. If Meta removes one of them, the whole call fails.
+// Metrics that are requested in the insights of a post. If Meta removes one of these metrics, the whole call fails.
 const (
 	metricViews  = "views"
 	metricShares = "shares"
 	metricSaved  = "saved"
 )
 
-// insightErrors are the errors of a post without insights: it is older than the account's conversion to a professional account, it has too
-// few viewers, or it was just deleted.
+// insightErrors are the errors for a post without insights. The post is older than the account's conversion to a professional account, has
+// too few viewers, or was just deleted.
 var insightErrors = graph.ErrorClasses{{Main: 100, Sub: 2108006}: source.Missing, {Main: 10}: source.Missing, {Main: 100, Sub: 33}: source.Missing}
 
 const notEnoughViewers = "not enough viewers"
 
-// addInsights adds the insights of a post of the own account to its facts. A metric without a value yet stays nil.
+// addInsights adds the insights of a post of the own account to its facts. A metric that has no value yet stays nil.
 func (s *Source) addInsights(ctx context.Context, budget *source.CallBudget, mediaID string, f *source.Facts) (source.Result, error) {
 	if !accountNum.MatchString(mediaID) {
 		return source.Result{Class: source.Temporary, Detail: "the post has no id, which is needed to request its insights"}, nil

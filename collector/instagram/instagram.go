@@ -13,16 +13,16 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Name is the name of the source in logs, metrics and provenance.
+// Name is the name of the source in logs, in metrics and in stored history points.
 const Name = "instagram"
 
 const (
-	// batchSize is the largest number of videos in a batch. All videos of one account usually need one call.
+	// batchSize is the largest number of videos in a batch. All videos of one account usually need only one call.
 	batchSize = 25
 	pageSize  = 50
-	// maxPages is the number of pages of an account's list in which a video is searched.
+	// maxPages is the maximum number of pages of an account's list in which a video is searched.
 	maxPages = 20
-	// ownProfileTTL is how long the profile of the own account is cached: its handle may change.
+	// ownProfileTTL is how long the profile of the own account is cached. The profile is fetched again because its handle can change.
 	ownProfileTTL = 24 * time.Hour
 )
 
@@ -34,15 +34,15 @@ var (
 
 // Options configure a Source.
 type Options struct {
-	BaseURL   string // as in graph.Options
-	Token     string // of a Facebook login, with instagram_basic, instagram_manage_insights and pages_read_engagement
-	AppSecret string // as in graph.Options
-	AccountID string // the id of the own professional account in the Graph API; business discovery needs it
+	BaseURL   string // base URL with the API's version at its end; "" means graph.DefaultBaseURL
+	Token     string // token of a Facebook login with the permissions instagram_basic, instagram_manage_insights and pages_read_engagement
+	AppSecret string // the secret of the app that issued the token; "" means that no appsecret_proof is sent
+	AccountID string // the Graph API id of the own professional account, which business discovery requires
 	Client    *fetch.Client
 	Now       func() time.Time
 }
 
-// Source fetches from the Instagram Graph API.
+// Source fetches posts and accounts from the Instagram Graph API.
 type Source struct {
 	graph *graph.Client
 	own   ownAccount
@@ -55,7 +55,7 @@ var (
 	_ source.OwnAccountSource = (*Source)(nil)
 )
 
-// New returns a source. It returns an error if the token is missing, or if the account id or the base URL is not valid.
+// New returns a Source for the Instagram Graph API. It returns an error if the token is missing, or if the account id or the base URL is not valid.
 func New(o Options) (*Source, error) {
 	c, err := graph.New(graph.Options{Source: Name, BaseURL: o.BaseURL, Token: o.Token, AppSecret: o.AppSecret, Client: o.Client, Now: o.Now})
 	if err != nil {
@@ -67,25 +67,25 @@ func New(o Options) (*Source, error) {
 	return &Source{graph: c, own: ownAccount{id: o.AccountID, lock: make(chan struct{}, 1)}, now: o.Now}, nil
 }
 
-// Name returns Name.
+// Name returns "instagram".
 func (s *Source) Name() string { return Name }
 
-// Address returns the URL below which the API is called.
+// Address returns the base URL of the API's methods.
 func (s *Source) Address() string { return s.graph.Address() }
 
-// Clock returns the server's time.
+// Clock returns the current time of the API's server.
 func (s *Source) Clock(ctx context.Context) (time.Time, error) { return s.graph.Clock(ctx) }
 
-// Timeout returns the timeout of the HTTP client.
+// Timeout returns the timeout of one call, which is the timeout of the HTTP client.
 func (s *Source) Timeout() time.Duration { return s.graph.Timeout() }
 
-// Concurrency returns 8: each account costs a call of its own. Plan returns nil when much of Meta's hourly limit is used.
+// Concurrency returns 8, because each account needs a separate call. Plan limits the calls when much of Meta's hourly limit is used.
 func (s *Source) Concurrency() int { return 8 }
 
-// Budgets returns the budget of all calls. Its limit is not known, because Meta reports only the used percentage.
+// Budgets returns the single budget that pays for all calls. Its limit is not known, because Meta reports only the used percentage.
 func (s *Source) Budgets() []source.Budget { return s.graph.Budgets() }
 
-// Serves returns true for Instagram videos, in batches of 25, and for accounts with a possible handle, which are fetched alone.
+// Serves returns true for Instagram videos, in batches of 25, and for accounts with a valid handle, which are fetched alone.
 func (s *Source) Serves(t source.Target) (int, bool) {
 	switch {
 	case t.Platform != link.Instagram:
@@ -98,18 +98,18 @@ func (s *Source) Serves(t source.Target) (int, bool) {
 	return 0, false
 }
 
-// AsksByHandle returns true for every video.
+// AsksByHandle returns true for every video, because a video is searched in the list of the account with its handle.
 func (s *Source) AsksByHandle(t source.Target) bool { return t.Kind == source.KindVideo }
 
-// OwnAccountsOnly returns true: a video whose link does not name its account is looked up in the own account only.
+// OwnAccountsOnly returns true, because a video whose link does not name its account is searched in the own account only.
 func (s *Source) OwnAccountsOnly() bool { return true }
 
 // Group returns the handle of the account whose list contains the target, or "" if the handle is not known.
 func (s *Source) Group(t source.Target) string { return accountOf(t, "") }
 
-// Plan counts one call for the own account and one for each account of the batch. It also counts one call for each video, because own posts
-// have insights. An old video costs more calls, because its account's list must be read up to the video. Plan returns nil while the client
-// delays its calls.
+// Plan returns one call for the own account, one for each account of the batch, and one for each video, because own posts have insights. An
+// old video costs more calls, because the list of its account must be requested up to the page with the video. Plan returns nil while the
+// client delays its calls.
 func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	if len(batch) > 0 && batch[0].Kind == source.KindAccount {
 		calls := 0
@@ -125,8 +125,8 @@ func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	return s.graph.Plan(1 + len(accounts) + len(batch))
 }
 
-// Fetch finds videos in the lists of their accounts, or asks for accounts with their newest videos. A video that is not in the list of
-// its account is Missing: it is deleted or archived, or it is a joint post that belongs to the other account.
+// Fetch finds videos in the lists of their accounts, or requests accounts with their newest videos. A video that is not in the list of its
+// account gets the class Missing. Such a video was deleted or archived, or is a joint post that belongs to the other account.
 func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
 	calls := budget.Calls()
 	if len(batch) > batchSize || len(calls) != 1 {
@@ -147,9 +147,9 @@ func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *sourc
 	return s.fetchVideos(ctx, batch, budget)
 }
 
-// fetchVideos searches the videos of each account together in the list of the account.
+// fetchVideos searches the videos of a batch. It requests the list of each account once for all videos of that account.
 func (s *Source) fetchVideos(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
-	results := map[string]map[string]source.Result{} // by handle, then by code
+	results := map[string]map[string]source.Result{} // results by handle and then by post code
 	return graph.FetchEach(ctx, batch, func(ctx context.Context, t source.Target) (source.Result, error) {
 		if !s.isFetchable(t) {
 			return source.Result{Class: source.Unsupported, Detail: "not an Instagram video"}, nil
@@ -173,7 +173,7 @@ func (s *Source) fetchVideos(ctx context.Context, batch []source.Target, budget 
 		}
 		r := results[name][t.ExternalID]
 		if r.Facts != nil {
-			facts := *r.Facts // a copy, because a batch may contain a target twice
+			facts := *r.Facts // copied, because a batch may contain a target twice
 			r.Facts = &facts
 		}
 		if name == "" && t.Handle != own && r.Class == source.Missing {
@@ -183,7 +183,7 @@ func (s *Source) fetchVideos(ctx context.Context, batch []source.Target, budget 
 	})
 }
 
-// isFetchable returns true if a request can name the target.
+// isFetchable returns true if a request for the target can be built.
 func (s *Source) isFetchable(t source.Target) bool {
 	_, ok := s.Serves(t)
 	return ok && t.ExternalID != ""

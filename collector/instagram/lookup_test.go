@@ -18,7 +18,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// web is a platform that answers by path and fields. It records the requests without the fields of posts.
+// web simulates a platform that answers by path and fields. It records each request without the names of the posts' fields.
 type web struct {
 	*instagram.Source
 	requests *[]string
@@ -74,9 +74,9 @@ func TestSource_requestsEachAccountOnce(t *testing.T) {
 	require.Equal(t, [][]source.Call{{{Bucket: graph.Budget, Units: 7}}}, w.Plan(batch))
 }
 
-func TestSource_searchesListUpToUploadTime(t *testing.T) {
+func TestSource_stopsListAtUploadTimeOfVideo(t *testing.T) {
 	t.Parallel()
-	// Each page of this list has a post that is one month older.
+	// On each page of this list, the posts are one month older than on the previous page.
 	page := func(fields string) string {
 		at := 0
 		if i := strings.Index(fields, "media.after(c"); i >= 0 {
@@ -114,7 +114,7 @@ func TestSource_searchesListUpToUploadTime(t *testing.T) {
 	require.Len(t, *w.requests, 1+20)
 }
 
-func TestSource_keepsPostWithoutInsights(t *testing.T) {
+func TestSource_returnsPostWithoutInsights(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		status int
@@ -175,7 +175,7 @@ func TestSource_treatsMissingListAsTemporary(t *testing.T) {
 	require.Equal(t, source.Missing, w.fetch(t, video(pancakes, "mira.cooks"))[0].Class)
 }
 
-func TestSource_failsIfOwnAccountIsNotReadable(t *testing.T) {
+func TestSource_returnsFailureIfOwnAccountIsNotReadable(t *testing.T) {
 	t.Parallel()
 	hidden := graphError(100, 33, "Unsupported get request. Object with ID '17841405822304914' does not exist")
 	w := newWeb(t, func(string, string) (int, string) { return 400, hidden })

@@ -15,13 +15,14 @@ import (
 
 const (
 	postFields      = "id,shortcode,caption,comments_count,like_count,media_type,media_product_type,permalink,timestamp"
-	discoveryFields = postFields + ",view_count" // only business discovery has view_count, and only for reels
-	// codeMargin is how much earlier than the time in its code a post may be dated. A post that was a draft is dated later.
+	discoveryFields = postFields + ",view_count" // only business discovery returns view_count, and only for reels
+	// codeMargin is the largest difference by which a post's timestamp can be earlier than the time in its code. A post that was a draft has
+	// a timestamp that is later than its code.
 	codeMargin = time.Hour
 )
 
-// The errors that concern one account. Meta does not distinguish a personal account and a missing one. An object that cannot be loaded is
-// the own account, which every request names.
+// Errors that concern one account. Meta returns the same error for a personal account and for a missing account. An error for an object
+// that cannot be loaded concerns the own account, because every request names the own account.
 var (
 	accountErrors    = graph.ErrorClasses{{Main: 110}: source.Unsupported, {Main: 100, Sub: 33}: source.AuthFailed}
 	ownAccountErrors = graph.ErrorClasses{{Main: 100, Sub: 33}: source.AuthFailed}
@@ -38,8 +39,8 @@ type profile struct {
 	Posts     fetch.Count `json:"media_count"`
 }
 
-// sourceID returns the account's id in the Graph API, which differs from the id that Instagram itself and vendors use. It returns nil if the
-// id is missing or malformed.
+// sourceID returns the account's id in the Graph API. This id differs from the id that Instagram itself and vendors use. sourceID returns
+// nil if the id is missing or malformed.
 func (p profile) sourceID() *string {
 	if !accountNum.MatchString(string(p.ID)) {
 		return nil
@@ -51,12 +52,12 @@ func (p profile) sourceID() *string {
 type page struct {
 	profile
 	posts   []post
-	broken  bool   // a post has no code, or the answer has no list
+	broken  bool   // true if a post has no code, or if the answer has no list
 	after   string // the cursor of the next page; "" on the last page
 	sandbox bool
 }
 
-// post is an item of a list. Only its code and its upload time are decoded.
+// post is an item of an account's list. Only its code and its upload time are decoded at first; readPost decodes the counts.
 type post struct {
 	code     string
 	uploaded *time.Time
@@ -88,7 +89,7 @@ func (s *Source) fetchDiscovery(ctx context.Context, budget *source.CallBudget, 
 	}
 	p := page{profile: d.profile, sandbox: res.Sandbox}
 	switch {
-	case d.Media == nil: // the account has no posts, or the list is missing
+	case d.Media == nil: // nil if the account has no posts, or if the list is missing from the answer
 		p.broken = d.Posts.Value() != nil && *d.Posts.Value() > 0
 	case d.Media.Data == nil:
 		return page{}, graph.ErrFormat
@@ -117,7 +118,8 @@ func (s *Source) fetchOwnPage(ctx context.Context, budget *source.CallBudget, af
 	return p, nil
 }
 
-// addPosts adds the posts of a list. topLevel is as in graph.List.After.
+// addPosts adds the posts of a list to the page. topLevel is true if the list itself was requested, and false if it is inside another
+// object.
 func (p *page) addPosts(l *graph.List, topLevel bool, now time.Time) {
 	p.after = l.After(topLevel)
 	for _, raw := range *l.Data {
@@ -139,7 +141,8 @@ func (p *page) addPosts(l *graph.List, topLevel bool, now time.Time) {
 	}
 }
 
-// codeOf returns the code of a post in the form that links use. It returns "" if the post has no valid code, or another code in its link.
+// codeOf returns the code of a post in the form that links use. It returns "" if the code is not valid or differs from the code in
+// permalink.
 func codeOf(code string, permalink *string) string {
 	if permalink != nil {
 		if l, err := link.Parse(*permalink); err == nil && l.Kind == link.Video && l.Platform == link.Instagram {
@@ -156,8 +159,8 @@ func codeOf(code string, permalink *string) string {
 	return l.ID
 }
 
-// findPosts finds posts by their codes in the list of the account with a handle, or in the list of the own account if name is "". self is
-// the own profile.
+// findPosts searches posts by their codes in the list of the account with the handle name. If name is "", it searches the list of the own
+// account. self is the profile of the own account.
 func (s *Source) findPosts(ctx context.Context, budget *source.CallBudget, name string, codes []string, self profile) (map[string]source.Result, error) {
 	found := make(map[string]source.Result, len(codes))
 	missing := slices.Clone(codes)
@@ -211,8 +214,8 @@ func (s *Source) findPosts(ctx context.Context, budget *source.CallBudget, name 
 	return found, nil
 }
 
-// isOlderThan returns true if all posts of the page are older than the upload times in the codes. It checks all posts, because a pinned
-// post may be older than the following ones.
+// isOlderThan returns true if all posts of the page are older than all upload times that the codes contain. It checks all posts, because a
+// pinned post can be older than the posts that follow it.
 func (p page) isOlderThan(codes []string) bool {
 	if len(p.posts) == 0 {
 		return false
@@ -239,7 +242,7 @@ type counts struct {
 	Views    fetch.Count `json:"view_count"`
 }
 
-// readPost decodes a post. If name is "", the post belongs to the own account, and readPost adds its insights.
+// readPost decodes the counts of a post. If name is "", the post belongs to the own account, and readPost also requests its insights.
 func (s *Source) readPost(ctx context.Context, budget *source.CallBudget, name string, p page, item post) (source.Result, error) {
 	mediaID, r := p.facts(item)
 	if name != "" || r.Class != source.OK {
@@ -248,7 +251,7 @@ func (s *Source) readPost(ctx context.Context, budget *source.CallBudget, name s
 	return s.addInsights(ctx, budget, mediaID, r.Facts)
 }
 
-// facts returns the result for a post of the page, and the post's id in the API.
+// facts returns the result for a post of the page, and the post's id in the Graph API.
 func (p page) facts(item post) (mediaID string, r source.Result) {
 	var c counts
 	switch err := json.Unmarshal(item.raw, &c); {

@@ -13,19 +13,21 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// ownAccount is the account that owns the access token. Its profile is requested once a day, because the handle may change.
+// ownAccount caches the profile of the account that owns the access token. The profile is requested once a day, because its handle can
+// change.
 type ownAccount struct {
 	id   string
-	lock chan struct{} // guards the fields below; a channel, so that waiting ends with the context
+	lock chan struct{} // guards the fields below; a channel, so that waiting for the lock ends with the context
 
 	profile  profile
 	at       time.Time
-	err      error        // of the last request for the profile
-	attempts atomic.Int64 // requests for the profile; may be read without the lock
+	err      error        // error of the last request for the profile
+	attempts atomic.Int64 // number of requests for the profile; can be read without the lock
 }
 
-// ownProfile returns the profile of the own account. Its handle shows which videos belong to the own account. If a concurrent call fails
-// while this one waits for the lock, both return the same failure. Otherwise many calls would wait for one timeout after the other.
+// ownProfile returns the profile of the own account. Its handle shows which videos belong to the own account. If another call fails while
+// this call waits for the lock, this call returns the same failure. Otherwise many waiting calls would reach the timeout one after the
+// other.
 func (s *Source) ownProfile(ctx context.Context, budget *source.CallBudget) (profile, error) {
 	attempts := s.own.attempts.Load()
 	select {

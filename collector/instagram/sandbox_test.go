@@ -20,10 +20,10 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// hostileVariants is the number of hostile answers of the sandbox, one per call.
+// hostileVariants is the number of different hostile answers of the sandbox. Each call gets the next variant.
 const hostileVariants = 13
 
-// sandboxed is a source that uses the settings of a running sandbox.
+// sandboxed is a running sandbox and a source that calls the sandbox with its token.
 type sandboxed struct {
 	*instagram.Source
 	world *sandbox.World
@@ -51,7 +51,8 @@ func startSandbox(t *testing.T) sandboxed {
 	return sandboxed{Source: s, world: box.World(), base: web.URL, own: ownHandle(t, box.World(), settings["REELTALLY_INSTAGRAM_ACCOUNT_ID"])}
 }
 
-// ownHandle returns the handle of an account by its Graph API id. The last digits of the id are the number of the account.
+// ownHandle returns the handle of the account with the given Graph API id. The last digits of the id are the index of the account in the
+// sandbox.
 func ownHandle(t *testing.T, world *sandbox.World, id string) string {
 	t.Helper()
 	number, err := strconv.ParseUint(strings.TrimPrefix(id, "178414"), 10, 32)
@@ -70,7 +71,7 @@ func (s sandboxed) control(t *testing.T, path, text string) {
 	require.Less(t, res.StatusCode, 300, "%s %s", path, text)
 }
 
-// categoryBatch returns a batch with one video of each category, and the true data of these videos.
+// categoryBatch returns a batch with one video of each category, and the sandbox's true data of these videos.
 func (s sandboxed) categoryBatch(t *testing.T) (batch []source.Target, truths []sandbox.VideoTruth) {
 	t.Helper()
 	for _, category := range sandbox.Categories(link.Instagram) {
@@ -102,7 +103,7 @@ func TestSandbox_fetchesVideos(t *testing.T) {
 			AccountName: &truth.Account.Name, UploadedAt: &truth.UploadedAt, Private: new(false), HiddenStats: &truth.HiddenStats,
 		}, r.Facts, truth.Category)
 	}
-	t.Run("deleted and private videos", func(t *testing.T) {
+	t.Run("classifies deleted and private videos", func(t *testing.T) {
 		t.Parallel()
 		s := startSandbox(t)
 		batch, truths := s.categoryBatch(t)
@@ -117,7 +118,7 @@ func TestSandbox_fetchesVideos(t *testing.T) {
 			require.Equal(t, want, r.Class, "%s: %s", truths[i].Category, r.Detail)
 		}
 	})
-	t.Run("insights of the own account", func(t *testing.T) {
+	t.Run("returns insights of the own account's videos", func(t *testing.T) {
 		t.Parallel()
 		s := startSandbox(t)
 		codes := s.world.Uploads(link.Instagram, s.own, sourcetest.Now)
@@ -133,7 +134,7 @@ func TestSandbox_fetchesVideos(t *testing.T) {
 			require.Equal(t, s.own, *r.Facts.Username)
 		}
 	})
-	t.Run("videos that the API cannot find", func(t *testing.T) {
+	t.Run("classifies videos that the API cannot find", func(t *testing.T) {
 		t.Parallel()
 		s := startSandbox(t)
 		private := s.world.FindAccount(link.Instagram, sandbox.AccountPrivate)
@@ -148,7 +149,7 @@ func TestSandbox_fetchesVideos(t *testing.T) {
 	})
 }
 
-// graphID returns the account's id in the Graph API, as its videos report it.
+// graphID returns the Graph API id of the named account, as reported in the results of its videos.
 func graphID(t *testing.T, s sandboxed, name string) string {
 	t.Helper()
 	uploads := s.world.Uploads(link.Instagram, name, sourcetest.Now)
@@ -188,7 +189,7 @@ func TestSandbox_fetchesAccounts(t *testing.T) {
 	require.Equal(t, source.Unsupported, results[0].Class)
 }
 
-func TestSandbox_faults(t *testing.T) {
+func TestSandbox_classifiesFaults(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		fault   string
@@ -213,11 +214,11 @@ func TestSandbox_faults(t *testing.T) {
 			require.True(t, tt.retryAt.Equal(f.RetryAt), "got %s", f.RetryAt)
 		})
 	}
-	t.Run("hostile", func(t *testing.T) {
+	t.Run("hostile answers", func(t *testing.T) {
 		t.Parallel()
 		s := startSandbox(t)
 		batch, truths := s.categoryBatch(t)
-		_, err := s.fetch(t, batch[0]) // from now on, the profile of the own account is cached
+		_, err := s.fetch(t, batch[0]) // caches the profile of the own account, so that later hostile answers concern the video only
 		require.NoError(t, err)
 		s.control(t, "faults", `{"source":"instagram","fault":"hostile"}`)
 		for range hostileVariants {
@@ -232,7 +233,7 @@ func TestSandbox_faults(t *testing.T) {
 			require.Contains(t, []source.Class{source.OK, source.Temporary}, r.Class, r.Detail)
 			if r.Facts != nil {
 				for _, count := range []*int64{r.Facts.Views, r.Facts.Likes, r.Facts.Comments} {
-					if count != nil { // a source cannot notice if the platform swaps two counts
+					if count != nil { // each count must be one of the true counts; a source cannot detect that two counts were swapped
 						require.Contains(t, []int64{truths[0].Views, *truths[0].Likes, *truths[0].Comments}, *count)
 					}
 				}

@@ -77,7 +77,8 @@ const miraID = "17841401234567890"
 
 const mira = `"username":"mira.cooks","name":"Mira Cooks"`
 
-// answersFor returns the answers to a request for two videos. wrap returns the answer that contains a list.
+// answersFor returns the answers to a request for two videos with the facts first and second. wrap returns the answer that contains the
+// given list.
 func answersFor(wrap func(list string) string, first, second source.Facts) map[sourcetest.Case]sourcetest.Answer {
 	answer := func(posts ...string) string { return wrap(mediaList("", posts...)) }
 	ok, missing := []source.Class{source.OK}, []source.Class{source.Missing, source.OK}
@@ -118,7 +119,7 @@ func TestSource_fetchesVideosOfOtherAccounts(t *testing.T) {
 		UploadedAt: &uploadedTrain, Private: new(false), HiddenStats: new(true)}
 	answers := answersFor(func(list string) string { return discovery(mira, list) }, first, second)
 	unsupported := sourcetest.Answer{Status: http.StatusBadRequest, Body: noSuchAccount, Classes: []source.Class{source.Unsupported}}
-	answers[sourcetest.Private], answers[sourcetest.Restricted] = unsupported, unsupported // private and age-gated accounts
+	answers[sourcetest.Private], answers[sourcetest.Restricted] = unsupported, unsupported // business discovery shows neither private nor age-gated accounts
 	sourcetest.Run(t, sourcetest.Harness{
 		New: newTestSource, Targets: []source.Target{video(pancakes, "mira.cooks"), video(train, "mira.cooks")}, Answers: answers,
 		IsMain: func(r *http.Request) bool { return strings.Contains(r.URL.Query().Get("fields"), "business_discovery") },
@@ -129,7 +130,7 @@ func TestSource_fetchesVideosOfOtherAccounts(t *testing.T) {
 const insights = `{"data":[{"name":"views","period":"lifetime","values":[{"value":1482337}]},
 	{"name":"shares","period":"lifetime","values":[{"value":877}]},{"name":"saved","period":"lifetime","values":[{"value":4310}]}]}`
 
-// side answers all other requests: the profile of the own account, and the insights of its posts.
+// side answers all requests that are not for the tested posts: the own account's profile and the insights of its posts.
 func side(w http.ResponseWriter, r *http.Request) {
 	if strings.HasSuffix(r.URL.Path, "/insights") {
 		_, _ = w.Write([]byte(insights))
@@ -145,7 +146,7 @@ func TestSource_fetchesInsightsOfOwnVideos(t *testing.T) {
 	second := first
 	second.Likes, second.Comments, second.HiddenStats, second.Title, second.UploadedAt = nil, new(int64(0)), new(true), new(""), &uploadedTrain
 	answers := answersFor(func(list string) string { return list }, first, second)
-	gone := answers[sourcetest.Gone] // the list of the own account is complete
+	gone := answers[sourcetest.Gone] // Gone, because the list of the own account is complete
 	answers[sourcetest.Private], answers[sourcetest.Restricted] = gone, gone
 	sourcetest.Run(t, sourcetest.Harness{
 		New: newTestSource, Targets: []source.Target{video(pancakes, "our.kitchen"), video(train, "our.kitchen")}, Answers: answers,

@@ -11,16 +11,17 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// longestDefer is the longest time that a call waits if it needs more units than are left: other calls may return units.
+// longestDefer is the longest time that a call is deferred if it needs more units than are left. Other calls can return units in the
+// meantime.
 const longestDefer = 15 * time.Minute
 
-// reservation is the units that were taken from the budgets for a call.
+// reservation is a list of the units that were taken from budgets for one call.
 type reservation []reserved
 
 // reserved is the units that were taken from one budget.
 type reserved struct {
 	call    source.Call
-	key     string // of the budget; "" if it is not counted
+	key     string // the key of the budget; "" if the budget is not counted
 	window  string
 	limited bool
 }
@@ -33,7 +34,8 @@ func (r reservation) calls() []source.Call {
 	return calls
 }
 
-// reserve takes the units of the first plan that is possible. If none is, until is when the source may be asked.
+// reserve takes the units of the first plan that the budgets allow. If they allow no plan, until is the time at which the source may be
+// asked again.
 func (q *Quota) reserve(ctx context.Context, s source.Source, st state, batch []source.Target) (taken reservation, until time.Time, err error) {
 	now := q.now()
 	if until = st.pausedUntil("", now); !until.IsZero() {
@@ -55,14 +57,14 @@ func (q *Quota) reserve(ctx context.Context, s source.Source, st state, batch []
 			until = wait
 		}
 	}
-	if until.IsZero() { // the source has no plan: it spreads its calls
+	if until.IsZero() { // no plan was returned: the source delays its calls to spread them over the window
 		until = now.Add(schedule.Jitter(time.Second))
 	}
 	return nil, until, nil
 }
 
-// take reserves all calls of a plan, or none. In the second case it returns when to try again, and pauses a budget that has no unit
-// left.
+// take reserves all calls of a plan, or none. If it reserves none, it returns how long to wait before the next try. It pauses each budget
+// that has no unit left.
 func (q *Quota) take(ctx context.Context, s source.Source, plan []source.Call) (taken reservation, wait time.Time, err error) {
 	now := q.now()
 	for _, call := range plan {
@@ -79,12 +81,12 @@ func (q *Quota) take(ctx context.Context, s source.Source, plan []source.Call) (
 			if units < call.Units && q.firstWarning(key, window) {
 				q.log.WarnContext(ctx, "a call needs more units than its budget has and may end early", "budget", key, "units", call.Units, "reserved", units, "limit", b.Limit)
 			}
-			err = q.forgetWindows(ctx, key, window)
+			err = q.deleteOldWindows(ctx, key, window)
 		}
 		if err == nil && left == 0 {
 			continue
 		}
-		if err := errors.Join(err, q.giveBack(ctx, taken)); err != nil {
+		if err := errors.Join(err, q.returnUnits(ctx, taken)); err != nil {
 			return nil, time.Time{}, err
 		}
 		if left > 0 {
@@ -102,18 +104,18 @@ func (q *Quota) take(ctx context.Context, s source.Source, plan []source.Call) (
 	return taken, time.Time{}, nil
 }
 
-// nothingLeft is what takeUnits returns as left if the budget is spent.
+// nothingLeft is the value of left that takeUnits returns if the budget is spent.
 const nothingLeft = -1
 
-// takeUnits reserves units of a budget. left is 0 if it reserved any; otherwise it is the number of units that are left, which are too
-// few, or nothingLeft. A call that needs more than the limit gets what is left if that is at least half of the limit: otherwise it could
-// never be made.
+// takeUnits reserves units of a budget. left is 0 if it reserved units. Otherwise left is the number of available units, which is too
+// small, or nothingLeft. A call that needs more units than the limit of the whole window gets the available units, if these are at least
+// half of the limit. Otherwise such a call could never be made.
 func (q *Quota) takeUnits(ctx context.Context, key, window string, units, limit int64) (taken, left int64, err error) {
 	least := units
 	if limit > 0 && units > limit {
 		units, least = limit, (limit+1)/2
 	}
-	for range 3 { // other collectors reserve and return units at the same time
+	for range 3 { // retried because other collectors reserve and return units at the same time
 		if ok, err := q.queue.ReserveQuota(ctx, key, window, units, limit); ok || err != nil {
 			return units, 0, err
 		}
@@ -141,31 +143,33 @@ func (q *Quota) firstWarning(key, window string) bool {
 // pauseSpent pauses a spent budget until its window ends, unless units were returned in the meantime.
 func (q *Quota) pauseSpent(ctx context.Context, key, window string, limit int64, ends time.Time) error {
 	err := q.queue.PauseSource(ctx, queue.Pause{Source: key, Class: string(source.QuotaSpent),
-		Detail: "our own count has reached the limit", BlockedUntil: store.InstantOf(ends)})
+		Detail: "all units of the budget are spent, by the count of the collectors", BlockedUntil: store.InstantOf(ends)})
 	if err != nil {
 		return err
 	}
-	// giveBack returns units first and then lifts the pause, so one of the two sees the other.
+	// returnUnits first returns units and then lifts the pause. This function first sets the pause and then reads the units. So a pause never
+	// remains although units are left.
 	if used, err := q.queue.QuotaUsed(ctx, key, window); err != nil || used >= limit {
 		return err
 	}
 	return q.queue.LiftPause(ctx, key)
 }
 
-// refund returns the reserved units that were not spent. An error is logged only, because the answer must not be lost.
+// refund returns the reserved units that were not spent to their budgets. It only logs an error, so that the caller can still store the
+// answer.
 func (q *Quota) refund(ctx context.Context, s source.Source, taken reservation, spent []source.Call) {
 	rest := make(reservation, len(taken))
 	for i, p := range taken {
 		rest[i] = p
 		rest[i].call.Units = p.call.Units - spent[i].Units
 	}
-	if err := q.giveBack(ctx, rest); err != nil {
-		q.log.ErrorContext(ctx, "units of a budget were not returned", "source", s.Name(), "error", err)
+	if err := q.returnUnits(ctx, rest); err != nil {
+		q.log.ErrorContext(ctx, "cannot return unused units to a budget", "source", s.Name(), "error", err)
 	}
 }
 
-// giveBack returns units to the windows from which they were taken.
-func (q *Quota) giveBack(ctx context.Context, r reservation) error {
+// returnUnits returns the units of a reservation to the windows from which they were taken.
+func (q *Quota) returnUnits(ctx context.Context, r reservation) error {
 	var errs []error
 	for _, p := range r {
 		if p.key == "" || p.call.Units <= 0 {
@@ -180,9 +184,9 @@ func (q *Quota) giveBack(ctx context.Context, r reservation) error {
 	return errors.Join(errs...)
 }
 
-// forgetWindows deletes the counts of windows before the last one, once a new one has begun. The last one stays for collectors whose
-// clock is late.
-func (q *Quota) forgetWindows(ctx context.Context, key, window string) error {
+// deleteOldWindows deletes the counts of old windows when a new window has begun. It does not delete the previous window, because another
+// collector's clock can be late.
+func (q *Quota) deleteOldWindows(ctx context.Context, key, window string) error {
 	last, _ := q.windows.Swap(key, window)
 	if before, known := last.(string); known && before < window {
 		return q.queue.ForgetQuota(ctx, key, before)

@@ -13,57 +13,59 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// A failed call may be caused by its target only: a vendor answers 403 for an age-restricted video, or a token may not read one page.
-// So a failure pauses its source in two cases only:
+// A failed call can be caused by its target only. For example, a vendor answers 403 for an age-restricted video, or a token may not read
+// one page. A failure therefore pauses its source in two cases only:
 //
-//   - its answer says that it concerns the credential, the quota or a limit (source.Failure.ConcernsSource);
-//   - several different targets got the same refusal, without a good answer of the source in between. The count is in the database
-//     (store.NoteRefusal), so that all collectors share it.
+//   - The answer says that the cause is the credential, the quota or a rate limit (source.Failure.ConcernsSource).
+//   - Several different targets in a row got the same refusal, without a successful answer of the source between them. The refusals are
+//     counted in the database (store.NoteRefusal), so that all collectors share the count.
 //
-// If a call for several targets is refused as a whole, each half is asked for separately, down to single targets.
+// If a call for several targets is refused as a whole, each half of the batch is requested separately, down to single targets.
 
 const (
-	// authRefusals is the number of AuthFailed calls in a row at which a source is paused.
+	// authRefusals is the number of AuthFailed calls in a row after which a source is paused.
 	authRefusals = 2
-	// otherRefusals is the number of failed calls of another class in a row at which a source is paused.
+	// otherRefusals is the number of failed calls in a row, of a class other than AuthFailed, after which a source is paused.
 	otherRefusals = 3
-	// longestDoubtfulPause is the longest pause after refusals that do not name the credential: their targets may have caused them all.
-	longestDoubtfulPause = 5 * time.Minute
+	// longestRefusalPause is the longest pause after refusals that do not blame the credential. It is short because the targets may have
+	// caused all of them.
+	longestRefusalPause = 5 * time.Minute
 )
 
 // fail decides what a failed call means for its source and its targets, and pauses the source or one of its budgets.
 func (q *Quota) fail(ctx context.Context, s source.Source, st state, batch []source.Target, f *source.Failure) (Reply, error) {
 	now := q.now()
 	reply := Reply{Outcome: Failed, Targets: batch, At: now, Failure: f}
-	if errors.Is(f, source.ErrNoUnits) { // no request was sent
+	if errors.Is(f, source.ErrNoUnits) { // the call budget was used up before the first request was sent
 		return reply, nil
 	}
 	strikes := st.pauses[f.Bucket].Strikes
-	var until time.Time // the end of the pause; zero for none
+	var until time.Time // the end of the pause; the zero time means no pause
 	switch {
 	case f.ConcernsSource():
 		until = q.pauseAfter(f, strikes)
 		if f.Class != source.BadRequest && f.Class != source.Temporary {
 			reply.Outcome = Unavailable
 		}
-	case !errors.Is(f, source.ErrNoAnswer) && divisible(s, batch):
-		// It is unknown which target is the cause, so the refusal is not counted, unless the source is known to refuse others.
+	case !errors.Is(f, source.ErrNoAnswer) && hasSeveralSubjects(s, batch):
+		// The refusal of a batch is not counted, because it is not known which target caused it. The exception is a source that has already
+		// refused other targets.
 		if !slices.ContainsFunc(st.refusals, func(r queue.Refusals) bool {
-			return r.Source == Key(s, f.Bucket) && r.Class == string(f.Class) && enough(r)
+			return r.Source == Key(s, f.Bucket) && r.Class == string(f.Class) && refusalsConcernSource(r)
 		}) {
 			reply.Outcome = Divided
 			return reply, nil
 		}
-		until, reply.Outcome = pauseDoubtful(f, strikes, now)
+		until, reply.Outcome = pauseAfterRefusals(f, strikes, now)
 	default:
-		r, err := q.queue.NoteRefusal(ctx, Key(s, f.Bucket), string(f.Class), subject(s, batch[0]))
+		r, err := q.queue.NoteRefusal(ctx, Key(s, f.Bucket), string(f.Class), refusalSubject(s, batch[0]))
 		if err != nil {
 			return reply, err
 		}
 		q.refused.Store(Key(s, f.Bucket), true)
 		switch {
-		case enough(r):
-			until, reply.Outcome = pauseDoubtful(f, strikes, now)
+		case refusalsConcernSource(r):
+			until, reply.Outcome = pauseAfterRefusals(f, strikes, now)
 		case f.Class != source.Temporary:
 			reply.Outcome = Refused
 		}
@@ -79,7 +81,7 @@ func (q *Quota) fail(ctx context.Context, s source.Source, st state, batch []sou
 		Strikes: strikes + 1, BlockedUntil: store.InstantOf(until)})
 }
 
-// pauseAfter returns the end of the pause after a failure that concerns the source. strikes is the number of pauses in a row before it.
+// pauseAfter returns the end of the pause after a failure that concerns the source. strikes is the number of earlier pauses in a row.
 func (q *Quota) pauseAfter(f *source.Failure, strikes int) time.Time {
 	now := q.now()
 	if f.Class == source.RateLimited {
@@ -88,7 +90,7 @@ func (q *Quota) pauseAfter(f *source.Failure, strikes int) time.Time {
 		}
 		return now.Add(schedule.Jitter(schedule.PauseWaits.Nth(strikes + 1)))
 	}
-	// Even if the source says when its budget is available again, it is tried before then: operators may buy more.
+	// The source is tried again even before the time at which it says that its budget is available, because operators can buy more units.
 	until := now.Add(schedule.ProbeWaits.Nth(strikes + 1))
 	if f.Class == source.QuotaSpent && f.RetryAt.After(now) && f.RetryAt.Before(until) {
 		return f.RetryAt
@@ -96,32 +98,34 @@ func (q *Quota) pauseAfter(f *source.Failure, strikes int) time.Time {
 	return until
 }
 
-// pauseDoubtful returns the end of the pause, and the outcome, after several targets were refused.
-func pauseDoubtful(f *source.Failure, strikes int, now time.Time) (time.Time, Outcome) {
+// pauseAfterRefusals returns the end of the pause, and the outcome, after several targets in a row were refused without a clear cause.
+func pauseAfterRefusals(f *source.Failure, strikes int, now time.Time) (time.Time, Outcome) {
 	if f.Class == source.AuthFailed {
-		return now.Add(min(schedule.ProbeWaits.Nth(strikes+1), longestDoubtfulPause)), Unavailable
+		return now.Add(min(schedule.ProbeWaits.Nth(strikes+1), longestRefusalPause)), Unavailable
 	}
 	return now.Add(schedule.Jitter(schedule.PauseWaits.Nth(strikes + 1))), Failed
 }
 
-// enough returns true if refusals in a row concern the source.
-func enough(r queue.Refusals) bool {
+// refusalsConcernSource returns true if there were so many refusals in a row that the source must be the cause.
+func refusalsConcernSource(r queue.Refusals) bool {
 	if r.Class == string(source.AuthFailed) {
 		return r.Targets > 1 && r.Calls >= authRefusals
 	}
 	return r.Targets > 1 && r.Calls >= otherRefusals
 }
 
-// subject returns the name under which refusals of a target are counted: its group if the source has groups, else the target.
-func subject(s source.Source, t source.Target) string {
+// refusalSubject returns the name under which refusals of a target are counted: the target's group if the source has groups, and the target
+// otherwise.
+func refusalSubject(s source.Source, t source.Target) string {
 	if group := s.Group(t); group != "" && t.Kind == source.KindVideo {
 		return fmt.Sprintf("%s/group/%s", t.Platform, group)
 	}
 	return fmt.Sprintf("%s/%s/%s", t.Platform, t.Kind, t.ExternalID)
 }
 
-// divisible returns true if a batch has more than one subject. Then one half of it may get a good answer.
-func divisible(s source.Source, batch []source.Target) bool {
-	first := subject(s, batch[0])
-	return slices.ContainsFunc(batch[1:], func(t source.Target) bool { return subject(s, t) != first })
+// hasSeveralSubjects returns true if a batch has targets of more than one subject. One half of the batch can then be answered although the other is
+// refused.
+func hasSeveralSubjects(s source.Source, batch []source.Target) bool {
+	first := refusalSubject(s, batch[0])
+	return slices.ContainsFunc(batch[1:], func(t source.Target) bool { return refusalSubject(s, t) != first })
 }

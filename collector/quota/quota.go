@@ -1,7 +1,8 @@
-// Package quota makes the calls of sources within their budgets. All collectors share the budgets and pauses, which are in the database.
+// Package quota limits the calls to sources by their budgets. All collectors share the budgets and pauses, which are stored in the
+// database.
 //
-// [Quota.Call] reserves the units of a call, makes it, returns the units that were not spent, and pauses the source if its answer
-// requires that. Start reading there; failure.go decides what a failed call means, budget.go reserves units.
+// [Quota.Call] reserves the units of a call, makes the call, returns the units that were not spent, and pauses the source if its answer
+// requires a pause. Start reading there. failure.go decides what a failed call means, and budget.go reserves units.
 package quota
 
 import (
@@ -24,21 +25,21 @@ type Quota struct {
 	now   func() time.Time
 	log   *slog.Logger
 
-	windows sync.Map // the last window of each budget, by its key
-	warned  sync.Map // the window of each budget in which a call that is too large was last logged
-	refused sync.Map // the keys of sources and budgets with refusals on record
+	windows sync.Map // the id of the last window of each budget, by budget key
+	warned  sync.Map // by budget key: the window in which warnOnce last logged a warning
+	refused sync.Map // the keys of sources and budgets that have recorded refusals
 }
 
-// New returns a Quota.
+// New returns a Quota. now is its clock.
 func New(qu *queue.Queue, now func() time.Time, log *slog.Logger) *Quota {
 	return &Quota{queue: qu, now: now, log: log}
 }
 
-// Outcome is what became of a call for some targets.
+// Outcome says how a call for some targets ended.
 type Outcome int
 
 const (
-	// Answered means that the source answered for each target.
+	// Answered means that the source answered for each target of the call.
 	Answered Outcome = iota
 	// Unavailable means that the source was not asked, or that it is paused because of its answer. It may be asked again at Reply.Until.
 	Unavailable
@@ -56,17 +57,18 @@ const (
 type Reply struct {
 	Outcome Outcome
 	Targets []source.Target
-	At      time.Time       // when the source was asked
-	Results []source.Result // one for each target if Answered
-	Failure *source.Failure // if Failed, Refused or Divided, or if Unavailable because of an answer
-	Until   time.Time       // if Unavailable
+	At      time.Time       // the time of the call
+	Results []source.Result // set if Answered: one result for each target
+	Failure *source.Failure // set if Failed, Refused or Divided, or if the answer to the call made the source Unavailable
+	Until   time.Time       // set if Unavailable: when the source may be asked again
 }
 
-// Call asks a source for a batch of one platform, kind and group. It returns one reply, or two if some targets of the batch got no
-// answer. Targets that the source does not serve are Unsupported, without a call. The error is the database's; the targets then have no outcome.
+// Call asks a source for a batch of one platform, kind and group. It returns one reply, or two replies if some targets of the batch got no
+// answer. Targets that the source does not serve get the class Unsupported, without a call. Call returns an error if a database query
+// failed; no reply is then valid.
 func (q *Quota) Call(ctx context.Context, s source.Source, batch []source.Target) ([]Reply, error) {
 	if _, served := s.Serves(batch[0]); !served {
-		return []Reply{notServed(batch, q.now())}, nil
+		return []Reply{unsupportedReply(batch, q.now())}, nil
 	}
 	writing := context.WithoutCancel(ctx)
 	state, err := q.state(writing, s)
@@ -93,7 +95,7 @@ func (q *Quota) Call(ctx context.Context, s source.Source, batch []source.Target
 	case errors.As(err, &failure):
 		reply, err = q.fail(writing, s, state, batch, failure)
 		return []Reply{reply}, err
-	case err != nil && ctx.Err() != nil: // the time of the fetch is over, which says nothing about the source
+	case err != nil && ctx.Err() != nil: // the deadline of the fetch has passed, which says nothing about the source
 		reply.Outcome, reply.Failure = Failed, &source.Failure{Class: source.Temporary, Detail: "the fetch took too long", Cause: err}
 		return []Reply{reply}, nil
 	case err != nil:
@@ -102,10 +104,10 @@ func (q *Quota) Call(ctx context.Context, s source.Source, batch []source.Target
 	if err := q.answered(writing, s, state, taken, reply.At); err != nil {
 		return nil, err
 	}
-	return q.divideAnswered(writing, s, state, reply, results)
+	return q.divideReply(writing, s, state, reply, results)
 }
 
-func notServed(batch []source.Target, at time.Time) Reply {
+func unsupportedReply(batch []source.Target, at time.Time) Reply {
 	reply := Reply{Targets: batch, At: at}
 	for _, t := range batch {
 		reply.Results = append(reply.Results, source.Result{Target: t, Class: source.Unsupported, Detail: "no configured source can ask for it"})
@@ -113,8 +115,8 @@ func notServed(batch []source.Target, at time.Time) Reply {
 	return reply
 }
 
-// Probe asks a source for a single target. It pauses nothing and ends no pause: a source that was refused for its credential is asked all the
-// same. The error is the database's.
+// Probe asks a source for a single target. It neither pauses the source nor ends a pause. It asks the source even if the source is paused
+// because its credential was refused. Probe returns an error only if a database query failed.
 func (q *Quota) Probe(ctx context.Context, s source.Source, t source.Target) (Reply, error) {
 	writing, batch := context.WithoutCancel(ctx), []source.Target{t}
 	state, err := q.state(writing, s)
@@ -135,7 +137,7 @@ func (q *Quota) Probe(ctx context.Context, s source.Source, t source.Target) (Re
 		return reply, err
 	}
 	if !until.IsZero() {
-		reply.Until, reply.Failure = until, &source.Failure{Class: source.QuotaSpent, Detail: "our own count has reached the limit"}
+		reply.Until, reply.Failure = until, &source.Failure{Class: source.QuotaSpent, Detail: "all units of the budget are spent, by the count of the collectors"}
 		return reply, nil
 	}
 	budget := source.NewCallBudget(taken.calls())
@@ -148,8 +150,9 @@ func (q *Quota) Probe(ctx context.Context, s source.Source, t source.Target) (Re
 	return reply, nil
 }
 
-// divideAnswered returns a reply for the answered targets and, if later calls for the batch failed, one for the others.
-func (q *Quota) divideAnswered(ctx context.Context, s source.Source, state state, reply Reply, results []source.Result) ([]Reply, error) {
+// divideReply returns a reply for the answered targets. If later calls for the batch failed, it returns a second reply for the other
+// targets.
+func (q *Quota) divideReply(ctx context.Context, s source.Source, state state, reply Reply, results []source.Result) ([]Reply, error) {
 	var unanswered []source.Target
 	var failure *source.Failure
 	batch := reply.Targets
@@ -177,9 +180,9 @@ func (q *Quota) Fail(ctx context.Context, s source.Source, batch []source.Target
 	return q.fail(ctx, s, state, batch, f)
 }
 
-// state is what the database has on record about a source and its budgets, by bucket; "" stands for the source.
+// state is what the database has recorded about a source and its budgets, by budget name. The name "" means the source itself.
 type state struct {
-	pauses   map[string]queue.Pause // also those that are over: no good answer came since
+	pauses   map[string]queue.Pause // including pauses that have ended, if no successful answer came since
 	refusals []queue.Refusals
 }
 
@@ -196,7 +199,7 @@ func (q *Quota) state(ctx context.Context, s source.Source) (state, error) {
 		q.refused.Store(r.Source, true)
 	}
 	st := state{pauses: map[string]queue.Pause{}, refusals: refusals}
-	for _, bucket := range buckets(s) {
+	for _, bucket := range bucketNames(s) {
 		if p, known := pauses[Key(s, bucket)]; known {
 			st.pauses[bucket] = p
 		}
@@ -204,7 +207,8 @@ func (q *Quota) state(ctx context.Context, s source.Source) (state, error) {
 	return st, nil
 }
 
-// pausedUntil returns the end of the pause of a source or one of its budgets, or the zero time if it is not paused.
+// pausedUntil returns the end of the pause of the budget named bucket, or of the source if bucket is "". It returns the zero time if there
+// is no pause.
 func (st state) pausedUntil(bucket string, now time.Time) time.Time {
 	if p, known := st.pauses[bucket]; known && p.BlockedUntil > store.InstantOf(now) {
 		return p.BlockedUntil.Time()
@@ -212,7 +216,7 @@ func (st state) pausedUntil(bucket string, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// Key returns the name of a source's budget in the database; bucket "" is the source as a whole.
+// Key returns the key of a source's budget in the database. The bucket "" means the source itself.
 func Key(s source.Source, bucket string) string {
 	if bucket == "" {
 		return s.Name()
@@ -220,8 +224,8 @@ func Key(s source.Source, bucket string) string {
 	return s.Name() + "/" + bucket
 }
 
-// buckets returns "" for the source and the names of its budgets.
-func buckets(s source.Source) []string {
+// bucketNames returns "" for the source itself, followed by the names of its budgets.
+func bucketNames(s source.Source) []string {
 	names := []string{""}
 	for _, b := range s.Budgets() {
 		names = append(names, b.Name)
@@ -229,8 +233,8 @@ func buckets(s source.Source) []string {
 	return names
 }
 
-// answered records that a source and the budgets of a call work: it ends their pauses and resets their refusals. began is when the
-// call was made; later pauses stay.
+// answered records a successful answer of a source. It ends the pauses of the source and of the budgets in taken, and resets their
+// refusals. began is the time of the call; pauses that began later are not ended.
 func (q *Quota) answered(ctx context.Context, s source.Source, st state, taken reservation, began time.Time) error {
 	used := []string{""}
 	for _, p := range taken {
@@ -258,7 +262,8 @@ func (q *Quota) answered(ctx context.Context, s source.Source, st state, taken r
 	return nil
 }
 
-// Restart forgets refusals and pauses that are due to credentials: a collector that starts may have new ones.
+// Restart deletes the recorded refusals and pauses that are caused by credentials, because the operator may have configured new credentials
+// before the start.
 func (q *Quota) Restart(ctx context.Context, sources []source.Source) error {
 	for _, s := range sources {
 		st, err := q.state(ctx, s)

@@ -12,16 +12,17 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// identity is an account's number with its handle and id. The number determines all data of the account. Handles and ids that the world
-// generated can be converted back into the number.
+// identity is the number, handle and id of an account. All data of the account are derived from the number. If the sandbox generated a
+// handle or an id, it can compute the number from it.
 type identity struct {
 	platform link.Platform
 	number   uint32
-	handle   string // folded, without "@"
-	id       string // the platform's own
+	handle   string // the handle in lower case, without "@"
+	id       string // the id of the account on its platform
 }
 
-// externalNames are a handle and an id from requests that the world did not generate. The number of their account is a hash of the first one.
+// externalNames are a handle and an id that came in requests and that the sandbox did not generate. The number of their account is a hash
+// of the name that came first.
 type externalNames struct{ handle, id string }
 
 type accountRef struct {
@@ -34,8 +35,8 @@ type videoRef struct {
 	id       string
 }
 
-// maxRemembered is the largest number of external names, and of claimed videos, that the world remembers. It still answers requests with
-// further names, but forgets these names.
+// maxRemembered is the largest number of external names, and of claimed videos, that World stores. Requests with further names are still
+// answered, but these names are not stored.
 const maxRemembered = 200_000
 
 var (
@@ -46,7 +47,7 @@ var (
 	digits          = regexp.MustCompile(`^[0-9]{1,20}$`)
 )
 
-// foldHandle returns a handle in its normal form, and false if no account can have it.
+// foldHandle returns a handle in its normal form. ok is false if no account of the platform can have the handle.
 func foldHandle(p link.Platform, handle string) (string, bool) {
 	handle = strings.ToLower(strings.TrimPrefix(strings.TrimSpace(handle), "@"))
 	switch p {
@@ -69,8 +70,8 @@ func foldHandle(p link.Platform, handle string) (string, bool) {
 	return "", false
 }
 
-// byHandle returns the account with a handle. It returns false if the handle is not valid or was given up in a rename. A Facebook handle may
-// have the suffix "~id"; then the id decides.
+// byHandle returns the account with a handle. It returns false if the handle is not valid or is no longer used after a rename. A Facebook
+// handle can have the suffix "~id". The id then selects the account.
 func (w *World) byHandle(p link.Platform, handle string) (identity, bool) {
 	name, suffix, suffixed := strings.Cut(handle, "~")
 	folded, ok := foldHandle(p, name)
@@ -96,7 +97,7 @@ func (w *World) byHandle(p link.Platform, handle string) (identity, bool) {
 	return w.byNumber(p, number), true
 }
 
-// byID returns the account with an id of the platform (a channel id or a numeric id). It returns false if the id is not valid.
+// byID returns the account with an id of its platform (a channel id or a numeric id). It returns false if the id is not valid.
 func (w *World) byID(p link.Platform, id string) (identity, bool) {
 	if p == link.YouTube && !channelPattern.MatchString(id) || p != link.YouTube && !digits.MatchString(id) {
 		return identity{}, false
@@ -142,19 +143,20 @@ func (w *World) remember(ref accountRef, names externalNames) {
 	w.names[ref] = known
 }
 
-// Handle returns the generated handle of the account with a number. The account is found by its handle and its id without any memory.
+// Handle returns the generated handle of the account with a number. The account's number can be computed from its handle or its id.
 func (w *World) Handle(p link.Platform, number uint32) string { return handleOfNumber(p, number) }
 
-// Claim makes the account with a handle the author of a video, like a request with a link that contains both. A new process uses Claim to
-// restore the authors of an earlier one. Claim returns false if the handle or the id is not valid. It does nothing if the handle was renamed.
+// Claim makes the account with the given handle the author of a video, as a request does whose link contains both. A new process uses Claim
+// to restore the authors of an earlier process. Claim returns false if the handle or the id is not valid. It does nothing if the handle was
+// affected by a rename.
 func (w *World) Claim(p link.Platform, id, handle string) bool {
-	owner, ok := w.identify(p, handle)
+	owner, ok := w.accountByRef(p, handle)
 	if !ok || !validID(p, id) {
 		return false
 	}
 	if folded, _ := foldHandle(p, handle); folded != "" {
 		if _, passed := w.renamedHandle(p, folded); passed {
-			return true // the current account of the handle may not be the author
+			return true // the account that has the handle now may not be the author
 		}
 	}
 	w.claim(p, id, owner)
@@ -184,12 +186,12 @@ const suffixAlphabet = "abcdefghijklmnopqrstuvwxyz234567"
 
 func handleSeparator(p link.Platform) string {
 	if p == link.Facebook {
-		return "." // a Facebook name has no underscore
+		return "." // a Facebook handle cannot contain an underscore
 	}
 	return "_"
 }
 
-// handleOfNumber returns the handle for a number: two words and four letters, e.g. "mellowbaker_k3f9".
+// handleOfNumber returns the generated handle for an account number: two words and four letters or digits, such as "mellowbaker_k3f9".
 func handleOfNumber(p link.Platform, number uint32) string {
 	var suffix [4]byte
 	for i, rest := len(suffix)-1, number; i >= 0; i, rest = i-1, rest>>5 {
@@ -225,8 +227,8 @@ func numberOfHandle(p link.Platform, handle string) (uint32, bool) {
 	return 0, false
 }
 
-// numericIDs is the format of numeric account ids: a base plus the account's number and check bits. The check bits show whether the world
-// generated an id.
+// numericIDs is the format of numeric account ids: a base plus the account's number and check bits. The check bits show whether the sandbox
+// generated the id.
 type numericIDs struct {
 	base      uint64
 	checkBits uint
@@ -235,11 +237,11 @@ type numericIDs struct {
 func accountIDs(p link.Platform) numericIDs {
 	switch p {
 	case link.TikTok:
-		return numericIDs{6_800_000_000_000_000_000, 27} // 19 digits
+		return numericIDs{6_800_000_000_000_000_000, 27} // TikTok: ids with 19 digits
 	case link.Facebook:
-		return numericIDs{100_000_000_000_000, 14} // 15 digits, as new profiles have
+		return numericIDs{100_000_000_000_000, 14} // Facebook: ids with 15 digits, like the ids of new profiles
 	default:
-		return numericIDs{0, 4} // Instagram: up to 11 digits
+		return numericIDs{0, 4} // Instagram: ids with up to 11 digits
 	}
 }
 
@@ -278,7 +280,7 @@ func (w *World) numberOfID(p link.Platform, id string) (uint32, bool) {
 	return number, w.idOfNumber(p, number) == id
 }
 
-// secUID returns TikTok's second id of an account, which has 76 characters.
+// secUID returns the second id of a TikTok account, which has 76 characters.
 func (w *World) secUID(i identity) string {
 	d := rng{w.accountKey("sec uid", i.platform, i.number)}
 	var out strings.Builder
@@ -289,7 +291,7 @@ func (w *World) secUID(i identity) string {
 	return out.String()
 }
 
-// uploads returns the ids of all videos that an account had uploaded at a time, newest first, including unavailable ones.
+// uploads returns the ids of all videos that an account had uploaded until a time, newest first. It includes videos that are not available.
 func (w *World) uploads(i identity, at time.Time) []string {
 	if w.accountCategory(i.platform, i.number) == AccountEmpty {
 		return nil

@@ -5,16 +5,16 @@ import (
 	"sync"
 )
 
-// keptBatches is the number of the latest batches that the log keeps for each source.
+// keptBatches is the maximum number of batches in the call log of each source. Older batches are removed.
 const keptBatches = 1000
 
-// sourceCalls are the calls of one source, including refused ones.
+// sourceCalls has the numbers of calls to one source, including refused calls.
 type sourceCalls struct {
 	Calls          int            `json:"calls"`
-	IDs            int            `json:"ids"` // requested ids, links and handles, including repeated ones
+	IDs            int            `json:"ids"` // number of requested ids, links and handles, including repeated ones
 	MaxBatch       int            `json:"max_batch"`
 	ByMethod       map[string]int `json:"by_method"`
-	Batches        [][]string     `json:"batches"` // the ids of each call, oldest first
+	Batches        [][]string     `json:"batches"` // the requested ids of each call, oldest call first
 	BatchesDropped int            `json:"batches_dropped"`
 }
 
@@ -29,7 +29,7 @@ func newCallLog() *callLog {
 	return l
 }
 
-// addSources adds an entry for each source, so that a source without calls has the count zero.
+// addSources adds an entry for each source, so that a source without calls is listed with 0 calls.
 func (l *callLog) addSources() {
 	for _, name := range faultSources {
 		l.sources[name] = &sourceCalls{ByMethod: map[string]int{}, Batches: [][]string{}}
@@ -62,7 +62,7 @@ func (l *callLog) add(c *call) {
 	}
 }
 
-// snapshot returns a copy of the log.
+// snapshot returns a deep copy of the log's content.
 func (l *callLog) snapshot() map[string]sourceCalls {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -7,46 +7,46 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Category is the special property of a video.
+// Category is the special property of a video, such as being private. Most videos have the category Normal.
 type Category string
 
-// The categories of videos. World.Find returns a video of each category.
+// Categories of videos. World.Find returns a video of each category.
 const (
 	Normal        Category = "normal"
-	Viral         Category = "viral"          // grows late and steeply, far above the account's other videos
+	Viral         Category = "viral"          // views grow late and steeply, far above the account's other videos
 	HiddenLikes   Category = "hidden_likes"   // the creator hides the likes (not on TikTok)
-	CommentsOff   Category = "comments_off"   // comments are disabled
+	CommentsOff   Category = "comments_off"   // the creator has turned comments off
 	ShopAd        Category = "shop_ad"        // TikTok: a shop ad with a product
-	AgeRestricted Category = "age_restricted" // visible for adults only
-	TurnsPrivate  Category = "private"        // public until VideoTruth.TurnsAt
-	TurnsDeleted  Category = "deleted"        // public until VideoTruth.TurnsAt
+	AgeRestricted Category = "age_restricted" // the video is visible to adults only
+	TurnsPrivate  Category = "private"        // the video is public until VideoTruth.TurnsAt and private afterwards
+	TurnsDeleted  Category = "deleted"        // the video is public until VideoTruth.TurnsAt and deleted afterwards
 	Falling       Category = "falling"        // every count falls once, at VideoTruth.TurnsAt, and then grows again
-	Live          Category = "live"           // YouTube: a live broadcast, duration P0D
-	Photo         Category = "photo"          // TikTok: a slideshow, duration 0
+	Live          Category = "live"           // YouTube: a live broadcast, with duration P0D
+	Photo         Category = "photo"          // TikTok: a slideshow, with duration 0
 )
 
-// AccountCategory is the special property of an account.
+// AccountCategory is the special property of an account, such as having no videos. Most accounts have the category AccountNormal.
 type AccountCategory string
 
-// The categories of accounts. World.FindAccount returns an account of each category.
+// Categories of accounts. World.FindAccount returns an account of each category.
 const (
 	AccountNormal    AccountCategory = "normal"
 	AccountPrivate   AccountCategory = "private"          // the account and all its videos are private (not on YouTube)
 	AccountGone      AccountCategory = "gone"             // the account and all its videos are deleted
-	AccountEmpty     AccountCategory = "empty"            // has no videos
-	FollowersHidden  AccountCategory = "hidden_followers" // YouTube: hiddenSubscriberCount
-	AccountNoHandle  AccountCategory = "no_handle"        // YouTube: an old channel without customUrl
+	AccountEmpty     AccountCategory = "empty"            // the account has no videos
+	FollowersHidden  AccountCategory = "hidden_followers" // YouTube: the number of subscribers is hidden (hiddenSubscriberCount)
+	AccountNoHandle  AccountCategory = "no_handle"        // YouTube: an old channel without a handle (customUrl)
 	categoryPerMille                 = 1000
 )
 
-// share is the number of videos or accounts in a thousand that have a category.
+// share is the number of videos or accounts per thousand that have a category.
 type share[C ~string] struct {
 	category C
 	perMille int
 }
 
-// shares returns the shares of the special videos of a platform. Less than 3 % of all videos lack a count or are unavailable, so that nearly
-// every real link is an ordinary public video.
+// shares returns the shares of all categories of videos except Normal. Less than 3 % of all videos lack a count or are unavailable, so
+// nearly every id from a real link is a normal public video.
 func shares(p link.Platform) []share[Category] {
 	list := []share[Category]{
 		{Viral, 20}, {CommentsOff, 6}, {AgeRestricted, 3}, {TurnsPrivate, 3}, {TurnsDeleted, 4}, {Falling, 3},
@@ -70,7 +70,7 @@ func accountShares(p link.Platform) []share[AccountCategory] {
 	return append(list, share[AccountCategory]{AccountPrivate, 3})
 }
 
-// pickCategory returns a random category, or rest for the remaining part of the thousand.
+// pickCategory returns a random category of the list, weighted by its share. rest is the category of the remaining part of the thousand.
 func pickCategory[C ~string](list []share[C], d rng, rest C) C {
 	at := d.below(categoryPerMille)
 	for _, s := range list {
@@ -82,10 +82,10 @@ func pickCategory[C ~string](list []share[C], d rng, rest C) C {
 	return rest
 }
 
-// Categories returns the categories of a platform's videos, Normal first.
+// Categories returns the categories of videos on a platform, Normal first.
 func Categories(p link.Platform) []Category { return names(shares(p), Normal) }
 
-// AccountCategories returns the categories of a platform's accounts, AccountNormal first.
+// AccountCategories returns the categories of accounts on a platform, AccountNormal first.
 func AccountCategories(p link.Platform) []AccountCategory {
 	return names(accountShares(p), AccountNormal)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// serveControl answers the control calls.
+// serveControl answers the requests below /_control/.
 func (s *Sandbox) serveControl(w http.ResponseWriter, r *http.Request, path string) {
 	methods, ok := map[string]map[string]func(*http.Request) reply{
 		"faults":  {http.MethodGet: s.getFaults, http.MethodPut: s.putFault, http.MethodDelete: s.deleteFaults},
@@ -116,7 +116,7 @@ func (s *Sandbox) getClock(*http.Request) reply {
 	return reply{status: http.StatusOK, body: object{"now": s.clock().Format(time.RFC3339), "frozen": s.frozen.Load() != nil}}
 }
 
-// putClock stops the clock at a time.
+// putClock stops the clock at the time in the request.
 func (s *Sandbox) putClock(r *http.Request) reply {
 	var in struct {
 		Now string `json:"now"`
@@ -138,7 +138,8 @@ func (s *Sandbox) deleteClock(*http.Request) reply {
 	return reply{status: http.StatusNoContent}
 }
 
-// platformOf returns platform and at from the query.
+// platformOf returns the platform and the time that the query parameters platform and at contain. The time is the clock's time if at is
+// absent.
 func (s *Sandbox) platformOf(r *http.Request) (link.Platform, time.Time, *reply) {
 	p := link.Platform(r.URL.Query().Get("platform"))
 	if !slices.Contains(link.Platforms, p) {
@@ -222,7 +223,7 @@ func (s *Sandbox) putAccount(r *http.Request) reply {
 	return reply{status: http.StatusOK, body: truth}
 }
 
-// strictJSON decodes one JSON value. It refuses unknown members and anything after the value.
+// strictJSON decodes exactly one JSON value. It returns an error for an unknown member or for text after the value.
 func strictJSON(body io.Reader, into any) error {
 	decoder := json.NewDecoder(io.LimitReader(body, 64<<10))
 	decoder.DisallowUnknownFields()
@@ -230,7 +231,7 @@ func strictJSON(body io.Reader, into any) error {
 		return err
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("there is something after the JSON value")
+		return errors.New("there is text after the JSON value")
 	}
 	return nil
 }

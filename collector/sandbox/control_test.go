@@ -54,7 +54,7 @@ func TestHandler_setsSandboxHeader(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, r.do(t, http.MethodGet, "/nothing", "").StatusCode)
 }
 
-func TestHandler_acceptsAnyRequest(t *testing.T) {
+func TestHandler_answersAnyRequestWithoutServerError(t *testing.T) {
 	t.Parallel()
 	s := New(Options{Now: func() time.Time { return testNow }})
 	handler := s.Handler()
@@ -113,7 +113,7 @@ func TestControl_refusesInvalidFaults(t *testing.T) {
 	require.Equal(t, "DELETE, GET, PUT", a.Header.Get("Allow"))
 }
 
-func TestControl_mostSpecificFaultApplies(t *testing.T) {
+func TestControl_appliesMostSpecificFault(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	tiktok := func() int { return r.ensemble(t, "tt/user/info", "username", "zachking").StatusCode }
@@ -128,7 +128,7 @@ func TestControl_mostSpecificFaultApplies(t *testing.T) {
 	require.Len(t, list, 3)
 	require.Equal(t, object{"source": "tiktok", "fault": "quota_spent", "count": json.Number("2"), "retry_after": nil, "used": json.Number("1")}, list[1])
 	require.Equal(t, 495, tiktok())
-	require.Equal(t, 500, tiktok(), "after its count, the next fault applies")
+	require.Equal(t, 500, tiktok(), "after the first fault was used up, the next fault must apply")
 	require.Equal(t, http.StatusNoContent, r.do(t, http.MethodDelete, "/_control/faults?source=vendor", "").StatusCode)
 	require.Equal(t, []int{429, 429}, []int{tiktok(), instagram()})
 	require.Equal(t, http.StatusNoContent, r.do(t, http.MethodDelete, "/_control/faults", "").StatusCode)
@@ -145,7 +145,7 @@ func TestControl_countsCalls(t *testing.T) {
 	r.youtube(t, "videos", "part", "id", "id", "dQw4w9WgXcQ,jNQXAC9IVRw")
 	r.youtube(t, "videos", "part", "id", "id", "dQw4w9WgXcQ")
 	r.youtube(t, "channels", "part", "id", "forHandle", "@nasa")
-	r.do(t, http.MethodGet, "/youtube/youtube/v3/videos?part=id&id=x", "") // refused, but counted
+	r.do(t, http.MethodGet, "/youtube/youtube/v3/videos?part=id&id=x", "") // a refused call is counted too
 	r.ensemble(t, "tt/post/multi-info", "ids", "7106594312292453675;7004270927972852994")
 	r.ensemble(t, "instagram/post/details", "code", "DOq6eV6iIgD")
 	r.creators(t, "v1/youtube/video", "url", "https://youtu.be/dQw4w9WgXcQ")
@@ -219,12 +219,12 @@ func TestControl_returnsTrueData(t *testing.T) {
 	}
 }
 
-func TestFaults_haveFormatOfSource(t *testing.T) {
+func TestFaults_haveErrorFormatOfSource(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		request                  func(*testing.T, testServer) answer
 		limited, spent, internal int
-		message                  []any // the path of the error's text
+		message                  []any // the path of the error text in the body
 	}{
 		"youtube": {func(t *testing.T, r testServer) answer {
 			return r.youtube(t, "videos", "part", "id", "id", "dQw4w9WgXcQ")
@@ -263,10 +263,10 @@ func TestFaults_truncateBodies(t *testing.T) {
 	require.False(t, json.Valid([]byte(first.text)))
 	second := request()
 	require.Equal(t, http.StatusOK, second.StatusCode)
-	require.Error(t, second.err, "Content-Length must be that of the whole body")
+	require.Error(t, second.err, "the second truncated answer must have the Content-Length of the whole body")
 }
 
-func TestFaults_zerosKeepFormat(t *testing.T) {
+func TestFaults_zerosSetCountsToZero(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	r.fault(t, `{"source":"*","fault":"zeros"}`)
@@ -285,7 +285,7 @@ func TestFaults_zerosKeepFormat(t *testing.T) {
 	require.NotContains(t, hidden, "likeCount", "hidden counts must stay absent")
 }
 
-func TestFaults_slowEndsIfCallerCancels(t *testing.T) {
+func TestFaults_slowAnswerEndsIfCallerCancels(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	r.fault(t, `{"source":"youtube","fault":"slow","count":1,"retry_after":0}`)
@@ -299,13 +299,13 @@ func TestFaults_slowEndsIfCallerCancels(t *testing.T) {
 	require.Eventually(t, func() bool {
 		r.Sandbox.faults.mu.Lock()
 		defer r.Sandbox.faults.mu.Unlock()
-		return len(r.Sandbox.faults.rules) == 0 // the fault was used
+		return len(r.Sandbox.faults.rules) == 0 // true after the fault was applied
 	}, 10e9, 1e6)
 	cancel()
 	require.ErrorIs(t, (<-done).err, context.Canceled)
 }
 
-func TestFaults_hostileVariantsAlternate(t *testing.T) {
+func TestFaults_hostileAnswersCycleThroughVariants(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	r.fault(t, `{"source":"*","fault":"hostile"}`)
@@ -337,12 +337,12 @@ func TestFaults_hostileVariantsAlternate(t *testing.T) {
 	views, _ := at(t, swapped, "data", 0, "statistics", "play_count").(json.Number).Int64()
 	likes, _ := at(t, swapped, "data", 0, "statistics", "digg_count").(json.Number).Int64()
 	require.Less(t, views, likes)
-	require.Contains(t, r.ensemble(t, "tt/post/info", "url", scoutVideo).text, `"play_count":[`, "the first variant follows the last one")
+	require.Contains(t, r.ensemble(t, "tt/post/info", "url", scoutVideo).text, `"play_count":[`, "after the last variant, the first variant must be returned again")
 	r.do(t, http.MethodDelete, "/_control/faults", "")
 	require.True(t, json.Valid([]byte(r.ensemble(t, "tt/post/info", "url", scoutVideo).text)))
 }
 
-func TestFaults_doNotApplyWithoutKey(t *testing.T) {
+func TestFaults_doNotApplyToCallsWithoutValidKey(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	r.fault(t, `{"fault":"server_error"}`)
@@ -350,7 +350,7 @@ func TestFaults_doNotApplyWithoutKey(t *testing.T) {
 	require.Equal(t, 491, r.do(t, http.MethodGet, "/vendor/tt/user/info?username=a&token=wrong", "").StatusCode)
 }
 
-func TestFaults_endAfterCount(t *testing.T) {
+func TestFaults_endAfterCountCalls(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		f := faults{rules: map[string]*rule{}}
@@ -428,7 +428,7 @@ func TestControl_renamesAccounts(t *testing.T) {
 				v, ok := w.Video(p, uploads[0], testNow)
 				require.True(t, ok)
 				require.Equal(t, "quite.another", v.Account.Handle)
-				require.Equal(t, stranger, w.Claim(p, uploads[0], old), "the old handle is unused or belongs to another account")
+				require.Equal(t, stranger, w.Claim(p, uploads[0], old), "Claim must return true only if another account has the old handle")
 				v, _ = w.Video(p, uploads[0], testNow)
 				require.Equal(t, before.ID, v.Account.ID, "a link with the old handle must not change the author")
 				byID, ok := w.byID(p, before.ID)
@@ -455,7 +455,7 @@ func TestControl_renamesAccounts(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, newTestServer(t).do(t, http.MethodPut, "/_control/account", `{"platform":"vine","handle":"a","to":"b"}`).StatusCode)
 }
 
-func TestFaults_refusedAppliesToItsIDs(t *testing.T) {
+func TestFaults_refusedAppliesToGivenIDsOnly(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	const link = "https://www.youtube.com/watch?v=aaaaaaaaaaA"

@@ -1,8 +1,8 @@
-// Package sandbox simulates the platforms and vendors: one http.Handler serves their real formats with invented accounts and videos. The
-// collector needs only other base URLs and keys to use it. Every response has the header "ReelTally-Sandbox: true".
+// Package sandbox simulates the platforms and vendors. One http.Handler serves their real formats with made-up accounts and videos. The
+// collector needs only other base URLs and keys to use the sandbox. Every response has the header "ReelTally-Sandbox: true".
 //
-// The main types are [Sandbox], which serves the requests, and [World], which has the invented accounts and videos. Start reading at
-// [Sandbox.Handler]. Each platform and vendor has files of its own.
+// The main types are [Sandbox], which serves the requests, and [World], which has the made-up accounts and videos. Start reading at
+// [Sandbox.Handler]. Each platform and each vendor has separate files.
 //
 // # Paths
 //
@@ -19,18 +19,22 @@
 //	/shortlinks/HOST/PATH        the answer of https://HOST/PATH, for GET and HEAD
 //	/_control/…                  see below
 //
-// Settings returns environment variables with which every source uses the sandbox, except TikTok's Research API. It needs
-// TikTokResearchClientKey and TikTokResearchClientSecret. The sandbox refuses the same requests as the real source: wrong keys, unknown or missing
-// parameters, too many ids. YouTube's quota is enforced: 10,000 units per Pacific day in the common bucket, and another 10,000 for batchGetStats. The
-// quota of TikTok's Research API is enforced as well: 1,000 requests per UTC day. TikTok's access tokens last two hours. A refresh token works only once, except
-// TikTokRefreshToken, which starts a new login at each use. Tokens remain valid after the process ends.
+// [Sandbox.Settings] returns environment variables that make every source use the sandbox, except the source for TikTok's Research API.
+// That source needs TikTokResearchClientKey and TikTokResearchClientSecret. The sandbox refuses the same requests as the real servers:
+// wrong keys, unknown or missing parameters, too many ids.
+//
+// The sandbox enforces YouTube's quota: 10,000 units per Pacific day for batchGetStats, and 10,000 units for all other methods. It also
+// enforces the quota of TikTok's Research API: 1,000 requests per UTC day. TikTok's access tokens are valid for two hours. A refresh token
+// works only once, except TikTokRefreshToken, which starts a new login at each use. Tokens remain valid after the process ends.
 //
 // The Graph API accepts GET, versions 22.0 to 26.0, access_token and field expansion (media.after(…).limit(50){id,…}). It refuses unknown
-// fields, metrics and modifiers, and a wrong appsecret_proof. A control call makes it require an appsecret_proof. Its ids of Instagram's
-// accounts and media differ from the ids of Instagram itself. Posts of the own account and videos of the own page have insights from their
-// second hour on, and from five views on. Every Instagram account that is not private is professional, and every Facebook account that is
-// not private is a page. Three in four videos of a page are reels. The entries of its two lists are filtered, so that a page of a list may
-// be short or empty although more pages follow.
+// fields, metrics and modifiers, and a wrong appsecret_proof. A control call makes it require an appsecret_proof. The Graph API's ids of
+// Instagram accounts and media differ from the ids of Instagram itself. Posts of the own account and videos of the own page have insights
+// when they are at least one hour old and have at least five views.
+//
+// Every Instagram account that is not private is professional, and every Facebook account that is not private is a page. Three in four
+// videos of a page are reels. The entries of a page's two lists are filtered. A page of a list can therefore be short or empty although
+// more pages follow.
 //
 // EnsembleData has the paths tt/post/info (a list of one), tt/post/multi-info (up to 100 ids with semicolons; unavailable videos
 // are left out), tt/user/info, tt/user/posts (chunks of 10: {"data":[…],"nextCursor"}), instagram/post/details,
@@ -40,33 +44,38 @@
 //
 // # The world
 //
-// Every valid id is a video and every valid handle is an account. They depend only on Options.Seed. World returns their true data, so that a
-// test can compare them with the collected data.
+// Every valid id is a video and every valid handle is an account. Their data depend only on Options.Seed. [World] returns these true data,
+// so that a test can compare them with the collected data.
 //
-//   - TikTok's ids and Instagram's shortcodes contain the upload time, as in reality. The upload times of all other ids are random times in the
-//     400 days before 1 October 2026. If the clock is set to an earlier day, these times are in an earlier block of 400 days. Within a block,
-//     only counts change. (An id whose upload time is after the clock also has a random time, until its own time comes.)
-//   - Counts are a function of the age: a power law with a daily and a weekly wave, and a late burst for viral videos. Counts never fall, except
-//     once in the category falling. Views are greater than the sum of the other counts. No count is zero. Counts are defined for any time.
-//   - Accounts have 5 to 50 listed videos on 1 October 2026, and then upload one video every 1.5 to 20 days. Any other id is also a video of some
-//     account, which the id determines, but this account's list does not contain it.
-//   - If a link contains both a video and an account, the video belongs to this account from then on, also in calls with the id only. Handles and
-//     account ids that the world did not generate are remembered in the same way, until the process ends. World.Account and World.Claim restore
-//     this memory. Counts do not depend on it. The accounts of World.Handle need no memory.
+//   - TikTok's ids and Instagram's shortcodes contain the upload time, as in reality. The upload times of all other ids are random times
+//     in the 400 days before 1 October 2026. If the clock is set to an earlier day, these times are in an earlier period of 400 days.
+//     While the clock stays in one period, only counts change. (An id that contains an upload time after the clock's time also has a
+//     random upload time, until the clock reaches the time in the id.)
+//   - Counts are a function of the video's age: a power law with a daily and a weekly wave, and a late burst for viral videos. Counts
+//     never fall, except once in the category falling. Views are greater than the sum of the other counts. No count is zero. Counts are
+//     defined for any time.
+//   - Accounts have 5 to 50 listed videos on 1 October 2026, and then upload one video every 1.5 to 20 days. Any other id is also a video
+//     of an account, which is derived from the id, but this account's list does not contain the video.
+//   - If a link contains both a video and an account, the video belongs to this account from then on, also in calls with the video id
+//     only. Handles and account ids that the sandbox did not generate are stored in the same way, until the process ends. World.Account
+//     and World.Claim restore these stored names and authors. Counts do not depend on them. The accounts of World.Handle need no stored
+//     names.
 //
 // # Special cases
 //
-// A few videos and accounts are special; a hash decides which. The shares are (per thousand videos: 20 viral, 6 comments_off, 3 age_restricted, 3 private, 4 deleted, 3 falling,
-// all but TikTok 6 hidden_likes, TikTok 10 shop_ad and 4 photo, YouTube 2 live; per thousand accounts: 2 gone, 3 empty, all but
-// YouTube 3 private, YouTube 5 hidden_followers and 5 no_handle). A real id is therefore nearly always an ordinary public video. World.Find,
-// World.FindAccount and the control calls below return one of each category. A video becomes private, is deleted or falls at
-// VideoTruth.TurnsAt. This time is in 2027 for the videos of World.Find, so that a test can set the clock before or after it.
+// A few videos and accounts have a special category, which a hash of the id selects. Per thousand videos: 20 viral, 6 comments_off, 3
+// age_restricted, 3 private, 4 deleted, 3 falling, all but TikTok 6 hidden_likes, TikTok 10 shop_ad and 4 photo, YouTube 2 live. Per
+// thousand accounts: 2 gone, 3 empty, all but YouTube 3 private, YouTube 5 hidden_followers and 5 no_handle. A real id is therefore nearly
+// always a normal public video. World.Find, World.FindAccount and the control calls below return one video or account of each category. A
+// video becomes private, is deleted or falls at VideoTruth.TurnsAt. This time is in 2027 for the videos of World.Find, so that a test can
+// set the clock before or after TurnsAt.
 //
-// A short link redirects to a video of an ordinary account. Of a thousand short links, 15 redirect to an account and 5 to the home page, 5 return
-// 404, and 10 need two redirects. 10 in a thousand of Instagram and Facebook redirect to a login page with next=. A code with one of these
-// prefixes (on TikTok after its first two letters) has a fixed case: Vide, Acct, Dead (home page), Wall (login page), Gone (404), Hops (two
-// redirects), Loop (endless redirects), and on TikTok Live and Foto. For example, "vm.tiktok.com/ZMDead123/" redirects to the home page, and
-// "www.instagram.com/share/reel/Acct123456" to an account.
+// A short link redirects to a video of a normal account. Of a thousand short links, 15 redirect to an account, 5 redirect to the home page,
+// 5 return 404, and 10 need two redirects. Of a thousand short links of Instagram or Facebook, 10 redirect to a login page with next=. If a
+// code has one of the following prefixes (on TikTok after its first two letters), its target is fixed: Vide (a video), Acct (an account),
+// Dead (home page), Wall (login page), Gone (404), Hops (two redirects), Loop (redirects without end), and on TikTok Live (a live room) and
+// Foto (a slideshow). For example, "vm.tiktok.com/ZMDead123/" redirects to the home page, and "www.instagram.com/share/reel/Acct123456"
+// redirects to an account.
 //
 // # Control
 //
@@ -75,31 +84,34 @@
 //	DELETE /_control/faults  deletes all faults, or the fault of ?source=
 //	GET    /_control/calls   {"<source>":{"calls","ids","max_batch","by_method","batches","batches_dropped"}}
 //	DELETE /_control/calls   resets the counts to zero
-//	PUT    /_control/clock   {"now"}: stops the clock at this time
+//	PUT    /_control/clock   {"now"}: stops the clock at the time now
 //	GET    /_control/clock   {"now","frozen"}
 //	DELETE /_control/clock   returns to real time
 //	GET    /_control/video   ?platform=&id= or ?platform=&category=: the true data now, or at &at=
 //	PUT    /_control/account {"platform","handle","to","stranger"}: renames an account. If stranger is true, its old
-//	                         handle then belongs to another account; otherwise the old handle is unused
+//	                         handle then belongs to another account; otherwise no account has the old handle
 //	PUT    /_control/meta    {"require_app_secret","refuse_insights","expire_page_tokens"}: whether the Graph API requires appsecret_proof;
 //	                         whether Facebook's insights fail because of a missing permission; whether to invalidate the page tokens
 //	                         of me/accounts, which then returns new ones
 //	GET    /_control/account ?platform=&handle= or ?platform=&category=: the true data now, with the ids of its uploads
 //
-// The sources are youtube, instagram, facebook, tiktok_display, tiktok_research, vendor, shortlinks, and tiktok. tiktok, instagram and facebook
-// also stand for a vendor's calls for these platforms. "" or "*" stands for all sources. The most specific fault applies: the fault of the
-// platform, then that of the source, then that of all sources. A vendor's call is counted for the vendor and for the platform.
+// The sources are youtube, instagram, facebook, tiktok_display, tiktok_research, vendor, shortlinks, and tiktok. tiktok, instagram and
+// facebook also include a vendor's calls for these platforms. "" or "*" means all sources. If several faults match a call, the most
+// specific fault applies: first the fault of the platform, then the fault of the source, then the fault of all sources. A vendor's call is
+// counted for the vendor and for the platform.
 //
-// A fault lasts for count calls, or until it is deleted. It does not apply to calls without a valid key. The faults are:
+// A fault applies to count calls, or until it is deleted. It does not apply to calls without a valid key. The faults are:
 //
-//   - rate_limited: 429; Retry-After only with retry_after.
+//   - rate_limited: status 429, with Retry-After only if retry_after is set.
 //   - quota_spent: the source's answer for a spent quota. The Graph API reports a business limit that ends in five minutes.
-//   - server_error: the source's own 5xx; Retry-After only with retry_after.
+//   - server_error: the source's answer for a server error (5xx), with Retry-After only if retry_after is set.
 //   - slow: the correct answer after retry_after seconds, or after 30 seconds if retry_after is not set.
-//   - refused: status and body, for calls with one of ids. ids are ids, handles or links, depending on the source's calls.
-//   - zeros: every count of the correct answer is 0.
-//   - truncated: 200 and half of the body. Content-Length is alternately that of the half and that of the whole body.
-//   - hostile: 200 and, in turn: wrong types, numbers as strings and strings as numbers, numeric ids beyond 2^53, fields swapped, deep nesting, 10 MB, NUL
-//     and invalid UTF-8, HTML, no ids, impossible numbers, nulls, an empty body, a string instead of an object. For short links: redirects to
-//     forbidden addresses.
+//   - refused: the given status and body, for calls that contain one of ids. ids are ids, handles or links, depending on what the source's
+//     calls contain.
+//   - zeros: the correct answer with every count set to 0.
+//   - truncated: status 200 and half of the correct body. Content-Length is alternately the length of the half and the length of the whole
+//     body.
+//   - hostile: status 200 and, in turn: wrong types, numbers as strings and strings as numbers, numeric ids beyond 2^53, swapped fields,
+//     deep nesting, a body of 10 MB, NUL and invalid UTF-8, HTML, no ids, impossible numbers, nulls, an empty body, a string instead of an
+//     object. For short links: redirects to forbidden addresses.
 package sandbox

@@ -12,16 +12,16 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// The faults.
+// Names of the faults. The package comment describes them.
 const (
-	faultRateLimited = "rate_limited" // the source's own answer; Retry-After only with retry_after
-	faultQuotaSpent  = "quota_spent"  // the source's own answer
-	faultServerError = "server_error" // the source's own 5xx
-	faultTruncated   = "truncated"    // 200 and half of the correct body
-	faultHostile     = "hostile"      // 200 and a hostile body; see hostileVariants
+	faultRateLimited = "rate_limited" // the source's answer for a rate limit; Retry-After only with retry_after
+	faultQuotaSpent  = "quota_spent"  // the source's answer for a spent quota
+	faultServerError = "server_error" // the source's answer for a server error (5xx)
+	faultTruncated   = "truncated"    // status 200 and half of the correct body
+	faultHostile     = "hostile"      // status 200 and a hostile body; see hostileVariants
 	faultSlow        = "slow"         // the correct answer after retry_after seconds
 	faultZeros       = "zeros"        // the correct answer with all counts 0
-	faultRefused     = "refused"      // the rule's status and body, for each call with one of its ids
+	faultRefused     = "refused"      // the rule's status and body, for each call that contains one of the rule's ids
 )
 
 var faultNames = []string{
@@ -35,20 +35,20 @@ var faultSources = []string{
 	sourceYouTube, sourceTikTokDisplay, sourceTikTokResearch, sourceVendor, string(link.TikTok), string(link.Instagram), string(link.Facebook), sourceShortLinks,
 }
 
-// rule is an active fault.
+// rule is an active fault of a source.
 type rule struct {
 	Source     string `json:"source"`
 	Fault      string `json:"fault"`
-	Count      int    `json:"count"` // the number of calls with the fault; 0 means all calls until the fault is deleted
+	Count      int    `json:"count"` // number of calls that get the fault; 0 means all calls until the fault is deleted
 	RetryAfter *int   `json:"retry_after"`
-	Used       int    `json:"used"` // the number of calls that had the fault
-	// IDs, Status and Body are for refused: the refused ids, handles or links, and the answer.
+	Used       int    `json:"used"` // number of calls that got the fault so far
+	// IDs, Status and Body are set for the fault refused. IDs are the refused ids, handles or links. Status and Body are the answer.
 	IDs    []string        `json:"ids,omitempty"`
 	Status int             `json:"status,omitempty"`
 	Body   json.RawMessage `json:"body,omitempty"`
 }
 
-// appliesTo returns true if the rule applies to a call with these ids.
+// appliesTo returns true if the rule applies to a call that contains the given ids.
 func (r rule) appliesTo(ids []string) bool {
 	return r.Fault != faultRefused || slices.ContainsFunc(ids, func(id string) bool { return slices.Contains(r.IDs, id) })
 }
@@ -65,7 +65,7 @@ func (f *faults) set(r rule) {
 	f.rules[r.Source] = &r
 }
 
-// clear removes the rule of a source, or every rule.
+// clear removes the rule of the given source, or every rule if source is "".
 func (f *faults) clear(source string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -86,8 +86,8 @@ func (f *faults) list() []rule {
 	return list
 }
 
-// take returns the most specific rule for a call and counts the call. A rule for the platform is more specific than a rule for the source, which
-// is more specific than a rule for all sources. earlier is the number of earlier calls with the rule.
+// take returns the most specific rule for a call and increases its number of calls. A rule for the platform is more specific than a rule
+// for the source, which is more specific than a rule for all sources. earlier is the number of earlier calls that got the rule.
 func (f *faults) take(source, platform string, ids []string) (r rule, earlier int, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -105,9 +105,9 @@ func (f *faults) take(source, platform string, ids []string) (r rule, earlier in
 	return rule{}, 0, false
 }
 
-const slowDefault = 30 // seconds
+const slowDefault = 30 // in seconds
 
-// wait waits for a number of seconds, or slowDefault if seconds is nil. It returns false if ctx ends first.
+// wait blocks for the given number of seconds, or for slowDefault if seconds is nil. It returns false if ctx ends first.
 func wait(ctx context.Context, seconds *int) bool {
 	limit := slowDefault
 	if seconds != nil {
@@ -123,7 +123,7 @@ func wait(ctx context.Context, seconds *int) bool {
 	}
 }
 
-// countKeys are the members with a count in all formats.
+// countKeys are the names of the members that contain a count, in all formats of the sandbox.
 var countKeys = map[string]bool{
 	"viewCount": true, "likeCount": true, "commentCount": true, "favoriteCount": true, "subscriberCount": true, "videoCount": true,
 	"viewCountInt": true, "likeCountInt": true, "commentCountInt": true, "viewCountText": true,
@@ -137,7 +137,7 @@ var countKeys = map[string]bool{
 	"ig_play_count": true, "favorites_count": true, "likes_count": true, "video_count": true, "likesCount": true, "commentsCount": true, "videoPlayCount": true, "videoViewCount": true,
 }
 
-// zeroed sets every count of a good answer to 0 and keeps its type. It adds no counts.
+// zeroed returns a copy of a correct answer in which every count is 0. The type of each count is unchanged. It adds no counts.
 func zeroed(good reply) reply {
 	if good.body == nil || good.status >= 300 {
 		return good
@@ -163,7 +163,7 @@ func zeroed(good reply) reply {
 	return good
 }
 
-// decoded decodes JSON that the sandbox has encoded. It keeps the text of numbers.
+// decoded decodes JSON that the sandbox has encoded. It decodes numbers as json.Number, so that they are not rounded.
 func decoded(raw []byte) any {
 	var value any
 	decoder := json.NewDecoder(strings.NewReader(string(raw)))
@@ -172,7 +172,7 @@ func decoded(raw []byte) any {
 	return value
 }
 
-// drop is the value with which change tells rewrite to remove a member.
+// drop is the value that a change function returns if rewrite must remove the member.
 type drop struct{}
 
 // rewrite applies change to all parts of a decoded JSON value, innermost first. The key of a list's element is the key of the list.
@@ -182,7 +182,7 @@ func rewrite(value any, change func(key string, value any) any) any {
 		switch v := value.(type) {
 		case object:
 			out := make(object, len(v))
-			for _, name := range slices.Sorted(maps.Keys(v)) { // sorted, so that the result is deterministic
+			for _, name := range slices.Sorted(maps.Keys(v)) { // sorted, because map order is random
 				if changed := walk(name, v[name]); changed != (drop{}) {
 					out[name] = changed
 				}

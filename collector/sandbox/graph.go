@@ -15,7 +15,7 @@ import (
 // graphVersions are the supported versions of Meta's Graph API.
 var graphVersions = []string{"v22.0", "v23.0", "v24.0", "v25.0", "v26.0"}
 
-// graphField is one entry of a field expansion: name.modifier(value).modifier(value){fields}.
+// graphField is one entry of a field expansion, in the form name.modifier(value).modifier(value){fields}.
 type graphField struct {
 	name      string
 	modifiers map[string]string
@@ -34,7 +34,7 @@ func parseGraphFields(text string) (fields []graphField, at int, ok bool) {
 	return fields, len(text) - len(rest), ok
 }
 
-// parseGraphList parses fields that are separated by commas, and removes them from rest.
+// parseGraphList parses a list of fields separated by commas from the start of rest, and removes the list from rest.
 func parseGraphList(rest *string) (fields []graphField, ok bool) {
 	for {
 		f := graphField{modifiers: map[string]string{}}
@@ -68,24 +68,24 @@ func parseGraphList(rest *string) (fields []graphField, ok bool) {
 	}
 }
 
-// parseGraphName parses a name and removes it from rest.
+// parseGraphName parses a name at the start of rest, and removes the name from rest.
 func parseGraphName(rest *string) (string, bool) {
 	word := graphName.FindString(*rest)
 	*rest = (*rest)[len(word):]
 	return word, word != ""
 }
 
-// absent is the value of a known field that the object does not have.
+// absent is the value of a field that the API knows but that the object does not have.
 type absent struct{}
 
-// graphNode is an object of the API with its fields and edges.
+// graphNode is an object of the Graph API with its fields and edges.
 type graphNode struct {
-	kind   string // the name of the type in errors
+	kind   string // the type of the object, as named in errors
 	fields object
 	edges  map[string]func(graphField) (any, *reply)
 }
 
-// project returns the requested fields and the id.
+// project returns the id and the requested fields of the node, or an error for an unknown field.
 func (n graphNode) project(fields []graphField) (object, *reply) {
 	out := object{"id": n.fields["id"]}
 	for _, f := range fields {
@@ -111,9 +111,9 @@ func (n graphNode) project(fields []graphField) (object, *reply) {
 	return out, nil
 }
 
-// graphPage returns the page of a list that limit and after select, with cursors. Each entry has the requested fields of its node. next is the
-// URL of the list without the cursor, or "" for a list inside another object. If shown is not nil, entries for which it returns false are
-// removed from the page, which may then be short or empty although more pages follow.
+// graphPage returns one page of a list, with cursors. limit and after select the page. Each entry has the requested fields of its node.
+// next is the URL of the list without the cursor, or "" for a list inside another object. If shown is not nil, entries for which shown
+// returns false are removed. The page can then be short or empty although more pages follow.
 func graphPage(ids []string, limit, after, next string, fields []graphField, shown func(id string) bool, node func(id string) graphNode) (object, *reply) {
 	size := 25
 	if limit != "" {
@@ -172,14 +172,15 @@ func readGraphCursor(cursor string) (int, bool) {
 	return n, err == nil && ok && bad == nil && n >= 0
 }
 
-// graphRequest is a request that passed the general checks of the API.
+// graphRequest is a request that has passed the checks that all paths of the API share.
 type graphRequest struct {
-	path   []string // below the version
+	path   []string // the elements of the path after the version
 	fields []graphField
 	values url.Values
 }
 
-// serveGraph answers /SOURCE/VERSION/PATH like the Graph API. known returns true for a valid token.
+// serveGraph answers /SOURCE/VERSION/PATH as the Graph API does. known returns true for a valid access token. answer answers a request that
+// has passed all checks.
 func (s *Sandbox) serveGraph(w http.ResponseWriter, r *http.Request, source string, known func(token string) bool, path string, answer func(*call, graphRequest) reply) {
 	c := &call{r: r, now: s.clock(), source: source, method: path}
 	s.serve(w, c, graphErrors(source), func(c *call) reply {
@@ -213,7 +214,7 @@ func (s *Sandbox) serveGraph(w http.ResponseWriter, r *http.Request, source stri
 	})
 }
 
-// refuse marks a reply to a caller without a valid credential.
+// refuse returns the reply, marked as a reply to a caller without a valid credential.
 func refuse(r reply) reply {
 	r.refused = true
 	return r
@@ -228,7 +229,7 @@ func (n graphNode) projected(fields []graphField) reply {
 	return reply{status: http.StatusOK, body: body}
 }
 
-// graphError returns an error in Meta's format.
+// graphError returns a reply with an error in Meta's format.
 func graphError(status, code, subcode int, message string) reply {
 	kind := "OAuthException"
 	e := object{"message": message, "code": code, "fbtrace_id": "AxbSandboxTrace0000000"}
@@ -246,7 +247,7 @@ func graphMissing(id string) reply {
 	return graphError(http.StatusBadRequest, 100, 33, fmt.Sprintf("Unsupported get request. Object with ID '%s' does not exist, cannot be loaded due to missing permissions, or does not support this operation", id))
 }
 
-// graphLimits are the codes of the business limits with Meta's names of the use cases.
+// graphLimits are the error codes of Meta's business limits, with Meta's name for each limit.
 var graphLimits = map[string]struct {
 	code int
 	kind string
@@ -260,7 +261,7 @@ func graphErrors(source string) errorReplies {
 		},
 		quotaSpent: func() reply {
 			limit := graphLimits[source]
-			usage, _ := json.Marshal(object{"17841400000000001": []object{{ // it cannot fail
+			usage, _ := json.Marshal(object{"17841400000000001": []object{{ // encoding cannot fail
 				"type": limit.kind, "call_count": 100, "total_cputime": 20, "total_time": 20, "estimated_time_to_regain_access": 5,
 			}}})
 			return graphError(http.StatusBadRequest, limit.code, 2446079, fmt.Sprintf("(#%d) There have been too many calls to this account. Wait a bit and try again.", limit.code)).

@@ -10,7 +10,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// facebookOwn returns the page of FacebookToken. It is an ordinary account that Find never returns.
+// facebookOwn returns the page to which FacebookToken belongs. It is a normal account that Find never returns.
 func (w *World) facebookOwn() identity {
 	number := uint32(1_000_000)
 	for w.accountCategory(link.Facebook, number) != AccountNormal {
@@ -19,8 +19,8 @@ func (w *World) facebookOwn() identity {
 	return w.byNumber(link.Facebook, number)
 }
 
-// serveFacebook answers /facebook/VERSION/…: pages with their lists of videos and reels, videos, and the insights of the own page. Every account
-// is a page that the token may read, except private accounts, which are personal profiles.
+// serveFacebook answers /facebook/VERSION/…: pages with their lists of videos and reels, videos, and the insights of the own page. Every
+// account is a page that the token may read. The exception are private accounts, which are personal profiles.
 func (s *Sandbox) serveFacebook(w http.ResponseWriter, r *http.Request, path string) {
 	known := func(token string) bool {
 		_, ok := s.facebookTokenOwner(token)
@@ -51,7 +51,7 @@ func (s *Sandbox) serveFacebook(w http.ResponseWriter, r *http.Request, path str
 			}
 			next := "https://" + c.r.Host + c.r.URL.Path + "?limit=" + q.values.Get("limit")
 			inList := func(id string) bool { return s.isReel(id) == (edge == "video_reels") }
-			list, bad := graphPage(s.world.listed(page, c.now), q.values.Get("limit"), q.values.Get("after"), next, q.fields, inList,
+			list, bad := graphPage(s.world.listedVideos(page, c.now), q.values.Get("limit"), q.values.Get("after"), next, q.fields, inList,
 				func(id string) graphNode { return s.facebookVideo(c, id) })
 			if bad != nil {
 				return *bad
@@ -60,7 +60,7 @@ func (s *Sandbox) serveFacebook(w http.ResponseWriter, r *http.Request, path str
 		case edge != "":
 			return graphError(http.StatusBadRequest, 2500, 0, "Unknown path components: /"+edge)
 		}
-		// The id may belong to a page and to a video. The requested fields decide.
+		// An id can belong both to a page and to a video. The requested fields decide which of the two is returned.
 		asksPage := slices.ContainsFunc(q.fields, func(f graphField) bool { return f.name == "username" || f.name == "followers_count" })
 		_, own := s.world.numberOfID(link.Facebook, id)
 		if asksPage || own || !validID(link.Facebook, id) {
@@ -83,7 +83,7 @@ func (s *Sandbox) serveFacebook(w http.ResponseWriter, r *http.Request, path str
 
 // facebookPage returns a page by its id or its handle.
 func (s *Sandbox) facebookPage(c *call, ref string) (identity, *reply) {
-	i, ok := s.world.identify(link.Facebook, ref)
+	i, ok := s.world.accountByRef(link.Facebook, ref)
 	state := Deleted
 	if ok {
 		state = s.world.account(i, c.now).State
@@ -111,14 +111,14 @@ func (s *Sandbox) facebookPageNode(c *call, i identity) graphNode {
 	return n
 }
 
-// isReel returns true if a video is in its page's list of reels, and false if it is in the list of videos.
+// isReel returns true if the video is in its page's list of reels, and false if it is in the list of videos.
 func (s *Sandbox) isReel(id string) bool {
 	return hash(s.world.seed, "reel", id)%4 > 0
 }
 
-// facebookVideo returns the node of a video, without hidden reactions.
+// facebookVideo returns the node of a video. The node has no hidden reactions.
 func (s *Sandbox) facebookVideo(c *call, id string) graphNode {
-	t, _ := s.world.Video(link.Facebook, id, c.now) // the caller has checked the id
+	t, _ := s.world.Video(link.Facebook, id, c.now) // always ok: the caller has checked the id
 	permalink := "/" + t.Account.Handle + "/videos/" + id + "/"
 	if s.isReel(id) {
 		permalink = "/reel/" + id + "/"
@@ -148,10 +148,10 @@ func (s *Sandbox) facebookVideo(c *call, id string) graphNode {
 	return n
 }
 
-// facebookMetrics are the metrics of a video's insights.
+// facebookMetrics are the supported metrics of a video's insights.
 var facebookMetrics = []string{"total_video_views", "fb_reels_total_plays", "blue_reels_play_count", "post_video_social_actions", "post_video_likes_by_reaction_type"}
 
-// minInsightViews is the number of views from which a video has insights.
+// minInsightViews is the number of views that a video needs to have insights.
 const minInsightViews = 5
 
 func (s *Sandbox) facebookInsights(c *call, owner, id, metrics string) reply {
@@ -187,7 +187,7 @@ func (s *Sandbox) facebookInsights(c *call, owner, id, metrics string) reply {
 		}
 		isReels := strings.Contains(metric, "reels")
 		if c.now.Sub(t.UploadedAt) < time.Hour || isReels != s.isReel(id) && !strings.HasPrefix(metric, "post_") {
-			continue // not ready yet, or a metric for the other kind of video
+			continue // the metric has no value yet, or is only for the other kind of video
 		}
 		data = append(data, object{"name": metric, "period": "lifetime", "values": []object{{"value": value}}, "id": id + "/video_insights/" + metric + "/" + strconv.Itoa(0)})
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// The Graph API's ids of Instagram's accounts and posts have 17 digits. They differ from the ids on Instagram's site.
+// Ids of Instagram accounts and posts in the Graph API. They have 17 digits and differ from the ids on Instagram's site.
 const (
 	instagramUserBase  = 17_841_400_000_000_000
 	instagramMediaBase = 17_900_000_000_000_000
@@ -25,7 +25,7 @@ func (w *World) instagramMediaID(code string) string {
 	return strconv.FormatUint(instagramMediaBase+hash(w.seed, "graph media", code)%99_999_999_999_999, 10)
 }
 
-// instagramOwn returns the account of InstagramToken. It is an ordinary account that Find never returns.
+// instagramOwn returns the account to which InstagramToken belongs. It is a normal account that Find never returns.
 func (w *World) instagramOwn() identity {
 	number := uint32(1_000_000)
 	for w.accountCategory(link.Instagram, number) != AccountNormal {
@@ -34,10 +34,10 @@ func (w *World) instagramOwn() identity {
 	return w.byNumber(link.Instagram, number)
 }
 
-// InstagramAccount returns the handle of the professional account whose token the sandbox accepts.
+// InstagramAccount returns the handle of the professional account to which InstagramToken belongs.
 func (s *Sandbox) InstagramAccount() string { return s.world.instagramOwn().handle }
 
-// serveInstagram answers /instagram/VERSION/…: the own account, its media and their insights, and business discovery.
+// serveInstagram answers /instagram/VERSION/…: the own account, its media with their insights, and business discovery of other accounts.
 func (s *Sandbox) serveInstagram(w http.ResponseWriter, r *http.Request, path string) {
 	s.serveGraph(w, r, sourceInstagram, func(token string) bool { return token == InstagramToken }, path, func(c *call, q graphRequest) reply {
 		own := s.world.instagramOwn()
@@ -47,13 +47,13 @@ func (s *Sandbox) serveInstagram(w http.ResponseWriter, r *http.Request, path st
 			return s.instagramOwnNode(c, own).projected(q.fields)
 		case id == instagramUserID(own.number) && len(q.path) == 2 && q.path[1] == "media":
 			next := "https://" + c.r.Host + c.r.URL.Path + "?limit=" + q.values.Get("limit")
-			list, bad := graphPage(s.world.listed(own, c.now), q.values.Get("limit"), q.values.Get("after"), next, q.fields, nil, func(code string) graphNode { return s.instagramMedia(c, code, false) })
+			list, bad := graphPage(s.world.listedVideos(own, c.now), q.values.Get("limit"), q.values.Get("after"), next, q.fields, nil, func(code string) graphNode { return s.instagramMedia(c, code, false) })
 			if bad != nil {
 				return *bad
 			}
 			return reply{status: http.StatusOK, body: list}
 		}
-		for _, code := range s.world.listed(own, c.now) {
+		for _, code := range s.world.listedVideos(own, c.now) {
 			switch {
 			case s.world.instagramMediaID(code) != id:
 			case len(q.path) == 1:
@@ -89,7 +89,7 @@ func (s *Sandbox) instagramOwnNode(c *call, own identity) graphNode {
 	return n
 }
 
-// instagramUser returns the node of an account. discovered is true if it was found by business discovery.
+// instagramUser returns the node of an account. discovered is true if the account is returned by business discovery.
 func (s *Sandbox) instagramUser(c *call, i identity, discovered bool) graphNode {
 	t := s.world.account(i, c.now)
 	n := graphNode{kind: "ShadowIGUser", edges: map[string]func(graphField) (any, *reply){}, fields: object{
@@ -97,7 +97,7 @@ func (s *Sandbox) instagramUser(c *call, i identity, discovered bool) graphNode 
 		"follows_count": t.Following, "media_count": t.Videos, "profile_picture_url": "https://scontent.cdninstagram.com/sandbox/" + t.ID + ".jpg",
 	}}
 	n.edges["media"] = func(f graphField) (any, *reply) {
-		codes := s.world.listed(i, c.now)
+		codes := s.world.listedVideos(i, c.now)
 		if len(codes) == 0 {
 			return absent{}, nil
 		}
@@ -113,9 +113,9 @@ func (s *Sandbox) instagramUser(c *call, i identity, discovered bool) graphNode 
 	return n
 }
 
-// instagramMedia returns the node of a post. Only the owner sees hidden likes, and only a discovered post has views.
+// instagramMedia returns the node of a post. Only the owner sees hidden likes, and only business discovery returns views.
 func (s *Sandbox) instagramMedia(c *call, code string, discovered bool) graphNode {
-	t, _ := s.world.Video(link.Instagram, code, c.now) // the post exists, because it is listed
+	t, _ := s.world.Video(link.Instagram, code, c.now) // always ok: the post is in a list
 	n := graphNode{kind: "ShadowIGMedia", fields: object{
 		"id": s.world.instagramMediaID(code), "shortcode": code, "caption": t.Title, "comments_count": *t.Comments, "like_count": absent{},
 		"media_type": "VIDEO", "media_product_type": "REELS", "permalink": t.Link, "username": t.Account.Handle,
@@ -133,20 +133,20 @@ func (s *Sandbox) instagramMedia(c *call, code string, discovered bool) graphNod
 	return n
 }
 
-// hiddenLikes returns the hidden likes of a video, which only its owner sees.
+// hiddenLikes returns the likes of a video that hides its likes, which only its owner can see.
 func (t VideoTruth) hiddenLikes(w *World) int64 {
 	v, _ := w.video(t.Platform, t.ID, t.UploadedAt)
 	return 1 + int64(float64(t.Views-20)*v.curve.likes)
 }
 
-// instagramMetrics are the metrics of a post's insights.
+// instagramMetrics are the supported metrics of a post's insights.
 var instagramMetrics = []string{"views", "likes", "comments", "shares", "saved", "reach", "total_interactions"}
 
 var metricName = regexp.MustCompile(`^[a-z_]+$`)
 
 func (s *Sandbox) instagramInsights(c *call, id, code, metrics string) reply {
 	t, _ := s.world.Video(link.Instagram, code, c.now)
-	shares, saved := t.Views/200, t.Views/150 // the world has no such counts for Instagram
+	shares, saved := t.Views/200, t.Views/150 // derived from the views, because the world has no shares and bookmarks for Instagram
 	likes := int64(0)
 	if t.Likes != nil {
 		likes = *t.Likes
@@ -160,7 +160,7 @@ func (s *Sandbox) instagramInsights(c *call, id, code, metrics string) reply {
 			return graphError(http.StatusBadRequest, 100, 0, "(#100) metric[0] must be one of the following values: "+strings.Join(instagramMetrics, ", "))
 		}
 		if c.now.Sub(t.UploadedAt) < time.Hour {
-			continue // not ready yet
+			continue // the metric has no value yet
 		}
 		data = append(data, object{"name": metric, "period": "lifetime", "values": []object{{"value": value}}, "title": metric, "id": id + "/insights/" + metric + "/lifetime"})
 	}

@@ -23,7 +23,7 @@ func (r testServer) facebook(t *testing.T, path string, pairs ...string) answer 
 
 func (r testServer) ownID() string { return instagramUserID(r.World().instagramOwn().number) }
 
-// requireGraphError checks the codes of an error and a part of its message.
+// requireGraphError checks the codes of an error answer and a part of its message.
 func requireGraphError(t *testing.T, a answer, status, code, subcode int, message string) {
 	t.Helper()
 	require.Equal(t, status, a.StatusCode, a.text)
@@ -40,7 +40,7 @@ func requireGraphError(t *testing.T, a answer, status, code, subcode int, messag
 func TestGraph_checksAppSecretProof(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
-	// The hex HMAC-SHA256 of InstagramToken under MetaAppSecret, computed with another program.
+	// proof is the hex HMAC-SHA256 of InstagramToken with the key MetaAppSecret. It was computed with another program.
 	const proof = "f3154c0c15582f0bc40d1f38667a47e2405bce14bdf8fa6750051e030f49b2e1"
 	request := func(pairs ...string) answer { return r.instagram(t, r.ownID(), append(pairs, "fields", "id")...) }
 	requireRefused := func(a answer, message string) {
@@ -128,11 +128,11 @@ func TestGraph_refusesInvalidRequests(t *testing.T) {
 	requireGraphError(t, r.facebook(t, id+"/comments"), 400, 2500, 0, "Unknown path components")
 	requireGraphError(t, r.facebook(t, r.World().FindAccount(link.Facebook, AccountGone), "fields", "id,username"), 404, 803, 0, "aliases")
 	requireGraphError(t, r.facebook(t, r.World().FindAccount(link.Facebook, AccountPrivate), "fields", "id,username"), 400, 100, 33, "does not exist")
-	mine := r.World().listed(r.World().facebookOwn(), testNow)[0]
+	mine := r.World().listedVideos(r.World().facebookOwn(), testNow)[0]
 	requireGraphError(t, r.facebook(t, mine+"/video_insights", "metric", "video_views"), 400, 100, 0, "valid insights metric")
 }
 
-func TestInstagram_businessDiscovery(t *testing.T) {
+func TestInstagram_returnsOtherAccountsByBusinessDiscovery(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	truth, ok := r.World().Video(link.Instagram, r.World().Find(link.Instagram, HiddenLikes), testNow)
@@ -146,7 +146,7 @@ func TestInstagram_businessDiscovery(t *testing.T) {
 		require.JSONEq(t, `{"call_count":1,"total_cputime":1,"total_time":1}`, a.Header.Get("X-App-Usage"))
 		found := at(t, a.json(t), "business_discovery").(object)
 		require.Equal(t, truth.Account.Handle, found["username"])
-		require.Regexp(t, `^17841[0-9]{12}$`, found["id"], "the id must differ from that on Instagram's site")
+		require.Regexp(t, `^17841[0-9]{12}$`, found["id"], "the id must have the format of the Graph API, not of Instagram's site")
 		for _, item := range at(t, found, "media", "data").([]any) {
 			m := item.(object)
 			seen = append(seen, m["shortcode"].(string))
@@ -155,7 +155,7 @@ func TestInstagram_businessDiscovery(t *testing.T) {
 			}
 			require.NotContains(t, m, "like_count", "hidden likes must be absent")
 			require.EqualValues(t, decimal(truth.Views), m["view_count"])
-			require.Equal(t, truth.UploadedAt.Format("2006-01-02T15:04:05+0000"), m["timestamp"], "the zone must have no colon")
+			require.Equal(t, truth.UploadedAt.Format("2006-01-02T15:04:05+0000"), m["timestamp"], "the time zone must have no colon")
 			require.Equal(t, truth.Link, m["permalink"])
 			require.Regexp(t, `^179[0-9]{14}$|^18[0-9]{15}$`, m["id"])
 		}
@@ -227,15 +227,15 @@ func TestFacebook_pagesAndVideosHaveRealFormat(t *testing.T) {
 	require.Positive(t, short, "some pages must be short")
 	require.ElementsMatch(t, r.World().Uploads(link.Facebook, truth.Account.ID, testNow), ids)
 
-	mine := r.World().listed(r.World().facebookOwn(), testNow)[0]
+	mine := r.World().listedVideos(r.World().facebookOwn(), testNow)[0]
 	truth, _ = r.World().Video(link.Facebook, mine, testNow)
 	insights := r.facebook(t, mine+"/video_insights", "metric", "fb_reels_total_plays,total_video_views,post_video_social_actions").json(t)
-	require.Len(t, insights["data"], 2, "views and actions")
+	require.Len(t, insights["data"], 2, "both insights, views and actions, must be returned")
 	require.EqualValues(t, decimal(truth.Views), at(t, insights, "data", 0, "values", 0, "value"))
 	require.EqualValues(t, decimal(*truth.Shares), at(t, insights, "data", 1, "values", 0, "value", "SHARE"))
 }
 
-func TestGraph_faultsHaveMetasFormat(t *testing.T) {
+func TestGraph_faultsHaveErrorFormatOfMeta(t *testing.T) {
 	t.Parallel()
 	for source, request := range map[string]func(r testServer) answer{
 		"instagram": func(r testServer) answer { return r.instagram(t, r.ownID(), "fields", "username") },

@@ -14,12 +14,12 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// metaApp is the state of the app that issued the tokens of the Graph API.
+// metaApp is the state of the Meta app that issued the tokens of the Graph API.
 type metaApp struct {
 	mu            sync.Mutex
 	requireSecret bool
-	noInsights    bool // the permission read_insights is missing
-	generation    int  // of the page tokens; older tokens are not valid
+	noInsights    bool // true if the app lacks the permission read_insights
+	generation    int  // generation of the page tokens; tokens of earlier generations are not valid
 }
 
 func (m *metaApp) refusesInsights() bool {
@@ -34,7 +34,8 @@ func (m *metaApp) get() (requireSecret bool, generation int) {
 	return m.requireSecret, m.generation
 }
 
-// checkProof returns Meta's error for a wrong appsecret_proof, or for a missing one that the app requires. It returns nil if there is no error.
+// checkProof returns Meta's error for a wrong appsecret_proof, or for a missing appsecret_proof if the app requires one. Otherwise it
+// returns nil.
 func (m *metaApp) checkProof(values url.Values) *reply {
 	requireSecret, _ := m.get()
 	var bad reply
@@ -59,7 +60,8 @@ func (m *metaApp) checkProof(values url.Values) *reply {
 // ownPages is the number of pages on which the owner of FacebookUserToken has a role.
 const ownPages = 3
 
-// FacebookPages returns the ids of the pages on which the owner of FacebookUserToken has a role. The first one is the page of FacebookToken.
+// FacebookPages returns the ids of the pages on which the owner of FacebookUserToken has a role. FacebookToken belongs to the first of
+// these pages.
 func (w *World) FacebookPages() []string {
 	var ids []string
 	for number := w.facebookOwn().number; len(ids) < ownPages; number++ {
@@ -74,7 +76,7 @@ func facebookPageToken(id string, generation int) string {
 	return fmt.Sprintf("sandbox-facebook-page-%s-%d", id, generation)
 }
 
-// facebookTokenOwner returns the owner of a token: a page's id, or "" for the system user. ok is false if the token is not valid.
+// facebookTokenOwner returns the owner of a token: the id of a page, or "" for the system user. ok is false if the token is not valid.
 func (s *Sandbox) facebookTokenOwner(token string) (page string, ok bool) {
 	_, generation := s.meta.get()
 	switch token {
@@ -91,7 +93,8 @@ func (s *Sandbox) facebookTokenOwner(token string) (page string, ok bool) {
 	return "", false
 }
 
-// facebookPages answers me/accounts: the pages of the system user with their tokens. For a page's token, it returns an error.
+// facebookPages answers me/accounts with the pages of the system user and their tokens. If the token belongs to a page, it returns an
+// error.
 func (s *Sandbox) facebookPages(c *call, q graphRequest, owner string) reply {
 	if owner != "" {
 		return graphError(http.StatusBadRequest, 100, 0, "(#100) Tried accessing nonexisting field (accounts) on node type (Page)")
@@ -108,8 +111,8 @@ func (s *Sandbox) facebookPages(c *call, q graphRequest, owner string) reply {
 	return reply{status: http.StatusOK, body: list}
 }
 
-// requirePageToken returns the error for a request of the system user for videos of the second or the third page. Only a page's own token may
-// read these pages, like real pages of a newer type. It returns nil if the request is allowed.
+// requirePageToken returns an error if the system user requests videos of the second or the third page. Only the token of the page itself
+// may read these pages, as with real pages of a newer type. It returns nil if the request is allowed.
 func (s *Sandbox) requirePageToken(owner, page string) *reply {
 	if owner != "" || !slices.Contains(s.world.FacebookPages()[1:], page) {
 		return nil
@@ -118,7 +121,7 @@ func (s *Sandbox) requirePageToken(owner, page string) *reply {
 	return &bad
 }
 
-// putMeta changes the state of the app.
+// putMeta changes the state of the simulated Meta app.
 func (s *Sandbox) putMeta(r *http.Request) reply {
 	var in struct {
 		RequireAppSecret *bool `json:"require_app_secret"`
@@ -142,5 +145,5 @@ func (s *Sandbox) putMeta(r *http.Request) reply {
 	return reply{status: http.StatusOK, body: object{"require_app_secret": s.meta.requireSecret, "refuse_insights": s.meta.noInsights, "page_tokens": s.meta.generation}}
 }
 
-// isMe returns true if a path begins with "me", the owner of the token.
+// isMe returns true if the first element of a path is "me", which means the owner of the token.
 func isMe(path []string) bool { return strings.EqualFold(path[0], "me") }

@@ -7,20 +7,20 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// curve is the growth of a video's counts. All counts grow in the same proportion, so that no count ever exceeds the views.
+// curve describes the growth of a video's counts. All counts grow in the same proportion, so that no count ever exceeds the views.
 type curve struct {
-	final     float64 // the limit of the views
-	tau, beta float64 // the parameters of the power law; tau is in seconds
-	late      bool    // most views come in one late burst
-	burstAt   float64 // age in seconds
+	final     float64 // the number of views that the video approaches
+	tau, beta float64 // parameters of the power law; tau is in seconds
+	late      bool    // true if most views come in one late burst
+	burstAt   float64 // the video's age at the burst, in seconds
 	burstLen  float64
-	phases    [2]float64 // of the day and of the week
+	phases    [2]float64 // phases of the daily and of the weekly wave
 
-	likes, comments, shares, bookmarks float64 // ratios to the views
+	likes, comments, shares, bookmarks float64 // likes, comments, shares and bookmarks as fractions of the views
 }
 
-// curve returns the random curve of a video. Its scale depends on the account in the id, not on a claimed account: the counts of an id must
-// not depend on earlier requests.
+// curve returns the random curve of a video. Its scale depends on the account that is derived from the id, not on a claimed account,
+// because the counts of an id must not depend on earlier requests.
 func (w *World) curve(p link.Platform, id string, account uint32, c Category) curve {
 	scale := rng{w.accountKey("scale", p, account)}
 	median := scale.logBetween(1_500, 300_000)
@@ -44,8 +44,8 @@ func (w *World) curve(p link.Platform, id string, account uint32, c Category) cu
 	return v
 }
 
-// progress returns the share of the final views at an age in seconds. It grows from 0 towards 1 and never falls. The age is rounded down to
-// whole minutes, because smaller steps could fall by rounding errors.
+// progress returns the fraction of the final views that a video has at an age in seconds. It grows from 0 towards 1 and never falls. The
+// age is rounded down to whole minutes, because rounding errors could make smaller steps fall.
 func (c curve) progress(age int64) float64 {
 	if age < 60 {
 		return 0
@@ -60,7 +60,7 @@ func (c curve) progress(age int64) float64 {
 	return 0.1*slow + 0.9*burst
 }
 
-// warp adds a daily and a weekly wave to the age. The result always increases with age.
+// warp adds a daily and a weekly wave to an age in seconds. The result always increases with the age.
 func warp(age float64, phases [2]float64) float64 {
 	daily, weekly := 2*math.Pi/day, 2*math.Pi/(7*day)
 	return age +
@@ -70,8 +70,8 @@ func warp(age float64, phases [2]float64) float64 {
 
 func logistic(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 
-// Counts are the counts of a video at a time. A nil count is not shown by the platform: shares except on TikTok and Facebook, bookmarks except
-// on TikTok, hidden likes, and disabled comments on YouTube.
+// Counts are the counts of a video at a time. A count is nil if the platform does not show it: shares except on TikTok and Facebook,
+// bookmarks except on TikTok, hidden likes, and comments on YouTube if they are turned off.
 type Counts struct {
 	Views     int64  `json:"views"`
 	Likes     *int64 `json:"likes"`
@@ -80,7 +80,8 @@ type Counts struct {
 	Bookmarks *int64 `json:"bookmarks"`
 }
 
-// counts returns the counts at a time. Each count is at least 1, and the views are greater than the sum of the other counts.
+// counts returns the counts at a Unix time in seconds. Each count is at least 1, and the views are greater than the sum of the other
+// counts.
 func (v *video) counts(at int64) Counts {
 	views := v.curve.final * v.curve.progress(at-v.uploaded)
 	if v.category == Falling && at >= v.turnsAt {
@@ -101,7 +102,7 @@ func (v *video) counts(at int64) Counts {
 		c.Likes = nil
 	}
 	if v.category == CommentsOff {
-		// Only YouTube leaves out the count; the other platforms return zero.
+		// YouTube leaves out the count of comments that are turned off. The other platforms return 0.
 		c.Comments = nil
 		if v.platform != link.YouTube {
 			c.Comments = new(int64)
@@ -110,5 +111,5 @@ func (v *video) counts(at int64) Counts {
 	return c
 }
 
-// decimal returns a count in YouTube's format.
+// decimal returns a count as decimal digits, as YouTube's API does.
 func decimal(n int64) string { return strconv.FormatInt(n, 10) }

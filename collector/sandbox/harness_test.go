@@ -14,8 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// testServer is a sandbox on a real listener, its clock standing at testNow.
-// testServer is a running sandbox whose clock is at testNow.
+// testServer is a running sandbox whose clock is stopped at testNow.
 type testServer struct {
 	*Sandbox
 	base string
@@ -29,14 +28,14 @@ func newTestServer(t *testing.T) testServer {
 	return testServer{s, server.URL}
 }
 
-// answer is a response with its body read.
+// answer is a response of the sandbox with its whole body.
 type answer struct {
 	*http.Response
 	text string
-	err  error // of reading the body
+	err  error // error from reading the body
 }
 
-// json decodes the body.
+// json decodes the body of the answer.
 func (a answer) json(t *testing.T) object {
 	t.Helper()
 	require.NoError(t, a.err)
@@ -46,7 +45,7 @@ func (a answer) json(t *testing.T) object {
 	return out
 }
 
-// at returns the part of a decoded value at a path of names and indices.
+// at returns the part of a decoded JSON value at a path of member names and list indexes.
 func at(t *testing.T, value any, path ...any) any {
 	t.Helper()
 	for _, step := range path {
@@ -73,7 +72,7 @@ func (r testServer) do(t *testing.T, method, path, body string, headers ...strin
 	return a
 }
 
-// send makes no assertions, so that it may run in any goroutine.
+// send sends a request. It makes no assertions, so that it can run in any goroutine.
 func (r testServer) send(ctx context.Context, method, path, body string, headers ...string) answer {
 	req, err := http.NewRequestWithContext(ctx, method, r.base+path, strings.NewReader(body))
 	if err != nil {
@@ -82,7 +81,7 @@ func (r testServer) send(ctx context.Context, method, path, body string, headers
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
-	res, err := http.DefaultTransport.RoundTrip(req) // an http.Client would parse the Location of a redirect
+	res, err := http.DefaultTransport.RoundTrip(req) // http.Client is not used, because it would parse the Location of a redirect
 	if err != nil {
 		return answer{err: err}
 	}

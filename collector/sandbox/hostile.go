@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// hostileVariant changes a correct answer into a wrong or harmful one.
+// hostileVariant is one way to change a correct answer into a wrong or harmful answer.
 type hostileVariant struct {
 	name  string
 	apply func(good reply) reply
 }
 
-// hostileVariants returns all variants. Each call gets the next one, in a cycle.
+// hostileVariants returns all variants. The calls with the fault hostile get the variants in turn.
 func hostileVariants() []hostileVariant {
 	return []hostileVariant{
 		{"wrong types", changeMembers(wrongType)},
@@ -47,7 +47,7 @@ func hostileVariants() []hostileVariant {
 	}
 }
 
-// hostileJSON returns the hostile answer for call n.
+// hostileJSON returns the hostile answer for the nth call, which is a changed copy of the correct answer good.
 func hostileJSON(n int, good reply) reply {
 	variants := hostileVariants()
 	return variants[n%len(variants)].apply(good)
@@ -58,7 +58,7 @@ func (r reply) bytesOnly(raw []byte) reply {
 	return r
 }
 
-// changeMembers returns a function that applies change to all members of a body.
+// changeMembers returns a function that applies change to all members of a reply's body.
 func changeMembers(change func(key string, value any) any) func(reply) reply {
 	return func(good reply) reply {
 		good.body = rewrite(decoded(good.bytes()), change)
@@ -75,7 +75,7 @@ var textKeys = map[string]bool{
 	"title": true, "desc": true, "caption": true, "text": true, "description": true, "nickname": true, "full_name": true, "name": true, "channelTitle": true,
 }
 
-// plainNumber matches integers that are valid JSON numbers: without leading zeros.
+// plainNumber matches integers in JSON format, without leading zeros.
 var plainNumber = regexp.MustCompile(`^(0|-?[1-9][0-9]*)$`)
 
 func wrongType(_ string, value any) any {
@@ -102,7 +102,7 @@ func swapNumbersAndStrings(_ string, value any) any {
 	return value
 }
 
-// numericID changes ids into JSON numbers. A float64 loses the last digits of long ids.
+// numericID changes ids into JSON numbers. A parser that uses float64 loses the last digits of long ids.
 func numericID(key string, value any) any {
 	id, ok := value.(string)
 	if !idKeys[key] || !ok {
@@ -114,7 +114,7 @@ func numericID(key string, value any) any {
 	return json.Number("9007199254740993123456789")
 }
 
-// swapped swaps views and likes, and ids and texts.
+// swapped exchanges views with likes, and ids with texts.
 func swapped(_ string, value any) any {
 	o, ok := value.(object)
 	if !ok {
@@ -139,7 +139,7 @@ func deeplyNested() []byte {
 	return []byte(`{"items":` + nest + `,"data":` + nest + `,"aweme_detail":` + nest + `}`)
 }
 
-// withHugeText makes one text ten megabytes long.
+// withHugeText replaces one text by a text of ten megabytes.
 func withHugeText(good reply) reply {
 	done := false
 	return changeMembers(func(key string, value any) any {
@@ -183,7 +183,7 @@ func withImpossibleCounts(good reply) reply {
 	})(good)
 }
 
-// hostileRedirect changes the target of a short link to one that a resolver must not request.
+// hostileRedirect changes the redirect of a short link to a URL that a resolver must not request.
 func hostileRedirect(n int, good reply) reply {
 	targets := []string{
 		"http://127.0.0.1:22/", "http://169.254.169.254/latest/meta-data/", "https://www.tiktok.com.evil.example/@a/video/7106594312292453675",

@@ -11,7 +11,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// The formats of video ids. A video with an id in another format does not exist.
+// Formats of video ids. No video has an id in another format.
 var (
 	tiktokPattern    = regexp.MustCompile(`^[1-9][0-9]{14,19}$`)
 	instagramPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{5,40}$`)
@@ -35,25 +35,25 @@ func validID(p link.Platform, id string) bool {
 
 const (
 	instagramAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-	instagramEpoch    = 1314220021721 // Unix milliseconds; the start of the time in a shortcode
-	// instagramPrivateTail is the number of characters that a shortcode of a private account has after the public shortcode.
+	instagramEpoch    = 1314220021721 // Unix time in milliseconds from which the time in a shortcode counts
+	// instagramPrivateTail is the number of characters that a private account's shortcode has after the public shortcode.
 	instagramPrivateTail = 28
 
-	facebookBase = 1_000_000_000_000_000 // sixteen digits, below 2^53
-	// The earliest times that an id may contain. An id with an earlier time contains no time.
-	tiktokSince    = 1388534400 // 2014
+	facebookBase = 1_000_000_000_000_000 // base of Facebook ids, which have sixteen digits and are below 2^53
+	// Earliest upload times that an id can contain, as Unix times in seconds. An id with an earlier time is treated as an id without a time.
+	tiktokSince    = 1388534400 // 1 January 2014
 	instagramSince = 1314220021
 )
 
-// origin is the account and the upload time in an id.
+// origin is the account and the upload time that are derived from a video id.
 type origin struct {
 	account  uint32
-	uploaded int64 // Unix seconds; 0 if the id contains no time
+	uploaded int64 // Unix time in seconds; 0 if the id contains no time
 }
 
-// origin returns the origin of a valid id. TikTok ids and shortcodes contain the upload time, as in reality; their other bits contain the
-// account. Real ids of YouTube and Facebook contain nothing. Here, the ids in an account's list contain account and time, and any other id
-// belongs to the account of its hash.
+// origin returns the origin of a valid id. TikTok ids and shortcodes contain the upload time, as in reality. Their other bits contain the
+// account. Real ids of YouTube and Facebook contain neither. In the sandbox, the ids in an account's list contain the account and the time.
+// The account of any other id is a hash of the id.
 func (w *World) origin(p link.Platform, id string, at time.Time) origin {
 	byHash := origin{account: uint32(hash(w.seed, "owner", string(p), id))}
 	switch p {
@@ -80,7 +80,7 @@ func (w *World) origin(p link.Platform, id string, at time.Time) origin {
 		}
 		n := unscramble(binary.BigEndian.Uint64(raw), 64, hash(w.seed, "id", string(p)))
 		account, uploaded := uint32(n>>32), int64(uint32(n))
-		if uploaded <= at.Unix() && w.schedule(p, account, at).has(uploaded) {
+		if uploaded <= at.Unix() && w.schedule(p, account, at).hasUploadAt(uploaded) {
 			return origin{account, uploaded}
 		}
 	case link.Facebook:
@@ -96,7 +96,7 @@ func (w *World) origin(p link.Platform, id string, at time.Time) origin {
 	return byHash
 }
 
-// uploadID returns the id of an account's upload. origin is its inverse.
+// uploadID returns the id of a video that an account uploaded. origin is the inverse function.
 func (w *World) uploadID(p link.Platform, account uint32, index, uploaded int64) string {
 	switch p {
 	case link.TikTok:
@@ -114,12 +114,13 @@ func (w *World) uploadID(p link.Platform, account uint32, index, uploaded int64)
 	}
 }
 
-// timeKey returns a key that differs for every second, so that the ids of one account look unrelated.
+// timeKey returns a key that differs for every second. It makes the ids of one account look unrelated.
 func (w *World) timeKey(p link.Platform, second int64) uint64 {
 	return mix(hash(w.seed, "id", string(p)) + uint64(second))
 }
 
-// facebookJoin packs an account (32 bits), an index (11 bits) and a check (8 bits), which shows whether an id is in an account's list.
+// facebookJoin packs an account (32 bits), an index (11 bits) and a check value (8 bits) into a number. The check value shows whether an id
+// is in an account's list.
 func (w *World) facebookJoin(account uint32, index int64) uint64 {
 	key := hash(w.seed, "id", string(link.Facebook))
 	low := uint64(index)<<8 | mix(key^uint64(account)<<16^uint64(index))&0xff
@@ -134,7 +135,7 @@ func (w *World) facebookSplit(n uint64) (account uint32, index int64, ok bool) {
 	return account, index, low&0xff == mix(key^uint64(account)<<16^uint64(index))&0xff
 }
 
-// publicShortcode removes the tail of a private account's shortcode.
+// publicShortcode returns a shortcode without the additional characters of a private account's shortcode.
 func publicShortcode(code string) string {
 	if len(code) > instagramPrivateTail+5 {
 		return code[:len(code)-instagramPrivateTail]
@@ -142,7 +143,7 @@ func publicShortcode(code string) string {
 	return code
 }
 
-// shortcodeNumber returns the number of a shortcode, and false if it does not fit into 64 bits.
+// shortcodeNumber returns the number that a shortcode encodes. ok is false if the number does not fit into 64 bits.
 func shortcodeNumber(code string) (uint64, bool) {
 	if len(code) > 11 {
 		return 0, false

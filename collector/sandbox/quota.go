@@ -3,22 +3,22 @@ package sandbox
 import (
 	"sync"
 	"time"
-	_ "time/tzdata" // quotas are per Pacific day; works without installed zone files
+	_ "time/tzdata" // embedded, because quotas end at midnight Pacific time and time zone files may not be installed
 )
 
-// dailyQuota is Google's default for each bucket.
+// dailyQuota is Google's default number of units a day for each bucket.
 const dailyQuota = 10_000
 
-// researchQuota is the number of requests per day to TikTok's Research API.
+// researchQuota is the number of requests a day to TikTok's Research API.
 const researchQuota = 1_000
 
-// The buckets of YouTube's quota.
+// Names of the buckets of YouTube's quota.
 const (
 	bucketCommon = "common"
 	bucketStats  = "videos.batchGetStats"
 )
 
-// quota counts the spent units by bucket and day. Deleting faults or the call log does not reset it.
+// quota counts the spent units by bucket and day. Deleting faults or the call log does not reset these counts.
 type quota struct {
 	mu      sync.Mutex
 	pacific *time.Location
@@ -27,18 +27,18 @@ type quota struct {
 
 func newQuota() *quota {
 	pacific, err := time.LoadLocation("America/Los_Angeles")
-	if err != nil { // impossible, because the zones are built in
+	if err != nil { // cannot fail: the time zones are embedded
 		pacific = time.FixedZone("PST", -8*60*60)
 	}
 	return &quota{pacific: pacific, spent: map[string]int{}}
 }
 
-// charge spends a unit of a YouTube bucket. It returns false if no unit is left for this Pacific day.
+// charge spends one unit of a YouTube bucket. It returns false if no unit is left on this Pacific day.
 func (q *quota) charge(bucket string, now time.Time) bool {
 	return q.take(bucket, now.In(q.pacific), dailyQuota)
 }
 
-// chargeResearch spends a request of TikTok's Research API. It returns false if no request is left for this UTC day.
+// chargeResearch spends one request to TikTok's Research API. It returns false if no request is left on this UTC day.
 func (q *quota) chargeResearch(now time.Time) bool {
 	return q.take(sourceTikTokResearch, now.UTC(), researchQuota)
 }

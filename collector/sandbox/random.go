@@ -2,8 +2,8 @@ package sandbox
 
 import "math"
 
-// hash returns a hash of parts with a seed. It uses FNV-1a with a separator after each part, so that ("ab","c") and ("a","bc") differ, and then
-// mix, so that similar inputs have very different hashes.
+// hash returns a hash of parts with a seed. It computes FNV-1a with a separator after each part, so that ("ab","c") and ("a","bc") differ.
+// It then applies mix, so that similar inputs have very different hashes.
 func hash(seed uint64, parts ...string) uint64 {
 	h := uint64(14695981039346656037) ^ mix(seed)
 	for _, part := range parts {
@@ -15,15 +15,15 @@ func hash(seed uint64, parts ...string) uint64 {
 	return mix(h)
 }
 
-// mix is the finaliser of SplitMix64: a bijection in which every input bit affects the whole word.
+// mix is the finaliser of SplitMix64. It is a bijection in which every input bit affects all output bits.
 func mix(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31
 }
 
-// rng is a deterministic random number generator. Each property of a video or an account (title, curve, category) has its own rng, so that a
-// new property never changes an old one.
+// rng is a deterministic random number generator. Each property of a video or an account (title, curve, category) has a separate rng, so
+// that a new property never changes the values of other properties.
 type rng struct{ state uint64 }
 
 func (d *rng) next() uint64 {
@@ -57,8 +57,8 @@ func pick[T any](d *rng, from []T) T { return from[d.below(len(from))] }
 
 const scrambleRounds = 6
 
-// scramble permutes the numbers of bits bits, an even number, with a key. It is a Feistel network, and unscramble is its inverse. Ids are
-// scrambled numbers: they look random, but contain the number of their account.
+// scramble permutes the numbers of the given number of bits, which must be even, with a key. It is a Feistel network, and unscramble is its
+// inverse. Generated ids are scrambled numbers: they look random, but the account's number can be computed from them.
 func scramble(x uint64, bits uint, key uint64) uint64 {
 	half := bits / 2
 	mask := uint64(1)<<half - 1

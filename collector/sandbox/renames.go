@@ -9,13 +9,13 @@ import (
 
 type handleRef struct {
 	platform link.Platform
-	handle   string // in its normal form
+	handle   string // the handle in its normal form: in lower case, without "@"
 }
 
-// handleOwner is the current owner of a handle that was affected by a rename.
+// handleOwner is the current owner of a handle after a rename changed the owner.
 type handleOwner struct {
-	number uint32 // of the account
-	unused bool   // no account has the handle
+	number uint32 // the number of the account that has the handle
+	unused bool   // true if no account has the handle
 }
 
 var (
@@ -24,8 +24,8 @@ var (
 	errTaken     = errors.New("an account already has this handle")
 )
 
-// Rename changes the handle of an account, also in its videos. If reuse is true, another ordinary account gets the old handle. Otherwise the old
-// handle is unused.
+// Rename changes the handle of an account, also in the data of its videos. If reuse is true, another normal account gets the old handle.
+// Otherwise no account has the old handle afterwards.
 func (w *World) Rename(p link.Platform, handle, to string, reuse bool) error {
 	old, ok := foldHandle(p, handle)
 	if !ok {
@@ -59,7 +59,7 @@ func (w *World) Rename(p link.Platform, handle, to string, reuse bool) error {
 	return nil
 }
 
-// otherAccount returns the number of another ordinary account.
+// otherAccount returns the number of a normal account other than the account of.
 func (w *World) otherAccount(p link.Platform, of uint32) uint32 {
 	number := uint32(w.accountKey("stranger", p, of))
 	for number == of || w.accountCategory(p, number) != AccountNormal {
@@ -75,7 +75,7 @@ func (w *World) rename(ref accountRef, handle string) {
 	w.names[ref] = known
 }
 
-// renamedHandle returns the owner of a handle that was affected by a rename. ok is false for any other handle.
+// renamedHandle returns the owner of a handle that was changed by a rename. ok is false for any other handle.
 func (w *World) renamedHandle(p link.Platform, handle string) (owner handleOwner, ok bool) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()

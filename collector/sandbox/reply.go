@@ -17,16 +17,16 @@ type object = map[string]any
 type reply struct {
 	status  int
 	header  map[string]string
-	body    any    // JSON, unless raw is set
-	raw     []byte // the encoded body
-	kind    string // content type; "" means JSON
+	body    any    // body that is encoded as JSON, unless raw is set
+	raw     []byte // the encoded body; used instead of body if it is set
+	kind    string // content type of the body; "" means JSON
 	pretty  bool
-	refused bool // the credential was refused
+	refused bool // true if the credential was refused
 
-	truncate, promiseAll bool // see truncated
+	truncate, promiseAll bool // see the method truncated
 }
 
-// with returns a copy of the reply with another header.
+// with returns a copy of the reply with an additional header.
 func (r reply) with(name, value string) reply {
 	header := maps.Clone(r.header)
 	if header == nil {
@@ -37,7 +37,7 @@ func (r reply) with(name, value string) reply {
 	return r
 }
 
-// retryAfter adds the header Retry-After if seconds is not nil.
+// retryAfter returns the reply with the header Retry-After if seconds is not nil, and the unchanged reply otherwise.
 func (r reply) retryAfter(seconds *int) reply {
 	if seconds == nil {
 		return r
@@ -45,7 +45,8 @@ func (r reply) retryAfter(seconds *int) reply {
 	return r.with("Retry-After", strconv.Itoa(*seconds))
 }
 
-// truncated removes the second half of the body. If promiseAll is true, Content-Length is still that of the whole body.
+// truncated returns the reply without the second half of its body. If promiseAll is true, Content-Length is still the length of the whole
+// body.
 func (r reply) truncated(promiseAll bool) reply {
 	r.truncate, r.promiseAll = true, promiseAll
 	return r
@@ -55,7 +56,7 @@ func (r reply) redirects() bool {
 	return r.status >= 300 && r.status < 400 && r.header["Location"] != ""
 }
 
-// bytes returns the encoded body.
+// bytes returns the encoded body of the reply.
 func (r reply) bytes() []byte {
 	if r.raw != nil || r.body == nil {
 		return r.raw
@@ -65,7 +66,7 @@ func (r reply) bytes() []byte {
 	if r.pretty {
 		encoder.SetIndent("", "  ")
 	}
-	_ = encoder.Encode(r.body) // it cannot fail, because the body has only strings, numbers, lists and maps
+	_ = encoder.Encode(r.body) // cannot fail, because the body has only strings, numbers, lists and maps
 	return out.Bytes()
 }
 
@@ -89,7 +90,7 @@ func write(w http.ResponseWriter, r *http.Request, rep reply) {
 		if acceptsGzip(r) {
 			var packed bytes.Buffer
 			zip := gzip.NewWriter(&packed)
-			_, _ = zip.Write(body) // a buffer never fails
+			_, _ = zip.Write(body) // writing to a buffer cannot fail
 			_ = zip.Close()
 			body = packed.Bytes()
 			h.Set("Content-Encoding", "gzip")
@@ -116,7 +117,7 @@ func acceptsGzip(r *http.Request) bool {
 	return false
 }
 
-// problem returns an error of the sandbox itself, not of a platform.
+// problem returns an error of the sandbox itself, in contrast to a simulated error of a platform.
 func problem(status int, detail string) reply {
 	return reply{
 		status: status, kind: "application/problem+json",

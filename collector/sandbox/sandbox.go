@@ -8,38 +8,38 @@ import (
 	"time"
 )
 
-// The keys that the sandbox accepts. It refuses any other key like the real source.
+// Keys that the sandbox accepts. It refuses any other key as the real source does.
 const (
 	YouTubeAPIKey = "sandbox-youtube-key"
 	VendorKey     = "sandbox-vendor-key"
-	// InstagramToken is the token of the account in Settings.
+	// InstagramToken is the access token of the own Instagram account.
 	InstagramToken = "sandbox-instagram-token"
-	// FacebookToken is the token of the page in Settings. It may also read all other pages.
+	// FacebookToken is the access token of the own Facebook page. It can also read all other pages.
 	FacebookToken = "sandbox-facebook-token"
-	// FacebookUserToken is the token of a system user. The user has a role on the pages of World.FacebookPages, and gets their tokens from
-	// me/accounts. Only a page's own token may read insights and the videos of the second and third of these pages. The system user may read
-	// everything else.
+	// FacebookUserToken is the access token of a system user. The user has a role on the pages of World.FacebookPages, and gets their tokens
+	// from me/accounts. Only the token of the page itself can read insights, and the videos of the second and third of these pages. The
+	// system user's token can read everything else.
 	FacebookUserToken = "sandbox-facebook-user-token"
 	// MetaAppSecret is the secret of the app that issued all tokens of the Graph API.
 	MetaAppSecret = "sandbox-meta-app-secret" //nolint:gosec // valid only in the sandbox
 )
 
-// Header is a header of every response with the value "true". It shows that the numbers are invented.
+// Header is the name of a header that every response has, with the value "true". It shows that the numbers are made up.
 const Header = "ReelTally-Sandbox"
 
 // Options configure a Sandbox. The zero value is ready for use.
 type Options struct {
-	Now    func() time.Time // nil means time.Now
-	Logger *slog.Logger     // nil disables logging
-	Seed   uint64           // determines the world
+	Now    func() time.Time // clock of the sandbox; nil means time.Now
+	Logger *slog.Logger     // logger for the calls; nil disables logging
+	Seed   uint64           // determines the data of all accounts and videos
 }
 
-// Sandbox simulates the platforms. Use New to create it. All methods may be called concurrently.
+// Sandbox simulates the platforms and vendors. Use New to create a Sandbox. All methods may be called concurrently.
 type Sandbox struct {
 	now    func() time.Time
 	logger *slog.Logger
 	world  *World
-	frozen atomic.Pointer[time.Time] // set by PUT /_control/clock
+	frozen atomic.Pointer[time.Time] // the time at which the clock is stopped, set by PUT /_control/clock; nil for real time
 	faults *faults
 	calls  *callLog
 	quota  *quota
@@ -47,7 +47,7 @@ type Sandbox struct {
 	meta   metaApp
 }
 
-// New returns a sandbox. It needs no closing.
+// New returns a sandbox. A Sandbox has nothing that must be closed.
 func New(o Options) *Sandbox {
 	if o.Now == nil {
 		o.Now = time.Now //nolint:forbidigo // the default of Options.Now
@@ -61,11 +61,11 @@ func New(o Options) *Sandbox {
 	}
 }
 
-// World returns the world of invented accounts and videos.
+// World returns the world, which has the made-up accounts and videos.
 func (s *Sandbox) World() *World { return s.world }
 
-// Settings returns environment variables as NAME=value. With them, all sources and the resolver of short links use the sandbox whose Handler
-// is served at baseURL.
+// Settings returns environment variables in the form NAME=value. They make all sources and the resolver of short links use the sandbox.
+// baseURL is the URL at which the sandbox's Handler is served.
 func (s *Sandbox) Settings(baseURL string) []string {
 	base := strings.TrimRight(baseURL, "/")
 	return []string{
@@ -118,7 +118,7 @@ func (s *Sandbox) Handler() http.Handler {
 	})
 }
 
-// clock returns the sandbox's time in UTC, in whole seconds.
+// clock returns the sandbox's current time in UTC, in whole seconds.
 func (s *Sandbox) clock() time.Time {
 	if set := s.frozen.Load(); set != nil {
 		return *set
@@ -126,36 +126,36 @@ func (s *Sandbox) clock() time.Time {
 	return s.now().UTC().Truncate(time.Second)
 }
 
-// call is one request to a source.
+// call is one request to a simulated source.
 type call struct {
 	r        *http.Request
 	now      time.Time
-	source   string // one of the names below
+	source   string // one of the source constants below
 	platform string // the platform of a vendor's call; "" for other calls
 	method   string
-	ids      []string // the requested ids, links or handles
+	ids      []string // the ids, links or handles that the call requests
 }
 
-// The names of the sources in faults and in the call log. A vendor's call also has the name of its platform.
+// Names of the sources in faults and in the call log. A vendor's call is also listed under the name of its platform.
 const (
 	sourceYouTube   = "youtube"
 	sourceVendor    = "vendor"
 	sourceInstagram = "instagram"
 	sourceFacebook  = "facebook"
-	// TikTok's own APIs have names that differ from the platform's name, which stands for a vendor's calls for TikTok.
+	// The names of TikTok's own APIs differ from "tiktok", which is the name for a vendor's calls for TikTok.
 	sourceTikTokDisplay  = "tiktok_display"
 	sourceTikTokResearch = "tiktok_research"
 	sourceShortLinks     = "shortlinks"
 )
 
-// errorReplies are the source's own answers for the faults.
+// errorReplies create the answers of one source for the faults.
 type errorReplies struct {
 	rateLimited, quotaSpent, serverError func() reply
 	hostile                              func(turn int, good reply) reply
 }
 
-// serve answers and counts a call, and applies the current fault. A call without a valid key gets no fault, because a platform checks the key
-// first.
+// serve answers and counts a call, and applies the current fault. No fault is applied to a call without a valid key, because a platform
+// checks the key first.
 func (s *Sandbox) serve(w http.ResponseWriter, c *call, replies errorReplies, answer func(*call) reply) {
 	rep := answer(c)
 	s.calls.add(c)
@@ -190,7 +190,7 @@ func (s *Sandbox) serve(w http.ResponseWriter, c *call, replies errorReplies, an
 		}
 		write(w, c.r, rep)
 	case faultTruncated:
-		// Content-Length is alternately that of the truncated and that of the whole body.
+		// Content-Length is alternately the length of the truncated body and the length of the whole body.
 		write(w, c.r, rep.truncated(n%2 == 1))
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// shortCase is the kind of a short link's target.
+// shortCase is the kind of page to which a short link redirects.
 type shortCase string
 
 const (
@@ -18,14 +18,14 @@ const (
 	shortAccount shortCase = "account"
 	shortHome    shortCase = "home" // the platform's home page
 	shortLogin   shortCase = "login"
-	shortMissing shortCase = "missing" // 404
+	shortMissing shortCase = "missing" // status 404
 	shortLive    shortCase = "live"    // TikTok: a live room
 	shortPhoto   shortCase = "photo"   // TikTok: a slideshow
 	shortHops    shortCase = "hops"    // two redirects before the video
-	shortLoop    shortCase = "loop"    // endless redirects
+	shortLoop    shortCase = "loop"    // redirects without end
 )
 
-// shortPrefixes are the prefixes of a code (on TikTok after its first two letters) that determine its case.
+// shortPrefixes are the prefixes of a short link's code that determine its case. On TikTok, the prefix follows the first two letters.
 var shortPrefixes = []struct {
 	prefix string
 	is     shortCase
@@ -34,16 +34,16 @@ var shortPrefixes = []struct {
 	{"Live", shortLive}, {"Foto", shortPhoto}, {"Hops", shortHops}, {"Loop", shortLoop},
 }
 
-// shortShares are the shares of the cases among all other codes.
+// shortShares are the shares of the cases among the codes without a prefix of shortPrefixes, per thousand.
 var shortShares = []share[shortCase]{{shortAccount, 15}, {shortHome, 5}, {shortMissing, 5}, {shortHops, 10}}
 
-// target is the target of a short link.
+// target is the page to which a short link redirects.
 type target struct {
 	is       shortCase
-	location string // "" for shortMissing
+	location string // URL of the page; "" for shortMissing
 }
 
-// shortTarget returns the target of a code, which never changes.
+// shortTarget returns the target of a short link's code. A code always has the same target.
 func (s *Sandbox) shortTarget(p link.Platform, code string) target {
 	d := rng{hash(s.world.seed, "short", string(p), code)}
 	t := target{is: pickCategory(shortShares, d, shortVideo)}
@@ -72,7 +72,8 @@ func (s *Sandbox) shortTarget(p link.Platform, code string) target {
 	return t
 }
 
-// shortVideo returns a random ordinary account and one of its first videos, so that the result does not depend on the clock.
+// shortVideo returns a random normal account and one of its first videos. It uses the first videos so that the result does not depend on
+// the clock.
 func (s *Sandbox) shortVideo(p link.Platform, d *rng, photo bool) (identity, string) {
 	at := time.Unix(epoch, 0)
 	if photo {
@@ -141,7 +142,7 @@ func facebookTarget(is shortCase, owner identity, id string, d *rng) string {
 	return video
 }
 
-// serveShortLink answers GET and HEAD /shortlinks/HOST/PATH like HOST answers PATH.
+// serveShortLink answers GET and HEAD for /shortlinks/HOST/PATH with the answer that HOST would return for PATH.
 func (s *Sandbox) serveShortLink(w http.ResponseWriter, r *http.Request) {
 	host, path, _ := strings.Cut(strings.TrimPrefix(r.URL.EscapedPath(), "/shortlinks/"), "/")
 	c := &call{r: r, now: s.clock(), source: sourceShortLinks, method: host, ids: []string{host + "/" + path}}
@@ -158,7 +159,7 @@ func (s *Sandbox) serveShortLink(w http.ResponseWriter, r *http.Request) {
 		case err != nil && !knownHost(host):
 			return refused(page(http.StatusNotFound, "The sandbox does not simulate this host"))
 		case err != nil || l.Kind != link.Short || l.Platform == link.YouTube:
-			return page(http.StatusOK, "A page of "+host) // the target of a redirect: home page, login page, video or account
+			return page(http.StatusOK, "A page of "+host) // the last page after the redirects: home page, login page, video or account
 		}
 		return redirect(l, s.shortTarget(l.Platform, l.ID))
 	})
@@ -175,7 +176,7 @@ func redirect(l link.Link, t target) reply {
 	case shortLoop:
 		t.location = l.Canonical
 	case shortHops:
-		// The first redirect goes to the same code at another URL of the platform, the second one to the video.
+		// The first redirect leads to the same code at another URL of the platform, and the second redirect leads to the video.
 		if next := otherAddress(l); next != l.Canonical {
 			t.location = next
 		}
@@ -183,7 +184,7 @@ func redirect(l link.Link, t target) reply {
 	return page(status, "Moved").with("Location", t.location)
 }
 
-// otherAddress returns another URL of a short link.
+// otherAddress returns another URL that has the same short link code.
 func otherAddress(l link.Link) string {
 	switch l.Platform {
 	case link.TikTok:

@@ -12,7 +12,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// follow follows the redirects of a short link in the sandbox. It returns the last URL and the number of redirects.
+// follow requests a short link of the sandbox and follows its redirects, at most limit times. It returns the last URL and the number of
+// redirects.
 func (r testServer) follow(t *testing.T, address string, limit int) (last string, status, hops int) {
 	t.Helper()
 	for {
@@ -87,7 +88,7 @@ func TestShortLinks_nearlyAllRedirectToVideos(t *testing.T) {
 	}
 }
 
-func TestShortLinks_neverChange(t *testing.T) {
+func TestShortLinks_alwaysRedirectToSameTarget(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		code := rapid.StringMatching(`Z[A-Za-z0-9]{8}`).Draw(t, "code")
@@ -107,7 +108,7 @@ func TestShortLinks_refuseOtherHostsAndMethods(t *testing.T) {
 	require.Contains(t, get.Header.Get("Content-Type"), "text/html")
 }
 
-func TestShortLinks_haveFaults(t *testing.T) {
+func TestShortLinks_returnFaults(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	request := func() answer { return r.do(t, http.MethodGet, "/shortlinks/vm.tiktok.com/ZMVideabc/", "") }

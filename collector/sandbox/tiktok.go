@@ -13,24 +13,24 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// The credentials of TikTok's own APIs. Display needs the credentials of an app and a refresh token, Research those of a research project.
-// TikTokRefreshToken can be used many times: each use starts a new login.
+// Credentials of TikTok's own APIs. The Display API needs the credentials of an app and a refresh token. The Research API needs the
+// credentials of a research project. TikTokRefreshToken can be used many times: each use starts a new login.
 const (
 	TikTokClientKey            = "sandbox-tiktok-key"
 	TikTokClientSecret         = "sandbox-tiktok-secret"    //nolint:gosec // valid only in the sandbox
-	TikTokRefreshToken         = "rft.sandbox-tiktok-login" //nolint:gosec // as above
+	TikTokRefreshToken         = "rft.sandbox-tiktok-login" //nolint:gosec // valid only in the sandbox
 	TikTokResearchClientKey    = "sandbox-tiktok-research-key"
-	TikTokResearchClientSecret = "sandbox-tiktok-research-secret" //nolint:gosec // as above
+	TikTokResearchClientSecret = "sandbox-tiktok-research-secret" //nolint:gosec // valid only in the sandbox
 )
 
 const (
-	tiktokAccessTTL  = 2 * 60 * 60        // in seconds
-	tiktokRefreshTTL = 180 * 24 * 60 * 60 // in seconds
+	tiktokAccessTTL  = 2 * 60 * 60        // lifetime of an access token in seconds
+	tiktokRefreshTTL = 180 * 24 * 60 * 60 // lifetime of a refresh token in seconds
 	tiktokScopes     = "user.info.basic,user.info.profile,user.info.stats,video.list"
 )
 
-// tiktokLogins remembers the newest refresh token of each login, because each exchange invalidates the older one. Tokens contain their login,
-// so that the tokens of an earlier process remain valid.
+// tiktokLogins stores the newest refresh token of each login, because each exchange invalidates the previous token. Tokens contain the
+// login and a signature, so that the tokens of an earlier process remain valid.
 type tiktokLogins struct {
 	seed    uint64
 	started string
@@ -44,12 +44,12 @@ func newTikTokLogins(seed uint64, now time.Time) *tiktokLogins {
 	return &tiktokLogins{seed: seed, started: strconv.FormatInt(now.UnixNano(), 36), newest: map[string]int{}}
 }
 
-// sign returns a token of a kind with a signature.
+// sign returns a signed token of the given kind that contains what.
 func (l *tiktokLogins) sign(kind, what string) string {
 	return fmt.Sprintf("%s.%s.%016x", kind, what, hash(l.seed, "tiktok", kind, what))
 }
 
-// read returns kind and parts of a token. ok is false if the signature is wrong.
+// read returns the kind and the parts of a token. ok is false if the signature is wrong.
 func (l *tiktokLogins) read(token string) (kind string, parts []string, ok bool) {
 	parts = strings.Split(token, ".")
 	if len(parts) < 3 {
@@ -59,7 +59,7 @@ func (l *tiktokLogins) read(token string) (kind string, parts []string, ok bool)
 	return kind, parts, token == l.sign(kind, strings.Join(parts, "."))
 }
 
-// exchange returns new tokens for a refresh token, and false if the refresh token is not valid.
+// exchange returns new tokens for a refresh token. ok is false if the refresh token is not valid.
 func (l *tiktokLogins) exchange(refresh string, now time.Time) (object, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,12 +89,12 @@ func (l *tiktokLogins) exchange(refresh string, now time.Time) (object, bool) {
 
 const tiktokOpenID = "723f24d7-e717-40f8-a2b6-cb8464cd23b4"
 
-// access returns an access token.
+// access returns a new access token of the given kind for a login.
 func (l *tiktokLogins) access(kind, login string, now time.Time) string {
 	return l.sign(kind, login+"."+strconv.FormatInt(now.Unix(), 10))
 }
 
-// authorized returns true if a request has a valid access token of a kind.
+// authorized returns true if a request has a valid access token of the kind want.
 func (l *tiktokLogins) authorized(r *http.Request, want string, now time.Time) bool {
 	token, found := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	kind, parts, ok := l.read(token)
@@ -105,10 +105,10 @@ func (l *tiktokLogins) authorized(r *http.Request, want string, now time.Time) b
 	return age >= 0 && age < tiktokAccessTTL
 }
 
-// TikTokAccount returns the handle of the account that has logged in.
+// TikTokAccount returns the handle of the account that has logged in to the Display API.
 func (s *Sandbox) TikTokAccount() string { return s.tiktokAccount().handle }
 
-// tiktokAccount returns the account that has logged in. Find and FindAccount never return it.
+// tiktokAccount returns the account that has logged in to the Display API. Find and FindAccount never return this account.
 func (s *Sandbox) tiktokAccount() identity {
 	for n := uint32(findLimit); ; n++ {
 		if s.world.accountCategory(link.TikTok, n) == AccountNormal {
@@ -117,10 +117,10 @@ func (s *Sandbox) tiktokAccount() identity {
 	}
 }
 
-// tiktokMethod is a method of one of the APIs with the data for the checks of requests.
+// tiktokMethod describes a method of TikTok's APIs, including how its requests are checked.
 type tiktokMethod struct {
 	source, name string
-	token        string // the kind of the access token
+	token        string // the required kind of access token
 	get          bool
 	fields       []string
 	answer       func(*Sandbox, *call, func(string) bool) reply
@@ -151,14 +151,14 @@ var tiktokMethods = map[string]tiktokMethod{
 	},
 }
 
-// serveTikTok answers like open.tiktokapis.com.
+// serveTikTok answers a request as open.tiktokapis.com does.
 func (s *Sandbox) serveTikTok(w http.ResponseWriter, r *http.Request, path string) {
 	if path == "v2/oauth/token/" {
 		s.serveTikTokToken(w, r)
 		return
 	}
 	m, ok := tiktokMethods[path]
-	if !ok { // the final slash is part of the path
+	if !ok { // a path without its final slash is not found
 		write(w, r, tiktokError(http.StatusNotFound, "unsupported_path", "Unsupported path(Janus)"))
 		return
 	}
@@ -195,7 +195,7 @@ func (s *Sandbox) tiktok(c *call, m tiktokMethod) reply {
 	return m.answer(s, c, func(field string) bool { return slices.Contains(fields, field) })
 }
 
-// serveTikTokToken exchanges tokens. Faults do not apply to it.
+// serveTikTokToken answers the token endpoint. Faults do not apply to this endpoint.
 func (s *Sandbox) serveTikTokToken(w http.ResponseWriter, r *http.Request) {
 	c := &call{r: r, now: s.clock(), source: sourceTikTokDisplay, method: "oauth.token"}
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
@@ -240,7 +240,7 @@ func (s *Sandbox) serveTikTokToken(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// tiktokTokenError returns an error in the format of the token endpoint.
+// tiktokTokenError returns a reply with an error in the format of the token endpoint.
 func tiktokTokenError(status int, name, description string) reply {
 	return reply{status: status, body: object{"error": name, "error_description": description, "log_id": tiktokLogID}}
 }
@@ -274,7 +274,7 @@ func tiktokErrors() errorReplies {
 	}
 }
 
-// selectMembers returns the requested members of an object that are not nil.
+// selectMembers returns the members of an object that are requested and not nil.
 func selectMembers(all object, wants func(string) bool) object {
 	out := object{}
 	for name, value := range all {
@@ -285,7 +285,7 @@ func selectMembers(all object, wants func(string) bool) object {
 	return out
 }
 
-// countOrNil returns a count, or an untyped nil.
+// countOrNil returns the count n as a JSON value, or nil if n is nil. It never returns a typed nil pointer.
 func countOrNil(n *int64) any {
 	if n == nil {
 		return nil

@@ -11,12 +11,12 @@ var tiktokVideoFields = []string{
 	"like_count", "comment_count", "share_count", "view_count",
 }
 
-// The limits of the Display API.
+// Limits of requests to the Display API.
 const (
 	maxTikTokIDs  = 20
 	tiktokPage    = 10
 	maxTikTokPage = 20
-	// shortPages is the share of pages that are shorter than requested although more pages follow.
+	// shortPages is the fraction of pages that are shorter than requested although more pages follow.
 	shortPages = 0.15
 )
 
@@ -54,7 +54,8 @@ func (s *Sandbox) tiktokQuery(c *call, wants func(string) bool) reply {
 	return tiktokOK(object{"videos": videos})
 }
 
-// tiktokList returns a page of the list. The cursor is a time in milliseconds; the page has older videos.
+// tiktokList returns a page of the own account's videos. The cursor is a Unix time in milliseconds, and the page has videos older than the
+// cursor.
 func (s *Sandbox) tiktokList(c *call, wants func(string) bool) reply {
 	var in struct {
 		Cursor   *int64 `json:"cursor"`
@@ -79,8 +80,8 @@ func (s *Sandbox) tiktokList(c *call, wants func(string) bool) reply {
 	if d := (rng{hash(s.world.seed, "page", own.id, fmt.Sprint(cursor))}); d.unit() < shortPages {
 		size = d.below(size)
 	}
-	videos, more, next := []object{}, false, cursor-1 // the cursor after an empty page
-	for _, id := range s.world.listed(own, c.now) {
+	videos, more, next := []object{}, false, cursor-1 // next is used as the cursor if the page is empty
+	for _, id := range s.world.listedVideos(own, c.now) {
 		t, _ := s.world.Video(link.TikTok, id, c.now)
 		at := t.UploadedAt.UnixMilli()
 		if at >= cursor {

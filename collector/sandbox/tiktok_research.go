@@ -13,14 +13,14 @@ import (
 const (
 	maxResearchPage  = 100
 	researchPage     = 20
-	researchMost     = 60 // the largest number of rows on a page, even if more are requested
+	researchMost     = 60 // maximum number of rows on a page, even if the request asks for more
 	maxResearchSpan  = 30 * 24 * time.Hour
-	maxResearchItems = 100 // the largest number of values in a condition
-	// ResearchLag is the age of the Research API's numbers. It does not contain newer videos.
+	maxResearchItems = 100 // maximum number of values in a condition
+	// ResearchLag is the age of the Research API's numbers. The API does not return videos that are newer than ResearchLag.
 	ResearchLag = 48 * time.Hour
 )
 
-// researchQuery is the body of a query. The sandbox supports the conditions that ReelTally uses: ids and handles, combined by "and".
+// researchQuery is the body of a query. The sandbox supports only the conditions that ReelTally uses: ids and handles, combined by "and".
 type researchQuery struct {
 	Query struct {
 		And []struct {
@@ -39,7 +39,7 @@ type researchQuery struct {
 	size      int
 }
 
-// check validates the query. It returns TikTok's error message, or "" if the query is valid.
+// check returns TikTok's error message for an invalid query, or "" if the query is valid.
 func (q *researchQuery) check() string {
 	var err error
 	if q.from, err = time.Parse("20060102", q.StartDate); err != nil {
@@ -75,7 +75,7 @@ func (q *researchQuery) check() string {
 	return ""
 }
 
-// candidates returns the ids of all videos that match at least one condition.
+// candidates returns the ids of all videos that match at least one condition of the query.
 func (s *Sandbox) candidates(q researchQuery, at time.Time) []string {
 	var ids []string
 	for _, c := range q.Query.And {
@@ -83,7 +83,7 @@ func (s *Sandbox) candidates(q researchQuery, at time.Time) []string {
 			if c.Field == "video_id" {
 				ids = append(ids, value)
 			} else if owner, ok := s.world.byHandle(link.TikTok, value); ok {
-				ids = append(ids, s.world.listed(owner, at)...)
+				ids = append(ids, s.world.listedVideos(owner, at)...)
 			}
 		}
 	}
@@ -91,7 +91,7 @@ func (s *Sandbox) candidates(q researchQuery, at time.Time) []string {
 	return slices.Compact(ids)
 }
 
-// matches returns true if a video matches every condition.
+// matches returns true if a video matches every condition of the query.
 func (q *researchQuery) matches(t VideoTruth) bool {
 	for _, c := range q.Query.And {
 		value := t.ID
@@ -130,7 +130,7 @@ func (s *Sandbox) researchVideos(c *call, wants func(string) bool) reply {
 	})
 }
 
-// researched returns a video in the format of the Research API, whose ids are numbers.
+// researched returns a video in the format of the Research API. Its ids are JSON numbers.
 func researched(t VideoTruth, wants func(string) bool) object {
 	return selectMembers(object{
 		"id": json.Number(t.ID), "create_time": t.UploadedAt.Unix(), "username": t.Account.Handle, "video_description": t.Title, "region_code": "US",

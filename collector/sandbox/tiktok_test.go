@@ -24,13 +24,13 @@ func (r testServer) exchange(t *testing.T, refresh string) answer {
 	return r.tiktokToken(t, "client_key", TikTokClientKey, "client_secret", TikTokClientSecret, "grant_type", "refresh_token", "refresh_token", refresh)
 }
 
-// login returns an access token of the account that has logged in.
+// login returns an access token of the account that has logged in to the Display API.
 func (r testServer) login(t *testing.T) string {
 	t.Helper()
 	return r.exchange(t, TikTokRefreshToken).json(t)["access_token"].(string)
 }
 
-func (r testServer) approved(t *testing.T) string {
+func (r testServer) researchToken(t *testing.T) string {
 	t.Helper()
 	a := r.tiktokToken(t, "client_key", TikTokResearchClientKey, "client_secret", TikTokResearchClientSecret, "grant_type", "client_credentials")
 	return a.json(t)["access_token"].(string)
@@ -59,7 +59,7 @@ func TestTikTok_refreshTokensWorkOnce(t *testing.T) {
 	require.Equal(t, http.StatusOK, r.exchange(t, third).StatusCode)
 	require.Equal(t, http.StatusOK, r.exchange(t, TikTokRefreshToken).StatusCode, "TikTokRefreshToken starts another login")
 
-	again := newTestServer(t) // a new sandbox
+	again := newTestServer(t) // simulates a restart of the sandbox
 	require.Equal(t, http.StatusOK, again.exchange(t, third).StatusCode)
 	require.Equal(t, "invalid_grant", r.exchange(t, strings.Replace(third, "rft.", "act.", 1)).json(t)["error"])
 	require.Equal(t, "invalid_client", r.tiktokToken(t, "client_key", TikTokClientKey, "client_secret", "x", "grant_type", "refresh_token", "refresh_token", third).json(t)["error"])
@@ -71,10 +71,10 @@ func TestTikTok_refreshTokensWorkOnce(t *testing.T) {
 func TestTikTok_accessTokensExpire(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
-	user, client := r.login(t), r.approved(t)
+	user, client := r.login(t), r.researchToken(t)
 	request := func(token string) int { return r.tiktok(t, token, "user/info/?fields=open_id", "").StatusCode }
 	require.Equal(t, http.StatusOK, request(user))
-	require.Equal(t, http.StatusUnauthorized, request(client), "the token is for the other API")
+	require.Equal(t, http.StatusUnauthorized, request(client), "a token of the Research API must be refused by the Display API")
 	require.Equal(t, http.StatusUnauthorized, request(user+"0"))
 	later := testNow.Add(2 * time.Hour).Format(time.RFC3339)
 	require.Equal(t, http.StatusOK, r.do(t, http.MethodPut, "/_control/clock", `{"now":"`+later+`"}`).StatusCode)
@@ -87,24 +87,24 @@ func TestTikTok_accessTokensExpire(t *testing.T) {
 func TestTikTok_refusesInvalidRequests(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
-	user, client := r.login(t), r.approved(t)
+	user, client := r.login(t), r.researchToken(t)
 	const research = `{"query":{"and":[{"operation":"IN","field_name":"video_id","field_values":["7588213403351190801"]}]},"start_date":"20251201","end_date":%q,"max_count":%d}`
 	ids := strings.TrimSuffix(strings.Repeat(`"7588213403351190801",`, 21), ",")
 	for name, c := range map[string]struct{ token, path, body, says string }{
-		"no fields":            {user, "video/query/", `{"filters":{"video_ids":["1"]}}`, "fields"},
-		"an unknown field":     {user, "video/query/?fields=id,plays", `{"filters":{"video_ids":["1"]}}`, "plays"},
-		"too many ids":         {user, "video/query/?fields=id", `{"filters":{"video_ids":[` + ids + `]}}`, "21"},
-		"no ids":               {user, "video/query/?fields=id", `{"filters":{}}`, "0 ids"},
-		"an unknown member":    {user, "video/query/?fields=id", `{"filters":{"video_ids":["1"]},"x":1}`, "malformed"},
-		"numbers for ids":      {user, "video/query/?fields=id", `{"filters":{"video_ids":[1]}}`, "malformed"},
-		"a page too long":      {user, "video/list/?fields=id", `{"max_count":21}`, "20"},
-		"a field of research":  {user, "user/info/?fields=favorites_count", "", "favorites_count"},
-		"a span too long":      {client, "research/video/query/?fields=id", fmt.Sprintf(research, "20260101", 100), "30 days"},
-		"a date of other form": {client, "research/video/query/?fields=id", fmt.Sprintf(research, "2025-12-30", 100), "end_date"},
-		"rows too many":        {client, "research/video/query/?fields=id", fmt.Sprintf(research, "20251231", 101), "100"},
-		"no query":             {client, "research/video/query/?fields=id", `{"start_date":"20251201","end_date":"20251202"}`, "query"},
-		"an unknown condition": {client, "research/video/query/?fields=id", strings.Replace(fmt.Sprintf(research, "20251231", 100), "video_id", "views", 1), "views"},
-		"an unknown account":   {client, "research/user/info/?fields=display_name", `{"username":"no body"}`, "username"},
+		"no fields":                   {user, "video/query/", `{"filters":{"video_ids":["1"]}}`, "fields"},
+		"an unknown field":            {user, "video/query/?fields=id,plays", `{"filters":{"video_ids":["1"]}}`, "plays"},
+		"too many ids":                {user, "video/query/?fields=id", `{"filters":{"video_ids":[` + ids + `]}}`, "21"},
+		"no ids":                      {user, "video/query/?fields=id", `{"filters":{}}`, "0 ids"},
+		"an unknown member":           {user, "video/query/?fields=id", `{"filters":{"video_ids":["1"]},"x":1}`, "malformed"},
+		"ids are numbers":             {user, "video/query/?fields=id", `{"filters":{"video_ids":[1]}}`, "malformed"},
+		"max_count too large":         {user, "video/list/?fields=id", `{"max_count":21}`, "20"},
+		"a field of the Research API": {user, "user/info/?fields=favorites_count", "", "favorites_count"},
+		"a date range too long":       {client, "research/video/query/?fields=id", fmt.Sprintf(research, "20260101", 100), "30 days"},
+		"a date in a wrong format":    {client, "research/video/query/?fields=id", fmt.Sprintf(research, "2025-12-30", 100), "end_date"},
+		"max_count of rows too large": {client, "research/video/query/?fields=id", fmt.Sprintf(research, "20251231", 101), "100"},
+		"no query":                    {client, "research/video/query/?fields=id", `{"start_date":"20251201","end_date":"20251202"}`, "query"},
+		"an unknown condition":        {client, "research/video/query/?fields=id", strings.Replace(fmt.Sprintf(research, "20251231", 100), "video_id", "views", 1), "views"},
+		"an unknown account":          {client, "research/user/info/?fields=display_name", `{"username":"no body"}`, "username"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -116,7 +116,7 @@ func TestTikTok_refusesInvalidRequests(t *testing.T) {
 	}
 	a := r.do(t, http.MethodPost, "/tiktok/v2/video/query/?fields=id", `{"filters":{"video_ids":["1"]}}`, "Authorization", "Bearer "+user, "Content-Type", "text/plain")
 	require.Equal(t, "invalid_params", at(t, a.json(t), "error", "code"))
-	require.Equal(t, http.StatusNotFound, r.tiktok(t, user, "user/info?fields=open_id", "").StatusCode, "the final slash is part of the path")
+	require.Equal(t, http.StatusNotFound, r.tiktok(t, user, "user/info?fields=open_id", "").StatusCode, "a path without the final slash must not be found")
 	require.Equal(t, http.StatusNotFound, r.tiktok(t, user, "video/query/?fields=id", "").StatusCode, "GET")
 }
 
@@ -129,13 +129,13 @@ func TestTikTok_displayReturnsOwnVideosOnly(t *testing.T) {
 	videos := at(t, a, "data", "videos").([]any)
 	require.Len(t, videos, 1)
 	truth, _ := r.World().Video(link.TikTok, own, testNow)
-	require.Equal(t, object{"id": own, "view_count": json.Number(fmt.Sprint(truth.Views))}, videos[0], "only the requested fields")
+	require.Equal(t, object{"id": own, "view_count": json.Number(fmt.Sprint(truth.Views))}, videos[0], "only the requested fields must be returned")
 }
 
-func TestTikTok_researchQuotaIsPerDay(t *testing.T) {
+func TestTikTok_limitsResearchRequestsPerDay(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
-	token := r.approved(t)
+	token := r.researchToken(t)
 	request := func() answer {
 		return r.tiktok(t, token, "research/user/info/?fields="+url.QueryEscape("display_name"), `{"username":"`+r.World().Handle(link.TikTok, 7)+`"}`)
 	}
@@ -146,6 +146,6 @@ func TestTikTok_researchQuotaIsPerDay(t *testing.T) {
 	require.Equal(t, http.StatusTooManyRequests, a.StatusCode)
 	require.Equal(t, "daily_quota_limit_exceeded", at(t, a.json(t), "error", "code"))
 	r.do(t, http.MethodPut, "/_control/clock", `{"now":"`+testNow.Add(24*time.Hour).Format(time.RFC3339)+`"}`)
-	token = r.approved(t)
+	token = r.researchToken(t)
 	require.Equal(t, http.StatusOK, request().StatusCode)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// serveVendor answers for all vendors that ReelTally has a description for. Their paths do not overlap.
+// serveVendor answers the requests to all simulated vendors. The paths of the vendors do not overlap.
 func (s *Sandbox) serveVendor(w http.ResponseWriter, r *http.Request, path string) {
 	c := &call{r: r, now: s.clock(), source: sourceVendor, method: path}
 	area, _, _ := strings.Cut(path, "/")
@@ -23,10 +23,11 @@ func (s *Sandbox) serveVendor(w http.ResponseWriter, r *http.Request, path strin
 	}
 }
 
-// errLink is the error for a link that a vendor does not accept.
+// errLink is the error for a link that is not a link to a video of the requested platform.
 var errLink = errors.New("not a link of a video of this platform")
 
-// linkedVideo returns the id of the video in a link, which may be a short link. It claims the video for the account in the link.
+// linkedVideo returns the id of the video in a link, which can be a short link. If the link contains an account, linkedVideo claims the
+// video for this account.
 func (s *Sandbox) linkedVideo(p link.Platform, raw string) (id string, err error) {
 	l, err := link.Parse(raw)
 	if err == nil && l.Kind == link.Short {
@@ -39,7 +40,7 @@ func (s *Sandbox) linkedVideo(p link.Platform, raw string) (id string, err error
 	return l.ID, nil
 }
 
-// linkedAccount returns the account in a link.
+// linkedAccount returns the account in a link. ok is false if the link contains no account of the platform.
 func (s *Sandbox) linkedAccount(p link.Platform, raw string) (identity, bool) {
 	l, err := link.Parse(raw)
 	if err != nil || l.Platform != p || l.Kind != link.Account {
@@ -48,10 +49,10 @@ func (s *Sandbox) linkedAccount(p link.Platform, raw string) (identity, bool) {
 	if l.Handle == "" {
 		return s.world.byID(p, l.ID)
 	}
-	return s.world.identify(p, l.Handle)
+	return s.world.accountByRef(p, l.Handle)
 }
 
-// window returns size elements of a list from start. next is the start of the next part, or 0 at the end.
+// window returns up to size ids from the index start. next is the index after them, or 0 at the end of the list.
 func window(ids []string, start, size int) (part []string, next int) {
 	start = min(max(start, 0), len(ids))
 	end := min(start+max(size, 0), len(ids))
@@ -61,7 +62,7 @@ func window(ids []string, start, size int) (part []string, next int) {
 	return ids[start:end], next
 }
 
-// number parses a cursor or a depth. It returns 0 if the text is not a number.
+// number parses a cursor or a depth in a request. It returns 0 if the text is not a number.
 func number(s string) int {
 	n, err := strconv.Atoi(s)
 	if err != nil {
@@ -70,7 +71,7 @@ func number(s string) int {
 	return n
 }
 
-// objects returns the objects of videos. encode returns the object of a video in the format of the answer.
+// objects returns the JSON objects of the given videos. encode returns the object of one video in the format of the answer.
 func (s *Sandbox) objects(c *call, p link.Platform, ids []string, encode func(VideoTruth) object) []object {
 	out := []object{}
 	for _, id := range ids {

@@ -11,10 +11,10 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// apifyActor is an actor of Apify.
+// apifyActor is a simulated actor (a program that customers run) of Apify.
 type apifyActor struct {
 	platform link.Platform
-	run      func(*Sandbox, *call, apifyInput) ([]object, bool) // returns false if the input requests nothing
+	run      func(*Sandbox, *call, apifyInput) ([]object, bool) // ok is false if the input requests nothing
 }
 
 func apifyActors(name string) (apifyActor, bool) {
@@ -27,12 +27,12 @@ func apifyActors(name string) (apifyActor, bool) {
 	return apifyActor{}, false
 }
 
-// apifyInput is the input of the actors. Unknown members are ignored, like by the real actors.
+// apifyInput is the input of the actors. Unknown members are ignored, as the real actors do.
 type apifyInput struct {
-	PostURLs       []string `json:"postURLs"` // clockworks
+	PostURLs       []string `json:"postURLs"` // for clockworks~tiktok-scraper
 	Profiles       []string `json:"profiles"`
 	ResultsPerPage *int     `json:"resultsPerPage"`
-	DirectURLs     []string `json:"directUrls"` // instagram-scraper
+	DirectURLs     []string `json:"directUrls"` // for apify~instagram-scraper
 }
 
 // serveApify answers POST /acts/ACTOR/run-sync-get-dataset-items, which runs an actor and returns its items.
@@ -97,7 +97,7 @@ func (s *Sandbox) apifyTikTok(c *call, in apifyInput) ([]object, bool) {
 			items = append(items, object{"input": handle, "error": "This profile does not exist or is private.", "errorCode": "PROFILE_NOT_FOUND"})
 			continue
 		}
-		ids, _ := window(s.world.listed(t.self, c.now), 0, perPage)
+		ids, _ := window(s.world.listedVideos(t.self, c.now), 0, perPage)
 		items = append(items, s.objects(c, link.TikTok, ids, func(v VideoTruth) object { return tiktokClockworks(v, t) })...)
 	}
 	return items, len(c.ids) > 0

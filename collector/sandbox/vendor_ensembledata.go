@@ -10,16 +10,16 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// ensembleMethod is one path of EnsembleData's API. The required parameters are checked first. Unknown parameters are ignored, like by the real
-// API.
+// ensembleMethod describes one path of EnsembleData's API. Missing required parameters are refused. Unknown parameters are ignored, as the
+// real API does.
 type ensembleMethod struct {
 	platform link.Platform
 	required []string
 	answer   func(*Sandbox, *call, url.Values) reply
 }
 
-// ensembleMethods are the paths of EnsembleData below its base URL. EnsembleData does not sell Facebook. The paths below /facebook/ exist only
-// in the sandbox; they work like those below /tt/ and return the objects of ScrapeCreators.
+// ensembleMethods are the paths of EnsembleData below its base URL. EnsembleData does not sell Facebook. The paths below /facebook/ exist
+// only in the sandbox. They have the same parameters as the paths below /tt/ and return objects in the format of ScrapeCreators.
 var ensembleMethods = map[string]ensembleMethod{
 	"tt/post/info":                 {link.TikTok, []string{"url"}, (*Sandbox).ensembleTikTok},
 	"tt/post/multi-info":           {link.TikTok, []string{"ids"}, (*Sandbox).ensembleTikToks},
@@ -34,7 +34,7 @@ var ensembleMethods = map[string]ensembleMethod{
 	"facebook/user/reels":          {link.Facebook, []string{"username", "depth"}, (*Sandbox).ensembleFacebookReels},
 }
 
-// EnsembleData's own status codes.
+// HTTP status codes that only EnsembleData uses.
 const (
 	statusBadLink     = 462
 	statusTooManyIDs  = 464
@@ -43,16 +43,16 @@ const (
 	statusNoUser      = 473
 	statusBadToken    = 491
 	statusUnitsSpent  = 495
-	ensembleChunk     = 10  // entries per unit of depth
-	ensembleMaxIDs    = 100 // ids per call of multi-info
-	ensembleMaxLength = 100 // units of depth
+	ensembleChunk     = 10  // number of entries in one unit of depth
+	ensembleMaxIDs    = 100 // maximum number of ids in a call of multi-info
+	ensembleMaxLength = 100 // maximum depth of a call, in units
 )
 
 func (s *Sandbox) serveEnsembleData(w http.ResponseWriter, c *call, path string) {
 	m, known := ensembleMethods[path]
 	c.platform = string(m.platform)
 	s.serve(w, c, ensembleErrors(), func(c *call) reply {
-		// In EnsembleData, a semicolon is part of a value even if it is not encoded. In Go, it would be an error.
+		// EnsembleData accepts an unencoded semicolon as part of a value. url.ParseQuery would return an error for it.
 		q, err := url.ParseQuery(strings.ReplaceAll(c.r.URL.RawQuery, ";", "%3B"))
 		switch {
 		case !known:
@@ -76,13 +76,13 @@ func (s *Sandbox) serveEnsembleData(w http.ResponseWriter, c *call, path string)
 	})
 }
 
-// refused marks a reply to a caller whose credential or path was refused.
+// refused returns the reply, marked as a reply to a caller whose credential or path was refused.
 func refused(r reply) reply {
 	r.refused = true
 	return r
 }
 
-// ensembleInvalid returns the error of EnsembleData's framework for an invalid parameter. Its detail is a list.
+// ensembleInvalid returns the error of EnsembleData's web framework for an invalid parameter. The member detail of this error is a list.
 func ensembleInvalid(name, message, kind string) reply {
 	rep := ensembleError(http.StatusUnprocessableEntity, "")
 	rep.body = object{"detail": []object{{"loc": []string{"query", name}, "msg": message, "type": kind}}}
@@ -97,7 +97,7 @@ func ensembleOK(data any, units int) reply {
 	return reply{status: http.StatusOK, body: object{"data": data}}.with("units_charged", strconv.Itoa(units))
 }
 
-// ensembleUnavailable returns the error for a video that is not available, or nil.
+// ensembleUnavailable returns the error for a video that is not available, or nil if the video is available.
 func ensembleUnavailable(t VideoTruth, ok bool) *reply {
 	var rep reply
 	switch {
@@ -127,13 +127,13 @@ func (s *Sandbox) ensembleTikTok(c *call, q url.Values) reply {
 	return ensembleOK([]object{s.tiktokObject(c, t)}, 1)
 }
 
-// tiktokObject returns a video with its author's counts.
+// tiktokObject returns a video with the counts of its author, in the format of TikTok's mobile API.
 func (s *Sandbox) tiktokObject(c *call, t VideoTruth) object {
 	author, _ := s.world.Account(link.TikTok, t.Account.Handle, c.now)
 	return s.tiktokMobile(t, author)
 }
 
-// ensembleTikToks returns several videos without the unavailable ones, like the real API.
+// ensembleTikToks returns several videos and leaves out the unavailable ones, as the real API does.
 func (s *Sandbox) ensembleTikToks(c *call, q url.Values) reply {
 	for id := range strings.SplitSeq(q.Get("ids"), ";") {
 		if id = strings.TrimSpace(id); id != "" {
@@ -154,7 +154,7 @@ func (s *Sandbox) ensembleTikToks(c *call, q url.Values) reply {
 	return ensembleOK(found, 1)
 }
 
-// ensembleUser returns the account with a username. It also returns private accounts, whose profile is public.
+// ensembleUser returns the account with a username, or an error. A private account is returned, because its profile is public.
 func (s *Sandbox) ensembleUser(c *call, p link.Platform, username string) (AccountTruth, *reply) {
 	c.ids = []string{username}
 	t, ok := s.world.Account(p, username, c.now)
@@ -173,7 +173,7 @@ func (s *Sandbox) ensembleTikTokUser(c *call, q url.Values) reply {
 	return ensembleOK(object{"user": tiktokWebUser(t), "stats": tiktokWebStats(t)}, 1)
 }
 
-// ensemblePage returns a part of an account's list: depth chunks that begin at start_cursor.
+// ensemblePage returns the ids on one page of an account's list: depth chunks that begin at start_cursor.
 func (s *Sandbox) ensemblePage(c *call, q url.Values, t AccountTruth, cursor string) (ids []string, next, units int, bad *reply) {
 	if t.State == Private {
 		rep := ensembleError(statusPrivate, "Private user")
@@ -184,11 +184,12 @@ func (s *Sandbox) ensemblePage(c *call, q url.Values, t AccountTruth, cursor str
 		rep := ensembleInvalid("depth", fmt.Sprintf("ensure this value is between 1 and %d", ensembleMaxLength), "value_error.number")
 		return nil, 0, 0, &rep
 	}
-	ids, next = window(s.world.listed(t.self, c.now), number(q.Get(cursor)), depth*ensembleChunk)
+	ids, next = window(s.world.listedVideos(t.self, c.now), number(q.Get(cursor)), depth*ensembleChunk)
 	return ids, next, depth, nil
 }
 
-// ensembleTikTokPosts returns the list at the top level with the cursor next to it, unlike the other methods.
+// ensembleTikTokPosts answers tt/user/posts. In contrast to the other methods, the answer has the list at the top level, with the cursor
+// next to it.
 func (s *Sandbox) ensembleTikTokPosts(c *call, q url.Values) reply {
 	t, bad := s.ensembleUser(c, link.TikTok, q.Get("username"))
 	if bad != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// creatorsMethod is one path of ScrapeCreators' API. It needs one of the parameters in oneOf.
+// creatorsMethod describes one path of ScrapeCreators' API. A request must have one of the parameters in oneOf.
 type creatorsMethod struct {
 	platform link.Platform
 	oneOf    []string
@@ -32,13 +32,14 @@ var creatorsMethods = map[string]creatorsMethod{
 const (
 	// creatorsPage is the number of entries on a page of a list.
 	creatorsPage = 10
-	// creatorsShort is the number of entries on a page of TikTok's list, which may be short although more pages follow.
+	// creatorsShort is the number of entries on a page of a TikTok list. It is smaller than creatorsPage, so that pages are short although
+	// more pages follow.
 	creatorsShort = 9
 )
 
 func (s *Sandbox) serveScrapeCreators(w http.ResponseWriter, c *call, path string) {
 	m, known := creatorsMethods[path]
-	if m.platform != link.YouTube { // in the call log, the name youtube stands for the official API
+	if m.platform != link.YouTube { // youtube is not set, because in the call log youtube is the name of the official API
 		c.platform = string(m.platform)
 	}
 	s.serve(w, c, creatorsErrors(), func(c *call) reply {
@@ -73,8 +74,8 @@ func creatorsOK(members object) reply {
 	return reply{status: http.StatusOK, body: body}
 }
 
-// creatorsVideo returns the video in a link, or the reply if it is not available. A private or age-restricted video has the status 200 with
-// success:false.
+// creatorsVideo returns the video in a link, or an error reply if the video is not available. For a private or age-restricted video, the
+// reply has status 200 and success:false.
 func (s *Sandbox) creatorsVideo(c *call, p link.Platform, q url.Values) (VideoTruth, *reply) {
 	var rep reply
 	id, err := s.linkedVideo(p, q.Get("url"))
@@ -140,15 +141,15 @@ func (s *Sandbox) creatorsYouTube(c *call, q url.Values) reply {
 	return creatorsOK(members)
 }
 
-// creatorsAccount returns the error for an account that is not available, or for the list of a private account. It returns nil if there is no
-// error.
+// creatorsAccount returns the error for an account that is not available, or for the list of a private account. list is true if the list is
+// requested. It returns nil if there is no error.
 func creatorsAccount(t AccountTruth, ok, list bool) *reply {
 	var rep reply
 	switch {
 	case !ok || t.State == Deleted:
 		rep = creatorsError(http.StatusNotFound, "User not found")
 	case list && t.State == Private:
-		rep = reply{status: http.StatusOK, body: object{"success": false, "message": "This account is private"}} // this answer has no member error
+		rep = reply{status: http.StatusOK, body: object{"success": false, "message": "This account is private"}} // this answer has no member named error
 	default:
 		return nil
 	}
@@ -174,7 +175,7 @@ func (s *Sandbox) creatorsTikTokVideos(c *call, q url.Values) reply {
 	if bad := creatorsAccount(t, ok, true); bad != nil {
 		return *bad
 	}
-	ids, next := window(s.world.listed(t.self, c.now), number(q.Get("max_cursor")), creatorsShort)
+	ids, next := window(s.world.listedVideos(t.self, c.now), number(q.Get("max_cursor")), creatorsShort)
 	more := 0
 	if next > 0 {
 		more = 1
@@ -203,7 +204,7 @@ func (s *Sandbox) creatorsInstagramReels(c *call, q url.Values) reply {
 	if bad := creatorsAccount(t, true, true); bad != nil {
 		return *bad
 	}
-	ids, next := window(s.world.listed(i, c.now), number(q.Get("max_id")), creatorsPage)
+	ids, next := window(s.world.listedVideos(i, c.now), number(q.Get("max_id")), creatorsPage)
 	paging := object{"more_available": next > 0}
 	if next > 0 {
 		paging["max_id"] = strconv.Itoa(next)
@@ -233,7 +234,7 @@ func (s *Sandbox) creatorsFacebookReels(c *call, q url.Values) reply {
 	if bad := creatorsAccount(t, true, true); bad != nil {
 		return *bad
 	}
-	ids, next := window(s.world.listed(i, c.now), number(q.Get("cursor")), creatorsPage)
+	ids, next := window(s.world.listedVideos(i, c.now), number(q.Get("cursor")), creatorsPage)
 	members := object{"reels": s.objects(c, link.Facebook, ids, facebookReel)}
 	if next > 0 {
 		members["cursor"] = strconv.Itoa(next)

@@ -15,7 +15,7 @@ import (
 
 const scoutVideo = "https://www.tiktok.com/@scout2015/video/6718335390845095173"
 
-// requireAweme compares an aweme with the true data of a video.
+// requireAweme checks that an aweme, TikTok's JSON object for a video, has the true data of a video.
 func requireAweme(t *testing.T, truth VideoTruth, got any) {
 	t.Helper()
 	number := func(n int64) json.Number { return json.Number(decimal(n)) }
@@ -41,17 +41,17 @@ func requireAweme(t *testing.T, truth VideoTruth, got any) {
 func TestEnsembleData_returnsTikTokVideos(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
-	t.Run("by link, with the author in the link", func(t *testing.T) {
+	t.Run("returns the author in the link", func(t *testing.T) {
 		t.Parallel()
 		a := r.ensemble(t, "tt/post/info", "url", scoutVideo+"?lang=en")
 		require.Equal(t, "1", a.Header.Get("units_charged"))
 		truth, _ := r.World().Video(link.TikTok, "6718335390845095173", testNow)
 		require.Equal(t, "scout2015", truth.Account.Handle)
 		requireAweme(t, truth, at(t, a.json(t), "data", 0))
-		// Later calls with only the id return the same author.
+		// Later calls with only the video id return the same author.
 		requireAweme(t, truth, at(t, r.ensemble(t, "tt/post/multi-info", "ids", "6718335390845095173").json(t), "data", 0))
 	})
-	t.Run("in a batch, without unavailable videos", func(t *testing.T) {
+	t.Run("leaves out unavailable videos of a batch", func(t *testing.T) {
 		t.Parallel()
 		restricted := r.World().Find(link.TikTok, AgeRestricted)
 		list := at(t, r.ensemble(t, "tt/post/multi-info", "ids", "7106594312292453675;"+restricted+";7106594312292453675;123;7004270927972852994").json(t), "data").([]any)
@@ -59,12 +59,12 @@ func TestEnsembleData_returnsTikTokVideos(t *testing.T) {
 		truth, _ := r.World().Video(link.TikTok, "7004270927972852994", testNow)
 		requireAweme(t, truth, list[1])
 	})
-	t.Run("in a batch with unencoded semicolons", func(t *testing.T) {
+	t.Run("accepts a batch with unencoded semicolons", func(t *testing.T) {
 		t.Parallel()
 		a := r.do(t, http.MethodGet, "/vendor/tt/post/multi-info?ids=7106594312292453675;7004270927972852994&token="+VendorKey, "")
 		require.Len(t, at(t, a.json(t), "data"), 2)
 	})
-	t.Run("with a shop product", func(t *testing.T) {
+	t.Run("returns the product of a shop ad", func(t *testing.T) {
 		t.Parallel()
 		id := r.World().Find(link.TikTok, ShopAd)
 		truth, _ := r.World().Video(link.TikTok, id, testNow)
@@ -74,12 +74,12 @@ func TestEnsembleData_returnsTikTokVideos(t *testing.T) {
 		inner := decoded([]byte(at(t, item, "anchors", 0, "extra").(string)))
 		require.Equal(t, truth.ShopProductID, at(t, inner, 0, "id"))
 	})
-	t.Run("with a slideshow of length 0", func(t *testing.T) {
+	t.Run("returns a slideshow with length 0", func(t *testing.T) {
 		t.Parallel()
 		item := at(t, r.ensemble(t, "tt/post/multi-info", "ids", r.World().Find(link.TikTok, Photo)).json(t), "data", 0)
 		require.Equal(t, json.Number("0"), at(t, item, "video", "duration"))
 	})
-	t.Run("with disabled comments", func(t *testing.T) {
+	t.Run("returns a video with comments turned off", func(t *testing.T) {
 		t.Parallel()
 		item := at(t, r.ensemble(t, "tt/post/multi-info", "ids", r.World().Find(link.TikTok, CommentsOff)).json(t), "data", 0)
 		require.Equal(t, json.Number("0"), at(t, item, "statistics", "comment_count"))
@@ -87,7 +87,7 @@ func TestEnsembleData_returnsTikTokVideos(t *testing.T) {
 	})
 }
 
-func TestEnsembleData_usesItsStatusCodes(t *testing.T) {
+func TestEnsembleData_returnsDocumentedStatusCodes(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	tiktok := func(c Category) string {
@@ -105,21 +105,21 @@ func TestEnsembleData_usesItsStatusCodes(t *testing.T) {
 		{"a missing depth", "tt/user/posts", []string{"username", "zachking"}, 422},
 		{"a wrong depth", "tt/user/posts", []string{"username", "zachking", "depth", "x"}, 422},
 		{"a depth of zero", "tt/user/posts", []string{"username", "zachking", "depth", "0"}, 422},
-		{"no link", "tt/post/info", []string{"url", "hello"}, 462},
+		{"a text that is not a link", "tt/post/info", []string{"url", "hello"}, 462},
 		{"a link of another platform", "tt/post/info", []string{"url", "https://youtu.be/dQw4w9WgXcQ"}, 462},
 		{"a link of an account", "tt/post/info", []string{"url", "https://www.tiktok.com/@zachking"}, 462},
 		{"too many ids", "tt/post/multi-info", []string{"ids", strings.Repeat("7106594312292453675;", 101)}, 464},
 		{"a deleted video", "tt/post/info", []string{"url", tiktok(TurnsDeleted)}, 404},
 		{"a private video", "tt/post/info", []string{"url", tiktok(TurnsPrivate)}, 472},
-		{"an age gate", "tt/post/info", []string{"url", tiktok(AgeRestricted)}, 471},
+		{"an age-restricted video", "tt/post/info", []string{"url", tiktok(AgeRestricted)}, 471},
 		{"an unknown user", "tt/user/info", []string{"username", handle(AccountGone)}, 473},
 		{"an unknown user", "tt/user/info", []string{"username", "not a user"}, 473},
 		{"a private user", "tt/user/info", []string{"username", handle(AccountPrivate)}, 200},
 		{"a private user's list", "tt/user/posts", []string{"username", handle(AccountPrivate), "depth", "1"}, 472},
 		{"an empty list", "tt/user/posts", []string{"username", handle(AccountEmpty), "depth", "1"}, 200},
-		{"no shortcode", "instagram/post/details", []string{"code", "a b"}, 462},
+		{"an invalid shortcode", "instagram/post/details", []string{"code", "a b"}, 462},
 		{"a private shortcode", "instagram/post/details", []string{"code", "DOq6eV6iIgD" + strings.Repeat("x", 28)}, 472},
-		{"a username for an id", "instagram/user/reels", []string{"user_id", "nike", "depth", "1"}, 422},
+		{"a username instead of an id", "instagram/user/reels", []string{"user_id", "nike", "depth", "1"}, 422},
 		{"a Facebook link of an account", "facebook/post/info", []string{"url", "https://www.facebook.com/nasa"}, 462},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -144,7 +144,7 @@ func TestEnsembleData_usesItsStatusCodes(t *testing.T) {
 func TestEnsembleData_returnsLists(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
-	t.Run("on TikTok", func(t *testing.T) {
+	t.Run("returns lists of TikTok accounts", func(t *testing.T) {
 		t.Parallel()
 		truth, _ := r.World().Account(link.TikTok, "zachking", testNow)
 		profile := r.ensemble(t, "tt/user/info", "username", "zachking").json(t)
@@ -166,7 +166,7 @@ func TestEnsembleData_returnsLists(t *testing.T) {
 		require.Equal(t, r.World().Uploads(link.TikTok, "zachking", testNow), ids)
 		require.Equal(t, "6", r.ensemble(t, "tt/user/posts", "username", "zachking", "depth", "6").Header.Get("units_charged"))
 	})
-	t.Run("on Instagram", func(t *testing.T) {
+	t.Run("returns lists of Instagram accounts", func(t *testing.T) {
 		t.Parallel()
 		brief := r.ensemble(t, "instagram/user/info", "username", "nike").json(t)
 		profile := r.ensemble(t, "instagram/user/detailed-info", "username", "nike").json(t)
@@ -181,7 +181,7 @@ func TestEnsembleData_returnsLists(t *testing.T) {
 		}
 		require.Equal(t, r.World().Uploads(link.Instagram, "nike", testNow), ids)
 	})
-	t.Run("on Facebook, by handle and by handle with id", func(t *testing.T) {
+	t.Run("returns lists of Facebook accounts by handle and by handle with id", func(t *testing.T) {
 		t.Parallel()
 		truth, _ := r.World().Account(link.Facebook, "nasa", testNow)
 		for _, username := range []string{"nasa", "nasa~" + truth.ID, truth.ID} {
@@ -214,7 +214,7 @@ func TestEnsembleData_returnsInstagramPosts(t *testing.T) {
 func TestScrapeCreators_returnsVideosOfEveryPlatform(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
-	t.Run("TikTok, also by short link", func(t *testing.T) {
+	t.Run("returns TikTok videos by link and by short link", func(t *testing.T) {
 		t.Parallel()
 		a := r.creators(t, "v2/tiktok/video", "url", scoutVideo).json(t)
 		require.Equal(t, true, a["success"])
@@ -223,13 +223,13 @@ func TestScrapeCreators_returnsVideosOfEveryPlatform(t *testing.T) {
 		short := r.creators(t, "v2/tiktok/video", "url", "https://vm.tiktok.com/ZMVidetest/").json(t)
 		require.Contains(t, r.shortTarget(link.TikTok, "ZMVidetest").location, at(t, short, "aweme_detail", "aweme_id"))
 	})
-	t.Run("Instagram", func(t *testing.T) {
+	t.Run("returns Instagram videos", func(t *testing.T) {
 		t.Parallel()
 		a := r.creators(t, "v1/instagram/post", "url", "https://www.instagram.com/somebody/reel/DOq6eV6iIgD/").json(t)
 		require.Equal(t, "DOq6eV6iIgD", at(t, a, "data", "xdt_shortcode_media", "shortcode"))
 		require.Equal(t, "somebody", at(t, a, "data", "xdt_shortcode_media", "owner", "username"))
 	})
-	t.Run("Facebook", func(t *testing.T) {
+	t.Run("returns Facebook videos", func(t *testing.T) {
 		t.Parallel()
 		truth, _ := r.World().Video(link.Facebook, "1535656380759655", testNow)
 		a := r.creators(t, "v1/facebook/post", "url", "https://www.facebook.com/reel/1535656380759655").json(t)
@@ -239,7 +239,7 @@ func TestScrapeCreators_returnsVideosOfEveryPlatform(t *testing.T) {
 		hidden := r.creators(t, "v1/facebook/post", "url", "https://www.facebook.com/reel/"+r.World().Find(link.Facebook, HiddenLikes)).json(t)
 		require.Nil(t, hidden["like_count"])
 	})
-	t.Run("YouTube", func(t *testing.T) {
+	t.Run("returns YouTube videos", func(t *testing.T) {
 		t.Parallel()
 		truth, _ := r.World().Video(link.YouTube, "dQw4w9WgXcQ", testNow)
 		a := r.creators(t, "v1/youtube/video", "url", "https://youtu.be/dQw4w9WgXcQ").json(t)
@@ -247,7 +247,7 @@ func TestScrapeCreators_returnsVideosOfEveryPlatform(t *testing.T) {
 	})
 }
 
-func TestScrapeCreators_usesItsStatusCodes(t *testing.T) {
+func TestScrapeCreators_returnsDocumentedStatusCodes(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	tiktok := func(c Category) string {
@@ -264,7 +264,7 @@ func TestScrapeCreators_usesItsStatusCodes(t *testing.T) {
 		{"a bad link", "v2/tiktok/video", []string{"url", "x"}, 400},
 		{"a deleted video", "v2/tiktok/video", []string{"url", tiktok(TurnsDeleted)}, 404},
 		{"a private video", "v2/tiktok/video", []string{"url", tiktok(TurnsPrivate)}, 200},
-		{"an age gate", "v2/tiktok/video", []string{"url", tiktok(AgeRestricted)}, 200},
+		{"an age-restricted video", "v2/tiktok/video", []string{"url", tiktok(AgeRestricted)}, 200},
 		{"an unknown user", "v1/tiktok/profile", []string{"handle", r.World().FindAccount(link.TikTok, AccountGone)}, 404},
 		{"a private user's list", "v3/tiktok/profile/videos", []string{"handle", r.World().FindAccount(link.TikTok, AccountPrivate)}, 200},
 	} {
@@ -283,7 +283,8 @@ func TestScrapeCreators_usesItsStatusCodes(t *testing.T) {
 func TestScrapeCreators_returnsLists(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
-	// pages reads a list to its end. step returns the ids of a page and the next cursor, which is "" on the last page.
+	// pages requests a list page by page to its end and returns all ids. step returns the ids of a page and the next cursor, which is "" on
+	// the last page.
 	pages := func(step func(cursor string) ([]string, string)) []string {
 		var all []string
 		for cursor := ""; ; {
@@ -379,12 +380,12 @@ func TestApify_refusesInvalidRequests(t *testing.T) {
 		{"no token", http.MethodPost, run, `{}`, nil, 401},
 		{"a wrong token", http.MethodPost, run + "?token=x", `{}`, nil, 401},
 		{"another actor", http.MethodPost, "/vendor/acts/me~mine/run-sync-get-dataset-items?token=" + VendorKey, `{}`, nil, 404},
-		{"another verb", http.MethodPost, "/vendor/acts/clockworks~tiktok-scraper/runs?token=" + VendorKey, `{}`, nil, 404},
+		{"another action", http.MethodPost, "/vendor/acts/clockworks~tiktok-scraper/runs?token=" + VendorKey, `{}`, nil, 404},
 		{"another method", http.MethodGet, run + "?token=" + VendorKey, "", nil, 405},
 		{"another content type", http.MethodPost, run + "?token=" + VendorKey, `{"postURLs":["x"]}`, []string{"Content-Type", "text/plain"}, 400},
 		{"no JSON", http.MethodPost, run + "?token=" + VendorKey, `{`, []string{"Content-Type", "application/json"}, 400},
 		{"no input", http.MethodPost, run + "?token=" + VendorKey, `{}`, []string{"Content-Type", "application/json; charset=utf-8"}, 400},
-		{"the token in the query", http.MethodPost, run + "?token=" + VendorKey, `{"postURLs":["x"]}`, []string{"Content-Type", "application/json"}, 201},
+		{"a valid request with the token in the query", http.MethodPost, run + "?token=" + VendorKey, `{"postURLs":["x"]}`, []string{"Content-Type", "application/json"}, 201},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -2,9 +2,9 @@ package sandbox
 
 import "strconv"
 
-// instagramWeb returns a post in the format of Instagram's site ("xdt_shortcode_media"), with the counts in edges. video_play_count are the views
-// of a reel. video_view_count is an older count of views of three seconds or more, which some vendors still return; here it is three quarters
-// of the views. Hidden likes are -1, and a flag says that they are hidden.
+// instagramWeb returns a post in the format of Instagram's site ("xdt_shortcode_media"), with the counts in edges. video_play_count is the
+// number of views of a reel. video_view_count is an older count of views of at least three seconds, which some vendors still return. In the
+// sandbox, it is three quarters of the views. Hidden likes are -1, and a flag says that the likes are hidden.
 func instagramWeb(t VideoTruth) object {
 	likes := int64(-1)
 	if t.Likes != nil {
@@ -24,7 +24,7 @@ func instagramWeb(t VideoTruth) object {
 	return media
 }
 
-// instagramApp returns a reel in the format of Instagram's app, which lists of reels use. It has no hidden likes.
+// instagramApp returns a reel in the format of Instagram's app, which lists of reels use. The number of hidden likes is left out.
 func instagramApp(t VideoTruth) object {
 	media := object{
 		"pk": mediaID(t.ID), "id": mediaID(t.ID) + "_" + t.Account.ID, "code": t.ID, "media_type": 2, "product_type": "clips",
@@ -53,7 +53,7 @@ func instagramItem(t VideoTruth) object {
 	return item
 }
 
-// mediaID returns the number of a shortcode.
+// mediaID returns the numeric media id that a shortcode encodes.
 func mediaID(code string) string {
 	n, _ := shortcodeNumber(publicShortcode(code))
 	return strconv.FormatUint(n, 10)

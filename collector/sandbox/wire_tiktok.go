@@ -46,8 +46,8 @@ func (s *Sandbox) tiktokMobile(t VideoTruth, author AccountTruth) object {
 	return aweme
 }
 
-// shopAnchor returns the shop link of a video. TikTok encodes the product twice as a string: the extra of an anchor of type 35 is a list of anchors
-// of type 33, and the extra of such an anchor is the product.
+// shopAnchor returns the shop link of a video as a TikTok "anchor" object. TikTok encodes the product twice as a string: the extra of an
+// anchor of type 35 is a list of anchors of type 33, and the extra of such an anchor is the product.
 func shopAnchor(product string) object {
 	inner := object{
 		"type": 33, "component_key": "anchor_shop", "id": product, "keyword": "Shop",
@@ -57,7 +57,7 @@ func shopAnchor(product string) object {
 }
 
 func jsonText(value any) string {
-	raw, _ := json.Marshal(value) // it cannot fail
+	raw, _ := json.Marshal(value) // encoding cannot fail
 	return string(raw)
 }
 
@@ -79,7 +79,7 @@ func tiktokWebStats(t AccountTruth) object {
 	}
 }
 
-// tiktokClockworks returns an item of clockworks' actors on Apify.
+// tiktokClockworks returns an item of the TikTok actors that clockworks offers on Apify.
 func tiktokClockworks(t VideoTruth, author AccountTruth) object {
 	item := object{
 		"id": t.ID, "text": t.Title, "textLanguage": "en", "createTime": t.UploadedAt.Unix(), "createTimeISO": isoTime(t.UploadedAt),

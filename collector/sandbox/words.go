@@ -1,6 +1,7 @@
 package sandbox
 
-// The words of generated handles. No adjective begins with another one, so that a handle has only one number.
+// adjectives are the first words of generated handles. No adjective begins with another adjective, so that a handle can be decoded in only
+// one way.
 var adjectives = [64]string{
 	"amber", "ancient", "arctic", "autumn", "basic", "bold", "brave", "breezy", "bright", "calm", "candid", "cheery", "clever", "cosmic", "cozy", "crisp",
 	"curious", "daily", "dapper", "deep", "dusty", "eager", "early", "easy", "electric", "epic", "fancy", "fearless", "fresh", "funky", "gentle", "giddy",
@@ -32,10 +33,10 @@ var hashtags = []string{
 	"cleantok", "drawing", "pottery", "vanlife", "coffee", "running", "dance", "comedy", "makeup", "skincare", "gaming", "music", "learnontiktok", "streetfood", "homedecor",
 }
 
-// Each emoji has at least one character that needs four bytes in UTF-8.
+// emoji are added to titles. Each emoji has at least one character that needs four bytes in UTF-8.
 var emoji = []string{"😂", "🔥", "🎉", "🧺", "🥞", "🐈", "🥁", "🌵", "🎨", "🏃", "🍜", "🛠", "🎧", "📚", "🏔", "🧶", "🤯", "💡", "🪴", "🙌🏽", "👩‍🍳"}
 
-var songs = [][2]string{ // title, artist
+var songs = [][2]string{ // title and artist of each song
 	{"Paper Lanterns", "Noa Vale"}, {"Slow Tide", "The Harbour Lights"}, {"Neon Laundry", "KITSU"}, {"Count Me In", "Rae Okafor"}, {"Midnight Tram", "Oskar & June"},
 	{"Sugarcoat", "Lola Pines"}, {"Gravel Road", "Dusty Moreno"}, {"Hologram Heart", "VANTA"}, {"Kerosene", "Mila Storm"}, {"Bolo de Fubá", "Caio Prado"},
 	{"Upside Downtown", "Brassline"}, {"Soft Reset", "Ada Quill"}, {"Winter Fruit", "Jun Arai"}, {"Tambourine Girl", "The Odd Socks"}, {"Afterglow (Sped Up)", "Nils Hart"},

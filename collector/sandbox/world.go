@@ -13,14 +13,14 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// World has the true data of all invented accounts and videos. They depend only on the seed, except for names in requests and renamed handles,
-// which the world remembers until the process ends (see the package comment). All methods may be called concurrently.
+// World has the true data of all made-up accounts and videos. The data depend only on the seed, except for names in requests and renamed
+// handles. World stores these names and handles until the process ends (see the package comment). All methods may be called concurrently.
 type World struct {
 	seed uint64
 
 	mu      sync.RWMutex
 	names   map[accountRef]externalNames
-	owners  map[videoRef]uint32 // the claimed authors of videos
+	owners  map[videoRef]uint32 // the numbers of the accounts that were claimed as authors of videos
 	renamed map[handleRef]handleOwner
 }
 
@@ -31,20 +31,20 @@ func newWorld(seed uint64) *World {
 // State is the visibility of a video or an account.
 type State string
 
-// The states of videos and accounts.
+// States of videos and accounts.
 const (
 	Public     State = "public"
-	Restricted State = "restricted" // for adults only; YouTube's API returns it all the same
+	Restricted State = "restricted" // visible to adults only; YouTube's API returns such a video like a public one
 	Private    State = "private"
 	Deleted    State = "deleted"
 )
 
-// AccountName is the part of an account that its videos contain.
+// AccountName has the names and ids of an account that are also in the data of its videos.
 type AccountName struct {
-	ID     string `json:"id"`     // a channel id or a numeric id
-	Handle string `json:"handle"` // in lower case, without "@"
+	ID     string `json:"id"`     // a channel id on YouTube, a numeric id on other platforms
+	Handle string `json:"handle"` // handle in lower case, without "@"
 	Name   string `json:"name"`
-	SecUID string `json:"sec_uid,omitempty"` // TikTok
+	SecUID string `json:"sec_uid,omitempty"` // TikTok's second id of the account
 }
 
 // Song is the song of a video.
@@ -52,7 +52,7 @@ type Song struct {
 	ID     string `json:"id"`
 	Title  string `json:"title"`
 	Artist string `json:"artist"`
-	Link   string `json:"link,omitempty"` // TikTok
+	Link   string `json:"link,omitempty"` // link to the song; set on TikTok only
 }
 
 // VideoTruth is the true data of a video at a time.
@@ -65,14 +65,14 @@ type VideoTruth struct {
 	TurnsAt       *time.Time    `json:"turns_at"` // when the video becomes private, is deleted or falls; nil for other categories
 	Account       AccountName   `json:"account"`
 	Title         string        `json:"title"`
-	UploadedAt    time.Time     `json:"uploaded_at"`    // UTC, whole seconds
-	LengthSeconds float64       `json:"length_seconds"` // whole seconds on YouTube, milliseconds elsewhere; 0 for a photo or a live broadcast
-	Song          *Song         `json:"song"`           // nil on YouTube
+	UploadedAt    time.Time     `json:"uploaded_at"`    // upload time in UTC, in whole seconds
+	LengthSeconds float64       `json:"length_seconds"` // length in whole seconds on YouTube, with milliseconds elsewhere; 0 for a photo or a live broadcast
+	Song          *Song         `json:"song"`           // the song of the video; nil on YouTube
 	NotSafe       bool          `json:"not_safe"`
 	HiddenStats   bool          `json:"hidden_stats"`
 	ShopAd        bool          `json:"shop_ad"`
 	ShopProductID string        `json:"shop_product_id,omitempty"`
-	Counts                      // set in every state
+	Counts                      // the counts; set in every state
 }
 
 // AccountTruth is the true data of an account at a time.
@@ -85,26 +85,26 @@ type AccountTruth struct {
 	JoinedAt  time.Time       `json:"joined_at"`
 	Bio       string          `json:"bio"`
 	BioLink   string          `json:"bio_link"`
-	Followers *int64          `json:"followers"` // nil if hidden; three significant figures on YouTube
+	Followers *int64          `json:"followers"` // followers; nil if hidden; three significant figures on YouTube
 	Following int64           `json:"following"`
 	Videos    int64           `json:"videos"` // the number of public videos
-	Views     int64           `json:"views"`  // of the public videos
-	Likes     int64           `json:"likes"`  // of the public videos, without hidden likes
+	Views     int64           `json:"views"`  // views of all public videos together
+	Likes     int64           `json:"likes"`  // likes of all public videos together, without hidden likes
 
 	self identity
 }
 
-// Point is the counts of a video at a time.
+// Point has the counts of a video at a time.
 type Point struct {
 	At time.Time `json:"at"`
 	Counts
 }
 
-// video is the constant data of a video.
+// video has the data of a video that do not change.
 type video struct {
 	platform link.Platform
 	id       string
-	account  uint32 // the account in the id
+	account  uint32 // the number of the account that is derived from the id
 	uploaded int64
 	category Category
 	turnsAt  int64
@@ -113,7 +113,7 @@ type video struct {
 	curve    curve
 }
 
-// video returns the constant data of a video. It returns false if the id is not valid.
+// video returns the data of a video that do not change. ok is false if the id is not valid.
 func (w *World) video(p link.Platform, id string, at time.Time) (*video, bool) {
 	if !validID(p, id) {
 		return nil, false
@@ -145,7 +145,7 @@ func (w *World) video(p link.Platform, id string, at time.Time) (*video, bool) {
 	return v, true
 }
 
-// stateAt returns the state at a time.
+// stateAt returns the state of the video at a time.
 func (v *video) stateAt(at time.Time) State {
 	switch {
 	case v.state != Public:
@@ -160,7 +160,7 @@ func (v *video) stateAt(at time.Time) State {
 	return Public
 }
 
-// Video returns the true data of a video at a time. It returns false if the id is not valid.
+// Video returns the true data of a video at a time. ok is false if the id is not valid.
 func (w *World) Video(p link.Platform, id string, at time.Time) (VideoTruth, bool) {
 	v, ok := w.video(p, id, at)
 	if !ok {
@@ -188,9 +188,9 @@ func (w *World) Video(p link.Platform, id string, at time.Time) (VideoTruth, boo
 	return t, true
 }
 
-// HistoryTruth returns the counts of a video at the end of each UTC day between from and to. If the last day has not ended, its point is at to. It
-// leaves out days before the upload and days on which the video is not available. Times that the id does not contain are those for a clock at
-// to. HistoryTruth returns nil if the id is not valid.
+// HistoryTruth returns the counts of a video at the end of each UTC day between from and to. If the last day has not ended, its point is at
+// to. It leaves out days before the upload and days on which the video is not available. If the id does not contain the upload time, the
+// upload time is the one for a clock that is set to to. HistoryTruth returns nil if the id is not valid.
 func (w *World) HistoryTruth(p link.Platform, id string, from, to time.Time) []Point {
 	v, ok := w.video(p, id, to)
 	if !ok {
@@ -210,17 +210,17 @@ func (w *World) HistoryTruth(p link.Platform, id string, from, to time.Time) []P
 	return points
 }
 
-// Account returns the true data of an account at a time. ref is a handle (in any case, with or without "@", on Facebook also with "~id"), a
-// channel id, or a numeric id on Instagram and Facebook. Account returns false if ref is not valid.
+// Account returns the true data of an account at a time. ref is a handle (in upper or lower case, with or without "@", on Facebook also
+// with "~id"), a channel id, or a numeric id on Instagram and Facebook. ok is false if ref is not valid.
 func (w *World) Account(p link.Platform, ref string, at time.Time) (AccountTruth, bool) {
-	i, ok := w.identify(p, ref)
+	i, ok := w.accountByRef(p, ref)
 	if !ok {
 		return AccountTruth{}, false
 	}
 	return w.account(i, at), true
 }
 
-func (w *World) identify(p link.Platform, ref string) (identity, bool) {
+func (w *World) accountByRef(p link.Platform, ref string) (identity, bool) {
 	if p == link.YouTube && channelPattern.MatchString(ref) ||
 		(p == link.Instagram || p == link.Facebook) && digits.MatchString(ref) {
 		return w.byID(p, ref)
@@ -245,7 +245,7 @@ func (w *World) account(i identity, at time.Time) AccountTruth {
 	age := float64(max(at.Unix()-t.JoinedAt.Unix(), 0) / 60 * 60)
 	followers := 10 + int64(final*(1-math.Pow(1+age/(200*day), -0.8)))
 	if i.platform == link.YouTube {
-		followers = threeFigures(followers)
+		followers = roundToThreeFigures(followers)
 	}
 	t.Followers = &followers
 	switch t.Category {
@@ -271,18 +271,18 @@ func (w *World) account(i identity, at time.Time) AccountTruth {
 	return t
 }
 
-// Uploads returns the ids of an account's available videos at a time, newest first. ref is as in Account. Uploads returns nil if ref is not
-// valid or there are no videos.
+// Uploads returns the ids of an account's available videos at a time, newest first. ref is a handle or an id, in the forms that Account
+// accepts. Uploads returns nil if ref is not valid or there are no videos.
 func (w *World) Uploads(p link.Platform, ref string, at time.Time) []string {
-	i, ok := w.identify(p, ref)
+	i, ok := w.accountByRef(p, ref)
 	if !ok {
 		return nil
 	}
-	return w.listed(i, at)
+	return w.listedVideos(i, at)
 }
 
-// listed returns the uploads in an account's list: without deleted and private videos.
-func (w *World) listed(i identity, at time.Time) []string {
+// listedVideos returns the ids of the videos in an account's list: all uploads that are neither deleted nor private.
+func (w *World) listedVideos(i identity, at time.Time) []string {
 	var list []string
 	for _, id := range w.uploads(i, at) {
 		v, _ := w.video(i.platform, id, at)
@@ -293,9 +293,9 @@ func (w *World) listed(i identity, at time.Time) []string {
 	return list
 }
 
-// Find returns the id of a video of a category, always the same one: a listed video of an ordinary account. If the video becomes private, is
-// deleted or falls, this happens in 2027, so that a test can set the clock before or after it. Find returns "" if the platform does not have
-// the category.
+// Find returns the id of a listed video of a category, from a normal account. It always returns the same id. If the video becomes private,
+// is deleted or falls, this happens in 2027, so that a test can set the clock before or after this time. Find returns "" if the platform
+// does not have the category.
 func (w *World) Find(p link.Platform, c Category) string {
 	if !slices.Contains(Categories(p), c) {
 		return ""
@@ -316,7 +316,8 @@ func (w *World) Find(p link.Platform, c Category) string {
 	return ""
 }
 
-// FindAccount returns the handle of an account of a category, always the same one, or "" if the platform does not have the category.
+// FindAccount returns the handle of an account of a category. It always returns the same handle. It returns "" if the platform does not
+// have the category.
 func (w *World) FindAccount(p link.Platform, c AccountCategory) string {
 	if !slices.Contains(AccountCategories(p), c) {
 		return ""
@@ -329,7 +330,7 @@ func (w *World) FindAccount(p link.Platform, c AccountCategory) string {
 	return ""
 }
 
-// findLimit is the number of accounts that Find and FindAccount search. Each category is much more frequent.
+// findLimit is the number of accounts that Find and FindAccount search. It is large enough to find an account of the rarest category.
 const findLimit = 100_000
 
 func (w *World) accountName(i identity) AccountName {
@@ -340,7 +341,7 @@ func (w *World) accountName(i identity) AccountName {
 	return n
 }
 
-// displayName returns a name such as "Mellow Baker" for a generated handle, and the capitalised handle for any other one.
+// displayName returns a name such as "Mellow Baker" for a generated handle, and the capitalised handle for any other handle.
 func displayName(i identity) string {
 	if number, ok := numberOfHandle(i.platform, i.handle); ok && number == i.number {
 		return capital(adjectives[number>>26]) + " " + capital(nouns[number>>20&63])
@@ -438,8 +439,8 @@ func accountLink(i identity) string {
 	}
 }
 
-// threeFigures rounds a number down to three significant figures, like YouTube's subscribers.
-func threeFigures(n int64) int64 {
+// roundToThreeFigures rounds a number down to three significant figures, as YouTube does with subscribers.
+func roundToThreeFigures(n int64) int64 {
 	unit := int64(1)
 	for n/unit >= 1000 {
 		unit *= 10

@@ -15,12 +15,12 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// testNow is the current time of the tests.
+// testNow is the time at which the clock of the test sandboxes is stopped.
 var testNow = time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 
 func anyPlatform() *rapid.Generator[link.Platform] { return rapid.SampledFrom(link.Platforms) }
 
-// anyID generates a valid id of a platform that the world did not generate.
+// anyID generates valid ids of a platform that the sandbox did not generate.
 func anyID(p link.Platform) *rapid.Generator[string] {
 	switch p {
 	case link.TikTok:
@@ -46,7 +46,7 @@ func anyInstant() *rapid.Generator[time.Time] {
 	})
 }
 
-func TestWorld_dependsOnSeedOnly(t *testing.T) {
+func TestWorld_dataDependOnSeedOnly(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		p := anyPlatform().Draw(t, "platform")
@@ -62,7 +62,7 @@ func TestWorld_dependsOnSeedOnly(t *testing.T) {
 	})
 }
 
-func TestWorld_countsGrow(t *testing.T) {
+func TestWorld_countsNeverFallUnlessCategoryIsFalling(t *testing.T) {
 	t.Parallel()
 	w := newWorld(0)
 	rapid.Check(t, func(t *rapid.T) {
@@ -98,7 +98,7 @@ func TestWorld_countsGrow(t *testing.T) {
 	})
 }
 
-func TestWorld_nearlyEveryIDIsOrdinary(t *testing.T) {
+func TestWorld_nearlyEveryIDIsNormalVideo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(0)
 	for _, p := range link.Platforms {
@@ -117,7 +117,7 @@ func TestWorld_nearlyEveryIDIsOrdinary(t *testing.T) {
 	}
 }
 
-// exampleID returns the i-th of a set of ids that the world did not generate.
+// exampleID returns the ith id of a fixed sequence of ids that the sandbox did not generate.
 func exampleID(p link.Platform, i int) string {
 	n := mix(uint64(i) + 77)
 	switch p {
@@ -132,16 +132,16 @@ func exampleID(p link.Platform, i int) string {
 	}
 }
 
-func TestWorld_uploadTime(t *testing.T) {
+func TestWorld_derivesUploadTimeFromID(t *testing.T) {
 	t.Parallel()
 	w := newWorld(0)
-	t.Run("is in a TikTok id", func(t *testing.T) {
+	t.Run("is contained in a TikTok id", func(t *testing.T) {
 		t.Parallel()
 		v, ok := w.Video(link.TikTok, "7106594312292453675", testNow)
 		require.True(t, ok)
 		require.Equal(t, time.Unix(7106594312292453675>>32, 0).UTC(), v.UploadedAt)
 	})
-	t.Run("is in a shortcode", func(t *testing.T) {
+	t.Run("is contained in a shortcode", func(t *testing.T) {
 		t.Parallel()
 		n, ok := shortcodeNumber("DOq6eV6iIgD")
 		require.True(t, ok)
@@ -150,7 +150,7 @@ func TestWorld_uploadTime(t *testing.T) {
 		require.Equal(t, time.UnixMilli(int64(n>>23)+instagramEpoch).UTC().Truncate(time.Second), v.UploadedAt)
 		require.Equal(t, 2025, v.UploadedAt.Year())
 	})
-	t.Run("is otherwise in the 400 days before the epoch", func(t *testing.T) {
+	t.Run("is in the 400 days before the epoch if the id contains no time", func(t *testing.T) {
 		t.Parallel()
 		for _, p := range []link.Platform{link.YouTube, link.Facebook} {
 			for i := range 500 {
@@ -160,7 +160,7 @@ func TestWorld_uploadTime(t *testing.T) {
 			}
 		}
 	})
-	t.Run("is before an early clock", func(t *testing.T) {
+	t.Run("is before the clock's time if the clock is set before the epoch", func(t *testing.T) {
 		t.Parallel()
 		long := time.Date(2023, 5, 1, 0, 0, 0, 0, time.UTC)
 		for _, p := range link.Platforms {
@@ -209,7 +209,7 @@ func TestWorld_listedVideosBelongToAccount(t *testing.T) {
 			v, ok := w.Video(p, id, at)
 			require.True(t, ok)
 			require.Equal(t, account.AccountName, v.Account)
-			require.False(t, v.UploadedAt.After(last), "newest first")
+			require.False(t, v.UploadedAt.After(last), "the list must be sorted newest first")
 			last = v.UploadedAt
 		}
 		if account.Category == AccountNormal {
@@ -218,7 +218,7 @@ func TestWorld_listedVideosBelongToAccount(t *testing.T) {
 	})
 }
 
-func TestWorld_listsGrowSteadily(t *testing.T) {
+func TestWorld_listsGetNewVideosAtTheirRate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(0)
 	for _, p := range link.Platforms {
@@ -256,9 +256,9 @@ func TestWorld_findsAccountByHandleAndID(t *testing.T) {
 			require.True(t, ok)
 			require.Equal(t, i, again)
 		}
-		require.Empty(t, w.names, "generated names need no memory")
+		require.Empty(t, w.names, "generated names must not be stored")
 	})
-	t.Run("remembers other names", func(t *testing.T) {
+	t.Run("remembers names that it did not generate", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(0)
 		first, _ := w.Account(link.YouTube, "MrBeast", testNow)
@@ -291,7 +291,7 @@ func TestWorld_findsAccountByHandleAndID(t *testing.T) {
 	})
 }
 
-func TestWorld_claimChangesAuthorOnly(t *testing.T) {
+func TestWorld_claimChangesOnlyAuthorOfVideo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(0)
 	before, _ := w.Video(link.TikTok, "7106594312292453675", testNow)
@@ -374,7 +374,7 @@ func TestWorld_viralVideosExceedOtherVideos(t *testing.T) {
 	require.Greater(t, higher, len(others)/2)
 }
 
-func TestWorld_historyMatchesEachDay(t *testing.T) {
+func TestWorld_historyHasCountsAtEndOfEachDay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(0)
 	rapid.Check(t, func(t *rapid.T) {
@@ -400,7 +400,7 @@ func TestWorld_historyMatchesEachDay(t *testing.T) {
 			require.Equal(t, v.Counts, points[len(points)-1].Counts)
 		}
 	})
-	t.Run("ends if the video is no longer available", func(t *testing.T) {
+	t.Run("history ends when the video is no longer available", func(t *testing.T) {
 		t.Parallel()
 		v, _ := w.Video(link.TikTok, w.Find(link.TikTok, TurnsDeleted), testNow)
 		points := w.HistoryTruth(link.TikTok, v.ID, v.UploadedAt, v.TurnsAt.AddDate(0, 0, 10))

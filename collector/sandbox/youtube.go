@@ -12,13 +12,13 @@ import (
 	"strings"
 )
 
-// youtubeMethod is a method of the YouTube Data API v3 with the data for the checks of requests.
+// youtubeMethod describes a method of the YouTube Data API v3, including how its requests are checked.
 type youtubeMethod struct {
 	name   string
 	bucket string
-	params []string // single-valued parameters besides part and id
+	params []string // parameters with one value, besides part and id
 	parts  []string
-	owner  []string // parts that only the owner may request
+	owner  []string // parts that only the owner of the video or channel may request
 	answer func(*Sandbox, *call, youtubeRequest) reply
 }
 
@@ -68,16 +68,16 @@ var systemParams = []string{
 // maxYouTubeIDs is the largest number of ids in a call.
 const maxYouTubeIDs = 50
 
-// youtubeRequest is a request that passed the checks of all methods.
+// youtubeRequest is a request that has passed the checks that all methods share.
 type youtubeRequest struct {
 	parts  []string
-	ids    []string // in the given order, without repeated ids
+	ids    []string // the requested ids in the order of the request, without repeated ids
 	values url.Values
 }
 
 func (q youtubeRequest) wants(part string) bool { return slices.Contains(q.parts, part) }
 
-// serveYouTube answers /youtube/youtube/v3/METHOD, which the official clients request if their endpoint is /youtube/.
+// serveYouTube answers /youtube/youtube/v3/METHOD. Google's official clients request this path if their endpoint is set to /youtube/.
 func (s *Sandbox) serveYouTube(w http.ResponseWriter, r *http.Request, path string) {
 	name, _ := strings.CutPrefix(strings.TrimPrefix(path, "youtube/"), "v3/")
 	c := &call{r: r, now: s.clock(), source: sourceYouTube, method: path}
@@ -103,7 +103,7 @@ func (s *Sandbox) youtube(c *call, name string) reply {
 	for _, list := range values["id"] {
 		c.ids = append(c.ids, splitList(list)...)
 	}
-	// Every request with a valid key costs a unit, even if it fails.
+	// Every request with a valid key costs one unit, even if the request fails.
 	if !s.quota.charge(m.bucket, c.now) {
 		return youtubeErrors().quotaSpent()
 	}
@@ -144,7 +144,7 @@ func youtubeKey(r *http.Request, values url.Values) (reply, bool) {
 	return rep, false
 }
 
-// check checks the parameters that all methods share: unknown and repeated parameters, numbers out of range, and parts.
+// check makes the checks that all methods share. It refuses unknown and repeated parameters, numbers out of range, and unknown parts.
 func (m youtubeMethod) check(values url.Values, ids []string) (youtubeRequest, reply, bool) {
 	req := youtubeRequest{values: values}
 	fail := func(rep reply) (youtubeRequest, reply, bool) { return req, rep, false }
@@ -192,7 +192,7 @@ func (m youtubeMethod) check(values url.Values, ids []string) (youtubeRequest, r
 	return req, reply{}, true
 }
 
-// oneFilter returns the filter of a request. It returns an error unless the request has exactly one of the filters.
+// oneFilter returns the name of the request's filter. It returns an error unless the request has exactly one of the filters.
 func oneFilter(values url.Values, filters ...string) (string, *reply) {
 	var given []string
 	for _, name := range filters {
@@ -211,7 +211,7 @@ func oneFilter(values url.Values, filters ...string) (string, *reply) {
 	return "", &rep
 }
 
-// finishYouTube applies the field mask and adds the ETag to a good answer.
+// finishYouTube applies the field mask and adds the ETag to a successful answer.
 func finishYouTube(r *http.Request, values url.Values, rep reply) reply {
 	if rep.status != http.StatusOK {
 		return rep
@@ -232,7 +232,7 @@ func finishYouTube(r *http.Request, values url.Values, rep reply) reply {
 }
 
 func etag(body any) string {
-	raw, _ := json.Marshal(body) // it cannot fail
+	raw, _ := json.Marshal(body) // encoding cannot fail
 	sum := sha256.Sum256(raw)
 	return base64.RawURLEncoding.EncodeToString(sum[:20])
 }
@@ -260,8 +260,8 @@ func youtubeBad(reason, message, location, locationType string) reply {
 	return googleError(http.StatusBadRequest, message, reason, "youtube.parameter", location, locationType, "")
 }
 
-// googleError returns an error in Google's format. Empty location and status are left out: YouTube's own errors have no status, and the errors of
-// Google's front end have no location.
+// googleError returns a reply with an error in Google's format. If location or status is "", the member is left out: YouTube's own errors
+// have no status, and the errors of Google's front end have no location.
 func googleError(code int, message, reason, domain, location, locationType, status string) reply {
 	entry := object{"message": message, "domain": domain, "reason": reason}
 	if location != "" {

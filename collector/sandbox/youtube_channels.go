@@ -46,7 +46,7 @@ func (s *Sandbox) youtubeChannels(c *call, q youtubeRequest) reply {
 		}
 	}
 	body := object{"kind": "youtube#channelListResponse", "pageInfo": object{"totalResults": len(items), "resultsPerPage": 5}}
-	if len(items) > 0 { // unlike videos.list, channels.list has no items if nothing is found
+	if len(items) > 0 { // if nothing is found, channels.list leaves out items; videos.list returns an empty list instead
 		body["items"] = items
 		body["pageInfo"].(object)["resultsPerPage"] = max(5, len(items))
 	}
@@ -99,22 +99,22 @@ func (s *Sandbox) youtubePlaylistItems(c *call, q youtubeRequest) reply {
 		c.ids = append(c.ids, playlist)
 	}
 	switch playlist {
-	case "WL", "HL", "LL": // private lists that every account has
+	case "WL", "HL", "LL": // ids of private lists that every account has
 		return googleError(http.StatusForbidden, "The request is not properly authorized to retrieve the requested playlist items.", "playlistItemsNotAccessible", "youtube.playlistItem", "", "", "")
 	}
 	suffix, isUploads := strings.CutPrefix(playlist, "UU")
 	owner, ok := s.world.byID(link.YouTube, "UC"+suffix)
 	var ids []string
 	if ok && isUploads && s.world.account(owner, c.now).State == Public {
-		ids = s.world.listed(owner, c.now)
+		ids = s.world.listedVideos(owner, c.now)
 	}
-	if len(ids) == 0 { // a channel without videos has no uploads list
+	if len(ids) == 0 { // a channel without videos has no list of uploads
 		return googleError(http.StatusNotFound, "The playlist identified with the request's <code>playlistId</code> parameter cannot be found.",
 			"playlistNotFound", "youtube.playlistItem", "playlistId", "parameter", "")
 	}
 	size := 5
 	if given := q.values.Get("maxResults"); given != "" {
-		size, _ = strconv.Atoi(given) // check has validated it
+		size, _ = strconv.Atoi(given) // cannot fail: check has validated the number
 	}
 	start := 0
 	if token := q.values.Get("pageToken"); token != "" {
@@ -173,8 +173,8 @@ func (s *Sandbox) youtubePlaylistItem(id, playlist string, position int, at time
 	return item
 }
 
-// pageToken returns a page token in YouTube's format: a protocol buffer with a direction and "PT:", followed by a second protocol buffer with the
-// offset. An invalid token is refused.
+// pageToken returns a page token in YouTube's format: a protocol buffer with a direction and "PT:", followed by a second protocol buffer
+// with the offset. forward is true for a token of the next page and false for a token of the previous page.
 func pageToken(offset int, forward bool) string {
 	inner := binary.AppendUvarint([]byte{0x08}, uint64(offset))
 	text := "PT:" + base64.RawStdEncoding.EncodeToString(inner)
@@ -201,6 +201,6 @@ func readPageToken(token string) (offset int, forward, ok bool) {
 		return 0, false, false
 	}
 	offset, forward = int(n), outer[1] == 0
-	// A token that pageToken does not return is not valid.
+	// A token is valid only if pageToken returns the same token for its content.
 	return offset, forward, pageToken(offset, forward) == token
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// officialClient returns Google's own client with the base URL in Settings. The tests with this client show that the sandbox uses the real
-// format.
+// officialClient returns Google's official Go client with the sandbox's base URL. The tests with this client show that the sandbox uses
+// YouTube's real format.
 func officialClient(t *testing.T, r testServer, key string) *youtube.Service {
 	t.Helper()
 	var endpoint string
@@ -36,8 +36,8 @@ func TestOfficialClient_readsVideos(t *testing.T) {
 	service := officialClient(t, r, YouTubeAPIKey)
 	ids := []string{"dQw4w9WgXcQ", "jNQXAC9IVRw", r.World().Find(link.YouTube, HiddenLikes), r.World().Find(link.YouTube, AgeRestricted), r.World().Find(link.YouTube, Live)}
 	for name, call := range map[string]*youtube.VideosListCall{
-		"with repeated parameters": service.Videos.List([]string{"snippet", "statistics", "contentDetails", "status"}).Id(ids...),
-		"with commas":              service.Videos.List([]string{"snippet,statistics,contentDetails,status"}).Id(strings.Join(ids, ",")),
+		"ids in repeated parameters": service.Videos.List([]string{"snippet", "statistics", "contentDetails", "status"}).Id(ids...),
+		"ids separated by commas":    service.Videos.List([]string{"snippet,statistics,contentDetails,status"}).Id(strings.Join(ids, ",")),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// fields is a parsed field mask of Google's partial responses: a,b/c,d(e,f). A leaf selects everything below it.
+// fields is a parsed field mask of Google's partial responses, such as a,b/c,d(e,f). A member without a mask selects everything below it.
 type fields map[string]fields
 
-// parseFields parses a mask. The error contains the position.
+// parseFields parses a field mask. The error contains the position of the problem.
 func parseFields(mask string) (fields, error) {
 	out := fields{}
 	rest, err := out.parse(mask)
@@ -18,12 +18,12 @@ func parseFields(mask string) (fields, error) {
 	return out, err
 }
 
-// badSelection returns Google's error for an invalid mask.
+// badSelection returns Google's error for an invalid field mask.
 func badSelection(at string) error {
 	return fmt.Errorf("Invalid field selection %s", at) //nolint:staticcheck // Google's wording
 }
 
-// parse parses a list of selections up to a closing parenthesis or the end.
+// parse parses a list of selections up to a closing parenthesis or the end. rest is the text that was not parsed.
 func (f fields) parse(mask string) (rest string, err error) {
 	for {
 		end := strings.IndexAny(mask, ",/()")
@@ -40,7 +40,7 @@ func (f fields) parse(mask string) (rest string, err error) {
 			f[name] = below
 		}
 		mask = mask[end:]
-		// A path a/b/c is the same as a(b(c)).
+		// The path a/b/c selects the same as a(b(c)).
 		for strings.HasPrefix(mask, "/") {
 			end = strings.IndexAny(mask[1:], ",/()")
 			if end < 0 {
@@ -70,7 +70,7 @@ func (f fields) parse(mask string) (rest string, err error) {
 	}
 }
 
-// apply returns the selected parts of a decoded value. For a list, it applies the mask to each element.
+// apply returns the selected parts of a decoded JSON value. For a list, it applies the mask to each element.
 func (f fields) apply(value any) any {
 	switch v := value.(type) {
 	case []any:

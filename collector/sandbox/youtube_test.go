@@ -99,22 +99,22 @@ func TestYouTube_refusesInvalidRequests(t *testing.T) {
 		{"two filters", "videos?part=id&id=dQw4w9WgXcQ&chart=mostPopular" + key, 400, "incompatibleParameters"},
 		{"maxResults beside id", "videos?part=id&id=dQw4w9WgXcQ&maxResults=5" + key, 400, "incompatibleParameters"},
 		{"an unknown part", "videos?part=statistic&id=dQw4w9WgXcQ" + key, 400, "unknownPart"},
-		{"a part of the owner's", "videos?part=fileDetails&id=dQw4w9WgXcQ" + key, 403, "forbidden"},
+		{"a part for the owner only", "videos?part=fileDetails&id=dQw4w9WgXcQ" + key, 403, "forbidden"},
 		{"a part of another method", "videos:batchGetStats?part=status&id=dQw4w9WgXcQ" + key, 400, "unknownPart"},
 		{"an unknown parameter", "videos?part=id&id=dQw4w9WgXcQ&ids=x" + key, 400, "unexpectedParameter"},
 		{"a repeated parameter", "channels?part=id&forHandle=abc&forHandle=abd" + key, 400, "unexpectedParameter"},
 		{"a chart", "videos?part=id&chart=mostPopular" + key, 400, "videoChartNotFound"},
 		{"a rating without login", "videos?part=id&myRating=like" + key, 401, "authError"},
 		{"my channel without login", "channels?part=id&mine=true" + key, 401, "authError"},
-		{"broken syntax", "videos?part=id&id=%zz" + key, 400, "badRequest"},
-		{"a bad mask", "videos?part=id&id=dQw4w9WgXcQ&fields=items(id" + key, 400, "invalidParameter"},
-		{"another encoding", "videos?part=id&id=dQw4w9WgXcQ&alt=media" + key, 400, "invalid"},
-		{"too large a page", "playlistItems?part=id&playlistId=UUX6OQ3DkcsbYNE6H8uQQuVA&maxResults=51" + key, 400, "invalidParameter"},
-		{"a made-up page", "playlistItems?part=id&playlistId=UUX6OQ3DkcsbYNE6H8uQQuVA&pageToken=CAUQAA" + key, 400, "invalidPageToken"},
-		{"a list that is no list", "playlistItems?part=id&playlistId=PL123" + key, 404, "playlistNotFound"},
-		{"a private list", "playlistItems?part=id&playlistId=WL" + key, 403, "playlistItemsNotAccessible"},
-		{"no list", "playlistItems?part=id" + key, 400, "missingRequiredParameter"},
-		{"another method", "search?part=id&q=x" + key, 404, "notFound"},
+		{"a malformed query", "videos?part=id&id=%zz" + key, 400, "badRequest"},
+		{"a malformed field mask", "videos?part=id&id=dQw4w9WgXcQ&fields=items(id" + key, 400, "invalidParameter"},
+		{"an unsupported encoding", "videos?part=id&id=dQw4w9WgXcQ&alt=media" + key, 400, "invalid"},
+		{"maxResults too large", "playlistItems?part=id&playlistId=UUX6OQ3DkcsbYNE6H8uQQuVA&maxResults=51" + key, 400, "invalidParameter"},
+		{"an invalid page token", "playlistItems?part=id&playlistId=UUX6OQ3DkcsbYNE6H8uQQuVA&pageToken=CAUQAA" + key, 400, "invalidPageToken"},
+		{"an unknown playlist", "playlistItems?part=id&playlistId=PL123" + key, 404, "playlistNotFound"},
+		{"a private playlist", "playlistItems?part=id&playlistId=WL" + key, 403, "playlistItemsNotAccessible"},
+		{"no playlist", "playlistItems?part=id" + key, 400, "missingRequiredParameter"},
+		{"an unknown method", "search?part=id&q=x" + key, 404, "notFound"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -129,7 +129,7 @@ func TestYouTube_refusesInvalidRequests(t *testing.T) {
 	}
 }
 
-func TestYouTube_channelsOfEveryKind(t *testing.T) {
+func TestYouTube_returnsChannelsOfEveryCategory(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	channel := func(c AccountCategory) object {
@@ -149,7 +149,7 @@ func TestYouTube_channelsOfEveryKind(t *testing.T) {
 	require.NotContains(t, r.youtube(t, "channels", "part", "id", "id", "UCtooshort").json(t), "items")
 }
 
-func TestYouTube_pagesForwardAndBack(t *testing.T) {
+func TestYouTube_pageTokensLeadForwardAndBack(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	truth, _ := r.World().Account(link.YouTube, "pagetest", testNow)
@@ -163,7 +163,7 @@ func TestYouTube_pagesForwardAndBack(t *testing.T) {
 	require.Len(t, r.youtube(t, "playlistItems", "part", "id", "playlistId", list).json(t)["items"], 5, "the default size of a page is 5")
 }
 
-func TestYouTube_newUploadsAppear(t *testing.T) {
+func TestYouTube_listsNewUploadsAfterClockAdvances(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	truth, _ := r.World().Account(link.YouTube, "pagetest", testNow)
@@ -175,9 +175,9 @@ func TestYouTube_newUploadsAppear(t *testing.T) {
 	require.NotEqual(t, before, total())
 }
 
-func TestYouTube_quotaIsPerBucketAndPacificDay(t *testing.T) {
+func TestYouTube_limitsUnitsPerBucketAndPacificDay(t *testing.T) {
 	t.Parallel()
-	clock := time.Date(2026, 11, 21, 7, 59, 0, 0, time.UTC) // 23:59 in California
+	clock := time.Date(2026, 11, 21, 7, 59, 0, 0, time.UTC) // 23:59 of the previous day in California
 	s := New(Options{Now: func() time.Time { return clock }})
 	handler := s.Handler()
 	request := func(method string) int {
@@ -186,7 +186,7 @@ func TestYouTube_quotaIsPerBucketAndPacificDay(t *testing.T) {
 		return w.Code
 	}
 	for range dailyQuota {
-		request("videos?part=wrong") // a failed request costs a unit as well
+		request("videos?part=wrong") // a failed request costs a unit too
 	}
 	require.Equal(t, http.StatusForbidden, request("channels?part=id&forHandle=abc"))
 	require.Equal(t, http.StatusOK, request("videos:batchGetStats?part=id&id=dQw4w9WgXcQ"))
@@ -221,7 +221,7 @@ func TestISODuration_formatsLengths(t *testing.T) {
 	}
 }
 
-func TestReadPageToken_acceptsOwnTokensOnly(t *testing.T) {
+func TestReadPageToken_acceptsOnlyTokensOfPageToken(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "EAAaBlBUOkNESQ", pageToken(50, true), "YouTube's own token for this offset")
 	rapid.Check(t, func(t *rapid.T) {
@@ -239,7 +239,7 @@ func TestReadPageToken_acceptsOwnTokensOnly(t *testing.T) {
 	})
 }
 
-func TestFields_selectLikeGoogle(t *testing.T) {
+func TestFields_selectMembersOfMask(t *testing.T) {
 	t.Parallel()
 	body := decoded([]byte(`{"kind":"k","items":[{"id":"a","s":{"v":1,"l":2}},{"id":"b","s":{"v":3}}],"n":{"x":1}}`))
 	for mask, want := range map[string]string{

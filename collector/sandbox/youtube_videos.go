@@ -34,7 +34,7 @@ func (s *Sandbox) youtubeVideos(c *call, q youtubeRequest) reply {
 	}}
 }
 
-// visible returns a video, and true if it is public or age-restricted.
+// visible returns a video. ok is true if the video is public or age-restricted.
 func (s *Sandbox) visible(p link.Platform, id string, at time.Time) (VideoTruth, bool) {
 	t, ok := s.world.Video(p, id, at)
 	return t, ok && (t.State == Public || t.State == Restricted)
@@ -95,7 +95,7 @@ func youtubeVideo(t VideoTruth, q youtubeRequest) object {
 	return item
 }
 
-// youtubeStatistics returns the counts without the hidden ones.
+// youtubeStatistics returns the counts of a video and leaves out hidden counts.
 func youtubeStatistics(t VideoTruth) object {
 	statistics := object{"viewCount": decimal(t.Views)}
 	if t.Likes != nil {
@@ -133,7 +133,8 @@ func (s *Sandbox) youtubeStats(c *call, q youtubeRequest) reply {
 	return reply{status: http.StatusOK, body: object{"kind": "youtube#batchGetStatsResponse", "items": items}}
 }
 
-// protobufDuration returns a length in the protobuf format. One video in ten has a fraction of a second, which videos.list does not have.
+// protobufDuration returns a video's length in the protobuf format, such as 58.5s. One video in ten has a fraction of a second, which
+// videos.list does not show.
 func protobufDuration(t VideoTruth) string {
 	d := rng{hash(0, "fraction", t.ID)}
 	if t.LengthSeconds > 0 && d.unit() < 0.1 {
@@ -142,7 +143,7 @@ func protobufDuration(t VideoTruth) string {
 	return fmt.Sprintf("%ds", int64(t.LengthSeconds))
 }
 
-// isoDuration returns a length in ISO 8601: PT58S, PT15M51S, PT1H, P1DT2H3S, or P0D for 0.
+// isoDuration returns a length in seconds as an ISO 8601 duration: PT58S, PT15M51S, PT1H, P1DT2H3S, or P0D for 0.
 func isoDuration(seconds int64) string {
 	if seconds == 0 {
 		return "P0D"
@@ -172,7 +173,7 @@ func youtubeThumbnails(id string) object {
 	return object{"default": object{"url": "https://i.ytimg.com/vi/" + id + "/default.jpg", "width": 120, "height": 90}}
 }
 
-// tags returns the hashtags of a title without "#".
+// tags returns the hashtags in a title, without "#".
 func tags(title string) []string {
 	out := []string{}
 	for word := range strings.FieldsSeq(title) {

@@ -1,8 +1,8 @@
-// Package schedule computes when a target is fetched next. All of it is pure: it reads no clock and no database.
+// Package schedule computes when a target is fetched next. Its functions read no clock and no database.
 //
-// Each target is fetched once a day, in its own second of the UTC day. A target that is new or grows fast is fetched several
-// times a day. If the calls of a day exceed the budgets, a [Throttle] makes fetches rarer (throttle.go). Failed and refused
-// fetches are retried after the waits in retry.go. Start reading at [Throttle.Next].
+// Each target is fetched once a day, at a fixed second of the UTC day that is derived from its id. A new or fast growing target is fetched
+// several times a day. If the calls of a day exceed the budgets, a [Throttle] reduces the number of fetches (throttle.go). Failed and
+// refused fetches are retried after the waiting times in retry.go. Start reading at [Throttle.Next].
 package schedule
 
 import (
@@ -17,26 +17,26 @@ import (
 )
 
 const (
-	newVideo  = 3 * 24 * time.Hour  // a video's numbers change most in its first days
-	slowVideo = 30 * 24 * time.Hour // only older videos can be slow
-	// A video is fast if its views grow by at least fastGrowth of themselves and by fastViews a day, and slow if they grow by less than
-	// slowGrowth.
+	newVideo  = 3 * 24 * time.Hour  // age below which a video counts as fast, because its numbers change most in its first days
+	slowVideo = 30 * 24 * time.Hour // minimum age of a slow video
+	// fastGrowth, fastViews and slowGrowth classify videos by growth. A video is fast if its views grow by at least the fraction fastGrowth
+	// and by at least fastViews a day. It is slow if its views grow by less than the fraction slowGrowth a day.
 	fastGrowth = 0.1
 	fastViews  = 100
 	slowGrowth = 0.01
-	// shortestGrowth is the shortest time between two counts from which growth is computed.
+	// shortestGrowth is the minimum time between two counts from which growth is computed.
 	shortestGrowth = time.Hour
-	// fastFetches is how often a day a fast target is fetched.
+	// fastFetches is the number of fetches a day of a fast target.
 	fastFetches = 4
-	// longestDays is the largest number of days between two fetches, however small the budget.
+	// longestDays is the largest number of days between two fetches. No throttle makes the interval longer.
 	longestDays = 7
-	// detailsDays is the number of days after which title, account and the like are fetched again.
+	// detailsDays is the number of days after which the details of a video, such as title and account, are fetched again.
 	detailsDays = 7
-	// Early is how much too early a target may be fetched if a call has room for it.
+	// Early is how much earlier than due a target may be fetched if a call has room for another target.
 	Early = 15 * time.Minute
 )
 
-// PaceOf returns how fast a video's numbers change, from its last counts and the new facts.
+// PaceOf returns how fast a video's numbers change. It compares the stored counts in t with the new facts.
 func PaceOf(t queue.Target, f *ingest.VideoFacts, now time.Time) queue.Pace {
 	if f.UploadedAt != nil && now.Sub(*f.UploadedAt) < newVideo {
 		return queue.PaceFast
@@ -59,8 +59,8 @@ func PaceOf(t queue.Target, f *ingest.VideoFacts, now time.Time) queue.Pace {
 	return queue.PaceSteady
 }
 
-// Next returns the time of the next fetch after a successful one. The fetches of a day start at the target's second of the day and
-// are spread evenly, so that a late fetch does not move the following ones.
+// Next returns the time of the next fetch after a successful fetch. The fetches of a day start at the target's fixed second of the day and
+// are spread evenly. A late fetch therefore does not delay the following fetches.
 func (s Throttle) Next(t queue.Target, pace queue.Pace, now time.Time) time.Time {
 	today, every := store.DateOf(now), s.days(t.BaseLane, pace)
 	day := today + 1
@@ -68,13 +68,13 @@ func (s Throttle) Next(t queue.Target, pace queue.Pace, now time.Time) time.Time
 		day++
 	}
 	next := slotOn(t, day)
-	// If the mean is 2.7 fetches a day, seven of ten targets have three.
+	// The mean number of fetches is rounded per target. If the mean is 2.7, seven of ten targets have three fetches and the others have two.
 	fetches := int(s.fetches(t.BaseLane, pace) + fraction(t, "turn"))
 	if fetches <= 1 {
 		return next
 	}
 	apart := 24 * time.Hour / time.Duration(fetches)
-	soonest := now.Add(apart / 2) // this fetch may have been early
+	soonest := now.Add(apart / 2) // half an interval after now, because the fetch at now may have been early
 	for _, slot := range []time.Time{slotOn(t, today-1), slotOn(t, today)} {
 		for k := range fetches {
 			if at := slot.Add(time.Duration(k) * apart); at.After(soonest) && at.Before(next) {
@@ -85,8 +85,9 @@ func (s Throttle) Next(t queue.Target, pace queue.Pace, now time.Time) time.Time
 	return next
 }
 
-// Due returns whether a claimed target must be fetched now. The throttle may have become stronger since its fetch was planned; then
-// next is the new time of the fetch. A target that an organisation waits for, that failed, or whose number is doubted is always due.
+// Due returns whether a claimed target must be fetched now. If the throttle has become stronger since the fetch was scheduled, due can be
+// false. next is then the new time of the fetch. A target is always due if an organisation is waiting for it, if its last fetch failed, or
+// if its number is suspicious.
 func (s Throttle) Due(t queue.Target, now time.Time) (next time.Time, due bool) {
 	if s == 0 || t.Lane == queue.LaneInteractive || t.Attempts > 0 || t.Suspect != nil || t.FetchedAt == nil || t.RequestedAt > *t.FetchedAt {
 		return now, true
@@ -100,39 +101,40 @@ func (s Throttle) Interval(t queue.Target) time.Duration {
 	return time.Duration(float64(24*time.Hour) / s.PerDay(t.BaseLane, t.Pace))
 }
 
-// NeedsDetails returns whether the next fetch of a video needs title, account and the like: the first fetch on one day in detailsDays.
-// Targets with similar slots have the same day, because a call that includes details costs more, whether for one target or for all.
+// NeedsDetails returns true if the next fetch of a video must include details such as title and account. This is so for the first fetch on
+// one day in detailsDays. Targets with similar times of the day have the same day for details. A call with details costs the same for one
+// target and for a full batch, so they share calls.
 func NeedsDetails(t queue.Target, now time.Time) bool {
 	return t.DetailsAt == nil || detailsUntil(t, now) > detailsUntil(t, t.DetailsAt.Time())
 }
 
-// detailsUntil returns how often a target's details were due until a time.
+// detailsUntil returns how many times details of the target were scheduled until at, counted from 1970.
 func detailsUntil(t queue.Target, at time.Time) int64 {
-	const day, early = 24 * 60 * 60, 60 * 60 // a fetch may be early
+	const day, early = 24 * 60 * 60, 60 * 60 // one hour of tolerance, because a fetch may be early
 	slot := int64(queue.SlotOf(t.Platform, t.ExternalID) / time.Second)
-	own := detailsDays * slot / day // the target's day of detailsDays
+	own := detailsDays * slot / day // the day within each period of detailsDays on which the target gets details
 	return (at.Unix() - (slot - early + own*day)) / (detailsDays * day)
 }
 
-// fetchDays returns how many days with a fetch a target has had up to a day, if it is fetched on one day in every so many. Targets are
-// spread over the days by hash.
+// fetchDays returns the number of days on which a target was scheduled until a day, counted from 1970. every is the mean interval in days.
+// A hash of the target spreads the targets over the days.
 func fetchDays(t queue.Target, day store.Date, every float64) float64 {
 	return math.Floor((float64(day) + fraction(t, "day")*every) / every)
 }
 
-// slotOn returns the target's second of a day.
+// slotOn returns the time on a day at which the target is scheduled.
 func slotOn(t queue.Target, day store.Date) time.Time {
 	return day.Time().Add(queue.SlotOf(t.Platform, t.ExternalID))
 }
 
-// fraction returns a number in [0, 1) that depends on the target and a purpose only.
+// fraction returns a number in [0, 1) that depends only on the target and the purpose.
 func fraction(t queue.Target, purpose string) float64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(purpose + "/" + string(t.Platform) + "/" + t.ExternalID))
 	return float64(h.Sum64()%1024) / 1024
 }
 
-// Jitter changes a wait by up to a tenth, so that targets that failed together are not retried together.
+// Jitter returns d, changed at random by up to a tenth, so that targets that failed together are not retried together.
 func Jitter(d time.Duration) time.Duration {
-	return time.Duration(float64(d) * (0.9 + 0.2*rand.Float64())) //nolint:gosec // chance, not secrecy
+	return time.Duration(float64(d) * (0.9 + 0.2*rand.Float64())) //nolint:gosec // randomness for load, not for security
 }

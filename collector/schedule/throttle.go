@@ -9,15 +9,16 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// Throttle is how much rarer targets are fetched than they should be, because the budgets are too small: 0 for not at all, up to
-// MaxThrottle. Lanes are throttled one after the other, the free lane first. Within a lane, first the slow targets are fetched down to
-// once a week, then the fast targets down to once a day, and then all targets down to once a week.
+// Throttle says how much less often targets are fetched than scheduled, because the budgets are too small. It ranges from 0 (all fetches as
+// scheduled) to MaxThrottle. Lanes are throttled one after the other, the free lane first. Within a lane, slow targets are reduced first,
+// down to one fetch a week. Then fast targets are reduced down to one fetch a day. Finally all targets are reduced down to one fetch a
+// week.
 type Throttle float64
 
 // throttledLanes are the lanes in the order in which they are throttled.
 var throttledLanes = []queue.Lane{queue.LaneFree, queue.LaneBasic, queue.LanePremium}
 
-// The stages of a lane, in this order.
+// Stages of throttling a lane, in the order in which they are applied.
 const (
 	stageSlow = iota
 	stageFast
@@ -25,19 +26,19 @@ const (
 	stages
 )
 
-// MaxThrottle is the strongest throttle.
+// MaxThrottle is the largest Throttle. All targets are then fetched once a week.
 var MaxThrottle = Throttle(stages * len(throttledLanes))
 
-// stage returns how far a stage of a lane has advanced, from 0 to 1.
+// stage returns how far a stage of throttling a lane is applied, from 0 (not at all) to 1 (completely).
 func (s Throttle) stage(stage int, lane queue.Lane) float64 {
 	at := slices.Index(throttledLanes, lane)
 	if at < 0 {
-		at = len(throttledLanes) - 1 // the interactive lane
+		at = len(throttledLanes) - 1 // not listed: the interactive lane, throttled like the last one
 	}
 	return min(1, max(0, float64(s)-float64(at*stages+stage)))
 }
 
-// days returns the mean number of days between two days with a fetch, from 1 to longestDays.
+// days returns the mean interval in days between two days on which a target is fetched, from 1 to longestDays.
 func (s Throttle) days(lane queue.Lane, pace queue.Pace) float64 {
 	stage := stageAll
 	if pace == queue.PaceSlow {
@@ -46,7 +47,7 @@ func (s Throttle) days(lane queue.Lane, pace queue.Pace) float64 {
 	return 1 + (longestDays-1)*s.stage(stage, lane)
 }
 
-// fetches returns the mean number of fetches on such a day.
+// fetches returns the mean number of fetches on a day on which a target is fetched.
 func (s Throttle) fetches(lane queue.Lane, pace queue.Pace) float64 {
 	if pace != queue.PaceFast {
 		return 1
@@ -54,28 +55,29 @@ func (s Throttle) fetches(lane queue.Lane, pace queue.Pace) float64 {
 	return fastFetches - (fastFetches-1)*s.stage(stageFast, lane)
 }
 
-// PerDay returns how often a day a target is fetched.
+// PerDay returns the mean number of fetches of a target in a day.
 func (s Throttle) PerDay(lane queue.Lane, pace queue.Pace) float64 {
 	return s.fetches(lane, pace) / s.days(lane, pace)
 }
 
-// Group is the targets that are throttled together.
+// Group identifies the targets that have the same throttle.
 type Group struct {
 	Platform link.Platform
 	Kind     queue.Kind
 }
 
-// Need is what the targets of a group cost.
+// Need has the number of targets of a group and what their fetches cost.
 type Need struct {
 	Group   Group
 	Targets []queue.Demand
-	// Counts and Details are the costs of fetching one target, without and with details, for each source in the order in which they
-	// are asked: units by budget. Details are fetched once in detailsDays.
+	// Counts and Details are the costs of fetching one target without and with details. Each has one entry for each source, in the order in
+	// which the sources are asked. An entry has the units by budget key. Details are fetched once in detailsDays.
 	Counts, Details []map[string]float64
 }
 
-// Fit returns the smallest throttle of each group with which the needs fit into the supply, which is units a day by budget. Groups that
-// may spend from the same budget have the same throttle, so that lanes are throttled in their order across platforms.
+// Fit returns the smallest throttle of each group at which the supply is enough for the needs. supply has the available units a day by
+// budget key. Groups that can spend from the same budget get the same throttle, so that a lane is throttled on all their platforms before
+// the next lane.
 func Fit(needs []Need, supply map[string]float64) map[Group]Throttle {
 	throttles := make(map[Group]Throttle, len(needs))
 	for len(needs) > 0 {
@@ -99,7 +101,7 @@ func Fit(needs []Need, supply map[string]float64) map[Group]Throttle {
 	return throttles
 }
 
-// splitConnected returns the needs that share a budget with the first one, directly or through others, and the rest.
+// splitConnected divides needs. pool has the first need and all needs that share a budget with a need in pool. rest has all other needs.
 func splitConnected(needs []Need, supply map[string]float64) (pool, rest []Need) {
 	pool, rest = needs[:1:1], needs[1:]
 	for at := 0; at < len(pool); at++ {
@@ -116,7 +118,7 @@ func splitConnected(needs []Need, supply map[string]float64) (pool, rest []Need)
 	return pool, rest
 }
 
-// sharesBudget returns true if both needs may spend from the same limited budget.
+// sharesBudget returns true if both needs can spend from the same limited budget.
 func (n Need) sharesBudget(other Need, supply map[string]float64) bool {
 	for bucket := range supply {
 		spends := func(n Need) bool {
@@ -129,7 +131,7 @@ func (n Need) sharesBudget(other Need, supply map[string]float64) bool {
 	return false
 }
 
-// fits returns true if the supply pays for a day's needs at a throttle.
+// fits returns true if the supply is enough for the needs of a day at the throttle s.
 func fits(pool []Need, supply map[string]float64, s Throttle) bool {
 	left := make(map[string]float64, len(supply))
 	maps.Copy(left, supply)
@@ -147,12 +149,12 @@ func fits(pool []Need, supply map[string]float64, s Throttle) bool {
 	return true
 }
 
-// pay subtracts the cost of a number of fetches from the units that are left. It uses the costs in their order and returns false if the
-// units are not enough.
+// pay subtracts the cost of a number of fetches from the units in left. It uses the first cost until a budget is spent, then the next cost.
+// It returns false if the units are not enough for all fetches.
 func pay(fetches float64, costs []map[string]float64, left map[string]float64) bool {
 	const nothing = 1e-6
 	if len(costs) == 0 {
-		return true // no source can be asked at all
+		return true // without a source there is no cost
 	}
 	for _, cost := range costs {
 		most := math.Inf(1)

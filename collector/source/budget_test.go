@@ -8,7 +8,7 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// spendAll spends until the budget refuses or n requests are paid. It returns the number of paid requests.
+// spendAll calls Spend until it returns false or until n requests are paid. It returns the number of paid requests.
 func spendAll(b *source.CallBudget, n int) (paid int) {
 	for paid < n && b.Spend() {
 		paid++
@@ -16,7 +16,7 @@ func spendAll(b *source.CallBudget, n int) (paid int) {
 	return paid
 }
 
-func TestCallBudget_countsWholeReservationWithoutMeter(t *testing.T) {
+func TestCallBudget_countsAllReservedUnitsIfNotMetered(t *testing.T) {
 	t.Parallel()
 	b := source.NewCallBudget([]source.Call{{Bucket: "units", Units: 3}})
 	require.Equal(t, 10, spendAll(b, 10))
@@ -31,7 +31,7 @@ func TestCallBudget_refusesRequestsBeyondReservation(t *testing.T) {
 	require.Equal(t, 2, spendAll(b, 2))
 	require.False(t, b.Exhausted())
 	require.Equal(t, []source.Call{{Bucket: "units", Units: 2}, {Bucket: "calls", Units: 2}}, b.Spent())
-	require.Equal(t, 1, spendAll(b, 10), "the call with the fewest units limits the requests")
+	require.Equal(t, 1, spendAll(b, 10), "the call with the fewest units must limit the number of requests")
 	require.True(t, b.Exhausted())
 }
 
@@ -41,10 +41,10 @@ func TestCallBudget_countsRequestsWithoutLimit(t *testing.T) {
 	b.MeterWithoutLimit()
 	require.Equal(t, 10, spendAll(b, 10))
 	require.False(t, b.Exhausted())
-	require.Equal(t, []source.Call{{Bucket: "calls", Units: 3}}, b.Spent(), "never more than reserved")
+	require.Equal(t, []source.Call{{Bucket: "calls", Units: 3}}, b.Spent(), "the spent units must not exceed the reserved units")
 }
 
-func TestCallBudget_setSpentStaysWithinReservation(t *testing.T) {
+func TestCallBudget_setSpentIsLimitedToReservation(t *testing.T) {
 	t.Parallel()
 	for units, want := range map[int64]int64{-5: 0, 2: 2, 500: 3} {
 		b := source.NewCallBudget([]source.Call{{Bucket: "records", Units: 3}, {Bucket: "calls", Units: 1}})
@@ -53,7 +53,7 @@ func TestCallBudget_setSpentStaysWithinReservation(t *testing.T) {
 	}
 }
 
-func TestCallBudget_nilPaysForFreeRequests(t *testing.T) {
+func TestCallBudget_nilBudgetAllowsAnyRequest(t *testing.T) {
 	t.Parallel()
 	var b *source.CallBudget
 	require.True(t, b.Spend())

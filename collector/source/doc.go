@@ -1,7 +1,7 @@
-// Package source says what the collector expects of a source: one way to get the numbers of videos and accounts, such as a
-// platform's API or a bought vendor.
+// Package source defines the interface between the collector and its sources. A source is one way to get the numbers of videos and
+// accounts, such as a platform's API or a bought vendor.
 //
-// The main types are [Source], which each folder beside this one implements; [Target], which is what a source is asked for;
-// and [Result] and [Failure], which are what a source answers. Start reading at [Source]. To add a source: write a folder
-// that implements Source, run the suite of sourcetest against it, and name it in cmd/internal/collect.
+// The main type is [Source], which the packages in the neighbouring folders implement. A [Target] is the video or account that a source is
+// asked for. A [Result] or a [Failure] is the answer of a source. Start reading at [Source]. To add a source, write a package that
+// implements Source, run the test suite of package sourcetest against it, and add it to cmd/internal/collect.
 package source

@@ -11,25 +11,26 @@ import (
 // Class is the class of a result or a failure. It decides what happens to the target and to its source.
 type Class string
 
-// The classes. OK to Temporary concern one target, the others the whole source.
+// The classes of answers. OK, Gone, Missing, OtherOwner, Private, Restricted, Unsupported, Unconfirmed and Temporary concern one target.
+// RateLimited, QuotaSpent, AuthFailed and BadRequest concern the whole source.
 const (
 	OK          Class = "ok"
-	Gone        Class = "gone"          // deleted, or private where the source cannot tell; nothing is written
-	Missing     Class = "missing"       // this source does not show the target, but another may; without another, it is Gone
-	OtherOwner  Class = "handle_reused" // another account has the handle now; as Missing, because another source may ask by id
+	Gone        Class = "gone"          // the target was deleted, or is private and the source cannot tell; nothing is written
+	Missing     Class = "missing"       // this source does not show the target, but another source may; if there is no other source, the target counts as Gone
+	OtherOwner  Class = "handle_reused" // another account has the handle now; another source is asked, because it may find the target by id
 	Private     Class = "private"       // the source says that the target is private
-	Restricted  Class = "restricted"    // age or region restriction
+	Restricted  Class = "restricted"    // the source refuses the target because of its age or region restriction
 	Unsupported Class = "unsupported"   // this source can never answer for this target
-	Unconfirmed Class = "unconfirmed"   // not found under handles that no source has confirmed; as Missing, but never makes the target Gone
-	Temporary   Class = "temporary"     // a retry may get an answer
+	Unconfirmed Class = "unconfirmed"   // not found under unconfirmed handles; another source is asked, and the target never counts as Gone
+	Temporary   Class = "temporary"     // the call failed, but a retry may succeed
 
-	RateLimited Class = "rate_limited" // the source is paused until RetryAt
+	RateLimited Class = "rate_limited" // the source refuses further calls until RetryAt
 	QuotaSpent  Class = "quota_spent"  // the source's budget is used up until RetryAt
 	AuthFailed  Class = "auth_failed"  // the credential was refused
-	BadRequest  Class = "bad_request"  // the platform refused the form of the request
+	BadRequest  Class = "bad_request"  // the platform rejected the request as malformed
 )
 
-// Facts are what a source said about a video. A nil pointer means that the source did not say: never zero, never empty.
+// Facts are what a source said about a video. A nil pointer means that the source did not give the value. It never means zero or empty.
 type Facts = ingest.VideoFacts
 
 // AccountFacts are what a source said about an account, and its newest videos.
@@ -39,15 +40,15 @@ type AccountFacts = ingest.AccountFacts
 type Result struct {
 	Target Target
 	Class  Class
-	Detail string // for the log; never contains a credential
-	// Facts are set for a video and Account for an account, if Class is OK.
+	Detail string // text for the log; never contains a credential
+	// Facts is set for a video and Account is set for an account, if Class is OK.
 	Facts   *Facts
 	Account *AccountFacts
-	// Sandbox is true if the answer came from a sandbox: its numbers are invented.
+	// Sandbox is true if a sandbox answered. Its numbers are made up.
 	Sandbox bool
-	// Lags is true if the source's numbers may be days old. They never replace newer numbers of another source.
+	// Lags is true if the source's numbers can be days old. Such numbers never replace newer numbers of another source.
 	Lags bool
-	// Failed is the failure of this target's call, if other calls for the batch were answered. Class is then Temporary.
+	// Failed is the failure of this target's call, if other calls for the same batch were answered. Class is then Temporary.
 	Failed *Failure
 }
 
@@ -58,7 +59,7 @@ func Unanswered(t Target, err error) Result {
 	return r
 }
 
-// IsOtherAccount returns true if the ids in the facts show that they are of another account than the target: its handle was reused.
+// IsOtherAccount returns true if the ids in the facts show that another account now has the target's handle.
 func IsOtherAccount(t Target, f *AccountFacts) bool {
 	var id, sourceID string
 	if f.ID != nil {
@@ -75,16 +76,16 @@ func HandleReused(t Target, sandbox bool) Result {
 	return Result{Target: t, Class: OtherOwner, Sandbox: sandbox, Detail: "the handle " + t.Handle + " belongs to another account now: nothing of it is written"}
 }
 
-// Failure is the outcome of a whole call: no target of the batch has an answer.
+// Failure is the error of a call that answered for no target of its batch.
 type Failure struct {
 	Class   Class
-	Bucket  string    // the budget that the failure concerns; "" for the whole source
-	RetryAt time.Time // when the source said that it may be asked again; zero if it did not say
-	// OfSource is true if the answer says that the failure concerns the credential or the source, whatever the target is. If it is
-	// false, the target may be the cause, unless the class is RateLimited or QuotaSpent.
+	Bucket  string    // the budget that the failure concerns; "" means the whole source
+	RetryAt time.Time // the time from which the source accepts calls again; zero if the source did not say
+	// OfSource is true if the answer says that the credential or the source is the cause, not the target. If OfSource is false, the target
+	// may be the cause, unless the class is RateLimited or QuotaSpent.
 	OfSource bool
-	Detail   string // for the log; never contains a credential
-	Cause    error  // for errors.Is and errors.As, may be nil; never contains a credential
+	Detail   string // text for the log; never contains a credential
+	Cause    error  // cause for errors.Is and errors.As; can be nil; never contains a credential
 }
 
 func (f *Failure) Error() string { return string(f.Class) + ": " + f.Detail }
@@ -92,7 +93,7 @@ func (f *Failure) Error() string { return string(f.Class) + ": " + f.Detail }
 // Unwrap returns the cause, so that callers can recognise a timeout or an answer that is too large.
 func (f *Failure) Unwrap() error { return f.Cause }
 
-// ConcernsSource returns true if the failure concerns the source, whatever its target is.
+// ConcernsSource returns true if the cause of the failure is the source and not the target.
 func (f *Failure) ConcernsSource() bool {
 	return f.OfSource || f.Class == RateLimited || f.Class == QuotaSpent
 }

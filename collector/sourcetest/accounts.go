@@ -16,52 +16,52 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// The cases that only accounts have. Accounts also use these cases of videos: OK with a list of at least two pages, Bare, Gone,
-// WrongTypes, Strings, Big, Foreign (the profile of another account), RateLimited, QuotaSpent, AuthFailed and ServerError.
+// Cases that only accounts have. Accounts also use these cases of videos: OK with a list of at least two pages, Bare, Gone, WrongTypes,
+// Strings, Big, Foreign (the platform answers with the profile of another account), RateLimited, QuotaSpent, AuthFailed and ServerError.
 const (
 	PrivateAccount Case = "private account" // the profile or the list says that the account is private
 	Empty          Case = "empty"           // an account without videos
-	Pinned         Case = "pinned"          // as OK, with an entry that is listed twice
-	BrokenEntry    Case = "broken entry"    // as OK, with an additional entry without an id
-	BrokenList     Case = "broken list"     // no entry of the list has an id
+	Pinned         Case = "pinned"          // like the case OK, with one video that is listed twice
+	BrokenEntry    Case = "broken entry"    // like the case OK, with an additional list entry without an id
+	BrokenList     Case = "broken list"     // a list in which no entry has an id
 )
 
 var accountAnswered = []Case{OK, Bare, Gone, WrongTypes, Strings, Big, Foreign, PrivateAccount, Empty, Pinned, BrokenEntry, BrokenList}
 
 // Reply is one answer of the platform.
 type Reply struct {
-	Status int    // 0 means 200
-	Body   string // {{credential}} stands for Credential
+	Status int    // HTTP status; 0 means 200
+	Body   string // {{credential}} is replaced by Credential
 }
 
-// AccountAnswer is the platform's answers about an account with the expected result.
+// AccountAnswer has the platform's answers about an account and the expected result.
 type AccountAnswer struct {
 	Profile Reply
-	// Pages are the pages of the list in the order of the requests. It is nil if the list must not be requested.
+	// Pages are the pages of the account's list of videos, in the order of the requests. It is nil if the list must not be requested.
 	Pages []Reply
-	Class source.Class // of the account; for a refused call as in Answer
-	// Account is the exact result if Class is OK. nil means the account of the case OK.
+	Class source.Class // expected class of the account, or of the failure if the call is refused
+	// Account is the exact expected result if Class is OK. nil means the same result as in the case OK.
 	Account *source.AccountFacts
-	// RetryAt and Bucket are as in Answer.
+	// RetryAt and Bucket are the expected fields of the failure if the answer has no Retry-After.
 	RetryAt time.Time
 	Bucket  string
 }
 
-// AccountHarness describes a source and an account to the suite.
+// AccountHarness describes a source and a test account to the suite.
 type AccountHarness struct {
 	New    func(t *testing.T, base string, client *fetch.Client) source.Source
 	Target source.Target
-	// IsList returns true for a request for a page of the list, and false for the request for the profile.
+	// IsList returns true if r requests a page of the account's list of videos. It returns false if r requests the profile.
 	IsList  func(r *http.Request) bool
 	Answers map[Case]AccountAnswer
-	// IsSide returns true for a request that is neither for the profile nor for the list, such as a request for a token. Side answers these
-	// requests. IsSide is nil if there are none.
+	// IsSide returns true if r requests neither the profile nor the list, for example a token. Side answers these requests. IsSide is nil if
+	// the source sends no such requests.
 	IsSide func(r *http.Request) bool
 	Side   http.Handler
 }
 
-// RunAccounts runs the suite for accounts. It checks that all facts are read and that no fact is invented. It also checks that a failure of the
-// source does not change the account, and that Fetch makes no more calls than planned.
+// RunAccounts runs the suite for accounts. It checks that all facts are parsed and that no fact is invented. It also checks that a failure
+// of the source does not change the account, and that Fetch makes no more calls than planned.
 func RunAccounts(t *testing.T, h AccountHarness) {
 	t.Helper()
 	for _, c := range append(append([]Case{}, accountAnswered...), refused...) {
@@ -105,12 +105,12 @@ func (h AccountHarness) runAnswered(t *testing.T, c Case) {
 	require.Equal(t, account, r.Account)
 }
 
-// runRefused refuses the request for the profile, then the requests for the first and the second page of the list.
+// runRefused refuses the request for the profile, then the request for the first page of the list, then the request for the second page.
 func (h AccountHarness) runRefused(t *testing.T, c Case) {
 	want := h.Answers[c]
 	class := classOf(c, want.Class)
 	ok, pages := h.Answers[OK], []Reply{want.Profile}
-	if c == AuthFailed { // a source with expiring tokens tries again with a new token
+	if c == AuthFailed { // a source with expiring tokens repeats the request with a new token
 		pages = append(pages, want.Profile)
 	}
 	for _, answer := range []AccountAnswer{
@@ -146,15 +146,15 @@ func (h AccountHarness) runBroken(t *testing.T) {
 			h.requireTemporary(t, h.fetch(t, AccountAnswer{Profile: ok.Profile, Pages: []Reply{broken(ok.Pages[0].Body)}}.server(nil)))
 		})
 	}
-	t.Run("an answer of the sandbox", func(t *testing.T) {
+	t.Run("a sandbox answer is marked", func(t *testing.T) {
 		t.Parallel()
 		got := h.fetch(t, ok.server(http.Header{fetch.SandboxHeader: {"true"}}))
 		require.NoError(t, got.err)
-		require.True(t, got.results[0].Sandbox, "the result must say that its numbers are invented")
+		require.True(t, got.results[0].Sandbox, "Sandbox must be true in the result")
 	})
-	t.Run("an endless list", func(t *testing.T) {
+	t.Run("a list without end", func(t *testing.T) {
 		t.Parallel()
-		// The server returns the first page for every request. The source must stop by itself.
+		// The server returns the first page for every request. The source must stop without an end of the list.
 		endless := AccountAnswer{Profile: ok.Profile}
 		for range 10_000 {
 			endless.Pages = append(endless.Pages, ok.Pages[0])
@@ -175,7 +175,7 @@ func (h AccountHarness) requireTemporary(t *testing.T, got outcome) {
 	require.Equal(t, source.Temporary, got.results[0].Class, got.results[0].Detail)
 }
 
-// runHostile changes the good answers at random. Each number and each video in the result must be in the changed answers.
+// runHostile changes valid answers at random. Each number and each video in the result must occur in the changed answers.
 func (h AccountHarness) runHostile(t *testing.T) {
 	t.Run("hostile answers", func(t *testing.T) {
 		t.Parallel()
@@ -212,7 +212,7 @@ func (h AccountHarness) runHostile(t *testing.T) {
 	})
 }
 
-// requireContains checks that the numbers and the videos of f are in the answer.
+// requireContains checks that the numbers and the video ids of f occur in the answer.
 func (a AccountAnswer) requireContains(t require.TestingT, f *source.AccountFacts) {
 	for name, count := range map[string]*int64{"followers": f.Followers, "following": f.Following} {
 		if count != nil {
@@ -220,7 +220,7 @@ func (a AccountAnswer) requireContains(t require.TestingT, f *source.AccountFact
 		}
 	}
 	var pages strings.Builder
-	pages.WriteString(a.Profile.Body) // which may contain the first page
+	pages.WriteString(a.Profile.Body) // some platforms send the first page of the list with the profile
 	for _, p := range a.Pages {
 		pages.WriteString(p.Body)
 	}
@@ -230,7 +230,8 @@ func (a AccountAnswer) requireContains(t require.TestingT, f *source.AccountFact
 	}
 }
 
-// server returns a function that returns the handler for the profile, or for the next page if list is true.
+// server returns a function that returns the handler for the profile. If list is true, that function returns the handler for the next page
+// instead.
 func (a AccountAnswer) server(header http.Header) func(list bool) http.HandlerFunc {
 	var requested atomic.Int64
 	return func(list bool) http.HandlerFunc {
@@ -257,8 +258,8 @@ func (h AccountHarness) route(server func(list bool) http.HandlerFunc) http.Hand
 	}
 }
 
-// fetch runs Fetch against a server, and checks the general rules for outcomes. It also checks that the spent units are the calls that were
-// made.
+// fetch runs Fetch against a server and checks the rules that hold for every outcome. It also checks that the spent units equal the calls
+// that were made.
 func (h AccountHarness) fetch(t *testing.T, server func(list bool) http.HandlerFunc) outcome {
 	t.Helper()
 	var calls atomic.Int64
@@ -278,7 +279,7 @@ func (h AccountHarness) fetch(t *testing.T, server func(list bool) http.HandlerF
 	return got
 }
 
-// harness returns a harness with the parts that videos and accounts share.
+// harness returns a Harness with the fields that videos and accounts have in common.
 func (h AccountHarness) harness() Harness {
 	return Harness{New: h.New, Targets: []source.Target{h.Target}}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// runBroken serves answers that no platform sends on purpose. They must not change the state of a video.
+// runBroken serves broken answers, such as truncated JSON. They must not change the state of a video.
 func (h Harness) runBroken(t *testing.T) {
 	ok := h.Answers[OK].Body
 	page := "<!DOCTYPE html><html><title>Sign in</title><p>" + ok + "</html>"
@@ -64,18 +64,18 @@ func (h Harness) runBroken(t *testing.T) {
 			h.requireTemporary(t, h.fetch(t, http.RedirectHandler(other.URL, status).ServeHTTP, fetch.Options{}))
 		}
 	})
-	t.Run("no server", func(t *testing.T) {
+	t.Run("no server at the address", func(t *testing.T) {
 		t.Parallel()
 		server := httptest.NewServer(http.NotFoundHandler())
 		server.Close()
 		h.requireTemporary(t, h.fetchFrom(t, server.URL, fetch.Options{}))
 	})
-	t.Run("an answer of the sandbox", func(t *testing.T) {
+	t.Run("a sandbox answer is marked", func(t *testing.T) {
 		t.Parallel()
 		got := h.fetch(t, h.Answers[OK].handler(http.Header{fetch.SandboxHeader: {"true"}}), fetch.Options{})
 		require.NoError(t, got.err)
 		for _, r := range got.results {
-			require.True(t, r.Sandbox, "the result must say that its numbers are invented")
+			require.True(t, r.Sandbox, "Sandbox must be true in the result")
 		}
 	})
 }
@@ -125,7 +125,7 @@ func (h Harness) runSlow(t *testing.T) {
 		results, err := src.Fetch(ctx, h.Targets, source.NewCallBudget(src.Plan(h.Targets)[h.Plan]))
 		require.ErrorIs(t, err, context.Canceled)
 		var f *source.Failure
-		require.NotErrorAs(t, err, &f, "the source is not at fault")
+		require.NotErrorAs(t, err, &f, "a cancelled call must not return a Failure")
 		h.check(t, outcome{results: results, err: err})
 	})
 }

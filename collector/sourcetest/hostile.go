@@ -18,7 +18,7 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// runHostile changes a good answer at random. Each count in a result must be in the changed answer, and a failure must be Temporary.
+// runHostile changes a valid answer at random. Each count in a result must occur in the changed answer, and a failure must be Temporary.
 func (h Harness) runHostile(t *testing.T) {
 	t.Run("a hostile answer", func(t *testing.T) {
 		t.Parallel()
@@ -51,7 +51,7 @@ func (h Harness) runHostile(t *testing.T) {
 	})
 }
 
-// requireCounts checks that the counts of f are in body.
+// requireCounts checks that the counts of f occur in body.
 func requireCounts(t require.TestingT, body []byte, f *source.Facts) {
 	for name, count := range map[string]*int64{
 		"views": f.Views, "likes": f.Likes, "comments": f.Comments, "shares": f.Shares, "bookmarks": f.Bookmarks,
@@ -86,7 +86,7 @@ func mutate(t *rapid.T, text []byte) []byte {
 	return out
 }
 
-// mutateValue replaces, removes, repeats or swaps a value at a random place inside v.
+// mutateValue replaces, removes, repeats or swaps a value at a random place inside the JSON value v.
 func mutateValue(t *rapid.T, v any) any {
 	descend := rapid.IntRange(0, 9).Draw(t, "descend") > 0
 	switch v := v.(type) {

@@ -19,70 +19,70 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// Credential is the credential of the source under test. It needs escaping in a query.
+// Credential is the credential of the source under test. It has characters that must be escaped in a query.
 const Credential = "s3cret+Key/42"
 
-// Now is the current time of the tests: 07:30 in California.
+// Now is the time that the clock of the source under test returns: 07:30 in California.
 var Now = time.Date(2026, 11, 21, 15, 30, 0, 0, time.UTC)
 
 // Case is a kind of answer that each platform sends in its own format.
 type Case string
 
-// The cases for which each Harness has an answer to a call for Harness.Targets.
+// Cases for which each Harness has an answer to a call for Harness.Targets.
 const (
-	OK          Case = "ok"           // all facts of all targets
-	Bare        Case = "bare"         // all targets with only the members that the platform always sends
+	OK          Case = "ok"           // the answer has all facts of all targets
+	Bare        Case = "bare"         // the answer has all targets, with only the members that the platform always sends
 	Gone        Case = "gone"         // the first target does not exist
 	Private     Case = "private"      // the first target is private
 	Restricted  Case = "restricted"   // the first target is restricted, for example by age
 	WrongTypes  Case = "wrong types"  // the first target has members of wrong types
-	Strings     Case = "strings"      // as OK, with numbers sent as strings and strings sent as numbers
-	Big         Case = "big"          // counts or ids beyond 2^53
-	Duplicates  Case = "duplicates"   // as OK, with a second item for the first target at the end, which has other counts
-	Foreign     Case = "foreign"      // as OK, with an additional item that was not requested
-	GoneForeign Case = "gone foreign" // as Gone, with an item that was not requested: perhaps the answer to another request
+	Strings     Case = "strings"      // like the case OK, with numbers sent as strings and strings sent as numbers
+	Big         Case = "big"          // the answer has counts or ids above 2^53
+	Duplicates  Case = "duplicates"   // like the case OK, with a second item for the first target at the end, which has other counts
+	Foreign     Case = "foreign"      // like the case OK, with an additional item that was not requested
+	GoneForeign Case = "gone foreign" // like the case Gone, with an additional item that was not requested, so that the answer may belong to another request
 	RateLimited Case = "rate limited" // the whole call is refused; the suite adds Retry-After
 	QuotaSpent  Case = "quota spent"  // the whole call is refused
-	AuthFailed  Case = "auth failed"  // the whole call is refused; {{credential}} in the body stands for Credential
+	AuthFailed  Case = "auth failed"  // the whole call is refused; {{credential}} in the body is replaced by Credential
 	ServerError Case = "server error" // the whole call fails; the suite adds Retry-After
 )
 
 var answered = []Case{OK, Bare, Gone, Private, Restricted, WrongTypes, Strings, Big, Duplicates, Foreign, GoneForeign}
 var refused = []Case{RateLimited, QuotaSpent, AuthFailed, ServerError}
 
-// Answer is an answer of the platform with the expected result.
+// Answer has an answer of the platform and the expected result.
 type Answer struct {
-	Status  int            // 0 means 200
-	Body    string         // {{credential}} stands for Credential
-	Classes []source.Class // the class of each target, or one class for all targets; unused if the call is refused
-	// Facts are the exact facts of each target, nil for a target whose class is not OK. If Facts is nil, the facts of the case OK are
-	// expected.
+	Status  int            // HTTP status; 0 means 200
+	Body    string         // {{credential}} is replaced by Credential
+	Classes []source.Class // expected class of each target, or one class for all targets; unused if the call is refused
+	// Facts are the exact expected facts of each target, with nil for a target whose class is not OK. If Facts is nil, the facts of the case
+	// OK are expected.
 	Facts []*source.Facts
-	// RetryAt and Bucket are the expected fields of the failure if the answer has no Retry-After. Class is the expected class of the
-	// failure, if the platform does not distinguish the case from another one.
+	// RetryAt and Bucket are the expected fields of the failure if the answer has no Retry-After. Class is the expected class of the failure
+	// if the platform cannot express the usual class of this case. "" means the usual class.
 	RetryAt time.Time
 	Bucket  string
 	Class   source.Class
 }
 
-// Harness describes a source and one of its plans to the suite.
+// Harness describes a source, a batch and one plan of the source to the suite.
 type Harness struct {
 	// New returns the source. It sends its requests to base through client with Credential, and its clock returns Now.
 	New     func(t *testing.T, base string, client *fetch.Client) source.Source
-	Targets []source.Target // one batch
-	Plan    int             // the index of the tested plan in the plans of the source for the batch
-	// IsMain returns true for the request for the targets. Side answers all other requests of the source. IsMain is nil if there are no
+	Targets []source.Target // one batch of targets
+	Plan    int             // index of the tested plan in the result of the source's Plan method
+	// IsMain returns true if r requests the targets. Side answers all other requests of the source. IsMain is nil if the source sends no
 	// other requests.
 	IsMain func(r *http.Request) bool
 	Side   http.Handler
-	// SideCounts is the text of the answers of Side that contain counts.
+	// SideCounts is the part of Side's answers that contains counts.
 	SideCounts string
 	Answers    map[Case]Answer
-	// NotFound is the class of the failure for a 404 without JSON. "" means Temporary.
+	// NotFound is the expected class of the failure for a 404 whose body is not JSON. "" means Temporary.
 	NotFound source.Class
 }
 
-// Run runs the whole suite.
+// Run runs all tests of the suite against the source of h.
 func Run(t *testing.T, h Harness) {
 	t.Helper()
 	for _, c := range append(append([]Case{}, answered...), refused...) {
@@ -152,7 +152,7 @@ func (h Harness) runRefused(t *testing.T, c Case) {
 	}
 }
 
-// classOf returns the expected class of a refused call: given, or the class of the case if given is "".
+// classOf returns the expected class of a refused call: given, or the usual class of the case c if given is "".
 func classOf(c Case, given source.Class) source.Class {
 	if given != "" {
 		return given
@@ -174,16 +174,16 @@ func (a Answer) handler(header http.Header) http.HandlerFunc {
 	}
 }
 
-// outcome is what Fetch returned: results, or an error that is a failure or the error of the context.
+// outcome is what Fetch returned: either results or an error. The error is a *source.Failure or the error of the context.
 type outcome struct {
 	results []source.Result
 	err     error
 	failure *source.Failure
 	logs    string
-	spent   []source.Call // the units that Fetch spent
+	spent   []source.Call // units that Fetch spent, by budget
 }
 
-// fetch runs Fetch against a new server with the given handler, and checks the general rules for outcomes.
+// fetch runs Fetch against a new server with the given handler, and checks the rules that hold for every outcome.
 func (h Harness) fetch(t *testing.T, main http.HandlerFunc, o fetch.Options) outcome {
 	t.Helper()
 	server := httptest.NewServer(h.route(main))
@@ -203,7 +203,7 @@ func (h Harness) route(main http.Handler) http.Handler {
 	})
 }
 
-// fetchFrom runs Fetch against the server at base, and checks the general rules for outcomes.
+// fetchFrom runs Fetch against the server at base, and checks the rules that hold for every outcome.
 func (h Harness) fetchFrom(t *testing.T, base string, o fetch.Options) outcome {
 	t.Helper()
 	var logs bytes.Buffer

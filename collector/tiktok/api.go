@@ -14,12 +14,12 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// DefaultBaseURL is the base URL of TikTok's APIs.
+// DefaultBaseURL is the base URL of TikTok's public APIs.
 const DefaultBaseURL = "https://open.tiktokapis.com/"
 
 const (
 	tokenPath = "v2/oauth/token/" //nolint:gosec // a path, no token
-	// ratePause is the pause after a rate limit without Retry-After: TikTok counts a sliding minute.
+	// ratePause is the pause after a rate limit without Retry-After. TikTok counts the requests of the last 60 seconds.
 	ratePause = time.Minute
 )
 
@@ -39,10 +39,10 @@ type app struct {
 // Address returns the base URL of the API.
 func (a app) Address() string { return a.api.Address() }
 
-// Clock returns the server's time.
+// Clock returns the current time of the API's server.
 func (a app) Clock(ctx context.Context) (time.Time, error) { return a.api.Clock(ctx) }
 
-// newApp returns an app. sourceName is for its errors.
+// newApp returns an app. sourceName is the name of the source in error messages.
 func newApp(sourceName, base, key, secret string, client *fetch.Client, now func() time.Time) (app, error) {
 	switch {
 	case key == "" || secret == "":
@@ -52,12 +52,12 @@ func newApp(sourceName, base, key, secret string, client *fetch.Client, now func
 	}
 	api, err := client.Endpoint(base, DefaultBaseURL)
 	if err != nil {
-		return app{}, fmt.Errorf("%s: %s", sourceName, fetch.Redact(err.Error(), key, secret)) //nolint:err113 // with the credentials left out
+		return app{}, fmt.Errorf("%s: %s", sourceName, fetch.Redact(err.Error(), key, secret)) //nolint:err113 // Redact has removed the credentials, so err is not wrapped
 	}
 	return app{api: api, key: key, secret: secret, now: now}, nil
 }
 
-// request is a call of a method. body is nil for a GET.
+// request is one call of an API method. body is nil for a GET request.
 type request struct {
 	path   string
 	fields string
@@ -66,17 +66,17 @@ type request struct {
 
 // answer is the data of a successful call.
 type answer struct {
-	data    json.RawMessage // an object
+	data    json.RawMessage // the data member of the answer, a JSON object
 	sandbox bool
 }
 
 // tokenSource provides access tokens.
 type tokenSource interface {
-	// token returns an access token. refused is a token that TikTok has refused, or ""; token never returns it.
+	// token returns an access token that differs from refused. refused is a token that TikTok has refused, or "".
 	token(ctx context.Context, refused string) (string, error)
 }
 
-// callWithToken makes a call. If TikTok refuses the access token, it gets a new one and calls once more.
+// callWithToken makes a call. If TikTok refuses the access token, callWithToken gets a new token and calls once more.
 func (a app) callWithToken(ctx context.Context, budget *source.CallBudget, tokens tokenSource, r request) (answer, error) {
 	token, err := tokens.token(ctx, "")
 	if err != nil {
@@ -92,7 +92,7 @@ func (a app) callWithToken(ctx context.Context, budget *source.CallBudget, token
 	return a.call(ctx, budget, token, r)
 }
 
-// call makes a call with an access token. It returns a *source.Failure for any answer that is not a success.
+// call makes one call with the given access token. It returns a *source.Failure for any answer that is not a success.
 func (a app) call(ctx context.Context, budget *source.CallBudget, token string, r request) (answer, error) {
 	req := fetch.Request{
 		URL:     a.Address() + r.path + "?fields=" + url.QueryEscape(r.fields),
@@ -116,7 +116,7 @@ func (a app) call(ctx context.Context, budget *source.CallBudget, token string, 
 	if jsonErr == nil && json.Unmarshal(res.Body, &e) != nil {
 		e, jsonErr = envelope{}, errFormat
 		if fetch.ClassOf(res.Status, true) != source.OK {
-			jsonErr = nil // the status decides
+			jsonErr = nil // the HTTP status decides the class, because the answer has an error status
 		}
 	}
 	if jsonErr == nil && fetch.ClassOf(res.Status, true) == source.OK && e.Error.Code == codeOK {
@@ -130,7 +130,7 @@ func (a app) call(ctx context.Context, budget *source.CallBudget, token string, 
 
 const codeOK = "ok"
 
-// envelope is the format of every answer. A success has an error with the code "ok".
+// envelope is the JSON format of every answer. A successful answer also has an error member, with the code "ok".
 type envelope struct {
 	Data  json.RawMessage `json:"data"`
 	Error struct {
@@ -139,7 +139,7 @@ type envelope struct {
 	} `json:"error"`
 }
 
-// classOf returns the class of an error code. ok is false if the code does not decide the class; then the status does.
+// classOf returns the class of an error code. ok is false if the code does not decide the class; the caller then uses the HTTP status.
 func classOf(code string) (class source.Class, ok bool) {
 	switch code {
 	case "access_token_invalid", "access_token_expired", "scope_not_authorized", "scope_permission_missed":
@@ -166,7 +166,7 @@ func (a app) failure(res *fetch.Response, jsonErr error, e envelope, token strin
 		Detail:  fmt.Sprintf("HTTP %d", res.Status),
 	}
 	f.OfSource = fetch.NamesCredential(res.Status)
-	if f.Class == source.OK { // status 200 with an unknown error code
+	if f.Class == source.OK { // the status is 200, but the error code is unknown
 		f.Class = source.Temporary
 	}
 	switch {
@@ -192,19 +192,19 @@ func (a app) failure(res *fetch.Response, jsonErr error, e envelope, token strin
 	return f
 }
 
-// utcDay returns the UTC day of now and its end. TikTok's daily quotas are per UTC day.
+// utcDay returns the UTC date of now as an id, and the end of that day. TikTok's daily quotas are counted per UTC day.
 func utcDay(now time.Time) (id string, ends time.Time) {
 	day := now.UTC().Truncate(24 * time.Hour)
 	return day.Format(time.DateOnly), day.Add(24 * time.Hour)
 }
 
-// minute returns the minute of now and its end.
+// minute returns the minute of now as an id, and the end of that minute.
 func minute(now time.Time) (id string, ends time.Time) {
 	start := now.UTC().Truncate(time.Minute)
 	return start.Format("2006-01-02T15:04"), start.Add(time.Minute)
 }
 
-// limit returns the limit of a budget from an option: defaultLimit for 0, and no known limit for a negative number.
+// limit returns the limit of a budget: defaultLimit if the option is 0, 0 (no known limit) if it is negative, and the option otherwise.
 func limit(option, defaultLimit int64) int64 {
 	switch {
 	case option == 0:

@@ -15,38 +15,41 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// DisplayName is the name of the source in logs, metrics and provenance.
+// DisplayName is the name of the source in logs, in metrics and in stored history points.
 const DisplayName = "tiktok_display"
 
-// BudgetRequests is the name of the budget that counts requests, per minute in Display and per day in Research.
+// BudgetRequests is the name of the budget that counts requests: per minute in Display, and per UTC day in Research.
 const BudgetRequests = "requests"
 
 const (
-	displayBatch = 20 // ids in a call, and videos on a page
-	// displayLimit is half of TikTok's limit for each method in any 60 seconds, because 60 seconds may overlap two windows of the budget.
+	displayBatch = 20 // maximum number of ids in a call, and of videos on a page
+	// displayLimit is half of TikTok's limit for each method in any 60 seconds. It is half because any 60 seconds can overlap two windows of
+	// the budget.
 	displayLimit  = 300
 	displayFields = "id,create_time,share_url,video_description,duration,title,like_count,comment_count,share_count,view_count"
-	// usernameTTL is how long the handle of the own account is cached.
+	// usernameTTL is how long the handle of the own account is cached. The own account is the account that has logged in.
 	usernameTTL = time.Hour
 )
 
 // DisplayOptions configure Display.
 type DisplayOptions struct {
-	Name                    string // "" means DisplayName; with several accounts, each source needs its own name
-	BaseURL                 string // may have a path prefix; "" means DefaultBaseURL
-	ClientKey, ClientSecret string // of the operator's app
-	// RefreshToken is the refresh token from the account's login. It is used once; then Tokens has the newer tokens.
+	Name                    string // name of the source; "" means DisplayName; if there are several accounts, each source needs a different name
+	BaseURL                 string // base URL of the API, with or without a path prefix; "" means DefaultBaseURL
+	ClientKey, ClientSecret string // client key and secret of the operator's app
+	// RefreshToken is the refresh token that TikTok returned when the account logged in. It is used once; later, Tokens has the newer
+	// tokens.
 	RefreshToken string
 	Client       *fetch.Client
 	Tokens       TokenStore
 	Now          func() time.Time
 	Logger       *slog.Logger // nil disables logging
-	// Limit is the number of calls a minute. 0 means 300, and a negative number means that the limit is not known.
+	// Limit is the maximum number of calls a minute. 0 means 300, and a negative number means that the limit is not known.
 	Limit int64
 }
 
 // Display fetches the videos of one account, which has logged in, from TikTok's Display API. The API returns views, likes, comments and
-// shares. It does not return bookmarks, songs and flags. A video of another account is Unsupported, so that the next source is asked.
+// shares. It does not return bookmarks, songs and flags. For a video of another account, the result is Unsupported, so that the next source
+// is asked.
 type Display struct {
 	app
 	name   string
@@ -55,7 +58,7 @@ type Display struct {
 
 	mu         sync.Mutex
 	username   string    // the handle of the own account; "" if it is not known
-	usernameAt time.Time // when username was read
+	usernameAt time.Time // the time at which username was fetched
 	sourceID   string    // the id of the own account; "" if it is not known
 }
 
@@ -90,23 +93,23 @@ func NewDisplay(o DisplayOptions) (*Display, error) {
 // Name returns the name in the options, or DisplayName.
 func (d *Display) Name() string { return d.name }
 
-// Timeout returns the timeout of the HTTP client.
+// Timeout returns the timeout of one call, which is the timeout of the HTTP client.
 func (d *Display) Timeout() time.Duration { return d.api.Timeout() }
 
-// Concurrency returns 4: with calls of about a second, four at a time nearly reach the 300 calls a minute.
+// Concurrency returns 4. A call takes about a second, so four concurrent calls nearly reach the limit of 300 calls a minute.
 func (d *Display) Concurrency() int { return 4 }
 
-// Group returns "": a batch may mix all targets of a kind.
+// Group returns "", because one Fetch can request any videos together.
 func (d *Display) Group(source.Target) string { return "" }
 
-// AsksByHandle returns false: TikTok finds videos by their ids.
+// AsksByHandle returns false, because TikTok finds videos by their ids.
 func (d *Display) AsksByHandle(source.Target) bool { return false }
 
-// Budgets returns the budget of the calls per minute.
+// Budgets returns the budget that counts calls per minute.
 func (d *Display) Budgets() []source.Budget { return d.budget }
 
-// Serves returns true for any TikTok video, in batches of 20, because only TikTok knows which account a video belongs to. It returns true
-// for an account with a possible handle, unless the account is known to be another one than the own account.
+// Serves returns true for any TikTok video, in batches of 20, because only TikTok knows which account a video belongs to. For an account,
+// it returns true if the handle is valid and the account is not known to differ from the own account.
 func (d *Display) Serves(t source.Target) (int, bool) {
 	switch {
 	case t.Platform != link.TikTok:
@@ -123,11 +126,11 @@ func (d *Display) Serves(t source.Target) (int, bool) {
 	return 0, false
 }
 
-// OwnAccountsOnly returns true: the Display API shows only the videos of the account that has logged in.
+// OwnAccountsOnly returns true, because the Display API shows only the videos of the account that has logged in.
 func (d *Display) OwnAccountsOnly() bool { return true }
 
-// Plan counts one call for videos. For an account, it counts the profile and every page of the list, and some more pages, because TikTok's
-// pages may be short.
+// Plan returns one call for videos. For an account, it returns one call for the profile and one for each page of the list, and some
+// additional calls, because TikTok's pages can be short.
 func (d *Display) Plan(batch []source.Target) [][]source.Call {
 	units := int64(1)
 	if len(batch) > 0 && batch[0].Kind == source.KindAccount {
@@ -196,9 +199,9 @@ func (d *Display) Fetch(ctx context.Context, batch []source.Target, budget *sour
 	return results, nil
 }
 
-// missingVideo returns the class and the detail of a video that is missing from the answer; found are the videos in the answer. The class is
-// Unsupported if the video's handle is not that of the own account. Otherwise it is Missing for a confirmed handle, and Unconfirmed for a
-// handle that is only in a caller's link.
+// missingVideo returns the class and the detail for a video that is missing from the answer. found has the videos in the answer. The class
+// is Unsupported if the video's handle is not the handle of the own account. Otherwise, the class is Missing for a confirmed handle, and
+// Unconfirmed for a handle that is only in a caller's link.
 func (d *Display) missingVideo(ctx context.Context, budget *source.CallBudget, t source.Target, found videos) (source.Class, string, error) {
 	if found.incomplete != "" {
 		return source.Temporary, found.incomplete, nil
@@ -213,7 +216,7 @@ func (d *Display) missingVideo(ctx context.Context, budget *source.CallBudget, t
 		_, err := d.profile(ctx, budget)
 		failure, failed := errors.AsType[*source.Failure](err)
 		switch {
-		case failed && failure.Class != source.AuthFailed: // without the scope, the handle is never known
+		case failed && failure.Class != source.AuthFailed: // AuthFailed means that the scope for the handle is missing, so that a retry cannot help
 			return source.Temporary, "the account of the video cannot be verified: " + failure.Detail, nil
 		case err != nil && !failed:
 			return "", "", err
@@ -231,7 +234,7 @@ func (d *Display) missingVideo(ctx context.Context, budget *source.CallBudget, t
 	return source.Missing, "missing from TikTok's answer: the video is deleted or private, or belongs to another account than its link says", nil
 }
 
-// ownUsername returns the handle of the own account. It returns false if the handle is not known or the cached one has expired.
+// ownUsername returns the handle of the own account. known is false if the handle was never fetched or the cached handle has expired.
 func (d *Display) ownUsername() (string, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -245,7 +248,7 @@ func (d *Display) ownID() string {
 	return d.sourceID
 }
 
-// rememberAccount caches the handle and the id of the own account.
+// rememberAccount caches the handle and the id in f as those of the own account.
 func (d *Display) rememberAccount(f *source.AccountFacts) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

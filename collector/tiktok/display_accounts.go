@@ -13,23 +13,23 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// profileScopes are the scopes that the account's owner may have refused, with the fields that need them.
+// profileScopes are the OAuth scopes that the owner of the account can refuse, with the profile fields that need each scope.
 var profileScopes = []struct{ scope, fields string }{
 	{"user.info.profile", "username,bio_description"},
 	{"user.info.stats", "follower_count,following_count"},
 }
 
-// pages returns how many full pages contain the wanted videos. It is at least 1, because the first page shows new videos.
+// pages returns how many full pages are needed for t.Depth videos. It is at least 1, because the first page is needed to find new videos.
 func pages(t source.Target) int64 {
 	return int64(max(1, (t.Depth+displayBatch-1)/displayBatch))
 }
 
-// maxPages returns how many pages are requested at most. It is more than full pages would need, because a page may be short or empty
-// although more pages follow.
+// maxPages returns the maximum number of pages to request. It is larger than pages(t), because a page can be short or empty although more
+// pages follow.
 func maxPages(t source.Target) int64 { return pages(t) + pages(t)/10 + 2 }
 
-// fetchAccount requests the profile of the own account. If handle or id show that it is the target, fetchAccount also requests the list of
-// its videos.
+// fetchAccount requests the profile of the own account. If its handle or id shows that the target is the own account, fetchAccount also
+// requests the list of its videos.
 func (d *Display) fetchAccount(ctx context.Context, budget *source.CallBudget, t source.Target) (source.Result, error) {
 	handle := handleOf(t)
 	if handle == "" || t.Platform != link.TikTok {
@@ -47,9 +47,9 @@ func (d *Display) fetchAccount(ctx context.Context, budget *source.CallBudget, t
 	return d.addVideos(ctx, budget, t, r)
 }
 
-// profile requests the profile of the own account and caches its handle.
+// profile requests the profile of the own account and caches the handle.
 func (d *Display) profile(ctx context.Context, budget *source.CallBudget) (source.Result, error) {
-	// The answer to the exchange of tokens contains the granted scopes.
+	// The token exchange is done first, because its answer contains the granted scopes.
 	if _, err := d.tokens.token(ctx, ""); err != nil {
 		return source.Result{}, err
 	}
@@ -67,7 +67,7 @@ func (d *Display) profile(ctx context.Context, budget *source.CallBudget) (sourc
 	}
 	r := decodeUser(got, withUsername)
 	if r.Class == source.OK {
-		if r.Account.SourceID != nil { // the id differs between apps
+		if r.Account.SourceID != nil { // TikTok returns a different id to each app
 			*r.Account.SourceID = DisplayName + ":" + d.key + "/" + *r.Account.SourceID
 		}
 		d.rememberAccount(r.Account)
@@ -75,7 +75,7 @@ func (d *Display) profile(ctx context.Context, budget *source.CallBudget) (sourc
 	return r, nil
 }
 
-// decodeUser decodes a profile. withUsername is true if the handle was requested.
+// decodeUser decodes a profile. withUsername is true if the request asked for the handle.
 func decodeUser(a answer, withUsername bool) source.Result {
 	var data struct {
 		User *struct {
@@ -151,7 +151,8 @@ type list struct {
 	more   bool
 }
 
-// decodeList decodes a page of a list without its malformed items. It returns false if no item is valid or the answer has no list.
+// decodeList decodes a page of a list and leaves out malformed items. It returns false if the answer has no list or a list without any
+// valid item.
 func decodeList(a answer, username string, now time.Time) (list, bool) {
 	var data struct {
 		Videos *fetch.Items `json:"videos"` // nil if the answer has no list
@@ -173,7 +174,7 @@ func decodeList(a answer, username string, now time.Time) (list, bool) {
 		}
 		found := ingest.FoundVideo{ID: string(item.ID), Link: link.AccountURL(link.TikTok, username) + "/video/" + string(item.ID)}
 		if l, ok := (video{ShareURL: item.ShareURL}).shareLink(); ok && l.ID == found.ID && l.Handle == username {
-			found.Link = l.Canonical // the link of a photo differs from that of a video
+			found.Link = l.Canonical // a photo post has another form of link than a video
 		}
 		if at := item.CreateTime.Value(); at != nil {
 			if uploaded := fetch.UploadTime(time.Unix(*at, 0), now); uploaded != nil {

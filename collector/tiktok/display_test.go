@@ -72,7 +72,7 @@ const tokens = `{"open_id":"723f24d7","scope":"user.info.basic,user.info.profile
 
 const profile = `{"user":{"open_id":"723f24d7","display_name":"Soup Season","username":"Soup.Season","bio_description":"Soup.\nAll year","follower_count":1230000,"following_count":7}}`
 
-// side answers all other requests of a source: for tokens and for the profile.
+// side answers all requests that are not for videos: the requests for tokens and for the profile.
 func side(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case strings.HasSuffix(r.URL.Path, "/oauth/token/"):
@@ -102,7 +102,7 @@ func newDisplay(t testing.TB, db *storetest.DB, base string, client *fetch.Clien
 
 var logins atomic.Int64
 
-// anotherLogin configures an account that has just logged in.
+// anotherLogin changes the options to the first refresh token of another login.
 func anotherLogin(o *tiktok.DisplayOptions) {
 	o.RefreshToken = fmt.Sprintf("%s-%d", sourcetest.Credential, logins.Add(1))
 }
@@ -136,7 +136,7 @@ func TestDisplay_fetchesVideos(t *testing.T) {
 		sourcetest.OK:         {Body: list(item(soup, counts), item(kite, counts2)), Classes: good, Facts: both},
 		sourcetest.Bare:       {Body: list(`{"id":"`+soup+`","view_count":5}`, `{"id":"`+kite+`","view_count":5}`), Classes: good, Facts: []*source.Facts{bare, bare}},
 		sourcetest.Gone:       {Body: list(item(kite, counts2)), Classes: gone},
-		sourcetest.Private:    {Body: list(item(kite, counts2)), Classes: gone}, // TikTok does not distinguish private and deleted videos
+		sourcetest.Private:    {Body: list(item(kite, counts2)), Classes: gone}, // TikTok answers for private and for deleted videos in the same way
 		sourcetest.Restricted: {Body: list(item(soup, counts), item(kite, counts2)), Classes: good},
 		sourcetest.WrongTypes: {Body: list(item(soup, `"view_count":["1482337"]`), item(kite, counts2)), Classes: doubtful},
 		sourcetest.Strings: {Body: list(strings.ReplaceAll(item(soup, `"view_count":"1482337","like_count":"90211","comment_count":"1204","share_count":"311"`), `"`+soup+`"`, soup),
@@ -206,7 +206,7 @@ func TestDisplay_fetchesOwnAccount(t *testing.T) {
 	})
 }
 
-// request is a request that a server received.
+// request has the recorded parts of a request that the test server received.
 type request struct{ line, auth, contentType, body string }
 
 // recordRequests serves requests with a handler and records them.
@@ -279,10 +279,10 @@ func TestDisplay_returnsUnsupportedForOtherAccounts(t *testing.T) {
 	results, err := d.Fetch(t.Context(), batch, source.NewCallBudget(d.Plan(batch)[0]))
 	require.NoError(t, err)
 	require.Equal(t, []source.Class{source.Unsupported, source.Unsupported, source.Temporary, source.Unsupported}, classes(results),
-		"a video of the own account is not gone if the answer has no list")
+		"a video of the own account must not be gone if the answer has no list")
 	require.Len(t, requests(), 3, "the profile is requested once")
 	_, ok := d.Serves(accountTarget("somebody.else", 1))
-	require.False(t, ok, "this is not the own account, whose handle is known now")
+	require.False(t, ok, "an account with another handle than the own account must not be served")
 	_, ok = d.Serves(accountTarget(owner, 1))
 	require.True(t, ok)
 	_, ok = d.Serves(source.Target{Platform: link.YouTube, Kind: source.KindVideo, ExternalID: soup})
@@ -297,7 +297,7 @@ func classes(results []source.Result) []source.Class {
 	return out
 }
 
-func TestDisplay_worksWithoutOptionalScopes(t *testing.T) {
+func TestDisplay_requestsFieldsOfGrantedScopesOnly(t *testing.T) {
 	t.Parallel()
 	base, requests := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -313,7 +313,7 @@ func TestDisplay_worksWithoutOptionalScopes(t *testing.T) {
 	batch := []source.Target{target(soup, owner, true)}
 	results, err := d.Fetch(t.Context(), batch, source.NewCallBudget(d.Plan(batch)[0]))
 	require.NoError(t, err)
-	require.Equal(t, []source.Class{source.Unsupported}, classes(results), "the own handle is not known")
+	require.Equal(t, []source.Class{source.Unsupported}, classes(results), "must be unsupported if the handle of the own account is not known")
 	require.Equal(t, "GET /v2/user/info/?fields=open_id%2Cdisplay_name", requests()[2].line, "only fields of granted scopes are requested")
 	account := []source.Target{accountTarget(owner, 1)}
 	results, err = d.Fetch(t.Context(), account, source.NewCallBudget(d.Plan(account)[0]))
@@ -322,11 +322,11 @@ func TestDisplay_worksWithoutOptionalScopes(t *testing.T) {
 	require.Contains(t, results[0].Detail, "user.info.profile")
 }
 
-func TestDisplay_continuesAfterShortPages(t *testing.T) {
+func TestDisplay_requestsNextPageAfterShortPage(t *testing.T) {
 	t.Parallel()
 	pages := []string{
 		page(true, 300, entry(soup, 1766782800)).Body, page(true, 200).Body, page(true, 100, entry(kite, 1700000000)).Body, page(true, 50, entry(foreign, 1699999999)).Body,
-	} // as many pages as are planned
+	} // as many pages as the plan has calls
 	base, requests := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/video/list/") {
 			_, _ = io.WriteString(w, pages[0])
@@ -379,7 +379,7 @@ func TestNewDisplay_checksOptions(t *testing.T) {
 	require.Equal(t, "2026-11-21T15:30", window)
 	require.Equal(t, sourcetest.Now.Add(time.Minute), ends)
 	all := []source.Target{accountTarget(owner, 5000)}
-	require.LessOrEqual(t, d.Plan(all)[0][0].Units, int64(300), "the budget of a minute must be enough for the longest list")
+	require.LessOrEqual(t, d.Plan(all)[0][0].Units, int64(300), "one minute's budget must be enough for the longest list")
 	_, err = d.Fetch(t.Context(), make([]source.Target, 21), source.NewCallBudget(d.Plan(nil)[0]))
 	var f *source.Failure
 	require.ErrorAs(t, err, &f)

@@ -14,40 +14,39 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// ResearchName is the name of the source in logs, metrics and provenance.
+// ResearchName is the name of the source in logs, in metrics and in stored history points.
 const ResearchName = "tiktok_research"
 
-// BudgetRecords is the name of Research's budget that counts the rows of answers per day.
+// BudgetRecords is the name of the budget that counts the rows in the answers of the Research API, per UTC day.
 const BudgetRecords = "records"
 
 const (
-	researchBatch    = 100 // rows in an answer
+	researchBatch    = 100 // maximum number of rows in an answer
 	researchRequests = 1_000
 	researchRecords  = 100_000
 	researchFields   = "id,create_time,username,video_description,video_duration,music_id,view_count,like_count,comment_count,share_count,favorites_count"
 	researchProfile  = "display_name,bio_description,follower_count,following_count"
-	// researchSpan is the longest time between the start and the end of a query, in days.
+	// researchSpan is the longest time in days between the start and the end of a query.
 	researchSpan = 30
-	// idsPerExtraRequest is the number of ids for which one additional request is planned, because a page may be short although more
-	// pages follow.
+	// idsPerExtraRequest is the number of ids for which one additional request is planned. A page can be short although more pages follow.
 	idsPerExtraRequest = 50
-	// indexingDelay is the longest time until the API finds a new video.
+	// indexingDelay is the longest time after the upload until the API finds a video.
 	indexingDelay = 10 * 24 * time.Hour
 )
 
 // ResearchOptions configure Research.
 type ResearchOptions struct {
-	BaseURL                 string // may have a path prefix; "" means DefaultBaseURL
-	ClientKey, ClientSecret string // of the approved research project
+	BaseURL                 string // base URL of the API, with or without a path prefix; "" means DefaultBaseURL
+	ClientKey, ClientSecret string // client key and secret of the approved research project
 	Client                  *fetch.Client
 	Now                     func() time.Time
-	// Requests and Records are the limits per UTC day. 0 means 1,000 requests and 100,000 records. A negative number means that the limit
-	// is not known.
+	// Requests and Records are the limits of the two budgets per UTC day. 0 means 1,000 requests and 100,000 records. A negative number
+	// means that the limit is not known.
 	Requests, Records int64
 }
 
 // Research fetches public videos and profiles of any account from TikTok's Research API. The API returns views, likes, comments, shares,
-// bookmarks and the song's id. Its numbers are days old, so that its results have Lags. It does not list the videos of an account.
+// bookmarks and the song's id. Its numbers can be days old, so its results have Lags set. It does not list the videos of an account.
 type Research struct {
 	app
 	tokens  *clientTokens
@@ -74,24 +73,24 @@ func NewResearch(o ResearchOptions) (*Research, error) {
 // Name returns ResearchName.
 func (r *Research) Name() string { return ResearchName }
 
-// Timeout returns the timeout of the HTTP client.
+// Timeout returns the timeout of one call, which is the timeout of the HTTP client.
 func (r *Research) Timeout() time.Duration { return r.api.Timeout() }
 
-// Concurrency returns 2: a query answers for 100 videos, and the 1,000 requests of a day are spent within minutes anyway.
+// Concurrency returns 2. A query answers for 100 videos, so even two concurrent calls spend the 1,000 requests of a day within minutes.
 func (r *Research) Concurrency() int { return 2 }
 
-// Group returns "": a batch may mix all targets of a kind.
+// Group returns "", because one Fetch can request any videos together.
 func (r *Research) Group(source.Target) string { return "" }
 
-// AsksByHandle returns false: TikTok finds videos by their ids.
+// AsksByHandle returns false, because TikTok finds videos by their ids.
 func (r *Research) AsksByHandle(source.Target) bool { return false }
 
-// Budgets returns the budgets of the requests and the records per UTC day.
+// Budgets returns the budgets of requests and of records, both per UTC day.
 func (r *Research) Budgets() []source.Budget { return r.budgets }
 
-// Serves returns true for TikTok videos whose id contains an upload time, in batches of 100, because a query needs the days of upload. It
-// returns true for an account with a handle whose ids are not known. The API's profiles have no id, so that a reused handle would not be
-// noticed.
+// Serves returns true for TikTok videos whose id contains an upload time, in batches of 100. The upload time is necessary because a query
+// names a range of upload days. For an account, Serves returns true if the handle is known and no id is known. The API's profiles have no
+// id. For an account with a known id, a reused handle could therefore not be detected.
 func (r *Research) Serves(t source.Target) (int, bool) {
 	switch {
 	case t.Platform != link.TikTok:
@@ -105,7 +104,7 @@ func (r *Research) Serves(t source.Target) (int, bool) {
 	return 0, false
 }
 
-// uploaded returns the upload time in a video's id.
+// uploaded returns the upload time that a video's id contains. ok is false if the id contains no valid time.
 func (r *Research) uploaded(t source.Target) (time.Time, bool) {
 	if !isVideo(t) {
 		return time.Time{}, false
@@ -114,14 +113,14 @@ func (r *Research) uploaded(t source.Target) (time.Time, bool) {
 	return at, ok && at.Before(r.now().Add(24*time.Hour))
 }
 
-// query is a query for videos that were uploaded within 30 days.
+// query is a query for videos that were uploaded within one period of at most 30 days.
 type query struct {
 	from, to time.Time
 	ids      []string
 }
 
-// queries splits a batch into as few queries as its upload times allow. Each query has a margin of one day at both ends, because the time
-// in an id may differ a little from the upload time.
+// queries splits a batch into as few queries as possible. Each query has a margin of one day at both ends, because the time in an id can
+// differ a little from the upload time.
 func (r *Research) queries(batch []source.Target) []query {
 	type upload struct {
 		id string
@@ -147,8 +146,8 @@ func (r *Research) queries(batch []source.Target) []query {
 	return out
 }
 
-// Plan counts one request for each query, and additional requests for further pages. For an account, it counts one request. It also
-// counts one record for each target.
+// Plan returns one request for each query, and additional requests for further pages. For an account, it returns one request. It also
+// returns one record for each target.
 func (r *Research) Plan(batch []source.Target) [][]source.Call {
 	requests := int64(len(batch))
 	if len(batch) > 0 && batch[0].Kind == source.KindVideo {
@@ -157,7 +156,7 @@ func (r *Research) Plan(batch []source.Target) [][]source.Call {
 	return [][]source.Call{{{Bucket: BudgetRequests, Units: requests}, {Bucket: BudgetRecords, Units: int64(max(1, len(batch)))}}}
 }
 
-// Fetch requests up to 100 videos with as many queries as their upload times need, or one profile. If a query fails after another one was
+// Fetch requests up to 100 videos with as many queries as their upload times need, or one profile. If a query fails after another query was
 // answered, its targets get the result source.Unanswered.
 func (r *Research) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
 	calls := budget.Calls()
@@ -199,8 +198,8 @@ func (r *Research) Fetch(ctx context.Context, batch []source.Target, budget *sou
 	return results, nil
 }
 
-// videos runs a query and reads its pages until all ids are found, the pages end, or maxRequests is reached. It makes at least one request,
-// and returns the number of requests. If a page after the first one fails, videos returns the videos of the pages before.
+// videos runs a query and requests its pages until all ids are found, the last page is reached, or maxRequests are made. It makes at least
+// one request and returns the number of requests. If a page after the first one fails, videos returns the videos of the earlier pages.
 func (r *Research) videos(ctx context.Context, budget *source.CallBudget, q query, maxRequests int64) (all videos, requests int64, err error) {
 	type condition struct {
 		Operation string   `json:"operation"`
@@ -223,7 +222,7 @@ func (r *Research) videos(ctx context.Context, budget *source.CallBudget, q quer
 			return videos{}, requests, r.withBucket(err)
 		case err != nil:
 			all.incomplete = "missing from the pages before one that failed: " + err.Error()
-			return all, requests, nil //nolint:nilerr // the results of the missing videos contain the error
+			return all, requests, nil //nolint:nilerr // all.incomplete contains the error
 		case requests == 1:
 			all = found
 		default:
@@ -237,7 +236,7 @@ func (r *Research) videos(ctx context.Context, budget *source.CallBudget, q quer
 	}
 }
 
-// nextPage has the parameters for the next page of a query.
+// nextPage has the request parameters for the next page of a query.
 type nextPage struct {
 	Cursor   fetch.Count `json:"cursor"`
 	SearchID fetch.ID    `json:"search_id"`
@@ -250,12 +249,12 @@ func (r *Research) page(ctx context.Context, budget *source.CallBudget, q query,
 		return videos{}, nextPage{}, err
 	}
 	if found, err = decodeVideos(got, q.ids, r.now()); err == nil && json.Unmarshal(got.data, &next) != nil {
-		next = nextPage{} // malformed, so that there is no next page
+		next = nextPage{} // the parameters are malformed, so no further page is requested
 	}
 	return found, next, err
 }
 
-// result returns the result for a target of a query. found are the videos in the answers to the query.
+// result returns the result for a target of a query. found has the videos in the answers to the query.
 func (r *Research) result(t source.Target, found videos) source.Result {
 	got, ok := found.result(t)
 	got.Lags = true
@@ -278,7 +277,8 @@ func (r *Research) result(t source.Target, found videos) source.Result {
 	return got
 }
 
-// withBucket sets the budget in a failure of class QuotaSpent.
+// withBucket returns err with the budget of requests as its Bucket if err is a failure of class QuotaSpent. It returns any other error
+// unchanged.
 func (r *Research) withBucket(err error) error {
 	if f, ok := errors.AsType[*source.Failure](err); ok && f.Class == source.QuotaSpent {
 		f.Bucket = BudgetRequests
@@ -294,7 +294,7 @@ func (r *Research) profile(ctx context.Context, budget *source.CallBudget, t sou
 	}
 	got, err := r.callWithToken(ctx, budget, r.tokens, request{path: "v2/research/user/info/", fields: researchProfile, body: map[string]string{"username": handle}})
 	if f, ok := errors.AsType[*source.Failure](err); ok && f.Class == source.BadRequest {
-		// TikTok returns this error for a handle that does not exist. It does not concern the source.
+		// TikTok returns this error for a handle that does not exist. The error does not mean that the request was malformed.
 		return source.Result{Class: source.Unsupported, Detail: f.Detail}, nil
 	}
 	if err != nil {

@@ -33,14 +33,14 @@ func newResearch(t testing.TB, base string, client *fetch.Client) *tiktok.Resear
 
 const clientToken = `{"access_token":"` + sourcetest.Credential + `","expires_in":7200,"token_type":"Bearer"}`
 
-// row returns an item of the Research API, whose ids are numbers.
+// row returns an item of the Research API. Its ids are JSON numbers, not strings.
 func row(id, more string) string {
 	return fmt.Sprintf(`{"id":%s,"create_time":1766782800,"username":"soup.season","video_description":"Leek soup, slowly","video_duration":58,"music_id":7050000000000000001,%s}`, id, more)
 }
 
 const rowCounts = counts + `,"favorites_count":77`
 
-// near is the id of a video that was uploaded in the same month as soup.
+// near is the id of another video, which was uploaded in the same month as the video soup.
 const near = "7588213403351190999"
 
 func TestResearch_fetchesVideos(t *testing.T) {
@@ -66,14 +66,14 @@ func TestResearch_fetchesVideos(t *testing.T) {
 		sourcetest.OK:         {Body: list(row(soup, rowCounts), row(near, counts2)), Classes: good, Facts: both},
 		sourcetest.Bare:       {Body: list(`{"id":`+soup+`,"view_count":5}`, `{"id":`+near+`,"view_count":5}`), Classes: good, Facts: []*source.Facts{bare, bare}},
 		sourcetest.Gone:       {Body: list(row(near, counts2)), Classes: gone},
-		sourcetest.Private:    {Body: list(row(near, counts2)), Classes: gone}, // TikTok does not distinguish private and deleted videos
+		sourcetest.Private:    {Body: list(row(near, counts2)), Classes: gone}, // TikTok answers for private and for deleted videos in the same way
 		sourcetest.Restricted: {Body: list(row(soup, counts+`,"favourites_count":77`), row(near, counts2)), Classes: good, Facts: []*source.Facts{&british, &second}},
 		sourcetest.WrongTypes: {Body: list(row(soup, `"view_count":{}`), row(near, counts2)), Classes: doubtful},
 		sourcetest.Strings:    {Body: list(strings.Replace(strings.Replace(row(soup, rowCounts), soup, `"`+soup+`"`, 1), "90211", `"90211"`, 1), row(near, counts2)), Classes: good},
 		sourcetest.Big:        {Body: list(row(soup, counts+`,"favorites_count":9007199254740993`), row(near, counts2)), Classes: good, Facts: []*source.Facts{&big, &second}},
 		sourcetest.Duplicates: {Body: list(row(soup, rowCounts), row(near, counts2), row(soup, counts2)), Classes: good},
 		sourcetest.Foreign:    {Body: list(row(foreign, counts), row(soup, rowCounts), row(near, counts2)), Classes: good},
-		// The two ids are equal as float64.
+		// The id in the answer and the requested id are equal if they are converted to float64.
 		sourcetest.GoneForeign: {Body: list(row("7588213403351190802", counts), row(near, counts2)), Classes: doubtful},
 	})
 	sourcetest.Run(t, sourcetest.Harness{
@@ -87,7 +87,7 @@ func TestResearch_fetchesVideos(t *testing.T) {
 	})
 }
 
-// idOf returns the id of video n that was uploaded on a day.
+// idOf returns the id of the nth video that was uploaded on the given day.
 func idOf(day string, n int) string {
 	when, err := time.Parse(time.DateOnly, day)
 	if err != nil {
@@ -138,7 +138,7 @@ func TestResearch_splitsQueriesByUploadTime(t *testing.T) {
 	}
 }
 
-func TestResearch_waitsForIndexing(t *testing.T) {
+func TestResearch_treatsMissingNewVideoAsTemporary(t *testing.T) {
 	t.Parallel()
 	reply := list()
 	base, _ := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {
@@ -157,19 +157,19 @@ func TestResearch_waitsForIndexing(t *testing.T) {
 		return results[0].Class
 	}
 	require.Equal(t, source.Missing, fetchClass(old))
-	require.Equal(t, source.Temporary, fetchClass(fresh), "the video may not be indexed yet")
+	require.Equal(t, source.Temporary, fetchClass(fresh), "a new video that is not found may not be indexed yet")
 	for _, reply = range []string{ok(`{"videos":[],"has_more":true}`), ok(`{}`)} {
 		require.Equal(t, source.Temporary, fetchClass(old), reply)
 	}
 	_, serves := s.Serves(target(idOf("2026-11-23", 1), owner, false))
-	require.False(t, serves, "an id with a future upload time")
+	require.False(t, serves, "an id with a future upload time must not be served")
 	_, serves = s.Serves(target("1000000000000000", owner, false))
-	require.False(t, serves, "an id without an upload time")
+	require.False(t, serves, "an id without an upload time must not be served")
 	_, serves = s.Serves(accountTarget(owner, 1))
 	require.True(t, serves)
 }
 
-func TestResearch_keepsVideosBeforeFailure(t *testing.T) {
+func TestResearch_returnsVideosAnsweredBeforeFailure(t *testing.T) {
 	t.Parallel()
 	n := 0
 	base, _ := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {
@@ -200,12 +200,12 @@ func TestResearch_fetchesProfiles(t *testing.T) {
 		class   source.Class
 		account *source.AccountFacts
 	}{
-		"all members": {200, ok(known), source.OK,
+		"all members are present": {200, ok(known), source.OK,
 			&source.AccountFacts{Username: new(owner), Name: new("Soup Season"), Bio: new("Soup"), Followers: new(int64(9007199254740993)), Following: new(int64(7))}},
-		"strings":     {200, ok(strings.Replace(known, "9007199254740993", `"12"`, 1)), source.OK, &source.AccountFacts{Username: new(owner), Name: new("Soup Season"), Bio: new("Soup"), Followers: new(int64(12)), Following: new(int64(7))}},
-		"wrong types": {200, ok(strings.Replace(known, "9007199254740993", `[12]`, 1)), source.Temporary, nil},
-		"no members":  {200, ok(`{}`), source.Temporary, nil},
-		"no account":  {400, refusal("invalid_params", "username is invalid: cannot find the user"), source.Unsupported, nil},
+		"numbers are strings":       {200, ok(strings.Replace(known, "9007199254740993", `"12"`, 1)), source.OK, &source.AccountFacts{Username: new(owner), Name: new("Soup Season"), Bio: new("Soup"), Followers: new(int64(12)), Following: new(int64(7))}},
+		"a number has a wrong type": {200, ok(strings.Replace(known, "9007199254740993", `[12]`, 1)), source.Temporary, nil},
+		"members are missing":       {200, ok(`{}`), source.Temporary, nil},
+		"account does not exist":    {400, refusal("invalid_params", "username is invalid: cannot find the user"), source.Unsupported, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

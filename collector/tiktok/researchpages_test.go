@@ -17,8 +17,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// paged returns a source whose Research API has pages of the given number of rows. If failingPage is not 0, this page and all later pages
-// fail. A request for a later page must have the cursor and the search id of the page before.
+// paged returns a source whose Research API returns pages with the given number of rows. If failingPage is not 0, this page and all later
+// pages fail. The API requires that a request for a later page has the cursor and the search id of the previous page.
 func paged(t *testing.T, rows, failingPage int) (s *tiktok.Research, requests func() []request) {
 	t.Helper()
 	base, requests := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {
@@ -57,10 +57,10 @@ func paged(t *testing.T, rows, failingPage int) (s *tiktok.Research, requests fu
 	return newResearch(t, base, nil), requests
 }
 
-func TestResearch_readsFurtherPages(t *testing.T) {
+func TestResearch_requestsPagesWithinPlan(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		days                string // of upload; the second half of the ids uses the second day
+		days                string // the upload days, separated by spaces; the ids are divided evenly among the days
 		rows, fails         int
 		planned, made, lost int
 	}{
@@ -90,7 +90,7 @@ func TestResearch_readsFurtherPages(t *testing.T) {
 				if r.Class == source.OK {
 					continue
 				}
-				require.Equal(t, source.Temporary, r.Class, "the class must not be missing: %s", r.Detail)
+				require.Equal(t, source.Temporary, r.Class, "a video that was not reached must be temporary: %s", r.Detail)
 				lost++
 			}
 			require.Equal(t, tt.lost, lost)
@@ -99,7 +99,7 @@ func TestResearch_readsFurtherPages(t *testing.T) {
 	}
 }
 
-func TestSandbox_researchReadsAllPages(t *testing.T) {
+func TestSandbox_researchReturnsVideosOfAllPages(t *testing.T) {
 	t.Parallel()
 	s := startSandbox(t)
 	old := sourcetest.Now.AddDate(0, -3, 0)
@@ -112,7 +112,7 @@ func TestSandbox_researchReadsAllPages(t *testing.T) {
 	}
 	there := 0
 	for _, r := range fetchAll(t, s.research, batch) {
-		require.Contains(t, []source.Class{source.OK, source.Missing}, r.Class, r.Detail) // a few are private or deleted
+		require.Contains(t, []source.Class{source.OK, source.Missing}, r.Class, r.Detail) // Missing, because a few videos of the sandbox are private or deleted
 		if r.Class == source.OK {
 			there++
 		}

@@ -18,10 +18,10 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// hostileVariants is the number of hostile answers of the sandbox, one per call.
+// hostileVariants is the number of different hostile answers of the sandbox. Each call gets the next variant.
 const hostileVariants = 13
 
-// sandboxed is a running sandbox with both sources. Display uses the settings of the sandbox.
+// sandboxed is a running sandbox with a Display source and a Research source, which call the sandbox.
 type sandboxed struct {
 	box      *sandbox.Sandbox
 	base     string
@@ -53,7 +53,7 @@ func startSandbox(t *testing.T) sandboxed {
 	return sandboxed{box, web.URL, display, research}
 }
 
-// fetchAll fetches a batch like the collector.
+// fetchAll fetches a batch with the first plan, as the collector does.
 func fetchAll(t *testing.T, s source.Source, batch []source.Target) []source.Result {
 	t.Helper()
 	results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
@@ -133,7 +133,7 @@ func TestSandbox_displayFetchesOwnVideos(t *testing.T) {
 	require.Equal(t, source.OK, fetchAll(t, s.display, batch)[0].Class, "Fetch must get a new token, because the old one has expired in the sandbox")
 }
 
-func TestSandbox_researchFetchesOldNumbers(t *testing.T) {
+func TestSandbox_researchFetchesDelayedNumbers(t *testing.T) {
 	t.Parallel()
 	s := startSandbox(t)
 	world, then := s.box.World(), sourcetest.Now.Add(-sandbox.ResearchLag)
@@ -172,7 +172,7 @@ func TestSandbox_researchFetchesOldNumbers(t *testing.T) {
 	}
 }
 
-func TestSandbox_faults(t *testing.T) {
+func TestSandbox_classifiesFaults(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		fault   string
@@ -202,7 +202,7 @@ func TestSandbox_faults(t *testing.T) {
 			}
 		})
 	}
-	t.Run("hostile", func(t *testing.T) {
+	t.Run("hostile answers", func(t *testing.T) {
 		t.Parallel()
 		s := startSandbox(t)
 		handle := s.box.TikTokAccount()
@@ -224,7 +224,7 @@ func TestSandbox_faults(t *testing.T) {
 					continue
 				}
 				for _, count := range []*int64{r.Facts.Views, r.Facts.Likes, r.Facts.Comments, r.Facts.Shares, r.Facts.Bookmarks} {
-					if count != nil { // a source cannot notice if the platform swaps two counts
+					if count != nil { // each count must be one of the true counts; a source cannot detect that two counts were swapped
 						require.Contains(t, []int64{truth.Views, *truth.Likes, *truth.Comments, *truth.Shares, *truth.Bookmarks}, *count)
 					}
 				}

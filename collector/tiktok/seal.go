@@ -10,11 +10,11 @@ import (
 	"errors"
 )
 
-// seal encrypts credentials for the database with AES-256-GCM. Its key is derived from the app's client secret, which is not in the
+// seal encrypts credentials for the database with AES-256-GCM. Its key is derived from the app's client secret, which is not stored in the
 // database. A copy of the database is therefore not enough to decrypt the credentials.
 type seal struct {
 	aead cipher.AEAD
-	// context is authenticated with the text: source and account. A text cannot be decrypted with another context.
+	// context is the source and the account. It is authenticated with the encrypted text: a text cannot be decrypted with another context.
 	context []byte
 }
 
@@ -31,7 +31,7 @@ func newSeal(secret, source, account string) (seal, error) {
 	return seal{aead, []byte(source + "\n" + account)}, err
 }
 
-// close encrypts credentials.
+// close returns the credentials as encrypted bytes.
 func (s seal) close(c credentials) ([]byte, error) {
 	plain, err := json.Marshal(c)
 	if err != nil {
@@ -46,7 +46,7 @@ func (s seal) close(c credentials) ([]byte, error) {
 
 var errSealed = errors.New("the stored token was encrypted with another client secret")
 
-// open decrypts credentials.
+// open decrypts bytes that close returned. It returns errSealed if they were encrypted with another client secret or context.
 func (s seal) open(sealed []byte) (credentials, error) {
 	if len(sealed) < s.aead.NonceSize() {
 		return credentials{}, errSealed

@@ -14,40 +14,40 @@ import (
 )
 
 const (
-	// exchangeTimeout is the timeout of an exchange of tokens.
+	// exchangeTimeout is the timeout of a request that exchanges a refresh token for new tokens.
 	exchangeTimeout = 20 * time.Second
-	// defaultLifetime is the lifetime of an access token if TikTok does not report it.
+	// defaultLifetime is the assumed lifetime of an access token if TikTok's answer does not contain the lifetime.
 	defaultLifetime = 10 * time.Minute
 	maxLifetime     = 400 * 24 * time.Hour
 	// minRemaining is the shortest remaining lifetime with which a token is still used for a new call.
 	minRemaining = 30 * time.Second
 )
 
-// credentials are the tokens from an exchange. They are stored encrypted; see seal.
+// credentials are the tokens that TikTok returned from one exchange. They are stored encrypted; see seal.
 type credentials struct {
 	Access  string    `json:"access,omitempty"`
-	RenewAt time.Time `json:"renew_at,omitzero"` // when a new token should be requested, before this one expires
+	RenewAt time.Time `json:"renew_at,omitzero"` // when a new token should be requested; earlier than the expiry of this token
 	Expires time.Time `json:"expires,omitzero"`
 	Refresh string    `json:"refresh,omitempty"`
-	Scope   string    `json:"scope,omitempty"` // separated by commas; "" if it is not known
+	Scope   string    `json:"scope,omitempty"` // the granted scopes, separated by commas; "" if they are not known
 }
 
-// usable returns true if the access token has not expired and is not the refused one.
+// usable returns true if the access token has not expired and differs from the token that TikTok refused.
 func (c credentials) usable(now time.Time, refused string) bool {
 	return c.Access != "" && c.Access != refused && now.Before(c.Expires.Add(-minRemaining))
 }
 
-// fresh returns true if the access token is usable and need not be renewed yet.
+// fresh returns true if the access token is usable and its renewal is not due yet.
 func (c credentials) fresh(now time.Time, refused string) bool {
 	return c.usable(now, refused) && now.Before(c.RenewAt)
 }
 
-// granted returns true if the account's owner has granted a scope, or if the scopes are not known.
+// granted returns true if the owner of the account has granted the scope, or if the granted scopes are not known.
 func (c credentials) granted(scope string) bool {
 	return c.Scope == "" || strings.Contains(","+c.Scope+",", ","+scope+",")
 }
 
-// exchange calls the token endpoint. Its errors have another format than those of the API:
+// exchange requests tokens from the token endpoint. The endpoint's errors have another format than the errors of the API:
 // {"error":"invalid_grant","error_description":…}.
 func (a app) exchange(ctx context.Context, form url.Values, secrets ...string) (credentials, error) {
 	form.Set("client_key", a.key)
@@ -90,10 +90,10 @@ func (a app) exchange(ctx context.Context, form url.Values, secrets ...string) (
 		f.Class = tokenClassOf(name, class)
 		f.Detail = fetch.Redact(strings.TrimRight(f.Detail+" "+name+": "+body.Description, ": "), secrets...)
 	}
-	f.OfSource = true // the call does not concern a target
+	f.OfSource = true // the request for tokens concerns no target
 	switch f.Class {
 	case source.OK, source.BadRequest, source.QuotaSpent:
-		f.Class = source.Temporary // these classes have no meaning for the token endpoint
+		f.Class = source.Temporary // the token endpoint uses these classes for other problems, so the call counts as temporarily failed
 	case source.RateLimited:
 		if f.RetryAt.IsZero() {
 			f.RetryAt = a.now().Add(ratePause)
@@ -103,7 +103,7 @@ func (a app) exchange(ctx context.Context, form url.Values, secrets ...string) (
 	return credentials{}, f
 }
 
-// tokenClassOf returns the class of an error of the token endpoint, or classOfStatus if the error is unknown.
+// tokenClassOf returns the class of an error name of the token endpoint. For an unknown name it returns classOfStatus.
 func tokenClassOf(name string, classOfStatus source.Class) source.Class {
 	switch name {
 	case "server_error", "temporarily_unavailable", "internal_error":
@@ -116,7 +116,7 @@ func tokenClassOf(name string, classOfStatus source.Class) source.Class {
 	return classOfStatus
 }
 
-// ctxMutex is a mutex whose lock can be cancelled by a context.
+// ctxMutex is a mutex. Waiting for its lock ends when a context ends.
 type ctxMutex chan struct{}
 
 func newCtxMutex() ctxMutex { return make(ctxMutex, 1) }
@@ -132,7 +132,7 @@ func (m ctxMutex) lock(ctx context.Context) error {
 
 func (m ctxMutex) unlock() { <-m }
 
-// clientTokens provides access tokens of the app itself. Each process has its own tokens and does not store them.
+// clientTokens provides the access tokens of the operator's app itself. Each process requests its own tokens and does not store them.
 type clientTokens struct {
 	app
 	ctxMutex

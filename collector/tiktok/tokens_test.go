@@ -24,14 +24,14 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// issuer is a platform that accepts each refresh token once, and only the newest access token.
+// issuer simulates a token endpoint and an API. It accepts each refresh token once, and only the newest access token.
 type issuer struct {
 	*httptest.Server
 	mu        sync.Mutex
-	refresh   string // the valid refresh token
+	refresh   string // the refresh token that is accepted now
 	made      int
 	exchanges int
-	reply     func(w http.ResponseWriter) bool // replaces the answer of the next exchange
+	reply     func(w http.ResponseWriter) bool // if not nil, writes the answer of the next exchange instead
 }
 
 func newIssuer(t *testing.T, first string) *issuer {
@@ -75,7 +75,7 @@ func (i *issuer) count() int {
 	return i.exchanges
 }
 
-// revoke invalidates the newest access token.
+// revoke makes the newest access token invalid.
 func (i *issuer) revoke() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -84,7 +84,7 @@ func (i *issuer) revoke() {
 
 const firstToken = "rft.secret.first"
 
-// newCollector returns a source with its own store, like a source in another process.
+// newCollector returns a source with its own connection to the database, like a source in another process.
 func newCollector(t *testing.T, db *storetest.DB, i *issuer, log io.Writer, change func(*tiktok.DisplayOptions)) *tiktok.Display {
 	t.Helper()
 	return newDisplay(t, db, i.URL, nil, func(o *tiktok.DisplayOptions) {
@@ -109,14 +109,14 @@ func TestTokens_areStoredForNextProcess(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		i, log := newIssuer(t, firstToken), &bytes.Buffer{}
-		for n := range 4 { // each time a new process, whose settings still have the first token
+		for n := range 4 { // each iteration simulates a new process, whose settings still have the first token
 			d := newCollector(t, db, i, log, nil)
 			require.NoError(t, fetchOnce(t.Context(), d))
 			require.NoError(t, fetchOnce(t.Context(), d))
 			require.Equal(t, n+1, i.count(), "the access token is used while it is valid")
-			db.Clock.Advance(100 * time.Minute) // of 120 minutes, so that the token must be renewed
+			db.Clock.Advance(100 * time.Minute) // the token lives 120 minutes, so its renewal is due now
 		}
-		require.NotContains(t, log.String(), "secret", "no token may be in the log")
+		require.NotContains(t, log.String(), "secret", "the log must not contain a token")
 		sealed := storetest.Column[[]byte](t, db, "SELECT sealed FROM source_tokens")
 		require.Len(t, sealed, 1)
 		require.NotContains(t, string(sealed[0]), "secret")
@@ -141,7 +141,7 @@ func TestTokens_areExchangedByOneCollector(t *testing.T) {
 					wg.Go(func() {
 						err := fetchOnce(t.Context(), d)
 						if f, ok := errors.AsType[*source.Failure](err); ok && f.Class == source.RateLimited {
-							waited.Add(1) // because another collector was exchanging
+							waited.Add(1) // another collector was exchanging the token
 						} else if err != nil {
 							t.Errorf("fetch: %v", err)
 						}
@@ -181,14 +181,14 @@ func TestTokens_areStoredIfCallerCancels(t *testing.T) {
 	require.Equal(t, 1, i.count())
 }
 
-func TestTokens_areReleasedIfCollectorIsKilled(t *testing.T) {
+func TestTokens_areRenewedAfterOtherCollectorWasKilled(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	i := newIssuer(t, firstToken)
 	d := newCollector(t, db, i, io.Discard, nil)
 	require.NoError(t, fetchOnce(t.Context(), d))
 	db.Clock.Advance(3 * time.Hour)
-	db.Exec(t, "UPDATE source_tokens SET held_until = ?", store.InstantOf(db.Clock.Now().Add(time.Minute))) // as if a collector was killed during an exchange
+	db.Exec(t, "UPDATE source_tokens SET held_until = ?", store.InstantOf(db.Clock.Now().Add(time.Minute))) // simulates a collector that was killed during an exchange
 
 	err := fetchOnce(t.Context(), d)
 	var f *source.Failure
@@ -199,7 +199,7 @@ func TestTokens_areReleasedIfCollectorIsKilled(t *testing.T) {
 	require.NoError(t, fetchOnce(t.Context(), d))
 }
 
-// flaky is a store whose writes can be made to fail.
+// flaky is a token store whose writes can be made to fail.
 type flaky struct {
 	tiktok.TokenStore
 	away atomic.Bool
@@ -212,7 +212,7 @@ func (s *flaky) ReplaceSourceToken(ctx context.Context, t queue.SourceToken, sea
 	return s.TokenStore.ReplaceSourceToken(ctx, t, sealed)
 }
 
-func TestTokens_areKeptWhileDatabaseFails(t *testing.T) {
+func TestTokens_areUsedAndStoredLaterIfDatabaseFails(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	i, log := newIssuer(t, firstToken), &bytes.Buffer{}
@@ -223,7 +223,7 @@ func TestTokens_areKeptWhileDatabaseFails(t *testing.T) {
 	require.Contains(t, log.String(), "not stored yet")
 	db.Clock.Advance(100 * time.Minute)
 	require.NoError(t, fetchOnce(t.Context(), d))
-	require.Equal(t, 1, i.count(), "no further exchange before the token is stored")
+	require.Equal(t, 1, i.count(), "the token must not be exchanged again before it is stored")
 	kept.away.Store(false)
 	require.NoError(t, fetchOnce(t.Context(), d))
 	require.Equal(t, 2, i.count())
@@ -231,7 +231,7 @@ func TestTokens_areKeptWhileDatabaseFails(t *testing.T) {
 	require.Equal(t, 2, i.count())
 }
 
-func TestTokens_askForNewLogin(t *testing.T) {
+func TestTokens_reportIfNewLoginIsNeeded(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	i, log := newIssuer(t, "rft.another"), &bytes.Buffer{}
@@ -242,13 +242,13 @@ func TestTokens_askForNewLogin(t *testing.T) {
 	require.Equal(t, "token endpoint: HTTP 400 invalid_grant: Refresh token REDACTED is invalid or expired.; log in to the account again and set REELTALLY_TIKTOK_REFRESH_TOKEN to the new refresh token", f.Detail)
 	require.NotContains(t, log.String(), "secret")
 	require.ErrorAs(t, fetchOnce(t.Context(), d), &f)
-	require.Equal(t, source.AuthFailed, f.Class, "the hold must be released after the failure")
+	require.Equal(t, source.AuthFailed, f.Class, "the token must be released for other collectors after the failure")
 
 	d = newCollector(t, db, i, log, func(o *tiktok.DisplayOptions) { o.RefreshToken = "rft.another" })
 	require.NoError(t, fetchOnce(t.Context(), d), "a new refresh token must work")
 }
 
-func TestTokens_needSameClientSecret(t *testing.T) {
+func TestTokens_areNotDecryptedWithOtherClientSecret(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	i, log := newIssuer(t, firstToken), &bytes.Buffer{}
@@ -275,16 +275,16 @@ func TestTokens_classifyBadAnswers(t *testing.T) {
 		body   string
 		class  source.Class
 	}{
-		"a server error":        {http.StatusInternalServerError, `{"error":"server_error","error_description":"x","log_id":"y"}`, source.Temporary},
-		"a rate limit":          {http.StatusTooManyRequests, `{"error":"rate_limit_exceeded","error_description":"x"}`, source.RateLimited},
-		"a wrong secret":        {http.StatusOK, `{"error":"invalid_client","error_description":"Client key or secret is incorrect."}`, source.AuthFailed},
-		"an envelope":           {http.StatusOK, refusal("internal_error", "x"), source.Temporary},
-		"no token":              {http.StatusOK, `{"expires_in":7200}`, source.Temporary},
-		"a token of wrong type": {http.StatusOK, `{"access_token":["act.x"],"expires_in":7200}`, source.Temporary},
-		"HTML":                  {http.StatusOK, `<html></html>`, source.Temporary},
-		"HTML with 403":         {http.StatusForbidden, `<html></html>`, source.Temporary},
-		"an empty body":         {http.StatusOK, ``, source.Temporary},
-		"an unknown error":      {http.StatusBadRequest, `{"error":"what_is_this"}`, source.Temporary},
+		"a server error":               {http.StatusInternalServerError, `{"error":"server_error","error_description":"x","log_id":"y"}`, source.Temporary},
+		"a rate limit":                 {http.StatusTooManyRequests, `{"error":"rate_limit_exceeded","error_description":"x"}`, source.RateLimited},
+		"a wrong secret":               {http.StatusOK, `{"error":"invalid_client","error_description":"Client key or secret is incorrect."}`, source.AuthFailed},
+		"an error in the API's format": {http.StatusOK, refusal("internal_error", "x"), source.Temporary},
+		"no token":                     {http.StatusOK, `{"expires_in":7200}`, source.Temporary},
+		"a token of wrong type":        {http.StatusOK, `{"access_token":["act.x"],"expires_in":7200}`, source.Temporary},
+		"HTML":                         {http.StatusOK, `<html></html>`, source.Temporary},
+		"an HTML page with 403":        {http.StatusForbidden, `<html></html>`, source.Temporary},
+		"an empty body":                {http.StatusOK, ``, source.Temporary},
+		"an unknown error":             {http.StatusBadRequest, `{"error":"what_is_this"}`, source.Temporary},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -315,7 +315,7 @@ func TestTokens_areUsedUntilExpiryIfRenewalFails(t *testing.T) {
 	for range 3 {
 		require.NoError(t, fetchOnce(t.Context(), d))
 	}
-	require.Equal(t, 2, i.count(), "not every call may try the renewal")
+	require.Equal(t, 2, i.count(), "a failed renewal must not be repeated by every call")
 	i.mu.Lock()
 	i.refresh = good
 	i.mu.Unlock()

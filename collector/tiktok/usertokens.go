@@ -13,7 +13,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// TokenStore stores tokens that change with each use, for all collectors. *store.Store implements it.
+// TokenStore stores tokens that change with each use, for all collectors. *store.Store implements this interface.
 type TokenStore interface {
 	KeepSourceToken(ctx context.Context, source, account string, sealed []byte) (queue.SourceToken, error)
 	HoldSourceToken(ctx context.Context, t queue.SourceToken, d time.Duration) (queue.SourceToken, bool, error)
@@ -25,17 +25,17 @@ var _ TokenStore = (*queue.Queue)(nil)
 
 const (
 	storedSource = "tiktok"
-	// holdFor is how long a collector holds a token for an exchange. It is longer than an exchange can take, so that two collectors never
+	// holdFor is how long a collector reserves a token for an exchange. It is longer than the longest exchange, so that two collectors never
 	// exchange the same token.
 	holdFor = 3 * exchangeTimeout
-	// heldRetry is the pause of calls that need a token while another collector exchanges it.
+	// heldRetry is how long a call is deferred if another collector is exchanging the token.
 	heldRetry = 2 * time.Second
 )
 
-// userTokens provides access tokens of an account that has logged in to the app. Each exchange returns a new refresh token and invalidates
-// the old one. Therefore only one collector exchanges a token at a time, and stores the new tokens at once. If the database is not
-// available, userTokens keeps the new tokens in memory and stores them at the next call. If the process is killed between TikTok's answer
-// and the write to the database, the account may have to log in again.
+// userTokens provides the access tokens of an account that has logged in to the app. Each exchange returns a new refresh token and
+// invalidates the old refresh token. Only one collector therefore exchanges a token at a time, and stores the new tokens at once. If the
+// database is not available, userTokens has the new tokens in memory and stores them at the next call. If the process is killed between
+// TikTok's answer and the write to the database, the account may have to log in again.
 type userTokens struct {
 	app
 	ctxMutex
@@ -47,10 +47,10 @@ type userTokens struct {
 
 	known      credentials
 	unsaved    *unsavedTokens
-	retryRenew time.Time // when to renew again after a failed exchange, while the old access token is usable
+	retryRenew time.Time // after a failed exchange: when to try again, while the old access token is still usable
 }
 
-// unsavedTokens are new tokens that are not stored yet.
+// unsavedTokens are tokens that TikTok has returned but that are not stored in the database yet.
 type unsavedTokens struct {
 	row    queue.SourceToken
 	sealed []byte
@@ -64,7 +64,7 @@ func newUserTokens(a app, refresh string, st TokenStore, log *slog.Logger) (*use
 	return u, err
 }
 
-// granted returns true if the owner has granted a scope, or if the scopes are not known.
+// granted returns true if the owner of the account has granted the scope, or if the granted scopes are not known.
 func (u *userTokens) granted(ctx context.Context, scope string) bool {
 	if u.lock(ctx) != nil {
 		return false
@@ -83,7 +83,7 @@ func (u *userTokens) token(ctx context.Context, refused string) (string, error) 
 		return u.known.Access, nil
 	}
 	if saveErr != nil {
-		return "", saveErr // the stored tokens are older than the known ones
+		return "", saveErr // the tokens in the database are older than the unsaved tokens in memory
 	}
 	row, err := u.load(ctx)
 	if err != nil {
@@ -99,7 +99,7 @@ func (u *userTokens) token(ctx context.Context, refused string) (string, error) 
 	case ok:
 		err = u.renew(ctx, held)
 	default:
-		// The class RateLimited makes the collector try again soon.
+		// RateLimited makes the collector try again at RetryAt.
 		err = &source.Failure{Class: source.RateLimited, RetryAt: u.now().Add(heldRetry), Detail: "another collector is renewing the access token"}
 	}
 	switch {
@@ -112,7 +112,7 @@ func (u *userTokens) token(ctx context.Context, refused string) (string, error) 
 	return u.known.Access, nil
 }
 
-// load reads the tokens that any collector has stored last.
+// load returns the tokens that were last stored by any collector.
 func (u *userTokens) load(ctx context.Context) (queue.SourceToken, error) {
 	sealed, err := u.seal.close(u.first)
 	if err != nil {
@@ -129,7 +129,8 @@ func (u *userTokens) load(ctx context.Context) (queue.SourceToken, error) {
 	return row, nil
 }
 
-// renew exchanges the held token. It waits for TikTok's answer and stores the new tokens even if ctx is cancelled meanwhile.
+// renew exchanges the refresh token that this collector holds. It waits for TikTok's answer and stores the new tokens even if ctx is
+// cancelled in the meantime, because the old refresh token is no longer valid.
 func (u *userTokens) renew(ctx context.Context, held queue.SourceToken) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), holdFor)
 	defer cancel()
@@ -152,11 +153,11 @@ func (u *userTokens) renew(ctx context.Context, held queue.SourceToken) error {
 		return err
 	}
 	u.known, u.unsaved = got, &unsavedTokens{held, sealed}
-	_ = u.save(ctx) // save logs its error, and the next call tries again
+	_ = u.save(ctx) // save logs its error, and the next call of token saves again
 	return nil
 }
 
-// save stores new tokens that are not stored yet. If it fails, the next call tries again.
+// save stores the unsaved tokens in the database. If saving fails, the next call of token saves again.
 func (u *userTokens) save(ctx context.Context) error {
 	if u.unsaved == nil {
 		return nil

@@ -22,7 +22,7 @@ func isVideo(t source.Target) bool {
 
 // handleOf returns the handle of an account target, or "" if it has no valid handle.
 func handleOf(t source.Target) string {
-	handle := fetch.Handle(&t.Handle) // may be newer than the handle in ExternalID
+	handle := fetch.Handle(&t.Handle) // t.Handle may be newer than the handle in ExternalID
 	if handle == nil && strings.HasPrefix(t.ExternalID, "@") {
 		handle = fetch.Handle(&t.ExternalID)
 	}
@@ -32,13 +32,13 @@ func handleOf(t source.Target) string {
 	return *handle
 }
 
-// videos is a decoded answer.
+// videos is the decoded answer of a call for videos.
 type videos struct {
-	byID map[string]source.Result // without Target
+	byID map[string]source.Result // results without Target, by video id
 	// incomplete is the reason why a missing video may still exist. It is "" if the answer is complete.
 	incomplete string
-	noList     bool // the answer has no list
-	more       bool // more pages follow
+	noList     bool // true if the answer has no list of videos
+	more       bool // true if more pages follow this page
 	sandbox    bool
 }
 
@@ -53,19 +53,20 @@ func (v *videos) add(page videos) {
 	v.noList, v.more = v.noList || page.noList, page.more
 }
 
-// result returns the result for a target, and false if the target is missing from the answer.
+// result returns the result for a target. ok is false if the target is missing from the answer.
 func (v videos) result(t source.Target) (source.Result, bool) {
 	r, ok := v.byID[t.ExternalID]
 	if r.Facts != nil {
-		facts := *r.Facts // a copy, because a batch may contain a target twice
+		facts := *r.Facts // copied, because a batch may contain a target twice
 		r.Facts = &facts
 	}
 	r.Target, r.Sandbox = t, v.sandbox
 	return r, ok
 }
 
-// video is an item of either API. Display has title, duration and share_url. Research has video_duration, username, favorites_count and
-// music_id, and its ids are numbers above 2^53. One page of its documentation spells favourites_count.
+// video is an item in an answer of the Display or Research API. The Display API has title, duration and share_url. The Research API has
+// video_duration, username, favorites_count and music_id, and its ids are numbers above 2^53. One page of its documentation spells
+// favourites_count.
 type video struct {
 	Views         fetch.Count `json:"view_count"`
 	Likes         fetch.Count `json:"like_count"`
@@ -83,8 +84,8 @@ type video struct {
 	MusicID       fetch.ID    `json:"music_id"`
 }
 
-// decodeVideos decodes a list of videos. A malformed item affects only itself. If an item has no id or an id that is not in requested, missing
-// videos do not count as gone.
+// decodeVideos decodes a list of videos. A malformed item does not affect other items. If an item has no id or an id that is not in
+// requested, missing videos do not count as gone.
 func decodeVideos(a answer, requested []string, now time.Time) (videos, error) {
 	var data struct {
 		Videos *fetch.Items `json:"videos"` // nil if the answer has no list
@@ -146,7 +147,7 @@ func decodeVideo(raw []byte, id string, now time.Time) source.Result {
 	return source.Result{Class: source.OK, Facts: f}
 }
 
-// describe sets all facts that are not counts. A malformed member stays nil.
+// describe sets all facts that are not counts. A malformed member becomes nil and does not affect other members.
 func (v video) describe(f *source.Facts, now time.Time) {
 	f.Title = fetch.Name(v.Title)
 	if f.Title == nil {
@@ -173,7 +174,7 @@ func (v video) describe(f *source.Facts, now time.Time) {
 	}
 }
 
-// shareLink returns the link for sharing, and false if it is missing or not the link of a video.
+// shareLink returns the link in share_url. It returns false if share_url is missing or is not a link to the video.
 func (v video) shareLink() (link.Link, bool) {
 	if v.ShareURL == nil {
 		return link.Link{}, false

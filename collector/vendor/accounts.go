@@ -20,18 +20,18 @@ func areAccounts(batch []source.Target) bool {
 	return len(batch) > 0 && batch[0].Kind == source.KindAccount
 }
 
-// wanted returns the number of an account's newest entries that are requested at least.
-func (l *List) wanted(depth int) int {
+// wantedEntries returns the minimum number of an account's newest entries to request.
+func (l *List) wantedEntries(depth int) int {
 	return max(depth, l.Fresh, l.Page)
 }
 
-// units returns the value of {units} for a call that requests the wanted entries: the number of page units.
+// units returns the value of {units} for a call that requests the wanted number of entries. It is the number of page units.
 func (l *List) units(wanted int) int {
 	return max(1, min((wanted+l.Page-1)/l.Page, l.MaxUnits))
 }
 
-// calls returns how many calls are made at most to get the wanted entries. It is more than full pages would need, because a page may be
-// short or empty although more pages follow.
+// calls returns the maximum number of calls to get the wanted number of entries. It is larger than the number of full pages, because a page
+// can be short or empty although more pages follow.
 func (l *List) calls(wanted int) int {
 	switch {
 	case l.Path == "":
@@ -44,7 +44,7 @@ func (l *List) calls(wanted int) int {
 	return full + full/10 + 2
 }
 
-// accountCalls returns the most calls that a batch of accounts may need.
+// accountCalls returns the largest number of calls that a batch of accounts can need.
 func (s *Source) accountCalls(batch []source.Target) int {
 	calls := 0
 	for _, t := range batch {
@@ -54,7 +54,7 @@ func (s *Source) accountCalls(batch []source.Target) int {
 		}
 		calls++
 		if l := s.config.Calls[at].List; l != nil {
-			calls += l.calls(l.wanted(t.Depth))
+			calls += l.calls(l.wantedEntries(t.Depth))
 		}
 	}
 	return calls
@@ -93,7 +93,7 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 	call := s.config.Calls[at]
 	v := valuesOf(t)
 	if call.List != nil {
-		v.count = call.List.wanted(t.Depth)
+		v.count = call.List.wantedEntries(t.Depth)
 	}
 	page, err := s.fetchPage(ctx, budget, call.Request, v)
 	if err != nil {
@@ -122,14 +122,14 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 		if err != nil {
 			return source.Result{}, err
 		}
-		r.Account.Videos, r.Account.Listed = distinct(entries), true
+		r.Account.Videos, r.Account.Listed = removeDuplicates(entries), true
 		return r, nil
 	}
 	return s.addVideos(ctx, budget, call, v, t.Depth, r)
 }
 
-// account returns the result for a target from the first item of a profile. It returns source.HandleReused if the item belongs to another
-// account, which has the handle now. requested are the values of the request.
+// account returns the result for a target from the first item of a profile. If another account has the handle now, it returns
+// source.HandleReused. requested are the placeholder values of the request.
 func (c Call) account(items []gjson.Result, t source.Target, requested values) source.Result {
 	if len(items) == 0 {
 		if c.Missing == source.Temporary {
@@ -158,7 +158,7 @@ func (c Call) account(items []gjson.Result, t source.Target, requested values) s
 	}
 	switch {
 	case source.IsOtherAccount(t, f):
-		return source.HandleReused(t, false) // the caller sets Sandbox
+		return source.HandleReused(t, false) // the caller sets Sandbox in the result
 	case (t.AccountID != "" || t.SourceID != "") && f.ID == nil && c.asksByHandle():
 		return source.Result{Class: source.Temporary, Detail: "the item has no id, so that the account cannot be verified"}
 	case t.AccountID == "" && c.asksByHandle() && f.Username != nil &&
@@ -168,16 +168,16 @@ func (c Call) account(items []gjson.Result, t source.Target, requested values) s
 	return source.Result{Class: source.OK, Account: f}
 }
 
-// asksByHandle returns true if a request of the call contains the handle.
+// asksByHandle returns true if the profile or list request of the call contains {handle}.
 func (c Call) asksByHandle() bool {
 	return slices.ContainsFunc(c.templates(), func(template string) bool { return strings.Contains(template, "{handle}") })
 }
 
-// addVideos adds the newest videos of an account to its result r. It stops when it has v.count videos or when the list ends. If the calls are
-// used up before there are depth videos, the result is Temporary: otherwise the remaining videos would never be found.
+// addVideos adds the newest videos of an account to its result r. It stops when it has v.count videos or when the list ends. If the calls
+// are used up before depth videos are found, the result is Temporary, so that the next fetch tries again to find the remaining videos.
 func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call Call, v values, depth int, r source.Result) (source.Result, error) {
 	l := call.List
-	if !v.fills(l.Request) {
+	if !v.hasAllFor(l.Request) {
 		r.Detail = "the profile lacks a value that the request for the list needs"
 		return r, nil
 	}
@@ -196,7 +196,7 @@ func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call 
 			return r, nil
 		case page.class != source.OK && v.cursor != "":
 			return source.Result{Class: source.Temporary, Detail: "a later page of the list failed: " + page.detail, Sandbox: page.sandbox}, nil
-		case page.class != source.OK: // the profile is still good
+		case page.class != source.OK: // the profile is valid even if the list cannot be requested
 			r.Detail = "no list: " + page.detail
 			return r, nil
 		}
@@ -204,9 +204,9 @@ func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call 
 		if err != nil {
 			return source.Result{}, err
 		}
-		found = distinct(append(found, entries...))
+		found = removeDuplicates(append(found, entries...))
 		next := l.next(page.body)
-		outOfBudget := n+1 < calls && budget.Exhausted() // the list is as long as the budget allows
+		outOfBudget := n+1 < calls && budget.Exhausted() // true if the budget has no unit for the next page; the list then counts as ended
 		if more = next != "" && next != v.cursor && !outOfBudget; !more || len(found) >= v.count {
 			break
 		}
@@ -219,8 +219,9 @@ func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call 
 	return r, nil
 }
 
-// distinct keeps the first entry of each video. A pinned video is listed twice: on top and in its place.
-func distinct(found []ingest.FoundVideo) []ingest.FoundVideo {
+// removeDuplicates removes all entries of a video except the first one. The list contains a pinned video twice: at the top and at its place by
+// date.
+func removeDuplicates(found []ingest.FoundVideo) []ingest.FoundVideo {
 	seen := make(map[string]bool, len(found))
 	return slices.DeleteFunc(found, func(v ingest.FoundVideo) bool {
 		twice := seen[v.ID]
@@ -229,7 +230,7 @@ func distinct(found []ingest.FoundVideo) []ingest.FoundVideo {
 	})
 }
 
-// entries decodes a page of the list without its malformed entries. It returns a failure if all entries are malformed.
+// entries decodes a page of the list and leaves out malformed entries. It returns a failure if all entries are malformed.
 func (l *List) entries(body gjson.Result, p link.Platform, handle string, now time.Time) ([]ingest.FoundVideo, error) {
 	items, err := findItems(body, l.Items, l.Unwrap)
 	if err != nil {
@@ -238,7 +239,7 @@ func (l *List) entries(body gjson.Result, p link.Platform, handle string, now ti
 	out := make([]ingest.FoundVideo, 0, len(items))
 	placeholders := 0
 	for _, item := range items {
-		if l.Empty != nil && l.Empty.holds(item) {
+		if l.Empty != nil && l.Empty.isTrue(item) {
 			placeholders++
 			continue
 		}
@@ -276,12 +277,12 @@ func videoLink(p link.Platform, id, handle string) string {
 	}
 }
 
-// maxCursor is the longest cursor that is sent back to the vendor, in bytes.
+// maxCursor is the maximum length in bytes of a cursor that is sent back to the vendor.
 const maxCursor = 2048
 
 // next returns the cursor of the next page, or "" on the last page.
 func (l *List) next(body gjson.Result) string {
-	if l.More != nil && !l.More.holds(body) {
+	if l.More != nil && !l.More.isTrue(body) {
 		return ""
 	}
 	for _, path := range l.Next {
@@ -296,20 +297,20 @@ func (l *List) next(body gjson.Result) string {
 	return ""
 }
 
-// page is a good answer, or an error that concerns only the requested account.
+// page is a successful answer for an account, or an error that concerns only the requested account.
 type page struct {
 	body    gjson.Result
-	class   source.Class // OK, or the class of the account
+	class   source.Class // OK, or the class of the account's result
 	detail  string
 	sandbox bool
 }
 
-// result returns the result for an error.
+// result returns the result for a page that is an error.
 func (p page) result() source.Result {
 	return source.Result{Class: p.class, Detail: p.detail, Sandbox: p.sandbox}
 }
 
-// fetchPage makes one call for one account. It returns a *source.Failure if the answer concerns the whole source.
+// fetchPage makes one call for one account. It returns a *source.Failure if the call failed or the answer concerns the whole source.
 func (s *Source) fetchPage(ctx context.Context, budget *source.CallBudget, r Request, v values) (page, error) {
 	res, err := s.send(ctx, budget, r, batchValues{targets: []values{v}})
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// account returns the target that the collector makes from a link.
+// account returns the target that the collector creates for a pasted link.
 func account(t testing.TB, pasted string, depth int) source.Target {
 	t.Helper()
 	l, err := link.Parse(pasted)
@@ -104,18 +104,18 @@ func TestSource_sendsRequestsOfEachVendorForAccounts(t *testing.T) {
 		want         []string
 		planned      int64
 	}{
-		"by handle, several pages in one call": {
+		"list by handle with several pages in one call": {
 			"ensembledata", "https://www.tiktok.com/@mira.cooks", 30, strings.Replace(profile(`"1"`, "mira.cooks", "5", "false").Body, `{"data":`, `{"nextCursor":9,"data":`, 1),
 			[]string{"GET /tt/user/info?username=mira.cooks&token=" + key + " [ ] ", "GET /tt/user/posts?username=mira.cooks&depth=3&token=" + key + " [ ] "}, 4,
 		},
-		"list by the id in the profile": {
+		"list by the account id from the profile": {
 			"ensembledata", "https://www.instagram.com/mira_cooks/", 0, `{"data":{"id":"178","username":"mira_cooks","reels":[],"nextCursor":"next"}}`,
 			[]string{
 				"GET /instagram/user/detailed-info?username=mira_cooks&token=" + key + " [ ] ", "GET /instagram/user/reels?user_id=178&depth=2&token=" + key + " [ ] ",
 				"GET /instagram/user/reels?user_id=178&depth=2&start_cursor=next&token=" + key + " [ ] ",
 			}, 4,
 		},
-		"one page per call": {
+		"list with one page per call": {
 			"scrapecreators", "https://www.tiktok.com/@mira.cooks", 0,
 			`{"user":{"id":"1","uniqueId":"mira.cooks"},"aweme_list":[],"max_cursor":"c 1","has_more":1}`,
 			[]string{
@@ -123,7 +123,7 @@ func TestSource_sendsRequestsOfEachVendorForAccounts(t *testing.T) {
 				"GET /v3/tiktok/profile/videos?handle=mira.cooks&max_cursor=c+1 [ " + sourcetest.Credential + "] ",
 			}, 5,
 		},
-		"until the list ends": {
+		"list that ends before the wanted number of videos": {
 			"scrapecreators", "https://www.tiktok.com/@mira.cooks", 0,
 			`{"user":{"id":"1","uniqueId":"mira.cooks"},"aweme_list":[],"max_cursor":"0","has_more":0}`,
 			[]string{
@@ -182,7 +182,7 @@ func TestSource_detectsReusedHandle(t *testing.T) {
 			require.Equal(t, tt.class, results[0].Class, results[0].Detail)
 		})
 	}
-	t.Run("serves no account that it cannot request", func(t *testing.T) {
+	t.Run("does not serve an account if no call can request it", func(t *testing.T) {
 		t.Parallel()
 		s := newSource(t, "ensembledata", "http://127.0.0.1:1", nil)
 		for _, pasted := range []string{"https://www.tiktok.com/share/user/6801234567890123456", "https://www.youtube.com/@mira", "https://www.facebook.com/mira"} {
@@ -237,7 +237,8 @@ func TestSandbox_fetchesAccounts(t *testing.T) {
 func requireAccount(t *testing.T, name string, world *sandbox.World, truth sandbox.AccountTruth, r source.Result) {
 	t.Helper()
 	if name == "apify" {
-		// The actor returns videos only. It returns nothing for an account without videos, and one error for private and missing accounts.
+		// Apify's actor returns videos only. For an account without videos it returns nothing. For private and for missing accounts it
+		// returns the same error.
 		switch truth.Category {
 		case sandbox.AccountEmpty:
 			require.Equal(t, source.Temporary, r.Class)
@@ -283,7 +284,7 @@ func requireAccount(t *testing.T, name string, world *sandbox.World, truth sandb
 	require.ElementsMatch(t, world.Uploads(truth.Platform, truth.Handle, sourcetest.Now), ids)
 }
 
-// minimalAccount is the smallest valid description with accounts.
+// minimalAccount is the smallest valid vendor description with a call for accounts.
 const minimalAccount = `{
 	"name": "mine", "base_url": "https://vendor.example", "auth": {"in": "bearer"},
 	"calls": [{
@@ -298,27 +299,27 @@ func TestDecode_refusesInvalidAccountCalls(t *testing.T) {
 	_, err := vendor.Decode([]byte(minimalAccount))
 	require.NoError(t, err)
 	for name, tt := range map[string]struct{ old, new, want string }{
-		"a batch":                      {`"items": ["data"], "fields": {"account_id"`, `"items": ["data"], "batch": {"size": 2, "join": ","}, "fields": {"account_id"`, "calls[0].batch is for videos only"},
-		"a match":                      {`"items": ["data"], "fields": {"account_id"`, `"items": ["data"], "match": {"sole": true}, "fields": {"account_id"`, "calls[0].match is for videos only"},
-		"a call for details":           {`"kind": "account"`, `"kind": "account", "details": true`, "calls[0].details is for videos only"},
-		"hidden counts":                {`"kind": "account"`, `"kind": "account", "hidden_when_absent": ["likes"]`, "calls[0].hidden_when_absent is for videos only"},
-		"a fact of videos":             {`"account_id": "id"`, `"account_id": "id", "views": "v"`, "calls[0].fields.views is not a known fact; the facts are account_id, account_name, bio, followers, following, private, profile_link, username"},
-		"no id and no handle":          {`"account_id": "id"`, `"bio": "id"`, "calls[0].fields must have account_id or username"},
-		"a list of a video":            {`"kind": "account"`, `"kind": "video"`, "calls[0].list is for accounts only"},
-		"a list without target":        {`/l/{id}`, `/l`, "calls[0].list must have {id}, {link} or {handle} in its path, query or body"},
-		"an unknown placeholder":       {`{cursor}`, `{page}`, "calls[0].list.query[0].value has the unknown placeholder {page}; use {id}, {link}, {handle}, {cursor}, {units} and {count}"},
-		"a cursor in the profile":      {`"{handle}"`, `"{handle}{cursor}"`, "calls[0].query[0].value has the unknown placeholder {cursor}; use {id}, {link} and {handle}"},
-		"a cursor without next":        {`"next": ["next"], `, ``, "calls[0].list.next must have a path if {cursor} is used, and no path otherwise"},
-		"next without a cursor":        {`{cursor}`, `0`, "calls[0].list.next must have a path if {cursor} is used, and no path otherwise"},
-		"a page without size":          {`"page": 10`, `"page": 0`, "calls[0].list.page must be 1 to 1000, not 0"},
-		"units without max_units":      {`{cursor}`, `{cursor}{units}`, "calls[0].list.max_units must be at least 1 if {units} is used, and 0 otherwise, not 0"},
-		"max_units without units":      {`"page": 10`, `"page": 10, "max_units": 3`, "calls[0].list.max_units must be at least 1 if {units} is used, and 0 otherwise, not 3"},
-		"fresh above its limit":        {`"page": 10`, `"page": 10, "fresh": 1001`, "calls[0].list.fresh must be 0 to 1000, not 1001"},
-		"an entry without id":          {`{"id": "id"}`, `{"uploaded_at": {"path": "t", "unit": "unix"}}`, "calls[0].list.fields must have id"},
-		"an unknown fact of an entry":  {`{"id": "id"}`, `{"id": "id", "views": "v"}`, "calls[0].list.fields.views is not a known fact; the facts are id, uploaded_at"},
-		"an empty path in more":        {`"page": 10`, `"page": 10, "more": {"path": ""}`, "calls[0].list.more.path must be a path such as data.items"},
-		"a list in the profile's call": {`"path": "/l/{id}", `, ``, "calls[0].list needs a path for a method, query, body, next, more or max_units"},
-		"an unknown member":            {`"page": 10`, `"page": 10, "pages": 2`, `unknown field "pages"`},
+		"a batch of accounts":                                 {`"items": ["data"], "fields": {"account_id"`, `"items": ["data"], "batch": {"size": 2, "join": ","}, "fields": {"account_id"`, "calls[0].batch is for videos only"},
+		"match in a call for accounts":                        {`"items": ["data"], "fields": {"account_id"`, `"items": ["data"], "match": {"sole": true}, "fields": {"account_id"`, "calls[0].match is for videos only"},
+		"details in a call for accounts":                      {`"kind": "account"`, `"kind": "account", "details": true`, "calls[0].details is for videos only"},
+		"hidden_when_absent in a call for accounts":           {`"kind": "account"`, `"kind": "account", "hidden_when_absent": ["likes"]`, "calls[0].hidden_when_absent is for videos only"},
+		"a fact of videos in a profile":                       {`"account_id": "id"`, `"account_id": "id", "views": "v"`, "calls[0].fields.views is not a known fact; the facts are account_id, account_name, bio, followers, following, private, profile_link, username"},
+		"no id and no handle":                                 {`"account_id": "id"`, `"bio": "id"`, "calls[0].fields must have account_id or username"},
+		"a list in a call for videos":                         {`"kind": "account"`, `"kind": "video"`, "calls[0].list is for accounts only"},
+		"a list request without a placeholder of the account": {`/l/{id}`, `/l`, "calls[0].list must have {id}, {link} or {handle} in its path, query or body"},
+		"an unknown placeholder":                              {`{cursor}`, `{page}`, "calls[0].list.query[0].value has the unknown placeholder {page}; use {id}, {link}, {handle}, {cursor}, {units} and {count}"},
+		"{cursor} in the profile request":                     {`"{handle}"`, `"{handle}{cursor}"`, "calls[0].query[0].value has the unknown placeholder {cursor}; use {id}, {link} and {handle}"},
+		"{cursor} without a next path":                        {`"next": ["next"], `, ``, "calls[0].list.next must have a path if {cursor} is used, and no path otherwise"},
+		"a next path without {cursor}":                        {`{cursor}`, `0`, "calls[0].list.next must have a path if {cursor} is used, and no path otherwise"},
+		"a page size of 0":                                    {`"page": 10`, `"page": 0`, "calls[0].list.page must be 1 to 1000, not 0"},
+		"{units} without max_units":                           {`{cursor}`, `{cursor}{units}`, "calls[0].list.max_units must be at least 1 if {units} is used, and 0 otherwise, not 0"},
+		"max_units without {units}":                           {`"page": 10`, `"page": 10, "max_units": 3`, "calls[0].list.max_units must be at least 1 if {units} is used, and 0 otherwise, not 3"},
+		"fresh above 1000":                                    {`"page": 10`, `"page": 10, "fresh": 1001`, "calls[0].list.fresh must be 0 to 1000, not 1001"},
+		"an entry without id":                                 {`{"id": "id"}`, `{"uploaded_at": {"path": "t", "unit": "unix"}}`, "calls[0].list.fields must have id"},
+		"an unknown fact of an entry":                         {`{"id": "id"}`, `{"id": "id", "views": "v"}`, "calls[0].list.fields.views is not a known fact; the facts are id, uploaded_at"},
+		"an empty path in more":                               {`"page": 10`, `"page": 10, "more": {"path": ""}`, "calls[0].list.more.path must be a path such as data.items"},
+		"a list without path that has a query":                {`"path": "/l/{id}", `, ``, "calls[0].list needs a path for a method, query, body, next, more or max_units"},
+		"an unknown member":                                   {`"page": 10`, `"page": 10, "pages": 2`, `unknown field "pages"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -329,7 +330,7 @@ func TestDecode_refusesInvalidAccountCalls(t *testing.T) {
 	}
 }
 
-func TestSource_stopsListAtBudget(t *testing.T) {
+func TestSource_stopsListWhenBudgetIsSpent(t *testing.T) {
 	t.Parallel()
 	web := record(t, `{"user":{"id":"1","uniqueId":"mira.cooks"},"aweme_list":[],"max_cursor":"c 1","has_more":1}`)
 	s := newSource(t, "scrapecreators", web.base, nil)

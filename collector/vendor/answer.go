@@ -13,15 +13,15 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// classOf returns the class of an answer, or split, before its items are read. body is the zero Result if the answer is not JSON. In this
-// case, something other than the vendor has answered, and the rules of the vendor do not apply.
+// classOf returns the class of an answer, or the constant split, from the status, the error and the rules. body is the zero Result if the
+// answer is not JSON. The vendor itself has then not answered, so its rules do not apply.
 //
-// ofSource is true if the status or a rule says that the credential is refused. The status 403 alone is not enough, even if a rule
-// matches it: vendors pass on the platform's refusal of one target as 403.
+// ofSource is true if the status or a rule says that the credential is refused. A rule that matches status 403 without a condition in When
+// is not enough. Vendors also return 403 if the platform refuses one target.
 func (c Config) classOf(status int, body gjson.Result) (class string, ofSource bool) {
 	isJSON := body.Exists()
 	for _, r := range c.Rules {
-		if isJSON && (len(r.Status) == 0 || slices.Contains(r.Status, status)) && (r.When == nil || r.When.holds(body)) && (r.And == nil || r.And.holds(body)) {
+		if isJSON && (len(r.Status) == 0 || slices.Contains(r.Status, status)) && (r.When == nil || r.When.isTrue(body)) && (r.And == nil || r.And.isTrue(body)) {
 			certain := r.When != nil || status != http.StatusForbidden
 			return r.Class, certain && r.Class == string(source.AuthFailed)
 		}
@@ -29,7 +29,7 @@ func (c Config) classOf(status int, body gjson.Result) (class string, ofSource b
 	return string(fetch.ClassOf(status, isJSON)), fetch.NamesCredential(status)
 }
 
-// message returns the text of an error, or "" if there is none.
+// message returns the error text in an answer, or "" if the answer has no error text.
 func (c Config) message(body gjson.Result) string {
 	for _, path := range c.Message {
 		if v := body.Get(path); v.Type == gjson.String && v.Str != "" {
@@ -39,8 +39,8 @@ func (c Config) message(body gjson.Result) string {
 	return ""
 }
 
-// findItems returns the items of a good answer. It returns an error if there is neither an item nor a list at any of the paths, or if the
-// list has more than fetch.MaxItems items.
+// findItems returns the items of a successful answer. It returns an error if none of the paths has an item or a list, or if the list has
+// more than fetch.MaxItems items.
 func findItems(body gjson.Result, paths, unwrap []string) ([]gjson.Result, error) {
 	for _, path := range paths {
 		v := body
@@ -75,11 +75,11 @@ func findItems(body gjson.Result, paths, unwrap []string) ([]gjson.Result, error
 	return nil, fmt.Errorf("the answer has no items at %s", strings.Join(paths, ", "))
 }
 
-// results returns the result for each requested id. If an item belongs to no requested id, missing ids are Temporary. If two items have the
-// same id, the first one is used.
+// results returns the result for each requested id. If an item belongs to none of the requested ids, the missing ids are Temporary. If two
+// items have the same id, the first one is used.
 func (c Call) results(items []gjson.Result, requested []string, now time.Time) map[string]source.Result {
 	out := make(map[string]source.Result, len(requested))
-	foreign := false // an item belongs to no requested id
+	foreign := false // true if an item belongs to none of the requested ids
 	for _, item := range items {
 		id := c.match(item, items, requested)
 		if id == "" {
@@ -105,7 +105,7 @@ func (c Call) results(items []gjson.Result, requested []string, now time.Time) m
 	return out
 }
 
-// match returns the requested id that an item belongs to, or "".
+// match returns the requested id that an item belongs to, or "" if it belongs to none of them.
 func (c Call) match(item gjson.Result, all []gjson.Result, requested []string) string {
 	if c.Match.Sole && len(all) == 1 && len(requested) == 1 && item.IsObject() {
 		return requested[0]
@@ -126,17 +126,17 @@ func (c Call) match(item gjson.Result, all []gjson.Result, requested []string) s
 	return ""
 }
 
-// state returns the result for an item that matches one of the states of the call, and false otherwise.
+// state returns the result for an item that matches one of the call's states. ok is false if the item matches none of them.
 func (c Call) state(item gjson.Result) (source.Result, bool) {
 	for _, s := range c.States {
-		if s.holds(item) {
+		if s.isTrue(item) {
 			return source.Result{Class: s.Class, Detail: "the vendor's item has " + s.Path + " " + fetch.Redact(item.Get(s.Path).String())}, true
 		}
 	}
 	return source.Result{}, false
 }
 
-// result returns the result for an item.
+// result returns the result for an item of a video.
 func (c Call) result(item gjson.Result, now time.Time) source.Result {
 	if state, ok := c.state(item); ok {
 		return state
@@ -188,7 +188,7 @@ func (c Call) result(item gjson.Result, now time.Time) source.Result {
 	return source.Result{Class: source.OK, Facts: f}
 }
 
-// reportsHidden returns true if the vendor's answer shows whether the platform hides the count.
+// reportsHidden returns true if the vendor's answers show whether the platform hides the named count.
 func (c Call) reportsHidden(name string) bool {
 	return slices.Contains(c.HiddenWhenAbsent, name) ||
 		slices.ContainsFunc(c.Fields[name], func(a Alternative) bool { return a.Withheld != nil })

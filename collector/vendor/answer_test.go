@@ -16,7 +16,7 @@ import (
 
 func TestPeriod_windowReturnsIDAndEnd(t *testing.T) {
 	t.Parallel()
-	now := time.Date(2026, 12, 31, 23, 59, 30, 0, time.FixedZone("", -3600)) // already next year in UTC
+	now := time.Date(2026, 12, 31, 23, 59, 30, 0, time.FixedZone("", -3600)) // January 1 of the next year in UTC
 	for period, want := range map[Period][2]string{
 		"minute": {"2027-01-01T00:59Z", "2027-01-01T01:00:00Z"},
 		"hour":   {"2027-01-01T00Z", "2027-01-01T01:00:00Z"},
@@ -184,7 +184,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// checkFacts checks what must be true of any facts, whatever the answer was.
+// checkFacts checks rules that hold for the facts of any answer, however malformed.
 func checkFacts(t *testing.T, f source.Facts, now time.Time) {
 	hasCounts := false
 	for _, count := range []*int64{f.Views, f.Likes, f.Comments, f.Shares, f.Bookmarks} {

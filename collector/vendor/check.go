@@ -20,7 +20,7 @@ const (
 	maxFresh = 1000
 )
 
-// split is the class of an answer which means that the call had too many targets. Only rules have this class.
+// split is the class of an answer that means that the call had too many targets. Only rules can give this class.
 const split = "split"
 
 var (
@@ -29,14 +29,14 @@ var (
 	placeholder   = regexp.MustCompile(`\{[^{}]*\}`)
 )
 
-// problems are the errors of a description. Each error begins with the member that it concerns.
+// problems are the errors of a vendor description. Each error begins with the name of the wrong member.
 type problems []error
 
 func (p *problems) add(member, format string, args ...any) {
 	*p = append(*p, fmt.Errorf("%s %s", member, fmt.Sprintf(format, args...)))
 }
 
-// check returns all errors of a description.
+// check returns all errors of a vendor description, joined.
 func (c Config) check() error {
 	var p problems
 	if !shippedName.MatchString(c.Name) || len(c.Name) > 40 {
@@ -103,8 +103,8 @@ func checkPeriod(p *problems, member string, period Period) {
 
 var notPlain = regexp.MustCompile(`^$|^\.|@|\||(^|\.)!|^[{\[]`)
 
-// checkPath allows only simple gjson paths. Modifiers can parse a text inside the answer whose depth was not checked; Alternative.Inside
-// does this after a check.
+// checkPath accepts simple gjson paths only. A gjson modifier can parse a text inside the answer whose nesting depth was not checked.
+// Alternative.Inside checks the depth before it parses such a text.
 func checkPath(p *problems, member, path string) {
 	if notPlain.MatchString(path) {
 		p.add(member, "must be a path such as data.items without modifiers, pipes and multipaths, not %q", path)
@@ -129,7 +129,7 @@ func (r Rule) check(p *problems, member string) {
 	}
 	if r.And != nil {
 		if r.When == nil {
-			p.add(member+".and", "needs a when")
+			p.add(member+".and", "can only be used together with when")
 		}
 		r.And.check(p, member+".and")
 	}
@@ -201,8 +201,8 @@ func (c Call) checkVideos(p *problems, member string) {
 	}
 }
 
-// checkAccount checks a call for accounts. It refuses members that only calls for videos use: accounts are requested one at a time, so
-// that items need not be matched.
+// checkAccount checks a call for accounts. It refuses members that only calls for videos use. Match, for example, is refused because
+// accounts are requested one at a time.
 func (c Call) checkAccount(p *problems, member string) {
 	if c.size() > 1 {
 		p.add(member+".batch", "is for videos only: accounts are requested one at a time")
@@ -284,7 +284,7 @@ func checkItems(p *problems, member string, items, unwrap []string) {
 	}
 }
 
-// checkBatch checks that a request can contain the values of several targets.
+// checkBatch checks that the request of the call can contain the values of several targets.
 func (c Call) checkBatch(p *problems, member string) {
 	if c.size() == 1 {
 		return
@@ -299,8 +299,8 @@ func (c Call) checkBatch(p *problems, member string) {
 	}
 }
 
-// placeholders are the placeholders that a request may have. The first three identify the target; a request must have at least one of
-// these three.
+// placeholders are the placeholders that a request may contain. The first three, {id}, {link} and {handle}, identify the target. A request
+// must contain at least one of these three.
 type placeholders []string
 
 var (
@@ -342,7 +342,7 @@ func (r Request) check(p *problems, member string, known placeholders) {
 	}
 }
 
-// check checks the placeholders of a text. It returns true if one of them identifies the target.
+// check checks the placeholders in a text. It returns true if one of the placeholders identifies the target.
 func (known placeholders) check(p *problems, member, text string) (identifies bool) {
 	for _, f := range placeholder.FindAllString(text, -1) {
 		if !slices.Contains(known, f) {

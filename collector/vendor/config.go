@@ -17,144 +17,147 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Config describes the API of a vendor. Paths into answers are gjson paths (statistics.play_count, data.0.id,
-// anchors.#(key=="x").id) without modifiers and pipes.
+// Config describes the API of a vendor. Paths into answers are gjson paths without modifiers and pipes, such as statistics.play_count,
+// data.0.id or anchors.#(key=="x").id.
 type Config struct {
-	Name    string `json:"name"`            // lower case; part of the source's name
-	Notes   string `json:"notes,omitempty"` // notes for the reader of the description
+	Name    string `json:"name"`            // name of the vendor in lower case; part of the source's name
+	Notes   string `json:"notes,omitempty"` // text for people who read the description; not used by the program
 	BaseURL string `json:"base_url"`
 	Auth    Auth   `json:"auth"`
-	// Timeout is the timeout of one call, e.g. "60s". If it is absent, the timeout of the HTTP client is used.
+	// Timeout is the timeout of one call, such as "60s". If it is absent, the timeout of the HTTP client is used.
 	Timeout     Duration `json:"timeout,omitempty"`
-	Concurrency int      `json:"concurrency,omitempty"` // calls that one collector makes at the same time; 0 means 4
+	Concurrency int      `json:"concurrency,omitempty"` // maximum number of concurrent calls of one collector; 0 means 4
 	Limits      []Limit  `json:"limits,omitempty"`
-	// QuotaResets is the period of the vendor's quota. A spent quota is reset at the end of the period. It is used if the vendor's answers do
-	// not contain the time of the reset.
+	// QuotaResets is the period of the vendor's quota. A spent quota is available again at the end of this period. QuotaResets is used only
+	// if the vendor's answer does not contain this time.
 	QuotaResets Period   `json:"quota_resets,omitempty"`
-	Message     []string `json:"message,omitempty"` // paths of the text of an error
-	Rules       []Rule   `json:"rules,omitempty"`   // the first matching rule gives the class of an answer; otherwise the status does
-	Calls       []Call   `json:"calls"`             // the first call that can request a target is used
+	Message     []string `json:"message,omitempty"` // paths of the text in an error answer
+	Rules       []Rule   `json:"rules,omitempty"`   // the first rule that matches an answer gives its class; if no rule matches, the HTTP status gives the class
+	Calls       []Call   `json:"calls"`             // the first call that can request a target is used for it
 
-	standard string // the base URL of a shipped description, which is the vendor's public one
+	standard string // the vendor's public base URL if the description is shipped with the program; "" otherwise
 }
 
-// Auth is the place of the credential in a request.
+// Auth says where a request contains the credential.
 type Auth struct {
-	In   string `json:"in"`             // "header", "bearer" (Authorization: Bearer …) or "query"
-	Name string `json:"name,omitempty"` // the name of the header or the parameter
+	In   string `json:"in"`             // "header", "bearer" (Authorization: Bearer …) or "query": the part of the request that contains the credential
+	Name string `json:"name,omitempty"` // the name of the header or query parameter; "" for "bearer"
 }
 
-// Limit is the number of calls in a period (UTC) that the vendor allows or that the operator wants to pay for.
+// Limit is a maximum number of calls in a period. The vendor sets the limit, or the operator sets a smaller one to limit the costs.
 type Limit struct {
 	Name  string `json:"name"`
 	Calls int64  `json:"calls"`
 	Per   Period `json:"per"`
 }
 
-// Rule gives the class of an answer that is JSON. All its conditions must be true.
+// Rule gives the class of an answer that is JSON. The rule matches if all its conditions are true.
 type Rule struct {
 	Status []int  `json:"status,omitempty"`
 	When   *When  `json:"when,omitempty"`
-	And    *When  `json:"and,omitempty"` // a second condition besides when
-	Class  string `json:"class"`         // a source.Class, or "split" if the call had too many targets
+	And    *When  `json:"and,omitempty"` // a second condition, in addition to when
+	Class  string `json:"class"`         // class of the answer: a source.Class, or "split" if the call had too many targets
 }
 
-// State gives the class of an item that is not available, such as a deleted or private video.
+// State is a rule for an item that is not available, such as a deleted or private video. It gives the class of the item's target.
 type State struct {
 	When
-	Class source.Class `json:"class"` // gone, private, restricted, unsupported or temporary
+	Class source.Class `json:"class"` // class of the target: gone, private, restricted, unsupported or temporary
 }
 
-// When is a condition on a value. Without OneOf and Contains, it is true if the value exists and is not null.
+// When is a condition on the value at Path. If OneOf and Contains are empty, the condition is true if the value exists and is not null.
 type When struct {
 	Path     string   `json:"path"`
-	OneOf    []string `json:"one_of,omitempty"`   // the value, as text, is one of these
-	Contains []string `json:"contains,omitempty"` // the value, as text, contains one of these, in any case
+	OneOf    []string `json:"one_of,omitempty"`   // true if the value, as text, equals one of these texts
+	Contains []string `json:"contains,omitempty"` // true if the value, as text, contains one of these texts, in upper or lower case
 }
 
-// Request is an HTTP request. The placeholders {id}, {link} and {handle} in Path, Query and Body are replaced by the values of the target.
+// Request is a template of an HTTP request. The placeholders {id}, {link} and {handle} in Path, Query and Body are replaced by the values
+// of the target.
 type Request struct {
-	Method string  `json:"method,omitempty"` // GET or POST; "" means GET
+	Method string  `json:"method,omitempty"` // HTTP method: GET or POST; "" means GET
 	Path   string  `json:"path"`
-	Query  []Param `json:"query,omitempty"` // sent in this order
-	// Body is JSON. Inside a list, a string with a placeholder is repeated for each target. Elsewhere, the values of all targets are joined.
-	// The strings "{count}" and "{units}" are replaced by numbers.
+	Query  []Param `json:"query,omitempty"` // query parameters, sent in this order
+	// Body is JSON. A string with a placeholder that is an element of a list is repeated for each target. In any other string, the values of
+	// all targets are joined. The strings "{count}" and "{units}" are replaced by numbers.
 	Body json.RawMessage `json:"body,omitempty"`
 }
 
-// Call is a request for targets of one platform and kind. A call for accounts requests one account at a time and may have a List. If the
-// answer with the profile also contains the list, {count} is the number of wanted entries.
+// Call describes a call for targets of one platform and kind. A call for accounts requests one account at a time and can have a List. If
+// the answer with the profile also contains the list, {count} is the number of wanted entries.
 type Call struct {
 	Platform link.Platform `json:"platform"`
 	Kind     source.Kind   `json:"kind"`
-	// Details is true if only targets that need details use this call. Other targets use a later call, which has larger batches but
-	// returns fewer facts.
+	// Details is true if only targets that need details use this call. Other targets use a later call in the description, which has larger
+	// batches but returns fewer facts.
 	Details bool `json:"details,omitempty"`
 	Request
 	Batch Batch `json:"batch,omitzero"`
-	// Items are the paths of the item or the list of items; the first existing one is used. "." is the whole answer.
+	// Items are the possible paths of the item or the list of items. The first path that exists in the answer is used. "." means the whole
+	// answer.
 	Items []string `json:"items"`
-	// Unwrap are the paths inside an item at which the real item may be.
+	// Unwrap are paths inside an item. If one of them exists, its value is used instead of the item.
 	Unwrap []string `json:"unwrap,omitempty"`
 	Match  Match    `json:"match"`
-	// Missing is the class of a target that is missing from a good answer: gone (default) or temporary.
+	// Missing is the class of a target that is missing from a successful answer: gone (the default) or temporary.
 	Missing source.Class `json:"missing,omitempty"`
 	States  []State      `json:"states,omitempty"`
-	// HiddenWhenAbsent are the counts that the platform hides if they are absent.
+	// HiddenWhenAbsent are the names of counts. If one of these counts is absent from an item, the platform hides the count.
 	HiddenWhenAbsent []string         `json:"hidden_when_absent,omitempty"`
 	Fields           map[string]Field `json:"fields"`
 	// List describes the list of an account's videos. It is nil if the vendor has no list.
 	List *List `json:"list,omitempty"`
 }
 
-// List describes the list of an account's newest videos. Its request has the placeholders of the account, with the values from its profile,
-// and three more: {cursor} is the start of the page, {units} the number of units of the page, and {count} the number of wanted entries in
-// total. A query parameter whose {cursor} is empty is left out.
+// List describes the list of an account's newest videos. Its request can contain the placeholders of the account, whose values come from
+// the profile, and three more placeholders: {cursor} is the start of the page, {units} is the number of units of the page, and {count} is
+// the total number of wanted entries. A query parameter with {cursor} is left out for the first page, which has no cursor.
 type List struct {
-	// If the request has no Path, the entries are in the answer with the profile.
+	// Request is the request for a page. If it has no Path, the entries are in the answer with the profile.
 	Request
 	Items  []string `json:"items"`
 	Unwrap []string `json:"unwrap,omitempty"`
-	// Page is the number of entries on a page. If the vendor's pages consist of units, it is the number of entries in a unit.
+	// Page is the number of entries on a page. If the vendor's pages consist of units, Page is the number of entries in one unit.
 	Page int `json:"page"`
-	// MaxUnits is the largest number of page units in one call. It is required with {units}.
+	// MaxUnits is the largest number of page units in one call. It is required if the request contains {units}.
 	MaxUnits int `json:"max_units,omitempty"`
-	// Fresh is the number of entries that are requested to find new videos. 0 means one page.
+	// Fresh is the number of newest entries that are requested to find new videos. 0 means one page.
 	Fresh int `json:"fresh,omitempty"`
-	// Next are the paths of the {cursor} of the next page. On the last page, no path has a value.
+	// Next are the possible paths of the {cursor} for the next page. If no path has a value, the page is the last one.
 	Next []string `json:"next,omitempty"`
-	// More is a further condition for a next page. It may be nil.
+	// More is an additional condition: if it is not nil and false, the page is the last one.
 	More *When `json:"more,omitempty"`
-	// Empty is true for an entry that is not a video, but a message that there are no videos. It may be nil.
+	// Empty is a condition on an entry. If it is true, the entry is not a video, but a message that the account has no videos. Empty can be
+	// nil.
 	Empty  *When            `json:"empty,omitempty"`
-	Fields map[string]Field `json:"fields"` // id and uploaded_at
+	Fields map[string]Field `json:"fields"` // paths of an entry's facts: id and uploaded_at
 }
 
-// Param is a query parameter. The values of several targets are joined.
+// Param is a query parameter. If a call has several targets, their values are joined.
 type Param struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 }
 
-// Batch is the number of targets that fit into one call, and the separator between their values.
+// Batch is the maximum number of targets in one call, and the separator between their values.
 type Batch struct {
 	Size int    `json:"size"`
 	Join string `json:"join,omitempty"`
 }
 
-// Match finds the target that an item belongs to.
+// Match says how the target of an item is found.
 type Match struct {
-	ID   []string `json:"id,omitempty"`   // paths of the id of the target
-	Link []string `json:"link,omitempty"` // paths of a link that contains the id
-	// Sole is true if the only item of a call for one target belongs to this target, whatever its id is. Some vendors return another id
-	// than that in the link.
+	ID   []string `json:"id,omitempty"`   // paths of the target's id
+	Link []string `json:"link,omitempty"` // paths of a link that contains the target's id
+	// Sole is true if the only item in the answer to a call for one target belongs to this target, whatever id the item has. Some vendors
+	// return an id that differs from the id in the link.
 	Sole bool `json:"sole,omitempty"`
 }
 
 // Period is a calendar period in UTC: "minute", "hour", "day" or "month".
 type Period string
 
-// window returns an id of the period that contains now, and its end.
+// window returns the id of the period that contains now, and the end of the period.
 func (p Period) window(now time.Time) (id string, ends time.Time) {
 	now = now.UTC()
 	switch p {
@@ -199,7 +202,7 @@ var shippedName = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 func Shipped() []string {
 	entries, err := shipped.ReadDir("configs")
 	if err != nil {
-		return nil // impossible: the directory is embedded
+		return nil // cannot fail: the directory is embedded
 	}
 	names := make([]string, len(entries))
 	for i, entry := range entries {
@@ -208,8 +211,8 @@ func Shipped() []string {
 	return names
 }
 
-// Load reads the description of a shipped vendor by its name, or that of any other vendor by the path of its JSON file. The error for an
-// unknown member, a wrong type or an impossible value contains the member.
+// Load returns the description of a shipped vendor if nameOrPath is its name. Otherwise it reads the description from the JSON file
+// nameOrPath. If the description has an unknown member, a wrong type or an invalid value, the error names the member.
 func Load(nameOrPath string) (Config, error) {
 	var text []byte
 	var err error
@@ -231,7 +234,7 @@ func Load(nameOrPath string) (Config, error) {
 	return config, nil
 }
 
-// Decode decodes and validates a description.
+// Decode decodes a vendor description from JSON and validates it.
 func Decode(text []byte) (Config, error) {
 	var c Config
 	if err := decodeStrictly(text, &c); err != nil {
@@ -243,12 +246,12 @@ func Decode(text []byte) (Config, error) {
 	return c, nil
 }
 
-// decodeStrictly decodes one JSON value and refuses unknown members.
+// decodeStrictly decodes exactly one JSON value and returns an error for an unknown member.
 func decodeStrictly(text []byte, into any) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(into); err != nil {
-		// Request is embedded and does not appear in the description.
+		// The embedded struct Request is not a member of the JSON, so its name is removed from the error.
 		return errors.New(strings.ReplaceAll(strings.TrimPrefix(err.Error(), "json: "), ".Request.", "."))
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {

@@ -12,7 +12,7 @@ import (
 	"github.com/reeltally/reeltally/collector/vendor"
 )
 
-func TestLoad_readsShippedAndOwnDescriptions(t *testing.T) {
+func TestLoad_readsDescriptionsByVendorNameAndByPath(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []string{"apify", "ensembledata", "sandbox", "scrapecreators"}, vendor.Shipped())
 	for _, name := range vendor.Shipped() {
@@ -31,7 +31,7 @@ func TestLoad_readsShippedAndOwnDescriptions(t *testing.T) {
 	require.ErrorContains(t, err, "vendor: "+file+": base_url must be an http or https address without query, not \"\"")
 }
 
-// minimal is the smallest valid description.
+// minimal is the smallest valid vendor description.
 const minimal = `{
 	"name": "mine", "base_url": "https://vendor.example", "auth": {"in": "bearer"},
 	"calls": [{
@@ -48,12 +48,12 @@ func TestDecode_refusesInvalidDescriptions(t *testing.T) {
 		"an unknown member":                      {`"name": "mine"`, `"name": "mine", "nmae": 1`, `unknown field "nmae"`},
 		"an unknown member of a call":            {`"kind": "video"`, `"kind": "video", "matches": 1`, `unknown field "matches"`},
 		"a member of the wrong type":             {`"path": "/v"`, `"path": 7`, "calls.path"},
-		"a second value":                         {"}]\n}", "}]\n} {}", "there is more than one JSON value"},
+		"a second JSON value":                    {"}]\n}", "}]\n} {}", "there is more than one JSON value"},
 		"no name":                                {`"mine"`, `"My Vendor"`, `name must be up to 40 lower-case letters, digits and hyphens, not "My Vendor"`},
 		"a base address with a query":            {`https://vendor.example`, `https://vendor.example?x=1`, `base_url must be an http or https address without query, not "https://vendor.example?x=1"`},
 		"an unknown place of the credential":     {`"bearer"`, `"cookie"`, `auth.in must be header, bearer or query, not "cookie"`},
 		"a header without name":                  {`"bearer"`, `"header"`, "auth.name is missing"},
-		"a bearer with name":                     {`"bearer"`, `"bearer", "name": "x"`, "auth.name is not used with bearer"},
+		"a name with bearer":                     {`"bearer"`, `"bearer", "name": "x"`, "auth.name is not used with bearer"},
 		"a malformed timeout":                    {`"name"`, `"timeout": "1 minute", "name"`, `timeout must be a positive duration such as "60s", not "1 minute"`},
 		"a timeout without unit":                 {`"name"`, `"timeout": 60, "name"`, `timeout must be a string such as "60s", not 60`},
 		"concurrency above its limit":            {`"name"`, `"concurrency": 101, "name"`, "concurrency must be 0 to 100, not 101"},
@@ -63,7 +63,7 @@ func TestDecode_refusesInvalidDescriptions(t *testing.T) {
 		"a rule without condition":               {`"name"`, `"rules": [{"class": "gone"}], "name"`, "rules[0] must name a status or a condition in when"},
 		"a rule with an unknown class":           {`"name"`, `"rules": [{"status": [404], "class": "lost"}], "name"`, `rules[0].class must be split or one of [gone private restricted unsupported temporary rate_limited quota_spent auth_failed bad_request], not "lost"`},
 		"a rule with an impossible status":       {`"name"`, `"rules": [{"status": [4040], "class": "gone"}], "name"`, "rules[0].status must be 100 to 599, not 4040"},
-		"a second condition without a first":     {`"name"`, `"rules": [{"status": [404], "and": {"path": "a"}, "class": "gone"}], "name"`, "rules[0].and needs a when"},
+		"a second condition without a first":     {`"name"`, `"rules": [{"status": [404], "and": {"path": "a"}, "class": "gone"}], "name"`, "rules[0].and can only be used together with when"},
 		"an empty path in the second condition":  {`"name"`, `"rules": [{"when": {"path": "a"}, "and": {"path": ""}, "class": "gone"}], "name"`, "rules[0].and.path must be a path such as data.items"},
 		"an empty path in the condition":         {`"name"`, `"rules": [{"when": {"path": ""}, "class": "gone"}], "name"`, "rules[0].when.path must be a path such as data.items"},
 		"no calls":                               {`"calls": [{`, `"calls": [], "notes": "", "message": [], "rules": [], "x": [{`, `unknown field "x"`},
@@ -78,10 +78,10 @@ func TestDecode_refusesInvalidDescriptions(t *testing.T) {
 		"a batch that is too large":              {`"path": "/v"`, `"path": "/v", "batch": {"size": 501, "join": ","}`, "calls[0].batch.size must be 1 to 500, not 501"},
 		"a body with GET":                        {`"path": "/v"`, `"path": "/v", "body": {}`, "calls[0].body needs the method POST"},
 		"no items":                               {`["data"]`, `[]`, "calls[0].items must have at least one path"},
-		"a modifier in a path":                   {`["data"]`, `["data|@flatten"]`, `calls[0].items[0] must be a path such as data.items without modifiers, pipes and multipaths, not "data|@flatten"`},
-		"a multipath":                            {`{"views": "views"}`, `{"views": "{a,b}"}`, "calls[0].fields.views.path must be a path"},
+		"a path with a gjson modifier":           {`["data"]`, `["data|@flatten"]`, `calls[0].items[0] must be a path such as data.items without modifiers, pipes and multipaths, not "data|@flatten"`},
+		"a path with a gjson multipath":          {`{"views": "views"}`, `{"views": "{a,b}"}`, "calls[0].fields.views.path must be a path"},
 		"an empty match":                         {`{"id": ["id"]}`, `{}`, "calls[0].match must have an id, a link or sole"},
-		"a sole item of a batch":                 {`{"id": ["id"]}`, `{"sole": true}, "batch": {"size": 2, "join": ","}`, "calls[0].match.sole needs a batch of one"},
+		"sole with a batch of two":               {`{"id": ["id"]}`, `{"sole": true}, "batch": {"size": 2, "join": ","}`, "calls[0].match.sole needs a batch of one"},
 		"an impossible class in missing":         {`"match"`, `"missing": "private", "match"`, `calls[0].missing must be gone or temporary, not "private"`},
 		"an impossible class of a state":         {`"match"`, `"states": [{"path": "x", "class": "auth_failed"}], "match"`, `calls[0].states[0].class must be temporary or one of [gone private restricted unsupported], not "auth_failed"`},
 		"an unknown count in hidden_when_absent": {`"match"`, `"hidden_when_absent": ["likes"], "match"`, `calls[0].hidden_when_absent must name counts in fields, not "likes"`},
@@ -92,9 +92,9 @@ func TestDecode_refusesInvalidDescriptions(t *testing.T) {
 		"a field without path":                   {`{"views": "views"}`, `{"views": []}`, "calls[0].fields.views must have a path"},
 		"a time without unit":                    {`{"views": "views"}`, `{"views": "v", "uploaded_at": "t"}`, `calls[0].fields.uploaded_at.unit must be one of ["unix" "unix_ms" "rfc3339"], not ""`},
 		"a count with a unit":                    {`{"views": "views"}`, `{"views": {"path": "v", "unit": "k"}}`, `calls[0].fields.views.unit must be one of [""], not "k"`},
-		"one_of of a count":                      {`{"views": "views"}`, `{"views": {"path": "v", "one_of": ["1"]}}`, "calls[0].fields.views is not a boolean fact"},
+		"one_of in the field of a count":         {`{"views": "views"}`, `{"views": {"path": "v", "one_of": ["1"]}}`, "calls[0].fields.views is not a boolean fact"},
 		"both one_of and not_empty":              {`{"views": "views"}`, `{"views": "v", "is_ad": {"path": "a", "one_of": ["1"], "not_empty": true}}`, "calls[0].fields.is_ad cannot have both one_of and not_empty"},
-		"withheld of a text":                     {`{"views": "views"}`, `{"views": "v", "title": {"path": "t", "withheld": [""]}}`, "calls[0].fields.title.withheld is for counts only"},
+		"withheld in the field of a text":        {`{"views": "views"}`, `{"views": "v", "title": {"path": "t", "withheld": [""]}}`, "calls[0].fields.title.withheld is for counts only"},
 		"a format without {}":                    {`{"views": "views"}`, `{"views": "v", "song_link": {"path": "t", "format": "https://x/"}}`, "calls[0].fields.song_link.format must contain {} and is for links only"},
 	} {
 		t.Run(name, func(t *testing.T) {

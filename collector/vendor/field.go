@@ -14,29 +14,30 @@ import (
 	"github.com/reeltally/reeltally/collector/fetch"
 )
 
-// Field describes where an item has a fact. The first alternative with a value is used. In JSON, a field is a path, an Alternative, or a list
-// of these. For a boolean fact, all alternatives are used: the fact is true if one of them is true, false if one is false and none is
-// true, and unknown otherwise.
+// Field describes where an item has a fact. The first alternative with a value is used. In JSON, a field is a path, an Alternative, or a
+// list of paths and Alternatives.
+// For a boolean fact, all alternatives are used. The fact is true if one alternative is true. It is false if one is false and none is true.
+// Otherwise it is unknown.
 type Field []Alternative
 
-// Alternative is one place where an item may have a fact.
+// Alternative is one place where an item can have a fact.
 type Alternative struct {
 	Path string `json:"path"`
-	// Inside is a path inside the value, if the value is a string that contains JSON.
+	// Inside is a path inside the value at Path. It is used if the value is a string that contains JSON.
 	Inside string `json:"inside,omitempty"`
 	// Unit is the unit of a time ("unix", "unix_ms" or "rfc3339") or of a length ("s", the default, or "ms").
 	Unit string `json:"unit,omitempty"`
-	// OneOf is for a boolean fact, which is true if the value or one of its elements is one of these texts, and false otherwise.
+	// OneOf is for boolean facts. The fact is true if the value, or one of its elements, equals one of these texts, and false otherwise.
 	OneOf []string `json:"one_of,omitempty"`
-	// NotEmpty is for a boolean fact, which is true if the value is a string or a list that is not empty.
+	// NotEmpty is for boolean facts. The fact is true if the value is a string or a list that is not empty.
 	NotEmpty bool `json:"not_empty,omitempty"`
-	// Withheld is for a count: these values mean that the platform hides the count.
+	// Withheld is for counts. If the value equals one of these texts, the platform hides the count.
 	Withheld []string `json:"withheld,omitempty"`
-	// Format is for a link: the URL, in which {} is replaced by the value.
+	// Format is for links: a URL in which {} is replaced by the value.
 	Format string `json:"format,omitempty"`
 }
 
-// UnmarshalJSON accepts a path, an Alternative, or a list of these.
+// UnmarshalJSON accepts a path, an Alternative, or a list of paths and Alternatives.
 func (f *Field) UnmarshalJSON(raw []byte) error {
 	var elements []json.RawMessage
 	if json.Unmarshal(raw, &elements) != nil {
@@ -55,7 +56,7 @@ func (f *Field) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// factKind is the type of a fact.
+// factKind is the data type of a fact.
 type factKind int
 
 const (
@@ -70,10 +71,10 @@ const (
 	flagFact
 )
 
-// factNames are the allowed members of fields with their types.
+// factNames maps the facts that may occur as members of fields to their types.
 type factNames map[string]factKind
 
-// facts are the facts of a video.
+// facts are the facts that a video can have.
 var facts = factNames{
 	"views": countFact, "likes": countFact, "comments": countFact, "shares": countFact, "bookmarks": countFact,
 	"title": textFact, "username": handleFact, "account_id": idFact, "account_name": nameFact, "uploaded_at": timeFact,
@@ -81,13 +82,13 @@ var facts = factNames{
 	"hidden_stats": flagFact, "is_ad": flagFact, "shop_ad": flagFact, "shop_product_id": idFact,
 }
 
-// accountFacts are the facts of a profile.
+// accountFacts are the facts that a profile can have.
 var accountFacts = factNames{
 	"account_id": idFact, "username": handleFact, "account_name": nameFact, "bio": nameFact, "profile_link": linkFact,
 	"followers": countFact, "following": countFact, "private": flagFact,
 }
 
-// entryFacts are the facts of an entry of an account's list.
+// entryFacts are the facts that an entry of an account's list can have.
 var entryFacts = factNames{"id": idFact, "uploaded_at": timeFact}
 
 func (f Field) check(p *problems, member, name string, known factNames) {
@@ -131,7 +132,7 @@ func (f Field) check(p *problems, member, name string, known factNames) {
 	}
 }
 
-// value returns the value of the alternative. ok is false if the value does not exist or is null.
+// value returns the value of the alternative in an item. ok is false if the value does not exist or is null.
 func (a Alternative) value(item gjson.Result) (v gjson.Result, ok bool) {
 	v = item.Get(a.Path)
 	if a.Inside != "" && v.Type == gjson.String {
@@ -155,7 +156,7 @@ func scalar(v gjson.Result) (text string, ok bool) {
 	}
 }
 
-// count returns a count. withheld is true if the platform hides it, and wrong is true if the value is not a count.
+// count returns the count in an item. withheld is true if the platform hides the count. wrong is true if the value is not a count.
 func (f Field) count(item gjson.Result) (n *int64, withheld, wrong bool) {
 	for _, a := range f {
 		v, ok := a.value(item)
@@ -175,7 +176,7 @@ func (f Field) count(item gjson.Result) (n *int64, withheld, wrong bool) {
 	return nil, false, false
 }
 
-// text returns the first string or number.
+// text returns the first alternative's value that is a string or a number, as text, or nil.
 func (f Field) text(item gjson.Result) *string {
 	for _, a := range f {
 		v, ok := a.value(item)
@@ -194,7 +195,7 @@ func (f Field) text(item gjson.Result) *string {
 	return nil
 }
 
-// id returns a valid id, or nil.
+// id returns the id in an item, or nil if the item has no valid id.
 func (f Field) id(item gjson.Result) *string {
 	text := f.text(item)
 	if text == nil {
@@ -206,7 +207,7 @@ func (f Field) id(item gjson.Result) *string {
 	return text
 }
 
-// time returns the first valid time, or nil if it cannot be an upload time.
+// time returns the first valid time in an item. It returns nil if there is no valid time, or if the time cannot be an upload time.
 func (f Field) time(item gjson.Result, now time.Time) *time.Time {
 	for _, a := range f {
 		v, ok := a.value(item)
@@ -234,7 +235,7 @@ func (f Field) time(item gjson.Result, now time.Time) *time.Time {
 	return nil
 }
 
-// length returns the first valid length in seconds.
+// length returns the first valid length in an item, in seconds, or nil.
 func (f Field) length(item gjson.Result) *float64 {
 	for _, a := range f {
 		v, ok := a.value(item)
@@ -254,7 +255,7 @@ func (f Field) length(item gjson.Result) *float64 {
 	return nil
 }
 
-// flag returns a boolean fact, or nil if no alternative has a value.
+// flag returns the boolean fact of an item, or nil if no alternative has a value.
 func (f Field) flag(item gjson.Result) *bool {
 	var result *bool
 	for _, a := range f {
@@ -270,7 +271,7 @@ func (f Field) flag(item gjson.Result) *bool {
 	return result
 }
 
-// boolean returns a value as a boolean. known is false if the value has another type.
+// boolean returns a value of an item as a boolean. known is false if the value has a type that cannot be a boolean.
 func (a Alternative) boolean(v gjson.Result) (yes, known bool) {
 	switch {
 	case a.NotEmpty:
@@ -293,7 +294,7 @@ func (a Alternative) boolean(v gjson.Result) (yes, known bool) {
 	}
 }
 
-// anyOf returns true if match returns true for an element. It does not copy the list.
+// anyOf returns true if match returns true for an element of the list. It does not copy the list.
 func anyOf(list gjson.Result, match func(gjson.Result) bool) (found bool) {
 	list.ForEach(func(_, element gjson.Result) bool {
 		found = match(element)
@@ -307,8 +308,8 @@ func (a Alternative) isOneOf(v gjson.Result) bool {
 	return ok && slices.Contains(a.OneOf, text)
 }
 
-// holds returns true if the condition is true.
-func (w When) holds(v gjson.Result) bool {
+// isTrue returns true if the condition w is true for the JSON value v.
+func (w When) isTrue(v gjson.Result) bool {
 	found := v.Get(w.Path)
 	if !found.Exists() || found.Type == gjson.Null {
 		return false

@@ -17,7 +17,7 @@ func invalid(parameter, kind string) string {
 	return `{"detail":[{"loc":["query","` + parameter + `"],"msg":"no","type":"` + kind + `"}]}`
 }
 
-func TestVendors_distinguishBadLinkAndBadRequest(t *testing.T) {
+func TestVendors_returnUnsupportedForBadLinkAndBadRequestForBadParameter(t *testing.T) {
 	t.Parallel()
 	mira := account(t, "https://www.tiktok.com/@mira.cooks", 0)
 	link, code := tiktok(pancakes, "mira.cooks"), instagram(reel)
@@ -31,14 +31,14 @@ func TestVendors_distinguishBadLinkAndBadRequest(t *testing.T) {
 	}{
 		"ensembledata, a bad link":                      {"ensembledata", 462, `{"detail":"Invalid post url"}`, link, source.Unsupported},
 		"ensembledata, a bad name":                      {"ensembledata", 463, `{"detail":"no"}`, mira, source.Unsupported},
-		"ensembledata, a bad code":                      {"ensembledata", 465, `{"detail":"no"}`, code, source.Unsupported},
+		"ensembledata, a bad shortcode":                 {"ensembledata", 465, `{"detail":"no"}`, code, source.Unsupported},
 		"ensembledata, a bad id":                        {"ensembledata", 466, `{"detail":"no"}`, code, source.Unsupported},
 		"ensembledata, an invalid link":                 {"ensembledata", 422, invalid("url", "value_error.url.scheme"), link, source.Unsupported},
 		"ensembledata, an invalid username":             {"ensembledata", 422, invalid("username", "value_error.any_str.max_length"), mira, source.Unsupported},
 		"ensembledata, a missing parameter":             {"ensembledata", 422, invalid("url", "value_error.missing"), link, source.BadRequest},
 		"ensembledata, a missing parameter, new format": {"ensembledata", 422, invalid("url", "missing"), link, source.BadRequest},
 		"ensembledata, an invalid depth":                {"ensembledata", 422, invalid("depth", "type_error.integer"), mira, source.BadRequest},
-		"ensembledata, no reason":                       {"ensembledata", 422, `{"detail":"Unprocessable"}`, link, source.BadRequest},
+		"ensembledata, an error without a reason":       {"ensembledata", 422, `{"detail":"Unprocessable"}`, link, source.BadRequest},
 		"the sandbox, a bad link":                       {"sandbox", 462, `{"detail":"Invalid post url"}`, link, source.Unsupported},
 		"scrapecreators, a bad link":                    {"scrapecreators", 400, `{"success":false,"message":"Invalid url"}`, link, source.Unsupported},
 		"scrapecreators, a bad link, error":             {"scrapecreators", 400, `{"success":false,"error":"Not a TikTok link"}`, link, source.Unsupported},

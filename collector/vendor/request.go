@@ -14,11 +14,11 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// size returns the largest batch of the call.
+// size returns the largest number of targets in one call.
 func (c Call) size() int { return max(c.Batch.Size, 1) }
 
-// canRequest returns true if all values that the request needs are known for the target. It returns true for a target without an id if
-// platform and kind match.
+// canRequest returns true if the call has the platform and kind of the target, and the target has all values that the request needs. For a
+// target without an id, only platform and kind are compared.
 func (c Call) canRequest(t source.Target) bool {
 	if c.Platform != t.Platform || c.Kind != t.Kind {
 		return false
@@ -31,7 +31,7 @@ func (c Call) canRequest(t source.Target) bool {
 	}
 	known := valuesOf(t)
 	if c.Kind == source.KindAccount {
-		return known.fills(c.Request)
+		return known.hasAllFor(c.Request)
 	}
 	if fetch.ParseID(t.ExternalID) == "" || c.Batch.Join != "" && strings.Contains(t.ExternalID, c.Batch.Join) {
 		return false
@@ -41,13 +41,13 @@ func (c Call) canRequest(t source.Target) bool {
 	})
 }
 
-// values are the values of the placeholders for one target.
+// values are the values of the placeholders of a request for one target.
 type values struct {
 	id, link, handle, cursor string
 	units, count             int
 }
 
-// valuesOf returns the values for a target. If the handle of an account is not known, its ExternalID is used.
+// valuesOf returns the values for a target. If the handle of an account is not known, the account's ExternalID is used as the handle.
 func valuesOf(t source.Target) values {
 	v := values{id: t.ExternalID, link: t.Link, handle: t.Handle}
 	if t.Kind == source.KindAccount {
@@ -59,15 +59,16 @@ func valuesOf(t source.Target) values {
 	return v
 }
 
-// fills returns true if all values that the request needs are known.
-func (v values) fills(r Request) bool {
+// hasAllFor returns true if v has a value for each placeholder in the request.
+func (v values) hasAllFor(r Request) bool {
 	return !slices.ContainsFunc(r.templates(), func(template string) bool {
 		return strings.Contains(template, "{id}") && v.id == "" || strings.Contains(template, "{link}") && v.link == "" ||
 			strings.Contains(template, "{handle}") && v.handle == ""
 	})
 }
 
-// expand replaces the placeholders of a template. An unknown handle is replaced by nothing, because TikTok's links work without it.
+// expand replaces the placeholders in a template by their values. An unknown handle is replaced by "", because TikTok's links work without
+// a handle.
 func (v values) expand(template string) string {
 	return strings.NewReplacer("{id}", v.id, "{link}", v.link, "{handle}", v.handle, "{cursor}", v.cursor,
 		"{units}", strconv.Itoa(v.units), "{count}", strconv.Itoa(v.count)).Replace(template)
@@ -81,19 +82,19 @@ func (r Request) templates() []string {
 	}
 	if r.Body != nil {
 		var body any
-		_ = json.Unmarshal(r.Body, &body) // check has validated it
+		_ = json.Unmarshal(r.Body, &body) // cannot fail: check has validated the body
 		out = append(out, texts(body)...)
 	}
 	return out
 }
 
-// batchValues are the values of a request for one or several targets.
+// batchValues are the values of the placeholders of a request for one or several targets.
 type batchValues struct {
 	targets []values
-	join    string // between the values of the targets
+	join    string // separator between the values of several targets
 }
 
-// expand replaces the placeholders of a template by the joined values of all targets.
+// expand replaces each placeholder in a template by the joined values of all targets.
 func (b batchValues) expand(template string) string {
 	if !placeholder.MatchString(template) {
 		return template
@@ -105,7 +106,7 @@ func (b batchValues) expand(template string) string {
 	return strings.Join(expanded, b.join)
 }
 
-// build returns the HTTP request with the values of its targets.
+// build returns the HTTP request for the targets of b.
 func (r Request) build(base string, auth Auth, key string, timeout time.Duration, b batchValues) fetch.Request {
 	out := fetch.Request{Method: r.Method, Header: http.Header{}, Timeout: timeout, Secrets: []string{key}}
 	var query []string
@@ -139,17 +140,17 @@ func (r Request) build(base string, auth Auth, key string, timeout time.Duration
 	return out
 }
 
-// body returns the body with the values of its targets.
+// body returns the JSON body of the request for the targets of b.
 func (r Request) body(b batchValues) []byte {
 	decoder := json.NewDecoder(bytes.NewReader(r.Body))
 	decoder.UseNumber()
 	var template any
-	_ = decoder.Decode(&template) // check has validated it
+	_ = decoder.Decode(&template) // cannot fail: check has validated the body
 	out, _ := json.Marshal(b.fill(template))
 	return out
 }
 
-// fill returns a decoded JSON template with all placeholders replaced.
+// fill returns a copy of a decoded JSON template in which all placeholders are replaced.
 func (b batchValues) fill(template any) any {
 	switch v := template.(type) {
 	case string:

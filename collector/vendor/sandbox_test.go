@@ -43,14 +43,14 @@ func TestSandbox_requestsDetailsByLinkAndCountsByIDs(t *testing.T) {
 			require.Equal(t, int64(2), s.Plan(batch)[0][0].Units)
 			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 			require.NoError(t, err)
-			require.Equal(t, "a.real.person", *results[0].Facts.Username, "the handle in the link is the author's")
+			require.Equal(t, "a.real.person", *results[0].Facts.Username, "the author must be the account in the link")
 			require.Equal(t, source.OK, results[1].Class)
 			require.Equal(t, map[string]int{"tt/post/info": 1, "tt/post/multi-info": 1}, methods(t, base))
 		})
 	}
 }
 
-// methods returns the number of requests by path.
+// methods returns the number of requests that the sandbox received, by path.
 func methods(t *testing.T, base string) map[string]int {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/_control/calls", nil)
@@ -66,10 +66,10 @@ func methods(t *testing.T, base string) map[string]int {
 	return calls["vendor"].ByMethod
 }
 
-// hostileVariants is the number of hostile answers of the sandbox, one per call.
+// hostileVariants is the number of different hostile answers of the sandbox. Each call gets the next variant.
 const hostileVariants = 13
 
-// startSandbox starts a sandbox and returns a source for a vendor that uses the settings of the sandbox.
+// startSandbox starts a sandbox and returns a source for the named vendor that calls the sandbox with its key.
 func startSandbox(t *testing.T, name string) (*vendor.Source, *sandbox.World, string) {
 	t.Helper()
 	now := func() time.Time { return sourcetest.Now }
@@ -93,7 +93,7 @@ func startSandbox(t *testing.T, name string) (*vendor.Source, *sandbox.World, st
 	return s, box.World(), web.URL
 }
 
-// categoryBatch returns a target of each category of a platform, and the true data of these videos.
+// categoryBatch returns a target of each category of a platform, and the sandbox's true data of these videos.
 func categoryBatch(t *testing.T, world *sandbox.World, platform link.Platform) ([]source.Target, []sandbox.VideoTruth) {
 	t.Helper()
 	var targets []source.Target
@@ -110,7 +110,7 @@ func categoryBatch(t *testing.T, world *sandbox.World, platform link.Platform) (
 	return targets, truths
 }
 
-// requireTruth checks that a result has the true data of a video.
+// requireTruth checks that a result has the sandbox's true data of a video.
 func requireTruth(t *testing.T, truth sandbox.VideoTruth, r source.Result) {
 	t.Helper()
 	require.Equal(t, source.OK, r.Class, "%s: %s", truth.Category, r.Detail)
@@ -172,7 +172,7 @@ func TestSandbox_fetchesVideos(t *testing.T) {
 					for i, r := range results {
 						require.True(t, r.Sandbox)
 						if truths[i].State == sandbox.Restricted && r.Class != source.OK {
-							// The vendors return different answers for age-restricted videos.
+							// The class of an age-restricted video depends on the vendor.
 							require.Contains(t, []source.Class{source.Restricted, source.Gone}, r.Class, r.Detail)
 							continue
 						}
@@ -187,7 +187,7 @@ func TestSandbox_fetchesVideos(t *testing.T) {
 
 func TestSandbox_classifiesUnavailableVideos(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string][2]source.Class{ // deleted, private
+	for name, want := range map[string][2]source.Class{ // wanted classes of a deleted and of a private video, by vendor
 		"ensembledata":   {source.Gone, source.Private},
 		"scrapecreators": {source.Gone, source.Private},
 		"apify":          {source.Gone, source.Gone},
@@ -217,7 +217,7 @@ func control(t *testing.T, base, path, text string) {
 	require.Less(t, res.StatusCode, 300, "%s %s", path, text)
 }
 
-func TestSandbox_faults(t *testing.T) {
+func TestSandbox_classifiesFaults(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"ensembledata", "scrapecreators", "apify"} {
 		for fault, class := range map[string]source.Class{
@@ -239,11 +239,11 @@ func TestSandbox_faults(t *testing.T) {
 				}
 			})
 		}
-		t.Run(name+" hostile", func(t *testing.T) {
+		t.Run(name+" hostile answers", func(t *testing.T) {
 			t.Parallel()
 			s, world, base := startSandbox(t, name)
 			targets, truths := categoryBatch(t, world, link.TikTok)
-			targets = targets[:1] // one video, so that each returned count must be one of its counts
+			targets = targets[:1] // with one video, each returned count must be one of its true counts
 			control(t, base, "faults", `{"source":"vendor","fault":"hostile"}`)
 			for range hostileVariants {
 				results, err := s.Fetch(t.Context(), targets, source.NewCallBudget(nil))
@@ -272,7 +272,8 @@ func TestSandbox_faults(t *testing.T) {
 	}
 }
 
-// requireOneOf checks that each count is a true count of the video. A source cannot notice if a platform swaps two counts.
+// requireOneOf checks that each count is one of the true counts of the video. It allows swapped counts, because a source cannot detect
+// them.
 func requireOneOf(t *testing.T, truth sandbox.VideoTruth, counts ...*int64) {
 	t.Helper()
 	known := []int64{truth.Views}

@@ -14,8 +14,8 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// serveList serves ScrapeCreators with an account that has a number of videos. size returns the length of a page, and calls counts the
-// requested pages.
+// serveList simulates ScrapeCreators with one account that has the given number of videos. size returns the number of videos on a page.
+// calls counts the requested pages.
 func serveList(t *testing.T, videos int, size func(page int) int) (base string, calls *atomic.Int32) {
 	t.Helper()
 	calls = &atomic.Int32{}
@@ -42,7 +42,7 @@ func serveList(t *testing.T, videos int, size func(page int) int) (base string, 
 	return web.URL, calls
 }
 
-func TestSource_continuesAfterShortPages(t *testing.T) {
+func TestSource_requestsNextPageAfterShortPage(t *testing.T) {
 	t.Parallel()
 	of := func(size int) func(int) int { return func(int) int { return size } }
 	for name, tt := range map[string]struct {
@@ -53,12 +53,12 @@ func TestSource_continuesAfterShortPages(t *testing.T) {
 	}{
 		"full pages":                     {200, 500, of(10), source.OK, 200, 20},
 		"short pages":                    {200, 500, of(9), source.OK, 207, 23},
-		"an empty page":                  {30, 500, func(page int) int { return 10 * min(page, 1) }, source.OK, 30, 4},
-		"the end of the list":            {200, 25, of(9), source.OK, 25, 3},
+		"page after the first is empty":  {30, 500, func(page int) int { return 10 * min(page, 1) }, source.OK, 30, 4},
+		"list ends before depth":         {200, 25, of(9), source.OK, 25, 3},
 		"pages above the described size": {30, 500, of(35), source.OK, 35, 1},
 		"very short pages":               {200, 500, of(5), source.Temporary, 0, 24},
-		// With depth 0, only new videos are wanted.
-		"only new videos, very short pages": {0, 500, of(2), source.OK, 8, 4},
+		// Depth 0 means that the fetch must only find new videos.
+		"depth 0 with very short pages": {0, 500, of(2), source.OK, 8, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

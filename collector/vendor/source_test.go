@@ -20,7 +20,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// recorder answers every request with a text and records the requests.
+// recorder is a server that answers every request with the same text and records the requests.
 type recorder struct {
 	base     string
 	requests chan string
@@ -74,14 +74,14 @@ func TestSource_sendsRequestsOfEachVendor(t *testing.T) {
 			require.Empty(t, web.requests)
 		})
 	}
-	t.Run("instagram by shortcode", func(t *testing.T) {
+	t.Run("requests an Instagram post by shortcode", func(t *testing.T) {
 		t.Parallel()
 		web := record(t, body(t, "ensembledata_instagram/ok"))
 		s := newSource(t, "ensembledata", web.base+"/apis/", nil)
 		results, err := s.Fetch(t.Context(), []source.Target{instagram(reel), instagram(reel)}, source.NewCallBudget(nil))
 		require.NoError(t, err)
 		require.Equal(t, "GET /apis/instagram/post/details?code=DHtWpRvMBiw&n_comments_to_fetch=0&token="+key+" [ ] ", <-web.requests)
-		require.Empty(t, web.requests, "one call for one video")
+		require.Empty(t, web.requests, "one video must cause one call")
 		require.Equal(t, results[0], results[1])
 		require.NotSame(t, results[0].Facts, results[1].Facts)
 	})
@@ -103,7 +103,7 @@ func TestSource_usesDescriptionOfNewVendor(t *testing.T) {
 		Views: new(int64(1482337)), Likes: new(int64(90211)), Comments: new(int64(1204)), Shares: new(int64(877)), Bookmarks: new(int64(4310)),
 		Title: new("pancakes"), Username: new("mira.cooks"), AccountID: new("6801234567890123456"), AccountName: new("Mira"),
 		UploadedAt: new(time.Date(2024, 6, 21, 8, 53, 20, 0, time.UTC)), LengthSeconds: new(58.0),
-		SongName: new("Sunny Side"), IsAd: new(true), // no SongLink, because the vendor sent a javascript link
+		SongName: new("Sunny Side"), IsAd: new(true), // no SongLink, because the vendor sent a link with javascript:
 	}, results[1].Facts)
 	require.Equal(t, source.OK, results[0].Class)
 	require.Equal(t, source.Gone, results[2].Class)
@@ -132,7 +132,7 @@ func TestSource_servesDescribedTargets(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, 1, size)
 	_, ok = ensemble.Serves(source.Target{Platform: link.TikTok, Kind: source.KindVideo})
-	require.True(t, ok, "a target without an id stands for all targets of its kind")
+	require.True(t, ok, "a target without an id represents all targets of its kind")
 
 	account, noLink := tiktok(pancakes, ""), tiktok(pancakes, "")
 	account.Kind, noLink.Link = source.KindAccount, ""
@@ -144,7 +144,7 @@ func TestSource_servesDescribedTargets(t *testing.T) {
 		require.False(t, ok, "%+v", bad)
 	}
 	_, ok = creators.Serves(noLink)
-	require.False(t, ok, "the vendor needs the link")
+	require.False(t, ok, "the call of the vendor requires a link")
 
 	web := record(t, "{}")
 	results, err := newSource(t, "scrapecreators", web.base, nil).Fetch(t.Context(), []source.Target{noLink, account, {}}, source.NewCallBudget(nil))
@@ -170,10 +170,10 @@ func TestSource_reducesBatchSize(t *testing.T) {
 		status int
 		single source.Class
 	}{
-		"too many targets":   {464, source.BadRequest},
-		"one invalid target": {462, source.Unsupported},
-		"one missing target": {404, source.Gone},
-		"one private target": {472, source.Private},
+		"batch has too many targets":  {464, source.BadRequest},
+		"batch has an invalid target": {462, source.Unsupported},
+		"batch has a missing target":  {404, source.Gone},
+		"batch has a private target":  {472, source.Private},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -220,7 +220,7 @@ func TestSource_reducesBatchSize(t *testing.T) {
 			}
 			clock = clock.Add(15 * time.Minute)
 			size, _ := s.Serves(batch[0])
-			require.Equal(t, 50, size, "the full size is used again after the pause")
+			require.Equal(t, 50, size, "the full batch size must be used again after smallBatchTime")
 		})
 	}
 }
@@ -259,7 +259,7 @@ func TestSource_splitsBatchIntoCalls(t *testing.T) {
 	require.Equal(t, int32(2), calls.Load(), "no call is made after a failure")
 }
 
-func TestSource_takesConcurrencyAndTimeoutFromDescription(t *testing.T) {
+func TestSource_usesConcurrencyAndTimeoutOfDescription(t *testing.T) {
 	t.Parallel()
 	config, err := vendor.Load("ensembledata")
 	require.NoError(t, err)
@@ -275,8 +275,8 @@ func TestSource_takesConcurrencyAndTimeoutFromDescription(t *testing.T) {
 	config.Concurrency, config.Timeout = 0, 0
 	s, err = vendor.New(config, options)
 	require.NoError(t, err)
-	require.Equal(t, 4, s.Concurrency(), "the default")
-	require.Equal(t, 20*time.Second, s.Timeout(), "the timeout of the client")
+	require.Equal(t, 4, s.Concurrency(), "the default concurrency must be 4")
+	require.Equal(t, 20*time.Second, s.Timeout(), "the default timeout must be the timeout of the client")
 }
 
 func TestSource_returnsCancellationOfContext(t *testing.T) {

@@ -18,33 +18,33 @@ import (
 
 const (
 	defaultConcurrency = 4
-	// smallBatchTime is how long batches stay small after the vendor refused a batch because of its size.
+	// smallBatchTime is how long the batch size stays reduced after the vendor refused a batch because of its size.
 	smallBatchTime = 15 * time.Minute
-	callBudget     = "calls" // the name of the budget of a vendor without limits
+	callBudget     = "calls" // the name of the only budget of a vendor whose description has no limits
 )
 
 // Options configure a Source.
 type Options struct {
-	BaseURL string // "" means the base URL of the description
+	BaseURL string // base URL of the vendor's API; "" means the base URL in the vendor's description
 	Key     string
 	Client  *fetch.Client
 	Now     func() time.Time
 }
 
-// Source fetches from one vendor.
+// Source fetches videos and accounts from one vendor.
 type Source struct {
 	config  Config
 	api     *fetch.Endpoint
 	key     string
 	now     func() time.Time
 	budgets []source.Budget
-	sizes   []batchSize // one for each of config.Calls
+	sizes   []batchSize // one batch size for each of config.Calls
 }
 
-// batchSize is the largest batch of a call. It is smaller for some time after the vendor refused a batch because of its size.
+// batchSize is the largest batch of a call. It is reduced for some time after the vendor refused a batch because of its size.
 type batchSize struct {
 	mu      sync.Mutex
-	reduced int // the size until until; 0 if it was never reduced
+	reduced int // the size that is used before the time until; 0 if the size was never reduced
 	until   time.Time
 }
 
@@ -53,8 +53,8 @@ var (
 	_ source.NetworkSource = (*Source)(nil)
 )
 
-// New returns a source for a description from Load or Decode. It returns an error if the key is missing or the base URL is not an http or
-// https URL.
+// New returns a source for a description that Load or Decode returned. It returns an error if the key is missing or the base URL is not an
+// http or https URL.
 func New(config Config, o Options) (*Source, error) {
 	if o.Key == "" {
 		return nil, fmt.Errorf("vendor: the key of %s is missing", config.Name)
@@ -85,20 +85,21 @@ func New(config Config, o Options) (*Source, error) {
 	return s, nil
 }
 
-// Name returns "vendor:" and the name of the vendor.
+// Name returns "vendor:" followed by the name of the vendor.
 func (s *Source) Name() string { return "vendor:" + s.config.Name }
 
-// Address returns the base URL of the vendor.
+// Address returns the base URL of the vendor's API.
 func (s *Source) Address() string { return s.api.Address() }
 
-// Clock returns the server's time.
+// Clock returns the current time of the API's server.
 func (s *Source) Clock(ctx context.Context) (time.Time, error) { return s.api.Clock(ctx) }
 
-// Budgets returns a budget for each limit of the description, or one budget without a known limit.
+// Budgets returns a budget for each limit of the description. If the description has no limits, Budgets returns one budget without a known
+// limit.
 func (s *Source) Budgets() []source.Budget { return s.budgets }
 
-// Plan counts the calls of the batch, usually one, against every limit. For an account, it counts one call for the profile and the most
-// calls that the pages of the list may need.
+// Plan returns the number of calls for the batch, usually one, for every budget. For an account, it returns one call for the profile and
+// the largest number of calls that the pages of the list can need.
 func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	var calls int
 	if areAccounts(batch) {
@@ -113,8 +114,8 @@ func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	return [][]source.Call{plan}
 }
 
-// Serves returns true if a call of the description can request the target. For a target without an id, it returns the size of the largest
-// batch of any call.
+// Serves returns true if a call of the description can request the target, and the largest batch of that call. For a target without an id,
+// it returns the largest batch of all calls that match.
 func (s *Source) Serves(t source.Target) (int, bool) {
 	if t.ExternalID != "" {
 		i := s.callFor(t)
@@ -132,21 +133,21 @@ func (s *Source) Serves(t source.Target) (int, bool) {
 	return largest, largest > 0
 }
 
-// AsksByHandle returns true if the call for the video names its account.
+// AsksByHandle returns true if the call that requests the target contains the handle of the account.
 func (s *Source) AsksByHandle(t source.Target) bool {
 	call := s.callFor(t)
 	return call >= 0 && slices.ContainsFunc(s.config.Calls[call].templates(), func(template string) bool { return strings.Contains(template, "{handle}") })
 }
 
-// size returns the largest batch of a call at this time.
+// size returns the current batch size of the call with the given index.
 func (s *Source) size(call int) int { return s.sizes[call].get(s.config.Calls[call].size(), s.now()) }
 
-// callFor returns the index of the first call that can request the target, or -1.
+// callFor returns the index of the first call that can request the target, or -1 if no call can request it.
 func (s *Source) callFor(t source.Target) int {
 	return slices.IndexFunc(s.config.Calls, func(c Call) bool { return c.canRequest(t) })
 }
 
-// get returns the current size. full is the size if it is not reduced.
+// get returns the current batch size. full is the batch size if it is not reduced.
 func (b *batchSize) get(full int, now time.Time) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -156,7 +157,7 @@ func (b *batchSize) get(full int, now time.Time) int {
 	return full
 }
 
-// reduce sets the size to half of that of the refused batch, and returns the new size.
+// reduce sets the batch size to half of the size of the refused batch. It returns the new size.
 func (b *batchSize) reduce(refused int, now time.Time) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -164,7 +165,7 @@ func (b *batchSize) reduce(refused int, now time.Time) int {
 	return b.reduced
 }
 
-// chunk is a set of distinct targets that one call requests.
+// chunk is a set of distinct targets that are requested in one call.
 type chunk struct {
 	call    int
 	targets []source.Target
@@ -178,12 +179,12 @@ func (c chunk) ids() []string {
 	return ids
 }
 
-// chunks splits a batch into calls. Usually one call is enough. More calls are needed if different calls of the description request the
-// targets.
+// chunks divides a batch into the targets of separate calls. Usually one call is enough. More calls are needed if the description has
+// different calls for the targets.
 func (s *Source) chunks(batch []source.Target) []chunk {
 	var chunks []chunk
 	seen := make(map[string]bool, len(batch))
-	open := make(map[int]int) // by call: the index of the last chunk
+	open := make(map[int]int) // by index of the call: the index of its last chunk
 	for _, t := range batch {
 		call := s.callFor(t)
 		if call < 0 || t.ExternalID == "" || seen[t.ExternalID] {
@@ -202,8 +203,8 @@ func (s *Source) chunks(batch []source.Target) []chunk {
 }
 
 // Fetch requests a batch, usually with one call. If the vendor refuses several targets and one of them may be the cause, the failure is
-// Temporary; the collector then tries smaller batches. If the vendor says that there are too many targets, Serves returns smaller batches
-// for some time. If a call after the first one fails, its targets get the result source.Unanswered.
+// Temporary, so that the collector then tries smaller batches. If the vendor says that there are too many targets, Serves returns smaller
+// batches for some time. If a call after the first one fails, the targets of that call get the result source.Unanswered.
 func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
 	if areAccounts(batch) {
 		budget.Meter()
@@ -234,7 +235,7 @@ func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *sourc
 			r = source.Result{Class: source.Unsupported, Detail: s.config.Name + " has no call for this target"}
 		}
 		if r.Facts != nil {
-			facts := *r.Facts // a copy, because a batch may contain a target twice
+			facts := *r.Facts // copied, because a batch may contain a target twice
 			r.Facts = &facts
 		}
 		r.Target = t
@@ -262,27 +263,27 @@ func (s *Source) fetchChunk(ctx context.Context, budget *source.CallBudget, c ch
 	return answers, err
 }
 
-// Timeout returns the timeout of the description. If the description has none, it returns that of the HTTP client.
+// Timeout returns the timeout in the description. If the description has no timeout, it returns the timeout of the HTTP client.
 func (s *Source) Timeout() time.Duration {
 	return cmp.Or(time.Duration(s.config.Timeout), s.api.Timeout())
 }
 
-// Concurrency returns the concurrency of the description, because each vendor allows another number of calls at the same time. The
-// default is 4.
+// Concurrency returns the concurrency in the description, because each vendor allows a different number of concurrent calls. The default is
+// 4.
 func (s *Source) Concurrency() int { return cmp.Or(s.config.Concurrency, defaultConcurrency) }
 
-// Group returns "": a batch may mix all targets of a kind.
+// Group returns "", because one Fetch can request any targets of a kind together.
 func (s *Source) Group(source.Target) string { return "" }
 
-// send sends a request with the values of its targets.
+// send sends a request that is built for the targets of b.
 func (s *Source) send(ctx context.Context, budget *source.CallBudget, r Request, b batchValues) (*fetch.Response, error) {
 	req := r.build(s.Address(), s.config.Auth, s.key, time.Duration(s.config.Timeout), b)
 	req.Budget = budget
 	return s.api.Do(ctx, req)
 }
 
-// classify returns the class of an answer as in Config.classOf, with a detail for the log. body is the zero Result if the answer is not
-// JSON.
+// classify returns the class of an answer, which is the result of Config.classOf, and a detail for the log. body is the parsed body, or the
+// zero Result if the answer is not JSON.
 func (s *Source) classify(res *fetch.Response) (body gjson.Result, class, detail string) {
 	detail = fmt.Sprintf("HTTP %d", res.Status)
 	if err := fetch.CheckJSON(res.Body); err != nil {
@@ -297,7 +298,7 @@ func (s *Source) classify(res *fetch.Response) (body gjson.Result, class, detail
 	return body, class, detail
 }
 
-// failure returns the failure for an answer that concerns the whole source.
+// failure returns the *source.Failure for an answer that concerns the whole source.
 func (s *Source) failure(res *fetch.Response, body gjson.Result, class source.Class, detail string) *source.Failure {
 	now := s.now()
 	f := &source.Failure{Class: class, Detail: detail, RetryAt: fetch.RetryAfter(res.Header, now)}
@@ -308,7 +309,7 @@ func (s *Source) failure(res *fetch.Response, body gjson.Result, class source.Cl
 	return f
 }
 
-// results returns the result for each id from the answer to a call, or a failure. at is the index of the call.
+// results returns the results by id from the answer to a call, or a failure. at is the index of the call in config.Calls.
 func (s *Source) results(res *fetch.Response, at int, ids []string) (map[string]source.Result, error) {
 	now := s.now()
 	call := s.config.Calls[at]

@@ -44,7 +44,7 @@ func body(t testing.TB, file string) string {
 	return string(text)
 }
 
-// newSource returns a source for a description by name or path.
+// newSource returns a source for a description, which is given by vendor name or by path.
 func newSource(t testing.TB, nameOrPath, base string, client *fetch.Client) *vendor.Source {
 	t.Helper()
 	config, err := vendor.Load(nameOrPath)
@@ -54,7 +54,7 @@ func newSource(t testing.TB, nameOrPath, base string, client *fetch.Client) *ven
 		t.Cleanup(client.Close)
 	}
 	if config.Timeout != 0 && base != "" {
-		config.Timeout = 0 // so that the slow servers of the suite do not take a minute
+		config.Timeout = 0 // the suite's slow servers would otherwise take a minute, as the description has a long timeout
 	}
 	s, err := vendor.New(config, vendor.Options{
 		BaseURL: base, Key: sourcetest.Credential, Client: client, Now: func() time.Time { return sourcetest.Now },
@@ -69,7 +69,7 @@ func newTestSource(nameOrPath string) func(*testing.T, string, *fetch.Client) so
 	}
 }
 
-// answers reads the answers in a folder. All cases that are not in overrides have the class OK.
+// answers returns the answers in the files of a folder, by case. The class of each case that is not in overrides is OK.
 func answers(t *testing.T, folder string, facts []*source.Facts, overrides map[sourcetest.Case]sourcetest.Answer) map[sourcetest.Case]sourcetest.Answer {
 	t.Helper()
 	all := map[sourcetest.Case]sourcetest.Answer{}
@@ -119,7 +119,8 @@ func TestEnsembleData_fetchesTikTokVideos(t *testing.T) {
 		sourcetest.Bare:    {Body: body(t, folder+"/bare"), Classes: []source.Class{source.OK}, Facts: []*source.Facts{bare, bare}},
 		sourcetest.Gone:    {Body: body(t, folder+"/gone"), Classes: []source.Class{source.Gone, source.OK}},
 		sourcetest.Private: {Body: body(t, folder+"/private"), Classes: []source.Class{source.Private, source.OK}},
-		// In a batch, the vendor leaves out unavailable videos. The item of a deleted video has no valid counts.
+		// If a batch contains unavailable videos, the vendor leaves them out of the answer. If the answer has an item for a deleted video,
+		// the item has no valid counts.
 		sourcetest.Restricted:  {Body: body(t, folder+"/deleted"), Classes: []source.Class{source.Gone, source.OK}},
 		sourcetest.WrongTypes:  {Body: body(t, folder+"/wrong_types"), Classes: []source.Class{source.Temporary, source.OK}},
 		sourcetest.Big:         {Body: body(t, folder+"/big"), Classes: []source.Class{source.OK}, Facts: []*source.Facts{&big, &second}},
@@ -245,15 +246,15 @@ func TestScrapeCreators_fetchesVideos(t *testing.T) {
 		file   string
 		class  source.Class
 	}{
-		"missing":            {404, "missing", source.Gone},
-		"missing, with 200":  {200, "missing", source.Gone},
-		"private, with 200":  {200, "private", source.Private},
-		"an error, with 200": {200, "trouble", source.Temporary},
-		"no key":             {401, "trouble", source.AuthFailed},
-		"no credits":         {402, "trouble", source.QuotaSpent},
-		"too many calls":     {429, "trouble", source.RateLimited},
-		"a server error":     {502, "trouble", source.Temporary},
-		"a wrong request":    {400, "trouble", source.BadRequest},
+		"missing":             {404, "missing", source.Gone},
+		"missing, with 200":   {200, "missing", source.Gone},
+		"private, with 200":   {200, "private", source.Private},
+		"an error, with 200":  {200, "trouble", source.Temporary},
+		"key is refused":      {401, "trouble", source.AuthFailed},
+		"credits are spent":   {402, "trouble", source.QuotaSpent},
+		"too many calls":      {429, "trouble", source.RateLimited},
+		"a server error":      {502, "trouble", source.Temporary},
+		"a malformed request": {400, "trouble", source.BadRequest},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

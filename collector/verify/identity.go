@@ -7,14 +7,14 @@ import (
 )
 
 const (
-	// handleTrusted is how long after a fetch an account's handle is trusted if no id can confirm it.
+	// handleTrusted is how long after the last fetch of an account its handle is trusted if no id can confirm the account.
 	handleTrusted = 3 * 24 * time.Hour
-	// longestLag is how old the numbers of a lagging source can be.
+	// longestLag is the maximum age of the numbers of a source whose results have Lags set.
 	longestLag = 10 * 24 * time.Hour
 )
 
-// Account returns the result unless its account is, or may be, another one that has taken over the handle. asked is the target as it was
-// asked for.
+// Account returns r if r is about the requested account. If another account has the handle now, it returns a result of class OtherOwner. If
+// this cannot be ruled out, it returns a result of class Missing. asked is the target that was sent to the source.
 func Account(asked source.Target, r source.Result, now time.Time) source.Result {
 	switch {
 	case r.Account == nil:
@@ -27,14 +27,14 @@ func Account(asked source.Target, r source.Result, now time.Time) source.Result 
 	return r
 }
 
-// incomparableIDs returns true if both the target and the facts have ids, but none of the same kind.
+// incomparableIDs returns true if both the target and the facts have ids, but no ids of the same kind.
 func incomparableIDs(t source.Target, f *source.AccountFacts) bool {
 	common := t.AccountID != "" && f.ID != nil || t.SourceID != "" && f.SourceID != nil
 	return !common && (t.AccountID != "" || t.SourceID != "") && (f.ID != nil || f.SourceID != nil)
 }
 
-// IsOlder returns true if a lagging source's facts are from before the last counts written. Counts that are older than the longest
-// lag are not compared: then fewer views are news.
+// IsOlder returns true if the facts of a source with Lags are older than the stored counts, because they have fewer views. It returns false
+// if the stored counts are older than longestLag. Fewer views then mean that the views have fallen.
 func IsOlder(t source.Target, r source.Result, now time.Time) bool {
 	f := r.Facts
 	return r.Lags && f != nil && t.Views != nil && f.Views != nil && *f.Views < *t.Views && t.FetchedAt != nil && now.Sub(t.FetchedAt.Time()) < longestLag

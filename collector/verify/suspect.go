@@ -1,8 +1,8 @@
-// Package verify decides whether an answer of a source may be believed. All of it is pure.
+// Package verify decides whether a source's answer is plausible enough to be stored. Its functions depend only on their parameters.
 //
 // Sources sometimes answer with zeros, with the numbers of another video, with old numbers, or with another account that has taken over a
-// handle. A number that is hardly possible is held back until the source has repeated it for a while ([Check]); an answer about another
-// account, or an older answer, is never written ([Account], [IsOlder]). Start reading at [Check].
+// handle. A suspicious number is stored only after the source has repeated such a number for some time ([Check]). An answer about another
+// account, or an older answer, is never stored ([Account], [IsOlder]). Start reading at [Check].
 package verify
 
 import (
@@ -12,36 +12,38 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// Suspicion is what is known about a number that is held back. It is stored with the target as JSON.
+// Suspicion is why and since when a number of a target is suspicious. It is stored with the target as JSON.
 type Suspicion struct {
 	Why   string    `json:"why"`
 	Since time.Time `json:"since"`
-	Seen  int       `json:"seen"` // how often in a row the source gave such a number
+	Seen  int       `json:"seen"` // number of answers in a row that were suspicious for this reason
 }
 
 const (
-	// A number is believed after enoughSightings in a row, over confirmNew, or over confirmKnown if earlier numbers were good.
-	enoughSightings = 4
-	confirmKnown    = 6 * time.Hour
-	confirmNew      = time.Hour
-	// implausibleDrop is the share of the last views below which a count is doubted.
+	// enoughAnswers is the number of suspicious answers in a row after which a number is accepted. The answers must also span at least
+	// confirmKnown if the target has stored numbers, and at least confirmNew otherwise.
+	enoughAnswers = 4
+	confirmKnown  = 6 * time.Hour
+	confirmNew    = time.Hour
+	// implausibleDrop is the fraction of the last stored count below which a new count is suspicious.
 	implausibleDrop = 0.01
-	// A video may have no views on its first day.
+	// zeroIsNormalFor is the time after the upload in which zero views are not suspicious.
 	zeroIsNormalFor = 24 * time.Hour
-	// aheadOfViews is how many likes a video without views may have, because some platforms count views later.
+	// aheadOfViews is the number of likes from which a video without views is suspicious. Fewer likes are normal, because some platforms
+	// count views later than likes.
 	aheadOfViews = 10
-	// likesExpected is the number of views from which a video without likes is doubted.
+	// likesExpected is the number of views from which a video without likes is suspicious.
 	likesExpected = 10_000
-	// comparableViews is the number of views from which two videos are compared: smaller numbers are equal by chance.
+	// comparableViews is the minimum number of views of videos that MixedUp compares. Smaller numbers are often equal by chance.
 	comparableViews = 1000
-	// expectedGrowth is the largest growth of views that is expected when they are compared with another video's.
+	// expectedGrowth is the largest factor by which the views of a video are expected to grow between two fetches.
 	expectedGrowth = 1.25
 )
 
 const otherVideosViews = "the views of another video"
 
-// Check returns nil if the facts of a result may be written. Otherwise it returns the suspicion to store with the target. mixedUp is
-// true if MixedUp found the result.
+// Check returns nil if the facts of a result may be stored. Otherwise it returns the suspicion to store with the target. mixedUp is true if
+// MixedUp returned the index of the result.
 func Check(t source.Target, r source.Result, mixedUp bool, now time.Time) *Suspicion {
 	var before Suspicion
 	if t.Suspect == nil || json.Unmarshal([]byte(*t.Suspect), &before) != nil {
@@ -53,8 +55,9 @@ func Check(t source.Target, r source.Result, mixedUp bool, now time.Time) *Suspi
 		why = doubtAccount(t, r.Account)
 	case r.Facts != nil:
 		why = doubtVideo(t, r.Facts, now)
-		// The doubt remains when the video is asked for without the other video of its batch.
-		still := before.Why == otherVideosViews && r.Facts.Views != nil && t.Views != nil && !follows(*r.Facts.Views, *t.Views)
+		// The video may have been fetched without the other video of its earlier batch, so mixedUp can be false although the number is
+		// unchanged.
+		still := before.Why == otherVideosViews && r.Facts.Views != nil && t.Views != nil && !isPlausibleGrowth(*r.Facts.Views, *t.Views)
 		if why == "" && (mixedUp || still) {
 			why = otherVideosViews
 		}
@@ -71,7 +74,7 @@ func Check(t source.Target, r source.Result, mixedUp bool, now time.Time) *Suspi
 	if t.Views != nil {
 		confirm = confirmKnown
 	}
-	if s.Seen >= enoughSightings && now.Sub(s.Since) >= confirm {
+	if s.Seen >= enoughAnswers && now.Sub(s.Since) >= confirm {
 		return nil
 	}
 	return &s
@@ -81,13 +84,13 @@ func Check(t source.Target, r source.Result, mixedUp bool, now time.Time) *Suspi
 func (s *Suspicion) Text() *string {
 	b, err := json.Marshal(s)
 	if err != nil {
-		return nil // two strings, a time and a number always encode
+		return nil // cannot fail: a Suspicion has only texts, a time and a number
 	}
 	text := string(b)
 	return &text
 }
 
-// doubtVideo returns why the facts of a video are doubted, "" if they are not.
+// doubtVideo returns why the facts of a video are suspicious. It returns "" if they are not suspicious.
 func doubtVideo(t source.Target, f *source.Facts, now time.Time) string {
 	if f.Views == nil {
 		return ""
@@ -113,7 +116,7 @@ func doubtVideo(t source.Target, f *source.Facts, now time.Time) string {
 	return ""
 }
 
-// doubtAccount returns why the facts of an account are doubted, "" if they are not.
+// doubtAccount returns why the facts of an account are suspicious. It returns "" if they are not suspicious.
 func doubtAccount(t source.Target, a *source.AccountFacts) string {
 	if a.Followers != nil && t.Views != nil && float64(*a.Followers) < implausibleDrop*float64(*t.Views) {
 		return "followers fell to less than a hundredth"
@@ -121,8 +124,8 @@ func doubtAccount(t source.Target, a *source.AccountFacts) string {
 	return ""
 }
 
-// MixedUp returns the indexes of the results of a batch that have the views of another video of the batch: two videos have swapped
-// their numbers, or one has the numbers of another. Videos that were never measured cannot be compared.
+// MixedUp returns the indexes of the results that have the views of another video of the batch. Either two videos have swapped their views,
+// or one video has a copy of another video's views. Videos without stored views are not compared.
 func MixedUp(batch []source.Target, results []source.Result) map[int]bool {
 	type pair struct{ was, is int64 }
 	views := make(map[int]pair, len(batch))
@@ -134,21 +137,21 @@ func MixedUp(batch []source.Target, results []source.Result) map[int]bool {
 	mixedUp, swapped := map[int]bool{}, []int{}
 	fell := false
 	for i, v := range views {
-		if follows(v.is, v.was) {
+		if isPlausibleGrowth(v.is, v.was) {
 			continue
 		}
 		for j, other := range views {
-			otherFollows := follows(other.is, other.was)
+			otherPlausible := isPlausibleGrowth(other.is, other.was)
 			switch {
 			case i == j:
-			case otherFollows && v.is == other.is && v.is >= comparableViews:
+			case otherPlausible && v.is == other.is && v.is >= comparableViews:
 				mixedUp[i] = true
-			case !otherFollows && follows(v.is, other.was):
+			case !otherPlausible && isPlausibleGrowth(v.is, other.was):
 				swapped, fell = append(swapped, i), fell || v.is < v.was
 			}
 		}
 	}
-	if fell && len(swapped) > 1 { // views hardly ever fall, and then not to the views of another video
+	if fell && len(swapped) > 1 { // views hardly ever fall, so a fall to the views of another video is an exchange
 		for _, i := range swapped {
 			mixedUp[i] = true
 		}
@@ -156,5 +159,7 @@ func MixedUp(batch []source.Target, results []source.Result) map[int]bool {
 	return mixedUp
 }
 
-// follows returns true if views are what may be expected after the last ones.
-func follows(is, was int64) bool { return is >= was && float64(is) <= expectedGrowth*float64(was) }
+// isPlausibleGrowth returns true if is is a plausible number of views for a video that had was views at the last fetch.
+func isPlausibleGrowth(is, was int64) bool {
+	return is >= was && float64(is) <= expectedGrowth*float64(was)
+}

@@ -14,19 +14,19 @@ import (
 
 const kindChannels = "youtube#channelListResponse"
 
-// account is how channels.list finds an account: by its id, or by names that are tried in order.
+// account says how channels.list finds an account: by its channel id, or by names that are tried in order.
 type account struct {
 	id    string
 	names []name
 }
 
-// name is a parameter of channels.list with its value.
+// name is a query parameter of channels.list with its value.
 type name struct{ parameter, value string }
 
 // accountOf returns how channels.list finds the account of a target. ok is false if the target does not name a YouTube account.
 //
-// In older forms of links, the name may be the handle of another channel. /user/NAME has a user name, which is never a handle. /c/NAME
-// has a name that is usually the handle now, and never a user name. /NAME may be either.
+// In older forms of links, the name can be the handle of another channel. /user/NAME contains a user name, never a handle. /c/NAME contains
+// a custom name, which is usually the handle today and never a user name. /NAME contains either a custom name or a user name.
 func accountOf(t source.Target) (account, bool) {
 	if t.AccountID != "" {
 		return account{id: t.AccountID}, channelID.MatchString(t.AccountID)
@@ -46,7 +46,7 @@ func accountOf(t source.Target) (account, bool) {
 	}
 }
 
-// path returns the path of a link without the first slash, or "" if link is not valid.
+// path returns the path of a link without the leading slash, or "" if link is not valid.
 func path(link string) string {
 	u, err := url.Parse(link)
 	if err != nil {
@@ -55,8 +55,8 @@ func path(link string) string {
 	return strings.TrimPrefix(u.Path, "/")
 }
 
-// accountBatch returns how many accounts like t fit into one Fetch. An account whose uploads take several pages is fetched alone, so
-// that no batch takes minutes.
+// accountBatch returns how many accounts like t fit into one Fetch. An account whose uploads need several pages is fetched alone, so that
+// no Fetch takes minutes.
 func accountBatch(t source.Target) (int, bool) {
 	if t.ExternalID == "" {
 		return batchSize, true
@@ -71,10 +71,12 @@ func accountBatch(t source.Target) (int, bool) {
 	return batchSize, true
 }
 
-// pages returns how many pages of uploads contain the wanted videos. It is at least 1, because the first page shows new videos.
+// pages returns how many pages of uploads are needed for t.Depth videos. It is at least 1, because the first page is needed to find new
+// videos.
 func pages(t source.Target) int { return max(1, (t.Depth+pageSize-1)/pageSize) }
 
-// accountUnits returns the most units that a batch can cost: one for all ids, one for each name, and one for each page.
+// accountUnits returns the largest number of units that a batch can cost: one for all channel ids, one for each name, and one for each page
+// of uploads.
 func accountUnits(batch []source.Target) int64 {
 	units, byID := 0, false
 	for _, t := range batch {
@@ -91,7 +93,7 @@ func accountUnits(batch []source.Target) int64 {
 	return int64(max(units, 1))
 }
 
-// fetchAccounts asks for channels and their uploads. If a call fails after the first account was answered, the remaining targets get the
+// fetchAccounts requests channels and their uploads. If a call fails after the first account was answered, the remaining targets get the
 // result source.Unanswered.
 func (s *Source) fetchAccounts(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
 	var ids []string
@@ -128,8 +130,8 @@ func (s *Source) fetchAccounts(ctx context.Context, batch []source.Target, budge
 	return results, nil
 }
 
-// fetchAccount requests one account and its uploads. known has the channels that were requested by id; any other account is found by its
-// names.
+// fetchAccount requests one account and its uploads. known has the channels that were already requested by id. An account without a channel
+// id is requested by its names.
 func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t source.Target, known channels) (source.Result, error) {
 	a, ok := accountOf(t)
 	if !ok {
@@ -142,7 +144,7 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 		if err != nil {
 			return source.Result{}, err
 		}
-		if id = found.only(); id != "" || found.incomplete != "" {
+		if id = found.onlyID(); id != "" || found.incomplete != "" {
 			break
 		}
 	}
@@ -150,33 +152,33 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 	if r.Class != source.OK {
 		return r, nil
 	}
-	s.handles.put(id, *r.Account.Username) // so that the answer for a video does not use an older handle
+	s.handles.put(id, *r.Account.Username) // cached so that later answers for videos have the newest handle
 	return s.addUploads(ctx, budget, t, r)
 }
 
-// channels is a decoded answer of channels.list.
+// channels is the decoded answer of channels.list.
 type channels struct {
-	byID       map[string]source.Result // without Target and videos
-	incomplete string                   // as in videos
-	err        *targetError             // the answer was an error that concerns the requested channels
+	byID       map[string]source.Result // results without Target and without videos, by channel id
+	incomplete string                   // why a missing channel may still exist; "" if missing channels are gone
+	err        *targetError             // set if the answer was an error that concerns the requested channels
 	sandbox    bool
 }
 
-// only returns the id of the only channel of an answer, or "" if there is none.
-func (c channels) only() string {
+// onlyID returns the id of the only channel of an answer, or "" if there is none.
+func (c channels) onlyID() string {
 	for id := range c.byID {
 		return id
 	}
 	return ""
 }
 
-// result returns the result for a channel.
+// result returns the result for the channel with the given id.
 func (c channels) result(id string) source.Result {
 	r, ok := c.byID[id]
 	switch {
 	case ok:
 		if r.Account != nil {
-			account := *r.Account // a copy, because a batch may contain a target twice
+			account := *r.Account // copied, because a batch may contain a target twice
 			r.Account = &account
 		}
 	case c.err != nil:
@@ -190,11 +192,11 @@ func (c channels) result(id string) source.Result {
 	return r
 }
 
-// fetchChannels calls channels.list with a filter: distinct ids, or a name if ids is nil.
+// fetchChannels calls channels.list with a filter parameter: distinct ids, or one name if ids is nil.
 func (s *Source) fetchChannels(ctx context.Context, budget *source.CallBudget, filter string, ids []string) (channels, error) {
 	res, err := s.call(ctx, budget, BudgetCommon, methodChannels, "part=snippet,statistics&maxResults=50&"+filter)
 	if e, ok := errors.AsType[*targetError](err); ok {
-		if len(ids) > 1 { // the error does not say which channel it concerns
+		if len(ids) > 1 { // if several channels were requested, the error does not say which of them it concerns
 			e.class = source.Temporary
 		}
 		return channels{err: e}, nil
@@ -223,8 +225,8 @@ type channel struct {
 	} `json:"statistics"`
 }
 
-// decodeChannels decodes an answer that passed CheckJSON. ids are the requested ids, or nil if a name was requested, which at most one
-// channel can have. If no channel is found, the answer has no member items.
+// decodeChannels decodes an answer that fetch.CheckJSON has accepted. ids are the requested ids, or nil if one name was requested. A name
+// belongs to at most one channel. If no channel is found, YouTube's answer has no member items.
 func decodeChannels(body []byte, ids []string) (channels, error) {
 	var answer struct {
 		Kind  string      `json:"kind"`
@@ -271,7 +273,7 @@ func decodeChannel(raw []byte, id string) source.Result {
 		Username: fetch.Handle(c.Snippet.CustomURL),
 	}
 	if f.Username == nil {
-		f.Username = &id // old channels have no handle; see fetchHandles
+		f.Username = &id // old channels have no handle and are named by their id, as in fetchHandles
 	}
 	if c.Statistics.Hidden == nil || !*c.Statistics.Hidden {
 		f.Followers = c.Statistics.Subscribers.Value()

@@ -22,7 +22,7 @@ import (
 
 const mira = "UCk3mXo7Q2hJp0LwR9sVbT1A"
 
-// account returns the target that the collector makes from a link.
+// account returns the target that the collector creates for a pasted link.
 func account(t testing.TB, pasted string, depth int) source.Target {
 	t.Helper()
 	l, err := link.Parse(pasted)
@@ -145,7 +145,7 @@ func TestSource_findsAccountsByLink(t *testing.T) {
 			require.Equal(t, want, *requests)
 		})
 	}
-	t.Run("by id if the id is known", func(t *testing.T) {
+	t.Run("requests the account by id if the id is known", func(t *testing.T) {
 		t.Parallel()
 		base, requests := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {
 			if strings.HasSuffix(r.URL.Path, "channels") {
@@ -160,7 +160,7 @@ func TestSource_findsAccountsByLink(t *testing.T) {
 		results, err := s.Fetch(t.Context(), []source.Target{known}, source.NewCallBudget(s.Plan([]source.Target{known})[0]))
 		require.NoError(t, err)
 		require.Equal(t, "miracooks", *results[0].Account.Username, "the handle has changed")
-		require.Equal(t, []string{"channels?id=" + mira, "playlistItems?playlistId=UU" + mira[2:]}, *requests, "only the first page of uploads")
+		require.Equal(t, []string{"channels?id=" + mira, "playlistItems?playlistId=UU" + mira[2:]}, *requests, "only the first page of uploads must be requested")
 	})
 }
 
@@ -249,7 +249,7 @@ func TestSandbox_fetchesAccounts(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a failed call fails the batch", func(t *testing.T) {
+	t.Run("returns a failure for the batch if the first call fails", func(t *testing.T) {
 		t.Parallel()
 		s, world, base := startSandbox(t)
 		var batch []source.Target
@@ -271,7 +271,7 @@ func TestSandbox_fetchesAccounts(t *testing.T) {
 	})
 }
 
-func TestSource_keepsAccountsBeforeFailure(t *testing.T) {
+func TestSource_returnsAccountsAnsweredBeforeFailure(t *testing.T) {
 	t.Parallel()
 	const rails = "UCz8RrW4eYtN1uXb6KqLcM2g"
 	base, _ := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {
@@ -293,7 +293,7 @@ func TestSource_keepsAccountsBeforeFailure(t *testing.T) {
 	require.NotNil(t, results[1].Failed)
 }
 
-func TestSource_stopsListAtBudget(t *testing.T) {
+func TestSource_stopsListWhenBudgetIsSpent(t *testing.T) {
 	t.Parallel()
 	page := 0
 	base, requests := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {
@@ -320,6 +320,6 @@ func TestSource_stopsListAtBudget(t *testing.T) {
 	budget = source.NewCallBudget(s.Plan(deep)[0])
 	_, err = s.Fetch(ctx, deep, budget)
 	require.ErrorIs(t, err, context.Canceled)
-	require.Zero(t, budget.Spent()[0].Units, "no call was made")
+	require.Zero(t, budget.Spent()[0].Units, "no unit must be spent if no call was made")
 	require.Len(t, *requests, 3)
 }

@@ -13,11 +13,11 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// channelID matches all ids that are safe in a query. It is less strict than YouTube's format, which is UC and 22 characters.
+// channelID matches ids that need no escaping in a query. It is less strict than YouTube's format, which is UC and 22 characters.
 var channelID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// addHandles sets the handle in every result whose channel is known. It asks for the channels whose handle is not cached, at most 50. If
-// this call fails, the results keep their counts, have no handle, and name the error in Detail.
+// addHandles sets the account's handle in every result that has a channel id. It requests the handles that are not cached, at most 50. If
+// this request fails, the results have counts but no handle, and Detail contains the error.
 func (s *Source) addHandles(ctx context.Context, budget *source.CallBudget, results []source.Result) {
 	handles := make(map[string]string)
 	var unknown []string
@@ -85,21 +85,21 @@ func (s *Source) fetchHandles(ctx context.Context, budget *source.CallBudget, id
 		if handle := fetch.Handle(item.Snippet.CustomURL); handle != nil {
 			handles[string(item.ID)] = *handle
 		} else {
-			// Old channels have no handle. Their id is used instead, in its own case, because ids are case-sensitive.
+			// Old channels have no handle. Their id is used instead. Its case is not changed, because ids are case-sensitive.
 			handles[string(item.ID)] = string(item.ID)
 		}
 	}
 	return handles, nil
 }
 
-// handleCache is an LRU cache of the handles of channels, whose entries expire.
+// handleCache is an LRU cache of handles by channel id. Its entries expire after a fixed time.
 type handleCache struct {
 	size int
 	ttl  time.Duration
 	now  func() time.Time
 
 	mu    sync.Mutex
-	order *list.List // of *cachedHandle, most recently used first
+	order *list.List // elements of type *cachedHandle, most recently used first
 	byID  map[string]*list.Element
 }
 

@@ -80,7 +80,7 @@ func FuzzDecodeVideos(f *testing.F) {
 	})
 }
 
-// checkFacts checks what must be true of any facts, whatever the answer was.
+// checkFacts checks rules that hold for the facts of any answer, however malformed.
 func checkFacts(t *testing.T, f source.Facts, now time.Time) {
 	for _, count := range []*int64{f.Views, f.Likes, f.Comments} {
 		require.True(t, count == nil || *count >= 0)
@@ -102,7 +102,7 @@ func checkFacts(t *testing.T, f source.Facts, now time.Time) {
 	}
 }
 
-func TestHandleCache_removesOldEntries(t *testing.T) {
+func TestHandleCache_removesExpiredAndLeastUsedEntries(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	c := newHandleCache(2, time.Hour, func() time.Time { return now })

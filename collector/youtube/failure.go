@@ -13,7 +13,7 @@ import (
 
 var errFormat = errors.New("the JSON of the answer does not have YouTube's format")
 
-// apiError is the body of an error.
+// apiError is the JSON body of an error of YouTube.
 type apiError struct {
 	Error struct {
 		Message string `json:"message"`
@@ -31,7 +31,8 @@ type apiError struct {
 func (e apiError) reasons() []string {
 	var out []string
 	for _, d := range e.Error.Details {
-		// The newer quota system reports RATE_LIMIT_EXCEEDED for the daily quota as well. Only the name of the limit shows the difference.
+		// The newer quota system reports RATE_LIMIT_EXCEEDED even if the daily quota is spent. Only the name of the limit shows that it is
+		// the daily quota.
 		if name, _ := d.Metadata["quota_limit"].(string); strings.Contains(name, "PerDay") {
 			out = append(out, "dailyLimitExceeded")
 		}
@@ -43,7 +44,7 @@ func (e apiError) reasons() []string {
 	return out
 }
 
-// classOf returns the class of a reason. ok is false if the reason does not decide the class; then the status does.
+// classOf returns the class of an error reason. ok is false if the reason does not decide the class; the caller then uses the HTTP status.
 func classOf(reason string) (class source.Class, ok bool) {
 	switch reason {
 	case "quotaExceeded", "dailyLimitExceeded":
@@ -75,7 +76,7 @@ func (s *Source) failure(res *fetch.Response, jsonErr error, bucket string) *sou
 		f.Detail += ": " + jsonErr.Error()
 	} else {
 		var body apiError
-		_ = json.Unmarshal(res.Body, &body) // if it has another format, the status decides
+		_ = json.Unmarshal(res.Body, &body) // if the body has another format, the HTTP status decides
 		for _, r := range body.reasons() {
 			if class, ok := classOf(r); ok {
 				f.Class, f.OfSource, reason, known = class, class == source.AuthFailed, r, true
@@ -92,7 +93,7 @@ func (s *Source) failure(res *fetch.Response, jsonErr error, bucket string) *sou
 	}
 	switch {
 	case bucket == BudgetStats && !known && isStatsDisabled(res.Status, jsonErr == nil):
-		// The failure pauses only this budget, so that the collector uses videos.list.
+		// The failure pauses only this budget, so that the collector uses videos.list instead of batchGetStats.
 		until := now.Add(statsPause)
 		s.statsRefusedUntil.Store(until.Unix())
 		f.Class, f.Bucket, f.RetryAt = source.QuotaSpent, bucket, until
@@ -104,8 +105,8 @@ func (s *Source) failure(res *fetch.Response, jsonErr error, bucket string) *sou
 	return f
 }
 
-// isStatsDisabled returns true if an error of batchGetStats means that the method is not enabled for this project. Errors whose reason
-// concerns quotas or keys must be handled before.
+// isStatsDisabled returns true if an error of batchGetStats means that the method is not enabled for this project. The caller must first
+// handle errors whose reason concerns quotas or keys.
 func isStatsDisabled(status int, isJSON bool) bool {
 	return status == http.StatusNotFound || (status == http.StatusForbidden && isJSON)
 }
@@ -123,14 +124,14 @@ func (e *targetError) result() source.Result {
 	return source.Result{Class: e.class, Detail: e.detail, Sandbox: e.sandbox}
 }
 
-// targetErrorOf returns the error if it concerns only the requested channel or list, and nil otherwise.
+// targetErrorOf returns the error in an answer if the error concerns only the requested channel or list, and nil otherwise.
 func targetErrorOf(res *fetch.Response) *targetError {
 	var body apiError
-	_ = json.Unmarshal(res.Body, &body) // if it has another format, there are no reasons
+	_ = json.Unmarshal(res.Body, &body) // a body in another format has no reasons
 	classes := map[string]source.Class{
 		"channelNotFound": source.Gone, "playlistNotFound": source.Gone, "channelClosed": source.Gone, "channelSuspended": source.Gone,
 		"channelForbidden": source.Private, "playlistItemsNotAccessible": source.Private,
-		"invalidPageToken": source.Temporary, // the next attempt starts at the first page
+		"invalidPageToken": source.Temporary, // the page token has expired; the next attempt starts at the first page
 	}
 	for _, reason := range body.reasons() {
 		if class, ok := classes[reason]; ok && (res.Status == http.StatusNotFound || res.Status == http.StatusForbidden || res.Status == http.StatusBadRequest) {

@@ -34,8 +34,8 @@ func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 		Body: io.NopCloser(strings.NewReader(r.answer)), Request: request}, nil
 }
 
-// TestFetch_sendsDocumentedRequests compares the requests with the documentation
-// (developers.google.com/youtube/v3/docs/videos/list, .../videos/batchGetStats). Only the key is configured.
+// TestFetch_sendsDocumentedRequests compares the sent requests with the documentation (developers.google.com/youtube/v3/docs/videos/list
+// and .../videos/batchGetStats).
 func TestFetch_sendsDocumentedRequests(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -17,10 +17,10 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// hostileVariants is the number of hostile answers of the sandbox, one per call.
+// hostileVariants is the number of different hostile answers of the sandbox. Each call gets the next variant.
 const hostileVariants = 13
 
-// startSandbox starts a sandbox and returns a source that uses its settings.
+// startSandbox starts a sandbox and returns a source that calls the sandbox with its key.
 func startSandbox(t *testing.T) (*youtube.Source, *sandbox.World, string) {
 	t.Helper()
 	now := func() time.Time { return sourcetest.Now }
@@ -42,7 +42,7 @@ func startSandbox(t *testing.T) (*youtube.Source, *sandbox.World, string) {
 	return s, box.World(), web.URL
 }
 
-// categoryBatch returns a batch with one video of each category, and the true data of these videos.
+// categoryBatch returns a batch with one video of each category, and the sandbox's true data of these videos.
 func categoryBatch(t *testing.T, world *sandbox.World, details bool) ([]source.Target, []sandbox.VideoTruth) {
 	t.Helper()
 	var batch []source.Target
@@ -56,7 +56,7 @@ func categoryBatch(t *testing.T, world *sandbox.World, details bool) ([]source.T
 	return batch, truths
 }
 
-// requireTruth checks that a result has the true data of a video.
+// requireTruth checks that a result has the sandbox's true data of a video.
 func requireTruth(t *testing.T, truth sandbox.VideoTruth, r source.Result, details bool) {
 	t.Helper()
 	require.True(t, r.Sandbox)
@@ -98,7 +98,7 @@ func TestSandbox_fetchesVideos(t *testing.T) {
 			}
 		})
 	}
-	t.Run("deleted and private videos", func(t *testing.T) {
+	t.Run("classifies deleted and private videos", func(t *testing.T) {
 		t.Parallel()
 		s, world, base := startSandbox(t)
 		batch := []source.Target{
@@ -109,7 +109,7 @@ func TestSandbox_fetchesVideos(t *testing.T) {
 		for _, plan := range s.Plan(batch) {
 			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(plan))
 			require.NoError(t, err)
-			want := source.Gone // YouTube does not distinguish private and deleted videos
+			want := source.Gone // YouTube answers for private and for deleted videos in the same way
 			if plan[0].Bucket == youtube.BudgetStats {
 				want = source.Temporary // batchGetStats leaves out some existing videos
 			}
@@ -131,7 +131,7 @@ func control(t *testing.T, base, path, text string) {
 	require.Less(t, res.StatusCode, 300, "%s %s", path, text)
 }
 
-func TestSandbox_faults(t *testing.T) {
+func TestSandbox_classifiesFaults(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		fault   string
@@ -160,11 +160,11 @@ func TestSandbox_faults(t *testing.T) {
 			}
 		})
 	}
-	t.Run("hostile", func(t *testing.T) {
+	t.Run("hostile answers", func(t *testing.T) {
 		t.Parallel()
 		s, world, base := startSandbox(t)
 		batch, truths := categoryBatch(t, world, false)
-		batch = batch[:1] // one video, so that each returned count must be one of its counts
+		batch = batch[:1] // with one video, each returned count must be one of its true counts
 		control(t, base, "faults", `{"source":"youtube","fault":"hostile"}`)
 		for range hostileVariants {
 			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[1]))
@@ -193,7 +193,8 @@ func TestSandbox_faults(t *testing.T) {
 	})
 }
 
-// requireOneOf checks that each count is a true count of the video. A source cannot notice if a platform swaps two counts.
+// requireOneOf checks that each count is one of the true counts of the video. It allows swapped counts, because a source cannot detect
+// them.
 func requireOneOf(t *testing.T, truth sandbox.VideoTruth, counts ...*int64) {
 	t.Helper()
 	known := []int64{truth.Views}

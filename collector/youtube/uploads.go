@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	pageSize     = 50 // of playlistItems.list
+	pageSize     = 50 // page size of playlistItems.list
 	kindUploads  = "youtube#playlistItemListResponse"
-	noUploads    = "playlistNotFound" // the reason for a channel that never uploaded a video
+	noUploads    = "playlistNotFound" // the error reason for a channel that never uploaded a video
 	maxPageToken = 512
 )
 
-// addUploads adds the newest videos of an account to its result r. It asks for as many pages as t.Depth needs.
+// addUploads adds the newest videos of an account to its result r. It requests as many pages as t.Depth needs.
 func (s *Source) addUploads(ctx context.Context, budget *source.CallBudget, t source.Target, r source.Result) (source.Result, error) {
 	suffix, ok := strings.CutPrefix(*r.Account.ID, "UC")
 	if !ok {
-		return r, nil // the id of the uploads list is not known for an id of this form
+		return r, nil // only a channel id that begins with UC gives the id of the uploads list
 	}
 	seen := map[string]bool{}
 	token := ""
@@ -41,7 +41,7 @@ func (s *Source) addUploads(ctx context.Context, budget *source.CallBudget, t so
 				r.Account.Listed = true
 				return r, nil
 			case e.class == source.Private:
-				return r, nil // the channel is public, but its uploads are not
+				return r, nil // the channel is public, but its uploads are not, so the result has no videos
 			}
 			return e.result(), nil
 		}
@@ -66,7 +66,7 @@ func (s *Source) addUploads(ctx context.Context, budget *source.CallBudget, t so
 // uploads is one page of a channel's uploads.
 type uploads struct {
 	videos []ingest.FoundVideo
-	next   string // the token of the next page; "" on the last page
+	next   string // token of the next page; "" on the last page
 }
 
 func (s *Source) fetchUploads(ctx context.Context, budget *source.CallBudget, query string) (uploads, error) {
@@ -81,8 +81,8 @@ func (s *Source) fetchUploads(ctx context.Context, budget *source.CallBudget, qu
 	return page, nil
 }
 
-// decodeUploads decodes an answer that passed CheckJSON. It leaves out videos without a date, which are not published, and malformed items.
-// It returns an error if all items are malformed.
+// decodeUploads decodes an answer that fetch.CheckJSON has accepted. It leaves out malformed items and videos without a publishing date,
+// which are not published. It returns an error if all items are malformed.
 func decodeUploads(body []byte, now time.Time) (uploads, error) {
 	var answer struct {
 		Kind  string      `json:"kind"`

@@ -11,27 +11,28 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// The kinds in the answers of the two methods. A video that is missing from an answer of another kind may still exist.
+// Values of the member kind in the answers of videos.list and batchGetStats. If an answer has another kind, a missing video may still
+// exist.
 const (
 	kindList  = "youtube#videoListResponse"
 	kindStats = "youtube#batchGetStatsResponse"
 )
 
-// videos is a decoded answer.
+// videos is the decoded answer of videos.list or batchGetStats.
 type videos struct {
-	byID map[string]source.Result // without Target
+	byID map[string]source.Result // results without Target, by video id
 	// incomplete is the reason why a missing video may still exist. It is "" if missing videos are gone.
 	incomplete string
 	sandbox    bool
 }
 
-// result returns the result for a target.
+// result returns the result for the target t.
 func (v videos) result(t source.Target) source.Result {
 	r, ok := v.byID[t.ExternalID]
 	switch {
 	case ok:
 		if r.Facts != nil {
-			facts := *r.Facts // a copy, because a batch may contain a target twice
+			facts := *r.Facts // copied, because a batch may contain a target twice
 			r.Facts = &facts
 		}
 	case v.incomplete != "":
@@ -43,7 +44,8 @@ func (v videos) result(t source.Target) source.Result {
 	return r
 }
 
-// fetchVideos asks for distinct valid ids with the method that belongs to the budget named bucket.
+// fetchVideos requests videos by their ids, which must be distinct and valid. It calls the method that is paid from the budget named
+// bucket.
 func (s *Source) fetchVideos(ctx context.Context, budget *source.CallBudget, bucket string, ids []string) (videos, error) {
 	method, part, kind := "videos", "snippet,statistics,contentDetails,status", kindList
 	if bucket == BudgetStats {
@@ -64,8 +66,8 @@ func (s *Source) fetchVideos(ctx context.Context, budget *source.CallBudget, buc
 	return answer, nil
 }
 
-// video is an item of either method. batchGetStats uses publishTime instead of publishedAt, writes the duration in another format, and
-// leaves out most other members.
+// video is an item in an answer of videos.list or batchGetStats. batchGetStats uses publishTime instead of publishedAt, writes the duration
+// in another format, and leaves out most other members.
 type video struct {
 	Snippet *struct {
 		Title        *string  `json:"title"`
@@ -91,8 +93,8 @@ type video struct {
 	} `json:"status"`
 }
 
-// decodeVideos decodes an answer that passed CheckJSON. A malformed item affects only itself. If an item has no id or an id that was not
-// requested, missing videos do not count as gone.
+// decodeVideos decodes an answer that fetch.CheckJSON has accepted. A malformed item does not affect other items. If an item has no id or
+// an id that was not requested, missing videos do not count as gone.
 func decodeVideos(body []byte, kind string, requested []string, now time.Time) (videos, error) {
 	var answer struct {
 		Kind  string      `json:"kind"`
@@ -155,7 +157,7 @@ func decodeVideo(raw []byte, now time.Time) source.Result {
 	return source.Result{Class: source.OK, Facts: f}
 }
 
-// describe sets all facts that are not counts. A malformed member stays nil, so that the counts are not lost.
+// describe sets all facts that are not counts. A malformed member becomes nil and does not affect other members.
 func (v video) describe(f *source.Facts, now time.Time) {
 	if s := v.Snippet; s != nil {
 		f.Title = fetch.Text(s.Title)

@@ -9,17 +9,17 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
-	_ "time/tzdata" // quotas end at midnight Pacific time; works without installed zone files
+	_ "time/tzdata" // embedded, because quotas end at midnight Pacific time and time zone files may not be installed
 
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Name is the name of the source in logs, metrics and provenance.
+// Name is the name of the source in logs, in metrics and in stored history points.
 const Name = "youtube"
 
-// The names of the budgets. YouTube counts batchGetStats separately from all other methods.
+// Names of the budgets. YouTube counts calls of batchGetStats separately from calls of all other methods.
 const (
 	BudgetCommon = "common"
 	BudgetStats  = "stats"
@@ -34,13 +34,13 @@ const (
 )
 
 const (
-	batchSize       = 50 // ids a call, of videos and of channels
+	batchSize       = 50 // maximum number of video or channel ids in one call
 	concurrentCalls = 4
 	defaultLimit    = 10_000
-	// statsPause is how long videos.list replaces batchGetStats after batchGetStats was refused. It is long enough not to waste a unit
-	// on every batch, and short enough to notice when Google enables the method for a project.
+	// statsPause is how long videos.list replaces batchGetStats after batchGetStats was refused. It is long enough to waste few units on
+	// refused calls, and short enough to notice when Google enables the method for a project.
 	statsPause    = 6 * time.Hour
-	handleTTL     = 10 * time.Minute // short, because another process may have seen a newer handle
+	handleTTL     = 10 * time.Minute // short, because another process may have fetched a newer handle
 	handlesCached = 20_000
 )
 
@@ -48,16 +48,16 @@ var videoID = regexp.MustCompile(`^[A-Za-z0-9_-]{11}$`)
 
 // Options configure a Source.
 type Options struct {
-	BaseURL string // may have a path prefix; "" means DefaultBaseURL
+	BaseURL string // base URL of the API, with or without a path prefix; "" means DefaultBaseURL
 	APIKey  string
 	Client  *fetch.Client
 	Now     func() time.Time
-	// CommonLimit and StatsLimit are the project's units a day. 0 means 10,000, which is YouTube's default. A negative number means
-	// that the limit is not known.
+	// CommonLimit and StatsLimit are the numbers of units a day that the Google project has. 0 means 10,000, which is YouTube's default. A
+	// negative number means that the limit is not known.
 	CommonLimit, StatsLimit int64
 }
 
-// Source fetches from the YouTube Data API.
+// Source fetches videos and channels from the YouTube Data API.
 type Source struct {
 	api     *fetch.Endpoint
 	key     string
@@ -65,7 +65,8 @@ type Source struct {
 	pacific *time.Location
 	budgets []source.Budget
 	handles *handleCache
-	// statsRefusedUntil is when batchGetStats may be tried again, in Unix seconds. It is 0 if batchGetStats was never refused.
+	// statsRefusedUntil is the Unix time in seconds from which batchGetStats may be called again. It is 0 if batchGetStats was never
+	// refused.
 	statsRefusedUntil atomic.Int64
 }
 
@@ -74,7 +75,7 @@ var (
 	_ source.NetworkSource = (*Source)(nil)
 )
 
-// New returns a source. It returns an error if the key is missing or the base URL is not an http or https URL.
+// New returns a Source for the YouTube Data API. It returns an error if the key is missing or the base URL is not an http or https URL.
 func New(o Options) (*Source, error) {
 	if o.APIKey == "" {
 		return nil, errors.New("youtube: the API key is missing")
@@ -84,7 +85,7 @@ func New(o Options) (*Source, error) {
 	}
 	api, err := o.Client.Endpoint(o.BaseURL, DefaultBaseURL)
 	if err != nil {
-		return nil, fmt.Errorf("youtube: %s", fetch.Redact(err.Error(), o.APIKey)) //nolint:err113 // with the key left out
+		return nil, fmt.Errorf("youtube: %s", fetch.Redact(err.Error(), o.APIKey)) //nolint:err113 // Redact has removed the key, so err is not wrapped
 	}
 	pacific, err := time.LoadLocation("America/Los_Angeles")
 	if err != nil {
@@ -119,40 +120,41 @@ func limit(option int64) int64 {
 	}
 }
 
-// window returns the date of now in Pacific time, and the midnight that ends this day. YouTube's quotas are per Pacific day.
+// window returns the date of now in Pacific time and the midnight at which this date ends. YouTube's quotas are counted per day in Pacific
+// time.
 func (s *Source) window(now time.Time) (string, time.Time) {
 	local := now.In(s.pacific)
 	year, month, day := local.Date()
 	return local.Format(time.DateOnly), time.Date(year, month, day+1, 0, 0, 0, 0, s.pacific)
 }
 
-// Name returns Name.
+// Name returns "youtube".
 func (s *Source) Name() string { return Name }
 
-// Address returns the URL below which the API is called.
+// Address returns the base URL of the API's methods.
 func (s *Source) Address() string { return s.api.Address() + "youtube/v3/" }
 
-// Clock returns the server's time.
+// Clock returns the current time of the API's server.
 func (s *Source) Clock(ctx context.Context) (time.Time, error) { return s.api.Clock(ctx) }
 
-// Timeout returns the timeout of the HTTP client.
+// Timeout returns the timeout of one call, which is the timeout of the HTTP client.
 func (s *Source) Timeout() time.Duration { return s.api.Timeout() }
 
-// Concurrency returns 4: a call takes less than a second and answers for 50 videos, so that
-// more calls would only spend the daily quota sooner.
+// Concurrency returns 4. A call takes less than a second and answers for 50 videos. More concurrent calls would only spend the daily quota
+// sooner.
 func (s *Source) Concurrency() int { return concurrentCalls }
 
-// Group returns "": a batch may mix all targets of a kind.
+// Group returns "", because one Fetch can request any videos together, or any accounts together.
 func (s *Source) Group(source.Target) string { return "" }
 
-// AsksByHandle returns false: YouTube finds videos by their ids.
+// AsksByHandle returns false, because YouTube finds videos by their ids.
 func (s *Source) AsksByHandle(source.Target) bool { return false }
 
-// Budgets returns the common budget and the budget of batchGetStats, each per Pacific day.
+// Budgets returns the common budget and the budget of batchGetStats. Both are counted per day in Pacific time.
 func (s *Source) Budgets() []source.Budget { return s.budgets }
 
-// Serves returns true for YouTube videos and accounts with a possible id. A batch has up to 50 videos, or up to 50 accounts whose
-// channel id is known and of which one page of uploads is wanted. Any other account is fetched alone.
+// Serves returns true for YouTube videos and accounts with a valid id or name. A batch has up to 50 videos, or up to 50 accounts if their
+// channel id is known and one page of uploads is enough. Any other account is fetched alone.
 func (s *Source) Serves(t source.Target) (int, bool) {
 	switch {
 	case t.Platform != link.YouTube:
@@ -165,15 +167,15 @@ func (s *Source) Serves(t source.Target) (int, bool) {
 	return 0, false
 }
 
-// isFetchable returns true if a request can name the target.
+// isFetchable returns true if a request for the target can be built.
 func (s *Source) isFetchable(t source.Target) bool {
 	_, ok := s.Serves(t)
 	return ok && t.ExternalID != ""
 }
 
-// Plan prefers videos.list if details are wanted or if a target was not answered before, and batchGetStats otherwise, which has a
-// budget of its own. The other method is the fallback. With details, a second unit pays for the handles of the channels. For accounts,
-// Plan counts the most calls that may be needed.
+// Plan prefers videos.list if details are wanted or if the previous fetch of a target had no answer. Otherwise it prefers batchGetStats,
+// which has its own budget. The method that is not preferred is the second plan. With details, a second unit pays for the handles of the
+// channels. For accounts, Plan returns the largest number of calls that can be needed.
 func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	if areAccounts(batch) {
 		return [][]source.Call{{{Bucket: BudgetCommon, Units: accountUnits(batch)}}}
@@ -190,7 +192,7 @@ func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	switch {
 	case s.statsRefused():
 		return [][]source.Call{list}
-	case details, retry: // batchGetStats leaves out some existing videos
+	case details, retry: // batchGetStats leaves out some existing videos, so the retry uses videos.list
 		return [][]source.Call{list, stats}
 	default:
 		return [][]source.Call{stats, list}
@@ -199,8 +201,8 @@ func (s *Source) Plan(batch []source.Target) [][]source.Call {
 
 func (s *Source) statsRefused() bool { return s.now().Unix() < s.statsRefusedUntil.Load() }
 
-// Fetch asks for up to 50 videos by batchGetStats or by videos.list, depending on the budget. If the common budget has a second unit,
-// Fetch also asks for the handles of the channels. If this second call fails, the results have no handles.
+// Fetch requests up to 50 videos with batchGetStats or videos.list, depending on the reserved budget. If the common budget has a second
+// unit, Fetch also requests the handles of the channels. If this second call fails, the results have no handles.
 //
 // For accounts, Fetch calls channels.list for up to 50 channels and then playlistItems.list for the uploads of each channel.
 func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
@@ -242,8 +244,8 @@ func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *sourc
 	return results, nil
 }
 
-// call calls a method. If the answer is an error that concerns only the requested channel or list, it returns a *targetError. For any other
-// answer that is not a success with JSON, it returns a *source.Failure.
+// call calls a method of the API. If the answer is an error that concerns only the requested channel or list, call returns a *targetError.
+// For any other answer that is not a success with JSON, it returns a *source.Failure.
 func (s *Source) call(ctx context.Context, budget *source.CallBudget, bucket, method, query string) (*fetch.Response, error) {
 	res, err := s.api.Do(ctx, fetch.Request{
 		URL:     s.Address() + method + "?" + query + "&key=" + url.QueryEscape(s.key),

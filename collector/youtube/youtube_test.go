@@ -147,8 +147,9 @@ func TestSource_fetchesCounts(t *testing.T) {
 	maps.Copy(answers, map[sourcetest.Case]sourcetest.Answer{
 		sourcetest.OK:   {Body: body(t, "stats/ok"), Classes: ok, Facts: []*source.Facts{&first, &second}},
 		sourcetest.Bare: {Body: body(t, "stats/bare"), Classes: ok, Facts: []*source.Facts{bare, bare}},
-		sourcetest.Gone: {Body: body(t, "stats/gone"), Classes: []source.Class{source.Temporary, source.OK}}, // videos.list decides
-		// The method leaves out videos that are not public. Members that it may get in the future are read.
+		sourcetest.Gone: {Body: body(t, "stats/gone"), Classes: []source.Class{source.Temporary, source.OK}}, // Temporary, so that the next fetch asks videos.list
+		// batchGetStats leaves out videos that are not public. The source parses the other members of the video if YouTube adds them to the
+		// method.
 		sourcetest.Private:     {Body: body(t, "stats/gone"), Classes: []source.Class{source.Temporary, source.OK}},
 		sourcetest.Restricted:  {Body: body(t, "stats/more"), Classes: ok, Facts: []*source.Facts{&more, &second}},
 		sourcetest.WrongTypes:  {Body: body(t, "stats/wrong_types"), Classes: []source.Class{source.Temporary, source.OK}},
@@ -163,12 +164,12 @@ func TestSource_fetchesCounts(t *testing.T) {
 		Targets: []source.Target{target(pancakes, false), target(train, false)},
 		IsMain:  isVideos,
 		Answers: answers,
-		// If the method is not enabled for a project, Google returns an HTML page.
+		// If batchGetStats is not enabled for a project, Google returns an HTML page with status 404.
 		NotFound: source.QuotaSpent,
 	})
 }
 
-// server records the requests and answers each of them with the handler of its method.
+// server records the requests and answers each request with the handler of the requested method.
 type server struct {
 	base string
 	log  chan string
@@ -254,8 +255,8 @@ func TestSource_countsQuotaPerPacificDay(t *testing.T) {
 		"2026-11-21T07:59:59Z": {"2026-11-20", "2026-11-21T08:00:00Z"},
 		"2026-11-21T08:00:00Z": {"2026-11-21", "2026-11-22T08:00:00Z"},
 		"2026-07-01T06:59:59Z": {"2026-06-30", "2026-07-01T07:00:00Z"},
-		"2026-03-08T12:00:00Z": {"2026-03-08", "2026-03-09T07:00:00Z"}, // 23 hours long
-		"2026-11-01T12:00:00Z": {"2026-11-01", "2026-11-02T08:00:00Z"}, // 25 hours long
+		"2026-03-08T12:00:00Z": {"2026-03-08", "2026-03-09T07:00:00Z"}, // a day of 23 hours
+		"2026-11-01T12:00:00Z": {"2026-11-01", "2026-11-02T08:00:00Z"}, // a day of 25 hours
 		"2026-12-31T23:00:00Z": {"2026-12-31", "2027-01-01T08:00:00Z"},
 		"2028-02-29T12:00:00Z": {"2028-02-29", "2028-03-01T08:00:00Z"},
 	} {
@@ -340,8 +341,8 @@ func TestSource_replacesDisabledBatchGetStats(t *testing.T) {
 	t.Parallel()
 	batch := []source.Target{target(pancakes, false), target(train, false)}
 	for name, refusal := range map[string]http.Handler{
-		"forbidden": answerWith(t, http.StatusForbidden, "forbidden"),
-		"not found": http.NotFoundHandler(),
+		"forbidden":        answerWith(t, http.StatusForbidden, "forbidden"),
+		"404 without JSON": http.NotFoundHandler(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -355,7 +356,7 @@ func TestSource_replacesDisabledBatchGetStats(t *testing.T) {
 			_, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 			var f *source.Failure
 			require.ErrorAs(t, err, &f)
-			require.Equal(t, source.QuotaSpent, f.Class, "only this budget is paused")
+			require.Equal(t, source.QuotaSpent, f.Class, "the failure must pause the budget of batchGetStats only")
 			require.Equal(t, youtube.BudgetStats, f.Bucket)
 			require.True(t, sourcetest.Now.Add(6*time.Hour).Equal(f.RetryAt))
 			require.Contains(t, f.Detail, "so videos.list is used")
@@ -365,7 +366,7 @@ func TestSource_replacesDisabledBatchGetStats(t *testing.T) {
 			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(plans[0]))
 			require.NoError(t, err)
 			require.Equal(t, int64(1482337), *results[0].Facts.Views)
-			require.Nil(t, results[0].Facts.Username, "the budget did not pay for the channels")
+			require.Nil(t, results[0].Facts.Username, "handles must be missing if the budget has no unit for channels.list")
 			require.Len(t, web.calls(), 2)
 
 			later := sourcetest.Now.Add(6 * time.Hour)
@@ -373,7 +374,7 @@ func TestSource_replacesDisabledBatchGetStats(t *testing.T) {
 			require.Len(t, s.Plan(batch), 2, "batchGetStats is tried again after the pause")
 		})
 	}
-	t.Run("not if the key is refused", func(t *testing.T) {
+	t.Run("does not replace batchGetStats if the key is refused", func(t *testing.T) {
 		t.Parallel()
 		web := serve(t, map[string]http.Handler{"videos:batchGetStats": answerWith(t, http.StatusBadRequest, "auth_failed")})
 		s := newSource(t, web.base, nil)
@@ -402,13 +403,13 @@ func TestSource_cachesHandles(t *testing.T) {
 		return web.calls()
 	}
 	require.Len(t, fetchOnce(), 2)
-	require.Len(t, fetchOnce(), 1, "the handles are cached")
+	require.Len(t, fetchOnce(), 1, "cached handles must not be requested again")
 	later := sourcetest.Now.Add(24 * time.Hour)
 	now.Store(&later)
-	require.Len(t, fetchOnce(), 2, "cached handles expire")
+	require.Len(t, fetchOnce(), 2, "expired handles must be requested again")
 }
 
-func TestSource_keepsCountsWhenChannelsFail(t *testing.T) {
+func TestSource_returnsCountsIfChannelsCallFails(t *testing.T) {
 	t.Parallel()
 	batch := []source.Target{target(pancakes, true), target(train, true)}
 	for name, channels := range map[string]http.Handler{
@@ -433,7 +434,7 @@ func TestSource_keepsCountsWhenChannelsFail(t *testing.T) {
 	}
 }
 
-func TestSource_treatsMissingVideosOfOddAnswersAsTemporary(t *testing.T) {
+func TestSource_treatsVideosMissingFromUnexpectedAnswersAsTemporary(t *testing.T) {
 	t.Parallel()
 	item := `{"id":"` + train + `","statistics":{"viewCount":"5"}}`
 	for answer, want := range map[string][2]source.Class{
