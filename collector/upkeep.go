@@ -31,7 +31,7 @@ func (c *Collector) upkeep(ctx context.Context) {
 		c.log.ErrorContext(ctx, "cannot create the partitions of the coming days", "error", err)
 	}
 	for {
-		again := upkeepEvery
+		delay := upkeepEvery
 		err := c.safely(ctx, func() error { return c.runDueJobs(ctx) }, "task", "upkeep")
 		if _, wrong := errors.AsType[*store.ClockError](err); wrong {
 			c.log.WarnContext(ctx, "nothing is deleted because the clock may be wrong", "error", err)
