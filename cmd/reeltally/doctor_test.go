@@ -89,7 +89,7 @@ func TestDoctor_acceptsHealthyInstallation(t *testing.T) {
 	}
 }
 
-func TestDoctor_findsEachProblem(t *testing.T) {
+func TestDoctor_reportsEachProblem(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	settings, _ := startSandbox(t, db.URL)
@@ -112,7 +112,7 @@ func TestDoctor_findsEachProblem(t *testing.T) {
 		require.Equal(t, stateBroken, found["reach youtube"].State)
 		require.Equal(t, stateBroken, found["source youtube"].State)
 	})
-	t.Run("wrong clock", func(t *testing.T) {
+	t.Run("source with a wrong clock", func(t *testing.T) {
 		t.Parallel()
 		oldDate := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Date", "Mon, 02 Jan 2006 15:04:05 GMT")
@@ -140,7 +140,7 @@ func TestDoctor_findsEachProblem(t *testing.T) {
 		require.Contains(t, found["file mode"].Found, "mode 0644")
 		require.Contains(t, found["file mode"].Advice, "chmod 600")
 	})
-	t.Run("clock that jumped", func(t *testing.T) {
+	t.Run("clock of this machine jumped", func(t *testing.T) {
 		t.Parallel()
 		jumped := storetest.New(t, "sqlite")
 		jumped.Exec(t, "INSERT INTO clock_state (name, steady_since, seen_at) VALUES ('retention', 0, ?)", store.InstantOf(time.Now().AddDate(-1, 0, 0)))
@@ -172,23 +172,23 @@ func TestDoctor_findsEachProblem(t *testing.T) {
 		t.Cleanup(meta.Close)
 		settings := map[string]string{"REELTALLY_DATABASE_URL": fresh.URL, "REELTALLY_FACEBOOK_ACCESS_TOKEN": "s3cret", "REELTALLY_FACEBOOK_BASE_URL": meta.URL + "/v25.0/"}
 		status, found := doctor(t, settings)
-		require.Zero(t, status, "nothing is tracked yet")
+		require.Zero(t, status, "a missing permission is only a warning while no target is tracked")
 		require.Equal(t, stateWarning, found["source facebook"].State)
 		require.Contains(t, found["source facebook"].Found, "pages_read_engagement")
 		require.Contains(t, found["source facebook"].Advice, "docs/sources.md")
 		settings["REELTALLY_FACEBOOK_PAGE_ID"] = "100064550044307"
 		status, found = doctor(t, settings)
-		require.Equal(t, 1, status, "the token cannot even read its own page")
+		require.Equal(t, 1, status, "the token cannot read the page whose id is set")
 		require.Equal(t, stateBroken, found["source facebook"].State)
 	})
-	t.Run("no source", func(t *testing.T) {
+	t.Run("no source configured", func(t *testing.T) {
 		t.Parallel()
 		status, found := doctor(t, map[string]string{"REELTALLY_DATABASE_URL": db.URL})
 		require.Zero(t, status)
 		require.Equal(t, stateWarning, found["sources"].State)
 		require.Contains(t, found["sources"].Advice, "docs/sources.md")
 	})
-	t.Run("a spent quota is only a warning", func(t *testing.T) {
+	t.Run("spent quota", func(t *testing.T) {
 		t.Parallel()
 		fresh := storetest.New(t, "sqlite")
 		settings, sandboxURL := startSandbox(t, fresh.URL)
@@ -203,8 +203,8 @@ func TestDoctor_findsEachProblem(t *testing.T) {
 	})
 }
 
-// A platform may have no recent numbers although no target is due. The doctor finds it by the targets' states.
-func TestDoctor_findsPlatformsWithoutRecentNumbers(t *testing.T) {
+// A platform can have no recent numbers although no target is due. `reeltally doctor` must report such a platform.
+func TestDoctor_reportsPlatformsWithoutRecentNumbers(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		now := store.InstantOf(time.Now())

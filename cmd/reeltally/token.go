@@ -53,7 +53,7 @@ func (c *tokenCreate) Run(ctx context.Context, p boot.Process) error {
 	})
 }
 
-// validity says how long the token is valid, for people.
+// validity describes in words how long the token is valid.
 func validity(t store.Token) string {
 	if t.ExpiresAt == nil {
 		return "valid until it is revoked"
@@ -64,7 +64,7 @@ func validity(t store.Token) string {
 type tokenList struct {
 	databaseCommand
 	Org  identifier `required:"" placeholder:"ID" help:"Id of the organisation."`
-	JSON bool       `name:"json" help:"Print JSON: a list of objects."`
+	JSON bool       `name:"json" help:"Print the tokens as a JSON list of objects."`
 }
 
 type tokenJSON struct {

@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-func TestImport_roundTripWithExport(t *testing.T) {
+func TestImport_importsMappedColumnsAndExportedFile(t *testing.T) {
 	t.Parallel()
 	for _, engine := range storetest.Engines {
 		t.Run(engine, func(t *testing.T) {

@@ -62,7 +62,7 @@ func TestUp_keepsTokenAndDataAcrossRestarts(t *testing.T) {
 	}
 }
 
-func TestUp_tokenFileIsPrivateAndInvalidTokenReplaced(t *testing.T) {
+func TestUp_keepsTokenFilePrivateAndReplacesInvalidToken(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	url := "sqlite:" + filepath.Join(dir, "data", "reeltally.db")
@@ -75,7 +75,7 @@ func TestUp_tokenFileIsPrivateAndInvalidTokenReplaced(t *testing.T) {
 
 	operator := operatorAt(t, url)
 	var tokens []tokenJSON
-	require.NoError(t, json.Unmarshal([]byte(operator("token", "list", "--org", demoID().String(), "--json")), &tokens))
+	require.NoError(t, json.Unmarshal([]byte(operator("token", "list", "--org", demoOrganisationID().String(), "--json")), &tokens))
 	require.Len(t, tokens, 1)
 	operator("token", "revoke", tokens[0].ID.String())
 	second := startUp(t, map[string]string{"REELTALLY_DATABASE_URL": url})

@@ -117,7 +117,7 @@ func TestMonitor_delaysNextReadAfterFailure(t *testing.T) {
 	require.Equal(t, 1, reads)
 }
 
-func TestMonitor_reportsThatDatabaseIsUnreachable(t *testing.T) {
+func TestMonitor_reportsDatabaseDown(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	st, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: time.Now})
@@ -130,13 +130,13 @@ func TestMonitor_reportsThatDatabaseIsUnreachable(t *testing.T) {
 	require.Equal(t, http.StatusServiceUnavailable, response.Code)
 	require.Equal(t, "the database does not answer\n", response.Body.String())
 	families, err := registry.Gather()
-	require.NoError(t, err, "the other metrics are still there")
+	require.NoError(t, err, "gathering must succeed while the database is unreachable")
 	require.Len(t, families, 1)
 	require.Equal(t, "reeltally_database_up", families[0].GetName())
 	require.Zero(t, families[0].GetMetric()[0].GetGauge().GetValue())
 }
 
-// While the database hangs, /status and /metrics still respond, with the last status.
+// While the database hangs, /status and /metrics must still respond.
 func TestMonitor_respondsWhileDatabaseHangs(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "postgres")
