@@ -41,7 +41,7 @@ func TestFirstRun_printedCommandsWork(t *testing.T) {
 			_, base, _ := strings.Cut(p.stdout.Await(t, waitTimeout, "ReelTally runs at "), " at ")
 			get := "curl -sS -H '" + strings.SplitN(lines[1], "'", 3)[1] + "' " + base
 			var demo struct{ Data []trackedVideo }
-			runShellLine(t, get+"/videos?limit=1", &demo)
+			runShellLine(t, get+"/videos?order_by=latest_views'&'limit=1", &demo)
 			require.Len(t, demo.Data, 1)
 			require.NotNil(t, demo.Data[0].Views)
 			require.Positive(t, *demo.Data[0].Views)

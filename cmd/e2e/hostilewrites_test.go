@@ -88,7 +88,7 @@ func collectionCases() []hostileCase {
 	}
 }
 
-// repeatCases are requests that are sent many times, or that ask for many things at once.
+// repeatCases are requests that are sent many times, or that contain many calls or links.
 func repeatCases() []hostileCase {
 	call := func(tool, arguments string) string {
 		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%q,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, uuid.NewString(), tool, arguments)

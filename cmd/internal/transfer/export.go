@@ -194,7 +194,7 @@ func (e Export) writeVideos(ctx context.Context, out *rowWriter, after uuid.UUID
 
 // exportState is the progress of an incomplete file. It is saved beside the file.
 type exportState struct {
-	Work   string    // the export, as Export.description returns it
+	Work   string    // description of the export: see Export.description
 	Offset int64     // length in bytes of the complete batches
 	After  uuid.UUID // id of the last video written
 	Exported
@@ -206,8 +206,8 @@ func (e Export) description() string {
 	return fmt.Sprintf("%s %s %s..%s interpolated=%t removed=%t", e.Org.ID(), e.Format, q.From, q.To, q.Interpolated, q.IncludeRemoved)
 }
 
-// WriteFile writes the export to a file. Until the file is complete, its name is path.part. If path.part exists, WriteFile continues it if
-// resume is set, and otherwise returns an error. onStateError is called if the progress cannot be saved; the export then goes on.
+// WriteFile writes the export to a file. Until the file is complete, its name is path.part. If path.part exists and
+// resume is true, WriteFile continues the file. If path.part exists and resume is false, it returns an error. onStateError is called if the progress cannot be saved; the export then goes on.
 func (e Export) WriteFile(ctx context.Context, path string, resume bool, onStateError func(error)) (Exported, error) {
 	part := path + ".part"
 	stateFile := &stateFile{Path: path + ".part-state", OnError: onStateError}

@@ -26,22 +26,22 @@ func TestImport_readsCommonFormats(t *testing.T) {
 		return store.Point{Day: day, Counts: store.Counts{Views: &views, Likes: new(int64(0))}}
 	}
 	for name, text := range map[string]string{
-		"plain":                      "link,date,views,likes\n" + videoURL + ",DAY,12,0\n",
-		"byte order mark, CRLF":      "\xef\xbb\xbflink,date,views,likes\r\n" + videoURL + ",DAY,12,0\r\n",
-		"semicolons":                 "Video URL;Date;View Count;Like-Count\n" + videoURL + ";DAY;12;0\n",
-		"tabs, blank lines":          "\n\npermalink\tDAY\tplays\tdiggCount\n\n" + videoURL + "\tDAY\t12\t0\n\n",
-		"no last line end":           "link,date,views,likes\n" + videoURL + ",DAY, 12 ,0",
-		"whole numbers with .0":      "link,date,views,likes\n" + videoURL + ",DAY,12.0,0.0\n",
-		"time with a zone":           "link,time,views,likes\n" + videoURL + ",DAYT23:30:00-00:15,12,0\n",
-		"time without a zone":        "link,time,views,likes\n" + videoURL + ",DAY 23:59:59,12,0\n",
-		"date and time":              "link,date,time,views,likes\n" + videoURL + ",DAY,DAYT10:00:00Z,12,0\n",
-		"our API's history response": `[{"link":"` + videoURL + `","date":"DAY","views":12,"likes":0,"comments":null,"engagements":0,"interpolated":false}]`,
-		"JSON Lines":                 `{"link":"` + videoURL + `","date":"DAY","views":12,"likes":"0"}` + "\n\n" + `{"link":"` + videoURL + `"}`,
-		"JSON over lines":            " [\n{\n\"link\": \"" + videoURL + "\",\n\"date\": \"DAY\", \"views\": 12, \"likes\": 0, \"title\": \"}]\\\"{\"}\n] \n",
-		"interpolated left out":      "link,date,views,likes,interpolated\n" + videoURL + ",DAY,12,0,false\n" + videoURL + ",2026-01-01,11,0,TRUE\n",
-		"the same row twice":         "link,date,views,likes\n" + videoURL + ",DAY,12,0\n" + videoURL + ",DAY,12,0\n",
-		"a column left out":          "link,date,views,likes,Watch count,x\n" + videoURL + ",DAY,99,0,12,y\n",
-		"a long title in quotes":     "link,date,views,likes,title\n" + videoURL + ",DAY,12,0,\"" + strings.Repeat("long \"\" \n", 10_000) + "\"\n",
+		"plain":                       "link,date,views,likes\n" + videoURL + ",DAY,12,0\n",
+		"byte order mark, CRLF":       "\xef\xbb\xbflink,date,views,likes\r\n" + videoURL + ",DAY,12,0\r\n",
+		"semicolons":                  "Video URL;Date;View Count;Like-Count\n" + videoURL + ";DAY;12;0\n",
+		"tabs, blank lines":           "\n\npermalink\tDAY\tplays\tdiggCount\n\n" + videoURL + "\tDAY\t12\t0\n\n",
+		"no last line end":            "link,date,views,likes\n" + videoURL + ",DAY, 12 ,0",
+		"whole numbers with .0":       "link,date,views,likes\n" + videoURL + ",DAY,12.0,0.0\n",
+		"time with a zone":            "link,time,views,likes\n" + videoURL + ",DAYT23:30:00-00:15,12,0\n",
+		"time without a zone":         "link,time,views,likes\n" + videoURL + ",DAY 23:59:59,12,0\n",
+		"date and time":               "link,date,time,views,likes\n" + videoURL + ",DAY,DAYT10:00:00Z,12,0\n",
+		"history response of our API": `[{"link":"` + videoURL + `","date":"DAY","views":12,"likes":0,"comments":null,"engagements":0,"interpolated":false}]`,
+		"JSON Lines":                  `{"link":"` + videoURL + `","date":"DAY","views":12,"likes":"0"}` + "\n\n" + `{"link":"` + videoURL + `"}`,
+		"JSON over lines":             " [\n{\n\"link\": \"" + videoURL + "\",\n\"date\": \"DAY\", \"views\": 12, \"likes\": 0, \"title\": \"}]\\\"{\"}\n] \n",
+		"interpolated row skipped":    "link,date,views,likes,interpolated\n" + videoURL + ",DAY,12,0,false\n" + videoURL + ",2026-01-01,11,0,TRUE\n",
+		"the same row twice":          "link,date,views,likes\n" + videoURL + ",DAY,12,0\n" + videoURL + ",DAY,12,0\n",
+		"a column left out":           "link,date,views,likes,Watch count,x\n" + videoURL + ",DAY,99,0,12,y\n",
+		"a long title in quotes":      "link,date,views,likes,title\n" + videoURL + ",DAY,12,0,\"" + strings.Repeat("long \"\" \n", 10_000) + "\"\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -167,7 +167,7 @@ func TestExport_resumesAfterInterruption(t *testing.T) {
 			require.NoError(t, partFile.Close())
 			done, err := e.WriteFile(t.Context(), path, true, failOnError)
 			require.NoError(t, err)
-			require.Equal(t, transfer.Exported{Videos: 500, Rows: 1000}, done, "the totals of both runs")
+			require.Equal(t, transfer.Exported{Videos: 500, Rows: 1000}, done, "the totals must include both runs")
 			got, err := os.ReadFile(path)
 			require.NoError(t, err)
 			require.Equal(t, want, string(got))

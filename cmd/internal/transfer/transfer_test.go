@@ -149,7 +149,7 @@ func TestExport_canBeImportedUnchanged(t *testing.T) {
 	})
 }
 
-// A row with a date but no counts adds no point, so that the day can be interpolated. Other trackers write such rows after a failed fetch.
+// A row with a date but without counts must add no point, so that the day can be interpolated. Other trackers write such rows after a failed fetch.
 func TestImport_addsNoPointForRowWithoutCounts(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -224,7 +224,7 @@ func videoLink(t *testing.T) link.Link {
 	return l
 }
 
-// Each video is exported once, and the order is the same in each export.
+// An export must contain each video once, and each export must have the same order.
 func TestExport_writesMoreVideosThanOneBatch(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
