@@ -287,10 +287,10 @@ func (s *stack) measureHonest(t *testing.T, data *hostileData, callers *honest, 
 	shared := &stack{box: s.box, env: s.env}
 	shared.startServer(t)
 	attacker := newAttack(t, data, shared.base)
-	var mild []hostileCase
+	var limitedCases []hostileCase
 	for _, c := range hostileCases() {
 		if !c.large {
-			mild = append(mild, c)
+			limitedCases = append(limitedCases, c)
 		}
 	}
 	next := 0
@@ -304,7 +304,7 @@ func (s *stack) measureHonest(t *testing.T, data *hostileData, callers *honest, 
 
 		ctx, stop = context.WithTimeout(t.Context(), size.window)
 		var attackers sync.WaitGroup
-		attackers.Go(func() { next = attackInTurn(ctx, attacker, mild, next) })
+		attackers.Go(func() { next = attackInTurn(ctx, attacker, limitedCases, next) })
 		busy := callers.run(ctx, shared.base)
 		stop()
 		attackers.Wait()
