@@ -77,7 +77,7 @@ func TestImport_continuesAfterInterruption(t *testing.T) {
 	})
 }
 
-// If the database is restored from a backup after an interrupted import, the next run imports all missing videos again.
+// If the database is restored from a backup after an interrupted import, the next run must import all missing videos again.
 func TestImport_continuesAfterDatabaseRestore(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -96,7 +96,7 @@ func TestImport_continuesAfterDatabaseRestore(t *testing.T) {
 	})
 }
 
-// A row whose short link could not be resolved in the first run is imported in the second run.
+// If a short link can be resolved in the second run but not in the first run, the second run must import its row.
 func TestImport_addsRowsSkippedInFirstRun(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
