@@ -14,7 +14,7 @@ import (
 var shellBlocks = regexp.MustCompile("(?ms)^```sh\n(.*?)^```$")
 
 // All commands in docs/operating.md must work if they run in the order of the page.
-func TestDocs_commandsWork(t *testing.T) {
+func TestOperatingGuide_commandsWork(t *testing.T) {
 	t.Parallel()
 	for _, page := range []string{"operating.md"} {
 		t.Run(page, func(t *testing.T) {

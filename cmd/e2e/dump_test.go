@@ -46,7 +46,7 @@ func TestDump_delaysNeitherReadsNorNewPartitions(t *testing.T) {
 		}
 		return "partition " + lastPartition + " is missing: " + tail(s.collector.stderr.String())
 	})
-	require.Equal(t, int64(1), dumps(t, db), "the dump is still running")
+	require.Equal(t, int64(1), dumps(t, db), "the dump must still be running")
 	end()
 	t.Logf("slowest of 40 reads of a history during the dump: %s", slowest)
 	require.Less(t, slowest, 5*time.Second)

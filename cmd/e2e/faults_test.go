@@ -19,7 +19,7 @@ const recoveryTimeout = 45 * time.Second
 
 // While a source fails, the collector must store no false numbers, and must log the failure and the end of the pause. After the source
 // has recovered, the collector must fetch its numbers without a restart.
-func TestFaults_storeNoFalseNumbers(t *testing.T) {
+func TestFaults_collectorStoresNoFalseNumbers(t *testing.T) {
 	t.Parallel()
 	for _, engine := range storetest.Engines {
 		t.Run(engine, func(t *testing.T) {

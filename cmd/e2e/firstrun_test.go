@@ -53,7 +53,7 @@ func TestFirstRun_printedCommandsWork(t *testing.T) {
 			var made struct{ VideoID, DirectURL, Error string }
 			runShellLine(t, lines[0], &made)
 			require.NotEmpty(t, made.VideoID)
-			require.Empty(t, made.Error, "the video was not tracked before")
+			require.Empty(t, made.Error, "the first command must name a video that is not tracked yet")
 			require.True(t, strings.HasPrefix(made.DirectURL, base+"/video/"), made.DirectURL)
 			var read trackedVideo
 			await(t, fetchTimeout, 500*time.Millisecond, func() string {

@@ -25,7 +25,7 @@ var (
 	hostileWindows = flag.Int("hostile.windows", 3, "number of windows in which honest callers are measured for the page, alone and during the hostile requests")
 )
 
-// The limits of the cost of a single request.
+// The limits of the cost of a hostile case without the mark large.
 const (
 	maxProcessorTime = time.Second
 	maxMemory        = 64 << 20
@@ -111,7 +111,7 @@ func TestHostileRequests(t *testing.T) {
 	if *hostileOut != "" {
 		page := hostilePage(t, rows, honest, size)
 		require.NoError(t, os.WriteFile(*hostileOut, []byte(page), 0o600))
-		require.LessOrEqual(t, honest.ratio, 2.0, "p99 with and without hostile requests")
+		require.LessOrEqual(t, honest.ratio, 2.0, "p99 of honest callers during hostile requests divided by their p99 alone")
 	}
 	require.Empty(t, honest.failed, "all requests of honest callers must succeed")
 }
@@ -135,7 +135,7 @@ func (s *stack) measureCase(t *testing.T, data *hostileData, callers *honest, c 
 	return a, used
 }
 
-// hostileRow is one row of the table.
+// hostileRow is one row of the table in docs/evidence/hostile-requests.md.
 type hostileRow struct {
 	hostileCase
 	cost      cost

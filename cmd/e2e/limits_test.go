@@ -15,7 +15,7 @@ import (
 )
 
 // Two servers with one Redis share an organisation's rate limits. If Redis is unreachable, each server counts on its own.
-func TestLimits_areSharedByServers(t *testing.T) {
+func TestRateLimits_areSharedByServers(t *testing.T) {
 	t.Parallel()
 	r := redistest.Start(t)
 	env := []string{"REELTALLY_DATABASE_URL=" + storetest.NewURL(t, "postgres"), "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_REDIS_URL=" + r.URL + "?read_timeout=30s"} // a long timeout, because the machine may be busy

@@ -66,7 +66,7 @@ func (u *up) prepareDemo(ctx context.Context) (d demoData, err error) {
 		return d, err
 	}
 	if !seeded && len(u.sandboxPlatforms) > 0 {
-		// The data fits into one batch, which is one transaction, so it is never incomplete.
+		// The demo data fits into one batch, which is one transaction, so an interruption cannot leave a part of the data.
 		err := seed.Fill(ctx, d.org, u.sandboxServer.World(), seed.Plan{Videos: demoVideos, Days: demoDays, PerAccount: demoPerAccount,
 			Platforms: u.sandboxPlatforms, Today: store.DateOf(now)}, func(seed.Progress) {})
 		if err != nil {

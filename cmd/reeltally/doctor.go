@@ -37,7 +37,7 @@ const (
 	stateBroken  = "broken"
 )
 
-// finding is the result of one check.
+// finding is the result of one check of `reeltally doctor`.
 type finding struct {
 	Check  string `json:"check"`
 	State  string `json:"state"`

@@ -103,7 +103,7 @@ func TestDoctor_reportsEachProblem(t *testing.T) {
 		require.Equal(t, stateBroken, found["source youtube"].State)
 		require.Contains(t, found["source youtube"].Found, "auth_failed")
 		require.NotContains(t, found["source youtube"].Found, "mistyped")
-		require.Equal(t, stateOK, found["source vendor:sandbox"].State, "the other sources are checked too")
+		require.Equal(t, stateOK, found["source vendor:sandbox"].State, "doctor must check the other sources too")
 	})
 	t.Run("unreachable source", func(t *testing.T) {
 		t.Parallel()
@@ -231,12 +231,12 @@ func TestDoctor_reportsPlatformsWithoutRecentNumbers(t *testing.T) {
 			found["numbers of instagram"].Advice}, found["numbers of instagram"])
 		require.Equal(t, stateBroken, found["numbers of tiktok"].State)
 		require.Contains(t, found["numbers of tiktok"].Found, "9 have numbers older than 48h")
-		require.Equal(t, finding{"numbers of youtube", stateOK, "30 of 31 targets fetched within 36h", ""}, found["numbers of youtube"], "a few failing targets are normal")
+		require.Equal(t, finding{"numbers of youtube", stateOK, "30 of 31 targets fetched within 36h", ""}, found["numbers of youtube"], "a few failing targets must not cause a warning")
 		require.Equal(t, "nothing is due", found["queue"].Found)
 
 		_, stdout, _ := boottest.Run(t, run, nil, map[string]string{"REELTALLY_DATABASE_URL": db.URL}, "status")
 		require.Regexp(t, `tiktok +video +9 +0 +> 168h0m0s +> 168h0m0s +> 168h0m0s`, stdout)
-		require.NotRegexp(t, `facebook +video +\d+ +\d+ +>`, stdout, "targets that were never fetched have no age")
+		require.NotRegexp(t, `facebook +video +\d+ +\d+ +>`, stdout, "the age of targets that were never fetched must not be shown")
 	})
 }
 

@@ -85,7 +85,7 @@ func (c *importCommand) Run(ctx context.Context, p boot.Process) (err error) {
 	})
 }
 
-// open opens the file or standard input. The size is 0 if it is unknown.
+// open opens the file to import, or standard input. It also returns the file's size in bytes, 0 if the size is unknown.
 func (c *importCommand) open(p boot.Process) (io.ReadCloser, int64, error) {
 	if c.File == "-" {
 		return io.NopCloser(p.Stdin), 0, nil
@@ -101,7 +101,7 @@ func (c *importCommand) open(p boot.Process) (io.ReadCloser, int64, error) {
 	return f, info.Size(), nil
 }
 
-// print prints the summary. Counts of zero are left out.
+// print prints the summary of an import. It leaves out counts that are 0.
 func (c *importCommand) print(p boot.Process, org store.Organisation, s transfer.Summary) error {
 	if c.JSON {
 		return writeJSON(p.Stdout, s)

@@ -19,7 +19,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// The limiter's in-memory counter has a cleaner goroutine. It ends when the counter is garbage-collected.
+	// goleak must ignore the cleaner goroutine of the limiter's in-memory counter, which ends only when the counter is garbage-collected.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/ulule/limiter/v3/drivers/store/memory.(*cleaner).Run"))
 }
 
@@ -95,7 +95,7 @@ func TestToken_createsListsAndRevokesTokens(t *testing.T) {
 	require.Regexp(t, id+`\s+Reader\s+read\s+valid`, listed)
 	require.NotContains(t, listed, "rt_")
 	require.Contains(t, operator("token", "revoke", id), "is revoked")
-	require.Contains(t, operator("token", "revoke", id), "is revoked", "revoking twice is allowed")
+	require.Contains(t, operator("token", "revoke", id), "is revoked", "revoking a revoked token must succeed")
 	_, err = db.Authenticate(t.Context(), secret)
 	require.ErrorIs(t, err, store.ErrTokenRevoked)
 	var tokens []tokenJSON
@@ -208,7 +208,7 @@ func TestLinks_writesDescriptionBeforeReadingNextLine(t *testing.T) {
 
 	in, feed = io.Pipe()
 	p = boottest.Start(t, run, in, nil, "links")
-	require.Equal(t, 1, p.Stop(), "unread links are missing in the output")
+	require.Equal(t, 1, p.Stop(), "the exit status must be 1, because the output lacks the links that were not read")
 	require.Contains(t, p.Stderr.String(), "incomplete")
 	require.NoError(t, feed.Close())
 }

@@ -78,7 +78,7 @@ func writeStatus(w io.Writer, s collect.Status, sources []source.Source) error {
 	return nil
 }
 
-// formatSeconds formats a duration, or returns "-" for nil.
+// formatSeconds formats a duration in seconds. For nil it returns "-".
 func formatSeconds(seconds *float64) string {
 	if seconds == nil {
 		return "-"

@@ -115,7 +115,7 @@ func joinScopes(scopes []store.Scope) string {
 	return strings.Join(names, ",")
 }
 
-// timeOf converts an instant to a time; nil stays nil.
+// timeOf converts an instant to a time. For nil it returns nil.
 func timeOf(i *store.Instant) *time.Time {
 	if i == nil {
 		return nil
@@ -124,7 +124,7 @@ func timeOf(i *store.Instant) *time.Time {
 	return &t
 }
 
-// formatInstant formats an instant, or returns ifNil if i is nil.
+// formatInstant formats an instant. For nil it returns ifNil.
 func formatInstant(i *store.Instant, ifNil string) string {
 	if i == nil {
 		return ifNil

@@ -112,7 +112,7 @@ func TestRun_returnsExitStatusByKindOfError(t *testing.T) {
 		<-ctx.Done()
 		return boot.IgnoreShutdown(ctx, ctx.Err())
 	}, nil, nil)
-	require.Zero(t, p.Stop(), "IgnoreShutdown makes a shutdown a success")
+	require.Zero(t, p.Stop(), "the exit status must be 0 if run returns IgnoreShutdown's result after a shutdown")
 	require.Empty(t, p.Stderr.String())
 	p = boottest.Start(t, func(ctx context.Context, _ boot.Process) error {
 		<-ctx.Done()

@@ -44,7 +44,7 @@ func TestCommand_collectsUntilStopped(t *testing.T) {
 		"the platforms' APIs first, then vendors in the order given, and last the Research API")
 	require.Zero(t, p.Stop())
 	p.Stderr.Await(t, time.Second, "stopped collecting")
-	require.NotContains(t, p.Stderr.String(), "-key", "no credential is logged")
+	require.NotContains(t, p.Stderr.String(), "-key", "the log must contain no credential")
 }
 
 func TestConfig_errorNamesInvalidSetting(t *testing.T) {

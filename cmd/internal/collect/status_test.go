@@ -94,7 +94,7 @@ reeltally_collectors 1
 	})
 }
 
-// A failed read is cached too, because it may have cost as much as a successful one.
+// A failed read of the status must be cached too, because it can take as long as a successful read.
 func TestMonitor_delaysNextReadAfterFailure(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
@@ -167,10 +167,10 @@ func TestMonitor_respondsWhileDatabaseHangs(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	monitor := collect.NewMonitor(st, nil, registry, slog.New(slog.DiscardHandler))
 	blocked.Store(true)
-	require.Equal(t, http.StatusServiceUnavailable, getStatus(monitor).Code, "no status was read yet")
+	require.Equal(t, http.StatusServiceUnavailable, getStatus(monitor).Code, "/status must respond with 503 until a status was read")
 	families, err := registry.Gather()
 	require.NoError(t, err)
-	require.Len(t, families, 1, "metrics from the database are missing")
+	require.Len(t, families, 1, "while the database hangs, only reeltally_database_up must be exported")
 	blocked.Store(false)
 	close(hang)
 	require.Eventually(t, func() bool { return getStatus(monitor).Code == http.StatusOK }, 30*time.Second, 50*time.Millisecond)

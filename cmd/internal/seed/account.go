@@ -140,7 +140,7 @@ func AnyVideo(world *sandbox.World, p link.Platform, random *rand.Rand, now time
 	return world.Video(p, id, now)
 }
 
-// evenly returns n ids, evenly distributed over the list. So the result includes old videos, which have long histories.
+// evenly returns n elements of ids at equal distances in the list. The result therefore includes old videos, which have long histories.
 func evenly(ids []string, n int) []string {
 	if n >= len(ids) {
 		return ids

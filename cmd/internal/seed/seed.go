@@ -72,7 +72,7 @@ func Fill(ctx context.Context, org *store.Org, world *sandbox.World, p Plan, pro
 	if err := checkEmpty(ctx, org, g.collections[0].ID); err != nil {
 		return err
 	}
-	// The next batch is generated while one is written.
+	// The next batch is generated while the previous batch is written.
 	generateCtx, stop := context.WithCancel(ctx)
 	defer stop()
 	batches := make(chan backfill.LoadBatch)

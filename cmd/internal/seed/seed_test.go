@@ -45,7 +45,7 @@ func videosOf(t *testing.T, o *store.Org) []store.Video {
 	return page.Videos
 }
 
-func TestFill_matchesSandbox(t *testing.T) {
+func TestFill_storesCountsOfSandbox(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, w := newOrganisation(t, db), world()

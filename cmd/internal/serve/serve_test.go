@@ -20,7 +20,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// The limiter's in-memory counter has a cleaner goroutine. It ends when the counter is garbage-collected.
+	// goleak must ignore the cleaner goroutine of the limiter's in-memory counter, which ends only when the counter is garbage-collected.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/ulule/limiter/v3/drivers/store/memory.(*cleaner).Run"))
 }
 

@@ -119,7 +119,7 @@ func (c Columns) fieldOf(name string) (field, error) {
 // names for the error.
 type unusedMappings struct {
 	unused map[string]string
-	names  []string // quoted names of the first columns
+	names  []string // quoted names of the file's first columns
 	more   bool     // there are more columns than names
 }
 

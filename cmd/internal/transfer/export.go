@@ -85,7 +85,7 @@ func (r *row) cells() []string {
 		number(r.Likes), number(r.Comments), number(r.Shares), number(r.Bookmarks), strconv.FormatBool(r.Interpolated), text(r.Source)}
 }
 
-// rowsOf returns the rows of a video.
+// rowsOf returns the rows of an export for one video.
 func rowsOf(h *store.VideoHistory) []row {
 	v := &h.Video
 	video := row{Link: v.Link, Username: v.Username, Title: v.Title, VideoLength: v.VideoLength}
@@ -200,7 +200,8 @@ type exportState struct {
 	Exported
 }
 
-// description identifies what is exported. Only an export with the same description can be resumed.
+// description returns the organisation, format and selection of the export as text. Only an export with the same description can be
+// resumed.
 func (e Export) description() string {
 	q := e.Query
 	return fmt.Sprintf("%s %s %s..%s interpolated=%t removed=%t", e.Org.ID(), e.Format, q.From, q.To, q.Interpolated, q.IncludeRemoved)

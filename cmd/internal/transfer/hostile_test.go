@@ -207,7 +207,7 @@ func TestImport_refusesMapWithoutColumn(t *testing.T) {
 	_, err := runImport(t, db, o, many+"}", func(i *transfer.Import) {
 		i.Columns = transfer.Columns{Map: map[string]string{"Views": "views"}, IgnoreUnknown: true}
 	})
-	require.ErrorContains(t, err, "and more", "the error names only the first columns")
+	require.ErrorContains(t, err, "and more", "the error must name only the first columns")
 	_, err = runImport(t, db, o, "[]", func(i *transfer.Import) { i.Columns.Map = map[string]string{"Watch Count": "views"} })
 	require.NoError(t, err, "the file has no rows, so no mapping is missing")
 }
@@ -262,7 +262,7 @@ func (g *rowGenerator) Read(p []byte) (int, error) {
 }
 
 // More rows than sortChunkSize must be sorted on disk, and the temporary files must be deleted.
-func TestImport_sortsOnDisk(t *testing.T) {
+func TestImport_sortsManyRowsOnDisk(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	dir := t.TempDir()

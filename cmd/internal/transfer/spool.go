@@ -174,7 +174,7 @@ func (s *spool) eachBatch(ctx context.Context, do func([]videoGroup) error) erro
 	}
 }
 
-// The maximum size of a batch. Larger batches are more efficient, smaller ones block other writers for less time.
+// The maximum size of a batch of an import. Larger batches are more efficient, smaller ones block other writers for less time.
 const (
 	maxBatchVideos = 200
 	maxBatchPoints = 20_000

@@ -105,7 +105,7 @@ func drawVideos(rt *rapid.T, today store.Date) []backfill.ImportVideo {
 				v.Points = append(v.Points, p)
 			}
 		}
-		// The upload date becomes known later, and may be a day after the first point.
+		// The upload date becomes known after the first points, and can be a day later than the first point.
 		if len(v.Points) > 0 && v.Points[0].At.Day() < today && rapid.Bool().Draw(rt, "measured before the upload") {
 			v.UploadedAt = new(v.Points[0].At.Day() + 1)
 		}
@@ -168,7 +168,7 @@ func TestImport_addsNoPointForRowWithoutCounts(t *testing.T) {
 			views[p.Day] = *p.Views
 		}
 		require.EqualValues(t, 10, views[sunday-1])
-		require.EqualValues(t, 25, views[today-3], "interpolated between the neighbouring days")
+		require.EqualValues(t, 25, views[today-3], "views must be interpolated between the neighbouring days")
 		v, err := o.Video(t.Context(), store.VideoRef{Link: videoLink(t)})
 		require.NoError(t, err)
 		require.Equal(t, "Late", v.Title)
@@ -176,7 +176,7 @@ func TestImport_addsNoPointForRowWithoutCounts(t *testing.T) {
 	})
 }
 
-func TestExport_limitsDays(t *testing.T) {
+func TestExport_writesOnlyDaysOfQuery(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, other, today := newOrg(t, db), newOrg(t, db), store.DateOf(db.Clock.Now())
