@@ -22,7 +22,7 @@ type printer struct {
 // packageOutput is the output so far of a package whose tests are running.
 type packageOutput struct {
 	lines []event
-	ended map[string]string // test → pass, fail or skip
+	ended map[string]string // outcome by test name: pass, fail or skip
 }
 
 func newPrinter(w io.Writer) *printer {

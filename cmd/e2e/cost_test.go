@@ -24,7 +24,7 @@ type cost struct {
 	memory   int64         // bytes: peak memory of the server minus its memory before the work
 }
 
-// meter measures a server process and the PostgreSQL behind it.
+// meter measures the processor time and memory of a server process, and the processor time of its PostgreSQL.
 type meter struct {
 	server     int    // process id of the server
 	postmaster int    // process id of PostgreSQL's main process

@@ -93,7 +93,8 @@ func jsonList(values []string) string {
 	return listOf(len(values), func(i int) string { return values[i] })
 }
 
-// newAccount returns the link of an account that no test has tracked. It ignores its argument.
+// newAccount returns the link of an account that no test has tracked. It ignores its argument, so that it has the same type
+// as other functions that return a link.
 func newAccount(int) string {
 	id := strings.ReplaceAll(uuid.NewString(), "-", "")
 	return "https://www.tiktok.com/@full" + id[len(id)-16:]

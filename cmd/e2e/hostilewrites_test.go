@@ -44,7 +44,8 @@ func bulkCases() []hostileCase {
 	}
 }
 
-// newVideo returns the link of a video that no test has tracked. It ignores its argument.
+// newVideo returns the link of a video that no test has tracked. It ignores its argument, so that it has the same type
+// as other functions that return a link.
 func newVideo(int) string {
 	id := strings.ReplaceAll(uuid.NewString(), "-", "")
 	return "https://www.youtube.com/shorts/" + id[len(id)-10:] + "A"

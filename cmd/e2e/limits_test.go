@@ -49,7 +49,7 @@ func TestRateLimits_areSharedByServers(t *testing.T) {
 	r.Start()
 	for _, s := range both {
 		await(t, waitTimeout, 100*time.Millisecond, func() string {
-			call(t, http.MethodGet, s.base+"/videos", "", nil) // counted by address; makes the server use Redis
+			call(t, http.MethodGet, s.base+"/videos", "", nil) // a request without a token is counted by address, so the server uses Redis
 			if !strings.Contains(s.server.stderr.String(), "redis is back") {
 				return "the server has not noticed that Redis is back"
 			}

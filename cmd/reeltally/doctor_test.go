@@ -51,7 +51,8 @@ func doctor(t *testing.T, settings map[string]string) (status int, found map[str
 	return status, found
 }
 
-func states(found map[string]finding) map[string]string {
+// stateByCheck returns the state of each finding by the name of its check.
+func stateByCheck(found map[string]finding) map[string]string {
 	out := map[string]string{}
 	for name, f := range found {
 		out[name] = f.State
@@ -79,7 +80,7 @@ func TestDoctor_acceptsHealthyInstallation(t *testing.T) {
 			} else {
 				want["clock of the database"] = stateOK
 			}
-			require.Equal(t, want, states(found))
+			require.Equal(t, want, stateByCheck(found))
 			require.Contains(t, found["collectors"].Advice, "Start a collector")
 
 			_, stdout, _ := boottest.Run(t, run, nil, settings, "doctor")

@@ -101,7 +101,7 @@ type orgSetTier struct {
 	Tier string     `arg:"" enum:"limited,basic,premium" help:"New tier: limited, basic or premium."`
 }
 
-// Run changes the tier.
+// Run changes the organisation's tier.
 func (c *orgSetTier) Run(ctx context.Context, p boot.Process) error {
 	logger := c.Logger(p.Stderr)
 	return c.withStore(ctx, p, func(st *store.Store) error {
@@ -123,7 +123,7 @@ type orgSetSubscription struct {
 	Subscription string     `arg:"" enum:"active,none" help:"New subscription: active, or none for the free plan."`
 }
 
-// Run changes the subscription.
+// Run changes the organisation's subscription.
 func (c *orgSetSubscription) Run(ctx context.Context, p boot.Process) error {
 	logger := c.Logger(p.Stderr)
 	return c.withStore(ctx, p, func(st *store.Store) error {

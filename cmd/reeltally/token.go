@@ -27,7 +27,7 @@ type tokenCreate struct {
 	JSON    bool          `name:"json" help:"Print JSON: {\"token\", \"id\"}."`
 }
 
-// Run creates the token and prints it.
+// Run creates a token and prints its secret.
 func (c *tokenCreate) Run(ctx context.Context, p boot.Process) error {
 	scopes, err := store.ParseScopes(c.Scopes)
 	if err != nil {
@@ -77,7 +77,7 @@ type tokenJSON struct {
 	LastUsedAt *time.Time    `json:"last_used_at"`
 }
 
-// Run lists the tokens, oldest first.
+// Run lists the organisation's tokens, oldest first.
 func (c *tokenList) Run(ctx context.Context, p boot.Process) error {
 	return c.withStore(ctx, p, func(st *store.Store) error {
 		tokens, err := st.Tokens(ctx, c.Org.UUID)

@@ -170,7 +170,7 @@ func (u *up) useSandbox(address string) {
 	}
 	u.Sources.VendorPlatforms = unconfigured
 	u.sandboxPlatforms = append(u.sandboxPlatforms, unconfigured...)
-	if u.ShortLinkBaseURL == "" && len(unconfigured) == 3 { // short links of a real platform must be resolved by the platform
+	if u.ShortLinkBaseURL == "" && len(unconfigured) == 3 { // if one of these platforms has a real source, the platform must resolve its short links
 		u.ShortLinkBaseURL = settings["REELTALLY_SHORTLINK_BASE_URL"]
 	}
 }

@@ -41,7 +41,7 @@ type QueueStatus struct {
 	Targets          map[string]int64 `json:"targets"`            // number of targets by state: active, gone, parked
 	Failing          int64            `json:"failing"`            // number of targets whose last fetch failed
 	Due              int64            `json:"due"`                // number of targets whose next fetch is due
-	OldestDueSeconds *float64         `json:"oldest_due_seconds"` // how long the oldest due target has been due
+	OldestDueSeconds *float64         `json:"oldest_due_seconds"` // time since the oldest due target became due
 }
 
 // Freshness is the age of the numbers of the active targets of one platform and kind. A percentile is an upper bound. It is null if it
@@ -271,7 +271,7 @@ type Monitor struct {
 	mu         sync.Mutex
 	last       Status        // status of the last finished read
 	err        error         // error of the last finished read; errNotRead before the first one
-	cacheUntil time.Time     // until then, last and err are returned without a new read
+	cacheUntil time.Time     // time until which last and err are returned without a new read
 	reading    chan struct{} // closed when the current read ends; nil if no read runs
 }
 

@@ -176,7 +176,7 @@ func (r *jsonReader) next() (line int, v values, err error) {
 		return r.line, v, err
 	}
 	if !found {
-		if err := r.unused.err(); err != nil && r.begun { // checked at the end, when the names of all objects are known
+		if err := r.unused.err(); err != nil && r.begun { // checked at the end of the file, when the member names of all objects are known
 			return r.line, v, fileError{err}
 		}
 		return 0, v, io.EOF

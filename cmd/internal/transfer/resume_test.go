@@ -104,7 +104,7 @@ func TestImport_addsRowsSkippedInFirstRun(t *testing.T) {
 		text := manyVideos(day, 250) + fmt.Sprintf("https://youtu.be/dQw4w9WgXcQ,%s,1\nhttps://vm.tiktok.com/ZMabcdefg/,%s,7\n", day, day)
 		skipBadRows := func(i *transfer.Import) { i.Bad = func(transfer.BadRow) error { return nil } }
 		interruptImport(t, db, o, text, skipBadRows)
-		first, err := link.Parse("https://www.tiktok.com/@a/video/7000000000000000000") // sorted before all others
+		first, err := link.Parse("https://www.tiktok.com/@a/video/7000000000000000000") // the import sorts its records before all others
 		require.NoError(t, err)
 		summary, err := runImport(t, db, o, text, skipBadRows, func(i *transfer.Import) {
 			i.Resolve = func(context.Context, link.Link) (link.Link, error) { return first, nil }
