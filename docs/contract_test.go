@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// testName is the name of a test in a document.
+// testName matches the name of a test in a document, in backticks.
 var testName = regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w*)`")
 
 func documents(t *testing.T) []string {
@@ -35,10 +35,10 @@ func TestDocuments_nameTestsThatExist(t *testing.T) {
 	}
 }
 
-// lastPoint is the number of the last point in contract.md.
+// lastPoint is the number of the last row, A33, of the table in contract.md.
 const lastPoint = 33
 
-func TestContract_everyPointNamesATest(t *testing.T) {
+func TestContract_everyRowNamesTest(t *testing.T) {
 	t.Parallel()
 	point := 0
 	for line := range strings.Lines(read(t, "contract.md")) {
@@ -54,10 +54,11 @@ func TestContract_everyPointNamesATest(t *testing.T) {
 	require.Equal(t, lastPoint, point)
 }
 
+// link matches the target of a Markdown link to a file of the repository.
 var link = regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
 
-// TestDocuments_areLinkedAndTheirLinksExist checks that README.md links every document, and that every link has a target.
-func TestDocuments_areLinkedAndTheirLinksExist(t *testing.T) {
+// TestDocuments_areLinkedAndHaveValidLinks checks that README.md links every document, and that the target of every link exists.
+func TestDocuments_areLinkedAndHaveValidLinks(t *testing.T) {
 	t.Parallel()
 	linked := map[string]bool{}
 	for _, page := range append(documents(t), "../README.md") {

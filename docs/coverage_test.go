@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally"
 )
 
-// row is a requirement of the specification. If the id has no dash, it is the heading of a section.
+// row is a row of testdata/spec_rows.csv: a requirement of the specification, or the heading of a section if the id has no dash.
 type row struct{ id, statement string }
 
 func (r row) isHeading() bool { return !strings.Contains(r.id, "-") }
@@ -44,7 +44,7 @@ const coverageIntro = `# Requirements and their tests
 each test names the rows that it shows: ` + "`// Spec: 4.2-07, 4.2-08`" + `.
 `
 
-func TestCoverage_everyRowOfTheSpecificationHasATest(t *testing.T) {
+func TestCoverage_everyRequirementHasTest(t *testing.T) {
 	t.Parallel()
 	rows := specRows(t)
 	all, faults := tests()
@@ -86,7 +86,7 @@ func TestCoverage_everyRowOfTheSpecificationHasATest(t *testing.T) {
 }
 
 // declaredAnswers lists the operations of the contract with the status codes that they declare. TestMain of the server's tests checks that each
-// of them occurs in a test.
+// declared status code occurs in a test.
 func declaredAnswers(t *testing.T) string {
 	t.Helper()
 	doc, err := openapi3.NewLoader().LoadFromData([]byte(reeltally.OpenAPI))

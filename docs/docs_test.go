@@ -47,7 +47,7 @@ type testFunc struct {
 	rows []string // ids of the requirements that its Spec comment names
 }
 
-// marker matches the comment above a test that names rows of the specification.
+// marker matches a Spec comment, which lists the requirements that the test below it shows.
 var marker = regexp.MustCompile(`^// Spec:\s*(.*)$`)
 
 // tests returns all test functions and fuzz targets of the repository, and the faults in their Spec comments.
@@ -72,6 +72,7 @@ var tests = sync.OnceValues(func() (found []testFunc, faults []string) {
 	return found, faults
 })
 
+// testsOf returns the test functions and fuzz targets of a file, and the faults in its Spec comments.
 func testsOf(path string) (found []testFunc, faults []string, err error) {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, path, nil, parser.ParseComments|parser.SkipObjectResolution)
@@ -96,6 +97,7 @@ func testsOf(path string) (found []testFunc, faults []string, err error) {
 	return found, faults, nil
 }
 
+// rowsIn returns the ids of the requirements in the Spec lines of a comment.
 func rowsIn(g *ast.CommentGroup) (rows []string) {
 	if g == nil {
 		return nil
@@ -110,7 +112,7 @@ func rowsIn(g *ast.CommentGroup) (rows []string) {
 	return rows
 }
 
-// hop is a row of the table in architecture.md: a step, a file and a function.
+// hop matches a row of a table of steps in architecture.md: the number of the step, a file and a function.
 var hop = regexp.MustCompile("(?m)^\\| (\\d+) \\| `([^`]+)` \\| `([^`]+)` \\|")
 
 func TestArchitecture_namesFunctionsThatExist(t *testing.T) {

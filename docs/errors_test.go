@@ -8,7 +8,7 @@ import (
 	"github.com/reeltally/reeltally/server"
 )
 
-func TestErrors_listEveryCode(t *testing.T) {
+func TestErrors_pageListsEveryCode(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	out.WriteString("# Error codes\n\n`go test ./docs -update` writes this page from the server's table of codes.\n\n" +

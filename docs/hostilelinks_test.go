@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHostileLinks_areCounted compares the numbers in evidence/hostile-links.md with links.txt.
-func TestHostileLinks_areCounted(t *testing.T) {
+// TestHostileLinks_pageHasCurrentCounts compares the counts in evidence/hostile-links.md with the links in outboundtest/links.txt.
+func TestHostileLinks_pageHasCurrentCounts(t *testing.T) {
 	t.Parallel()
 	total, counts := 0, map[string]*[3]int{}
 	for line := range strings.Lines(read(t, "../outbound/outboundtest/links.txt")) {

@@ -11,15 +11,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// point is one day in the answer of GET /videos/{ad_id}/history.
+// point is one day of a history, as in the answer of GET /videos/{ad_id}/history.
 type point struct {
 	Date                                             string
 	Views, Likes, Comments, Shares, Bookmarks, Gains int64
 }
 
-// TestPicture_showsTheRecordedHistory draws history.svg, the picture in README.md, from testdata/history.json. That file is an answer
-// of a server that `make run` started.
-func TestPicture_showsTheRecordedHistory(t *testing.T) {
+// TestPicture_showsRecordedHistory requires that history.svg, the picture in README.md, shows the history in testdata/history.json. The file
+// testdata/history.json is an answer of a server that `make run` started.
+func TestPicture_showsRecordedHistory(t *testing.T) {
 	t.Parallel()
 	var points []point
 	require.NoError(t, json.Unmarshal([]byte(read(t, "testdata/history.json")), &points))

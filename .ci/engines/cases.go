@@ -10,7 +10,7 @@ import (
 
 // Outcomes of a test, worst last. If a test ran several times (-count), the worst outcome counts.
 const (
-	missing    = "-"
+	missing    = "-" // the test case did not run
 	passed     = "ok"
 	skipped    = "skipped"
 	unfinished = "unfinished" // the process ended before the test did
@@ -19,7 +19,7 @@ const (
 
 var badness = []string{missing, passed, skipped, unfinished, failed}
 
-// testName is a test of a package. For a test case, * replaces the engine in the name.
+// testName is the name of a test and its package. In the name of a test case, * replaces the engine.
 type testName struct{ pkg, name string }
 
 // outcomes holds the outcome of each test.
@@ -91,7 +91,7 @@ func (o outcomes) cases(engines []string) []testCase {
 	return sorted
 }
 
-// split replaces the engine in a test's name by * and returns both. The engine is "" if the name has none.
+// split replaces the engine in a test's name by *. It returns the new name and the engine. If the name has no engine, the engine is "".
 func split(name string, engines []string) (generic, engine string) {
 	parts := strings.Split(name, "/")
 	for i, part := range parts[1:] {
@@ -161,6 +161,7 @@ func report(w io.Writer, cases []testCase, opts options) error {
 	return err
 }
 
+// explain returns the outcome in words.
 func explain(outcome string) string {
 	switch outcome {
 	case missing:

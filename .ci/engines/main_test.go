@@ -162,7 +162,7 @@ func TestC(t *testing.T) { t.Skip("long") }
 		require.ErrorContains(t, err, "TestA/*, sqlite: did not end")
 	})
 
-	t.Run("counts the worst of several runs", func(t *testing.T) {
+	t.Run("reports the worst outcome of several runs", func(t *testing.T) {
 		t.Parallel()
 		var events []string
 		for _, action := range []string{"run", "fail", "run", "pass"} {
@@ -176,14 +176,14 @@ func TestC(t *testing.T) { t.Skip("long") }
 func TestRun_printsWhatGoTestPrints(t *testing.T) {
 	t.Parallel()
 
-	t.Run("the last line of a package that passed, and no table without engines", func(t *testing.T) {
+	t.Run("prints the last line of a package that passed, and no table without engines", func(t *testing.T) {
 		t.Parallel()
 		output, err := goTest(t, options{}, `func TestA(t *testing.T) { t.Log("passed well") }`)
 		require.NoError(t, err)
 		require.Regexp(t, `^ok  \ttoy\t[0-9.]+s\n$`, output)
 	})
 
-	t.Run("the output of failed tests alone", func(t *testing.T) {
+	t.Run("prints the output of failed tests only", func(t *testing.T) {
 		t.Parallel()
 		output, err := goTest(t, options{}, `
 func TestA(t *testing.T) {
@@ -197,7 +197,7 @@ func TestA(t *testing.T) {
 		require.NotContains(t, output, "=== RUN")
 	})
 
-	t.Run("a panic with its stack", func(t *testing.T) {
+	t.Run("prints a panic with its stack", func(t *testing.T) {
 		t.Parallel()
 		output, err := goTest(t, options{}, `func TestA(t *testing.T) { panic("the reason") }`)
 		require.ErrorContains(t, err, "toy TestA")
@@ -205,7 +205,7 @@ func TestA(t *testing.T) {
 		require.Contains(t, output, "toy_test.go:")
 	})
 
-	t.Run("what does not build", func(t *testing.T) {
+	t.Run("prints the errors of a package that does not build", func(t *testing.T) {
 		t.Parallel()
 		output, err := goTest(t, options{}, `func TestA(t *testing.T) { nowhere() }`)
 		require.ErrorContains(t, err, "does not build")
@@ -213,14 +213,14 @@ func TestA(t *testing.T) {
 		require.Contains(t, output, "FAIL\ttoy [build failed]")
 	})
 
-	t.Run("the output of a package that did not end", func(t *testing.T) {
+	t.Run("prints the output of a package that did not end", func(t *testing.T) {
 		t.Parallel()
 		output, err := replay(options{}, `{"Action":"run","Package":"toy","Test":"TestA"}`, `{"Action":"output","Package":"toy","Test":"TestA","Output":"half a\n"}`)
 		require.ErrorContains(t, err, "failed:\n  toy")
 		require.Equal(t, "half a\n", output)
 	})
 
-	t.Run("lines that are not events unchanged", func(t *testing.T) {
+	t.Run("prints lines that are not events unchanged", func(t *testing.T) {
 		t.Parallel()
 		output, err := replay(options{}, "not an event")
 		require.NoError(t, err)
@@ -242,7 +242,7 @@ func TestPrinter_printsProgressIfNothingElseWasPrinted(t *testing.T) {
 	p.print("ok\n")
 	out.Reset()
 	p.printProgress()
-	require.Empty(t, out.String(), "something was just printed")
+	require.Empty(t, out.String(), "no progress is printed right after other output")
 	p.printProgress()
 	require.NotEmpty(t, out.String())
 }

@@ -19,10 +19,10 @@ type printer struct {
 	silent bool // nothing was printed since the last tick
 }
 
-// packageOutput is the output of a running package so far.
+// packageOutput is the output so far of a package whose tests are running.
 type packageOutput struct {
 	lines []event
-	ended map[string]string // test → pass, fail or skip
+	ended map[string]string // outcome by test name: pass, fail or skip
 }
 
 func newPrinter(w io.Writer) *printer {
@@ -69,7 +69,7 @@ func (p *printer) add(e event) {
 			return
 		}
 		p.ended++
-		if out.ended[e.Test] != "fail" { // with -count, a failed run counts
+		if out.ended[e.Test] != "fail" { // with -count, a test has failed if one of its runs failed
 			out.ended[e.Test] = e.Action
 		}
 		if e.Action == "fail" {
@@ -93,8 +93,8 @@ func (p *printer) end(e event, out *packageOutput) {
 	}
 }
 
-// isNoise reports whether a line of a test in a failed package is left out: the test passed or was skipped, or the line only
-// marks its progress. The output of a test that did not end is kept, because the process may have died in that test.
+// isNoise reports whether the printer leaves out a line of a test in a failed package: the test passed or was skipped, or the line only
+// marks its progress. The output of a test that did not end is kept, because the process can have ended in that test.
 func (out *packageOutput) isNoise(line event) bool {
 	if outcome := out.ended[line.Test]; outcome == "pass" || outcome == "skip" {
 		return true

@@ -4,7 +4,7 @@ package main
 type call struct {
 	tool      string
 	arguments []string
-	saves     map[string]string // name → path in the structured content
+	saves     map[string]string // values for later calls: name → path in the structured content of the result
 }
 
 // calls has at least one call of every tool, in an order in which earlier calls provide the values for later ones.

@@ -54,7 +54,8 @@ func run(ctx context.Context, w io.Writer, server, token string) error {
 	return errors.Join(j.conformance(ctx), j.inspect(ctx))
 }
 
-// authorized returns the address of a proxy that adds the token to each request, because neither tool accepts a token.
+// authorized returns the address of a proxy that adds the token to each request, because neither the
+// conformance suite nor the inspector accepts a token.
 func authorized(ctx context.Context, target *url.URL, token string) (string, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -69,12 +70,14 @@ func authorized(ctx context.Context, target *url.URL, token string) (string, err
 	return "http://" + l.Addr().String(), nil
 }
 
+// checker runs the tools of other projects against a server.
 type checker struct {
 	w        io.Writer
-	bin      string
-	endpoint string
+	bin      string // path of the folder with the tools
+	endpoint string // URL of /mcp behind the proxy
 }
 
+// command runs a tool in bin and returns its standard output.
 func (j checker) command(ctx context.Context, name string, args ...string) ([]byte, error) {
 	c := exec.CommandContext(ctx, filepath.Join(j.bin, name), args...) //nolint:gosec // the pinned tools in node_modules
 	var errs bytes.Buffer
@@ -91,7 +94,7 @@ var (
 	declaredScenario = regexp.MustCompile("(?m)^\\| `([a-z0-9-]+)` \\| (passes|does not apply)[^|]* \\|$")
 )
 
-// conformance runs every scenario that applies.
+// conformance runs every scenario of the conformance suite that applies to the server, according to docs/mcp.md.
 func (j checker) conformance(ctx context.Context) error {
 	page, err := os.ReadFile(filepath.Join("docs", "mcp.md"))
 	if err != nil {
@@ -162,6 +165,7 @@ func (j checker) inspect(ctx context.Context) error {
 	return nil
 }
 
+// call calls a tool through the inspector and adds the values of c.saves to known.
 func (j checker) call(ctx context.Context, c call, known map[string]string) error {
 	args := []string{"--method", "tools/call", "--tool-name", c.tool}
 	for _, a := range c.arguments {
@@ -191,6 +195,7 @@ func (j checker) call(ctx context.Context, c call, known map[string]string) erro
 	return nil
 }
 
+// ask runs the inspector with args and decodes its output into into.
 func (j checker) ask(ctx context.Context, into any, args ...string) error {
 	out, err := j.command(ctx, "mcp-inspector", append([]string{"--cli", j.endpoint, "--transport", "http"}, args...)...)
 	if err != nil {
@@ -199,7 +204,7 @@ func (j checker) ask(ctx context.Context, into any, args ...string) error {
 	return json.Unmarshal(out, into)
 }
 
-// at returns the string at a path of members. Every step into an array takes its first entry.
+// at returns the string at a path of member names in v. In an array, at continues with the first entry, whatever the name is.
 func at(v any, path []string) (string, bool) {
 	for _, step := range path {
 		switch value := v.(type) {

@@ -43,7 +43,7 @@ func TestCollectors_shareWorkWithoutDuplicates(t *testing.T) {
 		require.Equal(t, 1, times[v.ID], "number of fetches of %s", v.ID)
 	}
 	for _, c := range []*process{first, second} {
-		require.Positive(t, strings.Count(c.stderr.String(), `"msg":"fetched"`), "both collectors fetched videos")
+		require.Positive(t, strings.Count(c.stderr.String(), `"msg":"fetched"`), "both collectors must fetch videos")
 		c.stop(t, sigterm)
 	}
 }

@@ -21,14 +21,14 @@ type cost struct {
 	server   time.Duration // processor time of the server
 	database time.Duration // processor time of all processes of PostgreSQL
 	elapsed  time.Duration // from the first byte sent until the work has returned
-	memory   int64         // peak memory of the server, less what it held before
+	memory   int64         // bytes: peak memory of the server minus its memory before the work
 }
 
-// meter measures a server process and the PostgreSQL behind it.
+// meter measures the processor time and memory of a server process, and the processor time of its PostgreSQL.
 type meter struct {
-	server     int    // process id
-	postmaster int    // process id
-	metrics    string // URL
+	server     int    // process id of the server
+	postmaster int    // process id of PostgreSQL's main process
+	metrics    string // URL of the server's metrics
 }
 
 // startMetered starts the server of s with its metrics, and returns a meter for it.
@@ -83,6 +83,7 @@ func (m *meter) awaitIdle(t *testing.T) {
 	})
 }
 
+// file returns the path of a file in the server's folder of /proc.
 func (m *meter) file(name string) string { return filepath.Join("/proc", strconv.Itoa(m.server), name) }
 
 // status returns a memory size in bytes from the server's /proc/PID/status.

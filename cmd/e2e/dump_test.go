@@ -16,16 +16,15 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// Collectors that start while pg_dump runs must create the partitions of the coming months. Histories stay readable meanwhile, and
-// the partitions exist before the dump ends.
-func TestDump_delaysNeitherReadsNorNewMonths(t *testing.T) {
+// While pg_dump runs, a collector that starts must create the partitions of the coming months, and the server must still read histories.
+func TestDump_delaysNeitherReadsNorNewPartitions(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	db := storetest.New(t, "postgres")
 	s := &stack{box: startSandbox(t)}
 	s.env = append(slices.Clone(s.box.env), "REELTALLY_DATABASE_URL="+db.URL, "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_RATE_LIMITS=off")
 	s.token = s.newOrganisation(t)
-	runOperator(t, s.env, "seed", "--orgs", "1", "--videos", "100", "--days", "60") // more than fits into the dump's pipe
+	runOperator(t, s.env, "seed", "--orgs", "1", "--videos", "100", "--days", "60") // more data than fits into the pipe of pg_dump's output
 	s.startServer(t)
 	v := s.videos(t, link.TikTok, 1, 12)[0]
 	require.Equal(t, http.StatusOK, call(t, http.MethodPost, s.base+"/videos", s.token, map[string]any{"link": v.url}).status)
@@ -47,7 +46,7 @@ func TestDump_delaysNeitherReadsNorNewMonths(t *testing.T) {
 		}
 		return "partition " + lastPartition + " is missing: " + tail(s.collector.stderr.String())
 	})
-	require.Equal(t, int64(1), dumps(t, db), "the dump is still running")
+	require.Equal(t, int64(1), dumps(t, db), "the dump must still be running")
 	end()
 	t.Logf("slowest of 40 reads of a history during the dump: %s", slowest)
 	require.Less(t, slowest, 5*time.Second)

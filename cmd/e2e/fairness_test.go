@@ -29,6 +29,8 @@ func TestFairness_burstDoesNotDelayOthers(t *testing.T) {
 	}
 }
 
+// testBurst adds 500 links of one organisation and then one link of another. The one link must have numbers within timeout. without are the
+// names of sandbox settings to leave out.
 func testBurst(t *testing.T, timeout time.Duration, engine string, without ...string) {
 	t.Helper()
 	s := startStack(t, engine, without...)
@@ -55,5 +57,5 @@ func testBurst(t *testing.T, timeout time.Duration, engine string, without ...st
 			waiting++
 		}
 	}
-	require.Greater(t, waiting, 100, "the burst must still be running, or the test proves nothing")
+	require.Greater(t, waiting, 100, "the collector must still have links of the burst to fetch; otherwise the test shows nothing")
 }

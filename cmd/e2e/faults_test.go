@@ -13,13 +13,13 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// recoveryTimeout is how long it may take until a recovered source is used again. After a spent quota, the collector first probes the source
+// recoveryTimeout is the maximum time until the collector uses a recovered source again. After a spent quota, the collector first probes the source
 // after 20 seconds.
 const recoveryTimeout = 45 * time.Second
 
-// While a source fails, no false numbers are stored, and the collector logs the failure and the end of the pause. After the source has
-// recovered, its numbers are fetched again without a restart.
-func TestFaults_storeNoFalseNumbers(t *testing.T) {
+// While a source fails, the collector must store no false numbers, and must log the failure and the end of the pause. After the source
+// has recovered, the collector must fetch its numbers without a restart.
+func TestFaults_collectorStoresNoFalseNumbers(t *testing.T) {
 	t.Parallel()
 	for _, engine := range storetest.Engines {
 		t.Run(engine, func(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
+// The three printed commands track one video, read the video and read its history. The demo organisation has videos with long histories.
 func TestFirstRun_printedCommandsWork(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
@@ -37,31 +38,37 @@ func TestFirstRun_printedCommandsWork(t *testing.T) {
 			}
 			require.Len(t, lines, 3)
 
+			_, base, _ := strings.Cut(p.stdout.Await(t, waitTimeout, "ReelTally runs at "), " at ")
+			get := "curl -sS -H '" + strings.SplitN(lines[1], "'", 3)[1] + "' " + base
+			var demo struct{ Data []trackedVideo }
+			runShellLine(t, get+"/videos?order_by=latest_views'&'limit=1", &demo)
+			require.Len(t, demo.Data, 1)
+			require.NotNil(t, demo.Data[0].Views)
+			require.Positive(t, *demo.Data[0].Views)
+			var demoHistory []point
+			runShellLine(t, get+"/videos/"+demo.Data[0].ID+"/history", &demoHistory)
+			require.Greater(t, len(demoHistory), 10)
+			require.Equal(t, *demo.Data[0].Views, *demoHistory[0].Views)
+
 			var made struct{ VideoID, DirectURL, Error string }
 			runShellLine(t, lines[0], &made)
 			require.NotEmpty(t, made.VideoID)
-			require.Empty(t, made.Error, "the video was not tracked before")
+			require.Empty(t, made.Error, "the first command must name a video that is not tracked yet")
+			require.True(t, strings.HasPrefix(made.DirectURL, base+"/video/"), made.DirectURL)
 			var read trackedVideo
-			runShellLine(t, lines[1], &read)
-			require.NotNil(t, read.Views)
-			require.Positive(t, *read.Views)
-			var history []struct {
-				Date  string
-				Views *int64
-			}
-			runShellLine(t, lines[2], &history)
-			require.Greater(t, len(history), 10)
-			require.Equal(t, *read.Views, *history[0].Views)
-
-			auth := strings.SplitN(lines[1], "'", 3)[1]
-			getTracked := "curl -sS -H '" + auth + "' " + made.DirectURL[:strings.Index(made.DirectURL, "/video/")] + "/videos/" + made.VideoID
 			await(t, fetchTimeout, 500*time.Millisecond, func() string {
-				var v trackedVideo
-				if runShellLine(t, getTracked, &v); v.Views == nil {
+				if runShellLine(t, lines[1], &read); read.Views == nil {
 					return "the tracked video has no numbers yet"
 				}
 				return ""
 			})
+			require.Equal(t, made.VideoID, read.ID, "the second command must read the video that the first command tracks")
+			require.Positive(t, *read.Views)
+			require.Equal(t, lines[1]+"/history", lines[2], "the third command must read the history of the same video")
+			var history []point
+			runShellLine(t, lines[2], &history)
+			require.Len(t, history, 1)
+			require.Equal(t, *read.Views, *history[0].Views)
 			p.stop(t, syscall.SIGINT)
 			p.stdout.Await(t, waitTimeout, "Stopped.")
 		})

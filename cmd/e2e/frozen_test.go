@@ -26,13 +26,13 @@ const frozenVariable = "REELTALLY_TEST_FREEZE"
 const (
 	readers = 20
 	writers = 5
-	// maxDelay is how long after its deadline a response may arrive. On an idle machine, one second is enough.
+	// maxDelay is the tolerated delay of a response after its deadline. On an idle machine, one second is enough.
 	maxDelay = 3 * time.Second
-	// probeTimeout is how long health checks, metrics and status may take.
+	// probeTimeout is the maximum duration of requests to /livez, /readyz, /metrics and /status.
 	probeTimeout = 2*time.Second + maxDelay
 )
 
-// timedResponse is a response and how long it took.
+// timedResponse is a response, or an error, and the time until it arrived.
 type timedResponse struct {
 	name string
 	response

@@ -36,8 +36,8 @@ const (
 	maxResident = 1 << 30
 )
 
-// One organisation calls every operation as often as its rate limits allow, with requests of the greatest allowed size. The server's
-// memory stays small, the idempotency keys stay within their limit, and other organisations get responses.
+// One organisation calls every operation as often as its rate limits allow, with requests of the greatest allowed size. The
+// server's memory must stay small, the idempotency keys must stay within their limit, and other organisations must get responses.
 //
 //nolint:paralleltest // the test loads the whole machine, so that parallel tests with short timeouts would fail
 func TestFullRate(t *testing.T) {
@@ -54,8 +54,8 @@ func TestFullRate(t *testing.T) {
 	c := newCustomer(t, s, run.videos)
 	db.Exec(t, "VACUUM ANALYZE")
 	run.limits = c.rateLimits(t)
-	orders := c.orders(t)
-	require.ElementsMatch(t, slices.Collect(maps.Keys(run.limits)), slices.Collect(maps.Keys(orders)), "the test calls every operation")
+	requestSpecs := c.requestSpecs(t)
+	require.ElementsMatch(t, slices.Collect(maps.Keys(run.limits)), slices.Collect(maps.Keys(requestSpecs)), "the test must call every operation")
 
 	run.tablesBefore = tableSizes(t, db)
 	run.began = time.Now().Add(run.alone)
@@ -66,7 +66,7 @@ func TestFullRate(t *testing.T) {
 	workers.Go(func() { run.sample(ctx, t, m, db) })
 	pause(t, time.Until(run.began))
 	server, database := m.serverTime(t), m.databaseTime(t)
-	run.sent = c.callAll(ctx, run.limits, orders)
+	run.sent = c.callAll(ctx, run.limits, requestSpecs)
 	workers.Wait()
 	run.server, run.database = m.serverTime(t)-server, m.databaseTime(t)-database
 	run.tablesAfter = tableSizes(t, db)
@@ -75,7 +75,7 @@ func TestFullRate(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(*fullRateOut, "full-rate.md"), []byte(run.page()), 0o600))
 		require.NoError(t, os.WriteFile(filepath.Join(*fullRateOut, "full-rate.svg"), []byte(run.picture()), 0o600))
 	}
-	require.Equal(t, http.StatusOK, call(t, http.MethodGet, s.base+"/readyz", "", nil).status, "the server still runs")
+	require.Equal(t, http.StatusOK, call(t, http.MethodGet, s.base+"/readyz", "", nil).status, "the server must still run after the requests")
 	for operation, o := range run.sent {
 		t.Logf("%s: %s", operation, o)
 		require.Positive(t, o.total(), operation)
@@ -83,8 +83,8 @@ func TestFullRate(t *testing.T) {
 		require.NotContains(t, o.responses, "no answer", operation)
 	}
 	for _, one := range run.samples {
-		require.Less(t, one.resident, int64(maxResident), "the server's memory")
-		require.Less(t, one.keys, int64(maxKeyBytes), "the idempotency keys")
+		require.Less(t, one.resident, int64(maxResident), "memory of the server in bytes")
+		require.Less(t, one.keys, int64(maxKeyBytes), "size of the idempotency keys in bytes")
 	}
 	failed := failures(run.honest)
 	delete(failed, "503 Service Unavailable") // caused by an overloaded machine, not by a fault of the server
@@ -93,10 +93,11 @@ func TestFullRate(t *testing.T) {
 
 // fullRateRun holds the measurements of a full-rate run.
 type fullRateRun struct {
-	alone, length       time.Duration
-	sampleEvery, window time.Duration
-	videos              int
-	limits              map[string]int // calls a minute, by operation
+	alone               time.Duration  // time before the run in which only honest callers send requests
+	length              time.Duration  // duration of the organisation's requests
+	sampleEvery, window time.Duration  // interval of samples; length of the windows of the latency curve
+	videos              int            // number of videos of the organisation before the run
+	limits              map[string]int // allowed calls a minute, by operation
 
 	began                     time.Time // start of the organisation's requests; before it, only honest callers send requests
 	honest                    []timing
@@ -108,7 +109,7 @@ type fullRateRun struct {
 
 // sample holds the sizes of server and database at one time.
 type sample struct {
-	at       time.Duration // since the run began
+	at       time.Duration // time since the start of the organisation's requests
 	resident int64         // bytes of the server
 	database int64         // bytes of the database
 	keys     int64         // bytes of the table of idempotency keys; database includes them
@@ -154,8 +155,8 @@ WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' GROUP BY COALE
 // outcome counts the responses to the requests of one operation.
 type outcome struct {
 	mu        sync.Mutex
-	responses map[string]int // by status
-	skipped   int            // requests not sent, because too many were running
+	responses map[string]int // number of responses by status
+	skipped   int            // number of requests not sent, because maxInFlight requests were running
 	duration  []time.Duration
 }
 
@@ -177,7 +178,7 @@ func (o *outcome) String() string {
 
 // callAll calls every operation as often as its rate limit allows, at even intervals, until ctx ends. It then waits for the remaining
 // responses.
-func (c *customer) callAll(ctx context.Context, limits map[string]int, orders map[string]func(n int) order) map[string]*outcome {
+func (c *customer) callAll(ctx context.Context, limits map[string]int, requestSpecs map[string]func(n int) requestSpec) map[string]*outcome {
 	client := hostileClient()
 	defer client.CloseIdleConnections()
 	slots := make(chan struct{}, maxInFlight)
@@ -192,10 +193,10 @@ func (c *customer) callAll(ctx context.Context, limits map[string]int, orders ma
 			for n := 0; ; n++ {
 				select {
 				case slots <- struct{}{}:
-					request := orders[operation](n)
+					request := requestSpecs[operation](n)
 					callers.Go(func() {
 						defer func() { <-slots }()
-						c.sendOrder(context.WithoutCancel(ctx), client, request, o)
+						c.sendRequest(context.WithoutCancel(ctx), client, request, o)
 					})
 				default:
 					o.skipped++
@@ -212,8 +213,8 @@ func (c *customer) callAll(ctx context.Context, limits map[string]int, orders ma
 	return sent
 }
 
-// sendOrder sends a request and records the response.
-func (c *customer) sendOrder(ctx context.Context, client *http.Client, request order, o *outcome) {
+// sendRequest sends a request and records the response.
+func (c *customer) sendRequest(ctx context.Context, client *http.Client, request requestSpec, o *outcome) {
 	began := time.Now()
 	r, err := http.NewRequestWithContext(ctx, request.method, c.base+request.path, strings.NewReader(request.body))
 	if err != nil {

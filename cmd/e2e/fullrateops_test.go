@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// order is a request of the full-rate run.
-type order struct {
+// requestSpec is a request that the full-rate run sends.
+type requestSpec struct {
 	method, path, body string
 	keyed              bool // sent with an Idempotency-Key
 	// onSuccess gets the body of a successful response; nil if the body is not needed.
@@ -27,10 +27,10 @@ type customer struct {
 	*stack
 	videos, accounts []string // ids that existed before the run
 	collections      []string // ids of collections that are never deleted
-	large            string   // body with 500 invalid links, 2 MiB in all
+	large            string   // request body with 500 invalid links, 2 MiB in all
 
 	mu   sync.Mutex
-	made map[string][]string // by kind, links and ids that the run created and will stop or delete later
+	made map[string][]string // links and ids that the run created and will stop or delete, by kind
 }
 
 // newCustomer seeds an organisation with videos and creates a few collections.
@@ -57,15 +57,15 @@ func newCustomer(t *testing.T, s *stack, videos int) *customer {
 	return c
 }
 
-// keep remembers links or ids that the run created.
-func (c *customer) keep(kind string, values ...string) {
+// addCreated stores links or ids that the run created.
+func (c *customer) addCreated(kind string, values ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.made[kind] = append(c.made[kind], values...)
 }
 
-// take removes and returns up to n remembered values of a kind. It returns fallback if there are none.
-func (c *customer) take(kind string, n int, fallback string) []string {
+// takeCreated removes and returns up to n stored values of a kind. If no value is stored, it returns fallback.
+func (c *customer) takeCreated(kind string, n int, fallback string) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	have := c.made[kind]
@@ -93,79 +93,80 @@ func jsonList(values []string) string {
 	return listOf(len(values), func(i int) string { return values[i] })
 }
 
-// newAccount returns the link of an account that no test has tracked. It ignores its argument.
+// newAccount returns the link of an account that no test has tracked. It ignores its argument, so that it has the same type
+// as other functions that return a link.
 func newAccount(int) string {
 	id := strings.ReplaceAll(uuid.NewString(), "-", "")
 	return "https://www.tiktok.com/@full" + id[len(id)-16:]
 }
 
-// orders returns, for each operation, a function that makes its n-th request. Each request is as large as the operation allows.
-func (c *customer) orders(t *testing.T) map[string]func(n int) order {
-	get := func(path func() string) func(int) order {
-		return func(int) order { return order{method: http.MethodGet, path: path()} }
+// requestSpecs returns, by operation, a function that builds the n-th request of the operation. Each request is as large as the operation allows.
+func (c *customer) requestSpecs(t *testing.T) map[string]func(n int) requestSpec {
+	get := func(path func() string) func(int) requestSpec {
+		return func(int) requestSpec { return requestSpec{method: http.MethodGet, path: path()} }
 	}
-	fixed := func(path string) func(int) order { return get(func() string { return path }) }
+	fixed := func(path string) func(int) requestSpec { return get(func() string { return path }) }
 	period := "start_date=" + time.Now().UTC().AddDate(0, 0, -729).Format(time.DateOnly) + "&include=quality"
 	collection := func() string { return "/collections/" + anyOf(c.collections) }
 	// A bulk request has either 500 new links, or 500 long links that are all refused.
-	trackAll := func(path, kind string, link func(int) string) func(n int) order {
-		return func(n int) order {
+	trackAll := func(path, kind string, link func(int) string) func(n int) requestSpec {
+		return func(n int) requestSpec {
 			if n%2 == 1 {
-				return order{method: http.MethodPost, path: path, body: c.large, keyed: true}
+				return requestSpec{method: http.MethodPost, path: path, body: c.large, keyed: true}
 			}
 			links := make([]string, 500)
 			for i := range links {
 				links[i] = link(i)
 			}
-			return order{method: http.MethodPost, path: path, keyed: true, onSuccess: func([]byte) { c.keep(kind, links...) },
+			return requestSpec{method: http.MethodPost, path: path, keyed: true, onSuccess: func([]byte) { c.addCreated(kind, links...) },
 				body: `{"label_ids":[` + fmt.Sprintf("%q", c.collections[0]) + `],"links":` + jsonList(links) + `}`}
 		}
 	}
-	stopAll := func(path, kind string) func(n int) order {
-		return func(int) order {
-			return order{method: http.MethodDelete, path: path, body: `{"ids":` + jsonList(c.take(kind, 500, uuid.NewString())) + `}`}
+	stopAll := func(path, kind string) func(n int) requestSpec {
+		return func(int) requestSpec {
+			return requestSpec{method: http.MethodDelete, path: path, body: `{"ids":` + jsonList(c.takeCreated(kind, 500, uuid.NewString())) + `}`}
 		}
 	}
-	track := func(path, kind, id string, link func(int) string) func(int) order {
-		return func(int) order {
+	track := func(path, kind, id string, link func(int) string) func(int) requestSpec {
+		return func(int) requestSpec {
 			url := link(0)
-			return order{method: http.MethodPost, path: path, keyed: true,
+			return requestSpec{method: http.MethodPost, path: path, keyed: true,
 				body: fmt.Sprintf(`{"link":%q,"collection_ids":%s}`, url, jsonList(c.collections)),
 				onSuccess: func(body []byte) {
 					var made map[string]any
 					decode(t, body, &made)
 					if rand.IntN(2) == 0 {
-						c.keep(kind+" links", url)
+						c.addCreated(kind+" links", url)
 					} else {
-						c.keep(kind+" ids", fmt.Sprint(made[id]))
+						c.addCreated(kind+" ids", fmt.Sprint(made[id]))
 					}
 				}}
 		}
 	}
-	stop := func(path, kind string) func(int) order {
-		return func(int) order {
-			return order{method: http.MethodDelete, path: path, body: fmt.Sprintf(`{"id":%q}`, c.take(kind+" links", 1, uuid.NewString())[0])}
+	stop := func(path, kind string) func(int) requestSpec {
+		return func(int) requestSpec {
+			return requestSpec{method: http.MethodDelete, path: path, body: fmt.Sprintf(`{"id":%q}`, c.takeCreated(kind+" links", 1, uuid.NewString())[0])}
 		}
 	}
-	stopByID := func(path, kind string) func(int) order {
-		return func(int) order {
-			return order{method: http.MethodDelete, path: path + c.take(kind+" ids", 1, uuid.NewString())[0]}
+	stopByID := func(path, kind string) func(int) requestSpec {
+		return func(int) requestSpec {
+			return requestSpec{method: http.MethodDelete, path: path + c.takeCreated(kind+" ids", 1, uuid.NewString())[0]}
 		}
 	}
-	members := func(method, path, member string, ids []string) func(int) order {
-		return func(int) order {
-			return order{method: method, path: collection() + path, body: fmt.Sprintf(`{%q:%s}`, member, jsonList(some(ids, 100))), keyed: method == http.MethodPost}
+	members := func(method, path, member string, ids []string) func(int) requestSpec {
+		return func(int) requestSpec {
+			return requestSpec{method: method, path: collection() + path, body: fmt.Sprintf(`{%q:%s}`, member, jsonList(some(ids, 100))), keyed: method == http.MethodPost}
 		}
 	}
-	refresh := func(path string, ids []string) func(int) order {
-		return func(int) order {
-			return order{method: http.MethodPost, path: path, body: fmt.Sprintf(`{"link":%q}`, anyOf(ids)), keyed: true}
+	refresh := func(path string, ids []string) func(int) requestSpec {
+		return func(int) requestSpec {
+			return requestSpec{method: http.MethodPost, path: path, body: fmt.Sprintf(`{"link":%q}`, anyOf(ids)), keyed: true}
 		}
 	}
 	tags := func() string {
 		return listOf(100, func(i int) string { return fmt.Sprintf("tag%03d%s", i, strings.Repeat("x", 90)) })
 	}
-	return map[string]func(n int) order{
+	return map[string]func(n int) requestSpec{
 		"authenticate":             fixed("/authenticate"),
 		"listVideos":               fixed("/videos?limit=5000"),
 		"getVideo":                 get(func() string { return "/videos/" + anyOf(c.videos) }),
@@ -197,20 +198,20 @@ func (c *customer) orders(t *testing.T) map[string]func(n int) order {
 		"removeCollectionAccounts": members(http.MethodDelete, "/accounts", "account_ids", c.accounts),
 		"refreshVideo":             refresh("/refresh/videos", c.videos),
 		"refreshAccount":           refresh("/refresh/accounts", c.accounts),
-		"createCollection": func(int) order {
-			return order{method: http.MethodPost, path: "/collections", body: fmt.Sprintf(`{"name":%q,"hashtags":%s}`, strings.Repeat("n", 100), tags()),
+		"createCollection": func(int) requestSpec {
+			return requestSpec{method: http.MethodPost, path: "/collections", body: fmt.Sprintf(`{"name":%q,"hashtags":%s}`, strings.Repeat("n", 100), tags()),
 				onSuccess: func(body []byte) {
 					var made struct{ ID string }
 					decode(t, body, &made)
-					c.keep("collections", made.ID)
+					c.addCreated("collections", made.ID)
 				}}
 		},
-		"updateCollection": func(int) order {
-			return order{method: http.MethodPatch, path: collection(), body: fmt.Sprintf(`{"access":"protected","password":%q,"display_settings":{"x":%q}}`,
+		"updateCollection": func(int) requestSpec {
+			return requestSpec{method: http.MethodPatch, path: collection(), body: fmt.Sprintf(`{"access":"protected","password":%q,"display_settings":{"x":%q}}`,
 				uuid.NewString(), strings.Repeat("x", 16_000))}
 		},
-		"deleteCollection": func(int) order {
-			return order{method: http.MethodDelete, path: "/collections/" + c.take("collections", 1, uuid.NewString())[0]}
+		"deleteCollection": func(int) requestSpec {
+			return requestSpec{method: http.MethodDelete, path: "/collections/" + c.takeCreated("collections", 1, uuid.NewString())[0]}
 		},
 	}
 }

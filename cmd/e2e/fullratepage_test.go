@@ -27,7 +27,7 @@ func (r *fullRateRun) page() string {
 `+"`make full-rate`"+` writes this page and its picture. One premium organisation calls all %d operations for %g minutes, each as often as its rate limit
 allows: %s requests a minute. Its requests are as large as the contract allows: bulk requests with 500 new links, alternating with 500 links of 2 MiB in all;
 pages of 5,000; 100 members; settings of 16 KiB with a new password. Every POST that takes an Idempotency-Key has a new key.
-At the same time, %d other organisations together send 60 requests a second: for one video, for 100 videos, and to track a video. In the first minute only they send requests.
+At the same time, %d other organisations together send 60 requests a second: for one video, for 100 videos, and to track a video. In the first minute, only these organisations send requests.
 
 Server, PostgreSQL (with fsync off, as in all tests) and callers share one machine. No collector runs. The organisation had %s videos before.
 
@@ -56,10 +56,10 @@ Server, PostgreSQL (with fsync off, as in all tests) and callers share one machi
 	return b.String()
 }
 
-// growth writes which tables of the database grew, and by how much.
+// growth writes the section about the tables of the database that grew.
 func (r *fullRateRun) growth(b *strings.Builder, minutes float64) {
 	fmt.Fprintf(b, `
-## What grows
+## Growth of the database
 
 | Table | Before, MiB | After, MiB | MiB a minute | GiB a day at this rate |
 |---|--:|--:|--:|--:|
@@ -81,26 +81,26 @@ func (r *fullRateRun) growth(b *strings.Builder, minutes float64) {
 	}
 	a := mebibytes(total) / minutes
 	fmt.Fprintf(b, "| all other tables | | | %.2f | %.1f |\n| all | | | %.2f | %.1f |\n", mebibytes(rest)/minutes, mebibytes(rest)/minutes*60*24/1024, a, a*60*24/1024)
-	trackedVideo := 0
+	trackedItems := 0
 	for _, operation := range []string{"trackVideos", "trackAccounts"} {
-		trackedVideo += 500 * r.sent[operation].responses["200"]
+		trackedItems += 500 * r.sent[operation].responses["200"]
 	}
 	for _, operation := range []string{"trackVideo", "trackAccount"} {
-		trackedVideo += r.sent[operation].responses["200"]
+		trackedItems += r.sent[operation].responses["200"]
 	}
 	fmt.Fprintf(b, `
 The organisation tracked about %s new videos and accounts, %s a minute: about %.1f KiB of database for each. What limits the growth:
 
-- The rows of tracked videos, accounts and their targets are data that the organisation asked to keep. They grow with the number of links,
-  which the rate limits restrict: 500 in each bulk request, 120 bulk requests of each kind in a minute.
+- Each tracked video or account adds rows, which stay. The rate limits restrict the number of links: 500 in each bulk request, 120 bulk
+  requests of each kind in a minute.
 - The size of idempotency keys is limited for each organisation, and they expire after 24 hours. The run fails if their table takes more than %d MiB.
-- The other tables also grow with the number of links, or not at all. The table above shows their growth.
-`, thousands(trackedVideo), thousands(int(float64(trackedVideo)/minutes)), float64(total)/1024/float64(max(1, trackedVideo)), maxKeyBytes>>20)
+- The other tables grow with the number of links, or do not grow. The table above shows their growth.
+`, thousands(trackedItems), thousands(int(float64(trackedItems)/minutes)), float64(total)/1024/float64(max(1, trackedItems)), maxKeyBytes>>20)
 }
 
 // operations writes a table of the requests that were sent.
 func (r *fullRateRun) operations(b *strings.Builder, minutes float64) {
-	b.WriteString("\n## What was sent\n\n| Operation | Allowed a minute | Sent a minute | p50, ms | p99, ms | Answers |\n|---|--:|--:|--:|--:|---|\n")
+	b.WriteString("\n## Requests by operation\n\n| Operation | Allowed a minute | Sent a minute | p50, ms | p99, ms | Answers |\n|---|--:|--:|--:|--:|---|\n")
 	for _, operation := range slices.Sorted(maps.Keys(r.sent)) {
 		o := r.sent[operation]
 		all := make([]timing, len(o.duration))
@@ -123,7 +123,7 @@ func counts(of map[string]int) string {
 
 func inMilliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// at returns the last sample at or before when; the first sample if there is none.
+// at returns the last sample at or before when. If all samples are later, it returns the first sample.
 func (r *fullRateRun) at(when time.Duration) sample {
 	out := r.samples[0]
 	for _, s := range r.samples {
@@ -134,6 +134,7 @@ func (r *fullRateRun) at(when time.Duration) sample {
 	return out
 }
 
+// most returns the highest value of all samples.
 func (r *fullRateRun) most(value func(sample) int64) int64 {
 	most := int64(0)
 	for _, s := range r.samples {
@@ -153,7 +154,7 @@ func (r *fullRateRun) between(from, to time.Duration) []timing {
 	return out
 }
 
-// curve is a line of a panel: values over minutes.
+// curve is a line in a panel of the picture: the values y at the minutes x.
 type curve struct {
 	name, colour string
 	x, y         []float64

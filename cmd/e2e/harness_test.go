@@ -26,7 +26,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// programs is the folder with the built programs.
+// programs is the path of the folder that contains the built programs.
 var programs string
 
 func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
@@ -48,8 +48,9 @@ func buildAndRun(m *testing.M) int {
 }
 
 const (
+	// waitTimeout is the maximum time until a program prints or logs an expected line, or ends.
 	waitTimeout = 30 * time.Second
-	// fetchTimeout is how long the first numbers of a tracked video may take.
+	// fetchTimeout is the maximum time until a tracked video has its first numbers.
 	fetchTimeout = 10 * time.Second
 )
 
@@ -128,7 +129,7 @@ func startSandbox(t *testing.T) *box {
 	return b
 }
 
-// setFault makes the sandbox fail until clearFaults.
+// setFault makes the sandbox's calls of a source fail until clearFaults is called. retryAfter is in seconds; 0 means no Retry-After header.
 func (b *box) setFault(t *testing.T, source, fault string, retryAfter int) {
 	t.Helper()
 	body := map[string]any{"source": source, "fault": fault}
@@ -143,7 +144,7 @@ func (b *box) clearFaults(t *testing.T) {
 	require.Equal(t, http.StatusNoContent, call(t, http.MethodDelete, b.control+"faults", "", nil).status)
 }
 
-// batches returns the ids of each call to a source.
+// batches returns the requested ids of each call to a source.
 func (b *box) batches(t *testing.T, source string) [][]string {
 	t.Helper()
 	var calls map[string]struct {
@@ -151,7 +152,7 @@ func (b *box) batches(t *testing.T, source string) [][]string {
 		Dropped int `json:"batches_dropped"`
 	}
 	call(t, http.MethodGet, b.control+"calls", "", nil).decode(t, &calls)
-	require.Zero(t, calls[source].Dropped, "the sandbox has recorded all calls")
+	require.Zero(t, calls[source].Dropped, "the sandbox must have recorded all calls")
 	return calls[source].Batches
 }
 
@@ -197,7 +198,7 @@ type stack struct {
 	base, token       string
 }
 
-// startStack starts a stack on an engine. without are the names of sandbox settings to leave out.
+// startStack starts a stack on a database engine. without are the names of sandbox settings to leave out.
 func startStack(t *testing.T, engine string, without ...string) *stack {
 	t.Helper()
 	s := &stack{box: startSandbox(t)}

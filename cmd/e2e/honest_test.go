@@ -16,20 +16,20 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// honestKinds are the kinds of requests of honest callers.
+// honestKinds are the kinds of requests that honest callers send. Honest callers are organisations that send normal requests.
 var honestKinds = []string{"one video", "100 videos", "track a video"}
 
 // honestInterval is the interval at which honest callers send one request of each of honestKinds.
 const honestInterval = 50 * time.Millisecond
 
-// honestOrganisations is how many organisations share the honest requests. Each then stays below 30 calls of an operation a minute.
+// honestOrganisations is the number of honest callers. With this number, each sends fewer than 30 requests of a kind in a minute.
 const honestOrganisations = 48
 
 // honest sends requests of many small organisations at a steady rate.
 type honest struct {
 	tokens []string
-	videos []string // one video id for each organisation
-	links  []string // the links of these videos
+	videos []string // id of one video of each organisation
+	links  []string // links of the videos
 	client *http.Client
 }
 
@@ -56,7 +56,7 @@ func newHonest(t *testing.T, s *stack) *honest {
 
 // timing is the duration and outcome of one honest request.
 type timing struct {
-	kind     int
+	kind     int       // index into honestKinds
 	at       time.Time // when it was sent
 	duration time.Duration
 	fail     string // error or unexpected status; "" for success
@@ -131,7 +131,7 @@ func failures(all []timing) map[string]int {
 	return out
 }
 
-// percentile returns a percentile of the durations of a kind of request. Kind -1 means all kinds.
+// percentile returns a percentile of the durations of the requests of a kind. Kind -1 means all kinds. Without requests, it returns 0.
 func percentile(all []timing, kind int, percent float64) time.Duration {
 	var duration []time.Duration
 	for _, a := range all {

@@ -22,7 +22,8 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// hostileAddress is the source address of hostile requests. Honest callers use 127.0.0.1, because servers count refusals by address.
+// hostileAddress is the source address of hostile requests. Honest callers use 127.0.0.1. The addresses differ, because the server limits
+// requests with invalid tokens by address.
 const hostileAddress = "127.0.0.2"
 
 // hostileClient returns a client whose connections come from hostileAddress.
@@ -38,7 +39,7 @@ type attack struct {
 	base, token string
 	client      *http.Client
 	responses   map[string]int // number of responses by status and problem code
-	etag        string         // of the list that rememberETag requested
+	etag        string         // ETag of the list that rememberETag requested
 }
 
 // newAttack returns an attack that uses the token of the hostile organisation.
@@ -161,7 +162,7 @@ func (a *attack) hangUp(wait time.Duration, head, body string) {
 	a.responses["hung up"]++
 }
 
-// raw sends bytes over one connection and reads n responses.
+// raw opens a connection, calls chunks to write bytes to it, and reads n responses.
 func (a *attack) raw(n int, chunks func(write func(string) error) error) {
 	a.Helper()
 	conn := a.dial()
@@ -184,7 +185,7 @@ func (a *attack) raw(n int, chunks func(write func(string) error) error) {
 		}
 	}
 	_ = conn.Close() // ends a writer whose data the server no longer reads
-	<-written        //nolint:errcheck // may fail, because the server need not read everything
+	<-written        //nolint:errcheck // the write can fail, because the server does not have to read all bytes
 }
 
 // conditional requests a list n times with the ETag that rememberETag stored.

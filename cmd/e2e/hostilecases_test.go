@@ -16,9 +16,9 @@ import (
 // hostileCase is one request, or a few in a row, that tries to overload the server.
 type hostileCase struct {
 	name string
-	// large is true if the answer has up to 5,000 rows. The limits of one request do not apply.
+	// large is true if a response has up to 5,000 rows. The limits of processor time and memory do not apply to such a case.
 	large   bool
-	prepare func(a *attack) // not measured; may be nil
+	prepare func(a *attack) // runs before the measurement; may be nil
 	run     func(a *attack)
 }
 
@@ -40,7 +40,7 @@ func get(path string, headers ...string) func(a *attack) {
 	return func(a *attack) { a.get(path, headers...) }
 }
 
-// hostileCases returns all cases in the order of the table.
+// hostileCases returns all cases in the order of the table in docs/evidence/hostile-requests.md.
 func hostileCases() []hostileCase {
 	var all []hostileCase
 	for _, group := range [][]hostileCase{bodyCases(), connectionCases(), queryCases(), listCases(), bulkCases(), collectionCases(), repeatCases()} {
@@ -62,7 +62,7 @@ func bodyCases() []hostileCase {
 	}
 	return []hostileCase{
 		{name: "a member name of 500 kB with 100,000 entries", run: post(bulk, longName)},
-		{name: "the same, and the caller hangs up at once", run: func(a *attack) {
+		{name: "a member name of 500 kB with 100,000 entries, and the caller hangs up at once", run: func(a *attack) {
 			a.hangUp(50*time.Millisecond, a.head(http.MethodPost, bulk, "Content-Type", "application/json", "Content-Length", fmt.Sprint(len(longName))), longName)
 		}},
 		{name: "650,000 empty objects as links, 2 MB", run: post(bulk, inArray(repeated("{}", 650_000)))},
@@ -201,13 +201,13 @@ func listCases() []hostileCase {
 	return []hostileCase{
 		{name: "100 videos with 400 labels each", run: get("/videos?limit=100")},
 		{name: "5,000 videos with 400 labels each", large: true, run: get("/videos?limit=5000")},
-		{name: "the same by HEAD", large: true, run: func(a *attack) { a.do(a.request(http.MethodHead, "/videos?limit=5000", nil)) }},
-		{name: "the same, and the caller hangs up after 200 ms", large: true, run: func(a *attack) {
+		{name: "HEAD of 5,000 videos with 400 labels each", large: true, run: func(a *attack) { a.do(a.request(http.MethodHead, "/videos?limit=5000", nil)) }},
+		{name: "5,000 videos with 400 labels each, and the caller hangs up after 200 ms", large: true, run: func(a *attack) {
 			a.hangUp(200*time.Millisecond, a.head(http.MethodGet, "/videos?limit=5000"), "")
 		}},
 		{name: "100 videos by created_at", run: get("/videos?limit=100&order_by=created_at")},
 		{name: "all 410 collections with counts, by video_count", run: get("/collections?order_by=video_count")},
-		{name: "all below the top of ten levels, by account_count", run: func(a *attack) {
+		{name: "all collections below the top of ten levels, by account_count", run: func(a *attack) {
 			a.get("/collections?include_children=true&order_by=account_count&parent_id=" + a.chain[0])
 		}},
 		{name: "the top of ten levels of 1,000 members, with counts", run: list(func(a *attack) string { return "/collections/" + a.chain[0] + "?include_counts=true" })},
@@ -225,7 +225,7 @@ func listCases() []hostileCase {
 	}
 }
 
-// zeros is a reader that never ends.
+// zeros is a reader that returns the character 0 without end.
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) {

@@ -14,7 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// hostileBefore is the page that this test wrote before the limits were implemented. The column "Before" comes from its table.
+// hostileBefore is the page that TestHostileRequests wrote before the limits were implemented. The column "Before" of the new page has
+// the costs from the table of the old page.
 //
 //go:embed testdata/hostile-before.md
 var hostileBefore string
@@ -33,17 +34,17 @@ The requests are in `+"`cmd/e2e/hostilecases_test.go` and `cmd/e2e/hostilewrites
 
 - The hostile organisation is premium. It has %s videos with %d days of history, %d collections that each contain every account, and ten
   nested collections with 1,000 videos each. Rate limits are on.
-- Each run of a case starts a new server process, which first handles a few honest requests. Each case runs %d times; the highest
-  costs count.
-- The columns Server and PostgreSQL are the user and system time of the processes, from before the request until both are idle again.
-  Work after the caller has hung up is included. PostgreSQL includes all of its processes.
+- Each run of a case starts a new server process, which first handles a few normal requests. Each case runs %d times; the table has the
+  highest costs.
+- The columns Server and PostgreSQL are the user and system time of the processes, from before the request until server and PostgreSQL
+  are idle again. Work after the caller has hung up is included. The time of PostgreSQL includes all of its processes.
 - Memory is the peak resident size of the server (VmHWM, reset through clear_refs) minus the resident size before. Memory that the Go
   runtime held but did not use before the request counts as free.
 - If a case has several requests, the limits apply to their total cost.
 - The responses of cases with * have up to 5,000 rows. The limits do not apply to these cases.
 - The column Before has the costs at commit be8cd07: server and PostgreSQL in ms, and memory. They were measured once, on a busy machine,
   where processor time is up to twice that of an idle one. Cells with ≈ are the cost of one request times the number of requests.
-  Cases with an empty cell were not measured then.
+  Cases with an empty cell were not measured at that commit.
 
 ## The requests
 
@@ -67,7 +68,7 @@ The requests are in `+"`cmd/e2e/hostilecases_test.go` and `cmd/e2e/hostilewrites
 	if len(honest.alone) > 0 {
 		b.WriteString(honestSection(honest, size))
 	}
-	require.NotContains(t, b.String(), "%!", "the page is formatted")
+	require.NotContains(t, b.String(), "%!", "every value on the page must be formatted")
 	return b.String()
 }
 
@@ -77,8 +78,9 @@ func honestSection(honest honestResult, size hostileSize) string {
 	fmt.Fprintf(&b, `
 ## Honest callers during hostile requests
 
-%d other organisations send 60 requests a second: 20 for one video, 20 for a list of 100 videos, and 20 to track a video. They are measured
-alone and while the hostile organisation sends the cases without *, one after the other, up to %d a second. There are %d windows of %s of each, alternating.
+%d other organisations send 60 requests a second: 20 for one video, 20 for a list of 100 videos, and 20 to track a video. Their requests are measured
+alone and while the hostile organisation sends the cases without *, one after the other, up to %d a second. The %d windows of %s alone and
+the same number of windows with hostile requests alternate.
 Client, server and PostgreSQL share one machine.
 
 | Request | p50 alone, ms | p50 during, ms | p99 alone, ms | p99 during, ms |

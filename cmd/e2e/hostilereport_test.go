@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestHostilePage_showsCostOfEachCaseBefore(t *testing.T) {
+func TestHostilePage_showsEarlierCostOfEachCase(t *testing.T) {
 	t.Parallel()
 	cases := hostileCases()
 	require.GreaterOrEqual(t, len(cases), 40)
@@ -19,7 +19,7 @@ func TestHostilePage_showsCostOfEachCaseBefore(t *testing.T) {
 		rows = append(rows, hostileRow{c, cost{server: 1234 * time.Millisecond, memory: 3 << 20}, "400 type"})
 	}
 	for name := range tableOf(hostileBefore) {
-		require.True(t, names[name], "%s was measured before, and is a case no more", name)
+		require.True(t, names[name], "testdata/hostile-before.md has the case %q, which hostileCases does not have", name)
 	}
 	honest := honestResult{alone: []timing{{duration: time.Millisecond}}, during: []timing{{duration: 2 * time.Millisecond}}, ratio: 2}
 	page := hostilePage(t, rows, honest, hostileSize{videos: 5000, days: 730, runs: 2, windows: 3, window: 20 * time.Second})

@@ -25,7 +25,7 @@ var (
 	hostileWindows = flag.Int("hostile.windows", 3, "number of windows in which honest callers are measured for the page, alone and during the hostile requests")
 )
 
-// The limits of the cost of a single request.
+// The limits of the cost of a hostile case without the mark large.
 const (
 	maxProcessorTime = time.Second
 	maxMemory        = 64 << 20
@@ -34,29 +34,29 @@ const (
 // hostileSize is how much TestHostileRequests measures.
 type hostileSize struct {
 	videos, days int
-	runs         int           // measurements of each case; the worst one counts
-	retries      int           // further measurements of a case above the limits; the best one counts, because other tests load the machine
-	windows      int           // pairs of windows: honest callers alone, then honest callers beside hostile requests
+	runs         int           // number of measurements of each case; the worst one counts
+	retries      int           // number of further measurements of a case above the limits; the best one counts, because other tests can load the machine
+	windows      int           // number of pairs of windows: first with honest callers alone, then with honest callers and hostile requests
 	window       time.Duration // length of one window
 }
 
 // hostileData is the data of the hostile organisation.
 type hostileData struct {
 	token            string
-	videos, accounts []string // ids
-	links            []string // of the videos
-	wide             []string // collections that contain every account
-	chain            []string // collections with 1,000 videos each; each is the parent of the next
-	changeable       string   // a collection that requests may change
-	cursor           string   // of GET /collections
-	period           string   // 730 days, as query parameters
+	videos, accounts []string // ids of the videos and accounts
+	links            []string // links of the videos
+	wide             []string // ids of collections that contain every account
+	chain            []string // ids of collections with 1,000 videos each; each collection is the parent of the next
+	changeable       string   // id of a collection that hostile requests change
+	cursor           string   // next_cursor of a response of GET /collections
+	period           string   // query parameters start_date and end_date for the last 730 days
 }
 
-// wideCollections is how many collections contain every account.
+// wideCollections is the number of collections that contain every account.
 const wideCollections = 400
 
-// No request takes more than a second of processor time or 64 MiB of memory, whatever it contains. The limits do not apply to lists of up
-// to 5,000 rows, which are only measured.
+// No request may take more than a second of processor time or 64 MiB of memory, whatever it contains. The limits do not apply to lists of
+// up to 5,000 rows, whose costs are only measured.
 //
 //nolint:paralleltest // the test loads the whole machine, so that parallel tests with short timeouts would fail
 func TestHostileRequests(t *testing.T) {
@@ -95,7 +95,7 @@ func TestHostileRequests(t *testing.T) {
 				progress(os.Stderr, "%d. %s: %s", i+1, c.name, row)
 			}
 			t.Log(row)
-			require.NotRegexp(t, `(^|, )500`, row.responses, "no response is a 500")
+			require.NotRegexp(t, `(^|, )500`, row.responses, "no response may have the status 500")
 			if !c.large {
 				require.LessOrEqual(t, row.cost.server, maxProcessorTime, "processor time of the server: %s", row)
 				require.LessOrEqual(t, row.cost.database, maxProcessorTime, "processor time of PostgreSQL: %s", row)
@@ -111,17 +111,18 @@ func TestHostileRequests(t *testing.T) {
 	if *hostileOut != "" {
 		page := hostilePage(t, rows, honest, size)
 		require.NoError(t, os.WriteFile(*hostileOut, []byte(page), 0o600))
-		require.LessOrEqual(t, honest.ratio, 2.0, "p99 with and without hostile requests")
+		require.LessOrEqual(t, honest.ratio, 2.0, "p99 of honest callers during hostile requests divided by their p99 alone")
 	}
-	require.Empty(t, honest.failed, "all requests of honest callers succeed")
+	require.Empty(t, honest.failed, "all requests of honest callers must succeed")
 }
 
-// measureCase runs a case against a new server process, so that no case profits from memory that an earlier case allocated.
+// measureCase runs a case against a new server process, so that memory that an earlier case allocated does not change the
+// result.
 func (s *stack) measureCase(t *testing.T, data *hostileData, callers *honest, c hostileCase, postmaster int) (*attack, cost) {
 	t.Helper()
 	own := &stack{box: s.box, env: s.env}
 	m := startMetered(t, own, postmaster)
-	for kind := range honestKinds { // warm up: a server that has answered nothing yet uses less memory
+	for kind := range honestKinds { // warm up: before its first response, a server uses less memory
 		require.Empty(t, callers.send(t.Context(), own.base, kind, 0).fail)
 	}
 	a := newAttack(t, data, own.base)
@@ -129,12 +130,12 @@ func (s *stack) measureCase(t *testing.T, data *hostileData, callers *honest, c 
 		c.prepare(a)
 	}
 	used := m.measure(t, func() { c.run(a) })
-	require.Equal(t, http.StatusOK, call(t, http.MethodGet, own.base+"/readyz", "", nil).status, "the server still runs")
+	require.Equal(t, http.StatusOK, call(t, http.MethodGet, own.base+"/readyz", "", nil).status, "the server must still run after the case")
 	own.server.kill()
 	return a, used
 }
 
-// hostileRow is one row of the table.
+// hostileRow is one row of the table in docs/evidence/hostile-requests.md.
 type hostileRow struct {
 	hostileCase
 	cost      cost
@@ -286,10 +287,10 @@ func (s *stack) measureHonest(t *testing.T, data *hostileData, callers *honest, 
 	shared := &stack{box: s.box, env: s.env}
 	shared.startServer(t)
 	attacker := newAttack(t, data, shared.base)
-	var mild []hostileCase
+	var limitedCases []hostileCase
 	for _, c := range hostileCases() {
 		if !c.large {
-			mild = append(mild, c)
+			limitedCases = append(limitedCases, c)
 		}
 	}
 	next := 0
@@ -303,7 +304,7 @@ func (s *stack) measureHonest(t *testing.T, data *hostileData, callers *honest, 
 
 		ctx, stop = context.WithTimeout(t.Context(), size.window)
 		var attackers sync.WaitGroup
-		attackers.Go(func() { next = attackInTurn(ctx, attacker, mild, next) })
+		attackers.Go(func() { next = attackInTurn(ctx, attacker, limitedCases, next) })
 		busy := callers.run(ctx, shared.base)
 		stop()
 		attackers.Wait()
@@ -320,7 +321,7 @@ func (s *stack) measureHonest(t *testing.T, data *hostileData, callers *honest, 
 	return out
 }
 
-// attackInTurn starts a hostile case every hostileEvery until ctx ends, but never before the previous case has ended. It returns the
+// attackInTurn starts a hostile case every hostileInterval until ctx ends, but not before the previous case has ended. It returns the
 // index of the next case.
 func attackInTurn(ctx context.Context, a *attack, cases []hostileCase, next int) int {
 	ticks := time.NewTicker(hostileInterval)

@@ -44,7 +44,8 @@ func bulkCases() []hostileCase {
 	}
 }
 
-// newVideo returns the link of a video that no test has tracked. It ignores its argument.
+// newVideo returns the link of a video that no test has tracked. It ignores its argument, so that it has the same type
+// as other functions that return a link.
 func newVideo(int) string {
 	id := strings.ReplaceAll(uuid.NewString(), "-", "")
 	return "https://www.youtube.com/shorts/" + id[len(id)-10:] + "A"
@@ -88,7 +89,7 @@ func collectionCases() []hostileCase {
 	}
 }
 
-// repeatCases are requests that are sent many times, or that ask for many things at once.
+// repeatCases are requests that are sent many times, or that contain many calls or links.
 func repeatCases() []hostileCase {
 	call := func(tool, arguments string) string {
 		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%q,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, uuid.NewString(), tool, arguments)

@@ -19,10 +19,10 @@ const (
 	linksPerBulk  = 25
 )
 
-// All links of an acknowledged bulk request are tracked, even if server and collector are killed. The links of any other request are
-// all tracked or all missing. The programs are killed after a different number of responses in each round, so that requests and fetches
+// If server and collector are killed, all links of each acknowledged bulk request must be tracked. Of any other bulk request, either all
+// links or no links must be tracked. The programs are killed after a different number of responses in each round, so that requests and fetches
 // are interrupted at different stages.
-func TestKill_losesAndDuplicatesNothing(t *testing.T) {
+func TestKill_losesAndDuplicatesNoLinks(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	for _, engine := range storetest.Engines {

@@ -15,7 +15,7 @@ import (
 )
 
 // Two servers with one Redis share an organisation's rate limits. If Redis is unreachable, each server counts on its own.
-func TestLimits_areSharedByServers(t *testing.T) {
+func TestRateLimits_areSharedByServers(t *testing.T) {
 	t.Parallel()
 	r := redistest.Start(t)
 	env := []string{"REELTALLY_DATABASE_URL=" + storetest.NewURL(t, "postgres"), "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_REDIS_URL=" + r.URL + "?read_timeout=30s"} // a long timeout, because the machine may be busy
@@ -36,12 +36,12 @@ func TestLimits_areSharedByServers(t *testing.T) {
 	for path, limit := range map[string]int{"/videos": 30, "/videos/01938c32-8f07-7a46-93be-1d2c3b4a5968/history": 120, "/authenticate": 120} {
 		require.Equal(t, limit, allowed(t, both, token, path, limit+20), path)
 	}
-	require.Equal(t, 30, allowed(t, both, other, "/videos", 40), "another organisation has its own limit")
+	require.Equal(t, 30, allowed(t, both, other, "/videos", 40), "the requests of one organisation must not count for another")
 	requireLogged(0, 0)
 
 	r.Kill()
 	for _, s := range both {
-		require.Equal(t, 30, allowed(t, []*stack{s}, token, "/videos", 40), "each server counts on its own")
+		require.Equal(t, 30, allowed(t, []*stack{s}, token, "/videos", 40), "without Redis, each server must count requests separately")
 		require.Equal(t, http.StatusOK, call(t, http.MethodGet, s.base+"/readyz", "", nil).status)
 	}
 	requireLogged(1, 0)
@@ -49,14 +49,14 @@ func TestLimits_areSharedByServers(t *testing.T) {
 	r.Start()
 	for _, s := range both {
 		await(t, waitTimeout, 100*time.Millisecond, func() string {
-			call(t, http.MethodGet, s.base+"/videos", "", nil) // counted by address; makes the server use Redis
+			call(t, http.MethodGet, s.base+"/videos", "", nil) // a request without a token is counted by address, so the server uses Redis
 			if !strings.Contains(s.server.stderr.String(), "redis is back") {
 				return "the server has not noticed that Redis is back"
 			}
 			return ""
 		})
 	}
-	require.Equal(t, 30, allowed(t, both, token, "/videos", 50), "the servers share the limit again; Redis starts empty")
+	require.Equal(t, 30, allowed(t, both, token, "/videos", 50), "the servers must share the limit again; the new Redis has no counts")
 	requireLogged(1, 1)
 	for _, s := range both {
 		s.server.stop(t, sigterm)

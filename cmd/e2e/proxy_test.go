@@ -79,7 +79,7 @@ func (p *proxied) startNginx(conf string) {
 		site := strings.NewReplacer("listen 443 ", "listen "+address+" ", "127.0.0.1:8080", p.direct, "/etc/ssl/", dir+"/").Replace(conf)
 		require.NoError(p.t, os.WriteFile(filepath.Join(dir, "site.conf"), []byte(site), 0o600))
 		nginx := run(p.t, path, nil, "-p", dir, "-c", "nginx.conf")
-		// Callers have another address than the proxy.
+		// The address of callers must differ from the address of the proxy.
 		dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
 		p.base = "https://" + address
 		p.client = &http.Client{Transport: &http.Transport{DialContext: dialer.DialContext, ForceAttemptHTTP2: true, DisableCompression: true,
@@ -216,7 +216,7 @@ func TestProxy_documentedConfigurationPreservesRequests(t *testing.T) {
 			require.Equal(t, media, a.header.Get("Content-Type"), "%d bytes", size)
 		}
 	})
-	t.Run("the caller's address instead of a forged one", func(t *testing.T) {
+	t.Run("the log has the caller's address instead of a forged one", func(t *testing.T) {
 		p.send(http.StatusOK, http.MethodGet, "/authenticate", "", "X-Request-Id", "address-1", "X-Forwarded-For", "203.0.113.7")
 		line := p.server.stderr.Await(t, waitTimeout, `"request_id":"address-1"`)
 		require.Contains(t, line, `"address":"127.0.0.2"`)
@@ -245,7 +245,7 @@ func (p *proxied) requireFoundByLink(t *testing.T) {
 	}
 }
 
-func TestProxy_pathChangesAreExplained(t *testing.T) {
+func TestProxy_errorExplainsChangedPath(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	p := startProxied(t, func(conf string) string {

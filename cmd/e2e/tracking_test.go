@@ -78,7 +78,7 @@ func TestTracking_fetchesEveryLinkForm(t *testing.T) {
 			}
 			log := s.collector.stderr.String()
 			for _, source := range []string{"youtube", "instagram", "facebook", "vendor"} {
-				require.Contains(t, log, `"path":"/`+source+`/`, "each source was called")
+				require.Contains(t, log, `"path":"/`+source+`/`, "each source must have been called")
 			}
 			for _, setting := range s.box.env {
 				if name, value, _ := strings.Cut(setting, "="); strings.HasSuffix(name, "_KEY") || strings.HasSuffix(name, "_TOKEN") {
@@ -90,7 +90,7 @@ func TestTracking_fetchesEveryLinkForm(t *testing.T) {
 }
 
 // Spec: 4.4-12, 4.4-18, 7-08
-func TestBulk_badLinksDoNotAffectOthers(t *testing.T) {
+func TestBulk_tracksValidLinksBesideInvalidLinks(t *testing.T) {
 	t.Parallel()
 	for _, engine := range storetest.Engines {
 		t.Run(engine, func(t *testing.T) {

@@ -69,7 +69,7 @@ func runKilledRepeatedly(t *testing.T, env []string, args ...string) (kills int,
 	}
 }
 
-// An import or export that is killed several times and started again has the same result as one that was not interrupted.
+// An import or export that is killed several times and started again must have the same result as an uninterrupted one.
 func TestTransfer_continuesAfterKill(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)

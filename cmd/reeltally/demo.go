@@ -23,89 +23,84 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// The size of the demo organisation.
 const (
-	demoVideos     = 60
-	demoPerAccount = 5
-	demoDays       = 90
+	demoVideos     = 60 // number of videos of the demo organisation
+	demoPerAccount = 5  // maximum number of videos of one account
+	demoDays       = 90 // length of the histories in days
 )
 
-// tokenFile is the name of the file with the demo organisation's token.
+// tokenFile is the name of the file that contains the demo organisation's token.
 const tokenFile = "demo-token"
 
-// demoID returns the id of the demo organisation, which is the same in every database.
-func demoID() uuid.UUID {
+// demoOrganisationID returns the id of the demo organisation, which is the same in every database.
+func demoOrganisationID() uuid.UUID {
 	return seed.ID(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), sha256.Sum256([]byte("demo organisation")))
 }
 
-// demo is the demo organisation, its token and the links of two example videos.
-type demo struct {
+// demoData is the demo organisation, its token and the link for the printed example commands.
+type demoData struct {
 	org   *store.Org
 	token string
-	// untrackedLink is the link of a video that is not tracked yet. trackedLink is that of a video with a history. Both are "" if the
-	// sandbox imitates no platform.
-	untrackedLink, trackedLink string
+	// exampleLink is the link of a video that the organisation does not track yet. It is "" if the sandbox imitates no platform.
+	exampleLink string
 }
 
-// hasDemo reports whether the demo organisation has videos.
-func (u *up) hasDemo(ctx context.Context) (bool, error) {
-	page, err := u.store.Org(demoID()).Videos(ctx, store.VideoQuery{IncludeRemoved: true, WithoutTotal: true,
+// hasDemoVideos reports whether the demo organisation has videos.
+func (u *up) hasDemoVideos(ctx context.Context) (bool, error) {
+	page, err := u.store.Org(demoOrganisationID()).Videos(ctx, store.VideoQuery{IncludeRemoved: true, WithoutTotal: true,
 		Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 1}})
 	return len(page.Videos) > 0, err
 }
 
-// demo returns the demo organisation. It creates the organisation, its data and its token if they do not exist yet.
-func (u *up) demo(ctx context.Context) (d demo, err error) {
+// prepareDemo returns the demo organisation. It creates the organisation, its data and its token if they do not exist yet.
+func (u *up) prepareDemo(ctx context.Context) (d demoData, err error) {
 	now := time.Now()
-	_, err = backfill.LoadOrganisation(ctx, u.store, store.Organisation{ID: demoID(), Name: "Demo", Tier: store.TierPremium,
+	_, err = backfill.LoadOrganisation(ctx, u.store, store.Organisation{ID: demoOrganisationID(), Name: "Demo", Tier: store.TierPremium,
 		Subscription: store.SubscriptionActive, CreatedAt: store.InstantOf(now)})
 	if err != nil {
 		return d, err
 	}
-	d.org = u.store.Org(demoID())
-	seeded, err := u.hasDemo(ctx)
+	d.org = u.store.Org(demoOrganisationID())
+	seeded, err := u.hasDemoVideos(ctx)
 	if err != nil {
 		return d, err
 	}
 	if !seeded && len(u.sandboxPlatforms) > 0 {
-		// The data fits into one batch, which is one transaction, so it is never incomplete.
+		// The demo data fits into one batch, which is one transaction, so an interruption cannot leave a part of the data.
 		err := seed.Fill(ctx, d.org, u.sandboxServer.World(), seed.Plan{Videos: demoVideos, Days: demoDays, PerAccount: demoPerAccount,
 			Platforms: u.sandboxPlatforms, Today: store.DateOf(now)}, func(seed.Progress) {})
 		if err != nil {
 			return d, fmt.Errorf("demo organisation: %w", err)
 		}
 	}
-	if d.token, err = u.token(ctx); err != nil {
-		return d, err
-	}
-	if d.trackedLink, err = mostViewed(ctx, d.org); err != nil || len(u.sandboxPlatforms) == 0 {
+	if d.token, err = u.demoToken(ctx); err != nil || len(u.sandboxPlatforms) == 0 {
 		return d, err
 	}
 	platform := u.sandboxPlatforms[0]
 	if u.sandboxPlatforms[len(u.sandboxPlatforms)-1] != platform {
 		platform = link.TikTok
 	}
-	d.untrackedLink, err = findUntracked(ctx, d.org, u.sandboxServer.World(), platform, now)
+	d.exampleLink, err = findUntrackedVideo(ctx, d.org, u.sandboxServer.World(), platform, now)
 	return d, err
 }
 
-// token returns the token of the last start if it is still valid. Otherwise it creates a token and saves it for the next start in a file
-// that only this user can read.
-func (u *up) token(ctx context.Context) (string, error) {
+// demoToken returns the demo organisation's token from tokenFile if the token is still valid. Otherwise it creates a token and writes it
+// to tokenFile, which only this user can read.
+func (u *up) demoToken(ctx context.Context) (string, error) {
 	path := filepath.Join(u.dataDir(), tokenFile)
-	saved, err := os.ReadFile(path) //nolint:gosec // our own file
+	saved, err := os.ReadFile(path) //nolint:gosec // the operator chooses the folder
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return "", err
 	}
 	secret := strings.TrimSpace(string(saved))
 	identity, err := u.store.Authenticate(ctx, secret)
 	switch {
-	case err == nil && identity.Organisation.ID == demoID() && identity.Token.May(store.ScopeRead) && identity.Token.May(store.ScopeWrite):
+	case err == nil && identity.Organisation.ID == demoOrganisationID() && identity.Token.May(store.ScopeRead) && identity.Token.May(store.ScopeWrite):
 		return secret, nil
 	case err != nil && !errors.Is(err, store.ErrTokenUnknown) && !errors.Is(err, store.ErrTokenExpired) && !errors.Is(err, store.ErrTokenRevoked):
 		return "", err
 	}
-	_, secret, err = u.store.CreateToken(ctx, demoID(), "First look", []store.Scope{store.ScopeRead, store.ScopeWrite}, 0)
+	_, secret, err = u.store.CreateToken(ctx, demoOrganisationID(), "First look", []store.Scope{store.ScopeRead, store.ScopeWrite}, 0)
 	if err != nil {
 		return "", err
 	}
@@ -131,17 +126,8 @@ func writePrivateFile(path, content string) error {
 	return nil
 }
 
-// mostViewed returns the link of the organisation's video with the most views, or "" if no video has views.
-func mostViewed(ctx context.Context, org *store.Org) (string, error) {
-	page, err := org.Videos(ctx, store.VideoQuery{WithoutTotal: true, Order: store.Order{Column: "latest_views", Descending: true}, Window: store.Window{Limit: 1}})
-	if err != nil || len(page.Videos) == 0 || page.Videos[0].LatestViews == nil {
-		return "", err
-	}
-	return page.Videos[0].Link, nil
-}
-
-// findUntracked returns the link of a public sandbox video that the organisation does not track. The search is deterministic.
-func findUntracked(ctx context.Context, org *store.Org, world *sandbox.World, p link.Platform, now time.Time) (string, error) {
+// findUntrackedVideo returns the link of a public sandbox video that the organisation does not track. The search is deterministic.
+func findUntrackedVideo(ctx context.Context, org *store.Org, world *sandbox.World, p link.Platform, now time.Time) (string, error) {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // deterministic numbers, not for security
 	for range 1000 {
 		v, ok := seed.AnyVideo(world, p, random, now)
@@ -163,8 +149,8 @@ func findUntracked(ctx context.Context, org *store.Org, world *sandbox.World, p 
 	return "", errors.New("no untracked sandbox video was found for the example commands")
 }
 
-// printWelcome prints the address, the demo token, example commands and where the data is.
-func (u *up) printWelcome(w io.Writer, d demo) error {
+// printWelcome prints the API's address, the demo token, three example commands and where the data is.
+func (u *up) printWelcome(w io.Writer, d demoData) error {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("ReelTally runs at %s", u.api.Address)
@@ -187,19 +173,16 @@ func (u *up) printWelcome(w io.Writer, d demo) error {
 	line("Token of the demo organisation:")
 	line("  %s", d.token)
 	line("")
-	untracked, tracked := d.untrackedLink, d.trackedLink
-	if untracked == "" {
+	video := d.exampleLink
+	if video == "" {
 		line("Replace LINK by the link of a video. In the second and third command, percent-encode the link.")
-		untracked = "LINK"
+		video = "LINK"
 	}
-	if tracked == "" {
-		tracked = "LINK"
-	}
-	line("Track a video, read a video, read its history:")
+	line("Track a video. After a few seconds, read the video and its history:")
 	base, auth := u.api.Address, "-H 'Authorization: Bearer "+d.token+"'"
-	line("  curl -sS %s -H 'Content-Type: application/json' -d '{\"link\": %s}' %s/videos", auth, strconv.Quote(untracked), base)
-	line("  curl -sS %s %s/videos/%s", auth, base, url.QueryEscape(tracked))
-	line("  curl -sS %s %s/videos/%s/history", auth, base, url.QueryEscape(tracked))
+	line("  curl -sS %s -H 'Content-Type: application/json' -d '{\"link\": %s}' %s/videos", auth, strconv.Quote(video), base)
+	line("  curl -sS %s %s/videos/%s", auth, base, url.QueryEscape(video))
+	line("  curl -sS %s %s/videos/%s/history", auth, base, url.QueryEscape(video))
 	line("")
 	line("The data is %s.", u.dataLocation())
 	line("Ctrl-C stops.")

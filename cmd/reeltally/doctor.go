@@ -30,14 +30,14 @@ func (doctorCommand) Help() string {
 	return "Run it with the settings of server and collector. It makes one call to each source, which may cost a unit of the source's budget. The exit status is 1 if something is broken, and 0 if there are only warnings."
 }
 
-// The states of a finding. They are values of the JSON output.
+// The states of a finding, as the JSON output shows them.
 const (
 	stateOK      = "ok"
 	stateWarning = "warning"
 	stateBroken  = "broken"
 )
 
-// finding is the result of one check.
+// finding is the result of one check of `reeltally doctor`.
 type finding struct {
 	Check  string `json:"check"`
 	State  string `json:"state"`
@@ -84,7 +84,7 @@ func (c *doctorCommand) Run(ctx context.Context, p boot.Process) error {
 		}
 	}
 	if failed > 0 {
-		return fmt.Errorf("%d of %d checks failed", failed, len(all)) //nolint:err113 // only people read this error
+		return fmt.Errorf("%d of %d checks failed", failed, len(all)) //nolint:err113 // no caller checks for this error
 	}
 	return nil
 }
@@ -141,7 +141,8 @@ func checkDatabase(ctx context.Context, st *store.Store) []finding {
 // minFreeDisk is the free disk space in bytes below which checkDisk warns.
 const minFreeDisk = 1 << 30
 
-// checkDisk checks the disk and the permissions of a SQLite file. It returns nothing for PostgreSQL, whose disk is on another machine.
+// checkDisk checks the free disk space and the file permissions of a SQLite database. For PostgreSQL it returns nil, because the database
+// can be on another machine.
 func (c *doctorCommand) checkDisk() []finding {
 	path, ok := strings.CutPrefix(c.DatabaseURL.Reveal(), "sqlite:")
 	if !ok {
@@ -180,11 +181,11 @@ func checkFileModes(path string) []finding {
 	return []finding{{"file mode", stateWarning, strings.Join(open, ", "), "Other users of this machine can read or write the database: run chmod 600 on these files."}}
 }
 
-// checkRetention checks whether old rows are deleted. The store suspends the deletion if the clock may be wrong.
+// checkRetention checks whether old rows are deleted. The store does not delete rows while this machine's clock may be wrong.
 func checkRetention(ctx context.Context, st *store.Store) []finding {
 	err := st.CheckClock(ctx)
 	if wrong, ok := errors.AsType[*store.ClockError](err); ok {
-		return []finding{{"retention", stateWarning, wrong.Detail, "Check this machine's clock. If it is right, the deletion starts by itself later."}}
+		return []finding{{"retention", stateWarning, wrong.Detail, "Check this machine's clock. If the clock is right, the deletion starts by itself later."}}
 	}
 	if err != nil {
 		return []finding{{"retention", stateBroken, err.Error(), "Check the log of the database."}}
@@ -192,10 +193,10 @@ func checkRetention(ctx context.Context, st *store.Store) []finding {
 	return []finding{{"retention", stateOK, "old rows are deleted; the clock is steady", ""}}
 }
 
-// maxClockDrift is the tolerated difference between clocks. A larger one makes days, quotas and leases differ between machines.
+// maxClockDrift is the tolerated difference between two clocks. With a larger difference, machines disagree about days, quotas and leases.
 const maxClockDrift = 5 * time.Second
 
-// checkClocks compares this machine's clock with the clocks of the database and the sources. It thereby checks whether the sources can be
+// checkClocks compares this machine's clock with the clocks of the database and the sources. It also reports whether each source can be
 // reached.
 func checkClocks(ctx context.Context, st *store.Store, sources []source.Source) []finding {
 	var out []finding
@@ -237,7 +238,7 @@ func checkClocks(ctx context.Context, st *store.Store, sources []source.Source) 
 // checkSources makes one call to each source, to check its credential.
 func checkSources(ctx context.Context, st *store.Store, sources []source.Source) []finding {
 	if len(sources) == 0 {
-		return []finding{{"sources", stateWarning, "no source is configured", "Run this command with the collector's settings, so that it can check the credentials. If the collector has none either, configure a source: see docs/sources.md."}}
+		return []finding{{"sources", stateWarning, "no source is configured", "Run this command with the collector's settings, so that it can check the credentials. If the collector has no source either, configure one: see docs/sources.md."}}
 	}
 	c, err := collector.New(collector.Options{Store: st, Sources: sources, Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -255,7 +256,7 @@ func checkSources(ctx context.Context, st *store.Store, sources []source.Source)
 	return out
 }
 
-// maxDueTime is how long a target may be due before checkCollecting warns.
+// maxDueTime is the longest time that a target can be due without a warning of checkCollecting.
 const maxDueTime = time.Hour
 
 // checkCollecting checks the collectors, the queue and the freshness of the numbers.
@@ -289,7 +290,7 @@ func checkCollecting(ctx context.Context, st *store.Store, sources []source.Sour
 	return append(out, checkNumbers(ctx, st, s.Platforms)...)
 }
 
-// checkOrganisations checks whether there is an organisation.
+// checkOrganisations checks whether the database has at least one organisation.
 func checkOrganisations(ctx context.Context, st *store.Store) []finding {
 	orgs, err := st.Organisations(ctx)
 	switch {

@@ -44,9 +44,9 @@ func probeFinding(p collector.Probe) finding {
 	return finding{check, stateBroken, found, "The source is down, or this machine cannot reach it."}
 }
 
-// minShare is the denominator of the share of a platform's targets from which a problem is reported: one tenth. Problems of fewer
-// targets are normal.
-const minShare = 10
+// problemDivisor sets the smallest problem that checkNumbers reports: a tenth of the platform's targets must have the problem. Problems
+// of fewer targets are normal.
+const problemDivisor = 10
 
 // checkNumbers reports platforms with many missing or old numbers, and platforms without any recent numbers.
 func checkNumbers(ctx context.Context, st *store.Store, platforms []collect.Platform) []finding {
@@ -56,7 +56,7 @@ func checkNumbers(ctx context.Context, st *store.Store, platforms []collect.Plat
 		existing := p.Targets - p.Gone
 		var problems []string
 		addProblem := func(n, of int64, text string) bool {
-			if n == 0 || n*minShare < of {
+			if n == 0 || n*problemDivisor < of {
 				return false
 			}
 			problems = append(problems, fmt.Sprintf("%d %s", n, text))

@@ -51,7 +51,8 @@ func doctor(t *testing.T, settings map[string]string) (status int, found map[str
 	return status, found
 }
 
-func states(found map[string]finding) map[string]string {
+// stateByCheck returns the state of each finding by the name of its check.
+func stateByCheck(found map[string]finding) map[string]string {
 	out := map[string]string{}
 	for name, f := range found {
 		out[name] = f.State
@@ -79,7 +80,7 @@ func TestDoctor_acceptsHealthyInstallation(t *testing.T) {
 			} else {
 				want["clock of the database"] = stateOK
 			}
-			require.Equal(t, want, states(found))
+			require.Equal(t, want, stateByCheck(found))
 			require.Contains(t, found["collectors"].Advice, "Start a collector")
 
 			_, stdout, _ := boottest.Run(t, run, nil, settings, "doctor")
@@ -89,7 +90,7 @@ func TestDoctor_acceptsHealthyInstallation(t *testing.T) {
 	}
 }
 
-func TestDoctor_findsEachProblem(t *testing.T) {
+func TestDoctor_reportsEachProblem(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	settings, _ := startSandbox(t, db.URL)
@@ -103,7 +104,7 @@ func TestDoctor_findsEachProblem(t *testing.T) {
 		require.Equal(t, stateBroken, found["source youtube"].State)
 		require.Contains(t, found["source youtube"].Found, "auth_failed")
 		require.NotContains(t, found["source youtube"].Found, "mistyped")
-		require.Equal(t, stateOK, found["source vendor:sandbox"].State, "the other sources are checked too")
+		require.Equal(t, stateOK, found["source vendor:sandbox"].State, "doctor must check the other sources too")
 	})
 	t.Run("unreachable source", func(t *testing.T) {
 		t.Parallel()
@@ -112,7 +113,7 @@ func TestDoctor_findsEachProblem(t *testing.T) {
 		require.Equal(t, stateBroken, found["reach youtube"].State)
 		require.Equal(t, stateBroken, found["source youtube"].State)
 	})
-	t.Run("wrong clock", func(t *testing.T) {
+	t.Run("source with a wrong clock", func(t *testing.T) {
 		t.Parallel()
 		oldDate := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Date", "Mon, 02 Jan 2006 15:04:05 GMT")
@@ -140,7 +141,7 @@ func TestDoctor_findsEachProblem(t *testing.T) {
 		require.Contains(t, found["file mode"].Found, "mode 0644")
 		require.Contains(t, found["file mode"].Advice, "chmod 600")
 	})
-	t.Run("clock that jumped", func(t *testing.T) {
+	t.Run("clock of this machine jumped", func(t *testing.T) {
 		t.Parallel()
 		jumped := storetest.New(t, "sqlite")
 		jumped.Exec(t, "INSERT INTO clock_state (name, steady_since, seen_at) VALUES ('retention', 0, ?)", store.InstantOf(time.Now().AddDate(-1, 0, 0)))
@@ -172,23 +173,23 @@ func TestDoctor_findsEachProblem(t *testing.T) {
 		t.Cleanup(meta.Close)
 		settings := map[string]string{"REELTALLY_DATABASE_URL": fresh.URL, "REELTALLY_FACEBOOK_ACCESS_TOKEN": "s3cret", "REELTALLY_FACEBOOK_BASE_URL": meta.URL + "/v25.0/"}
 		status, found := doctor(t, settings)
-		require.Zero(t, status, "nothing is tracked yet")
+		require.Zero(t, status, "a missing permission is only a warning while no target is tracked")
 		require.Equal(t, stateWarning, found["source facebook"].State)
 		require.Contains(t, found["source facebook"].Found, "pages_read_engagement")
 		require.Contains(t, found["source facebook"].Advice, "docs/sources.md")
 		settings["REELTALLY_FACEBOOK_PAGE_ID"] = "100064550044307"
 		status, found = doctor(t, settings)
-		require.Equal(t, 1, status, "the token cannot even read its own page")
+		require.Equal(t, 1, status, "the token cannot read the page whose id is set")
 		require.Equal(t, stateBroken, found["source facebook"].State)
 	})
-	t.Run("no source", func(t *testing.T) {
+	t.Run("no source configured", func(t *testing.T) {
 		t.Parallel()
 		status, found := doctor(t, map[string]string{"REELTALLY_DATABASE_URL": db.URL})
 		require.Zero(t, status)
 		require.Equal(t, stateWarning, found["sources"].State)
 		require.Contains(t, found["sources"].Advice, "docs/sources.md")
 	})
-	t.Run("a spent quota is only a warning", func(t *testing.T) {
+	t.Run("spent quota", func(t *testing.T) {
 		t.Parallel()
 		fresh := storetest.New(t, "sqlite")
 		settings, sandboxURL := startSandbox(t, fresh.URL)
@@ -203,8 +204,8 @@ func TestDoctor_findsEachProblem(t *testing.T) {
 	})
 }
 
-// A platform may have no recent numbers although no target is due. The doctor finds it by the targets' states.
-func TestDoctor_findsPlatformsWithoutRecentNumbers(t *testing.T) {
+// A platform can have no recent numbers although no target is due. `reeltally doctor` must report such a platform.
+func TestDoctor_reportsPlatformsWithoutRecentNumbers(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		now := store.InstantOf(time.Now())
@@ -231,12 +232,12 @@ func TestDoctor_findsPlatformsWithoutRecentNumbers(t *testing.T) {
 			found["numbers of instagram"].Advice}, found["numbers of instagram"])
 		require.Equal(t, stateBroken, found["numbers of tiktok"].State)
 		require.Contains(t, found["numbers of tiktok"].Found, "9 have numbers older than 48h")
-		require.Equal(t, finding{"numbers of youtube", stateOK, "30 of 31 targets fetched within 36h", ""}, found["numbers of youtube"], "a few failing targets are normal")
+		require.Equal(t, finding{"numbers of youtube", stateOK, "30 of 31 targets fetched within 36h", ""}, found["numbers of youtube"], "a few failing targets must not cause a warning")
 		require.Equal(t, "nothing is due", found["queue"].Found)
 
 		_, stdout, _ := boottest.Run(t, run, nil, map[string]string{"REELTALLY_DATABASE_URL": db.URL}, "status")
 		require.Regexp(t, `tiktok +video +9 +0 +> 168h0m0s +> 168h0m0s +> 168h0m0s`, stdout)
-		require.NotRegexp(t, `facebook +video +\d+ +\d+ +>`, stdout, "targets that were never fetched have no age")
+		require.NotRegexp(t, `facebook +video +\d+ +\d+ +>`, stdout, "the age of targets that were never fetched must not be shown")
 	})
 }
 

@@ -25,13 +25,13 @@ type exportCommand struct {
 	Resume         bool   `help:"Resume an interrupted export from FILE.part."`
 }
 
-// day is an argument that is a UTC day.
+// day is a command-line argument of the form YYYY-MM-DD, a UTC day.
 type day struct {
 	store.Date
 	set bool
 }
 
-// UnmarshalText parses a day. The error quotes the text.
+// UnmarshalText parses a day. The error contains the text.
 func (d *day) UnmarshalText(text []byte) (err error) {
 	d.set = true
 	d.Date, err = store.ParseDate(string(text))
@@ -55,7 +55,7 @@ func (c *exportCommand) Run(ctx context.Context, p boot.Process) error {
 	}
 	logger := c.Logger(p.Stderr)
 	return c.withStore(ctx, p, func(st *store.Store) error {
-		found, err := organisation(ctx, st, c.Org)
+		found, err := findOrganisation(ctx, st, c.Org)
 		if err != nil {
 			return err
 		}

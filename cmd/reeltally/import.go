@@ -53,7 +53,7 @@ func (c *importCommand) Run(ctx context.Context, p boot.Process) (err error) {
 	defer func() { err = errors.Join(err, in.Close()) }()
 	logger := c.Logger(p.Stderr)
 	return c.withStore(ctx, p, func(st *store.Store) (err error) {
-		org, err := organisation(ctx, st, c.Org)
+		org, err := findOrganisation(ctx, st, c.Org)
 		if err != nil {
 			return err
 		}
@@ -85,7 +85,7 @@ func (c *importCommand) Run(ctx context.Context, p boot.Process) (err error) {
 	})
 }
 
-// open opens the file or standard input. The size is 0 if it is unknown.
+// open opens the file to import, or standard input. It also returns the file's size in bytes, 0 if the size is unknown.
 func (c *importCommand) open(p boot.Process) (io.ReadCloser, int64, error) {
 	if c.File == "-" {
 		return io.NopCloser(p.Stdin), 0, nil
@@ -101,7 +101,7 @@ func (c *importCommand) open(p boot.Process) (io.ReadCloser, int64, error) {
 	return f, info.Size(), nil
 }
 
-// print prints the summary. Counts of zero are left out.
+// print prints the summary of an import. It leaves out counts that are 0.
 func (c *importCommand) print(p boot.Process, org store.Organisation, s transfer.Summary) error {
 	if c.JSON {
 		return writeJSON(p.Stdout, s)
@@ -133,8 +133,8 @@ func (c *importCommand) print(p boot.Process, org store.Organisation, s transfer
 	return err
 }
 
-// organisation returns the organisation with an id or a name.
-func organisation(ctx context.Context, st *store.Store, idOrName string) (store.Organisation, error) {
+// findOrganisation returns the organisation whose id or name is idOrName. If several organisations have the name, it returns an error.
+func findOrganisation(ctx context.Context, st *store.Store, idOrName string) (store.Organisation, error) {
 	if id, err := uuid.Parse(idOrName); err == nil {
 		return st.Organisation(ctx, id)
 	}
@@ -161,7 +161,7 @@ func organisation(ctx context.Context, st *store.Store, idOrName string) (store.
 type stageProgress struct {
 	w     io.Writer
 	log   *slog.Logger
-	size  int64 // of the file in bytes; 0 if unknown
+	size  int64 // size of the file in bytes; 0 if unknown
 	stage transfer.Stage
 	bar   *progress
 }
@@ -185,11 +185,11 @@ func (s *stageProgress) finish(ctx context.Context) {
 	s.bar = nil
 }
 
-// shortLinks resolves short links: from its cache, else from the database, else over the network.
+// shortLinks resolves short links. It looks in its cache first, then in the database, and then requests the link over the network.
 type shortLinks struct {
 	st       *store.Store
 	resolver *shortlink.Resolver
-	cache    map[string]shortLinkTarget // by canonical short link
+	cache    map[string]shortLinkTarget // the key is the canonical short link
 }
 
 type shortLinkTarget struct {
@@ -197,7 +197,7 @@ type shortLinkTarget struct {
 	err  error
 }
 
-// maxCachedShortLinks is the size of the cache. The database keeps all resolved links.
+// maxCachedShortLinks is the maximum number of entries in shortLinks.cache. The database has all resolved links.
 const maxCachedShortLinks = 10_000
 
 func newShortLinks(st *store.Store, base string, logger *slog.Logger) (*shortLinks, error) {

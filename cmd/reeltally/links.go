@@ -14,11 +14,11 @@ import (
 
 type linksCommand struct{}
 
-// maxLine is the longest line in bytes that is parsed. No valid link is nearly as long.
+// maxLine is the length in bytes of the longest line that is parsed. Valid links are much shorter.
 const maxLine = 64 << 10
 
 // Run describes the links of standard input until the input or ctx ends. A read from a terminal cannot be cancelled, so the reading
-// goroutine may outlive Run.
+// goroutine can run longer than Run.
 func (linksCommand) Run(ctx context.Context, p boot.Process) error {
 	done := make(chan error, 1)
 	go func() { done <- describeLines(p.Stdin, p.Stdout) }()

@@ -20,7 +20,7 @@ import (
 
 func main() { os.Exit(boot.Main("reeltally", run)) }
 
-// commands is the command line. Each field is a command or a group of commands.
+// commands is the grammar of the command line. Each field is a command or a group of commands.
 type commands struct {
 	Up      upCommand      `cmd:"" help:"Run API, collector and sandbox in one process, with a demo organisation."`
 	Org     orgCommands    `cmd:"" help:"Manage organisations."`
@@ -46,7 +46,7 @@ func run(ctx context.Context, p boot.Process) error {
 	return parsed.Run()
 }
 
-// databaseCommand is embedded in commands that need only the database.
+// databaseCommand is embedded in the commands that use the database. It has the database settings.
 type databaseCommand struct{ boot.Database }
 
 // withStore opens the store, calls do and closes the store. It creates the schema in a new SQLite file.
@@ -54,7 +54,7 @@ func (c databaseCommand) withStore(ctx context.Context, p boot.Process, do func(
 	return c.withMigration(ctx, p, boot.CreateSQLite, do)
 }
 
-// withMigration opens the store, migrating as m allows, calls do and closes the store.
+// withMigration opens the store, migrates the schema if m allows it, calls do and closes the store.
 func (c databaseCommand) withMigration(ctx context.Context, p boot.Process, m boot.Migration, do func(*store.Store) error) error {
 	st, err := c.Open(ctx, boot.Logging{LogLevel: "warn"}.Logger(p.Stderr), m)
 	if err != nil {

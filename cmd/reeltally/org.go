@@ -22,10 +22,10 @@ type orgCommands struct {
 	SetSubscription orgSetSubscription `cmd:"" help:"Change an organisation's subscription."`
 }
 
-// identifier is an argument that is an id.
+// identifier is a command-line argument that is the UUID of an organisation or token.
 type identifier struct{ uuid.UUID }
 
-// UnmarshalText parses an id. The error quotes the text.
+// UnmarshalText parses an id. The error contains the text.
 func (i *identifier) UnmarshalText(text []byte) error {
 	if err := i.UUID.UnmarshalText(text); err != nil {
 		return fmt.Errorf("%q is not a valid id: an id looks like 01900000-0000-7000-8000-000000000000", text)
@@ -36,8 +36,8 @@ func (i *identifier) UnmarshalText(text []byte) error {
 type orgCreate struct {
 	databaseCommand
 	Name         string `required:"" placeholder:"NAME" help:"Name of the organisation, 1 to 100 characters."`
-	Tier         string `default:"premium" enum:"limited,basic,premium" placeholder:"TIER" help:"limited, basic or premium."`
-	Subscription string `default:"active" enum:"active,none" placeholder:"STATE" help:"active, or none for the free plan."`
+	Tier         string `default:"premium" enum:"limited,basic,premium" placeholder:"TIER" help:"Tier of the organisation: limited, basic or premium."`
+	Subscription string `default:"active" enum:"active,none" placeholder:"STATE" help:"Subscription of the organisation: active, or none for the free plan."`
 	JSON         bool   `name:"json" help:"Print JSON: {\"organisation_id\"}."`
 }
 
@@ -61,7 +61,7 @@ func (c *orgCreate) Run(ctx context.Context, p boot.Process) error {
 
 type orgList struct {
 	databaseCommand
-	JSON bool `name:"json" help:"Print JSON: a list of objects."`
+	JSON bool `name:"json" help:"Print the organisations as a JSON list of objects."`
 }
 
 type orgJSON struct {
@@ -98,10 +98,10 @@ type orgSetTier struct {
 	databaseCommand
 	boot.Logging
 	ID   identifier `arg:"" help:"Id of the organisation."`
-	Tier string     `arg:"" enum:"limited,basic,premium" help:"limited, basic or premium."`
+	Tier string     `arg:"" enum:"limited,basic,premium" help:"New tier: limited, basic or premium."`
 }
 
-// Run changes the tier.
+// Run changes the organisation's tier.
 func (c *orgSetTier) Run(ctx context.Context, p boot.Process) error {
 	logger := c.Logger(p.Stderr)
 	return c.withStore(ctx, p, func(st *store.Store) error {
@@ -120,10 +120,10 @@ type orgSetSubscription struct {
 	databaseCommand
 	boot.Logging
 	ID           identifier `arg:"" help:"Id of the organisation."`
-	Subscription string     `arg:"" enum:"active,none" help:"active, or none for the free plan."`
+	Subscription string     `arg:"" enum:"active,none" help:"New subscription: active, or none for the free plan."`
 }
 
-// Run changes the subscription.
+// Run changes the organisation's subscription.
 func (c *orgSetSubscription) Run(ctx context.Context, p boot.Process) error {
 	logger := c.Logger(p.Stderr)
 	return c.withStore(ctx, p, func(st *store.Store) error {
@@ -138,8 +138,8 @@ func (c *orgSetSubscription) Run(ctx context.Context, p boot.Process) error {
 	})
 }
 
-// withProgress shows the progress of a change that moves an organisation's targets to another lane. If the change takes only one step,
-// withProgress shows nothing.
+// withProgress calls change and shows its progress. The change moves an organisation's targets to another lane. If the change takes only
+// one step, withProgress shows no progress.
 func withProgress(ctx context.Context, w io.Writer, logger *slog.Logger, change func(progress func(done, total int64)) error) error {
 	var bar *progress
 	err := change(func(done, total int64) {

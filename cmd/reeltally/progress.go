@@ -21,16 +21,18 @@ type progress struct {
 	unit         string
 	start        time.Time
 	lastLog      time.Time
-	total        int64        // in units; 0 if unknown
-	pointsBefore int          // points of the organisations that are finished
-	points       atomic.Int64 // points in all, 0 if the task does not count points; atomic because the bar reads it from its own goroutine
+	total        int64        // total number of units; 0 if unknown
+	pointsBefore int          // number of points of the finished organisations
+	points       atomic.Int64 // number of points so far; 0 if the task does not count points. The bar's goroutine reads it concurrently
 	bars         *mpb.Progress
 	bar          *mpb.Bar
 }
 
+// logInterval is the shortest time between two log lines of a progress.
 const logInterval = 10 * time.Second
 
-// newProgress returns the progress of a task of total units. It shows a bar if w is a terminal.
+// newProgress starts to show the progress of a task. total is the task's number of units, 0 if unknown. If w is a terminal, newProgress
+// shows a bar.
 func newProgress(w io.Writer, logger *slog.Logger, task, unit string, total int64) *progress {
 	p := &progress{log: logger, task: task, unit: unit, start: time.Now(), lastLog: time.Now(), total: total}
 	if boot.IsTerminal(w) {
@@ -52,7 +54,7 @@ func (p *progress) pointRate() float64 {
 	return float64(p.points.Load()) / max(time.Since(p.start).Seconds(), 0.001)
 }
 
-// timeLeft estimates the time left after done units. It returns 0 if the time cannot be estimated yet.
+// timeLeft estimates the time that the rest of the task takes, if done units are finished. It returns 0 if it cannot estimate the time.
 func (p *progress) timeLeft(done int64) time.Duration {
 	if done == 0 || p.total == 0 {
 		return 0
@@ -60,7 +62,7 @@ func (p *progress) timeLeft(done int64) time.Duration {
 	return (time.Duration(float64(time.Since(p.start)) * float64(p.total-done) / float64(done))).Round(time.Second)
 }
 
-// set shows that done units are finished in all, with so many points in the current organisation.
+// set shows the progress. done is the number of finished units; points is the number of points written for the current organisation.
 func (p *progress) set(ctx context.Context, done int64, points int) {
 	p.points.Store(int64(p.pointsBefore + points))
 	switch {
@@ -81,5 +83,5 @@ func (p *progress) finish(ctx context.Context) {
 		p.bar.Abort(false)
 		p.bars.Wait()
 	}
-	p.log.InfoContext(ctx, "ended", "task", p.task, "points", p.points.Load(), "elapsed", time.Since(p.start).Round(time.Millisecond).String(), "points_per_second", int(p.pointRate()))
+	p.log.InfoContext(ctx, "task ended", "task", p.task, "points", p.points.Load(), "elapsed", time.Since(p.start).Round(time.Millisecond).String(), "points_per_second", int(p.pointRate()))
 }

@@ -19,7 +19,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// The limiter's in-memory counter has a cleaner goroutine. It ends when the counter is garbage-collected.
+	// goleak must ignore the cleaner goroutine of the limiter's in-memory counter, which ends only when the counter is garbage-collected.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/ulule/limiter/v3/drivers/store/memory.(*cleaner).Run"))
 }
 
@@ -46,7 +46,7 @@ func parseObject(t *testing.T, text string) map[string]any {
 	return v
 }
 
-func TestOrg_createChangeList(t *testing.T) {
+func TestOrg_createsChangesAndListsOrganisations(t *testing.T) {
 	t.Parallel()
 	for _, engine := range storetest.Engines {
 		t.Run(engine, func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestOrg_createChangeList(t *testing.T) {
 }
 
 // Spec: 5-04
-func TestToken_createListRevoke(t *testing.T) {
+func TestToken_createsListsAndRevokesTokens(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	operator := operatorAt(t, db.URL)
@@ -95,7 +95,7 @@ func TestToken_createListRevoke(t *testing.T) {
 	require.Regexp(t, id+`\s+Reader\s+read\s+valid`, listed)
 	require.NotContains(t, listed, "rt_")
 	require.Contains(t, operator("token", "revoke", id), "is revoked")
-	require.Contains(t, operator("token", "revoke", id), "is revoked", "revoking twice is allowed")
+	require.Contains(t, operator("token", "revoke", id), "is revoked", "revoking a revoked token must succeed")
 	_, err = db.Authenticate(t.Context(), secret)
 	require.ErrorIs(t, err, store.ErrTokenRevoked)
 	var tokens []tokenJSON
@@ -136,7 +136,7 @@ func TestCommands_errorNamesInvalidArgument(t *testing.T) {
 		{"seed --orgs 2 --org " + unknownID, 2, []string{"--org"}},
 		{"seed --org " + unknownID, 1, []string{"no such organisation"}},
 		{"import --org " + unknownID + " reeltally_test.go", 1, []string{"no such organisation", unknownID}},
-		{"import --org Nobody reeltally_test.go", 1, []string{"no such organisation: Nobody"}},
+		{"import --org Unknown reeltally_test.go", 1, []string{"no such organisation: Unknown"}},
 		{"import reeltally_test.go", 2, []string{"--org"}},
 		{"import --org N missing.csv", 1, []string{"missing.csv"}},
 		{"import --org N --map a=b reeltally_test.go", 2, []string{"--map", `"b"`, "views"}},
@@ -194,7 +194,7 @@ func TestLinks_describesEachLine(t *testing.T) {
 	require.Len(t, lines, 6)
 }
 
-func TestLinks_writesBeforeNextLineIsRead(t *testing.T) {
+func TestLinks_writesDescriptionBeforeReadingNextLine(t *testing.T) {
 	t.Parallel()
 	in, feed := io.Pipe()
 	p := boottest.Start(t, run, in, nil, "links")
@@ -208,7 +208,7 @@ func TestLinks_writesBeforeNextLineIsRead(t *testing.T) {
 
 	in, feed = io.Pipe()
 	p = boottest.Start(t, run, in, nil, "links")
-	require.Equal(t, 1, p.Stop(), "unread links are missing in the output")
+	require.Equal(t, 1, p.Stop(), "the exit status must be 1, because the output lacks the links that were not read")
 	require.Contains(t, p.Stderr.String(), "incomplete")
 	require.NoError(t, feed.Close())
 }
@@ -227,16 +227,16 @@ func TestSandbox_printsOnlySettings(t *testing.T) {
 	require.NotEmpty(t, settings["REELTALLY_VENDOR"])
 	require.NotEmpty(t, settings["REELTALLY_YOUTUBE_API_KEY"])
 	base := strings.TrimSuffix(settings["REELTALLY_SHORTLINK_BASE_URL"], "/shortlinks")
-	require.Contains(t, getText(t, base+"/_control/calls", ""), "youtube", "the sandbox runs once the settings are printed")
+	require.Contains(t, getText(t, base+"/_control/calls", ""), "youtube", "the sandbox must serve requests as soon as the settings are printed")
 	require.Zero(t, p.Stop())
 }
 
-func TestVersion_isPrinted(t *testing.T) {
+func TestVersion_printsNameAndVersion(t *testing.T) {
 	t.Parallel()
 	require.Regexp(t, `^reeltally \S+\n$`, operatorAt(t, storetest.Empty(t, "sqlite"))("version"))
 }
 
-func TestSeed_isDeterministic(t *testing.T) {
+func TestSeed_createsSameDataOnSecondRun(t *testing.T) {
 	t.Parallel()
 	url := storetest.NewURL(t, "sqlite")
 	seedOnce := func() []string {
@@ -248,7 +248,7 @@ func TestSeed_isDeterministic(t *testing.T) {
 	}
 	ids := seedOnce()
 	require.Len(t, ids, 2)
-	require.Equal(t, ids, seedOnce(), "the second run adds nothing")
+	require.Equal(t, ids, seedOnce(), "the second run with the same arguments adds no organisations")
 
 	org := parseObject(t, operatorAt(t, url)("org", "create", "--name", "Mine", "--json"))["organisation_id"].(string)
 	require.Contains(t, seedInto(t, url, "--org", org, "--videos", "20", "--days", "10"), org+" has 20 videos with 10 days")

@@ -19,7 +19,7 @@ type sandboxCommand struct {
 }
 
 // Run starts the sandbox and serves it until ctx ends. Once the sandbox listens, Run prints the settings for the other programs, one a
-// line and nothing else.
+// line. It prints nothing else.
 func (c *sandboxCommand) Run(ctx context.Context, p boot.Process) (err error) {
 	defer func() { err = boot.IgnoreShutdown(ctx, err) }()
 	logger := c.Logger(p.Stderr)
@@ -35,7 +35,7 @@ func (c *sandboxCommand) Run(ctx context.Context, p boot.Process) (err error) {
 	return boot.Serve(ctx, l, box.Handler(), logger)
 }
 
-// newSandbox returns a sandbox on the real clock.
+// newSandbox returns a sandbox that uses the real time.
 func newSandbox(seed uint64, logger *slog.Logger) *sandbox.Sandbox {
 	return sandbox.New(sandbox.Options{Now: time.Now, Logger: logger, Seed: seed})
 }

@@ -27,12 +27,12 @@ type seedCommand struct {
 
 // Help returns the text that kong prints below the flags.
 func (seedCommand) Help() string {
-	return "The data is the sandbox's. Start the server with REELTALLY_SANDBOX=true, so that its responses are marked as made-up data. " +
+	return "The data comes from the sandbox. Start the server with REELTALLY_SANDBOX=true, so that its responses are marked as made-up data. " +
 		"The same arguments on the same day create the same data, with the same ids. To resume an interrupted seed, run the same command " +
 		"again on the same day. Otherwise the command refuses an organisation that has videos."
 }
 
-// videosPerAccount is how many videos of an account are seeded at most. Tracking an account takes as many by default.
+// videosPerAccount is the maximum number of seeded videos of an account. An account that a client tracks has the same maximum by default.
 const videosPerAccount = 30
 
 // Run fills the organisations one after the other and prints their ids.
@@ -84,7 +84,7 @@ func (c *seedCommand) print(p boot.Process, orgs []uuid.UUID) error {
 	return nil
 }
 
-// organisations returns the ids of the organisations to fill. It creates the ones that do not exist yet.
+// organisations returns the ids of the organisations to fill. It creates the organisations that do not exist yet.
 func (c *seedCommand) organisations(ctx context.Context, st *store.Store, plan seed.Plan) ([]uuid.UUID, error) {
 	if c.Org.UUID != uuid.Nil {
 		_, err := st.Organisation(ctx, c.Org.UUID)

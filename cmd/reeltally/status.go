@@ -78,7 +78,7 @@ func writeStatus(w io.Writer, s collect.Status, sources []source.Source) error {
 	return nil
 }
 
-// formatSeconds formats a duration, or returns "-" for nil.
+// formatSeconds formats a duration in seconds. For nil it returns "-".
 func formatSeconds(seconds *float64) string {
 	if seconds == nil {
 		return "-"
@@ -86,8 +86,8 @@ func formatSeconds(seconds *float64) string {
 	return (time.Duration(*seconds) * time.Second).String()
 }
 
-// formatPercentile formats a percentile. A nil percentile is shown as "> " and the largest age that is counted, or as "-" if no target
-// was fetched.
+// formatPercentile formats a percentile of f. A nil percentile is shown as "> 168h0m0s", with the largest age of queue.FreshWithin. If no
+// target was fetched, it is shown as "-".
 func formatPercentile(f collect.Freshness, percentile *float64) string {
 	if percentile == nil && f.Targets > f.NeverFetched {
 		return "> " + formatSeconds(new(queue.FreshWithin[len(queue.FreshWithin)-1].Seconds()))

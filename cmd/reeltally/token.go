@@ -27,7 +27,7 @@ type tokenCreate struct {
 	JSON    bool          `name:"json" help:"Print JSON: {\"token\", \"id\"}."`
 }
 
-// Run creates the token and prints it.
+// Run creates a token and prints its secret.
 func (c *tokenCreate) Run(ctx context.Context, p boot.Process) error {
 	scopes, err := store.ParseScopes(c.Scopes)
 	if err != nil {
@@ -53,7 +53,7 @@ func (c *tokenCreate) Run(ctx context.Context, p boot.Process) error {
 	})
 }
 
-// validity says how long the token is valid, for people.
+// validity describes in words how long the token is valid.
 func validity(t store.Token) string {
 	if t.ExpiresAt == nil {
 		return "valid until it is revoked"
@@ -64,7 +64,7 @@ func validity(t store.Token) string {
 type tokenList struct {
 	databaseCommand
 	Org  identifier `required:"" placeholder:"ID" help:"Id of the organisation."`
-	JSON bool       `name:"json" help:"Print JSON: a list of objects."`
+	JSON bool       `name:"json" help:"Print the tokens as a JSON list of objects."`
 }
 
 type tokenJSON struct {
@@ -77,7 +77,7 @@ type tokenJSON struct {
 	LastUsedAt *time.Time    `json:"last_used_at"`
 }
 
-// Run lists the tokens, oldest first.
+// Run lists the organisation's tokens, oldest first.
 func (c *tokenList) Run(ctx context.Context, p boot.Process) error {
 	return c.withStore(ctx, p, func(st *store.Store) error {
 		tokens, err := st.Tokens(ctx, c.Org.UUID)
@@ -115,7 +115,7 @@ func joinScopes(scopes []store.Scope) string {
 	return strings.Join(names, ",")
 }
 
-// timeOf converts an instant to a time; nil stays nil.
+// timeOf converts an instant to a time. For nil it returns nil.
 func timeOf(i *store.Instant) *time.Time {
 	if i == nil {
 		return nil
@@ -124,7 +124,7 @@ func timeOf(i *store.Instant) *time.Time {
 	return &t
 }
 
-// formatInstant formats an instant, or returns ifNil if i is nil.
+// formatInstant formats an instant. For nil it returns ifNil.
 func formatInstant(i *store.Instant, ifNil string) string {
 	if i == nil {
 		return ifNil

@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-func TestImport_roundTripWithExport(t *testing.T) {
+func TestImport_importsMappedColumnsAndExportedFile(t *testing.T) {
 	t.Parallel()
 	for _, engine := range storetest.Engines {
 		t.Run(engine, func(t *testing.T) {
@@ -124,7 +124,7 @@ func TestCompose_configuresOperatorContainer(t *testing.T) {
 	require.Contains(t, service("reeltally"), "\n    env_file: [.env]")
 }
 
-// Each short link is resolved once, even in a dry run.
+// An import must resolve each short link once, even in a dry run.
 func TestImport_resolvesShortLinks(t *testing.T) {
 	t.Parallel()
 	p := boottest.Start(t, run, nil, nil, "sandbox", "--listen", "127.0.0.1:0")
@@ -147,7 +147,7 @@ func TestImport_resolvesShortLinks(t *testing.T) {
 		const unreachable = "http://127.0.0.1:1"
 		status, stdout, stderr := importLink(short, unreachable, "--json")
 		require.Zero(t, status, stderr)
-		require.Contains(t, stdout, `"new":1`, "the target is read from the database")
+		require.Contains(t, stdout, `"new":1`, "the import must read the target of the short link from the database")
 		status, _, stderr = importLink("https://vm.tiktok.com/ZMefghijk/", unreachable, "--json")
 		require.Equal(t, 1, status)
 		require.Contains(t, stderr, "https://vm.tiktok.com/ZMefghijk/")

@@ -31,11 +31,11 @@ type upCommand struct {
 
 // Help returns the text that kong prints below the flags.
 func (upCommand) Help() string {
-	return "The sandbox replaces each platform for which no source is configured. Its numbers are made up. SIGINT (Ctrl-C) or SIGTERM stops the program in order."
+	return "The sandbox replaces each platform for which no source is configured. Its numbers are made up. SIGINT (Ctrl-C) or SIGTERM stops the program: first the API, then the collector, then the sandbox."
 }
 
-// Run starts sandbox, collector and API in one process and prints how to use them. When ctx ends, Run stops them in order: the API after
-// its running requests, then the collector after its claims, then the sandbox.
+// Run starts sandbox, collector and API in one process and prints how to use them. When ctx ends, Run lets the API finish its running
+// requests and stops it, then lets the collector finish its claims and stops it, then stops the sandbox.
 func (c *upCommand) Run(ctx context.Context, p boot.Process) (err error) {
 	defer func() { err = boot.IgnoreShutdown(ctx, err) }()
 	if err := errors.Join(c.Check(), c.Sources.Check()); err != nil {
@@ -52,7 +52,7 @@ func (c *upCommand) Run(ctx context.Context, p boot.Process) (err error) {
 	if err != nil {
 		return err
 	}
-	demo, err := u.demo(ctx)
+	demo, err := u.prepareDemo(ctx)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (c *upCommand) Run(ctx context.Context, p boot.Process) (err error) {
 	return err
 }
 
-// up is one run of the command.
+// up is one run of `reeltally up`.
 type up struct {
 	*upCommand
 	log              *slog.Logger
@@ -78,7 +78,7 @@ type up struct {
 	sandboxPlatforms []link.Platform // the platforms that the sandbox imitates
 }
 
-// services opens the listeners and returns the services: sandbox, collector, metrics, API. A service comes after those that it uses.
+// services opens the listeners and returns the services: sandbox, collector, metrics, API. A service comes after the services that it uses.
 func (u *up) services(ctx context.Context) ([]boot.Service, error) {
 	var services []boot.Service
 	if !u.Sources.HasYouTube() || !u.Sources.HasVendor() {
@@ -92,7 +92,7 @@ func (u *up) services(ctx context.Context) ([]boot.Service, error) {
 			return boot.Serve(ctx, l, u.sandboxServer.Handler(), u.log)
 		}})
 	}
-	seeded, err := u.hasDemo(ctx)
+	seeded, err := u.hasDemoVideos(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -137,8 +137,8 @@ func (u *up) closeListeners() error {
 	return errors.Join(errs...)
 }
 
-// useSandbox configures the sandbox as the source of each platform that has none. Short links go to the sandbox only if all platforms
-// with short links are imitated.
+// useSandbox configures the sandbox as the source of each platform that has no configured source. The sandbox resolves short links only
+// if it imitates all platforms with short links.
 func (u *up) useSandbox(address string) {
 	u.sandboxServer = newSandbox(0, u.log)
 	settings := map[string]string{}
@@ -170,7 +170,7 @@ func (u *up) useSandbox(address string) {
 	}
 	u.Sources.VendorPlatforms = unconfigured
 	u.sandboxPlatforms = append(u.sandboxPlatforms, unconfigured...)
-	if u.ShortLinkBaseURL == "" && len(unconfigured) == 3 { // short links of a real platform must be resolved by the platform
+	if u.ShortLinkBaseURL == "" && len(unconfigured) == 3 { // if one of these platforms has a real source, the platform must resolve its short links
 		u.ShortLinkBaseURL = settings["REELTALLY_SHORTLINK_BASE_URL"]
 	}
 }

@@ -50,7 +50,7 @@ func TestUp_keepsTokenAndDataAcrossRestarts(t *testing.T) {
 			require.Equal(t, 60, countVideos(u))
 			require.Zero(t, u.Stop())
 			u.Stdout.Await(t, startTimeout, "Stopped.")
-			require.Empty(t, u.Stderr.String(), "no warnings")
+			require.Empty(t, u.Stderr.String(), "up must log no warnings")
 
 			start := time.Now()
 			again := startUp(t, map[string]string{"REELTALLY_DATABASE_URL": url, "REELTALLY_DATA_DIR": dir})
@@ -62,7 +62,7 @@ func TestUp_keepsTokenAndDataAcrossRestarts(t *testing.T) {
 	}
 }
 
-func TestUp_tokenFileIsPrivateAndInvalidTokenReplaced(t *testing.T) {
+func TestUp_keepsTokenFilePrivateAndReplacesInvalidToken(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	url := "sqlite:" + filepath.Join(dir, "data", "reeltally.db")
@@ -75,17 +75,17 @@ func TestUp_tokenFileIsPrivateAndInvalidTokenReplaced(t *testing.T) {
 
 	operator := operatorAt(t, url)
 	var tokens []tokenJSON
-	require.NoError(t, json.Unmarshal([]byte(operator("token", "list", "--org", demoID().String(), "--json")), &tokens))
+	require.NoError(t, json.Unmarshal([]byte(operator("token", "list", "--org", demoOrganisationID().String(), "--json")), &tokens))
 	require.Len(t, tokens, 1)
 	operator("token", "revoke", tokens[0].ID.String())
 	second := startUp(t, map[string]string{"REELTALLY_DATABASE_URL": url})
-	require.NotEqual(t, first.token, second.token, "a revoked token is replaced")
+	require.NotEqual(t, first.token, second.token, "up must replace a revoked token")
 	require.Contains(t, getText(t, second.base+"/authenticate", second.token), "Demo")
 	require.Zero(t, second.Stop())
 
 	require.NoError(t, os.WriteFile(path, []byte("nonsense\n"), 0o600))
 	third := startUp(t, map[string]string{"REELTALLY_DATABASE_URL": url})
-	require.NotEqual(t, second.token, third.token, "an invalid token is replaced")
+	require.NotEqual(t, second.token, third.token, "up must replace an invalid token")
 	require.Zero(t, third.Stop())
 }
 
@@ -98,14 +98,14 @@ func TestUp_usesRealSourceIfConfigured(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(getText(t, u.base+"/videos", u.token)), &list))
 	require.Len(t, list.Data, 60)
 	for _, v := range list.Data {
-		require.NotEqual(t, "youtube", v.Platform, "no made-up videos of a platform with a real source")
+		require.NotEqual(t, "youtube", v.Platform, "a platform with a real source must have no made-up videos")
 	}
 	require.Zero(t, u.Stop())
 	require.NotContains(t, u.Stderr.String(), "a-real-key")
 
 	tiktok := startUp(t, map[string]string{"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite"), "REELTALLY_TIKTOK_BASE_URL": "http://127.0.0.1:1",
 		"REELTALLY_TIKTOK_CLIENT_KEY": "a-real-key", "REELTALLY_TIKTOK_CLIENT_SECRET": "another", "REELTALLY_TIKTOK_REFRESH_TOKEN": "a-third"})
-	require.Contains(t, tiktok.Stdout.String(), "All numbers of youtube, instagram, facebook are MADE UP", "the sandbox does not imitate a platform with a real source")
+	require.Contains(t, tiktok.Stdout.String(), "All numbers of youtube, instagram, facebook are MADE UP", "the sandbox must not imitate a platform with a real source")
 	require.Zero(t, tiktok.Stop())
 
 	meta := startUp(t, map[string]string{"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite"), "REELTALLY_INSTAGRAM_ACCESS_TOKEN": "a-real-key",

@@ -88,7 +88,7 @@ func TestParse_helpExplainsEachSetting(t *testing.T) {
 	require.NotContains(t, out, "s3cret")
 }
 
-func TestSecret_isNeverShown(t *testing.T) {
+func TestSecret_hidesValueInLogsAndErrors(t *testing.T) {
 	t.Parallel()
 	out := boottest.NewOutput()
 	s := boot.Secret("s3cret")
@@ -112,7 +112,7 @@ func TestRun_returnsExitStatusByKindOfError(t *testing.T) {
 		<-ctx.Done()
 		return boot.IgnoreShutdown(ctx, ctx.Err())
 	}, nil, nil)
-	require.Zero(t, p.Stop(), "IgnoreShutdown makes a shutdown a success")
+	require.Zero(t, p.Stop(), "the exit status must be 0 if run returns IgnoreShutdown's result after a shutdown")
 	require.Empty(t, p.Stderr.String())
 	p = boottest.Start(t, func(ctx context.Context, _ boot.Process) error {
 		<-ctx.Done()
@@ -122,7 +122,7 @@ func TestRun_returnsExitStatusByKindOfError(t *testing.T) {
 	require.Equal(t, "program: interrupted before it finished; the output is incomplete\n", p.Stderr.String())
 	broken := errors.New("broken")
 	require.Equal(t, broken, boot.IgnoreShutdown(t.Context(), broken))
-	require.Equal(t, context.Canceled, boot.IgnoreShutdown(t.Context(), context.Canceled), "ctx was not cancelled")
+	require.Equal(t, context.Canceled, boot.IgnoreShutdown(t.Context(), context.Canceled), "IgnoreShutdown returns the error if ctx was not cancelled")
 }
 
 func TestRunAll_stopsInReverseOrder(t *testing.T) {
@@ -148,7 +148,7 @@ func TestRunAll_stopsInReverseOrder(t *testing.T) {
 	require.Equal(t, []string{"third", "second", "first"}, []string{<-order, <-order, <-order})
 }
 
-func TestRunAll_stopsAllIfOneFails(t *testing.T) {
+func TestRunAll_stopsAllServicesIfOneFails(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
 	err := boot.RunAll(t.Context(),
@@ -183,7 +183,7 @@ func TestServe_finishesRunningRequests(t *testing.T) {
 			_ = c.Body.Close()
 		}
 		return err != nil
-	}, 5*time.Second, 5*time.Millisecond, "new connections are refused")
+	}, 5*time.Second, 5*time.Millisecond, "the server refuses new connections during the shutdown")
 	close(leave)
 	require.Equal(t, "complete, <nil>", <-answered)
 	require.NoError(t, <-served)
@@ -231,7 +231,7 @@ func TestListen_errorNamesFlagAndVariable(t *testing.T) {
 	require.ErrorContains(t, err, "REELTALLY_LISTEN")
 }
 
-func TestMetrics_areServed(t *testing.T) {
+func TestMetrics_servesMetricsUnlessAddressIsEmpty(t *testing.T) {
 	t.Parallel()
 	registry := boot.NewRegistry()
 	handler := boot.CountRequests(registry, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
@@ -262,7 +262,7 @@ func TestMetrics_areServed(t *testing.T) {
 	require.False(t, enabled)
 }
 
-func TestOpen_migratesSchemaAsAllowed(t *testing.T) {
+func TestOpen_migratesSchemaOnlyIfMigrationAllows(t *testing.T) {
 	t.Parallel()
 	quiet := slog.New(slog.DiscardHandler)
 	open := func(t *testing.T, url string, m boot.Migration) error {
@@ -278,7 +278,7 @@ func TestOpen_migratesSchemaAsAllowed(t *testing.T) {
 		t.Parallel()
 		require.NoError(t, open(t, storetest.Empty(t, "sqlite"), boot.CreateSQLite))
 	})
-	t.Run("several programs may open a new file at once", func(t *testing.T) {
+	t.Run("several programs can open a new SQLite file at once", func(t *testing.T) {
 		t.Parallel()
 		url := storetest.Empty(t, "sqlite")
 		errs := make(chan error)

@@ -12,21 +12,22 @@ import (
 // Database is the settings of the database.
 type Database struct {
 	DatabaseURL    Secret `setting:"REELTALLY_DATABASE_URL" default:"sqlite:data/reeltally.db" placeholder:"URL" help:"The database: sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE."`
-	MaxCollections int    `setting:"REELTALLY_MAX_COLLECTIONS" default:"1000" placeholder:"N" help:"How many collections an organisation may have, 1 or more."`
-	// StoreTimeout is store.Options.Timeout. Servers and collectors set it. The operator's commands leave it at 0, which means no limit.
+	MaxCollections int    `setting:"REELTALLY_MAX_COLLECTIONS" default:"1000" placeholder:"N" help:"Maximum number of collections of an organisation, 1 or more."`
+	// StoreTimeout is store.Options.Timeout, the timeout of a database transaction. Servers and collectors set it. In the operator's
+	// commands it is 0, which means no limit.
 	StoreTimeout time.Duration `kong:"-"`
 }
 
 // Migration says which databases Open may migrate. A PostgreSQL database may be in use by other programs, so only MigrateAny
-// migrates it. Otherwise the operator runs `reeltally migrate`.
+// migrates it. For the other values, the operator must run `reeltally migrate`.
 type Migration int
 
 const (
 	// CreateSQLite creates the schema in a new SQLite file.
 	CreateSQLite Migration = iota
-	// MigrateSQLite also updates the schema of an older SQLite file.
+	// MigrateSQLite creates or updates the schema of a SQLite file.
 	MigrateSQLite
-	// MigrateAny also creates or updates the schema of a PostgreSQL database.
+	// MigrateAny creates or updates the schema of a SQLite file or a PostgreSQL database.
 	MigrateAny
 	// SkipSchemaCheck neither checks nor changes the schema.
 	SkipSchemaCheck
@@ -52,7 +53,7 @@ func (d Database) Open(ctx context.Context, logger *slog.Logger, m Migration) (*
 	return st, nil
 }
 
-// prepareSchema checks the schema and migrates it if m allows that.
+// prepareSchema checks the schema. If the schema is not current and m allows the migration, it migrates the schema.
 func prepareSchema(ctx context.Context, st *store.Store, logger *slog.Logger, m Migration) error {
 	err := st.CheckSchema(ctx)
 	var schema *store.SchemaError
@@ -62,7 +63,7 @@ func prepareSchema(ctx context.Context, st *store.Store, logger *slog.Logger, m 
 	}
 	applied, err := st.Migrate(ctx)
 	if err != nil {
-		// Another process may have migrated the database at the same time. In that case the schema is correct now.
+		// Another process may have migrated the database at the same time. In that case the schema is current now.
 		if st.CheckSchema(ctx) == nil {
 			return nil
 		}

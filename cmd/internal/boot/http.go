@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// The limits on connections. They allow for a request of 2 MiB and a response with 5000 videos on a slow line, but close connections
-// that a client keeps open without sending.
+// The limits on connections. A request of 2 MiB and a response with 5000 videos stay within them, even on a slow line. A connection whose
+// client sends nothing is closed.
 const (
 	readHeaderTimeout = 10 * time.Second
 	readTimeout       = 60 * time.Second
@@ -31,7 +31,7 @@ func (e *PortInUseError) Error() string {
 		e.Address, e.Flag, e.Variable)
 }
 
-// Listen listens on the TCP address of a setting. Errors name the setting's flag and environment variable. If the port is taken, the
+// Listen listens on the TCP address of a setting. Errors name the setting's flag and environment variable. If the port is in use, the
 // error is a *PortInUseError.
 func Listen(ctx context.Context, flag, variable, address string) (net.Listener, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
@@ -70,7 +70,7 @@ func Serve(ctx context.Context, l net.Listener, handler http.Handler, logger *sl
 	return nil
 }
 
-// URL returns the http URL of a listener. If the listener is on all interfaces, the URL is that of 127.0.0.1.
+// URL returns the http URL of a listener. If the listener is on all interfaces, the URL has the host 127.0.0.1.
 func URL(l net.Listener) string {
 	host, port, err := net.SplitHostPort(l.Addr().String())
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/reeltally/reeltally/cmd/internal/boot"
 )
 
-// pipeListener is an in-memory listener. Its connections' deadlines follow the fake clock of synctest.
+// pipeListener is an in-memory listener. The deadlines of its connections use the fake time of synctest.
 type pipeListener struct {
 	connections chan net.Conn
 	closed      chan struct{}
@@ -98,7 +98,7 @@ func TestServe_closesConnectionWithSlowBody(t *testing.T) {
 	})
 }
 
-func TestServe_refusesLargeHeaders(t *testing.T) {
+func TestServe_refusesRequestWithLargeHead(t *testing.T) {
 	t.Parallel()
 	for name, head := range map[string]string{
 		"a header of 1 MiB":          "GET / HTTP/1.1\r\nHost: a\r\nX-Large: " + strings.Repeat("a", 1<<20) + "\r\n\r\n",

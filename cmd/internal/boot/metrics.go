@@ -27,8 +27,8 @@ func NewRegistry() *prometheus.Registry {
 	return r
 }
 
-// Service returns a service that serves the registry at /metrics and, unless status is nil, status at /status. It returns false if no
-// address is set.
+// Service returns a service that serves the registry at /metrics and, unless status is nil, status at /status. If no
+// address is set, it returns false.
 func (m Metrics) Service(ctx context.Context, r *prometheus.Registry, status http.Handler, logger *slog.Logger) (Service, bool, error) {
 	if m.MetricsListen == "" {
 		return Service{}, false, nil
@@ -61,7 +61,7 @@ func CountRequests(r *prometheus.Registry, handler http.Handler) http.Handler {
 	}))
 }
 
-// methodLabel returns the method, or "other" if it is not a standard one, so that clients cannot create any number of labels.
+// methodLabel returns the method, or "other" if it is not a standard one, so that clients cannot create an unlimited number of label values.
 func methodLabel(m string) string {
 	switch m {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
@@ -70,7 +70,7 @@ func methodLabel(m string) string {
 	return "other"
 }
 
-// statusWriter is an http.ResponseWriter that remembers the status code.
+// statusWriter is an http.ResponseWriter that stores the status code of the response.
 type statusWriter struct {
 	http.ResponseWriter
 	status int

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// Process is the arguments, environment and standard streams of a program. Tests supply their own.
+// Process is the arguments, environment and standard streams of a program. Tests supply other values.
 type Process struct {
 	Name           string // the program's name in help and errors
 	Args           []string
@@ -39,7 +39,8 @@ func Main(name string, run func(context.Context, Process) error) int {
 	return Run(ctx, Process{Name: name, Args: os.Args[1:], Env: os.LookupEnv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}, run)
 }
 
-// Run runs a program, prints its error to standard error and returns its exit status, as Main does.
+// Run runs a program, prints its error to standard error and returns its exit status: 0 for success, 1 for a failure or an interrupted
+// command, 2 for wrong usage.
 func Run(ctx context.Context, p Process, run func(context.Context, Process) error) int {
 	err := run(ctx, p)
 	var usage UsageError
@@ -62,8 +63,8 @@ func isShutdown(ctx context.Context, err error) bool {
 	return errors.Is(err, context.Canceled) && ctx.Err() != nil
 }
 
-// IgnoreShutdown returns nil if err only reports that ctx was cancelled, and err otherwise. It is for programs that run until they
-// are stopped, for which a shutdown is not a failure.
+// IgnoreShutdown returns nil if err only reports that ctx was cancelled, and err otherwise. Use it in programs that run until
+// they are stopped: their shutdown is not a failure.
 func IgnoreShutdown(ctx context.Context, err error) error {
 	if isShutdown(ctx, err) {
 		return nil

@@ -39,7 +39,7 @@ func Parse(p Process, grammar any, options ...kong.Option) (*kong.Context, error
 // Description returns the option that puts text at the top of the help.
 func Description(text string) kong.Option { return kong.Description(text) }
 
-// variable returns the environment variable of a flag, or "".
+// variable returns the name of a flag's environment variable, or "" if the flag has none.
 func variable(v *kong.Value) string { return v.Tag.Get("setting") }
 
 // environmentResolver returns a resolver that reads flags from environment variables. An empty variable counts as not set. kong's
@@ -70,7 +70,7 @@ func flagHelp(v *kong.Value) string {
 	return strings.TrimSuffix(v.Help, ".") + " (" + strings.Join(notes, ", ") + ")."
 }
 
-// addVariable adds the environment variable to an error of kong that begins with a flag.
+// addVariable adds the name of the flag's environment variable to an error of kong that begins with the flag.
 func addVariable(app *kong.Application, err error) error {
 	text := err.Error()
 	var walk func(*kong.Node)
@@ -88,7 +88,7 @@ func addVariable(app *kong.Application, err error) error {
 	if text == err.Error() {
 		return err
 	}
-	return fmt.Errorf("%s", text) //nolint:err113 // kong's error with one name added
+	return fmt.Errorf("%s", text) //nolint:err113 // kong's error with the variable's name added
 }
 
 // InvalidSetting returns a UsageError for a setting with an invalid value. If value is a Secret, the error does not show it.
@@ -106,10 +106,10 @@ func (s Secret) String() string {
 	return "(hidden)"
 }
 
-// GoString hides the value from %#v.
+// GoString returns "(hidden)" for the format %#v, as String does.
 func (s Secret) GoString() string { return s.String() }
 
-// LogValue hides the value from slog.
+// LogValue returns "(hidden)" for logs of slog, as String does.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
 // Reveal returns the secret value.

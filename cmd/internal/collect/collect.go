@@ -1,6 +1,6 @@
 // Package collect builds the collector and its sources from settings and runs it. It also reports the state of collecting to operators.
 //
-// Command is the program cmd/collector. `reeltally up` uses Config and NewService to run the collector beside the API. ReadStatus reads
+// Command is the program cmd/collector. It runs a collector until ctx ends. `reeltally up` uses Config and NewService to run the collector beside the API. ReadStatus reads
 // the queue, freshness, budgets and pauses; Monitor serves them at /status and /metrics. The collector itself is in package collector.
 package collect
 
@@ -52,7 +52,7 @@ type Config struct {
 	Vendor        []string      `setting:"REELTALLY_VENDOR" placeholder:"NAME" help:"Vendors to buy metrics from, in the order in which they are asked: ${vendors}, or the path of a JSON description."`
 	VendorKey     []boot.Secret `setting:"REELTALLY_VENDOR_KEY" placeholder:"KEY" help:"API key of each vendor, in the order of the vendors."`
 	VendorBaseURL []string      `name:"vendor-base-url" setting:"REELTALLY_VENDOR_BASE_URL" placeholder:"URL" help:"Base URL of each vendor, in the order of the vendors. Without it, the URLs of the descriptions are used."`
-	// VendorPlatforms are the platforms for which vendors are asked; nil means all platforms that they offer. It is not a setting.
+	// VendorPlatforms are the platforms for which vendors are used; nil means all platforms that the vendors offer. It is not a setting.
 	VendorPlatforms []link.Platform `kong:"-"`
 }
 
@@ -65,8 +65,9 @@ func Vars() kong.Vars { return kong.Vars{"vendors": strings.Join(vendor.Shipped(
 // allowedLimits is the part of an error that describes the valid values of a limit.
 const allowedLimits = "1 or more, or -1 for no limit"
 
+// usagef returns a boot.UsageError with a formatted message.
 func usagef(format string, args ...any) error {
-	return boot.UsageError{Err: fmt.Errorf(format, args...)} //nolint:err113 // only people read this error
+	return boot.UsageError{Err: fmt.Errorf(format, args...)} //nolint:err113 // no caller checks for this error
 }
 
 // HasYouTube reports whether YouTube is configured.
@@ -112,7 +113,7 @@ func (c Config) Check() error {
 	return c.TikTok.check()
 }
 
-// RequireSources does what ConfiguredSources does, but returns an error if no source is configured. The error says how to configure one.
+// RequireSources returns the sources of ConfiguredSources. If no source is configured, it returns an error that says how to configure one.
 func (c Config) RequireSources(st *store.Store, logger *slog.Logger) ([]source.Source, error) {
 	sources, err := c.ConfiguredSources(st, logger)
 	if err == nil && len(sources) == 0 {
@@ -122,8 +123,8 @@ func (c Config) RequireSources(st *store.Store, logger *slog.Logger) ([]source.S
 	return sources, err
 }
 
-// ConfiguredSources returns a source for each credential, in the order in which they are asked: first the platforms' APIs, then
-// vendors, and last TikTok's Research API, whose numbers are days old. The store keeps refresh tokens, which change with each use.
+// ConfiguredSources returns a source for each credential, in the order in which the collector asks them: first the platforms' APIs,
+// then vendors, and last TikTok's Research API, whose numbers are days old. TikTok's refresh tokens change with each use, so the sources save them in st.
 func (c Config) ConfiguredSources(st *store.Store, logger *slog.Logger) ([]source.Source, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -192,7 +193,7 @@ func NewService(st *store.Store, sources []source.Source, registry *prometheus.R
 	return boot.Service{Name: "collector", Run: c.Run}, nil
 }
 
-// Command is the program cmd/collector.
+// Command is the program cmd/collector. It runs a collector until ctx ends.
 func Command(ctx context.Context, p boot.Process) (err error) {
 	defer func() { err = boot.IgnoreShutdown(ctx, err) }()
 	var settings struct {

@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestCommand_needsASource(t *testing.T) {
+func TestCommand_failsWithoutSource(t *testing.T) {
 	t.Parallel()
 	status, _, stderr := boottest.Run(t, collect.Command, nil, map[string]string{"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite")})
 	require.Equal(t, 2, status)
@@ -44,7 +44,7 @@ func TestCommand_collectsUntilStopped(t *testing.T) {
 		"the platforms' APIs first, then vendors in the order given, and last the Research API")
 	require.Zero(t, p.Stop())
 	p.Stderr.Await(t, time.Second, "stopped collecting")
-	require.NotContains(t, p.Stderr.String(), "-key", "no credential is logged")
+	require.NotContains(t, p.Stderr.String(), "-key", "the log must contain no credential")
 }
 
 func TestConfig_errorNamesInvalidSetting(t *testing.T) {
@@ -93,7 +93,7 @@ func TestConfig_errorNamesInvalidSetting(t *testing.T) {
 	}
 }
 
-// fixedSource returns fixed results.
+// fixedSource is a source whose Fetch returns fixed results and a fixed error.
 type fixedSource struct {
 	source.Source
 	results []source.Result
@@ -177,7 +177,7 @@ func TestService_recoversAndCountsPanic(t *testing.T) {
 		}
 		return err != nil
 	}, 30*time.Second, 10*time.Millisecond)
-	require.Empty(t, done, "the service still runs")
+	require.Empty(t, done, "the service must still run after the panic")
 	stop()
 	require.NoError(t, <-done)
 }

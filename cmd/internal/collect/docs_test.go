@@ -24,7 +24,7 @@ var (
 	labelName   = regexp.MustCompile(`\w+`)
 )
 
-// The recommended alerts must work with the metrics of a server alone, because the collector may be dead.
+// The alerts in docs/operating.md must use only metrics that a server exports, because a collector that has stopped exports none.
 func TestDocs_alertsUseMetricsThatServerExports(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "operating.md"))

@@ -24,13 +24,13 @@ import (
 // are in seconds. A value that does not exist is null.
 type Status struct {
 	At         time.Time      `json:"at"`
-	Collectors int            `json:"collectors"` // collectors that sent a heartbeat in the last ten seconds
+	Collectors int            `json:"collectors"` // number of collectors that sent a heartbeat in the last ten seconds
 	Queue      []QueueStatus  `json:"queue"`
 	Freshness  []Freshness    `json:"freshness"`
 	Platforms  []Platform     `json:"platforms"`
 	Sources    []SourceStatus `json:"sources"`
 
-	pauses map[string]PauseStatus // of all sources and budgets by name, including sources that only other processes have
+	pauses map[string]PauseStatus // pauses by name of the source or budget; includes sources that only other processes use
 }
 
 // QueueStatus is one lane of the queue.
@@ -38,10 +38,10 @@ type QueueStatus struct {
 	Platform         string           `json:"platform"`
 	Kind             queue.Kind       `json:"kind"`
 	Lane             string           `json:"lane"`
-	Targets          map[string]int64 `json:"targets"` // by state: active, gone, parked
-	Failing          int64            `json:"failing"` // the last fetch failed
-	Due              int64            `json:"due"`
-	OldestDueSeconds *float64         `json:"oldest_due_seconds"` // how long the oldest due target has been due
+	Targets          map[string]int64 `json:"targets"`            // number of targets by state: active, gone, parked
+	Failing          int64            `json:"failing"`            // number of targets whose last fetch failed
+	Due              int64            `json:"due"`                // number of targets whose next fetch is due
+	OldestDueSeconds *float64         `json:"oldest_due_seconds"` // time since the oldest due target became due
 }
 
 // Freshness is the age of the numbers of the active targets of one platform and kind. A percentile is an upper bound. It is null if it
@@ -63,11 +63,11 @@ type Platform struct {
 	Platform     string `json:"platform"`
 	Targets      int64  `json:"targets"`
 	Gone         int64  `json:"gone"`
-	Parked       int64  `json:"parked"`        // failed too often and now fetched rarely
-	Failing      int64  `json:"failing"`       // active, and the last fetch failed
-	NeverFetched int64  `json:"never_fetched"` // requested more than 36 hours ago
-	Stale        int64  `json:"stale"`         // active, and the numbers are older than 48 hours
-	Fresh        int64  `json:"fresh"`         // fetched within 36 hours
+	Parked       int64  `json:"parked"`        // number of targets that failed too often and are now fetched once a week
+	Failing      int64  `json:"failing"`       // number of active targets whose last fetch failed
+	NeverFetched int64  `json:"never_fetched"` // number of targets requested more than 36 hours ago and never fetched
+	Stale        int64  `json:"stale"`         // number of active targets whose numbers are older than 48 hours
+	Fresh        int64  `json:"fresh"`         // number of targets fetched within the last 36 hours
 }
 
 // SourceStatus is one source and its budgets.
@@ -95,13 +95,13 @@ type PauseStatus struct {
 	Until  time.Time `json:"until"`
 	Class  string    `json:"class"`
 	Detail string    `json:"detail"`
-	InARow int       `json:"in_a_row"` // consecutive pauses
+	InARow int       `json:"in_a_row"` // number of consecutive pauses
 }
 
 // heartbeatTimeout is how long after its last heartbeat a collector counts as alive.
 const heartbeatTimeout = 10 * time.Second
 
-// ReadStatus reads the state of collecting from the store. Only budgets of the given sources are included.
+// ReadStatus reads the state of collecting from the store. Status.Sources has only the given sources.
 func ReadStatus(ctx context.Context, st *store.Store, sources []source.Source) (Status, error) {
 	c, err := st.Queue.Collecting(ctx)
 	if err != nil {
@@ -146,7 +146,8 @@ func queueStatus(c queue.Collecting) []QueueStatus {
 	return out
 }
 
-// freshness sums the active targets of all lanes. Gone and parked targets are left out: their numbers are not expected to be recent.
+// freshness returns the freshness of the active targets by platform and kind, over all lanes. It leaves out gone and parked targets,
+// because their numbers are not expected to be recent.
 func freshness(c queue.Collecting) []Freshness {
 	out := []Freshness{}
 	for _, q := range c.Queue {
@@ -176,7 +177,7 @@ var (
 	staleAfter = slices.Index(queue.FreshWithin[:], 48*time.Hour)
 )
 
-// platforms sums the targets of all kinds, lanes and states.
+// platforms counts the targets of each platform over all kinds, lanes and states.
 func platforms(c queue.Collecting) []Platform {
 	out := []Platform{}
 	for _, q := range c.Queue {
@@ -214,6 +215,7 @@ func (f *Freshness) percentile(p float64) *float64 {
 // ageName formats an age of whole hours, for example as "24h".
 func ageName(age time.Duration) string { return strings.TrimSuffix(age.String(), "0m0s") }
 
+// sourceStatus returns the pause of a source and the use of its budgets.
 func sourceStatus(c queue.Collecting, from source.Source) SourceStatus {
 	s := SourceStatus{Source: from.Name(), Pause: pauseStatus(c, from.Name()), Budgets: []BudgetStatus{}}
 	for _, b := range from.Budgets() {
@@ -256,10 +258,10 @@ const (
 	cacheFactor = 20
 )
 
-// errNotRead reports that no read has finished yet.
+// errNotRead reports that the first read of the status has not finished yet.
 var errNotRead = errors.New("the status is still being read for the first time")
 
-// Monitor serves the status as Prometheus metrics and as JSON. It caches the status. All methods are safe for concurrent use.
+// Monitor serves the Status as Prometheus metrics and as JSON, from a cache. All methods are safe for concurrent use.
 type Monitor struct {
 	store    *store.Store
 	sources  []source.Source
@@ -267,10 +269,10 @@ type Monitor struct {
 	logger   *slog.Logger
 
 	mu         sync.Mutex
-	last       Status        // of the last read
-	err        error         // of the last read
-	cacheUntil time.Time     // until then, last and err are returned without a new read
-	reading    chan struct{} // closed when the current read ends; nil if none runs
+	last       Status        // status of the last finished read
+	err        error         // error of the last finished read; errNotRead before the first one
+	cacheUntil time.Time     // time until which last and err are returned without a new read
+	reading    chan struct{} // closed when the current read ends; nil if no read runs
 }
 
 // NewMonitor returns a monitor and registers its metrics. The registry must be the one passed to CountCalls. A process that does not
@@ -296,7 +298,7 @@ func (m *Monitor) status(ctx context.Context) (Status, error) {
 	return m.last, m.err
 }
 
-// startReading starts a read unless one is running or the cache is valid. The returned channel is closed when the read ends. If no read
+// startReading starts a read of the status unless a read is running or the cache is valid. The returned channel is closed when the read ends. If no read
 // is needed, the channel is closed already.
 func (m *Monitor) startReading(ctx context.Context) <-chan struct{} {
 	m.mu.Lock()
@@ -313,7 +315,7 @@ func (m *Monitor) startReading(ctx context.Context) <-chan struct{} {
 	m.reading = done
 	go func() {
 		defer close(done)
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout) // the read must not end with this request: other callers wait for it too
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout) // the read continues when this request ends, because other callers can wait for it too
 		defer cancel()
 		s, err := ReadStatus(ctx, m.store, m.sources)
 		m.mu.Lock()
@@ -407,7 +409,8 @@ var (
 	aliveDesc   = prometheus.NewDesc("reeltally_collectors", "Collectors that sent a heartbeat in the last ten seconds.", nil, nil)
 )
 
-// Describe sends no descriptions, because the metrics depend on what is tracked. Prometheus then does not check them.
+// Describe sends no descriptions, because the metrics depend on the tracked items. Without descriptions, Prometheus does not check the
+// metrics.
 func (statusMetrics) Describe(chan<- *prometheus.Desc) {}
 
 // Collect reads the status. If the database does not answer, reeltally_database_up is 0 and the other metrics of the database are missing.
@@ -465,6 +468,7 @@ func (m *Monitor) databaseUp() float64 {
 	return 1
 }
 
+// seconds formats a duration as a number of whole seconds.
 func seconds(d time.Duration) string { return strconv.FormatInt(int64(d.Seconds()), 10) }
 
 // valueOrZero returns *v, or 0 if v is nil.

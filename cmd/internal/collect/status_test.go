@@ -94,7 +94,7 @@ reeltally_collectors 1
 	})
 }
 
-// A failed read is cached too, because it may have cost as much as a successful one.
+// A failed read of the status must be cached too, because it can take as long as a successful read.
 func TestMonitor_delaysNextReadAfterFailure(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
@@ -117,7 +117,7 @@ func TestMonitor_delaysNextReadAfterFailure(t *testing.T) {
 	require.Equal(t, 1, reads)
 }
 
-func TestMonitor_reportsThatDatabaseIsUnreachable(t *testing.T) {
+func TestMonitor_reportsDatabaseDown(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	st, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: time.Now})
@@ -130,13 +130,13 @@ func TestMonitor_reportsThatDatabaseIsUnreachable(t *testing.T) {
 	require.Equal(t, http.StatusServiceUnavailable, response.Code)
 	require.Equal(t, "the database does not answer\n", response.Body.String())
 	families, err := registry.Gather()
-	require.NoError(t, err, "the other metrics are still there")
+	require.NoError(t, err, "gathering must succeed while the database is unreachable")
 	require.Len(t, families, 1)
 	require.Equal(t, "reeltally_database_up", families[0].GetName())
 	require.Zero(t, families[0].GetMetric()[0].GetGauge().GetValue())
 }
 
-// While the database hangs, /status and /metrics still respond, with the last status.
+// While the database hangs, /status and /metrics must still respond.
 func TestMonitor_respondsWhileDatabaseHangs(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "postgres")
@@ -167,10 +167,10 @@ func TestMonitor_respondsWhileDatabaseHangs(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	monitor := collect.NewMonitor(st, nil, registry, slog.New(slog.DiscardHandler))
 	blocked.Store(true)
-	require.Equal(t, http.StatusServiceUnavailable, getStatus(monitor).Code, "no status was read yet")
+	require.Equal(t, http.StatusServiceUnavailable, getStatus(monitor).Code, "/status must respond with 503 until a status was read")
 	families, err := registry.Gather()
 	require.NoError(t, err)
-	require.Len(t, families, 1, "metrics from the database are missing")
+	require.Len(t, families, 1, "while the database hangs, only reeltally_database_up must be exported")
 	blocked.Store(false)
 	close(hang)
 	require.Eventually(t, func() bool { return getStatus(monitor).Code == http.StatusOK }, 30*time.Second, 50*time.Millisecond)

@@ -30,6 +30,7 @@ type TikTok struct {
 // HasTikTok reports whether one of TikTok's own APIs is configured.
 func (c TikTok) HasTikTok() bool { return c.hasDisplay() || c.ResearchClientKey != "" }
 
+// hasDisplay reports whether TikTok's Display API is configured completely.
 func (c TikTok) hasDisplay() bool {
 	return c.ClientKey != "" && c.ClientSecret != "" && len(c.RefreshToken) > 0
 }

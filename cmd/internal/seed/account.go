@@ -12,10 +12,10 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// specialVideo is a video that is chosen for its history.
+// specialVideo is a video that the seed chooses because of its history.
 type specialVideo struct {
 	truth sandbox.VideoTruth
-	gap   bool // leave some days out of its history
+	gap   bool // the history has no points on some days
 }
 
 // specialVideos returns the videos that every organisation has one of: a viral outlier, a video that was deleted, one that became
@@ -45,7 +45,8 @@ func (g *generator) specialVideos() []*specialVideo {
 // maxTries is the number of random ids that find tries. The rarest category is one video in several thousand.
 const maxTries = 200_000
 
-// find returns a random video of a category and an ordinary account. If the video changes its state, the change is 5 to 25 days ago.
+// find returns a random TikTok video of category c that was uploaded at a given time by an ordinary account. If the video was deleted or
+// became private, the change was 5 to 25 days ago. If find finds no such video, it returns false.
 func (g *generator) find(c sandbox.Category, uploaded time.Time) (sandbox.VideoTruth, bool) {
 	for range maxTries {
 		id := strconv.FormatUint(uint64(uploaded.Unix())<<32|uint64(g.rand.Uint32()), 10) //nolint:gosec // after 1970
@@ -139,7 +140,7 @@ func AnyVideo(world *sandbox.World, p link.Platform, random *rand.Rand, now time
 	return world.Video(p, id, now)
 }
 
-// evenly returns n ids, evenly distributed over the list. So the result includes old videos, which have long histories.
+// evenly returns n elements of ids at equal distances in the list. The result therefore includes old videos, which have long histories.
 func evenly(ids []string, n int) []string {
 	if n >= len(ids) {
 		return ids

@@ -1,8 +1,8 @@
 // Package seed fills organisations with videos, accounts and histories of the sandbox's world, as if they had been tracked for some time.
 // Fill is the entry point; Plan says how much data to create.
 //
-// The data depends only on the organisation's id, the plan and the day. The same input gives the same data, including ids. The counts are
-// those of the sandbox at midnight, so that counts that a collector fetches from the sandbox later fit the history.
+// The data depends only on the organisation's id, the plan and the day. The same input gives the same data, including ids. The points
+// have the sandbox's counts at midnight, so that they match the counts that a collector fetches from the sandbox later.
 package seed
 
 import (
@@ -72,7 +72,7 @@ func Fill(ctx context.Context, org *store.Org, world *sandbox.World, p Plan, pro
 	if err := checkEmpty(ctx, org, g.collections[0].ID); err != nil {
 		return err
 	}
-	// The next batch is generated while one is written.
+	// The next batch is generated while the previous batch is written.
 	generateCtx, stop := context.WithCancel(ctx)
 	defer stop()
 	batches := make(chan backfill.LoadBatch)
@@ -96,6 +96,7 @@ func Fill(ctx context.Context, org *store.Org, world *sandbox.World, p Plan, pro
 	return <-generateErr
 }
 
+// countPoints returns the number of points of an account's videos.
 func countPoints(a backfill.LoadAccount) int {
 	n := 0
 	for _, v := range a.Videos {
@@ -127,8 +128,8 @@ type generator struct {
 	rand *rand.Rand
 
 	collections                []backfill.LoadCollection
-	campaigns, creators, mixed []uuid.UUID     // collections of videos, of accounts, of both
-	usedAccounts               map[string]bool // by platform and handle
+	campaigns, creators, mixed []uuid.UUID     // ids of collections that contain videos, accounts, or both
+	usedAccounts               map[string]bool // accounts that were generated before; the key is platform and handle
 	videosLeft                 int             // number of videos still to generate
 }
 
@@ -241,7 +242,7 @@ func (g *generator) generateCollections() {
 	}
 	root = add("Creators", nil)
 	for i := range min(max(g.Videos/1000, 2), 50) {
-		g.creators = append(g.creators, add(fmt.Sprintf("Creators %c%s", 'A'+rune(i%26), suffix(i/26)), &root))
+		g.creators = append(g.creators, add(fmt.Sprintf("Creators %c%s", 'A'+rune(i%26), numberSuffix(i/26)), &root))
 	}
 	root = add("Topics", nil)
 	for _, tag := range topics {
@@ -249,15 +250,15 @@ func (g *generator) generateCollections() {
 	}
 }
 
-// suffix returns "" for 0 and n+1 for other numbers, to make names unique.
-func suffix(n int) string {
+// numberSuffix returns the suffix that makes a repeated name unique: "" if n is 0, otherwise the number n+1.
+func numberSuffix(n int) string {
 	if n == 0 {
 		return ""
 	}
 	return fmt.Sprint(n + 1)
 }
 
-// maybeOne returns a random collection with a probability of one in n, and otherwise nothing.
+// maybeOne returns a list with one random id of ids, with a probability of one in n. Otherwise it returns nil.
 func (g *generator) maybeOne(ids []uuid.UUID, n int) []uuid.UUID {
 	if i := g.rand.IntN(n * len(ids)); i < len(ids) {
 		return slices.Clone(ids[i : i+1])

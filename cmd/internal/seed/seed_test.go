@@ -45,7 +45,7 @@ func videosOf(t *testing.T, o *store.Org) []store.Video {
 	return page.Videos
 }
 
-func TestFill_matchesSandbox(t *testing.T) {
+func TestFill_storesCountsOfSandbox(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, w := newOrganisation(t, db), world()
@@ -69,7 +69,7 @@ func TestFill_matchesSandbox(t *testing.T) {
 			require.NotEmpty(t, points)
 			for _, p := range points {
 				if p.Quality == store.QualityInterpolated {
-					continue // computed from two points that are checked
+					continue // interpolated between two points that this loop checks
 				}
 				midnight := p.Day.Time().Add(-time.Second)
 				history := w.HistoryTruth(v.Platform, v.ExternalID, midnight, midnight)
@@ -138,7 +138,7 @@ func TestFill_includesEachSpecialVideo(t *testing.T) {
 	require.Equal(t, 1, gaps)
 }
 
-func TestFill_isSameOnEveryEngine(t *testing.T) {
+func TestFill_createsSameDataOnEveryEngine(t *testing.T) {
 	t.Parallel()
 	a, b := storetest.New(t, "sqlite"), storetest.New(t, "postgres")
 	b.Clock.Set(a.Clock.Now())
@@ -180,7 +180,7 @@ func TestFill_resumesAfterInterruption(t *testing.T) {
 		require.Equal(t, one, two)
 
 		err = seed.Fill(t.Context(), o, world(), planOf(db, 90), ignoreProgress)
-		require.ErrorIs(t, err, seed.ErrNotEmpty, "the videos are of another plan")
+		require.ErrorIs(t, err, seed.ErrNotEmpty, "Fill must refuse an organisation whose videos belong to another plan")
 	})
 }
 

@@ -21,7 +21,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// Config is the settings of the API, apart from the database's.
+// Config is the settings of the API, except the settings of the database.
 type Config struct {
 	Listen           string      `setting:"REELTALLY_LISTEN" default:"127.0.0.1:8080" placeholder:"ADDRESS" help:"HOST:PORT at which the API listens. Port 0 means any free port."`
 	AppURL           string      `name:"app-url" setting:"REELTALLY_APP_URL" placeholder:"URL" help:"Public URL of the dashboard. Every directUrl begins with it. Without it, http:// and the address of --listen, by default http://127.0.0.1:8080."`
@@ -70,6 +70,7 @@ func isBaseURL(s string) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.RawQuery == "" && u.Fragment == ""
 }
 
+// trustedProxies parses TrustedProxies. An IP address becomes a network of one address.
 func (c Config) trustedProxies() ([]netip.Prefix, error) {
 	var networks []netip.Prefix
 	for _, text := range c.TrustedProxies {

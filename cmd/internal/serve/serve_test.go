@@ -20,7 +20,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// The limiter's in-memory counter has a cleaner goroutine. It ends when the counter is garbage-collected.
+	// goleak must ignore the cleaner goroutine of the limiter's in-memory counter, which ends only when the counter is garbage-collected.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/ulule/limiter/v3/drivers/store/memory.(*cleaner).Run"))
 }
 
@@ -64,7 +64,7 @@ func TestCommand_servesOnAFreePort(t *testing.T) {
 	p.Stderr.Await(t, startTimeout, "stopped serving")
 }
 
-// A dead collector cannot report its own death, so the server reports the number of live collectors.
+// A killed collector exports no metrics, so the server must report the number of running collectors.
 func TestCommand_reportsThatNoCollectorRuns(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
@@ -139,7 +139,7 @@ func TestConfig_errorNamesInvalidSetting(t *testing.T) {
 	}
 }
 
-// The Redis library quotes the whole URL in its errors.
+// The errors of the Redis library contain the whole URL, but the printed error must not contain the password.
 func TestConfig_errorHidesRedisPassword(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{"redis://reeltally:s3cret@host:port/0", "redis://reeltally:s3cret/with/slash@host", "redis://:s3cret%@host", "s3cret", "redis://host/s3cret", "redis://host?dial_timeout=s3cret"} {

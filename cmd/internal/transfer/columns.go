@@ -26,7 +26,7 @@ const (
 	fieldUploadedAt
 	fieldVideoLength
 	fieldInterpolated
-	fieldCount
+	fieldCount // number of the fields above
 	fieldIgnored
 )
 
@@ -52,7 +52,7 @@ var aliases = map[field][]string{
 	fieldVideoLength: {"videolength", "length", "duration", "durationseconds", "lengthseconds", "videoduration"},
 
 	fieldInterpolated: {"interpolated"},
-	// Other columns of ReelTally's own exports and API responses.
+	// Columns of ReelTally's exports and API responses that an import does not need.
 	fieldIgnored: {"source", "engagements", "displayusername", "platform"},
 }
 
@@ -95,7 +95,7 @@ func foldName(name string) string {
 	}, name)
 }
 
-// fieldOf returns the field of a column.
+// fieldOf returns the field of a column: from Map if Map has the column, otherwise from the aliases.
 func (c Columns) fieldOf(name string) (field, error) {
 	for column, fieldName := range c.Map {
 		if column == strings.TrimSpace(name) {
@@ -115,10 +115,11 @@ func (c Columns) fieldOf(name string) (field, error) {
 		truncate(name), truncate(name), strings.Join(fieldNames[:], ", "))
 }
 
-// unusedMappings is the entries of Columns.Map for which no column was found yet. For its error, it also has the file's column names.
+// unusedMappings is the entries of Columns.Map for which no column was found yet. It also has the file's column
+// names for the error.
 type unusedMappings struct {
 	unused map[string]string
-	names  []string // quoted names of the first columns
+	names  []string // quoted names of the file's first columns
 	more   bool     // there are more columns than names
 }
 
@@ -184,6 +185,7 @@ func (c Columns) header(names []string) ([]field, error) {
 	return fields, nil
 }
 
+// duplicateColumn returns the error for two columns a and b with the same field.
 func duplicateColumn(f field, a, b string) error {
 	return fmt.Errorf("columns %q and %q both mean %s: ignore one with --map %q=", truncate(a), truncate(b), f, truncate(b))
 }

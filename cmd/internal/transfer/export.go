@@ -85,7 +85,7 @@ func (r *row) cells() []string {
 		number(r.Likes), number(r.Comments), number(r.Shares), number(r.Bookmarks), strconv.FormatBool(r.Interpolated), text(r.Source)}
 }
 
-// rowsOf returns the rows of a video.
+// rowsOf returns the rows of an export for one video.
 func rowsOf(h *store.VideoHistory) []row {
 	v := &h.Video
 	video := row{Link: v.Link, Username: v.Username, Title: v.Title, VideoLength: v.VideoLength}
@@ -194,20 +194,21 @@ func (e Export) writeVideos(ctx context.Context, out *rowWriter, after uuid.UUID
 
 // exportState is the progress of an incomplete file. It is saved beside the file.
 type exportState struct {
-	Work   string    // the export, as Export.description returns it
+	Work   string    // description of the export: see Export.description
 	Offset int64     // length in bytes of the complete batches
 	After  uuid.UUID // id of the last video written
 	Exported
 }
 
-// description identifies what is exported. Only an export with the same description can be resumed.
+// description returns the organisation, format and selection of the export as text. Only an export with the same description can be
+// resumed.
 func (e Export) description() string {
 	q := e.Query
 	return fmt.Sprintf("%s %s %s..%s interpolated=%t removed=%t", e.Org.ID(), e.Format, q.From, q.To, q.Interpolated, q.IncludeRemoved)
 }
 
-// WriteFile writes the export to a file. Until the file is complete, its name is path.part. If path.part exists, WriteFile continues it if
-// resume is set, and otherwise returns an error. onStateError is called if the progress cannot be saved; the export then goes on.
+// WriteFile writes the export to a file. Until the file is complete, its name is path.part. If path.part exists and
+// resume is true, WriteFile continues the file. If path.part exists and resume is false, it returns an error. onStateError is called if the progress cannot be saved; the export then goes on.
 func (e Export) WriteFile(ctx context.Context, path string, resume bool, onStateError func(error)) (Exported, error) {
 	part := path + ".part"
 	stateFile := &stateFile{Path: path + ".part-state", OnError: onStateError}

@@ -2,10 +2,10 @@ package transfer
 
 import "strings"
 
-// formulaSigns are the characters with which a formula may begin. A spreadsheet evaluates a cell that begins with one.
+// formulaSigns are the characters with which a formula may begin. A spreadsheet evaluates a cell that begins with one of these characters.
 const formulaSigns = "=+-@＝＋－＠"
 
-// formulaSignsAtStart also has the white space that a spreadsheet may remove from the beginning of a text.
+// formulaSignsAtStart are formulaSigns and the white space that a spreadsheet may remove from the beginning of a text.
 const formulaSignsAtStart = formulaSigns + "\t\r\n"
 
 // cellSeparators start a new cell in a spreadsheet that splits lines at semicolons or tabs. Such a spreadsheet ignores the quotes

@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Reading any file ends, and all records are valid.
+// For any file, the row reader must end and the parser must return only valid records.
 func FuzzRows(f *testing.F) {
 	const videoURL = "https://youtu.be/dQw4w9WgXcQ"
 	for _, seed := range []string{"link,date,views\n" + videoURL + ",2026-01-31,5\n", "link;time;likes;title\n" + videoURL + ";2026-01-31T00:00:00+05:00;0.0;'=x\n",
@@ -58,11 +58,12 @@ func FuzzRows(f *testing.F) {
 				}
 			}
 		}
-		require.Fail(t, "more rows than characters")
+		require.Fail(t, "the reader must not return more rows than the file has characters")
 	})
 }
 
-// An escaped text contains no formula, wherever a spreadsheet splits its lines. unescapeFormulas returns the original text.
+// An escaped text must contain no formula, wherever a spreadsheet splits the text into cells. unescapeFormulas must return the original
+// text.
 func FuzzEscapeFormulas(f *testing.F) {
 	for _, seed := range []string{"", "=1", "'=1", "''", "'", "＝1", "\t", "a", "x;=HYPERLINK(1)", "x\t@a", "x\n+1", "x\r-1", `x;"=1"`, `x;'"=1`, ";;=1", "\t=1", "\n\n=1", "a;'b", "\xff=1"} {
 		f.Add(seed)

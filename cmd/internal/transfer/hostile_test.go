@@ -26,22 +26,22 @@ func TestImport_readsCommonFormats(t *testing.T) {
 		return store.Point{Day: day, Counts: store.Counts{Views: &views, Likes: new(int64(0))}}
 	}
 	for name, text := range map[string]string{
-		"plain":                      "link,date,views,likes\n" + videoURL + ",DAY,12,0\n",
-		"byte order mark, CRLF":      "\xef\xbb\xbflink,date,views,likes\r\n" + videoURL + ",DAY,12,0\r\n",
-		"semicolons":                 "Video URL;Date;View Count;Like-Count\n" + videoURL + ";DAY;12;0\n",
-		"tabs, blank lines":          "\n\npermalink\tDAY\tplays\tdiggCount\n\n" + videoURL + "\tDAY\t12\t0\n\n",
-		"no last line end":           "link,date,views,likes\n" + videoURL + ",DAY, 12 ,0",
-		"whole numbers with .0":      "link,date,views,likes\n" + videoURL + ",DAY,12.0,0.0\n",
-		"time with a zone":           "link,time,views,likes\n" + videoURL + ",DAYT23:30:00-00:15,12,0\n",
-		"time without a zone":        "link,time,views,likes\n" + videoURL + ",DAY 23:59:59,12,0\n",
-		"date and time":              "link,date,time,views,likes\n" + videoURL + ",DAY,DAYT10:00:00Z,12,0\n",
-		"our API's history response": `[{"link":"` + videoURL + `","date":"DAY","views":12,"likes":0,"comments":null,"engagements":0,"interpolated":false}]`,
-		"JSON Lines":                 `{"link":"` + videoURL + `","date":"DAY","views":12,"likes":"0"}` + "\n\n" + `{"link":"` + videoURL + `"}`,
-		"JSON over lines":            " [\n{\n\"link\": \"" + videoURL + "\",\n\"date\": \"DAY\", \"views\": 12, \"likes\": 0, \"title\": \"}]\\\"{\"}\n] \n",
-		"interpolated left out":      "link,date,views,likes,interpolated\n" + videoURL + ",DAY,12,0,false\n" + videoURL + ",2026-01-01,11,0,TRUE\n",
-		"the same row twice":         "link,date,views,likes\n" + videoURL + ",DAY,12,0\n" + videoURL + ",DAY,12,0\n",
-		"a column left out":          "link,date,views,likes,Watch count,x\n" + videoURL + ",DAY,99,0,12,y\n",
-		"a long title in quotes":     "link,date,views,likes,title\n" + videoURL + ",DAY,12,0,\"" + strings.Repeat("long \"\" \n", 10_000) + "\"\n",
+		"CSV with commas":             "link,date,views,likes\n" + videoURL + ",DAY,12,0\n",
+		"byte order mark, CRLF":       "\xef\xbb\xbflink,date,views,likes\r\n" + videoURL + ",DAY,12,0\r\n",
+		"CSV with semicolons":         "Video URL;Date;View Count;Like-Count\n" + videoURL + ";DAY;12;0\n",
+		"CSV with tabs, blank lines":  "\n\npermalink\tDAY\tplays\tdiggCount\n\n" + videoURL + "\tDAY\t12\t0\n\n",
+		"no last line end":            "link,date,views,likes\n" + videoURL + ",DAY, 12 ,0",
+		"whole numbers with .0":       "link,date,views,likes\n" + videoURL + ",DAY,12.0,0.0\n",
+		"time with a zone":            "link,time,views,likes\n" + videoURL + ",DAYT23:30:00-00:15,12,0\n",
+		"time without a zone":         "link,time,views,likes\n" + videoURL + ",DAY 23:59:59,12,0\n",
+		"date and time":               "link,date,time,views,likes\n" + videoURL + ",DAY,DAYT10:00:00Z,12,0\n",
+		"history response of our API": `[{"link":"` + videoURL + `","date":"DAY","views":12,"likes":0,"comments":null,"engagements":0,"interpolated":false}]`,
+		"JSON Lines":                  `{"link":"` + videoURL + `","date":"DAY","views":12,"likes":"0"}` + "\n\n" + `{"link":"` + videoURL + `"}`,
+		"JSON list on several lines":  " [\n{\n\"link\": \"" + videoURL + "\",\n\"date\": \"DAY\", \"views\": 12, \"likes\": 0, \"title\": \"}]\\\"{\"}\n] \n",
+		"interpolated row skipped":    "link,date,views,likes,interpolated\n" + videoURL + ",DAY,12,0,false\n" + videoURL + ",2026-01-01,11,0,TRUE\n",
+		"the same row twice":          "link,date,views,likes\n" + videoURL + ",DAY,12,0\n" + videoURL + ",DAY,12,0\n",
+		"columns mapped and ignored":  "link,date,views,likes,Watch count,x\n" + videoURL + ",DAY,99,0,12,y\n",
+		"a long title in quotes":      "link,date,views,likes,title\n" + videoURL + ",DAY,12,0,\"" + strings.Repeat("long \"\" \n", 10_000) + "\"\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -162,7 +162,7 @@ func TestImport_refusesBadFiles(t *testing.T) {
 	require.NoError(t, transfer.Columns{Map: map[string]string{"a": "views", "b": ""}}.Check())
 }
 
-// Rows with an invalid username, such as a display name, are imported without it.
+// Rows with an invalid username, such as a display name, must be imported without the username.
 func TestImport_dropsInvalidUsernames(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
@@ -207,7 +207,7 @@ func TestImport_refusesMapWithoutColumn(t *testing.T) {
 	_, err := runImport(t, db, o, many+"}", func(i *transfer.Import) {
 		i.Columns = transfer.Columns{Map: map[string]string{"Views": "views"}, IgnoreUnknown: true}
 	})
-	require.ErrorContains(t, err, "and more", "the error names only the first columns")
+	require.ErrorContains(t, err, "and more", "the error must name only the first columns")
 	_, err = runImport(t, db, o, "[]", func(i *transfer.Import) { i.Columns.Map = map[string]string{"Watch Count": "views"} })
 	require.NoError(t, err, "the file has no rows, so no mapping is missing")
 }
@@ -233,7 +233,7 @@ func TestImport_skipsBadRows(t *testing.T) {
 		require.Equal(t, 4, bad[0].Line)
 		require.Equal(t, transfer.BadRow{Line: 3, Reason: "line 2 has other counts for the same video and time"}, bad[1])
 		require.Equal(t, 6, bad[2].Line)
-		require.Contains(t, bad[2].Reason, "before the video was uploaded", "the upload date is in another row")
+		require.Contains(t, bad[2].Reason, "before the video was uploaded", "another row of the video has the upload date")
 		require.Equal(t, transfer.Summary{Rows: 6, Bad: 3, Videos: 2, New: 2, Added: 3}, summary)
 	}
 	_, err := runImport(t, db, o, text, func(i *transfer.Import) {
@@ -244,7 +244,7 @@ func TestImport_skipsBadRows(t *testing.T) {
 
 // rowGenerator is a reader that generates CSV rows.
 type rowGenerator struct {
-	left int    // rows left to generate
+	left int    // number of rows left to generate
 	rest []byte // unread part of the current row
 }
 
@@ -261,8 +261,8 @@ func (g *rowGenerator) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// More rows than sortChunkSize are sorted on disk. The temporary files are deleted.
-func TestImport_sortsOnDisk(t *testing.T) {
+// More rows than sortChunkSize must be sorted on disk, and the temporary files must be deleted.
+func TestImport_sortsManyRowsOnDisk(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	dir := t.TempDir()

@@ -57,14 +57,14 @@ type Summary struct {
 
 	Videos  int64 `json:"videos"`
 	New     int64 `json:"new"`     // videos that were not in the organisation before
-	Stopped int64 `json:"stopped"` // videos whose tracking was stopped before; it stays stopped
+	Stopped int64 `json:"stopped"` // videos whose tracking was stopped before and stays stopped
 
 	// Points by result. Several rows of the same day are one point.
-	Added     int64 `json:"added"`
-	Folded    int64 `json:"folded"` // points left out, because a later point of the same week is kept
-	Existing  int64 `json:"there"`
-	Conflicts int64 `json:"kept"` // points left out, because the existing point has other counts and is kept
-	TooOld    int64 `json:"too_old"`
+	Added     int64 `json:"added"`   // new points
+	Folded    int64 `json:"folded"`  // points left out, because a later point of the same week is kept
+	Existing  int64 `json:"there"`   // points that exist already with the same counts
+	Conflicts int64 `json:"kept"`    // points left out, because the existing point has other counts and is kept
+	TooOld    int64 `json:"too_old"` // points older than the store keeps
 }
 
 // RefusedError reports that a file was not imported because it has invalid rows. Nothing was written.
@@ -237,7 +237,8 @@ func importVideos(batch []videoGroup) []backfill.ImportVideo {
 	return out
 }
 
-// check runs the import without writing. It finds rows that are invalid in view of the database, and computes the summary of a dry run.
+// check runs the import without writing. It reports points before the video's upload date in the database as invalid rows. In a dry run,
+// it also computes the summary.
 func (r *importRun) check(ctx context.Context, s *spool) error {
 	done := int64(0)
 	summary := r.summary
@@ -248,8 +249,8 @@ func (r *importRun) check(ctx context.Context, s *spool) error {
 		}
 		for n, v := range imported {
 			summary.count(v)
-			for p, fate := range v.Results {
-				if fate != backfill.PointBeforeUpload {
+			for p, result := range v.Results {
+				if result != backfill.PointBeforeUpload {
 					continue
 				}
 				at := batch[n].Points[p].At.Day()
@@ -278,8 +279,8 @@ func (s *Summary) count(v backfill.ImportedVideo) {
 	if v.Stopped {
 		s.Stopped++
 	}
-	for _, fate := range v.Results {
-		switch fate {
+	for _, result := range v.Results {
+		switch result {
 		case backfill.PointAdded:
 			s.Added++
 		case backfill.PointFolded:
@@ -295,8 +296,8 @@ func (s *Summary) count(v backfill.ImportedVideo) {
 	}
 }
 
-// write imports all batches. Batches of an earlier interrupted run are imported again, which changes nothing and is fast. They are not
-// recorded outside the database, because the database may have been restored from a backup in between.
+// write imports all batches. Batches of an earlier interrupted run are imported again, which changes nothing and is fast. No
+// file records which batches were imported, because the database can be restored from a backup between two runs.
 func (r *importRun) write(ctx context.Context, s *spool) error {
 	done := int64(0)
 	return s.eachBatch(ctx, func(batch []videoGroup) error {

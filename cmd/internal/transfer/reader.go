@@ -86,7 +86,7 @@ func newRowReader(r io.Reader, c Columns) (rowReader, error) {
 type csvReader struct {
 	csv    *csv.Reader
 	limit  *rowLimiter
-	fields []field // of the columns
+	fields []field // field of each column
 }
 
 func newCSVReader(in *bufio.Reader, l *rowLimiter, c Columns) (*csvReader, error) {
@@ -120,6 +120,7 @@ func separator(in *bufio.Reader) rune {
 	return ','
 }
 
+// csvError converts an error of the CSV library to a fileError.
 func (r *csvReader) csvError(err error) error {
 	if parseErr, ok := errors.AsType[*csv.ParseError](err); ok {
 		if errors.Is(parseErr.Err, csv.ErrQuote) || errors.Is(parseErr.Err, csv.ErrBareQuote) {
@@ -158,7 +159,7 @@ type jsonReader struct {
 	limit   *rowLimiter
 	columns Columns
 	unused  unusedMappings
-	lines   bool // JSON Lines; otherwise a list
+	lines   bool // the file has one object a line; otherwise it is one JSON list
 	line    int  // current line number
 	begun   bool // an object was found
 }
@@ -175,7 +176,7 @@ func (r *jsonReader) next() (line int, v values, err error) {
 		return r.line, v, err
 	}
 	if !found {
-		if err := r.unused.err(); err != nil && r.begun { // checked at the end, when the names of all objects are known
+		if err := r.unused.err(); err != nil && r.begun { // checked at the end of the file, when the member names of all objects are known
 			return r.line, v, fileError{err}
 		}
 		return 0, v, io.EOF
@@ -291,7 +292,7 @@ func (c Columns) parseObject(text []byte, unused *unusedMappings) (v values, err
 		unused.markUsed(name)
 		f, err := c.fieldOf(name)
 		if err != nil {
-			return v, fileError{err} // as for an unknown column of a CSV file
+			return v, fileError{err} // an unknown member name refuses the whole file, like an unknown column of a CSV file
 		}
 		if f == fieldIgnored {
 			continue

@@ -77,7 +77,7 @@ func TestImport_continuesAfterInterruption(t *testing.T) {
 	})
 }
 
-// If the database is restored from a backup after an interrupted import, the next run imports all missing videos again.
+// If the database is restored from a backup after an interrupted import, the next run must import all missing videos again.
 func TestImport_continuesAfterDatabaseRestore(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -96,7 +96,7 @@ func TestImport_continuesAfterDatabaseRestore(t *testing.T) {
 	})
 }
 
-// A row whose short link could not be resolved in the first run is imported in the second run.
+// If a short link can be resolved in the second run but not in the first run, the second run must import its row.
 func TestImport_addsRowsSkippedInFirstRun(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -104,7 +104,7 @@ func TestImport_addsRowsSkippedInFirstRun(t *testing.T) {
 		text := manyVideos(day, 250) + fmt.Sprintf("https://youtu.be/dQw4w9WgXcQ,%s,1\nhttps://vm.tiktok.com/ZMabcdefg/,%s,7\n", day, day)
 		skipBadRows := func(i *transfer.Import) { i.Bad = func(transfer.BadRow) error { return nil } }
 		interruptImport(t, db, o, text, skipBadRows)
-		first, err := link.Parse("https://www.tiktok.com/@a/video/7000000000000000000") // sorted before all others
+		first, err := link.Parse("https://www.tiktok.com/@a/video/7000000000000000000") // the import sorts its records before all others
 		require.NoError(t, err)
 		summary, err := runImport(t, db, o, text, skipBadRows, func(i *transfer.Import) {
 			i.Resolve = func(context.Context, link.Link) (link.Link, error) { return first, nil }
@@ -167,7 +167,7 @@ func TestExport_resumesAfterInterruption(t *testing.T) {
 			require.NoError(t, partFile.Close())
 			done, err := e.WriteFile(t.Context(), path, true, failOnError)
 			require.NoError(t, err)
-			require.Equal(t, transfer.Exported{Videos: 500, Rows: 1000}, done, "the totals of both runs")
+			require.Equal(t, transfer.Exported{Videos: 500, Rows: 1000}, done, "the totals must include both runs")
 			got, err := os.ReadFile(path)
 			require.NoError(t, err)
 			require.Equal(t, want, string(got))

@@ -52,8 +52,8 @@ func sortRecords(ctx context.Context, in <-chan record, dir string) (out <-chan 
 	return out, errs
 }
 
-// add adds a row to its video. The values of later rows replace those of earlier rows, and so do the counts of the same day. If two rows
-// have different counts for the same time, add returns an error for the second row.
+// add adds a row to its video. The values of a later row replace the values of earlier rows. Its counts replace the counts of earlier rows
+// of the same day. If two rows have different counts for the same time, add returns an error for the second row.
 func (g *videoGroup) add(r record) error {
 	if r.Title != "" {
 		g.Title = r.Title
@@ -174,7 +174,7 @@ func (s *spool) eachBatch(ctx context.Context, do func([]videoGroup) error) erro
 	}
 }
 
-// The maximum size of a batch. Larger batches are more efficient, smaller ones block other writers for less time.
+// The maximum size of a batch of an import. Larger batches are more efficient, smaller ones block other writers for less time.
 const (
 	maxBatchVideos = 200
 	maxBatchPoints = 20_000

@@ -16,7 +16,7 @@ type stateFile struct {
 	disabled bool // set after the first failed save
 }
 
-// load reads the saved state into v.
+// load decodes the saved state from the file into v.
 func (s *stateFile) load(v any) error {
 	text, err := os.ReadFile(s.Path)
 	if err != nil {
@@ -40,7 +40,7 @@ func (s *stateFile) save(v any) {
 	}
 }
 
-// remove deletes the file.
+// remove deletes the state file.
 func (s *stateFile) remove() {
 	if err := os.Remove(s.Path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		s.OnError(err)

@@ -105,7 +105,7 @@ func drawVideos(rt *rapid.T, today store.Date) []backfill.ImportVideo {
 				v.Points = append(v.Points, p)
 			}
 		}
-		// The upload date becomes known later, and may be a day after the first point.
+		// The upload date becomes known after the first points, and can be a day later than the first point.
 		if len(v.Points) > 0 && v.Points[0].At.Day() < today && rapid.Bool().Draw(rt, "measured before the upload") {
 			v.UploadedAt = new(v.Points[0].At.Day() + 1)
 		}
@@ -149,7 +149,7 @@ func TestExport_canBeImportedUnchanged(t *testing.T) {
 	})
 }
 
-// A row with a date but no counts adds no point, so that the day can be interpolated. Other trackers write such rows after a failed fetch.
+// A row with a date but without counts must add no point, so that the day can be interpolated. Other trackers write such rows after a failed fetch.
 func TestImport_addsNoPointForRowWithoutCounts(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -168,7 +168,7 @@ func TestImport_addsNoPointForRowWithoutCounts(t *testing.T) {
 			views[p.Day] = *p.Views
 		}
 		require.EqualValues(t, 10, views[sunday-1])
-		require.EqualValues(t, 25, views[today-3], "interpolated between the neighbouring days")
+		require.EqualValues(t, 25, views[today-3], "views must be interpolated between the neighbouring days")
 		v, err := o.Video(t.Context(), store.VideoRef{Link: videoLink(t)})
 		require.NoError(t, err)
 		require.Equal(t, "Late", v.Title)
@@ -176,7 +176,7 @@ func TestImport_addsNoPointForRowWithoutCounts(t *testing.T) {
 	})
 }
 
-func TestExport_limitsDays(t *testing.T) {
+func TestExport_writesOnlyDaysOfQuery(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, other, today := newOrg(t, db), newOrg(t, db), store.DateOf(db.Clock.Now())
@@ -204,8 +204,8 @@ func TestExport_limitsDays(t *testing.T) {
 		require.Equal(t, []string{row(monday+5, 60, true), row(monday+6, 70, true), row(monday+7, 80, false)},
 			days(store.ExportQuery{From: monday + 5, To: monday + 7, Interpolated: true}))
 		require.Equal(t, []string{row(today-1, 500, false)}, days(store.ExportQuery{From: today - 5, To: today - 1}))
-		require.Equal(t, []string{"  false"}, days(store.ExportQuery{From: today - 5, To: today - 4}), "a video without points is exported too")
-		require.Equal(t, 1, strings.Count(exportText(t, other, transfer.CSV, store.ExportQuery{}), "\n"), "another organisation has no videos")
+		require.Equal(t, []string{"  false"}, days(store.ExportQuery{From: today - 5, To: today - 4}), "the export must include a video without points")
+		require.Equal(t, 1, strings.Count(exportText(t, other, transfer.CSV, store.ExportQuery{}), "\n"), "the export of another organisation must contain only the header")
 
 		_, err = o.StopVideos(t.Context(), []store.VideoRef{{Link: videoLink(t)}}, true)
 		require.NoError(t, err)
@@ -224,7 +224,7 @@ func videoLink(t *testing.T) link.Link {
 	return l
 }
 
-// Each video is exported once, and the order is the same in each export.
+// An export must contain each video once, and each export must have the same order.
 func TestExport_writesMoreVideosThanOneBatch(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -246,7 +246,7 @@ func TestExport_writesMoreVideosThanOneBatch(t *testing.T) {
 	})
 }
 
-// A file may have a video's rows in any order, with several rows a day and with different links.
+// A file can have a video's rows in any order, with several rows a day and with different links.
 func TestImport_sortsRowsAndMergesDays(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
@@ -265,10 +265,10 @@ func TestImport_sortsRowsAndMergesDays(t *testing.T) {
 	require.EqualValues(t, 700, summary.Added+summary.Folded)
 	points, err := o.History(t.Context(), store.VideoRef{Link: videoLink(t)}, today-699, today)
 	require.NoError(t, err)
-	require.InDelta(t, 697, len(points), 3, "older points are reduced to one a week")
+	require.InDelta(t, 697, len(points), 3, "points older than 90 days must be reduced to one a week")
 	for _, p := range points[:90] {
-		require.EqualValues(t, 1001-int(today-p.Day), *p.Views, "the later row of the day counts")
-		require.EqualValues(t, 7, *p.Likes, "a count that the later row does not have is kept")
+		require.EqualValues(t, 1001-int(today-p.Day), *p.Views, "the point must have the views of the day's later row")
+		require.EqualValues(t, 7, *p.Likes, "likes must come from the earlier row, because the later row has no likes")
 	}
 }
 

@@ -21,7 +21,7 @@ type record struct {
 	Platform link.Platform
 	ID       string
 	Handle   string `json:",omitempty"`
-	Link     string // canonical
+	Link     string // canonical link
 	Measured bool   `json:",omitempty"` // whether the row has counts
 	At       store.Instant
 	Counts   store.Counts
@@ -209,7 +209,7 @@ func parseLength(text string) (*string, error) {
 	return &out, nil
 }
 
-// timeFormats are the accepted formats. A time without a zone is in UTC.
+// timeFormats are the accepted formats of dates and times. A time without a zone is in UTC.
 var timeFormats = []string{time.DateOnly, time.RFC3339Nano, "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02 15:04:05.999999999 Z07:00",
 	"2006-01-02 15:04:05.999999999 UTC", "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999", "2006-01-02T15:04", "2006-01-02 15:04"}
 
