@@ -22,7 +22,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// NewOrg makes an organisation and returns its view.
+// NewOrg creates an organisation with the premium tier and an active subscription, and returns its view.
 func NewOrg(t *testing.T, db *DB) *store.Org {
 	t.Helper()
 	o, err := db.CreateOrganisation(t.Context(), "Tester", store.TierPremium, store.SubscriptionActive)
@@ -30,7 +30,7 @@ func NewOrg(t *testing.T, db *DB) *store.Org {
 	return db.Org(o.ID)
 }
 
-// ParseLink returns the link of a URL that must be valid.
+// ParseLink parses a URL and fails the test if the URL is not a valid link.
 func ParseLink(t *testing.T, raw string) link.Link {
 	t.Helper()
 	l, err := link.Parse(raw)
@@ -38,19 +38,19 @@ func ParseLink(t *testing.T, raw string) link.Link {
 	return l
 }
 
-// Clip returns the link of a TikTok video of @someone. Each n is another video.
+// Clip returns the link of the TikTok video number n of the account @someone.
 func Clip(t *testing.T, n int) link.Link {
 	t.Helper()
 	return ParseLink(t, fmt.Sprintf("https://www.tiktok.com/@someone/video/73012345678%08d", n))
 }
 
-// Clips returns the links of the videos 0 to n-1.
+// Clips returns the links of the TikTok videos 0 to n-1 of the account @someone.
 func Clips(t *testing.T, n int) []link.Link {
 	t.Helper()
 	return ClipsFrom(t, 0, n)
 }
 
-// ClipsFrom returns the links of n videos, beginning with the video first. Organisations that track the same link share its target.
+// ClipsFrom returns the links of n TikTok videos of the account @someone, beginning with the video number first.
 func ClipsFrom(t *testing.T, first, n int) []link.Link {
 	t.Helper()
 	links := make([]link.Link, n)
@@ -60,7 +60,7 @@ func ClipsFrom(t *testing.T, first, n int) []link.Link {
 	return links
 }
 
-// Track tracks videos with immediate fetches.
+// Track makes the organisation track videos. All videos are due at once.
 func Track(t *testing.T, o *store.Org, links ...link.Link) []store.Tracked {
 	t.Helper()
 	tracked, err := o.Track(t.Context(), store.TrackRequest{Links: links, Lane: queue.LanePremium, Immediate: len(links), Enqueue: len(links)})
@@ -68,7 +68,7 @@ func Track(t *testing.T, o *store.Org, links ...link.Link) []store.Tracked {
 	return tracked
 }
 
-// Follow tracks accounts with immediate fetches.
+// Follow makes the organisation track accounts. All accounts are due at once.
 func Follow(t *testing.T, o *store.Org, kind store.TrackingType, links ...link.Link) []store.TrackedAccount {
 	t.Helper()
 	tracked, err := o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: links, Type: kind, Lane: queue.LanePremium, Immediate: len(links), Enqueue: len(links)})
@@ -76,7 +76,7 @@ func Follow(t *testing.T, o *store.Org, kind store.TrackingType, links ...link.L
 	return tracked
 }
 
-// Claim claims all due targets of a platform and kind, one claim for each lane.
+// Claim claims all due targets of a platform and kind. It returns one claim for each lane with due targets.
 func Claim(t *testing.T, db *DB, p link.Platform, kind queue.Kind) []queue.Claim {
 	t.Helper()
 	var claims []queue.Claim
@@ -90,7 +90,7 @@ func Claim(t *testing.T, db *DB, p link.Platform, kind queue.Kind) []queue.Claim
 	return claims
 }
 
-// ClaimOne claims the only due target.
+// ClaimOne claims the only due target of a platform and kind. It fails the test if there is not exactly one.
 func ClaimOne(t *testing.T, db *DB, p link.Platform, kind queue.Kind) queue.Claim {
 	t.Helper()
 	claims := Claim(t, db, p, kind)
@@ -105,13 +105,13 @@ func Outcome(db *DB, target queue.Target, facts ingest.VideoFacts) ingest.Outcom
 		NextAt: store.InstantOf(db.Clock.Now().Add(24 * time.Hour)), State: "active"}
 }
 
-// Deliver acknowledges all due videos of a platform with the same facts, and returns the number of targets.
+// Deliver claims all due videos of a platform, acknowledges each with the same facts, and returns the number of targets.
 func Deliver(t *testing.T, db *DB, p link.Platform, facts ingest.VideoFacts) int {
 	t.Helper()
 	return DeliverBy(t, db, p, func(queue.Target) ingest.VideoFacts { return facts })
 }
 
-// DeliverBy acknowledges all due videos of a platform with the facts for each target, and returns the number of targets.
+// DeliverBy claims all due videos of a platform, acknowledges each with the result of facts, and returns the number of targets.
 func DeliverBy(t *testing.T, db *DB, p link.Platform, facts func(queue.Target) ingest.VideoFacts) int {
 	t.Helper()
 	n := 0
@@ -126,7 +126,7 @@ func DeliverBy(t *testing.T, db *DB, p link.Platform, facts func(queue.Target) i
 	return n
 }
 
-// DeliverAccount acknowledges the only due TikTok account.
+// DeliverAccount claims the only due TikTok account and acknowledges it with the facts.
 func DeliverAccount(t *testing.T, db *DB, facts ingest.AccountFacts) {
 	t.Helper()
 	c := ClaimOne(t, db, link.TikTok, "account")
@@ -139,7 +139,7 @@ func AccountOutcome(db *DB, target queue.Target, facts ingest.AccountFacts) inge
 		NextAt: store.InstantOf(db.Clock.Now().Add(24 * time.Hour))}}
 }
 
-// Views returns facts with a number of views only.
+// Views returns facts about a video that contain only a number of views.
 func Views(n int64) ingest.VideoFacts { return ingest.VideoFacts{Views: &n} }
 
 // VideoOf returns the organisation's video with that link.
@@ -161,12 +161,12 @@ func AccountByLink(t *testing.T, o *store.Org, l link.Link) store.Account {
 // Today returns the UTC day of the database's clock.
 func Today(db *DB) store.Date { return store.DateOf(db.Clock.Now()) }
 
-// OrderedBy returns a query for all videos in an order.
+// OrderedBy returns a query for all videos, ordered by a column.
 func OrderedBy(column string, descending bool) store.VideoQuery {
 	return store.VideoQuery{Order: store.Order{Column: column, Descending: descending}, Window: store.Window{Limit: 5000}}
 }
 
-// ListVideos returns the page of a query. Without an order, videos are ordered by created_at.
+// ListVideos returns the page of videos that q selects. If q has no order, ListVideos orders the videos by created_at.
 func ListVideos(t *testing.T, o *store.Org, q store.VideoQuery) store.VideoPage {
 	t.Helper()
 	if q.Order.Column == "" {
@@ -177,7 +177,7 @@ func ListVideos(t *testing.T, o *store.Org, q store.VideoQuery) store.VideoPage 
 	return page
 }
 
-// FullOrg makes an organisation with a row in every table of organisations.
+// FullOrg creates an organisation that has at least one row in every distributed table.
 func FullOrg(t *testing.T, db *DB) *store.Org {
 	t.Helper()
 	ctx, o := t.Context(), NewOrg(t, db)
@@ -201,7 +201,7 @@ func FullOrg(t *testing.T, db *DB) *store.Org {
 	return o
 }
 
-// Collection makes a private collection.
+// Collection creates a private collection below parent, or a root collection if parent is nil.
 func Collection(t *testing.T, o *store.Org, name string, parent *uuid.UUID) store.Collection {
 	t.Helper()
 	c, err := o.CreateCollection(t.Context(), store.NewCollection{Name: name, ParentID: parent, Access: store.AccessPrivate, CreatedBy: store.NewID()})
@@ -218,15 +218,15 @@ func TargetIDs(c queue.Claim) []string {
 	return ids
 }
 
-// DueTargets returns the external ids of the TikTok videos that a collector could claim now.
+// DueTargets returns the external ids of the TikTok videos whose targets are due now.
 func DueTargets(t *testing.T, db *DB) []string {
 	t.Helper()
 	return Column[string](t, db, "SELECT external_id FROM fetch_targets WHERE source = ? AND kind = 'video' AND next_at <= ?",
 		string(link.TikTok), int64(store.InstantOf(db.Clock.Now())))
 }
 
-// Meanwhile runs f once, just before the next statement that contains the fragment, as a concurrent process. The statement continues when
-// f is done, or when f waits for our transaction. finish waits for f.
+// Meanwhile simulates a concurrent process. Just before the next statement that contains the fragment, it starts f in another goroutine and
+// delays the statement until f is done or waits for the transaction of the statement. finish waits until f is done.
 func Meanwhile(t *testing.T, db *DB, fragment string, f func(s *store.Store)) (finish func()) {
 	t.Helper()
 	other, done := db.Open(t), make(chan struct{})
@@ -246,14 +246,14 @@ func Meanwhile(t *testing.T, db *DB, fragment string, f func(s *store.Store)) (f
 	return func() { <-done }
 }
 
-// Waits returns true if a transaction waits for another one. On an engine with one writer, it always returns true.
+// Waits returns true if a transaction waits for the lock of another transaction. On SQLite, it always returns true.
 func Waits(t *testing.T, db *DB) bool {
 	t.Helper()
 	return !db.SharedByProcesses() ||
 		Column[int64](t, db, "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")[0] > 0
 }
 
-// Measure writes facts for videos at a time, without using the queue.
+// Measure writes facts about videos that were fetched at a time. It does not claim targets.
 func Measure(t *testing.T, db *DB, at time.Time, facts map[link.Link]ingest.VideoFacts) {
 	t.Helper()
 	var outcomes []ingest.Outcome
@@ -263,7 +263,7 @@ func Measure(t *testing.T, db *DB, at time.Time, facts map[link.Link]ingest.Vide
 	require.NoError(t, db.Acknowledge(t.Context(), queue.Claim{}, store.InstantOf(at), outcomes))
 }
 
-// StoredRows returns all rows of an organisation as text, by table.
+// StoredRows returns the rows of an organisation in all distributed tables as text, by the name of the table.
 func StoredRows(t *testing.T, db *DB, o *store.Org) map[string][]string {
 	t.Helper()
 	rows := map[string][]string{}
@@ -272,7 +272,7 @@ func StoredRows(t *testing.T, db *DB, o *store.Org) map[string][]string {
 			continue
 		}
 		query := "SELECT CAST(json_group_array(json(r)) AS text) FROM (SELECT json_object(%s) AS r FROM " + name + " WHERE organisation_id = ? ORDER BY 1)"
-		if name == "organisation_totals" { // its version rises even if nothing else changes
+		if name == "organisation_totals" { // leave out the version, which rises even if no other column changes
 			rows[name] = append(rows[name], Column[string](t, db, `SELECT videos || ' ' || videos_removed || ' ' || views || ' ' || likes || ' ' || comments || ' ' || shares || ' ' ||
  bookmarks || ' ' || accounts || ' ' || accounts_removed || ' ' || followers || ' ' || following FROM organisation_totals WHERE organisation_id = ?`, o.ID())...)
 			continue
@@ -290,7 +290,7 @@ func StoredRows(t *testing.T, db *DB, o *store.Org) map[string][]string {
 	return rows
 }
 
-// Authored returns facts with an author. "" means that the source does not report the id or the handle.
+// Authored returns facts about a video with the id and the handle of its account. If the id or handle is "", the facts do not have it.
 func Authored(id, handle string) ingest.VideoFacts {
 	f := ingest.VideoFacts{Views: new(int64(1))}
 	if id != "" {
@@ -302,7 +302,7 @@ func Authored(id, handle string) ingest.VideoFacts {
 	return f
 }
 
-// AccountOf returns the account that the video with that link is linked to.
+// AccountOf returns the account to which the organisation's video with a link is linked.
 func AccountOf(t *testing.T, o *store.Org, l link.Link) store.Account {
 	t.Helper()
 	id := VideoOf(t, o, l).LinkedAccountID
@@ -312,11 +312,11 @@ func AccountOf(t *testing.T, o *store.Org, l link.Link) store.Account {
 	return a
 }
 
-// Someone is the link of the account that posts the videos of Clip.
+// Someone is the link of the account @someone, which posts the videos that Clip returns.
 const Someone = "https://www.tiktok.com/@someone"
 
-// FoundVideos returns n videos of @someone, the newest first. The first was uploaded at newest, and each other one an hour before the one
-// before it.
+// FoundVideos returns the videos 0 to n-1 of the account @someone as a source lists them, the newest first. The first video was uploaded at
+// newest, and each following video one hour earlier.
 func FoundVideos(t *testing.T, n int, newest time.Time) []ingest.FoundVideo {
 	t.Helper()
 	videos := make([]ingest.FoundVideo, n)
@@ -327,23 +327,23 @@ func FoundVideos(t *testing.T, n int, newest time.Time) []ingest.FoundVideo {
 	return videos
 }
 
-// ListedAccount returns facts of an account with a list of videos.
+// ListedAccount returns facts about the account @someone with a list of videos.
 func ListedAccount(videos []ingest.FoundVideo) ingest.AccountFacts {
 	return ingest.AccountFacts{ID: new("42"), Username: new("someone"), Videos: videos, Listed: true}
 }
 
-// TrackedVideos returns how many videos the organisation tracks.
+// TrackedVideos returns the number of videos that the organisation tracks.
 func TrackedVideos(t *testing.T, o *store.Org) int {
 	t.Helper()
 	return int(ListVideos(t, o, store.VideoQuery{}).Total)
 }
 
-// Series holds the stored points of a video: the daily points and the weekly points.
+// Series holds the daily points and the weekly points of a video, by day.
 type Series struct {
 	Daily, Weekly map[store.Date]store.Counts
 }
 
-// Bare returns points without their provenance. Only interpolated points keep their quality.
+// Bare returns points without source, time of fetch and quality. Only interpolated points still have their quality.
 func Bare(points []store.Point) []store.Point {
 	out := slices.Clone(points)
 	for i := range out {
@@ -355,16 +355,16 @@ func Bare(points []store.Point) []store.Point {
 	return out
 }
 
-// Room makes sure that the database can store points of that many days ago.
+// Room creates the partitions for the points of the last days, up to the given number of days ago.
 func Room(t *testing.T, db *DB, days int) {
 	t.Helper()
-	nobody := Outcome(db, queue.Target{Platform: link.TikTok, Kind: "video", ExternalID: "0"}, Views(1))
+	unsubscribed := Outcome(db, queue.Target{Platform: link.TikTok, Kind: "video", ExternalID: "0"}, Views(1))
 	for d := 0; d <= days; d += 28 {
-		require.NoError(t, db.Acknowledge(t.Context(), queue.Claim{}, store.InstantOf(db.Clock.Now().AddDate(0, 0, -d)), []ingest.Outcome{nobody}))
+		require.NoError(t, db.Acknowledge(t.Context(), queue.Claim{}, store.InstantOf(db.Clock.Now().AddDate(0, 0, -d)), []ingest.Outcome{unsubscribed}))
 	}
 }
 
-// Keep writes a series to the tables of points directly.
+// Keep inserts the points of a series into snapshots_daily and snapshots_weekly directly.
 func (s Series) Keep(t *testing.T, db *DB, o *store.Org, video uuid.UUID) {
 	t.Helper()
 	for table, points := range map[string]map[store.Date]store.Counts{"snapshots_daily": s.Daily, "snapshots_weekly": s.Weekly} {
@@ -381,13 +381,14 @@ func (s Series) Keep(t *testing.T, db *DB, o *store.Org, video uuid.UUID) {
 	}
 }
 
-// Over returns the counts c, with the counts under where c has none.
+// Over returns the counts c. A count that c lacks comes from under.
 func Over(c, under store.Counts) store.Counts {
 	return store.Counts{Views: cmp.Or(c.Views, under.Views), Likes: cmp.Or(c.Likes, under.Likes), Comments: cmp.Or(c.Comments, under.Comments),
 		Shares: cmp.Or(c.Shares, under.Shares), Bookmarks: cmp.Or(c.Bookmarks, under.Bookmarks)}
 }
 
-// Points returns the points of both tables. A day in both tables has one point, with all counts that either table has.
+// Points returns the daily and weekly points by day. If a day has a daily and a weekly point, counts that the daily point lacks come from the
+// weekly point.
 func (s Series) Points() map[store.Date]store.Counts {
 	known := map[store.Date]store.Counts{}
 	maps.Copy(known, s.Weekly)
@@ -397,7 +398,8 @@ func (s Series) Points() map[store.Date]store.Counts {
 	return known
 }
 
-// Read returns the points that Org.History must return. It applies the rules in the simplest way, one day after the other.
+// Read returns the points that Org.History must return for the days from..to. It is a simple implementation of the same rules, for
+// comparison.
 func (s Series) Read(from, to store.Date) []store.Point {
 	known, before := s.Points(), map[store.Date]store.Counts{}
 	days := slices.Sorted(maps.Keys(known))
@@ -434,7 +436,7 @@ func (s Series) Read(from, to store.Date) []store.Point {
 	return out
 }
 
-// lower returns true if any count is lower than before.
+// lower returns true if any count of now is lower than the same count of before. It skips counts that are unknown in now or before.
 func lower(now, before store.Counts) bool {
 	values := func(c store.Counts) []*int64 { return []*int64{c.Views, c.Likes, c.Comments, c.Shares, c.Bookmarks} }
 	for i, n := range values(now) {
@@ -445,7 +447,7 @@ func lower(now, before store.Counts) bool {
 	return false
 }
 
-// Migrations returns the engine's migrations, so that a test can undo them. The program never does.
+// Migrations returns the migrations of the engine, so that a test can undo migrations. The program itself never undoes a migration.
 func Migrations(t *testing.T, db *DB) *goose.Provider {
 	t.Helper()
 	dialect := goose.DialectPostgres
@@ -459,10 +461,11 @@ func Migrations(t *testing.T, db *DB) *goose.Provider {
 	return p
 }
 
-// Short is the link of a video whose link names no author, so tracking it makes no account.
+// Short is the link of a video of YouTube. The link does not contain the handle, so tracking the video does not create an account.
 const Short = "https://www.youtube.com/shorts/dQw4w9WgXcQ"
 
-// Consistent checks that exactly the tracked videos have a subscription, and that the totals count them.
+// Consistent checks that exactly the tracked videos that are not pending have a subscription, and that the totals equal the numbers of
+// videos.
 func Consistent(t *testing.T, db *DB, o *store.Org) {
 	t.Helper()
 	all := ListVideos(t, o, store.VideoQuery{IncludeRemoved: true})
@@ -478,11 +481,12 @@ func Consistent(t *testing.T, db *DB, o *store.Org) {
 	require.ElementsMatch(t, fetched, Column[string](t, db, "SELECT CAST(subject_id AS text) FROM fetch_subscriptions WHERE organisation_id = ? AND kind = 'video'", o.ID()))
 }
 
-// GoOn never asks to stop.
+// GoOn always returns nil. It is an alive function with which a job never stops.
 func GoOn() error { return nil }
 
-// Reduced returns the series that retention must leave: all days from daily on, and one weekly point for each earlier week. The weekly
-// point is on the last day of its week with a point, and has each count as last known in the week. Points before oldest are left out.
+// Reduced returns the series that retention must leave: the daily points from the day daily on, and one weekly point for each earlier week.
+// The weekly point has the day of the week's last point, and the last known value of each count in the week. Points before the day oldest
+// are left out.
 func (s Series) Reduced(daily, oldest store.Date) Series {
 	kept := Series{Daily: map[store.Date]store.Counts{}, Weekly: map[store.Date]store.Counts{}}
 	last, known := map[store.Date]store.Date{}, s.Points() // by week
@@ -507,7 +511,8 @@ func (s Series) Reduced(daily, oldest store.Date) Series {
 	return kept
 }
 
-// SilentSunday returns an old week whose last day has likes only. If cut is true, the week contains the end of a month.
+// SilentSunday returns the points of an old week. The point of Sunday has only likes. If cut is true, the week begins in one month and ends in
+// the next.
 func SilentSunday(db *DB, cut bool) (monday store.Date, days map[store.Date]store.Counts) {
 	monday = (Today(db) - 150).Week()
 	for ((monday + 6).Time().Day() < 7) != cut {
@@ -520,7 +525,7 @@ func SilentSunday(db *DB, cut bool) (monday store.Date, days map[store.Date]stor
 	return monday, days
 }
 
-// Stop stops the videos of links.
+// Stop stops the tracking of videos and fails the test if a video is not tracked.
 func Stop(t *testing.T, o *store.Org, links ...link.Link) {
 	t.Helper()
 	refs := make([]store.VideoRef, len(links))

@@ -10,7 +10,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-func TestServer_comesBackWithWhatWasWritten(t *testing.T) {
+func TestServerCrash_keepsCommittedRows(t *testing.T) {
 	t.Parallel()
 	server := storetest.NewServer(t)
 	db := server.New(t, "crashed")
