@@ -9,19 +9,19 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// meaning is a link and what it means.
+// meaning is a test case of Parse: a link and the expected result.
 type meaning struct {
 	name string
 	in   string
 	want link.Link
 }
 
-// refusal is a link that is refused, and a word of the sentence that says why.
+// refusal is a test case of Parse: a link that is refused, the expected reason, and a part of the expected detail.
 type refusal struct {
-	name   string
-	in     string
-	reason link.Reason
-	says   string
+	name       string
+	in         string
+	reason     link.Reason
+	wantDetail string
 }
 
 func allMeanings() []meaning {
@@ -34,13 +34,13 @@ func allMeanings() []meaning {
 
 func allRefusals() []refusal {
 	var all []refusal
-	for _, table := range [][]refusal{tiktokRefusals(), instagramRefusals(), youtubeRefusals(), facebookRefusals(), foreignHosts(), notWebAddresses()} {
+	for _, table := range [][]refusal{tiktokRefusals(), instagramRefusals(), youtubeRefusals(), facebookRefusals(), linksOfOtherHosts(), notWebAddresses()} {
 		all = append(all, table...)
 	}
 	return all
 }
 
-func TestParse_understandsLinks(t *testing.T) {
+func TestParse_returnsExpectedLink(t *testing.T) {
 	t.Parallel()
 	for _, c := range allMeanings() {
 		t.Run(string(c.want.Platform)+"/"+c.name, func(t *testing.T) {
@@ -52,24 +52,24 @@ func TestParse_understandsLinks(t *testing.T) {
 	}
 }
 
-func TestParse_refusesLinks(t *testing.T) {
+func TestParse_returnsReasonAndDetailForRefusedLink(t *testing.T) {
 	t.Parallel()
 	for _, c := range allRefusals() {
 		t.Run(string(c.reason)+"/"+c.name, func(t *testing.T) {
 			t.Parallel()
 			got, err := link.Parse(c.in)
-			require.Equal(t, link.Link{}, got, "a refused link means nothing")
+			require.Equal(t, link.Link{}, got, "Parse returns the zero Link if it refuses the link")
 			var refused *link.Error
 			require.ErrorAs(t, err, &refused, c.in)
 			require.Equal(t, c.reason, refused.Reason, refused.Detail)
-			require.Contains(t, refused.Detail, c.says)
-			require.True(t, strings.HasSuffix(refused.Detail, "."), "a detail is a sentence: %s", refused.Detail)
-			require.Less(t, len(refused.Detail), 600, "a detail does not repeat the whole link")
+			require.Contains(t, refused.Detail, c.wantDetail)
+			require.True(t, strings.HasSuffix(refused.Detail, "."), "the detail must end with a full stop: %s", refused.Detail)
+			require.Less(t, len(refused.Detail), 600, "the detail must not contain the whole link")
 		})
 	}
 }
 
-func TestParse_hasEnoughCases(t *testing.T) {
+func TestParseCases_areUniqueAndAtLeast300(t *testing.T) {
 	t.Parallel()
 	names, links := map[string]bool{}, map[string]bool{}
 	for _, c := range allMeanings() {
@@ -80,11 +80,11 @@ func TestParse_hasEnoughCases(t *testing.T) {
 	}
 	total := len(allMeanings()) + len(allRefusals())
 	require.GreaterOrEqual(t, total, 300)
-	require.Len(t, names, total, "every case has a name of its own")
-	require.Len(t, links, total, "every case has a link of its own")
+	require.Len(t, names, total, "the names of the test cases must be unique")
+	require.Len(t, links, total, "the links of the test cases must be unique")
 }
 
-func TestParse_readsItsOwnCanonicalLinks(t *testing.T) {
+func TestParse_returnsSameLinkForCanonicalForm(t *testing.T) {
 	t.Parallel()
 	for _, c := range allMeanings() {
 		again, err := link.Parse(c.want.Canonical)
@@ -93,8 +93,8 @@ func TestParse_readsItsOwnCanonicalLinks(t *testing.T) {
 	}
 }
 
-// withoutLostHandle is what is left of a link in its canonical form: of Instagram and Facebook videos that form does
-// not name the account.
+// withoutLostHandle returns the result of parsing the canonical form of l. Canonical links of Instagram and Facebook
+// videos do not contain the handle, so the result has no handle for them.
 func withoutLostHandle(l link.Link) link.Link {
 	if l.Kind == link.Video && (l.Platform == link.Instagram || l.Platform == link.Facebook) {
 		l.Handle = ""
@@ -109,7 +109,7 @@ const (
 	channelID   = "UCLqxVugv74EIW3VWh2NOa3Q"
 	facebookID  = "1139247764231866"
 	secUID      = "MS4wLjABAAAATh8Vewkn0LYM7Fo03iec3qKdeCUOcBIouRk1mkiag6h3o_pQu_dUXvZ2EZlGST7_"
-	// privateTail stands after the code of a private account's post.
+	// privateTail is the text that Instagram appends to the code of a private account's post.
 	privateTail = "ABCDEFGHIJKLMNOPQRSTUVWXYZ01"
 )
 
@@ -159,14 +159,14 @@ func short(p link.Platform, code, canonical string) link.Link {
 	return link.Link{Platform: p, Kind: link.Short, ID: code, Canonical: canonical}
 }
 
-// surroundings are the ways in which any link is written, pasted and escaped.
+// surroundings returns links in different spellings and encodings, and with surrounding text.
 func surroundings() []meaning {
 	return []meaning{
 		{"without a scheme", "tiktok.com/@user/video/" + tiktokID, tiktokVideo("user")},
 		{"with http", "http://www.tiktok.com/@user/video/" + tiktokID, tiktokVideo("user")},
 		{"with the scheme in upper case", "HTTPS://www.tiktok.com/@user/video/" + tiktokID, tiktokVideo("user")},
 		{"relative to the scheme", "//www.tiktok.com/@user/video/" + tiktokID, tiktokVideo("user")},
-		{"with a squeezed slash", "https:/www.tiktok.com/@user/video/" + tiktokID, tiktokVideo("user")},
+		{"with only one slash after the scheme", "https:/www.tiktok.com/@user/video/" + tiktokID, tiktokVideo("user")},
 		{"with the host in upper case", "https://WWW.TikTok.COM/@user/video/" + tiktokID, tiktokVideo("user")},
 		{"with port 443", "https://www.tiktok.com:443/@user/video/" + tiktokID, tiktokVideo("user")},
 		{"with port 80", "http://www.tiktok.com:80/@user/video/" + tiktokID, tiktokVideo("user")},
@@ -208,7 +208,7 @@ func surroundings() []meaning {
 		{"with an underscore that belongs to the id", "https://www.instagram.com/p/DCXkB8LpR2_", link.Link{
 			Platform: link.Instagram, Kind: link.Video, ID: "DCXkB8LpR2_", Canonical: "https://www.instagram.com/p/DCXkB8LpR2_/",
 		}},
-		{"with an underscore too many for the id", "*https://www.instagram.com/p/" + instagramID + "_", instagramVideo("", "p")},
+		{"with an underscore after the id", "*https://www.instagram.com/p/" + instagramID + "_", instagramVideo("", "p")},
 		{"with escaped ampersands", "https://www.youtube.com/watch?feature=share&amp;v=" + youtubeID + "&amp;t=1", youtubeVideo()},
 		{"with ampersands escaped twice", "https://www.youtube.com/watch?feature=share&amp;amp;v=" + youtubeID, youtubeVideo()},
 		{"with semicolons between the pairs", "https://www.youtube.com/watch?feature=share;v=" + youtubeID + ";t=1", youtubeVideo()},
