@@ -26,8 +26,8 @@ const (
 	leaseMargin = time.Minute
 	// accountTimeout bounds the fetch of an account: it may have thousands of videos, which some sources list ten at a time.
 	accountTimeout = time.Hour
-	// candidates is how many due targets a batch is chosen from.
-	candidates = 100
+	// minCandidates is the least number of due targets that a batch is chosen from, because some may need a call of their own.
+	minCandidates = 10
 )
 
 // worker claims and fetches targets of one source, one call at a time.
@@ -35,6 +35,8 @@ type worker struct {
 	*Collector
 	source source.Source
 	shared *sharedClaiming
+	// candidates is how many due targets a batch is chosen from.
+	candidates int
 	// reserved is true for the one worker that serves only waiting organisations without a claimed target. A slow source is then never
 	// busy with one organisation only.
 	reserved bool
@@ -52,13 +54,20 @@ func (c *Collector) workers(s source.Source) []*worker {
 	if c.concurrency > 0 {
 		n = c.concurrency
 	}
+	candidates := minCandidates
+	for _, p := range link.Platforms {
+		for _, k := range []source.Kind{source.KindVideo, source.KindAccount} {
+			size, _ := s.Serves(source.Target{Platform: p, Kind: k})
+			candidates = max(candidates, 2*size)
+		}
+	}
 	shared := &sharedClaiming{accounts: make(chan struct{}, max(1, n/2))}
 	for range cap(shared.accounts) {
 		shared.accounts <- struct{}{}
 	}
 	workers := make([]*worker, n)
 	for i := range workers {
-		workers[i] = &worker{Collector: c, source: s, shared: shared}
+		workers[i] = &worker{Collector: c, source: s, candidates: candidates, shared: shared}
 	}
 	if n > 1 {
 		workers[0].shared, workers[0].reserved = &sharedClaiming{accounts: shared.accounts}, true
@@ -142,7 +151,7 @@ func (w *worker) claim(ctx context.Context, poll bool) (claim queue.Claim, done 
 		return claim, done, err
 	}
 	claim, err = w.queue.Claim(reading, queue.ClaimRequest{Collector: w.id, Route: w.source.Name(), Kinds: kinds, Lanes: draw(lanes), Idle: w.reserved,
-		Candidates: candidates, Ahead: schedule.Early, Pick: w.pick})
+		Candidates: w.candidates, Ahead: schedule.Early, Pick: w.pick})
 	return claim, done, err
 }
 

@@ -34,7 +34,7 @@ func rowOfAge(t *testing.T, db *storetest.DB, o *store.Org, n int, at time.Time)
 		"token_uses":    add("INSERT INTO token_uses (token_id, last_used_at) VALUES (?, ?)", id, i),
 		"quota_windows": add("INSERT INTO quota_windows (source, win, used, updated_at) VALUES ('s', ?, 1, ?)", fmt.Sprint(n), i),
 		"source_pauses": add("INSERT INTO source_pauses (source, class, detail, blocked_until, strikes) VALUES (?, 'x', '', ?, 1)", fmt.Sprint(n), i),
-		"org_turns":     add("INSERT INTO org_turns (source, kind, organisation_id, turn) VALUES ('s', 'video', ?, ?)", id, i),
+		"org_turns":     add("INSERT INTO org_turns (route, organisation_id, turn) VALUES ('s', ?, ?)", id, i),
 		"short_links":   add("INSERT INTO short_links (platform, code, target, resolved_at) VALUES ('tiktok', ?, 'x', ?)", fmt.Sprint(n), i),
 		"collectors":    add("INSERT INTO collectors (id, seen_at) VALUES (?, ?)", id, i),
 		"idempotency_keys": add("INSERT INTO idempotency_keys (organisation_id, operation, key, fingerprint, effect_id, created_at, started_at, bytes) VALUES (?, 'op', ?, ?, ?, ?, 0, 500)",

@@ -97,7 +97,7 @@ func lastTurn(tx *gorm.DB, p Place, now db.Instant) (int64, error) {
 		return int64(now), nil // no target waits
 	}
 	var given []int64
-	err = tx.Raw(`SELECT turn FROM org_turns WHERE route = ? AND organisation_id = ?`, p.Route, p.Organisation).Scan(&given).Error
+	err = tx.Raw(`SELECT turn FROM org_turns WHERE organisation_id = ? AND route = ?`, p.Organisation, p.Route).Scan(&given).Error
 	if err != nil || len(given) == 0 {
 		return serving.Int64 - 1, err
 	}

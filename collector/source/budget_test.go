@@ -1,0 +1,61 @@
+package source_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/collector/source"
+)
+
+// spendAll spends until the budget refuses or n requests are paid. It returns the number of paid requests.
+func spendAll(b *source.CallBudget, n int) (paid int) {
+	for paid < n && b.Spend() {
+		paid++
+	}
+	return paid
+}
+
+func TestCallBudget_countsWholeReservationWithoutMeter(t *testing.T) {
+	t.Parallel()
+	b := source.NewCallBudget([]source.Call{{Bucket: "units", Units: 3}})
+	require.Equal(t, 10, spendAll(b, 10))
+	require.False(t, b.Exhausted())
+	require.Equal(t, []source.Call{{Bucket: "units", Units: 3}}, b.Spent())
+}
+
+func TestCallBudget_refusesRequestsBeyondReservation(t *testing.T) {
+	t.Parallel()
+	b := source.NewCallBudget([]source.Call{{Bucket: "units", Units: 5}, {Bucket: "calls", Units: 3}})
+	b.Meter()
+	require.Equal(t, 2, spendAll(b, 2))
+	require.False(t, b.Exhausted())
+	require.Equal(t, []source.Call{{Bucket: "units", Units: 2}, {Bucket: "calls", Units: 2}}, b.Spent())
+	require.Equal(t, 1, spendAll(b, 10), "the call with the fewest units limits the requests")
+	require.True(t, b.Exhausted())
+}
+
+func TestCallBudget_countsRequestsWithoutLimit(t *testing.T) {
+	t.Parallel()
+	b := source.NewCallBudget([]source.Call{{Bucket: "calls", Units: 3}})
+	b.MeterWithoutLimit()
+	require.Equal(t, 10, spendAll(b, 10))
+	require.False(t, b.Exhausted())
+	require.Equal(t, []source.Call{{Bucket: "calls", Units: 3}}, b.Spent(), "never more than reserved")
+}
+
+func TestCallBudget_setSpentStaysWithinReservation(t *testing.T) {
+	t.Parallel()
+	for units, want := range map[int64]int64{-5: 0, 2: 2, 500: 3} {
+		b := source.NewCallBudget([]source.Call{{Bucket: "records", Units: 3}, {Bucket: "calls", Units: 1}})
+		b.SetSpent("records", units)
+		require.Equal(t, []source.Call{{Bucket: "records", Units: want}, {Bucket: "calls", Units: 1}}, b.Spent())
+	}
+}
+
+func TestCallBudget_nilPaysForFreeRequests(t *testing.T) {
+	t.Parallel()
+	var b *source.CallBudget
+	require.True(t, b.Spend())
+	require.False(t, b.Exhausted())
+}

@@ -1,0 +1,56 @@
+package collector_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/collector/sandbox"
+	"github.com/reeltally/reeltally/collector/source"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// callsFor returns how many calls of a source asked for a video, from the call log of the sandbox.
+func (w *world) callsFor(source, id string) (calls int) {
+	w.t.Helper()
+	var log map[string]struct {
+		Batches [][]string `json:"batches"`
+	}
+	require.NoError(w.t, json.NewDecoder(w.control(http.MethodGet, "/_control/calls", nil).Body).Decode(&log))
+	for _, ids := range log[source].Batches {
+		if slices.Contains(ids, id) {
+			calls++
+		}
+	}
+	return calls
+}
+
+func TestRoute_asksSourceThatDoesNotShowTheVideoOnceAWeek(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		c := newClaims(t, db, link.TikTok, func(w *world) []source.Source {
+			return append([]source.Source{w.display()}, w.sources("ensembledata")...)
+		})
+		id := c.sandbox.World().Find(link.TikTok, sandbox.Normal)
+		video := c.tracks("https://www.tiktok.com/@/video/" + id) // not a video of the account that has logged in
+		start := db.Clock.Now()
+		for db.Clock.Now().Sub(start) < 28*24*time.Hour {
+			next := storetest.Column[store.Instant](t, db, "SELECT MIN(next_at) FROM fetch_targets WHERE kind = 'video'")[0].Time()
+			if next.After(db.Clock.Now()) {
+				db.Clock.Set(next)
+			}
+			_, err := c.collector.Round(t.Context())
+			require.NoError(t, err)
+		}
+		require.NotNil(t, c.video(video).LatestViews)
+		require.GreaterOrEqual(t, c.callsFor("vendor", id), 28, "the vendor is asked every day")
+		require.LessOrEqual(t, c.callsFor("tiktok_display", id), 5, "at the start and after 7, 14, 21 and 28 days at most")
+		require.GreaterOrEqual(t, c.callsFor("tiktok_display", id), 4, "a video may become one of the account's later")
+	})
+}
