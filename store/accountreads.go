@@ -14,16 +14,16 @@ import (
 type AccountQuery struct {
 	Platform       *link.Platform
 	Username       *string    // folded with link.FoldUsername
-	Link           *link.Link // of kind account
+	Link           *link.Link // the link of the account
 	Collections    []string   // names or ids; the account is a member of any of them
 	CollectionID   *uuid.UUID // the account is a member of this collection; ErrNotFound if it does not exist
-	IncludeLinked  bool       // also untracked accounts that videos are linked to
-	IncludeRemoved bool
-	Order          db.Order // one of AccountOrders
+	IncludeLinked  bool       // include untracked accounts to which videos are linked
+	IncludeRemoved bool       // include accounts whose tracking was stopped
+	Order          db.Order   // the column is one of AccountOrders
 	Window         db.Window
 }
 
-// AccountOrders are the columns by which accounts can be ordered. None of them has an index, so the database sorts the matching accounts.
+// AccountOrders are the columns by which accounts can be ordered. No column has an index, so the database sorts the matching accounts.
 var AccountOrders = db.SortColumns{
 	"created_at":             db.SortBy("accounts", "created_at", db.IntegerColumn),
 	"username":               db.SortBy("accounts", "username", db.TextColumn),
@@ -39,15 +39,16 @@ const accountText = `LENGTH(accounts.link) + 2 * LENGTH(accounts.username) + COA
 // AccountPage is a page of a list of accounts.
 type AccountPage struct {
 	Accounts []Account
-	Total    int64
-	Next     *db.Position
+	Total    int64        // number of all matching accounts
+	Next     *db.Position // position of the next page; nil on the last page
 }
 
+// accountInAnyCollection is the SQL condition that an account is a member of a collection whose name or id is in @names.
 const accountInAnyCollection = `EXISTS (
 SELECT 1 FROM collection_accounts m JOIN collections c ON c.organisation_id = m.organisation_id AND c.id = m.collection_id
  WHERE m.organisation_id = accounts.organisation_id AND m.account_id = accounts.id AND (c.name IN @names OR CAST(c.id AS text) IN @names))`
 
-// Accounts returns a page of accounts with all its rows.
+// Accounts returns one page of the accounts that query selects. It reads all rows of the page at once.
 func (o *Org) Accounts(ctx context.Context, query AccountQuery) (AccountPage, error) {
 	list, err := o.ListAccounts(ctx, query)
 	if err != nil {
@@ -57,7 +58,7 @@ func (o *Org) Accounts(ctx context.Context, query AccountQuery) (AccountPage, er
 	return AccountPage{Accounts: accounts, Total: list.Total, Next: list.Next()}, err
 }
 
-// ListAccounts returns a list of accounts whose rows are read on demand.
+// ListAccounts returns a list of the accounts that query selects. The list reads its rows only when the caller iterates over it.
 func (o *Org) ListAccounts(ctx context.Context, query AccountQuery) (*db.List[Account], error) {
 	q := o.q(ctx, "accounts")
 	if query.CollectionID != nil {
@@ -106,7 +107,8 @@ func (o *Org) ListAccounts(ctx context.Context, query AccountQuery) (*db.List[Ac
 	}, query.Order, query.Window)
 }
 
-// Account returns one account, or ErrNotFound. It also finds stopped accounts and untracked accounts that videos are linked to.
+// Account returns the account of ref, or ErrNotFound. It also finds accounts whose tracking was stopped, and untracked accounts to which
+// videos are linked.
 func (o *Org) Account(ctx context.Context, ref AccountRef) (Account, error) {
 	found := make([]Account, 0, 1)
 	if err := accountWhere(o.q(ctx, "accounts"), ref).Limit(1).Find(&found).Error; err != nil {
@@ -123,8 +125,8 @@ func (o *Org) Account(ctx context.Context, ref AccountRef) (Account, error) {
 	return found[0], db.Translate(err)
 }
 
-// accountWhere adds the condition that the account is the one that ref names. A link names an account by the platform's own id, or
-// otherwise by the account's current handle.
+// accountWhere adds to q the condition that selects the account of ref. It compares ref.ID if it is set. Otherwise it compares the
+// platform's own id in the link, or the account's current handle if the link has no id.
 func accountWhere(q *gorm.DB, ref AccountRef) *gorm.DB {
 	switch l := ref.Link; {
 	case ref.ID != uuid.Nil:
@@ -137,7 +139,8 @@ func accountWhere(q *gorm.DB, ref AccountRef) *gorm.DB {
 	}
 }
 
-// AccountVideos returns a page of an account's videos with all its rows. See ListAccountVideos.
+// AccountVideos returns one page of the videos of the account of ref, or ErrNotFound if the account is unknown. It sets
+// query.LinkedAccountID to the account.
 func (o *Org) AccountVideos(ctx context.Context, ref AccountRef, query VideoQuery) (VideoPage, error) {
 	a, err := o.Account(ctx, ref)
 	if err != nil {
@@ -147,8 +150,8 @@ func (o *Org) AccountVideos(ctx context.Context, ref AccountRef, query VideoQuer
 	return o.Videos(ctx, query)
 }
 
-// ListAccountVideos lists the videos of the account that ref names, in the order and window of query. It sets query.LinkedAccountID to
-// that account. It returns ErrNotFound for an unknown account.
+// ListAccountVideos returns a list of the videos of the account of ref, or ErrNotFound if the account is unknown. It sets
+// query.LinkedAccountID to the account.
 func (o *Org) ListAccountVideos(ctx context.Context, ref AccountRef, query VideoQuery) (*db.List[Video], error) {
 	a, err := o.Account(ctx, ref)
 	if err != nil {

@@ -13,28 +13,28 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// Author is the account of a video as a source or a link names it.
+// Author is the account that posted a video, with the ids and names that a source or a link contains.
 type Author struct {
 	Platform   link.Platform
 	ExternalID string // the platform's own id; "" if unknown
-	SourceID   string // as AccountFacts.SourceID; "" if the source has none
-	Username   string // "" if unknown
+	SourceID   string // the source's own id of the account; "" if the source has none
+	Username   string // the handle; "" if unknown
 	Name       *string
 }
 
-// AccountResolver finds the account record of an author. The platform's own id decides, then the source's id. A handle decides only if no
-// known id contradicts it.
+// AccountResolver finds the account record of an author. It compares the platform's own ids first, then the source's ids. It compares
+// handles only if no known id shows that the record is another account.
 type AccountResolver struct {
 	Org     uuid.UUID
-	Now     db.Instant
-	claimed bool // the authors come from links of a caller; no source has confirmed them
-	Rows    []*Account
-	dirty   []*Account // changed or new
-	lost    []*Account // no longer have their handle
-	renamed []handleChange
+	Now     db.Instant     // the time of the fetch or request
+	claimed bool           // the authors come from links of a caller, and no source has confirmed the authors
+	Rows    []*Account     // all records that an author can match, including new records
+	dirty   []*Account     // records in Rows that are changed or new
+	lost    []*Account     // records in Rows whose handle another account has now
+	renamed []handleChange // changed handles of the records
 }
 
-// Resolve returns the record of an author. It makes a record if there is none, and updates handle, ids and name of the record.
+// Resolve returns the record of author a. It creates a record if none matches, and updates the record's handle, ids and name.
 func (b *AccountResolver) Resolve(a Author) *Account {
 	row := b.find(func(r *Account) bool {
 		return a.ExternalID != "" && r.ExternalID != nil && *r.ExternalID == a.ExternalID
@@ -42,21 +42,21 @@ func (b *AccountResolver) Resolve(a Author) *Account {
 	if row == nil {
 		row = b.find(func(r *Account) bool { return r.Matches(a) }, a.Platform)
 	}
-	bearer := b.find(func(r *Account) bool { return a.Username != "" && r.HandleCurrent && r.Username == a.Username }, a.Platform)
-	if row == nil && bearer != nil && !bearer.IsOtherThan(a) {
-		row = bearer
+	handleOwner := b.find(func(r *Account) bool { return a.Username != "" && r.HandleCurrent && r.Username == a.Username }, a.Platform)
+	if row == nil && handleOwner != nil && !handleOwner.IsOtherThan(a) {
+		row = handleOwner
 	}
 	if row == nil {
 		row = &Account{OrganisationID: b.Org, ID: db.NewID(), Platform: a.Platform, Username: a.Username, CreatedAt: b.Now}
 		b.Rows = append(b.Rows, row)
 		b.MarkChanged(row)
 	}
-	// An answer that is older than the account's last fetch does not restore an old handle or name.
-	late := row.CheckedAt != nil && *row.CheckedAt > b.Now
-	if a.Username != "" && !late && (row.Username != a.Username || !row.HandleCurrent) {
-		if bearer != nil && bearer != row {
-			bearer.HandleCurrent = false
-			b.lost = append(b.lost, bearer)
+	// If the account was fetched after this answer, the answer must not restore an old handle or name.
+	outdated := row.CheckedAt != nil && *row.CheckedAt > b.Now
+	if a.Username != "" && !outdated && (row.Username != a.Username || !row.HandleCurrent) {
+		if handleOwner != nil && handleOwner != row {
+			handleOwner.HandleCurrent = false
+			b.lost = append(b.lost, handleOwner)
 		}
 		if row.Username != "" && row.Username != a.Username {
 			b.renamed = append(b.renamed, handleChange{account: row, from: row.Username})
@@ -72,7 +72,7 @@ func (b *AccountResolver) Resolve(a Author) *Account {
 		row.SourceID = &a.SourceID
 		b.MarkChanged(row)
 	}
-	if a.Name != nil && (row.Name == nil || !late && *row.Name != *a.Name) {
+	if a.Name != nil && (row.Name == nil || !outdated && *row.Name != *a.Name) {
 		row.Name = a.Name
 		b.MarkChanged(row)
 	}
@@ -83,21 +83,21 @@ func (b *AccountResolver) Resolve(a Author) *Account {
 	return row
 }
 
-// Matches returns true if an id shows that the account is the author.
-func (a *Account) Matches(an Author) bool {
-	return a.ExternalID != nil && *a.ExternalID == an.ExternalID || a.SourceID != nil && *a.SourceID == an.SourceID && !a.IsOtherThan(an)
+// Matches returns true if the account and the author have the same platform id, or the same source id and no different platform ids.
+func (a *Account) Matches(author Author) bool {
+	return a.ExternalID != nil && *a.ExternalID == author.ExternalID || a.SourceID != nil && *a.SourceID == author.SourceID && !a.IsOtherThan(author)
 }
 
-// IsOtherThan returns true if an id shows that the account is not the author. Ids can show that only if both have an id of the same kind.
-func (a *Account) IsOtherThan(than Author) bool {
+// IsOtherThan returns true if the ids of the account and the author show that they are different accounts: see DifferentAccounts.
+func (a *Account) IsOtherThan(author Author) bool {
 	var id, sourceID string
 	db.Assign(&id, a.ExternalID)
 	db.Assign(&sourceID, a.SourceID)
-	return DifferentAccounts(id, sourceID, than.ExternalID, than.SourceID)
+	return DifferentAccounts(id, sourceID, author.ExternalID, author.SourceID)
 }
 
-// accountLink returns the link of an account. If the account has no handle, the link contains its id: sources then report the id as
-// handle, and no page has that name.
+// accountLink returns the link of an account. The link contains the platform's own id if the account has no handle. Sources report the id
+// as the handle of such an account.
 func accountLink(a *Account) string {
 	if a.ExternalID != nil && (a.Username == "" || a.Username == *a.ExternalID) {
 		return link.AccountIDURL(a.Platform, *a.ExternalID)
@@ -105,23 +105,24 @@ func accountLink(a *Account) string {
 	return link.AccountURL(a.Platform, a.Username)
 }
 
-func (b *AccountResolver) find(is func(*Account) bool, p link.Platform) *Account {
+// find returns the first record of platform p for which matches returns true, or nil.
+func (b *AccountResolver) find(matches func(*Account) bool, p link.Platform) *Account {
 	for _, r := range b.Rows {
-		if r.Platform == p && is(r) {
+		if r.Platform == p && matches(r) {
 			return r
 		}
 	}
 	return nil
 }
 
-// MarkChanged adds the account to those that Save writes.
+// MarkChanged marks a record as changed, so that Save writes the record.
 func (b *AccountResolver) MarkChanged(a *Account) {
 	if !slices.Contains(b.dirty, a) {
 		b.dirty = append(b.dirty, a)
 	}
 }
 
-// Save writes the changed accounts, and the handles that other tables contain.
+// Save writes the changed records, and their new handles in the other tables that contain handles.
 func (b *AccountResolver) Save(tx *gorm.DB) error {
 	if err := b.SaveRows(tx); err != nil {
 		return err
@@ -129,8 +130,8 @@ func (b *AccountResolver) Save(tx *gorm.DB) error {
 	return b.UpdateHandles(tx)
 }
 
-// SaveRows writes the changed accounts. Accounts that lost their handle are written first, because two accounts cannot have a handle at
-// the same time.
+// SaveRows writes the changed records. It writes the records that lost their handle first, because two accounts of a platform cannot have
+// the same handle at the same time.
 func (b *AccountResolver) SaveRows(tx *gorm.DB) error {
 	if len(b.lost) > 0 {
 		ids := make([]uuid.UUID, len(b.lost))
@@ -160,15 +161,15 @@ func (b *AccountResolver) UpdateHandles(tx *gorm.DB) error {
 	return nil
 }
 
-// Handles change, and other accounts use them later. So an account is fetched by its own id as soon as that id is known, and its target
-// gets that id as its name. If the account that has the handle now has another id, it is another account.
+// An account can change its handle, and another account can then use the old handle. So the platform's own id identifies an account and
+// its target as soon as the id is known. If the account that has the handle now has another id, it is another account.
 
-// SourceIDMark is the first character of the name of a target that is known by a source's id only.
+// SourceIDMark is the first character of an account target's name if only a source's id of the account is known.
 const SourceIDMark = "~"
 
 // DifferentAccounts returns true if two pairs of ids belong to different accounts. Each pair is the platform's own id and a source's id,
-// "" if unknown. Only ids of the same kind can be compared, and ids of two sources only if the same issuer made them. The issuer's name is
-// the part of a source's id before its last slash.
+// "" if unknown. It compares the platform's ids if both are known. Otherwise it compares the sources' ids if the same issuer made both. The
+// issuer's name is the part of a source's id before the last slash.
 func DifferentAccounts(id, sourceID, otherID, otherSourceID string) bool {
 	if id != "" && otherID != "" {
 		return id != otherID
@@ -176,18 +177,19 @@ func DifferentAccounts(id, sourceID, otherID, otherSourceID string) bool {
 	return sourceID != otherSourceID && sourceID != "" && otherSourceID != "" && issuer(sourceID) == issuer(otherSourceID)
 }
 
+// issuer returns the part of a source's id before the last slash, or "" if the id has no slash.
 func issuer(sourceID string) string { return sourceID[:max(0, strings.LastIndexByte(sourceID, '/'))] }
 
-// handleChange is a change of an account's handle. from is the old handle.
+// handleChange is a change of an account's handle.
 type handleChange struct {
-	account *Account
-	from    string
+	account *Account // has the new handle
+	from    string   // the old handle
 }
 
-// update replaces the old handle in the organisation's videos of the account and in its subscriptions to them. If told is true, a source
-// reported the new handle, so update also changes the shared targets. A target of the account that could not be found under the old handle
-// is then due at once.
-func (r handleChange) update(tx *gorm.DB, org uuid.UUID, now db.Instant, told bool) error {
+// update replaces the old handle in the organisation's videos of the account, and in the organisation's subscriptions to these videos. If
+// confirmed is true, a source reported the new handle, and update also changes the targets that all organisations share. If fetches with
+// the old handle failed, the account's target is then due at once.
+func (r handleChange) update(tx *gorm.DB, org uuid.UUID, now db.Instant, confirmed bool) error {
 	named := map[string]any{"org": org, "id": gorm.Expr("CAST(? AS "+db.UUIDType(tx)+")", r.account.ID), "platform": r.account.Platform, "from": r.from,
 		"to": r.account.Username, "link": r.account.Link, "bucket": queue.Bucket, "now": now, "active": queue.StateActive}
 	statements := []string{
@@ -195,7 +197,7 @@ func (r handleChange) update(tx *gorm.DB, org uuid.UUID, now db.Instant, told bo
 		`UPDATE fetch_subscriptions SET handle = @to WHERE organisation_id = @org AND bucket = @bucket AND source = @platform AND kind = 'video' AND handle = @from AND subject_id IN
  (SELECT v.id FROM videos v WHERE v.organisation_id = @org AND v.linked_account_id = @id)`,
 	}
-	if told {
+	if confirmed {
 		statements = append(statements,
 			`UPDATE fetch_targets SET handle = @to WHERE bucket = @bucket AND source = @platform AND kind = 'video' AND handle = @from AND external_id IN
  (SELECT v.external_id FROM videos v WHERE v.organisation_id = @org AND v.linked_account_id = @id)`,

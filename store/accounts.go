@@ -13,17 +13,17 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Account is an account that posts videos (interface.md 6). An untracked account exists only because videos are linked to it. It is not
+// Account is an account of a platform that posts videos. An untracked account is stored only because videos are linked to it, and is not
 // fetched.
 //
-// Handles change, and other accounts use them later. So the platform's own id identifies an account, and HandleCurrent is true for the one
-// account of the organisation that has the handle now.
+// An account can change its handle, and another account can then use the old handle. So the platform's own id identifies an account.
+// HandleCurrent is true if the account has its Username as handle now. Of all accounts of an organisation with a handle, only one has it now.
 type Account struct {
 	OrganisationID uuid.UUID `gorm:"primaryKey"`
 	ID             uuid.UUID `gorm:"primaryKey"`
 	Platform       link.Platform
 	ExternalID     *string // the platform's own id; nil while unknown
-	SourceID       *string // see AccountFacts.SourceID
+	SourceID       *string // the source's own id of the account; nil if the source has none
 	Username       string
 	HandleCurrent  bool
 	Name           *string
@@ -31,26 +31,26 @@ type Account struct {
 	CreatedAt      db.Instant `gorm:"autoCreateTime:false"`
 
 	Tracked      bool
-	Removed      bool // was tracked, stopped
+	Removed      bool // the account was tracked, and its tracking was stopped
 	TrackingType *TrackingType
 	TrackedAt    *db.Instant
-	DiscoveredAt *db.Instant // when its older videos were found
-	CheckedAt    *db.Instant // the last successful fetch of the account
+	DiscoveredAt *db.Instant // when the account's existing videos were found; nil before
+	CheckedAt    *db.Instant // time of the last successful fetch of the account
 	Private      bool
-	Empty        bool // it has no videos
+	Empty        bool // the account has no videos
 	Bio          *string
 	ProfileLink  *string // the link in the profile
 
 	LatestFollowersCount *int64
 	LatestFollowingCount *int64
 
-	// Statistics of the latest counts of its tracked videos; nil while no video has counts.
+	// Statistics of the latest counts of the account's tracked videos. The pointers are nil while no video has counts.
 	MeanViews            *float64
 	MedianViews          *float64
 	MedianViewsNonZero   *float64
 	MostViewed           *int64
-	PercentOutperform10x *float64 `gorm:"column:percent_outperform_10x"` // share of its videos with at least 10 times the median's views
-	PercentOutperform25x *float64 `gorm:"column:percent_outperform_25x"`
+	PercentOutperform10x *float64 `gorm:"column:percent_outperform_10x"` // percentage of tracked videos with at least 10 times the median views
+	PercentOutperform25x *float64 `gorm:"column:percent_outperform_25x"` // percentage of tracked videos with at least 25 times the median views
 	TotalVideosTracked   int64
 	TotalViews           *int64
 	TotalLikes           *int64
@@ -59,20 +59,21 @@ type Account struct {
 	TotalShares          *int64
 	LastUploadedAt       *db.Date
 
-	// Labels are the collections that the account is in, ordered by name and id. Methods that read accounts set them.
+	// Labels are the collections that contain the account, ordered by name and id. Methods that read accounts set Labels.
 	Labels []Label `gorm:"-"`
 }
 
-// AccountKey returns a map key for a handle of a platform.
+// AccountKey returns the map key of the account with a handle on a platform.
 func AccountKey(p link.Platform, handle string) string { return string(p) + "/" + handle }
 
-// upsertAccountsByHandle inserts the accounts whose current handle has no row yet. It writes the ids of all rows into ids, by AccountKey.
+// upsertAccountsByHandle inserts the accounts whose handle no account of the organisation has now. It adds the ids of the new and existing
+// accounts to ids, with AccountKey as the key.
 func upsertAccountsByHandle(tx *gorm.DB, rows []Account, ids map[string]uuid.UUID) error {
 	slices.SortFunc(rows, func(a, b Account) int {
 		return cmp.Or(cmp.Compare(a.Platform, b.Platform), cmp.Compare(a.Username, b.Username))
 	})
 	for chunk := range slices.Chunk(rows, db.InsertChunk) {
-		// The update changes nothing. It makes RETURNING include existing rows.
+		// The update sets the username to its present value. Without an update, RETURNING would leave out existing rows.
 		err := tx.Clauses(
 			clause.OnConflict{
 				Columns:     []clause.Column{{Name: "organisation_id"}, {Name: "platform"}, {Name: "username"}},
@@ -94,15 +95,15 @@ func upsertAccountsByHandle(tx *gorm.DB, rows []Account, ids map[string]uuid.UUI
 // TrackingType says which videos of an account are tracked.
 type TrackingType string
 
-// The tracking types of interface.md 6. With each of them, videos that are uploaded later are tracked too.
+// The tracking types. With every type, videos that are uploaded after tracking has begun are tracked too.
 const (
-	TrackLatest30  TrackingType = "latest_30"
-	TrackLatest200 TrackingType = "latest_200"
-	TrackNewOnly   TrackingType = "new_only"
-	TrackAll       TrackingType = "all"
+	TrackLatest30  TrackingType = "latest_30"  // the 30 newest videos
+	TrackLatest200 TrackingType = "latest_200" // the 200 newest videos
+	TrackNewOnly   TrackingType = "new_only"   // no older videos
+	TrackAll       TrackingType = "all"        // all videos
 )
 
-// ParseTrackingType returns the tracking type with that name.
+// ParseTrackingType returns the tracking type with the name s, or an error if there is no such type.
 func ParseTrackingType(s string) (TrackingType, error) {
 	switch t := TrackingType(s); t {
 	case TrackLatest30, TrackLatest200, TrackNewOnly, TrackAll:

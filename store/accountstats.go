@@ -9,7 +9,7 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// LinkedAccounts returns the keys of the accounts of videos, sorted and without duplicates.
+// LinkedAccounts returns the keys of the accounts to which the videos are linked, sorted and without duplicates.
 func LinkedAccounts(videos []Video) []db.RowKey {
 	accounts := map[db.RowKey]bool{}
 	for i := range videos {
@@ -20,15 +20,15 @@ func LinkedAccounts(videos []Video) []db.RowKey {
 	return db.SortedKeys(accounts)
 }
 
-// AccountVideo has the columns of a video from which the statistics of its account are computed.
+// AccountVideo is a video with the values from which the statistics of its account are computed.
 type AccountVideo struct {
 	OrganisationID  uuid.UUID
 	LinkedAccountID uuid.UUID
-	Counts          // the latest counts
+	Counts          // the latest counts of the video
 	UploadedAt      *db.Date
 }
 
-// RefreshAccounts recomputes the statistics of accounts and writes them to the accounts' day.
+// RefreshAccounts recomputes the statistics of accounts and writes them to the accounts' rows of the day of.Day.
 func RefreshAccounts(tx *gorm.DB, accounts []db.RowKey, of DayStamp) error {
 	if err := RefreshStatistics(tx, accounts); err != nil {
 		return err
@@ -41,7 +41,7 @@ func RefreshAccounts(tx *gorm.DB, accounts []db.RowKey, of DayStamp) error {
 	return nil
 }
 
-// RefreshStatistics recomputes the statistics of accounts from their tracked videos, and the outlier multipliers of these videos.
+// RefreshStatistics recomputes the statistics of accounts from their tracked videos. It also recomputes the videos' outlier multipliers.
 func RefreshStatistics(tx *gorm.DB, accounts []db.RowKey) error {
 	for chunk := range slices.Chunk(accounts, db.InsertChunk) {
 		list, args := db.WithKeys(tx, chunk)
@@ -69,7 +69,7 @@ type AccountStats struct {
 	MeanViews, MedianViews, MedianViewsNonZero *float64
 	MostViewed                                 *int64
 	PercentOutperform10x, PercentOutperform25x *float64
-	Counts                                     // sums of the latest counts
+	Counts                                     // sums of the latest counts of the videos
 	LastUploadedAt                             *db.Date
 }
 
@@ -112,7 +112,7 @@ func StatsOf(videos []AccountVideo) AccountStats {
 	return s
 }
 
-// Median returns the median of sorted numbers, or 0 if there are none.
+// Median returns the median of sorted, which must be in ascending order. It returns 0 if sorted is empty.
 func Median(sorted []int64) float64 {
 	n := len(sorted)
 	switch {
@@ -124,7 +124,8 @@ func Median(sorted []int64) float64 {
 	return (float64(sorted[n/2-1]) + float64(sorted[n/2])) / 2
 }
 
-// saveAccountStats writes the statistics, and the outlier multipliers of the videos whose multiplier changes, in one statement each.
+// saveAccountStats writes the statistics of accounts in one statement. A second statement writes the outlier multipliers of their videos if
+// they have changed.
 func saveAccountStats(tx *gorm.DB, accounts []db.RowKey, videos map[db.RowKey][]AccountVideo) error {
 	stats, medians := make([][]any, len(accounts)), make([][]any, len(accounts))
 	for i, account := range accounts {
@@ -153,15 +154,15 @@ func saveAccountStats(tx *gorm.DB, accounts []db.RowKey, videos map[db.RowKey][]
    AND videos.outlier_multiplier <> `+multiplier, args...).Error
 }
 
-// DayStamp is the day to which statistics are written, with the time and source of the fetch; nil if nothing was fetched.
+// DayStamp is the day for which account statistics are stored, with the fetch that reported them.
 type DayStamp struct {
 	Day       db.Date
-	FetchedAt *db.Instant
-	Source    *string
+	FetchedAt *db.Instant // time of the fetch; nil if nothing was fetched
+	Source    *string     // source of the fetch; nil if nothing was fetched
 }
 
-// saveAccountDays writes the accounts' current numbers to of.Day. If an account has a later day already, it writes them to the last day
-// instead, as SaveOrganisationDays does. The row keeps the source of its newest fetch.
+// saveAccountDays writes the accounts' current statistics to their rows of of.Day. If an account has a row of a later day, it writes them
+// to the account's last row instead, because the statistics then include later answers. The row keeps the source of its newest fetch.
 func saveAccountDays(tx *gorm.DB, accounts []db.RowKey, of DayStamp) error {
 	list, args := db.WithKeys(tx, accounts)
 	const newest = `CASE WHEN account_days.fetched_at IS NULL OR excluded.fetched_at >= account_days.fetched_at THEN `

@@ -14,32 +14,33 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// TrackAccountsRequest asks to track accounts. Their videos are found and tracked, and new videos continue to be found.
+// TrackAccountsRequest is a request to track accounts. Their existing and future videos are tracked as the tracking type says.
 type TrackAccountsRequest struct {
-	// Links are of kind account. Two links may name the same account, one by id and one by handle.
+	// Links are links of accounts. Two links can name the same account, one by id and one by handle.
 	Links           []link.Link
 	Type            TrackingType
-	CollectionIDs   []uuid.UUID
-	CollectionNames []string
-	CreatedBy       uuid.UUID
-	Lane            queue.Lane
-	// Immediate and Enqueue are the same as in TrackRequest, for accounts.
+	CollectionIDs   []uuid.UUID // existing collections to which the accounts are added
+	CollectionNames []string    // names of root collections to which the accounts are added; a missing collection is created
+	CreatedBy       uuid.UUID   // id of the token that is stored with new collections
+	Lane            queue.Lane  // lane of the first fetches
+	// Immediate is how many of the accounts, counted from the first, are fetched at once. Enqueue is how many are fetched at all.
 	Immediate, Enqueue int
-	// Preview is how many videos of each account are fetched while the organisation has no subscription. 0 means DefaultPreview.
+	// Preview is the number of videos of each account that are fetched while the organisation has no subscription. 0 means DefaultPreview.
 	Preview int
 }
 
-// DefaultPreview is the value of Preview unless the operator sets another one.
+// DefaultPreview is the number of videos of each account that are fetched for an organisation without a subscription, unless the operator
+// sets another number.
 const DefaultPreview = 5
 
-// TrackedAccount is the result for one link.
+// TrackedAccount is the result of TrackAccounts for one link.
 type TrackedAccount struct {
 	AccountID uuid.UUID
-	Existing  bool // the organisation tracked the account before or tracks it now
-	Already   bool // the organisation tracks the account now
+	Existing  bool // the organisation already tracked the account, or had stopped tracking it
+	Already   bool // the organisation already tracked the account
 }
 
-// KindAccount is the kind of accounts in the queue.
+// KindAccount is the kind of a target in the queue that is an account.
 const KindAccount = queue.KindAccount
 
 // accountTarget returns the name of an account's target: the platform's own id, or else the source's id, or else the handle.
@@ -58,12 +59,13 @@ func IsAccountID(target string) bool {
 	return !strings.HasPrefix(target, "@") && !strings.HasPrefix(target, SourceIDMark)
 }
 
-// ListDepths is how many of an account's newest videos are tracked at first, by tracking type.
+// ListDepths is, for each tracking type, how many of an account's newest videos are tracked when tracking begins.
 var ListDepths = map[TrackingType]int{TrackLatest30: 30, TrackLatest200: 200, TrackNewOnly: 0, TrackAll: 5000}
 
 // TrackAccounts tracks accounts and returns a result for each link, in the order of the links. An account that is tracked already keeps
-// its tracking type. If an account was stopped, its videos that were found through it and that the tracking type includes are tracked
-// again after the next fetch of its list. Transactions and errors are as for Track.
+// its tracking type. If an account was stopped, its videos that were stopped with it are tracked again after the next fetch of its list, if
+// the tracking type includes them. TrackAccounts is one transaction: after an error no account is tracked. It returns a *NotFoundError for
+// unknown collections.
 func (o *Org) TrackAccounts(ctx context.Context, r TrackAccountsRequest) ([]TrackedAccount, error) {
 	var out []TrackedAccount
 	err := db.RepeatOnDuplicate(func() (err error) {
@@ -88,7 +90,7 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 		out = make([]TrackedAccount, len(accounts))
 		var entries []queue.Entry
 		var start []uuid.UUID
-		var again int64
+		var restarted int64
 		seen := make(map[uuid.UUID]bool, len(accounts))
 		for i, a := range accounts {
 			out[i] = TrackedAccount{AccountID: a.ID, Existing: a.Tracked || a.Removed, Already: a.Tracked}
@@ -101,14 +103,14 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 				continue
 			}
 			if a.Removed {
-				again++
+				restarted++
 			}
 			start = append(start, a.ID)
 			if n < r.Enqueue {
 				entries = append(entries, AccountEntry(a, r, n < r.Immediate, t.Now))
 			}
 		}
-		if err := t.startAccounts(start, r.Type, again); err != nil {
+		if err := t.startAccounts(start, r.Type, restarted); err != nil {
 			return err
 		}
 		if err := queue.Enqueue(tx, o.id, entries, t.Now); err != nil {
@@ -119,7 +121,8 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 	return out, err
 }
 
-// AccountEntry returns the queue entry of an account. If immediate is true, the account is due now in the interactive lane.
+// AccountEntry returns the queue entry of an account. If immediate is true, the account is due now in the interactive lane. Otherwise it is
+// due in r.Lane at its time of the schedule.
 func AccountEntry(a *Account, r TrackAccountsRequest, immediate bool, now db.Instant) queue.Entry {
 	e := queue.Entry{Source: a.Platform, Kind: KindAccount, ExternalID: accountTarget(a), Handle: a.Username, Link: a.Link,
 		Lane: r.Lane, BaseLane: r.Lane, NextAt: queue.SlotAfter(now, a.Platform, accountTarget(a)), Subject: a.ID, Depth: ListDepths[r.Type], Preview: r.Preview}
@@ -133,7 +136,7 @@ func AccountEntry(a *Account, r TrackAccountsRequest, immediate bool, now db.Ins
 	return e
 }
 
-// AccountRecords returns the account of each link and locks it. It makes missing accounts.
+// AccountRecords returns the account of each link, in the order of the links, and locks the accounts. It creates missing accounts.
 func (t Tracking) AccountRecords(links []link.Link) ([]*Account, error) {
 	ids, names := []string{""}, []string{""}
 	for _, l := range links {
@@ -142,18 +145,20 @@ func (t Tracking) AccountRecords(links []link.Link) ([]*Account, error) {
 	q := db.Scoped(t.Tx, "accounts", t.id).
 		Where("(accounts.external_id IN ? OR (accounts.handle_current AND accounts.username IN ?))", ids, names).Order("accounts.id")
 	q = db.ForUpdate(q)
-	book := AccountResolver{Org: t.id, Now: t.Now, claimed: true}
-	if err := q.Find(&book.Rows).Error; err != nil {
+	resolver := AccountResolver{Org: t.id, Now: t.Now, claimed: true}
+	if err := q.Find(&resolver.Rows).Error; err != nil {
 		return nil, err
 	}
 	out := make([]*Account, len(links))
 	for i, l := range links {
-		out[i] = book.Resolve(Author{Platform: l.Platform, ExternalID: l.ID, Username: l.Handle})
+		out[i] = resolver.Resolve(Author{Platform: l.Platform, ExternalID: l.ID, Username: l.Handle})
 	}
-	return out, book.Save(t.Tx)
+	return out, resolver.Save(t.Tx)
 }
 
-func (t Tracking) startAccounts(ids []uuid.UUID, kind TrackingType, again int64) error {
+// startAccounts marks accounts as tracked and counts them in the organisation's totals. restarted is how many of the accounts had been
+// stopped.
+func (t Tracking) startAccounts(ids []uuid.UUID, kind TrackingType, restarted int64) error {
 	if len(ids) == 0 {
 		return nil
 	}
@@ -163,9 +168,10 @@ func (t Tracking) startAccounts(ids []uuid.UUID, kind TrackingType, again int64)
 		return err
 	}
 	return t.Tx.Exec("UPDATE organisation_totals SET accounts = accounts + ?, accounts_removed = accounts_removed - ? WHERE organisation_id = ?",
-		len(ids), again, t.id).Error
+		len(ids), restarted, t.id).Error
 }
 
+// addAccountMembers adds each account to each collection.
 func (t Tracking) addAccountMembers(collections []uuid.UUID, accounts []TrackedAccount) error {
 	var rows []collectionAccount
 	for _, c := range collections {
@@ -198,8 +204,8 @@ func (o *Org) unsubscribedAccounts(tx *gorm.DB) ([]Account, error) {
 	return slices.DeleteFunc(accounts, func(a Account) bool { return fetched[a.ID] }), err
 }
 
-// StopAccounts ends the tracking of accounts, and of those of their videos that were found only through them. Results are as for
-// StopVideos.
+// StopAccounts stops the tracking of accounts, and of their videos that were not also tracked by their own links. It returns the refs, in
+// order, that name no tracked account. If all is true and there is such a ref, it stops nothing.
 func (o *Org) StopAccounts(ctx context.Context, refs []AccountRef, all bool) (unmatched []AccountRef, err error) {
 	err = o.change(ctx, func(tx *gorm.DB) error {
 		unmatched = nil

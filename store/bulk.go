@@ -11,8 +11,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// TrackedVideoIDs returns the ids of the tracked videos that links name, in the order of the links. A link that names no tracked video has
-// the zero id, and so does the zero link.
+// TrackedVideoIDs returns the id of each link's video, in the order of the links. The id is zero if the organisation does not track the
+// video, or if the link is zero.
 func (o *Org) TrackedVideoIDs(ctx context.Context, links []link.Link) ([]uuid.UUID, error) {
 	ids := make([]uuid.UUID, len(links))
 	byPlatform := map[link.Platform][]string{}
@@ -45,8 +45,8 @@ func (o *Org) TrackedVideoIDs(ctx context.Context, links []link.Link) ([]uuid.UU
 	return ids, nil
 }
 
-// TrackedAccountIDs returns the ids of the tracked accounts that links name, in the order of the links. A link that names no tracked
-// account has the zero id, and so does the zero link.
+// TrackedAccountIDs returns the id of each link's account, in the order of the links. The id is zero if the organisation does not track the
+// account, or if the link is zero.
 func (o *Org) TrackedAccountIDs(ctx context.Context, links []link.Link) ([]uuid.UUID, error) {
 	ids := make([]uuid.UUID, len(links))
 	external, names := []string{""}, []string{""}
@@ -71,7 +71,7 @@ func (o *Org) TrackedAccountIDs(ctx context.Context, links []link.Link) ([]uuid.
 			}
 		}
 	}
-	for i, l := range links { // the same rules as in accountWhere
+	for i, l := range links { // like accountWhere: compare the id in the link, or the handle if the link has no id
 		switch l.ID {
 		case "":
 			ids[i] = byHandle[AccountKey(l.Platform, l.Handle)]

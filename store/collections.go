@@ -17,14 +17,14 @@ import (
 // Access says who can see a collection's share page.
 type Access string
 
-// The values of Access (spec.md 2.1).
+// The values of Access.
 const (
-	AccessPrivate   Access = "private"
-	AccessPublic    Access = "public"
-	AccessProtected Access = "protected"
+	AccessPrivate   Access = "private"   // the collection has no share page
+	AccessPublic    Access = "public"    // everyone with the URL can see the share page
+	AccessProtected Access = "protected" // the share page needs a password
 )
 
-// The errors of changes to a collection.
+// The errors of CreateCollection, UpdateCollection and DeleteCollection.
 var (
 	ErrCycle            = errors.New("a collection cannot be its own parent or lie below itself")
 	ErrTooDeep          = fmt.Errorf("collections can be nested at most %d deep", MaxCollectionDepth)
@@ -32,16 +32,17 @@ var (
 	ErrStale            = errors.New("changed in the meantime")
 )
 
-// MaxCollectionDepth is how many levels of collections there can be, the root included.
+// MaxCollectionDepth is the highest number of nested levels of collections, including the root.
 const MaxCollectionDepth = 16
 
-// DefaultMaxCollections is how many collections an organisation may have if Options.MaxCollections is 0. A video may have every collection
+// DefaultMaxCollections is how many collections an organisation can have if Options.MaxCollections is 0. A video can have every collection
 // as a label, so this limit bounds the size of lists.
 const DefaultMaxCollections = 1000
 
+// hashLength is the number of characters of Collection.Hash.
 const hashLength = 14
 
-// Collection groups videos and accounts (spec.md 2.1). The labels of a video are the collections that it is effectively in.
+// Collection groups videos and accounts. The collections that contain a video are shown as its labels: see labels.go.
 type Collection struct {
 	OrganisationID  uuid.UUID `gorm:"primaryKey"`
 	ID              uuid.UUID `gorm:"primaryKey"`
@@ -49,18 +50,19 @@ type Collection struct {
 	Name            string
 	Access          Access
 	PasswordHash    *string
-	Hash            *string // part of the URL of the share page; made when access first becomes public or protected
-	DisplaySettings *string // a JSON object
-	CreatedBy       uuid.UUID
+	Hash            *string    // part of the URL of the share page; made when access first becomes public or protected
+	DisplaySettings *string    // a JSON object
+	CreatedBy       uuid.UUID  // id of the token
 	CreatedAt       db.Instant `gorm:"autoCreateTime:false"`
 	UpdatedAt       db.Instant `gorm:"autoUpdateTime:false"`
 
 	Hashtags []string `gorm:"-"` // folded, in alphabetical order; set by methods that read collections
 
-	VideoCount   int64 `gorm:"->"` // number of effective members that are not removed; only set if counts were requested
-	AccountCount int64 `gorm:"->"`
+	VideoCount   int64 `gorm:"->"` // number of tracked videos in the collection; only set if the caller requested counts
+	AccountCount int64 `gorm:"->"` // number of accounts in the collection, without stopped accounts; only set if the caller requested counts
 }
 
+// collectionVideo is a row of collection_videos: a video that a caller added to a collection.
 type collectionVideo struct {
 	OrganisationID uuid.UUID `gorm:"primaryKey"`
 	CollectionID   uuid.UUID `gorm:"primaryKey"`
@@ -68,7 +70,7 @@ type collectionVideo struct {
 	AddedAt        db.Instant
 }
 
-// CollectionHashtag is a row of collection_hashtags.
+// CollectionHashtag is a row of collection_hashtags: a hashtag whose videos belong to a collection.
 type CollectionHashtag struct {
 	OrganisationID uuid.UUID
 	CollectionID   uuid.UUID
@@ -77,14 +79,14 @@ type CollectionHashtag struct {
 
 // CollectionQuery selects collections.
 type CollectionQuery struct {
-	Roots    bool       // only those without a parent
-	ParentID *uuid.UUID // only the children of this collection, or all its descendants with Subtree
-	Subtree  bool
-	Order    db.Order // one of CollectionOrders
+	Roots    bool       // only collections without a parent
+	ParentID *uuid.UUID // only the children of this collection
+	Subtree  bool       // with ParentID: all descendants and not only the children
+	Order    db.Order   // the column is one of CollectionOrders
 	Window   db.Window
 }
 
-// CollectionOrders are the columns by which collections can be ordered. None of them has an index, because an organisation has few
+// CollectionOrders are the columns by which collections can be ordered. No column has an index, because an organisation has few
 // collections.
 var CollectionOrders = db.SortColumns{
 	"created_at":    db.SortBy("collections", "created_at", db.IntegerColumn),
@@ -100,13 +102,13 @@ const collectionText = `LENGTH(collections.name) + COALESCE(LENGTH(collections.d
 // CollectionPage is a page of a list of collections.
 type CollectionPage struct {
 	Collections []Collection
-	Total       int64
-	Next        *db.Position
+	Total       int64        // number of all matching collections
+	Next        *db.Position // position of the next page; nil on the last page
 }
 
-// videoCounts gives (collection_id, n): how many tracked videos are effectively in the collections of @org. Each video counts once:
-// through its account, else because it was added, else through a hashtag. Videos of accounts are counted once per account and not once
-// per collection, which is faster.
+// videoCounts is a query for (collection_id, n), where n is the number of tracked videos in a collection of organisation @org. A video can be
+// in a collection through its account, as a direct member, or through a hashtag, and counts once. The query counts the videos of each
+// account once and not once per collection, which is faster.
 const videoCounts = `
 SELECT counts.collection_id, SUM(counts.n) AS n FROM (
 SELECT m.collection_id, SUM(per.n) AS n FROM collection_accounts m
@@ -128,20 +130,22 @@ SELECT mh.collection_id, COUNT(DISTINCT h.video_id) AS n FROM collection_hashtag
    AND NOT EXISTS (SELECT 1 FROM collection_videos hv WHERE hv.organisation_id = mh.organisation_id AND hv.collection_id = mh.collection_id AND hv.video_id = vh.id)
  GROUP BY mh.collection_id) AS counts GROUP BY counts.collection_id`
 
-// accountCounts gives (collection_id, n): how many accounts of the collections of @org are not removed.
+// accountCounts is a query for (collection_id, n), where n is the number of accounts in a collection of organisation @org, without stopped
+// accounts.
 const accountCounts = `
 SELECT m.collection_id, COUNT(*) AS n FROM collection_accounts m
   JOIN accounts a ON a.organisation_id = m.organisation_id AND a.id = m.account_id
  WHERE m.organisation_id = @org AND {m} AND NOT a.removed GROUP BY m.collection_id`
 
-// forAll completes a statement of counts for all collections, forOne for the collection @id.
+// forAll and forOne fill in the placeholders of videoCounts and accountCounts. With forAll the query counts in all collections, with forOne
+// only in the collection @id.
 var (
 	forAll = strings.NewReplacer("{m}", "TRUE", "{d}", "TRUE", "{mh}", "TRUE", "{v}", "TRUE")
 	forOne = strings.NewReplacer("{m}", "m.collection_id = @id", "{d}", "d.collection_id = @id", "{mh}", "mh.collection_id = @id",
 		"{v}", "v.linked_account_id IN (SELECT va.account_id FROM collection_accounts va WHERE va.organisation_id = @org AND va.collection_id = @id)")
 )
 
-// Collections returns a page of collections with all its rows.
+// Collections returns one page of the collections that query selects. It reads all rows of the page at once.
 func (o *Org) Collections(ctx context.Context, query CollectionQuery) (CollectionPage, error) {
 	list, err := o.ListCollections(ctx, query)
 	if err != nil {
@@ -151,7 +155,8 @@ func (o *Org) Collections(ctx context.Context, query CollectionQuery) (Collectio
 	return CollectionPage{Collections: collections, Total: list.Total, Next: list.Next()}, err
 }
 
-// ListCollections returns a list of collections whose rows are read on demand. If the parent is unknown, the list is empty.
+// ListCollections returns a list of the collections that query selects. The list reads its rows only when the caller iterates over it. If
+// the parent is unknown, the list is empty.
 func (o *Org) ListCollections(ctx context.Context, query CollectionQuery) (*db.List[Collection], error) {
 	q := o.q(ctx, "collections")
 	switch {
@@ -182,7 +187,7 @@ func (o *Org) ListCollections(ctx context.Context, query CollectionQuery) (*db.L
 	}, query.Order, query.Window)
 }
 
-// subtree gives the ids of all descendants of @parent.
+// subtree is a query for the ids of all descendants of the collection @parent.
 const subtree = `
 WITH RECURSIVE below AS (
   SELECT c.organisation_id, c.id FROM collections c WHERE c.organisation_id = @org AND c.parent_id = @parent
@@ -191,7 +196,7 @@ WITH RECURSIVE below AS (
    WHERE d.organisation_id = @org)
 SELECT id FROM below`
 
-// Collection returns one collection, or ErrNotFound. If counts is true, it has VideoCount and AccountCount.
+// Collection returns the collection with an id, or ErrNotFound. If counts is true, it also sets VideoCount and AccountCount.
 func (o *Org) Collection(ctx context.Context, id uuid.UUID, counts bool) (Collection, error) {
 	found := make([]Collection, 0, 1)
 	q := o.q(ctx, "collections").Where("collections.id = ?", id).Limit(1)
@@ -210,7 +215,7 @@ func (o *Org) Collection(ctx context.Context, id uuid.UUID, counts bool) (Collec
 	return found[0], err
 }
 
-// fillHashtags sets Hashtags of each of the collections.
+// fillHashtags reads the hashtags of the collections and sets the field Hashtags of each collection.
 func (o *Org) fillHashtags(ctx context.Context, collections []Collection) error {
 	ids, at := make([]uuid.UUID, len(collections)), make(map[uuid.UUID]int, len(collections))
 	for i := range collections {
@@ -227,9 +232,9 @@ func (o *Org) fillHashtags(ctx context.Context, collections []Collection) error 
 	return nil
 }
 
-// NewCollection has the values of a new collection.
+// NewCollection holds the values with which CreateCollection creates a collection.
 type NewCollection struct {
-	ID        uuid.UUID // the EffectID of an IdempotencyKey; if zero, CreateCollection makes an id
+	ID        uuid.UUID // the EffectID of the request's IdempotencyKey; if ID is zero, CreateCollection makes an id
 	Name      string
 	ParentID  *uuid.UUID
 	Access    Access
@@ -237,8 +242,8 @@ type NewCollection struct {
 	CreatedBy uuid.UUID // id of the token
 }
 
-// CreateCollection creates a collection. It returns ErrNotFound if the parent is unknown, ErrTooDeep, *TooManyCollectionsError, or
-// ErrPasswordRequired if the collection would be protected: a new one has no password yet.
+// CreateCollection creates a collection. It returns ErrNotFound if the parent is unknown, and ErrTooDeep or *TooManyCollectionsError if a
+// limit would be exceeded. It returns ErrPasswordRequired for AccessProtected, because a new collection has no password yet.
 func (o *Org) CreateCollection(ctx context.Context, n NewCollection) (Collection, error) {
 	if n.Access == AccessProtected {
 		return Collection{}, ErrPasswordRequired
@@ -251,7 +256,7 @@ func (o *Org) CreateCollection(ctx context.Context, n NewCollection) (Collection
 		if c.ID == uuid.Nil {
 			c.ID = db.NewID()
 		} else if made, err := o.lockCollection(tx, c.ID, nil); !errors.Is(err, db.ErrNotFound) {
-			c = made // the server had crashed after it made the collection, and the request was repeated
+			c = made // an earlier attempt of the same request created the collection, but its server crashed before it answered
 			return err
 		}
 		if n.ParentID != nil {
@@ -274,8 +279,8 @@ func (o *Org) CreateCollection(ctx context.Context, n NewCollection) (Collection
 	return c, err
 }
 
-// CheckCollectionCount returns a *TooManyCollectionsError if the organisation may not have n more collections. The transaction must hold
-// the organisation's lock, so that concurrent calls cannot pass the limit together.
+// CheckCollectionCount returns a *TooManyCollectionsError if n more collections would exceed the organisation's limit. The transaction must
+// hold the organisation's lock. Otherwise concurrent calls could exceed the limit together.
 func CheckCollectionCount(o *Org, tx *gorm.DB, n int) error {
 	var have int64
 	if err := db.Scoped(tx, "collections", o.id).Count(&have).Error; err != nil {
@@ -287,7 +292,7 @@ func CheckCollectionCount(o *Org, tx *gorm.DB, n int) error {
 	return nil
 }
 
-// share sets the hash of a collection's share page when it first becomes visible to others. The hash never changes afterwards.
+// share sets c.Hash if it is not set and the collection is public or protected. The hash never changes afterwards.
 func (c *Collection) share() error {
 	if c.Hash != nil || c.Access == AccessPrivate {
 		return nil
@@ -297,6 +302,7 @@ func (c *Collection) share() error {
 	return err
 }
 
+// saveHashtags folds, sorts and stores c.Hashtags. They replace the hashtags that are stored for the collection.
 func (o *Org) saveHashtags(tx *gorm.DB, c *Collection) error {
 	for i, tag := range c.Hashtags {
 		c.Hashtags[i] = FoldTag(tag)
@@ -321,15 +327,15 @@ type CollectionPatch struct {
 	PasswordHash    *string // made by HashPassword
 	DisplaySettings *json.RawMessage
 	Hashtags        *[]string
-	// Unchanged, if set, is the UpdatedAt that the caller has seen. If the collection has another UpdatedAt, the error is ErrStale.
+	// Unchanged, if set, is the UpdatedAt that the caller has read. If the stored UpdatedAt differs, UpdateCollection returns ErrStale.
 	Unchanged *db.Instant
 }
 
 // ParentChange moves a collection below another collection, or to the root if To is nil.
 type ParentChange struct{ To *uuid.UUID }
 
-// UpdateCollection changes a collection and returns it with all changes. It returns ErrNotFound for an unknown collection or parent, and
-// ErrCycle, ErrTooDeep, ErrPasswordRequired or ErrStale if the change is not possible. After an error nothing is changed.
+// UpdateCollection changes a collection and returns the changed collection. It returns ErrNotFound for an unknown collection or parent, and
+// ErrCycle, ErrTooDeep, ErrPasswordRequired or ErrStale if the change is not possible. After an error the collection is unchanged.
 func (o *Org) UpdateCollection(ctx context.Context, id uuid.UUID, p CollectionPatch) (Collection, error) {
 	var c Collection
 	err := o.change(ctx, func(tx *gorm.DB) (err error) {
@@ -377,6 +383,8 @@ func (o *Org) UpdateCollection(ctx context.Context, id uuid.UUID, p CollectionPa
 	return c, err
 }
 
+// lockCollection returns the collection with an id and locks its row. It returns ErrNotFound for an unknown id, and ErrStale if unchanged is
+// set and differs from UpdatedAt.
 func (o *Org) lockCollection(tx *gorm.DB, id uuid.UUID, unchanged *db.Instant) (Collection, error) {
 	q := db.Scoped(tx, "collections", o.id).Where("collections.id = ?", id).Limit(1)
 	q = db.ForUpdate(q)
@@ -392,7 +400,7 @@ func (o *Org) lockCollection(tx *gorm.DB, id uuid.UUID, unchanged *db.Instant) (
 	return found[0], nil
 }
 
-// checkParent returns an error if a collection cannot be moved below parent. The zero id stands for a new collection.
+// checkParent returns an error if the collection id cannot be moved below the collection parent. id is zero for a new collection.
 func (o *Org) checkParent(tx *gorm.DB, id, parent uuid.UUID) error {
 	above := 0
 	for at := &parent; at != nil; above++ {
@@ -418,7 +426,7 @@ func (o *Org) checkParent(tx *gorm.DB, id, parent uuid.UUID) error {
 	return err
 }
 
-// height returns the number of levels of a collection's subtree, itself included.
+// height returns the number of levels of a collection's subtree, including the collection. It returns 1 if id is zero.
 func (o *Org) height(tx *gorm.DB, id uuid.UUID) (int, error) {
 	levels, ids := 1, []uuid.UUID{id}
 	for id != uuid.Nil {
@@ -435,14 +443,14 @@ func (o *Org) height(tx *gorm.DB, id uuid.UUID) (int, error) {
 }
 
 // DeleteCollection deletes a collection. Its children move to its parent, and its videos and accounts stay tracked. It returns
-// ErrNotFound, or ErrStale if unchanged is set and the collection has another UpdatedAt.
+// ErrNotFound for an unknown collection, and ErrStale if unchanged is set and differs from UpdatedAt.
 func (o *Org) DeleteCollection(ctx context.Context, id uuid.UUID, unchanged *db.Instant) error {
 	return o.change(ctx, func(tx *gorm.DB) error {
 		c, err := o.lockCollection(tx, id, unchanged)
 		if err != nil {
 			return err
 		}
-		now := o.s.db.Now() // must be later than UpdatedAt of the children, as in UpdateCollection
+		now := o.s.db.Now() // the statement also increases an UpdatedAt that is not before now: two changes must be two versions
 		err = db.Scoped(tx, "collections", o.id).Where("collections.parent_id = ?", id).
 			Updates(map[string]any{"parent_id": c.ParentID, "updated_at": gorm.Expr("CASE WHEN updated_at < ? THEN ? ELSE updated_at + 1 END", now, now)}).Error
 		if err != nil {

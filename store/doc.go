@@ -2,22 +2,22 @@
 // collections, histories and idempotency keys.
 //
 // Start reading at [Open] and [Org]. Open connects to the database. [Store.Org] returns one organisation's view, and every method of Org
-// reads and writes the data of that organisation only. The id of another organisation is answered like an unknown id.
+// reads and writes the data of that organisation only. An id that belongs to another organisation gets the same answer as an unknown id.
 //
 // The packages below this folder, from the lowest to the highest. A package imports only packages that are listed before it:
 //
-//   - internal/db connects to SQLite or PostgreSQL. It holds everything in which the two differ, and also migrations, transactions, paging,
-//     times and errors.
+//   - internal/db connects to SQLite or PostgreSQL. It contains all code that depends on the database engine, and also migrations,
+//     transactions, paging, times and errors.
 //   - queue holds the targets to fetch, with their priorities, leases, budgets and pauses. See [Store.Queue].
 //   - store is this package.
-//   - ingest writes what sources answer, and deletes old data.
-//   - backfill writes many videos with their past at once: demonstration data, and imports from other trackers.
+//   - ingest writes the answers of sources, and deletes old data.
+//   - backfill writes many videos with their histories at once: demonstration data, and imports from other trackers.
 //
-// link reads links of the platforms and imports none of these packages. migrations holds the SQL files of the schema. storetest gives tests
-// a fresh database.
+// Package link parses links of the platforms and imports none of these packages. Package migrations contains the SQL files of the schema.
+// Package storetest gives each test a new database.
 //
 // The store never reads the wall clock. Every time comes from Options.Now or from the caller, in UTC, without fractions of a microsecond.
 //
-// To add a table: add a migration with the next number to both folders below migrations, and the table's class to internal/db/tables.go. A
-// test checks the keys of each class. Then add the model and its methods to the package of its subject.
+// To add a table: add a migration with the next number to both folders below migrations, and describe the table in internal/db/tables.go. A
+// test checks the table's keys. Then add the model and its methods to the package of its subject.
 package store

@@ -14,9 +14,9 @@ var (
 
 // TooManyCollectionsError reports that a request would exceed the organisation's limit of collections.
 type TooManyCollectionsError struct {
-	Limit int
-	Have  int // how many the organisation has
-	New   int // how many the request would create
+	Limit int // highest number of collections that an organisation can have
+	Have  int // number of collections that the organisation has
+	New   int // number of collections that the request would create
 }
 
 func (e *TooManyCollectionsError) Error() string {

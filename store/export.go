@@ -9,7 +9,7 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// VideoHistory is a video with its points.
+// VideoHistory is a video with the points of its history.
 type VideoHistory struct {
 	Video  Video
 	Points []Point // the oldest first
@@ -17,15 +17,15 @@ type VideoHistory struct {
 
 // ExportQuery selects the histories for Export.
 type ExportQuery struct {
-	From, To       db.Date // both inclusive
-	Interpolated   bool    // also interpolated points for days without a stored point
-	IncludeRemoved bool
-	After          uuid.UUID // continue after the video with this id; the zero id means from the first
-	Limit          int       // of videos
+	From, To       db.Date   // both inclusive
+	Interpolated   bool      // include interpolated points for days without a stored point
+	IncludeRemoved bool      // include videos whose tracking was stopped
+	After          uuid.UUID // start after the video with this id; the zero id means start with the first video
+	Limit          int       // highest number of videos to return
 }
 
-// Export returns the next videos with their histories, ordered by id. Videos without points are included. If it returns fewer than Limit
-// videos, there are no more.
+// Export returns the next q.Limit videos with their histories, ordered by id. It includes videos without points. If it returns fewer than
+// q.Limit videos, there are no more videos.
 func (o *Org) Export(ctx context.Context, q ExportQuery) ([]VideoHistory, error) {
 	videos := o.q(ctx, "videos").Order("videos.id").Limit(q.Limit)
 	if q.After != uuid.Nil {
@@ -58,7 +58,7 @@ UNION ALL SELECT `+columns+`, 1 AS weekly FROM snapshots_weekly WHERE organisati
 		}
 		for _, r := range rows {
 			of := &out[at[r.VideoID]]
-			// Between roll-up and drop, a point can be in both tables. It counts once, with the counts that only the weekly point has.
+			// While old points are rolled up, both tables can have a point of the same day. Counts that the daily point lacks come from the weekly point.
 			if n := len(of.Points); n > 0 && of.Points[n-1].Day == r.Day {
 				r.Update(of.Points[n-1].Counts)
 				of.Points[n-1].Counts = r.Counts
@@ -73,7 +73,7 @@ UNION ALL SELECT `+columns+`, 1 AS weekly FROM snapshots_weekly WHERE organisati
 	return out, nil
 }
 
-// filled returns the points of the requested days, the oldest first, with interpolated points if they are requested.
+// filled returns the points of the days q.From to q.To, the oldest first. It includes interpolated points if q.Interpolated is true.
 func (q ExportQuery) filled(stored []Point) []Point {
 	points := fill(Counts{}, stored, q.From, q.To)
 	slices.Reverse(points)

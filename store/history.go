@@ -17,27 +17,27 @@ type Quality string
 // The values of Quality.
 const (
 	QualityMeasured     Quality = "measured"     // the source reported the counts
-	QualityCorrected    Quality = "corrected"    // the source reported the counts, and at least one is lower than the last known one
+	QualityCorrected    Quality = "corrected"    // the source reported the counts, and at least one count is lower than its last known value
 	QualityInterpolated Quality = "interpolated" // computed for a day between two days with a point
 )
 
 // Provenance says where the counts of a point come from.
 type Provenance struct {
 	Quality   Quality
-	Source    *string     // nil for interpolated points
-	FetchedAt *db.Instant // when the source was called
+	Source    *string     // the source that reported the counts; nil for interpolated points
+	FetchedAt *db.Instant // when the source was called; nil for interpolated points
 }
 
-// Point is the state of a video on one UTC day (spec.md 2.4): the last counts that were fetched on that day.
+// Point is the state of a video on one UTC day: the last counts that were fetched on that day.
 type Point struct {
 	Day db.Date
 	Counts
 	Provenance
 }
 
-// History returns the points of the days from..to, both inclusive, the newest first. It interpolates days between two stored points: the
-// video was not fetched on these days, or only the last point of their week was kept. There are no points before the first or after the
-// last stored point. It returns ErrNotFound for an unknown video, and an empty slice if there is no point in the range.
+// History returns the points of the days from..to, both inclusive, the newest first. It interpolates a point for each day between two
+// stored points. Such a day has no stored point if the video was not fetched on it, or if only the last point of its week was kept. There
+// are no points before the first or after the last stored point. It returns ErrNotFound for an unknown video.
 func (o *Org) History(ctx context.Context, ref VideoRef, from, to db.Date) ([]Point, error) {
 	v, err := o.Video(ctx, ref)
 	if err != nil {
@@ -54,10 +54,12 @@ func (o *Org) History(ctx context.Context, ref VideoRef, from, to db.Date) ([]Po
 	return fill(known, points, from, to), nil
 }
 
-// usualGap is the highest usual number of days between two points of a tracked video. Longer gaps occur when a source is unavailable.
+// usualGap is the number of days between two points of a tracked video that is rarely exceeded. Longer gaps occur when a source is
+// unavailable.
 const usualGap = 7
 
-// points returns the stored points of the days from..to, the oldest first, with at least the nearest point on each side.
+// points returns the stored points of the days from..to, the oldest first. It also returns the nearest point before from and the nearest
+// point after to, and can return more points outside of the range.
 func (o *Org) points(ctx context.Context, video uuid.UUID, from, to db.Date) ([]Point, error) {
 	points, err := o.scanPoints(ctx, " ORDER BY day", video, from-usualGap, to+usualGap)
 	if err != nil {
@@ -81,10 +83,10 @@ func (o *Org) points(ctx context.Context, video uuid.UUID, from, to db.Date) ([]
 }
 
 // MaxDate is the last day that the store accepts: 9999-12-31.
-const MaxDate db.Date = 2932896 // 9999-12-31
+const MaxDate db.Date = 2932896
 
-// knownBefore returns each count that was last known before the first of points. A point is compared with it if the points before it lack
-// that count. So the quality of a point is the same in every range.
+// knownBefore returns the last known value of each count before the first of points. The quality of a point depends on that value if no
+// earlier point in points has the count. So a point has the same quality whatever range the caller requests.
 func (o *Org) knownBefore(ctx context.Context, video uuid.UUID, points []Point, from, to db.Date) (Counts, error) {
 	var seen, before Counts
 	wanted := false
@@ -95,10 +97,10 @@ func (o *Org) knownBefore(ctx context.Context, video uuid.UUID, points []Point, 
 		}
 		seen.Update(p.Counts)
 	}
-	if !wanted || points[0].Day >= from { // points[0].Day >= from if there is no point before the range
+	if !wanted || points[0].Day >= from { // if no stored point is before from, there are no earlier counts
 		return before, nil
 	}
-	// Each subquery reads the key backwards, at most over all points of one video.
+	// Each subquery reads the primary key backwards, at most over all points of this video.
 	const last = `(SELECT k.%[1]s FROM (
 SELECT d.day, d.weekly, d.%[1]s FROM (SELECT day, 0 AS weekly, %[1]s FROM snapshots_daily WHERE organisation_id = ? AND video_id = ? AND day < ? AND %[1]s IS NOT NULL ORDER BY day DESC LIMIT 1) AS d
 UNION ALL
@@ -114,8 +116,8 @@ SELECT w.day, w.weekly, w.%[1]s FROM (SELECT day, 1 AS weekly, %[1]s FROM snapsh
 	return before, db.Translate(err)
 }
 
-// storedPoints is SQL for the daily and weekly points of a video in a range of days. Between roll-up and drop, a point can be in both
-// tables. It counts once, with the counts that only the weekly point has.
+// storedPoints is a query for the daily and weekly points of a video in a range of days. While old points are rolled up, both tables can
+// have a point of the same day. Counts that the daily point lacks then come from the weekly point.
 var storedPoints = `SELECT d.day, ` + MetricColumns("COALESCE(d.{m}, w.{m}) AS {m}") + `, d.source, d.fetched_at FROM snapshots_daily d
  LEFT JOIN snapshots_weekly w ON w.organisation_id = d.organisation_id AND w.video_id = d.video_id AND w.week = d.week AND w.day = d.day
  WHERE d.organisation_id = ? AND d.video_id = ? AND d.day BETWEEN ? AND ?
@@ -124,14 +126,16 @@ SELECT w.day, ` + MetricColumns("w.{m}") + `, w.source, w.fetched_at FROM snapsh
  WHERE w.organisation_id = ? AND w.video_id = ? AND w.day BETWEEN ? AND ?
    AND NOT EXISTS (SELECT 1 FROM snapshots_daily d WHERE d.organisation_id = w.organisation_id AND d.video_id = w.video_id AND d.day = w.day)`
 
+// scanPoints returns the stored points of a video for the days from..to. order is an ORDER BY clause with an optional LIMIT.
 func (o *Org) scanPoints(ctx context.Context, order string, video uuid.UUID, from, to db.Date) ([]Point, error) {
 	var points []Point
 	err := o.s.db.Read(ctx).Raw(storedPoints+order, o.id, video, from, to, o.id, video, from, to).Scan(&points).Error
 	return points, db.Translate(err)
 }
 
-// fill turns stored points, the oldest first, into the points of the days from..to, the newest first. A point is corrected if any of its
-// counts is lower than the last known one. known holds the counts that were known before the first stored point.
+// fill returns the stored and interpolated points of the days from..to, the newest first. stored must be ordered by day, the oldest first.
+// known holds the counts that were known before the first stored point. fill sets the quality of each point: "corrected" if any count is
+// lower than its last known value.
 func fill(known Counts, stored []Point, from, to db.Date) []Point {
 	for i := range stored {
 		p := &stored[i]
@@ -157,7 +161,8 @@ func fill(known Counts, stored []Point, from, to db.Date) []Point {
 	return out
 }
 
-// between interpolates linearly. It rounds down, so that a rising count neither falls between the two points nor exceeds the later one.
+// between returns the point of a day between the points a and b, interpolated linearly. It rounds down, so that a rising count neither
+// falls between a and b nor exceeds the count of b.
 func between(a, b Point, day db.Date) Point {
 	at := func(x, y *int64) *int64 {
 		if x == nil || y == nil {

@@ -17,50 +17,51 @@ import (
 const (
 	// abandonedAfter is the age at which an unfinished request counts as abandoned, because its server has died.
 	abandonedAfter = time.Minute
-	// IdempotencyLimit is how many bytes the keys of one organisation may take. That is enough for 120 calls a minute of one operation, with
-	// keys and small answers, for a whole day.
+	// IdempotencyLimit is how many bytes the idempotency keys of one organisation can take, including the stored answers. That is enough for
+	// 120 calls a minute with small answers for a whole day.
 	IdempotencyLimit = 128 << 20
-	// idempotencyRowBytes is the size of a key's row without its name and answer: the other columns and the index entries.
+	// idempotencyRowBytes is the size of a row of idempotency_keys and its index entries, without the key's text and the answer.
 	idempotencyRowBytes = 400
 	// IdempotencyBatch is how many expired keys one transaction deletes.
 	IdempotencyBatch = 100
 )
 
-// IdempotencyState says what a key means for a request.
+// IdempotencyState says how a request with an idempotency key must be handled.
 type IdempotencyState int
 
 // The values of IdempotencyState.
 const (
-	// KeyFresh: the request can continue. The caller must call FinishKey or ReleaseKey at the end.
+	// KeyFresh: the caller executes the request, and then calls FinishKey or ReleaseKey.
 	KeyFresh IdempotencyState = iota
-	// KeyDone: the request was answered before. The caller returns the stored answer.
+	// KeyDone: the request was already answered. The caller returns the stored answer.
 	KeyDone
-	// KeyRunning: another request with this key is running.
+	// KeyRunning: another request with the same key is running.
 	KeyRunning
-	// KeyMismatch: the key belongs to another request.
+	// KeyMismatch: the key was used before for a request with other content.
 	KeyMismatch
-	// KeyStoreFull: the key is new, but the organisation's keys already take IdempotencyLimit bytes. The key was not kept.
+	// KeyStoreFull: the key is new, but the organisation's keys already take IdempotencyLimit bytes. The key was not stored.
 	KeyStoreFull
 )
 
-// KeptAnswer is the stored answer of a request.
+// KeptAnswer is the HTTP answer that is stored for a request with an idempotency key.
 type KeptAnswer struct {
-	Status      int
+	Status      int // HTTP status code
 	ContentType string
 	Body        []byte
 }
 
-// IdempotencyKey is the state of a key, with the data for that state.
+// IdempotencyKey is the result of BeginKey: the state of a key, and the values that belong to the state.
 type IdempotencyKey struct {
 	State IdempotencyState
-	// EffectID is the id of what the request creates. It stays the same if the request is repeated after a crash of its server. So the
-	// repeated request finds what the first one created, and does not create it twice.
+	// EffectID is the id for the object that the request creates. It stays the same if the request is repeated after a crash of its server. So
+	// the repeated request finds the object that the first request created, and does not create a second object.
 	EffectID uuid.UUID
 	Answer   KeptAnswer // set with KeyDone
-	// RoomIn is how long it takes until enough old keys have expired for a new one. It is set only with KeyStoreFull.
+	// RoomIn is the time until enough old keys have expired to store a new key. It is set only with KeyStoreFull.
 	RoomIn time.Duration
 }
 
+// idempotencyRow is a row of idempotency_keys. Status is nil until the request is answered.
 type idempotencyRow struct {
 	OrganisationID uuid.UUID `gorm:"primaryKey"`
 	Operation      string    `gorm:"primaryKey"`
@@ -78,16 +79,17 @@ type idempotencyRow struct {
 
 func (idempotencyRow) TableName() string { return "idempotency_keys" }
 
-// encodingZstd marks a compressed body. Bodies from before compression was introduced have the encoding "".
+// encodingZstd is the encoding of a compressed body. Bodies that older versions stored are not compressed and have the encoding "".
 const encodingZstd = "zstd"
 
-// bodyCoder compresses and expands the bodies of kept answers. Its two functions may be called concurrently.
+// bodyCoder compresses and decompresses the bodies of stored answers. Both fields can be used concurrently.
 type bodyCoder struct {
 	encoder *zstd.Encoder
 	decoder *zstd.Decoder
 }
 
-var theBodyCoder = sync.OnceValues(func() (c bodyCoder, err error) {
+// sharedBodyCoder returns the bodyCoder of this process. The first call creates it.
+var sharedBodyCoder = sync.OnceValues(func() (c bodyCoder, err error) {
 	if c.encoder, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true)); err != nil {
 		return c, err
 	}
@@ -95,13 +97,13 @@ var theBodyCoder = sync.OnceValues(func() (c bodyCoder, err error) {
 	return c, err
 })
 
-// BeginKey claims a key for a request to an operation. fingerprint distinguishes requests. Of several concurrent requests with a key,
-// exactly one gets KeyFresh. A new key gets KeyStoreFull if the organisation's keys take IdempotencyLimit bytes. The answers of running
-// requests may still exceed that limit.
+// BeginKey claims an idempotency key for a request to an operation. fingerprint is a hash of the request's content. Of several concurrent
+// requests with the same key, exactly one gets KeyFresh. A new key gets KeyStoreFull if the organisation's keys already take
+// IdempotencyLimit bytes. The answers of running requests can still exceed that limit.
 func (o *Org) BeginKey(ctx context.Context, operation, key string, fingerprint []byte) (IdempotencyKey, error) {
 	for attempt := 1; ; attempt++ {
 		k, err := o.beginKey(ctx, operation, key, fingerprint)
-		// Another request may have inserted the key between our read and our insert. The next attempt then finds it.
+		// errKeyTaken: another request inserted the key after beginKey had looked for it. The next attempt finds the key.
 		if !errors.Is(err, errKeyTaken) || attempt == db.MaxAttempts {
 			return k, err
 		}
@@ -110,6 +112,7 @@ func (o *Org) BeginKey(ctx context.Context, operation, key string, fingerprint [
 
 var errKeyTaken = errors.New("another request has just begun with this idempotency key")
 
+// beginKey does the same as BeginKey in one transaction. It returns errKeyTaken if a concurrent request inserted the same key.
 func (o *Org) beginKey(ctx context.Context, operation, key string, fingerprint []byte) (IdempotencyKey, error) {
 	var out IdempotencyKey
 	err := o.s.db.Tx(ctx, func(tx *gorm.DB) error {
@@ -128,7 +131,7 @@ func (o *Org) beginKey(ctx context.Context, operation, key string, fingerprint [
 			out, err = o.knownKey(tx, &found[0], fingerprint, now)
 			return err
 		}
-		if len(found) == 1 { // expired, but not part of the batch that was just deleted
+		if len(found) == 1 { // the key has expired, but DeleteExpiredKeys above deleted only older keys
 			if err := deleteKeys(tx, o.id, found[0].Bytes, "operation = ? AND key = ?", operation, key); err != nil {
 				return err
 			}
@@ -154,7 +157,8 @@ func (o *Org) beginKey(ctx context.Context, operation, key string, fingerprint [
 	return out, err
 }
 
-// knownKey returns what an existing key means for a request. If the key's request was abandoned, this request takes the key over.
+// knownKey returns the state of an existing key for a request. If the earlier request with the key was abandoned, the new request gets
+// KeyFresh.
 func (o *Org) knownKey(tx *gorm.DB, row *idempotencyRow, fingerprint []byte, now db.Instant) (IdempotencyKey, error) {
 	out := IdempotencyKey{EffectID: row.EffectID}
 	switch {
@@ -175,20 +179,21 @@ func (o *Org) knownKey(tx *gorm.DB, row *idempotencyRow, fingerprint []byte, now
 	return out, nil
 }
 
+// expandedBody returns the stored body, decompressed.
 func (r *idempotencyRow) expandedBody() ([]byte, error) {
 	if r.Encoding != encodingZstd {
 		return r.Body, nil
 	}
-	c, err := theBodyCoder()
+	c, err := sharedBodyCoder()
 	if err != nil {
 		return nil, err
 	}
 	return c.decoder.DecodeAll(r.Body, nil)
 }
 
-// FinishKey stores the answer to a request that got KeyFresh. If an answer is stored already, that one stays.
+// FinishKey stores the answer to a request that got KeyFresh. If an answer is stored already, FinishKey changes nothing.
 func (o *Org) FinishKey(ctx context.Context, operation, key string, a KeptAnswer) error {
-	c, err := theBodyCoder()
+	c, err := sharedBodyCoder()
 	if err != nil {
 		return err
 	}
@@ -205,15 +210,16 @@ func (o *Org) FinishKey(ctx context.Context, operation, key string, a KeptAnswer
 	})
 }
 
-// ReleaseKey lets a request that ended without an answer be sent again at once. Its EffectID stays, since what it did is unknown.
+// ReleaseKey allows a request that ended without an answer to be sent again at once. The key keeps its EffectID, because the request may
+// already have created an object.
 func (o *Org) ReleaseKey(ctx context.Context, operation, key string) error {
 	return o.s.db.Tx(ctx, func(tx *gorm.DB) error {
 		return db.Scoped(tx, "idempotency_keys", o.id).Where("operation = ? AND key = ? AND status IS NULL", operation, key).Update("started_at", 0).Error
 	})
 }
 
-// reserveKeyBytes adds n to the organisation's sum and locks the sum. If the sum would exceed IdempotencyLimit, it changes nothing and
-// returns false.
+// reserveKeyBytes adds n bytes to the total size of the organisation's keys and locks the total. If the total would exceed IdempotencyLimit,
+// it changes nothing and returns false.
 func reserveKeyBytes(tx *gorm.DB, org uuid.UUID, n int64) (bool, error) {
 	var sum []int64
 	err := tx.Raw(`INSERT INTO idempotency_usage (organisation_id, bytes) VALUES (?, ?)
@@ -222,11 +228,13 @@ ON CONFLICT (organisation_id) DO UPDATE SET bytes = idempotency_usage.bytes + ex
 	return len(sum) == 1, err
 }
 
+// addKeyBytes adds n bytes to the total size of the organisation's keys. n can be negative.
 func addKeyBytes(tx *gorm.DB, org uuid.UUID, n int64) error {
 	return tx.Exec(`UPDATE idempotency_usage SET bytes = bytes + ? WHERE organisation_id = ?`, n, org).Error
 }
 
-// deleteKeys deletes the organisation's keys that match a condition, and subtracts n, their bytes, from the sum.
+// deleteKeys deletes the organisation's keys that match a condition. n is the size of these keys in bytes, which deleteKeys subtracts from
+// the total.
 func deleteKeys(tx *gorm.DB, org uuid.UUID, n int64, condition string, args ...any) error {
 	if err := db.Scoped(tx, "idempotency_keys", org).Where(condition, args...).Delete(&idempotencyRow{}).Error; err != nil {
 		return err
@@ -234,7 +242,7 @@ func deleteKeys(tx *gorm.DB, org uuid.UUID, n int64, condition string, args ...a
 	return addKeyBytes(tx, org, -n)
 }
 
-// DeleteExpiredKeys deletes up to limit expired keys of an organisation, oldest first. It returns how many it deleted.
+// DeleteExpiredKeys deletes up to limit expired idempotency keys of an organisation, oldest first. It returns the number of deleted keys.
 func DeleteExpiredKeys(tx *gorm.DB, org uuid.UUID, now db.Instant, limit int) (int64, error) {
 	var freed []int64
 	err := tx.Raw(`DELETE FROM idempotency_keys WHERE organisation_id = ? AND (operation, key) IN (
@@ -250,10 +258,11 @@ func DeleteExpiredKeys(tx *gorm.DB, org uuid.UUID, now db.Instant, limit int) (i
 	return int64(len(freed)), addKeyBytes(tx, org, -sum)
 }
 
-// roomLookahead is how many of the oldest keys are read to calculate when there is room.
+// roomLookahead is how many of the oldest keys keyRoomIn reads.
 const roomLookahead = 1000
 
-// keyRoomIn returns how long it takes until enough of the oldest keys have expired to make room for n bytes.
+// keyRoomIn returns the time until so many of the oldest keys have expired that a key of n bytes can be stored. It returns at least a
+// second.
 func keyRoomIn(tx *gorm.DB, org uuid.UUID, n int64, now db.Instant) (time.Duration, error) {
 	var used int64
 	if err := tx.Raw(`SELECT bytes FROM idempotency_usage WHERE organisation_id = ?`, org).Scan(&used).Error; err != nil {

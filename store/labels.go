@@ -12,11 +12,11 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// Effective membership (interface.md 4): a video is in a collection if the video was added, if its account was added, or if its caption
-// has one of the collection's hashtags. Only the statements below and videoCounts implement this rule.
+// A video is in a collection if the video was added, if its account was added, or if its caption has one of the collection's hashtags. Only
+// the statements in this file and videoCounts implement this rule.
 
-// inAnyCollection is the condition that a video is effectively in a collection of organisation @org whose name or id is in @names. Its
-// subqueries do not refer to the video, so the database reads each membership once and not once for each video.
+// inAnyCollection is the SQL condition that a video is in a collection of organisation @org whose name or id is in @names. Its subqueries do
+// not refer to the video, so the database reads each membership once and not once for each video.
 const inAnyCollection = `videos.id IN (
 SELECT m.video_id FROM collection_videos m WHERE m.organisation_id = @org AND m.collection_id IN (` + namedCollections + `)
 UNION ALL
@@ -26,16 +26,17 @@ UNION ALL
 SELECT h.video_id FROM video_hashtags h WHERE h.organisation_id = @org AND h.tag IN (
   SELECT m.tag FROM collection_hashtags m WHERE m.organisation_id = @org AND m.collection_id IN (` + namedCollections + `)))`
 
+// namedCollections is a query for the ids of the collections of organisation @org whose name or id is in @names.
 const namedCollections = `SELECT c.id FROM collections c WHERE c.organisation_id = @org AND (c.name IN @names OR CAST(c.id AS text) IN @names)`
 
-// inCollection is the condition that a video is effectively in the collection @collection.
+// inCollection is the SQL condition that a video is in the collection @collection.
 const inCollection = `(
   EXISTS (SELECT 1 FROM collection_videos m WHERE m.organisation_id = videos.organisation_id AND m.collection_id = @collection AND m.video_id = videos.id)
   OR EXISTS (SELECT 1 FROM collection_accounts m WHERE m.organisation_id = videos.organisation_id AND m.collection_id = @collection AND m.account_id = videos.linked_account_id)
   OR EXISTS (SELECT 1 FROM collection_hashtags m JOIN video_hashtags h ON h.organisation_id = m.organisation_id AND h.tag = m.tag
               WHERE m.organisation_id = videos.organisation_id AND m.collection_id = @collection AND h.video_id = videos.id))`
 
-// namesAndIDs returns names and, for each name that is an id, the id in the spelling of the database.
+// namesAndIDs returns names and, for each name that is an id, also the id in lower case with hyphens, as the database returns it.
 func namesAndIDs(names []string) []string {
 	out := slices.Clone(names)
 	for _, n := range names {
@@ -46,13 +47,14 @@ func namesAndIDs(names []string) []string {
 	return out
 }
 
-// labels finds the labels of videos and accounts. The names of the organisation's collections are read once.
+// labels finds the labels of videos and accounts. It holds the names of all collections of the organisation, which were read once.
 type labels struct {
 	o   *Org
-	all []Label           // ordered by name and then id
-	at  map[uuid.UUID]int // index of each collection in all
+	all []Label           // all collections of the organisation, ordered by name and then id
+	at  map[uuid.UUID]int // index in all, by the collection's id
 }
 
+// labels reads the names of the organisation's collections.
 func (o *Org) labels(ctx context.Context) (*labels, error) {
 	l := &labels{o: o, at: map[uuid.UUID]int{}}
 	if err := o.q(ctx, "collections").Select("id, name").Order("name, id").Find(&l.all).Error; err != nil {
@@ -64,7 +66,7 @@ func (o *Org) labels(ctx context.Context) (*labels, error) {
 	return l, nil
 }
 
-// bytes returns the size in JSON of the labels of a row that is in every collection.
+// bytes returns the number of bytes that the labels of one video or account take in JSON if it is in every collection.
 func (l *labels) bytes() int64 {
 	const idAndCommas = 36 + len(`"",`) + len(`,`)
 	var n int
@@ -74,7 +76,7 @@ func (l *labels) bytes() int64 {
 	return int64(n)
 }
 
-// jsonBytes returns an upper bound of the size of a text in JSON.
+// jsonBytes returns an upper bound of the number of bytes that a text takes in JSON.
 func jsonBytes(s string) int {
 	n := len(`""`)
 	for _, r := range s {
@@ -87,7 +89,7 @@ func jsonBytes(s string) int {
 	return n
 }
 
-// ofVideos sets Labels of each video. Videos of one account that are in no collection of their own share one slice.
+// ofVideos sets the field Labels of each video. Videos of one account that are in no other collections than the account share one slice.
 func (l *labels) ofVideos(ctx context.Context, videos []Video) error {
 	if len(l.all) == 0 || len(videos) == 0 {
 		return nil
@@ -114,7 +116,7 @@ func (l *labels) ofVideos(ctx context.Context, videos []Video) error {
 	shared := map[uuid.UUID][]Label{}
 	for i := range videos {
 		v := &videos[i]
-		var account uuid.UUID // the zero id has no collections
+		var account uuid.UUID // zero if the video has no account; ofAccount has no collections for zero
 		db.Assign(&account, v.LinkedAccountID)
 		extra := own[v.ID]
 		for _, tag := range tagsOf[v.ID] {
@@ -132,7 +134,7 @@ func (l *labels) ofVideos(ctx context.Context, videos []Video) error {
 	return nil
 }
 
-// hashtags returns the hashtags in the captions of the videos, and the collections that have each of these hashtags.
+// hashtags returns the hashtags in the caption of each video, and for each hashtag the indexes in l.all of the collections that have it.
 func (l *labels) hashtags(ctx context.Context, videos []uuid.UUID) (tagsOf map[uuid.UUID][]string, byTag map[string][]int, err error) {
 	var found []VideoHashtag
 	if err := l.o.q(ctx, "video_hashtags").Where("video_id IN ?", videos).Find(&found).Error; err != nil {
@@ -151,7 +153,7 @@ func (l *labels) hashtags(ctx context.Context, videos []uuid.UUID) (tagsOf map[u
 	return tagsOf, byTag, nil
 }
 
-// ofAccountIDs returns the indexes in all of the collections of each account.
+// ofAccountIDs returns, for each account, the indexes in l.all of the collections that contain the account.
 func (l *labels) ofAccountIDs(ctx context.Context, accounts []uuid.UUID) (map[uuid.UUID][]int, error) {
 	found := map[uuid.UUID][]int{}
 	if len(accounts) == 0 || len(l.all) == 0 {
@@ -160,7 +162,7 @@ func (l *labels) ofAccountIDs(ctx context.Context, accounts []uuid.UUID) (map[uu
 	return found, pairs(l, l.o.q(ctx, "collection_accounts").Where("account_id IN ?", db.Distinct(accounts)).Select("account_id, collection_id"), found)
 }
 
-// ofAccounts sets Labels of each account.
+// ofAccounts sets the field Labels of each account.
 func (l *labels) ofAccounts(ctx context.Context, accounts []Account) error {
 	ids := make([]uuid.UUID, len(accounts))
 	for i := range accounts {
@@ -173,7 +175,8 @@ func (l *labels) ofAccounts(ctx context.Context, accounts []Account) error {
 	return err
 }
 
-// pairs reads (member, collection) rows and adds them to a map. It skips a collection that was created after the names were read.
+// pairs reads rows of (member, collection id) from q. It appends the collection's index in l.all to the member's entry in to. It skips a
+// collection that was created after l had read the names.
 func pairs[M comparable](l *labels, q *gorm.DB, to map[M][]int) error {
 	rows, err := q.Rows()
 	if err != nil {
@@ -193,21 +196,21 @@ func pairs[M comparable](l *labels, q *gorm.DB, to map[M][]int) error {
 	return rows.Err()
 }
 
-// named returns the labels at the given indexes, ordered by name and id and without duplicates. It sorts the indexes in place.
-func (l *labels) named(places []int) []Label {
-	if len(places) == 0 {
+// named returns the labels at the given indexes of l.all, ordered by name and id and without duplicates. It sorts indexes in place.
+func (l *labels) named(indexes []int) []Label {
+	if len(indexes) == 0 {
 		return nil
 	}
-	slices.Sort(places)
-	places = slices.Compact(places)
-	out := make([]Label, len(places))
-	for i, at := range places {
+	slices.Sort(indexes)
+	indexes = slices.Compact(indexes)
+	out := make([]Label, len(indexes))
+	for i, at := range indexes {
 		out[i] = l.all[at]
 	}
 	return out
 }
 
-// FoldTag returns a hashtag as it is stored and compared: without "#" (narrow or wide), lower case.
+// FoldTag returns a hashtag in the form in which hashtags are stored and compared: in lower case, without a leading "#" or full-width "＃".
 func FoldTag(s string) string {
 	return strings.ToLower(strings.TrimPrefix(strings.TrimPrefix(strings.TrimSpace(s), "#"), "＃"))
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// Direct members of collections are added by callers. labels.go and collections.go define which videos are effectively in a collection.
+// This file adds and removes the direct members of collections. labels.go says which other videos a collection contains.
 
+// collectionAccount is a row of collection_accounts: an account that a caller added to a collection.
 type collectionAccount struct {
 	OrganisationID uuid.UUID `gorm:"primaryKey"`
 	CollectionID   uuid.UUID `gorm:"primaryKey"`
@@ -19,6 +20,7 @@ type collectionAccount struct {
 	AddedAt        db.Instant
 }
 
+// hasCollection returns ErrNotFound if the organisation has no collection with the id.
 func (o *Org) hasCollection(ctx context.Context, id uuid.UUID) error {
 	var n int64
 	if err := o.q(ctx, "collections").Where("collections.id = ?", id).Count(&n).Error; err != nil {
@@ -30,8 +32,8 @@ func (o *Org) hasCollection(ctx context.Context, id uuid.UUID) error {
 	return nil
 }
 
-// AddVideos adds videos to a collection and returns how many were not in it before. It returns a *NotFoundError for an unknown collection
-// or unknown videos, and adds nothing then.
+// AddVideos adds videos to a collection and returns how many were not direct members before. If the collection or a video is unknown, it
+// adds nothing and returns a *NotFoundError.
 func (o *Org) AddVideos(ctx context.Context, collection uuid.UUID, videos []uuid.UUID) (int64, error) {
 	return o.addMembers(ctx, collection, "videos", "video", videos, func(tx *gorm.DB, ids []uuid.UUID, now db.Instant) *gorm.DB {
 		rows := make([]collectionVideo, len(ids))
@@ -42,7 +44,8 @@ func (o *Org) AddVideos(ctx context.Context, collection uuid.UUID, videos []uuid
 	})
 }
 
-// AddAccounts adds accounts to a collection, and so all their videos. Results are as for AddVideos.
+// AddAccounts adds accounts to a collection, which then also contains all videos of these accounts. It returns how many of the accounts were
+// not in the collection before. If the collection or an account is unknown, it adds nothing and returns a *NotFoundError.
 func (o *Org) AddAccounts(ctx context.Context, collection uuid.UUID, accounts []uuid.UUID) (int64, error) {
 	return o.addMembers(ctx, collection, "accounts", "account", accounts, func(tx *gorm.DB, ids []uuid.UUID, now db.Instant) *gorm.DB {
 		rows := make([]collectionAccount, len(ids))
@@ -53,6 +56,8 @@ func (o *Org) AddAccounts(ctx context.Context, collection uuid.UUID, accounts []
 	})
 }
 
+// addMembers checks that the collection and all rows of table with the ids exist, and then calls insert. kind is the kind of the members in
+// the *NotFoundError.
 func (o *Org) addMembers(ctx context.Context, collection uuid.UUID, table, kind string, ids []uuid.UUID, insert func(*gorm.DB, []uuid.UUID, db.Instant) *gorm.DB) (added int64, err error) {
 	ids = db.Distinct(ids)
 	err = o.change(ctx, func(tx *gorm.DB) error {
@@ -80,16 +85,18 @@ func (o *Org) addMembers(ctx context.Context, collection uuid.UUID, table, kind 
 }
 
 // RemoveVideos removes videos from a collection and returns how many were direct members. A video that is in the collection through its
-// account or a hashtag stays in it. It returns ErrNotFound for an unknown collection, and ignores unknown videos.
+// account or a hashtag stays in the collection. It returns ErrNotFound for an unknown collection, and ignores unknown videos.
 func (o *Org) RemoveVideos(ctx context.Context, collection uuid.UUID, videos []uuid.UUID) (int64, error) {
 	return o.removeMembers(ctx, collection, "DELETE FROM collection_videos WHERE organisation_id = ? AND collection_id = ? AND video_id IN ?", videos)
 }
 
-// RemoveAccounts removes accounts from a collection. Results are as for RemoveVideos.
+// RemoveAccounts removes accounts from a collection and returns how many were in it. It returns ErrNotFound for an unknown collection, and
+// ignores unknown accounts.
 func (o *Org) RemoveAccounts(ctx context.Context, collection uuid.UUID, accounts []uuid.UUID) (int64, error) {
 	return o.removeMembers(ctx, collection, "DELETE FROM collection_accounts WHERE organisation_id = ? AND collection_id = ? AND account_id IN ?", accounts)
 }
 
+// removeMembers runs a DELETE statement for the members with the ids and returns the number of deleted rows.
 func (o *Org) removeMembers(ctx context.Context, collection uuid.UUID, statement string, ids []uuid.UUID) (removed int64, err error) {
 	err = o.change(ctx, func(tx *gorm.DB) error {
 		if _, err := o.lockCollection(tx, collection, nil); err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// Counts are the metrics of a video at one time; nil where the source does not give one.
+// Counts are the metrics of a video at one time. A metric is nil if the source did not report it.
 type Counts struct {
 	Views     *int64
 	Likes     *int64
@@ -27,16 +27,16 @@ type Sums struct {
 // MetricCount is the number of metrics.
 const MetricCount = 5
 
-// metrics lists the metrics. The store's statements, scans and sums follow from this list. To add a metric:
+// metrics lists the metrics of a video. The store builds its statements, scans and sums from this list. To add a metric:
 //
 //   - add a field to Counts and Sums, a field Latest… to Video, a field Total… to Account, and an entry here
-//   - add a migration with its columns: NAME in the tables of points, days and totals, latest_NAME in videos, total_NAME in accounts
-//   - add it to ingest.VideoFacts, to VideoOrders, and to the contract
+//   - add a migration with the columns NAME in the tables of points, days and totals, latest_NAME in videos, and total_NAME in accounts
+//   - add the metric to ingest.VideoFacts, to VideoOrders, and to the API contract
 var metrics = [MetricCount]struct {
-	column string
-	count  func(*Counts) **int64
-	sum    func(*Sums) *int64
-	latest func(*Video) **int64
+	column string                // name of the column
+	count  func(*Counts) **int64 // address of the metric's field in Counts
+	sum    func(*Sums) *int64    // address of the metric's field in Sums
+	latest func(*Video) **int64  // address of the metric's latest count in Video
 }{
 	{"views", func(c *Counts) **int64 { return &c.Views }, func(s *Sums) *int64 { return &s.Views }, func(v *Video) **int64 { return &v.LatestViews }},
 	{"likes", func(c *Counts) **int64 { return &c.Likes }, func(s *Sums) *int64 { return &s.Likes }, func(v *Video) **int64 { return &v.LatestLikes }},
@@ -45,10 +45,10 @@ var metrics = [MetricCount]struct {
 	{"bookmarks", func(c *Counts) **int64 { return &c.Bookmarks }, func(s *Sums) *int64 { return &s.Bookmarks }, func(v *Video) **int64 { return &v.LatestBookmarks }},
 }
 
-// MetricColumns returns format once for each metric, separated by ", ". The text {m} in format stands for the metric's column.
+// MetricColumns repeats format for each metric, separated by ", ". It replaces {m} in format by the name of the metric's column.
 func MetricColumns(format string) string { return JoinMetrics(format, ", ") }
 
-// JoinMetrics returns format once for each metric, with a separator. The text {m} in format stands for the metric's column.
+// JoinMetrics repeats format for each metric, with a separator. It replaces {m} in format by the name of the metric's column.
 func JoinMetrics(format, separator string) string {
 	var parts [MetricCount]string
 	for i, m := range metrics {
@@ -57,7 +57,7 @@ func JoinMetrics(format, separator string) string {
 	return strings.Join(parts[:], separator)
 }
 
-// MetricNames returns a prefix and the column of each metric.
+// MetricNames returns the column name of each metric, with a prefix.
 func MetricNames(prefix string) []string {
 	names := make([]string, MetricCount)
 	for i, m := range metrics {
@@ -82,7 +82,7 @@ func (c *Counts) Fields() (fields [MetricCount]**int64) {
 	return fields
 }
 
-// Values returns the counts in the order of the metrics, as parameters of a statement.
+// Values returns the counts in the order of the metrics, for use as parameters of a SQL statement.
 func (c *Counts) Values() []any {
 	values := make([]any, MetricCount)
 	for i, n := range c.All() {
@@ -99,7 +99,7 @@ func (s *Sums) Fields() (fields [MetricCount]*int64) {
 	return fields
 }
 
-// Values returns the sums in the order of the metrics, as parameters of a statement.
+// Values returns the sums in the order of the metrics, for use as parameters of a SQL statement.
 func (s *Sums) Values() []any {
 	values := make([]any, MetricCount)
 	for i, n := range s.Fields() {
@@ -108,7 +108,7 @@ func (s *Sums) Values() []any {
 	return values
 }
 
-// Add adds the counts that are known.
+// Add adds the counts of c to the sums. It skips unknown counts.
 func (s *Sums) Add(c Counts) {
 	for i, sum := range s.Fields() {
 		if n := c.All()[i]; n != nil {
@@ -117,7 +117,7 @@ func (s *Sums) Add(c Counts) {
 	}
 }
 
-// Subtract subtracts the sums o.
+// Subtract subtracts the sums o from s.
 func (s *Sums) Subtract(o Sums) {
 	for i, sum := range s.Fields() {
 		*sum -= *o.Fields()[i]
@@ -141,7 +141,7 @@ func (v *Video) LatestFields() (fields [MetricCount]**int64) {
 	return fields
 }
 
-// Engagement returns likes + comments + bookmarks + shares, as far as they are known. It returns nil if none of them is known.
+// Engagement returns likes + comments + bookmarks + shares. An unknown count adds nothing. It returns nil if all four counts are unknown.
 func (c Counts) Engagement() *int64 {
 	var sum int64
 	known := false
@@ -156,7 +156,7 @@ func (c Counts) Engagement() *int64 {
 	return &sum
 }
 
-// fellFrom returns true if any count is lower than before. A count that is unknown before or now does not matter.
+// fellFrom returns true if any count of c is lower than the same count of before. It skips counts that are unknown in c or before.
 func (c Counts) fellFrom(before Counts) bool {
 	was := before.All()
 	for i, now := range c.All() {
@@ -167,7 +167,7 @@ func (c Counts) fellFrom(before Counts) bool {
 	return false
 }
 
-// Update replaces the counts that are known in from.
+// Update replaces each count of c that is known in from. The other counts stay unchanged.
 func (c *Counts) Update(from Counts) {
 	given := from.All()
 	for i, field := range c.Fields() {
@@ -175,7 +175,7 @@ func (c *Counts) Update(from Counts) {
 	}
 }
 
-// Add adds the counts that are known in o. A sum with one known part is known.
+// Add adds the known counts of o to c. If a count is unknown in c, the sum is the count of o.
 func (c *Counts) Add(o Counts) {
 	given := o.All()
 	for i, sum := range c.Fields() {
@@ -190,7 +190,7 @@ func (c *Counts) Add(o Counts) {
 	}
 }
 
-// Equal returns true if both know the same counts and all of them are equal.
+// Equal returns true if c and o have the same known counts with the same values.
 func (c Counts) Equal(o Counts) bool {
 	others := o.All()
 	for i, n := range c.All() {
@@ -201,7 +201,7 @@ func (c Counts) Equal(o Counts) bool {
 	return true
 }
 
-// Holds returns true if c has every count that o knows, with the same value.
+// Holds returns true if c has every known count of o with the same value.
 func (c Counts) Holds(o Counts) bool {
 	known := c
 	known.Update(o)

@@ -9,11 +9,11 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// Org is one organisation's view of the store, the only way to a tenant's data. Every method reads and writes the data of that organisation
-// only. The id, link or name of something that another organisation has is answered exactly like an unknown one.
+// Org is one organisation's view of the store. Other packages reach the data of organisations only through Org. Every method reads and
+// writes the data of that organisation only. An id, link or name of another organisation's data gets the same answer as an unknown one.
 type Org struct {
 	s  *Store
-	id uuid.UUID
+	id uuid.UUID // id of the organisation
 }
 
 // Org returns the view of one organisation. It does not check that the organisation exists: an unknown organisation has no data.
@@ -31,18 +31,18 @@ func OrganisationOf(ctx context.Context, o *Org) (Organisation, error) {
 	return o.s.Organisation(ctx, o.id)
 }
 
-// q begins a query that reads a table, with the condition on the organisation.
+// q returns a query that reads the organisation's rows of a table.
 func (o *Org) q(ctx context.Context, table string) *gorm.DB {
 	return db.Scoped(o.s.db.Read(ctx), table, o.id)
 }
 
-// change runs f in a transaction that writes the organisation's data: see DB.Change.
+// change runs f in a transaction that writes the organisation's data and raises its version: see DB.Change.
 func (o *Org) change(ctx context.Context, f func(tx *gorm.DB) error) error {
 	return o.s.db.Change(ctx, o.id, f)
 }
 
-// Version returns the organisation's version, which rises with every change of its data. As long as it stays the same, so do all answers
-// that are read after it. It is 0 for an unknown organisation.
+// Version returns the organisation's version, which rises with every change of its data. A caller reads the version first and the data
+// second. If the version is unchanged later, the data is unchanged too. It returns 0 for an unknown organisation.
 func (o *Org) Version(ctx context.Context) (int64, error) {
 	var version int64
 	err := o.q(ctx, "organisation_totals").Select("version").Limit(1).Scan(&version).Error

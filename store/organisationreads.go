@@ -7,14 +7,14 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// AccountPoint is the state of an account on one day. Numbers that are unknown are nil.
+// AccountPoint is the state of an account on one day. A pointer is nil if the number is unknown.
 type AccountPoint struct {
 	Day       db.Date
 	Followers *int64
 	Following *int64
-	Videos    int64
-	Counts
-	// Quality is "corrected" if a count fell although the number of videos did not.
+	Videos    int64 // number of tracked videos
+	Counts          // sums of the latest counts of the tracked videos
+	// Provenance has the quality "corrected" if a count fell although the number of videos did not.
 	Provenance
 }
 
@@ -46,9 +46,9 @@ func (o *Org) AccountHistory(ctx context.Context, ref AccountRef, from, to db.Da
 // OrganisationPoint is the state of an organisation at the end of one day: the sums of the latest counts.
 type OrganisationPoint struct {
 	Day       db.Date
-	Accounts  int64
-	Videos    int64
-	Uploads   int64 // tracked videos that were uploaded on that day
+	Accounts  int64 // number of tracked accounts
+	Videos    int64 // number of tracked videos
+	Uploads   int64 // number of the organisation's videos that were uploaded on that day
 	Followers int64
 	Following int64
 	Sums
@@ -64,11 +64,11 @@ func (o *Org) OrganisationHistory(ctx context.Context, from, to db.Date) ([]Orga
 	return points, db.Translate(err)
 }
 
-// Statistics count the tracked videos or accounts of an organisation.
+// Statistics are the numbers of tracked and stopped videos, or accounts, of an organisation.
 type Statistics struct {
-	Total      int64 // tracked now
-	Removed    int64 // stopped
-	ByPlatform map[link.Platform]int64
+	Total      int64                   // number of tracked videos or accounts
+	Removed    int64                   // number of videos or accounts whose tracking was stopped
+	ByPlatform map[link.Platform]int64 // Total by platform, without platforms that have none
 }
 
 // VideoStatistics counts the organisation's videos.
@@ -76,11 +76,13 @@ func (o *Org) VideoStatistics(ctx context.Context) (Statistics, error) {
 	return o.statistics(ctx, "videos", "NOT removed")
 }
 
-// AccountStatistics counts the organisation's tracked accounts. Accounts that are only linked from videos do not count.
+// AccountStatistics counts the organisation's tracked and stopped accounts. It does not count accounts that exist only because videos are
+// linked to them.
 func (o *Org) AccountStatistics(ctx context.Context) (Statistics, error) {
 	return o.statistics(ctx, "accounts", "tracked")
 }
 
+// statistics counts the rows of table by platform. tracked is the SQL condition that a row is tracked.
 func (o *Org) statistics(ctx context.Context, table, tracked string) (Statistics, error) {
 	s := Statistics{ByPlatform: map[link.Platform]int64{}}
 	var rows []struct {

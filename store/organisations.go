@@ -25,10 +25,10 @@ const (
 // Tiers lists every tier, the lowest first.
 var Tiers = []Tier{TierLimited, TierBasic, TierPremium}
 
-// LaneOf returns the lane of an organisation's scheduled fetches.
+// LaneOf returns the priority lane of an organisation's scheduled fetches.
 func LaneOf(o Organisation) queue.Lane { return queue.LaneOf(string(o.Tier), string(o.Subscription)) }
 
-// ParseTier returns the tier with that name.
+// ParseTier returns the tier with the name s, or an error if there is no such tier.
 func ParseTier(s string) (Tier, error) {
 	for _, t := range Tiers {
 		if s == string(t) {
@@ -38,7 +38,7 @@ func ParseTier(s string) (Tier, error) {
 	return "", fmt.Errorf("tier %q is not one of limited, basic, premium", s)
 }
 
-// Subscription says whether an organisation pays. SubscriptionNone is the free plan of spec.md 4.4.
+// Subscription says whether an organisation has a paid subscription. With SubscriptionNone, it has the free plan.
 type Subscription string
 
 // The values of Subscription.
@@ -47,7 +47,7 @@ const (
 	SubscriptionNone   Subscription = queue.NoSubscription
 )
 
-// ParseSubscription returns the subscription with that name.
+// ParseSubscription returns the subscription with the name s, or an error if there is no such subscription.
 func ParseSubscription(s string) (Subscription, error) {
 	switch v := Subscription(s); v {
 	case SubscriptionActive, SubscriptionNone:
@@ -65,12 +65,13 @@ type Organisation struct {
 	CreatedAt    db.Instant `gorm:"autoCreateTime:false"`
 }
 
+// maxNameLength is the highest number of characters of the name of an organisation or token.
 const maxNameLength = 100
 
-// CheckName returns an error if a name is empty or too long. what names the thing in the error.
-func CheckName(what, name string) error {
+// CheckName returns an error if a name is empty or too long. kind is the kind of the named object in the error, such as "token".
+func CheckName(kind, name string) error {
 	if n := len([]rune(strings.TrimSpace(name))); n == 0 || n > maxNameLength {
-		return fmt.Errorf("the %s's name has %d characters; it must have 1 to %d", what, n, maxNameLength)
+		return fmt.Errorf("the %s's name has %d characters; it must have 1 to %d", kind, n, maxNameLength)
 	}
 	return nil
 }
@@ -102,19 +103,19 @@ func (s *Store) Organisation(ctx context.Context, id uuid.UUID) (Organisation, e
 
 // Organisations lists all organisations, the oldest first.
 func (s *Store) Organisations(ctx context.Context) ([]Organisation, error) {
-	var os []Organisation
-	return os, db.Translate(s.db.Read(ctx).Order("created_at, id").Find(&os).Error)
+	var organisations []Organisation
+	return organisations, db.Translate(s.db.Read(ctx).Order("created_at, id").Find(&organisations).Error)
 }
 
-// SetTier changes an organisation's tier, or returns ErrNotFound. Requests see the change within a second. The organisation's targets move
-// to the lane of the new tier. After an error some targets may not have moved: the same call moves the rest. progress is called after each
-// batch of targets.
+// SetTier changes an organisation's tier, or returns ErrNotFound. Requests see the change within a second. SetTier then moves the
+// organisation's targets to the lane of the new tier, in batches. After an error some targets may not have moved: a second call moves them.
+// SetTier calls progress after each batch with the number of moved targets and the number of all targets.
 func (s *Store) SetTier(ctx context.Context, id uuid.UUID, tier Tier, progress ...func(done, total int64)) error {
 	return s.setOrganisation(ctx, id, "tier", tier, progress)
 }
 
-// SetSubscription changes an organisation's subscription, in the same way as SetTier. When it becomes active, videos and accounts that
-// were saved without being fetched are scheduled.
+// SetSubscription changes an organisation's subscription, and moves its targets to another lane as SetTier does. If the subscription becomes
+// active, SetSubscription also schedules the videos and accounts that were saved but not fetched.
 func (s *Store) SetSubscription(ctx context.Context, id uuid.UUID, sub Subscription, progress ...func(done, total int64)) error {
 	if err := s.setOrganisation(ctx, id, "subscription", sub, progress); err != nil || sub != SubscriptionActive {
 		return err
@@ -122,6 +123,8 @@ func (s *Store) SetSubscription(ctx context.Context, id uuid.UUID, sub Subscript
 	return s.Org(id).enqueuePending(ctx)
 }
 
+// setOrganisation changes a column of an organisation and moves the organisation's targets to the lane that results. It returns ErrNotFound
+// for an unknown organisation.
 func (s *Store) setOrganisation(ctx context.Context, id uuid.UUID, column string, value any, progress []func(done, total int64)) error {
 	return s.changeLane(ctx, id, func(tx *gorm.DB) error {
 		r := tx.Model(&Organisation{}).Where("id = ?", id).Update(column, value)
@@ -132,10 +135,10 @@ func (s *Store) setOrganisation(ctx context.Context, id uuid.UUID, column string
 	}, progress)
 }
 
-// changeLane runs change, which changes the lane of an organisation, and then moves the organisation's targets to that lane. The change
-// and the first batch of targets are one transaction. More batches follow in transactions of their own: a million targets in one
-// transaction would block collectors from acknowledging until their leases end. Each batch reads the current lane, so concurrent changes
-// can come in any order, and an interrupted call can be repeated.
+// changeLane runs change, which changes the tier or subscription of an organisation, and then moves the organisation's targets to the lane
+// that results. change and the first batch of targets are one transaction. Each further batch is a separate transaction: a million targets
+// in one transaction would block collectors from acknowledging until their leases end. Each batch reads the current lane, so concurrent
+// calls are safe, and an interrupted call can be repeated.
 func (s *Store) changeLane(ctx context.Context, org uuid.UUID, change func(*gorm.DB) error, progress []func(done, total int64)) error {
 	var total, done int64
 	if len(progress) > 0 {
@@ -168,8 +171,8 @@ func (s *Store) changeLane(ctx context.Context, org uuid.UUID, change func(*gorm
 			return err
 		}
 		done += int64(n)
-		for _, tell := range progress {
-			tell(done, max(done, total))
+		for _, report := range progress {
+			report(done, max(done, total))
 		}
 		if n < db.InsertChunk {
 			return nil

@@ -9,19 +9,19 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// OrganisationTotals are the running totals of an organisation. Every transaction that changes what they count updates them.
+// OrganisationTotals are the running totals of an organisation. Every transaction that changes videos or their latest counts updates them.
 type OrganisationTotals struct {
 	OrganisationID uuid.UUID  `gorm:"primaryKey"`
-	Videos         int64      // tracked now
-	VideosRemoved  int64      // tracked once, stopped
-	Sums                      // of the latest counts of all videos, including stopped ones
+	Videos         int64      // number of tracked videos
+	VideosRemoved  int64      // number of videos whose tracking was stopped
+	Sums                      // sums of the latest counts of all videos, including stopped videos
 	Version        db.Instant // see Org.Version
 }
 
 // TableName returns the name of the table for GORM.
 func (OrganisationTotals) TableName() string { return "organisation_totals" }
 
-// SumsByOrganisation returns the sums of the latest counts of videos, by organisation.
+// SumsByOrganisation returns, for each organisation, the sums of the latest counts of its videos in videos.
 func SumsByOrganisation(videos []Video) map[uuid.UUID]Sums {
 	byOrg := map[uuid.UUID]Sums{}
 	for i := range videos {
@@ -32,8 +32,9 @@ func SumsByOrganisation(videos []Video) map[uuid.UUID]Sums {
 	return byOrg
 }
 
-// SaveOrganisationDays writes the organisations' current sums to a day. If an organisation has a later day already, it writes them to the
-// last day instead: an answer from before midnight can be written after midnight, and the current sums then include later answers.
+// SaveOrganisationDays writes the organisations' current totals to their rows of a day. If an organisation has a row of a later day, it
+// writes the totals to the organisation's last row instead. That happens if an answer from before midnight is written after midnight: the
+// current totals can then include later answers.
 func SaveOrganisationDays(tx *gorm.DB, orgs []uuid.UUID, day db.Date) error {
 	for chunk := range slices.Chunk(db.Distinct(orgs), db.InsertChunk) {
 		list, args := db.WithOrgs(tx, chunk)

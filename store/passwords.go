@@ -7,10 +7,11 @@ import (
 	"github.com/alexedwards/argon2id"
 )
 
-// passwordCost is the cost that OWASP recommends: 19 MiB and two passes. At most one hash for each processor is computed at a time, so
-// that many attempts cannot use up the memory.
+// passwordCost is the cost of a password hash that OWASP recommends: 19 MiB of memory and two passes.
 var passwordCost = &argon2id.Params{Memory: 19 * 1024, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32}
 
+// hashing contains one value for each password hash that is being computed. Its capacity limits them to one for each processor, so that many
+// concurrent requests cannot use up the memory.
 var hashing = make(chan struct{}, runtime.NumCPU())
 
 // HashPassword returns the argon2id hash of a password in its encoded form, which includes salt and cost.
@@ -31,9 +32,11 @@ func PasswordMatches(ctx context.Context, password, hash string) (bool, error) {
 	return argon2id.ComparePasswordAndHash(password, hash)
 }
 
+// enterHashing waits until a password hash can be computed, or until ctx ends. If it returns nil, the caller must receive from hashing
+// afterwards.
 func enterHashing(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
-		return err // select would choose at random if a place is free as well
+		return err // if ctx has ended and hashing has space, the select below would choose at random
 	}
 	select {
 	case hashing <- struct{}{}:

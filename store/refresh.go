@@ -11,14 +11,15 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// Refreshed is the result of a refresh.
+// Refreshed is the result of RefreshVideo and RefreshAccount.
 type Refreshed struct {
-	Scheduled bool
-	UpdatedAt *db.Instant // the last successful fetch
-	After     db.Instant  // if not scheduled: when a refresh can be requested again
+	Scheduled bool        // a fetch was scheduled
+	UpdatedAt *db.Instant // time of the last successful fetch; nil if there was none
+	After     db.Instant  // if Scheduled is false: when a refresh can be requested again
 }
 
-// RefreshVideo requests that a video is fetched now. It returns ErrNotFound if the video is not tracked.
+// RefreshVideo schedules a fetch of a video now, unless the video was fetched shortly before. It returns ErrNotFound if the video is not
+// tracked.
 func (o *Org) RefreshVideo(ctx context.Context, ref VideoRef) (Refreshed, error) {
 	v, err := o.Video(ctx, ref)
 	if err != nil {
@@ -33,7 +34,8 @@ func (o *Org) RefreshVideo(ctx context.Context, ref VideoRef) (Refreshed, error)
 	})
 }
 
-// RefreshAccount requests that an account is fetched now. It returns ErrNotFound if the account is not tracked.
+// RefreshAccount schedules a fetch of an account now, unless the account was fetched shortly before. It returns ErrNotFound if the account is
+// not tracked.
 func (o *Org) RefreshAccount(ctx context.Context, ref AccountRef) (Refreshed, error) {
 	a, err := o.Account(ctx, ref)
 	if err != nil {
@@ -43,7 +45,7 @@ func (o *Org) RefreshAccount(ctx context.Context, ref AccountRef) (Refreshed, er
 		return Refreshed{}, db.NotFound("account", ref.String())
 	}
 	e := queue.Entry{Source: a.Platform, Kind: KindAccount, ExternalID: accountTarget(&a), Handle: a.Username, Link: a.Link, Subject: a.ID}
-	// The target may still have the account's handle as its name, from before the platform's own id was known.
+	// The target can still be named by the account's handle if it was created before the platform's own id was known.
 	subscribed, err := o.subscribedAs(ctx, KindAccount, a.Platform, a.ID)
 	if err != nil {
 		return Refreshed{}, err
@@ -56,6 +58,8 @@ func (o *Org) RefreshAccount(ctx context.Context, ref AccountRef) (Refreshed, er
 	})
 }
 
+// subscribedAs returns the name of the target to which the organisation subscribes for a video or account. subject is our id of the video or
+// account. It returns "" if there is no subscription.
 func (o *Org) subscribedAs(ctx context.Context, kind queue.Kind, p link.Platform, subject uuid.UUID) (string, error) {
 	var ids []string
 	err := o.s.db.Read(ctx).Raw(`SELECT external_id FROM fetch_subscriptions WHERE organisation_id = ? AND subject_id = ? AND kind = ? AND source = ?`,
@@ -66,8 +70,8 @@ func (o *Org) subscribedAs(ctx context.Context, kind queue.Kind, p link.Platform
 	return ids[0], nil
 }
 
-// lockTracked locks a row, so that a concurrent stop waits for the transaction. If the row is no longer tracked, it returns missing.
-// Otherwise a target would be enqueued that nothing ever removes.
+// lockTracked locks a row of table, so that a concurrent request to stop tracking waits for the transaction. Without the lock, the refresh
+// could enqueue a target after the stop, and nothing would remove the target. If the row is not tracked, lockTracked returns missing.
 func (o *Org) lockTracked(tx *gorm.DB, table, tracked string, id uuid.UUID, missing error) error {
 	q := db.Scoped(tx, table, o.id).Where(table+".id = ? AND "+tracked, id)
 	q = db.ForUpdate(q)
@@ -78,6 +82,8 @@ func (o *Org) lockTracked(tx *gorm.DB, table, tracked string, id uuid.UUID, miss
 	return missing
 }
 
+// refresh enqueues e as due now in the interactive lane, unless updated is less than queue.RefreshPause ago. lock must lock the row of the
+// video or account.
 func (o *Org) refresh(ctx context.Context, updated *db.Instant, e queue.Entry, lock func(*gorm.DB) error) (Refreshed, error) {
 	now := o.s.db.Now()
 	if updated != nil && now < updated.Add(queue.RefreshPause) {

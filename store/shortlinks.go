@@ -10,18 +10,19 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
+// shortLink is a row of short_links: a resolved short link.
 type shortLink struct {
 	Platform   link.Platform `gorm:"primaryKey"`
-	Code       string        `gorm:"primaryKey"`
+	Code       string        `gorm:"primaryKey"` // the canonical form of the short link
 	Target     string        // the canonical link of the target
 	ResolvedAt db.Instant
 }
 
-// ShortLinks returns the targets of short links that were resolved in the last 30 days, by the canonical form of the short link. All
-// organisations share them, because a short link has the same target for everyone.
+// ShortLinks returns the targets of the links that were resolved in the last 30 days. The key is the canonical form of the short link. All
+// organisations share the stored targets, because a short link has the same target for every organisation.
 func (s *Store) ShortLinks(ctx context.Context, links []link.Link) (map[string]link.Link, error) {
 	if len(links) == 0 {
-		return nil, nil //nolint:nilnil // no links, so no targets
+		return nil, nil //nolint:nilnil // without links there are no targets
 	}
 	codes, canonical := make([]string, len(links)), map[string]string{}
 	for i, l := range links {
@@ -36,14 +37,14 @@ func (s *Store) ShortLinks(ctx context.Context, links []link.Link) (map[string]l
 	resolved := make(map[string]link.Link, len(rows))
 	for _, r := range rows {
 		target, err := link.Parse(r.Target)
-		if from, asked := canonical[string(r.Platform)+r.Code]; asked && err == nil {
+		if from, requested := canonical[string(r.Platform)+r.Code]; requested && err == nil {
 			resolved[from] = target
 		}
 	}
 	return resolved, nil
 }
 
-// SaveShortLinks stores the targets of short links. The keys are the canonical forms of the short links.
+// SaveShortLinks stores the targets of short links. The keys of resolved are the canonical forms of the short links.
 func (s *Store) SaveShortLinks(ctx context.Context, resolved map[string]link.Link) error {
 	rows := make([]shortLink, 0, len(resolved))
 	for code, target := range resolved {

@@ -20,17 +20,18 @@ type Options struct {
 	URL string
 	// Now returns the time. It is the only clock that the store reads.
 	Now func() time.Time
-	// RealTime is true if Now returns the real time. Jobs and retention then fail while Now and the clock of PostgreSQL differ too much. Tests
-	// set their own time.
+	// RealTime is true if Now returns the real time, and false in tests that set the time. If it is true, jobs and retention fail while Now
+	// and the clock of PostgreSQL differ too much.
 	RealTime bool
-	// Timeout bounds each transaction whose context has no deadline. PostgreSQL itself ends a statement or an idle transaction a little later.
-	// If Timeout is set, the wait for a connection to PostgreSQL is bounded too. Zero means no limit.
+	// Timeout is the time limit of each transaction whose context has no deadline. Zero means no limit. PostgreSQL also ends a statement or an
+	// idle transaction a few seconds after Timeout. If Timeout is set, the wait for a connection to PostgreSQL is limited too.
 	Timeout time.Duration
 	// Logger receives failed and slow statements, without their values.
 	Logger *slog.Logger
-	// MaxCollections is how many collections an organisation may have; 0 means DefaultMaxCollections.
+	// MaxCollections is how many collections an organisation can have; 0 means DefaultMaxCollections.
 	MaxCollections int
-	// Inspect, if set, is called with each statement before it runs, and an error stops the statement. Tests check the rules for SQL with it.
+	// Inspect, if set, is called with each statement before the statement runs. If it returns an error, the statement is not run. Tests use it
+	// to check every statement.
 	Inspect func(statement string) error
 }
 
@@ -43,7 +44,7 @@ type Store struct {
 	maxCollections int
 }
 
-// Open connects to the database. It neither creates nor changes a table: Migrate does, and CheckSchema reports whether Migrate is needed.
+// Open connects to the database. It does not create or change tables: Migrate does that, and CheckSchema reports whether Migrate is needed.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	d, err := db.Open(ctx, db.Options{URL: o.URL, Now: o.Now, RealTime: o.RealTime, Timeout: o.Timeout, Logger: o.Logger, Inspect: o.Inspect})
 	if err != nil {
@@ -55,10 +56,10 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 // DB returns the database for store/ingest and store/backfill, which write for several organisations in one transaction.
 func (s *Store) DB() *db.DB { return s.db }
 
-// Close closes all connections. It may be called twice.
+// Close closes all connections. It can be called more than once.
 func (s *Store) Close() error { return s.db.Close() }
 
-// Migrate applies all migrations that the schema lacks and returns their numbers. Several processes may call it at once.
+// Migrate applies all migrations that the schema lacks and returns their numbers. Several processes can call it at the same time.
 func (s *Store) Migrate(ctx context.Context) ([]int64, error) { return s.db.Migrate(ctx) }
 
 // CheckSchema returns a *SchemaError if the schema is older or newer than this program.
@@ -67,19 +68,21 @@ func (s *Store) CheckSchema(ctx context.Context) error { return s.db.CheckSchema
 // Ready returns nil if the database can be read. It does not check writes.
 func (s *Store) Ready(ctx context.Context) error { return s.db.Ready(ctx) }
 
-// Engine returns name, version and clock of the database engine.
+// Engine returns the name, version and current time of the database engine.
 func (s *Store) Engine(ctx context.Context) (db.Engine, error) { return s.db.Engine(ctx) }
 
-// CheckClock returns a *ClockError if the store's clock may be wrong, so that rows must not be deleted by it.
+// CheckClock returns a *ClockError if the store's clock may be wrong. Rows must not be deleted by their age then.
 func (s *Store) CheckClock(ctx context.Context) error { return s.db.CheckClock(ctx) }
 
-// PrepareDays creates the partitions for the points of the coming month. It does nothing on engines without partitions.
+// PrepareDays creates the monthly partitions of snapshots_daily up to the end of next month. It does nothing on SQLite, which has no
+// partitions.
 func (s *Store) PrepareDays(ctx context.Context) error { return s.db.PrepareDays(ctx) }
 
 // SharedByProcesses returns true if several processes can write at the same time without waiting for each other.
 func (s *Store) SharedByProcesses() bool { return s.db.SharedByProcesses() }
 
-// Secret returns the installation's secret with that name: 32 random bytes. The first call makes it. All processes get the same secret.
+// Secret returns the installation's secret with a name: 32 random bytes. The first call creates the secret. All processes get the same
+// secret.
 func (s *Store) Secret(ctx context.Context, name string) ([]byte, error) {
 	type setting struct {
 		Name  string
@@ -95,9 +98,9 @@ func (s *Store) Secret(ctx context.Context, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var kept setting
-	if err := s.db.ReadCommitted(ctx).Table("settings").Where("name = ?", name).Take(&kept).Error; err != nil {
+	var stored setting
+	if err := s.db.ReadCommitted(ctx).Table("settings").Where("name = ?", name).Take(&stored).Error; err != nil {
 		return nil, db.Translate(err)
 	}
-	return kept.Value, nil
+	return stored.Value, nil
 }

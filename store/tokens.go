@@ -28,7 +28,7 @@ const (
 	ScopeWrite Scope = "write"
 )
 
-// ParseScopes reads a comma-separated list of one or more scopes, in any order.
+// ParseScopes parses a comma-separated list of one or more scopes. It returns the scopes sorted and without duplicates.
 func ParseScopes(s string) ([]Scope, error) {
 	var scopes []Scope
 	for part := range strings.SplitSeq(s, ",") {
@@ -51,9 +51,9 @@ type Token struct {
 	Name           string
 	Scopes         []Scope
 	CreatedAt      db.Instant
-	ExpiresAt      *db.Instant
-	RevokedAt      *db.Instant
-	LastUsedAt     *db.Instant // to the minute
+	ExpiresAt      *db.Instant // nil if the token does not expire
+	RevokedAt      *db.Instant // nil if the token is not revoked
+	LastUsedAt     *db.Instant // accurate to one minute; nil if the token was never used
 }
 
 // May returns true if the token has the scope.
@@ -65,8 +65,8 @@ type Identity struct {
 	Token        Token
 }
 
-// The parts of a token: "rt_", 40 random base-62 characters and 6 characters of checksum. With the checksum, a mistyped token can be told
-// from an unknown one, and secret scanners can recognise a token.
+// A token consists of "rt_", 40 random base-62 characters and a checksum of 6 characters. The checksum distinguishes a mistyped token from
+// an unknown token, and secret scanners recognise tokens by it.
 const (
 	tokenPrefix   = "rt_"
 	tokenRandom   = 40
@@ -83,6 +83,7 @@ func WellFormedToken(s string) bool {
 	return s[len(body):] == checksumOf(body)
 }
 
+// checksumOf returns the CRC-32 of a token's prefix and random part, in base 62.
 func checksumOf(body string) string {
 	n := crc32.ChecksumIEEE([]byte(body))
 	sum := make([]byte, tokenChecksum)
@@ -105,6 +106,7 @@ func randomBase62(n int) (string, error) {
 	return string(out), nil
 }
 
+// tokenRow is a row of api_tokens. LastUsedAt comes from token_uses.
 type tokenRow struct {
 	ID             uuid.UUID `gorm:"primaryKey"`
 	OrganisationID uuid.UUID
@@ -119,14 +121,15 @@ type tokenRow struct {
 
 func (tokenRow) TableName() string { return "api_tokens" }
 
+// token returns the row as a Token.
 func (r tokenRow) token() Token {
-	scopes, _ := ParseScopes(r.Scopes) // CreateToken has checked the scopes
+	scopes, _ := ParseScopes(r.Scopes) // CreateToken checked the scopes, so there is no error
 	return Token{ID: r.ID, OrganisationID: r.OrganisationID, Name: r.Name, Scopes: scopes,
 		CreatedAt: r.CreatedAt, ExpiresAt: r.ExpiresAt, RevokedAt: r.RevokedAt, LastUsedAt: r.LastUsedAt}
 }
 
-// CreateToken makes a token for an organisation and returns it with its secret. The secret cannot be read again later. A validity of 0
-// means that the token does not expire. It returns ErrNotFound for an unknown organisation.
+// CreateToken creates a token for an organisation and returns the token and its secret. The secret cannot be read again later. If validity
+// is 0, the token does not expire. CreateToken returns ErrNotFound for an unknown organisation.
 func (s *Store) CreateToken(ctx context.Context, org uuid.UUID, name string, scopes []Scope, validity time.Duration) (Token, string, error) {
 	if err := CheckName("token", name); err != nil {
 		return Token{}, "", err
@@ -164,7 +167,8 @@ func (s *Store) CreateToken(ctx context.Context, org uuid.UUID, name string, sco
 	return row.token(), secret, err
 }
 
-// Tokens returns an organisation's tokens, the oldest first. Expired and revoked tokens are included.
+// Tokens returns an organisation's tokens, the oldest first, including expired and revoked tokens. It returns ErrNotFound for an unknown
+// organisation.
 func (s *Store) Tokens(ctx context.Context, org uuid.UUID) ([]Token, error) {
 	if _, err := s.Organisation(ctx, org); err != nil {
 		return nil, err
@@ -180,7 +184,7 @@ func (s *Store) Tokens(ctx context.Context, org uuid.UUID) ([]Token, error) {
 	return tokens, db.Translate(err)
 }
 
-// RevokeToken revokes a token permanently, or returns ErrNotFound. It changes nothing if the token is revoked already.
+// RevokeToken revokes a token permanently. It returns ErrNotFound for an unknown token, and changes nothing if the token is revoked already.
 func (s *Store) RevokeToken(ctx context.Context, id uuid.UUID) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
 		r := tx.Model(&tokenRow{}).Where("id = ?", id).Update("revoked_at", gorm.Expr("COALESCE(revoked_at, ?)", s.db.Now()))
@@ -191,8 +195,8 @@ func (s *Store) RevokeToken(ctx context.Context, id uuid.UUID) error {
 	})
 }
 
-// Authenticate returns the token and its organisation, or ErrTokenUnknown, ErrTokenExpired or ErrTokenRevoked. It looks up the token's
-// hash, so its duration does not show how much of a guessed token is right.
+// Authenticate returns the token with a secret, and its organisation. Otherwise it returns ErrTokenUnknown, ErrTokenExpired or
+// ErrTokenRevoked. It looks up the hash of the secret, so its duration does not reveal how many characters of a guessed secret are right.
 func (s *Store) Authenticate(ctx context.Context, token string) (Identity, error) {
 	if !WellFormedToken(token) {
 		return Identity{}, ErrTokenUnknown
@@ -217,7 +221,7 @@ func (s *Store) Authenticate(ctx context.Context, token string) (Identity, error
 	return Identity{Organisation: org, Token: row.token()}, nil
 }
 
-// TokenUsed stores when a token was used.
+// TokenUsed stores the time at which a token was last used.
 func (s *Store) TokenUsed(ctx context.Context, id uuid.UUID, at time.Time) error {
 	type tokenUse struct {
 		TokenID    uuid.UUID

@@ -16,33 +16,34 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// TrackRequest asks to track videos (spec.md 4.3, 4.4).
+// TrackRequest is a request to track videos.
 type TrackRequest struct {
-	// Links are of kind video. Each names a different video.
+	// Links are links of videos. No two links name the same video.
 	Links []link.Link
 	// CollectionIDs are existing collections. All videos of the request are added to each of them, including videos that are tracked already.
 	CollectionIDs []uuid.UUID
-	// CollectionNames are names of root collections. A missing one is made.
+	// CollectionNames are names of root collections to which the videos are added. A missing collection is created.
 	CollectionNames []string
 	// CreatedBy is the id of the token that is stored with new collections.
 	CreatedBy uuid.UUID
 	// Lane is the lane of the first fetches.
 	Lane queue.Lane
-	// Immediate is how many of the links, counted from the first, are fetched at once. The others are fetched at their time of the schedule.
+	// Immediate is how many of the links, counted from the first, are fetched at once. The other videos are fetched at
+	// their time of the schedule.
 	Immediate int
-	// Enqueue is how many of the links, counted from the first, are fetched at all. The others are saved as pending.
+	// Enqueue is how many of the links, counted from the first, are fetched at all. The other videos are saved as pending.
 	Enqueue int
 }
 
-// Tracked is the result for one link.
+// Tracked is the result of Track for one link.
 type Tracked struct {
 	VideoID  uuid.UUID
-	Existing bool // the organisation has the video already, tracked or stopped
-	Already  bool // the organisation tracks the video already
+	Existing bool // the organisation already had the video, tracked or stopped
+	Already  bool // the organisation already tracked the video
 }
 
 // Track tracks videos and returns a result for each link, in the order of the links. It is one transaction: after an error no video is
-// tracked. Concurrent equal requests track each video once. A stopped video is tracked again under the same id. It returns a
+// tracked. Concurrent equal requests track each video once. A stopped video is tracked again with the same id. Track returns a
 // *NotFoundError for unknown collections.
 func (o *Org) Track(ctx context.Context, r TrackRequest) ([]Tracked, error) {
 	var tracked []Tracked
@@ -71,7 +72,8 @@ type Tracking struct {
 	Now db.Instant
 }
 
-// Accounts returns the ids of the accounts that links name, by AccountKey. It makes missing accounts.
+// Accounts returns the id of the account of each link, with AccountKey as the key. It creates missing accounts and skips links without a
+// handle.
 func (t Tracking) Accounts(links []link.Link) (map[string]uuid.UUID, error) {
 	ids := map[string]uuid.UUID{}
 	rows := make([]Account, 0, len(links))
@@ -90,7 +92,8 @@ func (t Tracking) Accounts(links []link.Link) (map[string]uuid.UUID, error) {
 	return ids, upsertAccountsByHandle(t.Tx, rows, ids)
 }
 
-// Videos saves the videos of the links. It returns the result for each link, and the rows that existed before by TargetKey.
+// Videos saves the videos of the links in r. It returns a result for each link, and the rows that existed before, with queue.TargetKey as the
+// key.
 func (t Tracking) Videos(r TrackRequest) (out []Tracked, before map[string]Video, err error) {
 	known, err := t.KnownVideos(r.Links)
 	if err != nil {
@@ -112,15 +115,14 @@ func (t Tracking) Videos(r TrackRequest) (out []Tracked, before map[string]Video
 		v.Pending, v.Direct = i >= r.Enqueue, true
 		fresh, out[i].VideoID = append(fresh, v), v.ID
 	}
-	// Another request may have inserted some of these videos since the look-up. Existing rows stay unchanged, and the returned row is then the
-	// existing one.
+	// A concurrent request may have inserted some of these videos after KnownVideos. saveNewVideos then adds the existing rows to known.
 	slices.SortFunc(fresh, func(a, b Video) int {
 		return cmp.Or(cmp.Compare(a.Platform, b.Platform), cmp.Compare(a.ExternalID, b.ExternalID))
 	})
 	if err := saveNewVideos(t.Tx, fresh, known); err != nil {
 		return nil, nil, err
 	}
-	var added, again int64
+	var added, restarted int64
 	changed := map[videoChange][]uuid.UUID{}
 	for i, l := range r.Links {
 		v := known[queue.TargetKey(l.Platform, l.ID)]
@@ -131,7 +133,7 @@ func (t Tracking) Videos(r TrackRequest) (out []Tracked, before map[string]Video
 		out[i] = Tracked{VideoID: v.ID, Existing: true, Already: !v.Removed}
 		switch {
 		case v.Removed:
-			again++
+			restarted++
 			change := videoChange{again: true, pending: i >= r.Enqueue}
 			changed[change] = append(changed[change], v.ID)
 		case !v.Direct:
@@ -143,17 +145,20 @@ func (t Tracking) Videos(r TrackRequest) (out []Tracked, before map[string]Video
 			return nil, nil, err
 		}
 	}
-	if added+again == 0 {
+	if added+restarted == 0 {
 		return out, before, nil
 	}
 	return out, before, t.Tx.Exec(`UPDATE organisation_totals SET videos = videos + ?, videos_removed = videos_removed - ? WHERE organisation_id = ?`,
-		added+again, again, t.id).Error
+		added+restarted, restarted, t.id).Error
 }
 
-// videoChange is the change to an existing video when its own link is tracked. If again is true, the video was stopped and is tracked
-// again.
-type videoChange struct{ again, pending bool }
+// videoChange is the change of an existing video when a request tracks the video by its own link.
+type videoChange struct {
+	again   bool // the video was stopped and is now tracked again
+	pending bool // with again: the video is saved as pending
+}
 
+// columns returns the new values of the changed columns.
 func (c videoChange) columns() map[string]any {
 	columns := map[string]any{"direct": true}
 	if c.again {
@@ -162,7 +167,8 @@ func (c videoChange) columns() map[string]any {
 	return columns
 }
 
-// KnownVideos returns the organisation's videos that links name, by TargetKey. It locks them against concurrent changes of their tracking.
+// KnownVideos returns the organisation's videos that links name, with queue.TargetKey as the key. It locks the videos, so that no other
+// transaction can start or stop their tracking.
 func (t Tracking) KnownVideos(links []link.Link) (map[string]Video, error) {
 	byPlatform := map[link.Platform][]string{}
 	for _, l := range links {
@@ -191,7 +197,7 @@ func (t Tracking) KnownVideos(links []link.Link) (map[string]Video, error) {
 	return known, nil
 }
 
-// NewVideo returns a new video for a link. accounts has the ids of accounts by AccountKey.
+// NewVideo returns a new video for a link. accounts are the ids of accounts, with AccountKey as the key.
 func NewVideo(org uuid.UUID, l link.Link, accounts map[string]uuid.UUID, now db.Instant) Video {
 	v := Video{OrganisationID: org, ID: db.NewID(), Platform: l.Platform, ExternalID: l.ID, Link: l.Canonical,
 		Username: l.Handle, CreatedAt: now}
@@ -201,8 +207,8 @@ func NewVideo(org uuid.UUID, l link.Link, accounts map[string]uuid.UUID, now db.
 	return v
 }
 
-// Enqueue adds targets and subscriptions for the videos to fetch. It skips videos that were tracked already. before has the rows that
-// existed before, by TargetKey.
+// Enqueue adds targets and subscriptions for the videos to fetch. It skips videos that were tracked already. tracked and before are the
+// results of Videos for r.
 func (t Tracking) Enqueue(r TrackRequest, tracked []Tracked, before map[string]Video) error {
 	var entries []queue.Entry
 	for i, l := range r.Links {
@@ -223,6 +229,7 @@ func (t Tracking) Enqueue(r TrackRequest, tracked []Tracked, before map[string]V
 	return queue.Enqueue(t.Tx, t.id, entries, t.Now)
 }
 
+// addMembers adds each video to each collection.
 func (t Tracking) addMembers(collections []uuid.UUID, tracked []Tracked) error {
 	if len(collections) == 0 || len(tracked) == 0 {
 		return nil
@@ -237,8 +244,8 @@ SELECT c.organisation_id, c.id, v.id, CAST(? AS bigint) FROM collections c JOIN 
 ON CONFLICT (organisation_id, collection_id, video_id) DO NOTHING`, t.Now, t.id, collections, ids).Error
 }
 
-// StopVideos ends the tracking of videos. It keeps their history. It returns the refs, in order, that name no tracked video: unknown videos,
-// videos of another organisation, and videos that were stopped before. If all is true and there is such a ref, it stops nothing.
+// StopVideos stops the tracking of videos and keeps their history. It returns the refs, in order, that name no tracked video: unknown
+// videos, videos of another organisation, and videos that were stopped before. If all is true and there is such a ref, it stops nothing.
 func (o *Org) StopVideos(ctx context.Context, refs []VideoRef, all bool) (unmatched []VideoRef, err error) {
 	err = o.change(ctx, func(tx *gorm.DB) error {
 		t := Tracking{Org: o, Tx: tx, Now: o.s.db.Now()}
@@ -253,8 +260,8 @@ func (o *Org) StopVideos(ctx context.Context, refs []VideoRef, all bool) (unmatc
 	return unmatched, err
 }
 
-// endVideos stops the tracked videos that match a condition. It deletes their subscriptions and updates the statistics of their accounts and
-// the totals of the organisation.
+// endVideos stops the tracked videos that match a condition. It deletes their subscriptions, recomputes the statistics of accounts, and
+// updates the totals of the organisation. accounts must contain the accounts of the videos.
 func (o *Org) endVideos(tx *gorm.DB, accounts []db.RowKey, condition string, args ...any) error {
 	err := queue.Unsubscribe(tx, o.id, "subject_id IN (SELECT videos.id FROM videos WHERE videos.organisation_id = ? AND NOT videos.removed AND "+condition+")",
 		append([]any{o.id}, args...)...)
@@ -309,7 +316,7 @@ func (t Tracking) trackedIDs(refs []VideoRef) (unmatched []VideoRef, ids []uuid.
 	return unmatched, ids, LinkedAccounts(rows), nil
 }
 
-// enqueuePending schedules the videos and accounts that were saved without being fetched.
+// enqueuePending schedules the pending videos, and the tracked accounts without a subscription.
 func (o *Org) enqueuePending(ctx context.Context) error {
 	org, err := o.s.Organisation(ctx, o.id)
 	if err != nil {
@@ -317,7 +324,7 @@ func (o *Org) enqueuePending(ctx context.Context) error {
 	}
 	return o.change(ctx, func(tx *gorm.DB) error {
 		now := o.s.db.Now()
-		// One statement selects and updates the videos, so that a video that is saved meanwhile stays pending.
+		// One statement selects and updates the videos. So a video that another request saves at the same time stays pending.
 		var videos []Video
 		err := db.Scoped(tx.Model(&videos).Clauses(clause.Returning{}), "videos", o.id).Where("videos.pending").Update("pending", false).Error
 		if err != nil {

@@ -19,20 +19,20 @@ type Video struct {
 	OrganisationID  uuid.UUID `gorm:"primaryKey"`
 	ID              uuid.UUID `gorm:"primaryKey"`
 	Platform        link.Platform
-	ExternalID      string // the platform's own id
-	Link            string // canonical
-	Username        string // lower case, without "@"; "" while unknown
-	LinkedAccountID *uuid.UUID
+	ExternalID      string     // the platform's own id
+	Link            string     // canonical link
+	Username        string     // lower case, without "@"; "" while unknown
+	LinkedAccountID *uuid.UUID // id of the account that posted the video; nil while unknown
 	CreatedAt       db.Instant `gorm:"autoCreateTime:false"`
 	Removed         bool       // tracking was stopped
-	Pending         bool       // saved, but not fetched, because the organisation has no subscription
-	Direct          bool       // tracked by its own link, not only through its account
+	Pending         bool       // the video is saved but not fetched, because the organisation has no subscription
+	Direct          bool       // the video is tracked by its own link, not only through its account
 	UploadedAt      *db.Date
 	SongName        *string
 	SongLink        *string
-	VideoLength     *string // seconds
-	Title           string
-	TitleFolded     string // lower case, for the search in captions
+	VideoLength     *string // in seconds, such as "58" or "58.5"
+	Title           string  // the caption
+	TitleFolded     string  // the caption in lower case, for searches
 	NotSafe         bool
 	Private         bool
 	HiddenStats     bool
@@ -40,7 +40,7 @@ type Video struct {
 	AdIsAd          bool
 	AdProductIDShop *string
 
-	// The counts are nil until a source has given them. LatestUpdatedAt is nil before the first successful fetch.
+	// A count is nil until a source has reported it. LatestUpdatedAt is the time of the last successful fetch; nil before the first fetch.
 	LatestViews      *int64
 	LatestLikes      *int64
 	LatestComments   *int64
@@ -55,26 +55,26 @@ type Video struct {
 	Increase14d       float64 `gorm:"column:increase_14d"`
 	Increase30d       float64 `gorm:"column:increase_30d"`
 
-	// Labels are the collections that the video is effectively in, ordered by name and id. Methods that read videos set them.
+	// Labels are the collections that contain the video, ordered by name and id. Methods that read videos set Labels.
 	Labels []Label `gorm:"-"`
 }
 
-// Label is a collection in the answer for a video or account.
+// Label is a collection that contains a video or account.
 type Label struct {
 	ID   uuid.UUID
 	Name string
 }
 
-// Ref names a video or an account by our id or, if ID is the zero id, by a link.
+// Ref names a video or an account: by ID, or by Link if ID is the zero id.
 type Ref struct {
 	ID   uuid.UUID
 	Link link.Link
 }
 
-// VideoRef names a video.
+// VideoRef is a Ref to a video.
 type VideoRef = Ref
 
-// AccountRef names an account.
+// AccountRef is a Ref to an account.
 type AccountRef = Ref
 
 // String returns the id, or the canonical form of the link.
@@ -90,26 +90,26 @@ type VideoQuery struct {
 	Username        *string // folded with link.FoldUsername
 	LinkedAccountID *uuid.UUID
 	Platform        *link.Platform
-	Link            *link.Link  // of kind video
+	Link            *link.Link  // the link of the video
 	UploadedFrom    *db.Date    // inclusive
 	UploadedTo      *db.Date    // inclusive
 	UpdatedFrom     *db.Instant // inclusive
 	UpdatedTo       *db.Instant // inclusive
-	Shop            *bool       // AdInfoShop has this value
+	Shop            *bool       // the value of AdInfoShop
 	ShopProduct     bool        // only shop ads that have a product id
-	HasMetrics      *bool       // true: fetched at least once; false: never
-	Collections     []string    // names or ids; the video is effectively in any of them
-	CollectionID    *uuid.UUID  // the video is effectively in this collection; ErrNotFound if it does not exist
+	HasMetrics      *bool       // true: the video was fetched at least once; false: it was never fetched
+	Collections     []string    // names or ids; at least one of these collections contains the video
+	CollectionID    *uuid.UUID  // this collection contains the video; the result is ErrNotFound if the collection does not exist
 	Hashtag         *string     // without "#", any case
 	Words           *string     // the caption contains each of these words, in any case
-	IncludeRemoved  bool
-	Order           db.Order // one of VideoOrders
+	IncludeRemoved  bool        // include videos whose tracking was stopped
+	Order           db.Order    // the column is one of VideoOrders
 	Window          db.Window
-	WithoutTotal    bool // the caller does not need Total
+	WithoutTotal    bool // do not count the matching videos; Total is then 0
 }
 
-// VideoOrders are the columns by which videos can be ordered. Orders by created_at, uploaded_at, latest_views and latest_updated_at are read
-// from an index. The others sort all matching videos.
+// VideoOrders are the columns by which videos can be ordered. For created_at, uploaded_at, latest_views and latest_updated_at, the database
+// reads the videos in order from an index. For the other columns, it sorts all matching videos.
 var VideoOrders = db.SortColumns{
 	"created_at":        db.SortBy("videos", "created_at", db.IntegerColumn),
 	"uploaded_at":       db.SortByNullable("videos", "uploaded_at", db.DateColumn),
@@ -133,7 +133,7 @@ type VideoPage struct {
 	Next   *db.Position // position of the next page; nil on the last page
 }
 
-// Videos returns a page of videos with all its rows.
+// Videos returns one page of the videos that query selects. It reads all rows of the page at once.
 func (o *Org) Videos(ctx context.Context, query VideoQuery) (VideoPage, error) {
 	list, err := o.ListVideos(ctx, query)
 	if err != nil {
@@ -143,7 +143,7 @@ func (o *Org) Videos(ctx context.Context, query VideoQuery) (VideoPage, error) {
 	return VideoPage{Videos: videos, Total: list.Total, Next: list.Next()}, err
 }
 
-// ListVideos returns a list of videos whose rows are read on demand.
+// ListVideos returns a list of the videos that query selects. The list reads its rows only when the caller iterates over it.
 func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video], error) {
 	if query.CollectionID != nil {
 		if err := o.hasCollection(ctx, *query.CollectionID); err != nil {
@@ -175,7 +175,8 @@ func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video]
 	}, query.Order, query.Window)
 }
 
-// countVideos returns the number of matching videos. Without a filter it reads the stored total.
+// countVideos returns the number of videos that query selects. If query has no filter, it reads the stored total. Otherwise it counts the
+// rows of filtered.
 func (o *Org) countVideos(ctx context.Context, query VideoQuery, filtered *gorm.DB) (int64, error) {
 	if !query.filters() {
 		var t OrganisationTotals
@@ -189,13 +190,14 @@ func (o *Org) countVideos(ctx context.Context, query VideoQuery, filtered *gorm.
 	return n, filtered.Count(&n).Error
 }
 
+// filters returns true if the query has a condition other than IncludeRemoved.
 func (q VideoQuery) filters() bool {
 	return q.Username != nil || q.LinkedAccountID != nil || q.Platform != nil || q.Link != nil || q.UploadedFrom != nil ||
 		q.UploadedTo != nil || q.UpdatedFrom != nil || q.UpdatedTo != nil || q.Shop != nil || q.ShopProduct ||
 		q.HasMetrics != nil || len(q.Collections) > 0 || q.CollectionID != nil || q.Hashtag != nil || q.Words != nil
 }
 
-// matching returns the query with all conditions, without order and window.
+// matching returns a database query with all conditions of query, without its order and window.
 func (o *Org) matching(ctx context.Context, query VideoQuery) *gorm.DB {
 	q := o.q(ctx, "videos")
 	where := func(set bool, condition string, args ...any) {
@@ -238,7 +240,7 @@ func (o *Org) matching(ctx context.Context, query VideoQuery) *gorm.DB {
 	return q
 }
 
-// Video returns one video, which may be stopped, or ErrNotFound.
+// Video returns the video of ref, or ErrNotFound. It also finds videos whose tracking was stopped.
 func (o *Org) Video(ctx context.Context, ref VideoRef) (Video, error) {
 	q := o.q(ctx, "videos")
 	if ref.ID != uuid.Nil {
@@ -261,11 +263,11 @@ func (o *Org) Video(ctx context.Context, ref VideoRef) (Video, error) {
 	return found[0], db.Translate(err)
 }
 
-// saveNewVideos inserts videos and adds the rows to known, by TargetKey. An existing row stays unchanged, and known gets that row. The
-// rows must be sorted, so that concurrent requests lock them in the same order.
+// saveNewVideos inserts videos and adds the stored rows to known, with queue.TargetKey as the key. If the organisation already has a video,
+// its row stays unchanged and is added to known. rows must be sorted, so that concurrent requests lock the rows in the same order.
 func saveNewVideos(tx *gorm.DB, rows []Video, known map[string]Video) error {
 	for chunk := range slices.Chunk(rows, db.InsertChunk/2) {
-		// The update changes nothing. It makes RETURNING include existing rows and locks them.
+		// The update sets external_id to its present value. It locks existing rows, and RETURNING would leave them out without an update.
 		err := tx.Clauses(
 			clause.OnConflict{
 				Columns:   db.Columns([]string{"organisation_id", "platform", "external_id"}),
@@ -283,5 +285,5 @@ func saveNewVideos(tx *gorm.DB, rows []Video, known map[string]Video) error {
 	return nil
 }
 
-// Key returns the organisation and the id of the video.
+// Key returns the key of the video: its organisation and its id.
 func (v *Video) Key() db.RowKey { return db.RowKey{Org: v.OrganisationID, ID: v.ID} }

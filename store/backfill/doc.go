@@ -1,7 +1,8 @@
-// Package backfill writes many videos with their past at once, far faster than tracking and fetching, and with the same result.
+// Package backfill writes many videos together with their histories. The result is the same as if the videos had been tracked and fetched, but
+// writing takes far less time.
 //
-// Start reading at [Load], which writes made-up data for demonstrations and measurements, and [Import], which adds the history that another
-// tracker exported to an organisation that may have points already.
+// Start reading at [Load] and [Import]. Load writes generated data for demonstrations and measurements. Import adds histories that another
+// tracker exported to an organisation that can already have points.
 //
 //   - seed.go, seeddays.go: Load
 //   - import.go, merge.go, importdays.go: Import

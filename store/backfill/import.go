@@ -17,33 +17,33 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// ImportSource is the source of imported points in their provenance.
+// ImportSource is the name of the source that is stored with imported points.
 const ImportSource = "import"
 
-// ImportVideo is a video in the export of another tracker. Values that the export lacks are "" or nil.
+// ImportVideo is a video in the export of another tracker. A value is "" or nil if the export does not have it.
 type ImportVideo struct {
-	Link        link.Link // of kind video
-	Username    string    // folded; only used if neither the link nor the organisation knows a username
-	AccountID   string    // the platform's own id of the account; only used if Username is ""
-	Title       string    // only used if the organisation has no title; the same holds for UploadedAt and VideoLength
-	UploadedAt  *db.Date
-	VideoLength *string     // seconds
+	Link        link.Link   // the link of the video
+	Username    string      // folded; only used if neither the link nor the organisation knows a username
+	AccountID   string      // the platform's own id of the account; only used if neither the link nor the organisation knows a username
+	Title       string      // the caption; only used if the organisation has no caption
+	UploadedAt  *db.Date    // only used if the organisation has no upload date
+	VideoLength *string     // in seconds; only used if the organisation has no length
 	Points      []LoadPoint // the oldest first, at most one a UTC day, none in the future
 }
 
-// ImportResult says what happened to an imported point.
+// ImportResult says what Import did with a point.
 type ImportResult int
 
 // The values of ImportResult.
 const (
 	// PointAdded: the point was added to the history.
 	PointAdded ImportResult = iota
-	// PointFolded: the point is older than DailyDays, and a later point of its week is kept for the week.
+	// PointFolded: the point is older than DailyDays, and a later point is stored as the point of the same week.
 	PointFolded
-	// PointThere: the history has a point with the same counts for that day.
+	// PointThere: the history already has a point with the same counts for that day.
 	PointThere
-	// PointKept: the history has a point with other counts for the day, or for the week if it is older than DailyDays. That point stays. Only
-	// an imported point without counts is replaced.
+	// PointKept: the history already has a point with other counts for the day, or for the week if the day is older than DailyDays. The stored
+	// point stays unchanged. Only a stored point that was imported without counts is replaced.
 	PointKept
 	// PointTooOld: the point is older than WeeklyDays and was left out.
 	PointTooOld
@@ -51,18 +51,18 @@ const (
 	PointBeforeUpload
 )
 
-// ImportedVideo is the result for one video.
+// ImportedVideo is the result of Import for one video.
 type ImportedVideo struct {
-	New     bool           // the organisation did not have the video; it is tracked from now on
-	Stopped bool           // the video was stopped before and stays stopped
-	Results []ImportResult // results of its points, in their order
+	New     bool           // the organisation did not have the video, and now tracks it
+	Stopped bool           // the tracking of the video was stopped before and stays stopped
+	Results []ImportResult // the result for each point of the video, in the order of the points
 }
 
-// Import adds old points to the histories of videos in one transaction, and returns a result for each video, in their order. Videos that
-// the organisation does not have are tracked, and first fetched at their time of the schedule. Stopped videos stay stopped. Existing
-// points stay unchanged, so the same import again changes nothing. Afterwards, latest counts, statistics and the days of accounts and the
-// organisation are as if the points had been fetched on their days. If dry is true, nothing is written, and the results say what would
-// happen. A video must occur only once in a call. It returns ErrNotFound for an unknown organisation.
+// Import adds old points to the histories of videos in one transaction, and returns a result for each video, in the order of videos. Videos
+// that the organisation does not have are tracked, and first fetched at their time of the schedule. Stopped videos stay stopped. Existing
+// points stay unchanged, so a repeated import changes nothing. Afterwards, latest counts, statistics and the days of accounts and the
+// organisation are as if the points had been fetched on their days. If dry is true, Import writes nothing, and the results say what it would
+// do. No video must occur twice in videos. Import returns ErrNotFound for an unknown organisation.
 func Import(ctx context.Context, o *store.Org, videos []ImportVideo, dry bool) ([]ImportedVideo, error) {
 	org, err := store.OrganisationOf(ctx, o)
 	if err != nil {
@@ -99,39 +99,41 @@ type importing struct {
 	store.Tracking
 	insert db.InsertRows
 	in     []ImportVideo
-	dry    bool
-	fetch  bool // new videos are fetched
-	lane   queue.Lane
+	dry    bool       // nothing is written
+	fetch  bool       // new videos are fetched; otherwise they are pending
+	lane   queue.Lane // lane of the fetches of new videos
 
 	merged        []*mergedVideo // videos that change
-	daily, weekly [][]any
-	replaced      []replacedWeek
-	gone          []storedPoint
+	daily, weekly [][]any        // new rows of snapshots_daily and snapshots_weekly
+	replaced      []replacedWeek // rows of snapshots_weekly to delete
+	gone          []storedPoint  // imported points without counts to delete
 }
 
-// replacedWeek is a week whose imported point is replaced by a later point of the same week.
+// replacedWeek is a week of a video whose weekly point is replaced by a later point of the same week.
 type replacedWeek struct {
 	video uuid.UUID
 	week  db.Date
 }
 
+// oldestDaily returns the first day that has a daily point. Older days have one point a week.
 func (i *importing) oldestDaily() db.Date { return i.Now.Day() - db.DailyDays }
 
-// check returns an error if the links or points do not have the required form and order.
+// check returns an error if a link is not a video, or if the points of a video are not in order, one a day, and in the past.
 func (i *importing) check() error {
 	for _, v := range i.in {
 		if v.Link.Kind != link.Video {
-			return fmt.Errorf("%s is no video", v.Link.Canonical)
+			return fmt.Errorf("%s is not a link of a video", v.Link.Canonical)
 		}
 		for n, p := range v.Points {
 			if (n > 0 && p.At.Day() <= v.Points[n-1].At.Day()) || p.At > i.Now {
-				return fmt.Errorf("point %d of %s is at %s: points come in order, one a day, and none from the future", n, v.Link.Canonical, p.At.Time())
+				return fmt.Errorf("point %d of %s is at %s: points must be in order, at most one a day, and none from the future", n, v.Link.Canonical, p.At.Time())
 			}
 		}
 	}
 	return nil
 }
 
+// run is the transaction of Import.
 func (i *importing) run() ([]ImportedVideo, error) {
 	links := make([]link.Link, len(i.in))
 	for n, v := range i.in {
@@ -146,37 +148,37 @@ func (i *importing) run() ([]ImportedVideo, error) {
 		return nil, err
 	}
 	out := make([]ImportedVideo, len(i.in))
-	judged := make([]*mergedVideo, len(i.in))
+	classified := make([]*mergedVideo, len(i.in))
 	for n := range i.in {
-		v, there := known[queue.TargetKey(links[n].Platform, links[n].ID)]
-		out[n].New, out[n].Stopped = !there, v.Removed
-		m := &mergedVideo{in: &i.in[n], isNew: !there, before: v, stored: stored[v.ID]}
+		v, exists := known[queue.TargetKey(links[n].Platform, links[n].ID)]
+		out[n].New, out[n].Stopped = !exists, v.Removed
+		m := &mergedVideo{in: &i.in[n], isNew: !exists, before: v, stored: stored[v.ID]}
 		out[n].Results = m.classify(i.Now.Day())
-		judged[n] = m
+		classified[n] = m
 	}
 	if i.dry {
 		return out, nil
 	}
-	if err := i.trackNew(judged); err != nil {
+	if err := i.trackNew(classified); err != nil {
 		return nil, err
 	}
-	for _, m := range judged {
+	for _, m := range classified {
 		i.merge(m)
 	}
 	return out, i.write()
 }
 
-// storedPoint is a stored point: of a day, or of a week that is older than DailyDays.
+// storedPoint is a point in the database: a daily point, or a weekly point.
 type storedPoint struct {
 	VideoID uuid.UUID
 	Day     db.Date
 	store.Counts
 	FetchedAt db.Instant
 	Source    string
-	Weekly    bool
+	Weekly    bool // the point is in snapshots_weekly
 }
 
-// storedPoints returns all points of videos, the oldest first.
+// storedPoints returns the stored points of each video by the video's id, the oldest first.
 func (i *importing) storedPoints(known map[string]store.Video) (map[uuid.UUID][]storedPoint, error) {
 	ids := make([]uuid.UUID, 0, len(known))
 	for _, v := range known {
@@ -194,7 +196,7 @@ UNION ALL SELECT `+columns+`, 1 AS weekly FROM snapshots_weekly WHERE organisati
 		}
 		for _, r := range rows {
 			of := points[r.VideoID]
-			// Between roll-up and drop, a point can be in both tables. It counts once.
+			// While old points are rolled up, both tables can have a point of the same day. Only the daily point is used then.
 			if n := len(of); n > 0 && of[n-1].Day == r.Day {
 				continue
 			}
@@ -204,7 +206,8 @@ UNION ALL SELECT `+columns+`, 1 AS weekly FROM snapshots_weekly WHERE organisati
 	return points, nil
 }
 
-// trackNew tracks the videos that the organisation does not have. Existing videos without an account get one if the import names it.
+// trackNew tracks the videos that the organisation does not have. An existing video without an account gets an account if the import names
+// the account.
 func (i *importing) trackNew(videos []*mergedVideo) error {
 	if err := i.nameByID(videos); err != nil {
 		return err
@@ -242,8 +245,8 @@ func (i *importing) trackNew(videos []*mergedVideo) error {
 	return nil
 }
 
-// nameByID finds or makes the accounts of videos that are known by their account's id only, and sets named to the account's handle. An
-// account without a handle has its id as handle, as sources report it.
+// nameByID sets the field named of each video to the handle of its account. If only the account's id is known, nameByID finds or creates the
+// account. The handle of a created account is its id, because sources also report the id as handle if an account has none.
 func (i *importing) nameByID(videos []*mergedVideo) error {
 	var ids []string
 	for _, m := range videos {
@@ -282,18 +285,19 @@ func (i *importing) nameByID(videos []*mergedVideo) error {
 	}
 	for _, m := range videos {
 		a := named[queue.TargetKey(m.in.Link.Platform, m.in.AccountID)]
-		if m.wantsAccount() && a.HandleCurrent { // another account has a handle that this account has lost
+		if m.wantsAccount() && a.HandleCurrent { // if the account has lost its handle, the handle belongs to another account now
 			m.named = a.Username
 		}
 	}
 	return nil
 }
 
-// wantsAccount returns true if only the account's id is known of the video's author.
+// wantsAccount returns true if the import has the id of the video's account, and no handle of the account is known.
 func (m *mergedVideo) wantsAccount() bool {
 	return m.in.AccountID != "" && m.in.Link.Handle == "" && m.before.Username == ""
 }
 
+// trackLinks tracks the videos of links and sets before of each of fresh to the stored video. links and fresh have the same order.
 func (i *importing) trackLinks(links []link.Link, fresh []*mergedVideo) error {
 	if len(links) == 0 {
 		return nil
@@ -327,7 +331,7 @@ func (i *importing) trackLinks(links []link.Link, fresh []*mergedVideo) error {
 	return nil
 }
 
-// merge computes a video with its new points, and adds the rows of the new points.
+// merge computes the video after the import, and adds the rows of its new points to i. It skips a video that does not change.
 func (i *importing) merge(m *mergedVideo) {
 	m.after = m.before
 	if !m.describe() && len(m.added) == 0 && !m.isNew {
@@ -345,7 +349,7 @@ func (i *importing) merge(m *mergedVideo) {
 		switch {
 		case day >= oldest:
 			i.daily = append(i.daily, append([]any{i.ID(), m.after.ID, day, day.Week()}, row(p.Counts)...))
-		case m.standsForWeek(n, oldest):
+		case m.isWeeklyPoint(n, oldest):
 			if m.weekOf(day) != nil {
 				i.replaced = append(i.replaced, replacedWeek{m.after.ID, day.Week()})
 			}
@@ -354,6 +358,7 @@ func (i *importing) merge(m *mergedVideo) {
 	}
 }
 
+// write writes the rows of all changed videos, and recomputes statistics and totals.
 func (i *importing) write() error {
 	if len(i.merged) == 0 {
 		return nil
@@ -384,18 +389,18 @@ func (i *importing) write() error {
 	})
 	before, after := make([]store.Video, len(i.merged)), make([]store.Video, len(i.merged))
 	undated := map[db.RowKey]bool{}
-	var renamed []ingest.Retitled
+	var retitled []ingest.Retitled
 	for n, m := range i.merged {
 		before[n], after[n] = m.before, m.after
 		undated[m.after.Key()] = m.before.UploadedAt == nil
 		if m.before.Title != m.after.Title {
-			renamed = append(renamed, ingest.Retitled{Video: &after[n], Before: m.before.Title})
+			retitled = append(retitled, ingest.Retitled{Video: &after[n], Before: m.before.Title})
 		}
 	}
 	if err := ingest.SaveVideos(i.Tx, after); err != nil {
 		return err
 	}
-	if err := ingest.SaveHashtags(i.Tx, renamed); err != nil {
+	if err := ingest.SaveHashtags(i.Tx, retitled); err != nil {
 		return err
 	}
 	if err := ingest.CountUploads(i.Tx, after, undated); err != nil {
@@ -410,7 +415,8 @@ func (i *importing) write() error {
 	return ingest.AddSums(i.Tx, store.SumsByOrganisation(before), store.SumsByOrganisation(after))
 }
 
-// describe fills in values that the video lacks. It returns true if it changed anything.
+// describe sets the caption, upload date, length and account of the video if the video lacks them and the import has them. It returns true
+// if it changed a value.
 func (m *mergedVideo) describe() bool {
 	v, in, changed := &m.after, m.in, false
 	if v.Title == "" && in.Title != "" {

@@ -11,16 +11,17 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// The days of accounts and of the organisation are sums of the last known counts of all videos at the end of each day. An imported point
-// changes the sums from its own day on. The other videos' part of the sums stays unchanged.
+// A row of account_days or organisation_days has the sums of the last known counts of all videos at the end of the day. An imported point
+// changes the sums of its day and of all later days, by the difference that the point makes to its video.
 
-// dayChange is the change of the sums from one day to the next: of each count, of the number of videos that have the count, and of the
-// number of videos.
+// dayChange is a change of the sums of a day and of all later days.
 type dayChange struct {
-	counts, known [store.MetricCount]int64
-	videos        int64
+	counts [store.MetricCount]int64 // change of each count
+	known  [store.MetricCount]int64 // change of the number of videos for which the count is known
+	videos int64                    // change of the number of videos
 }
 
+// add adds the change o to d.
 func (d *dayChange) add(o dayChange) {
 	for n := range d.counts {
 		d.counts[n] += o.counts[n]
@@ -29,10 +30,11 @@ func (d *dayChange) add(o dayChange) {
 	d.videos += o.videos
 }
 
-// history is how the days of one account or of the organisation change.
+// history has the changes of the rows of one account or organisation by an import.
 type history struct {
+	// changes are the changes by the first day to which they apply.
 	changes map[db.Date]dayChange
-	// measured are the days with an added point. They need a row.
+	// measured are the days with an added point. Each of these days needs a row.
 	measured map[db.Date]bool
 }
 
@@ -40,13 +42,14 @@ func newHistory() *history {
 	return &history{changes: map[db.Date]dayChange{}, measured: map[db.Date]bool{}}
 }
 
+// change adds a change of the sums from a day on.
 func (h *history) change(day db.Date, c dayChange) {
 	sum := h.changes[day]
 	sum.add(c)
 	h.changes[day] = sum
 }
 
-// count adds the counts of steps from each step's day on. A sign of -1 subtracts them.
+// count adds the counts of the steps of a video to the sums from each step's day on. If sign is -1, it subtracts the counts.
 func (h *history) count(steps []step, sign int64) {
 	var known store.Counts
 	for _, s := range steps {
@@ -63,7 +66,8 @@ func (h *history) count(steps []step, sign int64) {
 	}
 }
 
-// videoSince returns the first day on which a video counts.
+// videoSince returns the first day on which a video counts as tracked: the day of its first step, of its creation, or today for a new video,
+// whichever is earliest. all says whether added points count, as in steps.
 func (m *mergedVideo) videoSince(all bool, today db.Date) db.Date {
 	since := today
 	if !m.isNew {
@@ -75,15 +79,16 @@ func (m *mergedVideo) videoSince(all bool, today db.Date) db.Date {
 	return since
 }
 
-// addVideo adds the change of one video. there is true if the video counted for this account or organisation before.
-func (h *history) addVideo(m *mergedVideo, there bool, today db.Date) {
+// addVideo adds the changes that the import of one video makes. countedBefore is true if the sums of the account or organisation already
+// include the video.
+func (h *history) addVideo(m *mergedVideo, countedBefore bool, today db.Date) {
 	h.count(m.steps(true), 1)
-	if there {
+	if countedBefore {
 		h.count(m.steps(false), -1)
 	}
 	if !m.after.Removed {
 		h.change(m.videoSince(true, today), dayChange{videos: 1})
-		if there && !m.isNew {
+		if countedBefore && !m.isNew {
 			h.change(m.videoSince(false, today), dayChange{videos: -1})
 		}
 	}
@@ -92,7 +97,7 @@ func (h *history) addVideo(m *mergedVideo, there bool, today db.Date) {
 	}
 }
 
-// addDays updates the days of the organisation and of the videos' accounts.
+// addDays updates the rows of organisation_days, and of account_days for the accounts of the videos.
 func (i *importing) addDays() error {
 	org, accounts, today := newHistory(), map[uuid.UUID]*history{}, i.Now.Day()
 	for _, m := range i.merged {
@@ -111,8 +116,8 @@ func (i *importing) addDays() error {
 	return i.addAccountDays(accounts)
 }
 
-// eachDay calls each for the days that have a row or need one, the oldest first. row is the index of the day's row or of the last row
-// before it. c is the change of that row's sums.
+// eachDay calls each for every day whose row changes or is missing, the oldest day first. rows are the days that have a row, in order. row is
+// the index in rows of the day, or of the last day before it; -1 if there is none. c is the change of the sums of that row.
 func (h *history) eachDay(rows []db.Date, each func(day db.Date, row int, c dayChange)) {
 	days := slices.Concat(rows, slices.Collect(maps.Keys(h.measured)))
 	slices.Sort(days)
@@ -133,6 +138,7 @@ func (h *history) eachDay(rows []db.Date, each func(day db.Date, row int, c dayC
 	}
 }
 
+// addOrganisationDays updates the rows of organisation_days with the changes of h.
 func (i *importing) addOrganisationDays(h *history) error {
 	var rows []organisationDay
 	if err := db.Scoped(i.Tx, "organisation_days", i.ID()).Order("day").Find(&rows).Error; err != nil {
@@ -159,6 +165,7 @@ func (i *importing) addOrganisationDays(h *history) error {
 		append(store.MetricNames(""), "videos"), out, len(out))
 }
 
+// accountDay is a row of account_days.
 type accountDay struct {
 	OrganisationID, AccountID uuid.UUID
 	Day                       db.Date
@@ -168,6 +175,7 @@ type accountDay struct {
 	Source *string
 }
 
+// addAccountDays updates the rows of account_days with the changes of each account, by the account's id.
 func (i *importing) addAccountDays(accounts map[uuid.UUID]*history) error {
 	if len(accounts) == 0 {
 		return nil
@@ -208,6 +216,7 @@ func (i *importing) addAccountDays(accounts map[uuid.UUID]*history) error {
 		append(store.MetricNames(""), "videos"), out, len(out))
 }
 
+// saveDays inserts n rows into a table. If a row with the same key exists, it updates the columns sums.
 func (i *importing) saveDays(table string, key, sums []string, rows any, n int) error {
 	if n == 0 {
 		return nil

@@ -15,17 +15,17 @@ import (
 // mergedVideo is a video before an import and after it.
 type mergedVideo struct {
 	in            *ImportVideo
-	isNew         bool
+	isNew         bool // the organisation did not have the video
 	before, after store.Video
-	stored        []storedPoint // the oldest first
-	gone          []storedPoint // stored points that are replaced by added points
+	stored        []storedPoint // points in the database, the oldest first, without those in gone
+	gone          []storedPoint // points in the database that are replaced by added points
 	added         []LoadPoint   // imported points to add, the oldest first
-	named         string        // the handle that the import names, or the handle of the account that it names
-	username      string        // set together with account if the import is the first to name them
-	account       *uuid.UUID
+	named         string        // the handle in the import, or the handle of the account whose id is in the import
+	username      string        // the account's handle; set with account
+	account       *uuid.UUID    // id of the account; set if the video had no account and the import names one
 }
 
-// classify returns the result of each imported point, and sets added and gone.
+// classify returns the result for each imported point. It sets added, and moves replaced points from stored to gone.
 func (m *mergedVideo) classify(today db.Date) []ImportResult {
 	results := make([]ImportResult, len(m.in.Points))
 	uploaded := m.uploaded()
@@ -50,14 +50,16 @@ func (m *mergedVideo) classify(today db.Date) []ImportResult {
 		if results[n] != PointAdded {
 			continue
 		}
-		if m.added[at].At.Day() < oldest && !m.standsForWeek(at, oldest) {
-			results[n] = PointFolded // the point still counts for the days of its account
+		if m.added[at].At.Day() < oldest && !m.isWeeklyPoint(at, oldest) {
+			results[n] = PointFolded // the point has no row, but the sums of its account's days include it
 		}
 		at++
 	}
 	return results
 }
 
+// classifyPoint returns the result for one imported point. It does not return PointFolded because of other imported points. uploaded is the
+// first day on which the video can have a point.
 func (m *mergedVideo) classifyPoint(p LoadPoint, uploaded, today db.Date) ImportResult {
 	day := p.At.Day()
 	switch {
@@ -68,7 +70,7 @@ func (m *mergedVideo) classifyPoint(p LoadPoint, uploaded, today db.Date) Import
 	}
 	if n := slices.IndexFunc(m.stored, func(s storedPoint) bool { return s.Day == day }); n >= 0 {
 		switch s := m.stored[n]; {
-		// A weekly point may have more counts, from earlier days of its week.
+		// A weekly point can have more counts than p, from earlier days of its week.
 		case s.Equal(p.Counts) || s.Weekly && s.Holds(p.Counts):
 			return PointThere
 		case !s.isReplacedBy(p):
@@ -79,7 +81,8 @@ func (m *mergedVideo) classifyPoint(p LoadPoint, uploaded, today db.Date) Import
 		switch {
 		case s.isReplacedBy(p):
 		case day >= today-db.DailyDays || s.Day.Week() != day.Week():
-		// After a roll-up it is unknown which days of the week were measured. Only an imported week says so: the days up to its point.
+		// If retention rolled the week up, it is unknown which days had a point, so no point is added. In an imported week, no point after the
+		// stored point was imported, so a later point is added.
 		case !s.Weekly || s.Source != ImportSource:
 			return PointKept
 		case day < s.Day:
@@ -89,14 +92,13 @@ func (m *mergedVideo) classifyPoint(p LoadPoint, uploaded, today db.Date) Import
 	return PointAdded
 }
 
-// isReplacedBy returns true if s is an imported point without counts and p has counts. Otherwise no later import could correct such a
-// point.
+// isReplacedBy returns true if s was imported without counts and p has counts. A later import can so correct a point without counts.
 func (s *storedPoint) isReplacedBy(p LoadPoint) bool {
 	return s.Source == ImportSource && s.Counts == store.Counts{} && p.Counts != store.Counts{}
 }
 
-// UploadMargin is by how many days a point may be earlier than its video's upload date. The date from a video's id can be some hours off,
-// and another tracker may count days in another time zone.
+// UploadMargin is the highest number of days by which a point can be earlier than its video's upload date. The upload date comes from the
+// video's id and can be some hours wrong, and another tracker may use the days of another time zone.
 const UploadMargin db.Date = 1
 
 // uploaded returns the first day on which the video can have a point. It returns 0 if the upload date is unknown.
@@ -113,8 +115,9 @@ func (m *mergedVideo) uploaded() db.Date {
 	return 0
 }
 
-// standsForWeek returns true if the n-th added point is the last added point of its week that is older than DailyDays.
-func (m *mergedVideo) standsForWeek(n int, oldest db.Date) bool {
+// isWeeklyPoint returns true if the n-th added point is the last added point of its week before the day oldest. It is then stored as the
+// point of the week.
+func (m *mergedVideo) isWeeklyPoint(n int, oldest db.Date) bool {
 	if n+1 == len(m.added) {
 		return true
 	}
@@ -122,8 +125,8 @@ func (m *mergedVideo) standsForWeek(n int, oldest db.Date) bool {
 	return next >= oldest || next.Week() != m.added[n].At.Day().Week()
 }
 
-// weekCounts returns the counts of the weekly point that the n-th added point becomes: each count as last known in the week. It includes
-// the counts of the weekly point that it replaces.
+// weekCounts returns the counts for the weekly point of the n-th added point: the last known value of each count in the week. A count that no
+// added point of the week has comes from the weekly point that is replaced.
 func (m *mergedVideo) weekCounts(n int) store.Counts {
 	var known store.Counts
 	week := m.added[n].At.Day().Week()
@@ -138,7 +141,7 @@ func (m *mergedVideo) weekCounts(n int) store.Counts {
 	return known
 }
 
-// weekOf returns the weekly point of a day's week, or nil.
+// weekOf returns the stored weekly point of the week that contains day, or nil if there is none.
 func (m *mergedVideo) weekOf(day db.Date) *storedPoint {
 	n := slices.IndexFunc(m.stored, func(s storedPoint) bool { return s.Weekly && s.Day.Week() == day.Week() })
 	if n < 0 {
@@ -147,12 +150,13 @@ func (m *mergedVideo) weekOf(day db.Date) *storedPoint {
 	return &m.stored[n]
 }
 
-// step is a day on which the last known counts change.
+// step is a change of the last known counts of a video on a day. It has the new counts.
 type step struct {
 	day db.Date
 	store.Counts
 }
 
+// step returns the stored point as a step. The step of a weekly point is on the Monday of its week.
 func (s *storedPoint) step() step {
 	day := s.Day
 	if s.Weekly {
@@ -161,8 +165,9 @@ func (s *storedPoint) step() step {
 	return step{day: day, Counts: s.Counts}
 }
 
-// steps returns the stored points as steps, the oldest first. If all is true, it includes the added points, otherwise the replaced points.
-// A weekly point counts from its Monday on, because the sums of the days of its week include it already.
+// steps returns the points of the video as steps, the oldest first. If all is true, these are the points after the import: stored and added
+// points. If all is false, these are the points before the import: stored and replaced points. A weekly point counts from its Monday on,
+// because the sums of the days of its week already include it.
 func (m *mergedVideo) steps(all bool) []step {
 	out := make([]step, 0, len(m.stored)+len(m.added))
 	for _, s := range m.stored {
@@ -182,7 +187,7 @@ func (m *mergedVideo) steps(all bool) []step {
 	return out
 }
 
-// count sets the latest counts of the video, and the increases, from all its points.
+// count sets LatestUpdatedAt, the latest counts and the increases of the video after the import, from all points of the video.
 func (m *mergedVideo) count() {
 	v := &m.after
 	if v.LatestUpdatedAt != nil && slices.ContainsFunc(m.gone, func(s storedPoint) bool { return s.FetchedAt == *v.LatestUpdatedAt }) {
@@ -219,7 +224,7 @@ func (m *mergedVideo) count() {
 	}
 	for n, latest := range v.LatestFields() {
 		if *latest != nil && was.All()[n] == nil {
-			is := newer.All()[n] // the latest count's own point was deleted, so the day of the count is unknown
+			is := newer.All()[n] // no stored point has the count, so its day is unknown and only newer points replace it
 			db.AssignPointer(latest, is)
 			continue
 		}

@@ -17,31 +17,32 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// LoadBatch is a part of an organisation's data with its past. Its times are in the past. The caller chooses the ids, so the same batch
-// can be loaded again.
+// LoadBatch is a part of an organisation's data with histories, for Load. All times in it are in the past. The caller chooses the ids. So Load
+// recognises data that it has already loaded.
 type LoadBatch struct {
-	// Collections are made first, parents before children. Members can also name collections of earlier batches.
+	// Collections are created first, so parents must come before children. Accounts and videos can also be members of collections of earlier
+	// batches.
 	Collections []LoadCollection
 	Accounts    []LoadAccount
-	// Source is the source of the points in their provenance.
+	// Source is the name of the source that is stored with the points.
 	Source string
 }
 
-// LoadCollection is a private collection. Accounts and videos name it in their Collections.
+// LoadCollection is a private collection. Accounts and videos that belong to it have its id in their Collections.
 type LoadCollection struct {
 	ID        uuid.UUID
 	ParentID  *uuid.UUID
 	Name      string
 	Hashtags  []string
 	CreatedAt db.Instant
-	CreatedBy uuid.UUID
+	CreatedBy uuid.UUID // id of a token
 }
 
-// LoadAccount is an account with its videos. Identity, profile and tracking come from Account, the latest followers from Days, and the
-// statistics from the videos.
+// LoadAccount is an account with its videos. Load takes identity, profile and tracking from Account, and the latest followers from Days. It
+// computes the statistics from Videos.
 type LoadAccount struct {
 	store.Account
-	Collections []uuid.UUID
+	Collections []uuid.UUID     // ids of the collections that contain the account
 	Days        []LoadFollowers // the oldest first
 	Videos      []LoadVideo
 }
@@ -52,25 +53,24 @@ type LoadFollowers struct {
 	Followers, Following *int64
 }
 
-// LoadVideo is a video of the account. Its counts, and everything that is computed from counts, come from Points.
+// LoadVideo is a video of a LoadAccount. Load computes its latest counts, and all values that depend on counts, from Points.
 type LoadVideo struct {
 	store.Video
-	Collections []uuid.UUID
+	Collections []uuid.UUID // ids of the collections that contain the video as a direct member
 	Points      []LoadPoint // the oldest first, at most one a UTC day, none in the future
 }
 
-// LoadPoint holds the counts that a source reported at a time.
+// LoadPoint holds the counts of a video that a source reported at the time At.
 type LoadPoint struct {
 	At db.Instant
 	store.Counts
 }
 
-// Load writes a batch in one transaction. It is far faster than tracking and fetching, and has the same result: points (one a week if they
-// are older than DailyDays), latest counts, increases, outlier multipliers, hashtags, the statistics and days of accounts and of the
-// organisation, and the targets of the queue. The targets are due tomorrow. Collections and accounts that the organisation has already, by
-// id, are left out with everything in them, so a batch can be loaded twice. The days of the organisation are only right if all its data
-// was loaded. Load returns ErrNotFound for an unknown organisation, and ErrDuplicate if the organisation has a video or an account of the
-// batch under another id.
+// Load writes a batch in one transaction. The result is the same as if the videos had been tracked and fetched: points (one a week if they
+// are older than DailyDays), latest counts, increases, outlier multipliers, hashtags, statistics, the days of accounts and of the
+// organisation, and the targets of the queue. The targets are due tomorrow. Load skips collections, and accounts with their videos, whose id
+// the organisation already has, so a batch can be loaded twice. The days of the organisation are only right if Load wrote all its data. Load
+// returns ErrNotFound for an unknown organisation, and ErrDuplicate if the organisation has a video or account of the batch with another id.
 func Load(ctx context.Context, o *store.Org, b LoadBatch) error {
 	org, err := store.OrganisationOf(ctx, o)
 	if err != nil {
@@ -99,7 +99,7 @@ func Load(ctx context.Context, o *store.Org, b LoadBatch) error {
 	})
 }
 
-// loading is one run of Load inside its transaction: the rows of each table, and the totals.
+// loading is one run of Load inside its transaction. It collects the rows of each table and the totals before they are written.
 type loading struct {
 	*store.Org
 	tx     *gorm.DB
@@ -117,9 +117,10 @@ type loading struct {
 	uploads                                                                                      map[db.Date]int64
 }
 
-// oldestDaily returns the first day that has a point of its own. Older days have one point a week.
+// oldestDaily returns the first day that has a daily point. Older days have one point a week.
 func (l *loading) oldestDaily() db.Date { return l.now.Day() - db.DailyDays }
 
+// ensurePartitions creates the partitions of snapshots_daily for all daily points of the batch.
 func (l *loading) ensurePartitions(ctx context.Context, b LoadBatch) error {
 	oldest := l.now.Day()
 	for _, a := range b.Accounts {
@@ -132,6 +133,7 @@ func (l *loading) ensurePartitions(ctx context.Context, b LoadBatch) error {
 	return store.DatabaseOf(l.Org).MakeDays(ctx, max(oldest, l.oldestDaily()), l.now.Day())
 }
 
+// collections inserts the collections that the organisation does not have yet.
 func (l *loading) collections(collections []LoadCollection) error {
 	ids := make([]uuid.UUID, len(collections))
 	for i, c := range collections {
@@ -165,7 +167,7 @@ func (l *loading) collections(collections []LoadCollection) error {
 	return l.tx.CreateInBatches(tags, db.InsertChunk).Error
 }
 
-// known returns the ids that the organisation has in a table.
+// known returns those of ids that the organisation already has in a table.
 func (l *loading) known(table string, ids []uuid.UUID) (map[uuid.UUID]bool, error) {
 	known := map[uuid.UUID]bool{}
 	for chunk := range slices.Chunk(ids, db.InsertChunk) {
@@ -180,6 +182,7 @@ func (l *loading) known(table string, ids []uuid.UUID) (map[uuid.UUID]bool, erro
 	return known, nil
 }
 
+// unknown returns the accounts that the organisation does not have yet.
 func (l *loading) unknown(accounts []LoadAccount) ([]LoadAccount, error) {
 	ids := make([]uuid.UUID, len(accounts))
 	for i, a := range accounts {
@@ -198,7 +201,7 @@ func (l *loading) unknown(accounts []LoadAccount) ([]LoadAccount, error) {
 	return fresh, nil
 }
 
-// account adds the rows of an account.
+// account adds the rows of an account and of its videos to l.
 func (l *loading) account(in *LoadAccount) error {
 	a := in.Account
 	a.OrganisationID = l.ID()
@@ -237,11 +240,13 @@ func (l *loading) account(in *LoadAccount) error {
 	return nil
 }
 
+// accountColumns are the columns of accounts, in the order of the rows in loading.accounts.
 var accountColumns = append([]string{"organisation_id", "id", "platform", "external_id", "username", "handle_current", "name", "link", "created_at",
 	"tracked", "removed", "tracking_type", "tracked_at", "discovered_at", "checked_at", "private", "empty", "bio", "profile_link",
 	"latest_followers_count", "latest_following_count", "mean_views", "median_views", "median_views_non_zero", "most_viewed",
 	"percent_outperform_10x", "percent_outperform_25x", "total_videos_tracked", "last_uploaded_at"}, store.MetricNames("total_")...)
 
+// countAccount adds an account to the totals. If the account is tracked, it also adds the account's queue entry.
 func (l *loading) countAccount(a *store.Account) {
 	switch {
 	case a.Tracked:
@@ -257,11 +262,12 @@ func (l *loading) countAccount(a *store.Account) {
 	}
 }
 
-// tomorrow returns the target's time of the next day. Today's point is loaded already.
+// tomorrow returns the target's scheduled time on the next day. No fetch is needed today, because today's point is already loaded.
 func (l *loading) tomorrow(p link.Platform, externalID string) db.Instant {
 	return db.InstantOf((l.now.Day() + 1).Time()).Add(queue.SlotOf(p, externalID))
 }
 
+// value returns *n, or 0 if n is nil.
 func value(n *int64) int64 {
 	if n == nil {
 		return 0
@@ -269,13 +275,14 @@ func value(n *int64) int64 {
 	return *n
 }
 
-// latest returns the video with the counts and increases that follow from its points.
+// latest returns the video with the latest counts and increases, which it computes from the points. It returns an error if the points are
+// not in order, or not in the past.
 func (l *loading) latest(in *LoadVideo, account uuid.UUID) (store.Video, error) {
 	v := in.Video
 	v.OrganisationID, v.LinkedAccountID, v.TitleFolded = l.ID(), &account, strings.ToLower(v.Title)
 	for i, p := range in.Points {
 		if (i > 0 && p.At.Day() <= in.Points[i-1].At.Day()) || p.At > l.now {
-			return v, fmt.Errorf("point %d of video %s is at %s: points come in order, one a day, and none from the future", i, v.ID, p.At.Time())
+			return v, fmt.Errorf("point %d of video %s is at %s: points must be in order, at most one a day, and none from the future", i, v.ID, p.At.Time())
 		}
 		v.LatestUpdatedAt = &in.Points[i].At
 		for n, latest := range v.LatestFields() {
@@ -291,7 +298,7 @@ func (l *loading) latest(in *LoadVideo, account uuid.UUID) (store.Video, error) 
 	return v, nil
 }
 
-// viewsOn returns the views of the last point on or before a day that has views.
+// viewsOn returns the views of the last point with views that is on or before a day. It returns nil if there is no such point.
 func viewsOn(points []LoadPoint, day db.Date) *int64 {
 	for _, p := range slices.Backward(points) {
 		if p.At.Day() <= day && p.Views != nil {
@@ -301,12 +308,14 @@ func viewsOn(points []LoadPoint, day db.Date) *int64 {
 	return nil
 }
 
+// videoColumns are the columns of videos, in the order of the rows in loading.videos.
 var videoColumns = append([]string{"organisation_id", "id", "platform", "external_id", "link", "username", "linked_account_id", "created_at", "removed",
 	"pending", "direct", "uploaded_at", "song_name", "song_link", "video_length", "title", "title_folded", "not_safe", "private", "hidden_stats",
 	"ad_info_shop", "ad_is_ad", "ad_product_id_shop",
 	"latest_engagement", "latest_updated_at", "outlier_multiplier", "increase_1d", "increase_7d", "increase_14d", "increase_30d"}, store.MetricNames("latest_")...)
 
-// video adds the rows of a video whose counts are complete, its part of the totals, and its target.
+// video adds the rows of a video to l, adds the video to the totals, and adds its queue entry if the video is tracked. The latest counts and
+// increases of v must be set.
 func (l *loading) video(v *store.Video, in *LoadVideo) {
 	latest := v.LatestCounts()
 	l.videos = append(l.videos, append([]any{l.ID(), v.ID, v.Platform, v.ExternalID, v.Link, v.Username, v.LinkedAccountID, v.CreatedAt, v.Removed,
@@ -342,10 +351,10 @@ func (l *loading) video(v *store.Video, in *LoadVideo) {
 	}
 }
 
-// points adds the rows of points. Points before oldestDaily become weekly points, as in retention.
+// points adds the rows of a video's points to l. Of the points before oldestDaily, it adds one weekly point for each week, as retention does.
 func (l *loading) points(video uuid.UUID, points []LoadPoint) {
 	oldest := l.oldestDaily()
-	var known store.Counts // last known counts of the week
+	var known store.Counts // the last known counts in the week of the point
 	for i, p := range points {
 		day := p.At.Day()
 		if day >= oldest {
@@ -360,14 +369,15 @@ func (l *loading) points(video uuid.UUID, points []LoadPoint) {
 	}
 }
 
-// fetchedTarget is a target that was fetched, as the queue stores it.
+// fetchedTarget is the last fetch of a video's target, for the queue.
 type fetchedTarget struct {
 	platform   link.Platform
 	externalID string
-	at         db.Instant
-	views      *int64
+	at         db.Instant // time of the fetch
+	views      *int64     // views that the fetch reported
 }
 
+// write writes all rows, the totals and the queue entries.
 func (l *loading) write() error {
 	counts := append(store.MetricNames(""), "fetched_at", "source")
 	tables := []struct {
@@ -408,11 +418,12 @@ func (l *loading) write() error {
 	if err := queue.Enqueue(l.tx, l.ID(), l.entries, l.now); err != nil {
 		return err
 	}
-	return l.noteFetched()
+	return l.setLastFetches()
 }
 
-// noteFetched stores in the queue when its targets were fetched and their views. It does not change targets that were really fetched.
-func (l *loading) noteFetched() error {
+// setLastFetches stores the time and views of the last loaded point in the targets of the queue. It skips targets that a collector has
+// fetched.
+func (l *loading) setLastFetches() error {
 	slices.SortFunc(l.fetched, func(a, b fetchedTarget) int {
 		return cmp.Or(cmp.Compare(a.platform, b.platform), cmp.Compare(a.externalID, b.externalID))
 	})
@@ -433,7 +444,8 @@ UPDATE fetch_targets SET fetched_at = u.fetched_at, details_at = u.fetched_at, v
 	return nil
 }
 
-// LoadOrganisation adds an organisation with the caller's id and time. It returns false and changes nothing if the organisation exists.
+// LoadOrganisation creates the organisation o with the id and creation time in o. It returns false and changes nothing if an organisation with
+// the id exists.
 func LoadOrganisation(ctx context.Context, s *store.Store, o store.Organisation) (added bool, err error) {
 	if err := store.CheckName("organisation", o.Name); err != nil {
 		return false, err

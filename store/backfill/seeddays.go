@@ -12,17 +12,17 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// daySums are the sums of one day, of an account's videos or of an organisation.
+// daySums are the sums at the end of one day, for the videos of an account or for an organisation.
 type daySums struct {
 	videos                         int64
 	counts                         store.Counts
 	accounts, followers, following int64
 
-	fetchedAt *db.Instant // the last fetch of the day
+	fetchedAt *db.Instant // time of the last fetch on the day; nil if there was none
 }
 
-// addDays adds the days of an account, and adds them to the organisation's days. Each day has the last known counts of all videos and the
-// last known followers at its end.
+// addDays adds a row for each day of an account to l, and adds the sums to the organisation's days. The row of a day has the sums of the last
+// known counts of all videos, and the last known followers, at the end of the day.
 func (l *loading) addDays(a *store.Account, in *LoadAccount) {
 	first, today := firstDay(in), l.now.Day()
 	if first > today {
@@ -81,7 +81,7 @@ func (l *loading) addDays(a *store.Account, in *LoadAccount) {
 	}
 }
 
-// firstDay returns the first day with a point or followers of an account, or MaxDate if there is none.
+// firstDay returns the first day for which the account has a point or a number of followers. It returns MaxDate if there is none.
 func firstDay(a *LoadAccount) db.Date {
 	first := store.MaxDate
 	if len(a.Days) > 0 {
@@ -95,6 +95,7 @@ func firstDay(a *LoadAccount) db.Date {
 	return first
 }
 
+// addToTotals adds the totals of the batch to the organisation's totals.
 func (l *loading) addToTotals() error {
 	t := l.totals
 	args := append(t.Sums.Values(), t.Videos, t.VideosRemoved, l.trackedAccounts, l.stoppedAccounts, l.followers, l.following, l.ID())
@@ -102,6 +103,7 @@ func (l *loading) addToTotals() error {
  accounts = accounts + ?, accounts_removed = accounts_removed + ?, followers = followers + ?, following = following + ? WHERE organisation_id = ?`, args...).Error
 }
 
+// organisationDay is a row of organisation_days.
 type organisationDay struct {
 	OrganisationID uuid.UUID
 	Day            db.Date
@@ -110,13 +112,14 @@ type organisationDay struct {
 	Accounts, Followers, Following int64
 }
 
+// organisationUploads is a row of organisation_uploads: the number of videos that were uploaded on a day.
 type organisationUploads struct {
 	OrganisationID uuid.UUID
 	Day            db.Date
 	Uploads        int64
 }
 
-// addToDays adds the organisation's days and uploads.
+// addToDays adds the days and uploads of the batch to organisation_days and organisation_uploads.
 func (l *loading) addToDays() error {
 	var days []organisationDay
 	for _, day := range slices.Sorted(maps.Keys(l.days)) {
@@ -135,7 +138,8 @@ func (l *loading) addToDays() error {
 	return l.addRows("organisation_uploads", uploads, "uploads")
 }
 
-// addRows inserts rows with a day, or adds their columns to existing rows.
+// addRows inserts rows, whose key is the organisation and the day, into a table. If a row with the same key exists, addRows adds the values
+// of the named columns to that row.
 func (l *loading) addRows(table string, rows any, columnNames ...string) error {
 	sums := map[string]any{}
 	for _, c := range columnNames {

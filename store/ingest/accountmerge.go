@@ -12,9 +12,9 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// merge combines two records of the same account. a is the record that was fetched. It returns the record that stays: see compareForMerge.
-// The other record's videos, days and memberships move to it. The account keeps the tracking of the record that was tracked first: the
-// tracking type of a tracked account does not change, and a stopped account is tracked again.
+// merge merges two records of the same account into one record, and returns that record. a is the record that was fetched. compareForMerge
+// decides which record remains. The videos, days and memberships of the other record move to it. The merged record is tracked. Its tracking
+// type and the begin of tracking come from other if other was tracked earlier than a, and from a otherwise.
 func (d discovery) merge(a, other *store.Account) (*store.Account, error) {
 	into, from, tracking := a, other, *a
 	if compareForMerge(other, a) < 0 {
@@ -48,10 +48,10 @@ func (d discovery) merge(a, other *store.Account) (*store.Account, error) {
 	return into, d.addFollowers(before, *into)
 }
 
-// compareForMerge orders duplicate records so that the one to keep comes first: tracked before untracked, fetched before unfetched, older
-// before newer.
+// compareForMerge orders duplicate records so that the record to keep comes first: a record that is or was tracked before an untracked record,
+// a fetched record before an unfetched record, an older record before a newer record.
 func compareForMerge(a, b *store.Account) int {
-	first := func(a, b bool) int {
+	trueFirst := func(a, b bool) int {
 		switch {
 		case a == b:
 			return 0
@@ -60,12 +60,12 @@ func compareForMerge(a, b *store.Account) int {
 		}
 		return 1
 	}
-	return cmp.Or(first(a.Tracked || a.Removed, b.Tracked || b.Removed), first(a.CheckedAt != nil, b.CheckedAt != nil),
+	return cmp.Or(trueFirst(a.Tracked || a.Removed, b.Tracked || b.Removed), trueFirst(a.CheckedAt != nil, b.CheckedAt != nil),
 		cmp.Compare(a.CreatedAt, b.CreatedAt), slices.Compare(a.ID[:], b.ID[:]))
 }
 
-// adopt copies into a what the record from knows. If from was fetched later, its whole profile is copied. Otherwise only missing values
-// are.
+// adopt copies the ids and profile of the record from into a. If from was fetched later than a, the values of from replace those of a.
+// Otherwise adopt only sets values that a lacks.
 func adopt(a, from *store.Account) {
 	older, newer := *from, *a
 	if from.CheckedAt != nil && (a.CheckedAt == nil || *from.CheckedAt > *a.CheckedAt) {
@@ -81,7 +81,7 @@ func adopt(a, from *store.Account) {
 	a.LatestFollowingCount = cmp.Or(newer.LatestFollowingCount, older.LatestFollowingCount)
 }
 
-// countMerged updates the totals: the records now count as one tracked account.
+// countMerged updates the organisation's totals, so that the given records count as one tracked account.
 func (d discovery) countMerged(records ...*store.Account) error {
 	tracked, removed := 0, 0
 	for _, r := range records {
@@ -96,10 +96,10 @@ func (d discovery) countMerged(records ...*store.Account) error {
 		tracked-1, removed, d.org).Error
 }
 
-// moveAll moves everything that refers to the record from to the record to, and deletes from. If both have a row for a day, the row of to
-// stays, and gets the followers of from if it has none. One subscription remains.
+// moveAll moves all rows that refer to the account record from to the account record to, and deletes the record from. If both records have a
+// row of the same day, the row of to remains, with the followers of from if it has none. One subscription remains.
 func (d discovery) moveAll(from, to uuid.UUID) error {
-	// If both have a subscription, delete one, and recompute the lane of its target.
+	// If both records have a subscription, delete the subscription of from and recompute the lane of its target.
 	err := queue.Unsubscribe(d.tx, d.org, `kind = ? AND subject_id = ?
  AND EXISTS (SELECT 1 FROM fetch_subscriptions k WHERE k.organisation_id = ? AND k.kind = ? AND k.subject_id = ?)`, store.KindAccount, from, d.org, store.KindAccount, to)
 	if err != nil {

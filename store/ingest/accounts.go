@@ -18,7 +18,7 @@ import (
 // AccountFacts are what a source reported about an account. A nil pointer means that the source did not report the value.
 type AccountFacts struct {
 	ID          *string // the platform's own id
-	SourceID    *string // the source's own id, if it is not the platform's: the name of the id's issuer, a slash, and the id
+	SourceID    *string // the source's own id of the account, if the source does not use ID: the name of the id's issuer, a slash, and the id
 	Username    *string // handle without "@", lower case
 	Name        *string
 	Bio         *string
@@ -26,27 +26,27 @@ type AccountFacts struct {
 	Followers   *int64
 	Following   *int64
 	Private     *bool
-	// Videos are the account's videos, the newest first, up to the requested depth.
+	// Videos is the list of the account's videos, the newest first, up to the requested number.
 	Videos []FoundVideo
-	// Listed is true if the source can list videos. If it is false, an empty Videos means nothing.
+	// Listed is true if the source listed the account's videos. If it is false, Videos is empty even if the account has videos.
 	Listed bool
 }
 
-// FoundVideo is a video in an account's list.
+// FoundVideo is a video in an account's list of videos.
 type FoundVideo struct {
-	ID         string // the platform's own id
-	Link       string // canonical
-	UploadedAt *db.Instant
+	ID         string      // the platform's own id
+	Link       string      // canonical link
+	UploadedAt *db.Instant // nil if the source did not report it
 }
 
-// AccountOutcome is the outcome of one claimed account.
+// AccountOutcome is the outcome of the fetch of one claimed account.
 type AccountOutcome struct {
 	Outcome
-	Account *AccountFacts
+	Account *AccountFacts // nil if the fetch failed
 }
 
-// AcknowledgeAccounts writes the outcomes of a claim of accounts: profile, followers, and the videos that the subscribers' tracking types
-// include. Transactions and leases are as for Acknowledge.
+// AcknowledgeAccounts writes the outcomes of a claim of accounts: profiles, followers, and the videos that the subscribers' tracking types
+// include. It handles transactions and expired leases in the same way as Acknowledge.
 func (s *Writer) AcknowledgeAccounts(ctx context.Context, c queue.Claim, fetchedAt db.Instant, outcomes []AccountOutcome) error {
 	if len(outcomes) == 0 {
 		return nil
@@ -98,7 +98,7 @@ func (s *Writer) lockSubscribers(tx *gorm.DB, outcomes []AccountOutcome) error {
 	return db.RaiseVersions(tx, s.db.Now(), orgs...)
 }
 
-// writeAccount writes one account's outcome to every organisation that subscribes.
+// writeAccount writes the outcome of one account to the data of every organisation that subscribes to the account.
 func (s *Writer) writeAccount(tx *gorm.DB, o AccountOutcome, fetchedAt db.Instant) error {
 	if o.Account == nil && o.Private == nil && !o.HandleLost {
 		return nil
@@ -118,14 +118,13 @@ func (s *Writer) writeAccount(tx *gorm.DB, o AccountOutcome, fetchedAt db.Instan
 		}
 		depth = max(depth, missing)
 	}
-	return keepIdentity(tx, o, depth)
+	return saveIdentity(tx, o, depth)
 }
 
-// keepIdentity stores the account's ids in its target, its handle if the target has none, and the depth of the next list. A depth of 0
-// means one page. A greater depth is needed if an organisation has seen too few videos, or none that it knows. The target is then due
-// again at once, because keepIdentity raises requested_at. An answer without a list resets the depth, so that the budget is not reserved
-// for a deep list each time. The next list asks for the depth again.
-func keepIdentity(tx *gorm.DB, o AccountOutcome, depth int) error {
+// saveIdentity stores the account's ids in its target, the handle if the target has none, and depth, the length of the next list of videos.
+// A depth of 0 means one page. If depth is greater, an organisation needs a longer list, and saveIdentity makes the target due again at once
+// by raising requested_at. An answer without a list resets the depth to 0, so that no budget is reserved for a long list at every fetch.
+func saveIdentity(tx *gorm.DB, o AccountOutcome, depth int) error {
 	if o.Account == nil {
 		return nil
 	}
@@ -139,16 +138,17 @@ func keepIdentity(tx *gorm.DB, o AccountOutcome, depth int) error {
 		o.Account.ID, o.Account.SourceID, handle, depth, queue.Bucket, o.Target.Platform, store.KindAccount, o.Target.ExternalID, o.Target.RequestedAt).Error
 }
 
-// discovery writes an account's outcome to one organisation.
+// discovery writes the outcome of an account to the data of one organisation.
 type discovery struct {
 	tx      *gorm.DB
 	org     uuid.UUID
-	at      db.Instant
+	at      db.Instant // time of the fetch
 	outcome AccountOutcome
-	preview int // how many of the account's videos are fetched if the organisation has no subscription
+	preview int // number of the account's videos that are fetched if the organisation has no subscription
 }
 
-// write returns the list depth that is needed to find the account's older videos, or 0 if all were found.
+// write writes the outcome to the account with an id. It returns the length of the list that is needed to find all videos of the account, or
+// 0 if this list was long enough.
 func (d discovery) write(id uuid.UUID) (missing int, err error) {
 	q := db.Scoped(d.tx, "accounts", d.org).Where("accounts.id = ? AND accounts.tracked", id)
 	q = db.ForUpdate(q)
@@ -169,11 +169,11 @@ func (d discovery) write(id uuid.UUID) (missing int, err error) {
 			return 0, err
 		}
 	}
-	before, late := *a, d.isLate(a)
-	if !late {
+	before, outdated := *a, d.isOutdated(a)
+	if !outdated {
 		d.profile(a)
 	}
-	// A late answer may still list new videos. Each video is added only once.
+	// An outdated answer can still list new videos. A video that the organisation already has is not added again.
 	if f != nil && f.Listed {
 		reach, err := d.reach(a)
 		if err != nil {
@@ -193,7 +193,7 @@ func (d discovery) write(id uuid.UUID) (missing int, err error) {
 		return 0, err
 	}
 	of := store.DayStamp{Day: d.at.Day()}
-	if f != nil && !late {
+	if f != nil && !outdated {
 		of.FetchedAt, of.Source = &d.at, &d.outcome.Source
 	}
 	if err := store.RefreshAccounts(d.tx, []db.RowKey{{Org: d.org, ID: a.ID}}, of); err != nil {
@@ -202,10 +202,13 @@ func (d discovery) write(id uuid.UUID) (missing int, err error) {
 	return missing, d.addFollowers(before, *a)
 }
 
-// isLate returns true if the account was fetched again after this answer. That happens if the lease ends before the answer is written.
-func (d discovery) isLate(a *store.Account) bool { return a.CheckedAt != nil && *a.CheckedAt > d.at }
+// isOutdated returns true if a newer answer about the account was already written. That happens if the lease of this fetch ended before its
+// answer was written.
+func (d discovery) isOutdated(a *store.Account) bool {
+	return a.CheckedAt != nil && *a.CheckedAt > d.at
+}
 
-// profile copies what the source reported into the account.
+// profile copies the profile that the source reported into the account.
 func (d discovery) profile(a *store.Account) {
 	db.Assign(&a.Private, d.outcome.Private)
 	f := d.outcome.Account
@@ -223,38 +226,38 @@ func (d discovery) profile(a *store.Account) {
 	}
 }
 
-// identify updates the account's ids, handle and name from what the source reported. It returns the account's record. If two records turn
-// out to be the same account, it merges them and returns the one that stays.
+// identify updates the account's ids, handle and name with the values that the source reported, and returns the account's record. If the
+// reported values show that two records are the same account, it merges the records and returns the merged record.
 func (d discovery) identify(a *store.Account) (*store.Account, error) {
 	f := d.outcome.Account
-	as := store.Author{Platform: a.Platform, Name: f.Name}
-	db.Assign(&as.ExternalID, f.ID)
-	db.Assign(&as.SourceID, f.SourceID)
-	db.Assign(&as.Username, f.Username)
+	reported := store.Author{Platform: a.Platform, Name: f.Name}
+	db.Assign(&reported.ExternalID, f.ID)
+	db.Assign(&reported.SourceID, f.SourceID)
+	db.Assign(&reported.Username, f.Username)
 	if a.ExternalID != nil {
-		as.ExternalID = *a.ExternalID // the fetch used this id
+		reported.ExternalID = *a.ExternalID // the fetch used this id
 	}
 	if a.SourceID != nil {
-		as.SourceID = *a.SourceID
+		reported.SourceID = *a.SourceID
 	}
-	if as.ExternalID == "" && as.Username == "" {
+	if reported.ExternalID == "" && reported.Username == "" {
 		if !a.HandleCurrent {
-			return a, nil // the source named no account, and another account has the handle now
+			return a, nil // the source reported neither id nor handle, and another account has the handle now
 		}
-		as.Username = a.Username // the fetch used this handle
+		reported.Username = a.Username // the fetch used this handle
 	}
 	others := db.Scoped(d.tx, "accounts", d.org).Where("accounts.id <> ? AND accounts.platform = ? AND (accounts.external_id = ? OR accounts.source_id = ? OR (accounts.handle_current AND accounts.username = ?))",
-		a.ID, a.Platform, as.ExternalID, as.SourceID, as.Username)
+		a.ID, a.Platform, reported.ExternalID, reported.SourceID, reported.Username)
 	var rows []*store.Account
 	err := others.Find(&rows).Error
 	if err != nil {
 		return nil, err
 	}
-	// Another record may have the same id, or the same handle and nothing else. It was made when a video was tracked before its account, or
-	// when the account was tracked by two links, for example with an old and a new handle.
-	asked := a
+	// Another record of the same account has the same id, or has the same handle and was never fetched. Such a record exists if a video was
+	// tracked before its account, or if the account was tracked by two links, for example with an old and a new handle.
+	fetched := a
 	rows = slices.DeleteFunc(rows, func(r *store.Account) bool {
-		same := r.Matches(as) || r.ExternalID == nil && r.SourceID == nil && r.CheckedAt == nil
+		same := r.Matches(reported) || r.ExternalID == nil && r.SourceID == nil && r.CheckedAt == nil
 		if same && err == nil {
 			a, err = d.merge(a, r)
 		}
@@ -263,25 +266,25 @@ func (d discovery) identify(a *store.Account) (*store.Account, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a != asked && as.Username == "" && asked.HandleCurrent {
-		as.Username = asked.Username // the fetch found the account by this handle
+	if a != fetched && reported.Username == "" && fetched.HandleCurrent {
+		reported.Username = fetched.Username // the fetch found the account by this handle
 	}
-	book := store.AccountResolver{Org: d.org, Now: d.at, Rows: append([]*store.Account{a}, rows...)}
-	if a.ExternalID == nil && as.ExternalID != "" {
-		id := as.ExternalID
+	resolver := store.AccountResolver{Org: d.org, Now: d.at, Rows: append([]*store.Account{a}, rows...)}
+	if a.ExternalID == nil && reported.ExternalID != "" {
+		id := reported.ExternalID
 		a.ExternalID = &id
-		book.MarkChanged(a)
+		resolver.MarkChanged(a)
 	}
-	if a.SourceID == nil && as.SourceID != "" {
-		id := as.SourceID
+	if a.SourceID == nil && reported.SourceID != "" {
+		id := reported.SourceID
 		a.SourceID = &id
-		book.MarkChanged(a)
+		resolver.MarkChanged(a)
 	}
-	book.Resolve(as)
-	return a, book.Save(d.tx)
+	resolver.Resolve(reported)
+	return a, resolver.Save(d.tx)
 }
 
-// track inserts the listed videos that the organisation does not have, and enqueues them. A video that was stopped by itself stays
+// track inserts the found videos that the organisation does not have, and enqueues them. A video that was stopped by its own link or id stays
 // stopped.
 func (d discovery) track(a *store.Account, found []FoundVideo) error {
 	if len(found) == 0 {
@@ -312,20 +315,20 @@ func (d discovery) track(a *store.Account, found []FoundVideo) error {
 		return err
 	}
 	if a.DiscoveredAt == nil {
-		again, err := d.resume(a, found)
+		resumed, err := d.resume(a, found)
 		if err != nil {
 			return err
 		}
-		fresh = append(fresh, again...)
+		fresh = append(fresh, resumed...)
 	}
 	if len(fresh) == 0 {
 		return nil
 	}
-	place := make(map[string]int, len(found))
+	listIndex := make(map[string]int, len(found))
 	for i, f := range found {
-		place[f.ID] = i
+		listIndex[f.ID] = i
 	}
-	slices.SortFunc(fresh, func(a, b store.Video) int { return cmp.Compare(place[a.ExternalID], place[b.ExternalID]) })
+	slices.SortFunc(fresh, func(a, b store.Video) int { return cmp.Compare(listIndex[a.ExternalID], listIndex[b.ExternalID]) })
 	fetched, err := d.withinPreview(a, org, fresh)
 	if err != nil {
 		return err
@@ -335,7 +338,7 @@ func (d discovery) track(a *store.Account, found []FoundVideo) error {
 	for i, v := range fetched {
 		entries[i] = queue.Entry{Source: v.Platform, Kind: queue.KindVideo, ExternalID: v.ExternalID, Handle: v.Username, Link: v.Link,
 			Lane: lane, BaseLane: lane, NextAt: d.at, Subject: v.ID}
-		if v.Removed { // the organisation tracked it before
+		if v.Removed { // the organisation tracked the video before
 			entries[i].TrackedAt = v.CreatedAt
 			db.Assign(&entries[i].FetchedAt, v.LatestUpdatedAt)
 		}
@@ -346,8 +349,8 @@ func (d discovery) track(a *store.Account, found []FoundVideo) error {
 	return d.tx.Exec("UPDATE organisation_totals SET videos = videos + ? WHERE organisation_id = ?", len(fresh), d.org).Error
 }
 
-// withinPreview returns the videos of an account that are to be fetched. If the organisation has no subscription, these are the first ones,
-// up to the preview allowance. The others are saved as pending, like the excess links of a large request.
+// withinPreview returns the videos of an account to fetch. If the organisation has a subscription, it returns all. Otherwise it returns the
+// first videos, so that at most d.preview videos of the account are fetched. It marks the other videos as pending.
 func (d discovery) withinPreview(a *store.Account, org store.Organisation, videos []store.Video) ([]store.Video, error) {
 	if org.Subscription != store.SubscriptionNone {
 		return videos, nil
@@ -368,7 +371,7 @@ func (d discovery) withinPreview(a *store.Account, org store.Organisation, video
 	return videos[:left], db.Scoped(d.tx, "videos", d.org).Where("videos.id IN ?", pending).Update("pending", true).Error
 }
 
-// resume tracks the listed videos again that were stopped together with the account, and returns them.
+// resume tracks the found videos again that were stopped together with the account, and returns these videos.
 func (d discovery) resume(a *store.Account, found []FoundVideo) ([]store.Video, error) {
 	ids := make([]string, len(found))
 	for i, f := range found {
@@ -380,22 +383,24 @@ func (d discovery) resume(a *store.Account, found []FoundVideo) ([]store.Video, 
 	if err != nil || len(stopped) == 0 {
 		return nil, err
 	}
-	again := make([]uuid.UUID, len(stopped))
+	resumed := make([]uuid.UUID, len(stopped))
 	for i, v := range stopped {
-		again[i] = v.ID
+		resumed[i] = v.ID
 	}
-	if err := db.Scoped(d.tx, "videos", d.org).Where("videos.id IN ?", again).Update("removed", false).Error; err != nil {
+	if err := db.Scoped(d.tx, "videos", d.org).Where("videos.id IN ?", resumed).Update("removed", false).Error; err != nil {
 		return nil, err
 	}
-	return stopped, d.tx.Exec("UPDATE organisation_totals SET videos_removed = videos_removed - ? WHERE organisation_id = ?", len(again), d.org).Error
+	return stopped, d.tx.Exec("UPDATE organisation_totals SET videos_removed = videos_removed - ? WHERE organisation_id = ?", len(resumed), d.org).Error
 }
 
+// organisation returns the organisation to whose data d writes.
 func (d discovery) organisation() (store.Organisation, error) {
 	var o store.Organisation
 	return o, d.tx.Where("id = ?", d.org).Take(&o).Error
 }
 
-// addFollowers adds the change of followers to the organisation's totals and writes the totals to the day.
+// addFollowers adds the difference of the accounts' followers and following to the organisation's totals, and writes the totals to the day
+// of the fetch.
 func (d discovery) addFollowers(before, after store.Account) error {
 	change := func(from, to *int64) int64 {
 		var a, b int64

@@ -11,9 +11,10 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// accounts makes sure that each video whose source named an author has an account record, and returns the records by video. The caller
-// must call follow after it has written the videos: it updates the handles of renamed accounts.
-func (w videoWriter) accounts(videos []store.Video) (of map[db.RowKey]*store.Account, follow func() error, err error) {
+// accounts finds or creates the account record of each video whose source reported an author, and returns the records by the key of the
+// video. The caller must call updateHandles after it has written the videos. updateHandles writes the new handles of renamed accounts to other
+// tables.
+func (w videoWriter) accounts(videos []store.Video) (of map[db.RowKey]*store.Account, updateHandles func() error, err error) {
 	authors := map[db.RowKey]store.Author{}
 	for i := range videos {
 		if f := w.outcomes[videos[i].Key()].Facts; f != nil && (f.AccountID != nil || f.AccountSourceID != nil || f.Username != nil) {
@@ -28,20 +29,20 @@ func (w videoWriter) accounts(videos []store.Video) (of map[db.RowKey]*store.Acc
 	if err != nil {
 		return nil, nil, err
 	}
-	books := map[uuid.UUID]*store.AccountResolver{}
+	resolvers := map[uuid.UUID]*store.AccountResolver{}
 	of = make(map[db.RowKey]*store.Account, len(authors))
-	for i := range videos { // in the order of the videos, so that equal outcomes give equal records
+	for i := range videos { // in the order of the videos, so that the result does not depend on the order of a map
 		v := &videos[i]
 		if a, ok := authors[v.Key()]; ok {
-			if books[v.OrganisationID] == nil {
-				books[v.OrganisationID] = &store.AccountResolver{Org: v.OrganisationID, Now: w.fetchedAt, Rows: known[v.OrganisationID]}
+			if resolvers[v.OrganisationID] == nil {
+				resolvers[v.OrganisationID] = &store.AccountResolver{Org: v.OrganisationID, Now: w.fetchedAt, Rows: known[v.OrganisationID]}
 			}
-			of[v.Key()] = books[v.OrganisationID].Resolve(a)
+			of[v.Key()] = resolvers[v.OrganisationID].Resolve(a)
 		}
 	}
 	each := func(do func(*store.AccountResolver, *gorm.DB) error) error {
-		for _, org := range db.Distinct(slices.Collect(maps.Keys(books))) {
-			if err := do(books[org], w.tx); err != nil {
+		for _, org := range db.Distinct(slices.Collect(maps.Keys(resolvers))) {
+			if err := do(resolvers[org], w.tx); err != nil {
 				return err
 			}
 		}
@@ -50,7 +51,8 @@ func (w videoWriter) accounts(videos []store.Video) (of map[db.RowKey]*store.Acc
 	return of, func() error { return each((*store.AccountResolver).UpdateHandles) }, each((*store.AccountResolver).SaveRows)
 }
 
-// knownAccounts reads and locks the accounts that have the id or handle of an author, by organisation, ordered by id.
+// knownAccounts reads and locks the accounts that have an id or the handle of an author. It returns the accounts of each organisation,
+// ordered by id.
 func (w videoWriter) knownAccounts(authors map[db.RowKey]store.Author) (map[uuid.UUID][]*store.Account, error) {
 	known, found := map[uuid.UUID][]*store.Account{}, map[db.RowKey]bool{}
 	for _, by := range []struct {

@@ -7,38 +7,38 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// An account's list shows its newest videos first, usually one page of them. If more videos were uploaded since the last fetch than a page
-// holds, the collector requests a longer list.
+// A source lists an account's newest videos first, usually one page of videos. If more videos were uploaded since the last fetch than fit on
+// a page, the collector requests a longer list.
 
 const (
-	pinnedAtMost = 3  // an account can show this many videos at the top of its list, whatever their age
-	fewListed    = 10 // a shorter list cannot be a full page, so nothing is missing from it
+	pinnedAtMost = 3  // an account can pin this many videos, of any age, at the top of its list
+	fewListed    = 10 // a list with fewer videos is not a full page, so it contains all videos of the account
 )
 
 // listDepths are the list lengths to request, in order, until the list reaches the last known upload or the source returns fewer videos
 // than requested.
 var listDepths = []int{200, 5000}
 
-// reach returns the index in the list from which all videos were in the last complete list, not counting pinned videos. It returns -1 if
-// the list does not go back that far.
+// reach returns the index in the list from which on all videos were already found by the last complete list. It ignores pinned videos. It
+// returns -1 if there is no such index, because the list is too short.
 func (d discovery) reach(a *store.Account) (int, error) {
 	listed := d.outcome.Account.Videos
 	if a.DiscoveredAt == nil {
 		return -1, nil
 	}
-	old, unsure := map[string]bool{}, []string{""}
+	old, undecided := map[string]bool{}, []string{""}
 	for _, v := range listed {
 		switch {
-		case v.UploadedAt != nil && *v.UploadedAt < *a.DiscoveredAt, v.UploadedAt == nil && a.TypeOrDefault() == store.TrackNewOnly: // uploaded before the last list, or never tracked
+		case v.UploadedAt != nil && *v.UploadedAt < *a.DiscoveredAt, v.UploadedAt == nil && a.TypeOrDefault() == store.TrackNewOnly: // uploaded before the last complete list, or undated in an account that tracks only new videos
 			old[v.ID] = true
 		default:
-			unsure = append(unsure, v.ID)
+			undecided = append(undecided, v.ID)
 		}
 	}
 	if len(old) <= pinnedAtMost {
-		// Videos that this list or an earlier page of it has added do not show how far the list reaches.
+		// Only videos that were known at the last complete list count. Videos that were added later do not show how far this list goes back.
 		var known []string
-		err := db.Scoped(d.tx, "videos", d.org).Where("videos.platform = ? AND videos.external_id IN ? AND videos.created_at <= ?", a.Platform, unsure, *a.DiscoveredAt).
+		err := db.Scoped(d.tx, "videos", d.org).Where("videos.platform = ? AND videos.external_id IN ? AND videos.created_at <= ?", a.Platform, undecided, *a.DiscoveredAt).
 			Pluck("external_id", &known).Error
 		if err != nil {
 			return 0, err
@@ -56,31 +56,31 @@ func (d discovery) reach(a *store.Account) (int, error) {
 	}), nil
 }
 
-// missing returns the depth of the next list, or 0 if no deeper list is needed. At first it is the depth of the account's tracking type,
-// if this list was requested with less depth. That happens if the organisation subscribed while a shorter list was being fetched. Later it
-// is the next of listDepths, if this list does not reach the last complete list.
+// missing returns the length of the next list to request, or 0 if this list was long enough. Before the first complete list, it returns the
+// list length of the account's tracking type if a shorter list was requested. That happens if the organisation subscribed while a shorter
+// list was being fetched. Later it returns the next of listDepths if this list does not go back to the last complete list.
 func (d discovery) missing(a *store.Account, reach int) int {
-	n, asked := len(d.outcome.Account.Videos), d.outcome.Target.Depth
+	n, requested := len(d.outcome.Account.Videos), d.outcome.Target.Depth
 	if a.DiscoveredAt == nil {
-		if want := store.ListDepths[a.TypeOrDefault()]; asked < want && n < want {
+		if want := store.ListDepths[a.TypeOrDefault()]; requested < want && n < want {
 			return want
 		}
 		return 0
 	}
-	if reach >= 0 || d.at <= *a.DiscoveredAt || n < max(asked, fewListed) {
+	if reach >= 0 || d.at <= *a.DiscoveredAt || n < max(requested, fewListed) {
 		return 0
 	}
 	for _, depth := range listDepths {
-		if asked < depth && n < depth {
+		if requested < depth && n < depth {
 			return depth
 		}
 	}
 	return 0
 }
 
-// wanted returns the listed videos that the account's tracking type includes: at first its newest videos, and always videos that were
-// uploaded since the account is tracked. A video without an upload date counts as new if it is on the first page, or before the first
-// known video of a longer list.
+// wanted returns the listed videos that the account's tracking type includes. Before the first complete list, these are the newest videos.
+// Videos that were uploaded after tracking began are always included. A video without an upload date counts as new if it is on the first
+// page, or if it comes before the index reach in a longer list.
 func (d discovery) wanted(a *store.Account, reach int) []FoundVideo {
 	kind, since := a.TypeOrDefault(), a.CreatedAt
 	db.Assign(&since, a.TrackedAt)

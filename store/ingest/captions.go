@@ -9,10 +9,10 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// maxTagLength is the highest number of characters of a hashtag that is indexed.
+// maxTagLength is the highest number of characters of a hashtag. Longer hashtags are not stored.
 const maxTagLength = 100
 
-// Hashtags returns the hashtags of a caption, folded, sorted and without duplicates.
+// Hashtags returns the hashtags in a caption, as FoldTag returns them, sorted and without duplicates.
 func Hashtags(caption string) []string {
 	var tags []string
 	for i := strings.IndexAny(caption, "#＃"); i >= 0; i = strings.IndexAny(caption, "#＃") {
@@ -32,7 +32,7 @@ func Hashtags(caption string) []string {
 	return slices.Compact(tags)
 }
 
-// cutRune splits s after its first character.
+// cutRune splits s after its first character. It returns false if s is empty.
 func cutRune(s string) (first rune, rest string, ok bool) {
 	for i, r := range s {
 		if i > 0 {
@@ -43,5 +43,5 @@ func cutRune(s string) (first rune, rest string, ok bool) {
 	return first, "", s != ""
 }
 
-// formatSeconds returns a length with as few digits as possible: "58", "58.5".
+// formatSeconds returns a number of seconds as text with as few digits as possible, such as "58" or "58.5".
 func formatSeconds(s float64) string { return strconv.FormatFloat(s, 'f', -1, 64) }

@@ -13,7 +13,8 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// CountUploads adds the videos whose upload date was unknown before to the uploads of their days.
+// CountUploads adds the videos whose upload date has become known to the numbers of uploads of their days. undated contains the keys of the
+// videos whose upload date was unknown before.
 func CountUploads(tx *gorm.DB, videos []store.Video, undated map[db.RowKey]bool) error {
 	type uploads struct {
 		OrganisationID uuid.UUID
@@ -46,7 +47,7 @@ func CountUploads(tx *gorm.DB, videos []store.Video, undated map[db.RowKey]bool)
 	}).CreateInBatches(rows, db.InsertChunk).Error
 }
 
-// addToTotals adds the change to the organisations' totals and writes the totals to the day.
+// addToTotals adds the difference between after and before to the organisations' totals, and writes the totals to the day of the fetch.
 func (w videoWriter) addToTotals(before, after map[uuid.UUID]store.Sums) error {
 	if err := AddSums(w.tx, before, after); err != nil {
 		return err
@@ -54,7 +55,7 @@ func (w videoWriter) addToTotals(before, after map[uuid.UUID]store.Sums) error {
 	return store.SaveOrganisationDays(w.tx, slices.Collect(maps.Keys(after)), w.fetchedAt.Day())
 }
 
-// AddSums adds the difference between after and before to the sums of each organisation.
+// AddSums adds the difference between after and before to each organisation's totals.
 func AddSums(tx *gorm.DB, before, after map[uuid.UUID]store.Sums) error {
 	columns := []string{"organisation_id uuid"}
 	for _, name := range store.MetricNames("") {
@@ -67,9 +68,9 @@ func AddSums(tx *gorm.DB, before, after map[uuid.UUID]store.Sums) error {
 			change.Subtract(before[org])
 			rows[i] = append([]any{org}, change.Values()...)
 		}
-		list, args := db.WithRows(tx, "grown", columns, rows)
-		err := tx.Exec(list+`UPDATE organisation_totals SET `+store.MetricColumns("{m} = organisation_totals.{m} + grown.{m}")+`
- FROM grown WHERE organisation_totals.organisation_id = grown.organisation_id`, args...).Error
+		list, args := db.WithRows(tx, "change", columns, rows)
+		err := tx.Exec(list+`UPDATE organisation_totals SET `+store.MetricColumns("{m} = organisation_totals.{m} + change.{m}")+`
+ FROM change WHERE organisation_totals.organisation_id = change.organisation_id`, args...).Error
 		if err != nil {
 			return err
 		}
@@ -77,7 +78,8 @@ func AddSums(tx *gorm.DB, before, after map[uuid.UUID]store.Sums) error {
 	return nil
 }
 
-// increases computes the growth of views since the last point at least 1, 7, 14 and 30 days ago.
+// increases sets the fields Increase1d to Increase30d of the videos: the growth of the latest views since the last point that is at least 1,
+// 7, 14 or 30 days old.
 func (w videoWriter) increases(videos []*store.Video) error {
 	if len(videos) == 0 {
 		return nil
@@ -108,7 +110,7 @@ func (w videoWriter) increases(videos []*store.Video) error {
 	return nil
 }
 
-// Increase returns the growth from before to latest in percent. It returns 0 if either is unknown or before is 0.
+// Increase returns the growth from before to latest in percent. It returns 0 if latest or before is nil, or if before is 0.
 func Increase(latest, before *int64) float64 {
 	if latest == nil || before == nil || *before == 0 {
 		return 0

@@ -10,10 +10,11 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// This file deletes rows, other than points, that accumulate over time. Each transaction deletes one batch. So no statement holds locks for
-// long, and an interrupted run loses nothing.
+// This file deletes old rows of all tables except the tables of points. Each transaction deletes one batch of rows. So no statement holds
+// locks for long, and an interrupted run keeps the batches that it has deleted.
 
-// timedRows are the tables whose rows expire by a condition on a time. The condition's parameter is now minus Table.Retention.
+// timedRows are the tables whose rows expire at some age, with their keys. The parameter of the condition expired is the current time minus
+// Table.Retention.
 var timedRows = []struct{ table, key, expired string }{
 	{"short_links", "platform, code", "resolved_at < ?"},
 	{"quota_windows", "source, win", "updated_at < ?"},
@@ -24,9 +25,9 @@ var timedRows = []struct{ table, key, expired string }{
 	{"token_uses", "token_id", "last_used_at < ? AND NOT EXISTS (SELECT 1 FROM api_tokens t WHERE t.id = token_uses.token_id)"},
 }
 
-// DeleteExpired deletes rows, other than points, whose retention has ended: see Tables. It returns how many rows it deleted from each
-// table. It calls alive after each transaction and stops if alive returns an error. It may be interrupted and repeated at any time. If the
-// clock may be wrong, it deletes nothing and returns a *ClockError.
+// DeleteExpired deletes the rows whose retention has ended, from all tables except the tables of points: see Tables. It returns the number of
+// deleted rows of each table. It calls alive after each transaction and stops if alive returns an error. It can be interrupted and repeated
+// at any time. If the clock may be wrong, it deletes nothing and returns a *ClockError.
 func (s *Writer) DeleteExpired(ctx context.Context, alive func() error) (map[string]int64, error) {
 	deleted := map[string]int64{}
 	if err := s.db.SeeClock(ctx); err != nil {
@@ -67,6 +68,7 @@ func (s *Writer) DeleteExpired(ctx context.Context, alive func() error) (map[str
 	return deleted, nil
 }
 
+// organisationIDs returns the ids of all organisations in ascending order.
 func (s *Writer) organisationIDs(ctx context.Context) (orgs []uuid.UUID, err error) {
 	err = s.db.Read(ctx).Raw("SELECT id FROM organisations ORDER BY id").Scan(&orgs).Error
 	return orgs, db.Translate(err)

@@ -11,16 +11,16 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// nameTarget renames an account's target to the id that its source reported. If there is a target with that name already, the two targets
-// become one.
+// nameTarget renames an account's target to the id that the source reported. If a target with that name already exists, nameTarget merges the
+// two targets.
 func nameTarget(tx *gorm.DB, o AccountOutcome) error {
 	from, to := o.Target.ExternalID, targetName(o)
 	if to == from {
 		return nil
 	}
 	named := map[string]any{"bucket": queue.Bucket, "platform": o.Target.Platform, "from": from, "to": to}
-	var there int64
-	err := tx.Raw(`SELECT COUNT(*) FROM fetch_targets WHERE bucket = @bucket AND source = @platform AND kind = 'account' AND external_id = @to`, named).Scan(&there).Error
+	var existing int64
+	err := tx.Raw(`SELECT COUNT(*) FROM fetch_targets WHERE bucket = @bucket AND source = @platform AND kind = 'account' AND external_id = @to`, named).Scan(&existing).Error
 	if err != nil {
 		return err
 	}
@@ -28,9 +28,10 @@ func nameTarget(tx *gorm.DB, o AccountOutcome) error {
 		`UPDATE fetch_targets SET external_id = @to WHERE bucket = @bucket AND source = @platform AND kind = 'account' AND external_id = @from`,
 		`UPDATE fetch_subscriptions SET external_id = @to WHERE bucket = @bucket AND source = @platform AND kind = 'account' AND external_id = @from`,
 	}
-	if there > 0 {
+	if existing > 0 {
 		statements = []string{
-			// The remaining target takes over the greater depth and the earlier time. If it is claimed, it is due again after the claim.
+			// The remaining target gets the greater depth and the earlier due time of the two. If the depth grows while the target is claimed, the
+			// target is due again after the claim.
 			`UPDATE fetch_targets SET base_lane = CASE WHEN f.base_lane < fetch_targets.base_lane THEN f.base_lane ELSE fetch_targets.base_lane END,
   depth = CASE WHEN f.depth > fetch_targets.depth THEN f.depth ELSE fetch_targets.depth END,
   requested_at = CASE WHEN f.depth > fetch_targets.depth THEN fetch_targets.requested_at + 1 ELSE fetch_targets.requested_at END,
@@ -54,7 +55,8 @@ ON CONFLICT (bucket, source, kind, external_id, organisation_id) DO NOTHING`,
 	return nil
 }
 
-// targetName returns the name that an account's target should have after this outcome.
+// targetName returns the new name of an account's target: the platform's own id, or else the source's id. If the source reported no better
+// id, it returns the present name.
 func targetName(o AccountOutcome) string {
 	name, f := o.Target.ExternalID, o.Account
 	byHandle, bySource := strings.HasPrefix(name, "@"), strings.HasPrefix(name, store.SourceIDMark)
@@ -68,27 +70,28 @@ func targetName(o AccountOutcome) string {
 	return name
 }
 
-// isOtherAccount returns true if the facts belong to another account than the organisation's record.
+// isOtherAccount returns true if the ids that the source reported show that they belong to another account than a.
 func (d discovery) isOtherAccount(a *store.Account) bool {
 	f := d.outcome.Account
 	if f == nil {
 		return false
 	}
-	var told store.Author
-	db.Assign(&told.ExternalID, f.ID)
-	db.Assign(&told.SourceID, f.SourceID)
-	return a.IsOtherThan(told)
+	var reported store.Author
+	db.Assign(&reported.ExternalID, f.ID)
+	db.Assign(&reported.SourceID, f.SourceID)
+	return a.IsOtherThan(reported)
 }
 
-// markHandleLost notes that another account has the account's handle now. A link with the handle then means that other account.
+// markHandleLost sets HandleCurrent to false if the fetch used the account's handle, because another account has the handle now. A link with
+// the handle then refers to the other account.
 func (d discovery) markHandleLost(a *store.Account) error {
-	if !a.HandleCurrent || d.isLate(a) || link.DisplayUsername(a.Username) != link.DisplayUsername(d.outcome.Target.Handle) {
+	if !a.HandleCurrent || d.isOutdated(a) || link.DisplayUsername(a.Username) != link.DisplayUsername(d.outcome.Target.Handle) {
 		return nil
 	}
 	return db.Scoped(d.tx, "accounts", d.org).Where("accounts.id = ?", a.ID).Update("handle_current", false).Error
 }
 
-// moveToOwnTarget gives an account its own target, because the target that found it belongs to another account.
+// moveToOwnTarget subscribes the account to a new target, because the source reported another account for its present target.
 func (d discovery) moveToOwnTarget(a *store.Account) error {
 	if err := d.markHandleLost(a); err != nil {
 		return err

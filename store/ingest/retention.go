@@ -14,28 +14,28 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// Retention keeps the point of every day for DailyDays, and then one point for each week until WeeklyDays. The weekly point is the week's
-// last point. If it lacks a count, it gets the last known count of the week. So a source without an answer on a Sunday loses nothing.
+// Retention keeps the point of every day for DailyDays, and one point for each week until WeeklyDays. The weekly point is the last daily point
+// of the week. A count that this point lacks comes from an earlier day of the week.
 //
-// A weekly point is written before its daily points are deleted. Rows are deleted in the same transaction. Months are dropped in a
-// transaction of their own, which first checks that all their points are rolled up. Each step can be repeated. So an interrupted run loses
-// no point, and a history reads the same from both tables.
+// A weekly point is written before its daily points are deleted. On SQLite, the same transaction deletes the daily points. On PostgreSQL, a
+// separate transaction drops the month after it has checked that all points of the month are rolled up. Each step can be repeated, so an
+// interrupted run loses no point.
 
-// retentionBatch is how many videos or accounts one transaction takes.
+// retentionBatch is the number of videos or accounts whose points one transaction rolls up or deletes.
 const retentionBatch = 500
 
-// RetentionReport says what ApplyRetention did.
+// RetentionReport is the result of ApplyRetention.
 type RetentionReport struct {
-	Weeks   int64    // weekly points written
-	Days    int64    // daily points deleted one by one
-	Months  []string // months whose partition was dropped
-	Busy    []string // months that were in use and must be dropped later
-	Expired int64    // expired points of videos, accounts and organisations
+	Weeks   int64    // number of weekly points written
+	Days    int64    // number of daily points deleted row by row, without those of dropped months
+	Months  []string // months (YYYY-MM) whose partition was dropped
+	Busy    []string // months (YYYY-MM) whose partition was in use and must be dropped later
+	Expired int64    // number of deleted points of videos, accounts and organisations that were older than WeeklyDays
 }
 
 // ApplyRetention rolls up and drops old points, and creates the partitions of the coming months. It calls alive after each transaction and
-// stops if alive returns an error. It may be interrupted and repeated at any time, and may run while points are written. Two concurrent
-// runs only repeat work. If the clock may be wrong, it deletes nothing and returns a *ClockError.
+// stops if alive returns an error. It can be interrupted and repeated at any time, and can run while points are written. Two concurrent calls
+// do the same work twice, without harm. If the clock may be wrong, it deletes nothing and returns a *ClockError.
 func (s *Writer) ApplyRetention(ctx context.Context, alive func() error) (RetentionReport, error) {
 	var done RetentionReport
 	if err := s.db.SeeClock(ctx); err != nil {
@@ -57,14 +57,14 @@ func (s *Writer) ApplyRetention(ctx context.Context, alive func() error) (Retent
 	return done, s.expire(ctx, orgs, today-db.WeeklyDays-db.RetentionMargin, &done, alive)
 }
 
-// prepareDaysWithin calls PrepareDays with a time limit, so that the caller's lease does not run out.
+// prepareDaysWithin calls PrepareDays with a time limit of a minute, so that the lease of the caller's job does not end meanwhile.
 func (s *Writer) prepareDaysWithin(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	return s.db.PrepareDays(ctx)
 }
 
-// rollUp turns the daily points of the days before one into weekly ones, and deletes the daily ones.
+// rollUp replaces the daily points of all days before a day by weekly points.
 func (s *Writer) rollUp(ctx context.Context, orgs []uuid.UUID, before db.Date, done *RetentionReport, alive func() error) error {
 	ranges, err := s.db.DayRanges(ctx, before)
 	if err != nil {
@@ -95,8 +95,8 @@ func (s *Writer) rollUp(ctx context.Context, orgs []uuid.UUID, before db.Date, d
 	return nil
 }
 
-// checkRolledUp returns an error if a point of the days r is not covered by a weekly point that is at least as recent and has the same
-// kinds of counts.
+// checkRolledUp returns an error if a daily point of the days r is not rolled up. A point is rolled up if the weekly point of its week is of
+// the same or a later day and has every count that the daily point has.
 func checkRolledUp(tx *gorm.DB, orgs []uuid.UUID, r db.DayRange) error {
 	for _, org := range orgs {
 		var missing int64
@@ -114,9 +114,9 @@ SELECT 1 FROM snapshots_weekly w WHERE w.organisation_id = d.organisation_id AND
 	return nil
 }
 
-// upsertWeeks writes the weekly points of a range of days. A week can begin in one month and end in the next. The counts of its later part
-// then replace those of its earlier part, in whichever order the parts are written. Nothing changes if the weekly point has all counts
-// already.
+// upsertWeeks is the SQL that writes the weekly points of a range of days. A week can begin in one month and end in the next, and then two
+// statements write its point, in any order. The counts of the later days replace the counts of the earlier days. A weekly point that
+// already has these counts is not updated.
 var upsertWeeks = func() string {
 	var columns, last, set, changed strings.Builder
 	for _, c := range store.MetricNames("") {
@@ -138,7 +138,8 @@ ON CONFLICT (organisation_id, video_id, week) DO UPDATE SET ` + strings.TrimSuff
  WHERE snapshots_weekly.day < excluded.day` + changed.String()
 }()
 
-// rollUpDays writes the weekly points of the days r. It deletes the daily points unless their partition is dropped afterwards.
+// rollUpDays writes the weekly points of the days r. It deletes the daily points unless r.Partition is true, because the caller then drops
+// the partition.
 func (s *Writer) rollUpDays(ctx context.Context, orgs []uuid.UUID, r db.DayRange, done *RetentionReport, alive func() error) error {
 	return s.inBatches(ctx, "videos", orgs, done, alive, func(tx *gorm.DB, org, after, last uuid.UUID, batch *RetentionReport) error {
 		weeks := tx.Exec(upsertWeeks, org, after, last, r.From, r.Before)
@@ -156,8 +157,9 @@ func (s *Writer) rollUpDays(ctx context.Context, orgs []uuid.UUID, r db.DayRange
 	})
 }
 
-// inBatches runs f in a transaction for each batch of rows of a table, ordered by organisation and id. f gets the ids greater than after,
-// up to last. inBatches adds up what f reports.
+// inBatches divides the rows of a table into batches, ordered by organisation and id, and runs f in a transaction for each batch. f must
+// process the ids that are greater than after and not greater than last, and report the numbers of rows in batch. inBatches adds these
+// numbers to done.
 func (s *Writer) inBatches(ctx context.Context, table string, orgs []uuid.UUID, done *RetentionReport, alive func() error,
 	f func(tx *gorm.DB, org, after, last uuid.UUID, batch *RetentionReport) error) error {
 	for _, org := range orgs {
@@ -187,7 +189,7 @@ func (s *Writer) inBatches(ctx context.Context, table string, orgs []uuid.UUID, 
 	return nil
 }
 
-// expire deletes the points before a day: of videos, accounts and organisations.
+// expire deletes the points of videos, accounts and organisations that are before a day.
 func (s *Writer) expire(ctx context.Context, orgs []uuid.UUID, before db.Date, done *RetentionReport, alive func() error) error {
 	for table, statement := range map[string]string{
 		"videos":   `DELETE FROM snapshots_weekly WHERE organisation_id = ? AND video_id > ? AND video_id <= ? AND day < ?`,

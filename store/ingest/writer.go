@@ -5,7 +5,7 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// Writer writes what sources answer to the data of all organisations that track the target. Its methods may be called concurrently.
+// Writer writes the answers of sources to the data of all organisations that track a target. Its methods can be called concurrently.
 type Writer struct{ db *db.DB }
 
 // New returns a Writer for a store.

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// AccountURL returns the canonical link of the account with a handle, or "" if the handle is "". It percent-encodes handles in other
-// scripts.
+// AccountURL returns the canonical link of the account with a handle, or "" if the handle is "". It percent-encodes characters of the handle
+// that are not ASCII.
 func AccountURL(p Platform, handle string) string {
 	if handle == "" {
 		return ""
@@ -22,7 +22,7 @@ func AccountURL(p Platform, handle string) string {
 	return "https://www.facebook.com/" + url.PathEscape(DisplayUsername(handle))
 }
 
-// AccountIDURL returns the link of an account for which only the platform's own id is known.
+// AccountIDURL returns the link of an account that contains the platform's own id and not the handle.
 func AccountIDURL(p Platform, id string) string {
 	switch p {
 	case TikTok:
@@ -40,8 +40,7 @@ func AccountIDURL(p Platform, id string) string {
 // unknownHandle is the beginning of a TikTok video link without the author's handle.
 const unknownHandle = "https://www.tiktok.com/@/"
 
-// WithHandle adds the author's handle to a video's canonical link, if links of that form have a handle and this one lacks it. It returns
-// other links unchanged.
+// WithHandle adds the author's handle to the canonical link of a TikTok video without a handle. It returns all other links unchanged.
 func WithHandle(p Platform, canonical, handle string) string {
 	if rest, ok := strings.CutPrefix(canonical, unknownHandle); ok && p == TikTok && handle != "" {
 		return AccountURL(TikTok, handle) + "/" + rest
@@ -49,8 +48,8 @@ func WithHandle(p Platform, canonical, handle string) string {
 	return canonical
 }
 
-// UnderHandle returns the canonical link of a video with another handle; "" removes the handle. It returns a link of a form without a
-// handle unchanged.
+// UnderHandle replaces the handle in the canonical link of a TikTok video. An empty handle removes the handle. UnderHandle returns all other
+// links unchanged.
 func UnderHandle(p Platform, canonical, handle string) string {
 	const before = "https://www.tiktok.com/@"
 	rest, ok := strings.CutPrefix(canonical, before)

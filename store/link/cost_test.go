@@ -8,10 +8,10 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// TestParse_costIsBounded parses links of the greatest length that repeat one fragment. The 500 links of a bulk request may allocate 40 MiB
-// in total.
+// TestParse_costIsBounded parses links of the greatest accepted length that repeat one fragment of text. Each link can allocate at most
+// 80 KiB, so the 500 links of a bulk request allocate at most 40 MiB.
 //
-//nolint:paralleltest // it measures the whole process
+//nolint:paralleltest // the test measures the allocations of the whole process
 func TestParse_costIsBounded(t *testing.T) {
 	const maxBytes = 80 << 10
 	starts := []string{

@@ -1,7 +1,7 @@
 package link
 
-// Description is a parsed link as a JSON object. A member is null if the link does not contain it. All members are null for a refused
-// link.
+// Description is a parsed link for output as a JSON object. A member is null if the link does not contain the value. All members are null if
+// Parse refuses the link.
 type Description struct {
 	Platform  *Platform `json:"platform"`
 	Kind      *Kind     `json:"kind"`
@@ -10,7 +10,7 @@ type Description struct {
 	Canonical *string   `json:"canonical"`
 }
 
-// Describe parses a link. It does not fail: all members are null for a refused link.
+// Describe parses a link and returns its Description. If Parse refuses the link, all members are nil.
 func Describe(raw string) Description {
 	l, err := Parse(raw)
 	if err != nil {
@@ -25,6 +25,7 @@ func Describe(raw string) Description {
 	}
 }
 
+// nonEmpty returns a pointer to s, or nil if s is "".
 func nonEmpty(s string) *string {
 	if s == "" {
 		return nil

@@ -11,7 +11,7 @@ const (
 	facebookNameShape = "a Facebook name has 2 or more letters, digits and dots, as in facebook.com/name"
 )
 
-// facebook reads a link on one of Facebook's hosts.
+// facebook parses an address whose host belongs to Facebook.
 func (a *address) facebook() (Link, *Error) {
 	switch a.base {
 	case "fb.watch":
@@ -28,7 +28,7 @@ func (a *address) facebook() (Link, *Error) {
 	if inner, ok := a.facebookWrapped(); ok {
 		return a.unwrap(inner)
 	}
-	// The old page browser put /pg/ before the name.
+	// The former page browser of Facebook put /pg/ before the account's name.
 	if a.word(0) == "pg" {
 		a.parts = a.parts[1:]
 	}
@@ -36,7 +36,7 @@ func (a *address) facebook() (Link, *Error) {
 	case "reel", "reels":
 		return a.facebookVideo("", a.part(1))
 	case "watch", "video.php", "photo.php":
-		// photo.php?v= was a video; photo.php?fbid= is a photo.
+		// photo.php?v=ID is a video, photo.php?fbid=ID is a photo.
 		if id := a.get("v"); id != "" {
 			return a.facebookVideo("", id)
 		}
@@ -62,7 +62,7 @@ func (a *address) facebook() (Link, *Error) {
 	return Link{}, a.refusePath()
 }
 
-// facebookProfile reads a path that begins with an account's name.
+// facebookProfile parses a path that begins with an account's name: the account, or one of its videos.
 func (a *address) facebookProfile() (Link, *Error) {
 	name := a.part(0)
 	if name == "" || isFacebookReserved(a.word(0)) || strings.HasSuffix(a.word(0), ".php") {
@@ -70,7 +70,7 @@ func (a *address) facebookProfile() (Link, *Error) {
 	}
 	switch tab := a.word(1); tab {
 	case "videos", "reel", "video":
-		// /NAME/videos/ID, with a title or an album before or after the id.
+		// The forms are /NAME/videos/ID, /NAME/videos/TITLE/ID, /NAME/videos/ALBUM/ID and /NAME/videos/ID/TITLE.
 		for _, i := range [...]int{3, 2} {
 			if isFacebookID(a.part(i)) {
 				return a.facebookVideo(name, a.part(i))
@@ -89,7 +89,7 @@ func (a *address) facebookProfile() (Link, *Error) {
 	return Link{}, a.refusePath()
 }
 
-// facebookPlayer reads /video/video.php?v=ID, /video/embed?video_id=ID and the like.
+// facebookPlayer parses the paths of the video player, such as /video/video.php?v=ID and /video/embed?video_id=ID.
 func (a *address) facebookPlayer() (Link, *Error) {
 	for _, name := range [...]string{"v", "video_id"} {
 		if id := a.get(name); id != "" {
@@ -102,6 +102,7 @@ func (a *address) facebookPlayer() (Link, *Error) {
 	return Link{}, a.refusePath()
 }
 
+// facebookVideo returns the link of the video with an id. name is the name of the account in the link, or "".
 func (a *address) facebookVideo(name, id string) (Link, *Error) {
 	if !isFacebookID(id) {
 		return Link{}, a.refuseID(id, facebookIDShape)
@@ -113,8 +114,8 @@ func (a *address) facebookVideo(name, id string) (Link, *Error) {
 	return l, nil
 }
 
-// facebookAccount returns the link of an account from a path's first part: a name, a number, or the title of a page without a name, which
-// ends in the page's number.
+// facebookAccount returns the link of the account of the first path part: a name, a number, or the title of a page followed by the page's
+// number.
 func (a *address) facebookAccount(name string) (Link, *Error) {
 	if !a.accountHost() {
 		return Link{}, a.refusePath()
@@ -131,7 +132,7 @@ func (a *address) facebookAccount(name string) (Link, *Error) {
 	return l, nil
 }
 
-// facebookNumber returns the link of an account that is known by its number only.
+// facebookNumber returns the link of the account with a number as id.
 func (a *address) facebookNumber(id string) (Link, *Error) {
 	if !allOf(id, 1, 20, isDigit) {
 		return Link{}, a.refuseHandle(id, "a Facebook account id has up to 20 digits, as in facebook.com/profile.php?id=100064550044307")
@@ -139,8 +140,8 @@ func (a *address) facebookNumber(id string) (Link, *Error) {
 	return Link{Platform: Facebook, Kind: Account, ID: id, Canonical: AccountIDURL(Facebook, id)}, nil
 }
 
-// facebookShare returns the short link for /share/CODE, /share/v/CODE, /share/r/CODE and /share/p/CODE. The last one is a post, which may
-// be a video.
+// facebookShare returns the short link for /share/CODE, /share/v/CODE, /share/r/CODE and /share/p/CODE. /share/p/CODE is a post, and a post
+// can be a video.
 func (a *address) facebookShare() (Link, *Error) {
 	path, code, length := "share/", a.part(1), 2
 	switch word := a.word(1); word {
@@ -153,7 +154,8 @@ func (a *address) facebookShare() (Link, *Error) {
 	return Link{Platform: Facebook, Kind: Short, ID: code, Canonical: "https://www.facebook.com/" + path + code + "/"}, nil
 }
 
-// facebookShortHost returns a link of a host that has only short links. One word may precede the code, as in /v/CODE.
+// facebookShortHost returns a short link of a host that has only short links. A short word can precede the code in the path, as in /v/CODE.
+// slash is the end of the canonical form: "/" or "".
 func (a *address) facebookShortHost(host, slash string) (Link, *Error) {
 	code, path := a.part(0), ""
 	if len(a.parts) == 2 && allOf(code, 1, 5, isAlnum) {
@@ -167,10 +169,10 @@ func (a *address) facebookShortHost(host, slash string) (Link, *Error) {
 	return Link{Platform: Facebook, Kind: Short, ID: code, Canonical: "https://" + host + "/" + path + code + slash}, nil
 }
 
-// facebookWrapped returns the link inside a redirector, an embedded player or a login page.
+// facebookWrapped returns the inner link of a redirector, an embedded player or a login page. It returns false for other addresses.
 func (a *address) facebookWrapped() (inner string, ok bool) {
 	first := a.word(0)
-	// The player's path may begin with the version of the API: /v2.5/plugins/video.php.
+	// The path of the embedded player can begin with the version of the API: /v2.5/plugins/video.php.
 	if len(first) > 1 && first[0] == 'v' && isDigit(first[1]) && a.word(1) == "plugins" {
 		a.parts = a.parts[1:]
 		first = "plugins"
@@ -190,7 +192,7 @@ func (a *address) facebookWrapped() (inner string, ok bool) {
 
 func isFacebookID(s string) bool { return allOf(s, 9, 17, isDigit) }
 
-// isFacebookName reports whether s is a vanity name, or the title and number of a page without one.
+// isFacebookName reports whether s is an account's chosen name, or the title and number of a page.
 func isFacebookName(s string) bool {
 	if allOf(s, 2, 80, func(c byte) bool { return isID(c) || c == '.' }) {
 		return s[len(s)-1] != '.'
@@ -206,7 +208,8 @@ func isFacebookName(s string) bool {
 	return true
 }
 
-// pageNumber returns the number at the end of "Any-Title-100063551323670".
+// pageNumber returns the number at the end of a page's title and number, such as "Any-Title-100063551323670". It returns false if s has
+// another form.
 func pageNumber(s string) (id string, ok bool) {
 	i := strings.LastIndexByte(s, '-')
 	if i < 1 || !allOf(s[i+1:], 9, 20, isDigit) {
@@ -215,7 +218,8 @@ func pageNumber(s string) (id string, ok bool) {
 	return s[i+1:], true
 }
 
-// isFacebookReserved reports whether a first path part in lower case is a word of the platform, and so not the name of an account.
+// isFacebookReserved reports whether a first path part is a word that Facebook reserves, and so not the name of an account. word must be in
+// lower case.
 func isFacebookReserved(word string) bool {
 	switch word {
 	case "groups", "events", "photo", "photos", "media", "ads", "stories", "story", "posts", "permalink", "watchparty", "marketplace", "gaming",

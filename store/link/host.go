@@ -2,8 +2,8 @@ package link
 
 import "strings"
 
-// hosts lists the registered names of each platform. A host belongs to a platform if it is one of the names, or ends in "." and one of
-// them.
+// hosts lists the registered domain names of each platform. A host belongs to a platform if it is one of the platform's domain names or a
+// subdomain of one.
 var hosts = [...]struct {
 	name     string
 	platform Platform
@@ -18,7 +18,7 @@ var hosts = [...]struct {
 	{"youtu.be", YouTube},
 	{"youtube-nocookie.com", YouTube},
 	{"youtubekids.com", YouTube},
-	{"youtube.googleapis.com", YouTube}, // the player of old embeds
+	{"youtube.googleapis.com", YouTube}, // the embedded player of old pages
 	{"facebook.com", Facebook},
 	{"fb.com", Facebook},
 	{"fb.watch", Facebook},
@@ -28,14 +28,14 @@ var hosts = [...]struct {
 
 const facebookOnion = "facebookwkhpilnemxj7asaniu7vnjjbiltxjqhye3mhbshg7kx5tfyd.onion"
 
-// HostPlatform returns the platform of a host. host has no port and may be in upper case. Whole labels are compared, so "eviltiktok.com",
-// "tiktok.com.evil.net" and "tiktok.com." belong to no platform.
+// HostPlatform returns the platform of a host, or false if the host belongs to no platform. host has no port and can be in upper case.
+// HostPlatform compares whole labels: "eviltiktok.com", "tiktok.com.evil.net" and "tiktok.com." belong to no platform.
 func HostPlatform(host string) (Platform, bool) {
 	platform, _, ok := lookUpHost(strings.ToLower(host))
 	return platform, ok
 }
 
-// lookUpHost is HostPlatform for a host in lower case. base is the registered name at the host's end.
+// lookUpHost does the same as HostPlatform for a host in lower case. base is the registered domain name at the end of the host.
 func lookUpHost(host string) (platform Platform, base string, ok bool) {
 	for _, h := range hosts {
 		rest, found := strings.CutSuffix(host, h.name)

@@ -6,7 +6,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-func foreignHosts() []refusal {
+func linksOfOtherHosts() []refusal {
 	const other = link.UnsupportedPlatform
 	const path = "/@user/video/" + tiktokID
 	return []refusal{

@@ -7,10 +7,10 @@ const (
 	instagramNameShape = "an Instagram username has 1 to 30 letters, digits, dots and underscores and does not end in a dot, as in instagram.com/username"
 )
 
-// privateTail is the length of the key that Instagram appends to the code of a private account's post.
+// privateTail is the number of characters that Instagram appends to the code of a private account's post.
 const privateTail = 28
 
-// instagram reads a link on one of Instagram's hosts.
+// instagram parses an address whose host belongs to Instagram.
 func (a *address) instagram() (Link, *Error) {
 	if a.sub == "l" {
 		return a.unwrap(a.get("u"))
@@ -55,8 +55,8 @@ func (a *address) instagram() (Link, *Error) {
 	return Link{}, a.refusePath()
 }
 
-// instagramVideo returns the link of a post. Posts, reels and television are the same under different words. The canonical form keeps only
-// whether the link said "reel".
+// instagramVideo returns the link of the post with a code. word is the path part before the code. Links with "p", "tv" and "reel" lead to the
+// same post. The canonical link has "reel" if word is "reel" or "reels", and "p" otherwise. name is the account in the link, or "".
 func (a *address) instagramVideo(name, word, code string) (Link, *Error) {
 	if len(code) > privateTail && allOf(code, 1, 2*privateTail, isID) {
 		code = code[:len(code)-privateTail]
@@ -74,6 +74,7 @@ func (a *address) instagramVideo(name, word, code string) (Link, *Error) {
 	return Link{Platform: Instagram, Kind: Video, ID: code, Handle: FoldUsername(name), Canonical: canonical}, nil
 }
 
+// instagramAccount returns the link of the account with a username.
 func (a *address) instagramAccount(name string) (Link, *Error) {
 	if !isInstagramName(name) {
 		return Link{}, a.refuseHandle(name, instagramNameShape)
@@ -82,7 +83,7 @@ func (a *address) instagramAccount(name string) (Link, *Error) {
 	return Link{Platform: Instagram, Kind: Account, Handle: name, Canonical: AccountURL(Instagram, name)}, nil
 }
 
-// instagramShare returns the short link for /share/CODE, /share/reel/CODE and the like.
+// instagramShare returns the short link for /share/CODE, /share/reel/CODE, /share/p/CODE and /share/tv/CODE.
 func (a *address) instagramShare() (Link, *Error) {
 	path, code, length := "share/", a.part(1), 2
 	switch word := a.word(1); word {
@@ -99,7 +100,8 @@ func isInstagramName(s string) bool {
 	return allOf(s, 1, 30, func(c byte) bool { return isAlnum(c) || c == '_' || c == '.' }) && s[len(s)-1] != '.'
 }
 
-// isInstagramReserved reports whether a first path part in lower case is a word of the platform, and so not the name of an account.
+// isInstagramReserved reports whether a first path part is a word that Instagram reserves, and so not the name of an account. word must be
+// in lower case.
 func isInstagramReserved(word string) bool {
 	switch word {
 	case "explore", "stories", "direct", "about", "legal", "developer", "api", "graphql", "static", "oauth",

@@ -1,5 +1,5 @@
-// Package link parses links: it returns the platform, whether the link is a video, an account or a short link, and the id. It uses no
-// network, no database and no clock. All parts of ReelTally parse links with this package.
+// Package link parses links of videos and accounts. It returns the platform, the kind and the id of a link. It uses no network, no database
+// and no clock. All parts of ReelTally parse links with this package.
 //
 // Start reading at [Parse].
 package link
@@ -7,7 +7,7 @@ package link
 // Platform is one of the four supported platforms.
 type Platform string
 
-// The platforms, in the spelling of the contract.
+// The platforms. The values are used in the API.
 const (
 	TikTok    Platform = "tiktok"
 	Instagram Platform = "instagram"
@@ -15,13 +15,13 @@ const (
 	Facebook  Platform = "facebook"
 )
 
-// Platforms lists every platform in the order of the contract's enumeration.
+// Platforms lists every platform, in the order in which the API contract lists them.
 var Platforms = []Platform{TikTok, Instagram, YouTube, Facebook}
 
-// Kind says what a link points to.
+// Kind says what a link leads to: a video, an account, or a short link.
 type Kind string
 
-// The kinds. A short link must be resolved over the network to find its video or account.
+// The kinds of links. A short link must be resolved over the network to find its video or account.
 const (
 	Video   Kind = "video"
 	Account Kind = "account"
@@ -32,29 +32,28 @@ const (
 type Link struct {
 	Platform Platform
 	Kind     Kind
-	// ID is the platform's own id. A video always has one. An account has one only if the link contains it, such as a YouTube channel id or a
-	// numeric TikTok or Facebook id. For a short link it is the code. It is "" if the link has no id.
+	// ID is the platform's own id of the video or account, or the code of a short link. The link of an account can have no id. ID is then "".
 	ID string
 	// Handle is the account's handle in lower case, without "@". It is "" if the link does not contain the handle.
 	Handle string
-	// Canonical is the one form in which links to this video or account are stored. For a short link it is the https form of the link itself.
+	// Canonical is the form in which all links to this video or account are stored. For a short link, it is the https form of the short link.
 	Canonical string
 }
 
-// Reason is the code of a refusal. The values are result codes of the contract.
+// Reason says why a link was refused. The values are result codes of the API.
 type Reason string
 
-// The reasons of a refusal.
+// The reasons why Parse refuses a link.
 const (
-	InvalidURL          Reason = "invalid_url"          // not a valid web address
-	UnsupportedPlatform Reason = "unsupported_platform" // a web address of another site
-	UnsupportedLink     Reason = "unsupported_link"     // an address of a platform that is neither a video nor an account
+	InvalidURL          Reason = "invalid_url"          // the link is not a valid web address
+	UnsupportedPlatform Reason = "unsupported_platform" // the link is a web address of another site
+	UnsupportedLink     Reason = "unsupported_link"     // the link is a web address of a platform, but neither a video nor an account
 )
 
 // Error reports that a link was refused.
 type Error struct {
 	Reason Reason
-	// Detail is a sentence for the caller. It says what is wrong and what is accepted, and never contains the whole link.
+	// Detail is a sentence for the caller. It says what is wrong and which links are accepted. It never contains the whole link.
 	Detail string
 }
 

@@ -9,30 +9,30 @@ import (
 	"unicode/utf8"
 )
 
-// maxBytes is the length of the longest link that is parsed. Browsers and proxies cut longer links anyway.
+// maxBytes is the highest number of bytes of a link. Browsers and proxies cut longer links.
 const maxBytes = 2048
 
-// maxParts bounds the number of parts of a path. All parts are kept in memory while a link is parsed.
+// maxParts is the highest number of parts of a path. It limits the memory for parsing a link.
 const maxParts = 32
 
-// maxTrim is how many trailing characters of the surrounding text are removed at most.
+// maxTrim is the highest number of trailing characters that Parse removes from a link because they belong to the surrounding text.
 const maxTrim = 8
 
-// closers are characters that often follow a link in a text. Some of them, such as "_", can also end an id. So they are removed only if
-// the link is refused with them.
+// closers are characters that often follow a link in a text. Parse removes them only if it refuses the link with them, because some of them,
+// such as "_", can also be the end of an id.
 const closers = `.,;:!?)]}>"'*_~|` + "`" + "…。，、；：！？）】」』》”’»"
 
-// openers are characters that often precede a link in a text.
+// openers are characters that often precede a link in a text. Parse always removes them.
 const openers = `<("'[{*` + "`" + "（【「『《“‘«"
 
-// Parse returns the meaning of a link. The error is always an [*Error] whose detail is written for the caller.
+// Parse parses a link of a video or account. If it refuses the link, the error is an [*Error] with a detail for the caller.
 //
-// A link may have no scheme, any host of the platform, any query and fragment, percent-encoding (decoded once) or "&amp;", and punctuation
-// from the text around it. None of these change the result, and all links to the same video have the same Platform and ID. If a link wraps
-// another one, as redirectors, consent pages, login pages and oEmbed do, Parse returns the inner link. A wrapper inside a wrapper is
-// refused.
+// The link can lack the scheme. It can have any host of the platform, any query and fragment, percent-encoding, "&amp;", and punctuation of
+// the surrounding text. These variations do not change the result. All links to the same video have the same Platform and ID. If a link
+// contains another link, as links of redirectors, consent pages, login pages and oEmbed do, Parse returns the inner link. It refuses an
+// inner link that contains a link again.
 //
-// A host with a final dot is refused. No platform uses such hosts, and other code compares hosts byte by byte.
+// Parse refuses a host that ends in a dot. No platform uses such hosts, and other code compares hosts byte by byte.
 func Parse(raw string) (Link, error) {
 	l, err := parse(raw)
 	if err != nil {
@@ -41,6 +41,7 @@ func Parse(raw string) (Link, error) {
 	return l, nil
 }
 
+// parse does the same as Parse with an *Error as error type.
 func parse(raw string) (Link, *Error) {
 	if len(raw) > maxBytes {
 		return Link{}, refuse(InvalidURL, "The link has %d bytes; at most %d are accepted.", len(raw), maxBytes)
@@ -54,7 +55,7 @@ func parse(raw string) (Link, *Error) {
 	}
 	l, first := parseOne(s, 0)
 	for err, i := first, 0; err != nil; i++ {
-		// Trimming can only help if the host belongs to a platform.
+		// Remove a trailing character and try again. If the host belongs to no platform, that cannot help.
 		_, size := utf8.DecodeLastRuneInString(s)
 		if first.Reason != UnsupportedLink || i == maxTrim || size == 0 || !strings.Contains(closers, s[len(s)-size:]) {
 			return Link{}, first
@@ -65,7 +66,7 @@ func parse(raw string) (Link, *Error) {
 	return l, nil
 }
 
-// parseOne parses a link without surrounding text. depth is 1 for the link inside a wrapper.
+// parseOne parses a link without surrounding text. depth is 0 for the caller's link and 1 for a link inside another link.
 func parseOne(s string, depth int) (Link, *Error) {
 	a, err := split(s)
 	if err != nil {
@@ -87,13 +88,13 @@ func parseOne(s string, depth int) (Link, *Error) {
 // address is a link of one of the platforms, split into its parts.
 type address struct {
 	platform Platform
-	host     string // lower case, without port
-	base     string // the platform's registered name that host ends in
-	sub      string // the labels before base: "" or "www" or "www.m"
-	parts    []string
-	query    string // still encoded
-	fragment string // still encoded
-	depth    int
+	host     string   // lower case, without port
+	base     string   // the platform's registered domain name at the end of host
+	sub      string   // the labels of host before base, such as "", "www" or "www.m"
+	parts    []string // the parts of the path, decoded
+	query    string   // percent-encoded
+	fragment string   // percent-encoded
+	depth    int      // 0 for the caller's link, 1 for a link inside another link
 }
 
 // split splits a link into its parts. It refuses a link that is not a web address of a platform.
@@ -124,12 +125,12 @@ func split(s string) (*address, *Error) {
 	return a, a.setPath(rest)
 }
 
-// appSchemes are the schemes that open a platform's application. Such a link is not a web address.
+// appSchemes are the URL schemes that open a platform's application. A link with such a scheme is not a web address.
 var appSchemes = [...]string{
 	"instagram", "fb", "tiktok", "snssdk1233", "snssdk1180", "musically", "youtube", "vnd.youtube", "intent",
 }
 
-// cutScheme returns the part after "https://", "http://" or "//", or the whole link if it has no scheme.
+// cutScheme returns the part of s after "https://", "http://" or "//". It returns s if s has no scheme, and refuses other schemes.
 func cutScheme(s string) (string, *Error) {
 	i := strings.IndexAny(s, ":/?#")
 	if i < 0 || s[i] != ':' {
@@ -137,7 +138,7 @@ func cutScheme(s string) (string, *Error) {
 	}
 	scheme, rest := s[:i], s[i+1:]
 	if strings.EqualFold(scheme, "https") || strings.EqualFold(scheme, "http") {
-		// Proxies that remove double slashes leave "https:/host". Browsers accept that too.
+		// Accept "https:/host", as browsers do. Some proxies remove double slashes.
 		if strings.HasPrefix(rest, "/") {
 			return strings.TrimLeft(rest, "/"), nil
 		}
@@ -152,6 +153,8 @@ func cutScheme(s string) (string, *Error) {
 	return "", refuse(InvalidURL, "The scheme %s is not accepted; a link starts with https:// or http://.", quote(scheme))
 }
 
+// setHost sets platform, host, base and sub from the part of the link between the scheme and the path. It refuses user names and unusual
+// ports.
 func (a *address) setHost(authority string) *Error {
 	host, userinfo := authority, false
 	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
@@ -179,14 +182,14 @@ func (a *address) setHost(authority string) *Error {
 	return nil
 }
 
-// setPath decodes the path once and splits it into its non-empty parts. rest is path and query.
+// setPath sets parts and query from rest, which is the path and the query of the link. It decodes the path once and drops empty parts.
 func (a *address) setPath(rest string) *Error {
 	path, query, _ := strings.Cut(rest, "?")
 	if strings.IndexByte(path, '%') >= 0 {
 		if decoded, err := url.PathUnescape(path); err == nil {
 			path = decoded
 		}
-		// If the whole link was encoded, its "?" is in the path.
+		// If the whole link was percent-encoded, the decoded path contains the "?" before the query.
 		if before, after, ok := strings.Cut(path, "?"); ok {
 			path, query = before, after+"&"+query
 		}
@@ -194,7 +197,7 @@ func (a *address) setPath(rest string) *Error {
 	if strings.ContainsFunc(path, unicode.IsControl) {
 		return refuse(InvalidURL, "The path of the link contains an encoded control character.")
 	}
-	// Some programs forget the "?": "watch&v=ID", "/v/ID&hl=en".
+	// In links of some programs the "?" before the query is missing, as in "watch&v=ID" and "/v/ID&hl=en".
 	if before, after, ok := strings.Cut(path, "&"); ok {
 		path, query = before, after+"&"+query
 	}
@@ -202,7 +205,7 @@ func (a *address) setPath(rest string) *Error {
 	a.parts = make([]string, 0, 6)
 	for part := range strings.SplitSeq(path, "/") {
 		switch part = strings.TrimSpace(part); part {
-		case "", ".": // browsers ignore both; "." also ends a sentence after a final slash
+		case "", ".": // browsers ignore such parts; a "." can also be the full stop after a link
 		case "..":
 			return refuse(InvalidURL, `The path of the link contains %q; send the link as the platform shows it.`, part)
 		default:
@@ -215,7 +218,7 @@ func (a *address) setPath(rest string) *Error {
 	return nil
 }
 
-// part returns the i-th part of the path, or "" if there is none.
+// part returns the path part with index i, or "" if the path has fewer parts.
 func (a *address) part(i int) string {
 	if i < len(a.parts) {
 		return a.parts[i]
@@ -223,10 +226,10 @@ func (a *address) part(i int) string {
 	return ""
 }
 
-// word returns the i-th part of the path in lower case, for comparison with fixed words of the platform.
+// word returns the path part with index i in lower case, or "" if the path has fewer parts.
 func (a *address) word(i int) string { return strings.ToLower(a.part(i)) }
 
-// get returns the first value of a query parameter, decoded once, or "" if there is none.
+// get returns the first value of a query parameter, decoded once, or "" if the query does not have the parameter.
 func (a *address) get(name string) string {
 	for pair := range pairs(a.query) {
 		if key, value, _ := strings.Cut(pair, "="); strings.EqualFold(key, name) {
@@ -236,8 +239,8 @@ func (a *address) get(name string) string {
 	return ""
 }
 
-// pairs iterates over the pairs of a query. Links that were copied from HTML have "&amp;", sometimes escaped twice. Links of old programs
-// have ";" between the pairs.
+// pairs iterates over the pairs "key=value" of a query. The separator can be "&", "&amp;" as in HTML, "&amp;amp;", or ";" as in links of old
+// programs.
 func pairs(query string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for query != "" {
@@ -254,7 +257,8 @@ func pairs(query string) func(yield func(string) bool) {
 	}
 }
 
-// inFragment returns the address in a fragment "#!/path" or "#/path" of an old web application, or nil.
+// inFragment returns the address with the path in the fragment, such as "#!/path" or "#/path". Old web applications used such links. It
+// returns nil if the fragment is not a path.
 func (a *address) inFragment() *address {
 	rest := strings.TrimPrefix(a.fragment, "!")
 	if !strings.HasPrefix(rest, "/") {
@@ -268,7 +272,7 @@ func (a *address) inFragment() *address {
 	return &b
 }
 
-// unwrap parses the link inside a wrapper. inner may be relative to the wrapper's platform.
+// unwrap parses the inner link of a link. inner can be a path on the host of the outer link. unwrap refuses an inner link of an inner link.
 func (a *address) unwrap(inner string) (Link, *Error) {
 	switch {
 	case inner == "":
@@ -281,8 +285,8 @@ func (a *address) unwrap(inner string) (Link, *Error) {
 	return parseOne(inner, a.depth+1)
 }
 
-// accountHost reports whether the first path part of this host can be an account. Service hosts such as help. and developers. have
-// articles there.
+// accountHost reports whether the first path part of a link on this host can be an account. On service hosts, such as help.instagram.com, the
+// first path part is an article.
 func (a *address) accountHost() bool {
 	switch a.sub {
 	case "", "www", "m", "mobile", "www.m", "web", "mbasic", "touch", "free", "lite", "d", "x", "p":
@@ -291,7 +295,7 @@ func (a *address) accountHost() bool {
 	return isLocale(a.sub)
 }
 
-// refusePath refuses a page of a platform that is neither a video nor an account.
+// refusePath returns the error for a page of a platform that is neither a video nor an account.
 func (a *address) refusePath() *Error {
 	if len(a.parts) == 0 {
 		return refuse(UnsupportedLink, "The link leads to the front page of %s; accepted are %s.", a.host, accepted(a.platform))
@@ -300,7 +304,7 @@ func (a *address) refusePath() *Error {
 		quote("/"+strings.Join(a.parts, "/")), a.host, accepted(a.platform))
 }
 
-// refuseID refuses a video link whose id has the wrong shape.
+// refuseID returns the error for a video link whose id is missing or has the wrong form. shape is a sentence about the right form.
 func (a *address) refuseID(id, shape string) *Error {
 	if id == "" {
 		return refuse(UnsupportedLink, "The link to %s names no video id; %s.", a.host, shape)
@@ -308,14 +312,14 @@ func (a *address) refuseID(id, shape string) *Error {
 	return refuse(UnsupportedLink, "%s is not a video id of %s; %s.", quote(id), a.base, shape)
 }
 
-// refuseHandle refuses an account link whose handle has the wrong shape.
+// refuseHandle returns the error for an account link whose handle has the wrong form. shape is a sentence about the right form.
 func (a *address) refuseHandle(handle, shape string) *Error {
 	return refuse(UnsupportedLink, "%s is not an account name of %s; %s.", quote(handle), a.base, shape)
 }
 
 const platformNames = "TikTok, Instagram, YouTube, Facebook"
 
-// accepted returns the usual forms of a platform's links, for error messages.
+// accepted returns the usual forms of a platform's links, for use in error messages.
 func accepted(p Platform) string {
 	switch p {
 	case TikTok:
@@ -329,11 +333,12 @@ func accepted(p Platform) string {
 	}
 }
 
+// refuse returns an Error with a formatted detail.
 func refuse(reason Reason, format string, args ...any) *Error {
 	return &Error{Reason: reason, Detail: fmt.Sprintf(format, args...)}
 }
 
-// quote quotes and escapes a part of a link for an error message. It cuts the part after 60 characters.
+// quote returns a part of a link in quotes and escaped, for an error message. It cuts the part after 60 characters.
 func quote(s string) string {
 	left := 60
 	for i := range s {

@@ -10,10 +10,10 @@ func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
 func isAlnum(c byte) bool { return isDigit(c) || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 
-// isID reports whether c is in the base-64url alphabet. All platforms with letters in their ids use it.
+// isID reports whether c is in the base-64url alphabet. All platforms whose ids contain letters use this alphabet.
 func isID(c byte) bool { return isAlnum(c) || c == '-' || c == '_' }
 
-// allOf reports whether s has between least and most bytes and all of them pass.
+// allOf reports whether s has at least least and at most most bytes, and passes returns true for each byte.
 func allOf(s string, least, most int, passes func(byte) bool) bool {
 	if len(s) < least || len(s) > most {
 		return false
@@ -26,18 +26,18 @@ func allOf(s string, least, most int, passes func(byte) bool) bool {
 	return true
 }
 
-// isLocale reports whether s looks like "de", "pt-br", "zh-hant" or "en_US".
+// isLocale reports whether s has the form of a locale, such as "de", "pt-br", "zh-hant" or "en_US".
 func isLocale(s string) bool {
 	language, region, ok := strings.Cut(strings.ReplaceAll(s, "_", "-"), "-")
 	letter := func(c byte) bool { return isAlnum(c) && !isDigit(c) }
 	return allOf(language, 2, 2, letter) && (!ok || allOf(region, 2, 4, letter))
 }
 
-// isBlank reports whether r is invisible, as characters around a pasted link often are.
+// isBlank reports whether r is a white space or another invisible character. Such characters often surround a pasted link.
 func isBlank(r rune) bool { return unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) }
 
-// isForbidden reports whether a link must not contain r: blanks, control characters and marks that change the direction of text. The two
-// joiners are allowed, because some scripts need them in handles.
+// isForbidden reports whether a link must not contain r. Blanks, control characters and marks that change the direction of text are
+// forbidden. Zero-width joiners and non-joiners are allowed, because some scripts need them in handles.
 func isForbidden(r rune) bool {
 	if r < 0x80 {
 		return r <= ' ' || r == 0x7f
@@ -45,16 +45,17 @@ func isForbidden(r rune) bool {
 	return unicode.IsSpace(r) || unicode.IsControl(r) || unicode.Is(unicode.Cf, r) && r != '\u200c' && r != '\u200d'
 }
 
+// hasPrefixFold reports whether s begins with prefix, ignoring case.
 func hasPrefixFold(s, prefix string) bool {
 	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
 }
 
-// unescapeQuery decodes a query value once. It returns a value with an invalid escape unchanged.
+// unescapeQuery decodes a query value once. If the value has an invalid escape, unescapeQuery returns the value unchanged.
 func unescapeQuery(s string) string {
 	if strings.IndexByte(s, '%') < 0 {
 		return s
 	}
-	// PathUnescape keeps "+". No id contains a blank, and an unencoded link inside a query may contain a plus.
+	// Use PathUnescape, which does not replace "+" by a blank: a link inside a query that is not encoded can contain "+".
 	if decoded, err := url.PathUnescape(s); err == nil {
 		return decoded
 	}

@@ -7,10 +7,10 @@ const (
 	tiktokHandleShape = "a TikTok handle has 2 to 24 letters, digits, dots and underscores and does not end in a dot, as in tiktok.com/@handle"
 )
 
-// tiktok reads a link on one of TikTok's hosts.
+// tiktok parses an address whose host belongs to TikTok.
 func (a *address) tiktok() (Link, *Error) {
 	if inner := a.inFragment(); inner != nil {
-		// The old desktop site had the video in the fragment: /foryou?lang=en#/@user/video/ID.
+		// Links of TikTok's former desktop site have the video in the fragment: /foryou?lang=en#/@user/video/ID.
 		if l, err := inner.tiktok(); err == nil {
 			return l, nil
 		}
@@ -21,7 +21,7 @@ func (a *address) tiktok() (Link, *Error) {
 		}
 		return a.tiktokShort(0, "https://"+a.host+"/")
 	}
-	// Language and application prefixes: /en/@user, /i18n/share/video/ID, /h5/share/usr/ID.html.
+	// Remove a language or application prefix from the path, as in /en/@user, /i18n/share/video/ID and /h5/share/usr/ID.html.
 	if first := a.word(0); first == "i18n" || first == "h5" || isLocale(first) && strings.HasPrefix(a.part(1), "@") {
 		a.parts = a.parts[1:]
 	}
@@ -71,7 +71,7 @@ func (a *address) tiktok() (Link, *Error) {
 	return Link{}, a.refusePath()
 }
 
-// tiktokProfile reads the path after "/@".
+// tiktokProfile parses a path that begins with "/@" and a handle: the account, or one of its videos.
 func (a *address) tiktokProfile(handle string) (Link, *Error) {
 	switch kind := a.word(1); kind {
 	case "video", "photo":
@@ -90,8 +90,8 @@ func (a *address) tiktokProfile(handle string) (Link, *Error) {
 	return Link{}, a.refusePath()
 }
 
-// tiktokVideo returns the link of a video, or of a slideshow if kind is "photo". The id alone decides. A handle that is not valid is left
-// out.
+// tiktokVideo returns the link of the video with an id, or of the slideshow if kind is "photo". If the handle is not valid, the link has no
+// handle.
 func (a *address) tiktokVideo(handle, kind, id string) (Link, *Error) {
 	id = strings.TrimSuffix(id, ".html")
 	if !isTikTokID(id) {
@@ -113,8 +113,8 @@ func (a *address) tiktokVideo(handle, kind, id string) (Link, *Error) {
 	}, nil
 }
 
-// tiktokAccount returns the link of an account from the path part of the handle. TikTok also accepts its two ids there. The secUid becomes
-// the ID. A number can also be a handle, so it becomes the handle, and also the ID if it is as long as a numeric id.
+// tiktokAccount returns the link of the account with a handle. In the place of the handle, TikTok also accepts its two kinds of ids. A secUid
+// becomes the ID. A number can be a handle or a numeric id. So it becomes the handle, and also the ID if it is as long as a numeric id.
 func (a *address) tiktokAccount(handle string) (Link, *Error) {
 	l := Link{Platform: TikTok, Kind: Account}
 	switch {
@@ -131,7 +131,7 @@ func (a *address) tiktokAccount(handle string) (Link, *Error) {
 	return l, nil
 }
 
-// tiktokUser returns the link of an account for which only the numeric id is known. Ids of the first years are short.
+// tiktokUser returns the link of the account with a numeric id. Ids of old accounts have as few as 4 digits.
 func (a *address) tiktokUser(id string) (Link, *Error) {
 	id = strings.TrimSuffix(id, ".html")
 	if !allOf(id, 4, 20, isDigit) {
@@ -140,8 +140,8 @@ func (a *address) tiktokUser(id string) (Link, *Error) {
 	return Link{Platform: TikTok, Kind: Account, ID: id, Canonical: AccountIDURL(TikTok, id)}, nil
 }
 
-// tiktokShort returns a short link. Its code is the last part of the path, at index i. It may lead to a video, an account, or a page that
-// is refused.
+// tiktokShort returns the short link whose code is the path part with index i, which must be the last part. prefix is the canonical form
+// before the code.
 func (a *address) tiktokShort(i int, prefix string) (Link, *Error) {
 	code := a.part(i)
 	if !isShareCode(code) || len(a.parts) != i+1 {
@@ -150,7 +150,7 @@ func (a *address) tiktokShort(i int, prefix string) (Link, *Error) {
 	return Link{Platform: TikTok, Kind: Short, ID: code, Canonical: prefix + code + "/"}, nil
 }
 
-// tiktokQueryID returns the id of the video that the query of a feed names, or "".
+// tiktokQueryID returns the id of the video in the query of a feed's link, or "" if the query has no video id.
 func (a *address) tiktokQueryID() string {
 	for _, name := range [...]string{"item_id", "shareId", "share_item_id"} {
 		if id := a.get(name); isTikTokID(id) {
@@ -166,10 +166,10 @@ func isTikTokHandle(s string) bool {
 	return allOf(s, 2, 24, func(c byte) bool { return isAlnum(c) || c == '_' || c == '.' }) && s[len(s)-1] != '.'
 }
 
-// isSecUID reports whether s is the second, opaque id of a TikTok account.
+// isSecUID reports whether s has the form of a secUid. A TikTok account has a numeric id and a secUid.
 func isSecUID(s string) bool {
 	return strings.HasPrefix(s, "MS4wLjAB") && allOf(s, 40, 120, isID)
 }
 
-// isShareCode reports whether s may be the code of a short link of any platform.
+// isShareCode reports whether s has the form of a short link's code, on any platform.
 func isShareCode(s string) bool { return allOf(s, 5, 40, isID) }

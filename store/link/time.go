@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// idEpoch is the zero of the times in Instagram's media ids, in milliseconds since 1970.
+// idEpoch is the time from which the times in Instagram's ids are counted, in milliseconds since 1970.
 const idEpoch = 1314220021721
 
-// oldestUpload is before the first upload of all platforms whose ids contain a time. If an id has an earlier time, it contains no time.
+// oldestUpload is earlier than every upload to TikTok and Instagram. If the time in an id is before oldestUpload, it is not an upload time.
 var oldestUpload = time.Date(2010, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// UploadTime returns the time in the id of a TikTok or Instagram video, in UTC. It is approximate: the id is made when the upload begins,
-// up to minutes before the video is public. A scheduled video or a draft can become public days later. It returns false for all other
-// links, and for an id without a plausible time.
+// UploadTime returns the upload time in the id of a TikTok or Instagram video, in UTC. The time is approximate: the platform creates the id
+// when the upload begins, up to minutes before the video is public. A scheduled video or a draft can become public days later. UploadTime
+// returns false for all other links, and for an id without a plausible time.
 func UploadTime(l Link) (time.Time, bool) {
 	if l.Kind != Video {
 		return time.Time{}, false
@@ -42,7 +42,8 @@ func UploadTime(l Link) (time.Time, bool) {
 	return t, true
 }
 
-// shortcodeNumber reads an Instagram shortcode as a base-64 number. It returns false if the number has more than 64 bits.
+// shortcodeNumber returns the number that the code of an Instagram post represents in base 64. It returns false if the code is not valid or
+// the number has more than 64 bits.
 func shortcodeNumber(code string) (n uint64, ok bool) {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 	for i := range len(code) {

@@ -13,10 +13,10 @@ const (
 	youtubeHandleShape  = "a YouTube handle has 3 to 30 letters, digits, - _ . and ·, as in youtube.com/@handle"
 )
 
-// youtube reads a link on one of YouTube's hosts.
+// youtube parses an address whose host belongs to YouTube.
 //
-// The older forms of account names, /c/NAME, /NAME and /user/NAME, keep their path in the canonical form. They are not handles, and may
-// belong to another channel than the handle with the same spelling. Handle is the folded NAME for all of them.
+// Besides handles, YouTube has older account names: /c/NAME, /NAME and /user/NAME. Such a name can belong to another channel than the handle
+// with the same spelling. So the canonical link has the same form of path as the parsed link. Link.Handle is the folded NAME.
 func (a *address) youtube() (Link, *Error) {
 	if inner := a.inFragment(); inner != nil {
 		if l, err := inner.youtube(); err == nil {
@@ -29,7 +29,7 @@ func (a *address) youtube() (Link, *Error) {
 		}
 	}
 	if name, ok := strings.CutPrefix(a.part(0), "+"); ok {
-		// For some years, names of another Google service led here, with a plus before the name.
+		// Names of Google+ have a plus before the name. YouTube redirects them to the account's channel.
 		a.parts[0] = name
 	}
 	if handle, ok := strings.CutPrefix(a.part(0), "@"); ok {
@@ -43,7 +43,7 @@ func (a *address) youtube() (Link, *Error) {
 	case "c", "user":
 		return a.youtubeChannelPage(2, func() (Link, *Error) { return a.youtubeAccount(first+"/", a.part(1)) })
 	case "feed", "feeds":
-		// /feed/UC… and /feeds/videos.xml?channel_id=UC… list what the channel uploads.
+		// /feed/UC… and /feeds/videos.xml?channel_id=UC… are lists of the videos of a channel.
 		for _, id := range [...]string{a.part(1), a.get("channel_id")} {
 			if isYouTubeChannel(id) {
 				return a.youtubeChannel(id)
@@ -60,7 +60,7 @@ func (a *address) youtube() (Link, *Error) {
 	if isYouTubeReserved(a.word(0)) {
 		return Link{}, a.refusePath()
 	}
-	// /watch_popup?v=ID, /movie?v=ID, /?v=ID, and accounts with a video: /NAME?v=ID.
+	// A short path with the id in the query is a video: /watch_popup?v=ID, /movie?v=ID, /?v=ID and /NAME?v=ID.
 	if id, ok := a.youtubeQueryID(); ok && len(a.parts) <= 1 {
 		return youtubeVideo(id, false), nil
 	}
@@ -73,7 +73,7 @@ func (a *address) youtube() (Link, *Error) {
 	return a.youtubeChannelPage(1, func() (Link, *Error) { return a.youtubeAccount("", a.part(0)) })
 }
 
-// youtubeWatch reads /watch?v=ID, /shorts/ID and other words before a video's id.
+// youtubeWatch parses the paths of videos, such as /watch?v=ID, /shorts/ID and /embed/ID. word is the first path part in lower case.
 func (a *address) youtubeWatch(word string) (Link, *Error) {
 	if id, ok := youtubeID(a.part(1)); ok && !isYouTubePlayerWord(a.word(1)) {
 		return youtubeVideo(id, word == "shorts"), nil
@@ -91,10 +91,11 @@ func (a *address) youtubeWatch(word string) (Link, *Error) {
 	return Link{}, a.refuseYouTubeID(id)
 }
 
-// isYouTubePlayerWord reports whether s is a word that has the place and the length of an id, but is a command for the player.
+// isYouTubePlayerWord reports whether s is a command for the player. Such a command has the same length and the same place in the path as an
+// id.
 func isYouTubePlayerWord(s string) bool { return s == "videoseries" || s == "live_stream" }
 
-// youtubeChannelPage reads the page of a channel. tab is the index of the tab after the account's name.
+// youtubeChannelPage parses a page of a channel. tab is the index of the path part after the account. account returns the link of the account.
 func (a *address) youtubeChannelPage(tab int, account func() (Link, *Error)) (Link, *Error) {
 	word := a.word(tab)
 	switch word {
@@ -103,19 +104,20 @@ func (a *address) youtubeChannelPage(tab int, account func() (Link, *Error)) (Li
 			return youtubeVideo(id, word == "shorts"), nil
 		}
 	}
-	// A user's old page played a video from its fragment: /user/NAME#p/u/1/ID.
+	// In links of former channel pages, the id of a video is in the fragment: /user/NAME#p/u/1/ID.
 	if strings.HasPrefix(a.fragment, "p/") {
 		if id, ok := youtubeID(a.fragment[strings.LastIndexByte(a.fragment, '/')+1:]); ok {
 			return youtubeVideo(id, false), nil
 		}
 	}
-	// The live tab shows the current broadcast, if there is one.
+	// Refuse the tab "live", because it shows a different broadcast at different times.
 	if word == "live" || !allOf(word, 0, 20, func(c byte) bool { return c >= 'a' && c <= 'z' || c == '_' }) {
 		return Link{}, a.refusePath()
 	}
 	return account()
 }
 
+// youtubeVideo returns the link of the video with an id. If short is true, the canonical link has the form /shorts/ID.
 func youtubeVideo(id string, short bool) Link {
 	canonical := "https://www.youtube.com/watch?v=" + id
 	if short {
@@ -124,6 +126,7 @@ func youtubeVideo(id string, short bool) Link {
 	return Link{Platform: YouTube, Kind: Video, ID: id, Canonical: canonical}
 }
 
+// youtubeChannel returns the link of the account with a channel id.
 func (a *address) youtubeChannel(id string) (Link, *Error) {
 	if !isYouTubeChannel(id) {
 		if allOf(id, 24, 24, isID) && id[:2] == "UC" {
@@ -134,7 +137,7 @@ func (a *address) youtubeChannel(id string) (Link, *Error) {
 	return Link{Platform: YouTube, Kind: Account, ID: id, Canonical: AccountIDURL(YouTube, id)}, nil
 }
 
-// refuseYouTubeID refuses a video link whose id is not valid.
+// refuseYouTubeID returns the error for a video link whose id is not valid.
 func (a *address) refuseYouTubeID(id string) *Error {
 	if allOf(id, 11, 11, isID) {
 		return refuseLastCharacter(id, "YouTube video id")
@@ -142,18 +145,18 @@ func (a *address) refuseYouTubeID(id string) *Error {
 	return a.refuseID(id, youtubeIDShape)
 }
 
-// refuseLastCharacter refuses an id that has the right form except for its last character.
+// refuseLastCharacter returns the error for an id that is valid except for its last character.
 func refuseLastCharacter(id, kind string) *Error {
 	return refuse(UnsupportedLink, "%s is not a possible %s: its last character cannot occur there. Check it for a typing error.", quote(id), kind)
 }
 
-// isYouTubeChannel reports whether s is a channel id. The id is a 128-bit number in 132 bits, so its last character has only four possible
-// values.
+// isYouTubeChannel reports whether s is a possible channel id: "UC" and 22 characters. The characters are a 128-bit number in 132 bits, so the
+// last character has only four possible values.
 func isYouTubeChannel(s string) bool {
 	return allOf(s, 24, 24, isID) && s[:2] == "UC" && strings.Contains("AQgw", s[23:])
 }
 
-// youtubeAccount returns the link of a named account. prefix is the part of the path before the name.
+// youtubeAccount returns the link of the account with a name. prefix is the part of the path before the name: "@", "c/", "user/" or "".
 func (a *address) youtubeAccount(prefix, name string) (Link, *Error) {
 	ok := isYouTubeName(name, 1)
 	if prefix == "@" {
@@ -166,7 +169,7 @@ func (a *address) youtubeAccount(prefix, name string) (Link, *Error) {
 	return Link{Platform: YouTube, Kind: Account, Handle: name, Canonical: "https://www.youtube.com/" + prefix + url.PathEscape(name)}, nil
 }
 
-// youtubeWrapped returns the link inside a redirector, a consent page or a similar page.
+// youtubeWrapped returns the inner link of a redirector, a consent page or a similar page. It returns false for other addresses.
 func (a *address) youtubeWrapped() (inner string, ok bool) {
 	switch a.word(0) {
 	case "attribution_link":
@@ -185,8 +188,8 @@ func (a *address) youtubeWrapped() (inner string, ok bool) {
 	return "", false
 }
 
-// youtubeQueryID returns the first value of "v", or of "vi" in links of old programs, that is an id. It searches the query or a fragment
-// that stands for it.
+// youtubeQueryID returns the first valid id of a parameter "v", or "vi" in links of old programs. It searches the query and then the fragment,
+// because some links have the query in the fragment.
 func (a *address) youtubeQueryID() (string, bool) {
 	for _, query := range [...]string{a.query, strings.TrimPrefix(a.fragment, "!")} {
 		for pair := range pairs(query) {
@@ -202,8 +205,8 @@ func (a *address) youtubeQueryID() (string, bool) {
 	return "", false
 }
 
-// youtubeID reads the id at the start of s. The next character must not be one that an id can contain: "ID?t=1", "ID&feature=…", "ID,…"
-// and "ID.swf" are common, and so are words that broken share buttons append.
+// youtubeID returns the id at the start of s. The text after the id must begin with a character that no id contains, as in "ID?t=1" and
+// "ID.swf", or with a word that some faulty programs append to the id.
 func youtubeID(s string) (id string, ok bool) {
 	const length = 11
 	if len(s) < length {
@@ -214,14 +217,14 @@ func youtubeID(s string) (id string, ok bool) {
 	if !allOf(id, length, length, isID) || !strings.Contains("048AEIMQUYcgkosw", id[length-1:]) {
 		return "", false
 	}
-	for _, glued := range [...]string{"share", "feature=", "http"} {
-		ok = ok || strings.HasPrefix(tail, glued)
+	for _, appended := range [...]string{"share", "feature=", "http"} {
+		ok = ok || strings.HasPrefix(tail, appended)
 	}
 	return id, ok || tail == "" || !isID(tail[0])
 }
 
-// isYouTubeName reports whether s is a handle or an older name: letters and digits of any script, "-", "_", "." and "·". least is the
-// minimum length of ASCII names. Names in other scripts may be shorter.
+// isYouTubeName reports whether s has the form of a handle or older account name: letters and digits of any script, "-", "_", "." and "·".
+// least is the minimum length of a name in ASCII. A name with other characters can have a single character.
 func isYouTubeName(s string, least int) bool {
 	count, ascii := 0, true
 	for _, r := range s {
@@ -229,7 +232,7 @@ func isYouTubeName(s string, least int) bool {
 		switch {
 		case unicode.IsLetter(r), unicode.IsDigit(r), strings.ContainsRune("-_.·・", r):
 			count++
-		case unicode.IsMark(r), r == '\u200c', r == '\u200d': // part of the letter before
+		case unicode.IsMark(r), r == '\u200c', r == '\u200d': // a mark or joiner belongs to the letter before it
 		default:
 			return false
 		}
@@ -240,7 +243,8 @@ func isYouTubeName(s string, least int) bool {
 	return count >= least && count <= 30 && len(s) <= 200 && s[len(s)-1] != '.'
 }
 
-// isYouTubeReserved reports whether a first path part in lower case is a word of the platform, and so not an old account name.
+// isYouTubeReserved reports whether a first path part is a word that YouTube reserves, and so not an older account name. word must be in lower
+// case.
 func isYouTubeReserved(word string) bool {
 	switch word {
 	case "playlist", "p", "view_play_list", "watch_videos", "movies", "clip", "source", "hashtag", "feed", "feeds", "results",

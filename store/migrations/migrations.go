@@ -1,4 +1,4 @@
-// Package migrations holds the SQL files that build the schema: one folder for each engine, with the same numbers in both. To change the
+// Package migrations contains the SQL files that create the schema: one folder for each engine, with the same numbers in both. To change the
 // schema, add a file with the next number to both folders. Files that a release contains must never change.
 package migrations
 

@@ -6,36 +6,36 @@ import (
 	"slices"
 )
 
-// block is one SELECT, UPDATE or DELETE, with its tables and the conditions that bind them to an organisation.
+// block is one SELECT, UPDATE or DELETE, with its tables and the conditions that bind the tables to an organisation.
 type block struct {
-	outer      *block
-	names      map[string]bool // names of the queries of a WITH; the value is true for a list of organisations
-	uses       []*use
-	derived    []derived
-	conditions []condition
+	outer      *block          // the enclosing query, or nil
+	names      map[string]bool // names of the queries in the WITH clause; the value is true for a list of organisations
+	uses       []*use          // the tables of the block
+	derived    []derived       // the subqueries in the FROM clause
+	conditions []condition     // the WHERE clause and the ON clauses
 }
 
-// use is one occurrence of a table.
+// use is one occurrence of a table in a block.
 type use struct {
-	alias       string
-	distributed bool
-	bound       bool // its organisation_id equals a parameter
+	alias       string // the alias, or the name of the table
+	distributed bool   // the table has the class Distributed
+	bound       bool   // the conditions set organisation_id of the table equal to a parameter
 }
 
-// derived is a subquery in place of a table. Only a LATERAL subquery sees the tables beside it.
+// derived is a subquery in the FROM clause. Only a LATERAL subquery can refer to other tables of the same FROM clause.
 type derived struct {
 	query   []node
 	lateral bool
 }
 
-// condition is a WHERE or an ON. The ON of an outer join restricts only the joined tables.
+// condition is a WHERE or ON clause. The ON clause of a left join restricts only the joined tables.
 type condition struct {
 	where []node
-	only  []*use // the tables that it restricts; nil means all
-	using bool   // the tables in only have the organisation of the tables before them
+	only  []*use // the tables that the condition restricts; nil means all tables of the block
+	using bool   // the condition is USING (organisation_id): the tables in only have the organisation of the tables before them
 }
 
-// check binds the tables and then checks the subqueries in the block's clauses.
+// check returns an error if a distributed table of the block is not bound to an organisation, or if a subquery breaks a rule.
 func (b *block) check(clauses map[string][]node) error {
 	b.bind()
 	for _, u := range b.uses {
@@ -59,7 +59,7 @@ func (b *block) check(clauses map[string][]node) error {
 	}
 	for name, nodes := range clauses {
 		if name == "where" {
-			continue // this is one of the conditions
+			continue // the loop above has checked the WHERE clause
 		}
 		if err := b.checkSubqueries(nodes); err != nil {
 			return err
@@ -68,6 +68,7 @@ func (b *block) check(clauses map[string][]node) error {
 	return nil
 }
 
+// checkSubqueries checks all subqueries in nodes. The block is their enclosing query.
 func (b *block) checkSubqueries(nodes []node) error {
 	for _, n := range nodes {
 		if n.kind != groupNode {
@@ -84,11 +85,11 @@ func (b *block) checkSubqueries(nodes []node) error {
 	return nil
 }
 
-// afterTable are the words that can follow a table and are not its alias.
+// afterTable are the keywords that can follow a table name, and so are not the alias of the table.
 var afterTable = []string{"where", "on", "set", "join", "left", "right", "full", "inner", "cross", "natural", "using", "group", "order", "limit",
 	"union", "except", "intersect", "returning", "values", "select", "for", "having", "offset", "window", "fetch", "default", "tablesample", "outer"}
 
-// from reads a list of tables and joins.
+// from parses the tables and joins of a FROM clause, and adds them to the block.
 func (b *block) from(nodes []node) error {
 	left := false
 	for i := 0; ; {
@@ -124,12 +125,13 @@ func (b *block) from(nodes []node) error {
 	}
 }
 
+// isJoin returns true if a join begins at nodes[i].
 func isJoin(nodes []node, i int) bool {
-	called := i+1 < len(nodes) && nodes[i+1].kind == groupNode // the functions left() and right()
+	called := i+1 < len(nodes) && nodes[i+1].kind == groupNode // left(…) and right(…) are functions
 	return nodes[i].is("join", "inner", "cross", "natural", "left", "right", "full") && (!called || nodes[i].is("join"))
 }
 
-// join reads a comma or the words of a join, and returns the position of the next table.
+// join parses a comma or the keywords of a join at nodes[i]. It returns the index of the next table, and whether the join is a left join.
 func join(nodes []node, i int) (next int, left bool, err error) {
 	if nodes[i].isMark(",") {
 		return i + 1, false, nil
@@ -146,7 +148,8 @@ func join(nodes []node, i int) (next int, left bool, err error) {
 	return i + 1, left, nil
 }
 
-// table reads one table, subquery or group of joins with its alias, and returns the position after it.
+// table parses one table, subquery or group of joins with its alias at nodes[i]. It adds the table to the block and returns the index after
+// it.
 func (b *block) table(nodes []node, i int) (int, error) {
 	lateral := false
 	for i < len(nodes) && nodes[i].is("only", "lateral") {
@@ -190,14 +193,15 @@ func (b *block) table(nodes []node, i int) (int, error) {
 		u.alias = nodes[i].text
 		i++
 		if i < len(nodes) && nodes[i].kind == groupNode {
-			i++ // names of columns
+			i++ // skip the names of the columns after the alias
 		}
 	}
 	b.uses = append(b.uses, u)
 	return i, nil
 }
 
-// namedQuery returns whether a name is that of a query of a WITH, and whether that query is a list of organisations.
+// namedQuery looks up a name in the WITH clauses of the block and its enclosing queries. named is true if a query has the name. list is true
+// if that query is a list of organisations.
 func (b *block) namedQuery(name string) (list, named bool) {
 	for ; b != nil; b = b.outer {
 		if list, named = b.names[name]; named {
@@ -207,8 +211,8 @@ func (b *block) namedQuery(name string) (list, named bool) {
 	return false, false
 }
 
-// isOrganisationList returns true for name(…, organisation_id, …) AS (VALUES (?, CAST(? AS type)), …): each row has its organisation as a
-// parameter.
+// isOrganisationList returns true if a query of a WITH clause has the form name(…, organisation_id, …) AS (VALUES (?, CAST(? AS type)), …).
+// Each row then has its organisation as a parameter.
 func isOrganisationList(columns, query []node) bool {
 	if !namesOrganisation(columns) || len(query) < 2 || !query[0].is("values") {
 		return false
@@ -226,13 +230,13 @@ func isOrganisationList(columns, query []node) bool {
 	return true
 }
 
-// equality states that two organisation_ids are equal. A nil side is a parameter.
+// equality is a condition that the organisation_ids of two tables are equal. A nil table means a parameter.
 type equality struct {
 	a, b *use
-	only []*use
+	only []*use // the tables that the condition restricts; nil means all tables of the block
 }
 
-// bind marks the tables whose organisation_id equals a parameter. It follows equalities until nothing changes.
+// bind sets bound for each table whose organisation_id equals a parameter, directly or through other tables.
 func (b *block) bind() {
 	var equalities []equality
 	for _, c := range b.conditions {
@@ -264,7 +268,7 @@ func (b *block) bind() {
 	}
 }
 
-// conjuncts returns the conditions that are joined by AND. It returns none if there is an OR.
+// conjuncts returns the conditions that are joined by AND. It returns nil if nodes contains an OR.
 func conjuncts(nodes []node) [][]node {
 	var atoms [][]node
 	var atom []node
@@ -299,7 +303,8 @@ func conjuncts(nodes []node) [][]node {
 	return out
 }
 
-// equality reads a condition of the form organisation_id = something.
+// equality parses a condition of the form organisation_id = x, where x is a parameter or another organisation_id. It returns false for other
+// conditions.
 func (b *block) equality(atom []node) (equality, bool) {
 	sides := split(atom, func(n node) bool { return n.isMark("=") })
 	if len(sides) != 2 {
@@ -317,7 +322,7 @@ func (b *block) equality(atom []node) (equality, bool) {
 	return equality{a: uses[0], b: uses[1]}, uses[0] != uses[1]
 }
 
-// isParameter returns true for ?, $1, $1::type and CAST(? AS type).
+// isParameter returns true if nodes is a parameter: ?, $1, $1::type or CAST(? AS type).
 func isParameter(nodes []node) bool {
 	switch {
 	case len(nodes) == 0:
@@ -332,7 +337,8 @@ func isParameter(nodes []node) bool {
 	return false
 }
 
-// column returns the table whose organisation_id a node is, or nil. Without an alias, it is the organisation_id of the block's only table.
+// column returns the table to which the column organisation_id in nodes belongs. It returns nil if nodes is another expression. A column
+// without an alias belongs to the only table of the block.
 func (b *block) column(nodes []node) *use {
 	if len(nodes) == 0 || !nodes[len(nodes)-1].isName() || nodes[len(nodes)-1].text != organisationID {
 		return nil

@@ -6,20 +6,20 @@ import (
 	"sync"
 )
 
-// Guard checks every statement against the rules that keep organisations apart and the schema fit for sharding: see CheckStatement. It
-// also records the statements.
+// Guard checks every statement with CheckStatement, and records the statements. A test can also run a function before a statement.
 type Guard struct {
 	mu         sync.Mutex
 	statements []string
 	pending    []interruption
 }
 
+// interruption is a function to run before the next statement that contains the fragment.
 type interruption struct {
 	fragment string
 	do       func()
 }
 
-// Statements returns the statements since the last call.
+// Statements returns the statements that were inspected since the last call of Statements.
 func (g *Guard) Statements() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -28,23 +28,24 @@ func (g *Guard) Statements() []string {
 	return s
 }
 
-// Before runs do once, just before the next statement that contains the fragment. The statement waits until do returns. A test can so act
-// like a concurrent process at the worst moment.
+// Before runs do once, just before the next statement that contains the fragment. The statement waits until do returns. So a test can simulate
+// a concurrent process at a chosen moment.
 func (g *Guard) Before(fragment string, do func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.pending = append(g.pending, interruption{fragment, do})
 }
 
-// Inspect records a statement and returns an error if it breaks a rule.
+// Inspect records a statement and returns the error of CheckStatement.
 func (g *Guard) Inspect(statement string) error {
-	if do := g.note(statement); do != nil {
+	if do := g.record(statement); do != nil {
 		do()
 	}
 	return CheckStatement(statement)
 }
 
-func (g *Guard) note(statement string) func() {
+// record records a statement and returns the function to run before it, or nil.
+func (g *Guard) record(statement string) func() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.statements = append(g.statements, statement)

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Raw returns a pool that bypasses the store and its rules. Tests use it to read what is stored, and to write what the store never would.
-// It is closed with the database.
+// Raw returns a connection pool that bypasses the store and its Guard. Tests use it to read rows directly, and to write rows that the store
+// never writes. The pool is closed with the database.
 func (db *DB) Raw(t testing.TB) *sql.DB {
 	t.Helper()
 	db.mu.Lock()
@@ -27,6 +27,7 @@ func (db *DB) Raw(t testing.TB) *sql.DB {
 	return db.raw
 }
 
+// closeRaw closes the pool that Raw returned, if any.
 func (db *DB) closeRaw() error {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -36,14 +37,14 @@ func (db *DB) closeRaw() error {
 	return db.raw.Close()
 }
 
-// Exec runs a statement directly, without the store. ? stands for a parameter on every engine.
+// Exec runs a statement on the pool of Raw. The placeholder of a parameter is ? on every engine.
 func (db *DB) Exec(t testing.TB, statement string, args ...any) {
 	t.Helper()
 	_, err := db.Raw(t).ExecContext(t.Context(), db.Bind(statement), args...)
 	require.NoError(t, err)
 }
 
-// Bind replaces each ? by the placeholder of the engine.
+// Bind replaces each ? in a statement by the placeholder of the engine: $1, $2 and so on for PostgreSQL.
 func (db *DB) Bind(statement string) string {
 	if db.Engine == "sqlite" {
 		return statement
@@ -59,7 +60,7 @@ func (db *DB) Bind(statement string) string {
 	return out.String()
 }
 
-// Column runs a query directly, without the store, and returns its first column. ? stands for a parameter.
+// Column runs a query of one column on the pool of Raw, and returns the values. The placeholder of a parameter is ? on every engine.
 func Column[T any](t testing.TB, db *DB, query string, args ...any) []T {
 	t.Helper()
 	rows, err := db.Raw(t).QueryContext(t.Context(), db.Bind(query), args...)

@@ -29,8 +29,10 @@ func CheckStatement(statement string) error {
 	return nil
 }
 
+// organisationID is the name of the column by which distributed tables are sharded.
 const organisationID = "organisation_id"
 
+// checkAll checks all statements in a text. Statements are separated by ";".
 func checkAll(statement string) error {
 	nodes, err := parse(statement)
 	if err != nil {
@@ -47,12 +49,14 @@ func checkAll(statement string) error {
 	return nil
 }
 
+// volatileFunctions and volatileWords match the functions and keywords whose result depends on a clock, a random number or a sequence.
 var (
 	volatileFunctions = regexp.MustCompile(`^(now|random|randomblob|setseed|timeofday|gen_random_\w+|uuid\w+|\w+_timestamp|nextval|currval|last_insert_rowid|changes` +
 		`|date|time|datetime|julianday|unixepoch|strftime)$`)
 	volatileWords = regexp.MustCompile(`^(current_(date|time|timestamp)|localtime|localtimestamp)$`)
 )
 
+// checkFunctions returns an error if nodes contains a volatile function or keyword.
 func checkFunctions(nodes []node) error {
 	for i, n := range nodes {
 		if n.kind == groupNode {
@@ -69,7 +73,7 @@ func checkFunctions(nodes []node) error {
 	return nil
 }
 
-// checkOne checks one statement, or one query in it.
+// checkOne checks one statement, or one query in a statement. outer is the enclosing query, or nil.
 func checkOne(nodes []node, outer *block) error {
 	if len(nodes) == 0 {
 		return nil
@@ -98,7 +102,8 @@ func checkOne(nodes []node, outer *block) error {
 	}
 }
 
-// checkPartition allows statements that lock, drop or attach one month's partition, and SET LOCAL of a timeout.
+// checkPartition checks SET, LOCK, DROP and ALTER. It returns nil for a statement that locks, drops or attaches one month's partition, and for
+// SET LOCAL of a timeout.
 func checkPartition(nodes []node) error {
 	switch {
 	case nodes[0].is("set") && len(nodes) > 2 && nodes[1].is("local") && nodes[2].is("lock_timeout", "statement_timeout"):
@@ -112,7 +117,7 @@ func checkPartition(nodes []node) error {
 	return fmt.Errorf("%s is allowed only for one month's partition", strings.ToUpper(nodes[0].text))
 }
 
-// checkDefinition allows CREATE TABLE, but not with rows of other tables.
+// checkDefinition checks CREATE. It returns nil for CREATE TABLE, unless the statement copies rows of other tables.
 func checkDefinition(nodes []node) error {
 	if len(nodes) < 2 || !nodes[1].is("table") || keywordAt(nodes, "as", "select") < len(nodes) || hasQuery(nodes) {
 		return errors.New("a CREATE that makes more than a table, or that copies rows")
@@ -120,7 +125,7 @@ func checkDefinition(nodes []node) error {
 	return nil
 }
 
-// checkWith checks WITH name [(columns)] AS [[NOT] MATERIALIZED] (query), … and the statement behind it.
+// checkWith checks WITH name [(columns)] AS [[NOT] MATERIALIZED] (query), … and the statement after the WITH clause. nodes begins after WITH.
 func checkWith(nodes []node, outer *block) error {
 	b := &block{outer: outer, names: map[string]bool{}}
 	if len(nodes) > 0 && nodes[0].is("recursive") {
@@ -151,7 +156,7 @@ func checkWith(nodes []node, outer *block) error {
 	}
 }
 
-// checkQuery checks SELECT and VALUES, and their combinations by UNION and the like.
+// checkQuery checks SELECT and VALUES, and combinations of them with UNION, INTERSECT or EXCEPT.
 func checkQuery(nodes []node, outer *block) error {
 	for _, part := range split(nodes, func(n node) bool { return n.is("union", "intersect", "except") }) {
 		if len(part) > 0 && part[0].is("all", "distinct") {
@@ -175,6 +180,7 @@ func checkQuery(nodes []node, outer *block) error {
 	return nil
 }
 
+// checkSelect checks one SELECT.
 func checkSelect(nodes []node, outer *block) error {
 	clauses, err := cut(nodes, "select", "from", "where", "group", "having", "window", "order", "limit", "offset", "fetch", "for", "returning")
 	if err != nil {
@@ -191,6 +197,7 @@ func checkSelect(nodes []node, outer *block) error {
 	return b.check(clauses)
 }
 
+// checkUpdate checks one UPDATE.
 func checkUpdate(nodes []node, outer *block) error {
 	clauses, err := cut(nodes, "update", "set", "from", "where", "returning")
 	if err != nil {
@@ -214,6 +221,7 @@ func checkUpdate(nodes []node, outer *block) error {
 	return b.check(clauses)
 }
 
+// checkDelete checks one DELETE.
 func checkDelete(nodes []node, outer *block) error {
 	clauses, err := cut(nodes, "delete", "from", "using", "where", "returning")
 	if err != nil {
@@ -267,6 +275,7 @@ func checkInsert(nodes []node, outer *block) error {
 	return checkOne(source, outer)
 }
 
+// checkConflict checks the part of an INSERT after ON CONFLICT. distributed is true if the table of the INSERT is distributed.
 func checkConflict(nodes []node, distributed bool) error {
 	if distributed && (len(nodes) == 0 || nodes[0].kind != groupNode || !namesOrganisation(nodes[0].kids)) {
 		return fmt.Errorf("a conflict target without %s", organisationID)
@@ -281,6 +290,7 @@ func checkConflict(nodes []node, distributed bool) error {
 	return checkAssignments(nodes[set+1:])
 }
 
+// checkAssignments returns an error if a SET clause changes organisation_id.
 func checkAssignments(nodes []node) error {
 	nodes = nodes[:keywordAt(nodes, "where")]
 	for _, a := range split(nodes, func(n node) bool { return n.isMark(",") }) {
@@ -292,15 +302,17 @@ func checkAssignments(nodes []node) error {
 	return nil
 }
 
+// namesOrganisation returns true if one of nodes is the name organisation_id.
 func namesOrganisation(nodes []node) bool {
 	return slices.ContainsFunc(nodes, func(n node) bool { return n.isName() && n.text == organisationID })
 }
 
+// hasQuery returns true if nodes contains a subquery, at any depth.
 func hasQuery(nodes []node) bool {
 	return slices.ContainsFunc(nodes, func(n node) bool { return n.isQuery() || hasQuery(n.kids) })
 }
 
-// cut splits a statement at keywords. Each keyword may occur once.
+// cut splits a statement at keywords and returns the nodes after each keyword. It returns an error if a keyword occurs twice.
 func cut(nodes []node, keywords ...string) (map[string][]node, error) {
 	clauses := map[string][]node{}
 	current := ""
@@ -319,11 +331,13 @@ func cut(nodes []node, keywords ...string) (map[string][]node, error) {
 	return clauses, nil
 }
 
+// partitions matches the names of the partitions of snapshots_daily. systemTables matches tables of the engine and of the migration tool.
 var (
 	partitions   = regexp.MustCompile(`^snapshots_daily_\d+$`)
 	systemTables = regexp.MustCompile(`^(pg_\w+|sqlite_\w+|goose_\w+)$`)
 )
 
+// isDistributed returns true if a table is distributed. It returns an error if the table is not in store.Tables.
 func isDistributed(table string) (bool, error) {
 	described, known := store.Tables[table]
 	if !known && !partitions.MatchString(table) && !systemTables.MatchString(table) {

@@ -17,22 +17,22 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Server is a PostgreSQL server for a single test, which can crash and freeze it.
+// Server is a PostgreSQL server for a single test. The test can crash and freeze the server.
 type Server struct {
 	script *exec.Cmd
 	url    string
 }
 
-// NewServer starts a server and stops it when the test ends.
+// NewServer starts a PostgreSQL server and stops it when the test ends.
 func NewServer(t testing.TB) *Server {
 	t.Helper()
 	root, err := filepath.Abs(".")
 	require.NoError(t, err)
 	for !isFile(filepath.Join(root, "go.mod")) {
-		require.NotEqual(t, root, filepath.Dir(root), "the tests run inside of the module")
+		require.NotEqual(t, root, filepath.Dir(root), "no go.mod was found in a parent folder: run the tests inside of the module")
 		root = filepath.Dir(root)
 	}
-	// The command ends when its standard input is closed.
+	// The script stops the server when its standard input is closed.
 	script := exec.CommandContext(context.WithoutCancel(t.Context()), filepath.Join(root, ".ci/postgres/with-postgres"), "sh", "-c", `echo "$`+PostgresURL+`"; exec cat`) //nolint:gosec // our own script
 	script.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, PostgresURL+"=") })
 	script.Stderr = os.Stderr
@@ -50,18 +50,19 @@ func NewServer(t testing.TB) *Server {
 	return &Server{script, strings.TrimSpace(line)}
 }
 
+// isFile returns true if path is a regular file.
 func isFile(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular()
 }
 
-// New returns a fresh, migrated database on the server.
+// New creates a database with the current schema on the server, and returns it.
 func (s *Server) New(t testing.TB, name string) *DB {
 	t.Helper()
 	admin, err := sql.Open("pgx", s.url)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, admin.Close()) }()
-	// Tests on other servers use no synchronous commits. Here commits must survive a crash.
+	// Switch on synchronous commits, which the test servers do not use, because commits must survive a crash.
 	for _, statement := range []string{"CREATE DATABASE " + name, "ALTER DATABASE " + name + " SET synchronous_commit = on"} {
 		_, err = admin.ExecContext(t.Context(), statement)
 		require.NoError(t, err)
@@ -70,7 +71,7 @@ func (s *Server) New(t testing.TB, name string) *DB {
 	return newDB(t, database(s.url, name), "postgres")
 }
 
-// Crash kills the server with all its connections, restarts it on the same data, and returns when it answers.
+// Crash kills the server without a shutdown, restarts it on the same data, and returns when the server answers.
 func (s *Server) Crash(t testing.TB) {
 	t.Helper()
 	admin, err := sql.Open("pgx", s.url)
@@ -86,11 +87,11 @@ func (s *Server) Crash(t testing.TB) {
 	before := started()
 	require.NotEmpty(t, before)
 	require.NoError(t, s.script.Process.Signal(syscall.SIGUSR1))
-	require.Eventually(t, func() bool { now := started(); return now != "" && now != before }, 5*time.Minute, 20*time.Millisecond, "the server does not come back")
+	require.Eventually(t, func() bool { now := started(); return now != "" && now != before }, 5*time.Minute, 20*time.Millisecond, "the server does not answer after the restart")
 }
 
-// Freeze stops all processes of the server: connections stay open, but nothing answers. thaw continues them. It may be called more than
-// once, and is called when the test ends.
+// Freeze pauses all processes of the server: connections stay open, but the server does not answer. thaw resumes the processes. It can be
+// called more than once, and is also called when the test ends.
 func (s *Server) Freeze(t testing.TB) (thaw func()) {
 	t.Helper()
 	admin, err := sql.Open("pgx", s.url)
@@ -99,11 +100,11 @@ func (s *Server) Freeze(t testing.TB) (thaw func()) {
 	var serving int
 	require.NoError(t, admin.QueryRowContext(t.Context(), "SELECT pg_backend_pid()").Scan(&serving))
 	main := parents(t)[serving]
-	require.NoError(t, syscall.Kill(main, syscall.SIGSTOP)) // first, so that it starts no more processes
+	require.NoError(t, syscall.Kill(main, syscall.SIGSTOP)) // pause the main process first, so that it starts no more processes
 	stopped := []int{main}
 	thaw = func() {
 		for _, pid := range stopped {
-			_ = syscall.Kill(pid, syscall.SIGCONT) // some processes may have ended
+			_ = syscall.Kill(pid, syscall.SIGCONT) // the error is ignored, because a process may have ended
 		}
 	}
 	t.Cleanup(thaw)

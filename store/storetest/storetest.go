@@ -1,8 +1,9 @@
-// Package storetest gives tests real databases: a new SQLite file or a new PostgreSQL database for each test, with the current schema.
+// Package storetest provides databases for tests: a new SQLite file or a new PostgreSQL database for each test, with the current schema.
 //
-//   - storetest.go: [Each] runs a test on every engine. [DB] is its database, with the store, the queue and the writer of answers.
+//   - storetest.go: [Each] runs a test on every engine. [DB] is the database of a test, with the store, the queue and the writer of answers.
 //   - fixture.go: organisations, links, claims and outcomes that the tests of several packages use
-//   - guard.go, rules.go, binding.go, syntax.go: the [Guard] that sees every statement. It parses the statement and refuses it if it could read or change data of another organisation. See [CheckStatement].
+//   - guard.go, rules.go, binding.go, syntax.go: the [Guard], which parses every statement of the store. It refuses a statement that could read or change
+//     data of another organisation. See [CheckStatement].
 //   - raw.go: access to the database without the store
 //   - server.go: a PostgreSQL server that a test can crash and freeze
 package storetest
@@ -31,11 +32,11 @@ import (
 // PostgresURL is the environment variable with the URL of a PostgreSQL server on which tests may create and drop databases.
 const PostgresURL = "REELTALLY_TEST_POSTGRES_URL"
 
-// Engines are the engines on which Each runs a test.
+// Engines are the names of the engines on which Each runs a test.
 var Engines = []string{"sqlite", "postgres"}
 
-// SkipIfShort skips a test in short mode, which `make test` uses. Call it in tests that take long or need other programs
-// than Go and PostgreSQL. `make check` runs all tests, and fails if one is skipped.
+// SkipIfShort skips a test in short mode, which `make test` uses. It is for tests that take long or need programs other
+// than Go and PostgreSQL. `make check` runs all tests, and fails if a test is skipped.
 func SkipIfShort(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
@@ -43,25 +44,25 @@ func SkipIfShort(t testing.TB) {
 	}
 }
 
-// DB is a new database with the current schema.
+// DB is a new database for one test.
 type DB struct {
 	*store.Store
 	*queue.Queue
 	*ingest.Writer
-	// URL is the URL with which the database can be opened again.
+	// URL is the database URL, with which a test can open the database again.
 	URL string
-	// Engine is one of Engines.
+	// Engine is the name of the engine: "sqlite" or "postgres".
 	Engine string
-	// Clock is the store's clock.
+	// Clock is the clock that the store reads.
 	Clock *Clock
-	// Guard sees every statement of the store.
+	// Guard inspects every statement of the store.
 	Guard *Guard
 
 	mu  sync.Mutex
-	raw *sql.DB // see Raw
+	raw *sql.DB // the pool that Raw returns; nil before the first call
 }
 
-// Each runs a test on every engine, each time with a new database. It fails if there is no PostgreSQL.
+// Each runs a test on every engine, each time with a new database. It fails if PostgresURL is not set.
 func Each(t *testing.T, run func(t *testing.T, db *DB)) {
 	t.Helper()
 	for _, engine := range Engines {
@@ -72,18 +73,19 @@ func Each(t *testing.T, run func(t *testing.T, db *DB)) {
 	}
 }
 
-// New returns a new database of an engine. It is closed and deleted when the test ends.
+// New returns a new database of an engine with the current schema. The database is closed and deleted when the test ends.
 func New(t testing.TB, engine string) *DB {
 	t.Helper()
 	return newDB(t, NewURL(t, engine), engine)
 }
 
-// NewEmpty returns a new database without any table.
+// NewEmpty returns a new database of an engine without any table. The database is closed and deleted when the test ends.
 func NewEmpty(t testing.TB, engine string) *DB {
 	t.Helper()
 	return newDB(t, Empty(t, engine), engine)
 }
 
+// newDB opens the database with a URL as a DB, with a new Clock and a new Guard.
 func newDB(t testing.TB, databaseURL, engine string) *DB {
 	t.Helper()
 	db := &DB{URL: databaseURL, Engine: engine, Clock: NewClock(), Guard: &Guard{}}
@@ -93,7 +95,7 @@ func newDB(t testing.TB, databaseURL, engine string) *DB {
 	return db
 }
 
-// Open opens the database again, as another process would.
+// Open opens the database a second time, as another process would do. The Store is closed when the test ends.
 func (db *DB) Open(t testing.TB) *store.Store {
 	t.Helper()
 	s, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: db.Clock.Now, Inspect: db.Guard.Inspect})
@@ -102,7 +104,7 @@ func (db *DB) Open(t testing.TB) *store.Store {
 	return s
 }
 
-// NewURL makes a new database of an engine with the current schema, and returns its URL.
+// NewURL creates a database of an engine with the current schema, and returns its URL.
 func NewURL(t testing.TB, engine string) string {
 	t.Helper()
 	if engine == "sqlite" {
@@ -119,7 +121,7 @@ func NewURL(t testing.TB, engine string) string {
 	return newDatabase(t, " TEMPLATE "+template+" STRATEGY FILE_COPY")
 }
 
-// Empty returns the URL of a database without any table.
+// Empty creates a database of an engine without any table, and returns its URL.
 func Empty(t testing.TB, engine string) string {
 	t.Helper()
 	if engine == "sqlite" {
@@ -129,13 +131,15 @@ func Empty(t testing.TB, engine string) string {
 	return newDatabase(t, "")
 }
 
+// requirePostgres fails the test if PostgresURL is not set.
 func requirePostgres(t testing.TB) {
 	t.Helper()
 	require.NotEmpty(t, os.Getenv(PostgresURL),
-		"%s is not set: run the tests by `make test`, which starts a PostgreSQL, or set it to a server on which tests may make databases", PostgresURL)
+		"%s is not set: run the tests by `make test`, which starts a PostgreSQL, or set it to a server on which tests may create databases", PostgresURL)
 }
 
-// newDatabase makes a PostgreSQL database, which is dropped when the test ends, and returns its URL.
+// newDatabase creates a PostgreSQL database and returns its URL. The database is dropped when the test ends. options follow the name in CREATE
+// DATABASE.
 func newDatabase(t testing.TB, options string) string {
 	t.Helper()
 	name := "t_" + strings.ReplaceAll(uuid.NewString(), "-", "")
@@ -152,7 +156,7 @@ func newDatabase(t testing.TB, options string) string {
 	return database(os.Getenv(PostgresURL), name)
 }
 
-// sqliteTemplate returns an empty database with the current schema. It is made once for each test process.
+// sqliteTemplate returns the content of a SQLite file with the current schema and no rows. Each test process creates the file once.
 var sqliteTemplate = sync.OnceValues(func() (content []byte, err error) {
 	dir, err := os.MkdirTemp("", "reeltally-template")
 	if err != nil {
@@ -163,11 +167,11 @@ var sqliteTemplate = sync.OnceValues(func() (content []byte, err error) {
 	if err := migrate("sqlite:" + path); err != nil {
 		return nil, err
 	}
-	return os.ReadFile(path) //nolint:gosec // a path that this function has made
+	return os.ReadFile(path) //nolint:gosec // this function has chosen the path
 })
 
-// postgresTemplate returns the name of a database with the current schema, which is copied for each test. It is not dropped, because the
-// server is deleted after the test run.
+// postgresTemplate returns the name of a PostgreSQL database with the current schema, which is copied for each test. It is not dropped, because
+// the whole server is deleted after the test run.
 var postgresTemplate = sync.OnceValues(func() (string, error) {
 	name := "template_" + strings.ReplaceAll(uuid.NewString(), "-", "")
 	err := onServer(func(admin *sql.DB) error {
@@ -180,6 +184,7 @@ var postgresTemplate = sync.OnceValues(func() (string, error) {
 	return name, migrate(database(os.Getenv(PostgresURL), name))
 })
 
+// migrate applies all migrations to the database with a URL.
 func migrate(databaseURL string) error {
 	ctx := context.Background()
 	s, err := store.Open(ctx, store.Options{URL: databaseURL, Now: NewClock().Now})
@@ -192,6 +197,7 @@ func migrate(databaseURL string) error {
 	return s.Close()
 }
 
+// onServer runs do with a connection to the server of PostgresURL.
 func onServer(do func(*sql.DB) error) error {
 	admin, err := sql.Open("pgx", os.Getenv(PostgresURL))
 	if err != nil {
@@ -201,37 +207,37 @@ func onServer(do func(*sql.DB) error) error {
 	return do(admin)
 }
 
-// database returns the URL of another database on the same server.
+// database returns the URL of the database with a name on a server.
 func database(server, name string) string {
 	u, err := url.Parse(server)
 	if err != nil {
-		panic(err) // the server's URL was valid a moment ago
+		panic(err) // the caller has already connected with the URL
 	}
 	u.Path = "/" + name
 	return u.String()
 }
 
-// Clock is a clock that stands still until a test moves it. It starts at the real time, because quota windows, tokens and partitions use
-// real days.
+// Clock is a clock whose time changes only if a test changes it. It begins on the present day, because quota windows, tokens and partitions
+// use real days.
 type Clock struct {
 	mu  sync.Mutex
 	now time.Time
 }
 
-// NewClock returns a clock at noon of today, UTC, so that tests that add hours do not pass midnight.
+// NewClock returns a clock that shows noon UTC of the present day, so that tests that add a few hours stay on the same day.
 func NewClock() *Clock {
 	t := time.Now().UTC().Truncate(24 * time.Hour).Add(12 * time.Hour)
 	return &Clock{now: t}
 }
 
-// Now returns the clock's time.
+// Now returns the time that the clock shows.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now
 }
 
-// Advance moves the clock ahead.
+// Advance moves the clock ahead by d.
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,15 +7,16 @@ import (
 	"strings"
 )
 
-// node is a part of a statement: a word, a parameter, a literal, a mark, or a group in parentheses.
+// node is a part of a SQL statement: a word, a parameter, a literal, a punctuation mark, or a group in parentheses.
 type node struct {
 	kind       nodeKind
 	text       string // words are in lower case, without quotes
-	quoted     bool   // a name, never a keyword
-	kids       []node // of a group
-	start, end int    // position in the statement, in bytes
+	quoted     bool   // the word is a quoted name, and so not a keyword
+	kids       []node // the nodes inside of a group
+	start, end int    // position in the statement, in bytes; end is exclusive
 }
 
+// nodeKind is the kind of a node.
 type nodeKind int
 
 const (
@@ -26,7 +27,7 @@ const (
 	groupNode
 )
 
-// is returns true if the node is one of the keywords.
+// is returns true if the node is one of keywords, which must be in lower case.
 func (n node) is(keywords ...string) bool {
 	if n.kind != wordNode || n.quoted {
 		return false
@@ -34,8 +35,10 @@ func (n node) is(keywords ...string) bool {
 	return slices.Contains(keywords, n.text)
 }
 
+// isMark returns true if the node is the punctuation mark s.
 func (n node) isMark(s string) bool { return n.kind == markNode && n.text == s }
 
+// isName returns true if the node is a word or a quoted name.
 func (n node) isName() bool { return n.kind == wordNode }
 
 // isQuery returns true if the node is a subquery in parentheses.
@@ -47,7 +50,8 @@ func (n node) isQuery() bool {
 	return first.is("select", "with", "values", "table") || (len(n.kids) > 1 && first.isQuery() && n.kids[1].is("union", "except", "intersect"))
 }
 
-// parse splits SQL of either engine into nodes. It returns an error for anything that it does not know, so that nothing passes unchecked.
+// parse splits a SQL statement of SQLite or PostgreSQL into nodes. It returns an error for syntax that it does not know, so that no part of a
+// statement is skipped.
 func parse(statement string) ([]node, error) {
 	p := parser{s: statement}
 	nodes, err := p.nodes(false)
@@ -57,14 +61,16 @@ func parse(statement string) ([]node, error) {
 	return nodes, nil
 }
 
+// parser splits a statement into nodes.
 type parser struct {
-	s  string
-	at int
+	s  string // the statement
+	at int    // position of the next byte to read
 }
 
+// rest returns the part of the statement that is not read yet.
 func (p *parser) rest() string { return p.s[p.at:] }
 
-// nodes reads to the end of the statement or of a group.
+// nodes reads all nodes up to the end of the statement or, if group is true, up to the closing parenthesis.
 func (p *parser) nodes(group bool) ([]node, error) {
 	var out []node
 	for {
@@ -102,6 +108,7 @@ func (p *parser) nodes(group bool) ([]node, error) {
 	}
 }
 
+// skipBlanks skips white space and comments.
 func (p *parser) skipBlanks() error {
 	for p.rest() != "" {
 		switch {
@@ -114,10 +121,10 @@ func (p *parser) skipBlanks() error {
 			}
 			p.at = len(p.s) - len(after)
 		case strings.HasPrefix(p.rest(), "/*"):
-			// The engines treat nested comments differently: one could skip what the other runs.
+			// Refuse nested comments: PostgreSQL reads a comment inside a comment, SQLite does not.
 			end := strings.Index(p.rest()[2:], "*/")
 			if end < 0 || strings.Contains(p.rest()[2:2+end], "/*") {
-				return errors.New("comment is not closed, or has another in it")
+				return errors.New("comment is not closed, or contains another comment")
 			}
 			p.at += end + 4
 		default:
@@ -164,6 +171,7 @@ func (p *parser) single() (node, error) {
 	return node{kind: markNode, text: string(c)}, nil
 }
 
+// quoted reads a text between quotes. A doubled quote in the text means one quote.
 func (p *parser) quoted(quote byte) (string, error) {
 	var text strings.Builder
 	for p.at++; p.rest() != ""; p.at++ {
@@ -179,6 +187,7 @@ func (p *parser) quoted(quote byte) (string, error) {
 	return "", errors.New("quote is not closed")
 }
 
+// while reads bytes as long as is returns true for them.
 func (p *parser) while(is func(byte) bool) string {
 	start := p.at
 	for p.rest() != "" && is(p.s[p.at]) {
@@ -189,11 +198,12 @@ func (p *parser) while(is func(byte) bool) string {
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
+// isWord returns true if a word can begin with the byte c.
 func isWord(c byte) bool {
 	return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
 }
 
-// split splits nodes at each separator.
+// split splits nodes at each node for which separates returns true. The separators are left out.
 func split(nodes []node, separates func(node) bool) [][]node {
 	var parts [][]node
 	start := 0
@@ -205,7 +215,7 @@ func split(nodes []node, separates func(node) bool) [][]node {
 	return append(parts, nodes[start:])
 }
 
-// keywordAt returns the position of the first of the keywords outside of parentheses, or len(nodes).
+// keywordAt returns the index of the first node that is one of keywords, outside of parentheses. It returns len(nodes) if there is none.
 func keywordAt(nodes []node, keywords ...string) int {
 	for i, n := range nodes {
 		if n.is(keywords...) && (i <= 0 || !nodes[i-1].isMark(".")) {

@@ -13,21 +13,21 @@ import (
 	"gorm.io/gorm"
 )
 
-// This file holds the fastest way to insert many rows on each engine.
+// This file implements the fastest way to insert many rows on each engine.
 
-// InsertRows inserts rows into a table. Each row has one value for each column.
+// InsertRows is a function that inserts rows into a table. Each row has one value for each column.
 type InsertRows func(table string, columns []string, rows [][]any) error
 
-// bulkLoader is a dialect that can insert rows faster than by INSERT.
+// bulkLoader is a dialect that can insert rows faster than with INSERT statements.
 type bulkLoader interface {
-	// bulkTx does the same as DB.BulkTx.
+	// bulkTx implements DB.BulkTx.
 	bulkTx(ctx context.Context, d *DB, f func(tx *gorm.DB, insert InsertRows) error) error
-	// grown does the same as DB.Grown.
+	// grown implements DB.Grown.
 	grown(tx *gorm.DB, table string, rows int64) error
 }
 
-// Grown tells the engine's query planner that a table now has at least this number of rows. A bulk load calls it before it inserts rows
-// that refer to the table.
+// Grown updates the statistics of the engine's query planner if rows, the number of rows of a table, is much greater than the planner
+// expects. A bulk load calls Grown before it inserts rows that refer to the table.
 func (d *DB) Grown(tx *gorm.DB, table string, rows int64) error {
 	if b, ok := d.dialect.(bulkLoader); ok {
 		return b.grown(tx, table, rows)
@@ -35,20 +35,20 @@ func (d *DB) Grown(tx *gorm.DB, table string, rows int64) error {
 	return nil
 }
 
-// BulkTx runs f in one transaction, as Tx does, and gives f the engine's fastest way to insert rows.
+// BulkTx runs f in one transaction, as Tx does. insert is the engine's fastest way to insert rows.
 func (d *DB) BulkTx(ctx context.Context, f func(tx *gorm.DB, insert InsertRows) error) error {
 	if b, ok := d.dialect.(bulkLoader); ok {
 		return b.bulkTx(ctx, d, f)
 	}
 	return d.Tx(ctx, func(tx *gorm.DB) error {
 		return f(tx, func(table string, columns []string, rows [][]any) error {
-			return inserted(tx, table, insertMany(ctx, tx.Statement.ConnPool, table, columns, rows))
+			return insertError(tx, table, insertMany(ctx, tx.Statement.ConnPool, table, columns, rows))
 		})
 	})
 }
 
-// inserted adds the table's name to an error of an INSERT and translates the error as GORM does.
-func inserted(tx *gorm.DB, table string, err error) error {
+// insertError returns err with the table's name, translated as GORM translates errors. It returns nil if err is nil.
+func insertError(tx *gorm.DB, table string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -58,7 +58,7 @@ func inserted(tx *gorm.DB, table string, err error) error {
 	return fmt.Errorf("load %s: %w", table, err)
 }
 
-// parametersAtOnce is the number of parameters of one INSERT. More parameters do not make it faster.
+// parametersAtOnce is the highest number of parameters of one INSERT of insertMany. More parameters do not make the INSERT faster.
 const parametersAtOnce = 4000
 
 // insertMany inserts rows with as few statements as parametersAtOnce allows.
@@ -91,7 +91,7 @@ func insertMany(ctx context.Context, into gorm.ConnPool, table string, columns [
 	return nil
 }
 
-// bulkTx uses one connection for the whole transaction, so that GORM's statements and COPY share it.
+// bulkTx runs f in a transaction on one connection, which GORM's statements and COPY share.
 func (postgresDialect) bulkTx(ctx context.Context, d *DB, f func(tx *gorm.DB, insert InsertRows) error) error {
 	conn, err := d.pools[0].Conn(ctx)
 	if err != nil {
@@ -103,13 +103,13 @@ func (postgresDialect) bulkTx(ctx context.Context, d *DB, f func(tx *gorm.DB, in
 	bound := &DB{connections: connections{write: own}, dialect: d.dialect, now: d.now, logger: d.logger}
 	return bound.Tx(ctx, func(tx *gorm.DB) error {
 		return f(tx, func(table string, columns []string, rows [][]any) error {
-			return inserted(tx, table, copyRows(ctx, conn, table, columns, rows))
+			return insertError(tx, table, copyRows(ctx, conn, table, columns, rows))
 		})
 	})
 }
 
-// grown analyses a table that has at least doubled since its last ANALYZE. Without it, PostgreSQL may check foreign keys into the table
-// with a plan for an empty table, which uses an index of the organisation only. Each check would then read all rows of the organisation.
+// grown runs ANALYZE if the table has at least doubled since its last ANALYZE. Otherwise PostgreSQL may check foreign keys to the table with
+// a plan for an empty table. That plan uses an index on the organisation only, so each check would read all rows of the organisation.
 func (postgresDialect) grown(tx *gorm.DB, table string, rows int64) error {
 	var planned float64
 	if err := tx.Raw("SELECT reltuples FROM pg_class WHERE oid = CAST(? AS regclass)", table).Scan(&planned).Error; err != nil {
@@ -121,6 +121,7 @@ func (postgresDialect) grown(tx *gorm.DB, table string, rows int64) error {
 	return tx.Exec("ANALYZE " + table).Error
 }
 
+// copyRows inserts rows into a table with COPY.
 func copyRows(ctx context.Context, conn *sql.Conn, table string, columns []string, rows [][]any) error {
 	if len(rows) == 0 {
 		return nil
@@ -142,7 +143,7 @@ func copyRows(ctx context.Context, conn *sql.Conn, table string, columns []strin
 	})
 }
 
-// binary converts the store's own types to types that pgx sends in binary form. The text form takes several times as long.
+// binary converts a value of the store's own types to a type that pgx sends in binary form. COPY of text values takes several times as long.
 func binary(v any) any {
 	switch v := v.(type) {
 	case uuid.UUID:

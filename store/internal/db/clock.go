@@ -10,64 +10,67 @@ import (
 	"gorm.io/gorm/clause"
 )
 
-// Rows are deleted by their age, so a clock that is years ahead would delete everything. Two checks prevent that. On PostgreSQL the clock
-// of the database must agree with ours. On every engine the database remembers when it last saw our clock. After a jump, nothing is
-// deleted until the clock has run for a week without another jump, so that operators can notice and correct it.
+// Rows are deleted by their age, so a clock that is years ahead would delete all rows. Two checks prevent that. On PostgreSQL, the store's
+// clock must agree with the clock of the database. On every engine, the store's time is regularly written to the database. If the clock has
+// jumped since the last written time, nothing is deleted until the clock has run for a week without a jump. Operators can then correct it.
 
 const (
-	// clockDrift is how far our clock may differ from that of the database, and how far it may go back.
+	// clockDrift is the highest accepted difference between the store's clock and the clock of the database. It is also how far the store's
+	// clock can go back without a jump.
 	clockDrift = Day
-	// clockJump is how far the clock may move ahead between two sightings. A larger step is a jump, or no collector has run for a long time.
+	// clockJump is how far the store's clock can advance after the last written time without a jump. A larger step is a jump of the clock, or no
+	// collector has run for a long time.
 	clockJump = 31 * Day
-	// clockSteadyFor is how long the clock must run without a jump before rows are deleted.
+	// clockSteadyFor is how long the store's clock must run without a jump before rows are deleted.
 	clockSteadyFor = 7 * Day
-	// clockSeenEvery is how often the time of the last sighting is written to the database.
-	clockSeenEvery = time.Hour
+	// clockWriteInterval is how often the store's time is written to the database.
+	clockWriteInterval = time.Hour
 )
 
-// ClockError reports that the clock may be wrong, so that nothing is deleted.
+// ClockError reports that the store's clock may be wrong. Nothing is deleted then.
 type ClockError struct{ Detail string }
 
 func (e *ClockError) Error() string { return e.Detail }
 
-// clockState is the row of clock_state.
+// clockState is the row of clock_state for the store's clock.
 type clockState struct {
-	Name        string `gorm:"primaryKey"`
-	SteadySince Instant
-	SeenAt      Instant
+	Name        string  `gorm:"primaryKey"` // retentionClock
+	SteadySince Instant // since when the clock has run without a jump
+	SeenAt      Instant // the clock's time that was last written to the database
 }
 
 // TableName returns the name of the table for GORM.
 func (clockState) TableName() string { return "clock_state" }
 
+// retentionClock is the name of the only row of clock_state.
 const retentionClock = "retention"
 
-// CheckClock returns a *ClockError if the store's clock may be wrong, so that rows must not be deleted by it. It always returns nil for a
-// store whose clock is not meant to be real (see Options.RealTime).
+// CheckClock returns a *ClockError if the store's clock may be wrong. Rows must not be deleted by their age then. CheckClock always returns
+// nil if Options.RealTime is false.
 func (d *DB) CheckClock(ctx context.Context) error {
-	_, err := d.judgeClock(ctx)
+	_, err := d.clockCondition(ctx)
 	return err
 }
 
-// SeeClock does the same as CheckClock and writes the sighting to the database.
+// SeeClock does the same as CheckClock. It also writes the store's time to the database if the last written time is an hour old.
 func (d *DB) SeeClock(ctx context.Context) error {
-	state, err := d.judgeClock(ctx)
-	if now := d.Now(); state.Name != "" && now.Sub(state.SeenAt).Abs() >= clockSeenEvery {
+	state, err := d.clockCondition(ctx)
+	if now := d.Now(); state.Name != "" && now.Sub(state.SeenAt).Abs() >= clockWriteInterval {
 		state.SeenAt = now
-		noted := d.Tx(ctx, func(tx *gorm.DB) error {
+		saveErr := d.Tx(ctx, func(tx *gorm.DB) error {
 			return tx.Clauses(clause.OnConflict{Columns: Columns([]string{"name"}), DoUpdates: clause.AssignmentColumns([]string{"steady_since", "seen_at"})}).
 				Create(&state).Error
 		})
-		if noted != nil {
-			return noted
+		if saveErr != nil {
+			return saveErr
 		}
 	}
 	return err
 }
 
-// judgeClock returns the current state of the clock. SeenAt is still the time of the last sighting. If the state must not be written to
-// the database, its Name is empty.
-func (d *DB) judgeClock(ctx context.Context) (clockState, error) {
+// clockCondition returns the state of the store's clock, and a *ClockError if the clock may be wrong. SeenAt of the state is still the time that
+// was last written to the database. If the state must not be written to the database, its Name is empty.
+func (d *DB) clockCondition(ctx context.Context) (clockState, error) {
 	if !d.realTime {
 		return clockState{}, nil
 	}
@@ -108,11 +111,12 @@ func (d *DB) judgeClock(ctx context.Context) (clockState, error) {
 	return state, nil
 }
 
-// isFresh returns true if every organisation was created within the last clockSteadyFor. Then no older data exists.
+// isFresh returns true if every organisation was created within the last clockSteadyFor. Then the database has no old data to delete.
 func (d *DB) isFresh(ctx context.Context, now Instant) (bool, error) {
 	var older []uuid.UUID
 	err := d.read.WithContext(ctx).Raw("SELECT id FROM organisations WHERE created_at < ? LIMIT 1", now.Add(-clockSteadyFor)).Scan(&older).Error
 	return len(older) == 0, Translate(err)
 }
 
+// instantText returns an instant in RFC 3339 form, for error messages.
 func instantText(i Instant) string { return i.Time().Format(time.RFC3339) }

@@ -18,19 +18,20 @@ type Options struct {
 	URL string
 	// Now returns the time. It is the only clock that the DB reads.
 	Now func() time.Time
-	// RealTime is true if Now returns the real time. Jobs and retention then fail while Now and the clock of PostgreSQL differ too much. Tests
-	// set their own time.
+	// RealTime is true if Now returns the real time, and false in tests that set the time. If it is true, jobs and retention fail while Now
+	// and the clock of PostgreSQL differ too much.
 	RealTime bool
-	// Timeout bounds each transaction whose context has no deadline. PostgreSQL itself ends a statement or an idle transaction a little later.
-	// If Timeout is set, the wait for a connection to PostgreSQL is bounded too. Zero means no limit.
+	// Timeout is the time limit of each transaction whose context has no deadline. Zero means no limit. PostgreSQL also ends a statement or an
+	// idle transaction a few seconds after Timeout. If Timeout is set, the wait for a connection to PostgreSQL is limited too.
 	Timeout time.Duration
 	// Logger receives failed and slow statements, without their values.
 	Logger *slog.Logger
-	// Inspect, if set, is called with each statement before it runs, and an error stops the statement. Tests check the rules for SQL with it.
+	// Inspect, if set, is called with each statement before the statement runs. If it returns an error, the statement is not run. Tests use it
+	// to check every statement.
 	Inspect func(statement string) error
 }
 
-// DB is an open database. Its methods may be called concurrently.
+// DB is an open database. Its methods can be called concurrently.
 type DB struct {
 	connections
 	dialect    dialect
@@ -41,7 +42,7 @@ type DB struct {
 	partitions partitionCache
 }
 
-// Open connects to the database. It neither creates nor changes a table: see Migrate and CheckSchema.
+// Open connects to the database. It does not create or change tables: see Migrate and CheckSchema.
 func Open(ctx context.Context, o Options) (*DB, error) {
 	if o.Now == nil {
 		return nil, errors.New("store: Options.Now is required")
@@ -67,7 +68,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	return d, nil
 }
 
-// Close closes all connections. It may be called twice.
+// Close closes all connections. It can be called more than once.
 func (d *DB) Close() error {
 	var errs []error
 	for _, v := range slices.Backward(d.pools) {
@@ -79,35 +80,35 @@ func (d *DB) Close() error {
 	return errors.Join(errs...)
 }
 
-// Ready returns nil if the database can be read. It does not check writes: on SQLite, one long transaction of another process would
-// otherwise make the server stop answering reads.
+// Ready returns nil if the database can be read. It does not check whether the database can be written. Otherwise, on SQLite, one long
+// transaction of another process would make the server report that it is not ready.
 func (d *DB) Ready(ctx context.Context) error {
 	var n int
 	return Translate(d.pools[len(d.pools)-1].QueryRowContext(ctx, d.dialect.readyQuery()).Scan(&n))
 }
 
-// SharedByProcesses returns true if several processes can write at the same time without waiting for each other. SQLite has one writer at a
-// time: several processes are possible there, but not faster.
+// SharedByProcesses returns true if several processes can write at the same time without waiting for each other. It returns false for SQLite,
+// where only one process at a time can write.
 func (d *DB) SharedByProcesses() bool { return d.dialect.rowLocks() }
 
 // Now returns the time of Options.Now.
 func (d *DB) Now() Instant { return InstantOf(d.now()) }
 
-// Read begins a query outside of a transaction. It must not write.
+// Read returns a handle for queries outside of a transaction. The queries must not write.
 func (d *DB) Read(ctx context.Context) *gorm.DB { return d.read.WithContext(ctx) }
 
-// ReadCommitted begins a query outside of a transaction on the connection that writes.
+// ReadCommitted returns a handle for queries outside of a transaction, on the connection that writes.
 func (d *DB) ReadCommitted(ctx context.Context) *gorm.DB { return d.write.WithContext(ctx) }
 
 const (
-	// MaxAttempts is how often a transaction is run at most if it meets deadlocks.
+	// MaxAttempts is how often a transaction is run at most if it fails because of deadlocks or other conflicts.
 	MaxAttempts = 5
-	// repeatTimeout bounds how long a transaction is repeated, above all while another process has the SQLite file locked.
+	// repeatTimeout is how long a failed transaction is repeated at most, for example while another process has the SQLite file locked.
 	repeatTimeout = 30 * time.Second
 )
 
 // Tx runs f in one writing transaction. If the engine reports a conflict, Tx runs f again, so f must have no effects outside of the
-// transaction. Tx ends with ctx, or after Options.Timeout if ctx has no deadline. It returns translated errors.
+// transaction. Tx fails when ctx ends, or after Options.Timeout if ctx has no deadline. It returns errors that Translate has converted.
 func (d *DB) Tx(ctx context.Context, f func(tx *gorm.DB) error) error {
 	own, cancel := d.bounded(ctx)
 	defer cancel()
@@ -118,7 +119,7 @@ func (d *DB) Tx(ctx context.Context, f func(tx *gorm.DB) error) error {
 		switch {
 		case err == nil:
 			return nil
-		case ctx.Err() != nil && !errors.Is(err, ctx.Err()): // the driver's error only says that the transaction has ended
+		case ctx.Err() != nil && !errors.Is(err, ctx.Err()): // add the context's error, because the driver's error only says that the transaction has ended
 			return fmt.Errorf("%w: %w", ctx.Err(), err)
 		case ctx.Err() == nil && own.Err() != nil:
 			return fmt.Errorf("%w: transaction not done within %s: %w", ErrUnavailable, d.timeout, err)
@@ -131,7 +132,7 @@ func (d *DB) Tx(ctx context.Context, f func(tx *gorm.DB) error) error {
 	}
 }
 
-// bounded returns ctx with a deadline after Options.Timeout. If ctx has a deadline already, it returns ctx unchanged.
+// bounded returns ctx with a deadline after Options.Timeout. If ctx already has a deadline or Options.Timeout is 0, it adds no deadline.
 func (d *DB) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok || d.timeout == 0 {
 		return context.WithCancel(ctx)
@@ -139,8 +140,8 @@ func (d *DB) bounded(ctx context.Context) (context.Context, context.CancelFunc) 
 	return context.WithTimeout(ctx, d.timeout)
 }
 
-// RepeatOnDuplicate runs a transaction again if it fails with ErrDuplicate. Two collectors may insert the same new account at once: the
-// second attempt finds the account.
+// RepeatOnDuplicate runs transaction, and runs it again if it fails with ErrDuplicate, at most MaxAttempts times. That happens if two
+// collectors insert the same new account at the same time. The second attempt then finds the account.
 func RepeatOnDuplicate(transaction func() error) error {
 	for attempt := 1; ; attempt++ {
 		if err := transaction(); !errors.Is(err, ErrDuplicate) || attempt == MaxAttempts {
@@ -149,15 +150,15 @@ func RepeatOnDuplicate(transaction func() error) error {
 	}
 }
 
-// NewID returns a new identifier, a UUIDv7. Identifiers that are made later sort later.
+// NewID returns a new UUIDv7. Ids that are created later sort later.
 func NewID() uuid.UUID { return uuid.Must(uuid.NewV7()) }
 
-// DeleteBatch is how many rows one transaction deletes.
+// DeleteBatch is how many rows one transaction of a clean-up deletes at most.
 const DeleteBatch = 500
 
-// DeleteInBatches calls f until f deletes fewer than batch rows, each time in a transaction of its own. f deletes up to batch rows of a
-// table and returns how many. DeleteInBatches adds the numbers to deleted. It calls alive after each transaction and stops if alive returns
-// an error.
+// DeleteInBatches calls f until f deletes fewer than batch rows. Each call of f is a separate transaction. f deletes up to batch rows of a
+// table and returns the number of deleted rows, which DeleteInBatches adds to deleted[table]. DeleteInBatches calls alive after each
+// transaction and stops if alive returns an error.
 func (d *DB) DeleteInBatches(ctx context.Context, table string, deleted map[string]int64, alive func() error, batch int64, f func(tx *gorm.DB) (int64, error)) error {
 	for {
 		var n int64

@@ -27,15 +27,16 @@ import (
 	"modernc.org/sqlite/lib"
 )
 
-// dialect holds everything in which SQLite and PostgreSQL differ.
+// dialect contains the operations that differ between SQLite and PostgreSQL.
 type dialect interface {
 	name() string
-	// open connects to the database. If it fails, the connections that it has opened are returned too, so that they can be closed.
+	// open connects to the database. If it fails, it also returns the connections that it has opened, so that the caller can close them.
 	open(ctx context.Context, o Options) (connections, error)
+	// goose returns the settings for the migration tool: its dialect, the folder of the migrations, and options.
 	goose() (goose.Dialect, string, []goose.ProviderOption, error)
-	// worthRepeating returns true if the transaction may succeed when it is run again. err is its error at this attempt.
+	// worthRepeating returns true if a transaction that failed with err may succeed when it is run again. attempt counts the runs from 1.
 	worthRepeating(err error, attempt int) bool
-	// rowLocks returns true if transactions lock rows. Otherwise only one transaction at a time can write.
+	// rowLocks returns true if transactions lock rows. If it returns false, only one transaction at a time can write.
 	rowLocks() bool
 	// partitioned returns true if snapshots_daily has a partition for each month, which must be created in advance.
 	partitioned() bool
@@ -47,11 +48,12 @@ type dialect interface {
 
 // connections are the connections that a dialect has opened.
 type connections struct {
-	read, write *gorm.DB  // the same on engines that need no separate connection for reads
-	pools       []*sql.DB // the pools of write and read: the first can write, the last is for reads
-	below       func()    // closes what the pools use, after the pools; may be nil
+	read, write *gorm.DB  // the same handle on engines that need no separate connection for reads
+	pools       []*sql.DB // the pools of write and read: the first pool can write, the last pool is for reads
+	below       func()    // closes the pgx pool that pools use; called after pools are closed; nil on SQLite
 }
 
+// dialectOf returns the dialect of a database URL, or an error that does not contain a password.
 func dialectOf(rawURL string) (dialect, error) {
 	switch {
 	case strings.HasPrefix(rawURL, "sqlite:"):
@@ -79,8 +81,8 @@ func (sqliteDialect) aboutQuery() string { return "SELECT sqlite_version(), NULL
 
 func (sqliteDialect) readyQuery() string { return "SELECT COUNT(*) FROM sqlite_master" }
 
-// sqliteBusyTimeout is how long a statement waits while another process has the file locked. The driver does not stop this wait when the
-// context ends. So the wait is short, and the transaction is run again instead (see DB.Tx).
+// sqliteBusyTimeout is how long a statement waits while another process has the file locked. The driver continues to wait even if the
+// context ends. So the wait is short, and DB.Tx runs the transaction again.
 const sqliteBusyTimeout = 400 * time.Millisecond
 
 func (d sqliteDialect) open(ctx context.Context, o Options) (c connections, err error) {
@@ -89,15 +91,15 @@ func (d sqliteDialect) open(ctx context.Context, o Options) (c connections, err 
 			return c, fmt.Errorf("folder of the SQLite file: %w", err)
 		}
 	}
-	// Create the file with mode 0600, because SQLite would create it readable for everyone unless the umask forbids it. SQLite gives its other
-	// files the same mode. An error is ignored: either the file exists already, or SQLite reports the problem below.
+	// Create the file with mode 0600, because SQLite would create it readable for everyone unless the umask forbids it. SQLite gives the same
+	// mode to the WAL files. An error is ignored: either the file exists already, or SQLite reports the problem when it opens the file.
 	if file, err := os.OpenFile(d.path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600); err == nil {
 		if err := file.Close(); err != nil {
 			return c, err
 		}
 	}
-	// The busy timeout comes first, because the switch to WAL may have to wait for another process. With synchronous=FULL, acknowledged writes
-	// survive a power failure.
+	// The busy timeout is set first, because the switch to WAL mode may have to wait for another process. With synchronous=FULL, committed
+	// writes survive a power failure.
 	pragmas := url.Values{"_pragma": {fmt.Sprintf("busy_timeout(%d)", sqliteBusyTimeout.Milliseconds()), "journal_mode(WAL)", "foreign_keys(1)", "synchronous(FULL)"}}
 	open := func(txlock string, conns int) (*gorm.DB, error) {
 		v := url.Values{"_pragma": pragmas["_pragma"], "_txlock": {txlock}}
@@ -113,8 +115,8 @@ func (d sqliteDialect) open(ctx context.Context, o Options) (c connections, err 
 		}
 		return gorm.Open(modernc{&sqlite.Dialector{DriverName: "sqlite", Conn: inspected(pool, o.Inspect)}}, gormConfig(o))
 	}
-	// Only one connection may write, so writers queue for it until their context ends. Immediate transactions take the write lock at their
-	// start. A transaction that reads first and writes later would fail if another process wrote in between.
+	// The pool for writes has one connection, so writers wait for it until their context ends. Its transactions are immediate: they take the
+	// write lock when they begin. Otherwise a transaction that reads first and writes later would fail if another process wrote in between.
 	if c.write, err = open("immediate", 1); err != nil {
 		return c, err
 	}
@@ -122,7 +124,7 @@ func (d sqliteDialect) open(ctx context.Context, o Options) (c connections, err 
 	return c, err
 }
 
-// awaitUnlocked makes the first connection. It waits while another process switches the file to WAL or recovers it.
+// awaitUnlocked opens the pool's first connection. It waits while another process switches the file to WAL mode or recovers the file.
 func awaitUnlocked(ctx context.Context, pool *sql.DB) error {
 	wait, cancel := context.WithTimeout(ctx, repeatTimeout)
 	defer cancel()
@@ -139,10 +141,10 @@ func (sqliteDialect) goose() (goose.Dialect, string, []goose.ProviderOption, err
 
 func (sqliteDialect) worthRepeating(err error, _ int) bool { return isLocked(err) }
 
-// modernc is GORM's SQLite dialector with the pure-Go driver. Only the translation of errors differs.
+// modernc is GORM's SQLite dialector for the pure-Go driver. It only replaces the translation of errors.
 type modernc struct{ *sqlite.Dialector }
 
-// Translate maps the driver's constraint errors to GORM's.
+// Translate converts constraint errors of the driver to errors of GORM. It returns other errors unchanged.
 func (modernc) Translate(err error) error {
 	if e, ok := errors.AsType[*sqlitedriver.Error](err); ok {
 		switch e.Code() {
@@ -169,10 +171,10 @@ func (postgresDialect) aboutQuery() string {
 
 func (postgresDialect) readyQuery() string { return "SELECT 1" }
 
-// acquireTimeout is how long a statement waits for a free connection of the pool, and how long the pool waits for a new connection.
+// acquireTimeout is how long a statement waits for a free connection of the PostgreSQL pool, and how long the pool waits for a new connection.
 const acquireTimeout = 5 * time.Second
 
-// serverMargin is added to the server's own time limits, so that the program times out first and can report the cause.
+// serverMargin is added to the time limits of the PostgreSQL server, so that this program times out first and can report the cause.
 const serverMargin = 5 * time.Second
 
 func (d postgresDialect) open(ctx context.Context, o Options) (c connections, err error) {
@@ -181,11 +183,11 @@ func (d postgresDialect) open(ctx context.Context, o Options) (c connections, er
 		return c, errors.New("the PostgreSQL URL cannot be read; write postgres://USER:PASSWORD@HOST:PORT/DATABASE")
 	}
 	if !strings.Contains(d.url, "pool_max_conns") {
-		cfg.MaxConns = int32(max(8, 4*runtime.NumCPU())) //nolint:gosec // a number of processors fits
+		cfg.MaxConns = int32(max(8, 4*runtime.NumCPU())) //nolint:gosec // the number of processors fits into an int32
 	}
 	if o.Timeout > 0 && !strings.Contains(d.url, "connect_timeout") {
 		cfg.ConnConfig.ConnectTimeout = acquireTimeout
-		// Detect a server that vanished without closing its connections within half a minute.
+		// TCP keep-alive detects within half a minute that the server has disappeared without closing its connections.
 		dialer := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}}
 		cfg.ConnConfig.DialFunc = dialer.DialContext
 	}
@@ -210,8 +212,8 @@ func (d postgresDialect) open(ctx context.Context, o Options) (c connections, er
 	return c, err
 }
 
-// limitSession returns a function that makes the server end statements and idle transactions after d. It sets this after connecting,
-// because poolers such as PgBouncer refuse these parameters in the startup message.
+// limitSession returns a function that configures a new connection: the server ends its statements and idle transactions after d. The
+// function runs SET statements, because poolers such as PgBouncer refuse these parameters in the startup message.
 func limitSession(d time.Duration) func(context.Context, *pgx.Conn) error {
 	set := fmt.Sprintf("SET statement_timeout = %[1]d; SET idle_in_transaction_session_timeout = %[1]d", d.Milliseconds())
 	return func(ctx context.Context, conn *pgx.Conn) error {
@@ -222,7 +224,7 @@ func limitSession(d time.Duration) func(context.Context, *pgx.Conn) error {
 	}
 }
 
-// boundedConnector returns an ErrUnavailable if no connection is available within acquireTimeout.
+// boundedConnector is a connector whose Connect returns an ErrUnavailable if no connection is available within acquireTimeout.
 type boundedConnector struct{ driver.Connector }
 
 func (c boundedConnector) Connect(ctx context.Context) (driver.Conn, error) {
@@ -236,15 +238,17 @@ func (c boundedConnector) Connect(ctx context.Context) (driver.Conn, error) {
 }
 
 func (postgresDialect) goose() (goose.Dialect, string, []goose.ProviderOption, error) {
-	// Several processes may migrate at once. One applies the migrations. The others wait and then find nothing to apply.
+	// Several processes can migrate at the same time. One process applies the migrations. The other processes wait for its lock and then find
+	// nothing to apply.
 	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300)) // one attempt a second, for five minutes
 	return goose.DialectPostgres, "postgres", []goose.ProviderOption{goose.WithSessionLocker(migrationSession{locker})}, err
 }
 
-// migrationSession sets up the connection of a migration. The connection waits at most lockTimeout for each lock, and its statements have
-// no time limit.
+// migrationSession configures the connection on which migrations run. Its statements wait at most lockTimeout for each lock, and have no
+// other time limit.
 type migrationSession struct{ lock.SessionLocker }
 
+// SessionLock takes the lock of the migrations and configures the connection.
 func (m migrationSession) SessionLock(ctx context.Context, conn *sql.Conn) error {
 	if err := m.SessionLocker.SessionLock(ctx, conn); err != nil {
 		return err
@@ -255,7 +259,7 @@ func (m migrationSession) SessionLock(ctx context.Context, conn *sql.Conn) error
 	return nil
 }
 
-// SessionUnlock also closes the connection, because its settings are for migrations only.
+// SessionUnlock releases the lock of the migrations and closes the connection, because its settings are for migrations only.
 func (m migrationSession) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
 	unlocked := m.SessionLocker.SessionUnlock(ctx, conn)
 	return errors.Join(unlocked, conn.Raw(func(c any) error { return c.(*stdlib.Conn).Conn().Close(ctx) }))
@@ -266,6 +270,7 @@ func (postgresDialect) worthRepeating(err error, attempt int) bool {
 	return attempt < MaxAttempts && errors.As(err, &e) && (e.Code == "40001" || e.Code == "40P01")
 }
 
+// gormConfig returns the settings of GORM for all engines.
 func gormConfig(o Options) *gorm.Config {
 	return &gorm.Config{
 		Logger:                 newSQLLog(o.Logger),
@@ -287,10 +292,10 @@ func unreachable(err error) bool {
 		return true
 	}
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
-		// Classes of SQLSTATE: 08 connection; 53 resources; 57P0x shutdown or cancelled by the operator; 40 transaction rolled back. An error of
-		// class 40 arrives here only if repeating the transaction did not help.
+		// Classes of SQLSTATE: 08 is a connection error, 53 is a lack of resources, 57P0x is a shutdown, 40 is a rolled back transaction. An error
+		// of class 40 is returned only after all attempts of the transaction have failed.
 		switch e.Code {
-		case "25006", "25P03", "55P03", "57014": // read-only server; timeout of an idle transaction, of a lock, of a statement
+		case "25006", "25P03", "55P03", "57014": // in this order: read-only server; timeout of an idle transaction, of a lock, of a statement
 			return true
 		}
 		return strings.HasPrefix(e.Code, "08") || strings.HasPrefix(e.Code, "53") || strings.HasPrefix(e.Code, "57P0") || strings.HasPrefix(e.Code, "40")
@@ -304,7 +309,7 @@ func unreachable(err error) bool {
 	return false
 }
 
-// UUIDType returns the type of a column for identifiers, for CAST(? AS …).
+// UUIDType returns the column type of ids, for use in CAST(? AS …).
 func UUIDType(db *gorm.DB) string {
 	if db.Name() == "sqlite" {
 		return "text"
@@ -312,7 +317,7 @@ func UUIDType(db *gorm.DB) string {
 	return "uuid"
 }
 
-// DateType returns the type of a column for days, for CAST(? AS …).
+// DateType returns the column type of days, for use in CAST(? AS …).
 func DateType(db *gorm.DB) string {
 	if db.Name() == "sqlite" {
 		return "text"

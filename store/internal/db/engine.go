@@ -7,13 +7,13 @@ import (
 
 // Engine describes the database engine.
 type Engine struct {
-	Name    string // sqlite or postgres
+	Name    string // "sqlite" or "postgres"
 	Version string
-	Now     *time.Time // the engine's clock; nil for SQLite, which uses the clock of the process
+	Now     *time.Time // time of the engine's clock; nil for SQLite, which uses the clock of the process
 }
 
-// Engine returns name, version and clock of the database engine. Its query bypasses Options.Inspect, because the rules for SQL forbid the
-// database's clock.
+// Engine returns the name, version and current time of the database engine. Its query bypasses Options.Inspect, because tests refuse
+// statements that read the database's clock.
 func (d *DB) Engine(ctx context.Context) (Engine, error) {
 	e := Engine{Name: d.dialect.name()}
 	err := d.pools[0].QueryRowContext(ctx, d.dialect.aboutQuery()).Scan(&e.Version, &e.Now)

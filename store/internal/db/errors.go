@@ -9,20 +9,20 @@ import (
 	"gorm.io/gorm"
 )
 
-// The errors of all packages of the store. Compare with errors.Is. Any other error is a fault of the database or of the program.
+// The errors of all packages of the store. Compare them with errors.Is. Any other error is a fault of the database or of the program.
 var (
-	// ErrNotFound reports that the organisation has no such thing. A *NotFoundError names what was not found.
+	// ErrNotFound reports that the organisation does not have the requested object. A *NotFoundError names the object.
 	ErrNotFound = errors.New("not found")
-	// ErrDuplicate reports that a row with that key exists already.
+	// ErrDuplicate reports that a row with the same key already exists.
 	ErrDuplicate = errors.New("already exists")
 	// ErrUnavailable reports that the database cannot be reached or is too busy. The same call may succeed later.
 	ErrUnavailable = errors.New("database unavailable")
 )
 
-// NotFoundError is an ErrNotFound with the kind and the names of what was not found, as the caller wrote them.
+// NotFoundError is an ErrNotFound with the kind and the names of the objects that were not found.
 type NotFoundError struct {
-	Kind  string // "video", "collection", "organisation", "token"
-	Names []string
+	Kind  string   // such as "video" or "collection"
+	Names []string // ids or links, as the caller wrote them
 }
 
 func (e *NotFoundError) Error() string {
@@ -32,10 +32,10 @@ func (e *NotFoundError) Error() string {
 // Is returns true for ErrNotFound.
 func (e *NotFoundError) Is(target error) bool { return target == ErrNotFound }
 
-// NotFound returns a *NotFoundError.
+// NotFound returns a *NotFoundError for objects of a kind.
 func NotFound(kind string, names ...string) error { return &NotFoundError{Kind: kind, Names: names} }
 
-// Translate converts errors of GORM and the drivers to the errors of this package.
+// Translate converts errors of GORM and the database drivers to the errors of this package. It returns other errors unchanged.
 func Translate(err error) error {
 	switch {
 	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):

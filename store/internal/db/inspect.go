@@ -15,7 +15,7 @@ import (
 	"gorm.io/gorm/logger"
 )
 
-// statements are the methods that a pool and a transaction have in common.
+// statements are the methods of *sql.DB and *sql.Tx that run a statement.
 type statements interface {
 	PrepareContext(ctx context.Context, query string) (*sql.Stmt, error)
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
@@ -23,7 +23,7 @@ type statements interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// inspected returns pool. If inspect is not nil, the returned pool calls inspect before each statement.
+// inspected returns a pool that calls inspect before each statement. If inspect is nil, it returns pool unchanged.
 func inspected(pool *sql.DB, inspect func(string) error) gorm.ConnPool {
 	if inspect == nil {
 		return pool
@@ -31,6 +31,7 @@ func inspected(pool *sql.DB, inspect func(string) error) gorm.ConnPool {
 	return &inspectedPool{inspectedStatements{pool, inspect}, pool}
 }
 
+// inspectedStatements runs a statement only if inspect returns no error for it.
 type inspectedStatements struct {
 	statements
 	inspect func(string) error
@@ -53,18 +54,19 @@ func (s inspectedStatements) QueryContext(ctx context.Context, query string, arg
 func (s inspectedStatements) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
 	if err := s.inspect(query); err != nil {
 		cancelled, cancel := context.WithCancelCause(ctx)
-		cancel(err) // *sql.Row cannot carry an error in another way
+		cancel(err) // only the cause of a cancelled context can pass the error to the caller of *sql.Row
 		return s.statements.QueryRowContext(cancelled, query, args...)
 	}
 	return s.statements.QueryRowContext(ctx, query, args...)
 }
 
+// inspectedPool is a pool whose statements and transactions are inspected.
 type inspectedPool struct {
 	inspectedStatements
 	pool *sql.DB
 }
 
-// BeginTx opens a transaction for GORM whose statements are inspected too.
+// BeginTx begins a transaction for GORM whose statements are inspected too.
 func (p *inspectedPool) BeginTx(ctx context.Context, opts *sql.TxOptions) (gorm.ConnPool, error) {
 	tx, err := p.pool.BeginTx(ctx, opts)
 	if err != nil {
@@ -73,22 +75,24 @@ func (p *inspectedPool) BeginTx(ctx context.Context, opts *sql.TxOptions) (gorm.
 	return &inspectedTx{inspectedStatements{tx, versionGuard(p.inspect)}, tx}, nil
 }
 
-// GetDBConn returns the underlying pool to GORM.
+// GetDBConn returns the pool without inspection. GORM requires this method.
 func (p *inspectedPool) GetDBConn() (*sql.DB, error) { return p.pool, nil }
 
-// inspectedTx refuses a statement that writes an organisation's data before the transaction has raised the organisation's version.
+// inspectedTx is a transaction whose statements are inspected, including by versionGuard.
 type inspectedTx struct {
 	inspectedStatements
 	tx *sql.Tx
 }
 
+// writtenTable matches the name of each table that a statement writes.
 var writtenTable = regexp.MustCompile(`(?i)\b(?:INSERT INTO|UPDATE|DELETE FROM)\s+"?([a-z_]+)"?`)
 
-// unversioned are the tables of an organisation whose data no answer shows, and the table that holds the version.
+// unversioned are the distributed tables that can be written without a new version: organisation_totals contains the version, and no answer
+// of the API shows data of the other tables.
 var unversioned = map[string]bool{"organisation_totals": true, "idempotency_keys": true, "idempotency_usage": true}
 
-// versionGuard returns an inspect function for the statements of one transaction. It refuses a statement that writes an organisation's
-// data before the transaction has raised the organisation's version.
+// versionGuard returns an inspect function for the statements of one transaction. The function returns an error for a statement that writes
+// an organisation's data before the transaction has raised the organisation's version. It passes other statements to inspect.
 func versionGuard(inspect func(string) error) func(string) error {
 	marker, _, _ := strings.Cut(raised, "?")
 	var done atomic.Bool
@@ -110,32 +114,34 @@ func (t *inspectedTx) Commit() error { return t.tx.Commit() }
 
 func (t *inspectedTx) Rollback() error { return t.tx.Rollback() }
 
-// sqlLog writes GORM's failed and slow statements to slog. It leaves out the values, because they are the organisations' data.
+// sqlLog logs failed and slow statements of GORM with slog. It leaves out the parameters, because they are the organisations' data.
 type sqlLog struct{ logger *slog.Logger }
 
 func newSQLLog(l *slog.Logger) logger.Interface { return sqlLog{l} }
 
+// slowStatement is the duration from which on a statement is logged as slow.
 const slowStatement = time.Second
 
 func (l sqlLog) LogMode(logger.LogLevel) logger.Interface { return l }
 
 func (l sqlLog) Info(ctx context.Context, msg string, _ ...any) {
-	l.logger.DebugContext(ctx, "gorm says", "detail", msg)
+	l.logger.DebugContext(ctx, "GORM information", "detail", msg)
 }
 
 func (l sqlLog) Warn(ctx context.Context, msg string, _ ...any) {
-	l.logger.WarnContext(ctx, "gorm warns", "detail", msg)
+	l.logger.WarnContext(ctx, "GORM warning", "detail", msg)
 }
 
 func (l sqlLog) Error(ctx context.Context, msg string, _ ...any) {
-	l.logger.ErrorContext(ctx, "gorm reports an error", "detail", msg)
+	l.logger.ErrorContext(ctx, "GORM error", "detail", msg)
 }
 
-// ParamsFilter removes the values from the logged statement.
+// ParamsFilter removes the parameters from a logged statement.
 func (sqlLog) ParamsFilter(_ context.Context, query string, _ ...any) (string, []any) {
 	return query, nil
 }
 
+// Trace logs a statement if it failed or was slow. fc returns the statement and its number of rows.
 func (l sqlLog) Trace(ctx context.Context, begin time.Time, fc func() (string, int64), err error) {
 	elapsed := time.Since(begin)
 	expected := err == nil || errors.Is(err, gorm.ErrRecordNotFound) || errors.Is(err, context.Canceled)

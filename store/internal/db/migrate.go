@@ -17,7 +17,10 @@ import (
 )
 
 // SchemaError reports that the schema of the database is not the one that this program was built for.
-type SchemaError struct{ Have, Want int64 }
+type SchemaError struct {
+	Have int64 // version of the schema in the database
+	Want int64 // version of the schema that this program needs
+}
 
 func (e *SchemaError) Error() string {
 	if e.Have < e.Want {
@@ -26,6 +29,7 @@ func (e *SchemaError) Error() string {
 	return fmt.Sprintf("the database has schema version %d, this program knows versions up to %d: run a newer program", e.Have, e.Want)
 }
 
+// provider returns the goose provider that applies the migrations of the database's engine.
 func (d *DB) provider() (*goose.Provider, error) {
 	dialect, dir, opts, err := d.dialect.goose()
 	if err != nil {
@@ -38,7 +42,7 @@ func (d *DB) provider() (*goose.Provider, error) {
 	return goose.NewProvider(dialect, d.pools[0], files, append(opts, goose.WithDisableGlobalRegistry(true))...)
 }
 
-// Migrate applies all migrations that the schema lacks and returns their numbers. Several processes may call it at once.
+// Migrate applies all migrations that the schema lacks and returns their numbers. Several processes can call it at the same time.
 func (d *DB) Migrate(ctx context.Context) ([]int64, error) {
 	p, err := d.provider()
 	if err != nil {
@@ -63,8 +67,8 @@ func (d *DB) Migrate(ctx context.Context) ([]int64, error) {
 			}
 			continue
 		}
-		// SQLite has no lock that lasts longer than a transaction. Two processes may begin the same migration: the later one fails and finds the
-		// migration applied at its next attempt.
+		// SQLite has no lock that lasts longer than a transaction, so two processes can begin the same migration. The second process fails, and
+		// finds at its next attempt that the migration is applied.
 		if failures++; failures == MaxAttempts || ctx.Err() != nil {
 			return applied, fmt.Errorf("migrate: %w", err)
 		}
@@ -88,15 +92,15 @@ func (d *DB) CheckSchema(ctx context.Context) error {
 	return nil
 }
 
-// lockTimeout is how long a statement that changes a table waits for each lock. All later statements on the table, even reads, queue
-// behind that wait. So it is far below a second.
+// lockTimeout is how long a statement that changes a table waits for each lock. It is far below a second, because all later statements on
+// the table, even reads, wait as long.
 const lockTimeout = "200ms"
 
-// lockPause is the pause before the next attempt, in which other sessions can use the table.
+// lockPause is the pause after a statement did not get its lock. Other sessions can use the table during the pause.
 const lockPause = time.Second
 
-// changeTables runs f, which changes tables, in a transaction that waits at most lockTimeout for each lock. If it does not get a lock, the
-// error is an ErrUnavailable. It is for PostgreSQL only.
+// changeTables runs f, which changes tables, in a transaction of PostgreSQL that waits at most lockTimeout for each lock. If the transaction
+// does not get a lock, changeTables returns an ErrUnavailable.
 func (d *DB) changeTables(ctx context.Context, f func(tx *gorm.DB) error) error {
 	return d.Tx(ctx, func(tx *gorm.DB) error {
 		if err := tx.Exec("SET LOCAL lock_timeout = '" + lockTimeout + "'").Error; err != nil {
@@ -106,7 +110,8 @@ func (d *DB) changeTables(ctx context.Context, f func(tx *gorm.DB) error) error 
 	})
 }
 
-// isLocked returns true if err means that another session held a lock for too long: of a table on PostgreSQL, of the file on SQLite.
+// isLocked returns true if err means that another session held a lock for too long: the lock of a table on PostgreSQL, or of the file on
+// SQLite.
 func isLocked(err error) bool {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return e.Code == "55P03"

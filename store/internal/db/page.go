@@ -16,10 +16,10 @@ import (
 	"gorm.io/gorm"
 )
 
-// Order is the order of a list. Rows without a value come last in both directions. Rows with equal values are ordered by id, so that pages
-// neither overlap nor skip rows.
+// Order is the order of a list. Rows without a value in the column come last in both directions. Rows with equal values are ordered by id, so
+// that pages neither overlap nor skip rows.
 type Order struct {
-	Column     string // a name of the list's SortColumns
+	Column     string // a key of the list's SortColumns
 	Descending bool
 }
 
@@ -30,21 +30,21 @@ func (o Order) direction() string {
 	return "ASC"
 }
 
-// Window is the part of a list that is wanted. If After is set, it begins after that position, otherwise at Offset.
+// Window selects the rows of a list to return. If After is set, the window begins after that position, otherwise at Offset.
 type Window struct {
-	Offset int
-	Limit  int
-	After  *Position
+	Offset int       // number of rows to skip
+	Limit  int       // highest number of rows
+	After  *Position // nil means Offset
 }
 
-// Position is a place in an ordered list: just after the row with this value and id.
+// Position is a position in an ordered list: directly after the row with this value and id.
 type Position struct {
 	Null  bool      `json:"n,omitempty"` // the row has no value in the ordering column
-	Value string    `json:"v,omitempty"`
-	ID    uuid.UUID `json:"i"`
+	Value string    `json:"v,omitempty"` // the row's value in the ordering column, as text
+	ID    uuid.UUID `json:"i"`           // the row's id
 }
 
-// ColumnType is the type of a column by which a list can be ordered. A position holds the column's value as text.
+// ColumnType is the type of a column by which a list can be ordered. Position.Value contains the column's value as text.
 type ColumnType int
 
 // The column types.
@@ -52,9 +52,10 @@ const (
 	IntegerColumn ColumnType = iota
 	DateColumn
 	TextColumn
-	FloatColumn // a position holds the bits of the number, because rounded text would not match the row
+	FloatColumn // the text is the number's bits in hexadecimal, because a rounded number would not match the row
 )
 
+// parse converts the text of a Position to a value of the column type.
 func (t ColumnType) parse(s string) (any, error) {
 	switch t {
 	case IntegerColumn:
@@ -69,11 +70,11 @@ func (t ColumnType) parse(s string) (any, error) {
 	return s, nil
 }
 
-// SortColumns is the allow-list of the columns by which a list can be ordered, by the names that callers use. Its values can only be made
-// by SortBy, SortByNullable and SortByCount, so no text of a caller reaches an ORDER BY.
+// SortColumns is the allow-list of the columns by which a list can be ordered. The keys are the names that callers use. The values come from
+// SortBy, SortByNullable or SortByCount, so no text of a caller becomes part of an ORDER BY.
 type SortColumns map[string]SortColumn
 
-// SortColumn is a column by which a list can be ordered. Only this package can make one.
+// SortColumn is a column by which a list can be ordered. Only this package can create one.
 type SortColumn struct {
 	expression string // SQL, e.g. "videos.created_at"
 	id         string // SQL of the id that orders rows with equal values, e.g. "videos.id"
@@ -81,8 +82,10 @@ type SortColumn struct {
 	nullable   bool // rows without a value come last in both directions
 }
 
+// identifier matches the name of a table or column that needs no quotes.
 var identifier = regexp.MustCompile(`^[a-z_]+$`)
 
+// sortColumn returns a column of a table. It panics if a name is not valid.
 func sortColumn(table, column string, t ColumnType, nullable bool) SortColumn {
 	if !identifier.MatchString(table) || !identifier.MatchString(column) {
 		panic(fmt.Sprintf("%q.%q is not the name of a column", table, column))
@@ -90,18 +93,18 @@ func sortColumn(table, column string, t ColumnType, nullable bool) SortColumn {
 	return SortColumn{expression: table + "." + column, id: table + ".id", kind: t, nullable: nullable}
 }
 
-// SortBy returns a column that is never NULL.
+// SortBy returns a SortColumn for a column that is never NULL.
 func SortBy(table, column string, t ColumnType) SortColumn {
 	return sortColumn(table, column, t, false)
 }
 
-// SortByNullable returns a column that can be NULL. Rows without a value come last in both directions.
+// SortByNullable returns a SortColumn for a column that can be NULL. Rows without a value come last in both directions.
 func SortByNullable(table, column string, t ColumnType) SortColumn {
 	return sortColumn(table, column, t, true)
 }
 
-// SortByCount returns an order by counted.n. The list's query must join counted, which counts something for each row of the table. A row
-// without a count has 0.
+// SortByCount returns a SortColumn for counted.n, or 0 where it is NULL. The list's query must join a subquery named counted, whose column n
+// is a count for each row of the table.
 func SortByCount(table string) SortColumn {
 	c := sortColumn(table, "id", IntegerColumn, false)
 	c.expression = "COALESCE(counted.n, 0)"
@@ -111,14 +114,14 @@ func SortByCount(table string) SortColumn {
 // listKey is the position of a row in an ordered list.
 type listKey struct {
 	position Position
-	text     int64 // characters of the row's texts without its labels
+	text     int64 // number of characters of the row's texts, without its labels
 }
 
-// keys returns the positions of the rows in a window of q, at most w.Limit. text is the SQL of listKey.text.
+// keys returns the positions of the rows in the window w of q, at most w.Limit. text is the SQL expression for listKey.text.
 //
-// The order uses an index on (organisation_id, column DESC NULLS LAST, id DESC), forwards or backwards. Read backwards, the index starts
-// with the rows without a value, but a list ends with them. So two statements read the rows with a value and those without, each from its
-// place in the index.
+// The database reads the rows in order from an index on (organisation_id, column DESC NULLS LAST, id DESC), forwards or backwards. Read
+// backwards, the index begins with the rows without a value, but a list ends with them. So two statements are used for an ascending order: one
+// for the rows with a value, and one for the rows without a value.
 func (c SortColumn) keys(q *gorm.DB, text string, o Order, w Window) ([]listKey, error) {
 	if !c.nullable {
 		return c.read(q, text, o, w, true)
@@ -137,7 +140,7 @@ func (c SortColumn) keys(q *gorm.DB, text string, o Order, w Window) ([]listKey,
 	}
 	if w.After == nil && w.Offset > 0 {
 		without.Offset = 0
-		if len(found) == 0 { // the window begins among the rows without a value or after them
+		if len(found) == 0 { // the window begins after the last row with a value
 			var n int64
 			if err := valued.Count(&n).Error; err != nil {
 				return nil, err
@@ -150,7 +153,8 @@ func (c SortColumn) keys(q *gorm.DB, text string, o Order, w Window) ([]listKey,
 	return append(found, rest...), err
 }
 
-// read runs one statement and returns its keys. always is true if the column is never NULL: the order then needs no place for NULLs.
+// read runs one statement and returns the positions of its rows. always is true if the column is never NULL. The ORDER BY then does not say
+// where rows with NULL come.
 func (c SortColumn) read(q *gorm.DB, text string, o Order, w Window, always bool) ([]listKey, error) {
 	beyond, nulls := "<", " NULLS LAST"
 	if !o.Descending {
@@ -188,7 +192,7 @@ func (c SortColumn) read(q *gorm.DB, text string, o Order, w Window, always bool
 	return found, rows.Err()
 }
 
-// Scan implements sql.Scanner for the value of the ordering column.
+// Scan implements sql.Scanner: it sets Null and Value from the value of the ordering column.
 func (p *Position) Scan(value any) error {
 	p.Null, p.Value = false, ""
 	switch v := value.(type) {
@@ -197,7 +201,7 @@ func (p *Position) Scan(value any) error {
 	case int64:
 		p.Value = strconv.FormatInt(v, 10)
 	case float64:
-		p.Value = strconv.FormatUint(math.Float64bits(v), 16) // exact bits: a rounded value would not match its row
+		p.Value = strconv.FormatUint(math.Float64bits(v), 16) // the exact bits, because a rounded number would not match the row
 	case string:
 		p.Value = v
 	case []byte:
@@ -205,36 +209,38 @@ func (p *Position) Scan(value any) error {
 	case time.Time:
 		p.Value = DateOf(v).String()
 	default:
-		return fmt.Errorf("an order by a %T", value)
+		return fmt.Errorf("a list cannot be ordered by a value of type %T", value)
 	}
 	return nil
 }
 
-// listChunk is how many rows of a list are read at a time.
+// listChunk is how many rows of a list one statement reads.
 const listChunk = 200
 
 // ListSpec describes how the rows of a list are ordered and read.
 type ListSpec[R any] struct {
+	// Columns are the columns by which the list can be ordered.
 	Columns SortColumns
-	// TextLength is SQL for the number of characters of a row's texts without its labels.
+	// TextLength is a SQL expression for the number of characters of a row's texts, without its labels.
 	TextLength string
-	// LabelBytes is the size in JSON of the labels of a row that has all labels.
+	// LabelBytes is the number of bytes that the labels of a row take in JSON if the row has all labels.
 	LabelBytes int64
 	// Total is the number of rows of the whole list.
 	Total int64
-	ID    func(*R) uuid.UUID
+	// ID returns the id of a row.
+	ID func(*R) uuid.UUID
 	// Read returns the rows with the given ids in any order. It leaves out rows that do not exist.
 	Read func(ctx context.Context, ids []uuid.UUID) ([]R, error)
 }
 
-// List is a window of an ordered list. It holds the positions of the rows, and Rows reads the rows a few at a time. So the window and its
-// order are fixed when the list is made, and no connection is held while the rows are used.
+// List is a window of an ordered list. It holds only the positions of the rows, and Rows reads the rows in batches. So the window and its
+// order are fixed when the List is created, and no database connection is in use while the caller processes a row.
 type List[R any] struct {
 	Total int64 // number of rows of the whole list
 
 	spec ListSpec[R]
-	keys []listKey
-	more bool
+	keys []listKey // positions of the rows of the window
+	more bool      // the list has rows after the window
 }
 
 // NewList reads the positions of the rows of a window of q in the order o. It returns an error if o.Column is not one of spec.Columns.
@@ -244,7 +250,7 @@ func NewList[R any](q *gorm.DB, spec ListSpec[R], o Order, w Window) (*List[R], 
 		return nil, fmt.Errorf("order by %q: the list has no such order", o.Column)
 	}
 	limit := w.Limit
-	w.Limit++ // one row more shows whether there is a next page
+	w.Limit++ // one more row shows whether the list has rows after the window
 	keys, err := c.keys(q, spec.TextLength, o, w)
 	if err != nil {
 		return nil, Translate(err)
@@ -257,14 +263,14 @@ func NewList[R any](q *gorm.DB, spec ListSpec[R], o Order, w Window) (*List[R], 
 // Len returns the number of rows of the window.
 func (l *List[R]) Len() int { return len(l.keys) }
 
-// Cut ends the window after n rows.
+// Cut shortens the window to its first n rows. It does nothing if the window has n rows or fewer.
 func (l *List[R]) Cut(n int) {
 	if n < len(l.keys) {
 		l.keys, l.more = l.keys[:n], true
 	}
 }
 
-// Next returns the position after the window, or nil if the window ends with the last row of the list.
+// Next returns the position of the window's last row, at which the next page begins. It returns nil if the list has no more rows.
 func (l *List[R]) Next() *Position {
 	if !l.more || len(l.keys) == 0 {
 		return nil
@@ -272,10 +278,10 @@ func (l *List[R]) Next() *Position {
 	return &l.keys[len(l.keys)-1].position
 }
 
-// WorstEscape is the highest number of bytes that JSON needs for one character: \u and four digits.
+// WorstEscape is the highest number of bytes of one escaped character in JSON: \u and four digits.
 const WorstEscape = 6
 
-// MaxTextBytes returns an upper bound of the bytes that the texts and labels of all rows take in JSON.
+// MaxTextBytes returns an upper bound of the number of bytes that the texts and labels of all rows of the window take in JSON.
 func (l *List[R]) MaxTextBytes() int64 {
 	sum := l.spec.LabelBytes * int64(len(l.keys))
 	for _, k := range l.keys {
@@ -284,7 +290,7 @@ func (l *List[R]) MaxTextBytes() int64 {
 	return sum
 }
 
-// Rows reads the rows in order. It skips rows that were deleted after the list was made. It stops after the first error.
+// Rows iterates over the rows of the window in order. It skips rows that were deleted after the List was created. It stops after an error.
 func (l *List[R]) Rows(ctx context.Context) iter.Seq2[R, error] {
 	return func(yield func(R, error) bool) {
 		var none R
@@ -308,7 +314,7 @@ func (l *List[R]) Rows(ctx context.Context) iter.Seq2[R, error] {
 	}
 }
 
-// All reads and returns all rows.
+// All reads and returns all rows of the window.
 func (l *List[R]) All(ctx context.Context) ([]R, error) {
 	all := make([]R, 0, len(l.keys))
 	for r, err := range l.Rows(ctx) {
@@ -320,7 +326,7 @@ func (l *List[R]) All(ctx context.Context) ([]R, error) {
 	return all, nil
 }
 
-// LikePattern returns a LIKE pattern (with ESCAPE '\') that matches texts that contain s.
+// LikePattern returns a pattern for LIKE … ESCAPE '\' that matches the texts that contain s.
 func LikePattern(s string) string {
 	return "%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(s) + "%"
 }

@@ -15,13 +15,15 @@ import (
 
 // DayRange is a range of days of snapshots_daily that is rolled up at once.
 type DayRange struct {
-	From, Before Date
-	// Partition is true if the range is a month with a partition of its own: DropMonth deletes the month's points. Otherwise they are deleted
-	// row by row.
+	From   Date // first day of the range
+	Before Date // first day after the range
+	// Partition is true if the range is a month that has its own partition. DropMonth then deletes the month's points. If Partition is false,
+	// the points must be deleted row by row.
 	Partition bool
 }
 
-// DayRanges returns the ranges of all days before one, the oldest first.
+// DayRanges returns ranges that contain the points of all days before a day, the oldest first. With partitions, it leaves out a month that is
+// not wholly before the day.
 func (d *DB) DayRanges(ctx context.Context, before Date) ([]DayRange, error) {
 	if !d.dialect.partitioned() {
 		return []DayRange{{Before: before}}, nil
@@ -37,7 +39,7 @@ func (d *DB) DayRanges(ctx context.Context, before Date) ([]DayRange, error) {
 	return ranges, nil
 }
 
-// months returns the first days of the months that are wholly before a day and have a partition, the oldest first.
+// months returns the first day of each month that has a partition and is wholly before a day, the oldest first.
 func (d *DB) months(ctx context.Context, before Date) ([]Date, error) {
 	var names []string
 	err := d.Read(ctx).Raw(`SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
@@ -49,7 +51,7 @@ func (d *DB) months(ctx context.Context, before Date) ([]Date, error) {
 	for _, name := range names {
 		digits := strings.TrimPrefix(name, dailyPartition)
 		if len(digits) != len("200601") {
-			return nil, fmt.Errorf("partition %s of snapshots_daily is none of ours: they are called %sYYYYMM", name, dailyPartition)
+			return nil, fmt.Errorf("partition %s of snapshots_daily has an unknown name: the name must be %sYYYYMM", name, dailyPartition)
 		}
 		month, err := ParseDate(digits[:4] + "-" + digits[4:] + "-01")
 		if err != nil {
@@ -63,22 +65,22 @@ func (d *DB) months(ctx context.Context, before Date) ([]Date, error) {
 }
 
 var (
-	// ErrMonthBusy reports that DropMonth did not get the locks that it needs, or that the month has new points.
+	// ErrMonthBusy reports that DropMonth did not get its locks, or that the month has points that are not rolled up.
 	ErrMonthBusy = errors.New("month in use")
-	// ErrMonthGone reports that another process has dropped the month.
+	// ErrMonthGone reports that another process has already dropped the month.
 	ErrMonthGone = errors.New("month gone")
 )
 
 const (
-	// dropAttempts is how often one run tries to drop a month. The next run is an hour later.
+	// dropAttempts is how often DropMonth tries to drop a month. Retention calls DropMonth again after an hour.
 	dropAttempts = 3
-	// dropTimeout bounds one attempt. Its check reads the whole month.
+	// dropTimeout is the time limit of one attempt of DropMonth. The check before the drop reads the whole month.
 	dropTimeout = 10 * time.Minute
 )
 
-// DropMonth drops a month's partition and raises the versions of the organisations. check runs in the same transaction, before the drop,
-// and can refuse it with an error. If DropMonth does not get the locks, it tries again a few times, with pauses in which others can use the
-// tables. It returns ErrMonthBusy or ErrMonthGone if the month was not dropped.
+// DropMonth drops a month's partition and raises the versions of the organisations. check runs in the same transaction before the drop. If
+// check returns an error, the partition is not dropped. If DropMonth does not get its locks, it tries again a few times, with pauses in which
+// other sessions can use the tables. It returns ErrMonthBusy or ErrMonthGone if the month was not dropped.
 func (d *DB) DropMonth(ctx context.Context, orgs []uuid.UUID, month Date, check func(tx *gorm.DB) error) error {
 	for attempt := 1; ; attempt++ {
 		err := d.tryDropMonth(ctx, orgs, month, check)
@@ -94,23 +96,24 @@ func (d *DB) DropMonth(ctx context.Context, orgs []uuid.UUID, month Date, check 
 	}
 }
 
+// tryDropMonth is one attempt of DropMonth.
 func (d *DB) tryDropMonth(ctx context.Context, orgs []uuid.UUID, month Date, check func(tx *gorm.DB) error) error {
 	ctx, cancel := context.WithTimeout(ctx, dropTimeout)
 	defer cancel()
 	partition := partitionName(month)
 	err := d.changeTables(ctx, func(tx *gorm.DB) error {
-		if err := tx.Exec("SET LOCAL statement_timeout = 0").Error; err != nil { // dropTimeout replaces it
+		if err := tx.Exec("SET LOCAL statement_timeout = 0").Error; err != nil { // dropTimeout limits the statements instead
 			return err
 		}
-		// Reads continue until the drop. A second process that wants to drop the month waits here. If both could hold this lock, they would
-		// deadlock at the drop.
+		// Other sessions can read the partition until the drop. A second process that wants to drop the month waits for this lock. Without the
+		// lock, the two processes would deadlock at the drop.
 		if err := tx.Exec("LOCK TABLE " + partition + " IN SHARE ROW EXCLUSIVE MODE").Error; err != nil {
 			return err
 		}
 		if err := check(tx); err != nil {
 			return err
 		}
-		if err := RaiseVersions(tx, d.Now(), orgs...); err != nil { // daily values become interpolated
+		if err := RaiseVersions(tx, d.Now(), orgs...); err != nil { // the drop changes answers: histories then interpolate the dropped days
 			return err
 		}
 		return tx.Exec("DROP TABLE " + partition).Error
@@ -125,7 +128,7 @@ func (d *DB) tryDropMonth(ctx context.Context, orgs []uuid.UUID, month Date, che
 	return nil
 }
 
-// partitionCache remembers the months whose partition is known to exist.
+// partitionCache contains the months whose partition is known to exist. Its methods can be called concurrently.
 type partitionCache struct {
 	mu     sync.Mutex
 	months map[Date]bool
@@ -146,14 +149,15 @@ func (c *partitionCache) set(month Date, exists bool) {
 	c.months[month] = exists
 }
 
-// PrepareDays creates the partitions of snapshots_daily from last month to the end of next month, at least. It tries again until all exist
-// or ctx ends. It does nothing on engines without partitions.
+// PrepareDays creates the partitions of snapshots_daily for at least last month, this month and next month. It tries again until all
+// partitions exist or ctx ends. It does nothing on engines without partitions.
 func (d *DB) PrepareDays(ctx context.Context) error {
 	today := d.Now().Day()
 	return d.MakeDays(ctx, today-31, today+62)
 }
 
-// MakeDays calls EnsureDays until it gets all locks or ctx ends.
+// MakeDays creates the partitions of snapshots_daily for the days from..to. It calls EnsureDays again until EnsureDays gets its locks or ctx
+// ends.
 func (d *DB) MakeDays(ctx context.Context, from, to Date) error {
 	for {
 		err := d.EnsureDays(ctx, from, to)
@@ -166,8 +170,8 @@ func (d *DB) MakeDays(ctx context.Context, from, to Date) error {
 	}
 }
 
-// EnsureDays makes sure that snapshots_daily has partitions for the days from..to. If it does not get a lock at once, the error is an
-// ErrUnavailable.
+// EnsureDays creates the partitions of snapshots_daily for the days from..to that do not exist yet. If it does not get a lock within
+// lockTimeout, it returns an ErrUnavailable.
 func (d *DB) EnsureDays(ctx context.Context, from, to Date) error {
 	if !d.dialect.partitioned() {
 		return nil
@@ -184,8 +188,8 @@ func (d *DB) EnsureDays(ctx context.Context, from, to Date) error {
 	return nil
 }
 
-// makeMonth creates the partition of a month if it does not exist. CREATE TABLE … PARTITION OF would lock snapshots_daily against reads and
-// wait for all readers. ATTACH PARTITION does not: it conflicts only with transactions that write videos.
+// makeMonth creates the partition of a month if it does not exist. It uses ATTACH PARTITION, whose lock conflicts only with transactions that
+// write videos. CREATE TABLE … PARTITION OF would lock snapshots_daily against reads too.
 func (d *DB) makeMonth(ctx context.Context, month Date) error {
 	return d.changeTables(ctx, func(tx *gorm.DB) error {
 		if err := tx.Exec("SELECT pg_advisory_xact_lock(7261350812)").Error; err != nil { // only one process at a time
@@ -205,10 +209,13 @@ func (d *DB) makeMonth(ctx context.Context, month Date) error {
 	})
 }
 
+// dailyPartition is the beginning of the name of each partition of snapshots_daily. The year and month follow as YYYYMM.
 const dailyPartition = "snapshots_daily_"
 
+// partitionName returns the name of the partition of a month.
 func partitionName(month Date) string { return dailyPartition + month.Time().Format("200601") }
 
+// monthOf returns the first day of the month of d.
 func monthOf(d Date) Date {
 	t := d.Time()
 	return DateOf(t.AddDate(0, 0, 1-t.Day()))

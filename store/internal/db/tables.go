@@ -4,51 +4,51 @@ import (
 	"time"
 )
 
-// TableClass says how a table would be stored in a sharded PostgreSQL. The rules for its keys and statements follow from the class, on
-// every engine.
+// TableClass says how a table would be stored in a sharded PostgreSQL. On every engine, the class determines the rules for the table's keys
+// and for statements that use the table.
 type TableClass string
 
-// The classes.
+// The table classes.
 const (
-	// Reference tables are copied to every node. They are small and rarely written.
+	// Reference is the class of small, rarely written tables that would be copied to every node.
 	Reference TableClass = "reference"
-	// Distributed tables are sharded by organisation_id. It must be the first column of every key and be set in every WHERE and JOIN.
+	// Distributed is the class of tables that would be sharded by organisation_id. organisation_id must be the first column of every key. Every
+	// WHERE and JOIN must compare it.
 	Distributed TableClass = "distributed"
-	// Coordinator tables belong to no organisation, and no other table refers to them.
+	// Coordinator is the class of tables that belong to no organisation and to which no other table refers.
 	Coordinator TableClass = "coordinator"
 )
 
-// TableBound says what keeps a table from growing without limit.
+// TableBound says what limits the size of a table.
 type TableBound string
 
-// The bounds.
+// The table bounds.
 const (
-	// ByInstallation: the number of rows depends on the operators and on the program's configuration.
+	// ByInstallation: the number of rows depends on what operators create and configure.
 	ByInstallation TableBound = "installation"
-	// ByTenantData: the number of rows is proportional to what organisations track and create. Rate limits bound how fast it grows. Rows are
-	// deleted together with what they belong to.
+	// ByTenantData: the number of rows is proportional to the videos, accounts and collections of organisations. Rate limits bound its growth.
 	ByTenantData TableBound = "tenant data"
 	// ByTime: rows are added as time passes. Retention deletes rows that are older than Table.Retention.
 	ByTime TableBound = "time"
 )
 
-// Table describes a table.
+// Table describes a table of the schema.
 type Table struct {
 	Class TableClass
 	Bound TableBound
-	// Retention is how long a row is kept after it was last needed. It is set for tables with the bound ByTime.
+	// Retention is how long a row is kept at most after it was last needed. It is set if Bound is ByTime.
 	Retention time.Duration
 }
 
 const (
-	// DailyDays is for how many days the point of each day is kept. Older history has one point a week.
+	// DailyDays is the number of days for which the point of each day is kept. Older history has one point a week.
 	DailyDays = 90
-	// WeeklyDays is for how many days the point of each week is kept.
+	// WeeklyDays is the number of days for which the point of each week is kept.
 	WeeklyDays = 730
-	// RetentionMargin is for how many more days weekly points are kept. The oldest day that a caller can request may lie between two points,
-	// and the earlier of them is up to 13 days older.
+	// RetentionMargin is the number of days for which weekly points are kept in addition to WeeklyDays. The oldest day that a caller can request
+	// may be between two points, and the earlier point is up to 13 days older.
 	RetentionMargin = 14
-	// IdempotencyLife is how long an answer is kept for its idempotency key.
+	// IdempotencyLife is how long an idempotency key and its answer are kept.
 	IdempotencyLife = 24 * time.Hour
 	// ShortLinkLife is how long the target of a short link is kept.
 	ShortLinkLife = 30 * Day
@@ -58,20 +58,20 @@ const (
 	// Day is 24 hours.
 	Day = 24 * time.Hour
 
-	// dailyRetention includes up to a month, because PostgreSQL drops whole months, and up to a week, because weeks are rolled up whole.
+	// dailyRetention includes 31 days, because PostgreSQL drops whole months, and 7 days, because whole weeks are rolled up.
 	dailyRetention  = (DailyDays + 31 + 7) * Day
 	weeklyRetention = (WeeklyDays + RetentionMargin + 1) * Day
-	// tokenRetention is how long operators still see an expired or revoked token in lists.
+	// tokenRetention is how long an expired or revoked token is kept, so that operators still see it in lists.
 	tokenRetention = 90 * Day
-	// quotaRetention is how long a window's count is kept after its last change. It is longer than any window.
+	// quotaRetention is how long the count of a quota window is kept after its last change. It is longer than any quota window.
 	quotaRetention = 100 * Day
-	// leftoverRetention is how long rows are kept that nothing needs any more, such as a pause that has ended.
+	// leftoverRetention is how long rows without further use are kept, such as a source's pause that has ended.
 	leftoverRetention = 30 * Day
-	// collectorRetention is how long a collector that crashed stays in the list: see queue.Queue.Heartbeat.
+	// collectorRetention is how long the row of a crashed collector is kept: see queue.Queue.Heartbeat.
 	collectorRetention = 10 * time.Second
 )
 
-// Tables describes every table. A table that is missing here fails the catalog test, and so does a table without a bound.
+// Tables describes every table of the schema, by name. A test fails if a table is missing here or has no bound.
 var Tables = map[string]Table{
 	"organisations": {Class: Reference, Bound: ByInstallation},
 	"api_tokens":    {Class: Reference, Bound: ByTime, Retention: tokenRetention},

@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// Instant is a point in time, in microseconds since 1970 UTC. Both engines keep this precision.
+// Instant is a point in time, in microseconds since 1970 UTC. Both engines store times with this precision.
 type Instant int64
 
-// InstantOf returns t as an Instant. It drops everything below a microsecond.
+// InstantOf returns t as an Instant. It drops fractions of a microsecond.
 func InstantOf(t time.Time) Instant { return Instant(t.UnixMicro()) }
 
-// Time returns the instant in UTC.
+// Time returns the instant as a time.Time in UTC.
 func (i Instant) Time() time.Time { return time.UnixMicro(int64(i)).UTC() }
 
-// Add returns the instant d later.
+// Add returns the instant that is d after i.
 func (i Instant) Add(d time.Duration) Instant { return i + Instant(d.Microseconds()) }
 
-// Sub returns the time from o to i.
+// Sub returns the duration from o to i.
 func (i Instant) Sub(o Instant) time.Duration { return time.Duration(i-o) * time.Microsecond }
 
-// Day returns the UTC day that the instant falls into.
+// Day returns the UTC day of the instant.
 func (i Instant) Day() Date { return DateOf(i.Time()) }
 
-// Date is a UTC day, counted in days since 1970-01-01. It is written YYYY-MM-DD in the database and to callers.
+// Date is a UTC day, counted in days since 1970-01-01. Its text form is YYYY-MM-DD, in the database and in answers.
 type Date int32
 
 // SecondsPerDay is the number of seconds of a UTC day.
@@ -37,10 +37,10 @@ func DateOf(t time.Time) Date {
 	if s%SecondsPerDay < 0 {
 		d--
 	}
-	return Date(d) //nolint:gosec // the day of every time.Time fits
+	return Date(d) //nolint:gosec // the days of all years that the store accepts fit into an int32
 }
 
-// ParseDate reads a day of the form YYYY-MM-DD. A day that does not exist is an error.
+// ParseDate parses a day of the form YYYY-MM-DD. It returns an error for a day that does not exist.
 func ParseDate(s string) (Date, error) {
 	t, err := time.Parse(time.DateOnly, s)
 	if err != nil {
@@ -49,7 +49,7 @@ func ParseDate(s string) (Date, error) {
 	return DateOf(t), nil
 }
 
-// Time returns the day's first instant.
+// Time returns 00:00 UTC of the day.
 func (d Date) Time() time.Time { return time.Unix(int64(d)*SecondsPerDay, 0).UTC() }
 
 func (d Date) String() string { return d.Time().Format(time.DateOnly) }
@@ -63,10 +63,10 @@ func (d Date) Week() Date {
 	return d - Date(sinceMonday)
 }
 
-// Value writes the day as text. Both engines compare this text in the order of the days.
+// Value implements driver.Valuer. It returns the day as text of the form YYYY-MM-DD.
 func (d Date) Value() (driver.Value, error) { return d.String(), nil }
 
-// Scan reads a day from a date column (PostgreSQL gives a time) or a text column (SQLite).
+// Scan implements sql.Scanner. It accepts a time.Time, which PostgreSQL returns for a date, and a text, which SQLite returns.
 func (d *Date) Scan(src any) error {
 	switch v := src.(type) {
 	case time.Time:
@@ -80,6 +80,7 @@ func (d *Date) Scan(src any) error {
 	return fmt.Errorf("cannot read a date from %T", src)
 }
 
+// scanText parses the first ten characters of s, because SQLite can append a time to the day.
 func (d *Date) scanText(s string) error {
 	if len(s) > len(time.DateOnly) {
 		s = s[:len(time.DateOnly)]
@@ -92,5 +93,5 @@ func (d *Date) scanText(s string) error {
 	return nil
 }
 
-// GormDataType tells GORM that a Date is not a number.
+// GormDataType makes GORM treat a Date as a date and not as a number.
 func (Date) GormDataType() string { return "date" }

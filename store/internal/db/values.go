@@ -11,13 +11,13 @@ import (
 	"gorm.io/gorm/clause"
 )
 
-// A statement about several organisations gets its rows as a list of parameters, each with its organisation, and joins that list. So it
-// cannot read or change a row of any other organisation.
+// A statement about rows of several organisations gets the rows' keys as a list of parameters and joins that list. Each key contains the
+// organisation. So the statement cannot read or change a row of any other organisation.
 
-// RowKey names a row of a distributed table. An id is only valid together with its organisation.
+// RowKey is the key of a row of a distributed table: the organisation and the row's id.
 type RowKey struct{ Org, ID uuid.UUID }
 
-// KeysOf returns the keys of rows of one organisation.
+// KeysOf returns the keys of an organisation's rows with the given ids.
 func KeysOf(org uuid.UUID, ids []uuid.UUID) []RowKey {
 	keys := make([]RowKey, len(ids))
 	for i, id := range ids {
@@ -26,7 +26,7 @@ func KeysOf(org uuid.UUID, ids []uuid.UUID) []RowKey {
 	return keys
 }
 
-// SortedKeys returns the keys of m in the order in which all transactions lock rows.
+// SortedKeys returns the keys of m, sorted by organisation and id. All transactions lock rows in this order.
 func SortedKeys[V any](m map[RowKey]V) []RowKey {
 	return slices.SortedFunc(maps.Keys(m), func(a, b RowKey) int {
 		return cmp.Or(slices.Compare(a.Org[:], b.Org[:]), slices.Compare(a.ID[:], b.ID[:]))
@@ -42,8 +42,8 @@ func OrgsOf(keys []RowKey) []uuid.UUID {
 	return Distinct(orgs)
 }
 
-// WithRows returns "WITH name(…) AS (VALUES …)" for rows of parameters, and the parameters. Each column is a name and a type, such as "day
-// date". There must be at least one row and at most InsertChunk rows.
+// WithRows returns the SQL text "WITH name(…) AS (VALUES …)" for rows, and the parameters of that text. Each column is a name and a type, such
+// as "day date". There must be at least one row and at most InsertChunk rows.
 func WithRows(tx *gorm.DB, name string, columns []string, rows [][]any) (statement string, args []any) {
 	names, casts := make([]string, len(columns)), make([]string, len(columns))
 	for i, c := range columns {
@@ -65,7 +65,7 @@ func WithRows(tx *gorm.DB, name string, columns []string, rows [][]any) (stateme
 	return "WITH " + name + "(" + strings.Join(names, ", ") + ") AS (VALUES " + strings.Join(values, ", ") + ")\n", args
 }
 
-// WithKeys returns WithRows for keys, with the name "wanted".
+// WithKeys returns the SQL text WITH wanted(organisation_id, id) AS (VALUES …) for keys, and the parameters of that text.
 func WithKeys(tx *gorm.DB, keys []RowKey) (statement string, args []any) {
 	rows := make([][]any, len(keys))
 	for i, k := range keys {
@@ -74,7 +74,7 @@ func WithKeys(tx *gorm.DB, keys []RowKey) (statement string, args []any) {
 	return WithRows(tx, "wanted", []string{"organisation_id uuid", "id uuid"}, rows)
 }
 
-// WithOrgs returns WithRows for organisations, with the name "wanted".
+// WithOrgs returns the SQL text WITH wanted(organisation_id) AS (VALUES …) for organisations, and the parameters of that text.
 func WithOrgs(tx *gorm.DB, orgs []uuid.UUID) (statement string, args []any) {
 	rows := make([][]any, len(orgs))
 	for i, org := range orgs {
@@ -83,10 +83,10 @@ func WithOrgs(tx *gorm.DB, orgs []uuid.UUID) (statement string, args []any) {
 	return WithRows(tx, "wanted", []string{"organisation_id uuid"}, rows)
 }
 
-// hasRowLocks returns true if the engine of tx locks rows. Otherwise only one transaction at a time can write.
+// hasRowLocks returns true if the engine of tx locks rows. If it returns false, only one transaction at a time can write.
 func hasRowLocks(tx *gorm.DB) bool { return tx.Name() != "sqlite" }
 
-// ForUpdate makes a query lock the rows that it reads, on engines with row locks.
+// ForUpdate adds FOR UPDATE to a query, so that the query locks the rows that it reads. It returns q unchanged on engines without row locks.
 func ForUpdate(q *gorm.DB) *gorm.DB {
 	if !hasRowLocks(q) {
 		return q
@@ -94,7 +94,8 @@ func ForUpdate(q *gorm.DB) *gorm.DB {
 	return q.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate})
 }
 
-// ForUpdateOf returns the clause with which a SELECT locks the rows of a table. It is empty on engines without row locks.
+// ForUpdateOf returns the clause FOR UPDATE OF table, with which a SELECT locks the rows of the table. It returns "" on engines without row
+// locks.
 func ForUpdateOf(tx *gorm.DB, table string) string {
 	if !hasRowLocks(tx) {
 		return ""
@@ -102,8 +103,8 @@ func ForUpdateOf(tx *gorm.DB, table string) string {
 	return " FOR UPDATE OF " + table
 }
 
-// SkipLockedOf returns the clause with which a SELECT locks the rows of a table and leaves out those that other transactions have locked. It is
-// empty on engines without row locks.
+// SkipLockedOf returns the clause FOR UPDATE OF table SKIP LOCKED. A SELECT with it locks the rows of the table, and leaves out rows that other
+// transactions have locked. SkipLockedOf returns "" on engines without row locks.
 func SkipLockedOf(tx *gorm.DB, table string) string {
 	if !hasRowLocks(tx) {
 		return ""
@@ -111,7 +112,7 @@ func SkipLockedOf(tx *gorm.DB, table string) string {
 	return " FOR UPDATE OF " + table + " SKIP LOCKED"
 }
 
-// LockRows runs a SELECT that locks rows of a table in the order of the SELECT. It does nothing on engines without row locks.
+// LockRows runs a SELECT and locks the selected rows of a table, in the order of the SELECT. It does nothing on engines without row locks.
 func LockRows(tx *gorm.DB, query, table string, args ...any) error {
 	if !hasRowLocks(tx) {
 		return nil
@@ -119,7 +120,7 @@ func LockRows(tx *gorm.DB, query, table string, args ...any) error {
 	return tx.Exec(query+ForUpdateOf(tx, table), args...).Error
 }
 
-// DoNothing returns the clause ON CONFLICT (key) DO NOTHING.
+// DoNothing returns the clause ON CONFLICT (key) DO NOTHING. key are names of columns.
 func DoNothing(key ...string) clause.OnConflict {
 	return clause.OnConflict{Columns: Columns(key), DoNothing: true}
 }
@@ -152,5 +153,6 @@ func AssignPointer[T any](to **T, from *T) {
 	}
 }
 
-// InsertChunk is the highest number of rows of one INSERT. A statement can have 65,535 parameters on PostgreSQL and 32,766 on SQLite.
+// InsertChunk is the highest number of rows of one statement. It keeps the number of parameters below the limits of the engines: 65,535 on
+// PostgreSQL and 32,766 on SQLite.
 const InsertChunk = 1000

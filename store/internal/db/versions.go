@@ -8,14 +8,14 @@ import (
 	"gorm.io/gorm"
 )
 
-// Scoped begins a query on a table with the condition on the organisation. All queries that GORM builds get the condition here.
+// Scoped returns a query for the organisation's rows of a table. Every query that GORM builds for organisation data starts with Scoped.
 func Scoped(db *gorm.DB, table string, org uuid.UUID) *gorm.DB {
 	return db.Table(table).Where(table+".organisation_id = ?", org)
 }
 
-// Change runs f in a transaction that writes an organisation's data, and raises the organisation's version first. Every transaction that
-// writes such data must do so; RaiseVersions does it for several organisations. The new version tells readers of the change. It also
-// serialises these transactions: they write the same rows in different orders and would otherwise deadlock.
+// Change raises an organisation's version and then runs f in the same transaction. Every transaction that writes an organisation's data must
+// raise the version first, with Change or RaiseVersions. Readers see by the new version that the data changed. The locked version also
+// serialises these transactions. Otherwise they could deadlock, because they write the same rows in different orders.
 func (d *DB) Change(ctx context.Context, org uuid.UUID, f func(tx *gorm.DB) error) error {
 	return d.Tx(ctx, func(tx *gorm.DB) error {
 		if err := RaiseVersions(tx, d.Now(), org); err != nil {
@@ -25,7 +25,7 @@ func (d *DB) Change(ctx context.Context, org uuid.UUID, f func(tx *gorm.DB) erro
 	})
 }
 
-// ChangeInBulk does the same as Change and gives f the engine's fastest way to insert rows.
+// ChangeInBulk does the same as Change. In addition, it passes the engine's fastest way to insert rows to f.
 func (d *DB) ChangeInBulk(ctx context.Context, org uuid.UUID, f func(tx *gorm.DB, insert InsertRows) error) error {
 	return d.BulkTx(ctx, func(tx *gorm.DB, insert InsertRows) error {
 		if err := RaiseVersions(tx, d.Now(), org); err != nil {
@@ -35,14 +35,15 @@ func (d *DB) ChangeInBulk(ctx context.Context, org uuid.UUID, f func(tx *gorm.DB
 	})
 }
 
-// raised is the SQL that raises a version. A version is the time in microseconds, or the last version plus one if that is greater. So no
-// version is used twice, even if a database is restored from a backup.
+// raised is the SQL assignment that raises a version. The new version is the time in microseconds, or the last version plus one if that is
+// greater. So no version is used twice, even if a database is restored from a backup.
 const raised = "version = CASE WHEN organisation_totals.version < ? THEN ? ELSE organisation_totals.version + 1 END"
 
-// RaiseVersions locks the organisations in the order of their ids and raises their versions.
+// RaiseVersions raises the versions of organisations. It locks the organisations in the order of their ids, so that concurrent calls cannot
+// deadlock.
 func RaiseVersions(tx *gorm.DB, now Instant, orgs ...uuid.UUID) error {
 	for chunk := range slices.Chunk(Distinct(orgs), InsertChunk) {
-		if len(chunk) == 1 { // a single row needs no lock order
+		if len(chunk) == 1 { // the order of locks does not matter for a single row
 			err := tx.Exec("UPDATE organisation_totals SET "+raised+" WHERE organisation_id = ?", now, now, chunk[0]).Error
 			if err != nil {
 				return err

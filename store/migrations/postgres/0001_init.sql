@@ -1,6 +1,6 @@
 -- +goose Up
 
--- Reference tables (copied to every node when sharded): small, rarely written, no counters in them.
+-- Reference tables: small and rarely written. A sharded database would copy them to every node.
 CREATE TABLE organisations (
   id           uuid   NOT NULL PRIMARY KEY,
   name         text   NOT NULL,
@@ -26,7 +26,7 @@ CREATE TABLE settings (
   value bytea NOT NULL
 );
 
--- Distributed tables: sharded by organisation_id, which therefore begins every key.
+-- Distributed tables: a sharded database would shard them by organisation_id, so organisation_id is the first column of every key.
 CREATE TABLE accounts (
   organisation_id uuid    NOT NULL REFERENCES organisations (id) ON DELETE CASCADE,
   id              uuid    NOT NULL,
@@ -123,7 +123,7 @@ CREATE TABLE video_hashtags (
 );
 CREATE INDEX video_hashtags_video ON video_hashtags (organisation_id, video_id);
 
--- One row a video and UTC day; months are partitions, made ahead by the program, so that old ones can be dropped whole.
+-- One row for each video and UTC day. Each month is a partition. The program creates partitions in advance and drops old partitions.
 CREATE TABLE snapshots_daily (
   organisation_id uuid   NOT NULL,
   video_id        uuid   NOT NULL,
@@ -140,7 +140,7 @@ CREATE TABLE snapshots_daily (
   FOREIGN KEY (organisation_id, video_id) REFERENCES videos (organisation_id, id) ON DELETE CASCADE
 ) PARTITION BY RANGE (day);
 
--- What remains of days older than 90 days: the last point of each week.
+-- The last point of each week, for days older than 90 days.
 CREATE TABLE snapshots_weekly (
   organisation_id uuid   NOT NULL,
   video_id        uuid   NOT NULL,
@@ -206,7 +206,7 @@ CREATE TABLE collection_accounts (
 );
 CREATE INDEX collection_accounts_account ON collection_accounts (organisation_id, account_id);
 
--- Running sums of an organisation, so that a list's total and a day's history cost one row.
+-- Running totals of an organisation, so that the total of a list and the point of a day need only one row.
 CREATE TABLE organisation_totals (
   organisation_id uuid   NOT NULL PRIMARY KEY REFERENCES organisations (id) ON DELETE CASCADE,
   videos          bigint NOT NULL,
@@ -237,7 +237,7 @@ CREATE TABLE organisation_days (
   PRIMARY KEY (organisation_id, day)
 );
 
--- How many of the organisation's videos were uploaded on a day.
+-- Number of the organisation's videos that were uploaded on each day.
 CREATE TABLE organisation_uploads (
   organisation_id uuid NOT NULL REFERENCES organisations (id) ON DELETE CASCADE,
   day             date NOT NULL,
@@ -261,7 +261,7 @@ CREATE TABLE account_days (
   FOREIGN KEY (organisation_id, account_id) REFERENCES accounts (organisation_id, id) ON DELETE CASCADE
 );
 
--- Answers to requests with an Idempotency-Key, for a day.
+-- Answers to requests with an Idempotency-Key header. They are kept for a day.
 CREATE TABLE idempotency_keys (
   organisation_id uuid NOT NULL REFERENCES organisations (id) ON DELETE CASCADE,
   operation       text NOT NULL,
@@ -277,7 +277,7 @@ CREATE TABLE idempotency_keys (
 );
 CREATE INDEX idempotency_keys_created ON idempotency_keys (organisation_id, created_at);
 
--- Coordinator tables: the queue. A row is a video of a platform, whoever tracks it.
+-- Coordinator tables: the fetch queue. A row of fetch_targets is a target, which all organisations that track it share.
 CREATE TABLE fetch_targets (
   bucket       smallint NOT NULL,
   source       text     NOT NULL,

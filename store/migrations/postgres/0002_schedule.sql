@@ -1,10 +1,10 @@
 -- +goose Up
 
--- How a target's numbers move (store.Pace), and its place among those that somebody waits for.
+-- How fast the counts of a target change, and the order of a target in the interactive lane.
 ALTER TABLE fetch_targets ADD COLUMN pace smallint NOT NULL DEFAULT 0;
 ALTER TABLE fetch_targets ADD COLUMN turn bigint NOT NULL DEFAULT 0;
 
--- The last turn that an organisation was given, of a platform and kind.
+-- The last turn of an organisation in the interactive lane, for each platform and kind.
 CREATE TABLE org_turns (
   source          text   NOT NULL,
   kind            text   NOT NULL,
@@ -13,14 +13,14 @@ CREATE TABLE org_turns (
   PRIMARY KEY (source, kind, organisation_id)
 );
 
--- What one process alone does now and then: claimed like a target, by moving next_at ahead.
+-- Periodic jobs. A process claims a job by moving next_at ahead, so that only one process runs it.
 CREATE TABLE jobs (
   name    text   NOT NULL PRIMARY KEY,
   next_at bigint NOT NULL,
   token   uuid
 );
 
--- Where an account's numbers of a day come from.
+-- The time and the source of the last fetch of an account on a day.
 ALTER TABLE account_days ADD COLUMN fetched_at bigint;
 ALTER TABLE account_days ADD COLUMN source text;
 

@@ -1,5 +1,5 @@
 -- +goose Up
--- A source's credential that the platform exchanges for a new one at each use. It is sealed by the source.
+-- Refresh tokens of sources. The platform replaces a refresh token at each use. The source encrypts its token.
 CREATE TABLE source_tokens (
   source     text   NOT NULL,
   account    text   NOT NULL,

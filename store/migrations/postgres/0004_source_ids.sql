@@ -1,6 +1,6 @@
 -- +goose Up
--- What a source calls an account where that is not the platform's own id: the Graph API's id of an Instagram account,
--- TikTok's open_id. Handles change hands, so that whoever is asked for by a handle is known again by it.
+-- source_id is a source's own id of an account, if the source does not use the platform's id. Examples are the Graph API's id of an
+-- Instagram account and the open_id of TikTok. Another account can use a handle later, so the id identifies the account.
 ALTER TABLE accounts ADD COLUMN source_id text;
 CREATE INDEX accounts_source ON accounts (organisation_id, platform, source_id) WHERE source_id IS NOT NULL;
 ALTER TABLE fetch_targets ADD COLUMN source_id text;

@@ -1,6 +1,6 @@
 -- +goose Up
--- source_refusals counts, by class, the refusals of a source or budget since its last good answer. The source is paused only when more
--- than one target was refused, so that one bad target does not stop the others.
+-- source_refusals counts the refusals of a source or budget since its last successful answer, by class. The source is paused only if more
+-- than one target was refused, so that one faulty target does not stop the fetches of other targets.
 CREATE TABLE source_refusals (
   source  text    NOT NULL,
   class   text    NOT NULL,

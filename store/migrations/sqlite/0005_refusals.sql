@@ -1,6 +1,6 @@
 -- +goose Up
--- How often in a row sources said of a target that it is not there, or not to be shown, and which of the two. Failures that say
--- nothing of the target are counted by attempts alone, so that an outage confirms nothing.
+-- refusals is how often in a row sources answered that a target does not exist or is private. refused_as is which of the two answers it was.
+-- Other failures are counted only in attempts, so that the outage of a source does not confirm such an answer.
 ALTER TABLE fetch_targets ADD COLUMN refused_as text NOT NULL DEFAULT '';
 ALTER TABLE fetch_targets ADD COLUMN refusals integer NOT NULL DEFAULT 0;
 UPDATE fetch_targets SET refused_as = 'gone', refusals = attempts WHERE state = 'gone';

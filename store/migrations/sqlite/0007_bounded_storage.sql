@@ -1,26 +1,26 @@
 -- +goose Up
--- bytes is the size of a key as it counts toward its organisation's limit. encoding is the encoding of body: '' plain, 'zstd' compressed.
+-- bytes is the size of the row, which counts toward the organisation's limit. encoding is the encoding of body: '' is plain, 'zstd' is compressed.
 ALTER TABLE idempotency_keys ADD COLUMN bytes integer NOT NULL DEFAULT 0;
 ALTER TABLE idempotency_keys ADD COLUMN encoding text NOT NULL DEFAULT '';
 UPDATE idempotency_keys SET bytes = 400 + 2 * length(key) + COALESCE(length(body), 0);
--- The index contains bytes, so that summing them does not read the bodies.
+-- The index contains the column bytes, so that a sum of bytes does not read the bodies.
 DROP INDEX idempotency_keys_created;
 CREATE INDEX idempotency_keys_created ON idempotency_keys (organisation_id, created_at, bytes);
 
--- The sum of idempotency_keys.bytes of an organisation.
+-- The sum of idempotency_keys.bytes of each organisation.
 CREATE TABLE idempotency_usage (
   organisation_id text    NOT NULL PRIMARY KEY REFERENCES organisations (id) ON DELETE CASCADE,
   bytes           integer NOT NULL
 );
 INSERT INTO idempotency_usage (organisation_id, bytes) SELECT organisation_id, SUM(bytes) FROM idempotency_keys GROUP BY organisation_id;
 
--- updated_at is when a window's count last changed. Windows are named by their source, so their names do not sort by age.
+-- updated_at is when the count of a quota window last changed. The name of a window does not contain its age, so updated_at is needed to find old windows.
 ALTER TABLE quota_windows ADD COLUMN updated_at integer NOT NULL DEFAULT 0;
 UPDATE quota_windows SET updated_at = CAST(strftime('%s', 'now') AS integer) * 1000000;
 
 CREATE INDEX short_links_resolved ON short_links (resolved_at);
 
--- clock_state has when the database last saw the clock by which rows are deleted, and since when that clock has run without a jump.
+-- clock_state has the time of the clock by which rows are deleted, as last written by a collector, and since when the clock has run without a jump.
 CREATE TABLE clock_state (
   name         text    NOT NULL PRIMARY KEY,
   steady_since integer NOT NULL,

@@ -1,6 +1,6 @@
 -- +goose Up
--- route is the source that a target is asked of next. answers is what the sources before it have said (JSON, written by the collector).
--- asked_by is the organisation that waits for the target in the interactive lane.
+-- route is the next source that is called for a target. answers are the answers of the sources that were called before, as JSON of the collector.
+-- asked_by is the organisation that requested the target and waits for it in the interactive lane.
 ALTER TABLE fetch_targets ADD COLUMN route text NOT NULL DEFAULT '';
 ALTER TABLE fetch_targets ADD COLUMN answers text;
 ALTER TABLE fetch_targets ADD COLUMN asked_by text;
@@ -8,7 +8,7 @@ DROP INDEX fetch_targets_due;
 CREATE INDEX fetch_targets_due ON fetch_targets (bucket, route, lane, next_at, kind);
 CREATE INDEX fetch_targets_waiting ON fetch_targets (bucket, route, turn, next_at) WHERE lane = 0;
 
--- fetch_routes has the first source for the targets of a platform and kind. Collectors write it when they start.
+-- fetch_routes has the first source to call for the targets of each platform and kind. Collectors write it when they start.
 CREATE TABLE fetch_routes (
   source text NOT NULL,
   kind   text NOT NULL,
@@ -16,7 +16,7 @@ CREATE TABLE fetch_routes (
   PRIMARY KEY (source, kind)
 );
 
--- Each source has its own queue, so an organisation's last turn is counted for each source.
+-- Each source has its own queue, so the last turn of an organisation is stored for each source.
 DROP TABLE org_turns;
 CREATE TABLE org_turns (
   route           text   NOT NULL,
