@@ -9,22 +9,21 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// meaning is a link and the result of parsing it.
+// meaning is a test case of Parse: a link and the expected result.
 type meaning struct {
 	name string
 	in   string
 	want link.Link
 }
 
-// refusal is a link that Parse refuses, with the reason and a part of the message.
+// refusal is a test case of Parse: a link that is refused, the expected reason, and a part of the expected detail.
 type refusal struct {
-	name   string
-	in     string
-	reason link.Reason
-	says   string
+	name       string
+	in         string
+	reason     link.Reason
+	wantDetail string
 }
 
-// allMeanings returns the links of all tables that Parse accepts.
 func allMeanings() []meaning {
 	var all []meaning
 	for _, table := range [][]meaning{tiktokMeanings(), instagramMeanings(), youtubeMeanings(), facebookMeanings(), surroundings()} {
@@ -33,16 +32,15 @@ func allMeanings() []meaning {
 	return all
 }
 
-// allRefusals returns the links of all tables that Parse refuses.
 func allRefusals() []refusal {
 	var all []refusal
-	for _, table := range [][]refusal{tiktokRefusals(), instagramRefusals(), youtubeRefusals(), facebookRefusals(), foreignHosts(), notWebAddresses()} {
+	for _, table := range [][]refusal{tiktokRefusals(), instagramRefusals(), youtubeRefusals(), facebookRefusals(), linksOfOtherHosts(), notWebAddresses()} {
 		all = append(all, table...)
 	}
 	return all
 }
 
-func TestParse_acceptsLinks(t *testing.T) {
+func TestParse_returnsExpectedLink(t *testing.T) {
 	t.Parallel()
 	for _, c := range allMeanings() {
 		t.Run(string(c.want.Platform)+"/"+c.name, func(t *testing.T) {
@@ -54,24 +52,24 @@ func TestParse_acceptsLinks(t *testing.T) {
 	}
 }
 
-func TestParse_refusesLinks(t *testing.T) {
+func TestParse_returnsReasonAndDetailForRefusedLink(t *testing.T) {
 	t.Parallel()
 	for _, c := range allRefusals() {
 		t.Run(string(c.reason)+"/"+c.name, func(t *testing.T) {
 			t.Parallel()
 			got, err := link.Parse(c.in)
-			require.Equal(t, link.Link{}, got, "a refused link has the zero value")
+			require.Equal(t, link.Link{}, got, "Parse returns the zero Link if it refuses the link")
 			var refused *link.Error
 			require.ErrorAs(t, err, &refused, c.in)
 			require.Equal(t, c.reason, refused.Reason, refused.Detail)
-			require.Contains(t, refused.Detail, c.says)
-			require.True(t, strings.HasSuffix(refused.Detail, "."), "the detail ends with a full stop: %s", refused.Detail)
-			require.Less(t, len(refused.Detail), 600, "the detail does not contain the whole link")
+			require.Contains(t, refused.Detail, c.wantDetail)
+			require.True(t, strings.HasSuffix(refused.Detail, "."), "the detail must end with a full stop: %s", refused.Detail)
+			require.Less(t, len(refused.Detail), 600, "the detail must not contain the whole link")
 		})
 	}
 }
 
-func TestParse_hasEnoughCases(t *testing.T) {
+func TestParseCases_areUniqueAndAtLeast300(t *testing.T) {
 	t.Parallel()
 	names, links := map[string]bool{}, map[string]bool{}
 	for _, c := range allMeanings() {
@@ -82,22 +80,22 @@ func TestParse_hasEnoughCases(t *testing.T) {
 	}
 	total := len(allMeanings()) + len(allRefusals())
 	require.GreaterOrEqual(t, total, 300)
-	require.Len(t, names, total, "each case has its own name")
-	require.Len(t, links, total, "each case has its own link")
+	require.Len(t, names, total, "the names of the test cases must be unique")
+	require.Len(t, links, total, "the links of the test cases must be unique")
 }
 
-func TestParse_acceptsCanonicalLinks(t *testing.T) {
+func TestParse_returnsSameLinkForCanonicalForm(t *testing.T) {
 	t.Parallel()
 	for _, c := range allMeanings() {
 		again, err := link.Parse(c.want.Canonical)
 		require.NoError(t, err, c.want.Canonical)
-		require.Equal(t, asParsedFromCanonical(c.want), again)
+		require.Equal(t, withoutLostHandle(c.want), again)
 	}
 }
 
-// asParsedFromCanonical returns a link as it is parsed from its canonical form. The canonical form of Instagram and Facebook videos does not
-// contain the account.
-func asParsedFromCanonical(l link.Link) link.Link {
+// withoutLostHandle returns the result of parsing the canonical form of l. Canonical links of Instagram and Facebook
+// videos do not contain the handle, so the result has no handle for them.
+func withoutLostHandle(l link.Link) link.Link {
 	if l.Kind == link.Video && (l.Platform == link.Instagram || l.Platform == link.Facebook) {
 		l.Handle = ""
 	}
@@ -111,7 +109,7 @@ const (
 	channelID   = "UCLqxVugv74EIW3VWh2NOa3Q"
 	facebookID  = "1139247764231866"
 	secUID      = "MS4wLjABAAAATh8Vewkn0LYM7Fo03iec3qKdeCUOcBIouRk1mkiag6h3o_pQu_dUXvZ2EZlGST7_"
-	// privateTail follows the code of a private account's post.
+	// privateTail is the text that Instagram appends to the code of a private account's post.
 	privateTail = "ABCDEFGHIJKLMNOPQRSTUVWXYZ01"
 )
 
@@ -161,14 +159,14 @@ func short(p link.Platform, code, canonical string) link.Link {
 	return link.Link{Platform: p, Kind: link.Short, ID: code, Canonical: canonical}
 }
 
-// surroundings returns links with different schemes, escapes and surrounding characters.
+// surroundings returns links in different spellings and encodings, and with surrounding text.
 func surroundings() []meaning {
 	return []meaning{
 		{"without a scheme", "tiktok.com/@user/video/" + tiktokID, tiktokVideo("user")},
 		{"with http", "http://www.tiktok.com/@user/video/" + tiktokID, tiktokVideo("user")},
 		{"with the scheme in upper case", "HTTPS://www.tiktok.com/@user/video/" + tiktokID, tiktokVideo("user")},
 		{"relative to the scheme", "//www.tiktok.com/@user/video/" + tiktokID, tiktokVideo("user")},
-		{"with one slash after the scheme", "https:/www.tiktok.com/@user/video/" + tiktokID, tiktokVideo("user")},
+		{"with only one slash after the scheme", "https:/www.tiktok.com/@user/video/" + tiktokID, tiktokVideo("user")},
 		{"with the host in upper case", "https://WWW.TikTok.COM/@user/video/" + tiktokID, tiktokVideo("user")},
 		{"with port 443", "https://www.tiktok.com:443/@user/video/" + tiktokID, tiktokVideo("user")},
 		{"with port 80", "http://www.tiktok.com:80/@user/video/" + tiktokID, tiktokVideo("user")},
@@ -183,10 +181,10 @@ func surroundings() []meaning {
 		{"with an ampersand in place of the question mark", "https://www.tiktok.com/@user/video/" + tiktokID + "&lang=en", tiktokVideo("user")},
 		{"with an encoded at sign", "https://www.tiktok.com/%40user/video/" + tiktokID, tiktokVideo("user")},
 		{"with encoded slashes", "https://www.tiktok.com/@user%2Fvideo%2F" + tiktokID, tiktokVideo("user")},
-		{"with an encoded space at the end", "https://www.tiktok.com/@user/video/" + tiktokID + "%20", tiktokVideo("user")},
+		{"with an encoded blank at the end", "https://www.tiktok.com/@user/video/" + tiktokID + "%20", tiktokVideo("user")},
 		{"encoded as a whole", "https%3A%2F%2Fwww.tiktok.com%2F%40user%2Fvideo%2F" + tiktokID + "%3Flang%3Den", tiktokVideo("user")},
 		{"encoded as a whole in lower case", "https%3a%2f%2fwww.tiktok.com%2f%40user%2fvideo%2f" + tiktokID, tiktokVideo("user")},
-		{"between spaces", "  https://www.tiktok.com/@user/video/" + tiktokID + " \t", tiktokVideo("user")},
+		{"between blanks", "  https://www.tiktok.com/@user/video/" + tiktokID + " \t", tiktokVideo("user")},
 		{"with a line end", "https://www.tiktok.com/@user/video/" + tiktokID + "\r\n", tiktokVideo("user")},
 		{"with a byte order mark", "\ufeffhttps://www.tiktok.com/@user/video/" + tiktokID, tiktokVideo("user")},
 		{"with a zero-width space", "https://www.tiktok.com/@user/video/" + tiktokID + "\u200b", tiktokVideo("user")},

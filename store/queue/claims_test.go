@@ -29,7 +29,9 @@ func claimAll(t *testing.T, db *storetest.DB, workers, limit int) [][]string {
 		s := db.Open(t)
 		wg.Go(func() {
 			for {
-				c, err := s.Queue.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", limit, time.Minute, queue.LanePremium))
+				r := storetest.ClaimRequest(store.NewID(), link.TikTok, "video", limit, time.Minute, queue.LanePremium)
+				r.Candidates = limit // as a collector does: all due targets are of one platform
+				c, err := s.Queue.Claim(t.Context(), r)
 				if err != nil {
 					t.Errorf("claim: %v", err)
 					return
