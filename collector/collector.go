@@ -95,6 +95,9 @@ func New(o Options) (*Collector, error) {
 // Run fetches due targets until ctx ends. Before it returns, it stores or releases all claimed targets.
 func (c *Collector) Run(ctx context.Context) error {
 	if err := c.start(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // the collector was stopped before it claimed a target
+		}
 		return err
 	}
 	c.log.InfoContext(ctx, "collecting", "collector", c.id, "sources", c.sourceNames())
