@@ -385,7 +385,7 @@ func TestImport_refusesInvalidPoints(t *testing.T) {
 		_, err = backfill.Import(t.Context(), o, importOf(l, loadPoint(day, 1), loadPoint(day, 2)), false)
 		require.ErrorContains(t, err, "one a day")
 		_, err = backfill.Import(t.Context(), o, importOf(storetest.ParseLink(t, "https://www.tiktok.com/@someone"), loadPoint(day, 1)), false)
-		require.ErrorContains(t, err, "no video")
+		require.ErrorContains(t, err, "is not a link of a video")
 
 		in := importOf(l, loadPoint(day-731, 1), loadPoint(day-730, 2), loadPoint(day-4, 3), loadPoint(day-3, 3), loadPoint(day-2, 4))
 		in[0].UploadedAt = new(day - 2)
