@@ -96,7 +96,7 @@ func New(o Options) (*Collector, error) {
 func (c *Collector) Run(ctx context.Context) error {
 	if err := c.start(ctx); err != nil {
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // the collector was stopped before it claimed a target
+			return nil // the collector was stopped before it claimed a target
 		}
 		return err
 	}

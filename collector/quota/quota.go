@@ -91,13 +91,13 @@ func (q *Quota) Call(ctx context.Context, s source.Source, batch []source.Target
 	switch {
 	case err != nil && errors.Is(ctx.Err(), context.Canceled):
 		reply.Outcome = Stopped
-		return []Reply{reply}, nil //nolint:nilerr // the collector is stopping, which is not a failure
+		return []Reply{reply}, nil
 	case errors.As(err, &failure):
 		reply, err = q.fail(writing, s, state, batch, failure)
 		return []Reply{reply}, err
 	case err != nil && ctx.Err() != nil: // the deadline of the fetch has passed, which says nothing about the source
 		reply.Outcome, reply.Failure = Failed, &source.Failure{Class: source.Temporary, Detail: "the fetch took too long", Cause: err}
-		return []Reply{reply}, nil
+		return []Reply{reply}, nil //nolint:nilerr // the reply has the error
 	case err != nil:
 		return nil, err
 	}

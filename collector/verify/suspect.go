@@ -159,7 +159,7 @@ func MixedUp(batch []source.Target, results []source.Result) map[int]bool {
 	return mixedUp
 }
 
-// isPlausibleGrowth returns true if is is a plausible number of views for a video that had was views at the last fetch.
+// isPlausibleGrowth returns true if a video can have is views now, given that it had was views at the last fetch.
 func isPlausibleGrowth(is, was int64) bool {
 	return is >= was && float64(is) <= expectedGrowth*float64(was)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// channel is an account whose source lists page videos per page, and at most most videos in total.
+// channel is an account whose source lists page videos per page, and in total no more videos than most.
 type channel struct {
 	page, most int
 	undated    bool

@@ -13,7 +13,7 @@ func isAlnum(c byte) bool { return isDigit(c) || c >= 'a' && c <= 'z' || c >= 'A
 // isID reports whether c is in the base-64url alphabet. All platforms whose ids contain letters use this alphabet.
 func isID(c byte) bool { return isAlnum(c) || c == '-' || c == '_' }
 
-// allOf reports whether s has at least least and at most most bytes, and passes returns true for each byte.
+// allOf reports whether the length of s is between least and most bytes, and passes returns true for each byte.
 func allOf(s string, least, most int, passes func(byte) bool) bool {
 	if len(s) < least || len(s) > most {
 		return false
