@@ -111,7 +111,8 @@ func (w *world) deferDetails(within time.Duration) {
 	w.db.Exec(w.t, "UPDATE fetch_targets SET details_at = ? WHERE kind = 'video'", store.InstantOf(w.db.Clock.Now().Add(within)))
 }
 
-// requireOtherAccount tracks the reused handle and checks that it belongs to another account.
+// requireOtherAccount tracks a handle that the account ref once had. It requires that the handle now belongs to another account, and that
+// the followers of ref stay the same.
 func (w *world) requireOtherAccount(handle string, ref store.AccountRef) {
 	w.t.Helper()
 	a := w.account(ref)

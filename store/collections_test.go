@@ -21,7 +21,7 @@ func update(t *testing.T, o *store.Org, id uuid.UUID, p store.CollectionPatch) s
 	c, err := o.UpdateCollection(t.Context(), id, p)
 	require.NoError(t, err)
 	if len(c.Hashtags) == 0 {
-		c.Hashtags = nil // reads return nil
+		c.Hashtags = nil // nil as in a collection that is read, so that the two can be compared
 	}
 	return c
 }

@@ -122,8 +122,8 @@ func checkSkipped(w io.Writer, o outcomes, allowed bool) error {
 	return fmt.Errorf("skipped:\n%s", strings.Join(names, "\n"))
 }
 
-// report prints one line for each case, below a line for each package, and returns an error that lists the cases which did
-// not pass on every engine.
+// report prints a line for each package and, under it, one line for each case of the package. It returns an error that lists
+// the cases that did not pass on every engine. With opts.short, a case may be skipped.
 func report(w io.Writer, cases []testCase, opts options) error {
 	engines := opts.engines
 	if len(cases) == 0 {

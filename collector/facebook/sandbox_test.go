@@ -264,7 +264,8 @@ func TestSandbox_classifiesFaults(t *testing.T) {
 			require.Contains(t, []source.Class{source.OK, source.Temporary}, r.Class, r.Detail)
 			if r.Facts != nil {
 				for _, count := range []*int64{r.Facts.Views, r.Facts.Likes, r.Facts.Comments} {
-					if count != nil { // each count must be one of the true counts; a source cannot detect that two counts were swapped
+					// A source cannot detect that the answer swaps two counts of a video. Each count must therefore be one of the true counts.
+					if count != nil {
 						require.Contains(t, []int64{truth.Views, *truth.Likes, *truth.Comments}, *count)
 					}
 				}

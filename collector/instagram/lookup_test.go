@@ -74,7 +74,7 @@ func TestSource_requestsEachAccountOnce(t *testing.T) {
 	require.Equal(t, [][]source.Call{{{Bucket: graph.Budget, Units: 7}}}, w.Plan(batch))
 }
 
-func TestSource_stopsListAtUploadTimeOfVideo(t *testing.T) {
+func TestSource_requestsNoPagesOlderThanTheVideo(t *testing.T) {
 	t.Parallel()
 	// On each page of this list, the posts are one month older than on the previous page.
 	page := func(fields string) string {

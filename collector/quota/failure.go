@@ -13,8 +13,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// A failed call can be caused by its target only. For example, a vendor answers 403 for an age-restricted video, or a token may not read
-// one page. A failure therefore pauses its source in two cases only:
+// A call can fail although its source works, because of its target. For example, a vendor answers 403 for an age-restricted video, or a
+// token has no permission to read one page. A failure therefore pauses its source in two cases only:
 //
 //   - The answer says that the cause is the credential, the quota or a rate limit (source.Failure.ConcernsSource).
 //   - Several different targets in a row got the same refusal, without a successful answer of the source between them. The refusals are

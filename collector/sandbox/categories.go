@@ -70,7 +70,8 @@ func accountShares(p link.Platform) []share[AccountCategory] {
 	return append(list, share[AccountCategory]{AccountPrivate, 3})
 }
 
-// pickCategory returns a random category of the list, weighted by its share. rest is the category of the remaining part of the thousand.
+// pickCategory returns a random category. Each category of the list has a probability of perMille thousandths, and rest has the remaining
+// probability.
 func pickCategory[C ~string](list []share[C], d rng, rest C) C {
 	at := d.below(categoryPerMille)
 	for _, s := range list {

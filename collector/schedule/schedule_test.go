@@ -26,7 +26,8 @@ func drawTarget(t *rapid.T) queue.Target {
 		ExternalID: rapid.StringMatching(`[A-Za-z0-9_-]{11}`).Draw(t, "id")}
 }
 
-// fetchTimes returns the scheduled times of a target within the given days. Each fetch happens up to delay after its scheduled time.
+// fetchTimes returns the times at which fetches of a target are scheduled in the days after someDay. It assumes that each fetch happens at a
+// random time, at most delay after its scheduled time.
 func fetchTimes(t *rapid.T, s Throttle, target queue.Target, pace queue.Pace, days int, delay time.Duration) []time.Time {
 	at, end := someDay, someDay.AddDate(0, 0, days)
 	times := []time.Time{}

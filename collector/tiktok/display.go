@@ -27,7 +27,8 @@ const (
 	// the budget.
 	displayLimit  = 300
 	displayFields = "id,create_time,share_url,video_description,duration,title,like_count,comment_count,share_count,view_count"
-	// usernameTTL is how long the handle of the own account is cached. The own account is the account that has logged in.
+	// usernameTTL is how long the handle of the own account is cached. In this package, the own account is the account that has logged in
+	// to the operator's app.
 	usernameTTL = time.Hour
 )
 

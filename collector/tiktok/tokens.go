@@ -103,9 +103,9 @@ func (a app) exchange(ctx context.Context, form url.Values, secrets ...string) (
 	return credentials{}, f
 }
 
-// tokenClassOf returns the class of an error name of the token endpoint. For an unknown name it returns classOfStatus.
-func tokenClassOf(name string, classOfStatus source.Class) source.Class {
-	switch name {
+// tokenClassOf returns the class of an error that the token endpoint named. For an unknown name it returns defaultClass.
+func tokenClassOf(errorName string, defaultClass source.Class) source.Class {
+	switch errorName {
 	case "server_error", "temporarily_unavailable", "internal_error":
 		return source.Temporary
 	case "invalid_grant", "invalid_client", "unauthorized_client", "invalid_request", "invalid_scope", "unsupported_grant_type", "access_denied":
@@ -113,7 +113,7 @@ func tokenClassOf(name string, classOfStatus source.Class) source.Class {
 	case "rate_limit_exceeded":
 		return source.RateLimited
 	}
-	return classOfStatus
+	return defaultClass
 }
 
 // ctxMutex is a mutex. Waiting for its lock ends when a context ends.

@@ -42,8 +42,8 @@ const (
 
 const otherVideosViews = "the views of another video"
 
-// Check returns nil if the facts of a result may be stored. Otherwise it returns the suspicion to store with the target. mixedUp is true if
-// MixedUp returned the index of the result.
+// Check returns nil if the facts of a result may be stored: they are plausible, or were confirmed by later fetches. Otherwise it returns the
+// suspicion to store with the target. mixedUp must be true if the map that MixedUp returned contains the result's index.
 func Check(t source.Target, r source.Result, mixedUp bool, now time.Time) *Suspicion {
 	var before Suspicion
 	if t.Suspect == nil || json.Unmarshal([]byte(*t.Suspect), &before) != nil {
@@ -151,7 +151,7 @@ func MixedUp(batch []source.Target, results []source.Result) map[int]bool {
 			}
 		}
 	}
-	if fell && len(swapped) > 1 { // views hardly ever fall, so a fall to the views of another video is an exchange
+	if fell && len(swapped) > 1 { // views hardly ever fall, so a fall shows that the videos have swapped their views
 		for _, i := range swapped {
 			mixedUp[i] = true
 		}

@@ -97,7 +97,7 @@ func (n *Internet) RequireUntouched(t *testing.T, allowed func(host string) bool
 
 // Canary is a listener at all addresses of this machine. It counts its connections.
 type Canary struct {
-	Port string // the port of the listener at every address
+	Port string // the port at which the listener listens, the same at every address
 
 	inner net.Listener
 	done  sync.WaitGroup

@@ -16,22 +16,24 @@ var linksFile string
 // Link is a hostile link, and the checks that must refuse it.
 type Link struct {
 	URL string
-	// Caller is the check that refuses the link if a caller of the API sends it. Caller, Redirect and Dialer are constants such as Parse.
+	// Caller is the name of the check that refuses the link if a caller of the API sends it. The constants below are the possible values of
+	// Caller, Redirect and Dialer.
 	Caller string
-	// Redirect is the check that refuses the link if a short link of TikTok redirects to it.
+	// Redirect is the name of the check that refuses the link if a short link of TikTok redirects to it.
 	Redirect string
-	// Dialer is the check that refuses the link if only the dialer of short links checks it.
+	// Dialer is the name of the check that refuses the link if only the dialer of short links checks it.
 	Dialer string
 }
 
-// The names of the checks in links.txt. Each comment says when the check refuses a link.
+// The names of the checks in links.txt. Each comment says when the check refuses a link. Platform is not a check: it means that all checks
+// accept the link.
 const (
 	Parse        = "parse"        // the text is not a web address
-	Name         = "name"         // the host or the port is not allowed
+	Name         = "name"         // the URL has a host or a port to which links may not lead
 	Path         = "path"         // the host belongs to a platform, but the path is neither a video nor an account
 	Address      = "address"      // the host belongs to a platform and resolves to an internal address
 	Unresolvable = "unresolvable" // the host belongs to a platform and does not exist
-	Platform     = "platform"     // no check refuses the link: it leads to the platform at its public address
+	Platform     = "platform"     // never refused: the link leads to the platform at its public address
 )
 
 // Links returns the links in links.txt. It replaces PORT in a link by the port of the canary.

@@ -41,7 +41,7 @@ components:
 paths:
 `
 
-// okResponse is the YAML of an operation's responses: an object with status 200.
+// okResponse is the value of the key responses of an operation. The only response has status 200 and a body of the schema Anything.
 const okResponse = `{"200": {description: Fine., content: {application/json: {schema: {$ref: "#/components/schemas/Anything"}}}}}`
 
 // load returns the contract with these paths.

@@ -162,7 +162,7 @@ func (r *Resolver) Resolve(ctx context.Context, l link.Link) (link.Link, error) 
 func (r *Resolver) follow(ctx context.Context, l link.Link) (target link.Link, hops int, failed *Error) {
 	address, err := url.Parse(l.Canonical)
 	if err != nil {
-		return link.Link{}, 0, leavesPlatform(l.Platform)
+		return link.Link{}, 0, offPlatformError(l.Platform)
 	}
 	seen := map[string]bool{}
 	for hops < maxHops {
@@ -187,7 +187,7 @@ func (r *Resolver) follow(ctx context.Context, l link.Link) (target link.Link, h
 			return target, hops, failed
 		}
 		if address, err = nextHop(next, target); err != nil {
-			return link.Link{}, hops, leavesPlatform(l.Platform)
+			return link.Link{}, hops, offPlatformError(l.Platform)
 		}
 	}
 	return link.Link{}, hops, unresolved(nil, "The link redirects more than %d times; try again later.", maxHops)
@@ -197,7 +197,7 @@ func (r *Resolver) follow(ctx context.Context, l link.Link) (target link.Link, h
 func checkHop(u *url.URL, p link.Platform) *Error {
 	platform, ok := link.HostPlatform(u.Hostname())
 	if !ok || platform != p || u.Scheme != "https" || u.User != nil || u.Port() != "" && u.Port() != "443" {
-		return leavesPlatform(p)
+		return offPlatformError(p)
 	}
 	return nil
 }
@@ -208,7 +208,7 @@ func parseTarget(next *url.URL, p link.Platform) (link.Link, *Error) {
 	target, err := link.Parse(next.String())
 	if err == nil {
 		if target.Platform != p {
-			return link.Link{}, leavesPlatform(p)
+			return link.Link{}, offPlatformError(p)
 		}
 		return target, nil
 	}
@@ -219,7 +219,7 @@ func parseTarget(next *url.URL, p link.Platform) (link.Link, *Error) {
 	if errors.As(err, &refused) && refused.Reason == link.UnsupportedLink {
 		return link.Link{}, &Error{Code: CodeUnsupportedLink, Detail: "The target of the short link is not supported. " + refused.Detail, cause: err}
 	}
-	return link.Link{}, leavesPlatform(p)
+	return link.Link{}, offPlatformError(p)
 }
 
 // isDeadPage returns true for the pages to which platforms redirect links to deleted items: the front page, the page for missing pages, and
@@ -338,8 +338,8 @@ func deadLink(cause error, format string, args ...any) *Error {
 	return &Error{Code: CodeNotFound, Detail: fmt.Sprintf(format, args...), cause: cause}
 }
 
-// leavesPlatform returns the error of a redirect to an address that does not belong to platform p.
-func leavesPlatform(p link.Platform) *Error {
+// offPlatformError returns the error of a redirect to an address that does not belong to platform p.
+func offPlatformError(p link.Platform) *Error {
 	return &Error{
 		Code:   CodeUnsupportedLink,
 		Detail: fmt.Sprintf("The short link leads to an address outside of %s and is not followed.", p),

@@ -150,7 +150,7 @@ func (m *mergedVideo) weekOf(day db.Date) *storedPoint {
 	return &m.stored[n]
 }
 
-// step is a change of the last known counts of a video on a day. It has the new counts.
+// step is the last known counts of a video from a day on, until its next step.
 type step struct {
 	day db.Date
 	store.Counts

@@ -116,7 +116,7 @@ func TestDiscovery_tracksTheVideosAgainWithTheirAccount(t *testing.T) {
 	})
 }
 
-func TestDiscovery_withoutIDAndHandleUpdatesTheRequestedAccount(t *testing.T) {
+func TestDiscovery_withNeitherIDNorHandleUpdatesTheRequestedAccount(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)

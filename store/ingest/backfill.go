@@ -78,9 +78,15 @@ func (d discovery) missing(a *store.Account, reach int) int {
 	return 0
 }
 
-// wanted returns the listed videos that the account's tracking type includes. Before the first complete list, these are the newest videos.
-// Videos that were uploaded after tracking began are always included. A video without an upload date counts as new if it is on the first
-// page, or if it comes before the index reach in a longer list.
+// wanted returns the listed videos that the account's tracking type includes. Before the first complete list, it includes as many of the
+// newest videos as store.ListDepths says. Videos that were uploaded after tracking began are always included.
+//
+// A video without an upload date is not included if only new videos are tracked. Otherwise, it is included in four cases:
+//
+//   - All videos are tracked.
+//   - There was no complete list before.
+//   - The collector requested a list of the usual length.
+//   - The video is listed before the index reach.
 func (d discovery) wanted(a *store.Account, reach int) []FoundVideo {
 	kind, since := a.TypeOrDefault(), a.CreatedAt
 	db.Assign(&since, a.TrackedAt)

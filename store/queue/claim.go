@@ -169,8 +169,8 @@ func (s *Queue) candidates(tx *gorm.DB, r ClaimRequest, now db.Instant) ([]Targe
 // targetColumns are the columns of a Target.
 const targetColumns = "t.source, t.kind, t.external_id, t.handle, t.link, t.lane, t.base_lane, t.pace, t.attempts, t.refused_as, t.refusals, t.fetched_at, t.details_at, t.views, t.state, t.suspect, t.requested_at, t.native_id, t.source_id, t.depth, t.route, t.answers, t.asked_by"
 
-// waitingFront is how many targets of the interactive lane, in the order of turns, are considered for the fair order. The first target of
-// each waiting organisation is among them unless that many organisations wait.
+// waitingFront limits the targets of the interactive lane among which a claim chooses. It chooses among the first waitingFront targets in
+// the order of turns. They include the first target of each waiting organisation, unless more than waitingFront organisations wait.
 const waitingFront = 1000
 
 // dueIn returns up to limit targets of a lane that are due after one time and by another. If after is not zero, it leaves out targets that are

@@ -262,7 +262,7 @@ func Enqueue(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) error 
 				"handle":       gorm.Expr("CASE WHEN fetch_targets.handle = '' THEN excluded.handle ELSE fetch_targets.handle END"),
 				"depth":        gorm.Expr("CASE WHEN excluded.depth > fetch_targets.depth THEN excluded.depth ELSE fetch_targets.depth END"),
 				"requested_at": unlessServed("requested_at", "CASE WHEN excluded.requested_at > fetch_targets.requested_at THEN excluded.requested_at ELSE fetch_targets.requested_at + 1 END"),
-				"details_at":   unlessServed("details_at", "NULL"), // the organisation may lack the details that others already have
+				"details_at":   unlessServed("details_at", "NULL"), // the next fetch includes details, which this organisation may lack although others have them
 				"state":        unlessServed("state", "'"+StateActive+"'"),
 				"attempts":     unlessServed("attempts", "0"),
 				"refused_as":   unlessServed("refused_as", "''"),

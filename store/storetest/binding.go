@@ -9,7 +9,7 @@ import (
 // block is one SELECT, UPDATE or DELETE, with its tables and the conditions that bind the tables to an organisation.
 type block struct {
 	outer      *block          // the enclosing query, or nil
-	names      map[string]bool // names of the queries in the WITH clause; the value is true for a list of organisations
+	names      map[string]bool // the key is the name of a query in the WITH clause; the value is the result of isOrganisationList
 	uses       []*use          // the tables of the block
 	derived    []derived       // the subqueries in the FROM clause
 	conditions []condition     // the WHERE clause and the ON clauses

@@ -112,7 +112,7 @@ func (b *tab) recordEvent(event any) {
 		switch {
 		case err != nil:
 			b.faults = append(b.faults, err.Error())
-		case requested.Scheme != "data": // an image inside the page
+		case requested.Scheme != "data": // a data URL contains its image, so it is not requested from a host
 			b.hosts[requested.Scheme+"://"+requested.Host] = true
 		}
 	}

@@ -162,7 +162,8 @@ func (e Export) Write(ctx context.Context, w io.Writer) (Exported, error) {
 	return done, errors.Join(err, out.flush())
 }
 
-// writeVideos writes the videos after the id after and adds them to done. After each batch it calls batchDone with the last id.
+// writeVideos writes the videos with ids greater than after, in batches. It adds the numbers of written rows and videos to done. After each
+// batch it calls batchDone with the id of the last video.
 func (e Export) writeVideos(ctx context.Context, out *rowWriter, after uuid.UUID, done *Exported, batchDone func(last uuid.UUID) error) error {
 	q := e.Query
 	q.After, q.Limit = after, exportBatchSize
