@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -183,15 +184,14 @@ func (s *Queue) dueIn(tx *gorm.DB, r ClaimRequest, lane Lane, after, by db.Insta
 		if r.Idle {
 			idle = " AND held.targets IS NULL"
 		}
-		err := tx.Raw(`SELECT `+targetColumns+` FROM (
-  SELECT source, kind, external_id FROM fetch_targets
-   WHERE bucket = ? AND route = ? AND lane = 0 AND +next_at <= ? AND kind IN ? ORDER BY turn LIMIT ?) front
- CROSS JOIN fetch_targets t
+		err := tx.Raw(`SELECT `+targetColumns+` FROM fetch_targets t
  LEFT JOIN (SELECT asked_by, COUNT(*) AS targets FROM fetch_targets WHERE claimed_by IS NOT NULL AND bucket = ? AND route = ? AND lane = 0 GROUP BY asked_by) held
    ON held.asked_by = t.asked_by
- WHERE t.bucket = ? AND t.source = front.source AND t.kind = front.kind AND t.external_id = front.external_id AND t.lane = 0 AND t.next_at <= ?`+idle+`
+ WHERE t.bucket = ? AND t.route = ? AND t.lane = 0 AND +t.next_at <= ? AND t.kind IN ?
+   AND t.turn <= COALESCE((SELECT f.turn FROM fetch_targets f WHERE f.bucket = ? AND f.route = ? AND f.lane = 0 AND +f.next_at <= ? AND f.kind IN ?
+     ORDER BY f.turn LIMIT 1 OFFSET ?), ?)`+idle+`
  ORDER BY COALESCE(held.targets, 0), t.turn, t.next_at LIMIT ?`+db.SkipLockedOf(tx, "t"),
-			Bucket, r.Route, by, r.Kinds, waitingFront, Bucket, r.Route, Bucket, by, limit).Scan(&found).Error
+			Bucket, r.Route, Bucket, r.Route, by, r.Kinds, Bucket, r.Route, by, r.Kinds, waitingFront-1, int64(math.MaxInt64), limit).Scan(&found).Error
 		return found, err
 	}
 	early := ""

@@ -2,6 +2,7 @@ package queue_test
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -359,7 +360,7 @@ func TestQueue_isReadThroughAnIndex(t *testing.T) {
 
 			_, err = db.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 50, time.Minute, queue.LaneInteractive))
 			require.NoError(t, err)
-			plan = explain(t, db, db.Guard.Statements()[0], 0, "", now, "video", 1000, 0, "", 0, now, 50)
+			plan = explain(t, db, db.Guard.Statements()[0], 0, "", 0, "", now, "video", 0, "", now, "video", 999, int64(math.MaxInt64), 50)
 			require.Contains(t, plan, "fetch_targets_waiting", statistics)
 			require.NotContains(t, plan, "Seq Scan on fetch_targets", "%s: %s", statistics, plan)
 			require.NotContains(t, plan, "SCAN fetch_targets", "%s: %s", statistics, plan)

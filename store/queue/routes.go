@@ -29,16 +29,33 @@ func (s *Queue) PublishRoutes(ctx context.Context, routes []Route, sources []str
 				Columns: db.Columns([]string{"source", "kind"}), DoUpdates: clause.AssignmentColumns([]string{"route"}),
 			}).Create(&r).Error
 		})
-		for more := true; more && err == nil; {
-			err = s.db.Tx(ctx, func(tx *gorm.DB) error {
-				done := tx.Exec(`UPDATE fetch_targets SET route = ?, answers = NULL FROM (
-  SELECT external_id FROM fetch_targets WHERE bucket = ? AND source = ? AND kind = ? AND route NOT IN ? LIMIT ?) stray
- WHERE fetch_targets.bucket = ? AND fetch_targets.source = ? AND fetch_targets.kind = ? AND fetch_targets.external_id = stray.external_id`,
-					r.Route, Bucket, r.Platform, r.Kind, sources, reroutedAtOnce, Bucket, r.Platform, r.Kind)
-				more = done.RowsAffected == reroutedAtOnce
-				return done.Error
-			})
+		if err == nil {
+			err = s.resetRoutes(ctx, r, sources)
 		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// resetRoutes sets the first source of the targets whose route is not among sources, in ranges of external ids. Each range is a transaction.
+func (s *Queue) resetRoutes(ctx context.Context, r Route, sources []string) error {
+	for after, last := "", false; !last; {
+		err := s.db.Tx(ctx, func(tx *gorm.DB) error {
+			var end []string
+			err := tx.Raw(`SELECT external_id FROM fetch_targets WHERE bucket = ? AND source = ? AND kind = ? AND external_id > ? ORDER BY external_id LIMIT 1 OFFSET ?`,
+				Bucket, r.Platform, r.Kind, after, reroutedAtOnce-1).Scan(&end).Error
+			if err != nil {
+				return err
+			}
+			update, args := `UPDATE fetch_targets SET route = ?, answers = NULL WHERE bucket = ? AND source = ? AND kind = ? AND route NOT IN ? AND external_id > ?`,
+				[]any{r.Route, Bucket, r.Platform, r.Kind, sources, after}
+			if last = len(end) == 0; !last {
+				update, args, after = update+" AND external_id <= ?", append(args, end[0]), end[0]
+			}
+			return tx.Exec(update, args...).Error
+		})
 		if err != nil {
 			return err
 		}
@@ -55,5 +72,5 @@ func (s *Queue) AssignRoutes(ctx context.Context) error {
 	})
 }
 
-// reroutedAtOnce is the maximum number of rows that one transaction of PublishRoutes locks.
+// reroutedAtOnce is the maximum number of rows that one transaction of resetRoutes locks.
 const reroutedAtOnce = 5000
