@@ -155,7 +155,7 @@ func (c *Collector) sourceNames() []string {
 
 // writeHeartbeats writes a heartbeat at every interval until ctx ends. It also frees the targets of dead collectors.
 func (c *Collector) writeHeartbeats(ctx context.Context) {
-	for wait(ctx, c.heartbeats) {
+	for wait(ctx, c.heartbeats, nil) {
 		var freed int64
 		err := c.safely(ctx, func() (err error) {
 			freed, err = c.heartbeat(ctx)
@@ -196,13 +196,15 @@ func weightedOrder(lanes []queue.Lane) []queue.Lane {
 	return order
 }
 
-// wait blocks for d. It returns false if ctx ended first.
-func wait(ctx context.Context, d time.Duration) bool {
+// wait blocks for d, or until a value arrives on wake, which may be nil. It returns false if ctx ended first.
+func wait(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-ctx.Done():
 		return false
+	case <-wake:
+		return true
 	case <-t.C:
 		return true
 	}

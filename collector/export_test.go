@@ -16,8 +16,7 @@ func (c *Collector) Start(ctx context.Context) error { return c.start(ctx) }
 // Round runs one round of each source. It returns true if any target was due.
 func (c *Collector) Round(ctx context.Context) (busy bool, err error) {
 	for _, s := range c.sources {
-		workers := c.workers(s)
-		fetched, err := workers[len(workers)-1].round(ctx, false) // the first one may be reserved for waiting organisations
+		fetched, err := c.workers(s)[0].round(ctx, false)
 		if err != nil {
 			return busy, err
 		}

@@ -46,6 +46,8 @@ type delayConfig struct {
 	platform, vendor func(*http.Request) time.Duration
 	hangs            bool // the platforms' own sources never answer
 	refuses          bool // Facebook answers that every object is missing
+	// headStart is how long before the single link the burst begins.
+	headStart time.Duration
 }
 
 func constantDelay(d time.Duration) func(*http.Request) time.Duration {
@@ -320,6 +322,7 @@ func TestFairness_burstDoesNotDelayOtherOrganisations(t *testing.T) {
 				"Facebook refuses all videos":           {delayConfig{platform: variedDelay, vendor: variedDelay, refuses: true}, []link.Platform{link.Facebook}},
 				"the platforms take ten seconds":        {delayConfig{platform: constantDelay(10 * time.Second)}, []link.Platform{link.Instagram}},
 				"the vendors take ten seconds":          {delayConfig{vendor: constantDelay(10 * time.Second)}, []link.Platform{link.TikTok}},
+				"the vendors are busy with the burst":   {delayConfig{vendor: constantDelay(12 * time.Second), headStart: 4 * time.Second}, []link.Platform{link.TikTok}},
 				"the platforms do not answer":           {delayConfig{hangs: true}, []link.Platform{link.Instagram, link.TikTok}},
 			} {
 				t.Run(name, func(t *testing.T) { requireFairness(t, engine, c.delays, c.platforms) })
@@ -344,6 +347,9 @@ func requireFairness(t *testing.T, engine string, delays delayConfig, platforms 
 	for n := 0; n < 500; n += 50 {
 		_, err := w.add(w.org, videoLinks(platforms[n/50%len(platforms)], n, 50)...)
 		require.NoError(t, err)
+	}
+	for began := w.db.Clock.Now(); w.db.Clock.Now().Sub(began) < delays.headStart; {
+		time.Sleep(10 * time.Millisecond)
 	}
 	results := make([]waitResult, len(platforms))
 	var all sync.WaitGroup

@@ -39,7 +39,7 @@ func (c *Collector) upkeep(ctx context.Context) {
 		} else if err != nil && ctx.Err() == nil {
 			c.log.ErrorContext(ctx, "upkeep failed", "error", err)
 		}
-		if !wait(ctx, delay) {
+		if !wait(ctx, delay, nil) {
 			return
 		}
 	}

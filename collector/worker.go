@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/reeltally/reeltally/collector/quota"
@@ -26,7 +27,7 @@ const (
 	leaseMargin = time.Minute
 	// accountTimeout is the timeout of the fetch of one account. It is long because some sources list thousands of videos ten at a time.
 	accountTimeout = time.Hour
-	// minCandidates is the minimum of worker.candidates.
+	// minCandidates is the minimum of workerGroup.candidates.
 	minCandidates = 10
 )
 
@@ -34,44 +35,37 @@ const (
 type worker struct {
 	*Collector
 	source source.Source
-	shared *sharedClaiming
+	group  *workerGroup
+}
+
+// workerGroup is what the workers of one source share. While all workers but one are busy, the free one serves only organisations that have
+// no claimed target in the queue of this source. A slow source is therefore never busy with the targets of one organisation only.
+type workerGroup struct {
+	workers  int
+	claiming sync.Mutex    // held while a worker claims or waits for the next poll, so that an idle source causes few queries
+	busy     atomic.Int32  // number of workers with a claimed batch
+	accounts atomic.Int32  // number of workers with a claimed account
+	free     chan struct{} // receives a value when a worker becomes free, so that the waiting worker looks again
 	// candidates is the number of due targets from which a batch is chosen. It is twice the largest batch of the source, because some due
 	// targets may need a separate call.
 	candidates int
-	// reserved is true for the one worker of a source that serves only organisations that have no claimed target yet. A slow source is then
-	// never busy with the targets of one organisation only.
-	reserved bool
-}
-
-// sharedClaiming is the state that all workers of one source share.
-type sharedClaiming struct {
-	claiming sync.Mutex    // held while a worker claims, so that an idle source causes few queries
-	accounts chan struct{} // semaphore: one value for each worker that is fetching accounts now
 }
 
 // workers returns the workers of the source s. Their number is the concurrency of the source.
 func (c *Collector) workers(s source.Source) []*worker {
-	n := max(1, s.Concurrency())
+	g := &workerGroup{workers: max(1, s.Concurrency()), candidates: minCandidates, free: make(chan struct{}, 1)}
 	if c.concurrency > 0 {
-		n = c.concurrency
+		g.workers = c.concurrency
 	}
-	candidates := minCandidates
 	for _, p := range link.Platforms {
 		for _, k := range []source.Kind{source.KindVideo, source.KindAccount} {
 			size, _ := s.Serves(source.Target{Platform: p, Kind: k})
-			candidates = max(candidates, 2*size)
+			g.candidates = max(g.candidates, 2*size)
 		}
 	}
-	shared := &sharedClaiming{accounts: make(chan struct{}, max(1, n/2))}
-	for range cap(shared.accounts) {
-		shared.accounts <- struct{}{}
-	}
-	workers := make([]*worker, n)
+	workers := make([]*worker, g.workers)
 	for i := range workers {
-		workers[i] = &worker{Collector: c, source: s, candidates: candidates, shared: shared}
-	}
-	if n > 1 {
-		workers[0].shared, workers[0].reserved = &sharedClaiming{accounts: shared.accounts}, true
+		workers[i] = &worker{Collector: c, source: s, group: g}
 	}
 	return workers
 }
@@ -82,7 +76,7 @@ func (w *worker) run(ctx context.Context) {
 		err := w.safely(ctx, func() error { _, err := w.round(ctx, true); return err }, "source", w.source.Name())
 		if err != nil && ctx.Err() == nil {
 			w.log.ErrorContext(ctx, "cannot collect a batch", "source", w.source.Name(), "error", err)
-			wait(ctx, schedule.Jitter(w.poll))
+			wait(ctx, schedule.Jitter(w.poll), nil)
 		}
 	}
 }
@@ -90,11 +84,11 @@ func (w *worker) run(ctx context.Context) {
 // round claims one batch, fetches it and stores the answers. It returns false if nothing was due. In that case it first waits for the poll
 // interval if poll is true.
 func (w *worker) round(ctx context.Context, poll bool) (busy bool, err error) {
-	claim, done, err := w.claim(ctx, poll)
+	claim, err := w.claim(ctx, poll)
 	if err != nil || len(claim.Targets) == 0 {
 		return false, err
 	}
-	defer done()
+	defer w.group.release(claim)
 	now := w.now()
 	var due []source.Target
 	var early []ingest.Outcome
@@ -114,46 +108,63 @@ func (w *worker) round(ctx context.Context, poll bool) (busy bool, err error) {
 	return true, w.fetch(ctx, claim, due, searches{})
 }
 
-// claim leases the targets of one call. If nothing is due, the claim is empty, and claim waits for the poll interval if poll is true. The
-// caller must call done after it has stored the targets.
-func (w *worker) claim(ctx context.Context, poll bool) (claim queue.Claim, done func(), err error) {
-	w.shared.claiming.Lock()
-	defer w.shared.claiming.Unlock()
-	kinds, accounts := []source.Kind{source.KindVideo}, false
-	select {
-	case <-w.shared.accounts:
-		kinds, accounts = append(kinds, source.KindAccount), true
-	default:
-	}
-	done = func() {
-		if accounts {
-			w.shared.accounts <- struct{}{}
-		}
-	}
-	defer func() {
-		if len(claim.Targets) == 0 || claim.Targets[0].Kind != source.KindAccount {
-			done()
-			done = func() {}
-		}
-		if err == nil && len(claim.Targets) == 0 && poll {
-			wait(ctx, schedule.Jitter(w.poll))
-		}
-	}()
+// claim leases the targets of one call and counts the worker as busy until workerGroup.release. If nothing is due, the claim is empty, and
+// claim waits for the poll interval if poll is true.
+func (w *worker) claim(ctx context.Context, poll bool) (claim queue.Claim, err error) {
+	w.group.claiming.Lock()
+	defer w.group.claiming.Unlock()
 	reading, cancel := context.WithTimeout(ctx, claimTimeout)
 	defer cancel()
 	lanes, err := w.queue.DueLanes(reading, w.source.Name())
-	if w.reserved {
+	lastFree := w.group.workers > 1 && int(w.group.busy.Load()) == w.group.workers-1
+	if lastFree {
 		lanes = slices.DeleteFunc(lanes, func(l queue.Lane) bool { return l != queue.LaneInteractive })
 	}
-	if err != nil || len(lanes) == 0 {
-		return claim, done, err
+	if err == nil && len(lanes) > 0 {
+		err = w.updateThrottles(reading)
 	}
-	if err := w.updateThrottles(reading); err != nil {
-		return claim, done, err
+	if err == nil && len(lanes) > 0 {
+		claim, err = w.queue.Claim(reading, queue.ClaimRequest{Collector: w.id, Route: w.source.Name(), Kinds: w.group.kinds(), Lanes: weightedOrder(lanes),
+			Idle: lastFree, Candidates: w.group.candidates, Ahead: schedule.Early, Pick: w.chooseBatch})
 	}
-	claim, err = w.queue.Claim(reading, queue.ClaimRequest{Collector: w.id, Route: w.source.Name(), Kinds: kinds, Lanes: weightedOrder(lanes), Idle: w.reserved,
-		Candidates: w.candidates, Ahead: schedule.Early, Pick: w.chooseBatch})
-	return claim, done, err
+	switch {
+	case err != nil:
+		return queue.Claim{}, err
+	case len(claim.Targets) > 0:
+		w.group.occupy(claim)
+	case poll:
+		wait(ctx, schedule.Jitter(w.poll), w.group.free)
+	}
+	return claim, nil
+}
+
+// kinds returns the kinds of targets that a worker may claim now. The fetch of an account can take long, so at most half of the workers
+// fetch accounts at the same time.
+func (g *workerGroup) kinds() []source.Kind {
+	if int(g.accounts.Load()) < max(1, g.workers/2) {
+		return []source.Kind{source.KindVideo, source.KindAccount}
+	}
+	return []source.Kind{source.KindVideo}
+}
+
+// occupy counts a worker as busy with a claim.
+func (g *workerGroup) occupy(c queue.Claim) {
+	g.busy.Add(1)
+	if c.Targets[0].Kind == source.KindAccount {
+		g.accounts.Add(1)
+	}
+}
+
+// release counts the worker of a claim as free again, and lets the waiting worker claim at once.
+func (g *workerGroup) release(c queue.Claim) {
+	g.busy.Add(-1)
+	if c.Targets[0].Kind == source.KindAccount {
+		g.accounts.Add(-1)
+	}
+	select {
+	case g.free <- struct{}{}:
+	default: // the waiting worker has not read the previous value yet
+	}
 }
 
 // call is what all targets of one call to a source have in common.
