@@ -34,7 +34,7 @@ func CallerFrom(ctx context.Context) Caller {
 // authenticate looks up the token of a request and stores the Caller in the request's context. It answers 401 if the token is not valid.
 func (s *Server) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		op := s.operations.match(c)
+		op := s.contract.match(c)
 		if op == nil {
 			return next(c)
 		}

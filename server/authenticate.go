@@ -37,7 +37,7 @@ func (s *Server) rateLimits(facts tierFacts) []api.RateLimit {
 	out := make([]api.RateLimit, 0, len(rateGroups))
 	for _, g := range rateGroups {
 		l := api.RateLimit{Group: string(g), Limit: int32(facts.limits[g]), WindowSeconds: int32(rateWindow.Seconds())} //nolint:gosec // both numbers are small
-		for _, op := range s.operations.sorted {
+		for _, op := range s.contract.sorted {
 			if op.group == g {
 				l.Operations = append(l.Operations, op.id)
 			}

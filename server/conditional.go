@@ -93,7 +93,7 @@ func (k *conditional) Write(b []byte) (int, error) {
 func (s *Server) answerConditionally(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
-		if s.operations.match(c) == nil || (r.Method != http.MethodGet && r.Method != http.MethodHead) {
+		if s.contract.match(c) == nil || (r.Method != http.MethodGet && r.Method != http.MethodHead) {
 			return next(c)
 		}
 		w := c.Response()
@@ -161,7 +161,7 @@ func (s *Server) checkNotModified(ctx context.Context, operation string, request
 	if err != nil {
 		return err
 	}
-	facts, err := json.Marshal([]any{"entity tag", caller.Organisation.ID, version, store.DateOf(s.now()), s.operations.version, operation, request})
+	facts, err := json.Marshal([]any{"entity tag", caller.Organisation.ID, version, store.DateOf(s.now()), s.contract.version, operation, request})
 	if err != nil {
 		return err
 	}

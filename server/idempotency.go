@@ -35,7 +35,7 @@ func effectID(ctx context.Context) uuid.UUID {
 func (s *Server) idempotency(next echo.HandlerFunc) echo.HandlerFunc {
 	next = s.handleErrors(next)
 	return func(c echo.Context) error {
-		r, op := c.Request(), s.operations.match(c)
+		r, op := c.Request(), s.contract.match(c)
 		key := r.Header.Get("Idempotency-Key")
 		if op == nil || r.Method != http.MethodPost || key == "" {
 			return next(c)

@@ -9,7 +9,7 @@ const maxRequestsPerOrganisation = 4
 // limitInFlight is a middleware that makes a request wait while maxRequestsPerOrganisation other requests of its organisation are in progress.
 func (s *Server) limitInFlight(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		if s.operations.match(c) == nil {
+		if s.contract.match(c) == nil {
 			return next(c)
 		}
 		ctx := c.Request().Context()

@@ -25,12 +25,9 @@ const (
 
 // serveMCP returns the handler of POST /mcp. It authenticates each request and counts it towards the organisation's limit mcpLimit. A tool sends
 // the request of its operation through this server with the caller's token. That request also counts towards the limit of the operation.
-func (s *Server) serveMCP(trusted []netip.Prefix) (echo.HandlerFunc, error) {
-	handler, err := mcp.New(mcp.Options{Contract: s.operations.doc, Do: s.serveTool, Logger: s.logger, Sandbox: s.sandbox,
+func (s *Server) serveMCP(trusted []netip.Prefix) echo.HandlerFunc {
+	handler := mcp.New(mcp.Options{Tools: s.contract.tools, Version: s.contract.version, Do: s.serveTool, Logger: s.logger, Sandbox: s.sandbox,
 		AnyHost: len(trusted) > 0}) // a proxy on this machine sends loopback requests whose Host header is the public host
-	if err != nil {
-		return nil, err
-	}
 	return func(c echo.Context) error {
 		id, err := s.identify(c)
 		if err != nil {
@@ -48,7 +45,7 @@ func (s *Server) serveMCP(trusted []netip.Prefix) (echo.HandlerFunc, error) {
 			return mcpProblem(response.refused, strings.TrimSpace(response.reason.String()), r)
 		}
 		return nil
-	}, nil
+	}
 }
 
 // mcpResponse passes a response through. If the response is an error in plain text, it is buffered, and serveMCP answers with a problem instead.

@@ -97,7 +97,7 @@ func (s *Server) logRequests(next echo.HandlerFunc) echo.HandlerFunc {
 func (s *Server) setHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		h := c.Response().Header()
-		h.Set("API-Version", s.operations.version)
+		h.Set("API-Version", s.contract.version)
 		if s.sandbox {
 			h.Set("ReelTally-Sandbox", "true")
 		}
@@ -107,7 +107,7 @@ func (s *Server) setHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 		if s.secure {
 			h.Set("Strict-Transport-Security", "max-age=31536000")
 		}
-		if s.operations.match(c) != nil {
+		if s.contract.match(c) != nil {
 			h.Set("Cache-Control", "private, no-cache")
 			h.Set("Vary", "Authorization, Accept-Encoding")
 		}
@@ -128,7 +128,7 @@ const (
 // allowOrigins is a middleware that sets the CORS headers in responses of the contract's operations and of /mcp.
 func (s *Server) allowOrigins(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		methods := s.operations.methods[c.Path()]
+		methods := s.contract.methods[c.Path()]
 		if c.Path() == mcpPath {
 			methods = []string{http.MethodPost}
 		}

@@ -5,11 +5,14 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/labstack/echo/v4"
 
+	"github.com/reeltally/reeltally"
+	"github.com/reeltally/reeltally/server/mcp"
 	"github.com/reeltally/reeltally/store"
 )
 
@@ -55,10 +58,31 @@ type operations struct {
 	sorted  []*operation          // all operations, sorted by id
 }
 
-// readOperations parses the OpenAPI document contract. It fails if an operation lacks a required x- member. It does not validate the document.
+// contract is what the server needs of the OpenAPI document.
+type contract struct {
+	*operations
+	json  []byte    // the document as JSON, which GET /openapi.json returns
+	tools mcp.Tools // the MCP tools, one for each operation
+}
+
+// embeddedContract returns the contract that is compiled into the program. Reading it takes about 100 ms, so all servers of a process share it.
+var embeddedContract = sync.OnceValues(func() (*contract, error) {
+	ops, err := readOperations(reeltally.OpenAPI)
+	if err != nil {
+		return nil, err
+	}
+	c := &contract{operations: ops}
+	if c.json, err = ops.doc.MarshalJSON(); err != nil {
+		return nil, fmt.Errorf("contract: %w", err)
+	}
+	c.tools, err = mcp.ReadTools(ops.doc)
+	return c, err
+})
+
+// readOperations parses an OpenAPI document. It fails if an operation lacks a required x- member. It does not validate the document.
 // The document is compiled into the program, so the tests validate it.
-func readOperations(contract string) (*operations, error) {
-	doc, err := openapi3.NewLoader().LoadFromData([]byte(contract))
+func readOperations(document string) (*operations, error) {
+	doc, err := openapi3.NewLoader().LoadFromData([]byte(document))
 	if err != nil {
 		return nil, fmt.Errorf("contract: %w", err)
 	}

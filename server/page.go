@@ -171,7 +171,7 @@ func (s *Server) linkNextPage(next echo.HandlerFunc) echo.HandlerFunc {
 		c.SetRequest(r.WithContext(context.WithValue(r.Context(), nextLinkKey{}, func(cursor string) {
 			query := r.URL.Query()
 			query.Del("page")
-			if op := s.operations.match(c); op != nil && op.query["paginated"] != nil {
+			if op := s.contract.match(c); op != nil && op.query["paginated"] != nil {
 				query.Set("paginated", "true") // a cursor is invalid without paginated=true
 			}
 			query.Set("cursor", cursor)

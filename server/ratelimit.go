@@ -15,7 +15,7 @@ import (
 // it answers 429. It sets the quota headers of the response.
 func (s *Server) limitOrganisation(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		op := s.operations.match(c)
+		op := s.contract.match(c)
 		if op == nil {
 			return next(c)
 		}
@@ -74,7 +74,7 @@ const notModifiedFactor = 4
 // limitNotModified counts a response with 304. Above a separate limit it returns the problem rate_limited. The limit is separate, because
 // refundNotModified subtracts responses with 304 from the ordinary count.
 func (s *Server) limitNotModified(c echo.Context) error {
-	op, caller := s.operations.match(c), CallerFrom(c.Request().Context())
+	op, caller := s.contract.match(c), CallerFrom(c.Request().Context())
 	limit := notModifiedFactor * caller.facts.limits[op.group]
 	quota, err := s.rates.Take(c.Request().Context(), callsKey(caller.Organisation, op.id)+":304", limit, rateWindow)
 	if err != nil || !quota.Exceeded {
@@ -89,7 +89,7 @@ func (s *Server) limitNotModified(c echo.Context) error {
 // checkScope is a middleware that answers 403 if the token lacks the scope that the operation needs.
 func (s *Server) checkScope(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		op := s.operations.match(c)
+		op := s.contract.match(c)
 		if op == nil || op.scope == "" {
 			return next(c)
 		}

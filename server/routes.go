@@ -58,14 +58,10 @@ func (s *Server) routes(trusted []netip.Prefix) (*echo.Echo, error) {
 		return c.Blob(http.StatusOK, "application/yaml", []byte(reeltally.OpenAPI))
 	})
 	public.GET("/openapi.json", func(c echo.Context) error {
-		return c.JSONBlob(http.StatusOK, s.contractJSON)
+		return c.JSONBlob(http.StatusOK, s.contract.json)
 	})
 	public.GET("/errors", serveErrorCodes)
-	mcpHandler, err := s.serveMCP(trusted)
-	if err != nil {
-		return nil, err
-	}
-	e.POST(mcpPath, mcpHandler)
+	e.POST(mcpPath, s.serveMCP(trusted))
 	docs := echo.WrapHandler(swagger.Handler("../openapi.json"))
 	public.GET("/docs", docs)
 	public.GET("/docs/*", docs)

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reeltally/reeltally"
 	"github.com/reeltally/reeltally/gen/api"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
@@ -66,12 +65,11 @@ type Server struct {
 	requestTimeout   time.Duration
 	maxPage          int64 // maximum size of a page of a list, in bytes
 
-	operations   *operations
-	contractJSON []byte
-	identities   *identities
-	inFlight     *slots // limits the requests in progress
-	resolves     *slots // limits the short links that are being resolved
-	handler      http.Handler
+	contract   *contract
+	identities *identities
+	inFlight   *slots // limits the requests in progress
+	resolves   *slots // limits the short links that are being resolved
+	handler    http.Handler
 }
 
 var _ api.StrictServerInterface = (*Server)(nil)
@@ -104,11 +102,8 @@ func New(o Options) (*Server, error) {
 	s.resolves = newSlots(maxResolvesPerOrganisation, maxResolves)
 	s.inFlight = newSlots(maxRequestsPerOrganisation, 0)
 	s.identities = newIdentities(o.Store, s.rates, o.Now, o.Logger)
-	if s.operations, err = readOperations(reeltally.OpenAPI); err != nil {
+	if s.contract, err = embeddedContract(); err != nil {
 		return nil, err
-	}
-	if s.contractJSON, err = s.operations.doc.MarshalJSON(); err != nil {
-		return nil, fmt.Errorf("contract: %w", err)
 	}
 	if s.handler, err = s.routes(o.TrustedProxies); err != nil {
 		return nil, err

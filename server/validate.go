@@ -37,7 +37,7 @@ const bodyValue = "body"
 // operations check what a schema cannot express, such as a range that ends before it starts.
 func (s *Server) validate(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		op := s.operations.match(c)
+		op := s.contract.match(c)
 		if op == nil {
 			return next(c)
 		}

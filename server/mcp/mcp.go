@@ -10,14 +10,15 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/getkin/kin-openapi/openapi3"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // Options are the settings of the handler that New returns. All fields but Sandbox and AnyHost are required.
 type Options struct {
-	// Contract is the OpenAPI document, with resolved references.
-	Contract *openapi3.T
+	// Tools are the tools to serve.
+	Tools Tools
+	// Version is the version of the contract.
+	Version string
 	// Do executes the HTTP request of a tool's operation.
 	Do func(*http.Request) Response
 	// Logger receives the causes of internal errors.
@@ -48,27 +49,22 @@ type handler struct {
 
 // New returns the handler of the endpoint. It accepts only POST, answers with JSON and keeps no state between requests, so that a
 // load balancer can send each request to any server. It does not authenticate: each tool copies the Authorization header into the request of
-// its operation. New fails if an operation of the contract
-// cannot be converted into a tool.
-func New(o Options) (http.Handler, error) {
-	tools, err := readTools(o.Contract)
-	if err != nil {
-		return nil, err
-	}
+// its operation.
+func New(o Options) http.Handler {
 	server := sdk.NewServer(
-		&sdk.Implementation{Name: "reeltally", Title: "ReelTally", Version: o.Contract.Info.Version},
+		&sdk.Implementation{Name: "reeltally", Title: "ReelTally", Version: o.Version},
 		&sdk.ServerOptions{
 			Instructions: instructions(o.Sandbox),
 			// The tools do not change while the server runs, so the server sends no notifications.
 			Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}},
 		})
-	for _, t := range tools {
+	for _, t := range o.Tools {
 		c := toolCaller{tool: t, do: o.Do, logger: o.Logger, sandbox: o.Sandbox}
 		server.AddTool(t.definition(), c.call)
 	}
 	return handler{sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, &sdk.StreamableHTTPOptions{
 		Stateless: true, JSONResponse: true, DisableLocalhostProtection: o.AnyHost, PropagateRequestCancellation: true,
-	})}, nil
+	})}
 }
 
 type requestKey struct{}

@@ -56,9 +56,9 @@ func load(t *testing.T, paths string) *openapi3.T {
 // connect serves the tools of a contract with these paths and opens a session with the SDK's client. do answers the requests of the tools.
 func connect(t *testing.T, paths string, do func(*http.Request) mcp.Response) *sdk.ClientSession {
 	t.Helper()
-	h, err := mcp.New(mcp.Options{Contract: load(t, paths), Do: do, Logger: slog.New(slog.DiscardHandler)})
+	tools, err := mcp.ReadTools(load(t, paths))
 	require.NoError(t, err)
-	s := httptest.NewServer(h)
+	s := httptest.NewServer(mcp.New(mcp.Options{Tools: tools, Version: "1", Do: do, Logger: slog.New(slog.DiscardHandler)}))
 	t.Cleanup(s.Close)
 	session, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil).
 		Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: s.URL, MaxRetries: -1}, nil)
@@ -286,7 +286,7 @@ func TestNew_failsIfContractCannotBecomeTools(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := mcp.New(mcp.Options{Contract: load(t, test.paths)})
+			_, err := mcp.ReadTools(load(t, test.paths))
 			require.ErrorContains(t, err, test.message)
 		})
 	}

@@ -48,10 +48,13 @@ func (a argument) isLimit() bool {
 	return a.in == openapi3.ParameterInQuery && a.requestName == "limit"
 }
 
-// readTools returns the tools of a contract, sorted by name.
-func readTools(doc *openapi3.T) ([]*tool, error) {
+// Tools are the MCP tools of a contract, one for each operation, sorted by name. They do not change, so several handlers can use them.
+type Tools []*tool
+
+// ReadTools returns the tools of an OpenAPI document with resolved references. It fails if an operation cannot be converted into a tool.
+func ReadTools(doc *openapi3.T) (Tools, error) {
 	names := toolNames(doc)
-	var tools []*tool
+	var tools Tools
 	for path, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {
 			t, err := readTool(path, method, item, op, names)
