@@ -12,13 +12,14 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// attempt is one try to fetch a target, with the answers of the sources so far. It is stored as JSON in queue.Target.Answers.
+// attempt is one try to fetch a target. It contains the answers of the sources that were asked so far, and is stored as JSON in
+// queue.Target.Answers.
 //
 // The sources of a target are asked one after the other, each in its own queue, until one gives the numbers. A source that cannot answer
 // for a target is then skipped for a week, as long as another source gives the numbers.
 type attempt struct {
-	// Running is true while further sources have to be asked. If it is false, Answers are the answers of the last week because of which a
-	// source is skipped.
+	// Running is true while further sources have to be asked. If Running is false, Answers contains the answers of the last week because of
+	// which a source is skipped in the next fetch.
 	Running bool     `json:"running,omitempty"`
 	Answers []answer `json:"answers,omitempty"`
 	// Counted is set if a source gave the counts but not all details. The following sources are then asked for details only.
@@ -34,10 +35,10 @@ type answer struct {
 	Until  time.Time    `json:"until,omitzero"` // the end of the source's pause
 }
 
-// paused is the class in an answer that means that the source was not asked, because it is paused.
+// paused is the answer.Class of a source that was not asked because it is paused.
 const paused source.Class = "paused"
 
-// counted names the source that gave the counts, and has its facts without the counts.
+// counted names the source that gave the counts of a video. Facts contains what that source said about the video, without the counts.
 type counted struct {
 	Source string        `json:"source"`
 	Facts  *source.Facts `json:"facts"`
@@ -68,14 +69,14 @@ func (a attempt) text() *string {
 	return &text
 }
 
-// with returns a copy of the attempt with the answer of s added.
-func (a attempt) with(s source.Source, class source.Class, detail string, at, until time.Time) attempt {
-	a.Answers = append(slices.Clone(a.Answers), answer{s.Name(), class, detail, at, until})
+// with returns a copy of the attempt with one more answer.
+func (a attempt) with(r answer) attempt {
+	a.Answers = append(slices.Clone(a.Answers), r)
 	return a
 }
 
-// find returns the first answer that has one of the classes. ok is false if no answer has one of them.
-func (a attempt) find(classes ...source.Class) (answer, bool) {
+// find returns the first answer of a class in classes. found is false if there is no such answer.
+func (a attempt) find(classes ...source.Class) (first answer, found bool) {
 	at := slices.IndexFunc(a.Answers, func(r answer) bool { return slices.Contains(classes, r.Class) })
 	if at < 0 {
 		return answer{}, false
@@ -98,8 +99,8 @@ func (c *Collector) nextSource(t queue.Target, a attempt) source.Source {
 	return nil
 }
 
-// end ends the attempt of an outcome. It routes the next fetch to the first source that gave no answer of the classes in keep within the
-// last week. It stores those answers of the sources before that one.
+// end ends an attempt, and sets in o which source is asked in the next fetch. A source is skipped if it gave an answer of a class in keep
+// within the last week. The answers of the skipped sources are stored with the target.
 func (c *Collector) end(o *ingest.Outcome, a attempt, keep ...source.Class) {
 	rest := attempt{Answers: slices.DeleteFunc(slices.Clone(a.Answers), func(r answer) bool {
 		return !slices.Contains(keep, r.Class) || !o.NextAt.Time().Before(r.At.Add(schedule.Weekly))
@@ -119,7 +120,7 @@ func (c *Collector) end(o *ingest.Outcome, a attempt, keep ...source.Class) {
 	o.Answers = rest.text()
 }
 
-// sendToNextSource returns the outcome that routes a target to the next source, which is asked at once. ok is false if there is no next source.
+// sendToNextSource returns the outcome that puts a target into the queue of its next source, due at once. ok is false if no source is left.
 func (c *Collector) sendToNextSource(t queue.Target, a attempt, detail string, now time.Time) (o ingest.Outcome, ok bool) {
 	next := c.nextSource(t, a)
 	if next == nil {
@@ -132,7 +133,7 @@ func (c *Collector) sendToNextSource(t queue.Target, a attempt, detail string, n
 	return o, true
 }
 
-// unchanged returns an outcome that changes nothing about the target.
+// unchanged returns an outcome that keeps the stored state of a target.
 func unchanged(t queue.Target) ingest.Outcome {
 	return ingest.Outcome{Target: t, State: t.State, Pace: t.Pace, Attempts: t.Attempts, RefusedAs: t.RefusedAs, Refusals: t.Refusals,
 		Suspect: t.Suspect, Answers: t.Answers}

@@ -33,16 +33,16 @@ import (
 // Options are the parts and settings of a collector.
 type Options struct {
 	Store *store.Store
-	// Sources are the configured sources. Each target is requested from them in this order, until one source gives its numbers.
+	// Sources are the configured sources. They are asked for a target in this order, until one source gives the target's numbers.
 	Sources []source.Source
 	// Now is the collector's clock.
 	Now    func() time.Time
 	Logger *slog.Logger
-	// Concurrency, if it is not 0, replaces the Concurrency of every source: the number of calls that a source gets at the same time.
+	// Concurrency is the number of calls that each source gets at the same time. If it is 0, the Concurrency method of each source decides.
 	Concurrency int
 	// Poll is how long a worker waits if nothing is due; 0 means DefaultPoll.
 	Poll time.Duration
-	// Heartbeat is the time between two heartbeats; 0 means two seconds. A collector without a heartbeat for deadAfter counts as dead.
+	// Heartbeat is the time between two heartbeats; 0 means two seconds. A collector that wrote no heartbeat for deadAfter counts as dead.
 	Heartbeat time.Duration
 	// Panicked is called after each recovered panic. If it is nil, panics are only logged.
 	Panicked func()
@@ -53,7 +53,8 @@ const DefaultPoll = 500 * time.Millisecond
 
 const deadAfter = 10 * time.Second
 
-// laneWeights are the relative probabilities with which each lane is served first. A lane without a due target does not delay the others.
+// laneWeights are the relative probabilities with which a claim serves each lane first. If no target of that lane is due, the claim serves
+// another lane.
 var laneWeights = map[queue.Lane]int{queue.LaneInteractive: 50, queue.LanePremium: 30, queue.LaneBasic: 15, queue.LaneFree: 5}
 
 // Collector fetches due targets in this process. Several collectors can use one database at the same time.
@@ -110,7 +111,7 @@ func (c *Collector) Run(ctx context.Context) error {
 		}
 	}
 	wg.Wait()
-	// ctx has ended, so this context is derived without its cancellation. Targets that are still claimed are released now.
+	// ctx has ended, so the last database queries need a context that is not cancelled. They release targets that are still claimed.
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	if err := c.queue.Retire(closing, c.id); err != nil {
@@ -120,7 +121,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	return nil
 }
 
-// start ends pauses that old credentials caused, publishes the routes and writes the first heartbeat.
+// start prepares Run: it ends pauses because of refused credentials, publishes the routes and writes the first heartbeat.
 func (c *Collector) start(ctx context.Context) error {
 	if err := c.quota.Restart(ctx, c.sources); err != nil {
 		return err
@@ -145,6 +146,7 @@ func (c *Collector) publishRoutes(ctx context.Context) error {
 	return c.queue.PublishRoutes(ctx, routes, c.sourceNames())
 }
 
+// sourceNames returns the names of the configured sources, in their order.
 func (c *Collector) sourceNames() []string {
 	names := make([]string, len(c.sources))
 	for i, s := range c.sources {

@@ -31,7 +31,7 @@ func (c *Collector) request(t queue.Target, now time.Time) source.Target {
 	return t
 }
 
-// search has the answers of one source for one video under the handles that were tried so far.
+// search is the search for one video at one source that needs the handle of the video's account. Each call tries another handle.
 type search struct {
 	tried     []string       // the claimed handles that were tried; "" for a link without a handle
 	confirmed *source.Result // the result under the confirmed handle; nil if no handle is confirmed
@@ -40,6 +40,7 @@ type search struct {
 // searches are the searches of one claim, by the external id of the video.
 type searches map[string]*search
 
+// of returns the search for a target. It begins a new search if there is none.
 func (all searches) of(t source.Target) *search {
 	if all[t.ExternalID] == nil {
 		all[t.ExternalID] = &search{}
@@ -47,7 +48,7 @@ func (all searches) of(t source.Target) *search {
 	return all[t.ExternalID]
 }
 
-// notFound are the classes of answers after which another handle is tried.
+// notFound contains the classes of answers after which a search tries another handle.
 var notFound = []source.Class{source.Gone, source.Missing, source.Unsupported}
 
 // next evaluates r, the result of asking for a video under one handle. If the source did not find the video and further handles are

@@ -13,11 +13,11 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// nextSourceClasses are the classes of answers after which the next source is asked.
+// nextSourceClasses contains the classes of answers after which the next source is asked for the same target.
 var nextSourceClasses = []source.Class{source.Missing, source.OtherOwner, source.Unsupported, source.Unconfirmed}
 
-// lastingClasses are the classes of answers that are not expected to change within a week. A source with such an answer is skipped for a
-// week, as long as another source gives the numbers.
+// lastingClasses contains the classes of answers that are not expected to change within a week. If a source gives such an answer for a
+// target, the source is skipped for a week, as long as another source gives the target's numbers.
 var lastingClasses = append([]source.Class{source.AuthFailed, source.BadRequest}, nextSourceClasses...)
 
 // outcome returns what to store for a target after a source answered with r, and when the target is due next. Suspicious numbers, and
@@ -28,7 +28,7 @@ func (w *worker) outcome(t queue.Target, r source.Result, mixedUp bool, now time
 	case a.Counted != nil:
 		return w.detailsOutcome(t, a, r, now)
 	case slices.Contains(nextSourceClasses, r.Class):
-		a = a.with(w.source, r.Class, r.Detail, now, time.Time{})
+		a = a.with(answer{Source: w.source.Name(), Class: r.Class, Detail: r.Detail, At: now})
 		if o, ok := w.sendToNextSource(t, a, r.Detail, now); ok {
 			return o
 		}
@@ -75,14 +75,14 @@ func (w *worker) endAfterNumbers(o *ingest.Outcome, a attempt) {
 	w.end(o, a, lastingClasses...)
 }
 
-// detailsOutcome returns the outcome after this source was asked for details only, because another source already gave the counts.
+// detailsOutcome returns the outcome after a source was asked for the details of a video only. Another source already gave the counts.
 func (w *worker) detailsOutcome(t queue.Target, a attempt, r source.Result, now time.Time) ingest.Outcome {
 	o := unchanged(t)
 	if r.Class == source.OK {
 		o.Facts, o.DetailsOnly = a.Counted.Facts, true
 		fillDetails(o.Facts, r.Facts)
 		o.Details = o.Facts.Title != nil && o.Facts.Username != nil
-	} else if next, ok := w.sendToNextSource(t, a.with(w.source, r.Class, r.Detail, now, time.Time{}), r.Detail, now); ok {
+	} else if next, ok := w.sendToNextSource(t, a.with(answer{Source: w.source.Name(), Class: r.Class, Detail: r.Detail, At: now}), r.Detail, now); ok {
 		return next
 	}
 	o.NextAt = store.InstantOf(w.throttle(t).Next(t, t.Pace, now))
@@ -125,7 +125,7 @@ func (w *worker) refusedOutcome(t queue.Target, a attempt, r source.Result, now 
 	case source.Unsupported:
 		o.State = queue.StateParked
 		wait(schedule.Weekly)
-	default: // Temporary and all other classes of failures
+	default: // the class Temporary and the classes of all other failures
 		o.Attempts, o.RefusedAs, o.Refusals = t.Attempts+1, t.RefusedAs, t.Refusals
 		if o.Attempts >= schedule.FailedParked && r.Class != source.AuthFailed { // AuthFailed does not park the target, because the credential can be the cause
 			o.State = queue.StateParked
@@ -138,8 +138,8 @@ func (w *worker) refusedOutcome(t queue.Target, a attempt, r source.Result, now 
 	return o
 }
 
-// lastOutcome returns the outcome after the last source could not answer either. If the call of an earlier source failed, or if a source is
-// paused, the target does not count as refused, because that source is asked later.
+// lastOutcome returns the outcome after no source could answer for a target. If the call of an earlier source failed, or if an earlier source
+// is paused, the target does not count as refused, because that source will be asked later.
 func (w *worker) lastOutcome(t queue.Target, a attempt, r source.Result, now time.Time) ingest.Outcome {
 	if failed, ok := a.find(source.Temporary); ok {
 		r.Class, r.Detail = source.Temporary, failed.Source+": "+failed.Detail
@@ -168,7 +168,7 @@ func (w *worker) failedOutcome(t queue.Target, reply quota.Reply, now time.Time)
 	if a.Counted != nil {
 		return w.detailsOutcome(t, a, source.Result{Class: class, Detail: detail}, now)
 	}
-	asked := a.with(w.source, class, detail, now, time.Time{})
+	asked := a.with(answer{Source: w.source.Name(), Class: class, Detail: detail, At: now})
 	if reply.Outcome == quota.Refused || t.Lane == queue.LaneInteractive {
 		if o, ok := w.sendToNextSource(t, asked, detail, now); ok {
 			return o
@@ -181,8 +181,8 @@ func (w *worker) failedOutcome(t queue.Target, reply quota.Reply, now time.Time)
 	return w.refusedOutcome(t, a, r, now)
 }
 
-// longestDefer is the longest time for which a target is deferred because of a paused source. The pause is then checked again, because
-// operators can end some pauses early.
+// longestDefer is the longest time for which a target is deferred because its source is paused. After that time, the pause is checked again,
+// because operators can end some pauses early.
 const longestDefer = 5 * time.Minute
 
 // unavailableOutcome returns the outcome for a target whose source must not be asked before until. The next source is asked if an
@@ -200,7 +200,7 @@ func (w *worker) unavailableOutcome(t queue.Target, until, now time.Time) ingest
 	case a.Counted != nil:
 		return w.detailsOutcome(t, a, source.Result{Class: paused, Detail: detail}, now)
 	case t.Lane == queue.LaneInteractive || until.After(latest):
-		if o, ok := w.sendToNextSource(t, a.with(w.source, paused, detail, now, until), detail, now); ok {
+		if o, ok := w.sendToNextSource(t, a.with(answer{Source: w.source.Name(), Class: paused, Detail: detail, At: now, Until: until}), detail, now); ok {
 			return o
 		}
 	}

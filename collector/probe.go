@@ -15,10 +15,10 @@ type Probe struct {
 	// Class is the class of the answer. If the source could not be asked, Class says why. It is Unsupported if the source cannot be asked
 	// for a single video.
 	Class source.Class
-	// Answered is true if the source answered. Its credential was then accepted.
+	// Answered is true if the source answered the test request, which means that it accepted the credential.
 	Answered bool
-	// OwnAccountsOnly is true if the source answers for the operator's own accounts only. An answer of class Unsupported is then not a
-	// fault.
+	// OwnAccountsOnly is true if the source answers for the operator's own accounts only. Such a source rightly answers the test request with
+	// the class Unsupported.
 	OwnAccountsOnly bool
 	Detail          string    // text for the operator; never contains a credential
 	RetryAt         time.Time // when the source may be asked again; zero if the source did not say
@@ -49,6 +49,7 @@ func (c *Collector) Probe(ctx context.Context, s source.Source) (Probe, error) {
 	return p, nil
 }
 
+// probe sends the test request for t, which s serves.
 func (c *Collector) probe(ctx context.Context, s source.Source, t source.Target) (Probe, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*s.Timeout())
 	defer cancel()

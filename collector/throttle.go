@@ -23,7 +23,7 @@ const (
 	headroom = 0.1
 )
 
-// throttles are the throttles that are currently applied.
+// throttles contains the current throttles and the time at which they are computed again.
 type throttles struct {
 	mu    sync.RWMutex
 	until time.Time
@@ -37,7 +37,7 @@ func (c *Collector) throttle(t queue.Target) schedule.Throttle {
 	return c.throttles.of[schedule.Group{Platform: t.Platform, Kind: t.Kind}]
 }
 
-// outdated returns true if the throttles must be computed again. It returns true to one caller only.
+// outdated returns true if the throttles must be computed again. If several callers ask at the same time, only one of them gets true.
 func (p *throttles) outdated(now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -48,6 +48,7 @@ func (p *throttles) outdated(now time.Time) bool {
 	return true
 }
 
+// set replaces the current throttles.
 func (p *throttles) set(of map[schedule.Group]schedule.Throttle, until time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -67,6 +67,7 @@ func (c *Collector) runJob(ctx context.Context, name string, job func(ctx contex
 	return errors.Join(err, lease.Finish(context.WithoutCancel(ctx), next))
 }
 
+// applyRetention rolls daily points up into weekly points and deletes old points. It returns the time of the next run.
 func (c *Collector) applyRetention(ctx context.Context, extendLease func() error) (time.Time, error) {
 	next := store.DateOf(c.now()).Time().Add(24*time.Hour + upkeepAt)
 	done, err := c.writer.ApplyRetention(ctx, extendLease)
@@ -83,12 +84,14 @@ func (c *Collector) applyRetention(ctx context.Context, extendLease func() error
 	return next, err
 }
 
+// deleteExpired deletes all other expired records, such as idempotency keys. It returns the time of the next run.
 func (c *Collector) deleteExpired(ctx context.Context, extendLease func() error) (time.Time, error) {
 	deleted, err := c.writer.DeleteExpired(ctx, extendLease)
 	c.logDeleted(ctx, deleted)
 	return c.now().Add(expiryEvery), err
 }
 
+// logDeleted logs how many rows of each table were deleted, if any.
 func (c *Collector) logDeleted(ctx context.Context, rows map[string]int64) {
 	for table, n := range rows {
 		if n > 0 {

@@ -38,8 +38,8 @@ type worker struct {
 	group  *workerGroup
 }
 
-// workerGroup is what the workers of one source share. While all workers but one are busy, the free one serves only organisations that have
-// no claimed target in the queue of this source. A slow source is therefore never busy with the targets of one organisation only.
+// workerGroup is the state that all workers of one source share. If only one worker is free, it serves only organisations that have no claimed
+// target in the queue of this source. A slow source is therefore never busy with the targets of a single organisation.
 type workerGroup struct {
 	workers  int
 	claiming sync.Mutex    // held while a worker claims or waits for the next poll, so that an idle source causes few queries
@@ -163,11 +163,11 @@ func (g *workerGroup) release(c queue.Claim) {
 	}
 	select {
 	case g.free <- struct{}{}:
-	default: // the waiting worker has not read the previous value yet
+	default: // the channel still has a value, which will wake the waiting worker
 	}
 }
 
-// call is what all targets of one call to a source have in common.
+// call describes one call to a source. All targets that are requested by the call have these properties in common.
 type call struct {
 	platform link.Platform
 	kind     source.Kind
@@ -175,6 +175,7 @@ type call struct {
 	group    string
 }
 
+// callFor returns the call that can request a target.
 func (w *worker) callFor(t source.Target) call {
 	size, served := w.source.Serves(t)
 	if !served {
@@ -208,7 +209,7 @@ func (w *worker) chooseBatch(due []queue.Target) (batch []queue.Target, lease ti
 // lease returns how long a target is leased for one call.
 func (w *worker) lease(t source.Target) time.Duration { return w.timeout(t) + leaseMargin }
 
-// timeout returns the longest duration of one fetch of a target. It counts two calls for a batch of videos.
+// timeout returns the longest duration of a fetch. A fetch of videos has time for two calls, because some sources need a second call.
 func (w *worker) timeout(t source.Target) time.Duration {
 	if t.Kind == source.KindAccount {
 		return accountTimeout
@@ -343,6 +344,7 @@ func (c *Collector) safely(ctx context.Context, f func() error, attrs ...any) (e
 	return f()
 }
 
+// externalIDs returns the external id of each target in a batch.
 func externalIDs(batch []source.Target) []string {
 	ids := make([]string, len(batch))
 	for i, t := range batch {

@@ -11,14 +11,14 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// longestDefer is the longest time that a call is deferred if it needs more units than are left. Other calls can return units in the
-// meantime.
+// longestDefer is the longest time for which a call is deferred because its budget has too few units left. Other calls can return unused
+// units in the meantime.
 const longestDefer = 15 * time.Minute
 
 // reservation is a list of the units that were taken from budgets for one call.
 type reservation []reserved
 
-// reserved is the units that were taken from one budget.
+// reserved describes the units that were taken from one budget for one call.
 type reserved struct {
 	call    source.Call
 	key     string // the key of the budget; "" if the budget is not counted
@@ -26,6 +26,7 @@ type reserved struct {
 	limited bool
 }
 
+// calls returns the calls of a reservation, with the reserved units.
 func (r reservation) calls() []source.Call {
 	calls := make([]source.Call, len(r))
 	for i, p := range r {
@@ -104,7 +105,7 @@ func (q *Quota) take(ctx context.Context, s source.Source, plan []source.Call) (
 	return taken, time.Time{}, nil
 }
 
-// nothingLeft is the value of left that takeUnits returns if the budget is spent.
+// nothingLeft is the value of left with which takeUnits says that a budget has no unit left.
 const nothingLeft = -1
 
 // takeUnits reserves units of a budget. left is 0 if it reserved units. Otherwise left is the number of available units, which is too
@@ -147,8 +148,8 @@ func (q *Quota) pauseSpent(ctx context.Context, key, window string, limit int64,
 	if err != nil {
 		return err
 	}
-	// returnUnits first returns units and then lifts the pause. This function first sets the pause and then reads the units. So a pause never
-	// remains although units are left.
+	// Another collector may have returned units just before the pause was set. So the used units are read again after the pause was set, and
+	// the pause is lifted if units are left.
 	if used, err := q.queue.QuotaUsed(ctx, key, window); err != nil || used >= limit {
 		return err
 	}
@@ -194,6 +195,7 @@ func (q *Quota) deleteOldWindows(ctx context.Context, key, window string) error 
 	return nil
 }
 
+// budgetOf returns the budget of a source by its name. It returns an empty budget, which has no window, if the source has no such budget.
 func budgetOf(s source.Source, name string) source.Budget {
 	for _, b := range s.Budgets() {
 		if b.Name == name {

@@ -18,7 +18,7 @@ import (
 //
 //   - The answer says that the cause is the credential, the quota or a rate limit (source.Failure.ConcernsSource).
 //   - Several different targets in a row got the same refusal, without a successful answer of the source between them. The refusals are
-//     counted in the database (store.NoteRefusal), so that all collectors share the count.
+//     counted in the database (queue.NoteRefusal), so that all collectors share the count.
 //
 // If a call for several targets is refused as a whole, each half of the batch is requested separately, down to single targets.
 

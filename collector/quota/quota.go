@@ -26,7 +26,7 @@ type Quota struct {
 	log   *slog.Logger
 
 	windows sync.Map // the id of the last window of each budget, by budget key
-	warned  sync.Map // by budget key: the window in which warnOnce last logged a warning
+	warned  sync.Map // by budget key: the last window with a warning in the log
 	refused sync.Map // the keys of sources and budgets that have recorded refusals
 }
 
@@ -84,9 +84,7 @@ func (q *Quota) Call(ctx context.Context, s source.Source, batch []source.Target
 		reply.Outcome, reply.Until = Unavailable, until
 		return []Reply{reply}, nil
 	}
-	budget := source.NewCallBudget(taken.calls())
-	results, err := s.Fetch(ctx, batch, budget)
-	q.refund(writing, s, taken, budget.Spent())
+	results, err := q.fetch(ctx, s, batch, taken)
 	failure := (*source.Failure)(nil)
 	switch {
 	case err != nil && errors.Is(ctx.Err(), context.Canceled):
@@ -101,12 +99,20 @@ func (q *Quota) Call(ctx context.Context, s source.Source, batch []source.Target
 	case err != nil:
 		return nil, err
 	}
-	if err := q.answered(writing, s, state, taken, reply.At); err != nil {
+	if err := q.recordAnswer(writing, s, state, taken, reply.At); err != nil {
 		return nil, err
 	}
 	return q.divideReply(writing, s, state, reply, results)
 }
 
+// fetch asks the source for a batch within the reserved units, and returns the units that were not spent to their budgets.
+func (q *Quota) fetch(ctx context.Context, s source.Source, batch []source.Target, taken reservation) ([]source.Result, error) {
+	budget := source.NewCallBudget(taken.calls())
+	defer func() { q.refund(context.WithoutCancel(ctx), s, taken, budget.Spent()) }()
+	return s.Fetch(ctx, batch, budget)
+}
+
+// unsupportedReply returns the reply for targets that no configured source serves.
 func unsupportedReply(batch []source.Target, at time.Time) Reply {
 	reply := Reply{Targets: batch, At: at}
 	for _, t := range batch {
@@ -140,9 +146,7 @@ func (q *Quota) Probe(ctx context.Context, s source.Source, t source.Target) (Re
 		reply.Until, reply.Failure = until, &source.Failure{Class: source.QuotaSpent, Detail: "all units of the budget are spent, by the count of the collectors"}
 		return reply, nil
 	}
-	budget := source.NewCallBudget(taken.calls())
-	reply.Results, err = s.Fetch(ctx, batch, budget)
-	q.refund(writing, s, taken, budget.Spent())
+	reply.Results, err = q.fetch(ctx, s, batch, taken)
 	if err == nil {
 		reply.Outcome = Answered
 	}
@@ -180,12 +184,13 @@ func (q *Quota) Fail(ctx context.Context, s source.Source, batch []source.Target
 	return q.fail(ctx, s, state, batch, f)
 }
 
-// state is what the database has recorded about a source and its budgets, by budget name. The name "" means the source itself.
+// state contains the recorded pauses and refusals of a source and its budgets. The budget name "" means the source itself.
 type state struct {
-	pauses   map[string]queue.Pause // including pauses that have ended, if no successful answer came since
+	pauses   map[string]queue.Pause // by budget name; also pauses that have ended, until the source answers successfully
 	refusals []queue.Refusals
 }
 
+// state reads the recorded pauses and refusals of a source from the database.
 func (q *Quota) state(ctx context.Context, s source.Source) (state, error) {
 	pauses, err := q.queue.Pauses(ctx)
 	if err != nil {
@@ -233,9 +238,9 @@ func bucketNames(s source.Source) []string {
 	return names
 }
 
-// answered records a successful answer of a source. It ends the pauses of the source and of the budgets in taken, and resets their
+// recordAnswer records a successful answer of a source. It ends the pauses of the source and of the budgets in taken, and resets their
 // refusals. began is the time of the call; pauses that began later are not ended.
-func (q *Quota) answered(ctx context.Context, s source.Source, st state, taken reservation, began time.Time) error {
+func (q *Quota) recordAnswer(ctx context.Context, s source.Source, st state, taken reservation, began time.Time) error {
 	used := []string{""}
 	for _, p := range taken {
 		used = append(used, p.call.Bucket)

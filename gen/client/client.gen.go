@@ -515,10 +515,10 @@ type Account struct {
 	// Bio The text in the profile of the account; null if there is none.
 	Bio *string `json:"bio"`
 
-	// CheckedAt When the account itself was last fetched; null before the first time.
+	// CheckedAt When the profile of the account was last fetched; null before the first fetch.
 	CheckedAt *time.Time `json:"checked_at"`
 
-	// CreatedAt When the account was added.
+	// CreatedAt When the account was added to the organisation, by its link or through a video.
 	CreatedAt time.Time `json:"created_at"`
 
 	// DisplayUsername `username` up to the first `~`, for display.
@@ -526,57 +526,57 @@ type Account struct {
 	// Example: northwind.studio
 	DisplayUsername string `json:"display_username"`
 
-	// Empty The platform lists no video of it.
+	// Empty Whether the platform lists no video of the account.
 	Empty bool `json:"empty"`
 
-	// LabelIds The ids of the collections that the account was added to; empty when there is none.
+	// LabelIds The ids of the collections that the account was added to; empty if the account was added to no collection.
 	LabelIds []openapi_types.UUID `json:"label_ids"`
 
-	// LabelNames The names of those collections, in the same order.
+	// LabelNames The names of the collections in `label_ids`, in the same order.
 	LabelNames []string `json:"label_names"`
 
-	// LastUploadedAt The UTC day of its latest tracked upload; null while none is known.
+	// LastUploadedAt The UTC day of the latest upload among the account's tracked videos; null if no upload is known.
 	LastUploadedAt *openapi_types.Date `json:"last_uploaded_at"`
 
-	// LatestFollowersCount Latest followers or subscribers.
+	// LatestFollowersCount The latest known number of followers or subscribers of the account.
 	LatestFollowersCount *int64 `json:"latest_followers_count"`
 
-	// LatestFollowingCount Latest number of accounts that it follows.
+	// LatestFollowingCount The latest known number of accounts that the account follows.
 	LatestFollowingCount *int64 `json:"latest_following_count"`
 
-	// Link The link in the profile, as the platform gives it; null where there is none.
+	// Link The link in the profile of the account, as the platform gives it; null if there is none.
 	Link *string `json:"link"`
 
-	// MeanViews Mean of its videos' latest views.
+	// MeanViews The mean of the latest views of the account's tracked videos.
 	//
 	// Example: 91840.5
 	MeanViews *float64 `json:"mean_views"`
 
-	// MedianViews Median of its videos' latest views.
+	// MedianViews The median of the latest views of the account's tracked videos.
 	//
 	// Example: 75190
 	MedianViews *float64 `json:"median_views"`
 
-	// MedianViewsNonZero Median of the latest views of its videos that have views.
+	// MedianViewsNonZero The median of the latest views of the account's tracked videos with more than 0 views.
 	//
 	// Example: 75190
 	MedianViewsNonZero *float64 `json:"median_views_non_zero"`
 
-	// MetricsMasked `true` when the tier masks the metrics; absent otherwise.
+	// MetricsMasked `true` if the organisation's tier hides the metrics; absent otherwise.
 	MetricsMasked *bool `json:"metrics_masked,omitempty"`
 
-	// MostViewed The highest latest views of a video.
+	// MostViewed The highest latest views of a tracked video of the account.
 	MostViewed *int64 `json:"most_viewed"`
 
-	// OrganisationID The organisation that the record belongs to.
+	// OrganisationID The id of the organisation that tracks this video or account, or owns this collection.
 	OrganisationID openapi_types.UUID `json:"organisation_id"`
 
-	// PercentOutperform10X Percentage of its videos with at least 10 times the median's views.
+	// PercentOutperform10X The percentage of the account's tracked videos with at least 10 times the median of views.
 	//
 	// Example: 2.5
 	PercentOutperform10X *float64 `json:"percent_outperform_10x"`
 
-	// PercentOutperform25X Percentage of its videos with at least 25 times the median's views.
+	// PercentOutperform25X The percentage of the account's tracked videos with at least 25 times the median of views.
 	//
 	// Example: 0
 	PercentOutperform25X *float64 `json:"percent_outperform_25x"`
@@ -586,37 +586,37 @@ type Account struct {
 	// Example: tiktok
 	Platform Platform `json:"platform"`
 
-	// Private The platform says that the account is private.
+	// Private Whether the platform says that the account is private.
 	Private bool `json:"private"`
 
-	// Removed Whether tracking was stopped.
+	// Removed Whether the tracking of this video or account was stopped.
 	Removed bool `json:"removed"`
 
-	// TotalBookmarks Latest bookmarks of its tracked videos together.
+	// TotalBookmarks The sum of the latest bookmarks of the account's tracked videos.
 	TotalBookmarks *int64 `json:"total_bookmarks"`
 
-	// TotalComments Latest comments of its tracked videos together.
+	// TotalComments The sum of the latest comments of the account's tracked videos.
 	TotalComments *int64 `json:"total_comments"`
 
-	// TotalLikes Latest likes of its tracked videos together.
+	// TotalLikes The sum of the latest likes of the account's tracked videos.
 	TotalLikes *int64 `json:"total_likes"`
 
-	// TotalShares Latest shares of its tracked videos together.
+	// TotalShares The sum of the latest shares of the account's tracked videos.
 	TotalShares *int64 `json:"total_shares"`
 
-	// TotalVideosTracked How many of its videos are being tracked; null only when the tier masks it.
+	// TotalVideosTracked The number of videos of the account that are being tracked; null only if the tier hides it.
 	TotalVideosTracked *int64 `json:"total_videos_tracked"`
 
-	// TotalViews Latest views of its tracked videos together.
+	// TotalViews The sum of the latest views of the account's tracked videos.
 	TotalViews *int64 `json:"total_views"`
 
-	// TrackingType Which of its videos are tracked with it, as asked for when it was tracked; null when it never was.
+	// TrackingType Which videos of the account are tracked, as the request that tracked the account said; null if the account was never tracked itself.
 	//
 	// Example: latest_30
 	TrackingType *string `json:"tracking_type"`
 
-	// Username The handle, lower case, without `@`. On Facebook it may end in `~` and the creator's id; requests take the whole handle. Empty
-	// until it is known from the link or a fetch.
+	// Username The handle of the account, in lower case, without `@`. On Facebook it can end in `~` and the creator's id; send the whole handle in
+	// requests. Empty until the handle is known from the link or a fetch.
 	//
 	//
 	// Example: northwind.studio
@@ -631,31 +631,31 @@ type AccountHistory = []AccountHistoryPoint
 
 // AccountHistoryPoint The numbers of an account at the end of a UTC day. A count that the platform does not give is null.
 type AccountHistoryPoint struct {
-	// Bookmarks Bookmarks of its tracked videos together.
+	// Bookmarks The sum of the bookmarks of the account's tracked videos.
 	Bookmarks *int64 `json:"bookmarks"`
 
-	// Comments Comments of its tracked videos together.
+	// Comments The sum of the comments of the account's tracked videos.
 	Comments *int64 `json:"comments"`
 
-	// Date The UTC day.
+	// Date The UTC day of the point.
 	Date openapi_types.Date `json:"date"`
 
-	// Engagements Likes, comments, bookmarks and shares together, of those that the platform gives.
+	// Engagements The sum of likes, comments, bookmarks and shares. Counts that the platform does not give are left out of the sum.
 	Engagements *int64 `json:"engagements"`
 
-	// FetchedAt When that source was asked; absent if it was not recorded. Only with `include=quality`.
+	// FetchedAt When the source in `source` was asked; absent if the time is not known. Only with `include=quality`.
 	FetchedAt *time.Time `json:"fetched_at,omitempty"`
 
-	// Followers Followers or subscribers.
+	// Followers The number of followers or subscribers of the account.
 	Followers *int64 `json:"followers"`
 
-	// Following Number of accounts that it follows.
+	// Following The number of accounts that the account follows.
 	Following *int64 `json:"following"`
 
-	// Likes Likes of its tracked videos together.
+	// Likes The sum of the likes of the account's tracked videos.
 	Likes *int64 `json:"likes"`
 
-	// MetricsMasked `true` when the tier masks the counts; absent otherwise.
+	// MetricsMasked `true` if the organisation's tier hides the counts; absent otherwise.
 	MetricsMasked *bool `json:"metrics_masked,omitempty"`
 
 	// Quality The quality of the counts of a point. `measured`: the counts are those of the source. `corrected`: the counts are those of the
@@ -663,16 +663,16 @@ type AccountHistoryPoint struct {
 	// `interpolated`: the counts are computed from two other points. Only with `include=quality`; absent when the tier masks the counts, as `source` and `fetched_at` are.
 	Quality *HistoryQuality `json:"quality,omitempty"`
 
-	// Shares Shares of its tracked videos together.
+	// Shares The sum of the shares of the account's tracked videos.
 	Shares *int64 `json:"shares"`
 
-	// Source The source that was the last to change the point; absent if it was not recorded. Only with `include=quality`.
+	// Source The source that last changed the point; absent if the source is not known. Only with `include=quality`.
 	Source *string `json:"source,omitempty"`
 
-	// Videos How many of its videos were being tracked; null only when the tier masks it.
+	// Videos The number of videos of the account that were being tracked; null only if the tier hides it.
 	Videos *int64 `json:"videos"`
 
-	// Views Views of its tracked videos together.
+	// Views The sum of the views of the account's tracked videos.
 	Views *int64 `json:"views"`
 }
 
@@ -681,7 +681,7 @@ type AccountList struct {
 	union json.RawMessage
 }
 
-// AccountOrder What a list of accounts can be sorted by.
+// AccountOrder The members by which a list of accounts can be sorted.
 //
 // Example: latest_followers_count
 type AccountOrder string
@@ -691,7 +691,7 @@ type AccountPage struct {
 	// Data The accounts, in the requested order.
 	Data []Account `json:"data"`
 
-	// Pagination The position of a page in the list.
+	// Pagination Describes one page of a list.
 	Pagination Pagination `json:"pagination"`
 }
 
@@ -700,7 +700,7 @@ type AccountVideoList struct {
 	union json.RawMessage
 }
 
-// AccountVideoOrder What the videos of an account can be sorted by, as in `GET /videos`, but `uploaded_at` when absent.
+// AccountVideoOrder The members by which the videos of an account can be sorted. The default is `uploaded_at`.
 //
 // Example: latest_views
 type AccountVideoOrder string
@@ -710,31 +710,31 @@ type AccountVideoPage struct {
 	// Data The videos, in the requested order.
 	Data []Video `json:"data"`
 
-	// Pagination The position of a page in the list.
+	// Pagination Describes one page of a list.
 	Pagination Pagination `json:"pagination"`
 }
 
-// AddedAccounts The result for the collection.
+// AddedAccounts What the request changed in the collection.
 type AddedAccounts struct {
-	// AccountsAdded How many of them were not in the collection before.
+	// AccountsAdded The number of videos or accounts that were not in the collection before.
 	AccountsAdded int32 `json:"accounts_added"`
 
 	// CollectionID The collection.
 	CollectionID openapi_types.UUID `json:"collection_id"`
 
-	// Success Always true.
+	// Success Always `true`; a failed request has a problem as its response.
 	Success bool `json:"success"`
 }
 
-// AddedVideos The result for the collection.
+// AddedVideos What the request changed in the collection.
 type AddedVideos struct {
 	// CollectionID The collection.
 	CollectionID openapi_types.UUID `json:"collection_id"`
 
-	// Success Always true.
+	// Success Always `true`; a failed request has a problem as its response.
 	Success bool `json:"success"`
 
-	// VideosAdded How many of them were not in the collection before.
+	// VideosAdded The number of videos or accounts that were not in the collection before.
 	VideosAdded int32 `json:"videos_added"`
 }
 
@@ -743,7 +743,7 @@ type Authentication struct {
 	// Organisation An organisation.
 	Organisation Organisation `json:"organisation"`
 
-	// RateLimits The limits in force for this organisation's tier, by group.
+	// RateLimits The rate limits of this organisation's tier, one entry for each group of operations.
 	RateLimits []RateLimit `json:"rate_limits"`
 
 	// Token A token, without its secret.
@@ -759,46 +759,47 @@ type Collection struct {
 	// Example: private
 	Access Access `json:"access"`
 
-	// AccountCount Only with `include_counts=true`. The accounts in it that are not removed; null when the tier masks it.
+	// AccountCount The number of accounts in the collection that are not removed; null if the tier hides it. Only with `include_counts=true`.
 	AccountCount nullable.Nullable[int64] `json:"account_count,omitempty"`
 
 	// CreatedAt When it was created.
 	CreatedAt time.Time `json:"created_at"`
 
-	// CreatedBy The token that created the collection.
+	// CreatedBy The id of the token that created the collection.
 	CreatedBy openapi_types.UUID `json:"created_by"`
 
 	// DisplaySettings The display settings of the share page; null when nothing is set. Members that are not listed here are stored and returned unchanged. At most
 	// 16 KiB.
 	DisplaySettings DisplaySettings `json:"display_settings"`
 
-	// Hash Names the share page, `{app_url}/c/{hash}`. Made when access first becomes public or protected and never changed; null before.
+	// Hash The last part of the share page's URL, `{app_url}/c/{hash}`. It is created when `access` first becomes public or protected, and never
+	// changes; null before that.
 	//
 	//
 	// Example: q7Zt0BvKx3Lm9A
 	Hash *string `json:"hash"`
 
-	// Hashtags Videos whose caption has one of these are in the collection. Lower case, without `#`, in alphabetical order.
+	// Hashtags The hashtags of the collection, in lower case, without `#`, in alphabetical order. Videos whose caption contains one of them are in the collection.
 	Hashtags []string `json:"hashtags"`
 
 	// ID Its id.
 	ID openapi_types.UUID `json:"id"`
 
-	// MetricsMasked `true` when the tier masks the counts; absent otherwise.
+	// MetricsMasked `true` if the organisation's tier hides the counts; absent otherwise.
 	MetricsMasked *bool `json:"metrics_masked,omitempty"`
 
-	// Name Its name; not unique.
+	// Name The name of the collection. Several collections can have the same name.
 	//
 	// Example: Launch
 	Name string `json:"name"`
 
-	// OrganisationID The organisation that the record belongs to.
+	// OrganisationID The id of the organisation that tracks this video or account, or owns this collection.
 	OrganisationID openapi_types.UUID `json:"organisation_id"`
 
-	// ParentID The parent collection; null at the root.
+	// ParentID The id of the parent collection; null if the collection has no parent.
 	ParentID *openapi_types.UUID `json:"parent_id"`
 
-	// VideoCount Only with `include_counts=true`. The videos in it that are not removed; null when the tier masks it.
+	// VideoCount The number of videos in the collection that are not removed; null if the tier hides it. Only with `include_counts=true`.
 	VideoCount nullable.Nullable[int64] `json:"video_count,omitempty"`
 }
 
@@ -807,11 +808,11 @@ type CollectionAccountPage struct {
 	// Data The accounts, in the requested order.
 	Data []Account `json:"data"`
 
-	// Pagination The position of a page in the list.
+	// Pagination Describes one page of a list.
 	Pagination Pagination `json:"pagination"`
 }
 
-// CollectionAccountsRequest Accounts of the organisation.
+// CollectionAccountsRequest The ids of accounts of the organisation.
 type CollectionAccountsRequest struct {
 	// AccountIds Their ids.
 	//
@@ -821,22 +822,22 @@ type CollectionAccountsRequest struct {
 
 // CollectionList Collections, with `count` or, for `paginated=true`, with `pagination`.
 type CollectionList struct {
-	// Count How many collections this answer has. Absent with `paginated=true`.
+	// Count The number of collections in this response; absent with `paginated=true`.
 	Count *int32 `json:"count,omitempty"`
 
 	// Data The collections, in the requested order.
 	Data []Collection `json:"data"`
 
-	// Pagination The position of a page in the list.
+	// Pagination Describes one page of a list.
 	Pagination *Pagination `json:"pagination,omitempty"`
 }
 
-// CollectionOrder What a list of collections can be sorted by.
+// CollectionOrder The members by which a list of collections can be sorted.
 //
 // Example: name
 type CollectionOrder string
 
-// CollectionVideoOrder What the videos of a collection can be sorted by, as in `GET /videos`, but `created_at` when absent.
+// CollectionVideoOrder The members by which the videos of a collection can be sorted. The default is `created_at`.
 //
 // Example: latest_views
 type CollectionVideoOrder string
@@ -846,11 +847,11 @@ type CollectionVideoPage struct {
 	// Data The videos, in the requested order.
 	Data []Video `json:"data"`
 
-	// Pagination The position of a page in the list.
+	// Pagination Describes one page of a list.
 	Pagination Pagination `json:"pagination"`
 }
 
-// CollectionVideosRequest Videos of the organisation.
+// CollectionVideosRequest The ids of videos of the organisation.
 type CollectionVideosRequest struct {
 	// VideoIds Their ids.
 	//
@@ -858,7 +859,7 @@ type CollectionVideosRequest struct {
 	VideoIds []openapi_types.UUID `json:"video_ids"`
 }
 
-// CreateCollectionRequest A collection to create.
+// CreateCollectionRequest The collection to create.
 type CreateCollectionRequest struct {
 	// Access Who can open the share page of a collection: nobody if `private`, everyone with its URL if `public`, everyone with its URL and the
 	// password if `protected`.
@@ -867,7 +868,7 @@ type CreateCollectionRequest struct {
 	// Example: private
 	Access *Access `json:"access,omitempty"`
 
-	// Hashtags Videos whose caption has one of these are in the collection. With or without `#`; upper and lower case are the same.
+	// Hashtags The hashtags of the collection, sent with or without `#`. Videos whose caption contains one of them are in the collection. Upper and lower case count as equal.
 	//
 	// Example: ["handmade"]
 	Hashtags []string `json:"hashtags,omitempty"`
@@ -877,7 +878,7 @@ type CreateCollectionRequest struct {
 	// Example: Launch
 	Name string `json:"name"`
 
-	// ParentID The parent collection. Null and absent mean the root.
+	// ParentID The id of the parent collection. If it is null or absent, the collection has no parent.
 	ParentID *openapi_types.UUID `json:"parent_id,omitempty"`
 }
 
@@ -899,16 +900,16 @@ type CreatedCollection struct {
 	// Name Its name.
 	Name string `json:"name"`
 
-	// OrganisationID The organisation that it belongs to.
+	// OrganisationID The id of the organisation that owns the collection.
 	OrganisationID openapi_types.UUID `json:"organisation_id"`
 }
 
-// DateRange An inclusive range of UTC days, open where null.
+// DateRange A range of UTC days. Both ends are inclusive. An end that is null is open.
 type DateRange struct {
-	// End The last day.
+	// End The last day of the range.
 	End *openapi_types.Date `json:"end"`
 
-	// Start The first day.
+	// Start The first day of the range.
 	Start *openapi_types.Date `json:"start"`
 }
 
@@ -917,7 +918,7 @@ type DeletedCollection struct {
 	// DeletedID The id of the deleted collection.
 	DeletedID openapi_types.UUID `json:"deleted_id"`
 
-	// Success Always true.
+	// Success Always `true`; a failed request has a problem as its response.
 	Success bool `json:"success"`
 }
 
@@ -933,28 +934,28 @@ type EmptyObject = map[string]interface{}
 // Example: video
 type EntryType string
 
-// Fault One fault of a request. It has `pointer` (RFC 6901) in a body and `name` elsewhere.
+// Fault One fault of a request. A fault of the body has `pointer` (RFC 6901). Other faults have `name`.
 type Fault struct {
-	// Code Stable.
+	// Code The code of the fault, for programs. Codes do not change.
 	Code string `json:"code"`
 
 	// Detail A message for people.
 	Detail string `json:"detail"`
 
-	// Location Where the fault is.
+	// Location The part of the request that has the fault.
 	Location FaultLocation `json:"location"`
 
-	// Name The name of the parameter or header.
+	// Name The name of the parameter or header that has the fault.
 	Name *string `json:"name,omitempty"`
 
-	// Pointer The place in the body, as a JSON pointer; empty for the body as a whole.
+	// Pointer The place of the fault in the body, as a JSON pointer; empty if the fault concerns the whole body.
 	Pointer *string `json:"pointer,omitempty"`
 }
 
-// FaultLocation Where the fault is.
+// FaultLocation The part of the request that has the fault.
 type FaultLocation string
 
-// HistoryInclude What a history point may have in addition.
+// HistoryInclude The additional members that a request can ask for in each history point.
 type HistoryInclude string
 
 // HistoryQuality The quality of the counts of a point. `measured`: the counts are those of the source. `corrected`: the counts are those of the
@@ -962,13 +963,13 @@ type HistoryInclude string
 // `interpolated`: the counts are computed from two other points. Only with `include=quality`; absent when the tier masks the counts, as `source` and `fetched_at` are.
 type HistoryQuality string
 
-// Message A message about what was done, for people.
+// Message The result of a request, as a message for people.
 type Message struct {
-	// Message The message.
+	// Message The message for people.
 	Message string `json:"message"`
 }
 
-// OrderDirection Ascending or descending; `desc` when absent.
+// OrderDirection The direction of the order: ascending or descending. The default is `desc`.
 //
 // Example: desc
 type OrderDirection string
@@ -981,79 +982,79 @@ type Organisation struct {
 	// Name Its name.
 	Name string `json:"name"`
 
-	// Subscription `none` is the free plan: data is fetched only for the first items of a bulk request.
+	// Subscription The state of the organisation's subscription. If it is `none`, data is fetched only for the first items of a bulk request.
 	Subscription OrganisationSubscription `json:"subscription"`
 
-	// Tier Determines what the organisation can see and its rate limits.
+	// Tier The tier of the organisation. It determines the rate limits and which metrics the organisation can see.
 	Tier OrganisationTier `json:"tier"`
 }
 
-// OrganisationSubscription `none` is the free plan: data is fetched only for the first items of a bulk request.
+// OrganisationSubscription The state of the organisation's subscription. If it is `none`, data is fetched only for the first items of a bulk request.
 type OrganisationSubscription string
 
-// OrganisationTier Determines what the organisation can see and its rate limits.
+// OrganisationTier The tier of the organisation. It determines the rate limits and which metrics the organisation can see.
 type OrganisationTier string
 
 // OrganisationHistory Daily points, newest first.
 type OrganisationHistory = []OrganisationHistoryPoint
 
-// OrganisationHistoryPoint The sums of an organisation at the end of a UTC day. They are null only when the tier masks them.
+// OrganisationHistoryPoint The numbers of an organisation's videos and accounts, and the sums of their counts, at the end of a UTC day. All of them are null if the organisation's tier hides them.
 type OrganisationHistoryPoint struct {
-	// Accounts Accounts being tracked.
+	// Accounts The number of tracked accounts.
 	Accounts *int64 `json:"accounts"`
 
-	// Bookmarks Bookmarks of its videos.
+	// Bookmarks The sum of the bookmarks of the organisation's videos.
 	Bookmarks *int64 `json:"bookmarks"`
 
-	// Comments Comments on its videos.
+	// Comments The sum of the comments on the organisation's videos.
 	Comments *int64 `json:"comments"`
 
-	// Date The UTC day.
+	// Date The UTC day of the point.
 	Date openapi_types.Date `json:"date"`
 
-	// Engagements Likes, comments, bookmarks and shares together.
+	// Engagements The sum of likes, comments, bookmarks and shares.
 	Engagements *int64 `json:"engagements"`
 
-	// Followers Followers of its accounts.
+	// Followers The sum of the followers of the organisation's accounts.
 	Followers *int64 `json:"followers"`
 
-	// Following Number of accounts that its accounts follow.
+	// Following The sum of the numbers of accounts that the organisation's accounts follow.
 	Following *int64 `json:"following"`
 
-	// Likes Likes of its videos.
+	// Likes The sum of the likes of the organisation's videos.
 	Likes *int64 `json:"likes"`
 
-	// MetricsMasked `true` when the tier masks the counts; absent otherwise.
+	// MetricsMasked `true` if the organisation's tier hides the counts; absent otherwise.
 	MetricsMasked *bool `json:"metrics_masked,omitempty"`
 
-	// Shares Shares of its videos.
+	// Shares The sum of the shares of the organisation's videos.
 	Shares *int64 `json:"shares"`
 
-	// Uploads How many of its videos were uploaded on this day, as far as is known now.
+	// Uploads The number of the organisation's videos that were uploaded on this day, as far as is known now.
 	Uploads *int64 `json:"uploads"`
 
-	// Videos Videos being tracked.
+	// Videos The number of tracked videos.
 	Videos *int64 `json:"videos"`
 
-	// Views Views of its videos.
+	// Views The sum of the views of the organisation's videos.
 	Views *int64 `json:"views"`
 }
 
-// Pagination The position of a page in the list.
+// Pagination Describes one page of a list.
 type Pagination struct {
-	// Limit How many items a page has at most.
+	// Limit The maximum number of items of a page.
 	Limit int32 `json:"limit"`
 
-	// NextCursor Give it back as `cursor` to get the next page; null on the last one.
+	// NextCursor The value of the parameter `cursor` that requests the next page; null on the last page.
 	NextCursor *string `json:"next_cursor"`
 
-	// Page The number of this page.
+	// Page The number of this page; the first page is 1.
 	Page int32 `json:"page"`
 
-	// Total How many items there are.
+	// Total The number of items in the whole list.
 	Total int64 `json:"total"`
 
-	// TotalPages How many pages there are; 0 when there is nothing.
+	// TotalPages The number of pages; 0 if the list is empty.
 	TotalPages int64 `json:"total_pages"`
 }
 
@@ -1068,12 +1069,12 @@ type PendingItem struct {
 	Platform Platform `json:"platform"`
 }
 
-// PendingQueue Present only for an organisation without an active subscription: the saved items whose data is not fetched.
+// PendingQueue The saved items whose data is not fetched because the organisation has no active subscription; absent if there are none.
 type PendingQueue struct {
-	// Accounts Accounts.
+	// Accounts The accounts whose data is not fetched.
 	Accounts []PendingItem `json:"accounts"`
 
-	// Videos Videos.
+	// Videos The videos whose data is not fetched.
 	Videos []PendingItem `json:"videos"`
 }
 
@@ -1082,36 +1083,36 @@ type PendingQueue struct {
 // Example: tiktok
 type Platform string
 
-// PlatformCounts The total, by platform.
+// PlatformCounts The number of tracked videos or accounts by platform.
 type PlatformCounts struct {
-	// Facebook On Facebook.
+	// Facebook The number of tracked videos or accounts on Facebook.
 	Facebook int64 `json:"facebook"`
 
-	// Instagram On Instagram.
+	// Instagram The number of tracked videos or accounts on Instagram.
 	Instagram int64 `json:"instagram"`
 
-	// Tiktok On TikTok.
+	// Tiktok The number of tracked videos or accounts on TikTok.
 	Tiktok int64 `json:"tiktok"`
 
-	// Youtube On YouTube.
+	// Youtube The number of tracked videos or accounts on YouTube.
 	Youtube int64 `json:"youtube"`
 }
 
-// Problem What went wrong (RFC 9457).
+// Problem A problem (RFC 9457): what is wrong with a request, or why the server failed.
 type Problem struct {
-	// Code Stable; for use by programs.
+	// Code The error code, for programs. Codes do not change.
 	Code string `json:"code"`
 
-	// Detail What is wrong with which value and what is allowed.
+	// Detail Says which value is wrong and what is allowed, for people.
 	Detail string `json:"detail"`
 
-	// Error The detail again; older programs look for this member.
+	// Error A copy of `detail`, for older programs.
 	Error string `json:"error"`
 
-	// Errors Every fault that was found, up to 1000.
+	// Errors All faults of the request, at most 1000.
 	Errors []Fault `json:"errors,omitempty"`
 
-	// Instance The path that was asked for.
+	// Instance The path of the request.
 	Instance string `json:"instance"`
 
 	// RequestID The id of the request.
@@ -1120,31 +1121,31 @@ type Problem struct {
 	// Status The HTTP status.
 	Status int32 `json:"status"`
 
-	// Title A short name of the code.
+	// Title The meaning of `code` in a few words.
 	Title string `json:"title"`
 
-	// Type A stable reference that explains the code.
+	// Type A URL reference to the documentation of `code`.
 	Type string `json:"type"`
 }
 
-// RateLimit A limit that holds for each of its operations on its own.
+// RateLimit The rate limit of a group of operations. Each operation of the group has its own window and count.
 type RateLimit struct {
-	// Group The group (`x-rate-group`).
+	// Group The group of operations (`x-rate-group`).
 	//
 	// Example: read
 	Group string `json:"group"`
 
-	// Limit Requests allowed in a window.
+	// Limit The number of requests that are allowed for one operation in a window.
 	Limit int32 `json:"limit"`
 
-	// Operations The operationIds that each have such a limit.
+	// Operations The operationIds of the group's operations.
 	Operations []string `json:"operations"`
 
-	// WindowSeconds The length of a window.
+	// WindowSeconds The length of a window in seconds.
 	WindowSeconds int32 `json:"window_seconds"`
 }
 
-// RefreshAccountRequest An account that is to be fetched.
+// RefreshAccountRequest The account to fetch.
 type RefreshAccountRequest struct {
 	// Link The id of the account, or any form of its link.
 	//
@@ -1152,19 +1153,19 @@ type RefreshAccountRequest struct {
 	Link string `json:"link"`
 }
 
-// RefreshNotDue Says that the numbers are fresh, and when to ask again.
+// RefreshNotDue Says that the last fetch is less than 4 hours old, and when the next fetch can be requested.
 type RefreshNotDue struct {
-	// LatestUpdatedAt When it was last fetched; null for the tiers limited and basic, whose metrics are masked.
+	// LatestUpdatedAt When the video or account was last fetched; null for the tiers limited and basic, whose metrics are masked.
 	LatestUpdatedAt *time.Time `json:"latest_updated_at"`
 
 	// Message A message for people.
 	Message string `json:"message"`
 
-	// RefreshAfter When a fetch can be asked for again: 4 hours later; for the tiers limited and basic the full hour after that.
+	// RefreshAfter When the next fetch can be requested: 4 hours after the last fetch. For the tiers limited and basic, this time is rounded up to the full hour.
 	RefreshAfter time.Time `json:"refresh_after"`
 }
 
-// RefreshVideoRequest A video that is to be fetched.
+// RefreshVideoRequest The video to fetch.
 type RefreshVideoRequest struct {
 	// Link The id of the video, or any form of its link.
 	//
@@ -1172,43 +1173,43 @@ type RefreshVideoRequest struct {
 	Link string `json:"link"`
 }
 
-// RemovedAccounts The result for the collection.
+// RemovedAccounts What the request changed in the collection.
 type RemovedAccounts struct {
-	// AccountsRemoved How many of them had been added to the collection.
+	// AccountsRemoved The number of videos or accounts that were taken out of the collection.
 	AccountsRemoved int32 `json:"accounts_removed"`
 
 	// CollectionID The collection.
 	CollectionID openapi_types.UUID `json:"collection_id"`
 
-	// Success Always true.
+	// Success Always `true`; a failed request has a problem as its response.
 	Success bool `json:"success"`
 }
 
-// RemovedVideos The result for the collection.
+// RemovedVideos What the request changed in the collection.
 type RemovedVideos struct {
 	// CollectionID The collection.
 	CollectionID openapi_types.UUID `json:"collection_id"`
 
-	// Success Always true.
+	// Success Always `true`; a failed request has a problem as its response.
 	Success bool `json:"success"`
 
-	// VideosRemoved How many of them had been added to the collection.
+	// VideosRemoved The number of videos or accounts that were taken out of the collection.
 	VideosRemoved int32 `json:"videos_removed"`
 }
 
-// Statistics How many videos or accounts an organisation has.
+// Statistics The numbers of videos or accounts of an organisation.
 type Statistics struct {
-	// ByPlatform The total, by platform.
+	// ByPlatform The number of tracked videos or accounts by platform.
 	ByPlatform PlatformCounts `json:"by_platform"`
 
-	// Removed How many were stopped; not part of the total.
+	// Removed The number of videos or accounts whose tracking was stopped. The total does not include them.
 	Removed int64 `json:"removed"`
 
-	// Total How many are being tracked.
+	// Total The number of videos or accounts that are being tracked.
 	Total int64 `json:"total"`
 }
 
-// StopAccountRequest An account whose tracking is to be stopped.
+// StopAccountRequest The account to stop tracking.
 type StopAccountRequest struct {
 	// ID The id of the account, or any form of its link.
 	//
@@ -1216,7 +1217,7 @@ type StopAccountRequest struct {
 	ID string `json:"id"`
 }
 
-// StopAccountsRequest Accounts whose tracking is to be stopped.
+// StopAccountsRequest The accounts to stop tracking.
 type StopAccountsRequest struct {
 	// Ids The ids of the accounts, or the links that were tracked.
 	Ids []string `json:"ids"`
@@ -1224,16 +1225,16 @@ type StopAccountsRequest struct {
 
 // StopEntry The result for one entry.
 type StopEntry struct {
-	// Code Only on failed entries. Stable.
+	// Code Why the entry failed, as a stable code for programs. Only on failed entries.
 	Code *StopEntryCode `json:"code,omitempty"`
 
-	// Error Only on failed entries. A message for people.
+	// Error A message for people that says why the entry failed. Only on failed entries.
 	Error *string `json:"error,omitempty"`
 
 	// ID The id of the video or account, also for an entry that was sent as a link.
 	ID openapi_types.UUID `json:"id"`
 
-	// Success Whether it is stopped.
+	// Success Whether the tracking of the video or account was stopped.
 	Success bool `json:"success"`
 
 	// Type Whether an entry of a bulk result is a video or an account.
@@ -1241,38 +1242,38 @@ type StopEntry struct {
 	// Example: video
 	Type EntryType `json:"type"`
 
-	// URL The link, as sent; only for an entry that was sent as one.
+	// URL The link, as sent. Only for an entry that was sent as a link.
 	URL *string `json:"url,omitempty"`
 }
 
-// StopEntryCode Only on failed entries. Stable.
+// StopEntryCode Why the entry failed, as a stable code for programs. Only on failed entries.
 type StopEntryCode string
 
 // StopResult The result for each entry.
 type StopResult struct {
-	// Results One entry for each distinct video or account, in the order sent.
+	// Results One entry for each distinct video or account, in the order of the request.
 	Results []StopEntry `json:"results"`
 
-	// Success True only when every entry was stopped.
+	// Success True only if every entry was stopped.
 	Success bool `json:"success"`
 
-	// Summary Counts over the results.
+	// Summary How many entries of a bulk request succeeded and failed.
 	Summary StopSummary `json:"summary"`
 }
 
-// StopSummary Counts over the results.
+// StopSummary How many entries of a bulk request succeeded and failed.
 type StopSummary struct {
-	// Failed Unknown ids.
+	// Failed The number of unknown ids.
 	Failed int32 `json:"failed"`
 
 	// Succeeded Stopped.
 	Succeeded int32 `json:"succeeded"`
 
-	// Total Distinct entries.
+	// Total The number of distinct entries.
 	Total int32 `json:"total"`
 }
 
-// StopVideoRequest A video whose tracking is to be stopped.
+// StopVideoRequest The video to stop tracking.
 type StopVideoRequest struct {
 	// ID The id of the video, or any form of its link.
 	//
@@ -1280,18 +1281,18 @@ type StopVideoRequest struct {
 	ID string `json:"id"`
 }
 
-// StopVideosRequest Videos whose tracking is to be stopped.
+// StopVideosRequest The videos to stop tracking.
 type StopVideosRequest struct {
 	// Ids The ids of the videos, or the links that were tracked.
 	Ids []string `json:"ids"`
 }
 
-// TimeRange An inclusive range of time, open where null.
+// TimeRange A range of time. Both ends are inclusive. An end that is null is open.
 type TimeRange struct {
-	// End The latest time.
+	// End The latest time of the range.
 	End *time.Time `json:"end"`
 
-	// Start The earliest time.
+	// Start The earliest time of the range.
 	Start *time.Time `json:"start"`
 }
 
@@ -1316,12 +1317,12 @@ type Token struct {
 // TokenScopes defines model for Token.Scopes.
 type TokenScopes string
 
-// TrackAccountRequest An account to be tracked.
+// TrackAccountRequest The account to track, and how to track it.
 type TrackAccountRequest struct {
-	// CollectionIds Collections that the account is put into. Null and empty mean none.
+	// CollectionIds The ids of the collections to put the account into. Null and an empty array mean no collection.
 	CollectionIds []openapi_types.UUID `json:"collection_ids,omitempty"`
 
-	// CollectionNames Names of root collections that the account is put into; those that do not exist are created. Null and empty mean none.
+	// CollectionNames The names of root collections to put the account into. Collections that do not exist are created. Null and an empty array mean no collection.
 	CollectionNames []string `json:"collection_names,omitempty"`
 
 	// Link Any form of the link of an account.
@@ -1345,7 +1346,7 @@ type TrackAccountResult struct {
 	// DirectURL The account's page on the dashboard: `{app_url}/account/{platform}/{account_id}`.
 	DirectURL string `json:"directUrl"`
 
-	// Error Present only when the organisation tracked the account already; says so.
+	// Error A message that the organisation tracked the account already; absent if it did not.
 	Error *string `json:"error,omitempty"`
 }
 
@@ -1363,10 +1364,10 @@ type TrackAccountsEntry struct {
 	// Example: unsupported_platform
 	Code *TrackFailure `json:"code,omitempty"`
 
-	// Error Only on failed entries. A message for people.
+	// Error A message for people that says why the entry failed. Only on failed entries.
 	Error *string `json:"error,omitempty"`
 
-	// Retryable Only on failed entries. Whether sending the link again usually works.
+	// Retryable Whether sending the link again can succeed. Only on failed entries.
 	Retryable *bool `json:"retryable,omitempty"`
 
 	// Status The result for a link.
@@ -1382,16 +1383,16 @@ type TrackAccountsEntry struct {
 	// Example: video
 	Type EntryType `json:"type"`
 
-	// URL The link, as it was first sent. One over 2048 characters is cut there and ends with `…`.
+	// URL The link, as it was first sent. A link over 2048 characters is cut after 2048 characters and ends with `…`.
 	URL string `json:"url"`
 
-	// WasExisting Whether the organisation tracked the account before, or had stopped it.
+	// WasExisting Whether the organisation had the account before, tracked or stopped.
 	WasExisting bool `json:"wasExisting"`
 }
 
-// TrackAccountsRequest Accounts to be tracked.
+// TrackAccountsRequest The accounts to track.
 type TrackAccountsRequest struct {
-	// LabelIds Collections that every account is put into. Null and empty mean none.
+	// LabelIds The ids of the collections to put every account into. Null and an empty array mean no collection.
 	LabelIds []openapi_types.UUID `json:"label_ids,omitempty"`
 
 	// Links The links. Each link is checked on its own, so an entry can be any string. A link over 2048 characters fails as `invalid_url`.
@@ -1407,19 +1408,19 @@ type TrackAccountsRequest struct {
 
 // TrackAccountsResult The result for each link.
 type TrackAccountsResult struct {
-	// PendingTmvQueue Present only for an organisation without an active subscription: the saved items whose data is not fetched.
+	// PendingTmvQueue The saved items whose data is not fetched because the organisation has no active subscription; absent if there are none.
 	PendingTmvQueue *PendingQueue `json:"pendingTmvQueue,omitempty"`
 
-	// Results One entry for each distinct link, in the order sent.
+	// Results One entry for each distinct link, in the order of the request.
 	Results []TrackAccountsEntry `json:"results"`
 
-	// Success True only when every link succeeded.
+	// Success True only if every link succeeded.
 	Success bool `json:"success"`
 
-	// Summary Counts over the results.
+	// Summary How many entries of a bulk request succeeded and failed.
 	Summary TrackSummary `json:"summary"`
 
-	// TrackingEnqueued Whether data is being fetched for every saved item; false when nothing was saved, for more than 50 links, and beyond the preview allowance.
+	// TrackingEnqueued Whether data is being fetched for every saved item. False if nothing was saved, if the request had more than 50 links, or if an organisation without a subscription sent more links than its allowance.
 	TrackingEnqueued bool `json:"trackingEnqueued"`
 
 	// Warnings Messages about problems that did not make the request fail.
@@ -1439,30 +1440,30 @@ type TrackFailure string
 // Example: tracked
 type TrackStatus string
 
-// TrackSummary Counts over the results.
+// TrackSummary How many entries of a bulk request succeeded and failed.
 type TrackSummary struct {
-	// AlreadyExists Entries with status `already_tracked`.
+	// AlreadyExists The number of entries with the status `already_tracked`.
 	AlreadyExists int32 `json:"alreadyExists"`
 
-	// Failed Entries with status `failed`.
+	// Failed The number of entries with the status `failed`.
 	Failed int32 `json:"failed"`
 
-	// Retryable Failed entries that are worth sending again.
+	// Retryable The number of failed entries for which a retry can succeed.
 	Retryable int32 `json:"retryable"`
 
-	// Succeeded Entries that are tracked now or were already.
+	// Succeeded The number of entries that succeeded, including links that were tracked before.
 	Succeeded int32 `json:"succeeded"`
 
-	// Total Distinct links.
+	// Total The number of distinct links.
 	Total int32 `json:"total"`
 }
 
-// TrackVideoRequest A video to be tracked.
+// TrackVideoRequest The video to track.
 type TrackVideoRequest struct {
-	// CollectionIds Collections that the video is put into. Null and empty mean none.
+	// CollectionIds The ids of the collections to put the video into. Null and an empty array mean no collection.
 	CollectionIds []openapi_types.UUID `json:"collection_ids,omitempty"`
 
-	// CollectionNames Names of root collections that the video is put into; those that do not exist are created. Null and empty mean none.
+	// CollectionNames The names of root collections to put the video into. Collections that do not exist are created. Null and an empty array mean no collection.
 	CollectionNames []string `json:"collection_names,omitempty"`
 
 	// Link Any form of the link of a video.
@@ -1476,7 +1477,7 @@ type TrackVideoResult struct {
 	// DirectURL The video's page on the dashboard: `{app_url}/video/{platform}/{video_id}`.
 	DirectURL string `json:"directUrl"`
 
-	// Error Present only when the organisation tracked the video already; says so.
+	// Error A message that the organisation tracked the video already; absent if it did not.
 	Error *string `json:"error,omitempty"`
 
 	// VideoID The id of the video.
@@ -1494,10 +1495,10 @@ type TrackVideosEntry struct {
 	// Example: unsupported_platform
 	Code *TrackFailure `json:"code,omitempty"`
 
-	// Error Only on failed entries. A message for people.
+	// Error A message for people that says why the entry failed. Only on failed entries.
 	Error *string `json:"error,omitempty"`
 
-	// Retryable Only on failed entries. Whether sending the link again usually works.
+	// Retryable Whether sending the link again can succeed. Only on failed entries.
 	Retryable *bool `json:"retryable,omitempty"`
 
 	// Status The result for a link.
@@ -1513,7 +1514,7 @@ type TrackVideosEntry struct {
 	// Example: video
 	Type EntryType `json:"type"`
 
-	// URL The link, as it was first sent. One over 2048 characters is cut there and ends with `…`.
+	// URL The link, as it was first sent. A link over 2048 characters is cut after 2048 characters and ends with `…`.
 	URL string `json:"url"`
 
 	// VideoID The id of the video; absent when the status is `failed`.
@@ -1523,9 +1524,9 @@ type TrackVideosEntry struct {
 	WasExisting bool `json:"wasExisting"`
 }
 
-// TrackVideosRequest Videos to be tracked.
+// TrackVideosRequest The videos to track.
 type TrackVideosRequest struct {
-	// LabelIds Collections that every video is put into. Null and empty mean none.
+	// LabelIds The ids of the collections to put every video into. Null and an empty array mean no collection.
 	LabelIds []openapi_types.UUID `json:"label_ids,omitempty"`
 
 	// Links The links. Each link is checked on its own, so an entry can be any string. A link over 2048 characters fails as `invalid_url`.
@@ -1534,19 +1535,19 @@ type TrackVideosRequest struct {
 
 // TrackVideosResult The result for each link.
 type TrackVideosResult struct {
-	// PendingTmvQueue Present only for an organisation without an active subscription: the saved items whose data is not fetched.
+	// PendingTmvQueue The saved items whose data is not fetched because the organisation has no active subscription; absent if there are none.
 	PendingTmvQueue *PendingQueue `json:"pendingTmvQueue,omitempty"`
 
-	// Results One entry for each distinct link, in the order sent.
+	// Results One entry for each distinct link, in the order of the request.
 	Results []TrackVideosEntry `json:"results"`
 
-	// Success True only when every link succeeded.
+	// Success True only if every link succeeded.
 	Success bool `json:"success"`
 
-	// Summary Counts over the results.
+	// Summary How many entries of a bulk request succeeded and failed.
 	Summary TrackSummary `json:"summary"`
 
-	// TrackingEnqueued Whether data is being fetched for every saved item; false when nothing was saved, for more than 50 links, and beyond the preview allowance.
+	// TrackingEnqueued Whether data is being fetched for every saved item. False if nothing was saved, if the request had more than 50 links, or if an organisation without a subscription sent more links than its allowance.
 	TrackingEnqueued bool `json:"trackingEnqueued"`
 
 	// Warnings Messages about problems that did not make the request fail.
@@ -1559,7 +1560,7 @@ type TrackVideosResult struct {
 // Example: latest_30
 type TrackingType string
 
-// UpdateCollectionRequest A change to a collection. What is absent stays as it is.
+// UpdateCollectionRequest The members of a collection to change. Members that are absent stay as they are.
 type UpdateCollectionRequest struct {
 	// Access Who can open the share page of a collection: nobody if `private`, everyone with its URL if `public`, everyone with its URL and the
 	// password if `protected`.
@@ -1572,7 +1573,7 @@ type UpdateCollectionRequest struct {
 	// 16 KiB.
 	DisplaySettings DisplaySettings `json:"display_settings,omitempty"`
 
-	// Hashtags They replace the previous hashtags; an empty array removes all. With or without `#`; upper and lower case are the same.
+	// Hashtags The new hashtags of the collection, sent with or without `#`. They replace all previous hashtags; an empty array removes all. Upper and lower case count as equal.
 	//
 	// Example: ["handmade"]
 	Hashtags nullable.Nullable[[]string] `json:"hashtags,omitempty"`
@@ -1585,7 +1586,7 @@ type UpdateCollectionRequest struct {
 	// ParentID The new parent collection; null moves the collection to the root.
 	ParentID nullable.Nullable[openapi_types.UUID] `json:"parent_id,omitempty"`
 
-	// Password The password of a protected share page. It replaces the previous one.
+	// Password The new password of the share page. It is required for the access `protected` if the collection has no password yet.
 	//
 	// Example: correct horse battery
 	Password *string `json:"password,omitempty"`
@@ -1597,19 +1598,19 @@ type Video struct {
 	// AdID The id of the video.
 	AdID openapi_types.UUID `json:"ad_id"`
 
-	// AdInfoShop A shop ad; only TikTok has them.
+	// AdInfoShop Whether the video is a shop ad. Only TikTok has shop ads.
 	AdInfoShop bool `json:"ad_info_shop"`
 
-	// AdIsAd The platform marks the video as an ad.
+	// AdIsAd Whether the platform marks the video as an ad.
 	AdIsAd bool `json:"ad_is_ad"`
 
 	// AdLink The canonical link of the video.
 	AdLink string `json:"ad_link"`
 
-	// AdProductIDShop The product id of a shop ad; empty where there is none.
+	// AdProductIDShop The product id of a shop ad; empty for other videos and for shop ads without a product id.
 	AdProductIDShop string `json:"ad_product_id_shop"`
 
-	// CreatedAt When the video was added.
+	// CreatedAt When the video was first tracked for the organisation, by its link or through its account.
 	CreatedAt time.Time `json:"created_at"`
 
 	// DisplayUsername `username` up to the first `~`, for display.
@@ -1617,70 +1618,71 @@ type Video struct {
 	// Example: northwind.studio
 	DisplayUsername string `json:"display_username"`
 
-	// HiddenStats The platform withholds at least one count that it normally gives.
+	// HiddenStats Whether the platform does not give at least one count that it normally gives.
 	HiddenStats bool `json:"hidden_stats"`
 
-	// Increase14D Percentage by which the views grew since the last point on or before 14 days ago; 0 as for `increase_1d`.
+	// Increase14D The percentage by which the views grew since the last point on or before 14 days ago; 0 if there is no such point or its views are unknown or 0.
 	//
 	// Example: 31.5
 	Increase14D *float64 `json:"increase_14d"`
 
-	// Increase1D Percentage by which the views grew since the last point on or before 1 day ago; 0 when there is none or it has no views.
+	// Increase1D The percentage by which the views grew since the last point on or before 1 day ago; 0 if there is no such point or its views are unknown
+	// or 0.
 	//
 	//
 	// Example: 1.8
 	Increase1D *float64 `json:"increase_1d"`
 
-	// Increase30D Percentage by which the views grew since the last point on or before 30 days ago; 0 as for `increase_1d`.
+	// Increase30D The percentage by which the views grew since the last point on or before 30 days ago; 0 if there is no such point or its views are unknown or 0.
 	//
 	// Example: 188.9
 	Increase30D *float64 `json:"increase_30d"`
 
-	// Increase7D Percentage by which the views grew since the last point on or before 7 days ago; 0 as for `increase_1d`.
+	// Increase7D The percentage by which the views grew since the last point on or before 7 days ago; 0 if there is no such point or its views are unknown or 0.
 	//
 	// Example: 12.25
 	Increase7D *float64 `json:"increase_7d"`
 
-	// LabelIds The ids of the collections that the video is in; empty when it is in none.
+	// LabelIds The ids of the collections that the video is in; empty if the video is in no collection.
 	LabelIds []openapi_types.UUID `json:"label_ids"`
 
-	// LabelNames The names of those collections, in the same order.
+	// LabelNames The names of the collections in `label_ids`, in the same order.
 	LabelNames []string `json:"label_names"`
 
-	// LatestBookmarks Latest bookmarks.
+	// LatestBookmarks The latest known number of bookmarks.
 	LatestBookmarks *int64 `json:"latest_bookmarks"`
 
-	// LatestComments Latest comments.
+	// LatestComments The latest known number of comments.
 	LatestComments *int64 `json:"latest_comments"`
 
-	// LatestEngagement Likes, comments, bookmarks and shares together, of those that the platform gives.
+	// LatestEngagement The sum of likes, comments, bookmarks and shares. Counts that the platform does not give are left out of the sum.
 	LatestEngagement *int64 `json:"latest_engagement"`
 
-	// LatestLikes Latest likes.
+	// LatestLikes The latest known number of likes.
 	LatestLikes *int64 `json:"latest_likes"`
 
-	// LatestShares Latest shares.
+	// LatestShares The latest known number of shares.
 	LatestShares *int64 `json:"latest_shares"`
 
 	// LatestUpdatedAt When the metrics were last fetched.
 	LatestUpdatedAt *time.Time `json:"latest_updated_at"`
 
-	// LatestViews Latest views.
+	// LatestViews The latest known number of views.
 	LatestViews *int64 `json:"latest_views"`
 
 	// LinkedAccountID The account that posted the video; null until it is known from the link or a fetch.
 	LinkedAccountID *openapi_types.UUID `json:"linked_account_id"`
 
-	// MetricsMasked `true` when the tier masks the metrics; absent otherwise.
+	// MetricsMasked `true` if the organisation's tier hides the metrics; absent otherwise.
 	MetricsMasked *bool `json:"metrics_masked,omitempty"`
 
-	// NotSafe Flagged as not safe for work.
+	// NotSafe Whether the platform restricts the video, for example by age (not safe for work).
 	NotSafe bool `json:"not_safe"`
 
-	// OrganisationID The organisation that the record belongs to.
+	// OrganisationID The id of the organisation that tracks this video or account, or owns this collection.
 	OrganisationID openapi_types.UUID `json:"organisation_id"`
 
-	// OutlierMultiplier Latest views divided by the median of the latest views of the account's tracked videos; 0 when that is unknown.
+	// OutlierMultiplier The latest views of the video, divided by the median of the latest views of the account's tracked videos; 0 if it cannot be computed.
 	//
 	// Example: 6.4
 	OutlierMultiplier *float64 `json:"outlier_multiplier"`
@@ -1690,32 +1692,32 @@ type Video struct {
 	// Example: tiktok
 	Platform Platform `json:"platform"`
 
-	// Private The platform says that the video is private now.
+	// Private Whether the platform says that the video is private now.
 	Private bool `json:"private"`
 
-	// Removed Whether tracking was stopped.
+	// Removed Whether the tracking of this video or account was stopped.
 	Removed bool `json:"removed"`
 
-	// SongLink The link of the sound; null where there is none.
+	// SongLink The link of the video's sound; null if the platform gives none.
 	SongLink *string `json:"song_link"`
 
-	// SongName The name of the sound; null where there is none.
+	// SongName The name of the video's sound; null if it has no sound or the platform does not name it.
 	SongName *string `json:"song_name"`
 
-	// Title The title or caption; empty before the first fetch.
+	// Title The title or caption of the video; empty before the first fetch.
 	Title string `json:"title"`
 
 	// UploadedAt The UTC day of the upload; null before the first fetch.
 	UploadedAt *openapi_types.Date `json:"uploaded_at"`
 
-	// Username The account's handle, lower case, without `@`. On Facebook it may end in `~` and the creator's id; requests take the whole
-	// handle. Empty until it is known from the link or a fetch.
+	// Username The handle of the account that posted the video, in lower case, without `@`. On Facebook it can end in `~` and the creator's id; send the
+	// whole handle in requests. Empty until the handle is known from the link or a fetch.
 	//
 	//
 	// Example: northwind.studio
 	Username string `json:"username"`
 
-	// VideoLength The length in seconds; null before the first fetch.
+	// VideoLength The length of the video in seconds; null before the first fetch.
 	//
 	// Example: 31
 	VideoLength *string `json:"video_length"`
@@ -1726,43 +1728,43 @@ type VideoArray = []Video
 
 // VideoFilters The filters that were applied, in normalised form; null for each filter that is not used.
 type VideoFilters struct {
-	// AdInfoShop Whether only shop ads, or only other videos, are listed.
+	// AdInfoShop The value of the filter `ad_info_shop`: only shop ads if true, only other videos if false.
 	AdInfoShop *bool `json:"ad_info_shop"`
 
-	// AdProductIDShop Whether only shop ads with a product id are listed.
+	// AdProductIDShop Whether the list has only shop ads with a product id.
 	AdProductIDShop *bool `json:"ad_product_id_shop"`
 
-	// Collections The collections, as sent; empty when that filter is not used.
+	// Collections The collections of the filter, as sent; empty if the filter is not used.
 	Collections []string `json:"collections"`
 
-	// HasMetrics Whether only videos with metrics are listed.
+	// HasMetrics Whether the list has only videos whose metrics were fetched at least once.
 	HasMetrics *bool `json:"has_metrics"`
 
-	// Hashtag In lower case, without `#`.
+	// Hashtag The hashtag of the filter `hashtag`, in lower case, without `#`.
 	Hashtag *string `json:"hashtag"`
 
-	// IncludeRemoved Whether stopped videos are listed too.
+	// IncludeRemoved Whether the list includes stopped videos.
 	IncludeRemoved bool `json:"include_removed"`
 
-	// LatestUpdatedAtRange An inclusive range of time, open where null.
+	// LatestUpdatedAtRange A range of time. Both ends are inclusive. An end that is null is open.
 	LatestUpdatedAtRange TimeRange `json:"latest_updated_at_range"`
 
-	// Link The link in its canonical form.
+	// Link The link of the filter `link`, in its canonical form.
 	Link *string `json:"link"`
 
-	// LinkedAccountID The account.
+	// LinkedAccountID The account id of the filter `linked_account_id`.
 	LinkedAccountID *openapi_types.UUID `json:"linked_account_id"`
 
-	// Platform The platform.
+	// Platform The platform of the filter `platform`.
 	Platform *string `json:"platform"`
 
-	// Q The words of the caption.
+	// Q The words that the caption must contain.
 	Q *string `json:"q"`
 
-	// UploadedAtRange An inclusive range of UTC days, open where null.
+	// UploadedAtRange A range of UTC days. Both ends are inclusive. An end that is null is open.
 	UploadedAtRange DateRange `json:"uploaded_at_range"`
 
-	// Username In lower case, without `@`.
+	// Username The handle of the filter `username`, in lower case, without `@`.
 	Username *string `json:"username"`
 }
 
@@ -1771,28 +1773,28 @@ type VideoHistory = []VideoHistoryPoint
 
 // VideoHistoryPoint The counts of one UTC day. A count that the platform does not give is null.
 type VideoHistoryPoint struct {
-	// Bookmarks Bookmarks.
+	// Bookmarks The number of bookmarks.
 	Bookmarks *int64 `json:"bookmarks"`
 
-	// Comments Comments.
+	// Comments The number of comments.
 	Comments *int64 `json:"comments"`
 
-	// Date The UTC day.
+	// Date The UTC day of the point.
 	Date openapi_types.Date `json:"date"`
 
-	// Engagements Likes, comments, bookmarks and shares together, of those that the platform gives.
+	// Engagements The sum of likes, comments, bookmarks and shares. Counts that the platform does not give are left out of the sum.
 	Engagements *int64 `json:"engagements"`
 
-	// FetchedAt When that source was asked; absent on an interpolated point. Only with `include=quality`.
+	// FetchedAt When the source in `source` was asked; absent on an interpolated point. Only with `include=quality`.
 	FetchedAt *time.Time `json:"fetched_at,omitempty"`
 
-	// Interpolated `true` on a point computed between two snapshots; absent otherwise.
+	// Interpolated `true` if the counts of the point were computed from the snapshots before and after it; absent otherwise.
 	Interpolated *bool `json:"interpolated,omitempty"`
 
-	// Likes Likes.
+	// Likes The number of likes.
 	Likes *int64 `json:"likes"`
 
-	// MetricsMasked `true` when the tier masks the counts; absent otherwise.
+	// MetricsMasked `true` if the organisation's tier hides the counts; absent otherwise.
 	MetricsMasked *bool `json:"metrics_masked,omitempty"`
 
 	// Quality The quality of the counts of a point. `measured`: the counts are those of the source. `corrected`: the counts are those of the
@@ -1800,17 +1802,17 @@ type VideoHistoryPoint struct {
 	// `interpolated`: the counts are computed from two other points. Only with `include=quality`; absent when the tier masks the counts, as `source` and `fetched_at` are.
 	Quality *HistoryQuality `json:"quality,omitempty"`
 
-	// Shares Shares.
+	// Shares The number of shares.
 	Shares *int64 `json:"shares"`
 
-	// Source Which source gave the counts; absent on an interpolated point. Only with `include=quality`.
+	// Source The source that gave the counts; absent on an interpolated point. Only with `include=quality`.
 	Source *string `json:"source,omitempty"`
 
-	// Views Views.
+	// Views The number of views.
 	Views *int64 `json:"views"`
 }
 
-// VideoOrder What a list of videos can be sorted by.
+// VideoOrder The members by which a list of videos can be sorted.
 //
 // Example: latest_views
 type VideoOrder string
@@ -1823,38 +1825,38 @@ type VideoPage struct {
 	// Filters The filters that were applied, in normalised form; null for each filter that is not used.
 	Filters VideoFilters `json:"filters"`
 
-	// Pagination The position of this page in the list.
+	// Pagination Describes this page of the list and the filters that were applied.
 	Pagination VideoPagination `json:"pagination"`
 }
 
-// VideoPagination The position of this page in the list.
+// VideoPagination Describes this page of the list and the filters that were applied.
 type VideoPagination struct {
-	// HasMore Whether there is a page after this one.
+	// HasMore Whether there is a next page.
 	HasMore bool `json:"has_more"`
 
-	// Limit How many items a page has at most.
+	// Limit The maximum number of items of a page.
 	Limit int32 `json:"limit"`
 
-	// NextCursor Give it back as `cursor` to get the next page; null on the last one.
+	// NextCursor The value of the parameter `cursor` that requests the next page; null on the last page.
 	NextCursor *string `json:"next_cursor"`
 
-	// OrderBy What a list of videos can be sorted by.
+	// OrderBy The members by which a list of videos can be sorted.
 	//
 	// Example: latest_views
 	OrderBy VideoOrder `json:"order_by"`
 
-	// OrderDirection Ascending or descending; `desc` when absent.
+	// OrderDirection The direction of the order: ascending or descending. The default is `desc`.
 	//
 	// Example: desc
 	OrderDirection OrderDirection `json:"order_direction"`
 
-	// Page The number of this page.
+	// Page The number of this page; the first page is 1.
 	Page int32 `json:"page"`
 
-	// Total How many videos match.
+	// Total The number of videos that match the filters.
 	Total int64 `json:"total"`
 
-	// TotalPages How many pages there are; 0 when nothing matches.
+	// TotalPages The number of pages; 0 if no video matches the filters.
 	TotalPages int64 `json:"total_pages"`
 }
 
@@ -1891,7 +1893,7 @@ type Limit = int32
 // MemberLimit defines model for MemberLimit.
 type MemberLimit = int32
 
-// OrderDirectionParameter Ascending or descending; `desc` when absent.
+// OrderDirectionParameter The direction of the order: ascending or descending. The default is `desc`.
 //
 // Example: desc
 type OrderDirectionParameter = OrderDirection
@@ -1908,18 +1910,18 @@ type VideoID = openapi_types.UUID
 // VideoIDOrLink defines model for VideoIDOrLink.
 type VideoIDOrLink = string
 
-// KeyReused What went wrong (RFC 9457).
+// KeyReused A problem (RFC 9457): what is wrong with a request, or why the server failed.
 type KeyReused = Problem
 
 // ListAccountsParams defines parameters for ListAccounts.
 type ListAccountsParams struct {
-	// Paginated `true`: the answer is `{data, pagination}` in place of an array. `page` above 1 and `cursor` need it, else 400.
+	// Paginated `true`: the response is `{data, pagination}` instead of an array. `page` above 1 and `cursor` give 400 without `paginated=true`.
 	Paginated *Paginated `form:"paginated,omitempty" json:"paginated,omitempty"`
 
-	// Page The page, from 1. Not together with `cursor`.
+	// Page The number of the page; the first page is 1. It cannot be combined with `cursor`.
 	Page *Page `form:"page,omitempty" json:"page,omitempty"`
 
-	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
+	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
 	// Cursor The `next_cursor` of the page before, with the same filters and order. An item that keeps its place in the order while the pages are
@@ -1928,30 +1930,31 @@ type ListAccountsParams struct {
 	// from such a page to a later one.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// OrderBy The member to sort by; `created_at` when absent.
+	// OrderBy The member to sort by. The default is `created_at`.
 	OrderBy *AccountOrder `form:"order_by,omitempty" json:"order_by,omitempty"`
 
-	// OrderDirection Ascending or descending.
+	// OrderDirection The direction of the order: ascending or descending.
 	OrderDirection *OrderDirectionParameter `form:"order_direction,omitempty" json:"order_direction,omitempty"`
 
 	// Platform Only accounts of this platform.
 	Platform *Platform `form:"platform,omitempty" json:"platform,omitempty"`
 
-	// Username Only accounts with this handle. Upper case, a leading `@` and surrounding blanks do not matter; a `~` suffix does.
+	// Username Only accounts with this handle. Upper case, a leading `@` and surrounding blanks are ignored. A suffix that begins with `~` must be sent
+	// too.
 	Username *string `form:"username,omitempty" json:"username,omitempty"`
 
-	// Collections Only accounts that were added to any of these collections, by name or id, separated by commas. Name a collection whose name holds a comma by its
-	// id. An unknown one matches nothing.
+	// Collections Only accounts that were added to at least one of these collections, given by name or id, separated by commas. Use the id of a collection
+	// whose name contains a comma. An unknown name or id matches nothing.
 	Collections []string `form:"collections,omitempty" json:"collections,omitempty"`
 
 	// Link Only the account of this link, in any form of the link. The same look-up as `GET /accounts/{account_id}`, for proxies that break an
 	// encoded `/` in a path. Stopped and linked accounts are found with `include_removed=true` and `include_linked=true`.
 	Link *string `form:"link,omitempty" json:"link,omitempty"`
 
-	// IncludeLinked `true`: accounts that are only linked from videos are listed too.
+	// IncludeLinked `true`: also list accounts that are only linked from videos.
 	IncludeLinked *bool `form:"include_linked,omitempty" json:"include_linked,omitempty"`
 
-	// IncludeRemoved `true`: accounts whose tracking was stopped are listed too.
+	// IncludeRemoved `true`: also list accounts whose tracking was stopped.
 	IncludeRemoved *bool `form:"include_removed,omitempty" json:"include_removed,omitempty"`
 }
 
@@ -1975,31 +1978,31 @@ type TrackAccountsParams struct {
 
 // GetAccountHistoryParams defines parameters for GetAccountHistory.
 type GetAccountHistoryParams struct {
-	// StartDate The first day, inclusive; 30 days ago when absent. After `end_date` → 400.
+	// StartDate The first day, inclusive. The default is 30 days ago. A day after `end_date` gives 400.
 	StartDate *HistoryStart `form:"start_date,omitempty" json:"start_date,omitempty"`
 
-	// EndDate The last day, inclusive; today when absent.
+	// EndDate The last day, inclusive. The default is today.
 	EndDate *HistoryEnd `form:"end_date,omitempty" json:"end_date,omitempty"`
 
-	// Include What each point has in addition, separated by commas. `quality` adds `quality`, `source` and `fetched_at`.
+	// Include The additional members of each point. `quality` adds the members `quality`, `source` and `fetched_at`.
 	Include HistoryIncludeParameter `form:"include,omitempty" json:"include,omitempty"`
 }
 
 // ListAccountVideosParams defines parameters for ListAccountVideos.
 type ListAccountVideosParams struct {
-	// StartDate Only videos uploaded on or after this day. After `end_date` → 400.
+	// StartDate Only videos uploaded on or after this day. A day after `end_date` gives 400.
 	StartDate *openapi_types.Date `form:"start_date,omitempty" json:"start_date,omitempty"`
 
 	// EndDate Only videos uploaded on or before this day.
 	EndDate *openapi_types.Date `form:"end_date,omitempty" json:"end_date,omitempty"`
 
-	// Paginated `true`: the answer is `{data, pagination}` in place of an array. `page` above 1 and `cursor` need it, else 400.
+	// Paginated `true`: the response is `{data, pagination}` instead of an array. `page` above 1 and `cursor` give 400 without `paginated=true`.
 	Paginated *Paginated `form:"paginated,omitempty" json:"paginated,omitempty"`
 
-	// Page The page, from 1. Not together with `cursor`.
+	// Page The number of the page; the first page is 1. It cannot be combined with `cursor`.
 	Page *Page `form:"page,omitempty" json:"page,omitempty"`
 
-	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
+	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
 	// Cursor The `next_cursor` of the page before, with the same filters and order. An item that keeps its place in the order while the pages are
@@ -2008,31 +2011,31 @@ type ListAccountVideosParams struct {
 	// from such a page to a later one.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// OrderBy The member to sort by; `uploaded_at` when absent.
+	// OrderBy The member of a video to sort by. The default is `uploaded_at`.
 	OrderBy *AccountVideoOrder `form:"order_by,omitempty" json:"order_by,omitempty"`
 
-	// OrderDirection Ascending or descending.
+	// OrderDirection The direction of the order: ascending or descending.
 	OrderDirection *OrderDirectionParameter `form:"order_direction,omitempty" json:"order_direction,omitempty"`
 
-	// IncludeRemoved `true`: videos whose tracking was stopped are listed too.
+	// IncludeRemoved `true`: also list videos whose tracking was stopped.
 	IncludeRemoved *bool `form:"include_removed,omitempty" json:"include_removed,omitempty"`
 }
 
 // ListCollectionsParams defines parameters for ListCollections.
 type ListCollectionsParams struct {
-	// ParentID Only collections below this one; the literal `null` means the root.
+	// ParentID Only collections whose parent is this collection. The literal `null` selects the collections without a parent.
 	ParentID *string `form:"parent_id,omitempty" json:"parent_id,omitempty"`
 
-	// IncludeChildren `true` with `parent_id`: all collections below it, not only its children.
+	// IncludeChildren `true` together with `parent_id`: all collections below the parent, not only its children.
 	IncludeChildren *bool `form:"include_children,omitempty" json:"include_children,omitempty"`
 
-	// Paginated `true`: the answer has `pagination` in place of `count`.
+	// Paginated `true`: the response has `pagination` instead of `count`.
 	Paginated *bool `form:"paginated,omitempty" json:"paginated,omitempty"`
 
-	// Page The page, from 1. Not together with `cursor`.
+	// Page The number of the page; the first page is 1. It cannot be combined with `cursor`.
 	Page *Page `form:"page,omitempty" json:"page,omitempty"`
 
-	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
+	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
 	// Cursor The `next_cursor` of the page before, with the same filters and order. An item that keeps its place in the order while the pages are
@@ -2041,10 +2044,10 @@ type ListCollectionsParams struct {
 	// from such a page to a later one.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// OrderBy The member to sort by; `created_at` when absent.
+	// OrderBy The member to sort by. The default is `created_at`.
 	OrderBy *CollectionOrder `form:"order_by,omitempty" json:"order_by,omitempty"`
 
-	// OrderDirection Ascending or descending.
+	// OrderDirection The direction of the order: ascending or descending.
 	OrderDirection *OrderDirectionParameter `form:"order_direction,omitempty" json:"order_direction,omitempty"`
 }
 
@@ -2059,28 +2062,28 @@ type CreateCollectionParams struct {
 
 // DeleteCollectionParams defines parameters for DeleteCollection.
 type DeleteCollectionParams struct {
-	// IfMatch The ETag that the caller has seen, several separated by commas, or `*` for any. If none of them is the current one, the response is 412.
+	// IfMatch One or more ETags that the caller has received, separated by commas, or `*` for any ETag. If none of them is the current ETag, the response is 412.
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
 // GetCollectionParams defines parameters for GetCollection.
 type GetCollectionParams struct {
-	// IncludeCounts `true`: the answer has `video_count` and `account_count`.
+	// IncludeCounts `true`: the response has `video_count` and `account_count`.
 	IncludeCounts *bool `form:"include_counts,omitempty" json:"include_counts,omitempty"`
 }
 
 // UpdateCollectionParams defines parameters for UpdateCollection.
 type UpdateCollectionParams struct {
-	// IfMatch The ETag that the caller has seen, several separated by commas, or `*` for any. If none of them is the current one, the response is 412.
+	// IfMatch One or more ETags that the caller has received, separated by commas, or `*` for any ETag. If none of them is the current ETag, the response is 412.
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
 // ListCollectionAccountsParams defines parameters for ListCollectionAccounts.
 type ListCollectionAccountsParams struct {
-	// Page The page, from 1. Not together with `cursor`.
+	// Page The number of the page; the first page is 1. It cannot be combined with `cursor`.
 	Page *Page `form:"page,omitempty" json:"page,omitempty"`
 
-	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
+	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
 	Limit *MemberLimit `form:"limit,omitempty" json:"limit,omitempty"`
 
 	// Cursor The `next_cursor` of the page before, with the same filters and order. An item that keeps its place in the order while the pages are
@@ -2089,13 +2092,13 @@ type ListCollectionAccountsParams struct {
 	// from such a page to a later one.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// OrderBy The member to sort by; `created_at` when absent.
+	// OrderBy The member to sort by. The default is `created_at`.
 	OrderBy *AccountOrder `form:"order_by,omitempty" json:"order_by,omitempty"`
 
-	// OrderDirection Ascending or descending.
+	// OrderDirection The direction of the order: ascending or descending.
 	OrderDirection *OrderDirectionParameter `form:"order_direction,omitempty" json:"order_direction,omitempty"`
 
-	// IncludeRemoved `true`: accounts whose tracking was stopped are listed too.
+	// IncludeRemoved `true`: also list accounts whose tracking was stopped.
 	IncludeRemoved *bool `form:"include_removed,omitempty" json:"include_removed,omitempty"`
 }
 
@@ -2110,10 +2113,10 @@ type AddCollectionAccountsParams struct {
 
 // ListCollectionVideosParams defines parameters for ListCollectionVideos.
 type ListCollectionVideosParams struct {
-	// Page The page, from 1. Not together with `cursor`.
+	// Page The number of the page; the first page is 1. It cannot be combined with `cursor`.
 	Page *Page `form:"page,omitempty" json:"page,omitempty"`
 
-	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
+	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
 	Limit *MemberLimit `form:"limit,omitempty" json:"limit,omitempty"`
 
 	// Cursor The `next_cursor` of the page before, with the same filters and order. An item that keeps its place in the order while the pages are
@@ -2122,13 +2125,13 @@ type ListCollectionVideosParams struct {
 	// from such a page to a later one.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// OrderBy The member to sort by; `created_at` when absent.
+	// OrderBy The member to sort by. The default is `created_at`.
 	OrderBy *CollectionVideoOrder `form:"order_by,omitempty" json:"order_by,omitempty"`
 
-	// OrderDirection Ascending or descending.
+	// OrderDirection The direction of the order: ascending or descending.
 	OrderDirection *OrderDirectionParameter `form:"order_direction,omitempty" json:"order_direction,omitempty"`
 
-	// IncludeRemoved `true`: videos whose tracking was stopped are listed too.
+	// IncludeRemoved `true`: also list videos whose tracking was stopped.
 	IncludeRemoved *bool `form:"include_removed,omitempty" json:"include_removed,omitempty"`
 }
 
@@ -2143,10 +2146,10 @@ type AddCollectionVideosParams struct {
 
 // GetOrganisationHistoryParams defines parameters for GetOrganisationHistory.
 type GetOrganisationHistoryParams struct {
-	// StartDate The first day, inclusive; 30 days ago when absent. After `end_date` → 400.
+	// StartDate The first day, inclusive. The default is 30 days ago. A day after `end_date` gives 400.
 	StartDate *HistoryStart `form:"start_date,omitempty" json:"start_date,omitempty"`
 
-	// EndDate The last day, inclusive; today when absent.
+	// EndDate The last day, inclusive. The default is today.
 	EndDate *HistoryEnd `form:"end_date,omitempty" json:"end_date,omitempty"`
 }
 
@@ -2170,10 +2173,10 @@ type RefreshVideoParams struct {
 
 // ListVideosParams defines parameters for ListVideos.
 type ListVideosParams struct {
-	// Page The page, from 1. Not together with `cursor`.
+	// Page The number of the page; the first page is 1. It cannot be combined with `cursor`.
 	Page *Page `form:"page,omitempty" json:"page,omitempty"`
 
-	// Limit How many items a page has at most. Anything outside 1 to 5000 gives 400.
+	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
 	// Cursor The `next_cursor` of the page before, with the same filters and order. An item that keeps its place in the order while the pages are
@@ -2182,43 +2185,44 @@ type ListVideosParams struct {
 	// from such a page to a later one.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// OrderBy The member to sort by; `latest_updated_at` when absent.
+	// OrderBy The member of a video to sort by. The default is `latest_updated_at`.
 	OrderBy *VideoOrder `form:"order_by,omitempty" json:"order_by,omitempty"`
 
-	// OrderDirection Ascending or descending.
+	// OrderDirection The direction of the order: ascending or descending.
 	OrderDirection *OrderDirectionParameter `form:"order_direction,omitempty" json:"order_direction,omitempty"`
 
-	// Username Only videos of this account. Upper case, a leading `@` and surrounding blanks do not matter; a `~` suffix does.
+	// Username Only videos of the account with this handle. Upper case, a leading `@` and surrounding blanks are ignored. A suffix that begins with `~`
+	// must be sent too.
 	Username *string `form:"username,omitempty" json:"username,omitempty"`
 
 	// LinkedAccountID Only videos of the account with this id. An unknown id matches nothing.
 	LinkedAccountID *openapi_types.UUID `form:"linked_account_id,omitempty" json:"linked_account_id,omitempty"`
 
-	// UploadedAtStart Only videos uploaded on or after this day. After `uploaded_at_end` → 400.
+	// UploadedAtStart Only videos uploaded on or after this day. A day after `uploaded_at_end` gives 400.
 	UploadedAtStart *openapi_types.Date `form:"uploaded_at_start,omitempty" json:"uploaded_at_start,omitempty"`
 
 	// UploadedAtEnd Only videos uploaded on or before this day.
 	UploadedAtEnd *openapi_types.Date `form:"uploaded_at_end,omitempty" json:"uploaded_at_end,omitempty"`
 
-	// LatestUpdatedAtStart Only videos whose metrics were last fetched at or after this time (RFC 3339 with an offset; a `+` is written `%2B` in a
-	// query). After `latest_updated_at_end` → 400.
+	// LatestUpdatedAtStart Only videos whose metrics were last fetched at or after this time (RFC 3339 with an offset; write a `+` as `%2B` in a query). A time after
+	// `latest_updated_at_end` gives 400.
 	LatestUpdatedAtStart *time.Time `form:"latest_updated_at_start,omitempty" json:"latest_updated_at_start,omitempty"`
 
 	// LatestUpdatedAtEnd Only videos whose metrics were last fetched at or before this time.
 	LatestUpdatedAtEnd *time.Time `form:"latest_updated_at_end,omitempty" json:"latest_updated_at_end,omitempty"`
 
-	// AdInfoShop `true`: only shop ads; `false`: only videos that are not.
+	// AdInfoShop `true`: only shop ads; `false`: only videos that are not shop ads.
 	AdInfoShop *bool `form:"ad_info_shop,omitempty" json:"ad_info_shop,omitempty"`
 
-	// AdProductIDShop `true`: only shop ads that have a product id. `false` does not filter.
+	// AdProductIDShop `true`: only shop ads that have a product id. `false` has no effect.
 	AdProductIDShop *bool `form:"ad_product_id_shop,omitempty" json:"ad_product_id_shop,omitempty"`
 
-	// HasMetrics `true`: only videos whose metrics were fetched at least once. `false` does not filter.
+	// HasMetrics `true`: only videos whose metrics were fetched at least once. `false` has no effect.
 	HasMetrics *bool `form:"has_metrics,omitempty" json:"has_metrics,omitempty"`
 
-	// Collections Only videos of any of these collections, by name or id, separated by commas. A video is in a collection when it was
-	// added to it, when its account was, or when one of the collection's hashtags stands in its caption. Name a collection whose name holds a
-	// comma by its id. An unknown one matches nothing.
+	// Collections Only videos that are in at least one of these collections, given by name or id, separated by commas. A video is in a collection if the
+	// video or its account was added to the collection, or if the caption of the video contains a hashtag of the collection. Use the id of a
+	// collection whose name contains a comma. An unknown name or id matches nothing.
 	Collections []string `form:"collections,omitempty" json:"collections,omitempty"`
 
 	// Link Only the video of this link, in any form of the link. The same look-up as `GET /videos/{ad_id}`, for proxies that break an
@@ -2228,13 +2232,13 @@ type ListVideosParams struct {
 	// Platform Only videos of this platform.
 	Platform *Platform `form:"platform,omitempty" json:"platform,omitempty"`
 
-	// Hashtag Only videos whose caption has this hashtag, with or without `#`; upper and lower case are the same.
+	// Hashtag Only videos whose caption contains this hashtag, sent with or without `#`. Upper and lower case count as equal.
 	Hashtag *string `form:"hashtag,omitempty" json:"hashtag,omitempty"`
 
-	// Q Only videos whose caption has all these words, at most 20; upper and lower case are the same.
+	// Q Only videos whose caption contains all of these words, at most 20 words. Upper and lower case count as equal.
 	Q *string `form:"q,omitempty" json:"q,omitempty"`
 
-	// IncludeRemoved `true`: videos whose tracking was stopped are listed too.
+	// IncludeRemoved `true`: also list videos whose tracking was stopped.
 	IncludeRemoved *bool `form:"include_removed,omitempty" json:"include_removed,omitempty"`
 }
 
@@ -2258,13 +2262,13 @@ type TrackVideosParams struct {
 
 // GetVideoHistoryParams defines parameters for GetVideoHistory.
 type GetVideoHistoryParams struct {
-	// StartDate The first day, inclusive; 30 days ago when absent. After `end_date` → 400.
+	// StartDate The first day, inclusive. The default is 30 days ago. A day after `end_date` gives 400.
 	StartDate *HistoryStart `form:"start_date,omitempty" json:"start_date,omitempty"`
 
-	// EndDate The last day, inclusive; today when absent.
+	// EndDate The last day, inclusive. The default is today.
 	EndDate *HistoryEnd `form:"end_date,omitempty" json:"end_date,omitempty"`
 
-	// Include What each point has in addition, separated by commas. `quality` adds `quality`, `source` and `fetched_at`.
+	// Include The additional members of each point. `quality` adds the members `quality`, `source` and `fetched_at`.
 	Include HistoryIncludeParameter `form:"include,omitempty" json:"include,omitempty"`
 }
 
@@ -2644,7 +2648,7 @@ type ClientInterface interface {
 
 	// StopAccountByID Stop tracking an account, by id
 	//
-	// Like `DELETE /accounts`, but takes only an id. Anything but a UUID gives 400.
+	// Stops tracking an account by its id. A value that is not a UUID gives 400. Use `DELETE /accounts` to stop an account by its link.
 	//
 	// Corresponds with DELETE /accounts/{account_id} (the `StopAccountByID` operationId).
 	StopAccountByID(ctx context.Context, accountID AccountID, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2682,7 +2686,7 @@ type ClientInterface interface {
 	// Corresponds with GET /accounts/{account_id}/videos (the `ListAccountVideos` operationId).
 	ListAccountVideos(ctx context.Context, accountID AccountIDOrLink, params *ListAccountVideosParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// Authenticate Tell who a token belongs to
+	// Authenticate Read the identity of a token
 	//
 	// Returns the organisation and the token of the Authorization header and the rate limits that apply to them. Any valid token can be
 	// used, whatever its scopes.
@@ -2932,7 +2936,9 @@ type ClientInterface interface {
 
 	// RefreshAccountWithBody Fetch an account now
 	//
-	// Requests new numbers of a tracked account and its new videos; otherwise like `POST /refresh/videos`. `latest_updated_at` is the account's `checked_at`.
+	// Requests new numbers of a tracked account, given by its id or any form of its link, and looks for its new videos, ahead of the schedule. The
+	// response is 202 if the fetch is scheduled. It is 200, with the time of the next possible request, if the last fetch (`checked_at`) is less
+	// than 4 hours old. An account that the organisation is not tracking gives 404. The path may end in a slash.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -2941,7 +2947,9 @@ type ClientInterface interface {
 
 	// RefreshAccount Fetch an account now
 	//
-	// Requests new numbers of a tracked account and its new videos; otherwise like `POST /refresh/videos`. `latest_updated_at` is the account's `checked_at`.
+	// Requests new numbers of a tracked account, given by its id or any form of its link, and looks for its new videos, ahead of the schedule. The
+	// response is 202 if the fetch is scheduled. It is 200, with the time of the next possible request, if the last fetch (`checked_at`) is less
+	// than 4 hours old. An account that the organisation is not tracking gives 404. The path may end in a slash.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2972,14 +2980,15 @@ type ClientInterface interface {
 
 	// GetAccountStatistics Count the accounts
 	//
-	// How many accounts the organisation is tracking, in all and by platform, and how many it has stopped. Accounts that are only linked from videos do not count.
+	// Returns the number of accounts that the organisation is tracking, in total and by platform, and the number of stopped accounts. Accounts that
+	// are only linked from videos are not counted.
 	//
 	// Corresponds with GET /statistics/accounts (the `GetAccountStatistics` operationId).
 	GetAccountStatistics(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetVideoStatistics Count the videos
 	//
-	// How many videos the organisation is tracking, in all and by platform, and how many it has stopped.
+	// Returns the number of videos that the organisation is tracking, in total and by platform, and the number of stopped videos.
 	//
 	// Corresponds with GET /statistics/videos (the `GetVideoStatistics` operationId).
 	GetVideoStatistics(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -3120,7 +3129,7 @@ type ClientInterface interface {
 
 	// StopVideoByID Stop tracking a video, by id
 	//
-	// Like `DELETE /videos`, but takes only an id. Anything but a UUID gives 400.
+	// Stops tracking a video by its id. A value that is not a UUID gives 400. Use `DELETE /videos` to stop a video by its link.
 	//
 	// Corresponds with DELETE /videos/{ad_id} (the `StopVideoByID` operationId).
 	StopVideoByID(ctx context.Context, adid VideoID, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -3366,7 +3375,7 @@ func (c *Client) TrackAccounts(ctx context.Context, params *TrackAccountsParams,
 
 // StopAccountByID Stop tracking an account, by id
 //
-// Like `DELETE /accounts`, but takes only an id. Anything but a UUID gives 400.
+// Stops tracking an account by its id. A value that is not a UUID gives 400. Use `DELETE /accounts` to stop an account by its link.
 //
 // Corresponds with DELETE /accounts/{account_id} (the `StopAccountByID` operationId).
 func (c *Client) StopAccountByID(ctx context.Context, accountID AccountID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3444,7 +3453,7 @@ func (c *Client) ListAccountVideos(ctx context.Context, accountID AccountIDOrLin
 	return c.Client.Do(req)
 }
 
-// Authenticate Tell who a token belongs to
+// Authenticate Read the identity of a token
 //
 // Returns the organisation and the token of the Authorization header and the rate limits that apply to them. Any valid token can be
 // used, whatever its scopes.
@@ -3894,7 +3903,9 @@ func (c *Client) GetOrganisationHistory(ctx context.Context, params *GetOrganisa
 
 // RefreshAccountWithBody Fetch an account now
 //
-// Requests new numbers of a tracked account and its new videos; otherwise like `POST /refresh/videos`. `latest_updated_at` is the account's `checked_at`.
+// Requests new numbers of a tracked account, given by its id or any form of its link, and looks for its new videos, ahead of the schedule. The
+// response is 202 if the fetch is scheduled. It is 200, with the time of the next possible request, if the last fetch (`checked_at`) is less
+// than 4 hours old. An account that the organisation is not tracking gives 404. The path may end in a slash.
 //
 // Takes any type of body and a specified content type.
 //
@@ -3913,7 +3924,9 @@ func (c *Client) RefreshAccountWithBody(ctx context.Context, params *RefreshAcco
 
 // RefreshAccount Fetch an account now
 //
-// Requests new numbers of a tracked account and its new videos; otherwise like `POST /refresh/videos`. `latest_updated_at` is the account's `checked_at`.
+// Requests new numbers of a tracked account, given by its id or any form of its link, and looks for its new videos, ahead of the schedule. The
+// response is 202 if the fetch is scheduled. It is 200, with the time of the next possible request, if the last fetch (`checked_at`) is less
+// than 4 hours old. An account that the organisation is not tracking gives 404. The path may end in a slash.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -3974,7 +3987,8 @@ func (c *Client) RefreshVideo(ctx context.Context, params *RefreshVideoParams, b
 
 // GetAccountStatistics Count the accounts
 //
-// How many accounts the organisation is tracking, in all and by platform, and how many it has stopped. Accounts that are only linked from videos do not count.
+// Returns the number of accounts that the organisation is tracking, in total and by platform, and the number of stopped accounts. Accounts that
+// are only linked from videos are not counted.
 //
 // Corresponds with GET /statistics/accounts (the `GetAccountStatistics` operationId).
 func (c *Client) GetAccountStatistics(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3991,7 +4005,7 @@ func (c *Client) GetAccountStatistics(ctx context.Context, reqEditors ...Request
 
 // GetVideoStatistics Count the videos
 //
-// How many videos the organisation is tracking, in all and by platform, and how many it has stopped.
+// Returns the number of videos that the organisation is tracking, in total and by platform, and the number of stopped videos.
 //
 // Corresponds with GET /statistics/videos (the `GetVideoStatistics` operationId).
 func (c *Client) GetVideoStatistics(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -4232,7 +4246,7 @@ func (c *Client) TrackVideos(ctx context.Context, params *TrackVideosParams, bod
 
 // StopVideoByID Stop tracking a video, by id
 //
-// Like `DELETE /videos`, but takes only an id. Anything but a UUID gives 400.
+// Stops tracking a video by its id. A value that is not a UUID gives 400. Use `DELETE /videos` to stop a video by its link.
 //
 // Corresponds with DELETE /videos/{ad_id} (the `StopVideoByID` operationId).
 func (c *Client) StopVideoByID(ctx context.Context, adid VideoID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6869,7 +6883,7 @@ type ClientWithResponsesInterface interface {
 
 	// StopAccountByIDWithResponse Stop tracking an account, by id
 	//
-	// Like `DELETE /accounts`, but takes only an id. Anything but a UUID gives 400.
+	// Stops tracking an account by its id. A value that is not a UUID gives 400. Use `DELETE /accounts` to stop an account by its link.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -6915,7 +6929,7 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /accounts/{account_id}/videos (the `ListAccountVideos` operationId).
 	ListAccountVideosWithResponse(ctx context.Context, accountID AccountIDOrLink, params *ListAccountVideosParams, reqEditors ...RequestEditorFn) (*ListAccountVideosResponse, error)
 
-	// AuthenticateWithResponse Tell who a token belongs to
+	// AuthenticateWithResponse Read the identity of a token
 	//
 	// Returns the organisation and the token of the Authorization header and the rate limits that apply to them. Any valid token can be
 	// used, whatever its scopes.
@@ -7177,7 +7191,9 @@ type ClientWithResponsesInterface interface {
 
 	// RefreshAccountWithBodyWithResponse Fetch an account now
 	//
-	// Requests new numbers of a tracked account and its new videos; otherwise like `POST /refresh/videos`. `latest_updated_at` is the account's `checked_at`.
+	// Requests new numbers of a tracked account, given by its id or any form of its link, and looks for its new videos, ahead of the schedule. The
+	// response is 202 if the fetch is scheduled. It is 200, with the time of the next possible request, if the last fetch (`checked_at`) is less
+	// than 4 hours old. An account that the organisation is not tracking gives 404. The path may end in a slash.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -7186,7 +7202,9 @@ type ClientWithResponsesInterface interface {
 
 	// RefreshAccountWithResponse Fetch an account now
 	//
-	// Requests new numbers of a tracked account and its new videos; otherwise like `POST /refresh/videos`. `latest_updated_at` is the account's `checked_at`.
+	// Requests new numbers of a tracked account, given by its id or any form of its link, and looks for its new videos, ahead of the schedule. The
+	// response is 202 if the fetch is scheduled. It is 200, with the time of the next possible request, if the last fetch (`checked_at`) is less
+	// than 4 hours old. An account that the organisation is not tracking gives 404. The path may end in a slash.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -7217,7 +7235,8 @@ type ClientWithResponsesInterface interface {
 
 	// GetAccountStatisticsWithResponse Count the accounts
 	//
-	// How many accounts the organisation is tracking, in all and by platform, and how many it has stopped. Accounts that are only linked from videos do not count.
+	// Returns the number of accounts that the organisation is tracking, in total and by platform, and the number of stopped accounts. Accounts that
+	// are only linked from videos are not counted.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -7226,7 +7245,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetVideoStatisticsWithResponse Count the videos
 	//
-	// How many videos the organisation is tracking, in all and by platform, and how many it has stopped.
+	// Returns the number of videos that the organisation is tracking, in total and by platform, and the number of stopped videos.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -7371,7 +7390,7 @@ type ClientWithResponsesInterface interface {
 
 	// StopVideoByIDWithResponse Stop tracking a video, by id
 	//
-	// Like `DELETE /videos`, but takes only an id. Anything but a UUID gives 400.
+	// Stops tracking a video by its id. A value that is not a UUID gives 400. Use `DELETE /videos` to stop a video by its link.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -9319,7 +9338,7 @@ func (c *ClientWithResponses) TrackAccountsWithResponse(ctx context.Context, par
 
 // StopAccountByIDWithResponse Stop tracking an account, by id
 //
-// Like `DELETE /accounts`, but takes only an id. Anything but a UUID gives 400.
+// Stops tracking an account by its id. A value that is not a UUID gives 400. Use `DELETE /accounts` to stop an account by its link.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -9389,7 +9408,7 @@ func (c *ClientWithResponses) ListAccountVideosWithResponse(ctx context.Context,
 	return ParseListAccountVideosResponse(rsp)
 }
 
-// AuthenticateWithResponse Tell who a token belongs to
+// AuthenticateWithResponse Read the identity of a token
 //
 // Returns the organisation and the token of the Authorization header and the rate limits that apply to them. Any valid token can be
 // used, whatever its scopes.
@@ -9771,7 +9790,9 @@ func (c *ClientWithResponses) GetOrganisationHistoryWithResponse(ctx context.Con
 
 // RefreshAccountWithBodyWithResponse Fetch an account now
 //
-// Requests new numbers of a tracked account and its new videos; otherwise like `POST /refresh/videos`. `latest_updated_at` is the account's `checked_at`.
+// Requests new numbers of a tracked account, given by its id or any form of its link, and looks for its new videos, ahead of the schedule. The
+// response is 202 if the fetch is scheduled. It is 200, with the time of the next possible request, if the last fetch (`checked_at`) is less
+// than 4 hours old. An account that the organisation is not tracking gives 404. The path may end in a slash.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -9786,7 +9807,9 @@ func (c *ClientWithResponses) RefreshAccountWithBodyWithResponse(ctx context.Con
 
 // RefreshAccountWithResponse Fetch an account now
 //
-// Requests new numbers of a tracked account and its new videos; otherwise like `POST /refresh/videos`. `latest_updated_at` is the account's `checked_at`.
+// Requests new numbers of a tracked account, given by its id or any form of its link, and looks for its new videos, ahead of the schedule. The
+// response is 202 if the fetch is scheduled. It is 200, with the time of the next possible request, if the last fetch (`checked_at`) is less
+// than 4 hours old. An account that the organisation is not tracking gives 404. The path may end in a slash.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -9835,7 +9858,8 @@ func (c *ClientWithResponses) RefreshVideoWithResponse(ctx context.Context, para
 
 // GetAccountStatisticsWithResponse Count the accounts
 //
-// How many accounts the organisation is tracking, in all and by platform, and how many it has stopped. Accounts that are only linked from videos do not count.
+// Returns the number of accounts that the organisation is tracking, in total and by platform, and the number of stopped accounts. Accounts that
+// are only linked from videos are not counted.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -9850,7 +9874,7 @@ func (c *ClientWithResponses) GetAccountStatisticsWithResponse(ctx context.Conte
 
 // GetVideoStatisticsWithResponse Count the videos
 //
-// How many videos the organisation is tracking, in all and by platform, and how many it has stopped.
+// Returns the number of videos that the organisation is tracking, in total and by platform, and the number of stopped videos.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -10055,7 +10079,7 @@ func (c *ClientWithResponses) TrackVideosWithResponse(ctx context.Context, param
 
 // StopVideoByIDWithResponse Stop tracking a video, by id
 //
-// Like `DELETE /videos`, but takes only an id. Anything but a UUID gives 400.
+// Stops tracking a video by its id. A value that is not a UUID gives 400. Use `DELETE /videos` to stop a video by its link.
 //
 // Returns a wrapper object for the known response body format(s).
 //
