@@ -245,6 +245,36 @@ func TestAcknowledge_movesATargetToTheNextSource(t *testing.T) {
 	})
 }
 
+func TestAcknowledge_putsMovedTargetsInFairOrder(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		require.NoError(t, db.PublishRoutes(t.Context(), []queue.Route{{Platform: link.TikTok, Kind: queue.KindVideo, Route: "first"}}, []string{"first", "second"}))
+		claim := func(route string, limit int) queue.Claim {
+			t.Helper()
+			r := storetest.ClaimRequest(store.NewID(), link.TikTok, "video", limit, time.Hour, queue.LaneInteractive)
+			r.Route = route
+			c, err := db.Claim(t.Context(), r)
+			require.NoError(t, err)
+			return c
+		}
+		moveToSecond := func() {
+			t.Helper()
+			c := claim("first", 100)
+			outcomes := make([]ingest.Outcome, len(c.Targets))
+			for i, target := range c.Targets {
+				outcomes[i] = ingest.Outcome{Target: target, State: queue.StateActive, NextAt: store.InstantOf(db.Clock.Now()), Route: "second", Onward: true}
+			}
+			require.NoError(t, db.Acknowledge(t.Context(), c, c.At, outcomes))
+		}
+		storetest.Track(t, storetest.NewOrg(t, db), storetest.ClipsFrom(t, 0, 30)...)
+		moveToSecond()
+		db.Clock.Advance(time.Second)
+		storetest.Track(t, storetest.NewOrg(t, db), storetest.Clip(t, 80))
+		moveToSecond()
+		require.Contains(t, storetest.TargetIDs(claim("second", 2)), storetest.Clip(t, 80).ID, "the single target of the other organisation is among the first two")
+	})
+}
+
 func TestAcknowledge_addsDetailsWithoutCounts(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
