@@ -1,7 +1,9 @@
 // Package storetest provides databases for tests: a new SQLite file or a new PostgreSQL database for each test, with the current schema.
 //
 //   - storetest.go: [Each] runs a test on every engine. [DB] is the database of a test, with the store, the queue and the writer of answers.
-//   - fixture.go: organisations, links, claims and outcomes that the tests of several packages use
+//   - fixture.go: organisations, links, videos and accounts that the tests of several packages use
+//   - claim.go, outcomes.go: claims of targets, and outcomes of fetches
+//   - series.go: histories of points, and the results that roll-up and histories must have
 //   - guard.go, rules.go, binding.go, syntax.go: the [Guard], which parses every statement of the store. It refuses a statement that could read or change
 //     data of another organisation. See [CheckStatement].
 //   - raw.go: access to the database without the store
@@ -167,7 +169,7 @@ var sqliteTemplate = sync.OnceValues(func() (content []byte, err error) {
 	if err := migrate("sqlite:" + path); err != nil {
 		return nil, err
 	}
-	return os.ReadFile(path) //nolint:gosec // this function has chosen the path
+	return os.ReadFile(path) //nolint:gosec // the path is a temporary file that this function has created
 })
 
 // postgresTemplate returns the name of a PostgreSQL database with the current schema, which is copied for each test. It is not dropped, because
