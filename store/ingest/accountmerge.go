@@ -64,16 +64,16 @@ func compareForMerge(a, b *store.Account) int {
 		cmp.Compare(a.CreatedAt, b.CreatedAt), slices.Compare(a.ID[:], b.ID[:]))
 }
 
-// adopt copies ids and profile values from the record from to the record a. It copies ids and values that a lacks. If from was fetched
-// later than a, the profile values of from also replace those of a.
-func adopt(a, from *store.Account) {
-	older, newer := *from, *a
-	if from.CheckedAt != nil && (a.CheckedAt == nil || *from.CheckedAt > *a.CheckedAt) {
-		older, newer = *a, *from
-		a.CheckedAt, a.Private, a.Empty = from.CheckedAt, from.Private, from.Empty
+// adopt copies ids and profile values from the record other to the record a. It copies ids and values that a lacks. If other was fetched
+// later than a, the profile values of other also replace the profile values of a.
+func adopt(a, other *store.Account) {
+	older, newer := *other, *a
+	if other.CheckedAt != nil && (a.CheckedAt == nil || *other.CheckedAt > *a.CheckedAt) {
+		older, newer = *a, *other
+		a.CheckedAt, a.Private, a.Empty = other.CheckedAt, other.Private, other.Empty
 	}
-	a.ExternalID = cmp.Or(a.ExternalID, from.ExternalID)
-	a.SourceID = cmp.Or(a.SourceID, from.SourceID)
+	a.ExternalID = cmp.Or(a.ExternalID, other.ExternalID)
+	a.SourceID = cmp.Or(a.SourceID, other.SourceID)
 	a.Name = cmp.Or(newer.Name, older.Name)
 	a.Bio = cmp.Or(newer.Bio, older.Bio)
 	a.ProfileLink = cmp.Or(newer.ProfileLink, older.ProfileLink)

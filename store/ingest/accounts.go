@@ -175,8 +175,8 @@ func (d discovery) write(id uuid.UUID) (missing int, err error) {
 	if !outdated {
 		d.profile(a)
 	}
-	// Add listed videos even if the answer is outdated, because an outdated answer can still list new videos. track skips videos that the
-	// organisation already has.
+	// Add listed videos even if the answer is outdated, because an outdated answer can still list new videos. The method track skips videos
+	// that the organisation already has.
 	if f != nil && f.Listed {
 		reach, err := d.reach(a)
 		if err != nil {
@@ -287,8 +287,8 @@ func (d discovery) identify(a *store.Account) (*store.Account, error) {
 	return a, resolver.Save(d.tx)
 }
 
-// track inserts and enqueues the found videos that the organisation does not have. Stopped videos stay stopped. Only before the first
-// complete list of the account, resume tracks them again.
+// track inserts and enqueues the found videos that the organisation does not have. Stopped videos stay stopped, but before the first
+// complete list of the account, the method resume tracks stopped videos again.
 func (d discovery) track(a *store.Account, found []FoundVideo) error {
 	if len(found) == 0 {
 		return nil
@@ -403,7 +403,7 @@ func (d discovery) organisation() (store.Organisation, error) {
 	return o, d.tx.Where("id = ?", d.org).Take(&o).Error
 }
 
-// addFollowers adds the change of the follower and following counts from before to after to the organisation's totals. It then stores the
+// addFollowers adds the differences of the follower and following counts (after - before) to the organisation's totals. It then stores the
 // totals as the organisation's point of the day of the fetch.
 func (d discovery) addFollowers(before, after store.Account) error {
 	change := func(from, to *int64) int64 {

@@ -187,7 +187,7 @@ func TestDiscovery_tracksEachVideoOnceIfAnOldListArrives(t *testing.T) {
 	})
 }
 
-// organisationToday returns the organisation's totals of today.
+// organisationToday returns the organisation's point of today, which contains its totals.
 func organisationToday(t *testing.T, db *storetest.DB, o *store.Org) store.OrganisationPoint {
 	t.Helper()
 	points, err := o.OrganisationHistory(t.Context(), storetest.Today(db), storetest.Today(db))

@@ -13,8 +13,8 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// CountUploads counts each video whose upload date has become known as an upload of that day. undated contains the keys of the videos whose
-// upload date was unknown before.
+// CountUploads counts videos as uploads of their upload days. It counts only the videos whose upload date was unknown before and is known
+// now. undated contains the keys of the videos whose upload date was unknown before.
 func CountUploads(tx *gorm.DB, videos []store.Video, undated map[db.RowKey]bool) error {
 	type uploads struct {
 		OrganisationID uuid.UUID
@@ -47,8 +47,8 @@ func CountUploads(tx *gorm.DB, videos []store.Video, undated map[db.RowKey]bool)
 	}).CreateInBatches(rows, db.InsertChunk).Error
 }
 
-// addToTotals adds the difference between after and before to the organisations' totals. It then stores the totals as the organisations'
-// points of the day of the fetch.
+// addToTotals adds the differences after - before to the organisations' totals. It then stores the totals as the organisations' points of
+// the day of the fetch.
 func (w videoWriter) addToTotals(before, after map[uuid.UUID]store.Sums) error {
 	if err := AddSums(w.tx, before, after); err != nil {
 		return err
@@ -56,7 +56,7 @@ func (w videoWriter) addToTotals(before, after map[uuid.UUID]store.Sums) error {
 	return store.SaveOrganisationDays(w.tx, slices.Collect(maps.Keys(after)), w.fetchedAt.Day())
 }
 
-// AddSums adds the difference between after and before to each organisation's totals.
+// AddSums adds the differences after - before to the organisations' totals.
 func AddSums(tx *gorm.DB, before, after map[uuid.UUID]store.Sums) error {
 	columns := []string{"organisation_id uuid"}
 	for _, name := range store.MetricNames("") {

@@ -38,6 +38,8 @@ func expectedIncrease(byDay map[store.Date]int64, latest *int64, day store.Date,
 	return 0
 }
 
+// This test covers a row of docs/testdata/spec_rows.csv.
+//
 // Spec: 2.2-21
 func TestIncreases_compareWithTheLastPointBeforeThePeriod(t *testing.T) {
 	t.Parallel()
@@ -157,6 +159,8 @@ func requireFloat(t require.TestingT, want, got *float64, what string) {
 	}
 }
 
+// This test covers a row of docs/testdata/spec_rows.csv.
+//
 // Spec: 2.2-20
 func TestAccountStatistics_areComputedFromTheTrackedVideosOfTheAccount(t *testing.T) {
 	t.Parallel()

@@ -82,8 +82,8 @@ func (d discovery) isOtherAccount(a *store.Account) bool {
 	return a.IsOtherThan(reported)
 }
 
-// markHandleLost sets HandleCurrent of the record to false, because its handle now belongs to another account. It does nothing if the fetch
-// used another handle, or if a newer answer about the account was already written.
+// markHandleLost sets HandleCurrent of the account record a to false, because the handle of a now belongs to another account. It does
+// nothing if the fetch used another handle, or if a newer answer about the account was already written.
 func (d discovery) markHandleLost(a *store.Account) error {
 	if !a.HandleCurrent || d.isOutdated(a) || link.DisplayUsername(a.Username) != link.DisplayUsername(d.outcome.Target.Handle) {
 		return nil

@@ -52,7 +52,7 @@ type Outcome struct {
 	Details bool
 	// DetailsOnly is true if Facts add details to the answer of an earlier call. The counts in Facts are then not written.
 	DetailsOnly bool
-	// Private and NotSafe are written if they are set, even if Facts is nil. They are the reason why a source refused the fetch.
+	// Private and NotSafe are written if they are set, even if Facts is nil. They say why a source refused the fetch.
 	Private, NotSafe *bool
 	// Source is the name of the source of Facts. It is stored with each point.
 	Source string

@@ -61,7 +61,7 @@ func start(t *testing.T, db *storetest.DB, f func() error) (result <-chan error)
 // ends only after the read.
 const readTimeout = 10 * time.Second
 
-// historyReader returns a function that reads the history of a video and fails if that takes longer than within.
+// historyReader returns a function that reads the history of a video. The function fails if the read takes longer than the duration within.
 func historyReader(t *testing.T, db *storetest.DB) (read func(within time.Duration) error) {
 	t.Helper()
 	o := storetest.NewOrg(t, db)

@@ -65,9 +65,9 @@ func (s *Writer) createNextPartitions(ctx context.Context) error {
 	return s.db.PrepareDays(ctx)
 }
 
-// rollUp replaces all daily points that are older than the day before by weekly points.
-func (s *Writer) rollUp(ctx context.Context, orgs []uuid.UUID, before db.Date, done *RetentionReport, alive func() error) error {
-	ranges, err := s.db.DayRanges(ctx, before)
+// rollUp replaces all daily points that are older than the day firstKept by weekly points.
+func (s *Writer) rollUp(ctx context.Context, orgs []uuid.UUID, firstKept db.Date, done *RetentionReport, alive func() error) error {
+	ranges, err := s.db.DayRanges(ctx, firstKept)
 	if err != nil {
 		return err
 	}
@@ -159,8 +159,8 @@ func (s *Writer) rollUpDays(ctx context.Context, orgs []uuid.UUID, r db.DayRange
 }
 
 // inBatches divides the rows of a table into batches, ordered by organisation and id, and runs f in a transaction for each batch. f must
-// process the rows whose id is greater than after and not greater than last, and report the numbers of written and deleted points in batch.
-// inBatches adds the numbers to done.
+// process the rows with after < id <= last, and report the numbers of written and deleted points in batch. inBatches adds the numbers to
+// done.
 func (s *Writer) inBatches(ctx context.Context, table string, orgs []uuid.UUID, done *RetentionReport, alive func() error,
 	f func(tx *gorm.DB, org, after, last uuid.UUID, batch *RetentionReport) error) error {
 	for _, org := range orgs {
@@ -190,14 +190,14 @@ func (s *Writer) inBatches(ctx context.Context, table string, orgs []uuid.UUID, 
 	return nil
 }
 
-// expire deletes the points of videos, accounts and organisations that are older than the day before.
-func (s *Writer) expire(ctx context.Context, orgs []uuid.UUID, before db.Date, done *RetentionReport, alive func() error) error {
+// expire deletes the points of videos, accounts and organisations that are older than the day firstKept.
+func (s *Writer) expire(ctx context.Context, orgs []uuid.UUID, firstKept db.Date, done *RetentionReport, alive func() error) error {
 	for table, statement := range map[string]string{
 		"videos":   `DELETE FROM snapshots_weekly WHERE organisation_id = ? AND video_id > ? AND video_id <= ? AND day < ?`,
 		"accounts": `DELETE FROM account_days WHERE organisation_id = ? AND account_id > ? AND account_id <= ? AND day < ?`,
 	} {
 		err := s.inBatches(ctx, table, orgs, done, alive, func(tx *gorm.DB, org, after, last uuid.UUID, batch *RetentionReport) error {
-			deleted := tx.Exec(statement, org, after, last, before)
+			deleted := tx.Exec(statement, org, after, last, firstKept)
 			batch.Expired = deleted.RowsAffected
 			return deleted.Error
 		})
@@ -208,7 +208,7 @@ func (s *Writer) expire(ctx context.Context, orgs []uuid.UUID, before db.Date, d
 	for _, org := range orgs {
 		var expired int64
 		err := s.db.Change(ctx, org, func(tx *gorm.DB) error {
-			deleted := tx.Exec(`DELETE FROM organisation_days WHERE organisation_id = ? AND day < ?`, org, before)
+			deleted := tx.Exec(`DELETE FROM organisation_days WHERE organisation_id = ? AND day < ?`, org, firstKept)
 			expired = deleted.RowsAffected
 			return deleted.Error
 		})

@@ -80,8 +80,8 @@ type ClaimRequest struct {
 	Idle bool
 	// Candidates is the maximum number of due targets among which Pick chooses.
 	Candidates int
-	// If fewer targets than Candidates are due, Ahead adds targets that become due within this duration, but not after the end of the UTC
-	// day. It adds targets only from the scheduled lanes, and no retries. If no target is due, it adds none.
+	// Ahead adds targets that become due within this duration and before the end of the UTC day, if fewer targets than Candidates are due.
+	// It adds targets only from the scheduled lanes, and no retries. If no target is due, it adds none.
 	Ahead time.Duration
 	// Pick chooses the targets of one call to the source, and the duration of their lease. The chosen targets must have the same platform
 	// and kind.
@@ -177,8 +177,7 @@ const targetColumns = "t.source, t.kind, t.external_id, t.handle, t.link, t.lane
 // include the first target of each waiting organisation, unless more than waitingFront organisations wait.
 const waitingFront = 1000
 
-// dueIn returns up to limit targets of a lane that are due later than after and not later than by. If after is not zero, it leaves out
-// claimed targets and retries.
+// dueIn returns up to limit targets of a lane with after < next_at <= by. If after is not zero, it leaves out claimed targets and retries.
 func (s *Queue) dueIn(tx *gorm.DB, r ClaimRequest, lane Lane, after, by db.Instant, limit int) ([]Target, error) {
 	var found []Target
 	if lane == LaneInteractive {
@@ -218,7 +217,7 @@ type claimedHandle struct {
 	Handle     string
 }
 
-// dropOrphans deletes those of targets that have no subscription. It returns the other targets, each with the handles in its subscribers'
+// dropOrphans deletes the given targets that have no subscription. It returns the other targets, each with the handles in its subscribers'
 // links. A target that was requested after it was read is kept, because the request may have added a subscription.
 func dropOrphans(tx *gorm.DB, targets []Target) ([]Target, error) {
 	var readAt db.Instant

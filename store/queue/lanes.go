@@ -40,8 +40,8 @@ func LaneOf(tier, subscription string) Lane {
 var laneSQL = fmt.Sprintf("CASE WHEN o.subscription = '%s' THEN %d WHEN o.tier = '%s' THEN %d ELSE %d END",
 	NoSubscription, LaneFree, PremiumTier, LanePremium, LaneBasic)
 
-// UpdateLanes gives each of targets the most urgent lane of its current subscribers. A target in the interactive lane stays there until its
-// fetch ends, and then gets its base lane. A target without a subscription does not change: Claim deletes it.
+// UpdateLanes gives the given targets the most urgent lanes of their current subscribers. A target in the interactive lane stays there
+// until its fetch ends, and then gets its base lane. A target without a subscription does not change: Claim deletes it.
 func UpdateLanes(tx *gorm.DB, targets []FetchSubscription) error {
 	// Lock the targets in the same order as Enqueue does, so that concurrent transactions cannot deadlock.
 	slices.SortFunc(targets, func(a, b FetchSubscription) int {
@@ -87,8 +87,8 @@ func Unsubscribe(tx *gorm.DB, org uuid.UUID, condition string, args ...any) erro
 	return UpdateLanes(tx, deleted)
 }
 
-// SubscriptionsAfter returns the next batch of the organisation's subscriptions whose subject ids (ids of videos or accounts) are greater
-// than after, ordered by subject id.
+// SubscriptionsAfter returns the next batch of the organisation's subscriptions, ordered by subject id (the id of a video or account). The
+// batch begins after the subject id after.
 func SubscriptionsAfter(tx *gorm.DB, org, after uuid.UUID) (next []FetchSubscription, err error) {
 	// The batch has all subscriptions of each of its subjects. An account's external_id may change between two batches, but its subject id
 	// does not change.

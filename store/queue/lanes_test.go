@@ -123,7 +123,8 @@ func TestSetTier_setsTheRightLaneIfTwoSubscribersOfATargetChangeConcurrently(t *
 		one, two := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
 		trackFetched(t, db, one, storetest.Clip(t, 1))
 		trackFetched(t, db, two, storetest.Clip(t, 1))
-		// The second change runs while the transaction of the first change has locked the target, but not yet updated the target's lane.
+		// The tier of the second organisation changes while the transaction for the first organisation has locked the target, but not yet
+		// updated the target's lane.
 		finish := storetest.RunBefore(t, db, "UPDATE fetch_targets SET base_lane", func(s *store.Store) {
 			require.NoError(t, s.SetTier(t.Context(), two.ID(), store.TierBasic))
 		})
@@ -174,7 +175,7 @@ func TestSetTier_movesManyTargetsInBatches(t *testing.T) {
 		require.Equal(t, [][2]int64{{1000, many}, {2000, many}, {many, many}}, progress)
 		require.Equal(t, []int64{many}, storetest.Column[int64](t, db, "SELECT COUNT(*) FROM fetch_targets WHERE lane = 1 AND base_lane = 1"))
 
-		// Interrupt the change after the first batch. Repeating the change moves the remaining targets.
+		// Interrupt the change of the tier after the first batch of targets. Repeating the change moves the remaining targets.
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		require.Error(t, db.SetTier(ctx, o.ID(), store.TierLimited, func(int64, int64) { cancel() }))

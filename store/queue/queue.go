@@ -224,9 +224,8 @@ func deferServed(tx *gorm.DB, entries []Entry, now db.Instant) error {
 }
 
 // Enqueue adds targets and subscriptions. If a target exists already, a more urgent entry moves the target forward, and a less urgent entry
-// does not delay the target. A target that is gone or parked becomes active again. Each entry raises requested_at, so that the
-// acknowledgement of a claimed target finds out about the new request. An entry that deferServed has delayed does not reactivate the target
-// and does not raise requested_at.
+// does not delay the target. A target that is gone or parked becomes active again. Each entry raises requested_at, which makes a claimed
+// target due again after its claim. An entry that deferServed has delayed does not reactivate the target and does not raise requested_at.
 func Enqueue(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) error {
 	slices.SortFunc(entries, func(a, b Entry) int {
 		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ExternalID, b.ExternalID))

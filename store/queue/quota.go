@@ -97,10 +97,10 @@ func (s *Queue) LiftPause(ctx context.Context, source string) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error { return tx.Where("source = ? AND strikes = 0", source).Delete(&Pause{}).Error })
 }
 
-// ForgetQuota deletes the counts of a source's windows whose names sort before the argument before.
-func (s *Queue) ForgetQuota(ctx context.Context, source, before string) error {
+// ForgetQuota deletes the counts of those windows of a source whose names sort before the name oldest.
+func (s *Queue) ForgetQuota(ctx context.Context, source, oldest string) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
-		return tx.Exec(`DELETE FROM quota_windows WHERE source = ? AND win < ?`, source, before).Error
+		return tx.Exec(`DELETE FROM quota_windows WHERE source = ? AND win < ?`, source, oldest).Error
 	})
 }
 

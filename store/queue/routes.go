@@ -20,8 +20,8 @@ type Route struct {
 // TableName returns the name of the table for GORM.
 func (Route) TableName() string { return "fetch_routes" }
 
-// PublishRoutes stores the first source for each platform and kind. New targets start with that source. A target whose route is not one of
-// sources also starts again with that source.
+// PublishRoutes stores the first source for each platform and kind. New targets start with the first source. A target whose route is not
+// one of sources starts again with the first source.
 func (s *Queue) PublishRoutes(ctx context.Context, routes []Route, sources []string) error {
 	for _, r := range routes {
 		err := s.db.Tx(ctx, func(tx *gorm.DB) error {
@@ -64,8 +64,8 @@ func (s *Queue) resetRoutes(ctx context.Context, r Route, sources []string) erro
 	return nil
 }
 
-// AssignRoutes sets the route of targets that have none to the first source. A target has no route if it was tracked while the first
-// collector published its routes.
+// AssignRoutes sets the route of targets without a route to the first source for their platform and kind. A target has no route if it was
+// tracked while the first collector published its routes.
 func (s *Queue) AssignRoutes(ctx context.Context) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
 		return tx.Exec(`UPDATE fetch_targets SET route = r.route FROM fetch_routes r

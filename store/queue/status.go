@@ -105,8 +105,8 @@ func queueCounts(db *gorm.DB, now db.Instant) (counts []QueueCounts, err error) 
 	return counts, rows.Err()
 }
 
-// WhyFailing returns the last error of one target of a platform, or "" if there is no such target. It reads targets until it finds one that
-// is parked or whose last fetch failed. So it is slow if only few targets fail.
+// WhyFailing returns the last error of one target of the platform p that is parked or whose last fetch failed. If there is no such target,
+// it returns "". It reads targets until it finds one, so it is slow if only few targets have failed.
 func (s *Queue) WhyFailing(ctx context.Context, p link.Platform) (detail string, err error) {
 	err = s.db.Read(ctx).Raw(`SELECT detail FROM fetch_targets
  WHERE bucket = ? AND source = ? AND (state = ? OR attempts > 0) AND detail <> '' LIMIT 1`, Bucket, p, StateParked).Scan(&detail).Error

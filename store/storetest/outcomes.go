@@ -79,7 +79,7 @@ func Authored(id, handle string) ingest.VideoFacts {
 }
 
 // FoundVideos returns n videos of @someone, the newest first. The first video was uploaded at the time newest, and each following video was
-// uploaded one hour before the previous one.
+// uploaded one hour earlier.
 func FoundVideos(t *testing.T, n int, newest time.Time) []ingest.FoundVideo {
 	t.Helper()
 	videos := make([]ingest.FoundVideo, n)

@@ -34,8 +34,8 @@ func WithoutProvenance(points []store.Point) []store.Point {
 	return out
 }
 
-// CreatePartitions creates the partitions of snapshots_daily for the last days. It acknowledges outcomes of an untracked video on these
-// days.
+// CreatePartitions creates the monthly partitions for the given number of past days. It acknowledges outcomes of an untracked video on some
+// of the days, because an acknowledgement creates the partition of its month.
 func CreatePartitions(t *testing.T, db *DB, days int) {
 	t.Helper()
 	untracked := Outcome(db, queue.Target{Platform: link.TikTok, Kind: "video", ExternalID: "0"}, Views(1))
@@ -125,14 +125,14 @@ func lower(now, before store.Counts) bool {
 	return false
 }
 
-// Reduced returns the series that retention must keep: all daily points from the day daily on, and one weekly point for each earlier week.
-// The weekly point is on the last day of its week that has a point, and has the last known value of each count in the week. Points before
-// the day oldest are left out.
-func (s Series) Reduced(daily, oldest store.Date) Series {
+// Reduced returns the series that retention must keep: all daily points since the day firstDaily, and one weekly point for each earlier
+// week. The weekly point is on the last day of its week that has a point, and has the last known value of each count in the week. Points
+// before the day firstWeekly are left out.
+func (s Series) Reduced(firstDaily, firstWeekly store.Date) Series {
 	kept := Series{Daily: map[store.Date]store.Counts{}, Weekly: map[store.Date]store.Counts{}}
 	last, known := map[store.Date]store.Date{}, s.Points() // by week
 	for day, c := range s.Daily {
-		if day >= daily {
+		if day >= firstDaily {
 			kept.Daily[day] = c
 		}
 	}
@@ -142,7 +142,7 @@ func (s Series) Reduced(daily, oldest store.Date) Series {
 		}
 	}
 	for week, day := range last {
-		if day < oldest {
+		if day < firstWeekly {
 			continue
 		}
 		for d := week; d <= day; d++ {

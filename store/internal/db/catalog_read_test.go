@@ -71,14 +71,14 @@ func tables(t *testing.T, db *storetest.DB, query string) catalog {
 	return c
 }
 
-// each runs a query, scans each row into the pointers in into, and then calls f.
-func each(t *testing.T, db *storetest.DB, into []any, f func(), query string, args ...any) {
+// each runs a query, scans each row into pointers, and calls f after each scan.
+func each(t *testing.T, db *storetest.DB, pointers []any, f func(), query string, args ...any) {
 	t.Helper()
 	rows, err := db.Raw(t).QueryContext(t.Context(), db.Bind(query), args...)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, rows.Close()) }()
 	for rows.Next() {
-		require.NoError(t, rows.Scan(into...))
+		require.NoError(t, rows.Scan(pointers...))
 		f()
 	}
 	require.NoError(t, rows.Err())

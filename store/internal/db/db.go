@@ -97,8 +97,8 @@ func (d *DB) Now() Instant { return InstantOf(d.now()) }
 // Read returns a handle for queries outside of a transaction. The queries must not write.
 func (d *DB) Read(ctx context.Context) *gorm.DB { return d.read.WithContext(ctx) }
 
-// ReadCommitted returns a handle for queries outside of a transaction, on a connection that can write. On SQLite, such a query sees every
-// committed write.
+// ReadCommitted returns a handle for queries outside of a transaction, on a connection that can also write. The queries see all committed
+// data.
 func (d *DB) ReadCommitted(ctx context.Context) *gorm.DB { return d.write.WithContext(ctx) }
 
 const (

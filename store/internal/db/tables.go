@@ -12,8 +12,8 @@ type TableClass string
 const (
 	// Reference is the class of small, rarely written tables that would be copied to every node.
 	Reference TableClass = "reference"
-	// Distributed is the class of tables that would be sharded by organisation_id. organisation_id must be the first column of every key. Every
-	// WHERE and JOIN must compare it.
+	// Distributed is the class of tables that would be sharded by organisation_id. organisation_id must be the first column of every key,
+	// and every WHERE and JOIN must compare organisation_id.
 	Distributed TableClass = "distributed"
 	// Coordinator is the class of tables that belong to no organisation and to which no other table refers.
 	Coordinator TableClass = "coordinator"
@@ -24,11 +24,12 @@ type TableBound string
 
 // The table bounds.
 const (
-	// ByInstallation: the number of rows depends on what operators create and configure.
+	// ByInstallation means that the number of rows depends on what operators create and configure.
 	ByInstallation TableBound = "installation"
-	// ByTenantData: the number of rows is proportional to the videos, accounts and collections of organisations. Rate limits bound its growth.
+	// ByTenantData means that the number of rows is proportional to the videos, accounts and collections of organisations. Rate limits bound
+	// its growth.
 	ByTenantData TableBound = "tenant data"
-	// ByTime: rows are added as time passes. Retention deletes rows that are older than Table.Retention.
+	// ByTime means that rows are added as time passes. Retention deletes rows that are older than Table.Retention.
 	ByTime TableBound = "time"
 )
 
