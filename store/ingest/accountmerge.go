@@ -12,9 +12,9 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// merge merges two records of the same account into one record, and returns that record. a is the record that was fetched. compareForMerge
-// decides which record remains. The videos, days and memberships of the other record move to it. The merged record is tracked. Its tracking
-// type and the begin of tracking come from other if other was tracked earlier than a, and from a otherwise.
+// merge merges the records a and other of one account into one tracked record, and returns that record. a is the record of the fetched
+// target. compareForMerge decides which record is kept. The videos, daily points and collection memberships of the deleted record move to
+// the kept record. The tracking type and the start of tracking come from other if other was tracked earlier than a, and from a otherwise.
 func (d discovery) merge(a, other *store.Account) (*store.Account, error) {
 	into, from, tracking := a, other, *a
 	if compareForMerge(other, a) < 0 {
@@ -64,16 +64,16 @@ func compareForMerge(a, b *store.Account) int {
 		cmp.Compare(a.CreatedAt, b.CreatedAt), slices.Compare(a.ID[:], b.ID[:]))
 }
 
-// adopt copies the ids and profile of the record from into a. If from was fetched later than a, the values of from replace those of a.
-// Otherwise adopt only sets values that a lacks.
-func adopt(a, from *store.Account) {
-	older, newer := *from, *a
-	if from.CheckedAt != nil && (a.CheckedAt == nil || *from.CheckedAt > *a.CheckedAt) {
-		older, newer = *a, *from
-		a.CheckedAt, a.Private, a.Empty = from.CheckedAt, from.Private, from.Empty
+// adopt copies ids and profile values from the record other to the record a. It copies ids and values that a lacks. If other was fetched
+// later than a, the profile values of other also replace the profile values of a.
+func adopt(a, other *store.Account) {
+	older, newer := *other, *a
+	if other.CheckedAt != nil && (a.CheckedAt == nil || *other.CheckedAt > *a.CheckedAt) {
+		older, newer = *a, *other
+		a.CheckedAt, a.Private, a.Empty = other.CheckedAt, other.Private, other.Empty
 	}
-	a.ExternalID = cmp.Or(a.ExternalID, from.ExternalID)
-	a.SourceID = cmp.Or(a.SourceID, from.SourceID)
+	a.ExternalID = cmp.Or(a.ExternalID, other.ExternalID)
+	a.SourceID = cmp.Or(a.SourceID, other.SourceID)
 	a.Name = cmp.Or(newer.Name, older.Name)
 	a.Bio = cmp.Or(newer.Bio, older.Bio)
 	a.ProfileLink = cmp.Or(newer.ProfileLink, older.ProfileLink)
@@ -81,7 +81,7 @@ func adopt(a, from *store.Account) {
 	a.LatestFollowingCount = cmp.Or(newer.LatestFollowingCount, older.LatestFollowingCount)
 }
 
-// countMerged updates the organisation's totals, so that the given records count as one tracked account.
+// countMerged corrects the organisation's account totals after a merge, so that the given records count as one tracked account.
 func (d discovery) countMerged(records ...*store.Account) error {
 	tracked, removed := 0, 0
 	for _, r := range records {
@@ -96,16 +96,17 @@ func (d discovery) countMerged(records ...*store.Account) error {
 		tracked-1, removed, d.org).Error
 }
 
-// moveAll moves all rows that refer to the account record from to the account record to, and deletes the record from. If both records have a
-// row of the same day, the row of to remains, with the followers of from if it has none. One subscription remains.
-func (d discovery) moveAll(from, to uuid.UUID) error {
-	// If both records have a subscription, delete the subscription of from and recompute the lane of its target.
+// moveAll moves the rows of the account oldID to the account keptID, and deletes the account oldID. If both accounts have a point of the
+// same day, the point of keptID is kept, and its missing follower counts are filled in. If both accounts have a subscription, only one
+// subscription is kept.
+func (d discovery) moveAll(oldID, keptID uuid.UUID) error {
+	// If both accounts have a subscription, delete the subscription of oldID and recompute the lane of its target.
 	err := queue.Unsubscribe(d.tx, d.org, `kind = ? AND subject_id = ?
- AND EXISTS (SELECT 1 FROM fetch_subscriptions k WHERE k.organisation_id = ? AND k.kind = ? AND k.subject_id = ?)`, store.KindAccount, from, d.org, store.KindAccount, to)
+ AND EXISTS (SELECT 1 FROM fetch_subscriptions k WHERE k.organisation_id = ? AND k.kind = ? AND k.subject_id = ?)`, store.KindAccount, oldID, d.org, store.KindAccount, keptID)
 	if err != nil {
 		return err
 	}
-	named := map[string]any{"org": d.org, "from": from, "to": gorm.Expr("CAST(? AS "+db.UUIDType(d.tx)+")", to)}
+	named := map[string]any{"org": d.org, "from": oldID, "to": gorm.Expr("CAST(? AS "+db.UUIDType(d.tx)+")", keptID)}
 	for _, statement := range []string{
 		`UPDATE fetch_subscriptions SET subject_id = @to WHERE organisation_id = @org AND kind = 'account' AND subject_id = @from`,
 		`UPDATE videos SET linked_account_id = @to WHERE organisation_id = @org AND linked_account_id = @from`,

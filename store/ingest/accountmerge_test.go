@@ -13,12 +13,12 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// renamedFacts returns the facts of @someone after a rename to @renamed.
+// renamedFacts returns what a source reports about the account @someone after its rename to @renamed.
 func renamedFacts(videos []ingest.FoundVideo, followers int64) ingest.AccountFacts {
 	return ingest.AccountFacts{ID: new("42"), Username: new("renamed"), Followers: &followers, Following: new(int64(3)), Videos: videos, Listed: true}
 }
 
-// byID returns the account with an id.
+// byID returns the organisation's account with the given id.
 func byID(t *testing.T, o *store.Org, id uuid.UUID) store.Account {
 	t.Helper()
 	a, err := o.Account(t.Context(), store.AccountRef{ID: id})
@@ -26,7 +26,7 @@ func byID(t *testing.T, o *store.Org, id uuid.UUID) store.Account {
 	return a
 }
 
-// followersByDay returns an account's followers on each stored day, the newest day first.
+// followersByDay returns an account's number of followers on each day that has a point, the newest day first.
 func followersByDay(t *testing.T, db *storetest.DB, o *store.Org, id uuid.UUID) []int64 {
 	t.Helper()
 	points, err := o.AccountHistory(t.Context(), store.AccountRef{ID: id}, storetest.Today(db)-400, storetest.Today(db))
@@ -39,7 +39,8 @@ func followersByDay(t *testing.T, db *storetest.DB, o *store.Org, id uuid.UUID) 
 	return followers
 }
 
-// requireCountedOnce checks that the organisation has exactly one tracked account, with these followers, and one subscription to it.
+// requireCountedOnce checks that the organisation has exactly one tracked account, with the given id and number of followers, and one
+// subscription to that account.
 func requireCountedOnce(t *testing.T, db *storetest.DB, o *store.Org, id uuid.UUID, followers int64) {
 	t.Helper()
 	s, err := o.AccountStatistics(t.Context())
@@ -57,7 +58,7 @@ func requireCountedOnce(t *testing.T, db *storetest.DB, o *store.Org, id uuid.UU
 	storetest.Consistent(t, db, o)
 }
 
-func TestMerge_afterARenameKeepsTheRecordWithTheHistory(t *testing.T) {
+func TestMergeAccounts_keepsTheRecordWithTheHistoryAfterARename(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -73,7 +74,7 @@ func TestMerge_afterARenameKeepsTheRecordWithTheHistory(t *testing.T) {
 		storetest.DeliverAccount(t, db, ingest.AccountFacts{ID: new("42"), Followers: new(int64(103))})
 		before := byID(t, o, id)
 
-		db.Clock.Advance(time.Hour) // the account is not due yet
+		db.Clock.Advance(time.Hour) // the account @someone is due again only after a day
 		second := storetest.Follow(t, o, store.TrackAll, storetest.ParseLink(t, renamed))[0]
 		require.NotEqual(t, id, second.AccountID, "no source has reported yet that both handles belong to one account")
 		_, err := o.AddAccounts(t.Context(), c.ID, []uuid.UUID{second.AccountID})
@@ -100,7 +101,7 @@ func TestMerge_afterARenameKeepsTheRecordWithTheHistory(t *testing.T) {
 	})
 }
 
-func TestMerge_whenTheRecordWithTheHistoryIsFetchedFirst(t *testing.T) {
+func TestMergeAccounts_keepsTheRecordWithTheHistoryIfItIsFetchedFirst(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -127,7 +128,7 @@ func TestMerge_whenTheRecordWithTheHistoryIsFetchedFirst(t *testing.T) {
 	})
 }
 
-func TestMerge_withAStoppedRecordTracksItAgain(t *testing.T) {
+func TestMergeAccounts_tracksAStoppedRecordAgain(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -158,7 +159,7 @@ func TestMerge_withAStoppedRecordTracksItAgain(t *testing.T) {
 	})
 }
 
-func TestMerge_withALinkedRecordKeepsItsHistory(t *testing.T) {
+func TestMergeAccounts_keepsTheHistoryOfARecordThatWasOnlyLinkedToAVideo(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, nameless := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL)

@@ -17,16 +17,16 @@ import (
 
 // AccountFacts are what a source reported about an account. A nil pointer means that the source did not report the value.
 type AccountFacts struct {
-	ID          *string // the platform's own id
+	ID          *string // the platform's own id of the account
 	SourceID    *string // the source's own id of the account, if the source does not use ID: the name of the id's issuer, a slash, and the id
-	Username    *string // handle without "@", lower case
+	Username    *string // handle without "@", in lower case
 	Name        *string
 	Bio         *string
 	ProfileLink *string
 	Followers   *int64
 	Following   *int64
 	Private     *bool
-	// Videos is the list of the account's videos, the newest first, up to the requested number.
+	// Videos are the newest videos of the account, the newest first, at most as many as were requested.
 	Videos []FoundVideo
 	// Listed is true if the source listed the account's videos. If it is false, Videos is empty even if the account has videos.
 	Listed bool
@@ -34,19 +34,20 @@ type AccountFacts struct {
 
 // FoundVideo is a video in an account's list of videos.
 type FoundVideo struct {
-	ID         string      // the platform's own id
-	Link       string      // canonical link
-	UploadedAt *db.Instant // nil if the source did not report it
+	ID         string      // the platform's own id of the video
+	Link       string      // canonical link of the video
+	UploadedAt *db.Instant // nil if the source did not report the upload time
 }
 
-// AccountOutcome is the outcome of the fetch of one claimed account.
+// AccountOutcome is the result of fetching one claimed account.
 type AccountOutcome struct {
 	Outcome
 	Account *AccountFacts // nil if the fetch failed
 }
 
-// AcknowledgeAccounts writes the outcomes of a claim of accounts: profiles, followers, and the videos that the subscribers' tracking types
-// include. It handles transactions and expired leases in the same way as Acknowledge.
+// AcknowledgeAccounts writes the outcomes of a claim of accounts in one transaction: profiles, follower counts, and the videos that the
+// subscribers' tracking types include. An outcome is written even if its lease has ended. If another collector has claimed the account in
+// the meantime, the new lease stays unchanged.
 func (s *Writer) AcknowledgeAccounts(ctx context.Context, c queue.Claim, fetchedAt db.Instant, outcomes []AccountOutcome) error {
 	if len(outcomes) == 0 {
 		return nil
@@ -121,9 +122,10 @@ func (s *Writer) writeAccount(tx *gorm.DB, o AccountOutcome, fetchedAt db.Instan
 	return saveIdentity(tx, o, depth)
 }
 
-// saveIdentity stores the account's ids in its target, the handle if the target has none, and depth, the length of the next list of videos.
-// A depth of 0 means one page. If depth is greater, an organisation needs a longer list, and saveIdentity makes the target due again at once
-// by raising requested_at. An answer without a list resets the depth to 0, so that no budget is reserved for a long list at every fetch.
+// saveIdentity stores the account's ids and depth in its target, and also the handle if the target has none. depth is the length of the
+// next list of videos to request; 0 means one page. If depth is greater than 0, an organisation needs a longer list, and saveIdentity makes
+// the target due again at once by raising requested_at. An answer without a list resets the depth to 0, so that not every fetch reserves
+// budget for a long list.
 func saveIdentity(tx *gorm.DB, o AccountOutcome, depth int) error {
 	if o.Account == nil {
 		return nil
@@ -138,7 +140,7 @@ func saveIdentity(tx *gorm.DB, o AccountOutcome, depth int) error {
 		o.Account.ID, o.Account.SourceID, handle, depth, queue.Bucket, o.Target.Platform, store.KindAccount, o.Target.ExternalID, o.Target.RequestedAt).Error
 }
 
-// discovery writes the outcome of an account to the data of one organisation.
+// discovery writes the outcome of one account to the data of one organisation.
 type discovery struct {
 	tx      *gorm.DB
 	org     uuid.UUID
@@ -147,8 +149,8 @@ type discovery struct {
 	preview int // number of the account's videos that are fetched if the organisation has no subscription
 }
 
-// write writes the outcome to the account with an id. It returns the length of the list that is needed to find all videos of the account, or
-// 0 if this list was long enough.
+// write writes the outcome to the account with the given id. It returns the length of the list that is needed to find all videos of the
+// account, or 0 if the list in the outcome was long enough.
 func (d discovery) write(id uuid.UUID) (missing int, err error) {
 	q := db.Scoped(d.tx, "accounts", d.org).Where("accounts.id = ? AND accounts.tracked", id)
 	q = db.ForUpdate(q)
@@ -161,7 +163,7 @@ func (d discovery) write(id uuid.UUID) (missing int, err error) {
 	case d.outcome.HandleLost:
 		return 0, d.markHandleLost(a)
 	case d.isOtherAccount(a):
-		return 0, d.moveToOwnTarget(a)
+		return 0, d.subscribeToSeparateTarget(a)
 	}
 	f := d.outcome.Account
 	if f != nil {
@@ -173,7 +175,8 @@ func (d discovery) write(id uuid.UUID) (missing int, err error) {
 	if !outdated {
 		d.profile(a)
 	}
-	// An outdated answer can still list new videos. A video that the organisation already has is not added again.
+	// Add listed videos even if the answer is outdated, because an outdated answer can still list new videos. The method track skips videos
+	// that the organisation already has.
 	if f != nil && f.Listed {
 		reach, err := d.reach(a)
 		if err != nil {
@@ -202,8 +205,8 @@ func (d discovery) write(id uuid.UUID) (missing int, err error) {
 	return missing, d.addFollowers(before, *a)
 }
 
-// isOutdated returns true if a newer answer about the account was already written. That happens if the lease of this fetch ended before its
-// answer was written.
+// isOutdated returns true if a newer answer about the account was already written. That happens if the lease of a slow fetch ended before
+// the answer of the slow fetch was written.
 func (d discovery) isOutdated(a *store.Account) bool {
 	return a.CheckedAt != nil && *a.CheckedAt > d.at
 }
@@ -227,7 +230,7 @@ func (d discovery) profile(a *store.Account) {
 }
 
 // identify updates the account's ids, handle and name with the values that the source reported, and returns the account's record. If the
-// reported values show that two records are the same account, it merges the records and returns the merged record.
+// reported values show that two records belong to the same account, it merges the records and returns the merged record.
 func (d discovery) identify(a *store.Account) (*store.Account, error) {
 	f := d.outcome.Account
 	reported := store.Author{Platform: a.Platform, Name: f.Name}
@@ -235,16 +238,16 @@ func (d discovery) identify(a *store.Account) (*store.Account, error) {
 	db.Assign(&reported.SourceID, f.SourceID)
 	db.Assign(&reported.Username, f.Username)
 	if a.ExternalID != nil {
-		reported.ExternalID = *a.ExternalID // the fetch used this id
+		reported.ExternalID = *a.ExternalID // the source was asked for this id
 	}
 	if a.SourceID != nil {
 		reported.SourceID = *a.SourceID
 	}
 	if reported.ExternalID == "" && reported.Username == "" {
 		if !a.HandleCurrent {
-			return a, nil // the source reported neither id nor handle, and another account has the handle now
+			return a, nil // the answer has neither id nor handle, and the handle of the record now belongs to another account
 		}
-		reported.Username = a.Username // the fetch used this handle
+		reported.Username = a.Username // the source was asked for this handle
 	}
 	others := db.Scoped(d.tx, "accounts", d.org).Where("accounts.id <> ? AND accounts.platform = ? AND (accounts.external_id = ? OR accounts.source_id = ? OR (accounts.handle_current AND accounts.username = ?))",
 		a.ID, a.Platform, reported.ExternalID, reported.SourceID, reported.Username)
@@ -253,8 +256,8 @@ func (d discovery) identify(a *store.Account) (*store.Account, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Another record of the same account has the same id, or has the same handle and was never fetched. Such a record exists if a video was
-	// tracked before its account, or if the account was tracked by two links, for example with an old and a new handle.
+	// Merge the records of the same account: records with the same id, and records with the same handle that were never fetched. An account
+	// has several records if a video was tracked before its account, or if the account was tracked by its old and its new handle.
 	fetched := a
 	rows = slices.DeleteFunc(rows, func(r *store.Account) bool {
 		same := r.Matches(reported) || r.ExternalID == nil && r.SourceID == nil && r.CheckedAt == nil
@@ -267,7 +270,7 @@ func (d discovery) identify(a *store.Account) (*store.Account, error) {
 		return nil, err
 	}
 	if a != fetched && reported.Username == "" && fetched.HandleCurrent {
-		reported.Username = fetched.Username // the fetch found the account by this handle
+		reported.Username = fetched.Username // the source found the account by this handle
 	}
 	resolver := store.AccountResolver{Org: d.org, Now: d.at, Rows: append([]*store.Account{a}, rows...)}
 	if a.ExternalID == nil && reported.ExternalID != "" {
@@ -284,8 +287,8 @@ func (d discovery) identify(a *store.Account) (*store.Account, error) {
 	return a, resolver.Save(d.tx)
 }
 
-// track inserts the found videos that the organisation does not have, and enqueues them. A video that was stopped by its own link or id stays
-// stopped.
+// track inserts and enqueues the found videos that the organisation does not have. Stopped videos stay stopped, but before the first
+// complete list of the account, the method resume tracks stopped videos again.
 func (d discovery) track(a *store.Account, found []FoundVideo) error {
 	if len(found) == 0 {
 		return nil
@@ -338,7 +341,7 @@ func (d discovery) track(a *store.Account, found []FoundVideo) error {
 	for i, v := range fetched {
 		entries[i] = queue.Entry{Source: v.Platform, Kind: queue.KindVideo, ExternalID: v.ExternalID, Handle: v.Username, Link: v.Link,
 			Lane: lane, BaseLane: lane, NextAt: d.at, Subject: v.ID}
-		if v.Removed { // the organisation tracked the video before
+		if v.Removed { // the video was stopped and is now tracked again
 			entries[i].TrackedAt = v.CreatedAt
 			db.Assign(&entries[i].FetchedAt, v.LatestUpdatedAt)
 		}
@@ -349,8 +352,8 @@ func (d discovery) track(a *store.Account, found []FoundVideo) error {
 	return d.tx.Exec("UPDATE organisation_totals SET videos = videos + ? WHERE organisation_id = ?", len(fresh), d.org).Error
 }
 
-// withinPreview returns the videos of an account to fetch. If the organisation has a subscription, it returns all. Otherwise it returns the
-// first videos, so that at most d.preview videos of the account are fetched. It marks the other videos as pending.
+// withinPreview returns the videos to fetch. If the organisation has a paid subscription, it returns all videos. Otherwise it returns only
+// the first videos, so that at most d.preview videos of the account are fetched, and marks the remaining videos as pending.
 func (d discovery) withinPreview(a *store.Account, org store.Organisation, videos []store.Video) ([]store.Video, error) {
 	if org.Subscription != store.SubscriptionNone {
 		return videos, nil
@@ -371,7 +374,8 @@ func (d discovery) withinPreview(a *store.Account, org store.Organisation, video
 	return videos[:left], db.Scoped(d.tx, "videos", d.org).Where("videos.id IN ?", pending).Update("pending", true).Error
 }
 
-// resume tracks the found videos again that were stopped together with the account, and returns these videos.
+// resume tracks stopped videos of the account again if found contains them and if they were not tracked by their own links. It returns the
+// resumed videos.
 func (d discovery) resume(a *store.Account, found []FoundVideo) ([]store.Video, error) {
 	ids := make([]string, len(found))
 	for i, f := range found {
@@ -399,8 +403,8 @@ func (d discovery) organisation() (store.Organisation, error) {
 	return o, d.tx.Where("id = ?", d.org).Take(&o).Error
 }
 
-// addFollowers adds the difference of the accounts' followers and following to the organisation's totals, and writes the totals to the day
-// of the fetch.
+// addFollowers adds the differences of the follower and following counts (after - before) to the organisation's totals. It then stores the
+// totals as the organisation's point of the day of the fetch.
 func (d discovery) addFollowers(before, after store.Account) error {
 	change := func(from, to *int64) int64 {
 		var a, b int64

@@ -14,14 +14,14 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-func TestDiscovery_listsMoreVideosForASubscriberThatJoinedDuringTheFetch(t *testing.T) {
+func TestDiscovery_requestsALongerListForAnOrganisationThatSubscribesDuringAFetch(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		first, second := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
 		storetest.Follow(t, first, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))
 		c := storetest.ClaimOne(t, db, link.TikTok, "account")
 		require.Equal(t, 30, c.Targets[0].Depth)
-		storetest.Follow(t, second, store.TrackLatest200, storetest.ParseLink(t, storetest.AccountURL)) // during the fetch for the first organisation
+		storetest.Follow(t, second, store.TrackLatest200, storetest.ParseLink(t, storetest.AccountURL)) // the second organisation subscribes while the first claim is still open
 		videos := storetest.FoundVideos(t, 250, db.Clock.Now())
 		answer := func(c queue.Claim, n int) {
 			require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, c.Targets[0], storetest.ListedAccount(videos[:n]))}))
@@ -42,12 +42,12 @@ func TestDiscovery_listsMoreVideosForASubscriberThatJoinedDuringTheFetch(t *test
 	})
 }
 
-func TestDiscovery_listsMoreVideosAtOnceIfTheListIsTooShort(t *testing.T) {
+func TestDiscovery_requestsALongerListAtOnceIfAListIsTooShort(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
 		_, err := o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: []link.Link{storetest.ParseLink(t, storetest.AccountURL)}, Type: store.TrackLatest200, Lane: queue.LanePremium})
-		require.NoError(t, err) // saved, and not enqueued
+		require.NoError(t, err) // the account was saved, but not enqueued
 		_, err = o.RefreshAccount(t.Context(), store.AccountRef{Link: storetest.ParseLink(t, storetest.AccountURL)})
 		require.NoError(t, err)
 		videos := storetest.FoundVideos(t, 250, db.Clock.Now())
@@ -62,7 +62,7 @@ func TestDiscovery_listsMoreVideosAtOnceIfTheListIsTooShort(t *testing.T) {
 	})
 }
 
-func TestDiscovery_waitsForAnAccountToBecomePublic(t *testing.T) {
+func TestDiscovery_requestsALongListOnlyWhenAPrivateAccountBecomesPublic(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -90,7 +90,7 @@ func TestDiscovery_waitsForAnAccountToBecomePublic(t *testing.T) {
 	})
 }
 
-func TestDiscovery_tracksTheVideosAgainWithTheirAccount(t *testing.T) {
+func TestDiscovery_tracksStoppedVideosAgainIfTheirAccountIsTrackedAgain(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -116,7 +116,7 @@ func TestDiscovery_tracksTheVideosAgainWithTheirAccount(t *testing.T) {
 	})
 }
 
-func TestDiscovery_withNeitherIDNorHandleUpdatesTheRequestedAccount(t *testing.T) {
+func TestDiscovery_updatesTheRequestedAccountIfTheAnswerHasNoIDAndNoHandle(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -130,13 +130,13 @@ func TestDiscovery_withNeitherIDNorHandleUpdatesTheRequestedAccount(t *testing.T
 	})
 }
 
-func TestAcknowledgeAccounts_ofAnOldAnswerKeepsTheProfile(t *testing.T) {
+func TestAcknowledgeAccounts_keepsANewerProfileIfAnOldAnswerArrives(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
 		db.Clock.Advance(storetest.Today(db).Time().Add(24*time.Hour - 10*time.Second).Sub(db.Clock.Now()))
 		storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))
-		slow := storetest.ClaimOne(t, db, link.TikTok, "account") // its answer is acknowledged last
+		slow := storetest.ClaimOne(t, db, link.TikTok, "account") // the outcome of this claim is acknowledged last
 		videos := storetest.FoundVideos(t, 3, db.Clock.Now())
 		facts := func(followers int64, videos []ingest.FoundVideo) ingest.AccountFacts {
 			f := storetest.ListedAccount(videos)
@@ -167,7 +167,7 @@ func TestAcknowledgeAccounts_ofAnOldAnswerKeepsTheProfile(t *testing.T) {
 	})
 }
 
-func TestDiscovery_fromAnOldListTracksEachVideoOnce(t *testing.T) {
+func TestDiscovery_tracksEachVideoOnceIfAnOldListArrives(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -178,7 +178,7 @@ func TestDiscovery_fromAnOldListTracksEachVideoOnce(t *testing.T) {
 		slow := storetest.ClaimOne(t, db, link.TikTok, "account")
 		db.Clock.Advance(2 * time.Minute)
 		videos[0].UploadedAt, videos[1].UploadedAt = &slow.At, &slow.At
-		storetest.DeliverAccount(t, db, storetest.ListedAccount(videos[1:])) // the newest video was deleted meanwhile
+		storetest.DeliverAccount(t, db, storetest.ListedAccount(videos[1:])) // this list lacks the newest video, which was deleted meanwhile
 		discovered := storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)).DiscoveredAt
 		require.NoError(t, db.AcknowledgeAccounts(t.Context(), slow, slow.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, slow.Targets[0], storetest.ListedAccount(videos))}))
 		require.Equal(t, 5, storetest.TrackedVideos(t, o))
@@ -187,7 +187,7 @@ func TestDiscovery_fromAnOldListTracksEachVideoOnce(t *testing.T) {
 	})
 }
 
-// organisationToday returns the organisation's totals of today.
+// organisationToday returns the organisation's point of today, which contains its totals.
 func organisationToday(t *testing.T, db *storetest.DB, o *store.Org) store.OrganisationPoint {
 	t.Helper()
 	points, err := o.OrganisationHistory(t.Context(), storetest.Today(db), storetest.Today(db))

@@ -12,8 +12,8 @@ import (
 )
 
 // accounts finds or creates the account record of each video whose source reported an author, and returns the records by the key of the
-// video. The caller must call updateHandles after it has written the videos. updateHandles writes the new handles of renamed accounts to other
-// tables.
+// video. Accounts can get new handles. The caller must call updateHandles after it has written the videos, to write the new handles to the
+// other tables that contain handles.
 func (w videoWriter) accounts(videos []store.Video) (of map[db.RowKey]*store.Account, updateHandles func() error, err error) {
 	authors := map[db.RowKey]store.Author{}
 	for i := range videos {
@@ -31,7 +31,7 @@ func (w videoWriter) accounts(videos []store.Video) (of map[db.RowKey]*store.Acc
 	}
 	resolvers := map[uuid.UUID]*store.AccountResolver{}
 	of = make(map[db.RowKey]*store.Account, len(authors))
-	for i := range videos { // in the order of the videos, so that the result does not depend on the order of a map
+	for i := range videos { // iterate over the slice and not over the map authors, because the order of a map is random
 		v := &videos[i]
 		if a, ok := authors[v.Key()]; ok {
 			if resolvers[v.OrganisationID] == nil {
@@ -51,8 +51,8 @@ func (w videoWriter) accounts(videos []store.Video) (of map[db.RowKey]*store.Acc
 	return of, func() error { return each((*store.AccountResolver).UpdateHandles) }, each((*store.AccountResolver).SaveRows)
 }
 
-// knownAccounts reads and locks the accounts that have an id or the handle of an author. It returns the accounts of each organisation,
-// ordered by id.
+// knownAccounts reads and locks the accounts whose id or current handle is the id or handle of one of the authors. It returns the accounts
+// of each organisation, ordered by account id.
 func (w videoWriter) knownAccounts(authors map[db.RowKey]store.Author) (map[uuid.UUID][]*store.Account, error) {
 	known, found := map[uuid.UUID][]*store.Account{}, map[db.RowKey]bool{}
 	for _, by := range []struct {
@@ -79,7 +79,7 @@ func (w videoWriter) knownAccounts(authors map[db.RowKey]store.Author) (map[uuid
 				return nil, err
 			}
 			for _, a := range accounts {
-				if key := (db.RowKey{Org: a.OrganisationID, ID: a.ID}); !found[key] { // several videos may have the same author
+				if key := (db.RowKey{Org: a.OrganisationID, ID: a.ID}); !found[key] { // add each account once, although several videos may have the same author
 					found[key], known[a.OrganisationID] = true, append(known[a.OrganisationID], a)
 				}
 			}

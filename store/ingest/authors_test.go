@@ -15,7 +15,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-func TestAccount_isFoundByHandleUntilItsOwnIDIsKnown(t *testing.T) {
+func TestAccount_isFoundByItsHandleUntilItsPlatformIDIsKnown(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -37,7 +37,7 @@ func TestAccount_isFoundByHandleUntilItsOwnIDIsKnown(t *testing.T) {
 	})
 }
 
-func TestAccount_keepsItsRecordUnderANewHandle(t *testing.T) {
+func TestAccount_keepsItsRecordIfItsHandleChanges(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
@@ -97,7 +97,7 @@ func TestAccounts_canSwapTheirHandles(t *testing.T) {
 	})
 }
 
-func TestAccount_isSeparateForEachPlatform(t *testing.T) {
+func TestAccount_hasASeparateRecordForEachPlatform(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, tiktok, youtube := storetest.NewOrg(t, db), storetest.Clip(t, 1), storetest.ParseLink(t, storetest.YouTubeURL)
@@ -107,7 +107,7 @@ func TestAccount_isSeparateForEachPlatform(t *testing.T) {
 	})
 }
 
-func TestAccount_withoutAHandleHasALinkWithItsID(t *testing.T) {
+func TestAccount_hasALinkWithItsIDIfItHasNoHandle(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL)
@@ -124,7 +124,7 @@ func TestAccount_withoutAHandleHasALinkWithItsID(t *testing.T) {
 	})
 }
 
-func TestAccount_isNotCreatedForAnUnknownAuthor(t *testing.T) {
+func TestAccount_isNotCreatedIfTheAuthorOfAVideoIsUnknown(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL)
@@ -136,7 +136,7 @@ func TestAccount_isNotCreatedForAnUnknownAuthor(t *testing.T) {
 	})
 }
 
-func TestAccount_ofFacebookKeepsItsSuffix(t *testing.T) {
+func TestFacebookAccount_keepsTheIDSuffixOfItsUsername(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, "https://www.facebook.com/reel/1234567890123456")

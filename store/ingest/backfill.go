@@ -15,12 +15,13 @@ const (
 	fewListed    = 10 // a list with fewer videos is not a full page, so it contains all videos of the account
 )
 
-// listDepths are the list lengths to request, in order, until the list reaches the last known upload or the source returns fewer videos
-// than requested.
+// listDepths are the list lengths to request, in order. The next length is requested until a list reaches the last known upload, or until
+// the source returns fewer videos than requested.
 var listDepths = []int{200, 5000}
 
-// reach returns the index in the list from which on all videos were already found by the last complete list. It ignores pinned videos. It
-// returns -1 if there is no such index, because the list is too short.
+// reach returns the index of the fourth listed video that is older than the last complete list. The first three older videos do not count,
+// because they may be pinned to the top of the list. reach returns -1 if the list has fewer than four older videos, or if there was no
+// complete list yet.
 func (d discovery) reach(a *store.Account) (int, error) {
 	listed := d.outcome.Account.Videos
 	if a.DiscoveredAt == nil {
@@ -29,14 +30,15 @@ func (d discovery) reach(a *store.Account) (int, error) {
 	old, undecided := map[string]bool{}, []string{""}
 	for _, v := range listed {
 		switch {
-		case v.UploadedAt != nil && *v.UploadedAt < *a.DiscoveredAt, v.UploadedAt == nil && a.TypeOrDefault() == store.TrackNewOnly: // uploaded before the last complete list, or undated in an account that tracks only new videos
+		case v.UploadedAt != nil && *v.UploadedAt < *a.DiscoveredAt, v.UploadedAt == nil && a.TypeOrDefault() == store.TrackNewOnly: // older videos: uploaded before the last complete list, or without an upload date if only new videos are tracked
 			old[v.ID] = true
 		default:
 			undecided = append(undecided, v.ID)
 		}
 	}
 	if len(old) <= pinnedAtMost {
-		// Only videos that were known at the last complete list count. Videos that were added later do not show how far this list goes back.
+		// Look up the undecided videos in the database. A video that was stored before the last complete list is an older video. A video that
+		// was stored later does not show how far the list goes back.
 		var known []string
 		err := db.Scoped(d.tx, "videos", d.org).Where("videos.platform = ? AND videos.external_id IN ? AND videos.created_at <= ?", a.Platform, undecided, *a.DiscoveredAt).
 			Pluck("external_id", &known).Error
@@ -56,9 +58,10 @@ func (d discovery) reach(a *store.Account) (int, error) {
 	}), nil
 }
 
-// missing returns the length of the next list to request, or 0 if this list was long enough. Before the first complete list, it returns the
-// list length of the account's tracking type if a shorter list was requested. That happens if the organisation subscribed while a shorter
-// list was being fetched. Later it returns the next of listDepths if this list does not go back to the last complete list.
+// missing returns the length of the next list to request, or 0 if the list in the outcome was long enough. Before the first complete list,
+// it returns the list length of the account's tracking type if a shorter list was requested. A shorter list was requested if the
+// organisation subscribed during a fetch for another organisation. After the first complete list, missing returns the next of listDepths if
+// the list does not reach back to the last complete list.
 func (d discovery) missing(a *store.Account, reach int) int {
 	n, requested := len(d.outcome.Account.Videos), d.outcome.Target.Depth
 	if a.DiscoveredAt == nil {
@@ -81,12 +84,12 @@ func (d discovery) missing(a *store.Account, reach int) int {
 // wanted returns the listed videos that the account's tracking type includes. Before the first complete list, it includes as many of the
 // newest videos as store.ListDepths says. Videos that were uploaded after tracking began are always included.
 //
-// A video without an upload date is not included if only new videos are tracked. Otherwise, it is included in four cases:
+// A video without an upload date is not included if only new videos are tracked. Otherwise, such a video is included in each of four cases:
 //
 //   - All videos are tracked.
 //   - There was no complete list before.
-//   - The collector requested a list of the usual length.
-//   - The video is listed before the index reach.
+//   - The collector requested one page, which is the default list length.
+//   - The index of the video in the list is lower than reach.
 func (d discovery) wanted(a *store.Account, reach int) []FoundVideo {
 	kind, since := a.TypeOrDefault(), a.CreatedAt
 	db.Assign(&since, a.TrackedAt)

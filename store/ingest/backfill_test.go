@@ -14,15 +14,15 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// channel is an account whose source lists page videos per page, and in total no more videos than most.
+// channel is a fake account. page is the number of videos that its source lists by default, and most is the length of the longest list.
 type channel struct {
 	page, most int
 	undated    bool
-	videos     []ingest.FoundVideo // the newest first
+	videos     []ingest.FoundVideo // all videos of the account, the newest first
 	pinned     []ingest.FoundVideo
 }
 
-// upload adds n videos that were uploaded hourly, the newest an hour ago.
+// upload adds n videos that were uploaded at intervals of an hour, the newest an hour ago.
 func (ch *channel) upload(t *testing.T, db *storetest.DB, n int) {
 	t.Helper()
 	uploaded := make([]ingest.FoundVideo, n)
@@ -36,7 +36,7 @@ func (ch *channel) upload(t *testing.T, db *storetest.DB, n int) {
 	ch.videos = slices.Concat(uploaded, ch.videos)
 }
 
-// fetch acknowledges the channel's target until it is not due, and returns the requested depths.
+// fetch acknowledges the account's target until the target is no longer due, and returns the requested list lengths in order.
 func (ch *channel) fetch(t *testing.T, db *storetest.DB) []int {
 	t.Helper()
 	var depths []int
@@ -59,12 +59,12 @@ func (ch *channel) fetch(t *testing.T, db *storetest.DB) []int {
 
 const week = 7 * 24 * time.Hour
 
-func TestBackfill_listsMoreVideosUntilTheListReachesAKnownVideo(t *testing.T) {
+func TestBackfill_requestsLongerListsUntilAListReachesAKnownVideo(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		channel
 		kind               store.TrackingType
-		before, fresh, all int // videos, and how many of them are tracked in the end
+		before, fresh, all int // numbers of videos: uploaded before tracking began, uploaded later, and tracked in the end
 		asked              []int
 	}{
 		"one page reaches a known video":      {channel{page: 20, most: 5000}, store.TrackLatest30, 40, 16, 46, []int{0}},
@@ -78,14 +78,14 @@ func TestBackfill_listsMoreVideosUntilTheListReachesAKnownVideo(t *testing.T) {
 		"more than 200 new videos":            {channel{page: 20, most: 5000}, store.TrackLatest30, 40, 260, 290, []int{0, 200, 5000}},
 		"the source lists at most one page":   {channel{page: 20, most: 20}, store.TrackNewOnly, 40, 28, 20, []int{0, 200}},
 		"the source lists at most 200 videos": {channel{page: 20, most: 200}, store.TrackNewOnly, 40, 260, 200, []int{0, 200, 5000}},
-		"few":                                 {channel{page: 20, most: 5000}, store.TrackNewOnly, 0, 9, 9, []int{0}},
+		"fewer videos than a page":            {channel{page: 20, most: 5000}, store.TrackNewOnly, 0, 9, 9, []int{0}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 				o, ch := storetest.NewOrg(t, db), c.channel
 				ch.upload(t, db, c.before)
-				if len(ch.videos) > 3 { // the oldest three are pinned
+				if len(ch.videos) > 3 { // pin the oldest three videos
 					ch.pinned = ch.videos[len(ch.videos)-3:]
 				}
 				if ch.undated {
@@ -106,7 +106,7 @@ func TestBackfill_listsMoreVideosUntilTheListReachesAKnownVideo(t *testing.T) {
 	}
 }
 
-func TestBackfill_requestsAMissingListAgain(t *testing.T) {
+func TestBackfill_requestsALongerListAgainAfterAnAnswerWithoutAList(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, ch := storetest.NewOrg(t, db), channel{page: 20, most: 5000}
@@ -130,7 +130,7 @@ func TestBackfill_requestsAMissingListAgain(t *testing.T) {
 	})
 }
 
-func TestBackfill_forANewSubscriberAddsNoOldVideosForOthers(t *testing.T) {
+func TestBackfill_addsNoOldVideosForEarlierSubscribersIfAnOrganisationSubscribes(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		first, second, ch := storetest.NewOrg(t, db), storetest.NewOrg(t, db), channel{page: 20, most: 5000, undated: true}
@@ -140,7 +140,7 @@ func TestBackfill_forANewSubscriberAddsNoOldVideosForOthers(t *testing.T) {
 		ch.fetch(t, db)
 		_, err := second.StopAccounts(t.Context(), []store.AccountRef{{Link: storetest.ParseLink(t, storetest.AccountURL)}}, true)
 		require.NoError(t, err)
-		db.Clock.Advance(queue.RefreshPause) // after the pause, tracking it again fetches it at once
+		db.Clock.Advance(queue.RefreshPause) // after RefreshPause, tracking the account again causes a fetch at once
 		ch.upload(t, db, 5)
 		storetest.Follow(t, second, store.TrackLatest200, storetest.ParseLink(t, storetest.AccountURL))
 		require.Equal(t, []int{200}, ch.fetch(t, db), "one list serves both organisations")

@@ -14,7 +14,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-func TestAcknowledge_statementsDoNotDependOnTheNumberOfOrganisations(t *testing.T) {
+func TestAcknowledge_runsAsManyStatementsForManyOrganisationsAsForTwo(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		const videos, authors = 20, 5
@@ -42,7 +42,7 @@ func TestAcknowledge_statementsDoNotDependOnTheNumberOfOrganisations(t *testing.
 			write(100) // the first write also creates the authors' accounts
 			return write(200)
 		}
-		few := statements(2, 0) // two organisations, because a write for one organisation needs no statement that orders locks
+		few := statements(2, 0) // two organisations, because a write for a single organisation runs one statement fewer
 		many := statements(20, 1000)
 		require.Equal(t, few, many)
 		require.LessOrEqual(t, many, 20)

@@ -12,7 +12,7 @@ import (
 // maxTagLength is the highest number of characters of a hashtag. Longer hashtags are not stored.
 const maxTagLength = 100
 
-// Hashtags returns the hashtags in a caption, as FoldTag returns them, sorted and without duplicates.
+// Hashtags returns the hashtags in a caption in lower case and without "#", sorted and without duplicates.
 func Hashtags(caption string) []string {
 	var tags []string
 	for i := strings.IndexAny(caption, "#＃"); i >= 0; i = strings.IndexAny(caption, "#＃") {

@@ -52,7 +52,7 @@ func FuzzHashtags(f *testing.F) {
 	})
 }
 
-func TestFoldTag_returnsTheStoredForm(t *testing.T) {
+func TestFoldTag_returnsTheTagInLowerCaseWithoutHashSign(t *testing.T) {
 	t.Parallel()
 	for tag, want := range map[string]string{"dog": "dog", " #DOG ": "dog", "＃Dog": "dog", "#Straße": "straße", "#": "", "": "", "ÄÖ": "äö"} {
 		require.Equal(t, want, store.FoldTag(tag), "%q", tag)

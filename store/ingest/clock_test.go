@@ -20,7 +20,7 @@ func openWithOffset(t *testing.T, db *storetest.DB, by time.Duration) *store.Sto
 	return s
 }
 
-func TestRetention_refusesAWrongClock(t *testing.T) {
+func TestRetention_deletesNothingIfTheClockDiffersFromTheDatabaseClock(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "postgres")
 	o, now := storetest.NewOrg(t, db), storetest.Today(db)
@@ -53,14 +53,14 @@ func partitions(t *testing.T, db *storetest.DB) []string {
 	return storetest.Column[string](t, db, "SELECT CAST(inhrelid AS regclass) || '' FROM pg_inherits WHERE inhparent = CAST('snapshots_daily' AS regclass) ORDER BY 1")
 }
 
-func TestRetention_onSQLiteUsesTheClockOfTheMachine(t *testing.T) {
+func TestRetention_runsOnSQLiteWithoutADatabaseClock(t *testing.T) {
 	t.Parallel()
 	_, err := ingest.New(openWithOffset(t, storetest.New(t, "sqlite"), time.Hour)).ApplyRetention(t.Context(), storetest.NeverStop)
 	require.NoError(t, err)
 }
 
-// openWithClock returns a store with a clock that the test moves but that the store treats as real. The database has an organisation that
-// was created a year ago.
+// openWithClock returns a store with a clock that the test can move. The store treats the clock as a real clock. The database has an
+// organisation that was created a year ago.
 func openWithClock(t *testing.T, db *storetest.DB) (*store.Store, *storetest.Clock) {
 	t.Helper()
 	o := storetest.NewOrg(t, db)
@@ -72,7 +72,7 @@ func openWithClock(t *testing.T, db *storetest.DB) (*store.Store, *storetest.Clo
 	return s, clock
 }
 
-func TestClock_deletesNothingInTheWeekAfterAJump(t *testing.T) {
+func TestRetention_deletesNothingInTheWeekAfterAClockJump(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	s, clock := openWithClock(t, db)
@@ -85,7 +85,7 @@ func TestClock_deletesNothingInTheWeekAfterAJump(t *testing.T) {
 		_, err := ingest.New(s).ApplyRetention(t.Context(), storetest.NeverStop)
 		require.NoError(t, err)
 	}
-	waitAWeek() // the database has no record of the clock yet
+	waitAWeek() // nothing is deleted for a week, because the database has no record of the clock yet
 	o := storetest.NewOrg(t, db)
 	id := storetest.Track(t, o, storetest.Clip(t, 1))[0].VideoID
 	now := store.DateOf(clock.Now())
@@ -101,7 +101,7 @@ func TestClock_deletesNothingInTheWeekAfterAJump(t *testing.T) {
 		waitAWeek()
 		require.Equal(t, once, storetest.StoredRows(t, db, o), name)
 	}
-	clock.Advance(30 * 24 * time.Hour) // no collector runs for 30 days
+	clock.Advance(30 * 24 * time.Hour) // 30 days without a collector are not a clock jump
 	_, err := ingest.New(s).ApplyRetention(t.Context(), storetest.NeverStop)
 	require.NoError(t, err)
 }
@@ -122,7 +122,7 @@ func requireRefusesToDelete(t *testing.T, s *store.Store) {
 	require.ErrorContains(t, s.CheckClock(t.Context()), "if it is wrong, set it by NTP")
 }
 
-func TestClock_isTrustedByANewInstallation(t *testing.T) {
+func TestRetention_trustsTheClockOfANewInstallation(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		storetest.NewOrg(t, db)

@@ -13,8 +13,8 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// CountUploads adds the videos whose upload date has become known to the numbers of uploads of their days. undated contains the keys of the
-// videos whose upload date was unknown before.
+// CountUploads counts videos as uploads of their upload days. It counts only the videos whose upload date was unknown before and is known
+// now. undated contains the keys of the videos whose upload date was unknown before.
 func CountUploads(tx *gorm.DB, videos []store.Video, undated map[db.RowKey]bool) error {
 	type uploads struct {
 		OrganisationID uuid.UUID
@@ -47,7 +47,8 @@ func CountUploads(tx *gorm.DB, videos []store.Video, undated map[db.RowKey]bool)
 	}).CreateInBatches(rows, db.InsertChunk).Error
 }
 
-// addToTotals adds the difference between after and before to the organisations' totals, and writes the totals to the day of the fetch.
+// addToTotals adds the differences after - before to the organisations' totals. It then stores the totals as the organisations' points of
+// the day of the fetch.
 func (w videoWriter) addToTotals(before, after map[uuid.UUID]store.Sums) error {
 	if err := AddSums(w.tx, before, after); err != nil {
 		return err
@@ -55,7 +56,7 @@ func (w videoWriter) addToTotals(before, after map[uuid.UUID]store.Sums) error {
 	return store.SaveOrganisationDays(w.tx, slices.Collect(maps.Keys(after)), w.fetchedAt.Day())
 }
 
-// AddSums adds the difference between after and before to each organisation's totals.
+// AddSums adds the differences after - before to the organisations' totals.
 func AddSums(tx *gorm.DB, before, after map[uuid.UUID]store.Sums) error {
 	columns := []string{"organisation_id uuid"}
 	for _, name := range store.MetricNames("") {
@@ -78,8 +79,8 @@ func AddSums(tx *gorm.DB, before, after map[uuid.UUID]store.Sums) error {
 	return nil
 }
 
-// increases sets the fields Increase1d to Increase30d of the videos: the growth of the latest views since the last point that is at least 1,
-// 7, 14 or 30 days old.
+// increases sets the fields Increase1d to Increase30d of the videos: the growth in percent of the latest views since the last point that is
+// at least 1, 7, 14 or 30 days old.
 func (w videoWriter) increases(videos []*store.Video) error {
 	if len(videos) == 0 {
 		return nil

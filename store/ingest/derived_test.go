@@ -14,7 +14,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// drawCount draws a count, or nil for a count that the source does not report.
+// drawCount draws a random count from 0 to most, or nil for a count that the source does not report.
 func drawCount(t *rapid.T, name string, most int64) *int64 {
 	if rapid.IntRange(0, 5).Draw(t, name+" is missing") == 0 {
 		return nil
@@ -22,7 +22,8 @@ func drawCount(t *rapid.T, name string, most int64) *int64 {
 	return new(rapid.Int64Range(0, most).Draw(t, name))
 }
 
-// expectedIncrease returns the increase since the last known views that are at least the given days old. It checks one day after the other.
+// expectedIncrease returns the increase in percent since the last known views that are at least the given number of days old. It searches
+// backwards day by day.
 func expectedIncrease(byDay map[store.Date]int64, latest *int64, day store.Date, days int) float64 {
 	for d := day - store.Date(days); d >= day-400; d-- {
 		before, known := byDay[d]
@@ -37,6 +38,8 @@ func expectedIncrease(byDay map[store.Date]int64, latest *int64, day store.Date,
 	return 0
 }
 
+// This test covers a row of docs/testdata/spec_rows.csv.
+//
 // Spec: 2.2-21
 func TestIncreases_compareWithTheLastPointBeforeThePeriod(t *testing.T) {
 	t.Parallel()
@@ -60,7 +63,7 @@ func TestIncreases_compareWithTheLastPointBeforeThePeriod(t *testing.T) {
 					}
 				}
 				storetest.Measure(t, db, at, facts)
-				for i, v := range storetest.ListVideos(t, o, storetest.OrderedBy("created_at", false)).Videos { // in the order of the links
+				for i, v := range storetest.ListVideos(t, o, storetest.OrderedBy("created_at", false)).Videos { // created_at sorts the videos in the order of links
 					today := store.DateOf(at)
 					require.Equal(rt, latest[i], v.LatestViews)
 					for days, got := range map[int]float64{1: v.Increase1d, 7: v.Increase7d, 14: v.Increase14d, 30: v.Increase30d} {
@@ -72,7 +75,7 @@ func TestIncreases_compareWithTheLastPointBeforeThePeriod(t *testing.T) {
 	})
 }
 
-func TestIncreases_ofANewVideoAreZero(t *testing.T) {
+func TestIncreases_areZeroForANewVideo(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
@@ -83,7 +86,7 @@ func TestIncreases_ofANewVideoAreZero(t *testing.T) {
 	})
 }
 
-func TestIncreases_useWeeklyPoints(t *testing.T) {
+func TestIncreases_useWeeklyPointsIfDailyPointsWereRolledUp(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
@@ -94,7 +97,7 @@ func TestIncreases_useWeeklyPoints(t *testing.T) {
 	})
 }
 
-func TestIncrease_isZeroWithoutAPositiveBase(t *testing.T) {
+func TestIncrease_isZeroIfTheEarlierCountIsZeroOrUnknown(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		latest, before *int64
@@ -156,8 +159,10 @@ func requireFloat(t require.TestingT, want, got *float64, what string) {
 	}
 }
 
+// This test covers a row of docs/testdata/spec_rows.csv.
+//
 // Spec: 2.2-20
-func TestAccountStatistics_followItsTrackedVideos(t *testing.T) {
+func TestAccountStatistics_areComputedFromTheTrackedVideosOfTheAccount(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		next := 0
@@ -187,7 +192,7 @@ func TestAccountStatistics_followItsTrackedVideos(t *testing.T) {
 			requireFloat(rt, want.nonZero, a.MedianViewsNonZero, "median of views above zero")
 			requireFloat(rt, want.over10, a.PercentOutperform10x, "10 times the median")
 			requireFloat(rt, want.over25, a.PercentOutperform25x, "25 times the median")
-			for i, v := range storetest.ListVideos(t, o, storetest.OrderedBy("created_at", false)).Videos { // in the order of the links
+			for i, v := range storetest.ListVideos(t, o, storetest.OrderedBy("created_at", false)).Videos { // created_at sorts the videos in the order of links
 				outlier := 0.0
 				if want.median != nil && *want.median > 0 && latest[i] != nil {
 					outlier = float64(*latest[i]) / *want.median

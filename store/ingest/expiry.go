@@ -13,21 +13,21 @@ import (
 // This file deletes old rows of all tables except the tables of points. Each transaction deletes one batch of rows. So no statement holds
 // locks for long, and an interrupted run keeps the batches that it has deleted.
 
-// timedRows are the tables whose rows expire at some age, with their keys. The parameter of the condition expired is the current time minus
-// Table.Retention.
+// timedRows lists tables whose rows expire: the name of the table, its key columns, and a SQL condition that selects expired rows. The
+// parameter of the condition is the current time minus Table.Retention.
 var timedRows = []struct{ table, key, expired string }{
 	{"short_links", "platform, code", "resolved_at < ?"},
 	{"quota_windows", "source, win", "updated_at < ?"},
 	{"source_pauses", "source", "blocked_until < ?"},
-	// turn is the time in microseconds of the organisation's first link; each further link adds one.
+	// turn is about the time of the organisation's last request in microseconds: see queue.TakeTurns.
 	{"org_turns", "route, organisation_id", "turn < ?"},
 	{"api_tokens", "id", "COALESCE(revoked_at, expires_at) < ?"},
 	{"token_uses", "token_id", "last_used_at < ? AND NOT EXISTS (SELECT 1 FROM api_tokens t WHERE t.id = token_uses.token_id)"},
 }
 
-// DeleteExpired deletes the rows whose retention has ended, from all tables except the tables of points: see Tables. It returns the number of
-// deleted rows of each table. It calls alive after each transaction and stops if alive returns an error. It can be interrupted and repeated
-// at any time. If the clock may be wrong, it deletes nothing and returns a *ClockError.
+// DeleteExpired deletes the rows of all tables, except points, whose Table.Retention has ended. It returns the number of deleted rows of
+// each table. It calls alive after each transaction and stops if alive returns an error. It can be interrupted and repeated at any time. If
+// the clock may be wrong, it deletes nothing and returns a *ClockError.
 func (s *Writer) DeleteExpired(ctx context.Context, alive func() error) (map[string]int64, error) {
 	deleted := map[string]int64{}
 	if err := s.db.SeeClock(ctx); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-func TestTables_allHaveABound(t *testing.T) {
+func TestTables_allDeclareWhatLimitsTheirSize(t *testing.T) {
 	t.Parallel()
 	for name, described := range store.Tables {
 		require.Contains(t, []store.TableBound{store.ByInstallation, store.ByTenantData, store.ByTime}, described.Bound, name)
@@ -22,7 +22,8 @@ func TestTables_allHaveABound(t *testing.T) {
 	}
 }
 
-// insertsOfAge returns, for each table that is bound by time, a function that inserts a row that was last used at a time.
+// insertsOfAge returns functions that insert a row that was last used at the given time, by table name. It has a function for each table
+// with the bound store.ByTime. Each n gives the rows different keys.
 func insertsOfAge(t *testing.T, db *storetest.DB, o *store.Org, n int, at time.Time) map[string]func() {
 	t.Helper()
 	i, day, id := store.InstantOf(at), store.DateOf(at), store.NewID()
@@ -48,7 +49,7 @@ func insertsOfAge(t *testing.T, db *storetest.DB, o *store.Org, n int, at time.T
 	}
 }
 
-func TestRetention_appliesToEveryTableBoundByTime(t *testing.T) {
+func TestRetention_deletesOldRowsOfEveryTableThatGrowsWithTime(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -79,9 +80,9 @@ func TestRetention_appliesToEveryTableBoundByTime(t *testing.T) {
 		require.NoError(t, err)
 		for name, before := range rows {
 			switch name {
-			case "collectors": // Heartbeat deletes the old row and adds its own
+			case "collectors": // Heartbeat has deleted the old row and inserted a row for its caller
 				require.Equal(t, before, count(name), name)
-			case "snapshots_weekly": // the old daily point has become a weekly one
+			case "snapshots_weekly": // the roll-up has turned the old daily point into a weekly point
 				require.Equal(t, before, count(name), name)
 			default:
 				require.Equal(t, before-1, count(name), "%s: only the old row is deleted", name)
@@ -119,7 +120,7 @@ func TestDeleteExpired_deletesInBatchesAndContinuesAfterAnInterruption(t *testin
 	})
 }
 
-func TestDeleteExpired_keepsValidTokensAndTheirUses(t *testing.T) {
+func TestDeleteExpired_keepsValidTokensAndTheirTimesOfUse(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -143,7 +144,7 @@ func TestDeleteExpired_keepsValidTokensAndTheirUses(t *testing.T) {
 	})
 }
 
-func TestDeleteOrphans_deletesTargetsWithoutSubscription(t *testing.T) {
+func TestDeleteOrphans_deletesTargetsWithoutSubscriptions(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		gone, stays := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
@@ -171,7 +172,7 @@ func TestDeleteOrphans_deletesTargetsWithoutSubscription(t *testing.T) {
 	})
 }
 
-func TestDeleteOrphans_keepsATargetWithAConcurrentSubscription(t *testing.T) {
+func TestDeleteOrphans_keepsATargetThatGetsASubscriptionDuringTheDeletion(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, other, l := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL)

@@ -11,8 +11,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// nameTarget renames an account's target to the id that the source reported. If a target with that name already exists, nameTarget merges the
-// two targets.
+// nameTarget changes the external id of an account's target to the id that the source reported. If another target already has that id,
+// nameTarget merges the two targets.
 func nameTarget(tx *gorm.DB, o AccountOutcome) error {
 	from, to := o.Target.ExternalID, targetName(o)
 	if to == from {
@@ -30,8 +30,8 @@ func nameTarget(tx *gorm.DB, o AccountOutcome) error {
 	}
 	if existing > 0 {
 		statements = []string{
-			// The remaining target gets the greater depth and the earlier due time of the two. If the depth grows while the target is claimed, the
-			// target is due again after the claim.
+			// The remaining target gets the greater depth and the earlier due time of the merged targets. If its depth grows while it is
+			// claimed, it becomes due again after the claim.
 			`UPDATE fetch_targets SET base_lane = CASE WHEN f.base_lane < fetch_targets.base_lane THEN f.base_lane ELSE fetch_targets.base_lane END,
   depth = CASE WHEN f.depth > fetch_targets.depth THEN f.depth ELSE fetch_targets.depth END,
   requested_at = CASE WHEN f.depth > fetch_targets.depth THEN fetch_targets.requested_at + 1 ELSE fetch_targets.requested_at END,
@@ -55,8 +55,8 @@ ON CONFLICT (bucket, source, kind, external_id, organisation_id) DO NOTHING`,
 	return nil
 }
 
-// targetName returns the new name of an account's target: the platform's own id, or else the source's id. If the source reported no better
-// id, it returns the present name.
+// targetName returns the new external id of an account's target: the platform's own id or, if that is unknown, the source's id. If the
+// source reported no better id than the present external id, targetName returns the present one.
 func targetName(o AccountOutcome) string {
 	name, f := o.Target.ExternalID, o.Account
 	byHandle, bySource := strings.HasPrefix(name, "@"), strings.HasPrefix(name, store.SourceIDMark)
@@ -70,7 +70,7 @@ func targetName(o AccountOutcome) string {
 	return name
 }
 
-// isOtherAccount returns true if the ids that the source reported show that they belong to another account than a.
+// isOtherAccount returns true if the ids in the answer show that the source returned a different account than a.
 func (d discovery) isOtherAccount(a *store.Account) bool {
 	f := d.outcome.Account
 	if f == nil {
@@ -82,8 +82,8 @@ func (d discovery) isOtherAccount(a *store.Account) bool {
 	return a.IsOtherThan(reported)
 }
 
-// markHandleLost sets HandleCurrent to false if the fetch used the account's handle, because another account has the handle now. A link with
-// the handle then refers to the other account.
+// markHandleLost sets HandleCurrent of the account record a to false, because the handle of a now belongs to another account. It does
+// nothing if the fetch used another handle, or if a newer answer about the account was already written.
 func (d discovery) markHandleLost(a *store.Account) error {
 	if !a.HandleCurrent || d.isOutdated(a) || link.DisplayUsername(a.Username) != link.DisplayUsername(d.outcome.Target.Handle) {
 		return nil
@@ -91,8 +91,9 @@ func (d discovery) markHandleLost(a *store.Account) error {
 	return db.Scoped(d.tx, "accounts", d.org).Where("accounts.id = ?", a.ID).Update("handle_current", false).Error
 }
 
-// moveToOwnTarget subscribes the account to a new target, because the source reported another account for its present target.
-func (d discovery) moveToOwnTarget(a *store.Account) error {
+// subscribeToSeparateTarget replaces the organisation's subscription to the fetched target by a subscription to a separate target for the
+// account a. It is called if the source returned a different account than a for the fetched target.
+func (d discovery) subscribeToSeparateTarget(a *store.Account) error {
 	if err := d.markHandleLost(a); err != nil {
 		return err
 	}

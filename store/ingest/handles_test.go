@@ -14,14 +14,14 @@ import (
 
 const renamed = "https://www.tiktok.com/@renamed"
 
-func TestRename_toAHandleOfAnotherRecordMovesTheHandle(t *testing.T) {
+func TestRename_takesTheHandleFromTheAccountThatHadItBefore(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
 		storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(storetest.FoundVideos(t, 2, db.Clock.Now())))
 		id := storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)).ID
-		storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, renamed)) // the account that had the handle before
+		storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, renamed)) // a second account, which has the handle @renamed at first
 		storetest.DeliverAccount(t, db, ingest.AccountFacts{ID: new("77"), Username: new("renamed"), Followers: new(int64(5))})
 		before := storetest.AccountByLink(t, o, storetest.ParseLink(t, renamed))
 		require.NotEqual(t, id, before.ID)
@@ -48,7 +48,7 @@ func TestRename_isNotUndoneByAnOldAnswer(t *testing.T) {
 		o := storetest.NewOrg(t, db)
 		storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(storetest.FoundVideos(t, 1, db.Clock.Now())))
-		videos := storetest.ClaimOne(t, db, link.TikTok, "video") // claimed before the rename, acknowledged after it
+		videos := storetest.ClaimOne(t, db, link.TikTok, "video") // the video is claimed before the rename and acknowledged after the rename
 
 		db.Clock.Advance(25 * time.Hour)
 		storetest.DeliverAccount(t, db, ingest.AccountFacts{ID: new("42"), Username: new("renamed")})

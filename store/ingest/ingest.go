@@ -20,15 +20,15 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// VideoFacts are what a source reported about a video. A nil pointer means that the source did not report the value. It never stands for
-// zero or empty.
+// VideoFacts are what a source reported about a video. A nil pointer means that the source did not report the value. It does not mean zero
+// or empty.
 type VideoFacts struct {
 	Views, Likes, Comments, Shares, Bookmarks *int64
 
 	Title     *string
-	Username  *string // handle without "@", lower case; for Facebook with the ~suffix where known
-	AccountID *string // the platform's own id of the account
-	// AccountSourceID has the meaning of AccountFacts.SourceID.
+	Username  *string // handle without "@", in lower case; for Facebook followed by "~" and the account's id, if the id is known
+	AccountID *string // the platform's own id of the account that posted the video
+	// AccountSourceID is the source's own id of the account: see AccountFacts.SourceID.
 	AccountSourceID *string
 	AccountName     *string
 	UploadedAt      *time.Time
@@ -37,26 +37,26 @@ type VideoFacts struct {
 	SongLink        *string
 	NotSafe         *bool
 	Private         *bool
-	HiddenStats     *bool // true if the platform hides a count that this source normally reports
+	HiddenStats     *bool // true if the platform hides a count of the video that the source normally reports
 	IsAd            *bool
 	ShopAd          *bool
 	ShopProductID   *string
 }
 
-// Outcome is the result of the fetch of one claimed target, and when the target is due next.
+// Outcome is the result of fetching one claimed target. It also says when the target is due next.
 type Outcome struct {
 	Target queue.Target
-	// Facts are written to every organisation that subscribes. If they are nil, no count is written.
+	// Facts are written to the data of every organisation that subscribes to the target. If Facts is nil, no count is written.
 	Facts *VideoFacts
-	// Details is true if the facts came from a call that gives more than counts.
+	// Details is true if the call returned details, such as the title, and not only counts.
 	Details bool
-	// DetailsOnly is true if the facts complete those of an earlier call. Their counts are not written.
+	// DetailsOnly is true if Facts add details to the answer of an earlier call. The counts in Facts are then not written.
 	DetailsOnly bool
-	// Private and NotSafe, if they are set, are written even without facts: the source refused and gave the reason.
+	// Private and NotSafe are written if they are set, even if Facts is nil. They say why a source refused the fetch.
 	Private, NotSafe *bool
-	// Source is the source of the facts, for the provenance of points.
+	// Source is the name of the source of Facts. It is stored with each point.
 	Source string
-	// NextAt is when the target is due next. Pace, Attempts, RefusedAs, Refusals, State, Suspect and Detail replace the target's.
+	// NextAt is when the target is due next. Pace, Attempts, RefusedAs, Refusals, State, Suspect and Detail are the target's new values.
 	NextAt    db.Instant
 	Pace      queue.Pace
 	Attempts  int
@@ -65,26 +65,27 @@ type Outcome struct {
 	State     string
 	Suspect   *string
 	Detail    string
-	// Route is the source to ask next; "" keeps the target's route. Answers are the answers of the sources before it; they replace the
-	// target's answers. If Onward is true, Route is asked as soon as possible, and the target stays in the interactive lane.
+	// Route is the source to ask next; "" keeps the target's route. Answers replaces the target's stored answers of the sources that were
+	// asked before Route. If Onward is true, the attempt continues with Route, and the target stays in its lane.
 	Route   string
 	Answers *string
 	Onward  bool
-	// HandleLost is true if this account's handle now belongs to another account.
+	// HandleLost is true if the handle of the fetched account now belongs to another account.
 	HandleLost bool
-	// Handle is the account's handle if a source confirmed it for the video, else "". A username in Facts also counts as confirmed.
+	// Handle is the handle of the video's account if a source has confirmed the handle, and "" otherwise. A username in Facts also counts as
+	// confirmed.
 	Handle string
-	// TriedHandles are those of the target's Handles under which no source found the video. The next fetch tries other handles first.
+	// TriedHandles are the entries of Target.Handles under which no source found the video. The next fetch tries other handles first.
 	TriedHandles []string
 
-	account   bool // the outcome is of an account whose facts were written
+	account   bool // true for an account whose facts were written
 	followers *int64
 }
 
 // Acknowledge writes the outcomes of a claim in one transaction: points, latest counts, everything that is derived from them, and when the
-// targets are due again. fetchedAt is when the source was called. It decides the day of the points. Newer counts stay unchanged, so an
-// outcome can be written twice or late. If another collector has leased a target in the meantime, only that collector decides the target's
-// next fetch.
+// targets are due again. fetchedAt is when the source was called. It decides the day of the points. Counts newer than fetchedAt stay
+// unchanged, so an outcome can be written twice or late. If another collector has claimed a target in the meantime, the target's lease and
+// due time stay unchanged.
 func (s *Writer) Acknowledge(ctx context.Context, c queue.Claim, fetchedAt db.Instant, outcomes []Outcome) error {
 	if len(outcomes) == 0 {
 		return nil
@@ -102,6 +103,7 @@ func (s *Writer) Acknowledge(ctx context.Context, c queue.Claim, fetchedAt db.In
 	})
 }
 
+// writeOutcomes writes the facts and flags of outcomes to the videos of all organisations that subscribe to the targets.
 func writeOutcomes(tx *gorm.DB, fetchedAt db.Instant, outcomes []Outcome) error {
 	byKey := make(map[string]*Outcome, len(outcomes))
 	written := make([]queue.Target, 0, len(outcomes))
@@ -135,14 +137,15 @@ func writeOutcomes(tx *gorm.DB, fetchedAt db.Instant, outcomes []Outcome) error 
 	return nil
 }
 
-// videoWriter writes outcomes for the videos of all organisations that have them.
+// videoWriter writes the outcomes of one claim to the videos of all organisations that subscribe to the targets.
 type videoWriter struct {
 	tx        *gorm.DB
 	fetchedAt db.Instant
-	outcomes  map[db.RowKey]*Outcome // by video
-	undated   map[db.RowKey]bool     // videos whose upload date was not known before
+	outcomes  map[db.RowKey]*Outcome // by the key of the video
+	undated   map[db.RowKey]bool     // videos whose upload date was unknown before the write
 }
 
+// write writes the outcomes to the videos with the given keys, and updates everything that is derived from the videos.
 func (w videoWriter) write(keys []db.RowKey) error {
 	videos, err := w.load(keys)
 	if err != nil || len(videos) == 0 {
@@ -185,7 +188,7 @@ func (w videoWriter) write(keys []db.RowKey) error {
 	if err := CountUploads(w.tx, videos, w.undated); err != nil {
 		return err
 	}
-	// A video whose author turned out to be another account no longer counts for its former account.
+	// Add the accounts after the write to the accounts before the write, because a video may have moved to another account.
 	w.touch(touched, videos)
 	if err := w.refreshAccounts(touched); err != nil {
 		return err
@@ -193,7 +196,7 @@ func (w videoWriter) write(keys []db.RowKey) error {
 	return w.addToTotals(before, store.SumsByOrganisation(videos))
 }
 
-// touch adds the accounts of videos to accounts. The value is true if any of the account's videos got counts.
+// touch adds the accounts of videos to the map accounts. The map value is true if any of the account's videos got counts.
 func (w videoWriter) touch(accounts map[db.RowKey]bool, videos []store.Video) {
 	for i := range videos {
 		v := &videos[i]
@@ -204,8 +207,8 @@ func (w videoWriter) touch(accounts map[db.RowKey]bool, videos []store.Video) {
 	}
 }
 
-// refreshAccounts recomputes the statistics of accounts and writes them to the day. Accounts whose videos got counts also get the time and
-// source of the fetch.
+// refreshAccounts recomputes the statistics of accounts and stores them as the accounts' points of the day of the fetch. If a video of an
+// account got counts, the point also gets the time and source of the fetch.
 func (w videoWriter) refreshAccounts(touched map[db.RowKey]bool) error {
 	measured, others := map[db.RowKey]bool{}, map[db.RowKey]bool{}
 	for account, hasCounts := range touched {
@@ -227,7 +230,8 @@ func (w videoWriter) refreshAccounts(touched map[db.RowKey]bool) error {
 	return store.RefreshAccounts(w.tx, db.SortedKeys(measured), stamp)
 }
 
-// load reads and locks the videos that are still tracked and have no newer counts, ordered by organisation, platform and the platform's id.
+// load reads and locks those videos with the given keys that are still tracked and have no newer counts. It orders the videos by
+// organisation, platform and the platform's id.
 func (w videoWriter) load(keys []db.RowKey) ([]store.Video, error) {
 	list, args := db.WithKeys(w.tx, keys)
 	var videos []store.Video
@@ -237,7 +241,7 @@ func (w videoWriter) load(keys []db.RowKey) ([]store.Video, error) {
  ORDER BY videos.organisation_id, videos.platform, videos.external_id`+db.ForUpdateOf(w.tx, "videos"), append(args, w.fetchedAt)...).Scan(&videos).Error
 }
 
-// apply copies an outcome into the video. It returns true if the outcome has counts.
+// apply copies an outcome into the video, without saving the video. It returns true if the outcome has counts.
 func apply(v *store.Video, o *Outcome, accounts map[db.RowKey]*store.Account, fetchedAt db.Instant) bool {
 	db.Assign(&v.Private, o.Private)
 	db.Assign(&v.NotSafe, o.NotSafe)
@@ -277,12 +281,13 @@ func apply(v *store.Video, o *Outcome, accounts map[db.RowKey]*store.Account, fe
 // hasCounts returns true if the outcome has counts to write.
 func (o *Outcome) hasCounts() bool { return o.Facts != nil && !o.DetailsOnly }
 
-// applyCounts sets the latest counts of a video.
+// applyCounts sets the latest counts of a video. A count that the source did not report keeps its value, or becomes nil if the platform
+// hides counts.
 func applyCounts(v *store.Video, f *VideoFacts, fetchedAt db.Instant) {
 	v.LatestUpdatedAt = &fetchedAt
 	setCount := db.AssignPointer[int64]
 	if f.HiddenStats != nil && *f.HiddenStats {
-		setCount = func(to **int64, from *int64) { *to = from } // a count that is hidden now is unknown
+		setCount = func(to **int64, from *int64) { *to = from } // set a hidden count to nil
 	}
 	counts := f.counts()
 	for i, latest := range v.LatestFields() {
@@ -291,8 +296,8 @@ func applyCounts(v *store.Video, f *VideoFacts, fetchedAt db.Instant) {
 	v.LatestEngagement = v.LatestCounts().Engagement()
 }
 
-// isWhole returns true if seconds is the known length in whole seconds. Some calls report whole seconds only, and must not replace a more
-// exact length.
+// isWhole returns true if seconds is the known length without its fraction, rounded or cut. Some calls report only whole seconds, which
+// must not replace a more exact length.
 func isWhole(known *string, seconds float64) bool {
 	if known == nil {
 		return false
@@ -301,7 +306,7 @@ func isWhole(known *string, seconds float64) bool {
 	return err == nil && (math.Floor(exact) == seconds || math.Round(exact) == seconds)
 }
 
-// counts returns the counts that the source gave.
+// counts returns the reported counts. A count that the source did not report is nil.
 func (f *VideoFacts) counts() store.Counts {
 	return store.Counts{Views: f.Views, Likes: f.Likes, Comments: f.Comments, Shares: f.Shares, Bookmarks: f.Bookmarks}
 }
@@ -316,7 +321,8 @@ type snapshot struct {
 	Source    string
 }
 
-// savePoints writes the day's point of each video. If the fetch lacks a count, the count of an earlier fetch of the same day stays.
+// savePoints writes each video's point of the day of the fetch. If the fetch lacks a count, the count of an earlier fetch of the same day
+// stays.
 func (w videoWriter) savePoints(videos []*store.Video) error {
 	day := w.fetchedAt.Day()
 	rows := make([]snapshot, len(videos))
@@ -339,7 +345,7 @@ func (w videoWriter) savePoints(videos []*store.Video) error {
 	}).CreateInBatches(rows, db.InsertChunk).Error
 }
 
-// SaveVideos updates the rows of videos in one statement. The rows exist and are locked, so the INSERT never inserts.
+// SaveVideos updates the rows of videos with INSERT … ON CONFLICT DO UPDATE. All rows exist and are locked, so no row is inserted.
 func SaveVideos(tx *gorm.DB, videos []store.Video) error {
 	return tx.Clauses(clause.OnConflict{
 		Columns: db.Columns([]string{"organisation_id", "id"}),
@@ -349,13 +355,13 @@ func SaveVideos(tx *gorm.DB, videos []store.Video) error {
 	}).CreateInBatches(videos, db.InsertChunk/2).Error
 }
 
-// Retitled is a video whose title has changed.
+// Retitled is a video whose title has changed. Before is the old title.
 type Retitled struct {
 	*store.Video
 	Before string
 }
 
-// SaveHashtags updates the index of hashtags after titles have changed.
+// SaveHashtags updates the table video_hashtags after the titles of videos have changed.
 func SaveHashtags(tx *gorm.DB, videos []Retitled) error {
 	outdated := map[uuid.UUID][]uuid.UUID{}
 	var rows []store.VideoHashtag
@@ -378,11 +384,11 @@ func SaveHashtags(tx *gorm.DB, videos []Retitled) error {
 	return tx.CreateInBatches(rows, db.InsertChunk).Error
 }
 
-// soon is the longest delay of a retry for which a failed target stays in the interactive lane.
+// soon is the longest delay of a retry in the interactive lane. A failed target with a later retry returns to its base lane.
 const soon = 5 * time.Minute
 
-// acknowledge ends the leases. A target that was requested after it was claimed is due again at once, because the outcome may not have been
-// written for the organisation that requested it.
+// acknowledge ends the leases of the targets and stores when they are due next. A target that was requested after it was claimed is due
+// again at once, because its outcome may be missing in the data of the requesting organisation.
 func acknowledge(tx *gorm.DB, c queue.Claim, now, fetchedAt db.Instant, outcomes []Outcome) error {
 	sorted := slices.SortedFunc(slices.Values(outcomes), func(a, b Outcome) int {
 		return cmp.Or(cmp.Compare(a.Target.Platform, b.Target.Platform), cmp.Compare(a.Target.Kind, b.Target.Kind),
@@ -437,7 +443,7 @@ func acknowledge(tx *gorm.DB, c queue.Claim, now, fetchedAt db.Instant, outcomes
 	return nil
 }
 
-// onwardTurns returns the new turns of the interactive targets that are moved to another source, and 0 for the other targets.
+// onwardTurns returns a turn for each outcome: a new turn if an interactive target continues with another source, and 0 otherwise.
 func onwardTurns(tx *gorm.DB, now db.Instant, outcomes []Outcome) ([]int64, error) {
 	places := make([]queue.Place, len(outcomes))
 	for i, o := range outcomes {
@@ -448,7 +454,7 @@ func onwardTurns(tx *gorm.DB, now db.Instant, outcomes []Outcome) ([]int64, erro
 	return queue.TakeTurns(tx, places, now)
 }
 
-// noteTried moves the claimed handles that were tried without success to the end of the order in which handles are tried.
+// noteTried records the time at which handles were tried without success, so that the next fetches try other handles first.
 func noteTried(tx *gorm.DB, now db.Instant, outcomes []Outcome) error {
 	for _, o := range outcomes {
 		if len(o.TriedHandles) == 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// points returns the stored points of the last 30 days, the newest first.
+// points returns a video's stored points of the last 30 days without provenance, the newest first.
 func points(t *testing.T, db *storetest.DB, o *store.Org, l link.Link) []store.Point {
 	t.Helper()
 	points, err := o.History(t.Context(), store.VideoRef{Link: l}, storetest.Today(db)-30, storetest.Today(db))
@@ -21,6 +21,8 @@ func points(t *testing.T, db *storetest.DB, o *store.Org, l link.Link) []store.P
 	return storetest.WithoutProvenance(points)
 }
 
+// This test covers the following rows of docs/testdata/spec_rows.csv.
+//
 // Spec: 2.2-10, 2.2-11, 2.2-12, 2.2-13, 2.2-14, 2.2-15, 2.2-16, 2.2-17, 2.2-18, 2.2-19, 2.2-22, 2.2-23, 2.2-24
 func TestAcknowledge_writesAllFacts(t *testing.T) {
 	t.Parallel()
@@ -54,7 +56,7 @@ func TestAcknowledge_writesAllFacts(t *testing.T) {
 	})
 }
 
-func TestAcknowledge_twiceChangesNothing(t *testing.T) {
+func TestAcknowledge_changesNothingIfAnOutcomeIsWrittenAgain(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -99,7 +101,7 @@ func TestAcknowledge_distinguishesNullFromZero(t *testing.T) {
 	})
 }
 
-func TestAcknowledge_mergesTheCountsOfOneDay(t *testing.T) {
+func TestAcknowledge_mergesTheCountsOfAllFetchesOfADay(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
@@ -117,7 +119,7 @@ func TestAcknowledge_mergesTheCountsOfOneDay(t *testing.T) {
 	})
 }
 
-func TestAcknowledge_ignoresOlderOutcomes(t *testing.T) {
+func TestAcknowledge_ignoresOutcomesOlderThanTheStoredCounts(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
@@ -132,12 +134,12 @@ func TestAcknowledge_ignoresOlderOutcomes(t *testing.T) {
 	})
 }
 
-func TestAcknowledge_writesThePointOfTheDayOfTheFetch(t *testing.T) {
+func TestAcknowledge_writesThePointOfTheUTCDayOfTheFetch(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
 		storetest.Track(t, o, l)
-		db.Clock.Set(time.Date(2024, 2, 29, 0, 0, 0, 0, time.UTC)) // a month without a partition
+		db.Clock.Set(time.Date(2024, 2, 29, 0, 0, 0, 0, time.UTC)) // the database has no partition for this month yet
 		for _, at := range []time.Time{
 			time.Date(2024, 2, 28, 23, 59, 59, 999_999_000, time.UTC),
 			time.Date(2024, 2, 29, 0, 0, 0, 0, time.UTC),
@@ -157,7 +159,7 @@ func TestAcknowledge_writesThePointOfTheDayOfTheFetch(t *testing.T) {
 	})
 }
 
-func TestAcknowledge_withoutFactsChangesOnlyFlags(t *testing.T) {
+func TestAcknowledge_changesOnlyFlagsIfTheOutcomeHasNoFacts(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
@@ -177,7 +179,7 @@ func TestAcknowledge_withoutFactsChangesOnlyFlags(t *testing.T) {
 	})
 }
 
-func TestAcknowledge_writesToExactlyTheSubscribedOrganisations(t *testing.T) {
+func TestAcknowledge_writesOnlyToSubscribedOrganisations(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		one, two, three := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.NewOrg(t, db)
@@ -199,7 +201,7 @@ func TestAcknowledge_writesToExactlyTheSubscribedOrganisations(t *testing.T) {
 	})
 }
 
-func TestHashtags_followTheTitle(t *testing.T) {
+func TestHashtags_areUpdatedIfTheTitleChanges(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
@@ -227,7 +229,7 @@ func TestHashtags_followTheTitle(t *testing.T) {
 	})
 }
 
-func TestAcknowledge_addsTheAuthorToTheLink(t *testing.T) {
+func TestAcknowledge_addsTheAuthorsHandleToTheVideoLink(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -242,7 +244,7 @@ func TestAcknowledge_addsTheAuthorToTheLink(t *testing.T) {
 	})
 }
 
-func TestAcknowledge_statementsDoNotDependOnTheBatchSize(t *testing.T) {
+func TestAcknowledge_runsAsManyStatementsForFiftyVideosAsForOne(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -264,7 +266,7 @@ func TestAcknowledge_statementsDoNotDependOnTheBatchSize(t *testing.T) {
 	})
 }
 
-func TestAcknowledge_storesLowerCounts(t *testing.T) {
+func TestAcknowledge_storesCountsThatAreLowerThanBefore(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
@@ -288,7 +290,7 @@ func TestAcknowledge_storesLowerCounts(t *testing.T) {
 	})
 }
 
-func TestAcknowledge_clearsAHiddenCount(t *testing.T) {
+func TestAcknowledge_setsACountToNullIfThePlatformHidesIt(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
@@ -308,7 +310,7 @@ func TestAcknowledge_clearsAHiddenCount(t *testing.T) {
 	})
 }
 
-func TestAcknowledge_keepsAMoreExactLength(t *testing.T) {
+func TestAcknowledge_keepsAMoreExactVideoLength(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)

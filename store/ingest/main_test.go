@@ -8,7 +8,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// Most properties use a database, on two engines. So the default is 15 cases each; -rapid.checks overrides it.
+	// Run 15 cases per property by default, because most properties use a database, on two engines. The flag -rapid.checks overrides the
+	// default.
 	if err := flag.Set("rapid.checks", "15"); err != nil {
 		panic(err)
 	}

@@ -15,14 +15,14 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// dump takes the locks of a running pg_dump: ACCESS SHARE on every table. end releases them.
+// dump takes the locks of a running pg_dump: ACCESS SHARE on every table. end releases the locks.
 func dump(t *testing.T, db *storetest.DB) (end func()) {
 	t.Helper()
 	return lockTables(t, db, "ACCESS SHARE", storetest.Column[string](t, db,
 		"SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')")...)
 }
 
-// lockTables locks tables until release is called.
+// lockTables locks tables in a lock mode such as "ACCESS SHARE" until release is called.
 func lockTables(t *testing.T, db *storetest.DB, mode string, tables ...string) (release func()) {
 	t.Helper()
 	require.NotEmpty(t, tables)
@@ -35,7 +35,7 @@ func lockTables(t *testing.T, db *storetest.DB, mode string, tables ...string) (
 	return func() { require.NoError(t, tx.Rollback()) }
 }
 
-// start runs f concurrently. It returns when f has ended or waits for a database lock.
+// start runs f concurrently, and returns when f has ended or waits for a database lock. result receives the error of f.
 func start(t *testing.T, db *storetest.DB, f func() error) (result <-chan error) {
 	t.Helper()
 	done, ended := make(chan error, 1), make(chan struct{})
@@ -57,10 +57,11 @@ func start(t *testing.T, db *storetest.DB, f func() error) (result <-chan error)
 	return done
 }
 
-// readTimeout is how long a read may take on a busy machine. A read that waits for the dump exceeds it, because the dump ends after the read.
+// readTimeout is the time limit of a read on a busy machine. A read that waits for the simulated dump exceeds this limit, because the dump
+// ends only after the read.
 const readTimeout = 10 * time.Second
 
-// historyReader returns a function that reads the history of a video and fails if that takes longer than within.
+// historyReader returns a function that reads the history of a video. The function fails if the read takes longer than the duration within.
 func historyReader(t *testing.T, db *storetest.DB) (read func(within time.Duration) error) {
 	t.Helper()
 	o := storetest.NewOrg(t, db)
@@ -111,7 +112,7 @@ func TestPartitions_areCreatedDuringADumpWithoutDelayingReads(t *testing.T) {
 }
 
 // If a migration does not get its lock within a short time, it leaves the lock queue so that others can read, and tries again later.
-func TestMigrate_delaysNoReadDuringADump(t *testing.T) {
+func TestMigrate_doesNotDelayReadsDuringADump(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "postgres")
 	_, err := storetest.Migrations(t, db).Down(t.Context())
@@ -134,8 +135,9 @@ func TestMigrate_delaysNoReadDuringADump(t *testing.T) {
 	require.NoError(t, db.CheckSchema(t.Context()))
 }
 
-// Dropping a month needs an exclusive lock on the whole table.
-func TestRetention_postponesADropThatDelaysReads(t *testing.T) {
+// Dropping the partition of a month needs an exclusive lock on the whole table. If another session uses the table, the drop is postponed,
+// so that reads do not have to wait for the lock.
+func TestRetention_postponesADropThatWouldDelayReads(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "postgres")
 	storetest.CreatePartitions(t, db, 200)
@@ -160,8 +162,9 @@ func TestRetention_postponesADropThatDelaysReads(t *testing.T) {
 	require.Equal(t, done.Busy, again.Months)
 }
 
-// A point for a month whose partition cannot be created yet is refused for now. Points for other months are written.
-func TestAcknowledge_refusesAMonthWithoutAPartition(t *testing.T) {
+// If the partition of a month cannot be created yet, Acknowledge returns ErrUnavailable for a point of that month. It still writes points
+// of other months.
+func TestAcknowledge_refusesAPointIfThePartitionOfItsMonthCannotBeCreated(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "postgres")
 	target := trackOne(t, db)
@@ -190,7 +193,7 @@ func trackOne(t *testing.T, db *storetest.DB) queue.Target {
 }
 
 // A partition that is created as a table and then attached has the same columns and keys as one that is created with PARTITION OF.
-func TestPartitions_haveTheSameColumnsAndKeys(t *testing.T) {
+func TestAttachedPartitions_haveTheSameColumnsAndKeysAsOtherPartitions(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "postgres")
 	describe := func(partition string) (lines []string) {

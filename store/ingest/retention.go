@@ -14,8 +14,8 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// Retention keeps the point of every day for DailyDays, and one point for each week until WeeklyDays. The weekly point is the last daily point
-// of the week. A count that this point lacks comes from an earlier day of the week.
+// Retention keeps the point of every day for DailyDays days, and one point of every week for WeeklyDays days. The weekly point is the last
+// daily point of the week. If the last daily point lacks a count, that count comes from an earlier day of the week.
 //
 // A weekly point is written before its daily points are deleted. On SQLite, the same transaction deletes the daily points. On PostgreSQL, a
 // separate transaction drops the month after it has checked that all points of the month are rolled up. Each step can be repeated, so an
@@ -27,7 +27,7 @@ const retentionBatch = 500
 // RetentionReport is the result of ApplyRetention.
 type RetentionReport struct {
 	Weeks   int64    // number of weekly points written
-	Days    int64    // number of daily points deleted row by row, without those of dropped months
+	Days    int64    // number of daily points deleted row by row, without the points of dropped months
 	Months  []string // months (YYYY-MM) whose partition was dropped
 	Busy    []string // months (YYYY-MM) whose partition was in use and must be dropped later
 	Expired int64    // number of deleted points of videos, accounts and organisations that were older than WeeklyDays
@@ -41,7 +41,7 @@ func (s *Writer) ApplyRetention(ctx context.Context, alive func() error) (Retent
 	if err := s.db.SeeClock(ctx); err != nil {
 		return done, err
 	}
-	if err := s.prepareDaysWithin(ctx); err != nil {
+	if err := s.createNextPartitions(ctx); err != nil {
 		return done, err
 	}
 	today := s.db.Now().Day()
@@ -49,7 +49,7 @@ func (s *Writer) ApplyRetention(ctx context.Context, alive func() error) (Retent
 	if err != nil {
 		return done, err
 	}
-	// Whole weeks only, because the last point of an unfinished week is not known yet.
+	// Roll up only whole weeks, because the last point of an unfinished week is not known yet.
 	daily := (today - db.DailyDays).Week()
 	if err := s.rollUp(ctx, orgs, daily, &done, alive); err != nil {
 		return done, err
@@ -57,16 +57,17 @@ func (s *Writer) ApplyRetention(ctx context.Context, alive func() error) (Retent
 	return done, s.expire(ctx, orgs, today-db.WeeklyDays-db.RetentionMargin, &done, alive)
 }
 
-// prepareDaysWithin calls PrepareDays with a time limit of a minute, so that the lease of the caller's job does not end meanwhile.
-func (s *Writer) prepareDaysWithin(ctx context.Context) error {
+// createNextPartitions creates the partitions of the coming months. It gives up after a minute, because the lease of the caller's job must
+// not end meanwhile.
+func (s *Writer) createNextPartitions(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	return s.db.PrepareDays(ctx)
 }
 
-// rollUp replaces the daily points of all days before a day by weekly points.
-func (s *Writer) rollUp(ctx context.Context, orgs []uuid.UUID, before db.Date, done *RetentionReport, alive func() error) error {
-	ranges, err := s.db.DayRanges(ctx, before)
+// rollUp replaces all daily points that are older than the day firstKept by weekly points.
+func (s *Writer) rollUp(ctx context.Context, orgs []uuid.UUID, firstKept db.Date, done *RetentionReport, alive func() error) error {
+	ranges, err := s.db.DayRanges(ctx, firstKept)
 	if err != nil {
 		return err
 	}
@@ -95,8 +96,8 @@ func (s *Writer) rollUp(ctx context.Context, orgs []uuid.UUID, before db.Date, d
 	return nil
 }
 
-// checkRolledUp returns an error if a daily point of the days r is not rolled up. A point is rolled up if the weekly point of its week is of
-// the same or a later day and has every count that the daily point has.
+// checkRolledUp returns an error if a daily point in the range r is not rolled up. A daily point is rolled up if its week has a weekly
+// point of the same or a later day, with every count that the daily point has.
 func checkRolledUp(tx *gorm.DB, orgs []uuid.UUID, r db.DayRange) error {
 	for _, org := range orgs {
 		var missing int64
@@ -114,9 +115,9 @@ SELECT 1 FROM snapshots_weekly w WHERE w.organisation_id = d.organisation_id AND
 	return nil
 }
 
-// upsertWeeks is the SQL that writes the weekly points of a range of days. A week can begin in one month and end in the next, and then two
-// statements write its point, in any order. The counts of the later days replace the counts of the earlier days. A weekly point that
-// already has these counts is not updated.
+// upsertWeeks is the SQL that writes the weekly points of a range of days. If a week begins in one month and ends in the next, two
+// statements write its weekly point, in any order. The counts of later days replace the counts of earlier days. A weekly point that already
+// has the right counts is not updated.
 var upsertWeeks = func() string {
 	var columns, last, set, changed strings.Builder
 	for _, c := range store.MetricNames("") {
@@ -138,8 +139,8 @@ ON CONFLICT (organisation_id, video_id, week) DO UPDATE SET ` + strings.TrimSuff
  WHERE snapshots_weekly.day < excluded.day` + changed.String()
 }()
 
-// rollUpDays writes the weekly points of the days r. It deletes the daily points unless r.Partition is true, because the caller then drops
-// the partition.
+// rollUpDays writes the weekly points of the days in the range r. If r.Partition is false, it also deletes the daily points. Otherwise the
+// caller drops the partition.
 func (s *Writer) rollUpDays(ctx context.Context, orgs []uuid.UUID, r db.DayRange, done *RetentionReport, alive func() error) error {
 	return s.inBatches(ctx, "videos", orgs, done, alive, func(tx *gorm.DB, org, after, last uuid.UUID, batch *RetentionReport) error {
 		weeks := tx.Exec(upsertWeeks, org, after, last, r.From, r.Before)
@@ -158,8 +159,8 @@ func (s *Writer) rollUpDays(ctx context.Context, orgs []uuid.UUID, r db.DayRange
 }
 
 // inBatches divides the rows of a table into batches, ordered by organisation and id, and runs f in a transaction for each batch. f must
-// process the ids that are greater than after and not greater than last, and report the numbers of rows in batch. inBatches adds these
-// numbers to done.
+// process the rows with after < id <= last, and report the numbers of written and deleted points in batch. inBatches adds the numbers to
+// done.
 func (s *Writer) inBatches(ctx context.Context, table string, orgs []uuid.UUID, done *RetentionReport, alive func() error,
 	f func(tx *gorm.DB, org, after, last uuid.UUID, batch *RetentionReport) error) error {
 	for _, org := range orgs {
@@ -189,14 +190,14 @@ func (s *Writer) inBatches(ctx context.Context, table string, orgs []uuid.UUID, 
 	return nil
 }
 
-// expire deletes the points of videos, accounts and organisations that are before a day.
-func (s *Writer) expire(ctx context.Context, orgs []uuid.UUID, before db.Date, done *RetentionReport, alive func() error) error {
+// expire deletes the points of videos, accounts and organisations that are older than the day firstKept.
+func (s *Writer) expire(ctx context.Context, orgs []uuid.UUID, firstKept db.Date, done *RetentionReport, alive func() error) error {
 	for table, statement := range map[string]string{
 		"videos":   `DELETE FROM snapshots_weekly WHERE organisation_id = ? AND video_id > ? AND video_id <= ? AND day < ?`,
 		"accounts": `DELETE FROM account_days WHERE organisation_id = ? AND account_id > ? AND account_id <= ? AND day < ?`,
 	} {
 		err := s.inBatches(ctx, table, orgs, done, alive, func(tx *gorm.DB, org, after, last uuid.UUID, batch *RetentionReport) error {
-			deleted := tx.Exec(statement, org, after, last, before)
+			deleted := tx.Exec(statement, org, after, last, firstKept)
 			batch.Expired = deleted.RowsAffected
 			return deleted.Error
 		})
@@ -207,7 +208,7 @@ func (s *Writer) expire(ctx context.Context, orgs []uuid.UUID, before db.Date, d
 	for _, org := range orgs {
 		var expired int64
 		err := s.db.Change(ctx, org, func(tx *gorm.DB) error {
-			deleted := tx.Exec(`DELETE FROM organisation_days WHERE organisation_id = ? AND day < ?`, org, before)
+			deleted := tx.Exec(`DELETE FROM organisation_days WHERE organisation_id = ? AND day < ?`, org, firstKept)
 			expired = deleted.RowsAffected
 			return deleted.Error
 		})

@@ -19,7 +19,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// dailyFrom returns the first day whose daily point retention keeps. Whole weeks are rolled up. On PostgreSQL, whole months are dropped.
+// dailyFrom returns the first day whose daily point retention keeps. Retention rolls up whole weeks, and on PostgreSQL it drops whole
+// months.
 func dailyFrom(db *storetest.DB) store.Date {
 	week := (storetest.Today(db) - store.DailyDays).Week()
 	if !db.SharedByProcesses() {
@@ -29,7 +30,7 @@ func dailyFrom(db *storetest.DB) store.Date {
 	return store.DateOf(at.AddDate(0, 0, 1-at.Day()))
 }
 
-// drawDays draws a history of daily points. Some of them are rolled up already.
+// drawDays draws a random history of points up to today. Points that are older than a random age are already weekly points.
 func drawDays(t *rapid.T, today store.Date) storetest.Series {
 	s := storetest.Series{Daily: map[store.Date]store.Counts{}, Weekly: map[store.Date]store.Counts{}}
 	views, rolledUpBefore := int64(1000), rapid.IntRange(90, 800).Draw(t, "rolled up if older than")
@@ -50,11 +51,11 @@ func drawDays(t *rapid.T, today store.Date) storetest.Series {
 	return s
 }
 
-// openFailing opens the database as another process that fails from its nth statement on.
+// openFailing opens the database like a second process that is killed after n statements: all later statements fail.
 func openFailing(t *testing.T, db *storetest.DB, n int64) *store.Store {
 	t.Helper()
 	var left atomic.Int64
-	left.Store(1 << 30) // no failure while the database is opened
+	left.Store(1 << 30) // the statements that open the database must not fail
 	s, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: db.Clock.Now, Inspect: func(string) error {
 		if left.Add(-1) < 0 {
 			return errors.New("killed")
@@ -73,7 +74,7 @@ func TestRetention_losesNoPointIfInterruptedAtAnyStatement(t *testing.T) {
 		rapid.Check(t, func(rt *rapid.T) {
 			db.Clock.Set(time.Date(2025, 12, 1, 12, 0, 0, 0, time.UTC).AddDate(0, 0, rapid.IntRange(0, 400).Draw(rt, "days on"))) // the history includes 29 February 2024
 			opened := db.Open(t)
-			other := &storetest.DB{Store: opened, Queue: opened.Queue, Writer: ingest.New(opened), Clock: db.Clock} // a new connection does not remember the dropped months
+			other := &storetest.DB{Store: opened, Queue: opened.Queue, Writer: ingest.New(opened), Clock: db.Clock} // a second Store has an empty partition cache, so it creates dropped partitions again
 			storetest.CreatePartitions(t, other, 800)
 			require.NoError(rt, other.Close())
 			now, l := storetest.Today(db), storetest.Clip(t, next)
@@ -103,7 +104,7 @@ func TestRetention_losesNoPointIfInterruptedAtAnyStatement(t *testing.T) {
 						continue
 					}
 					got := byDay[want.Day].Counts
-					if _, week := kept.Weekly[want.Day]; week { // a count may still be in the daily points of the week
+					if _, week := kept.Weekly[want.Day]; week { // before the roll-up, the counts may still be in the daily points of the week
 						for d := want.Day - 1; d >= want.Day.Week(); d-- {
 							if byDay[d].Quality != store.QualityInterpolated {
 								got = storetest.MergeCounts(got, byDay[d].Counts)
@@ -165,7 +166,7 @@ func TestRetention_keepsDailyPointsFor90DaysAndWeeklyPointsAfterThat(t *testing.
 	})
 }
 
-func TestRetention_keepsCountsThatAreMissingOnTheLastDay(t *testing.T) {
+func TestRetention_keepsCountsThatAreMissingOnTheLastDayOfTheWeek(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, n := storetest.NewOrg(t, db), 0
@@ -198,7 +199,7 @@ func TestRetention_keepsCountsThatAreMissingOnTheLastDay(t *testing.T) {
 				want := rolledUp(s.Points())[sunday]
 				require.EqualValues(t, 70, *want.Likes)
 				require.NotNil(t, want.Views)
-				storetest.CreatePartitions(t, db, 250) // the last round has dropped months
+				storetest.CreatePartitions(t, db, 250) // the previous iteration has dropped old months
 				id := storetest.Track(t, o, storetest.Clip(t, n))[0].VideoID
 				n++
 				s.Insert(t, db, o, id)
@@ -220,8 +221,9 @@ func TestRetention_keepsCountsThatAreMissingOnTheLastDay(t *testing.T) {
 	})
 }
 
-// A count that is written between the roll-up and the check before the drop is rolled up the next time.
-func TestRetention_dropsNoMonthWithCountsMissingInTheWeeklyPoints(t *testing.T) {
+// If a count is written between the roll-up of a month and the check before the drop, the month is not dropped. The next call of
+// ApplyRetention rolls up the count.
+func TestRetention_keepsAMonthIfItsWeeklyPointsLackACount(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "postgres")
 	storetest.CreatePartitions(t, db, 250)
@@ -240,12 +242,12 @@ func TestRetention_dropsNoMonthWithCountsMissingInTheWeeklyPoints(t *testing.T) 
 	require.Equal(t, []int64{5}, storetest.Column[int64](t, db, "SELECT shares FROM snapshots_weekly WHERE organisation_id = ?", o.ID()))
 }
 
-// partitionOf returns the name of the partition of the earliest day.
+// partitionOf returns the name of the partition that contains the earliest day of days.
 func partitionOf(days map[store.Date]store.Counts) string {
 	return "snapshots_daily_" + slices.Min(slices.Collect(maps.Keys(days))).Time().Format("200601")
 }
 
-func TestRetention_dropsTheOldestDaysOfAccountsAndOrganisations(t *testing.T) {
+func TestRetention_deletesTheOldestPointsOfAccountsAndOrganisations(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.FullOrg(t, db)
@@ -264,7 +266,7 @@ func TestRetention_dropsTheOldestDaysOfAccountsAndOrganisations(t *testing.T) {
 	})
 }
 
-func TestRetention_doesNotWaitForReaders(t *testing.T) {
+func TestRetention_doesNotWaitForTransactionsThatRead(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "postgres")
 	storetest.CreatePartitions(t, db, 200)
@@ -289,7 +291,7 @@ func TestRetention_doesNotWaitForReaders(t *testing.T) {
 	require.Len(t, points, 1)
 }
 
-func TestRetention_stopsIfTheLeaseIsLost(t *testing.T) {
+func TestRetention_stopsIfTheLeaseOfTheJobIsLost(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		storetest.Track(t, storetest.NewOrg(t, db), storetest.Clip(t, 1))

@@ -14,7 +14,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// sumsOf returns the totals of the videos and accounts that the lists return.
+// sumsOf computes the organisation's totals from its lists of videos and accounts.
 func sumsOf(t *testing.T, o *store.Org, day store.Date) store.OrganisationPoint {
 	t.Helper()
 	sum := store.OrganisationPoint{Day: day}
@@ -59,7 +59,7 @@ func organisationDay(t *testing.T, db *storetest.DB, o *store.Org) store.Organis
 	return points[0]
 }
 
-func TestTotals_areTheSumsOfVideosAndAccounts(t *testing.T) {
+func TestOrganisationTotals_areTheSumsOfVideosAndAccounts(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		next := 0
@@ -129,9 +129,9 @@ func TestOrganisationHistory_keepsTheLastValuesOfEachDay(t *testing.T) {
 	})
 }
 
-// An answer from before midnight that is written after midnight changes the totals of the day before only if no fetch of the new day was
-// written first.
-func TestHistory_ofAnEndedDayIsNotChangedByLaterDays(t *testing.T) {
+// An answer from before midnight can be written after midnight. It changes the totals of the previous day only if no fetch of the new day
+// was written before.
+func TestHistory_keepsThePointOfAnEndedDayAfterAFetchOfTheNextDay(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -213,7 +213,7 @@ func TestAccountHistory_keepsTheLastValuesOfEachDay(t *testing.T) {
 	})
 }
 
-func TestStatistics_countByPlatform(t *testing.T) {
+func TestStatistics_countVideosAndAccountsByPlatform(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)

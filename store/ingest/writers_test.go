@@ -19,7 +19,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// failures is a log handler that collects failed statements, including those that were repeated successfully.
+// failures is a log handler that collects failed statements, including statements of transactions that succeeded when they were repeated.
 type failures struct {
 	slog.Handler
 	mu  sync.Mutex
@@ -40,7 +40,7 @@ func (f *failures) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-func TestWriters_lockRowsInTheSameOrder(t *testing.T) {
+func TestConcurrentWriters_doNotDeadlock(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		const rounds, pool = 6, 40

@@ -21,73 +21,76 @@ type Target struct {
 	Platform   link.Platform `gorm:"column:source"`
 	Kind       Kind
 	ExternalID string // the platform's own id (for Instagram the shortcode)
-	// Handle is the account's handle. For a video it is a handle that a source has confirmed; "" if there is none. For a fetch it may also be
-	// a claimed handle.
+	// Handle is the account's handle. In a video target, it is a handle that a source has confirmed, or "". For a single fetch, the collector
+	// can set Handle to a claimed handle.
 	Handle string
 	// HandleClaimed is true if Handle comes only from a caller's link and no source has confirmed it.
 	HandleClaimed bool `gorm:"-"`
-	// NeedDetails is true if the fetch needs title, account, upload date and the like as well as the counts.
+	// NeedDetails is true if the fetch must also return details, such as title, account and upload date, and not only counts.
 	NeedDetails bool `gorm:"-"`
-	// Handles are up to claimedHandles handles that the subscribers of a video claim, without Handle. The one that was claimed or tried least
-	// recently comes first. "" stands for links that name no account.
+	// Handles are the handles in the links of a video's subscribers, except Handle, at most claimedHandles. The handle that was claimed or tried
+	// least recently comes first. The entry "" is for links that contain no handle.
 	Handles  []string `gorm:"-"`
 	Link     string
 	Lane     Lane
-	BaseLane Lane // the lane of the target when no organisation waits for a fetch
+	BaseLane Lane // lane of the target while no organisation waits for a fetch
 	Pace     Pace
-	Attempts int // failed fetches since the last successful one
-	// RefusedAs is the last permanent refusal of the sources: gone or refused. Refusals counts how often it came in a row. Temporary failures
-	// in between are ignored.
+	Attempts int // number of failed fetches since the last successful fetch
+	// RefusedAs is the last final answer without counts: "gone", "unconfirmed" or "refused". Refusals is the number of such answers in a row.
+	// Temporary failures between the answers are ignored.
 	RefusedAs string
 	Refusals  int
 	FetchedAt *db.Instant // time of the last successful fetch
 	DetailsAt *db.Instant // time of the last successful fetch with details
-	Views     *int64      // the last stored views; for an account, the last stored followers
+	Views     *int64      // the last stored number of views; for an account, the last stored number of followers
 	State     string
 	Suspect   *string // the collector's note on a suspicious count that is not stored yet
 	// RequestedAt is about the time of the last request to fetch the target. It rises with each request.
 	RequestedAt db.Instant
-	// AccountID is an account's own id on the platform, and SourceID the id that its source uses (AccountFacts.SourceID). Each is "" until it is known.
+	// AccountID is the platform's own id of an account. SourceID is the id that the source uses: see ingest.AccountFacts.SourceID. An unknown id
+	// is "".
 	AccountID string `gorm:"column:native_id"`
 	SourceID  string
-	Depth     int // of an account: the least number of its newest videos to list
-	// Route is the source to ask next. Answers are the answers of the sources before it, in the collector's format; nil if there are none.
+	Depth     int // for an account: the minimum number of newest videos to list
+	// Route is the source to ask next. Answers are the answers of the sources that were asked before Route, in the collector's format. Answers
+	// is nil if no source was asked before.
 	Route   string
 	Answers *string
 	// AskedBy is the organisation whose request put the target into the interactive lane.
 	AskedBy *uuid.UUID
 }
 
-// Claim is a lease on some targets.
+// Claim is a set of targets that one collector has leased.
 type Claim struct {
 	Token   uuid.UUID
 	At      db.Instant
 	Targets []Target
 }
 
-// ClaimRequest describes a claim.
+// ClaimRequest says which targets a collector claims.
 type ClaimRequest struct {
 	Collector uuid.UUID
-	// Route is the source whose queue is claimed from.
+	// Route is the source from whose queue targets are claimed.
 	Route string
 	// Kinds are the kinds of targets to claim.
 	Kinds []Kind
-	// Lanes are the lanes to claim from, in this order.
+	// Lanes are the lanes from which targets are claimed, in the order of the slice.
 	Lanes []Lane
-	// Idle limits the claim to waiting organisations that have no claimed target in this queue. Lanes must be the interactive lane.
+	// Idle limits the claim to organisations that have no claimed target in the queue. Lanes must then contain only the interactive lane.
 	Idle bool
-	// Candidates is how many due targets Pick may choose from.
+	// Candidates is the maximum number of due targets among which Pick chooses.
 	Candidates int
-	// Ahead adds targets of the scheduled lanes that are due within this time from now, if there are fewer due targets than Candidates. It
-	// never goes beyond the UTC day. Retries are never early. If no target is due, nothing is claimed.
+	// Ahead adds targets that become due within this duration and before the end of the UTC day, if fewer targets than Candidates are due.
+	// It adds targets only from the scheduled lanes, and no retries. If no target is due, it adds none.
 	Ahead time.Duration
-	// Pick chooses the targets of one call and the duration of their lease. All of them have the same platform and kind.
+	// Pick chooses the targets of one call to the source, and the duration of their lease. The chosen targets must have the same platform
+	// and kind.
 	Pick func(due []Target) (batch []Target, lease time.Duration)
 }
 
-// Claim leases the due targets that Pick chooses. No other collector can claim them before the lease ends. In the interactive lane, the
-// organisations with the fewest claimed targets come first, and then the lowest turn. In the other lanes, the target that is due longest
-// comes first. Claim deletes targets without a subscription. The claim is empty if no target is due.
+// Claim leases the due targets that Pick chooses. No other collector can claim the targets before the lease ends. In the interactive lane,
+// targets of the organisations with the fewest claimed targets come first, ordered by turn. In the other lanes, the target that is due
+// longest comes first. Claim deletes targets without a subscription. The claim is empty if no target is due.
 func (s *Queue) Claim(ctx context.Context, r ClaimRequest) (Claim, error) {
 	c := Claim{Token: db.NewID(), At: s.db.Now()}
 	err := s.db.Tx(ctx, func(tx *gorm.DB) error {
@@ -114,8 +117,8 @@ func (s *Queue) Claim(ctx context.Context, r ClaimRequest) (Claim, error) {
 	return c, err
 }
 
-// Extend prolongs the lease of a claim before another call for its targets. It returns ErrLeaseLost if another collector has claimed one of
-// them.
+// Extend prolongs the lease of targets of a claim, before the collector makes another call for the targets. It returns ErrLeaseLost if
+// another collector has claimed one of the targets.
 func (s *Queue) Extend(ctx context.Context, c Claim, targets []Target, lease time.Duration) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
 		for _, g := range ByKind(targets) {
@@ -132,7 +135,7 @@ func (s *Queue) Extend(ctx context.Context, c Claim, targets []Target, lease tim
 	})
 }
 
-// candidates locks and returns up to r.Candidates targets that may be claimed, with their subscribers' handles.
+// candidates locks and returns up to r.Candidates targets that may be claimed. Each target has the handles from its subscribers' links.
 func (s *Queue) candidates(tx *gorm.DB, r ClaimRequest, now db.Instant) ([]Target, error) {
 	var due []Target
 	add := func(lane Lane, after, by db.Instant) error {
@@ -146,7 +149,7 @@ func (s *Queue) candidates(tx *gorm.DB, r ClaimRequest, now db.Instant) ([]Targe
 			if err != nil || len(subscribed) > 0 {
 				return err
 			}
-			// All targets found were orphans. There may be more due targets after them.
+			// No target in found has a subscription, and all were deleted. Continue the loop, because more targets may be due.
 		}
 		return nil
 	}
@@ -167,23 +170,22 @@ func (s *Queue) candidates(tx *gorm.DB, r ClaimRequest, now db.Instant) ([]Targe
 	return due, nil
 }
 
-// targetColumns are the columns of a Target.
+// targetColumns are the SQL columns that are read into a Target. t is the alias of fetch_targets.
 const targetColumns = "t.source, t.kind, t.external_id, t.handle, t.link, t.lane, t.base_lane, t.pace, t.attempts, t.refused_as, t.refusals, t.fetched_at, t.details_at, t.views, t.state, t.suspect, t.requested_at, t.native_id, t.source_id, t.depth, t.route, t.answers, t.asked_by"
 
-// waitingFront limits the targets of the interactive lane among which a claim chooses. It chooses among the first waitingFront targets in
-// the order of turns. They include the first target of each waiting organisation, unless more than waitingFront organisations wait.
+// waitingFront is the number of targets among which a claim of the interactive lane chooses: the due targets with the lowest turns. They
+// include the first target of each waiting organisation, unless more than waitingFront organisations wait.
 const waitingFront = 1000
 
-// dueIn returns up to limit targets of a lane that are due after one time and by another. If after is not zero, it leaves out targets that are
-// claimed or will be retried.
+// dueIn returns up to limit targets of a lane with after < next_at <= by. If after is not zero, it leaves out claimed targets and retries.
 func (s *Queue) dueIn(tx *gorm.DB, r ClaimRequest, lane Lane, after, by db.Instant, limit int) ([]Target, error) {
 	var found []Target
 	if lane == LaneInteractive {
-		// "+next_at" keeps SQLite from an index that is not in the order of turns.
 		idle := ""
 		if r.Idle {
 			idle = " AND held.targets IS NULL"
 		}
+		// The plus sign in "+t.next_at <= ?" prevents SQLite from using the index on next_at, which does not return rows in the order of turns.
 		err := tx.Raw(`SELECT `+targetColumns+` FROM fetch_targets t
  LEFT JOIN (SELECT asked_by, COUNT(*) AS targets FROM fetch_targets WHERE claimed_by IS NOT NULL AND bucket = ? AND route = ? AND lane = 0 GROUP BY asked_by) held
    ON held.asked_by = t.asked_by
@@ -205,18 +207,18 @@ func (s *Queue) dueIn(tx *gorm.DB, r ClaimRequest, lane Lane, after, by db.Insta
 	return found, err
 }
 
-// claimedHandles is how many claimed handles of a video one fetch tries. The next fetch tries others, so two fetches find the right one
-// among up to 60 claims.
+// claimedHandles is the maximum number of claimed handles that one fetch of a video tries. The next fetch tries other handles, so two
+// fetches try up to 60 handles.
 const claimedHandles = 30
 
-// claimedHandle is a handle that subscribers of a target claim.
+// claimedHandle is a handle in the links of a target's subscribers. No source has confirmed the handle.
 type claimedHandle struct {
 	ExternalID string
 	Handle     string
 }
 
-// dropOrphans deletes the targets that have no subscription. It returns the other targets, each with the handles that its subscribers claim.
-// A target that was requested after it was read is kept, because a subscription may have been added with that request.
+// dropOrphans deletes the given targets that have no subscription. It returns the other targets, each with the handles in its subscribers'
+// links. A target that was requested after it was read is kept, because the request may have added a subscription.
 func dropOrphans(tx *gorm.DB, targets []Target) ([]Target, error) {
 	var readAt db.Instant
 	for _, t := range targets {
@@ -259,7 +261,7 @@ func dropOrphans(tx *gorm.DB, targets []Target) ([]Target, error) {
 	return kept, nil
 }
 
-// setHandles sets the Handles of a video.
+// setHandles sets Handles of a video target to the first claimedHandles entries of all, without Handle. It does nothing for an account.
 func (t *Target) setHandles(all []claimedHandle) {
 	if t.Kind != KindVideo {
 		return
@@ -272,13 +274,13 @@ func (t *Target) setHandles(all []claimedHandle) {
 	switch {
 	case len(t.Handles) == 1 && t.Handles[0] == "" && t.Handle == "":
 		t.Handles = nil
-	case len(t.Handles) > 1 && t.Handles[0] == "": // "" goes second, because a source that needs a handle cannot use it
+	case len(t.Handles) > 1 && t.Handles[0] == "": // move "" to the second place, because a source that needs a handle cannot use ""
 		t.Handles[0], t.Handles[1] = t.Handles[1], t.Handles[0]
 	}
 }
 
-// DueLanes returns the lanes in which a target of a source's queue is due, the most urgent first. It reads one index entry for each
-// lane, so its cost does not depend on the size of the queue.
+// DueLanes returns the lanes in which a target of a source's queue is due, the most urgent first. It reads one index entry for each lane,
+// so its duration does not depend on the size of the queue.
 func (s *Queue) DueLanes(ctx context.Context, route string) ([]Lane, error) {
 	const earliest = "(SELECT MIN(next_at) FROM fetch_targets WHERE bucket = ? AND route = ? AND lane = ?)"
 	columns, args := make([]string, len(Lanes)), []any{}
@@ -303,8 +305,8 @@ func (s *Queue) DueLanes(ctx context.Context, route string) ([]Lane, error) {
 	return due, nil
 }
 
-// Release ends the lease of a claim's targets early, if the source could not be asked. The targets are due again at the given time. Their
-// attempts do not change.
+// Release ends the lease of a claim's targets early, because the source could not be asked. The targets are due again at the time at. Their
+// numbers of attempts do not change.
 func (s *Queue) Release(ctx context.Context, c Claim, at time.Time) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
 		for _, g := range ByKind(c.Targets) {

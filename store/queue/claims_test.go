@@ -18,8 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// claimAll starts workers, each with its own connection to the database. They claim until no target is due. It returns the external ids of
-// each claim.
+// claimAll starts the given number of workers, each with its own connection to the database. Each worker claims up to limit targets at a
+// time until no target is due. claimAll returns the external ids of the targets of each claim.
 func claimAll(t *testing.T, db *storetest.DB, workers, limit int) [][]string {
 	t.Helper()
 	var mu sync.Mutex
@@ -30,7 +30,7 @@ func claimAll(t *testing.T, db *storetest.DB, workers, limit int) [][]string {
 		wg.Go(func() {
 			for {
 				r := storetest.ClaimRequest(store.NewID(), link.TikTok, "video", limit, time.Minute, queue.LanePremium)
-				r.Candidates = limit // as a collector does: all due targets are of one platform
+				r.Candidates = limit // the claim reads only as many due targets as it leases
 				c, err := s.Queue.Claim(t.Context(), r)
 				if err != nil {
 					t.Errorf("claim: %v", err)
@@ -49,7 +49,7 @@ func claimAll(t *testing.T, db *storetest.DB, workers, limit int) [][]string {
 	return claims
 }
 
-// requireEachOnce checks that each of the targets was claimed exactly once, and that no claim has more targets than limit.
+// requireEachOnce checks that each of the given number of targets was claimed exactly once, and that no claim has more targets than limit.
 func requireEachOnce(t *testing.T, claims [][]string, targets, limit int) {
 	t.Helper()
 	seen := map[string]int{}
@@ -75,9 +75,10 @@ func TestClaim_givesEachTargetToOneWorker(t *testing.T) {
 	})
 }
 
-// With IN (SELECT … LIMIT 50 FOR UPDATE SKIP LOCKED), a nested loop runs the subquery again for each row and claims 400 targets instead of
-// 50. The planner chooses a nested loop if it has no statistics or if the other joins are off.
-func TestClaim_respectsTheLimitWithAnyPlan(t *testing.T) {
+// Claim must not select its targets with IN (SELECT … LIMIT 50 FOR UPDATE SKIP LOCKED). PostgreSQL can run such a subquery again for each
+// row of a nested loop, and then claims more than 50 targets. It chooses a nested loop if it has no statistics, or if other joins are
+// disabled as in this test.
+func TestClaim_respectsTheLimitWithEveryQueryPlan(t *testing.T) {
 	t.Parallel()
 	const workers, targets, limit = 4, 1000, 50
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -87,7 +88,7 @@ func TestClaim_respectsTheLimitWithAnyPlan(t *testing.T) {
 			name := strings.TrimPrefix(u.Path, "/")
 			db.Exec(t, "ALTER TABLE fetch_targets SET (autovacuum_enabled = false)")
 			for _, off := range []string{"enable_hashjoin", "enable_mergejoin", "enable_material", "enable_memoize"} {
-				db.Exec(t, "ALTER DATABASE "+name+" SET "+off+" = off") // applies to new connections
+				db.Exec(t, "ALTER DATABASE "+name+" SET "+off+" = off") // this setting applies to new connections
 			}
 		}
 		fillQueue(t, db, targets)
@@ -95,7 +96,7 @@ func TestClaim_respectsTheLimitWithAnyPlan(t *testing.T) {
 	})
 }
 
-func TestClaim_returnsTheLongestDueFirst(t *testing.T) {
+func TestClaim_returnsTheTargetsFirstThatAreDueLongest(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -111,7 +112,7 @@ func TestClaim_returnsTheLongestDueFirst(t *testing.T) {
 	})
 }
 
-func TestClaim_returnsATargetWhoseLeaseHasEnded(t *testing.T) {
+func TestClaim_returnsATargetAgainAfterItsLeaseHasEnded(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		storetest.Track(t, storetest.NewOrg(t, db), storetest.Clip(t, 1))
@@ -126,7 +127,7 @@ func TestClaim_returnsATargetWhoseLeaseHasEnded(t *testing.T) {
 	})
 }
 
-func TestAcknowledge_ofALostLeaseKeepsTheNewLease(t *testing.T) {
+func TestAcknowledge_keepsTheNewLeaseIfAnotherCollectorHasClaimedTheTarget(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
@@ -150,7 +151,7 @@ func TestAcknowledge_ofALostLeaseKeepsTheNewLease(t *testing.T) {
 	})
 }
 
-func TestAcknowledge_ofOneTargetKeepsTheOthersLeased(t *testing.T) {
+func TestAcknowledge_keepsTheLeasesOfTheOtherTargetsOfAClaim(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		storetest.Track(t, storetest.NewOrg(t, db), storetest.Clips(t, 3)...)
@@ -217,7 +218,7 @@ func TestHeartbeat_freesTheTargetsOfADeadCollector(t *testing.T) {
 	})
 }
 
-func TestRetire_freesTheCollectorsTargets(t *testing.T) {
+func TestRetire_freesTheTargetsOfTheStoppedCollector(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, leaving, staying := storetest.NewOrg(t, db), store.NewID(), store.NewID()
@@ -235,7 +236,7 @@ func TestRetire_freesTheCollectorsTargets(t *testing.T) {
 	})
 }
 
-func TestClaim_deletesOrphansAndReturnsTheTargetsAfterThem(t *testing.T) {
+func TestClaim_deletesTargetsWithoutSubscriptionsAndReturnsLaterTargets(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)

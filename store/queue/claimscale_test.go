@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-var claimTargets = flag.Int("claim.targets", 100_000, "targets of the large queue in TestClaim_costDoesNotGrowWithTheQueue")
+var claimTargets = flag.Int("claim.targets", 100_000, "targets of the large queue in TestClaim_doesNotReadMoreTargetsIfTheQueueIsLonger")
 
 // fillQueueTo adds n TikTok targets with one subscriber each to the premium lane. The first 2,000 targets are due.
 func fillQueueTo(t *testing.T, db *storetest.DB, n int) {
@@ -34,7 +34,7 @@ SELECT 0, 'tiktok', 'video', %s, '01938c2e-7b1f-7c3a-9f6e-2d4b8a1c5e70', '01938c
 	db.Exec(t, "ANALYZE")
 }
 
-// medianClaimTime claims 50 targets 20 times and returns the median duration of a claim.
+// medianClaimTime claims 50 targets at a time, 20 times, and returns the median duration of a claim.
 func medianClaimTime(t *testing.T, db *storetest.DB) time.Duration {
 	t.Helper()
 	durations := make([]time.Duration, 20)
@@ -51,9 +51,9 @@ func medianClaimTime(t *testing.T, db *storetest.DB) time.Duration {
 	return durations[len(durations)/2]
 }
 
-// The cost of a claim depends on the number of claimed targets, not on the size of the queue. The test checks the plan. To see the durations,
-// run it with -claim.targets=10000000 -v.
-func TestClaim_costDoesNotGrowWithTheQueue(t *testing.T) {
+// The duration of a claim depends on the number of claimed targets and not on the size of the queue. The test checks the query plan. To see
+// the durations, run the test with -claim.targets=10000000 -v.
+func TestClaim_doesNotReadMoreTargetsIfTheQueueIsLonger(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

@@ -14,12 +14,12 @@ type Demand struct {
 	Lane     Lane
 	Pace     Pace
 	Targets  int64
-	// Sample is one target of the platform and kind, of any lane and pace. It shows which calls such a target needs.
+	// Sample is one target of the platform and kind, of any lane and pace. It shows which calls the targets of the platform and kind need.
 	Sample Target
 }
 
-// Demand counts the scheduled targets, ordered by platform, kind, lane and pace. Targets that are gone or parked do not count. It reads
-// the whole queue.
+// Demand counts the scheduled targets, ordered by platform, kind, lane and pace. Targets that are gone or parked are not counted. Demand
+// reads the whole queue.
 func (s *Queue) Demand(ctx context.Context) ([]Demand, error) {
 	var rows []struct {
 		Source   link.Platform

@@ -17,7 +17,7 @@ import (
 // that wait at the same time are served alternately, and an organisation that starts to wait is served next. This is start-time fair
 // queueing with targets of equal length.
 
-// orgTurn is the last turn of an organisation in the queue of a source.
+// orgTurn is a row of org_turns: the last turn of an organisation in the queue of a source.
 type orgTurn struct {
 	Route          string    `gorm:"primaryKey"`
 	OrganisationID uuid.UUID `gorm:"primaryKey"`
@@ -53,7 +53,7 @@ func TakeTurns(tx *gorm.DB, places []Place, now db.Instant) ([]int64, error) {
 	if len(rows) == 0 {
 		return turns, nil
 	}
-	// Always in the same order, so that two transactions cannot wait for each other.
+	// Write the rows in a fixed order, so that two concurrent transactions cannot deadlock.
 	slices.SortFunc(rows, func(a, b orgTurn) int {
 		return cmp.Or(cmp.Compare(a.Route, b.Route), slices.Compare(a.OrganisationID[:], b.OrganisationID[:]))
 	})
@@ -62,7 +62,8 @@ func TakeTurns(tx *gorm.DB, places []Place, now db.Instant) ([]int64, error) {
 	}).Create(&rows).Error
 }
 
-// routeEntries sets the first route of entries, and the turns of entries in the interactive lane.
+// routeEntries sets the route of each entry to the first source for its platform and kind. It also sets the turns of entries in the
+// interactive lane.
 func routeEntries(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) error {
 	var routes []Route
 	if err := tx.Find(&routes).Error; err != nil {
@@ -85,8 +86,8 @@ func routeEntries(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) e
 	return err
 }
 
-// lastTurn returns the turn before the next turn of the organisation. The organisation's earlier turns count only while targets wait in
-// this lane.
+// lastTurn returns the turn before the next turn of the organisation. The organisation's earlier turns count only while targets wait in the
+// interactive lane. If no target waits, the next turn is derived from the present time.
 func lastTurn(tx *gorm.DB, p Place, now db.Instant) (int64, error) {
 	var lowest sql.NullInt64
 	err := tx.Raw(`SELECT MIN(turn) FROM fetch_targets WHERE bucket = ? AND route = ? AND lane = 0 AND next_at <= ? AND claimed_by IS NULL`,
@@ -95,7 +96,7 @@ func lastTurn(tx *gorm.DB, p Place, now db.Instant) (int64, error) {
 		return 0, err
 	}
 	if !lowest.Valid {
-		return int64(now), nil // no target waits
+		return int64(now), nil // no target waits in the interactive lane
 	}
 	var given []int64
 	err = tx.Raw(`SELECT turn FROM org_turns WHERE organisation_id = ? AND route = ?`, p.Organisation, p.Route).Scan(&given).Error

@@ -15,7 +15,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// serve claims up to limit TikTok videos in the interactive lane, advances the clock by took and acknowledges them.
+// serve claims up to limit TikTok videos in the interactive lane, advances the clock by took, and acknowledges the videos. It returns the
+// external ids of the videos.
 func serve(t *testing.T, db *storetest.DB, limit int, took time.Duration) []string {
 	t.Helper()
 	c, err := db.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", limit, time.Hour, queue.LaneInteractive))
@@ -29,15 +30,15 @@ func serve(t *testing.T, db *storetest.DB, limit int, took time.Duration) []stri
 	return storetest.TargetIDs(c)
 }
 
-func TestTurns_aBurstDelaysNoOtherOrganisation(t *testing.T) {
+func TestTurns_doNotLetABurstDelayOtherOrganisations(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		burst, single, other := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.NewOrg(t, db)
-		for n := range 10 { // 50 links are the most that one request fetches at once
+		for n := range 10 { // one request fetches at most 50 links at once
 			storetest.Track(t, burst, storetest.ClipsFrom(t, 50*n, 50)...)
 			db.Clock.Advance(100 * time.Millisecond)
 		}
-		// A source that answers in a second and has eight concurrent calls needs two seconds for 16 targets.
+		// Serve 16 targets in two seconds, like a source that answers in a second and has eight concurrent calls.
 		for range 6 {
 			require.Len(t, serve(t, db, 16, 2*time.Second), 16)
 		}
@@ -54,13 +55,13 @@ func TestTurns_aBurstDelaysNoOtherOrganisation(t *testing.T) {
 	})
 }
 
-func TestTurns_serveANewOrganisationNextAndStarveNone(t *testing.T) {
+func TestTurns_serveANewOrganisationNextAndStarveNoOrganisation(t *testing.T) {
 	t.Parallel()
 	db, next := storetest.New(t, "sqlite"), 0
 	rapid.Check(t, func(rt *rapid.T) {
 		const limit = 4
 		orgs := make([]*store.Org, 3)
-		waiting := make([][]string, len(orgs)) // external ids by organisation, in the order of the requests
+		waiting := make([][]string, len(orgs)) // external ids of the waiting videos by organisation, in the order of the requests
 		for i := range orgs {
 			orgs[i] = storetest.NewOrg(t, db)
 		}
@@ -88,7 +89,8 @@ func TestTurns_serveANewOrganisationNextAndStarveNone(t *testing.T) {
 					least = min(least, count)
 				}
 			}
-			// Organisations that still wait were served equally. A difference of 2 can come from the turn at which an organisation started to wait.
+			// All organisations that still wait were served about equally. Their numbers of served targets can differ by 2, because the
+			// organisations started to wait at different turns.
 			require.LessOrEqual(rt, most-least, 2, "%v", served)
 			if len(served) < limit {
 				require.Empty(rt, slices.Concat(waiting...), "the claim was not full although targets are waiting")
@@ -178,7 +180,7 @@ func TestDemand_countsTheScheduledTargets(t *testing.T) {
 			demand[i].Sample = queue.Target{}
 		}
 		require.Equal(t, []queue.Demand{
-			{Platform: link.TikTok, Kind: "video", Lane: queue.LanePremium, Targets: 2}, // one of the two is tracked by both organisations
+			{Platform: link.TikTok, Kind: "video", Lane: queue.LanePremium, Targets: 2}, // both organisations track Clip 0, which counts once, in the premium lane
 			{Platform: link.TikTok, Kind: "video", Lane: queue.LaneFree, Pace: queue.PaceFast, Targets: 1},
 			{Platform: link.TikTok, Kind: "video", Lane: queue.LaneFree, Pace: queue.PaceSlow, Targets: 1},
 			{Platform: link.YouTube, Kind: "video", Lane: queue.LanePremium, Targets: 1},
@@ -186,7 +188,7 @@ func TestDemand_countsTheScheduledTargets(t *testing.T) {
 	})
 }
 
-func TestClaim_servesIdleOrganisationsFirst(t *testing.T) {
+func TestClaim_servesOrganisationsWithoutClaimedTargetsFirst(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		burst, single, scheduled := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.NewOrg(t, db)
@@ -204,7 +206,7 @@ func TestClaim_servesIdleOrganisationsFirst(t *testing.T) {
 		require.Empty(t, claim(10, true).Targets, "the only waiting organisation has claimed targets")
 
 		db.Clock.Advance(time.Second)
-		storetest.Track(t, single, storetest.Clip(t, 80), storetest.Clip(t, 4)) // both organisations track the second one
+		storetest.Track(t, single, storetest.Clip(t, 80), storetest.Clip(t, 4)) // both organisations track Clip 4
 		require.Equal(t, []string{storetest.Clip(t, 4).ID}, storetest.TargetIDs(claim(1, true)), "the lower turn comes first")
 		require.Empty(t, claim(10, true).Targets)
 		require.Equal(t, []string{storetest.Clip(t, 80).ID}, storetest.TargetIDs(claim(1, false)), "the organisation with one claimed target comes before the one with two")
@@ -275,7 +277,7 @@ func TestAcknowledge_putsMovedTargetsInFairOrder(t *testing.T) {
 	})
 }
 
-func TestAcknowledge_addsDetailsWithoutCounts(t *testing.T) {
+func TestAcknowledge_writesDetailsWithoutCountsIfOnlyDetailsWereFetched(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		org := storetest.NewOrg(t, db)

@@ -11,7 +11,7 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// ErrLeaseLost reports that a lease has run out and that another process has the job.
+// ErrLeaseLost reports that a lease has ended and that another process has leased the job or target since then.
 var ErrLeaseLost = errors.New("lease lost")
 
 // JobLease is the right of one process to run a job. If the process dies, the lease runs out and another process can claim the job.
@@ -22,8 +22,9 @@ type JobLease struct {
 	lease time.Duration
 }
 
-// ClaimJob claims a due job for the time of the lease. ok is false if the job is not due or if another process has it. A job that has
-// never run is due. If the clock may be wrong, ClaimJob returns a *ClockError. Otherwise a clock in the future would block the job.
+// ClaimJob claims a due job for the duration lease. ok is false if the job is not due or if another process has leased it. A job that has
+// never run is due. If the clock may be wrong, ClaimJob returns a *ClockError, because a clock that is ahead would block the job for a long
+// time.
 func (s *Queue) ClaimJob(ctx context.Context, name string, lease time.Duration) (held JobLease, ok bool, err error) {
 	if err := s.db.SeeClock(ctx); err != nil {
 		return held, false, err
@@ -40,16 +41,17 @@ ON CONFLICT (name) DO UPDATE SET next_at = excluded.next_at, token = excluded.to
 	return held, len(taken) == 1, err
 }
 
-// Extend renews the lease. It returns ErrLeaseLost if the lease has run out and another process has the job.
+// Extend renews the lease. It returns ErrLeaseLost if the lease has ended and another process has leased the job.
 func (l JobLease) Extend(ctx context.Context) error {
 	return l.set(ctx, l.s.db.Now().Add(l.lease), &l.token)
 }
 
-// Finish ends the lease. The job is due again at next. It returns ErrLeaseLost if another process has the job.
+// Finish ends the lease. The job is due again at next. Finish returns ErrLeaseLost if another process has leased the job.
 func (l JobLease) Finish(ctx context.Context, next time.Time) error {
 	return l.set(ctx, db.InstantOf(next), nil)
 }
 
+// set stores when the job is due next, and the token of its lease. It returns ErrLeaseLost if another process has leased the job.
 func (l JobLease) set(ctx context.Context, next db.Instant, token *uuid.UUID) error {
 	return l.s.db.Tx(ctx, func(tx *gorm.DB) error {
 		r := tx.Exec(`UPDATE jobs SET next_at = ?, token = ? WHERE name = ? AND token = ?`, next, token, l.name, l.token)

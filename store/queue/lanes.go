@@ -12,10 +12,10 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// A target's base lane is the most urgent lane of its subscribers. Enqueue raises it when an organisation subscribes. The functions below
-// recompute it when an organisation unsubscribes, or when an organisation's lane changes.
+// A target's base lane is the most urgent lane of its subscribers. If an organisation subscribes, Enqueue raises the base lane. If an
+// organisation unsubscribes, or if an organisation's lane changes, UpdateLanes recomputes the base lane.
 
-// RefreshPause is how long after a fetch an organisation can request the next one.
+// RefreshPause is how long an organisation must wait after a fetch of a target before it can request the next fetch.
 const RefreshPause = 4 * time.Hour
 
 // Stored values of the tier and the subscription that LaneOf compares. An organisation with neither value has LaneBasic.
@@ -24,7 +24,8 @@ const (
 	NoSubscription = "none"
 )
 
-// LaneOf returns the lane of the scheduled fetches of an organisation with this tier and subscription. laneSQL is the same rule in SQL.
+// LaneOf returns the lane of the scheduled fetches of an organisation with the given tier and subscription. laneSQL is the same rule in
+// SQL.
 func LaneOf(tier, subscription string) Lane {
 	switch {
 	case subscription == NoSubscription:
@@ -35,14 +36,14 @@ func LaneOf(tier, subscription string) Lane {
 	return LaneBasic
 }
 
-// laneSQL is the SQL expression of LaneOf for the organisations row o.
+// laneSQL is the rule of LaneOf as a SQL expression for a row of organisations with the alias o.
 var laneSQL = fmt.Sprintf("CASE WHEN o.subscription = '%s' THEN %d WHEN o.tier = '%s' THEN %d ELSE %d END",
 	NoSubscription, LaneFree, PremiumTier, LanePremium, LaneBasic)
 
-// UpdateLanes gives the targets of subscriptions the most urgent lane of their current subscribers. A target in the interactive lane stays there.
-// A claimed target gets its base lane when the claim ends. Targets without a subscription do not change: Claim deletes them.
+// UpdateLanes gives the given targets the most urgent lanes of their current subscribers. A target in the interactive lane stays there
+// until its fetch ends, and then gets its base lane. A target without a subscription does not change: Claim deletes it.
 func UpdateLanes(tx *gorm.DB, targets []FetchSubscription) error {
-	// Enqueue locks targets in the same order.
+	// Lock the targets in the same order as Enqueue does, so that concurrent transactions cannot deadlock.
 	slices.SortFunc(targets, func(a, b FetchSubscription) int {
 		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ExternalID, b.ExternalID))
 	})
@@ -52,7 +53,8 @@ func UpdateLanes(tx *gorm.DB, targets []FetchSubscription) error {
 			rows[i] = []any{t.Source, t.Kind, t.ExternalID, i}
 		}
 		list, args := db.WithRows(tx, "u", []string{"source text", "kind text", "external_id text", "place integer"}, rows)
-		// Lock the targets in a separate statement. The statement below then sees all changes of the transactions that held these locks before.
+		// Lock the targets in a separate statement before the UPDATE. The UPDATE then sees all changes of the transactions that held the
+		// locks before.
 		err := db.LockRows(tx, list+`SELECT u.place FROM u CROSS JOIN fetch_targets t
  WHERE t.bucket = ? AND t.source = u.source AND t.kind = u.kind AND t.external_id = u.external_id ORDER BY u.place`, "t",
 			append(slices.Clone(args), Bucket)...)
@@ -85,9 +87,11 @@ func Unsubscribe(tx *gorm.DB, org uuid.UUID, condition string, args ...any) erro
 	return UpdateLanes(tx, deleted)
 }
 
-// SubscriptionsAfter returns the next batch of the organisation's subscriptions whose subject ids are greater than after, ordered by subject.
+// SubscriptionsAfter returns the next batch of the organisation's subscriptions, ordered by subject id (the id of a video or account). The
+// batch begins after the subject id after.
 func SubscriptionsAfter(tx *gorm.DB, org, after uuid.UUID) (next []FetchSubscription, err error) {
-	// The result has all subscriptions of each subject. An account's external_id may change between two batches, but its subject id does not.
+	// The batch has all subscriptions of each of its subjects. An account's external_id may change between two batches, but its subject id
+	// does not change.
 	return next, tx.Raw(`SELECT source, kind, external_id, subject_id FROM fetch_subscriptions
  WHERE organisation_id = ? AND subject_id > ? AND subject_id <= (
   SELECT p.subject_id FROM (SELECT n.subject_id FROM fetch_subscriptions n WHERE n.organisation_id = ? AND n.subject_id > ? ORDER BY n.subject_id LIMIT ?) p

@@ -26,7 +26,7 @@ func newOrgWith(t *testing.T, db *storetest.DB, tier store.Tier, sub store.Subsc
 	return db.Org(o.ID)
 }
 
-// trackFetched tracks links in the organisation's own lane and fetches them.
+// trackFetched tracks links in the lane of the organisation and acknowledges one fetch of each link.
 func trackFetched(t *testing.T, db *storetest.DB, o *store.Org, links ...link.Link) {
 	t.Helper()
 	org, err := db.Organisation(t.Context(), o.ID())
@@ -66,7 +66,7 @@ func TestSetTierAndSubscription_movesTheTargetsToTheNewLane(t *testing.T) {
 	})
 }
 
-func TestSetTier_keepsATargetInTheBestLaneOfItsSubscribers(t *testing.T) {
+func TestSetTier_keepsATargetInTheMostUrgentLaneOfItsSubscribers(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, premium, free := newOrgWith(t, db, store.TierBasic, store.SubscriptionActive), storetest.NewOrg(t, db), newOrgWith(t, db, store.TierPremium, store.SubscriptionNone)
@@ -83,7 +83,7 @@ func TestSetTier_keepsATargetInTheBestLaneOfItsSubscribers(t *testing.T) {
 	})
 }
 
-func TestSetTier_movesAccountsAndKeepsTheInteractiveLane(t *testing.T) {
+func TestSetTier_changesTheLaneOfAccountsAndKeepsTheInteractiveLane(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -98,12 +98,12 @@ func TestSetTier_movesAccountsAndKeepsTheInteractiveLane(t *testing.T) {
 	})
 }
 
-func TestSetSubscription_movesClaimedTargets(t *testing.T) {
+func TestSetSubscription_changesTheLaneOfClaimedTargets(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := newOrgWith(t, db, store.TierBasic, store.SubscriptionActive)
 		trackFetched(t, db, o, storetest.Clip(t, 1))
-		storetest.Track(t, o, storetest.Clip(t, 2)) // in the interactive lane
+		storetest.Track(t, o, storetest.Clip(t, 2)) // the target of this video stays in the interactive lane
 		db.Clock.Advance(24 * time.Hour)
 		held := storetest.Claim(t, db, link.TikTok, "video")
 		require.Len(t, held, 2)
@@ -117,13 +117,14 @@ func TestSetSubscription_movesClaimedTargets(t *testing.T) {
 	})
 }
 
-func TestSetTier_concurrentlyForTwoSubscribersOfATarget(t *testing.T) {
+func TestSetTier_setsTheRightLaneIfTwoSubscribersOfATargetChangeConcurrently(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		one, two := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
 		trackFetched(t, db, one, storetest.Clip(t, 1))
 		trackFetched(t, db, two, storetest.Clip(t, 1))
-		// The first organisation's tier has changed and its transaction has locked the target, but not updated it.
+		// The tier of the second organisation changes while the transaction for the first organisation has locked the target, but not yet
+		// updated the target's lane.
 		finish := storetest.RunBefore(t, db, "UPDATE fetch_targets SET base_lane", func(s *store.Store) {
 			require.NoError(t, s.SetTier(t.Context(), two.ID(), store.TierBasic))
 		})
@@ -133,12 +134,12 @@ func TestSetTier_concurrentlyForTwoSubscribersOfATarget(t *testing.T) {
 	})
 }
 
-func TestSetTier_concurrentlyWithANewSubscription(t *testing.T) {
+func TestSetTier_setsTheRightLaneIfAnOrganisationSubscribesConcurrently(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, premium := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
 		trackFetched(t, db, o, storetest.Clip(t, 1))
-		// The new subscriber's transaction has read the target, but not written its subscription.
+		// The tier changes while the transaction of the new subscriber has read the target, but not yet written its subscription.
 		insert := `INSERT INTO "fetch_subscriptions"`
 		if db.Engine == "sqlite" {
 			insert = "INSERT INTO `fetch_subscriptions`"
@@ -150,7 +151,7 @@ func TestSetTier_concurrentlyWithANewSubscription(t *testing.T) {
 	})
 }
 
-// fillSubscriptions adds n targets of the organisation in a lane.
+// fillSubscriptions adds n targets to a lane, each with a subscription of the organisation. The external ids are the numbers from first on.
 func fillSubscriptions(t *testing.T, db *storetest.DB, o *store.Org, first, n int, lane queue.Lane) {
 	t.Helper()
 	const numbers = `WITH RECURSIVE n(i) AS (SELECT %d UNION ALL SELECT i + 1 FROM n WHERE i < %d)`
@@ -174,7 +175,7 @@ func TestSetTier_movesManyTargetsInBatches(t *testing.T) {
 		require.Equal(t, [][2]int64{{1000, many}, {2000, many}, {many, many}}, progress)
 		require.Equal(t, []int64{many}, storetest.Column[int64](t, db, "SELECT COUNT(*) FROM fetch_targets WHERE lane = 1 AND base_lane = 1"))
 
-		// The change is interrupted after the first batch. Repeating it moves the remaining targets.
+		// Interrupt the change of the tier after the first batch of targets. Repeating the change moves the remaining targets.
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		require.Error(t, db.SetTier(ctx, o.ID(), store.TierLimited, func(int64, int64) { cancel() }))
@@ -184,7 +185,7 @@ func TestSetTier_movesManyTargetsInBatches(t *testing.T) {
 	})
 }
 
-func TestSetTier_costDependsOnTheOrganisationNotOnTheQueue(t *testing.T) {
+func TestSetTier_readsOnlyTheTargetsOfTheOrganisation(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, others := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
@@ -221,7 +222,7 @@ func TestSetTier_costDependsOnTheOrganisationNotOnTheQueue(t *testing.T) {
 	})
 }
 
-func TestStop_movesTheTargetToTheLaneOfTheRemainingSubscriber(t *testing.T) {
+func TestStopVideos_movesTheTargetToTheLaneOfTheRemainingSubscriber(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		premium, basic := storetest.NewOrg(t, db), newOrgWith(t, db, store.TierBasic, store.SubscriptionActive)
@@ -255,8 +256,9 @@ func TestStopAccounts_movesTheTargetsToTheLaneOfTheRemainingSubscriber(t *testin
 	})
 }
 
-// Two of three subscribers stop at the same time. The transaction that ends last must see that the other subscription is deleted.
-func TestStop_concurrentlyByTwoSubscribersUsesTheLaneOfTheThird(t *testing.T) {
+// Two of three subscribers stop at the same time. The transaction that ends last must see that the subscription of the other one of the two
+// is deleted.
+func TestStopVideos_usesTheLaneOfTheLastSubscriberIfTwoStopConcurrently(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		one, two, basic := storetest.NewOrg(t, db), storetest.NewOrg(t, db), newOrgWith(t, db, store.TierBasic, store.SubscriptionActive)

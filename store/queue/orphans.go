@@ -10,10 +10,10 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// DeleteOrphans deletes the subscriptions of deleted organisations, and targets that have no subscription and were due more than a day
-// ago. Usually Claim deletes such a target, but nothing claims the targets of a platform without a source. DeleteOrphans reads the whole
-// queue. It returns the number of deleted rows by table. It calls alive after each transaction and stops if alive returns an error. If the
-// clock may be wrong, it deletes nothing and returns a *ClockError.
+// DeleteOrphans deletes the subscriptions of deleted organisations, and targets that have no subscription and were due more than a day ago.
+// Claim deletes most of such targets, but no collector claims targets of a platform without a source. DeleteOrphans reads the whole queue.
+// It returns the number of deleted rows by table. It calls alive after each transaction and stops if alive returns an error. If the clock
+// may be wrong, it deletes nothing and returns a *ClockError.
 func (s *Queue) DeleteOrphans(ctx context.Context, alive func() error) (map[string]int64, error) {
 	deleted := map[string]int64{}
 	if err := s.db.SeeClock(ctx); err != nil {
@@ -25,6 +25,7 @@ func (s *Queue) DeleteOrphans(ctx context.Context, alive func() error) (map[stri
 	return deleted, s.deleteOrphanTargets(ctx, deleted, alive)
 }
 
+// deleteOrphanSubscriptions deletes the subscriptions of deleted organisations, and adds their number to deleted.
 func (s *Queue) deleteOrphanSubscriptions(ctx context.Context, deleted map[string]int64, alive func() error) error {
 	after := uuid.Nil
 	for {
@@ -56,6 +57,7 @@ func (s *Queue) deleteOrphanSubscriptions(ctx context.Context, deleted map[strin
 	}
 }
 
+// deleteOrphanTargets deletes targets that have no subscription and were due more than a day ago, and adds their number to deleted.
 func (s *Queue) deleteOrphanTargets(ctx context.Context, deleted map[string]int64, alive func() error) error {
 	unclaimedSince := s.db.Now().Add(-db.Day)
 	var last struct {
@@ -89,7 +91,8 @@ func (s *Queue) deleteOrphanTargets(ctx context.Context, deleted map[string]int6
 		err = s.db.Tx(ctx, func(tx *gorm.DB) error {
 			n = 0
 			for _, group := range ByKind(orphans) {
-				// Check again in the statement that locks the rows: an organisation may have subscribed meanwhile, which sets requested_at.
+				// Check again in the statement that locks the rows, because an organisation may have subscribed meanwhile. A subscription sets
+				// requested_at.
 				done := tx.Exec(`DELETE FROM fetch_targets WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ?
  AND claimed_by IS NULL AND next_at < ? AND requested_at < ? AND NOT EXISTS (SELECT 1 FROM fetch_subscriptions s
   WHERE s.bucket = fetch_targets.bucket AND s.source = fetch_targets.source AND s.kind = fetch_targets.kind AND s.external_id = fetch_targets.external_id)`,

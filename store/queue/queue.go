@@ -16,8 +16,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// The queue has one target for each video of a platform, and one subscription for each organisation that tracks the video. A target is due
-// at its next_at. Claim sets next_at to the end of the lease, so a target that is never acknowledged becomes due again.
+// The queue has one target for each tracked video or account, and one subscription for each organisation that tracks the video or account.
+// A target is due at its next_at. Claim sets next_at to the end of the lease, so a target that is never acknowledged becomes due again.
 
 // Lane is the priority of a target. The collector divides its calls between the lanes by weight.
 type Lane int
@@ -51,14 +51,14 @@ var Lanes = []Lane{LaneInteractive, LanePremium, LaneBasic, LaneFree}
 // Pace is how fast a target's counts change. It decides how often the target is fetched.
 type Pace int
 
-// The paces.
+// The paces of targets.
 const (
 	PaceSteady Pace = iota
 	PaceFast        // new or changing fast: fetched several times a day
 	PaceSlow        // old and hardly changing: the first to be fetched less often if a budget is short
 )
 
-// Kind is the kind of a target.
+// Kind says whether a target is a video or an account.
 type Kind string
 
 // The kinds of target.
@@ -126,13 +126,13 @@ type FetchSubscription struct {
 	SubjectID      uuid.UUID
 	Handle         string     // the handle in the organisation's link; not confirmed by a source
 	HandleAt       db.Instant // when the handle was claimed or last tried
-	Preview        int        // as TrackAccountsRequest.Preview
+	Preview        int        // number of videos of the account to fetch without a paid subscription; 0 means the default
 }
 
 // The states of a target.
 const (
 	StateActive = "active" // fetched by the schedule
-	StateGone   = "gone"   // the sources say that it does not exist; fetched rarely
+	StateGone   = "gone"   // the sources report that the video or account does not exist; fetched rarely
 	StateParked = "parked" // failed too often, or no source can fetch it; fetched rarely
 )
 
@@ -145,19 +145,19 @@ type Entry struct {
 	Lane, BaseLane Lane
 	NextAt         db.Instant
 	Subject        uuid.UUID
-	Depth          int // of an account: how many of its newest videos to list
-	Preview        int // see TrackAccountsRequest.Preview
-	// TrackedAt is when the organisation first tracked the subject. FetchedAt is when the subject last got numbers. Both are zero if the
-	// organisation has never tracked the subject before.
+	Depth          int // of an account: the number of newest videos to list
+	Preview        int // number of videos of the account to fetch without a paid subscription; 0 means the default
+	// TrackedAt is when the organisation first tracked the video or account. FetchedAt is when the organisation last got counts of it. Both
+	// are zero if the organisation tracks the video or account for the first time.
 	TrackedAt, FetchedAt db.Instant
 
-	route    string     // the first source for such targets, see routeEntries
-	turn     int64      // position in the interactive lane, see routeEntries
-	servedAt db.Instant // see deferServed
+	route    string     // the first source to ask; set by routeEntries
+	turn     int64      // position in the interactive lane; set by routeEntries
+	servedAt db.Instant // time of the recent fetch that has served the organisation, or 0; set by deferServed
 }
 
-// target returns the row for a target that is not in the queue yet. Until a source confirms the handle of a
-// video, it is only a claim and is stored with the subscription instead.
+// target returns the row of a target that is not in the queue yet. The row of a video has no handle. A handle that no source has confirmed
+// is only stored with the subscription.
 func (e Entry) target(org uuid.UUID, now db.Instant) fetchTarget {
 	t := fetchTarget{Bucket: Bucket, Source: e.Source, Kind: e.Kind, ExternalID: e.ExternalID, Link: e.Link, Lane: e.Lane, BaseLane: e.BaseLane,
 		NextAt: e.NextAt, RequestedAt: now, State: StateActive, Depth: e.Depth, Turn: e.turn, Route: e.route}
@@ -173,10 +173,10 @@ func (e Entry) target(org uuid.UUID, now db.Instant) fetchTarget {
 	return t
 }
 
-// deferServed delays the entries of an organisation that has stopped and now tracks again, if a fetch within the last RefreshPause has
-// already served it. Such an entry gets its place in the regular schedule. A fetch serves an organisation that tracked the target before
-// the fetch, even if the organisation had stopped by then. If the organisation does not have the numbers of that fetch, it waits at most
-// for the rest of the pause.
+// deferServed delays entries of an organisation that has stopped a target and tracks it again. If a fetch within the last RefreshPause has
+// served the organisation, the entry becomes due in the regular schedule. A fetch has served an organisation that tracked the target before
+// the fetch, even if the organisation had stopped by then. If the organisation does not have the counts of that fetch, the entry is due at
+// the end of the pause or earlier.
 func deferServed(tx *gorm.DB, entries []Entry, now db.Instant) error {
 	var again []Target
 	for _, e := range entries {
@@ -223,10 +223,9 @@ func deferServed(tx *gorm.DB, entries []Entry, now db.Instant) error {
 	return nil
 }
 
-// Enqueue adds targets and subscriptions. If a target exists already and the new entry is more urgent, the target is moved forward. It is
-// never delayed. A target that is gone or parked becomes active again. requested_at tells the collector that has claimed the target that
-// another organisation has requested it. It rises with each entry, even if two entries have the same time. An entry that deferServed
-// delayed changes none of this.
+// Enqueue adds targets and subscriptions. If a target exists already, a more urgent entry moves the target forward, and a less urgent entry
+// does not delay the target. A target that is gone or parked becomes active again. Each entry raises requested_at, which makes a claimed
+// target due again after its claim. An entry that deferServed has delayed does not reactivate the target and does not raise requested_at.
 func Enqueue(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) error {
 	slices.SortFunc(entries, func(a, b Entry) int {
 		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ExternalID, b.ExternalID))
@@ -262,7 +261,7 @@ func Enqueue(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) error 
 				"handle":       gorm.Expr("CASE WHEN fetch_targets.handle = '' THEN excluded.handle ELSE fetch_targets.handle END"),
 				"depth":        gorm.Expr("CASE WHEN excluded.depth > fetch_targets.depth THEN excluded.depth ELSE fetch_targets.depth END"),
 				"requested_at": unlessServed("requested_at", "CASE WHEN excluded.requested_at > fetch_targets.requested_at THEN excluded.requested_at ELSE fetch_targets.requested_at + 1 END"),
-				"details_at":   unlessServed("details_at", "NULL"), // the next fetch includes details, which this organisation may lack although others have them
+				"details_at":   unlessServed("details_at", "NULL"), // NULL makes the next fetch include details, because the requesting organisation may not have them
 				"state":        unlessServed("state", "'"+StateActive+"'"),
 				"attempts":     unlessServed("attempts", "0"),
 				"refused_as":   unlessServed("refused_as", "''"),
@@ -349,7 +348,7 @@ func (s *Queue) Retire(ctx context.Context, collector uuid.UUID) error {
 	})
 }
 
-// Queue is the fetch queue. Its methods may be called concurrently.
+// Queue is the fetch queue. Its methods can be called concurrently.
 type Queue struct{ db *db.DB }
 
 // New returns the queue of a database. Callers outside store use Store.Queue.

@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// dueLanes returns the lanes with due targets in the queue of targets without a source.
+// dueLanes returns the lanes in which a target without a source is due.
 func dueLanes(t *testing.T, db *storetest.DB) []queue.Lane {
 	t.Helper()
 	lanes, err := db.DueLanes(t.Context(), "")
@@ -24,7 +24,7 @@ func dueLanes(t *testing.T, db *storetest.DB) []queue.Lane {
 	return lanes
 }
 
-// trackAtSlot tracks links in a lane. Each target is due at its slot.
+// trackAtSlot tracks links in a lane. Each target is due at its slot in the daily schedule, and not at once.
 func trackAtSlot(t *testing.T, o *store.Org, lane queue.Lane, links ...link.Link) {
 	t.Helper()
 	_, err := o.Track(t.Context(), store.TrackRequest{Links: links, Lane: lane, Enqueue: len(links)})
@@ -58,7 +58,7 @@ func TestDueLanes_returnsTheLanesWithDueTargets(t *testing.T) {
 	})
 }
 
-func TestLaneOf_followsSubscriptionAndTier(t *testing.T) {
+func TestLaneOf_dependsOnSubscriptionAndTier(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		tier store.Tier
@@ -87,7 +87,7 @@ func TestEnqueue_usesTheMostUrgentLaneOfTheSubscribers(t *testing.T) {
 	})
 }
 
-func TestAcknowledge_endsTheInteractiveLaneUnlessARetryIsSoon(t *testing.T) {
+func TestAcknowledge_keepsATargetInTheInteractiveLaneOnlyIfARetryIsSoon(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(*ingest.Outcome)
@@ -131,7 +131,7 @@ func TestEnqueue_neverDelaysATarget(t *testing.T) {
 	})
 }
 
-func TestEnqueue_reactivatesAGoneTarget(t *testing.T) {
+func TestEnqueue_reactivatesATargetThatIsGone(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		storetest.Track(t, storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL))
@@ -150,7 +150,7 @@ func TestEnqueue_reactivatesAGoneTarget(t *testing.T) {
 	})
 }
 
-func TestRefreshVideo_reactivatesAParkedTarget(t *testing.T) {
+func TestRefreshVideo_reactivatesATargetThatIsParked(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
@@ -236,7 +236,7 @@ func TestEnqueue_requestsDetailsForANewSubscriber(t *testing.T) {
 	})
 }
 
-func TestClaim_returnsTheHandlesThatSubscribersClaim(t *testing.T) {
+func TestClaim_returnsTheHandlesInTheLinksOfSubscribers(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, other := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
@@ -249,7 +249,7 @@ func TestClaim_returnsTheHandlesThatSubscribersClaim(t *testing.T) {
 	})
 }
 
-// The handle that was claimed or tried least recently comes first, so each claimed handle is tried.
+// The handle that was claimed or tried least recently comes first, so that every claimed handle is tried after some fetches.
 func TestClaim_returnsTheLeastRecentlyTriedHandlesFirst(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -294,7 +294,7 @@ func fillQueue(t *testing.T, db *storetest.DB, n int) {
 		fmt.Sprintf(numbers, n)+` SELECT 0, 'tiktok', 'video', CAST(i AS text), CAST(? AS `+uuidType(db)+`), CAST(? AS `+uuidType(db)+`) FROM n`, o.ID(), store.NewID())
 }
 
-// uuidType returns the name of the SQL type for UUIDs.
+// uuidType returns the name of the SQL type for UUIDs in the database.
 func uuidType(db *storetest.DB) string {
 	if db.Engine == "sqlite" {
 		return "text"
@@ -302,7 +302,7 @@ func uuidType(db *storetest.DB) string {
 	return "uuid"
 }
 
-// explain returns the query plan of a statement.
+// explain returns the query plan of a statement as text.
 func explain(t *testing.T, db *storetest.DB, statement string, args ...any) string {
 	t.Helper()
 	verb := "EXPLAIN "
@@ -327,7 +327,7 @@ func explain(t *testing.T, db *storetest.DB, statement string, args ...any) stri
 	return plan.String()
 }
 
-func TestQueue_isReadThroughAnIndex(t *testing.T) {
+func TestQueue_isReadOnlyThroughIndexes(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		fillQueue(t, db, 20_000)

@@ -10,8 +10,8 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// ReserveQuota reserves units of a source's budget in a window before a call spends them. It returns false if the budget does not have
-// enough. All collectors share the budget, and it is never overdrawn. A limit of 0 means that the limit is unknown: the units are counted,
+// ReserveQuota reserves units of a source's budget in a window before a call spends them. It returns false if the budget has too few units
+// left. All collectors share the budget, and it is never overdrawn. A limit of 0 means that the limit is unknown: the units are counted,
 // but never refused.
 func (s *Queue) ReserveQuota(ctx context.Context, source, window string, units, limit int64) (bool, error) {
 	if limit > 0 && units > limit {
@@ -35,7 +35,7 @@ func (s *Queue) ReturnQuota(ctx context.Context, source, window string, units in
 	})
 }
 
-// QuotaUsed returns the units that are reserved of a source's budget in a window.
+// QuotaUsed returns how many units of a source's budget are reserved in a window.
 func (s *Queue) QuotaUsed(ctx context.Context, source, window string) (int64, error) {
 	var used []int64
 	err := s.db.Read(ctx).Raw(`SELECT used FROM quota_windows WHERE source = ? AND win = ?`, source, window).Scan(&used).Error
@@ -51,7 +51,7 @@ type Pause struct {
 	Class        string
 	Detail       string
 	BlockedUntil db.Instant
-	Strikes      int // number of pauses since the last successful call; 0 if no call failed, but our own count reached the limit
+	Strikes      int // number of pauses since the last successful call; 0 if our own count of units caused the pause, and not a refused call
 }
 
 // TableName returns the name of the table for GORM.
@@ -81,8 +81,8 @@ func (s *Queue) Pauses(ctx context.Context) (map[string]Pause, error) {
 	return pauses, nil
 }
 
-// ResumeSource deletes a source's pause after a successful call that began at asOf, and returns true if there was one. A pause that ends
-// after asOf stays, because another call was refused meanwhile.
+// ResumeSource deletes a source's pause after a successful call that began at asOf. It returns true if it deleted a pause. A pause that
+// ends after asOf stays, because another call was refused meanwhile.
 func (s *Queue) ResumeSource(ctx context.Context, source string, asOf db.Instant) (resumed bool, err error) {
 	err = s.db.Tx(ctx, func(tx *gorm.DB) error {
 		done := tx.Where("source = ? AND blocked_until <= ?", source, asOf).Delete(&Pause{})
@@ -92,17 +92,17 @@ func (s *Queue) ResumeSource(ctx context.Context, source string, asOf db.Instant
 	return resumed, err
 }
 
-// LiftPause deletes a pause of a source that our own count caused, because units were given back.
+// LiftPause deletes a source's pause if our own count of units caused the pause. It is called after units were given back.
 func (s *Queue) LiftPause(ctx context.Context, source string) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error { return tx.Where("source = ? AND strikes = 0", source).Delete(&Pause{}).Error })
 }
 
-// ForgetQuota deletes the counts of a source's windows whose names sort before the name before.
-func (s *Queue) ForgetQuota(ctx context.Context, source, before string) error {
+// ForgetQuota deletes the counts of those windows of a source whose names sort before the name oldest.
+func (s *Queue) ForgetQuota(ctx context.Context, source, oldest string) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
-		return tx.Exec(`DELETE FROM quota_windows WHERE source = ? AND win < ?`, source, before).Error
+		return tx.Exec(`DELETE FROM quota_windows WHERE source = ? AND win < ?`, source, oldest).Error
 	})
 }
 
-// Wait returns how long it is until an instant, at least 0.
+// Wait returns the time from now to the instant until, or 0 if until has passed.
 func (s *Queue) Wait(until db.Instant) time.Duration { return max(0, until.Sub(s.db.Now())) }

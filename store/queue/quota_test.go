@@ -13,7 +13,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// used returns the units that are reserved in a window.
+// used returns the units of a source that are reserved in a window.
 func used(t *testing.T, db *storetest.DB, source, window string) int64 {
 	t.Helper()
 	n, err := db.QuotaUsed(t.Context(), source, window)
@@ -21,7 +21,7 @@ func used(t *testing.T, db *storetest.DB, source, window string) int64 {
 	return n
 }
 
-// reserve reserves units and returns true if the budget had enough.
+// reserve reserves units of a source in a window, and returns true if the budget had enough units.
 func reserve(t *testing.T, db *storetest.DB, source, window string, units, limit int64) bool {
 	t.Helper()
 	ok, err := db.ReserveQuota(t.Context(), source, window, units, limit)
@@ -29,7 +29,7 @@ func reserve(t *testing.T, db *storetest.DB, source, window string, units, limit
 	return ok
 }
 
-func TestReserveQuota_isNeverOverdrawnByConcurrentCollectors(t *testing.T) {
+func TestReserveQuota_neverOverdrawsTheBudgetWithConcurrentCollectors(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		const collectors, calls, units, limit = 8, 25, 7, 1000
@@ -112,7 +112,7 @@ func TestPauseSource_appliesToAllProcessesUntilItEnds(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		pauses := func() map[string]queue.Pause {
 			t.Helper()
-			p, err := db.Open(t).Queue.Pauses(t.Context()) // another process
+			p, err := db.Open(t).Queue.Pauses(t.Context()) // a second process reads the pauses
 			require.NoError(t, err)
 			return p
 		}

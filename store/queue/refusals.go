@@ -8,16 +8,16 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// Refusals counts the calls of one class that a source has refused since its last good answer.
+// Refusals counts the calls that a source has refused with one error class since the source's last good answer.
 type Refusals struct {
 	Source string
 	Class  string
-	// Targets is 1 if only one target was refused, and 2 if two or more different targets were.
+	// Targets is 1 if all refused calls were for the same target, and 2 if they were for two or more targets.
 	Targets int
 	Calls   int
 }
 
-// NoteRefusal counts a refused call of a target and returns the new count of its source and class. All collectors share the count.
+// NoteRefusal counts a refused call for a target and returns the new count of its source and class. All collectors share the count.
 func (s *Queue) NoteRefusal(ctx context.Context, source, class, target string) (Refusals, error) {
 	var r Refusals
 	err := s.db.Tx(ctx, func(tx *gorm.DB) error {
@@ -29,14 +29,14 @@ RETURNING source, class, targets, calls`, source, class, target).Scan(&r).Error
 	return r, err
 }
 
-// Refusals returns the counts of all sources.
+// Refusals returns the counts of refused calls of all sources.
 func (s *Queue) Refusals(ctx context.Context) ([]Refusals, error) {
 	var rows []Refusals
 	err := s.db.Read(ctx).Raw(`SELECT source, class, targets, calls FROM source_refusals`).Scan(&rows).Error
 	return rows, db.Translate(err)
 }
 
-// ForgetRefusals deletes the counts of a source after a good answer.
+// ForgetRefusals deletes the counts of refused calls of a source after a good answer of the source.
 func (s *Queue) ForgetRefusals(ctx context.Context, source string) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
 		return tx.Exec(`DELETE FROM source_refusals WHERE source = ?`, source).Error

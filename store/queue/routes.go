@@ -10,7 +10,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Route is the first source for the targets of a platform and kind.
+// Route is the first source to ask for the targets of a platform and kind.
 type Route struct {
 	Platform link.Platform `gorm:"column:source;primaryKey"`
 	Kind     Kind          `gorm:"primaryKey"`
@@ -20,8 +20,8 @@ type Route struct {
 // TableName returns the name of the table for GORM.
 func (Route) TableName() string { return "fetch_routes" }
 
-// PublishRoutes stores the first source for each platform and kind. New targets start with it. A target whose route is not among sources
-// starts again with the first source.
+// PublishRoutes stores the first source for each platform and kind. New targets start with the first source. A target whose route is not
+// one of sources starts again with the first source.
 func (s *Queue) PublishRoutes(ctx context.Context, routes []Route, sources []string) error {
 	for _, r := range routes {
 		err := s.db.Tx(ctx, func(tx *gorm.DB) error {
@@ -39,7 +39,8 @@ func (s *Queue) PublishRoutes(ctx context.Context, routes []Route, sources []str
 	return nil
 }
 
-// resetRoutes sets the first source of the targets whose route is not among sources, in ranges of external ids. Each range is a transaction.
+// resetRoutes changes the route of targets to r.Route if their route is not one of sources. Each transaction changes one range of external
+// ids.
 func (s *Queue) resetRoutes(ctx context.Context, r Route, sources []string) error {
 	for after, last := "", false; !last; {
 		err := s.db.Tx(ctx, func(tx *gorm.DB) error {
@@ -63,8 +64,8 @@ func (s *Queue) resetRoutes(ctx context.Context, r Route, sources []string) erro
 	return nil
 }
 
-// AssignRoutes sets the first source of targets that have no route yet. A target has no route if it was tracked while the first collector
-// published its routes.
+// AssignRoutes sets the route of targets without a route to the first source for their platform and kind. A target has no route if it was
+// tracked while the first collector published its routes.
 func (s *Queue) AssignRoutes(ctx context.Context) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
 		return tx.Exec(`UPDATE fetch_targets SET route = r.route FROM fetch_routes r

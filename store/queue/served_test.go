@@ -13,15 +13,15 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// dueNow returns true if a TikTok target of a kind is due now or in the interactive lane.
+// dueNow returns true if a TikTok target of the kind is due now, or if it waits in the interactive lane.
 func dueNow(t *testing.T, db *storetest.DB, kind queue.Kind) bool {
 	t.Helper()
 	now := int64(store.InstantOf(db.Clock.Now()))
 	return len(storetest.Column[string](t, db, "SELECT external_id FROM fetch_targets WHERE kind = ? AND (lane = 0 OR next_at <= ?)", kind, now)) > 0
 }
 
-// One fetch of a target serves all organisations. Stopping and tracking again does not cause another fetch.
-func TestTrack_againWithinTheRefreshPauseWaitsForTheSchedule(t *testing.T) {
+// One fetch of a target serves all organisations. If an organisation stops a target and tracks it again, no other fetch is made at once.
+func TestTrackAgain_waitsForTheScheduleWithinTheRefreshPause(t *testing.T) {
 	t.Parallel()
 	for name, another := range map[string]bool{"alone": false, "with another organisation": true} {
 		t.Run(name, func(t *testing.T) {
@@ -54,7 +54,7 @@ func TestTrack_againWithinTheRefreshPauseWaitsForTheSchedule(t *testing.T) {
 	}
 }
 
-func TestTrack_byANewOrganisationFetchesAtOnce(t *testing.T) {
+func TestTrack_causesAFetchAtOnceForANewOrganisation(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		l := storetest.Clip(t, 1)
@@ -69,8 +69,8 @@ func TestTrack_byANewOrganisationFetchesAtOnce(t *testing.T) {
 	})
 }
 
-// If an organisation stops before the fetch that it requested and then tracks again, the next fetch is only after the refresh pause.
-func TestTrack_afterStoppingBeforeTheFetchWaitsForTheRefreshPause(t *testing.T) {
+// If an organisation stops a target before the requested fetch and then tracks it again, the next fetch is only after the refresh pause.
+func TestTrackAgain_waitsForTheRefreshPauseIfTheTargetWasStoppedBeforeItsFetch(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		l, o := storetest.Clip(t, 1), storetest.NewOrg(t, db)
@@ -94,7 +94,7 @@ func TestTrack_afterStoppingBeforeTheFetchWaitsForTheRefreshPause(t *testing.T) 
 }
 
 // If an organisation that has the counts stops and tracks again during a fetch, the target is not fetched a second time.
-func TestTrack_againDuringAFetchCausesNoSecondFetch(t *testing.T) {
+func TestTrackAgain_causesNoSecondFetchWhileATargetIsFetched(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
@@ -110,7 +110,7 @@ func TestTrack_againDuringAFetchCausesNoSecondFetch(t *testing.T) {
 	})
 }
 
-func TestTrackAccounts_againWithinTheRefreshPauseWaitsForTheSchedule(t *testing.T) {
+func TestTrackAccountsAgain_waitsForTheScheduleWithinTheRefreshPause(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.AccountURL)
@@ -137,8 +137,8 @@ func TestTrackAccounts_againWithinTheRefreshPauseWaitsForTheSchedule(t *testing.
 	})
 }
 
-// Stopping an account also stops its videos. If the videos are discovered again, they are not fetched at once.
-func TestDiscovery_ofStoppedVideosDoesNotFetchThemAgain(t *testing.T) {
+// Stopping an account also stops its videos. If the same videos are discovered again, they are not fetched at once.
+func TestDiscovery_doesNotFetchStoppedVideosAgainAtOnce(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.AccountURL)
@@ -157,7 +157,7 @@ func TestDiscovery_ofStoppedVideosDoesNotFetchThemAgain(t *testing.T) {
 	})
 }
 
-func TestDiscovery_withoutASubscriptionFetchesOnlyThePreview(t *testing.T) {
+func TestDiscovery_fetchesOnlyThePreviewWithoutAPaidSubscription(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		free, err := db.CreateOrganisation(t.Context(), "Free", store.TierBasic, store.SubscriptionNone)

@@ -9,20 +9,20 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// SourceToken is a credential of a source that changes with its use. Exchanging it returns a new token, and the old one may become
-// invalid. The source encrypts the token, and the store never reads it.
+// SourceToken is a credential that a platform replaces when it is used. An exchange of the token returns a new token, and the old token may
+// become invalid. Sealed is the token as the source has encrypted it. The store never decrypts it.
 type SourceToken struct {
 	Source  string `gorm:"primaryKey"`
-	Account string `gorm:"primaryKey"` // the account that the token belongs to, as the source names it
+	Account string `gorm:"primaryKey"` // name of the account to which the token belongs
 	Sealed  []byte
-	// Version rises with every exchange. Changes to an older version are ignored.
+	// Version rises with every exchange. A change to an older version of the token is ignored.
 	Version   int64
 	HeldUntil db.Instant
 	UpdatedAt db.Instant `gorm:"autoUpdateTime:false"`
 }
 
-// KeepSourceToken returns the token of a source's account. If there is none, it stores the given one. Concurrent calls all return the same
-// token.
+// KeepSourceToken returns the stored token of a source's account. If no token is stored yet, it first stores sealed. Concurrent calls all
+// return the same token.
 func (s *Queue) KeepSourceToken(ctx context.Context, source, account string, sealed []byte) (SourceToken, error) {
 	var kept SourceToken
 	err := s.db.Tx(ctx, func(tx *gorm.DB) error {
@@ -35,8 +35,8 @@ func (s *Queue) KeepSourceToken(ctx context.Context, source, account string, sea
 	return kept, err
 }
 
-// HoldSourceToken reserves the exchange of a token for the caller for the duration d. It returns false if another process holds the token
-// or has exchanged it.
+// HoldSourceToken locks the token t for the duration d, so that no other process exchanges t at the same time. It returns t with HeldUntil
+// set. It returns false if another process has locked t or has already exchanged t.
 func (s *Queue) HoldSourceToken(ctx context.Context, t SourceToken, d time.Duration) (SourceToken, bool, error) {
 	now := s.db.Now()
 	t.HeldUntil = now.Add(d)
@@ -44,20 +44,21 @@ func (s *Queue) HoldSourceToken(ctx context.Context, t SourceToken, d time.Durat
 	return t, held, err
 }
 
-// ReplaceSourceToken stores the new token after an exchange and ends the hold. It returns false if another process has exchanged the token
-// meanwhile, and keeps that process's token.
+// ReplaceSourceToken stores the new token after the exchange of t, and ends the lock of HoldSourceToken. If another process has exchanged t
+// meanwhile, it changes nothing and returns false.
 func (s *Queue) ReplaceSourceToken(ctx context.Context, t SourceToken, sealed []byte) (bool, error) {
 	return s.changeSourceToken(ctx, t, "version = ?", t.Version,
 		map[string]any{"sealed": sealed, "version": t.Version + 1, "held_until": db.Instant(0), "updated_at": s.db.Now()})
 }
 
-// ReleaseSourceToken ends a hold without an exchange.
+// ReleaseSourceToken ends the lock of HoldSourceToken if t was not exchanged.
 func (s *Queue) ReleaseSourceToken(ctx context.Context, t SourceToken) error {
 	_, err := s.changeSourceToken(ctx, t, "held_until = ?", t.HeldUntil, map[string]any{"held_until": db.Instant(0)})
 	return err
 }
 
-// changeSourceToken changes the row if its version is still t.Version and the condition holds. It returns true if it changed the row.
+// changeSourceToken updates the row of the token t if the row still has the version t.Version and fulfils the SQL condition. It returns
+// true if it updated the row.
 func (s *Queue) changeSourceToken(ctx context.Context, t SourceToken, condition string, argument any, to map[string]any) (bool, error) {
 	var changed int64
 	err := s.db.Tx(ctx, func(tx *gorm.DB) error {

@@ -12,7 +12,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-func TestHoldSourceToken_succeedsForOneProcess(t *testing.T) {
+func TestHoldSourceToken_succeedsForOnlyOneOfSeveralProcesses(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		const processes = 8
@@ -23,11 +23,11 @@ func TestHoldSourceToken_succeedsForOneProcess(t *testing.T) {
 			wg.Go(func() {
 				kept, err := s.Queue.KeepSourceToken(t.Context(), "tiktok", "a", []byte(strconv.Itoa(i)))
 				if err != nil {
-					t.Errorf("KeepSourceToken: %v", err)
+					t.Errorf("KeepSourceToken failed: %v", err)
 					return
 				}
 				if _, ok, err := s.Queue.HoldSourceToken(t.Context(), kept, time.Minute); err != nil {
-					t.Errorf("HoldSourceToken: %v", err)
+					t.Errorf("HoldSourceToken failed: %v", err)
 				} else if ok {
 					held.Add(1)
 				}
@@ -47,7 +47,7 @@ func TestHoldSourceToken_succeedsForOneProcess(t *testing.T) {
 	})
 }
 
-func TestReplaceSourceToken_needsTheCurrentHold(t *testing.T) {
+func TestReplaceSourceToken_refusesATokenThatWasExchangedMeanwhile(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		first, err := db.KeepSourceToken(t.Context(), "tiktok", "a", []byte("one"))

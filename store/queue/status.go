@@ -11,13 +11,14 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// This file holds what operators see of the queue. It contains no names of organisations, videos or accounts.
+// This file reads the statistics of the queue for operators. The statistics contain no names of organisations, videos or accounts.
 
 // FreshWithin are the ages for which QueueCounts.Fresh counts targets, in rising order.
 var FreshWithin = [...]time.Duration{time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour, 36 * time.Hour,
 	2 * 24 * time.Hour, 7 * 24 * time.Hour}
 
-// FetchedBy is the age by which a requested target should have been fetched: one fetch a day, and half a day to spare.
+// FetchedBy is the time within which a requested target should be fetched: one day, which is the interval of the schedule, and half a day
+// to spare.
 const FetchedBy = 36 * time.Hour
 
 // QueueCounts counts the targets of one platform, kind, lane and state.
@@ -27,16 +28,16 @@ type QueueCounts struct {
 	Lane      Lane
 	State     string
 	Targets   int64
-	Failing   int64       // the last fetch failed
-	Due       int64       // next_at has come
-	OldestDue *db.Instant // next_at of the longest due target; nil if none is due
-	Never     int64       // never fetched
-	Overdue   int64       // never fetched and requested longer than FetchedBy ago
+	Failing   int64       // number of targets whose last fetch failed
+	Due       int64       // number of targets that are due
+	OldestDue *db.Instant // due time of the target that is due longest; nil if no target is due
+	Never     int64       // number of targets that were never fetched
+	Overdue   int64       // number of targets that were never fetched and were requested longer than FetchedBy ago
 	// Fresh counts the targets that were fetched within each age of FreshWithin.
 	Fresh [len(FreshWithin)]int64
 }
 
-// QuotaUse is the number of units that are reserved of a budget in a window.
+// QuotaUse is the number of units of a budget that are reserved in a window.
 type QuotaUse struct {
 	Source string // the name of the source, a slash, and the name of the budget
 	Window string `gorm:"column:win"`
@@ -51,12 +52,12 @@ type Collecting struct {
 	// Pauses are the pauses of sources and budgets, by name. If BlockedUntil has passed, the pause is over, but no call has succeeded since.
 	Pauses map[string]Pause
 	Quotas []QuotaUse
-	// Collectors are the times at which each collector was last seen, the latest first.
+	// Collectors has the time of the last heartbeat of each collector, the latest first.
 	Collectors []db.Instant
 }
 
-// Collecting reads the state of the queue and of the collectors. It reads the whole queue. For a million targets that takes some tenths of
-// a second, on SQLite seconds. So callers cache the result.
+// Collecting reads the state of the queue and of the collectors. It reads the whole queue, which takes some tenths of a second for a
+// million targets on PostgreSQL, and seconds on SQLite. So callers cache the result.
 func (s *Queue) Collecting(ctx context.Context) (Collecting, error) {
 	c := Collecting{At: s.db.Now()}
 	var err error
@@ -73,6 +74,7 @@ func (s *Queue) Collecting(ctx context.Context) (Collecting, error) {
 	return c, db.Translate(err)
 }
 
+// queueCounts counts the targets of each platform, kind, lane and state, in the order of these columns.
 func queueCounts(db *gorm.DB, now db.Instant) (counts []QueueCounts, err error) {
 	query := strings.Builder{}
 	query.WriteString(`SELECT source, kind, lane, state, COUNT(*), COUNT(CASE WHEN attempts > 0 THEN 1 END), COUNT(CASE WHEN next_at <= ? THEN 1 END),
@@ -103,8 +105,8 @@ func queueCounts(db *gorm.DB, now db.Instant) (counts []QueueCounts, err error) 
 	return counts, rows.Err()
 }
 
-// WhyFailing returns the last error of one target of a platform that is parked or whose last fetch failed, or "" if there is none. It
-// reads until it finds such a target, so call it only if there are many.
+// WhyFailing returns the last error of one target of the platform p that is parked or whose last fetch failed. If there is no such target,
+// it returns "". It reads targets until it finds one, so it is slow if only few targets have failed.
 func (s *Queue) WhyFailing(ctx context.Context, p link.Platform) (detail string, err error) {
 	err = s.db.Read(ctx).Raw(`SELECT detail FROM fetch_targets
  WHERE bucket = ? AND source = ? AND (state = ? OR attempts > 0) AND detail <> '' LIMIT 1`, Bucket, p, StateParked).Scan(&detail).Error

@@ -59,7 +59,7 @@ func (b *block) check(clauses map[string][]node) error {
 	}
 	for name, nodes := range clauses {
 		if name == "where" {
-			continue // the loop above has checked the WHERE clause
+			continue // b.conditions contains the WHERE clause, and the loop over b.conditions has checked it
 		}
 		if err := b.checkSubqueries(nodes); err != nil {
 			return err
@@ -142,7 +142,7 @@ func join(nodes []node, i int) (next int, left bool, err error) {
 			left = true
 		case nodes[i].is("inner", "cross", "outer"):
 		default:
-			return 0, false, fmt.Errorf("a FROM with %q, which these rules cannot read", nodes[i].text)
+			return 0, false, fmt.Errorf("cannot read a FROM clause with %q", nodes[i].text)
 		}
 	}
 	return i + 1, left, nil
@@ -157,7 +157,7 @@ func (b *block) table(nodes []node, i int) (int, error) {
 		i++
 	}
 	if i >= len(nodes) {
-		return 0, errors.New("a table is missing")
+		return 0, errors.New("a FROM clause lacks the name of a table")
 	}
 	u := &use{}
 	switch n := nodes[i]; {
@@ -173,7 +173,7 @@ func (b *block) table(nodes []node, i int) (int, error) {
 		u.alias = nodes[i].text
 		i++
 		if i < len(nodes) && nodes[i].kind == groupNode {
-			return 0, fmt.Errorf("%s() in place of a table", u.alias)
+			return 0, fmt.Errorf("a FROM clause has the function %s() in place of a table", u.alias)
 		}
 		if list, named := b.namedQuery(u.alias); named {
 			u.bound = list
@@ -184,7 +184,7 @@ func (b *block) table(nodes []node, i int) (int, error) {
 			}
 		}
 	default:
-		return 0, fmt.Errorf("%q in place of a table", n.text)
+		return 0, fmt.Errorf("a FROM clause has %q in place of a table", n.text)
 	}
 	if i < len(nodes) && nodes[i].is("as") {
 		i++
@@ -200,8 +200,8 @@ func (b *block) table(nodes []node, i int) (int, error) {
 	return i, nil
 }
 
-// namedQuery looks up a name in the WITH clauses of the block and its enclosing queries. named is true if a query has the name. list is true
-// if that query is a list of organisations.
+// namedQuery looks up a name in the WITH clauses of the block and its enclosing queries. named is true if a query has that name. list is
+// true if that query is a list of organisations.
 func (b *block) namedQuery(name string) (list, named bool) {
 	for ; b != nil; b = b.outer {
 		if list, named = b.names[name]; named {
@@ -230,7 +230,7 @@ func isOrganisationList(columns, query []node) bool {
 	return true
 }
 
-// equality is a condition that the organisation_ids of two tables are equal. A nil table means a parameter.
+// equality is a condition a.organisation_id = b.organisation_id. If a or b is nil, that side of the condition is a parameter.
 type equality struct {
 	a, b *use
 	only []*use // the tables that the condition restricts; nil means all tables of the block
@@ -337,7 +337,7 @@ func isParameter(nodes []node) bool {
 	return false
 }
 
-// column returns the table to which the column organisation_id in nodes belongs. It returns nil if nodes is another expression. A column
+// column returns the table to which the column organisation_id in nodes belongs. It returns nil if nodes is not that column. A column
 // without an alias belongs to the only table of the block.
 func (b *block) column(nodes []node) *use {
 	if len(nodes) == 0 || !nodes[len(nodes)-1].isName() || nodes[len(nodes)-1].text != organisationID {

@@ -1,16 +1,19 @@
 package storetest
 
 import (
+	"testing"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
 
+	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// ClaimRequest returns a request for up to limit due targets of one platform and kind. It claims only targets that have no source yet. No
-// target has a source until a collector publishes its sources.
+// ClaimRequest returns a request for up to limit due targets of one platform and kind. It claims only targets without a route. In tests, no
+// target has a route until the test publishes routes.
 func ClaimRequest(collector uuid.UUID, p link.Platform, kind queue.Kind, limit int, lease time.Duration, lanes ...queue.Lane) queue.ClaimRequest {
 	return queue.ClaimRequest{Collector: collector, Kinds: []queue.Kind{kind}, Lanes: lanes, Candidates: 1000,
 		Pick: func(due []queue.Target) ([]queue.Target, time.Duration) {
@@ -22,4 +25,71 @@ func ClaimRequest(collector uuid.UUID, p link.Platform, kind queue.Kind, limit i
 			}
 			return batch, lease
 		}}
+}
+
+// Claim claims all due targets of a platform and kind, and returns one claim for each lane with due targets.
+func Claim(t *testing.T, db *DB, p link.Platform, kind queue.Kind) []queue.Claim {
+	t.Helper()
+	var claims []queue.Claim
+	for _, lane := range queue.Lanes {
+		c, err := db.Claim(t.Context(), ClaimRequest(store.NewID(), p, kind, 1000, time.Minute, lane))
+		require.NoError(t, err)
+		if len(c.Targets) > 0 {
+			claims = append(claims, c)
+		}
+	}
+	return claims
+}
+
+// ClaimOne claims the only due target of a platform and kind. It fails the test if there is not exactly one.
+func ClaimOne(t *testing.T, db *DB, p link.Platform, kind queue.Kind) queue.Claim {
+	t.Helper()
+	claims := Claim(t, db, p, kind)
+	require.Len(t, claims, 1)
+	require.Len(t, claims[0].Targets, 1)
+	return claims[0]
+}
+
+// TargetIDs returns the external ids of a claim's targets.
+func TargetIDs(c queue.Claim) []string {
+	ids := make([]string, len(c.Targets))
+	for i, target := range c.Targets {
+		ids[i] = target.ExternalID
+	}
+	return ids
+}
+
+// DueTargets returns the external ids of the TikTok videos that a collector could claim now.
+func DueTargets(t *testing.T, db *DB) []string {
+	t.Helper()
+	return Column[string](t, db, "SELECT external_id FROM fetch_targets WHERE source = ? AND kind = 'video' AND next_at <= ?",
+		string(link.TikTok), int64(store.InstantOf(db.Clock.Now())))
+}
+
+// RunBefore runs f concurrently, once, just before the next statement that contains the fragment. f gets a second Store, like another
+// process. The statement continues when f has returned or waits for a lock. finish waits until f has returned.
+func RunBefore(t *testing.T, db *DB, fragment string, f func(s *store.Store)) (finish func()) {
+	t.Helper()
+	other, done := db.Open(t), make(chan struct{})
+	db.Guard.Before(fragment, func() {
+		go func() {
+			defer close(done)
+			f(other)
+		}()
+		for !Waits(t, db) {
+			select {
+			case <-done:
+				return
+			case <-time.After(time.Millisecond):
+			}
+		}
+	})
+	return func() { <-done }
+}
+
+// Waits returns true if a transaction of the database waits for a lock. On SQLite, it always returns true.
+func Waits(t *testing.T, db *DB) bool {
+	t.Helper()
+	return !db.SharedByProcesses() ||
+		Column[int64](t, db, "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")[0] > 0
 }

@@ -1,15 +1,10 @@
 package storetest
 
 import (
-	"cmp"
 	"fmt"
 	"io/fs"
-	"maps"
-	"math/big"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/pressly/goose/v3"
@@ -22,7 +17,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// NewOrg makes an organisation and returns its view.
+// NewOrg creates an organisation with the premium tier and an active subscription, and returns its store.Org.
 func NewOrg(t *testing.T, db *DB) *store.Org {
 	t.Helper()
 	o, err := db.CreateOrganisation(t.Context(), "Tester", store.TierPremium, store.SubscriptionActive)
@@ -30,7 +25,7 @@ func NewOrg(t *testing.T, db *DB) *store.Org {
 	return db.Org(o.ID)
 }
 
-// ParseLink returns the link of a URL that must be valid.
+// ParseLink returns the link of a URL. It fails the test if the URL is not valid.
 func ParseLink(t *testing.T, raw string) link.Link {
 	t.Helper()
 	l, err := link.Parse(raw)
@@ -38,19 +33,19 @@ func ParseLink(t *testing.T, raw string) link.Link {
 	return l
 }
 
-// Clip returns the link of a TikTok video of @someone. Each n is another video.
+// Clip returns the link of a TikTok video of @someone. Each n gives the link of a different video.
 func Clip(t *testing.T, n int) link.Link {
 	t.Helper()
 	return ParseLink(t, fmt.Sprintf("https://www.tiktok.com/@someone/video/73012345678%08d", n))
 }
 
-// Clips returns the links of the videos 0 to n-1.
+// Clips returns the links of n videos: Clip(0) to Clip(n-1).
 func Clips(t *testing.T, n int) []link.Link {
 	t.Helper()
 	return ClipsFrom(t, 0, n)
 }
 
-// ClipsFrom returns the links of n videos, beginning with the video first. Organisations that track the same link share its target.
+// ClipsFrom returns the links of n videos: Clip(first) to Clip(first+n-1). Organisations that track the same link share its target.
 func ClipsFrom(t *testing.T, first, n int) []link.Link {
 	t.Helper()
 	links := make([]link.Link, n)
@@ -60,7 +55,7 @@ func ClipsFrom(t *testing.T, first, n int) []link.Link {
 	return links
 }
 
-// Track tracks videos with immediate fetches.
+// Track tracks videos with the premium lane as their base lane. The first fetch of each video is due at once.
 func Track(t *testing.T, o *store.Org, links ...link.Link) []store.Tracked {
 	t.Helper()
 	tracked, err := o.Track(t.Context(), store.TrackRequest{Links: links, Lane: queue.LanePremium, Immediate: len(links), Enqueue: len(links)})
@@ -68,7 +63,7 @@ func Track(t *testing.T, o *store.Org, links ...link.Link) []store.Tracked {
 	return tracked
 }
 
-// Follow tracks accounts with immediate fetches.
+// Follow tracks accounts with the premium lane as their base lane. The first fetch of each account is due at once.
 func Follow(t *testing.T, o *store.Org, kind store.TrackingType, links ...link.Link) []store.TrackedAccount {
 	t.Helper()
 	tracked, err := o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: links, Type: kind, Lane: queue.LanePremium, Immediate: len(links), Enqueue: len(links)})
@@ -76,73 +71,7 @@ func Follow(t *testing.T, o *store.Org, kind store.TrackingType, links ...link.L
 	return tracked
 }
 
-// Claim claims all due targets of a platform and kind, one claim for each lane.
-func Claim(t *testing.T, db *DB, p link.Platform, kind queue.Kind) []queue.Claim {
-	t.Helper()
-	var claims []queue.Claim
-	for _, lane := range queue.Lanes {
-		c, err := db.Claim(t.Context(), ClaimRequest(store.NewID(), p, kind, 1000, time.Minute, lane))
-		require.NoError(t, err)
-		if len(c.Targets) > 0 {
-			claims = append(claims, c)
-		}
-	}
-	return claims
-}
-
-// ClaimOne claims the only due target.
-func ClaimOne(t *testing.T, db *DB, p link.Platform, kind queue.Kind) queue.Claim {
-	t.Helper()
-	claims := Claim(t, db, p, kind)
-	require.Len(t, claims, 1)
-	require.Len(t, claims[0].Targets, 1)
-	return claims[0]
-}
-
-// Outcome returns the outcome of a successful fetch of a video. The target is due again in a day.
-func Outcome(db *DB, target queue.Target, facts ingest.VideoFacts) ingest.Outcome {
-	return ingest.Outcome{Target: target, Facts: &facts, Details: true, Source: "test",
-		NextAt: store.InstantOf(db.Clock.Now().Add(24 * time.Hour)), State: "active"}
-}
-
-// Deliver acknowledges all due videos of a platform with the same facts, and returns the number of targets.
-func Deliver(t *testing.T, db *DB, p link.Platform, facts ingest.VideoFacts) int {
-	t.Helper()
-	return DeliverBy(t, db, p, func(queue.Target) ingest.VideoFacts { return facts })
-}
-
-// DeliverBy acknowledges all due videos of a platform with the facts for each target, and returns the number of targets.
-func DeliverBy(t *testing.T, db *DB, p link.Platform, facts func(queue.Target) ingest.VideoFacts) int {
-	t.Helper()
-	n := 0
-	for _, c := range Claim(t, db, p, "video") {
-		outcomes := make([]ingest.Outcome, len(c.Targets))
-		for i, target := range c.Targets {
-			outcomes[i] = Outcome(db, target, facts(target))
-		}
-		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, outcomes))
-		n += len(outcomes)
-	}
-	return n
-}
-
-// DeliverAccount acknowledges the only due TikTok account.
-func DeliverAccount(t *testing.T, db *DB, facts ingest.AccountFacts) {
-	t.Helper()
-	c := ClaimOne(t, db, link.TikTok, "account")
-	require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{AccountOutcome(db, c.Targets[0], facts)}))
-}
-
-// AccountOutcome returns the outcome of a successful fetch of an account. The target is due again in a day.
-func AccountOutcome(db *DB, target queue.Target, facts ingest.AccountFacts) ingest.AccountOutcome {
-	return ingest.AccountOutcome{Account: &facts, Outcome: ingest.Outcome{Target: target, Source: "test", State: "active",
-		NextAt: store.InstantOf(db.Clock.Now().Add(24 * time.Hour))}}
-}
-
-// Views returns facts with a number of views only.
-func Views(n int64) ingest.VideoFacts { return ingest.VideoFacts{Views: &n} }
-
-// VideoOf returns the organisation's video with that link.
+// VideoOf returns the organisation's video with the link l.
 func VideoOf(t *testing.T, o *store.Org, l link.Link) store.Video {
 	t.Helper()
 	v, err := o.Video(t.Context(), store.VideoRef{Link: l})
@@ -150,7 +79,7 @@ func VideoOf(t *testing.T, o *store.Org, l link.Link) store.Video {
 	return v
 }
 
-// AccountByLink returns the organisation's account with that link.
+// AccountByLink returns the organisation's account with the link l.
 func AccountByLink(t *testing.T, o *store.Org, l link.Link) store.Account {
 	t.Helper()
 	a, err := o.Account(t.Context(), store.AccountRef{Link: l})
@@ -161,12 +90,12 @@ func AccountByLink(t *testing.T, o *store.Org, l link.Link) store.Account {
 // Today returns the UTC day of the database's clock.
 func Today(db *DB) store.Date { return store.DateOf(db.Clock.Now()) }
 
-// OrderedBy returns a query for all videos in an order.
+// OrderedBy returns a query for the first 5,000 videos, ordered by a column.
 func OrderedBy(column string, descending bool) store.VideoQuery {
 	return store.VideoQuery{Order: store.Order{Column: column, Descending: descending}, Window: store.Window{Limit: 5000}}
 }
 
-// ListVideos returns the page of a query. Without an order, videos are ordered by created_at.
+// ListVideos returns the page of videos that a query selects. If the query has no order, the videos are ordered by created_at.
 func ListVideos(t *testing.T, o *store.Org, q store.VideoQuery) store.VideoPage {
 	t.Helper()
 	if q.Order.Column == "" {
@@ -177,7 +106,7 @@ func ListVideos(t *testing.T, o *store.Org, q store.VideoQuery) store.VideoPage 
 	return page
 }
 
-// FullOrg makes an organisation with a row in every table of organisations.
+// FullOrg creates an organisation with at least one row in every distributed table.
 func FullOrg(t *testing.T, db *DB) *store.Org {
 	t.Helper()
 	ctx, o := t.Context(), NewOrg(t, db)
@@ -201,66 +130,12 @@ func FullOrg(t *testing.T, db *DB) *store.Org {
 	return o
 }
 
-// Collection makes a private collection.
+// Collection creates a private collection.
 func Collection(t *testing.T, o *store.Org, name string, parent *uuid.UUID) store.Collection {
 	t.Helper()
 	c, err := o.CreateCollection(t.Context(), store.NewCollection{Name: name, ParentID: parent, Access: store.AccessPrivate, CreatedBy: store.NewID()})
 	require.NoError(t, err)
 	return c
-}
-
-// TargetIDs returns the external ids of a claim's targets.
-func TargetIDs(c queue.Claim) []string {
-	ids := make([]string, len(c.Targets))
-	for i, target := range c.Targets {
-		ids[i] = target.ExternalID
-	}
-	return ids
-}
-
-// DueTargets returns the external ids of the TikTok videos that a collector could claim now.
-func DueTargets(t *testing.T, db *DB) []string {
-	t.Helper()
-	return Column[string](t, db, "SELECT external_id FROM fetch_targets WHERE source = ? AND kind = 'video' AND next_at <= ?",
-		string(link.TikTok), int64(store.InstantOf(db.Clock.Now())))
-}
-
-// RunBefore runs f once, just before the next statement that contains the fragment, as a concurrent process. The statement continues when
-// f is done, or when f waits for our transaction. finish waits for f.
-func RunBefore(t *testing.T, db *DB, fragment string, f func(s *store.Store)) (finish func()) {
-	t.Helper()
-	other, done := db.Open(t), make(chan struct{})
-	db.Guard.Before(fragment, func() {
-		go func() {
-			defer close(done)
-			f(other)
-		}()
-		for !Waits(t, db) {
-			select {
-			case <-done:
-				return
-			case <-time.After(time.Millisecond):
-			}
-		}
-	})
-	return func() { <-done }
-}
-
-// Waits returns true if a transaction waits for another one. On an engine with one writer, it always returns true.
-func Waits(t *testing.T, db *DB) bool {
-	t.Helper()
-	return !db.SharedByProcesses() ||
-		Column[int64](t, db, "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")[0] > 0
-}
-
-// Measure writes facts for videos at a time, without using the queue.
-func Measure(t *testing.T, db *DB, at time.Time, facts map[link.Link]ingest.VideoFacts) {
-	t.Helper()
-	var outcomes []ingest.Outcome
-	for l, f := range facts {
-		outcomes = append(outcomes, Outcome(db, queue.Target{Platform: l.Platform, Kind: "video", ExternalID: l.ID}, f))
-	}
-	require.NoError(t, db.Acknowledge(t.Context(), queue.Claim{}, store.InstantOf(at), outcomes))
 }
 
 // StoredRows returns all rows of an organisation as text, by table.
@@ -272,7 +147,7 @@ func StoredRows(t *testing.T, db *DB, o *store.Org) map[string][]string {
 			continue
 		}
 		query := "SELECT CAST(json_group_array(json(r)) AS text) FROM (SELECT json_object(%s) AS r FROM " + name + " WHERE organisation_id = ? ORDER BY 1)"
-		if name == "organisation_totals" { // its version rises even if nothing else changes
+		if name == "organisation_totals" { // leave out the version, which rises even if nothing else changes
 			rows[name] = append(rows[name], Column[string](t, db, `SELECT videos || ' ' || videos_removed || ' ' || views || ' ' || likes || ' ' || comments || ' ' || shares || ' ' ||
  bookmarks || ' ' || accounts || ' ' || accounts_removed || ' ' || followers || ' ' || following FROM organisation_totals WHERE organisation_id = ?`, o.ID())...)
 			continue
@@ -290,19 +165,7 @@ func StoredRows(t *testing.T, db *DB, o *store.Org) map[string][]string {
 	return rows
 }
 
-// Authored returns facts with an author. "" means that the source does not report the id or the handle.
-func Authored(id, handle string) ingest.VideoFacts {
-	f := ingest.VideoFacts{Views: new(int64(1))}
-	if id != "" {
-		f.AccountID = &id
-	}
-	if handle != "" {
-		f.Username = &handle
-	}
-	return f
-}
-
-// AccountOf returns the account that the video with that link is linked to.
+// AccountOf returns the account to which the video with the link l is linked.
 func AccountOf(t *testing.T, o *store.Org, l link.Link) store.Account {
 	t.Helper()
 	id := VideoOf(t, o, l).LinkedAccountID
@@ -315,137 +178,14 @@ func AccountOf(t *testing.T, o *store.Org, l link.Link) store.Account {
 // AccountURL is the URL of the account that posts the videos of Clip.
 const AccountURL = "https://www.tiktok.com/@someone"
 
-// FoundVideos returns n videos of @someone, the newest first. The first was uploaded at newest, and each other one an hour before the one
-// before it.
-func FoundVideos(t *testing.T, n int, newest time.Time) []ingest.FoundVideo {
-	t.Helper()
-	videos := make([]ingest.FoundVideo, n)
-	for i, l := range Clips(t, n) {
-		at := store.InstantOf(newest.Add(-time.Duration(i) * time.Hour))
-		videos[i] = ingest.FoundVideo{ID: l.ID, Link: l.Canonical, UploadedAt: &at}
-	}
-	return videos
-}
-
-// ListedAccount returns facts of an account with a list of videos.
-func ListedAccount(videos []ingest.FoundVideo) ingest.AccountFacts {
-	return ingest.AccountFacts{ID: new("42"), Username: new("someone"), Videos: videos, Listed: true}
-}
-
 // TrackedVideos returns how many videos the organisation tracks.
 func TrackedVideos(t *testing.T, o *store.Org) int {
 	t.Helper()
 	return int(ListVideos(t, o, store.VideoQuery{}).Total)
 }
 
-// Series holds the stored points of a video: the daily points and the weekly points.
-type Series struct {
-	Daily, Weekly map[store.Date]store.Counts
-}
-
-// WithoutProvenance returns points without their provenance. Only interpolated points keep their quality.
-func WithoutProvenance(points []store.Point) []store.Point {
-	out := slices.Clone(points)
-	for i := range out {
-		interpolated := out[i].Quality == store.QualityInterpolated
-		if out[i].Provenance = (store.Provenance{}); interpolated {
-			out[i].Quality = store.QualityInterpolated
-		}
-	}
-	return out
-}
-
-// CreatePartitions makes sure that the database can store points of the last days.
-func CreatePartitions(t *testing.T, db *DB, days int) {
-	t.Helper()
-	untracked := Outcome(db, queue.Target{Platform: link.TikTok, Kind: "video", ExternalID: "0"}, Views(1))
-	for d := 0; d <= days; d += 28 {
-		require.NoError(t, db.Acknowledge(t.Context(), queue.Claim{}, store.InstantOf(db.Clock.Now().AddDate(0, 0, -d)), []ingest.Outcome{untracked}))
-	}
-}
-
-// Insert writes a series to the tables of points directly.
-func (s Series) Insert(t *testing.T, db *DB, o *store.Org, video uuid.UUID) {
-	t.Helper()
-	for table, points := range map[string]map[store.Date]store.Counts{"snapshots_daily": s.Daily, "snapshots_weekly": s.Weekly} {
-		if len(points) == 0 {
-			continue
-		}
-		var args []any
-		for day, c := range points {
-			args = append(args, o.ID(), video, day, day.Week(), c.Views, c.Likes, c.Comments, c.Shares, c.Bookmarks)
-		}
-		row := "(?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 'test')"
-		db.Exec(t, "INSERT INTO "+table+" (organisation_id, video_id, day, week, views, likes, comments, shares, bookmarks, fetched_at, source) VALUES "+
-			row+strings.Repeat(", "+row, len(points)-1), args...)
-	}
-}
-
-// MergeCounts returns the counts c. A count that is nil in c is taken from under.
-func MergeCounts(c, under store.Counts) store.Counts {
-	return store.Counts{Views: cmp.Or(c.Views, under.Views), Likes: cmp.Or(c.Likes, under.Likes), Comments: cmp.Or(c.Comments, under.Comments),
-		Shares: cmp.Or(c.Shares, under.Shares), Bookmarks: cmp.Or(c.Bookmarks, under.Bookmarks)}
-}
-
-// Points returns the points of both tables. A day in both tables has one point, with all counts that either table has.
-func (s Series) Points() map[store.Date]store.Counts {
-	known := map[store.Date]store.Counts{}
-	maps.Copy(known, s.Weekly)
-	for day, c := range s.Daily {
-		known[day] = MergeCounts(c, s.Weekly[day])
-	}
-	return known
-}
-
-// Read returns the points that Org.History must return. It applies the rules in the simplest way, one day after the other.
-func (s Series) Read(from, to store.Date) []store.Point {
-	known, before := s.Points(), map[store.Date]store.Counts{}
-	days := slices.Sorted(maps.Keys(known))
-	for i := 1; i < len(days); i++ {
-		before[days[i]] = MergeCounts(known[days[i-1]], before[days[i-1]])
-	}
-	out := []store.Point{}
-	for day := to; day >= from; day-- {
-		later, _ := slices.BinarySearch(days, day)
-		if c, ok := known[day]; ok {
-			p := store.Point{Day: day, Counts: c, Provenance: store.Provenance{Quality: store.QualityMeasured, Source: new("test"), FetchedAt: new(store.Instant(0))}}
-			if lower(c, before[day]) {
-				p.Quality = store.QualityCorrected
-			}
-			out = append(out, p)
-			continue
-		}
-		if later == 0 || later == len(days) {
-			continue
-		}
-		a, b := days[later-1], days[later]
-		line := func(x, y *int64) *int64 {
-			if x == nil || y == nil {
-				return nil
-			}
-			n := new(big.Int).Sub(big.NewInt(*y), big.NewInt(*x))
-			n.Mul(n, big.NewInt(int64(day-a))).Quo(n, big.NewInt(int64(b-a)))
-			return new(n.Int64() + *x)
-		}
-		ca, cb := known[a], known[b]
-		out = append(out, store.Point{Day: day, Provenance: store.Provenance{Quality: store.QualityInterpolated}, Counts: store.Counts{Views: line(ca.Views, cb.Views), Likes: line(ca.Likes, cb.Likes),
-			Comments: line(ca.Comments, cb.Comments), Shares: line(ca.Shares, cb.Shares), Bookmarks: line(ca.Bookmarks, cb.Bookmarks)}})
-	}
-	return out
-}
-
-// lower returns true if any count is lower than before.
-func lower(now, before store.Counts) bool {
-	values := func(c store.Counts) []*int64 { return []*int64{c.Views, c.Likes, c.Comments, c.Shares, c.Bookmarks} }
-	for i, n := range values(now) {
-		if b := values(before)[i]; n != nil && b != nil && *n < *b {
-			return true
-		}
-	}
-	return false
-}
-
-// Migrations returns the engine's migrations, so that a test can undo them. The program never undoes a migration.
+// Migrations returns a goose provider of the engine's migrations, with which a test can revert migrations. The program never reverts a
+// migration.
 func Migrations(t *testing.T, db *DB) *goose.Provider {
 	t.Helper()
 	dialect := goose.DialectPostgres
@@ -459,10 +199,11 @@ func Migrations(t *testing.T, db *DB) *goose.Provider {
 	return p
 }
 
-// YouTubeURL is the URL of a video. It does not contain the author, so tracking it does not create an account.
+// YouTubeURL is the URL of a YouTube video. The URL does not contain the author, so tracking the video does not create an account.
 const YouTubeURL = "https://www.youtube.com/shorts/dQw4w9WgXcQ"
 
-// Consistent checks that exactly the tracked videos have a subscription, and that the totals count them.
+// Consistent checks that exactly the tracked videos that are not pending have a subscription, and that lists of videos return the right
+// total.
 func Consistent(t *testing.T, db *DB, o *store.Org) {
 	t.Helper()
 	all := ListVideos(t, o, store.VideoQuery{IncludeRemoved: true})
@@ -481,46 +222,7 @@ func Consistent(t *testing.T, db *DB, o *store.Org) {
 // NeverStop is a callback that always lets a job continue.
 func NeverStop() error { return nil }
 
-// Reduced returns the series that retention must leave: all days from daily on, and one weekly point for each earlier week. The weekly
-// point is on the last day of its week with a point, and has each count as last known in the week. Points before oldest are left out.
-func (s Series) Reduced(daily, oldest store.Date) Series {
-	kept := Series{Daily: map[store.Date]store.Counts{}, Weekly: map[store.Date]store.Counts{}}
-	last, known := map[store.Date]store.Date{}, s.Points() // by week
-	for day, c := range s.Daily {
-		if day >= daily {
-			kept.Daily[day] = c
-		}
-	}
-	for day := range known {
-		if _, stays := kept.Daily[day]; !stays {
-			last[day.Week()] = max(last[day.Week()], day)
-		}
-	}
-	for week, day := range last {
-		if day < oldest {
-			continue
-		}
-		for d := week; d <= day; d++ {
-			kept.Weekly[day] = MergeCounts(known[d], kept.Weekly[day])
-		}
-	}
-	return kept
-}
-
-// WeekWithoutSundayViews returns an old week whose last day has likes only. If cut is true, the week contains the end of a month.
-func WeekWithoutSundayViews(db *DB, cut bool) (monday store.Date, days map[store.Date]store.Counts) {
-	monday = (Today(db) - 150).Week()
-	for ((monday + 6).Time().Day() < 7) != cut {
-		monday -= 7
-	}
-	days = map[store.Date]store.Counts{monday + 6: {Likes: new(int64(70))}}
-	for n := range store.Date(6) {
-		days[monday+n] = store.Counts{Views: new(1000 + 100*int64(n)), Likes: new(int64(n))}
-	}
-	return monday, days
-}
-
-// Stop stops the videos of links.
+// Stop stops the videos with the given links.
 func Stop(t *testing.T, o *store.Org, links ...link.Link) {
 	t.Helper()
 	refs := make([]store.VideoRef, len(links))

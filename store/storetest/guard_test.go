@@ -129,7 +129,7 @@ func TestCheckStatement_refusesStatementsThatBreakARule(t *testing.T) {
 		"the FROM of an update":              {`UPDATE videos SET latest_views = a.total_views FROM accounts a WHERE videos.organisation_id = ? AND a.id = videos.linked_account_id`, "a is not bound"},
 		"the SET of an update":               {`UPDATE accounts SET total_views = (SELECT SUM(latest_views) FROM videos) WHERE organisation_id = ?`, "videos is not bound"},
 		"an insert from all":                 {`INSERT INTO account_days (organisation_id, account_id) SELECT organisation_id, id FROM accounts`, "accounts is not bound"},
-		"an insert without the column":       {`INSERT INTO videos (id, title) VALUES (?, ?)`, "insert into videos without organisation_id"},
+		"an insert without the column":       {`INSERT INTO videos (id, title) VALUES (?, ?)`, "insert into videos lacks organisation_id"},
 		"an insert without columns":          {`INSERT INTO videos VALUES (?, ?)`, "cannot read"},
 		"an insert of defaults":              {`INSERT INTO videos DEFAULT VALUES`, "does not name its columns"},
 		"a conflict target without it":       {`INSERT INTO videos (organisation_id, id) VALUES (?, ?) ON CONFLICT (id) DO NOTHING`, "conflict target"},
@@ -188,7 +188,7 @@ func FuzzCheckStatement(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		// Appending an allowed statement must not change the result.
+		// Appending an allowed statement must not change whether the text is accepted.
 		alone, extended := storetest.CheckStatement(s), storetest.CheckStatement(s+"\n;SELECT 1")
 		require.Equal(t, alone == nil, extended == nil, "%v / %v", alone, extended)
 	})
@@ -200,7 +200,7 @@ func TestStore_refusesAStatementWithoutTheOrganisation(t *testing.T) {
 		o, err := db.CreateOrganisation(t.Context(), "Tester", store.TierBasic, store.SubscriptionActive)
 		require.NoError(t, err)
 		inspected, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: db.Clock.Now, Inspect: func(s string) error {
-			// Remove the condition on the organisation.
+			// Remove the condition on the organisation from the statement.
 			return storetest.CheckStatement(strings.Replace(s, "videos.organisation_id =", "videos.id <>", 1))
 		}})
 		require.NoError(t, err)
@@ -211,7 +211,7 @@ func TestStore_refusesAStatementWithoutTheOrganisation(t *testing.T) {
 	})
 }
 
-func TestGuard_callsBeforeOnce(t *testing.T) {
+func TestGuard_runsTheFunctionOfBeforeOnce(t *testing.T) {
 	t.Parallel()
 	g, calls := &storetest.Guard{}, 0
 	g.Before("FROM organisations", func() { calls++ })

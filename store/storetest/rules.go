@@ -98,12 +98,12 @@ func checkOne(nodes []node, outer *block) error {
 	case first.is("set", "lock", "drop", "alter"):
 		return checkPartition(nodes)
 	default:
-		return fmt.Errorf("a statement that begins with %q", first.text)
+		return fmt.Errorf("a statement begins with %q, which is not allowed", first.text)
 	}
 }
 
-// checkPartition checks SET, LOCK, DROP and ALTER. It returns nil for a statement that locks, drops or attaches one month's partition, and for
-// SET LOCAL of a timeout.
+// checkPartition checks SET, LOCK, DROP and ALTER. It returns nil for a statement that locks, drops or attaches one month's partition, and
+// for SET LOCAL of a timeout. It returns an error for any other statement.
 func checkPartition(nodes []node) error {
 	switch {
 	case nodes[0].is("set") && len(nodes) > 2 && nodes[1].is("local") && nodes[2].is("lock_timeout", "statement_timeout"):
@@ -114,13 +114,13 @@ func checkPartition(nodes []node) error {
 		nodes[4].is("partition") && partitions.MatchString(nodes[5].text):
 		return nil
 	}
-	return fmt.Errorf("%s is allowed only for one month's partition", strings.ToUpper(nodes[0].text))
+	return fmt.Errorf("%s is allowed only for one month's partition, or to limit the time of a transaction", strings.ToUpper(nodes[0].text))
 }
 
 // checkDefinition checks CREATE. It returns nil for CREATE TABLE, unless the statement copies rows of other tables.
 func checkDefinition(nodes []node) error {
 	if len(nodes) < 2 || !nodes[1].is("table") || keywordAt(nodes, "as", "select") < len(nodes) || hasQuery(nodes) {
-		return errors.New("a CREATE that makes more than a table, or that copies rows")
+		return errors.New("a CREATE statement creates something else than a table, or copies rows")
 	}
 	return nil
 }
@@ -134,11 +134,11 @@ func checkWith(nodes []node, outer *block) error {
 	for {
 		as := keywordAt(nodes, "as")
 		if as == len(nodes) || !nodes[0].isName() {
-			return errors.New("a WITH that cannot be read")
+			return errors.New("cannot read the WITH clause")
 		}
 		body := slices.IndexFunc(nodes[as:], func(n node) bool { return n.kind == groupNode }) + as
 		if body < as {
-			return errors.New("a WITH without a query")
+			return errors.New("a WITH clause has a name without a query")
 		}
 		columns := nodes[1:as]
 		if len(columns) == 1 {
@@ -164,7 +164,7 @@ func checkQuery(nodes []node, outer *block) error {
 		}
 		switch {
 		case len(part) == 0:
-			return errors.New("half of a UNION is missing")
+			return errors.New("one side of a UNION, INTERSECT or EXCEPT is missing")
 		case part[0].is("select"):
 			if err := checkSelect(part, outer); err != nil {
 				return err
@@ -174,7 +174,7 @@ func checkQuery(nodes []node, outer *block) error {
 				return err
 			}
 		default:
-			return fmt.Errorf("a query that begins with %q", part[0].text)
+			return fmt.Errorf("a query begins with %q, which is not allowed", part[0].text)
 		}
 	}
 	return nil
@@ -244,7 +244,7 @@ func checkDelete(nodes []node, outer *block) error {
 func checkInsert(nodes []node, outer *block) error {
 	columns := slices.IndexFunc(nodes, func(n node) bool { return n.kind == groupNode })
 	if columns < 3 || !nodes[1].is("into") {
-		return errors.New("an INSERT that does not name its columns")
+		return errors.New("an INSERT does not name its columns")
 	}
 	target := &block{outer: outer}
 	if err := target.from(nodes[2:columns]); err != nil {
@@ -252,7 +252,7 @@ func checkInsert(nodes []node, outer *block) error {
 	}
 	distributed := target.uses[0].distributed
 	if distributed && !namesOrganisation(nodes[columns].kids) {
-		return fmt.Errorf("insert into %s without %s", target.uses[0].alias, organisationID)
+		return fmt.Errorf("the column list of an insert into %s lacks %s", target.uses[0].alias, organisationID)
 	}
 	rest := nodes[columns+1:]
 	end := keywordAt(rest, "returning")
@@ -267,10 +267,10 @@ func checkInsert(nodes []node, outer *block) error {
 	}
 	source := rest[:end]
 	if distributed && len(source) > 0 && source[0].is("values") && hasQuery(source) {
-		return errors.New("a subquery in VALUES")
+		return errors.New("an INSERT has a subquery in VALUES, which is not allowed")
 	}
 	if len(source) > 0 && source[0].is("default") {
-		return errors.New("an INSERT of defaults")
+		return errors.New("an INSERT has DEFAULT VALUES, which is not allowed")
 	}
 	return checkOne(source, outer)
 }
@@ -278,10 +278,10 @@ func checkInsert(nodes []node, outer *block) error {
 // checkConflict checks the part of an INSERT after ON CONFLICT. distributed is true if the table of the INSERT is distributed.
 func checkConflict(nodes []node, distributed bool) error {
 	if distributed && (len(nodes) == 0 || nodes[0].kind != groupNode || !namesOrganisation(nodes[0].kids)) {
-		return fmt.Errorf("a conflict target without %s", organisationID)
+		return fmt.Errorf("the conflict target of an INSERT lacks %s", organisationID)
 	}
 	if hasQuery(nodes) {
-		return errors.New("a subquery in ON CONFLICT")
+		return errors.New("an INSERT has a subquery in ON CONFLICT, which is not allowed")
 	}
 	set := keywordAt(nodes, "set")
 	if set == len(nodes) {
@@ -296,7 +296,7 @@ func checkAssignments(nodes []node) error {
 	for _, a := range split(nodes, func(n node) bool { return n.isMark(",") }) {
 		to := a[:slices.IndexFunc(append(slices.Clone(a), node{kind: markNode, text: "="}), func(n node) bool { return n.isMark("=") })]
 		if namesOrganisation(to) || len(to) == 1 && namesOrganisation(to[0].kids) {
-			return fmt.Errorf("%s of a row is changed", organisationID)
+			return fmt.Errorf("%s of a row is changed, which is not allowed", organisationID)
 		}
 	}
 	return nil
@@ -323,7 +323,7 @@ func cut(nodes []node, keywords ...string) (map[string][]node, error) {
 			continue
 		}
 		if _, twice := clauses[n.text]; twice {
-			return nil, fmt.Errorf("%s stands twice", strings.ToUpper(n.text))
+			return nil, fmt.Errorf("a statement has the clause %s twice", strings.ToUpper(n.text))
 		}
 		current = n.text
 		clauses[current] = []node{}
@@ -341,7 +341,7 @@ var (
 func isDistributed(table string) (bool, error) {
 	described, known := store.Tables[table]
 	if !known && !partitions.MatchString(table) && !systemTables.MatchString(table) {
-		return false, fmt.Errorf("table %q is not classified", table)
+		return false, fmt.Errorf("table %q is not classified in db.Tables", table)
 	}
 	return described.Class == store.Distributed || partitions.MatchString(table), nil
 }

@@ -1,9 +1,11 @@
 // Package storetest provides databases for tests: a new SQLite file or a new PostgreSQL database for each test, with the current schema.
 //
 //   - storetest.go: [Each] runs a test on every engine. [DB] is the database of a test, with the store, the queue and the writer of answers.
-//   - fixture.go: organisations, links, claims and outcomes that the tests of several packages use
-//   - guard.go, rules.go, binding.go, syntax.go: the [Guard], which parses every statement of the store. It refuses a statement that could read or change
-//     data of another organisation. See [CheckStatement].
+//   - fixture.go: organisations, links, videos and accounts that the tests of several packages use
+//   - claim.go, outcomes.go: claims of targets, and outcomes of fetches
+//   - series.go: histories of points, and the results that roll-up and histories must have
+//   - guard.go, rules.go, binding.go, syntax.go: the [Guard], which parses every statement of the store. It refuses a statement that could
+//     read or change data of another organisation. See [CheckStatement].
 //   - raw.go: access to the database without the store
 //   - server.go: a PostgreSQL server that a test can crash and freeze
 package storetest
@@ -21,7 +23,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx", to make and drop databases
+	_ "github.com/jackc/pgx/v5/stdlib" // the database/sql driver "pgx", which creates and drops databases
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/store"
@@ -167,11 +169,11 @@ var sqliteTemplate = sync.OnceValues(func() (content []byte, err error) {
 	if err := migrate("sqlite:" + path); err != nil {
 		return nil, err
 	}
-	return os.ReadFile(path) //nolint:gosec // this function has chosen the path
+	return os.ReadFile(path) //nolint:gosec // the path is a temporary file that this function has created
 })
 
-// postgresTemplate returns the name of a PostgreSQL database with the current schema, which is copied for each test. It is not dropped, because
-// the whole server is deleted after the test run.
+// postgresTemplate returns the name of a PostgreSQL database with the current schema, which is copied for each test. The database is not
+// dropped, because the whole server is deleted after the test run.
 var postgresTemplate = sync.OnceValues(func() (string, error) {
 	name := "template_" + strings.ReplaceAll(uuid.NewString(), "-", "")
 	err := onServer(func(admin *sql.DB) error {

@@ -81,12 +81,12 @@ func (p *parser) nodes(group bool) ([]node, error) {
 		switch {
 		case p.rest() == "":
 			if group {
-				return nil, errors.New("parenthesis is not closed")
+				return nil, errors.New("a parenthesis is not closed")
 			}
 			return out, nil
 		case p.s[p.at] == ')':
 			if !group {
-				return nil, errors.New("parenthesis was not opened")
+				return nil, errors.New("a parenthesis was not opened")
 			}
 			p.at++
 			return out, nil
@@ -124,7 +124,7 @@ func (p *parser) skipBlanks() error {
 			// Refuse nested comments: PostgreSQL reads a comment inside a comment, SQLite does not.
 			end := strings.Index(p.rest()[2:], "*/")
 			if end < 0 || strings.Contains(p.rest()[2:2+end], "/*") {
-				return errors.New("comment is not closed, or contains another comment")
+				return errors.New("a comment is not closed, or contains another comment")
 			}
 			p.at += end + 4
 		default:
@@ -151,13 +151,13 @@ func (p *parser) single() (node, error) {
 		p.at++
 		return node{kind: parameterNode, text: "$" + p.while(isDigit)}, nil
 	case c == '$':
-		return node{}, errors.New("string in dollar signs")
+		return node{}, errors.New("a string between dollar signs is not allowed")
 	case isDigit(c):
 		return node{kind: literalNode, text: p.while(func(c byte) bool { return isWord(c) || isDigit(c) || c == '.' })}, nil
 	case isWord(c):
 		text := strings.ToLower(p.while(func(c byte) bool { return isWord(c) || isDigit(c) || c == '$' }))
 		if text == "e" && strings.HasPrefix(p.rest(), "'") {
-			return node{}, errors.New("string with escapes")
+			return node{}, errors.New("a string with escapes (E'…') is not allowed")
 		}
 		return node{kind: wordNode, text: text}, nil
 	}
@@ -171,7 +171,7 @@ func (p *parser) single() (node, error) {
 	return node{kind: markNode, text: string(c)}, nil
 }
 
-// quoted reads a text between quotes. A doubled quote in the text means one quote.
+// quoted reads a text between quotes and returns the text. A doubled quote in the text means one quote.
 func (p *parser) quoted(quote byte) (string, error) {
 	var text strings.Builder
 	for p.at++; p.rest() != ""; p.at++ {
@@ -184,10 +184,10 @@ func (p *parser) quoted(quote byte) (string, error) {
 		}
 		text.WriteByte(p.s[p.at])
 	}
-	return "", errors.New("quote is not closed")
+	return "", errors.New("a quote is not closed")
 }
 
-// while reads bytes as long as is returns true for them.
+// while reads bytes as long as the function is returns true for them, and returns the read bytes.
 func (p *parser) while(is func(byte) bool) string {
 	start := p.at
 	for p.rest() != "" && is(p.s[p.at]) {

@@ -20,14 +20,14 @@ type InsertRows func(table string, columns []string, rows [][]any) error
 
 // bulkLoader is a dialect that can insert rows faster than with INSERT statements.
 type bulkLoader interface {
-	// bulkTx implements DB.BulkTx.
+	// bulkTx runs f in a transaction and passes the fast insert function to f: see DB.BulkTx.
 	bulkTx(ctx context.Context, d *DB, f func(tx *gorm.DB, insert InsertRows) error) error
-	// grown implements DB.Grown.
+	// grown updates the planner's statistics of a table that has grown to the given number of rows: see DB.Grown.
 	grown(tx *gorm.DB, table string, rows int64) error
 }
 
-// Grown updates the statistics of the engine's query planner if rows, the number of rows of a table, is much greater than the planner
-// expects. A bulk load calls Grown before it inserts rows that refer to the table.
+// Grown updates the statistics of the engine's query planner if a table has many more rows than the planner expects. rows is the present
+// number of rows. A bulk load calls Grown before it inserts rows that refer to the table.
 func (d *DB) Grown(tx *gorm.DB, table string, rows int64) error {
 	if b, ok := d.dialect.(bulkLoader); ok {
 		return b.grown(tx, table, rows)
@@ -35,7 +35,7 @@ func (d *DB) Grown(tx *gorm.DB, table string, rows int64) error {
 	return nil
 }
 
-// BulkTx runs f in one transaction, as Tx does. insert is the engine's fastest way to insert rows.
+// BulkTx runs f in one transaction, and repeats the transaction after conflicts like Tx. insert is the engine's fastest way to insert rows.
 func (d *DB) BulkTx(ctx context.Context, f func(tx *gorm.DB, insert InsertRows) error) error {
 	if b, ok := d.dialect.(bulkLoader); ok {
 		return b.bulkTx(ctx, d, f)
@@ -58,7 +58,7 @@ func insertError(tx *gorm.DB, table string, err error) error {
 	return fmt.Errorf("load %s: %w", table, err)
 }
 
-// parametersAtOnce is the highest number of parameters of one INSERT of insertMany. More parameters do not make the INSERT faster.
+// parametersAtOnce is the maximum number of parameters of one INSERT of insertMany. More parameters do not make the INSERT faster.
 const parametersAtOnce = 4000
 
 // insertMany inserts rows with as few statements as parametersAtOnce allows.
@@ -91,7 +91,7 @@ func insertMany(ctx context.Context, into gorm.ConnPool, table string, columns [
 	return nil
 }
 
-// bulkTx runs f in a transaction on one connection, which GORM's statements and COPY share.
+// bulkTx runs f in a transaction on a single connection. The statements of GORM and the COPY of the insert function share that connection.
 func (postgresDialect) bulkTx(ctx context.Context, d *DB, f func(tx *gorm.DB, insert InsertRows) error) error {
 	conn, err := d.pools[0].Conn(ctx)
 	if err != nil {

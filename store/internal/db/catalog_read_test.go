@@ -13,7 +13,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// catalog is what a database says of its own tables; the migrations' book-keeping and partitions are left out.
+// catalog describes the tables of a database, by table name. It leaves out partitions and the tables of the migration tool.
 type catalog map[string]*table
 
 type table struct {
@@ -32,18 +32,18 @@ type column struct {
 type index struct {
 	Unique  bool
 	Partial bool
-	Columns []string // "" for an expression
+	Columns []string // names of the indexed columns; "" for an expression
 }
 
 type foreignKey struct {
 	Columns    []string
 	To         string
 	Referenced []string
-	OnDelete   string // "CASCADE", "NO ACTION", "SET NULL" …
+	OnDelete   string // such as "CASCADE" or "NO ACTION"
 	OnUpdate   string
 }
 
-// readCatalog reads it in the engine's own way.
+// readCatalog reads the descriptions of all tables from the engine's system tables.
 func readCatalog(t *testing.T, db *storetest.DB) catalog {
 	t.Helper()
 	var c catalog
@@ -61,6 +61,7 @@ func readCatalog(t *testing.T, db *storetest.DB) catalog {
 	return c
 }
 
+// tables returns a catalog of empty descriptions. The query returns the names of the tables.
 func tables(t *testing.T, db *storetest.DB, query string) catalog {
 	t.Helper()
 	c := catalog{}
@@ -70,14 +71,14 @@ func tables(t *testing.T, db *storetest.DB, query string) catalog {
 	return c
 }
 
-// each reads rows into the pointers given and calls f for each.
-func each(t *testing.T, db *storetest.DB, into []any, f func(), query string, args ...any) {
+// each runs a query, scans each row into pointers, and calls f after each scan.
+func each(t *testing.T, db *storetest.DB, pointers []any, f func(), query string, args ...any) {
 	t.Helper()
 	rows, err := db.Raw(t).QueryContext(t.Context(), db.Bind(query), args...)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, rows.Close()) }()
 	for rows.Next() {
-		require.NoError(t, rows.Scan(into...))
+		require.NoError(t, rows.Scan(pointers...))
 		f()
 	}
 	require.NoError(t, rows.Err())

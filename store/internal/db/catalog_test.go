@@ -12,12 +12,12 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-func TestSchema_followsTheRulesOfItsClasses(t *testing.T) {
+func TestSchema_followsTheRulesOfTheTableClasses(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		c := readCatalog(t, db)
 
-		t.Run("every table is classified and every classified table is there", func(t *testing.T) {
+		t.Run("every table has a class and every table with a class exists", func(t *testing.T) {
 			require.ElementsMatch(t, slices.Collect(maps.Keys(store.Tables)), slices.Collect(maps.Keys(c)))
 		})
 		for name, tb := range c {
@@ -39,7 +39,7 @@ func checkDistributed(t *testing.T, tb *table) {
 	require.True(t, tb.Columns["organisation_id"].NotNull, "organisation_id may be null")
 	require.Equal(t, "organisation_id", tb.PrimaryKey[0], "the primary key %v", tb.PrimaryKey)
 	for name, ix := range tb.Indexes {
-		require.Equal(t, "organisation_id", ix.Columns[0], "index %s: no query asks for less than an organisation", name)
+		require.Equal(t, "organisation_id", ix.Columns[0], "index %s must begin with organisation_id, because every query is for one organisation", name)
 	}
 }
 
@@ -66,7 +66,7 @@ var constant = regexp.MustCompile(`^(|-?\d+|true|false|'[^']*'(::\w+)?)$`)
 
 func checkDefaults(t *testing.T, tb *table) {
 	for name, col := range tb.Columns {
-		require.Regexp(t, constant, col.Default, "column %s: no serial, no clock, no chance: the program gives every value", name)
+		require.Regexp(t, constant, col.Default, "column %s: a default must be a constant, not a sequence, a clock or a random value", name)
 	}
 }
 
@@ -77,7 +77,7 @@ func TestSchema_isTheSameOnEveryEngine(t *testing.T) {
 		other := readCatalog(t, storetest.New(t, engine))
 		for name, tb := range first {
 			require.Contains(t, other, name, engine)
-			// What a unique constraint's own index is called is the engine's affair.
+			// Compare the indexes without their names, because each engine names the index of a unique constraint differently.
 			require.ElementsMatch(t, slices.Collect(maps.Values(tb.Indexes)), slices.Collect(maps.Values(other[name].Indexes)), "indexes of %s on %s", name, engine)
 			tb.Indexes, other[name].Indexes = nil, nil
 			require.Equal(t, tb, other[name], "%s on %s", name, engine)
@@ -86,9 +86,9 @@ func TestSchema_isTheSameOnEveryEngine(t *testing.T) {
 	}
 }
 
-func TestSchema_hasNamesThatLeaveRoomForShards(t *testing.T) {
+func TestSchema_hasNamesThatAreShortEnoughForShardNumbers(t *testing.T) {
 	t.Parallel()
-	const most = 50 // shards append their number, and PostgreSQL cuts at 63
+	const most = 50 // a shard appends its number to each name, and PostgreSQL cuts names after 63 characters
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		query := `SELECT name FROM sqlite_master WHERE length(name) > ?`
 		if db.Engine != "sqlite" {
@@ -110,7 +110,7 @@ func TestSchema_hasNoSequences(t *testing.T) {
 	})
 }
 
-func TestSchema_deletesAnOrganisationWithAllThatItHas(t *testing.T) {
+func TestSchema_deletesAllDataOfADeletedOrganisation(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, other := storetest.FullOrg(t, db), storetest.FullOrg(t, db)

@@ -12,14 +12,15 @@ import (
 
 // Rows are deleted by their age, so a clock that is years ahead would delete all rows. Two checks prevent that. On PostgreSQL, the store's
 // clock must agree with the clock of the database. On every engine, the store's time is regularly written to the database. If the clock has
-// jumped since the last written time, nothing is deleted until the clock has run for a week without a jump. Operators can then correct it.
+// jumped since the last written time, nothing is deleted until the clock has run for a week without a jump. Operators can correct the clock
+// in that week.
 
 const (
-	// clockDrift is the highest accepted difference between the store's clock and the clock of the database. It is also how far the store's
-	// clock can go back without a jump.
+	// clockDrift is the maximum accepted difference between the store's clock and the clock of the database. It is also the largest step
+	// back of the store's clock that is not a jump.
 	clockDrift = Day
-	// clockJump is how far the store's clock can advance after the last written time without a jump. A larger step is a jump of the clock, or no
-	// collector has run for a long time.
+	// clockJump is the largest step forward of the store's clock since the last written time that is not a jump. A larger step may also mean
+	// that no collector has run for a long time.
 	clockJump = 31 * Day
 	// clockSteadyFor is how long the store's clock must run without a jump before rows are deleted.
 	clockSteadyFor = 7 * Day
@@ -27,15 +28,15 @@ const (
 	clockWriteInterval = time.Hour
 )
 
-// ClockError reports that the store's clock may be wrong. Nothing is deleted then.
+// ClockError reports that the store's clock may be wrong, so that no rows are deleted by their age.
 type ClockError struct{ Detail string }
 
 func (e *ClockError) Error() string { return e.Detail }
 
-// clockState is the row of clock_state for the store's clock.
+// clockState is the only row of the table clock_state. It describes the store's clock.
 type clockState struct {
-	Name        string  `gorm:"primaryKey"` // retentionClock
-	SteadySince Instant // since when the clock has run without a jump
+	Name        string  `gorm:"primaryKey"` // always retentionClock
+	SteadySince Instant // time since which the clock has run without a jump
 	SeenAt      Instant // the clock's time that was last written to the database
 }
 
@@ -45,14 +46,15 @@ func (clockState) TableName() string { return "clock_state" }
 // retentionClock is the name of the only row of clock_state.
 const retentionClock = "retention"
 
-// CheckClock returns a *ClockError if the store's clock may be wrong. Rows must not be deleted by their age then. CheckClock always returns
-// nil if Options.RealTime is false.
+// CheckClock returns a *ClockError if the store's clock may be wrong. The caller must then not delete rows by their age. CheckClock always
+// returns nil if Options.RealTime is false.
 func (d *DB) CheckClock(ctx context.Context) error {
 	_, err := d.clockCondition(ctx)
 	return err
 }
 
-// SeeClock does the same as CheckClock. It also writes the store's time to the database if the last written time is an hour old.
+// SeeClock checks the store's clock like CheckClock. It also writes the store's time to the database if the last written time is at least
+// an hour old.
 func (d *DB) SeeClock(ctx context.Context) error {
 	state, err := d.clockCondition(ctx)
 	if now := d.Now(); state.Name != "" && now.Sub(state.SeenAt).Abs() >= clockWriteInterval {
@@ -68,8 +70,8 @@ func (d *DB) SeeClock(ctx context.Context) error {
 	return err
 }
 
-// clockCondition returns the state of the store's clock, and a *ClockError if the clock may be wrong. SeenAt of the state is still the time that
-// was last written to the database. If the state must not be written to the database, its Name is empty.
+// clockCondition returns the state of the store's clock, and a *ClockError if the clock may be wrong. SeenAt of the state is still the time
+// that was last written to the database. If the caller must not write the state to the database, Name of the state is empty.
 func (d *DB) clockCondition(ctx context.Context) (clockState, error) {
 	if !d.realTime {
 		return clockState{}, nil
@@ -111,7 +113,7 @@ func (d *DB) clockCondition(ctx context.Context) (clockState, error) {
 	return state, nil
 }
 
-// isFresh returns true if every organisation was created within the last clockSteadyFor. Then the database has no old data to delete.
+// isFresh returns true if every organisation was created within the last clockSteadyFor, so that the database has no old data to delete.
 func (d *DB) isFresh(ctx context.Context, now Instant) (bool, error) {
 	var older []uuid.UUID
 	err := d.read.WithContext(ctx).Raw("SELECT id FROM organisations WHERE created_at < ? LIMIT 1", now.Add(-clockSteadyFor)).Scan(&older).Error

@@ -80,8 +80,8 @@ func (d *DB) Close() error {
 	return errors.Join(errs...)
 }
 
-// Ready returns nil if the database can be read. It does not check whether the database can be written. Otherwise, on SQLite, one long
-// transaction of another process would make the server report that it is not ready.
+// Ready returns nil if the database can be read. It does not check whether the database can be written, because a check of writes would
+// fail on SQLite during a long transaction of another process.
 func (d *DB) Ready(ctx context.Context) error {
 	var n int
 	return Translate(d.pools[len(d.pools)-1].QueryRowContext(ctx, d.dialect.readyQuery()).Scan(&n))
@@ -97,13 +97,15 @@ func (d *DB) Now() Instant { return InstantOf(d.now()) }
 // Read returns a handle for queries outside of a transaction. The queries must not write.
 func (d *DB) Read(ctx context.Context) *gorm.DB { return d.read.WithContext(ctx) }
 
-// ReadCommitted returns a handle for queries outside of a transaction, on the connection that writes.
+// ReadCommitted returns a handle for queries outside of a transaction, on a connection that can also write. The queries see all committed
+// data.
 func (d *DB) ReadCommitted(ctx context.Context) *gorm.DB { return d.write.WithContext(ctx) }
 
 const (
-	// MaxAttempts is how often a transaction is run at most if it fails because of deadlocks or other conflicts.
+	// MaxAttempts is the maximum number of times that a transaction is run if it fails because of deadlocks or other conflicts.
 	MaxAttempts = 5
-	// repeatTimeout is how long a failed transaction is repeated at most, for example while another process has the SQLite file locked.
+	// repeatTimeout is how long a failed transaction is repeated at most. A transaction fails, for example, while another process has the
+	// SQLite file locked.
 	repeatTimeout = 30 * time.Second
 )
 
@@ -122,7 +124,7 @@ func (d *DB) Tx(ctx context.Context, f func(tx *gorm.DB) error) error {
 		case ctx.Err() != nil && !errors.Is(err, ctx.Err()): // add the context's error, because the driver's error only says that the transaction has ended
 			return fmt.Errorf("%w: %w", ctx.Err(), err)
 		case ctx.Err() == nil && own.Err() != nil:
-			return fmt.Errorf("%w: transaction not done within %s: %w", ErrUnavailable, d.timeout, err)
+			return fmt.Errorf("%w: the transaction did not end within %s: %w", ErrUnavailable, d.timeout, err)
 		case repeat.Err() != nil, !d.dialect.worthRepeating(err, attempt):
 			return Translate(err)
 		}
@@ -140,8 +142,8 @@ func (d *DB) bounded(ctx context.Context) (context.Context, context.CancelFunc) 
 	return context.WithTimeout(ctx, d.timeout)
 }
 
-// RepeatOnDuplicate runs transaction, and runs it again if it fails with ErrDuplicate, at most MaxAttempts times. That happens if two
-// collectors insert the same new account at the same time. The second attempt then finds the account.
+// RepeatOnDuplicate runs transaction, and runs it again if it fails with ErrDuplicate, at most MaxAttempts times. If two collectors insert
+// the same new account at the same time, one of them fails, and finds the account in its second attempt.
 func RepeatOnDuplicate(transaction func() error) error {
 	for attempt := 1; ; attempt++ {
 		if err := transaction(); !errors.Is(err, ErrDuplicate) || attempt == MaxAttempts {
@@ -153,7 +155,7 @@ func RepeatOnDuplicate(transaction func() error) error {
 // NewID returns a new UUIDv7. Ids that are created later sort later.
 func NewID() uuid.UUID { return uuid.Must(uuid.NewV7()) }
 
-// DeleteBatch is how many rows one transaction of a clean-up deletes at most.
+// DeleteBatch is the maximum number of rows that one transaction of a clean-up deletes.
 const DeleteBatch = 500
 
 // DeleteInBatches calls f until f deletes fewer than batch rows. Each call of f is a separate transaction. f deletes up to batch rows of a

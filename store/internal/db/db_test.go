@@ -19,7 +19,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-func TestOpen_refusesWhatIsNoDatabase(t *testing.T) {
+func TestOpen_refusesAURLThatIsNotADatabase(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	file := filepath.Join(folder, "file")
@@ -42,7 +42,7 @@ func TestOpen_refusesWhatIsNoDatabase(t *testing.T) {
 	require.ErrorContains(t, err, "Options.Now is required")
 }
 
-func TestOpen_makesTheFileOfAnyName(t *testing.T) {
+func TestOpen_createsASQLiteFileWithAnyName(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"plain.db", "with blank.db", "100%?x=1#y&z.db", "日本.db", filepath.Join("new", "folders", "x.db")} {
 		path := filepath.Join(t.TempDir(), name)
@@ -57,7 +57,7 @@ func TestOpen_makesTheFileOfAnyName(t *testing.T) {
 	}
 }
 
-func TestStore_whoseServerIsAwaySaysSo(t *testing.T) {
+func TestOpen_returnsErrUnavailableIfTheServerIsDown(t *testing.T) {
 	t.Parallel()
 	nobody, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -68,12 +68,12 @@ func TestStore_whoseServerIsAwaySaysSo(t *testing.T) {
 	require.NotContains(t, err.Error(), "hush")
 }
 
-func TestStore_whoseServerGoesAwayAndComesBackGoesOn(t *testing.T) {
+func TestStore_worksAgainAfterAnOutageOfTheServer(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
 		if !db.SharedByProcesses() {
-			require.NoError(t, db.Ready(t.Context())) // a file does not go away
+			require.NoError(t, db.Ready(t.Context())) // SQLite has no server that could stop
 			return
 		}
 		name := storetest.Column[string](t, db, "SELECT current_database()::text")[0]
@@ -109,7 +109,7 @@ func TestStore_whoseServerGoesAwayAndComesBackGoesOn(t *testing.T) {
 	})
 }
 
-func TestStore_thatIsClosedAnswersWithAnError(t *testing.T) {
+func TestStore_returnsErrorsAfterItIsClosed(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		s := db.Open(t)
@@ -125,7 +125,7 @@ func TestStore_thatIsClosedAnswersWithAnError(t *testing.T) {
 	})
 }
 
-func TestStore_stopsWhenItsCallerDoes(t *testing.T) {
+func TestStore_stopsIfTheContextOfTheCallIsCancelled(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -140,7 +140,7 @@ func TestStore_stopsWhenItsCallerDoes(t *testing.T) {
 	})
 }
 
-func TestSecret_isMadeOnceForAllProcesses(t *testing.T) {
+func TestSecret_isCreatedOnceForAllProcesses(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		const processes = 8
@@ -166,7 +166,7 @@ func TestSecret_isMadeOnceForAllProcesses(t *testing.T) {
 	})
 }
 
-func TestNewID_sortsByItsMaking(t *testing.T) {
+func TestNewID_returnsIDsThatSortByTheirTimeOfCreation(t *testing.T) {
 	t.Parallel()
 	var ids []string
 	for range 1000 {
@@ -177,7 +177,7 @@ func TestNewID_sortsByItsMaking(t *testing.T) {
 	require.EqualValues(t, '7', ids[0][14], "UUIDv7")
 }
 
-func TestNotFoundError_namesWhatWasAskedFor(t *testing.T) {
+func TestNotFoundError_namesTheMissingObjects(t *testing.T) {
 	t.Parallel()
 	err := error(&store.NotFoundError{Kind: "collection", Names: []string{"a", "b"}})
 	require.EqualError(t, err, "no such collection: a, b")

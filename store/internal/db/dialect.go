@@ -40,7 +40,7 @@ type dialect interface {
 	rowLocks() bool
 	// partitioned returns true if snapshots_daily has a partition for each month, which must be created in advance.
 	partitioned() bool
-	// aboutQuery returns a query for the engine's version and clock.
+	// aboutQuery returns a query for the engine's version and current time.
 	aboutQuery() string
 	// readyQuery returns a statement that succeeds if the database can be read, whatever its schema is.
 	readyQuery() string
@@ -85,10 +85,11 @@ func (sqliteDialect) readyQuery() string { return "SELECT COUNT(*) FROM sqlite_m
 // context ends. So the wait is short, and DB.Tx runs the transaction again.
 const sqliteBusyTimeout = 400 * time.Millisecond
 
+// open opens the SQLite file with one pool for writes and one pool for reads. It creates the file and its folder if they do not exist.
 func (d sqliteDialect) open(ctx context.Context, o Options) (c connections, err error) {
 	if dir := filepath.Dir(d.path); dir != "." {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return c, fmt.Errorf("folder of the SQLite file: %w", err)
+			return c, fmt.Errorf("cannot create the folder of the SQLite file: %w", err)
 		}
 	}
 	// Create the file with mode 0600, because SQLite would create it readable for everyone unless the umask forbids it. SQLite gives the same
@@ -98,8 +99,8 @@ func (d sqliteDialect) open(ctx context.Context, o Options) (c connections, err 
 			return c, err
 		}
 	}
-	// The busy timeout is set first, because the switch to WAL mode may have to wait for another process. With synchronous=FULL, committed
-	// writes survive a power failure.
+	// The busy timeout comes first in the list, because the switch to WAL mode may have to wait for another process. With synchronous=FULL,
+	// committed writes survive a power failure.
 	pragmas := url.Values{"_pragma": {fmt.Sprintf("busy_timeout(%d)", sqliteBusyTimeout.Milliseconds()), "journal_mode(WAL)", "foreign_keys(1)", "synchronous(FULL)"}}
 	open := func(txlock string, conns int) (*gorm.DB, error) {
 		v := url.Values{"_pragma": pragmas["_pragma"], "_txlock": {txlock}}
@@ -111,12 +112,13 @@ func (d sqliteDialect) open(ctx context.Context, o Options) (c connections, err 
 		pool.SetMaxIdleConns(conns)
 		c.pools = append(c.pools, pool)
 		if err := awaitUnlocked(ctx, pool); err != nil {
-			return nil, fmt.Errorf("open SQLite file %s: %w", d.path, err)
+			return nil, fmt.Errorf("cannot open the SQLite file %s: %w", d.path, err)
 		}
 		return gorm.Open(modernc{&sqlite.Dialector{DriverName: "sqlite", Conn: inspected(pool, o.Inspect)}}, gormConfig(o))
 	}
-	// The pool for writes has one connection, so writers wait for it until their context ends. Its transactions are immediate: they take the
-	// write lock when they begin. Otherwise a transaction that reads first and writes later would fail if another process wrote in between.
+	// The pool for writes has one connection, so writers wait for the connection until their context ends. The transactions of the pool are
+	// immediate: they take the write lock when they begin. Otherwise a transaction that reads first and writes later would fail if another
+	// process wrote in between.
 	if c.write, err = open("immediate", 1); err != nil {
 		return c, err
 	}
@@ -135,13 +137,14 @@ func awaitUnlocked(ctx context.Context, pool *sql.DB) error {
 	}
 }
 
+// goose returns the settings for the migrations of SQLite.
 func (sqliteDialect) goose() (goose.Dialect, string, []goose.ProviderOption, error) {
 	return goose.DialectSQLite3, "sqlite", nil, nil
 }
 
 func (sqliteDialect) worthRepeating(err error, _ int) bool { return isLocked(err) }
 
-// modernc is GORM's SQLite dialector for the pure-Go driver. It only replaces the translation of errors.
+// modernc is GORM's SQLite dialector for the pure-Go driver. It replaces only the translation of errors.
 type modernc struct{ *sqlite.Dialector }
 
 // Translate converts constraint errors of the driver to errors of GORM. It returns other errors unchanged.
@@ -165,6 +168,7 @@ func (postgresDialect) rowLocks() bool { return true }
 
 func (postgresDialect) partitioned() bool { return true }
 
+// aboutQuery returns a query for the version and the current time of PostgreSQL.
 func (postgresDialect) aboutQuery() string {
 	return "SELECT current_setting('server_version'), clock_timestamp()"
 }
@@ -177,6 +181,7 @@ const acquireTimeout = 5 * time.Second
 // serverMargin is added to the time limits of the PostgreSQL server, so that this program times out first and can report the cause.
 const serverMargin = 5 * time.Second
 
+// open creates one connection pool for reads and writes.
 func (d postgresDialect) open(ctx context.Context, o Options) (c connections, err error) {
 	cfg, err := pgxpool.ParseConfig(d.url)
 	if err != nil {
@@ -237,15 +242,16 @@ func (c boundedConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	return conn, err
 }
 
+// goose returns the settings for the migrations of PostgreSQL.
 func (postgresDialect) goose() (goose.Dialect, string, []goose.ProviderOption, error) {
-	// Several processes can migrate at the same time. One process applies the migrations. The other processes wait for its lock and then find
-	// nothing to apply.
+	// Several processes can migrate at the same time. The process that gets the lock first applies the migrations. The other processes wait
+	// for the lock and then find nothing to apply.
 	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300)) // one attempt a second, for five minutes
 	return goose.DialectPostgres, "postgres", []goose.ProviderOption{goose.WithSessionLocker(migrationSession{locker})}, err
 }
 
-// migrationSession configures the connection on which migrations run. Its statements wait at most lockTimeout for each lock, and have no
-// other time limit.
+// migrationSession configures the connection on which migrations run. Statements on the connection wait at most lockTimeout for each lock,
+// and have no other time limit.
 type migrationSession struct{ lock.SessionLocker }
 
 // SessionLock takes the lock of the migrations and configures the connection.
@@ -259,12 +265,14 @@ func (m migrationSession) SessionLock(ctx context.Context, conn *sql.Conn) error
 	return nil
 }
 
-// SessionUnlock releases the lock of the migrations and closes the connection, because its settings are for migrations only.
+// SessionUnlock releases the lock of the migrations and closes the connection, because the settings of the connection are for migrations
+// only.
 func (m migrationSession) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
 	unlocked := m.SessionLocker.SessionUnlock(ctx, conn)
 	return errors.Join(unlocked, conn.Raw(func(c any) error { return c.(*stdlib.Conn).Conn().Close(ctx) }))
 }
 
+// worthRepeating returns true for serialization failures and deadlocks, except after the last attempt.
 func (postgresDialect) worthRepeating(err error, attempt int) bool {
 	var e *pgconn.PgError
 	return attempt < MaxAttempts && errors.As(err, &e) && (e.Code == "40001" || e.Code == "40P01")
@@ -309,7 +317,7 @@ func unreachable(err error) bool {
 	return false
 }
 
-// UUIDType returns the column type of ids, for use in CAST(? AS …).
+// UUIDType returns the SQL type of ids, for use in CAST(? AS …): text on SQLite and uuid on PostgreSQL.
 func UUIDType(db *gorm.DB) string {
 	if db.Name() == "sqlite" {
 		return "text"
@@ -317,7 +325,7 @@ func UUIDType(db *gorm.DB) string {
 	return "uuid"
 }
 
-// DateType returns the column type of days, for use in CAST(? AS …).
+// DateType returns the SQL type of days, for use in CAST(? AS …): text on SQLite and date on PostgreSQL.
 func DateType(db *gorm.DB) string {
 	if db.Name() == "sqlite" {
 		return "text"

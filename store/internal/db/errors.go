@@ -29,7 +29,7 @@ func (e *NotFoundError) Error() string {
 	return fmt.Sprintf("no such %s: %s", e.Kind, strings.Join(e.Names, ", "))
 }
 
-// Is returns true for ErrNotFound.
+// Is makes errors.Is(e, ErrNotFound) return true.
 func (e *NotFoundError) Is(target error) bool { return target == ErrNotFound }
 
 // NotFound returns a *NotFoundError for objects of a kind.

@@ -66,7 +66,7 @@ type inspectedPool struct {
 	pool *sql.DB
 }
 
-// BeginTx begins a transaction for GORM whose statements are inspected too.
+// BeginTx begins a transaction for GORM. The statements of the transaction are inspected.
 func (p *inspectedPool) BeginTx(ctx context.Context, opts *sql.TxOptions) (gorm.ConnPool, error) {
 	tx, err := p.pool.BeginTx(ctx, opts)
 	if err != nil {
@@ -78,7 +78,7 @@ func (p *inspectedPool) BeginTx(ctx context.Context, opts *sql.TxOptions) (gorm.
 // GetDBConn returns the pool without inspection. GORM requires this method.
 func (p *inspectedPool) GetDBConn() (*sql.DB, error) { return p.pool, nil }
 
-// inspectedTx is a transaction whose statements are inspected, including by versionGuard.
+// inspectedTx is a transaction whose statements are inspected by versionGuard and by Options.Inspect.
 type inspectedTx struct {
 	inspectedStatements
 	tx *sql.Tx
@@ -119,7 +119,7 @@ type sqlLog struct{ logger *slog.Logger }
 
 func newSQLLog(l *slog.Logger) logger.Interface { return sqlLog{l} }
 
-// slowStatement is the duration from which on a statement is logged as slow.
+// slowStatement is the minimum duration of a statement that is logged as slow.
 const slowStatement = time.Second
 
 func (l sqlLog) LogMode(logger.LogLevel) logger.Interface { return l }

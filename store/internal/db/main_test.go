@@ -8,7 +8,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// Most properties here ask a database: 15 cases each, on two engines, unless the command line says otherwise.
+	// Run 15 cases per property by default, because most properties use a database, on two engines. The flag -rapid.checks overrides the
+	// default.
 	if err := flag.Set("rapid.checks", "15"); err != nil {
 		panic(err)
 	}

@@ -67,8 +67,8 @@ func (d *DB) Migrate(ctx context.Context) ([]int64, error) {
 			}
 			continue
 		}
-		// SQLite has no lock that lasts longer than a transaction, so two processes can begin the same migration. The second process fails, and
-		// finds at its next attempt that the migration is applied.
+		// SQLite has no lock that lasts longer than a transaction, so two processes can begin the same migration. Then the second process fails.
+		// In its next attempt, it finds that the migration is applied.
 		if failures++; failures == MaxAttempts || ctx.Err() != nil {
 			return applied, fmt.Errorf("migrate: %w", err)
 		}
@@ -93,10 +93,11 @@ func (d *DB) CheckSchema(ctx context.Context) error {
 }
 
 // lockTimeout is how long a statement that changes a table waits for each lock. It is far below a second, because all later statements on
-// the table, even reads, wait as long.
+// the table, even reads, have to wait as long.
 const lockTimeout = "200ms"
 
-// lockPause is the pause after a statement did not get its lock. Other sessions can use the table during the pause.
+// lockPause is the pause after a statement did not get its lock and before it is tried again. Other sessions can use the table during the
+// pause.
 const lockPause = time.Second
 
 // changeTables runs f, which changes tables, in a transaction of PostgreSQL that waits at most lockTimeout for each lock. If the transaction

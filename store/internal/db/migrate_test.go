@@ -42,7 +42,7 @@ func TestMigrations_haveTheSameNumbersOnEveryEngine(t *testing.T) {
 	}
 }
 
-func TestMigrations_canBeTakenBackAndAppliedAgain(t *testing.T) {
+func TestMigrations_canBeRevertedAndAppliedAgain(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		before := readCatalog(t, db)
@@ -55,7 +55,7 @@ func TestMigrations_canBeTakenBackAndAppliedAgain(t *testing.T) {
 		}
 		require.Empty(t, storetest.Column[string](t, db, left))
 
-		again := db.Open(t) // another process: the first one knows which partitions there were
+		again := db.Open(t) // a second process, because the first process still has the dropped partitions in its cache
 		applied, err := again.Migrate(t.Context())
 		require.NoError(t, err)
 		require.NotEmpty(t, applied)
@@ -63,7 +63,7 @@ func TestMigrations_canBeTakenBackAndAppliedAgain(t *testing.T) {
 	})
 }
 
-func TestMigrate_isDoneOnceByProcessesAtOnce(t *testing.T) {
+func TestMigrate_appliesEachMigrationOnceIfSeveralProcessesMigrate(t *testing.T) {
 	t.Parallel()
 	eachEmpty(t, func(t *testing.T, db *storetest.DB) {
 		const processes = 4
@@ -86,7 +86,7 @@ func TestMigrate_isDoneOnceByProcessesAtOnce(t *testing.T) {
 	})
 }
 
-func TestMigrate_findsNothingToDoTheSecondTime(t *testing.T) {
+func TestMigrate_appliesNothingTheSecondTime(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		applied, err := db.Migrate(t.Context())
@@ -95,7 +95,7 @@ func TestMigrate_findsNothingToDoTheSecondTime(t *testing.T) {
 	})
 }
 
-func TestMigrate_makesRoomForSnapshotsOfTheMonthsAround(t *testing.T) {
+func TestMigrate_createsPartitionsOfLastMonthThisMonthAndNextMonth(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -107,7 +107,7 @@ func TestMigrate_makesRoomForSnapshotsOfTheMonthsAround(t *testing.T) {
 	})
 }
 
-func TestCheckSchema_tellsAnOlderSchemaFromANewerOne(t *testing.T) {
+func TestCheckSchema_distinguishesAnOlderFromANewerSchema(t *testing.T) {
 	t.Parallel()
 	eachEmpty(t, func(t *testing.T, db *storetest.DB) {
 		_, newest, err := storetest.Migrations(t, db).GetVersions(t.Context())
@@ -129,7 +129,7 @@ func TestCheckSchema_tellsAnOlderSchemaFromANewerOne(t *testing.T) {
 	})
 }
 
-func TestMigrate_stopsWhenItsCallerDoes(t *testing.T) {
+func TestMigrate_stopsIfTheContextIsCancelled(t *testing.T) {
 	t.Parallel()
 	eachEmpty(t, func(t *testing.T, db *storetest.DB) {
 		gone, cancel := context.WithCancel(t.Context())
@@ -140,8 +140,9 @@ func TestMigrate_stopsWhenItsCallerDoes(t *testing.T) {
 	})
 }
 
-// Before the migration, a target has one handle. After it, each organisation that tracks the target claims the handle of its own link.
-func TestMigrate_makesClaimsOfHandles(t *testing.T) {
+// Before migration 8, a target has one handle. After the migration, each organisation that tracks the target claims the handle of its own
+// link.
+func TestMigrate_turnsTheHandlesOfTargetsIntoClaimedHandles(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		l := storetest.ParseLink(t, "https://www.instagram.com/right/reel/CabcdefghiJ/")
@@ -151,7 +152,7 @@ func TestMigrate_makesClaimsOfHandles(t *testing.T) {
 		storetest.Track(t, nameless, storetest.ParseLink(t, "https://www.instagram.com/reel/CabcdefghiJ/"))
 		_, err := storetest.Migrations(t, db).DownTo(t.Context(), 7)
 		require.NoError(t, err)
-		db.Exec(t, "UPDATE fetch_targets SET handle = 'wrong'") // the handle of the first organisation's link, as it was before the migration
+		db.Exec(t, "UPDATE fetch_targets SET handle = 'wrong'") // before the migration, the target had the handle of the first organisation's link
 		_, err = db.Migrate(t.Context())
 		require.NoError(t, err)
 		target := storetest.ClaimOne(t, db, link.Instagram, "video").Targets[0]

@@ -16,13 +16,14 @@ import (
 	"gorm.io/gorm"
 )
 
-// Order is the order of a list. Rows without a value in the column come last in both directions. Rows with equal values are ordered by id, so
-// that pages neither overlap nor skip rows.
+// Order is the order of a list. Rows without a value in the column come last, in ascending and in descending order. Rows with equal values
+// are ordered by id, so that pages neither overlap nor skip rows.
 type Order struct {
 	Column     string // a key of the list's SortColumns
 	Descending bool
 }
 
+// direction returns the SQL keyword of the order: DESC or ASC.
 func (o Order) direction() string {
 	if o.Descending {
 		return "DESC"
@@ -33,8 +34,8 @@ func (o Order) direction() string {
 // Window selects the rows of a list to return. If After is set, the window begins after that position, otherwise at Offset.
 type Window struct {
 	Offset int       // number of rows to skip
-	Limit  int       // highest number of rows
-	After  *Position // nil means Offset
+	Limit  int       // maximum number of rows
+	After  *Position // position after which the window begins; nil if the window begins at Offset
 }
 
 // Position is a position in an ordered list: directly after the row with this value and id.
@@ -79,7 +80,7 @@ type SortColumn struct {
 	expression string // SQL, e.g. "videos.created_at"
 	id         string // SQL of the id that orders rows with equal values, e.g. "videos.id"
 	kind       ColumnType
-	nullable   bool // rows without a value come last in both directions
+	nullable   bool // the column can be NULL; rows with NULL come last, in ascending and in descending order
 }
 
 // identifier matches the name of a table or column that needs no quotes.
@@ -98,20 +99,20 @@ func SortBy(table, column string, t ColumnType) SortColumn {
 	return sortColumn(table, column, t, false)
 }
 
-// SortByNullable returns a SortColumn for a column that can be NULL. Rows without a value come last in both directions.
+// SortByNullable returns a SortColumn for a column that can be NULL. Rows with NULL come last, in ascending and in descending order.
 func SortByNullable(table, column string, t ColumnType) SortColumn {
 	return sortColumn(table, column, t, true)
 }
 
-// SortByCount returns a SortColumn for counted.n, or 0 where it is NULL. The list's query must join a subquery named counted, whose column n
-// is a count for each row of the table.
+// SortByCount returns a SortColumn that orders by counted.n, with 0 in place of NULL. The list's query must join a subquery named counted,
+// whose column n is a count for each row of the table.
 func SortByCount(table string) SortColumn {
 	c := sortColumn(table, "id", IntegerColumn, false)
 	c.expression = "COALESCE(counted.n, 0)"
 	return c
 }
 
-// listKey is the position of a row in an ordered list.
+// listKey is the position of a row in an ordered list, and the length of the row's texts.
 type listKey struct {
 	position Position
 	text     int64 // number of characters of the row's texts, without its labels
@@ -153,8 +154,8 @@ func (c SortColumn) keys(q *gorm.DB, text string, o Order, w Window) ([]listKey,
 	return append(found, rest...), err
 }
 
-// read runs one statement and returns the positions of its rows. always is true if the column is never NULL. The ORDER BY then does not say
-// where rows with NULL come.
+// read runs one statement and returns the positions of its rows. If always is true, the column is never NULL, and the ORDER BY does not
+// need NULLS FIRST or NULLS LAST.
 func (c SortColumn) read(q *gorm.DB, text string, o Order, w Window, always bool) ([]listKey, error) {
 	beyond, nulls := "<", " NULLS LAST"
 	if !o.Descending {
@@ -180,7 +181,7 @@ func (c SortColumn) read(q *gorm.DB, text string, o Order, w Window, always bool
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = rows.Close() }() // rows.Err has the error
+	defer func() { _ = rows.Close() }() // ignore the error of Close, because rows.Err reports the errors of the query
 	var found []listKey
 	for rows.Next() {
 		var k listKey
@@ -214,7 +215,7 @@ func (p *Position) Scan(value any) error {
 	return nil
 }
 
-// listChunk is how many rows of a list one statement reads.
+// listChunk is the maximum number of rows of a list that one statement reads.
 const listChunk = 200
 
 // ListSpec describes how the rows of a list are ordered and read.
@@ -223,7 +224,7 @@ type ListSpec[R any] struct {
 	Columns SortColumns
 	// TextLength is a SQL expression for the number of characters of a row's texts, without its labels.
 	TextLength string
-	// LabelBytes is the number of bytes that the labels of a row take in JSON if the row has all labels.
+	// LabelBytes is the number of bytes that the labels of one row take in JSON if the row has all labels of the organisation.
 	LabelBytes int64
 	// Total is the number of rows of the whole list.
 	Total int64
@@ -247,7 +248,7 @@ type List[R any] struct {
 func NewList[R any](q *gorm.DB, spec ListSpec[R], o Order, w Window) (*List[R], error) {
 	c, ok := spec.Columns[o.Column]
 	if !ok {
-		return nil, fmt.Errorf("order by %q: the list has no such order", o.Column)
+		return nil, fmt.Errorf("the list cannot be ordered by %q", o.Column)
 	}
 	limit := w.Limit
 	w.Limit++ // one more row shows whether the list has rows after the window
@@ -278,7 +279,7 @@ func (l *List[R]) Next() *Position {
 	return &l.keys[len(l.keys)-1].position
 }
 
-// WorstEscape is the highest number of bytes of one escaped character in JSON: \u and four digits.
+// WorstEscape is the maximum number of bytes that one escaped character takes in JSON: \u and four digits.
 const WorstEscape = 6
 
 // MaxTextBytes returns an upper bound of the number of bytes that the texts and labels of all rows of the window take in JSON.

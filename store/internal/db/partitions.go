@@ -13,7 +13,7 @@ import (
 	"gorm.io/gorm"
 )
 
-// DayRange is a range of days of snapshots_daily that is rolled up at once.
+// DayRange is a range of days of snapshots_daily whose points are rolled up together.
 type DayRange struct {
 	From   Date // first day of the range
 	Before Date // first day after the range
@@ -22,8 +22,8 @@ type DayRange struct {
 	Partition bool
 }
 
-// DayRanges returns ranges that contain the points of all days before a day, the oldest first. With partitions, it leaves out a month that is
-// not wholly before the day.
+// DayRanges returns ranges that contain the points of all days before the given day, the oldest range first. With monthly partitions, it
+// leaves out the month that contains the given day and all later months.
 func (d *DB) DayRanges(ctx context.Context, before Date) ([]DayRange, error) {
 	if !d.dialect.partitioned() {
 		return []DayRange{{Before: before}}, nil
@@ -39,7 +39,7 @@ func (d *DB) DayRanges(ctx context.Context, before Date) ([]DayRange, error) {
 	return ranges, nil
 }
 
-// months returns the first day of each month that has a partition and is wholly before a day, the oldest first.
+// months returns the first day of each month that has a partition and ends before the given day, the oldest month first.
 func (d *DB) months(ctx context.Context, before Date) ([]Date, error) {
 	var names []string
 	err := d.Read(ctx).Raw(`SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
@@ -72,15 +72,15 @@ var (
 )
 
 const (
-	// dropAttempts is how often DropMonth tries to drop a month. Retention calls DropMonth again after an hour.
+	// dropAttempts is how often one call of DropMonth tries to drop a month. The retention job calls DropMonth again after an hour.
 	dropAttempts = 3
 	// dropTimeout is the time limit of one attempt of DropMonth. The check before the drop reads the whole month.
 	dropTimeout = 10 * time.Minute
 )
 
 // DropMonth drops a month's partition and raises the versions of the organisations. check runs in the same transaction before the drop. If
-// check returns an error, the partition is not dropped. If DropMonth does not get its locks, it tries again a few times, with pauses in which
-// other sessions can use the tables. It returns ErrMonthBusy or ErrMonthGone if the month was not dropped.
+// check returns an error, the partition is not dropped. If DropMonth does not get its locks, it tries again a few times, with pauses in
+// which other sessions can use the tables. If the month was not dropped, it returns ErrMonthBusy or ErrMonthGone.
 func (d *DB) DropMonth(ctx context.Context, orgs []uuid.UUID, month Date, check func(tx *gorm.DB) error) error {
 	for attempt := 1; ; attempt++ {
 		err := d.tryDropMonth(ctx, orgs, month, check)
@@ -102,10 +102,10 @@ func (d *DB) tryDropMonth(ctx context.Context, orgs []uuid.UUID, month Date, che
 	defer cancel()
 	partition := partitionName(month)
 	err := d.changeTables(ctx, func(tx *gorm.DB) error {
-		if err := tx.Exec("SET LOCAL statement_timeout = 0").Error; err != nil { // dropTimeout limits the statements instead
+		if err := tx.Exec("SET LOCAL statement_timeout = 0").Error; err != nil { // the context already limits the statements to dropTimeout
 			return err
 		}
-		// Other sessions can read the partition until the drop. A second process that wants to drop the month waits for this lock. Without the
+		// Other sessions can read the partition until the drop. A second process that drops the same month waits for this lock. Without the
 		// lock, the two processes would deadlock at the drop.
 		if err := tx.Exec("LOCK TABLE " + partition + " IN SHARE ROW EXCLUSIVE MODE").Error; err != nil {
 			return err
@@ -113,12 +113,12 @@ func (d *DB) tryDropMonth(ctx context.Context, orgs []uuid.UUID, month Date, che
 		if err := check(tx); err != nil {
 			return err
 		}
-		if err := RaiseVersions(tx, d.Now(), orgs...); err != nil { // the drop changes answers: histories then interpolate the dropped days
+		if err := RaiseVersions(tx, d.Now(), orgs...); err != nil { // the drop changes answers, because histories interpolate the dropped days
 			return err
 		}
 		return tx.Exec("DROP TABLE " + partition).Error
 	})
-	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == "42P01" { // undefined table
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == "42P01" { // the partition does not exist
 		return ErrMonthGone
 	}
 	if err != nil {
@@ -134,12 +134,14 @@ type partitionCache struct {
 	months map[Date]bool
 }
 
+// has returns true if the partition of the month is known to exist.
 func (c *partitionCache) has(month Date) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.months[month]
 }
 
+// set records whether the partition of the month exists.
 func (c *partitionCache) set(month Date, exists bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -149,14 +151,14 @@ func (c *partitionCache) set(month Date, exists bool) {
 	c.months[month] = exists
 }
 
-// PrepareDays creates the partitions of snapshots_daily for at least last month, this month and next month. It tries again until all
-// partitions exist or ctx ends. It does nothing on engines without partitions.
+// PrepareDays creates the monthly partitions of the table snapshots_daily for last month, this month and at least next month. It retries
+// until all partitions exist or ctx ends. It does nothing on engines without partitions.
 func (d *DB) PrepareDays(ctx context.Context) error {
 	today := d.Now().Day()
 	return d.MakeDays(ctx, today-31, today+62)
 }
 
-// MakeDays creates the partitions of snapshots_daily for the days from..to. It calls EnsureDays again until EnsureDays gets its locks or ctx
+// MakeDays creates the monthly partitions of snapshots_daily for the days from..to. If it does not get its locks, it tries again until ctx
 // ends.
 func (d *DB) MakeDays(ctx context.Context, from, to Date) error {
 	for {
@@ -170,8 +172,8 @@ func (d *DB) MakeDays(ctx context.Context, from, to Date) error {
 	}
 }
 
-// EnsureDays creates the partitions of snapshots_daily for the days from..to that do not exist yet. If it does not get a lock within
-// lockTimeout, it returns an ErrUnavailable.
+// EnsureDays creates the monthly partitions of snapshots_daily for the days from..to that do not exist yet. If it does not get a lock
+// within lockTimeout, it returns an ErrUnavailable.
 func (d *DB) EnsureDays(ctx context.Context, from, to Date) error {
 	if !d.dialect.partitioned() {
 		return nil
@@ -181,7 +183,7 @@ func (d *DB) EnsureDays(ctx context.Context, from, to Date) error {
 			continue
 		}
 		if err := d.makeMonth(ctx, month); err != nil {
-			return fmt.Errorf("partition for %s: %w", month, err)
+			return fmt.Errorf("cannot create the partition for the month of %s: %w", month, err)
 		}
 		d.partitions.set(month, true)
 	}
@@ -192,7 +194,7 @@ func (d *DB) EnsureDays(ctx context.Context, from, to Date) error {
 // write videos. CREATE TABLE … PARTITION OF would lock snapshots_daily against reads too.
 func (d *DB) makeMonth(ctx context.Context, month Date) error {
 	return d.changeTables(ctx, func(tx *gorm.DB) error {
-		if err := tx.Exec("SELECT pg_advisory_xact_lock(7261350812)").Error; err != nil { // only one process at a time
+		if err := tx.Exec("SELECT pg_advisory_xact_lock(7261350812)").Error; err != nil { // only one process at a time creates a partition
 			return err
 		}
 		name := partitionName(month)

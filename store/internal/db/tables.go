@@ -12,8 +12,8 @@ type TableClass string
 const (
 	// Reference is the class of small, rarely written tables that would be copied to every node.
 	Reference TableClass = "reference"
-	// Distributed is the class of tables that would be sharded by organisation_id. organisation_id must be the first column of every key. Every
-	// WHERE and JOIN must compare it.
+	// Distributed is the class of tables that would be sharded by organisation_id. organisation_id must be the first column of every key,
+	// and every WHERE and JOIN must compare organisation_id.
 	Distributed TableClass = "distributed"
 	// Coordinator is the class of tables that belong to no organisation and to which no other table refers.
 	Coordinator TableClass = "coordinator"
@@ -24,11 +24,12 @@ type TableBound string
 
 // The table bounds.
 const (
-	// ByInstallation: the number of rows depends on what operators create and configure.
+	// ByInstallation means that the number of rows depends on what operators create and configure.
 	ByInstallation TableBound = "installation"
-	// ByTenantData: the number of rows is proportional to the videos, accounts and collections of organisations. Rate limits bound its growth.
+	// ByTenantData means that the number of rows is proportional to the videos, accounts and collections of organisations. Rate limits bound
+	// its growth.
 	ByTenantData TableBound = "tenant data"
-	// ByTime: rows are added as time passes. Retention deletes rows that are older than Table.Retention.
+	// ByTime means that rows are added as time passes. Retention deletes rows that are older than Table.Retention.
 	ByTime TableBound = "time"
 )
 
@@ -36,7 +37,7 @@ const (
 type Table struct {
 	Class TableClass
 	Bound TableBound
-	// Retention is how long a row is kept at most after it was last needed. It is set if Bound is ByTime.
+	// Retention is how long a row is kept at most after it was last needed. It is set only if Bound is ByTime.
 	Retention time.Duration
 }
 
@@ -50,7 +51,7 @@ const (
 	RetentionMargin = 14
 	// IdempotencyLife is how long an idempotency key and its answer are kept.
 	IdempotencyLife = 24 * time.Hour
-	// ShortLinkLife is how long the target of a short link is kept.
+	// ShortLinkLife is how long the link to which a short link redirects is kept.
 	ShortLinkLife = 30 * Day
 )
 
@@ -58,7 +59,7 @@ const (
 	// Day is 24 hours.
 	Day = 24 * time.Hour
 
-	// dailyRetention includes 31 days, because PostgreSQL drops whole months, and 7 days, because whole weeks are rolled up.
+	// dailyRetention is DailyDays and 38 more days: 31 because PostgreSQL drops whole months, and 7 because whole weeks are rolled up.
 	dailyRetention  = (DailyDays + 31 + 7) * Day
 	weeklyRetention = (WeeklyDays + RetentionMargin + 1) * Day
 	// tokenRetention is how long an expired or revoked token is kept, so that operators still see it in lists.
@@ -67,7 +68,7 @@ const (
 	quotaRetention = 100 * Day
 	// leftoverRetention is how long rows without further use are kept, such as a source's pause that has ended.
 	leftoverRetention = 30 * Day
-	// collectorRetention is how long the row of a crashed collector is kept: see queue.Queue.Heartbeat.
+	// collectorRetention is how long the row of a collector without a heartbeat is kept: see queue.Queue.Heartbeat.
 	collectorRetention = 10 * time.Second
 )
 

@@ -10,14 +10,14 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// drawTime draws a time of the years 1 to 9999, in any zone, to the nanosecond.
+// drawTime draws a random time of the years 1 to 9999 in a random time zone, with nanoseconds.
 func drawTime(t *rapid.T) time.Time {
 	seconds := rapid.Int64Range(-62_135_596_800, 253_402_300_799).Draw(t, "seconds")
 	zone := time.FixedZone("", rapid.IntRange(-12*3600, 14*3600).Draw(t, "zone"))
 	return time.Unix(seconds, rapid.Int64Range(0, 999_999_999).Draw(t, "nanoseconds")).In(zone)
 }
 
-func TestInstant_isTheTimeCutToMicroseconds(t *testing.T) {
+func TestInstantOf_dropsFractionsOfAMicrosecond(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		for range 50 {
@@ -32,7 +32,7 @@ func TestInstant_isTheTimeCutToMicroseconds(t *testing.T) {
 	})
 }
 
-func TestDate_isTheUTCDay(t *testing.T) {
+func TestDateOf_returnsTheUTCDay(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		for range 50 {
@@ -62,7 +62,7 @@ func TestDate_isTheUTCDay(t *testing.T) {
 	})
 }
 
-func TestDate_knowsTheCalendar(t *testing.T) {
+func TestDate_followsTheCalendarAndRefusesOtherDays(t *testing.T) {
 	t.Parallel()
 	at := func(s string) store.Date {
 		d, err := store.ParseDate(s)

@@ -103,8 +103,8 @@ func ForUpdateOf(tx *gorm.DB, table string) string {
 	return " FOR UPDATE OF " + table
 }
 
-// SkipLockedOf returns the clause FOR UPDATE OF table SKIP LOCKED. A SELECT with it locks the rows of the table, and leaves out rows that other
-// transactions have locked. SkipLockedOf returns "" on engines without row locks.
+// SkipLockedOf returns the clause FOR UPDATE OF table SKIP LOCKED. With the clause, a SELECT locks the rows of the table that it returns,
+// and leaves out rows that other transactions have locked. SkipLockedOf returns "" on engines without row locks.
 func SkipLockedOf(tx *gorm.DB, table string) string {
 	if !hasRowLocks(tx) {
 		return ""
@@ -120,12 +120,12 @@ func LockRows(tx *gorm.DB, query, table string, args ...any) error {
 	return tx.Exec(query+ForUpdateOf(tx, table), args...).Error
 }
 
-// DoNothing returns the clause ON CONFLICT (key) DO NOTHING. key are names of columns.
+// DoNothing returns the clause ON CONFLICT (key) DO NOTHING. key contains the column names of the key.
 func DoNothing(key ...string) clause.OnConflict {
 	return clause.OnConflict{Columns: Columns(key), DoNothing: true}
 }
 
-// Columns returns names as columns of a GORM clause.
+// Columns returns the columns with the given names, for a GORM clause.
 func Columns(names []string) []clause.Column {
 	out := make([]clause.Column, len(names))
 	for i, n := range names {
@@ -153,6 +153,6 @@ func AssignPointer[T any](to **T, from *T) {
 	}
 }
 
-// InsertChunk is the highest number of rows of one statement. It keeps the number of parameters below the limits of the engines: 65,535 on
+// InsertChunk is the maximum number of rows of one statement. It keeps the number of parameters below the limits of the engines: 65,535 on
 // PostgreSQL and 32,766 on SQLite.
 const InsertChunk = 1000

@@ -13,8 +13,8 @@ func Scoped(db *gorm.DB, table string, org uuid.UUID) *gorm.DB {
 	return db.Table(table).Where(table+".organisation_id = ?", org)
 }
 
-// Change raises an organisation's version and then runs f in the same transaction. Every transaction that writes an organisation's data must
-// raise the version first, with Change or RaiseVersions. Readers see by the new version that the data changed. The locked version also
+// Change raises an organisation's version and then runs f in the same transaction. Every transaction that writes an organisation's data
+// must raise the version first, with Change or RaiseVersions. Readers detect changed data by the new version. The version's row lock also
 // serialises these transactions. Otherwise they could deadlock, because they write the same rows in different orders.
 func (d *DB) Change(ctx context.Context, org uuid.UUID, f func(tx *gorm.DB) error) error {
 	return d.Tx(ctx, func(tx *gorm.DB) error {
@@ -25,7 +25,8 @@ func (d *DB) Change(ctx context.Context, org uuid.UUID, f func(tx *gorm.DB) erro
 	})
 }
 
-// ChangeInBulk does the same as Change. In addition, it passes the engine's fastest way to insert rows to f.
+// ChangeInBulk raises an organisation's version and then runs f in the same transaction, like Change. It also passes the engine's fastest
+// way to insert rows to f.
 func (d *DB) ChangeInBulk(ctx context.Context, org uuid.UUID, f func(tx *gorm.DB, insert InsertRows) error) error {
 	return d.BulkTx(ctx, func(tx *gorm.DB, insert InsertRows) error {
 		if err := RaiseVersions(tx, d.Now(), org); err != nil {
@@ -36,7 +37,7 @@ func (d *DB) ChangeInBulk(ctx context.Context, org uuid.UUID, f func(tx *gorm.DB
 }
 
 // raised is the SQL assignment that raises a version. The new version is the time in microseconds, or the last version plus one if that is
-// greater. So no version is used twice, even if a database is restored from a backup.
+// greater. So no version is used twice, even if the database is restored from a backup.
 const raised = "version = CASE WHEN organisation_totals.version < ? THEN ? ELSE organisation_totals.version + 1 END"
 
 // RaiseVersions raises the versions of organisations. It locks the organisations in the order of their ids, so that concurrent calls cannot

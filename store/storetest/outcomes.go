@@ -1,0 +1,96 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
+)
+
+// Outcome returns the outcome of a successful fetch of a video. The target is due again in a day.
+func Outcome(db *DB, target queue.Target, facts ingest.VideoFacts) ingest.Outcome {
+	return ingest.Outcome{Target: target, Facts: &facts, Details: true, Source: "test",
+		NextAt: store.InstantOf(db.Clock.Now().Add(24 * time.Hour)), State: "active"}
+}
+
+// Deliver claims all due videos of a platform, acknowledges them with the same facts, and returns their number.
+func Deliver(t *testing.T, db *DB, p link.Platform, facts ingest.VideoFacts) int {
+	t.Helper()
+	return DeliverBy(t, db, p, func(queue.Target) ingest.VideoFacts { return facts })
+}
+
+// DeliverBy claims all due videos of a platform, acknowledges each video with the facts that facts returns for its target, and returns the
+// number of videos.
+func DeliverBy(t *testing.T, db *DB, p link.Platform, facts func(queue.Target) ingest.VideoFacts) int {
+	t.Helper()
+	n := 0
+	for _, c := range Claim(t, db, p, "video") {
+		outcomes := make([]ingest.Outcome, len(c.Targets))
+		for i, target := range c.Targets {
+			outcomes[i] = Outcome(db, target, facts(target))
+		}
+		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, outcomes))
+		n += len(outcomes)
+	}
+	return n
+}
+
+// DeliverAccount claims the only due TikTok account and acknowledges it with facts.
+func DeliverAccount(t *testing.T, db *DB, facts ingest.AccountFacts) {
+	t.Helper()
+	c := ClaimOne(t, db, link.TikTok, "account")
+	require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{AccountOutcome(db, c.Targets[0], facts)}))
+}
+
+// AccountOutcome returns the outcome of a successful fetch of an account. The target is due again in a day.
+func AccountOutcome(db *DB, target queue.Target, facts ingest.AccountFacts) ingest.AccountOutcome {
+	return ingest.AccountOutcome{Account: &facts, Outcome: ingest.Outcome{Target: target, Source: "test", State: "active",
+		NextAt: store.InstantOf(db.Clock.Now().Add(24 * time.Hour))}}
+}
+
+// Views returns facts that contain only a number of views.
+func Views(n int64) ingest.VideoFacts { return ingest.VideoFacts{Views: &n} }
+
+// Measure writes facts for videos, without using the queue. at is the time of the simulated fetch.
+func Measure(t *testing.T, db *DB, at time.Time, facts map[link.Link]ingest.VideoFacts) {
+	t.Helper()
+	var outcomes []ingest.Outcome
+	for l, f := range facts {
+		outcomes = append(outcomes, Outcome(db, queue.Target{Platform: l.Platform, Kind: "video", ExternalID: l.ID}, f))
+	}
+	require.NoError(t, db.Acknowledge(t.Context(), queue.Claim{}, store.InstantOf(at), outcomes))
+}
+
+// Authored returns facts with one view and an author. An id or handle of "" is not reported.
+func Authored(id, handle string) ingest.VideoFacts {
+	f := ingest.VideoFacts{Views: new(int64(1))}
+	if id != "" {
+		f.AccountID = &id
+	}
+	if handle != "" {
+		f.Username = &handle
+	}
+	return f
+}
+
+// FoundVideos returns n videos of @someone, the newest first. The first video was uploaded at the time newest, and each following video was
+// uploaded one hour earlier.
+func FoundVideos(t *testing.T, n int, newest time.Time) []ingest.FoundVideo {
+	t.Helper()
+	videos := make([]ingest.FoundVideo, n)
+	for i, l := range Clips(t, n) {
+		at := store.InstantOf(newest.Add(-time.Duration(i) * time.Hour))
+		videos[i] = ingest.FoundVideo{ID: l.ID, Link: l.Canonical, UploadedAt: &at}
+	}
+	return videos
+}
+
+// ListedAccount returns facts of the account @someone with a list of videos.
+func ListedAccount(videos []ingest.FoundVideo) ingest.AccountFacts {
+	return ingest.AccountFacts{ID: new("42"), Username: new("someone"), Videos: videos, Listed: true}
+}

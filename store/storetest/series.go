@@ -1,0 +1,167 @@
+package storetest
+
+import (
+	"cmp"
+	"maps"
+	"math/big"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
+)
+
+// Series contains the stored points of a video: the daily points and the weekly points.
+type Series struct {
+	Daily, Weekly map[store.Date]store.Counts
+}
+
+// WithoutProvenance returns points without their provenance. Only interpolated points keep their quality.
+func WithoutProvenance(points []store.Point) []store.Point {
+	out := slices.Clone(points)
+	for i := range out {
+		interpolated := out[i].Quality == store.QualityInterpolated
+		if out[i].Provenance = (store.Provenance{}); interpolated {
+			out[i].Quality = store.QualityInterpolated
+		}
+	}
+	return out
+}
+
+// CreatePartitions creates the monthly partitions for the given number of past days. It acknowledges outcomes of an untracked video on some
+// of the days, because an acknowledgement creates the partition of its month.
+func CreatePartitions(t *testing.T, db *DB, days int) {
+	t.Helper()
+	untracked := Outcome(db, queue.Target{Platform: link.TikTok, Kind: "video", ExternalID: "0"}, Views(1))
+	for d := 0; d <= days; d += 28 {
+		require.NoError(t, db.Acknowledge(t.Context(), queue.Claim{}, store.InstantOf(db.Clock.Now().AddDate(0, 0, -d)), []ingest.Outcome{untracked}))
+	}
+}
+
+// Insert writes the points of the series directly to the tables of daily and weekly points, as points of the given video.
+func (s Series) Insert(t *testing.T, db *DB, o *store.Org, video uuid.UUID) {
+	t.Helper()
+	for table, points := range map[string]map[store.Date]store.Counts{"snapshots_daily": s.Daily, "snapshots_weekly": s.Weekly} {
+		if len(points) == 0 {
+			continue
+		}
+		var args []any
+		for day, c := range points {
+			args = append(args, o.ID(), video, day, day.Week(), c.Views, c.Likes, c.Comments, c.Shares, c.Bookmarks)
+		}
+		row := "(?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 'test')"
+		db.Exec(t, "INSERT INTO "+table+" (organisation_id, video_id, day, week, views, likes, comments, shares, bookmarks, fetched_at, source) VALUES "+
+			row+strings.Repeat(", "+row, len(points)-1), args...)
+	}
+}
+
+// MergeCounts returns c with each nil count replaced by the same count of under.
+func MergeCounts(c, under store.Counts) store.Counts {
+	return store.Counts{Views: cmp.Or(c.Views, under.Views), Likes: cmp.Or(c.Likes, under.Likes), Comments: cmp.Or(c.Comments, under.Comments),
+		Shares: cmp.Or(c.Shares, under.Shares), Bookmarks: cmp.Or(c.Bookmarks, under.Bookmarks)}
+}
+
+// Points returns the points of both tables by day. A day that is in both tables has one point, with all counts of the two points.
+func (s Series) Points() map[store.Date]store.Counts {
+	known := map[store.Date]store.Counts{}
+	maps.Copy(known, s.Weekly)
+	for day, c := range s.Daily {
+		known[day] = MergeCounts(c, s.Weekly[day])
+	}
+	return known
+}
+
+// Read computes the points that Org.History must return for the series. It uses a simple algorithm that goes from day to day.
+func (s Series) Read(from, to store.Date) []store.Point {
+	known, before := s.Points(), map[store.Date]store.Counts{}
+	days := slices.Sorted(maps.Keys(known))
+	for i := 1; i < len(days); i++ {
+		before[days[i]] = MergeCounts(known[days[i-1]], before[days[i-1]])
+	}
+	out := []store.Point{}
+	for day := to; day >= from; day-- {
+		later, _ := slices.BinarySearch(days, day)
+		if c, ok := known[day]; ok {
+			p := store.Point{Day: day, Counts: c, Provenance: store.Provenance{Quality: store.QualityMeasured, Source: new("test"), FetchedAt: new(store.Instant(0))}}
+			if lower(c, before[day]) {
+				p.Quality = store.QualityCorrected
+			}
+			out = append(out, p)
+			continue
+		}
+		if later == 0 || later == len(days) {
+			continue
+		}
+		a, b := days[later-1], days[later]
+		line := func(x, y *int64) *int64 {
+			if x == nil || y == nil {
+				return nil
+			}
+			n := new(big.Int).Sub(big.NewInt(*y), big.NewInt(*x))
+			n.Mul(n, big.NewInt(int64(day-a))).Quo(n, big.NewInt(int64(b-a)))
+			return new(n.Int64() + *x)
+		}
+		ca, cb := known[a], known[b]
+		out = append(out, store.Point{Day: day, Provenance: store.Provenance{Quality: store.QualityInterpolated}, Counts: store.Counts{Views: line(ca.Views, cb.Views), Likes: line(ca.Likes, cb.Likes),
+			Comments: line(ca.Comments, cb.Comments), Shares: line(ca.Shares, cb.Shares), Bookmarks: line(ca.Bookmarks, cb.Bookmarks)}})
+	}
+	return out
+}
+
+// lower returns true if any count of now is lower than the same count of before.
+func lower(now, before store.Counts) bool {
+	values := func(c store.Counts) []*int64 { return []*int64{c.Views, c.Likes, c.Comments, c.Shares, c.Bookmarks} }
+	for i, n := range values(now) {
+		if b := values(before)[i]; n != nil && b != nil && *n < *b {
+			return true
+		}
+	}
+	return false
+}
+
+// Reduced returns the series that retention must keep: all daily points since the day firstDaily, and one weekly point for each earlier
+// week. The weekly point is on the last day of its week that has a point, and has the last known value of each count in the week. Points
+// before the day firstWeekly are left out.
+func (s Series) Reduced(firstDaily, firstWeekly store.Date) Series {
+	kept := Series{Daily: map[store.Date]store.Counts{}, Weekly: map[store.Date]store.Counts{}}
+	last, known := map[store.Date]store.Date{}, s.Points() // by week
+	for day, c := range s.Daily {
+		if day >= firstDaily {
+			kept.Daily[day] = c
+		}
+	}
+	for day := range known {
+		if _, stays := kept.Daily[day]; !stays {
+			last[day.Week()] = max(last[day.Week()], day)
+		}
+	}
+	for week, day := range last {
+		if day < firstWeekly {
+			continue
+		}
+		for d := week; d <= day; d++ {
+			kept.Weekly[day] = MergeCounts(known[d], kept.Weekly[day])
+		}
+	}
+	return kept
+}
+
+// WeekWithoutSundayViews returns the Monday and the counts of a week that is about 150 days old. Its Sunday has likes, but no views. If cut
+// is true, the week begins in one month and ends in the next.
+func WeekWithoutSundayViews(db *DB, cut bool) (monday store.Date, days map[store.Date]store.Counts) {
+	monday = (Today(db) - 150).Week()
+	for ((monday + 6).Time().Day() < 7) != cut {
+		monday -= 7
+	}
+	days = map[store.Date]store.Counts{monday + 6: {Likes: new(int64(70))}}
+	for n := range store.Date(6) {
+		days[monday+n] = store.Counts{Views: new(1000 + 100*int64(n)), Likes: new(int64(n))}
+	}
+	return monday, days
+}
