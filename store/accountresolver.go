@@ -84,8 +84,8 @@ func (b *AccountResolver) Resolve(a Author) *Account {
 	return row
 }
 
-// Matches returns true if the account and the author have the same platform's own id. It also returns true if they have the same source's
-// id and their platform's own ids do not differ.
+// Matches returns true if the account and the author have the same ExternalID. It also returns true if they have the same SourceID and
+// IsOtherThan returns false.
 func (a *Account) Matches(author Author) bool {
 	return a.ExternalID != nil && *a.ExternalID == author.ExternalID || a.SourceID != nil && *a.SourceID == author.SourceID && !a.IsOtherThan(author)
 }
@@ -107,7 +107,7 @@ func accountLink(a *Account) string {
 	return link.AccountURL(a.Platform, a.Username)
 }
 
-// find returns the first record of platform p for which matches returns true, or nil.
+// find returns the first record of platform p for which matches returns true, or nil if there is no such record.
 func (b *AccountResolver) find(matches func(*Account) bool, p link.Platform) *Account {
 	for _, r := range b.Rows {
 		if r.Platform == p && matches(r) {

@@ -28,13 +28,14 @@ type AccountVideo struct {
 	UploadedAt      *db.Date
 }
 
-// RefreshAccounts recomputes the statistics of accounts. It also stores them in account_days as the accounts' statistics of the day of.Day.
-func RefreshAccounts(tx *gorm.DB, accounts []db.RowKey, of DayStamp) error {
+// RefreshAccounts recomputes the statistics of accounts. It also stores them in account_days as the accounts' statistics of the day
+// stamp.Day.
+func RefreshAccounts(tx *gorm.DB, accounts []db.RowKey, stamp DayStamp) error {
 	if err := RefreshStatistics(tx, accounts); err != nil {
 		return err
 	}
 	for chunk := range slices.Chunk(accounts, db.InsertChunk) {
-		if err := saveAccountDays(tx, chunk, of); err != nil {
+		if err := saveAccountDays(tx, chunk, stamp); err != nil {
 			return err
 		}
 	}
@@ -161,10 +162,10 @@ type DayStamp struct {
 	Source    *string     // source of the fetch; nil if the statistics changed without a fetch
 }
 
-// saveAccountDays writes the accounts' current statistics to their rows of the day of.Day in account_days. If an account already has a row
-// of a later day, its last row is updated instead, because the current statistics then include later answers. An updated row keeps the
+// saveAccountDays writes the accounts' current statistics to their rows of the day stamp.Day in account_days. If an account already has a
+// row of a later day, its last row is updated instead, because the current statistics then include later answers. An updated row keeps the
 // source of its newest fetch.
-func saveAccountDays(tx *gorm.DB, accounts []db.RowKey, of DayStamp) error {
+func saveAccountDays(tx *gorm.DB, accounts []db.RowKey, stamp DayStamp) error {
 	list, args := db.WithKeys(tx, accounts)
 	const newest = `CASE WHEN account_days.fetched_at IS NULL OR excluded.fetched_at >= account_days.fetched_at THEN `
 	return tx.Exec(list+`INSERT INTO account_days (organisation_id, account_id, day, followers, following, videos, `+MetricColumns("{m}")+`, fetched_at, source)
@@ -176,5 +177,5 @@ SELECT a.organisation_id, a.id,
 ON CONFLICT (organisation_id, account_id, day) DO UPDATE SET followers = excluded.followers, following = excluded.following, videos = excluded.videos,
   `+MetricColumns("{m} = excluded.{m}")+`,
   source = `+newest+`excluded.source ELSE account_days.source END, fetched_at = `+newest+`excluded.fetched_at ELSE account_days.fetched_at END`,
-		append(args, of.Day, of.Day, of.FetchedAt, of.Source)...).Error
+		append(args, stamp.Day, stamp.Day, stamp.FetchedAt, stamp.Source)...).Error
 }

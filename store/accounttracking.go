@@ -42,7 +42,7 @@ type TrackedAccount struct {
 	Already   bool // the organisation already tracked the account
 }
 
-// KindAccount is the kind of the targets in the queue that are accounts.
+// KindAccount is the kind of a target in the fetch queue that is an account and not a video.
 const KindAccount = queue.KindAccount
 
 // accountTarget returns the name of an account's target in the queue. This is the platform's own id if it is known. Otherwise it is the
@@ -66,9 +66,9 @@ func IsAccountID(target string) bool {
 var ListDepths = map[TrackingType]int{TrackLatest30: 30, TrackLatest200: 200, TrackNewOnly: 0, TrackAll: 5000}
 
 // TrackAccounts tracks accounts and returns a result for each link, in the order of the links. An account that is already tracked keeps its
-// tracking type. If the account was stopped, its videos that were stopped with it are tracked again after the next fetch of its video list,
-// if the tracking type includes them. TrackAccounts is one transaction: after an error no account is tracked. It returns a *NotFoundError
-// for unknown collections.
+// tracking type. If an account was stopped, its videos that were stopped with it are tracked again if the tracking type includes them. That
+// happens after the next fetch of the account's video list. TrackAccounts is one transaction: after an error no account is tracked. It
+// returns a *NotFoundError for unknown collections.
 func (o *Org) TrackAccounts(ctx context.Context, r TrackAccountsRequest) ([]TrackedAccount, error) {
 	var out []TrackedAccount
 	err := db.RepeatOnDuplicate(func() (err error) {
@@ -78,7 +78,7 @@ func (o *Org) TrackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 	return out, err
 }
 
-// trackAccounts is one attempt of TrackAccounts. It returns ErrDuplicate if a concurrent transaction created one of the accounts.
+// trackAccounts runs one attempt of TrackAccounts. It returns ErrDuplicate if a concurrent transaction created one of the accounts.
 func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]TrackedAccount, error) {
 	var out []TrackedAccount
 	err := o.change(ctx, func(tx *gorm.DB) error {

@@ -17,7 +17,7 @@ import (
 // Access says who can open a collection's share page.
 type Access string
 
-// The values of Access.
+// A collection has one of these access levels.
 const (
 	AccessPrivate   Access = "private"   // the collection has no share page
 	AccessPublic    Access = "public"    // everyone who has the URL can open the share page
@@ -455,7 +455,7 @@ func (o *Org) DeleteCollection(ctx context.Context, id uuid.UUID, unchanged *db.
 		if err != nil {
 			return err
 		}
-		now := o.s.db.Now() // UpdatedAt identifies the version of a child, so the statement raises it even if the clock has not moved
+		now := o.s.db.Now() // the new UpdatedAt of the children, unless a child has the same or a later one, which then rises by 1
 		err = db.Scoped(tx, "collections", o.id).Where("collections.parent_id = ?", id).
 			Updates(map[string]any{"parent_id": c.ParentID, "updated_at": gorm.Expr("CASE WHEN updated_at < ? THEN ? ELSE updated_at + 1 END", now, now)}).Error
 		if err != nil {

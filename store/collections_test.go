@@ -120,7 +120,7 @@ func TestUpdateCollection_keepsTheAddressOfTheSharePage(t *testing.T) {
 		withPassword.PasswordHash = new("$argon2id$")
 		page := update(t, o, c.ID, withPassword).Hash
 		require.NotNil(t, page)
-		for _, a := range []store.Access{store.AccessPrivate, store.AccessPublic, store.AccessProtected} { // the stored password stays, so the last change is allowed
+		for _, a := range []store.Access{store.AccessPrivate, store.AccessPublic, store.AccessProtected} { // the collection keeps its password, so AccessProtected is allowed again
 			require.Equal(t, page, update(t, o, c.ID, access(a)).Hash)
 		}
 	})

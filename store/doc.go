@@ -8,7 +8,7 @@
 //
 //   - internal/db connects to SQLite or PostgreSQL. It contains all code that depends on the database engine, and also migrations,
 //     transactions, paging, times and errors.
-//   - queue holds the targets to fetch, with their priorities, leases, budgets and pauses. See [Store.Queue].
+//   - queue stores the targets to fetch, with their priorities, leases, budgets and pauses. See [Store.Queue].
 //   - store is this package.
 //   - ingest writes the answers of sources, and deletes old data.
 //   - backfill writes many videos with their histories at once: demonstration data, and imports from other trackers.

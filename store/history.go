@@ -14,7 +14,7 @@ import (
 // Quality says how the counts of a point were determined.
 type Quality string
 
-// The values of Quality.
+// A point has one of these qualities.
 const (
 	QualityMeasured     Quality = "measured"     // the source reported the counts
 	QualityCorrected    Quality = "corrected"    // the source reported the counts, and at least one count is lower than its last known value
@@ -54,8 +54,8 @@ func (o *Org) History(ctx context.Context, ref VideoRef, from, to db.Date) ([]Po
 	return fill(known, points, from, to), nil
 }
 
-// usualGap is the number of days before and after a range for which points are read as well. Two points of a tracked video are rarely
-// further apart. That happens only if a source was unavailable.
+// usualGap is how many days before and after a requested range are read to find the nearest points outside of the range. Two points of a
+// tracked video are rarely further apart. That happens only if a source was unavailable.
 const usualGap = 7
 
 // points returns the stored points of the days from..to, the oldest first. It also returns the nearest point before from and the nearest
@@ -85,8 +85,8 @@ func (o *Org) points(ctx context.Context, video uuid.UUID, from, to db.Date) ([]
 // MaxDate is the last day that the store accepts: 9999-12-31.
 const MaxDate db.Date = 2932896
 
-// knownBefore returns the last known value of each count before the first of points. That value decides the quality of a point if no
-// earlier point in points has the count. So the quality of a point does not depend on the requested range.
+// knownBefore returns the last known value of each count before the first point of points. That value decides the quality of a later point
+// if points has no earlier point with the count. So the quality of a point does not depend on the requested range.
 func (o *Org) knownBefore(ctx context.Context, video uuid.UUID, points []Point, from, to db.Date) (Counts, error) {
 	var seen, before Counts
 	wanted := false

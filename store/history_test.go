@@ -43,9 +43,9 @@ func drawSeries(t *rapid.T, today store.Date) storetest.Series {
 	return s
 }
 
-// TestHistory_matchesASimpleImplementation compares History with a simple implementation, for random histories and ranges.
+// TestHistory_returnsTheSamePointsAsASimpleImplementation compares History with a simple implementation, for random histories and ranges.
 // Spec: 2.4-02, 4.2-27
-func TestHistory_matchesASimpleImplementation(t *testing.T) {
+func TestHistory_returnsTheSamePointsAsASimpleImplementation(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		db.Clock.Set(time.Date(2024, 6, 15, 12, 0, 0, 0, time.UTC)) // the interpolated days include 29 February 2024

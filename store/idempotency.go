@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// abandonedAfter is the age at which an unfinished request counts as abandoned, because its server has died.
+	// abandonedAfter is the age at which an unfinished request counts as abandoned, because its server has probably crashed.
 	abandonedAfter = time.Minute
 	// IdempotencyLimit is the highest number of bytes that the idempotency keys of one organisation can take, including the stored answers.
 	// That is enough for 120 calls a minute with small answers for a whole day.
@@ -30,7 +30,7 @@ const (
 // IdempotencyState says how a request with an idempotency key must be handled.
 type IdempotencyState int
 
-// The values of IdempotencyState.
+// BeginKey returns one of these states.
 const (
 	// KeyFresh: the caller executes the request, and then calls FinishKey or ReleaseKey.
 	KeyFresh IdempotencyState = iota

@@ -96,7 +96,7 @@ func TestIdempotencyKey_letsOneOfManyConcurrentRequestsContinue(t *testing.T) {
 	})
 }
 
-// nearlyFull stores that the organisation's keys take all bytes of IdempotencyLimit except left.
+// nearlyFull sets the recorded size of the organisation's keys to left bytes below IdempotencyLimit.
 func nearlyFull(t *testing.T, db *storetest.DB, o *store.Org, left int) {
 	t.Helper()
 	db.Exec(t, "INSERT INTO idempotency_usage (organisation_id, bytes) VALUES (?, ?)", o.ID(), store.IdempotencyLimit-left)

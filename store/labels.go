@@ -12,8 +12,8 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// A video is in a collection if the video was added, if its account was added, or if its caption has one of the collection's hashtags. Only
-// the statements in this file and videoCounts implement this rule.
+// A collection contains a video if the video or its account was added to the collection, or if the caption has one of the collection's
+// hashtags. Only the statements in this file and the query videoCounts implement this rule.
 
 // inAnyCollection is the SQL condition that a video is in a collection of organisation @org whose name or id is in @names. Its subqueries do
 // not refer to the video, so the database reads each membership once and not once for each video.

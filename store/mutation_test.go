@@ -17,8 +17,8 @@ var (
 	organisationColumns    = regexp.MustCompile("(?i)INSERT INTO [\"`]?\\w+[\"`]? (?:AS \\w+ )?\\([^)]*?([\"`]?organisation_id[\"`]?)[,)]")
 	conflictTargets        = regexp.MustCompile("(?i)ON CONFLICT \\(([\"`]?organisation_id[\"`]?),")
 
-	// unbound matches the text up to the start or the end of a part that CheckStatement does not require. Such a part belongs to a table
-	// that need not be restricted to an organisation.
+	// unbound matches a statement's text up to the start or end of a condition or column that CheckStatement does not require. The table in
+	// question need not be restricted to an organisation.
 	unbound = regexp.MustCompile("(?i)((FROM|INTO|JOIN) [\"`]?(fetch_subscriptions|org_turns|api_tokens)[\"`]? (WHERE |\\([^)]*)|b\\.organisation_id = d\\.organisation_id)$")
 )
 

@@ -25,7 +25,7 @@ func TestVideos_indexedOrdersAreReadFromTheIndex(t *testing.T) {
 		for first := 0; first < 3000; first += 500 {
 			storetest.Track(t, o, storetest.ClipsFrom(t, first, 500)...)
 		}
-		// A third of the videos have no latest_views, latest_updated_at and uploaded_at.
+		// A third of the videos get null in latest_views, latest_updated_at and uploaded_at.
 		db.Exec(t, strings.NewReplacer("{n}", "CAST(SUBSTR(external_id, 14) AS integer)", "{day}", map[string]string{"postgres": "date "}[db.Engine]).Replace(`UPDATE videos SET created_at = created_at + {n} % 1000,
  latest_views = CASE WHEN {n} % 3 > 0 THEN {n} % 700 END, latest_updated_at = CASE WHEN {n} % 3 > 0 THEN created_at + 5 END,
  uploaded_at = CASE {n} % 3 WHEN 1 THEN {day}'2026-01-01' WHEN 2 THEN {day}'2026-01-02' END`))

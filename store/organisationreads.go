@@ -64,7 +64,7 @@ func (o *Org) OrganisationHistory(ctx context.Context, from, to db.Date) ([]Orga
 	return points, db.Translate(err)
 }
 
-// Statistics are the numbers of tracked and stopped videos, or accounts, of an organisation.
+// Statistics has the numbers of tracked and stopped videos of an organisation, or the numbers of its tracked and stopped accounts.
 type Statistics struct {
 	Total      int64                   // number of tracked videos (or tracked accounts)
 	Removed    int64                   // number of videos (or accounts) whose tracking was stopped

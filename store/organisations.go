@@ -15,7 +15,7 @@ import (
 // Tier is the service level of an organisation. Rate limits, date ranges and masked values depend on it.
 type Tier string
 
-// The tiers of spec.md, section 5.
+// An organisation has one of these tiers, which section 5 of spec.md defines.
 const (
 	TierLimited Tier = "limited"
 	TierBasic   Tier = "basic"
@@ -41,7 +41,7 @@ func ParseTier(s string) (Tier, error) {
 // Subscription says whether an organisation has a paid subscription. With SubscriptionNone, it has the free plan.
 type Subscription string
 
-// The values of Subscription.
+// An organisation has one of these subscription states.
 const (
 	SubscriptionActive Subscription = "active"
 	SubscriptionNone   Subscription = queue.NoSubscription

@@ -71,7 +71,7 @@ func TestCreateOrganisation_refusesInvalidNamesAndTiers(t *testing.T) {
 	})
 }
 
-func TestParseTier_andSimilarFunctionsListTheAllowedValuesInErrors(t *testing.T) {
+func TestParseFunctions_listTheAllowedValuesInErrors(t *testing.T) {
 	t.Parallel()
 	for _, tier := range store.Tiers {
 		got, err := store.ParseTier(string(tier))

@@ -9,8 +9,8 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// OrganisationTotals has the current sums over all videos of an organisation. Every transaction that changes videos or their latest counts
-// updates the row.
+// OrganisationTotals is the row with the current sums over all videos of an organisation. Every transaction that changes videos or their
+// latest counts updates the row.
 type OrganisationTotals struct {
 	OrganisationID uuid.UUID  `gorm:"primaryKey"`
 	Videos         int64      // number of tracked videos
@@ -22,7 +22,7 @@ type OrganisationTotals struct {
 // TableName returns the name of the table for GORM.
 func (OrganisationTotals) TableName() string { return "organisation_totals" }
 
-// SumsByOrganisation returns, for each organisation, the sums of the latest counts of those of the videos that belong to it.
+// SumsByOrganisation adds up the latest counts of the given videos for each organisation. The key is the id of the organisation.
 func SumsByOrganisation(videos []Video) map[uuid.UUID]Sums {
 	byOrg := map[uuid.UUID]Sums{}
 	for i := range videos {

@@ -10,8 +10,8 @@ import (
 // passwordCost has the parameters of argon2id that OWASP recommends: 19 MiB of memory and two passes.
 var passwordCost = &argon2id.Params{Memory: 19 * 1024, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32}
 
-// hashing limits how many password hashes are computed at the same time. It contains one value for each of them. Its capacity is the number
-// of processors, so that concurrent requests cannot use up the memory.
+// hashing limits how many password hashes are computed at the same time. It contains one value for each hash that is being computed. Its
+// capacity is the number of processors, so that concurrent requests cannot use up the memory.
 var hashing = make(chan struct{}, runtime.NumCPU())
 
 // HashPassword returns the argon2id hash of a password in its encoded form, which includes salt and cost.

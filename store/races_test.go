@@ -82,7 +82,7 @@ func TestTrack_schedulesAnotherFetchIfTheTargetIsClaimed(t *testing.T) {
 }
 
 // TestTrack_schedulesAFetchIfAClaimIsServedBetweenItsStatements checks that a target is fetched again if Track read the clock before a
-// claim and subscribes after the claim. A comparison of these two times would find no new subscription.
+// claim and subscribes after the claim. The subscription is then newer than the claim, although its time is older.
 func TestTrack_schedulesAFetchIfAClaimIsServedBetweenItsStatements(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

@@ -298,7 +298,7 @@ func rowsOf[R any](ctx context.Context, list *store.List[R], err error) answer {
 	return answered(err, rows)
 }
 
-// videosBy returns a call of Org.Videos. The function set adds conditions to the query.
+// videosBy returns a function that calls Org.Videos. The function set adds conditions to the query.
 func videosBy(set func(*store.VideoQuery, things)) func(context.Context, *store.Org, things, things) answer {
 	return func(ctx context.Context, o *store.Org, x, _ things) answer {
 		q := storetest.OrderedBy("latest_views", true)
@@ -309,7 +309,7 @@ func videosBy(set func(*store.VideoQuery, things)) func(context.Context, *store.
 	}
 }
 
-// accountsBy returns a call of Org.Accounts. The function set adds conditions to the query.
+// accountsBy returns a function that calls Org.Accounts. The function set adds conditions to the query.
 func accountsBy(set func(*store.AccountQuery, things)) func(context.Context, *store.Org, things, things) answer {
 	return func(ctx context.Context, o *store.Org, x, _ things) answer {
 		q := store.AccountQuery{IncludeLinked: true, IncludeRemoved: true, Order: store.Order{Column: "total_views", Descending: true}, Window: store.Window{Limit: 100}}
@@ -319,7 +319,7 @@ func accountsBy(set func(*store.AccountQuery, things)) func(context.Context, *st
 	}
 }
 
-// collectionsBy returns a call of Org.Collections. The function set adds conditions to the query.
+// collectionsBy returns a function that calls Org.Collections. The function set adds conditions to the query.
 func collectionsBy(set func(*store.CollectionQuery, things)) func(context.Context, *store.Org, things, things) answer {
 	return func(ctx context.Context, o *store.Org, x, _ things) answer {
 		q := store.CollectionQuery{Order: store.Order{Column: "name"}, Window: store.Window{Limit: 100}}

@@ -45,7 +45,7 @@ func (t Tracking) collectionsByName(r collectionRefs) ([]uuid.UUID, error) {
 		return nil, nil
 	}
 	// The database does not forbid two collections with the same name. This transaction has locked the organisation, so no concurrent
-	// request creates the same collection.
+	// request can create a collection with one of the names.
 	var found []Collection
 	err := db.Scoped(t.Tx, "collections", t.id).Where("collections.parent_id IS NULL AND collections.name IN ?", names).Order("created_at, id").Find(&found).Error
 	if err != nil {

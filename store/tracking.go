@@ -74,7 +74,8 @@ type Tracking struct {
 	Now db.Instant
 }
 
-// Accounts returns the id of the account of each link. The key is AccountKey. It creates missing accounts and skips links without a handle.
+// Accounts returns the id of the account of each link. The key of the result is the AccountKey of the account. Accounts creates missing
+// accounts and skips links without a handle.
 func (t Tracking) Accounts(links []link.Link) (map[string]uuid.UUID, error) {
 	ids := map[string]uuid.UUID{}
 	rows := make([]Account, 0, len(links))
@@ -93,8 +94,8 @@ func (t Tracking) Accounts(links []link.Link) (map[string]uuid.UUID, error) {
 	return ids, upsertAccountsByHandle(t.Tx, rows, ids)
 }
 
-// Videos saves the videos of the links in r. It returns a result for each link, and the videos that were stored before. The key of before
-// is queue.TargetKey.
+// Videos saves the videos of the links in r. It returns a result for each link. It also returns the videos that were stored before, by
+// their queue.TargetKey.
 func (t Tracking) Videos(r TrackRequest) (out []Tracked, before map[string]Video, err error) {
 	known, err := t.KnownVideos(r.Links)
 	if err != nil {
@@ -169,7 +170,7 @@ func (c videoChange) columns() map[string]any {
 	return columns
 }
 
-// KnownVideos returns the stored videos of the organisation that links name. The key is queue.TargetKey. It locks the videos, so that no
+// KnownVideos returns the stored videos of the organisation that links name, by their queue.TargetKey. It locks the videos, so that no
 // other transaction can start or stop their tracking.
 func (t Tracking) KnownVideos(links []link.Link) (map[string]Video, error) {
 	byPlatform := map[link.Platform][]string{}
@@ -328,7 +329,7 @@ func (o *Org) enqueuePending(ctx context.Context) error {
 	}
 	return o.change(ctx, func(tx *gorm.DB) error {
 		now := o.s.db.Now()
-		// One statement selects and updates the videos. So a video that another request saves as pending at the same time stays pending.
+		// One statement selects and updates the videos. So a video that another request saves as pending in the meantime stays pending.
 		var videos []Video
 		err := db.Scoped(tx.Model(&videos).Clauses(clause.Returning{}), "videos", o.id).Where("videos.pending").Update("pending", false).Error
 		if err != nil {

@@ -287,7 +287,7 @@ func TestTrack_savesManyVideosWithFewStatements(t *testing.T) {
 	})
 }
 
-func TestTrack_makesVideosImmediateScheduledOrPendingByTheirPosition(t *testing.T) {
+func TestTrack_fetchesFirstVideosAtOnceAndSavesLastVideosAsPending(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)

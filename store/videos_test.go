@@ -18,7 +18,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// library is an organisation with many kinds of videos, and the contents that its records must have.
+// library is an organisation with many kinds of videos. It has the videos, hashtags and collections that queries must find.
 type library struct {
 	org         *store.Org
 	videos      []store.Video // all videos, including the stopped ones
@@ -259,7 +259,7 @@ func walk(t *testing.T, o *store.Org, q store.VideoQuery, size int, byCursor boo
 	}
 }
 
-func TestVideos_matchASimpleImplementation(t *testing.T) {
+func TestVideos_returnsTheSameVideosAsASimpleImplementation(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		storetest.FullOrg(t, db) // data of another organisation, which no query may return
@@ -315,7 +315,7 @@ func TestVideos_returnsEachVideoOnceIfVideosChangeBetweenPages(t *testing.T) {
 			q.Window.After = page.Next
 			storetest.Track(t, o, storetest.Clip(t, 100+i))                   // the new video comes before the videos that were already read
 			storetest.Stop(t, o, storetest.ParseLink(t, page.Videos[1].Link)) // stop a video that was already read
-			storetest.Stop(t, o, storetest.ParseLink(t, page.Videos[3].Link)) // stop the video after which the cursor points
+			storetest.Stop(t, o, storetest.ParseLink(t, page.Videos[3].Link)) // stop the last video of the page, at which the cursor points
 		}
 		slices.Reverse(seen)
 		for i, l := range links {

@@ -34,11 +34,11 @@ type ImportVideo struct {
 // ImportResult says what Import did with a point.
 type ImportResult int
 
-// The values of ImportResult.
+// Import returns one of these results for each point.
 const (
 	// PointAdded: the point was added to the history.
 	PointAdded ImportResult = iota
-	// PointFolded: the point is older than DailyDays, so only one point of its week is stored. A later point of the same week is stored.
+	// PointFolded: the point has no row of its own. It is older than DailyDays, and a later point is stored as the only point of the week.
 	PointFolded
 	// PointThere: the history already has a point with the same counts for that day.
 	PointThere
@@ -211,8 +211,8 @@ UNION ALL SELECT `+columns+`, 1 AS weekly FROM snapshots_weekly WHERE organisati
 	return points, nil
 }
 
-// trackNew tracks the videos that the organisation does not have. A stored video without an account gets an account if the import names
-// one.
+// trackNew tracks the videos that the organisation does not have. A stored video without an account gets an account if the import names the
+// account.
 func (i *importing) trackNew(videos []*mergedVideo) error {
 	if err := i.nameByID(videos); err != nil {
 		return err
@@ -251,7 +251,7 @@ func (i *importing) trackNew(videos []*mergedVideo) error {
 }
 
 // nameByID sets the field named of each video to the handle of its account. If only the account's id is known, nameByID finds or creates
-// the account. A created account has its id as its handle, because sources also report the id of an account without a handle in this way.
+// the account. The handle of a created account is its id, because sources report this handle for an account that has none.
 func (i *importing) nameByID(videos []*mergedVideo) error {
 	var ids []string
 	for _, m := range videos {

@@ -81,8 +81,8 @@ func (m *mergedVideo) classifyPoint(p LoadPoint, uploaded, today db.Date) Import
 		switch {
 		case s.isReplacedBy(p):
 		case day >= today-db.DailyDays || s.Day.Week() != day.Week():
-		// After a week was rolled up or measured, it is unknown on which days it lacks points, so no point is added. The stored point of an
-		// imported week is its last imported point, so later points of that week are added.
+		// If s is a daily point or comes from retention, its week gets no more points, because it is unknown which days of the week had
+		// points. If s was imported, it is the last imported point of its week, so a later point can be added.
 		case !s.Weekly || s.Source != ImportSource:
 			return PointKept
 		case day < s.Day:
@@ -115,8 +115,8 @@ func (m *mergedVideo) uploaded() db.Date {
 	return 0
 }
 
-// isWeeklyPoint returns true if the n-th added point is stored as the weekly point of its week. This is the last added point of the week
-// before the day oldest.
+// isWeeklyPoint returns true if the n-th added point is stored as the weekly point of its week. It is stored if no later added point is in
+// the same week and before the day oldest.
 func (m *mergedVideo) isWeeklyPoint(n int, oldest db.Date) bool {
 	if n+1 == len(m.added) {
 		return true

@@ -20,8 +20,8 @@ import (
 // LoadBatch is the argument of Load: collections, accounts and videos with their histories. All times in it are in the past. The caller
 // chooses the ids, so that Load recognises data that it has loaded before.
 type LoadBatch struct {
-	// Collections are created first, and a parent must come before its children. Accounts and videos can also be members of collections of
-	// earlier batches.
+	// Collections are created before the accounts and videos. A parent must come before its children. Accounts and videos can also be
+	// members of collections of earlier batches.
 	Collections []LoadCollection
 	Accounts    []LoadAccount
 	// Source is the name that is stored as the source of the points.
