@@ -16,14 +16,15 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// manyAccounts creates linked, tracked and stopped accounts, with and without counts, and returns them.
+// manyAccounts creates tracked accounts, stopped accounts, and accounts that exist only because a video is linked to them. Some have counts
+// and others have none. It returns all of them.
 func manyAccounts(t *testing.T, db *storetest.DB, o *store.Org) []store.Account {
 	t.Helper()
 	handles := []string{"ann", "bob", "cyd", "dan", "Eve", "fay", "gus", "hal"}
 	facts := map[link.Link]ingest.VideoFacts{}
 	for i, handle := range handles {
 		l := storetest.ParseLink(t, fmt.Sprintf("https://www.tiktok.com/@%s/video/73012345678%08d", handle, i))
-		storetest.Track(t, o, l) // creates a linked account
+		storetest.Track(t, o, l) // tracking a video creates an untracked account that is linked to the video
 		if i%3 != 0 {
 			facts[l] = ingest.VideoFacts{Views: new(int64(i % 3)), UploadedAt: new(db.Clock.Now().AddDate(0, 0, -i%4))}
 		}
@@ -32,7 +33,7 @@ func manyAccounts(t *testing.T, db *storetest.DB, o *store.Org) []store.Account 
 	storetest.Measure(t, db, db.Clock.Now(), facts)
 	for i, handle := range handles {
 		if i%4 == 3 {
-			continue // stays linked
+			continue // this account stays untracked
 		}
 		l := storetest.ParseLink(t, "https://www.tiktok.com/@"+handle)
 		storetest.Follow(t, o, store.TrackNewOnly, l)
@@ -56,7 +57,8 @@ func manyAccounts(t *testing.T, db *storetest.DB, o *store.Org) []store.Account 
 	return accounts
 }
 
-// accountOrder returns the comparison function of an order: accounts without a value come last, and equal values are ordered by id.
+// accountOrder returns a function that compares two accounts by the order o. Accounts without a value come last, and equal values are
+// ordered by id.
 func accountOrder(o store.Order) func(a, b store.Account) int {
 	key := func(a store.Account) (known bool, number float64, text string) {
 		countKey := func(n *int64) (bool, float64, string) {
@@ -178,7 +180,7 @@ func TestAccountVideos_returnsTheVideosOfTheAccount(t *testing.T) {
 	})
 }
 
-func TestTrackedAccountIDs_areInTheOrderOfTheLinks(t *testing.T) {
+func TestTrackedAccountIDs_returnsIDsInTheOrderOfTheLinks(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)

@@ -13,10 +13,10 @@ import (
 // AccountQuery selects accounts. An account must match all conditions that are set.
 type AccountQuery struct {
 	Platform       *link.Platform
-	Username       *string    // folded with link.FoldUsername
+	Username       *string    // the account's handle, folded with link.FoldUsername
 	Link           *link.Link // the link of the account
-	Collections    []string   // names or ids; the account is a member of any of them
-	CollectionID   *uuid.UUID // the account is a member of this collection; ErrNotFound if it does not exist
+	Collections    []string   // names or ids of collections; the account is in at least one of them
+	CollectionID   *uuid.UUID // the account is in this collection; if the collection is unknown, the query fails with ErrNotFound
 	IncludeLinked  bool       // include untracked accounts to which videos are linked
 	IncludeRemoved bool       // include accounts whose tracking was stopped
 	Order          db.Order   // the column is one of AccountOrders
@@ -33,14 +33,15 @@ var AccountOrders = db.SortColumns{
 	"last_uploaded_at":       db.SortByNullable("accounts", "last_uploaded_at", db.DateColumn),
 }
 
-// accountText is SQL for the number of characters of an account's texts. The username counts twice, because it is shown in two spellings.
+// accountText is a SQL expression for the number of characters in an account's text columns. Lists estimate the size of an answer with it.
+// The username counts twice, because an answer contains it in two spellings.
 const accountText = `LENGTH(accounts.link) + 2 * LENGTH(accounts.username) + COALESCE(LENGTH(accounts.bio), 0) + COALESCE(LENGTH(accounts.profile_link), 0)`
 
 // AccountPage is a page of a list of accounts.
 type AccountPage struct {
 	Accounts []Account
-	Total    int64        // number of all matching accounts
-	Next     *db.Position // position of the next page; nil on the last page
+	Total    int64        // number of accounts that match the query, on all pages
+	Next     *db.Position // position at which the next page begins; nil on the last page
 }
 
 // accountInAnyCollection is the SQL condition that an account is a member of a collection whose name or id is in @names.
@@ -107,8 +108,8 @@ func (o *Org) ListAccounts(ctx context.Context, query AccountQuery) (*db.List[Ac
 	}, query.Order, query.Window)
 }
 
-// Account returns the account of ref, or ErrNotFound. It also finds accounts whose tracking was stopped, and untracked accounts to which
-// videos are linked.
+// Account returns the account that ref names, or ErrNotFound if there is no such account. It also finds accounts whose tracking was
+// stopped, and untracked accounts to which videos are linked.
 func (o *Org) Account(ctx context.Context, ref AccountRef) (Account, error) {
 	found := make([]Account, 0, 1)
 	if err := accountWhere(o.q(ctx, "accounts"), ref).Limit(1).Find(&found).Error; err != nil {
@@ -125,8 +126,8 @@ func (o *Org) Account(ctx context.Context, ref AccountRef) (Account, error) {
 	return found[0], db.Translate(err)
 }
 
-// accountWhere adds to q the condition that selects the account of ref. It compares ref.ID if it is set. Otherwise it compares the
-// platform's own id in the link, or the account's current handle if the link has no id.
+// accountWhere adds to q the condition that selects the account that ref names. It compares ref.ID if it is set. Otherwise it compares the
+// platform's own id in ref.Link, or the current handle if the link has no id.
 func accountWhere(q *gorm.DB, ref AccountRef) *gorm.DB {
 	switch l := ref.Link; {
 	case ref.ID != uuid.Nil:
@@ -139,8 +140,8 @@ func accountWhere(q *gorm.DB, ref AccountRef) *gorm.DB {
 	}
 }
 
-// AccountVideos returns one page of the videos of the account of ref, or ErrNotFound if the account is unknown. It sets
-// query.LinkedAccountID to the account.
+// AccountVideos returns one page of the videos of the account that ref names. It returns ErrNotFound if the account is unknown. The
+// account's id replaces query.LinkedAccountID.
 func (o *Org) AccountVideos(ctx context.Context, ref AccountRef, query VideoQuery) (VideoPage, error) {
 	a, err := o.Account(ctx, ref)
 	if err != nil {
@@ -150,8 +151,8 @@ func (o *Org) AccountVideos(ctx context.Context, ref AccountRef, query VideoQuer
 	return o.Videos(ctx, query)
 }
 
-// ListAccountVideos returns a list of the videos of the account of ref, or ErrNotFound if the account is unknown. It sets
-// query.LinkedAccountID to the account.
+// ListAccountVideos returns a list of the videos of the account that ref names. It returns ErrNotFound if the account is unknown. The
+// account's id replaces query.LinkedAccountID.
 func (o *Org) ListAccountVideos(ctx context.Context, ref AccountRef, query VideoQuery) (*db.List[Video], error) {
 	a, err := o.Account(ctx, ref)
 	if err != nil {

@@ -16,22 +16,22 @@ import (
 // Author is the account that posted a video, with the ids and names that a source or a link contains.
 type Author struct {
 	Platform   link.Platform
-	ExternalID string // the platform's own id; "" if unknown
-	SourceID   string // the source's own id of the account; "" if the source has none
-	Username   string // the handle; "" if unknown
+	ExternalID string // the platform's own id of the account; "" if unknown
+	SourceID   string // the id that the source uses for the account; "" if the source has no such id
+	Username   string // the handle of the account; "" if unknown
 	Name       *string
 }
 
-// AccountResolver finds the account record of an author. It compares the platform's own ids first, then the source's ids. It compares
-// handles only if no known id shows that the record is another account.
+// AccountResolver finds the account record of an author. It compares the platform's own ids first, then the sources' ids, then the handles.
+// A record with the same handle is not a match if the ids show that it belongs to another account.
 type AccountResolver struct {
 	Org     uuid.UUID
-	Now     db.Instant     // the time of the fetch or request
-	claimed bool           // the authors come from links of a caller, and no source has confirmed the authors
+	Now     db.Instant     // time of the fetch or request that named the authors
+	claimed bool           // the authors come from links in a request, so no source has confirmed their handles
 	Rows    []*Account     // all records that an author can match, including new records
 	dirty   []*Account     // records in Rows that are changed or new
-	lost    []*Account     // records in Rows whose handle another account has now
-	renamed []handleChange // changed handles of the records
+	lost    []*Account     // records in Rows whose handle now belongs to another account
+	renamed []handleChange // handle changes of the renamed accounts in Rows
 }
 
 // Resolve returns the record of author a. It creates a record if none matches, and updates the record's handle, ids and name.
@@ -51,7 +51,8 @@ func (b *AccountResolver) Resolve(a Author) *Account {
 		b.Rows = append(b.Rows, row)
 		b.MarkChanged(row)
 	}
-	// If the account was fetched after this answer, the answer must not restore an old handle or name.
+	// The account may have been fetched after the answer that contains this author. The older answer must not restore an old handle or
+	// name.
 	outdated := row.CheckedAt != nil && *row.CheckedAt > b.Now
 	if a.Username != "" && !outdated && (row.Username != a.Username || !row.HandleCurrent) {
 		if handleOwner != nil && handleOwner != row {
@@ -83,12 +84,13 @@ func (b *AccountResolver) Resolve(a Author) *Account {
 	return row
 }
 
-// Matches returns true if the account and the author have the same platform id, or the same source id and no different platform ids.
+// Matches returns true if the account and the author have the same ExternalID. It also returns true if they have the same SourceID and
+// IsOtherThan returns false.
 func (a *Account) Matches(author Author) bool {
 	return a.ExternalID != nil && *a.ExternalID == author.ExternalID || a.SourceID != nil && *a.SourceID == author.SourceID && !a.IsOtherThan(author)
 }
 
-// IsOtherThan returns true if the ids of the account and the author show that they are different accounts: see DifferentAccounts.
+// IsOtherThan returns true if DifferentAccounts finds that the ids of the account and of the author belong to different accounts.
 func (a *Account) IsOtherThan(author Author) bool {
 	var id, sourceID string
 	db.Assign(&id, a.ExternalID)
@@ -96,8 +98,8 @@ func (a *Account) IsOtherThan(author Author) bool {
 	return DifferentAccounts(id, sourceID, author.ExternalID, author.SourceID)
 }
 
-// accountLink returns the link of an account. The link contains the platform's own id if the account has no handle. Sources report the id
-// as the handle of such an account.
+// accountLink returns the canonical link of an account. If the account has no handle, the link contains the platform's own id. Sources
+// report the id in place of the handle of such an account.
 func accountLink(a *Account) string {
 	if a.ExternalID != nil && (a.Username == "" || a.Username == *a.ExternalID) {
 		return link.AccountIDURL(a.Platform, *a.ExternalID)
@@ -105,7 +107,7 @@ func accountLink(a *Account) string {
 	return link.AccountURL(a.Platform, a.Username)
 }
 
-// find returns the first record of platform p for which matches returns true, or nil.
+// find returns the first record of platform p for which matches returns true, or nil if there is no such record.
 func (b *AccountResolver) find(matches func(*Account) bool, p link.Platform) *Account {
 	for _, r := range b.Rows {
 		if r.Platform == p && matches(r) {
@@ -122,7 +124,7 @@ func (b *AccountResolver) MarkChanged(a *Account) {
 	}
 }
 
-// Save writes the changed records, and their new handles in the other tables that contain handles.
+// Save writes the changed records. It also writes the new handles of renamed accounts to the other tables that contain handles.
 func (b *AccountResolver) Save(tx *gorm.DB) error {
 	if err := b.SaveRows(tx); err != nil {
 		return err
@@ -130,7 +132,7 @@ func (b *AccountResolver) Save(tx *gorm.DB) error {
 	return b.UpdateHandles(tx)
 }
 
-// SaveRows writes the changed records. It writes the records that lost their handle first, because two accounts of a platform cannot have
+// SaveRows writes the changed records. It first updates the records that lost their handle, because two accounts of a platform cannot have
 // the same handle at the same time.
 func (b *AccountResolver) SaveRows(tx *gorm.DB) error {
 	if len(b.lost) > 0 {
@@ -151,7 +153,7 @@ func (b *AccountResolver) SaveRows(tx *gorm.DB) error {
 	}).CreateInBatches(b.dirty, db.InsertChunk).Error
 }
 
-// UpdateHandles updates the handles of renamed accounts in other tables.
+// UpdateHandles replaces the old handles of renamed accounts in the tables of videos, subscriptions and targets.
 func (b *AccountResolver) UpdateHandles(tx *gorm.DB) error {
 	for _, r := range b.renamed {
 		if err := r.update(tx, b.Org, b.Now, !b.claimed); err != nil {
@@ -161,10 +163,11 @@ func (b *AccountResolver) UpdateHandles(tx *gorm.DB) error {
 	return nil
 }
 
-// An account can change its handle, and another account can then use the old handle. So the platform's own id identifies an account and
-// its target as soon as the id is known. If the account that has the handle now has another id, it is another account.
+// An account can change its handle, and another account can then use the old handle. So the platform's own id identifies an account and its
+// target as soon as the id is known. A record with the same handle and another id belongs to another account.
 
-// SourceIDMark is the first character of an account target's name if only a source's id of the account is known.
+// SourceIDMark is the first character of the name of an account target that is named by a source's id. A target has such a name while the
+// platform's own id is unknown.
 const SourceIDMark = "~"
 
 // DifferentAccounts returns true if two pairs of ids belong to different accounts. Each pair is the platform's own id and a source's id,
@@ -180,10 +183,10 @@ func DifferentAccounts(id, sourceID, otherID, otherSourceID string) bool {
 // issuer returns the part of a source's id before the last slash, or "" if the id has no slash.
 func issuer(sourceID string) string { return sourceID[:max(0, strings.LastIndexByte(sourceID, '/'))] }
 
-// handleChange is a change of an account's handle.
+// handleChange is a change of the handle of a renamed account.
 type handleChange struct {
-	account *Account // has the new handle
-	from    string   // the old handle
+	account *Account // the renamed account, with its new handle
+	from    string   // the old handle of the account
 }
 
 // update replaces the old handle in the organisation's videos of the account, and in the organisation's subscriptions to these videos. If

@@ -17,13 +17,14 @@ import (
 // fetched.
 //
 // An account can change its handle, and another account can then use the old handle. So the platform's own id identifies an account.
-// HandleCurrent is true if the account has its Username as handle now. Of all accounts of an organisation with a handle, only one has it now.
+// HandleCurrent is true if the account has the handle Username now. In an organisation, only one account of a platform has a given handle
+// now.
 type Account struct {
 	OrganisationID uuid.UUID `gorm:"primaryKey"`
 	ID             uuid.UUID `gorm:"primaryKey"`
 	Platform       link.Platform
-	ExternalID     *string // the platform's own id; nil while unknown
-	SourceID       *string // the source's own id of the account; nil if the source has none
+	ExternalID     *string // the platform's own id of the account; nil while unknown
+	SourceID       *string // the id that a source uses for the account; nil while unknown
 	Username       string
 	HandleCurrent  bool
 	Name           *string
@@ -34,17 +35,18 @@ type Account struct {
 	Removed      bool // the account was tracked, and its tracking was stopped
 	TrackingType *TrackingType
 	TrackedAt    *db.Instant
-	DiscoveredAt *db.Instant // when the account's existing videos were found; nil before
+	DiscoveredAt *db.Instant // when the account's existing videos were first listed; nil before
 	CheckedAt    *db.Instant // time of the last successful fetch of the account
 	Private      bool
 	Empty        bool // the account has no videos
 	Bio          *string
-	ProfileLink  *string // the link in the profile
+	ProfileLink  *string // the link that the account's profile shows
 
 	LatestFollowersCount *int64
 	LatestFollowingCount *int64
 
-	// Statistics of the latest counts of the account's tracked videos. The pointers are nil while no video has counts.
+	// The fields from MeanViews to LastUploadedAt are computed from the latest counts of the account's tracked videos. A pointer is nil
+	// while no tracked video has the value.
 	MeanViews            *float64
 	MedianViews          *float64
 	MedianViewsNonZero   *float64
@@ -63,17 +65,18 @@ type Account struct {
 	Labels []Label `gorm:"-"`
 }
 
-// AccountKey returns the map key of the account with a handle on a platform.
+// AccountKey returns the key that maps of accounts use for the account with this handle on platform p.
 func AccountKey(p link.Platform, handle string) string { return string(p) + "/" + handle }
 
-// upsertAccountsByHandle inserts the accounts whose handle no account of the organisation has now. It adds the ids of the new and existing
-// accounts to ids, with AccountKey as the key.
+// upsertAccountsByHandle inserts each row, unless an account of the organisation already has its handle now. It adds the id of the new or
+// existing account to ids, with AccountKey as the key.
 func upsertAccountsByHandle(tx *gorm.DB, rows []Account, ids map[string]uuid.UUID) error {
 	slices.SortFunc(rows, func(a, b Account) int {
 		return cmp.Or(cmp.Compare(a.Platform, b.Platform), cmp.Compare(a.Username, b.Username))
 	})
 	for chunk := range slices.Chunk(rows, db.InsertChunk) {
-		// The update sets the username to its present value. Without an update, RETURNING would leave out existing rows.
+		// On a conflict, the statement sets the username to its present value. Without this update, RETURNING would leave out existing
+		// rows.
 		err := tx.Clauses(
 			clause.OnConflict{
 				Columns:     []clause.Column{{Name: "organisation_id"}, {Name: "platform"}, {Name: "username"}},
@@ -92,15 +95,16 @@ func upsertAccountsByHandle(tx *gorm.DB, rows []Account, ids map[string]uuid.UUI
 	return nil
 }
 
-// TrackingType says which videos of an account are tracked.
+// TrackingType says which videos of a tracked account are tracked.
 type TrackingType string
 
-// The tracking types. With every type, videos that are uploaded after tracking has begun are tracked too.
+// The tracking types say which existing videos of an account are tracked. Videos that are uploaded after tracking has begun are tracked
+// with every type.
 const (
-	TrackLatest30  TrackingType = "latest_30"  // the 30 newest videos
-	TrackLatest200 TrackingType = "latest_200" // the 200 newest videos
-	TrackNewOnly   TrackingType = "new_only"   // no older videos
-	TrackAll       TrackingType = "all"        // all videos
+	TrackLatest30  TrackingType = "latest_30"  // track the 30 newest existing videos
+	TrackLatest200 TrackingType = "latest_200" // track the 200 newest existing videos
+	TrackNewOnly   TrackingType = "new_only"   // track no existing videos
+	TrackAll       TrackingType = "all"        // track all existing videos
 )
 
 // ParseTrackingType returns the tracking type with the name s, or an error if there is no such type.
@@ -112,7 +116,7 @@ func ParseTrackingType(s string) (TrackingType, error) {
 	return "", fmt.Errorf("tracking_type %q is not one of latest_30, latest_200, new_only, all", s)
 }
 
-// TypeOrDefault returns the account's tracking type, or TrackLatest30 if it has none.
+// TypeOrDefault returns the account's tracking type, or TrackLatest30 if the account has no tracking type.
 func (a *Account) TypeOrDefault() TrackingType {
 	kind := TrackLatest30
 	db.Assign(&kind, a.TrackingType)

@@ -28,20 +28,21 @@ type AccountVideo struct {
 	UploadedAt      *db.Date
 }
 
-// RefreshAccounts recomputes the statistics of accounts and writes them to the accounts' rows of the day of.Day.
-func RefreshAccounts(tx *gorm.DB, accounts []db.RowKey, of DayStamp) error {
+// RefreshAccounts recomputes the statistics of accounts. It also stores them in account_days as the accounts' statistics of the day
+// stamp.Day.
+func RefreshAccounts(tx *gorm.DB, accounts []db.RowKey, stamp DayStamp) error {
 	if err := RefreshStatistics(tx, accounts); err != nil {
 		return err
 	}
 	for chunk := range slices.Chunk(accounts, db.InsertChunk) {
-		if err := saveAccountDays(tx, chunk, of); err != nil {
+		if err := saveAccountDays(tx, chunk, stamp); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// RefreshStatistics recomputes the statistics of accounts from their tracked videos. It also recomputes the videos' outlier multipliers.
+// RefreshStatistics recomputes the statistics of accounts, and the outlier multipliers of their tracked videos.
 func RefreshStatistics(tx *gorm.DB, accounts []db.RowKey) error {
 	for chunk := range slices.Chunk(accounts, db.InsertChunk) {
 		list, args := db.WithKeys(tx, chunk)
@@ -124,8 +125,8 @@ func Median(sorted []int64) float64 {
 	return (float64(sorted[n/2-1]) + float64(sorted[n/2])) / 2
 }
 
-// saveAccountStats writes the statistics of accounts in one statement. A second statement writes the outlier multipliers of their videos if
-// they have changed.
+// saveAccountStats writes the statistics of accounts in one statement. A second statement updates the outlier multipliers of the accounts'
+// videos.
 func saveAccountStats(tx *gorm.DB, accounts []db.RowKey, videos map[db.RowKey][]AccountVideo) error {
 	stats, medians := make([][]any, len(accounts)), make([][]any, len(accounts))
 	for i, account := range accounts {
@@ -154,16 +155,17 @@ func saveAccountStats(tx *gorm.DB, accounts []db.RowKey, videos map[db.RowKey][]
    AND videos.outlier_multiplier <> `+multiplier, args...).Error
 }
 
-// DayStamp is the day for which account statistics are stored, with the fetch that reported them.
+// DayStamp is the day for which account statistics are stored, and the fetch after which they are computed.
 type DayStamp struct {
 	Day       db.Date
-	FetchedAt *db.Instant // time of the fetch; nil if nothing was fetched
-	Source    *string     // source of the fetch; nil if nothing was fetched
+	FetchedAt *db.Instant // time of the fetch; nil if the statistics changed without a fetch
+	Source    *string     // source of the fetch; nil if the statistics changed without a fetch
 }
 
-// saveAccountDays writes the accounts' current statistics to their rows of of.Day. If an account has a row of a later day, it writes them
-// to the account's last row instead, because the statistics then include later answers. The row keeps the source of its newest fetch.
-func saveAccountDays(tx *gorm.DB, accounts []db.RowKey, of DayStamp) error {
+// saveAccountDays writes the accounts' current statistics to their rows of the day stamp.Day in account_days. If an account already has a
+// row of a later day, its last row is updated instead, because the current statistics then include later answers. An updated row keeps the
+// source of its newest fetch.
+func saveAccountDays(tx *gorm.DB, accounts []db.RowKey, stamp DayStamp) error {
 	list, args := db.WithKeys(tx, accounts)
 	const newest = `CASE WHEN account_days.fetched_at IS NULL OR excluded.fetched_at >= account_days.fetched_at THEN `
 	return tx.Exec(list+`INSERT INTO account_days (organisation_id, account_id, day, followers, following, videos, `+MetricColumns("{m}")+`, fetched_at, source)
@@ -175,5 +177,5 @@ SELECT a.organisation_id, a.id,
 ON CONFLICT (organisation_id, account_id, day) DO UPDATE SET followers = excluded.followers, following = excluded.following, videos = excluded.videos,
   `+MetricColumns("{m} = excluded.{m}")+`,
   source = `+newest+`excluded.source ELSE account_days.source END, fetched_at = `+newest+`excluded.fetched_at ELSE account_days.fetched_at END`,
-		append(args, of.Day, of.Day, of.FetchedAt, of.Source)...).Error
+		append(args, stamp.Day, stamp.Day, stamp.FetchedAt, stamp.Source)...).Error
 }

@@ -14,23 +14,25 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// TrackAccountsRequest is a request to track accounts. Their existing and future videos are tracked as the tracking type says.
+// TrackAccountsRequest is a request to track accounts. The tracking type Type decides which of their existing videos are tracked.
 type TrackAccountsRequest struct {
-	// Links are links of accounts. Two links can name the same account, one by id and one by handle.
+	// Links are the links of the accounts. Two links can name the same account, one by id and one by handle.
 	Links           []link.Link
 	Type            TrackingType
 	CollectionIDs   []uuid.UUID // existing collections to which the accounts are added
 	CollectionNames []string    // names of root collections to which the accounts are added; a missing collection is created
-	CreatedBy       uuid.UUID   // id of the token that is stored with new collections
-	Lane            queue.Lane  // lane of the first fetches
-	// Immediate is how many of the accounts, counted from the first, are fetched at once. Enqueue is how many are fetched at all.
+	CreatedBy       uuid.UUID   // id of the API token that is stored as the creator of new collections
+	Lane            queue.Lane  // lane of the accounts' scheduled fetches
+	// The first Immediate accounts are fetched at once. The first Enqueue accounts are added to the queue, and the other accounts are not
+	// fetched.
 	Immediate, Enqueue int
-	// Preview is the number of videos of each account that are fetched while the organisation has no subscription. 0 means DefaultPreview.
+	// Preview is how many videos of each account are fetched while the organisation has no paid subscription. If Preview is 0,
+	// DefaultPreview is used.
 	Preview int
 }
 
-// DefaultPreview is the number of videos of each account that are fetched for an organisation without a subscription, unless the operator
-// sets another number.
+// DefaultPreview is how many videos of each tracked account are fetched for an organisation without a paid subscription. The operator can
+// set another number.
 const DefaultPreview = 5
 
 // TrackedAccount is the result of TrackAccounts for one link.
@@ -40,10 +42,11 @@ type TrackedAccount struct {
 	Already   bool // the organisation already tracked the account
 }
 
-// KindAccount is the kind of a target in the queue that is an account.
+// KindAccount is the kind of a target in the fetch queue that is an account and not a video.
 const KindAccount = queue.KindAccount
 
-// accountTarget returns the name of an account's target: the platform's own id, or else the source's id, or else the handle.
+// accountTarget returns the name of an account's target in the queue. This is the platform's own id if it is known. Otherwise it is the
+// source's id after SourceIDMark, or the handle after "@".
 func accountTarget(a *Account) string {
 	switch {
 	case a.ExternalID != nil:
@@ -59,13 +62,13 @@ func IsAccountID(target string) bool {
 	return !strings.HasPrefix(target, "@") && !strings.HasPrefix(target, SourceIDMark)
 }
 
-// ListDepths is, for each tracking type, how many of an account's newest videos are tracked when tracking begins.
+// ListDepths has, for each tracking type, how many of an account's newest videos are tracked when tracking begins.
 var ListDepths = map[TrackingType]int{TrackLatest30: 30, TrackLatest200: 200, TrackNewOnly: 0, TrackAll: 5000}
 
-// TrackAccounts tracks accounts and returns a result for each link, in the order of the links. An account that is tracked already keeps
-// its tracking type. If an account was stopped, its videos that were stopped with it are tracked again after the next fetch of its list, if
-// the tracking type includes them. TrackAccounts is one transaction: after an error no account is tracked. It returns a *NotFoundError for
-// unknown collections.
+// TrackAccounts tracks accounts and returns a result for each link, in the order of the links. An account that is already tracked keeps its
+// tracking type. If an account was stopped, its videos that were stopped with it are tracked again if the tracking type includes them. That
+// happens after the next fetch of the account's video list. TrackAccounts is one transaction: after an error no account is tracked. It
+// returns a *NotFoundError for unknown collections.
 func (o *Org) TrackAccounts(ctx context.Context, r TrackAccountsRequest) ([]TrackedAccount, error) {
 	var out []TrackedAccount
 	err := db.RepeatOnDuplicate(func() (err error) {
@@ -75,6 +78,7 @@ func (o *Org) TrackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 	return out, err
 }
 
+// trackAccounts runs one attempt of TrackAccounts. It returns ErrDuplicate if a concurrent transaction created one of the accounts.
 func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]TrackedAccount, error) {
 	var out []TrackedAccount
 	err := o.change(ctx, func(tx *gorm.DB) error {
@@ -122,11 +126,11 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 }
 
 // AccountEntry returns the queue entry of an account. If immediate is true, the account is due now in the interactive lane. Otherwise it is
-// due in r.Lane at its time of the schedule.
+// due at its scheduled time in the lane r.Lane.
 func AccountEntry(a *Account, r TrackAccountsRequest, immediate bool, now db.Instant) queue.Entry {
 	e := queue.Entry{Source: a.Platform, Kind: KindAccount, ExternalID: accountTarget(a), Handle: a.Username, Link: a.Link,
 		Lane: r.Lane, BaseLane: r.Lane, NextAt: queue.SlotAfter(now, a.Platform, accountTarget(a)), Subject: a.ID, Depth: ListDepths[r.Type], Preview: r.Preview}
-	if a.Removed { // the organisation tracked it before
+	if a.Removed { // the organisation has tracked the account before
 		db.Assign(&e.TrackedAt, a.TrackedAt)
 		db.Assign(&e.FetchedAt, a.CheckedAt)
 	}
@@ -156,8 +160,8 @@ func (t Tracking) AccountRecords(links []link.Link) ([]*Account, error) {
 	return out, resolver.Save(t.Tx)
 }
 
-// startAccounts marks accounts as tracked and counts them in the organisation's totals. restarted is how many of the accounts had been
-// stopped.
+// startAccounts marks accounts as tracked and adds them to the organisation's totals. restarted is how many of the accounts were stopped
+// before.
 func (t Tracking) startAccounts(ids []uuid.UUID, kind TrackingType, restarted int64) error {
 	if len(ids) == 0 {
 		return nil
@@ -188,7 +192,7 @@ func (t Tracking) addAccountMembers(collections []uuid.UUID, accounts []TrackedA
 	return t.Tx.Clauses(db.DoNothing("organisation_id", "collection_id", "account_id")).CreateInBatches(rows, db.InsertChunk).Error
 }
 
-// unsubscribedAccounts returns the tracked accounts to which the organisation has no subscription.
+// unsubscribedAccounts returns the tracked accounts for which the organisation has no subscription in the fetch queue.
 func (o *Org) unsubscribedAccounts(tx *gorm.DB) ([]Account, error) {
 	var subscribed []uuid.UUID
 	err := tx.Raw(`SELECT subject_id FROM fetch_subscriptions WHERE organisation_id = ? AND kind = ?`, o.id, KindAccount).Scan(&subscribed).Error
@@ -204,8 +208,8 @@ func (o *Org) unsubscribedAccounts(tx *gorm.DB) ([]Account, error) {
 	return slices.DeleteFunc(accounts, func(a Account) bool { return fetched[a.ID] }), err
 }
 
-// StopAccounts stops the tracking of accounts, and of their videos that were not also tracked by their own links. It returns the refs, in
-// order, that name no tracked account. If all is true and there is such a ref, it stops nothing.
+// StopAccounts stops the tracking of accounts, and of their videos that are not also tracked by their own links. It returns, in order, the
+// refs that name no tracked account. If all is true and one of the refs names no tracked account, StopAccounts stops nothing.
 func (o *Org) StopAccounts(ctx context.Context, refs []AccountRef, all bool) (unmatched []AccountRef, err error) {
 	err = o.change(ctx, func(tx *gorm.DB) error {
 		unmatched = nil

@@ -15,7 +15,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-func TestTrackAccounts_fetchesTheProfileFirst(t *testing.T) {
+func TestTrackAccounts_schedulesAFetchOfTheProfile(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.AccountURL)
@@ -59,7 +59,7 @@ func TestTrackAccounts_fetchesTheProfileFirst(t *testing.T) {
 	})
 }
 
-func TestTrackAccounts_againChangesNothing(t *testing.T) {
+func TestTrackAccounts_doesNotChangeAnAccountThatIsTrackedAlready(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.AccountURL)
@@ -77,7 +77,7 @@ func TestTrackAccounts_againChangesNothing(t *testing.T) {
 	})
 }
 
-func TestTrackAccounts_byConcurrentEqualRequestsTracksOnce(t *testing.T) {
+func TestTrackAccounts_tracksEachAccountOnceIfEqualRequestsRunConcurrently(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		const requests = 16
@@ -108,7 +108,7 @@ func TestTrackAccounts_byConcurrentEqualRequestsTracksOnce(t *testing.T) {
 	})
 }
 
-func TestTrackAccounts_withUnknownCollectionsTracksNothing(t *testing.T) {
+func TestTrackAccounts_tracksNothingIfACollectionIsUnknown(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -132,7 +132,7 @@ func TestTrackAccounts_withUnknownCollectionsTracksNothing(t *testing.T) {
 	})
 }
 
-func TestDiscovery_tracksTheVideosOfTheTrackingType(t *testing.T) {
+func TestDiscovery_tracksTheVideosThatTheTrackingTypeIncludes(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[store.TrackingType]int{store.TrackLatest30: 30, store.TrackLatest200: 200, store.TrackNewOnly: 0, store.TrackAll: 210} {
 		t.Run(string(kind), func(t *testing.T) {
@@ -158,7 +158,7 @@ func TestDiscovery_tracksTheVideosOfTheTrackingType(t *testing.T) {
 	}
 }
 
-func TestDiscovery_keepsAStoppedVideoStopped(t *testing.T) {
+func TestDiscovery_doesNotTrackAStoppedVideoAgain(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -174,7 +174,7 @@ func TestDiscovery_keepsAStoppedVideoStopped(t *testing.T) {
 	})
 }
 
-func TestStopAccounts_stopsTheirDiscoveredVideos(t *testing.T) {
+func TestStopAccounts_stopsVideosThatAreTrackedOnlyThroughTheAccount(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.AccountURL)
@@ -216,7 +216,7 @@ func TestStopAccounts_stopsTheirDiscoveredVideos(t *testing.T) {
 	})
 }
 
-func TestStopAccounts_duringAFetchIgnoresItsAnswer(t *testing.T) {
+func TestStopAccounts_discardsTheAnswerOfAFetchThatIsRunning(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.AccountURL)
@@ -230,12 +230,12 @@ func TestStopAccounts_duringAFetchIgnoresItsAnswer(t *testing.T) {
 	})
 }
 
-func TestDiscovery_mergesARecordWithTheSameAccountID(t *testing.T) {
+func TestAcknowledgeAccounts_mergesTwoRecordsWithTheSameAccountID(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
 		c := storetest.Collection(t, o, "Dogs", nil)
-		withoutHandle := storetest.ParseLink(t, storetest.YouTubeURL) // only the id of the author is known
+		withoutHandle := storetest.ParseLink(t, storetest.YouTubeURL) // the link has no handle, and the source reports only the author's id
 		storetest.Track(t, o, withoutHandle)
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{withoutHandle: storetest.Authored("UCLqxVugv74EIW3VWh2NOa3Q", "")})
 		linked := storetest.AccountOf(t, o, withoutHandle)
@@ -259,13 +259,13 @@ func TestDiscovery_mergesARecordWithTheSameAccountID(t *testing.T) {
 	})
 }
 
-func TestDiscovery_ofOneAccountTrackedUnderItsHandleAndItsID(t *testing.T) {
+func TestAcknowledgeAccounts_mergesAnAccountThatIsTrackedByHandleAndByID(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
 		byHandle, byID := storetest.ParseLink(t, "https://www.youtube.com/@someone"), storetest.ParseLink(t, "https://www.youtube.com/channel/UCLqxVugv74EIW3VWh2NOa3Q")
 		storetest.Follow(t, o, store.TrackNewOnly, byHandle, byID)
-		for range 2 { // the first answer reports that both are one account
+		for range 2 { // the answers of the first round show that both targets are one account
 			for _, c := range storetest.Claim(t, db, link.YouTube, "account") {
 				var outcomes []ingest.AccountOutcome
 				for _, target := range c.Targets {
@@ -282,7 +282,7 @@ func TestDiscovery_ofOneAccountTrackedUnderItsHandleAndItsID(t *testing.T) {
 	})
 }
 
-func TestDiscovery_ofManyVideosRunsFewStatements(t *testing.T) {
+func TestDiscovery_savesManyVideosWithFewStatements(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -332,7 +332,7 @@ func TestRefresh_isAllowedEveryFourHours(t *testing.T) {
 	})
 }
 
-func TestRefresh_ofAnUntrackedRecordIsNotFound(t *testing.T) {
+func TestRefresh_returnsNotFoundIfTheRecordIsNotTracked(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
@@ -344,7 +344,7 @@ func TestRefresh_ofAnUntrackedRecordIsNotFound(t *testing.T) {
 			require.ErrorContains(t, err, ref.String())
 		}
 		for _, ref := range []store.AccountRef{{Link: storetest.ParseLink(t, storetest.AccountURL)}, {ID: store.NewID()}, {Link: storetest.ParseLink(t, "https://www.tiktok.com/@nobody")}} {
-			_, err := o.RefreshAccount(t.Context(), ref) // @someone is linked, not tracked
+			_, err := o.RefreshAccount(t.Context(), ref) // the account @someone is not tracked, it is only linked to a video
 			require.ErrorIs(t, err, store.ErrNotFound)
 			require.ErrorContains(t, err, ref.String())
 		}

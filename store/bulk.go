@@ -11,8 +11,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// TrackedVideoIDs returns the id of each link's video, in the order of the links. The id is zero if the organisation does not track the
-// video, or if the link is zero.
+// TrackedVideoIDs returns the id of each link's video, in the order of the links. The id is the zero UUID if the organisation does not
+// track the video, or if the link is the zero link.
 func (o *Org) TrackedVideoIDs(ctx context.Context, links []link.Link) ([]uuid.UUID, error) {
 	ids := make([]uuid.UUID, len(links))
 	byPlatform := map[link.Platform][]string{}
@@ -45,8 +45,8 @@ func (o *Org) TrackedVideoIDs(ctx context.Context, links []link.Link) ([]uuid.UU
 	return ids, nil
 }
 
-// TrackedAccountIDs returns the id of each link's account, in the order of the links. The id is zero if the organisation does not track the
-// account, or if the link is zero.
+// TrackedAccountIDs returns the id of each link's account, in the order of the links. The id is the zero UUID if the organisation does not
+// track the account, or if the link is the zero link.
 func (o *Org) TrackedAccountIDs(ctx context.Context, links []link.Link) ([]uuid.UUID, error) {
 	ids := make([]uuid.UUID, len(links))
 	external, names := []string{""}, []string{""}
@@ -71,7 +71,7 @@ func (o *Org) TrackedAccountIDs(ctx context.Context, links []link.Link) ([]uuid.
 			}
 		}
 	}
-	for i, l := range links { // like accountWhere: compare the id in the link, or the handle if the link has no id
+	for i, l := range links { // find the account by the platform's id in the link, or by the handle if the link has no id
 		switch l.ID {
 		case "":
 			ids[i] = byHandle[AccountKey(l.Platform, l.Handle)]

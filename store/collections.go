@@ -14,22 +14,22 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// Access says who can see a collection's share page.
+// Access says who can open a collection's share page.
 type Access string
 
-// The values of Access.
+// A collection has one of these access levels.
 const (
 	AccessPrivate   Access = "private"   // the collection has no share page
-	AccessPublic    Access = "public"    // everyone with the URL can see the share page
+	AccessPublic    Access = "public"    // everyone who has the URL can open the share page
 	AccessProtected Access = "protected" // the share page needs a password
 )
 
-// The errors of CreateCollection, UpdateCollection and DeleteCollection.
+// These errors are returned by CreateCollection, UpdateCollection and DeleteCollection.
 var (
-	ErrCycle            = errors.New("a collection cannot be its own parent or lie below itself")
-	ErrTooDeep          = fmt.Errorf("collections can be nested at most %d deep", MaxCollectionDepth)
+	ErrCycle            = errors.New("a collection cannot be moved below itself or below one of its descendants")
+	ErrTooDeep          = fmt.Errorf("collections can be nested at most %d levels deep", MaxCollectionDepth)
 	ErrPasswordRequired = errors.New("a protected collection needs a password")
-	ErrStale            = errors.New("changed in the meantime")
+	ErrStale            = errors.New("the collection has changed since it was read")
 )
 
 // MaxCollectionDepth is the highest number of nested levels of collections, including the root.
@@ -42,7 +42,7 @@ const DefaultMaxCollections = 1000
 // hashLength is the number of characters of Collection.Hash.
 const hashLength = 14
 
-// Collection groups videos and accounts. The collections that contain a video are shown as its labels: see labels.go.
+// Collection groups videos and accounts. The labels of a video are the collections that contain it.
 type Collection struct {
 	OrganisationID  uuid.UUID `gorm:"primaryKey"`
 	ID              uuid.UUID `gorm:"primaryKey"`
@@ -50,19 +50,19 @@ type Collection struct {
 	Name            string
 	Access          Access
 	PasswordHash    *string
-	Hash            *string    // part of the URL of the share page; made when access first becomes public or protected
-	DisplaySettings *string    // a JSON object
-	CreatedBy       uuid.UUID  // id of the token
+	Hash            *string    // random part of the URL of the share page; set when the access first becomes public or protected
+	DisplaySettings *string    // a JSON object; nil if no settings are stored
+	CreatedBy       uuid.UUID  // id of the API token with which the collection was created
 	CreatedAt       db.Instant `gorm:"autoCreateTime:false"`
 	UpdatedAt       db.Instant `gorm:"autoUpdateTime:false"`
 
-	Hashtags []string `gorm:"-"` // folded, in alphabetical order; set by methods that read collections
+	Hashtags []string `gorm:"-"` // folded, in alphabetical order; methods that read collections set it
 
-	VideoCount   int64 `gorm:"->"` // number of tracked videos in the collection; only set if the caller requested counts
-	AccountCount int64 `gorm:"->"` // number of accounts in the collection, without stopped accounts; only set if the caller requested counts
+	VideoCount   int64 `gorm:"->"` // number of tracked videos in the collection; set only if the caller asks for counts
+	AccountCount int64 `gorm:"->"` // number of accounts in the collection, without stopped accounts; set only if the caller asks for counts
 }
 
-// collectionVideo is a row of collection_videos: a video that a caller added to a collection.
+// collectionVideo is a row of collection_videos: a video that was added to a collection directly.
 type collectionVideo struct {
 	OrganisationID uuid.UUID `gorm:"primaryKey"`
 	CollectionID   uuid.UUID `gorm:"primaryKey"`
@@ -70,18 +70,18 @@ type collectionVideo struct {
 	AddedAt        db.Instant
 }
 
-// CollectionHashtag is a row of collection_hashtags: a hashtag whose videos belong to a collection.
+// CollectionHashtag is a row of collection_hashtags. All videos with the hashtag Tag belong to the collection.
 type CollectionHashtag struct {
 	OrganisationID uuid.UUID
 	CollectionID   uuid.UUID
 	Tag            string
 }
 
-// CollectionQuery selects collections.
+// CollectionQuery selects collections. The zero value selects all collections of the organisation.
 type CollectionQuery struct {
-	Roots    bool       // only collections without a parent
-	ParentID *uuid.UUID // only the children of this collection
-	Subtree  bool       // with ParentID: all descendants and not only the children
+	Roots    bool       // select only collections without a parent
+	ParentID *uuid.UUID // select only the children of this collection
+	Subtree  bool       // if ParentID is set: select all its descendants and not only its children
 	Order    db.Order   // the column is one of CollectionOrders
 	Window   db.Window
 }
@@ -96,19 +96,20 @@ var CollectionOrders = db.SortColumns{
 	"account_count": db.SortByCount("collections"),
 }
 
-// collectionText is SQL for the number of characters of a collection's texts, without its hashtags.
+// collectionText is a SQL expression for the number of characters in a collection's text columns, without its hashtags. Lists estimate the
+// size of an answer with it.
 const collectionText = `LENGTH(collections.name) + COALESCE(LENGTH(collections.display_settings), 0)`
 
 // CollectionPage is a page of a list of collections.
 type CollectionPage struct {
 	Collections []Collection
-	Total       int64        // number of all matching collections
-	Next        *db.Position // position of the next page; nil on the last page
+	Total       int64        // number of collections that match the query, on all pages
+	Next        *db.Position // position at which the next page begins; nil on the last page
 }
 
-// videoCounts is a query for (collection_id, n), where n is the number of tracked videos in a collection of organisation @org. A video can be
-// in a collection through its account, as a direct member, or through a hashtag, and counts once. The query counts the videos of each
-// account once and not once per collection, which is faster.
+// videoCounts is a SQL query with the columns collection_id and n, the number of tracked videos in the collection. @org is the
+// organisation. A video can be in a collection through its account, as a direct member and through a hashtag, but counts once. The query
+// counts the videos of each account once and not once per collection, which is faster.
 const videoCounts = `
 SELECT counts.collection_id, SUM(counts.n) AS n FROM (
 SELECT m.collection_id, SUM(per.n) AS n FROM collection_accounts m
@@ -130,15 +131,15 @@ SELECT mh.collection_id, COUNT(DISTINCT h.video_id) AS n FROM collection_hashtag
    AND NOT EXISTS (SELECT 1 FROM collection_videos hv WHERE hv.organisation_id = mh.organisation_id AND hv.collection_id = mh.collection_id AND hv.video_id = vh.id)
  GROUP BY mh.collection_id) AS counts GROUP BY counts.collection_id`
 
-// accountCounts is a query for (collection_id, n), where n is the number of accounts in a collection of organisation @org, without stopped
-// accounts.
+// accountCounts is a SQL query with the columns collection_id and n, the number of accounts in the collection, without stopped accounts.
+// @org is the organisation.
 const accountCounts = `
 SELECT m.collection_id, COUNT(*) AS n FROM collection_accounts m
   JOIN accounts a ON a.organisation_id = m.organisation_id AND a.id = m.account_id
  WHERE m.organisation_id = @org AND {m} AND NOT a.removed GROUP BY m.collection_id`
 
-// forAll and forOne fill in the placeholders of videoCounts and accountCounts. With forAll the query counts in all collections, with forOne
-// only in the collection @id.
+// forAll and forOne replace the placeholders in the queries videoCounts and accountCounts. After forAll, a query counts in all collections.
+// After forOne, it counts only in the collection @id.
 var (
 	forAll = strings.NewReplacer("{m}", "TRUE", "{d}", "TRUE", "{mh}", "TRUE", "{v}", "TRUE")
 	forOne = strings.NewReplacer("{m}", "m.collection_id = @id", "{d}", "d.collection_id = @id", "{mh}", "mh.collection_id = @id",
@@ -156,7 +157,7 @@ func (o *Org) Collections(ctx context.Context, query CollectionQuery) (Collectio
 }
 
 // ListCollections returns a list of the collections that query selects. The list reads its rows only when the caller iterates over it. If
-// the parent is unknown, the list is empty.
+// query.ParentID is unknown, the list is empty.
 func (o *Org) ListCollections(ctx context.Context, query CollectionQuery) (*db.List[Collection], error) {
 	q := o.q(ctx, "collections")
 	switch {
@@ -187,7 +188,7 @@ func (o *Org) ListCollections(ctx context.Context, query CollectionQuery) (*db.L
 	}, query.Order, query.Window)
 }
 
-// subtree is a query for the ids of all descendants of the collection @parent.
+// subtree is a SQL query for the ids of all descendants of the collection @parent.
 const subtree = `
 WITH RECURSIVE below AS (
   SELECT c.organisation_id, c.id FROM collections c WHERE c.organisation_id = @org AND c.parent_id = @parent
@@ -196,7 +197,7 @@ WITH RECURSIVE below AS (
    WHERE d.organisation_id = @org)
 SELECT id FROM below`
 
-// Collection returns the collection with an id, or ErrNotFound. If counts is true, it also sets VideoCount and AccountCount.
+// Collection returns the collection with the given id, or ErrNotFound. If counts is true, Collection also sets VideoCount and AccountCount.
 func (o *Org) Collection(ctx context.Context, id uuid.UUID, counts bool) (Collection, error) {
 	found := make([]Collection, 0, 1)
 	q := o.q(ctx, "collections").Where("collections.id = ?", id).Limit(1)
@@ -232,14 +233,14 @@ func (o *Org) fillHashtags(ctx context.Context, collections []Collection) error 
 	return nil
 }
 
-// NewCollection holds the values with which CreateCollection creates a collection.
+// NewCollection has the values with which CreateCollection creates a collection.
 type NewCollection struct {
-	ID        uuid.UUID // the EffectID of the request's IdempotencyKey; if ID is zero, CreateCollection makes an id
+	ID        uuid.UUID // the EffectID of the request's IdempotencyKey; if it is zero, CreateCollection makes an id
 	Name      string
 	ParentID  *uuid.UUID
 	Access    Access
 	Hashtags  []string
-	CreatedBy uuid.UUID // id of the token
+	CreatedBy uuid.UUID // id of the API token that is stored as the creator of the collection
 }
 
 // CreateCollection creates a collection. It returns ErrNotFound if the parent is unknown, and ErrTooDeep or *TooManyCollectionsError if a
@@ -256,7 +257,7 @@ func (o *Org) CreateCollection(ctx context.Context, n NewCollection) (Collection
 		if c.ID == uuid.Nil {
 			c.ID = db.NewID()
 		} else if made, err := o.lockCollection(tx, c.ID, nil); !errors.Is(err, db.ErrNotFound) {
-			c = made // an earlier attempt of the same request created the collection, but its server crashed before it answered
+			c = made // an earlier attempt of the request created the collection, but its server crashed before it answered
 			return err
 		}
 		if n.ParentID != nil {
@@ -280,7 +281,7 @@ func (o *Org) CreateCollection(ctx context.Context, n NewCollection) (Collection
 }
 
 // CheckCollectionCount returns a *TooManyCollectionsError if n more collections would exceed the organisation's limit. The transaction must
-// hold the organisation's lock. Otherwise concurrent calls could exceed the limit together.
+// hold the organisation's lock, because concurrent calls could otherwise exceed the limit together.
 func CheckCollectionCount(o *Org, tx *gorm.DB, n int) error {
 	var have int64
 	if err := db.Scoped(tx, "collections", o.id).Count(&have).Error; err != nil {
@@ -292,7 +293,8 @@ func CheckCollectionCount(o *Org, tx *gorm.DB, n int) error {
 	return nil
 }
 
-// share sets c.Hash if it is not set and the collection is public or protected. The hash never changes afterwards.
+// share sets c.Hash, the random part of the share page's URL, if it is not set and the collection is public or protected. The hash never
+// changes afterwards.
 func (c *Collection) share() error {
 	if c.Hash != nil || c.Access == AccessPrivate {
 		return nil
@@ -302,7 +304,7 @@ func (c *Collection) share() error {
 	return err
 }
 
-// saveHashtags folds, sorts and stores c.Hashtags. They replace the hashtags that are stored for the collection.
+// saveHashtags folds, sorts and stores c.Hashtags. It deletes the hashtags that were stored for the collection before.
 func (o *Org) saveHashtags(tx *gorm.DB, c *Collection) error {
 	for i, tag := range c.Hashtags {
 		c.Hashtags[i] = FoldTag(tag)
@@ -324,14 +326,16 @@ type CollectionPatch struct {
 	Name            *string
 	Parent          *ParentChange
 	Access          *Access
-	PasswordHash    *string // made by HashPassword
+	PasswordHash    *string // a result of HashPassword
 	DisplaySettings *json.RawMessage
 	Hashtags        *[]string
-	// Unchanged, if set, is the UpdatedAt that the caller has read. If the stored UpdatedAt differs, UpdateCollection returns ErrStale.
+	// Unchanged, if set, is the UpdatedAt of the collection that the caller has read. If the stored UpdatedAt differs, UpdateCollection
+	// returns ErrStale.
 	Unchanged *db.Instant
 }
 
-// ParentChange moves a collection below another collection, or to the root if To is nil.
+// ParentChange is a change of the parent of a collection. To is the id of the new parent, or nil if the collection becomes a root
+// collection.
 type ParentChange struct{ To *uuid.UUID }
 
 // UpdateCollection changes a collection and returns the changed collection. It returns ErrNotFound for an unknown collection or parent, and
@@ -366,7 +370,7 @@ func (o *Org) UpdateCollection(ctx context.Context, id uuid.UUID, p CollectionPa
 		if err := c.share(); err != nil {
 			return err
 		}
-		c.UpdatedAt = max(o.s.db.Now(), c.UpdatedAt+1) // two changes within one microsecond must be two versions
+		c.UpdatedAt = max(o.s.db.Now(), c.UpdatedAt+1) // UpdatedAt identifies the version, so it must rise even if the clock has not moved
 		err = db.Scoped(tx, "collections", o.id).Where("collections.id = ?", id).Updates(map[string]any{
 			"parent_id": c.ParentID, "name": c.Name, "access": c.Access, "password_hash": c.PasswordHash, "hash": c.Hash,
 			"display_settings": c.DisplaySettings, "updated_at": c.UpdatedAt}).Error
@@ -383,8 +387,8 @@ func (o *Org) UpdateCollection(ctx context.Context, id uuid.UUID, p CollectionPa
 	return c, err
 }
 
-// lockCollection returns the collection with an id and locks its row. It returns ErrNotFound for an unknown id, and ErrStale if unchanged is
-// set and differs from UpdatedAt.
+// lockCollection returns the collection with the given id and locks its row. It returns ErrNotFound for an unknown id. If unchanged is set
+// and differs from UpdatedAt, lockCollection returns ErrStale.
 func (o *Org) lockCollection(tx *gorm.DB, id uuid.UUID, unchanged *db.Instant) (Collection, error) {
 	q := db.Scoped(tx, "collections", o.id).Where("collections.id = ?", id).Limit(1)
 	q = db.ForUpdate(q)
@@ -400,7 +404,8 @@ func (o *Org) lockCollection(tx *gorm.DB, id uuid.UUID, unchanged *db.Instant) (
 	return found[0], nil
 }
 
-// checkParent returns an error if the collection id cannot be moved below the collection parent. id is zero for a new collection.
+// checkParent returns ErrCycle, ErrTooDeep or ErrNotFound if the collection with the given id cannot become a child of the collection
+// parent. id is zero for a new collection.
 func (o *Org) checkParent(tx *gorm.DB, id, parent uuid.UUID) error {
 	above := 0
 	for at := &parent; at != nil; above++ {
@@ -426,7 +431,7 @@ func (o *Org) checkParent(tx *gorm.DB, id, parent uuid.UUID) error {
 	return err
 }
 
-// height returns the number of levels of a collection's subtree, including the collection. It returns 1 if id is zero.
+// height returns the number of levels of a collection's subtree, including the level of the collection. It returns 1 if id is zero.
 func (o *Org) height(tx *gorm.DB, id uuid.UUID) (int, error) {
 	levels, ids := 1, []uuid.UUID{id}
 	for id != uuid.Nil {
@@ -450,7 +455,7 @@ func (o *Org) DeleteCollection(ctx context.Context, id uuid.UUID, unchanged *db.
 		if err != nil {
 			return err
 		}
-		now := o.s.db.Now() // the statement also increases an UpdatedAt that is not before now: two changes must be two versions
+		now := o.s.db.Now() // the new UpdatedAt of the children, unless a child has the same or a later one, which then rises by 1
 		err = db.Scoped(tx, "collections", o.id).Where("collections.parent_id = ?", id).
 			Updates(map[string]any{"parent_id": c.ParentID, "updated_at": gorm.Expr("CASE WHEN updated_at < ? THEN ? ELSE updated_at + 1 END", now, now)}).Error
 		if err != nil {

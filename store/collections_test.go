@@ -15,18 +15,18 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// update changes a collection and returns it.
+// update changes a collection with the patch p and returns the changed collection.
 func update(t *testing.T, o *store.Org, id uuid.UUID, p store.CollectionPatch) store.Collection {
 	t.Helper()
 	c, err := o.UpdateCollection(t.Context(), id, p)
 	require.NoError(t, err)
 	if len(c.Hashtags) == 0 {
-		c.Hashtags = nil // nil as in a collection that is read, so that the two can be compared
+		c.Hashtags = nil // a collection that is read has nil instead of an empty slice
 	}
 	return c
 }
 
-// read returns a collection without counts.
+// read returns a collection without its numbers of videos and accounts.
 func read(t *testing.T, o *store.Org, id uuid.UUID) store.Collection {
 	t.Helper()
 	c, err := o.Collection(t.Context(), id, false)
@@ -34,12 +34,12 @@ func read(t *testing.T, o *store.Org, id uuid.UUID) store.Collection {
 	return c
 }
 
-// below returns a patch that moves a collection below parent.
+// below returns a patch that moves a collection below parent, or to the root if parent is nil.
 func below(parent *uuid.UUID) store.CollectionPatch {
 	return store.CollectionPatch{Parent: &store.ParentChange{To: parent}}
 }
 
-func TestCollection_isReadAsCreated(t *testing.T) {
+func TestCollection_returnsTheCollectionThatWasCreated(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, token := storetest.NewOrg(t, db), store.NewID()
@@ -106,7 +106,7 @@ func TestUpdateCollection_changesOnlyTheGivenFields(t *testing.T) {
 	})
 }
 
-func TestUpdateCollection_keepsTheSharePage(t *testing.T) {
+func TestUpdateCollection_keepsTheAddressOfTheSharePage(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -120,7 +120,7 @@ func TestUpdateCollection_keepsTheSharePage(t *testing.T) {
 		withPassword.PasswordHash = new("$argon2id$")
 		page := update(t, o, c.ID, withPassword).Hash
 		require.NotNil(t, page)
-		for _, a := range []store.Access{store.AccessPrivate, store.AccessPublic, store.AccessProtected} { // the password is kept
+		for _, a := range []store.Access{store.AccessPrivate, store.AccessPublic, store.AccessProtected} { // the collection keeps its password, so AccessProtected is allowed again
 			require.Equal(t, page, update(t, o, c.ID, access(a)).Hash)
 		}
 	})
@@ -141,7 +141,7 @@ func TestUpdateCollection_refusesAnOutdatedVersion(t *testing.T) {
 	})
 }
 
-func TestCollections_formATree(t *testing.T) {
+func TestCollections_refuseCyclesAndMoreThan16Levels(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		const deepest = 16
@@ -162,12 +162,12 @@ func TestCollections_formATree(t *testing.T) {
 		_, err = o.UpdateCollection(t.Context(), chain[0].ID, below(&other.ID))
 		require.ErrorIs(t, err, store.ErrTooDeep, "the collections below it move with it")
 		update(t, o, chain[1].ID, below(&other.ID))
-		update(t, o, chain[0].ID, below(&chain[deepest-2].ID)) // level 16 again
+		update(t, o, chain[0].ID, below(&chain[deepest-2].ID)) // the moved collection is now on level 16, the deepest level
 		require.Equal(t, chain[deepest-2].ID, *read(t, o, chain[0].ID).ParentID)
 	})
 }
 
-func TestUpdateCollection_concurrentlyFormsNoCycle(t *testing.T) {
+func TestUpdateCollection_refusesACycleOfTwoConcurrentMoves(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -176,14 +176,14 @@ func TestUpdateCollection_concurrentlyFormsNoCycle(t *testing.T) {
 		finish := storetest.RunBefore(t, db, "parent_id IN", func(s *store.Store) {
 			_, err = s.Org(o.ID()).UpdateCollection(t.Context(), b.ID, below(&a.ID))
 		})
-		update(t, o, a.ID, below(&b.ID)) // reads the collections below a
+		update(t, o, a.ID, below(&b.ID)) // the other update runs before this update reads the descendants of a
 		finish()
 		require.ErrorIs(t, err, store.ErrCycle)
 		require.Nil(t, read(t, o, b.ID).ParentID)
 	})
 }
 
-func TestDeleteCollection_movesItsChildrenUpAndKeepsItsVideos(t *testing.T) {
+func TestDeleteCollection_movesChildrenToTheParentAndKeepsVideosTracked(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -211,7 +211,7 @@ func TestDeleteCollection_movesItsChildrenUpAndKeepsItsVideos(t *testing.T) {
 	})
 }
 
-func TestCollections_areListed(t *testing.T) {
+func TestCollections_areFilteredOrderedAndPaged(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -276,7 +276,7 @@ func TestCollections_areListed(t *testing.T) {
 	})
 }
 
-func TestMembership_isDirectOrByAccountOrByHashtag(t *testing.T) {
+func TestCollection_containsVideosThatWereAddedOrMatchByAccountOrHashtag(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -335,7 +335,7 @@ func TestMembership_isDirectOrByAccountOrByHashtag(t *testing.T) {
 	})
 }
 
-func TestAddVideosAndAccounts_addAllOrNone(t *testing.T) {
+func TestAddVideosAndAddAccounts_addNothingIfOneMemberIsUnknown(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, other := storetest.NewOrg(t, db), storetest.NewOrg(t, db)

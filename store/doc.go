@@ -4,11 +4,11 @@
 // Start reading at [Open] and [Org]. Open connects to the database. [Store.Org] returns one organisation's view, and every method of Org
 // reads and writes the data of that organisation only. An id that belongs to another organisation gets the same answer as an unknown id.
 //
-// The packages below this folder, from the lowest to the highest. A package imports only packages that are listed before it:
+// These are the packages in this folder, from the lowest to the highest. A package imports only packages that are listed before it:
 //
 //   - internal/db connects to SQLite or PostgreSQL. It contains all code that depends on the database engine, and also migrations,
 //     transactions, paging, times and errors.
-//   - queue holds the targets to fetch, with their priorities, leases, budgets and pauses. See [Store.Queue].
+//   - queue stores the targets to fetch, with their priorities, leases, budgets and pauses. See [Store.Queue].
 //   - store is this package.
 //   - ingest writes the answers of sources, and deletes old data.
 //   - backfill writes many videos with their histories at once: demonstration data, and imports from other trackers.

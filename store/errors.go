@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// The errors of Store.Authenticate.
+// These errors are returned by Store.Authenticate.
 var (
 	ErrTokenUnknown = errors.New("token unknown")
 	ErrTokenExpired = errors.New("token expired")

@@ -12,20 +12,20 @@ import (
 // VideoHistory is a video with the points of its history.
 type VideoHistory struct {
 	Video  Video
-	Points []Point // the oldest first
+	Points []Point // the points by day, the oldest first
 }
 
-// ExportQuery selects the histories for Export.
+// ExportQuery selects the videos and days that Export returns.
 type ExportQuery struct {
-	From, To       db.Date   // both inclusive
+	From, To       db.Date   // first and last day of the histories
 	Interpolated   bool      // include interpolated points for days without a stored point
 	IncludeRemoved bool      // include videos whose tracking was stopped
 	After          uuid.UUID // start after the video with this id; the zero id means start with the first video
 	Limit          int       // highest number of videos to return
 }
 
-// Export returns the next q.Limit videos with their histories, ordered by id. It includes videos without points. If it returns fewer than
-// q.Limit videos, there are no more videos.
+// Export returns up to q.Limit videos with their histories, ordered by the videos' ids. It includes videos without points. If it returns
+// fewer than q.Limit videos, there are no more videos.
 func (o *Org) Export(ctx context.Context, q ExportQuery) ([]VideoHistory, error) {
 	videos := o.q(ctx, "videos").Order("videos.id").Limit(q.Limit)
 	if q.After != uuid.Nil {
@@ -44,7 +44,7 @@ func (o *Org) Export(ctx context.Context, q ExportQuery) ([]VideoHistory, error)
 		out[n].Video, at[v.ID], ids[n] = v, n, v.ID
 	}
 	for chunk := range slices.Chunk(ids, db.InsertChunk) {
-		// One statement reads all points of a video, so that a concurrent roll-up neither hides nor duplicates points.
+		// One statement reads all points of a video. So a roll-up that runs at the same time neither hides nor duplicates points.
 		columns := "video_id, day, " + MetricColumns("{m}") + ", fetched_at, source"
 		var rows []struct {
 			VideoID uuid.UUID
@@ -58,7 +58,8 @@ UNION ALL SELECT `+columns+`, 1 AS weekly FROM snapshots_weekly WHERE organisati
 		}
 		for _, r := range rows {
 			of := &out[at[r.VideoID]]
-			// While old points are rolled up, both tables can have a point of the same day. Counts that the daily point lacks come from the weekly point.
+			// While a week is rolled up, snapshots_daily and snapshots_weekly can both have a point of one day. Counts that the daily point
+			// lacks come from the weekly point.
 			if n := len(of.Points); n > 0 && of.Points[n-1].Day == r.Day {
 				r.Update(of.Points[n-1].Counts)
 				of.Points[n-1].Counts = r.Counts
@@ -73,7 +74,7 @@ UNION ALL SELECT `+columns+`, 1 AS weekly FROM snapshots_weekly WHERE organisati
 	return out, nil
 }
 
-// filled returns the points of the days q.From to q.To, the oldest first. It includes interpolated points if q.Interpolated is true.
+// filled returns the points of the days q.From to q.To, the oldest first. It includes interpolated points only if q.Interpolated is true.
 func (q ExportQuery) filled(stored []Point) []Point {
 	points := fill(Counts{}, stored, q.From, q.To)
 	slices.Reverse(points)

@@ -11,21 +11,21 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// Quality says how a point's counts were determined.
+// Quality says how the counts of a point were determined.
 type Quality string
 
-// The values of Quality.
+// A point has one of these qualities.
 const (
 	QualityMeasured     Quality = "measured"     // the source reported the counts
 	QualityCorrected    Quality = "corrected"    // the source reported the counts, and at least one count is lower than its last known value
-	QualityInterpolated Quality = "interpolated" // computed for a day between two days with a point
+	QualityInterpolated Quality = "interpolated" // the counts were computed for a day between two days with stored points
 )
 
 // Provenance says where the counts of a point come from.
 type Provenance struct {
 	Quality   Quality
 	Source    *string     // the source that reported the counts; nil for interpolated points
-	FetchedAt *db.Instant // when the source was called; nil for interpolated points
+	FetchedAt *db.Instant // time of the call to the source; nil for interpolated points
 }
 
 // Point is the state of a video on one UTC day: the last counts that were fetched on that day.
@@ -35,9 +35,9 @@ type Point struct {
 	Provenance
 }
 
-// History returns the points of the days from..to, both inclusive, the newest first. It interpolates a point for each day between two
-// stored points. Such a day has no stored point if the video was not fetched on it, or if only the last point of its week was kept. There
-// are no points before the first or after the last stored point. It returns ErrNotFound for an unknown video.
+// History returns the points of a video on the days from..to, both inclusive, the newest first. Between two stored points, it interpolates
+// a point for each day. A day has no stored point if the video was not fetched, or if only the last point of its week was kept. There are
+// no points before the first or after the last stored point. History returns ErrNotFound for an unknown video.
 func (o *Org) History(ctx context.Context, ref VideoRef, from, to db.Date) ([]Point, error) {
 	v, err := o.Video(ctx, ref)
 	if err != nil {
@@ -54,12 +54,12 @@ func (o *Org) History(ctx context.Context, ref VideoRef, from, to db.Date) ([]Po
 	return fill(known, points, from, to), nil
 }
 
-// usualGap is the number of days between two points of a tracked video that is rarely exceeded. Longer gaps occur when a source is
-// unavailable.
+// usualGap is how many days before and after a requested range are read to find the nearest points outside of the range. Two points of a
+// tracked video are rarely further apart. That happens only if a source was unavailable.
 const usualGap = 7
 
 // points returns the stored points of the days from..to, the oldest first. It also returns the nearest point before from and the nearest
-// point after to, and can return more points outside of the range.
+// point after to. It may return more points outside of the range.
 func (o *Org) points(ctx context.Context, video uuid.UUID, from, to db.Date) ([]Point, error) {
 	points, err := o.scanPoints(ctx, " ORDER BY day", video, from-usualGap, to+usualGap)
 	if err != nil {
@@ -85,8 +85,8 @@ func (o *Org) points(ctx context.Context, video uuid.UUID, from, to db.Date) ([]
 // MaxDate is the last day that the store accepts: 9999-12-31.
 const MaxDate db.Date = 2932896
 
-// knownBefore returns the last known value of each count before the first of points. The quality of a point depends on that value if no
-// earlier point in points has the count. So a point has the same quality whatever range the caller requests.
+// knownBefore returns the last known value of each count before the first point of points. That value decides the quality of a later point
+// if points has no earlier point with the count. So the quality of a point does not depend on the requested range.
 func (o *Org) knownBefore(ctx context.Context, video uuid.UUID, points []Point, from, to db.Date) (Counts, error) {
 	var seen, before Counts
 	wanted := false
@@ -97,10 +97,11 @@ func (o *Org) knownBefore(ctx context.Context, video uuid.UUID, points []Point, 
 		}
 		seen.Update(p.Counts)
 	}
-	if !wanted || points[0].Day >= from { // if no stored point is before from, there are no earlier counts
+	if !wanted || points[0].Day >= from { // if the first point is not before the range, the video has no earlier points
 		return before, nil
 	}
-	// Each subquery reads the primary key backwards, at most over all points of this video.
+	// Each subquery reads the points of the video backwards along the primary key until a point has the count. It reads at most all points
+	// of the video.
 	const last = `(SELECT k.%[1]s FROM (
 SELECT d.day, d.weekly, d.%[1]s FROM (SELECT day, 0 AS weekly, %[1]s FROM snapshots_daily WHERE organisation_id = ? AND video_id = ? AND day < ? AND %[1]s IS NOT NULL ORDER BY day DESC LIMIT 1) AS d
 UNION ALL
@@ -116,8 +117,8 @@ SELECT w.day, w.weekly, w.%[1]s FROM (SELECT day, 1 AS weekly, %[1]s FROM snapsh
 	return before, db.Translate(err)
 }
 
-// storedPoints is a query for the daily and weekly points of a video in a range of days. While old points are rolled up, both tables can
-// have a point of the same day. Counts that the daily point lacks then come from the weekly point.
+// storedPoints is a SQL query for the daily and weekly points of a video in a range of days. While a week is rolled up, snapshots_daily and
+// snapshots_weekly can both have a point of one day. Counts that the daily point lacks then come from the weekly point.
 var storedPoints = `SELECT d.day, ` + MetricColumns("COALESCE(d.{m}, w.{m}) AS {m}") + `, d.source, d.fetched_at FROM snapshots_daily d
  LEFT JOIN snapshots_weekly w ON w.organisation_id = d.organisation_id AND w.video_id = d.video_id AND w.week = d.week AND w.day = d.day
  WHERE d.organisation_id = ? AND d.video_id = ? AND d.day BETWEEN ? AND ?
@@ -126,7 +127,7 @@ SELECT w.day, ` + MetricColumns("w.{m}") + `, w.source, w.fetched_at FROM snapsh
  WHERE w.organisation_id = ? AND w.video_id = ? AND w.day BETWEEN ? AND ?
    AND NOT EXISTS (SELECT 1 FROM snapshots_daily d WHERE d.organisation_id = w.organisation_id AND d.video_id = w.video_id AND d.day = w.day)`
 
-// scanPoints returns the stored points of a video for the days from..to. order is an ORDER BY clause with an optional LIMIT.
+// scanPoints returns the stored points of a video for the days from..to. order is the ORDER BY clause of the query, with an optional LIMIT.
 func (o *Org) scanPoints(ctx context.Context, order string, video uuid.UUID, from, to db.Date) ([]Point, error) {
 	var points []Point
 	err := o.s.db.Read(ctx).Raw(storedPoints+order, o.id, video, from, to, o.id, video, from, to).Scan(&points).Error
@@ -134,8 +135,8 @@ func (o *Org) scanPoints(ctx context.Context, order string, video uuid.UUID, fro
 }
 
 // fill returns the stored and interpolated points of the days from..to, the newest first. stored must be ordered by day, the oldest first.
-// known holds the counts that were known before the first stored point. fill sets the quality of each point: "corrected" if any count is
-// lower than its last known value.
+// known has the counts that were known before the first stored point. fill sets the quality of each stored point to "corrected" if a count
+// is lower than its last known value, and to "measured" otherwise.
 func fill(known Counts, stored []Point, from, to db.Date) []Point {
 	for i := range stored {
 		p := &stored[i]
@@ -161,14 +162,14 @@ func fill(known Counts, stored []Point, from, to db.Date) []Point {
 	return out
 }
 
-// between returns the point of a day between the points a and b, interpolated linearly. It rounds down, so that a rising count neither
-// falls between a and b nor exceeds the count of b.
+// between returns a linearly interpolated point for a day between the points a and b. It rounds down, so that interpolated values of a
+// rising count never fall and never exceed the count of b.
 func between(a, b Point, day db.Date) Point {
 	at := func(x, y *int64) *int64 {
 		if x == nil || y == nil {
 			return nil
 		}
-		// Multiply in two parts, because difference times days can overflow for counts near the largest number.
+		// The multiplication has two parts, because diff*passed can overflow for very large counts.
 		span, passed, diff := int64(b.Day-a.Day), int64(day-a.Day), *y-*x
 		n := *x + diff/span*passed + diff%span*passed/span
 		return &n

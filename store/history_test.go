@@ -35,7 +35,7 @@ func drawSeries(t *rapid.T, today store.Date) storetest.Series {
 		if rolledUp {
 			s.Weekly[day], weeks[day.Week()] = point(), true
 		}
-		// After the roll-up of a week and before the drop of its month, a day has a daily and a weekly point.
+		// After a week was rolled up and before the partition of its month is dropped, a day can have a daily and a weekly point.
 		if !rolledUp || rapid.IntRange(0, 9).Draw(t, "not dropped yet") == 0 {
 			s.Daily[day] = point()
 		}
@@ -43,11 +43,12 @@ func drawSeries(t *rapid.T, today store.Date) storetest.Series {
 	return s
 }
 
+// TestHistory_returnsTheSamePointsAsASimpleImplementation compares History with a simple implementation, for random histories and ranges.
 // Spec: 2.4-02, 4.2-27
-func TestHistory_matchesASimpleImplementation(t *testing.T) {
+func TestHistory_returnsTheSamePointsAsASimpleImplementation(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		db.Clock.Set(time.Date(2024, 6, 15, 12, 0, 0, 0, time.UTC)) // the interpolated days include 29 February
+		db.Clock.Set(time.Date(2024, 6, 15, 12, 0, 0, 0, time.UTC)) // the interpolated days include 29 February 2024
 		storetest.CreatePartitions(t, db, 800)
 		o, today, next := storetest.NewOrg(t, db), storetest.Today(db), 0
 		rapid.Check(t, func(rt *rapid.T) {
@@ -59,7 +60,7 @@ func TestHistory_matchesASimpleImplementation(t *testing.T) {
 			day := func(name string) store.Date { return today - store.Date(rapid.IntRange(-2, 760).Draw(rt, name)) }
 			ranges := [][2]store.Date{{today - 730, today}, {today - 100, today - 80}, {today - 90, today}, {day("from"), day("to")}}
 			if at := slices.Sorted(maps.Keys(s.Weekly)); len(at) > 0 {
-				ranges = append(ranges, [2]store.Date{at[0] + 1, at[0] + 1}) // a single day between two points
+				ranges = append(ranges, [2]store.Date{at[0] + 1, at[0] + 1}) // a range of one day between two stored points
 			}
 			if at := slices.Sorted(maps.Keys(s.Points())); len(at) > 0 {
 				day := rapid.SampledFrom(at).Draw(rt, "day of a point")
@@ -74,6 +75,7 @@ func TestHistory_matchesASimpleImplementation(t *testing.T) {
 	})
 }
 
+// TestHistory_interpolatesBetweenTwoPoints checks the interpolated days between a weekly point and two daily points.
 // Spec: 4.2-27
 func TestHistory_interpolatesBetweenTwoPoints(t *testing.T) {
 	t.Parallel()
@@ -101,8 +103,9 @@ func TestHistory_interpolatesBetweenTwoPoints(t *testing.T) {
 	})
 }
 
-// If a count is missing in some points, the next known count is compared with the last known one.
-func TestHistory_comparesWithTheLastKnownCount(t *testing.T) {
+// TestHistory_comparesEachCountWithItsLastKnownValue checks the quality of points after points that lack a count. Each count is compared
+// with its last known value.
+func TestHistory_comparesEachCountWithItsLastKnownValue(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		storetest.CreatePartitions(t, db, 200)
@@ -138,7 +141,7 @@ func qualities(points []store.Point) []store.Quality {
 	return out
 }
 
-func TestHistory_neverFallsBetweenTwoPointsThatRise(t *testing.T) {
+func TestHistory_interpolatesARisingCountWithoutAFall(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, today, next := storetest.NewOrg(t, db), storetest.Today(db), 0

@@ -15,21 +15,22 @@ import (
 )
 
 const (
-	// abandonedAfter is the age at which an unfinished request counts as abandoned, because its server has died.
+	// abandonedAfter is the age at which an unfinished request counts as abandoned, because its server has probably crashed.
 	abandonedAfter = time.Minute
-	// IdempotencyLimit is how many bytes the idempotency keys of one organisation can take, including the stored answers. That is enough for
-	// 120 calls a minute with small answers for a whole day.
+	// IdempotencyLimit is the highest number of bytes that the idempotency keys of one organisation can take, including the stored answers.
+	// That is enough for 120 calls a minute with small answers for a whole day.
 	IdempotencyLimit = 128 << 20
-	// idempotencyRowBytes is the size of a row of idempotency_keys and its index entries, without the key's text and the answer.
+	// idempotencyRowBytes is the estimated size of a row of idempotency_keys and its index entries in bytes, without the key's text and the
+	// answer.
 	idempotencyRowBytes = 400
-	// IdempotencyBatch is how many expired keys one transaction deletes.
+	// IdempotencyBatch is the highest number of expired keys that one transaction deletes.
 	IdempotencyBatch = 100
 )
 
 // IdempotencyState says how a request with an idempotency key must be handled.
 type IdempotencyState int
 
-// The values of IdempotencyState.
+// BeginKey returns one of these states.
 const (
 	// KeyFresh: the caller executes the request, and then calls FinishKey or ReleaseKey.
 	KeyFresh IdempotencyState = iota
@@ -53,11 +54,11 @@ type KeptAnswer struct {
 // IdempotencyKey is the result of BeginKey: the state of a key, and the values that belong to the state.
 type IdempotencyKey struct {
 	State IdempotencyState
-	// EffectID is the id for the object that the request creates. It stays the same if the request is repeated after a crash of its server. So
-	// the repeated request finds the object that the first request created, and does not create a second object.
+	// EffectID is the id of the object that the request creates. It stays the same if the request is repeated after a crash of the server.
+	// So the repeated request finds the object that the first request created, and does not create a second object.
 	EffectID uuid.UUID
-	Answer   KeptAnswer // set with KeyDone
-	// RoomIn is the time until enough old keys have expired to store a new key. It is set only with KeyStoreFull.
+	Answer   KeptAnswer // the stored answer; set only if State is KeyDone
+	// RoomIn is the time until enough old keys have expired to store a new key. It is set only if State is KeyStoreFull.
 	RoomIn time.Duration
 }
 
@@ -99,11 +100,11 @@ var sharedBodyCoder = sync.OnceValues(func() (c bodyCoder, err error) {
 
 // BeginKey claims an idempotency key for a request to an operation. fingerprint is a hash of the request's content. Of several concurrent
 // requests with the same key, exactly one gets KeyFresh. A new key gets KeyStoreFull if the organisation's keys already take
-// IdempotencyLimit bytes. The answers of running requests can still exceed that limit.
+// IdempotencyLimit bytes. The answers of requests that are still running can exceed the limit.
 func (o *Org) BeginKey(ctx context.Context, operation, key string, fingerprint []byte) (IdempotencyKey, error) {
 	for attempt := 1; ; attempt++ {
 		k, err := o.beginKey(ctx, operation, key, fingerprint)
-		// errKeyTaken: another request inserted the key after beginKey had looked for it. The next attempt finds the key.
+		// If the error is errKeyTaken, another request inserted the key after beginKey had looked it up. The next attempt finds the key.
 		if !errors.Is(err, errKeyTaken) || attempt == db.MaxAttempts {
 			return k, err
 		}
@@ -179,7 +180,7 @@ func (o *Org) knownKey(tx *gorm.DB, row *idempotencyRow, fingerprint []byte, now
 	return out, nil
 }
 
-// expandedBody returns the stored body, decompressed.
+// expandedBody returns the stored body of the answer, decompressed.
 func (r *idempotencyRow) expandedBody() ([]byte, error) {
 	if r.Encoding != encodingZstd {
 		return r.Body, nil
@@ -191,7 +192,7 @@ func (r *idempotencyRow) expandedBody() ([]byte, error) {
 	return c.decoder.DecodeAll(r.Body, nil)
 }
 
-// FinishKey stores the answer to a request that got KeyFresh. If an answer is stored already, FinishKey changes nothing.
+// FinishKey stores the answer to a request that got KeyFresh. If the key already has a stored answer, FinishKey changes nothing.
 func (o *Org) FinishKey(ctx context.Context, operation, key string, a KeptAnswer) error {
 	c, err := sharedBodyCoder()
 	if err != nil {
@@ -218,8 +219,8 @@ func (o *Org) ReleaseKey(ctx context.Context, operation, key string) error {
 	})
 }
 
-// reserveKeyBytes adds n bytes to the total size of the organisation's keys and locks the total. If the total would exceed IdempotencyLimit,
-// it changes nothing and returns false.
+// reserveKeyBytes adds n bytes to the total size of the organisation's keys and locks the row of the total. If the total would exceed
+// IdempotencyLimit, it changes nothing and returns false.
 func reserveKeyBytes(tx *gorm.DB, org uuid.UUID, n int64) (bool, error) {
 	var sum []int64
 	err := tx.Raw(`INSERT INTO idempotency_usage (organisation_id, bytes) VALUES (?, ?)
@@ -261,8 +262,7 @@ func DeleteExpiredKeys(tx *gorm.DB, org uuid.UUID, now db.Instant, limit int) (i
 // roomLookahead is how many of the oldest keys keyRoomIn reads.
 const roomLookahead = 1000
 
-// keyRoomIn returns the time until so many of the oldest keys have expired that a key of n bytes can be stored. It returns at least a
-// second.
+// keyRoomIn returns the time until enough of the oldest keys have expired to store a key of n bytes. It returns at least one second.
 func keyRoomIn(tx *gorm.DB, org uuid.UUID, n int64, now db.Instant) (time.Duration, error) {
 	var used int64
 	if err := tx.Raw(`SELECT bytes FROM idempotency_usage WHERE organisation_id = ?`, org).Scan(&used).Error; err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// begin begins a request with an idempotency key.
+// begin calls BeginKey for a request and returns the result.
 func begin(t *testing.T, o *store.Org, operation, key, fingerprint string) store.IdempotencyKey {
 	t.Helper()
 	k, err := o.BeginKey(t.Context(), operation, key, []byte(fingerprint))
@@ -22,7 +22,7 @@ func begin(t *testing.T, o *store.Org, operation, key, fingerprint string) store
 	return k
 }
 
-func TestIdempotencyKey_returnsTheFirstAnswerAgain(t *testing.T) {
+func TestIdempotencyKey_returnsTheStoredAnswerToARepeatedRequest(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -50,7 +50,7 @@ func TestIdempotencyKey_returnsTheFirstAnswerAgain(t *testing.T) {
 	})
 }
 
-func TestIdempotencyKey_ofAnAbortedRequestCanBeRepeated(t *testing.T) {
+func TestIdempotencyKey_canBeUsedAgainAfterAnAbortedRequest(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -69,7 +69,7 @@ func TestIdempotencyKey_ofAnAbortedRequestCanBeRepeated(t *testing.T) {
 	})
 }
 
-func TestIdempotencyKey_letsOneOfManyRequestsContinue(t *testing.T) {
+func TestIdempotencyKey_letsOneOfManyConcurrentRequestsContinue(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		const requests = 16
@@ -96,13 +96,13 @@ func TestIdempotencyKey_letsOneOfManyRequestsContinue(t *testing.T) {
 	})
 }
 
-// nearlyFull sets the bytes that the organisation's keys use to left bytes below the limit.
+// nearlyFull sets the recorded size of the organisation's keys to left bytes below IdempotencyLimit.
 func nearlyFull(t *testing.T, db *storetest.DB, o *store.Org, left int) {
 	t.Helper()
 	db.Exec(t, "INSERT INTO idempotency_usage (organisation_id, bytes) VALUES (?, ?)", o.ID(), store.IdempotencyLimit-left)
 }
 
-func TestIdempotencyKey_usesAtMostTheLimitOnDisk(t *testing.T) {
+func TestIdempotencyKeys_takeAtMostTheLimitOfDiskSpace(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	const left = 8 << 20
@@ -112,7 +112,7 @@ func TestIdempotencyKey_usesAtMostTheLimitOnDisk(t *testing.T) {
 		return storetest.Column[int64](t, db, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")[0]
 	}
 	before, body := size(), make([]byte, 256<<10)
-	runDay := func(calls int) (kept int) { // spreads the requests evenly over a day
+	runDay := func(calls int) (kept int) { // runDay makes requests with new keys over one day and returns how many keys were stored
 		for n := range calls {
 			_, err := rand.Read(body) // random bytes cannot be compressed
 			require.NoError(t, err)
@@ -153,7 +153,7 @@ func TestIdempotencyKey_isRefusedAboveTheOrganisationsLimit(t *testing.T) {
 	})
 }
 
-func TestIdempotencyKey_sumMatchesTheKeys(t *testing.T) {
+func TestIdempotencyUsage_isTheSumOfTheSizesOfTheKeys(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)

@@ -12,8 +12,8 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// A video is in a collection if the video was added, if its account was added, or if its caption has one of the collection's hashtags. Only
-// the statements in this file and videoCounts implement this rule.
+// A collection contains a video if the video or its account was added to the collection, or if the caption has one of the collection's
+// hashtags. Only the statements in this file and the query videoCounts implement this rule.
 
 // inAnyCollection is the SQL condition that a video is in a collection of organisation @org whose name or id is in @names. Its subqueries do
 // not refer to the video, so the database reads each membership once and not once for each video.
@@ -47,14 +47,14 @@ func namesAndIDs(names []string) []string {
 	return out
 }
 
-// labels finds the labels of videos and accounts. It holds the names of all collections of the organisation, which were read once.
+// labels finds the labels of videos and accounts. It has the names of all collections of the organisation, which are read once.
 type labels struct {
 	o   *Org
-	all []Label           // all collections of the organisation, ordered by name and then id
-	at  map[uuid.UUID]int // index in all, by the collection's id
+	all []Label           // all collections of the organisation, ordered by name and id
+	at  map[uuid.UUID]int // index of each collection in all, by the id of the collection
 }
 
-// labels reads the names of the organisation's collections.
+// labels reads the names of all collections of the organisation and returns them as labels.
 func (o *Org) labels(ctx context.Context) (*labels, error) {
 	l := &labels{o: o, at: map[uuid.UUID]int{}}
 	if err := o.q(ctx, "collections").Select("id, name").Order("name, id").Find(&l.all).Error; err != nil {
@@ -66,7 +66,8 @@ func (o *Org) labels(ctx context.Context) (*labels, error) {
 	return l, nil
 }
 
-// bytes returns the number of bytes that the labels of one video or account take in JSON if it is in every collection.
+// bytes returns the number of bytes that the labels of a video or account take in JSON if every collection contains it. No video or account
+// needs more.
 func (l *labels) bytes() int64 {
 	const idAndCommas = 36 + len(`"",`) + len(`,`)
 	var n int
@@ -89,7 +90,7 @@ func jsonBytes(s string) int {
 	return n
 }
 
-// ofVideos sets the field Labels of each video. Videos of one account that are in no other collections than the account share one slice.
+// ofVideos sets the field Labels of each video. Videos that are only in the collections of their account share one slice of labels.
 func (l *labels) ofVideos(ctx context.Context, videos []Video) error {
 	if len(l.all) == 0 || len(videos) == 0 {
 		return nil
@@ -116,7 +117,7 @@ func (l *labels) ofVideos(ctx context.Context, videos []Video) error {
 	shared := map[uuid.UUID][]Label{}
 	for i := range videos {
 		v := &videos[i]
-		var account uuid.UUID // zero if the video has no account; ofAccount has no collections for zero
+		var account uuid.UUID // the zero id if the video has no account; no collection contains the zero id
 		db.Assign(&account, v.LinkedAccountID)
 		extra := own[v.ID]
 		for _, tag := range tagsOf[v.ID] {
@@ -134,7 +135,8 @@ func (l *labels) ofVideos(ctx context.Context, videos []Video) error {
 	return nil
 }
 
-// hashtags returns the hashtags in the caption of each video, and for each hashtag the indexes in l.all of the collections that have it.
+// hashtags returns the hashtags in the caption of each video. It also returns, for each hashtag, the indexes in l.all of the collections
+// that have the hashtag.
 func (l *labels) hashtags(ctx context.Context, videos []uuid.UUID) (tagsOf map[uuid.UUID][]string, byTag map[string][]int, err error) {
 	var found []VideoHashtag
 	if err := l.o.q(ctx, "video_hashtags").Where("video_id IN ?", videos).Find(&found).Error; err != nil {
@@ -175,14 +177,14 @@ func (l *labels) ofAccounts(ctx context.Context, accounts []Account) error {
 	return err
 }
 
-// pairs reads rows of (member, collection id) from q. It appends the collection's index in l.all to the member's entry in to. It skips a
-// collection that was created after l had read the names.
+// pairs reads rows with a member and a collection id from q. For each row, it appends the collection's index in l.all to to[member]. It
+// skips a collection that was created after l had read the names.
 func pairs[M comparable](l *labels, q *gorm.DB, to map[M][]int) error {
 	rows, err := q.Rows()
 	if err != nil {
 		return err
 	}
-	defer func() { _ = rows.Close() }() // rows.Err has the error
+	defer func() { _ = rows.Close() }() // rows.Err returns the errors of reading, so the error of Close is not needed
 	for rows.Next() {
 		var member M
 		var collection uuid.UUID
@@ -196,7 +198,8 @@ func pairs[M comparable](l *labels, q *gorm.DB, to map[M][]int) error {
 	return rows.Err()
 }
 
-// named returns the labels at the given indexes of l.all, ordered by name and id and without duplicates. It sorts indexes in place.
+// named returns the labels at the given indexes of l.all, ordered by name and id and without duplicates. It sorts the slice indexes in
+// place.
 func (l *labels) named(indexes []int) []Label {
 	if len(indexes) == 0 {
 		return nil

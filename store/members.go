@@ -10,9 +10,9 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// This file adds and removes the direct members of collections. labels.go says which other videos a collection contains.
+// This file adds and removes direct members of collections. The file labels.go decides which other videos a collection contains.
 
-// collectionAccount is a row of collection_accounts: an account that a caller added to a collection.
+// collectionAccount is a row of collection_accounts: an account that was added to a collection.
 type collectionAccount struct {
 	OrganisationID uuid.UUID `gorm:"primaryKey"`
 	CollectionID   uuid.UUID `gorm:"primaryKey"`
@@ -20,7 +20,7 @@ type collectionAccount struct {
 	AddedAt        db.Instant
 }
 
-// hasCollection returns ErrNotFound if the organisation has no collection with the id.
+// hasCollection returns ErrNotFound if the organisation has no collection with the given id.
 func (o *Org) hasCollection(ctx context.Context, id uuid.UUID) error {
 	var n int64
 	if err := o.q(ctx, "collections").Where("collections.id = ?", id).Count(&n).Error; err != nil {
@@ -56,8 +56,8 @@ func (o *Org) AddAccounts(ctx context.Context, collection uuid.UUID, accounts []
 	})
 }
 
-// addMembers checks that the collection and all rows of table with the ids exist, and then calls insert. kind is the kind of the members in
-// the *NotFoundError.
+// addMembers checks that the collection and all rows of table with the ids exist, and then calls insert. If a row is missing, addMembers
+// returns a *NotFoundError of the given kind, such as "video".
 func (o *Org) addMembers(ctx context.Context, collection uuid.UUID, table, kind string, ids []uuid.UUID, insert func(*gorm.DB, []uuid.UUID, db.Instant) *gorm.DB) (added int64, err error) {
 	ids = db.Distinct(ids)
 	err = o.change(ctx, func(tx *gorm.DB) error {
@@ -96,7 +96,7 @@ func (o *Org) RemoveAccounts(ctx context.Context, collection uuid.UUID, accounts
 	return o.removeMembers(ctx, collection, "DELETE FROM collection_accounts WHERE organisation_id = ? AND collection_id = ? AND account_id IN ?", accounts)
 }
 
-// removeMembers runs a DELETE statement for the members with the ids and returns the number of deleted rows.
+// removeMembers runs a DELETE statement for the members of a collection with the given ids. It returns the number of deleted rows.
 func (o *Org) removeMembers(ctx context.Context, collection uuid.UUID, statement string, ids []uuid.UUID) (removed int64, err error) {
 	err = o.change(ctx, func(tx *gorm.DB) error {
 		if _, err := o.lockCollection(tx, collection, nil); err != nil {

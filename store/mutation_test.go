@@ -10,18 +10,20 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// These patterns find the parts of a statement that bind a table to an organisation, independently of the guard's parser.
+// These patterns find the parts of a SQL statement that restrict a table to one organisation. They do not use the parser of
+// storetest.CheckStatement, so that a fault in the parser is found.
 var (
 	organisationConditions = regexp.MustCompile("(?i)(?:(?:[\"`]?\\w+[\"`]?\\.)?[\"`]?organisation_id[\"`]?) = (?:\\$\\d+|\\?|CAST\\([^)]*\\)|\\w+\\.organisation_id)")
 	organisationColumns    = regexp.MustCompile("(?i)INSERT INTO [\"`]?\\w+[\"`]? (?:AS \\w+ )?\\([^)]*?([\"`]?organisation_id[\"`]?)[,)]")
 	conflictTargets        = regexp.MustCompile("(?i)ON CONFLICT \\(([\"`]?organisation_id[\"`]?),")
 
-	// unbound matches the text up to the start or the end of a part that the guard does not require. Such parts do not bind a table of
-	// organisations.
+	// unbound matches a statement's text up to the start or end of a condition or column that CheckStatement does not require. The table in
+	// question need not be restricted to an organisation.
 	unbound = regexp.MustCompile("(?i)((FROM|INTO|JOIN) [\"`]?(fetch_subscriptions|org_turns|api_tokens)[\"`]? (WHERE |\\([^)]*)|b\\.organisation_id = d\\.organisation_id)$")
 )
 
-// mutate removes each condition on the organisation from each statement, one at a time. The guard must refuse each changed statement.
+// mutate removes each condition on the organisation from each statement, one at a time. storetest.CheckStatement must refuse each changed
+// statement.
 func mutate(t *testing.T, statements []string) {
 	t.Helper()
 	slices.Sort(statements)
@@ -50,7 +52,7 @@ func mutate(t *testing.T, statements []string) {
 	require.Greater(t, mutants, len(statements)/2, "the patterns match too few statements")
 }
 
-// groups returns the positions of the first group of all matches of a pattern.
+// groups returns the start and end positions of the first group in each match of a pattern.
 func groups(pattern *regexp.Regexp, s string) [][]int {
 	var at [][]int
 	for _, m := range pattern.FindAllStringSubmatchIndex(s, -1) {

@@ -12,11 +12,12 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// indexedOrders are the orders of videos that have an index. The other orders sort all videos of the organisation.
+// indexedOrders are the columns for which an index returns the videos in order. For other columns, the database sorts all videos of the
+// organisation.
 var indexedOrders = []string{"created_at", "uploaded_at", "latest_views", "latest_updated_at"}
 
-// TestVideos_indexedOrdersAreReadFromTheIndex checks the plan of every statement with an ORDER BY, for the first page and for a page after
-// a cursor. No plan may sort.
+// TestVideos_indexedOrdersAreReadFromTheIndex checks the query plan of every statement with an ORDER BY, for the first four pages of a
+// list. No plan may sort.
 func TestVideos_indexedOrdersAreReadFromTheIndex(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -24,7 +25,7 @@ func TestVideos_indexedOrdersAreReadFromTheIndex(t *testing.T) {
 		for first := 0; first < 3000; first += 500 {
 			storetest.Track(t, o, storetest.ClipsFrom(t, first, 500)...)
 		}
-		// A third of the videos have no value.
+		// A third of the videos get null in latest_views, latest_updated_at and uploaded_at.
 		db.Exec(t, strings.NewReplacer("{n}", "CAST(SUBSTR(external_id, 14) AS integer)", "{day}", map[string]string{"postgres": "date "}[db.Engine]).Replace(`UPDATE videos SET created_at = created_at + {n} % 1000,
  latest_views = CASE WHEN {n} % 3 > 0 THEN {n} % 700 END, latest_updated_at = CASE WHEN {n} % 3 > 0 THEN created_at + 5 END,
  uploaded_at = CASE {n} % 3 WHEN 1 THEN {day}'2026-01-01' WHEN 2 THEN {day}'2026-01-02' END`))
@@ -32,7 +33,7 @@ func TestVideos_indexedOrdersAreReadFromTheIndex(t *testing.T) {
 		for _, column := range indexedOrders {
 			for _, descending := range []bool{true, false} {
 				window := store.Window{Limit: 900}
-				for page := range 4 { // the third page begins near the first row without a value
+				for page := range 4 { // the third page begins near the first video that has no value in the column
 					db.Guard.Statements()
 					found, err := o.Videos(t.Context(), store.VideoQuery{Order: store.Order{Column: column, Descending: descending}, Window: window, WithoutTotal: true})
 					require.NoError(t, err)
@@ -53,7 +54,8 @@ func TestVideos_indexedOrdersAreReadFromTheIndex(t *testing.T) {
 
 var postgresParameter = regexp.MustCompile(`\$\d+`)
 
-// plan returns the engine's plan of a statement for any parameters. Settings make PostgreSQL sort only if no index has the order.
+// plan returns the engine's query plan of a statement, for parameters with unknown values. Settings make PostgreSQL sort only if no index
+// has the order.
 func plan(t *testing.T, db *storetest.DB, statement string) string {
 	t.Helper()
 	conn, err := db.Raw(t).Conn(t.Context())
@@ -81,7 +83,7 @@ func plan(t *testing.T, db *storetest.DB, statement string) string {
 	return text
 }
 
-// lastColumn returns the texts in the last column of rows, one on each line.
+// lastColumn returns the texts in the last column of rows, each on its own line.
 func lastColumn(t *testing.T, rows *sql.Rows, columns int) string {
 	t.Helper()
 	defer func() { require.NoError(t, rows.Close()) }()

@@ -10,7 +10,8 @@ import (
 )
 
 // Org is one organisation's view of the store. Other packages reach the data of organisations only through Org. Every method reads and
-// writes the data of that organisation only. An id, link or name of another organisation's data gets the same answer as an unknown one.
+// writes the data of that organisation only. An id, link or name of another organisation's data gets the same answer as one that does not
+// exist.
 type Org struct {
 	s  *Store
 	id uuid.UUID // id of the organisation
@@ -22,27 +23,27 @@ func (s *Store) Org(id uuid.UUID) *Org { return &Org{s: s, id: id} }
 // ID returns the organisation's id.
 func (o *Org) ID() uuid.UUID { return o.id }
 
-// DatabaseOf returns the database of o for store/backfill. It is not a method of Org, because the methods of Org must not reach the data of
-// other organisations.
+// DatabaseOf returns the database that o uses. Only store/backfill calls it. It is not a method of Org, because the methods of Org must not
+// reach the data of other organisations.
 func DatabaseOf(o *Org) *db.DB { return o.s.db }
 
-// OrganisationOf returns the organisation of o, or ErrNotFound.
+// OrganisationOf returns the record of the organisation of o, or ErrNotFound.
 func OrganisationOf(ctx context.Context, o *Org) (Organisation, error) {
 	return o.s.Organisation(ctx, o.id)
 }
 
-// q returns a query that reads the organisation's rows of a table.
+// q returns a query for the organisation's rows of a table, outside of a transaction.
 func (o *Org) q(ctx context.Context, table string) *gorm.DB {
 	return db.Scoped(o.s.db.Read(ctx), table, o.id)
 }
 
-// change runs f in a transaction that writes the organisation's data and raises its version: see DB.Change.
+// change runs f in a transaction that writes the organisation's data. The transaction first raises the organisation's version.
 func (o *Org) change(ctx context.Context, f func(tx *gorm.DB) error) error {
 	return o.s.db.Change(ctx, o.id, f)
 }
 
-// Version returns the organisation's version, which rises with every change of its data. A caller reads the version first and the data
-// second. If the version is unchanged later, the data is unchanged too. It returns 0 for an unknown organisation.
+// Version returns the organisation's version, which rises with every change of the organisation's data. A caller reads the version first
+// and the data second. If a later call returns the same version, the data has not changed. Version returns 0 for an unknown organisation.
 func (o *Org) Version(ctx context.Context) (int64, error) {
 	var version int64
 	err := o.q(ctx, "organisation_totals").Select("version").Limit(1).Scan(&version).Error

@@ -14,18 +14,18 @@ type AccountPoint struct {
 	Following *int64
 	Videos    int64 // number of tracked videos
 	Counts          // sums of the latest counts of the tracked videos
-	// Provenance has the quality "corrected" if a count fell although the number of videos did not.
+	// Provenance has the quality "corrected" if a sum fell although the number of videos did not fall.
 	Provenance
 }
 
-// AccountHistory returns an account's points of the days from..to, both inclusive, the newest first. It returns ErrNotFound for an unknown
-// account.
+// AccountHistory returns the points of an account on the days from..to, both inclusive, the newest first. It returns ErrNotFound for an
+// unknown account.
 func (o *Org) AccountHistory(ctx context.Context, ref AccountRef, from, to db.Date) ([]AccountPoint, error) {
 	a, err := o.Account(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
-	// The query includes the last point before the range, because a point's quality depends on the point before it.
+	// The query also reads the last point before the range, because the quality of a point depends on the point before it.
 	points := []AccountPoint{}
 	err = o.q(ctx, "account_days").
 		Where(`account_id = ? AND day <= ? AND day >= COALESCE((SELECT MAX(d.day) FROM account_days d
@@ -43,7 +43,7 @@ func (o *Org) AccountHistory(ctx context.Context, ref AccountRef, from, to db.Da
 	return points, db.Translate(err)
 }
 
-// OrganisationPoint is the state of an organisation at the end of one day: the sums of the latest counts.
+// OrganisationPoint is the state of an organisation at the end of one day, with the sums of the latest counts of its videos.
 type OrganisationPoint struct {
 	Day       db.Date
 	Accounts  int64 // number of tracked accounts
@@ -64,14 +64,14 @@ func (o *Org) OrganisationHistory(ctx context.Context, from, to db.Date) ([]Orga
 	return points, db.Translate(err)
 }
 
-// Statistics are the numbers of tracked and stopped videos, or accounts, of an organisation.
+// Statistics has the numbers of tracked and stopped videos of an organisation, or the numbers of its tracked and stopped accounts.
 type Statistics struct {
-	Total      int64                   // number of tracked videos or accounts
-	Removed    int64                   // number of videos or accounts whose tracking was stopped
-	ByPlatform map[link.Platform]int64 // Total by platform, without platforms that have none
+	Total      int64                   // number of tracked videos (or tracked accounts)
+	Removed    int64                   // number of videos (or accounts) whose tracking was stopped
+	ByPlatform map[link.Platform]int64 // Total for each platform; a platform without tracked videos or accounts is missing
 }
 
-// VideoStatistics counts the organisation's videos.
+// VideoStatistics counts the organisation's tracked and stopped videos.
 func (o *Org) VideoStatistics(ctx context.Context) (Statistics, error) {
 	return o.statistics(ctx, "videos", "NOT removed")
 }
@@ -82,7 +82,7 @@ func (o *Org) AccountStatistics(ctx context.Context) (Statistics, error) {
 	return o.statistics(ctx, "accounts", "tracked")
 }
 
-// statistics counts the rows of table by platform. tracked is the SQL condition that a row is tracked.
+// statistics counts the tracked and stopped rows of table by platform. tracked is the SQL condition that a row is tracked.
 func (o *Org) statistics(ctx context.Context, table, tracked string) (Statistics, error) {
 	s := Statistics{ByPlatform: map[link.Platform]int64{}}
 	var rows []struct {

@@ -12,10 +12,10 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// Tier is the paid plan of an organisation. Limits, date ranges and masking depend on it.
+// Tier is the service level of an organisation. Rate limits, date ranges and masked values depend on it.
 type Tier string
 
-// The tiers of spec.md, section 5.
+// An organisation has one of these tiers, which section 5 of spec.md defines.
 const (
 	TierLimited Tier = "limited"
 	TierBasic   Tier = "basic"
@@ -41,7 +41,7 @@ func ParseTier(s string) (Tier, error) {
 // Subscription says whether an organisation has a paid subscription. With SubscriptionNone, it has the free plan.
 type Subscription string
 
-// The values of Subscription.
+// An organisation has one of these subscription states.
 const (
 	SubscriptionActive Subscription = "active"
 	SubscriptionNone   Subscription = queue.NoSubscription
@@ -56,7 +56,7 @@ func ParseSubscription(s string) (Subscription, error) {
 	return "", fmt.Errorf("subscription %q is not one of active, none", s)
 }
 
-// Organisation is a tenant.
+// Organisation is a tenant of the service.
 type Organisation struct {
 	ID           uuid.UUID `gorm:"primaryKey"`
 	Name         string
@@ -76,7 +76,7 @@ func CheckName(kind, name string) error {
 	return nil
 }
 
-// CreateOrganisation adds an organisation. Names need not be unique.
+// CreateOrganisation adds an organisation. Several organisations can have the same name.
 func (s *Store) CreateOrganisation(ctx context.Context, name string, tier Tier, sub Subscription) (Organisation, error) {
 	if err := CheckName("organisation", name); err != nil {
 		return Organisation{}, err
@@ -91,7 +91,7 @@ func (s *Store) CreateOrganisation(ctx context.Context, name string, tier Tier, 
 	return o, err
 }
 
-// Organisation returns one organisation, or ErrNotFound.
+// Organisation returns the organisation with the given id, or ErrNotFound.
 func (s *Store) Organisation(ctx context.Context, id uuid.UUID) (Organisation, error) {
 	var o Organisation
 	err := s.db.Read(ctx).Where("id = ?", id).Limit(1).Find(&o).Error
@@ -107,9 +107,10 @@ func (s *Store) Organisations(ctx context.Context) ([]Organisation, error) {
 	return organisations, db.Translate(s.db.Read(ctx).Order("created_at, id").Find(&organisations).Error)
 }
 
-// SetTier changes an organisation's tier, or returns ErrNotFound. Requests see the change within a second. SetTier then moves the
-// organisation's targets to the lane of the new tier, in batches. After an error some targets may not have moved: a second call moves them.
-// SetTier calls progress after each batch with the number of moved targets and the number of all targets.
+// SetTier changes an organisation's tier. It returns ErrNotFound for an unknown organisation. Requests see the change within a second.
+// SetTier then moves the organisation's targets to the lane of the new tier, in batches. After an error, some targets may still be in the
+// old lane, and a second call moves them. SetTier calls progress after each batch with the number of moved targets and the number of all
+// targets.
 func (s *Store) SetTier(ctx context.Context, id uuid.UUID, tier Tier, progress ...func(done, total int64)) error {
 	return s.setOrganisation(ctx, id, "tier", tier, progress)
 }
@@ -123,8 +124,8 @@ func (s *Store) SetSubscription(ctx context.Context, id uuid.UUID, sub Subscript
 	return s.Org(id).enqueuePending(ctx)
 }
 
-// setOrganisation changes a column of an organisation and moves the organisation's targets to the lane that results. It returns ErrNotFound
-// for an unknown organisation.
+// setOrganisation changes a column of an organisation, and then moves the organisation's targets to the lane that follows from the new
+// value. It returns ErrNotFound for an unknown organisation.
 func (s *Store) setOrganisation(ctx context.Context, id uuid.UUID, column string, value any, progress []func(done, total int64)) error {
 	return s.changeLane(ctx, id, func(tx *gorm.DB) error {
 		r := tx.Model(&Organisation{}).Where("id = ?", id).Update(column, value)
@@ -135,10 +136,10 @@ func (s *Store) setOrganisation(ctx context.Context, id uuid.UUID, column string
 	}, progress)
 }
 
-// changeLane runs change, which changes the tier or subscription of an organisation, and then moves the organisation's targets to the lane
-// that results. change and the first batch of targets are one transaction. Each further batch is a separate transaction: a million targets
-// in one transaction would block collectors from acknowledging until their leases end. Each batch reads the current lane, so concurrent
-// calls are safe, and an interrupted call can be repeated.
+// changeLane runs change, which changes the tier or subscription of an organisation. It then moves the organisation's targets to the lane
+// that follows from the new value. change and the first batch of targets are one transaction. Each further batch is a separate transaction,
+// because a million targets in one transaction would block collectors until their leases end. Each batch reads the current lane, so
+// concurrent calls are safe, and an interrupted call can be repeated.
 func (s *Store) changeLane(ctx context.Context, org uuid.UUID, change func(*gorm.DB) error, progress []func(done, total int64)) error {
 	var total, done int64
 	if len(progress) > 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-func TestOrganisation_isReadAsCreated(t *testing.T) {
+func TestOrganisation_returnsTheOrganisationThatWasCreated(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		first, err := db.CreateOrganisation(t.Context(), "  Müller & Söhne ", store.TierLimited, store.SubscriptionNone)
@@ -42,7 +42,7 @@ func TestOrganisation_isReadAsCreated(t *testing.T) {
 	})
 }
 
-func TestOrganisation_notFound(t *testing.T) {
+func TestOrganisation_returnsNotFoundForAnUnknownID(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		id := store.NewID()
@@ -71,7 +71,7 @@ func TestCreateOrganisation_refusesInvalidNamesAndTiers(t *testing.T) {
 	})
 }
 
-func TestParse_errorsListTheAllowedValues(t *testing.T) {
+func TestParseFunctions_listTheAllowedValuesInErrors(t *testing.T) {
 	t.Parallel()
 	for _, tier := range store.Tiers {
 		got, err := store.ParseTier(string(tier))

@@ -9,19 +9,20 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// OrganisationTotals are the running totals of an organisation. Every transaction that changes videos or their latest counts updates them.
+// OrganisationTotals is the row with the current sums over all videos of an organisation. Every transaction that changes videos or their
+// latest counts updates the row.
 type OrganisationTotals struct {
 	OrganisationID uuid.UUID  `gorm:"primaryKey"`
 	Videos         int64      // number of tracked videos
 	VideosRemoved  int64      // number of videos whose tracking was stopped
 	Sums                      // sums of the latest counts of all videos, including stopped videos
-	Version        db.Instant // see Org.Version
+	Version        db.Instant // rises with every change of the organisation's data
 }
 
 // TableName returns the name of the table for GORM.
 func (OrganisationTotals) TableName() string { return "organisation_totals" }
 
-// SumsByOrganisation returns, for each organisation, the sums of the latest counts of its videos in videos.
+// SumsByOrganisation adds up the latest counts of the given videos for each organisation. The key is the id of the organisation.
 func SumsByOrganisation(videos []Video) map[uuid.UUID]Sums {
 	byOrg := map[uuid.UUID]Sums{}
 	for i := range videos {
@@ -32,9 +33,9 @@ func SumsByOrganisation(videos []Video) map[uuid.UUID]Sums {
 	return byOrg
 }
 
-// SaveOrganisationDays writes the organisations' current totals to their rows of a day. If an organisation has a row of a later day, it
-// writes the totals to the organisation's last row instead. That happens if an answer from before midnight is written after midnight: the
-// current totals can then include later answers.
+// SaveOrganisationDays writes the organisations' current totals to their rows of a day in organisation_days. If an organisation already has
+// a row of a later day, its last row is updated instead. That happens if an answer from before midnight is written after midnight, because
+// the current totals can then include later answers.
 func SaveOrganisationDays(tx *gorm.DB, orgs []uuid.UUID, day db.Date) error {
 	for chunk := range slices.Chunk(db.Distinct(orgs), db.InsertChunk) {
 		list, args := db.WithOrgs(tx, chunk)

@@ -7,11 +7,11 @@ import (
 	"github.com/alexedwards/argon2id"
 )
 
-// passwordCost is the cost of a password hash that OWASP recommends: 19 MiB of memory and two passes.
+// passwordCost has the parameters of argon2id that OWASP recommends: 19 MiB of memory and two passes.
 var passwordCost = &argon2id.Params{Memory: 19 * 1024, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32}
 
-// hashing contains one value for each password hash that is being computed. Its capacity limits them to one for each processor, so that many
-// concurrent requests cannot use up the memory.
+// hashing limits how many password hashes are computed at the same time. It contains one value for each hash that is being computed. Its
+// capacity is the number of processors, so that concurrent requests cannot use up the memory.
 var hashing = make(chan struct{}, runtime.NumCPU())
 
 // HashPassword returns the argon2id hash of a password in its encoded form, which includes salt and cost.
@@ -23,7 +23,7 @@ func HashPassword(ctx context.Context, password string) (string, error) {
 	return argon2id.CreateHash(password, passwordCost)
 }
 
-// PasswordMatches returns true if hash is the hash of password.
+// PasswordMatches returns true if hash was computed from password.
 func PasswordMatches(ctx context.Context, password, hash string) (bool, error) {
 	if err := enterHashing(ctx); err != nil {
 		return false, err
@@ -32,11 +32,11 @@ func PasswordMatches(ctx context.Context, password, hash string) (bool, error) {
 	return argon2id.ComparePasswordAndHash(password, hash)
 }
 
-// enterHashing waits until a password hash can be computed, or until ctx ends. If it returns nil, the caller must receive from hashing
-// afterwards.
+// enterHashing waits until a password hash may be computed, or until ctx ends. If it returns nil, the caller must receive a value from
+// hashing afterwards.
 func enterHashing(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
-		return err // if ctx has ended and hashing has space, the select below would choose at random
+		return err // without this check, the select below would choose at random if ctx has ended and hashing has space
 	}
 	select {
 	case hashing <- struct{}{}:

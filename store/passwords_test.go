@@ -9,7 +9,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-func TestPassword_matchesOnlyItsHash(t *testing.T) {
+func TestPasswordMatches_acceptsOnlyThePasswordOfTheHash(t *testing.T) {
 	t.Parallel()
 	hash, err := store.HashPassword(t.Context(), "pässword 🐶")
 	require.NoError(t, err)
@@ -26,11 +26,11 @@ func TestPassword_matchesOnlyItsHash(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestPassword_isNotHashedAfterTheCallerHasGone(t *testing.T) {
+func TestHashPassword_returnsAnErrorIfTheContextIsCancelled(t *testing.T) {
 	t.Parallel()
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	for range 50 { // select picks randomly between a free slot and the cancelled context
+	for range 50 { // a select between free space in hashing and the cancelled context would choose at random
 		_, err := store.HashPassword(gone, "password")
 		require.ErrorIs(t, err, context.Canceled)
 		_, err = store.PasswordMatches(gone, "password", "hash")

@@ -14,14 +14,14 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// Each test in this file begins a transaction between two statements of another transaction. The second transaction may finish first or may
-// have to wait. The result must be correct in both cases.
+// Each test in this file begins a second transaction between two statements of the first one. The second transaction may finish before the
+// first one, or may have to wait for it. The result must be correct in both cases.
 
-func TestTrack_ofAVideoThatIsConcurrentlyTrackedAndStopped(t *testing.T) {
+func TestTrack_keepsDataConsistentIfTheVideoIsConcurrentlyTrackedAndStopped(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL)
-		// The first transaction has looked up the video and not found it.
+		// The concurrent transaction begins after Track has looked up the video and not found it.
 		finish := storetest.RunBefore(t, db, "title_folded", func(s *store.Store) {
 			storetest.Track(t, s.Org(o.ID()), l)
 			storetest.Stop(t, s.Org(o.ID()), l)
@@ -32,19 +32,19 @@ func TestTrack_ofAVideoThatIsConcurrentlyTrackedAndStopped(t *testing.T) {
 	})
 }
 
-func TestTrack_withoutAFetchOfAVideoThatIsConcurrentlyTracked(t *testing.T) {
+func TestTrack_keepsDataConsistentIfAPendingVideoIsConcurrentlyTracked(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL)
 		finish := storetest.RunBefore(t, db, "title_folded", func(s *store.Store) { storetest.Track(t, s.Org(o.ID()), l) })
-		_, err := o.Track(t.Context(), store.TrackRequest{Links: []link.Link{l}}) // beyond the preview allowance
+		_, err := o.Track(t.Context(), store.TrackRequest{Links: []link.Link{l}}) // Enqueue is 0, so the video is saved as pending
 		require.NoError(t, err)
 		finish()
 		storetest.Consistent(t, db, o)
 	})
 }
 
-func TestSetSubscription_whileAPendingVideoIsSaved(t *testing.T) {
+func TestSetSubscription_keepsDataConsistentIfAPendingVideoIsConcurrentlySaved(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		org, err := db.CreateOrganisation(t.Context(), "Free", store.TierBasic, store.SubscriptionNone)
@@ -63,13 +63,13 @@ func TestSetSubscription_whileAPendingVideoIsSaved(t *testing.T) {
 	})
 }
 
-func TestTrack_ofAClaimedTargetFetchesItAgainAtOnce(t *testing.T) {
+func TestTrack_schedulesAnotherFetchIfTheTargetIsClaimed(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, late, l := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL)
 		storetest.Track(t, o, l)
 		c := storetest.ClaimOne(t, db, link.YouTube, "video")
-		storetest.Track(t, late, l) // the clock has not moved since the claim
+		storetest.Track(t, late, l) // the clock shows the same time as at the claim
 		require.Empty(t, storetest.Claim(t, db, link.YouTube, "video"), "the target is claimed")
 		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.Outcome(db, c.Targets[0], storetest.Views(1))}))
 		require.EqualValues(t, 1, *storetest.VideoOf(t, late, l).LatestViews, "the first fetch is also written for the second organisation")
@@ -81,20 +81,21 @@ func TestTrack_ofAClaimedTargetFetchesItAgainAtOnce(t *testing.T) {
 	})
 }
 
-// A request can read the clock before a claim and subscribe after it. Comparing the two times would miss the request.
-func TestTrack_thatBeginsBeforeAClaimAndSubscribesAfterItIsServed(t *testing.T) {
+// TestTrack_schedulesAFetchIfAClaimIsServedBetweenItsStatements checks that a target is fetched again if Track read the clock before a
+// claim and subscribes after the claim. The subscription is then newer than the claim, although its time is older.
+func TestTrack_schedulesAFetchIfAClaimIsServedBetweenItsStatements(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, late, l := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL)
 		storetest.Track(t, o, l)
 		finish := func() {}
-		db.Guard.Before("fetch_targets", func() { // the second request has read the clock
+		db.Guard.Before("fetch_targets", func() { // called after the second Track has read the clock
 			if !db.SharedByProcesses() {
 				return
 			}
 			db.Clock.Advance(time.Second)
 			c := storetest.ClaimOne(t, db, link.YouTube, "video")
-			finish = storetest.RunBefore(t, db, "fetch_subscriptions", func(s *store.Store) { // the second request has saved its target
+			finish = storetest.RunBefore(t, db, "fetch_subscriptions", func(s *store.Store) { // called after the second Track has saved its target
 				require.NoError(t, ingest.New(s).Acknowledge(context.WithoutCancel(t.Context()), c, c.At, []ingest.Outcome{storetest.Outcome(db, c.Targets[0], storetest.Views(1))}))
 			})
 		})
@@ -105,7 +106,7 @@ func TestTrack_thatBeginsBeforeAClaimAndSubscribesAfterItIsServed(t *testing.T) 
 	})
 }
 
-func TestClaim_keepsAnOrphanThatGetsASubscriptionConcurrently(t *testing.T) {
+func TestClaim_keepsATargetThatConcurrentlyGetsASubscription(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, other, l := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL)
@@ -119,7 +120,7 @@ func TestClaim_keepsAnOrphanThatGetsASubscriptionConcurrently(t *testing.T) {
 	})
 }
 
-func TestRefresh_ofAConcurrentlyStoppedRecordAddsNoSubscription(t *testing.T) {
+func TestRefresh_addsNoSubscriptionIfTheRecordIsConcurrentlyStopped(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l, someone := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL), storetest.ParseLink(t, "https://www.tiktok.com/@someone")
@@ -128,7 +129,7 @@ func TestRefresh_ofAConcurrentlyStoppedRecordAddsNoSubscription(t *testing.T) {
 		storetest.Follow(t, o, store.TrackNewOnly, someone)
 		db.Clock.Advance(queue.RefreshPause)
 
-		// The refresh has read that the video is tracked, but locked no row yet.
+		// The tracking is stopped after the refresh has read that the video is tracked, and before the refresh locks a row.
 		db.Guard.Before("organisations", func() { storetest.Stop(t, o, l) })
 		_, err := o.RefreshVideo(t.Context(), store.VideoRef{Link: l})
 		require.ErrorIs(t, err, store.ErrNotFound)
@@ -142,7 +143,7 @@ func TestRefresh_ofAConcurrentlyStoppedRecordAddsNoSubscription(t *testing.T) {
 	})
 }
 
-func TestIdempotencyKey_thatIsConcurrentlyReleasedCanBeUsed(t *testing.T) {
+func TestBeginKey_returnsNoErrorIfTheKeyIsConcurrentlyReleased(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)

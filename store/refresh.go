@@ -14,12 +14,12 @@ import (
 // Refreshed is the result of RefreshVideo and RefreshAccount.
 type Refreshed struct {
 	Scheduled bool        // a fetch was scheduled
-	UpdatedAt *db.Instant // time of the last successful fetch; nil if there was none
-	After     db.Instant  // if Scheduled is false: when a refresh can be requested again
+	UpdatedAt *db.Instant // time of the last successful fetch; nil before the first one
+	After     db.Instant  // time from which a refresh is allowed again; set only if Scheduled is false
 }
 
-// RefreshVideo schedules a fetch of a video now, unless the video was fetched shortly before. It returns ErrNotFound if the video is not
-// tracked.
+// RefreshVideo schedules a fetch of a video now, if its last successful fetch was at least queue.RefreshPause ago. It returns ErrNotFound
+// if the video is not tracked.
 func (o *Org) RefreshVideo(ctx context.Context, ref VideoRef) (Refreshed, error) {
 	v, err := o.Video(ctx, ref)
 	if err != nil {
@@ -34,8 +34,8 @@ func (o *Org) RefreshVideo(ctx context.Context, ref VideoRef) (Refreshed, error)
 	})
 }
 
-// RefreshAccount schedules a fetch of an account now, unless the account was fetched shortly before. It returns ErrNotFound if the account is
-// not tracked.
+// RefreshAccount schedules a fetch of an account now, if its last successful fetch was at least queue.RefreshPause ago. It returns
+// ErrNotFound if the account is not tracked.
 func (o *Org) RefreshAccount(ctx context.Context, ref AccountRef) (Refreshed, error) {
 	a, err := o.Account(ctx, ref)
 	if err != nil {
@@ -45,7 +45,7 @@ func (o *Org) RefreshAccount(ctx context.Context, ref AccountRef) (Refreshed, er
 		return Refreshed{}, db.NotFound("account", ref.String())
 	}
 	e := queue.Entry{Source: a.Platform, Kind: KindAccount, ExternalID: accountTarget(&a), Handle: a.Username, Link: a.Link, Subject: a.ID}
-	// The target can still be named by the account's handle if it was created before the platform's own id was known.
+	// If the target was created before the platform's own id was known, its name can still be the account's handle.
 	subscribed, err := o.subscribedAs(ctx, KindAccount, a.Platform, a.ID)
 	if err != nil {
 		return Refreshed{}, err
@@ -58,8 +58,8 @@ func (o *Org) RefreshAccount(ctx context.Context, ref AccountRef) (Refreshed, er
 	})
 }
 
-// subscribedAs returns the name of the target to which the organisation subscribes for a video or account. subject is our id of the video or
-// account. It returns "" if there is no subscription.
+// subscribedAs returns the name of the target to which the organisation subscribes for a video or account. subject is the id of the video
+// or account in the store. It returns "" if the organisation has no such subscription.
 func (o *Org) subscribedAs(ctx context.Context, kind queue.Kind, p link.Platform, subject uuid.UUID) (string, error) {
 	var ids []string
 	err := o.s.db.Read(ctx).Raw(`SELECT external_id FROM fetch_subscriptions WHERE organisation_id = ? AND subject_id = ? AND kind = ? AND source = ?`,
@@ -71,7 +71,8 @@ func (o *Org) subscribedAs(ctx context.Context, kind queue.Kind, p link.Platform
 }
 
 // lockTracked locks a row of table, so that a concurrent request to stop tracking waits for the transaction. Without the lock, the refresh
-// could enqueue a target after the stop, and nothing would remove the target. If the row is not tracked, lockTracked returns missing.
+// could enqueue a target after the stop, and the target would never be removed. tracked is the SQL condition that the row is tracked. If it
+// is not, lockTracked returns the error missing.
 func (o *Org) lockTracked(tx *gorm.DB, table, tracked string, id uuid.UUID, missing error) error {
 	q := db.Scoped(tx, table, o.id).Where(table+".id = ? AND "+tracked, id)
 	q = db.ForUpdate(q)
@@ -82,8 +83,8 @@ func (o *Org) lockTracked(tx *gorm.DB, table, tracked string, id uuid.UUID, miss
 	return missing
 }
 
-// refresh enqueues e as due now in the interactive lane, unless updated is less than queue.RefreshPause ago. lock must lock the row of the
-// video or account.
+// refresh enqueues e as due now in the interactive lane, if the time updated is nil or at least queue.RefreshPause ago. lock must lock the
+// row of the video or account.
 func (o *Org) refresh(ctx context.Context, updated *db.Instant, e queue.Entry, lock func(*gorm.DB) error) (Refreshed, error) {
 	now := o.s.db.Now()
 	if updated != nil && now < updated.Add(queue.RefreshPause) {

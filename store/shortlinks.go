@@ -10,19 +10,20 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// shortLink is a row of short_links: a resolved short link.
+// shortLink is a row of short_links: a short link and the link to which it redirects.
 type shortLink struct {
 	Platform   link.Platform `gorm:"primaryKey"`
 	Code       string        `gorm:"primaryKey"` // the canonical form of the short link
-	Target     string        // the canonical link of the target
+	Target     string        // the canonical form of the link to which the short link redirects
 	ResolvedAt db.Instant
 }
 
-// ShortLinks returns the targets of the links that were resolved in the last 30 days. The key is the canonical form of the short link. All
-// organisations share the stored targets, because a short link has the same target for every organisation.
+// ShortLinks returns the links to which short links redirect, for the short links that were resolved in the last 30 days. The key is the
+// canonical form of the short link. All organisations share the stored links, because a short link redirects every organisation to the same
+// link.
 func (s *Store) ShortLinks(ctx context.Context, links []link.Link) (map[string]link.Link, error) {
 	if len(links) == 0 {
-		return nil, nil //nolint:nilnil // without links there are no targets
+		return nil, nil //nolint:nilnil // no short links were given, so the result is empty
 	}
 	codes, canonical := make([]string, len(links)), map[string]string{}
 	for i, l := range links {
@@ -44,7 +45,7 @@ func (s *Store) ShortLinks(ctx context.Context, links []link.Link) (map[string]l
 	return resolved, nil
 }
 
-// SaveShortLinks stores the targets of short links. The keys of resolved are the canonical forms of the short links.
+// SaveShortLinks stores the links to which short links redirect. The keys of resolved are the canonical forms of the short links.
 func (s *Store) SaveShortLinks(ctx context.Context, resolved map[string]link.Link) error {
 	rows := make([]shortLink, 0, len(resolved))
 	for code, target := range resolved {

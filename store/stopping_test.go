@@ -13,8 +13,9 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
+// TestStopVideos_endsFetchesAndKeepsTheData checks that a stopped video is not fetched again and keeps its counts and history.
 // Spec: 3-06, 3-07
-func TestStop_endsFetchingAndKeepsTheData(t *testing.T) {
+func TestStopVideos_endsFetchesAndKeepsTheData(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
@@ -37,7 +38,7 @@ func TestStop_endsFetchingAndKeepsTheData(t *testing.T) {
 	})
 }
 
-func TestStop_matchesByIDAndByLink(t *testing.T) {
+func TestStopVideos_findsVideosByIDAndByLink(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, other := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
@@ -50,12 +51,12 @@ func TestStop_matchesByIDAndByLink(t *testing.T) {
 			{ID: tracked[0].VideoID},     //
 			{Link: storetest.Clip(t, 9)}, // unknown
 			{Link: storetest.Clip(t, 1)}, //
-			{ID: foreign.VideoID},        // of another organisation
-			{Link: storetest.Clip(t, 8)}, // of another organisation
-			{ID: tracked[1].VideoID},     // a second time, by id
-			{Link: storetest.Clip(t, 4)}, // stopped before
-			{ID: tracked[4].VideoID},     // stopped before
-			{Link: storetest.ParseLink(t, "https://www.youtube.com/shorts/dQw4w9WgXcQ")}, // unknown, on another platform
+			{ID: foreign.VideoID},        // a video of another organisation
+			{Link: storetest.Clip(t, 8)}, // a video of another organisation
+			{ID: tracked[1].VideoID},     // clip 1 a second time, named by its id instead of its link
+			{Link: storetest.Clip(t, 4)}, // a video that was already stopped
+			{ID: tracked[4].VideoID},     // a video that was already stopped
+			{Link: storetest.ParseLink(t, "https://www.youtube.com/shorts/dQw4w9WgXcQ")}, // an unknown video on another platform
 		}
 		unmatched, err := o.StopVideos(t.Context(), refs, false)
 		require.NoError(t, err)
@@ -73,7 +74,7 @@ func TestStop_matchesByIDAndByLink(t *testing.T) {
 	})
 }
 
-func TestStop_allOrNothingStopsNothingIfOneVideoIsUnknown(t *testing.T) {
+func TestStopVideos_stopsNothingIfAllIsSetAndOneVideoIsUnknown(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -87,7 +88,7 @@ func TestStop_allOrNothingStopsNothingIfOneVideoIsUnknown(t *testing.T) {
 	})
 }
 
-func TestStop_byOneOrganisationKeepsTheFetchesOfOthers(t *testing.T) {
+func TestStopVideos_keepsTheFetchesForOtherOrganisations(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, other := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
@@ -100,7 +101,7 @@ func TestStop_byOneOrganisationKeepsTheFetchesOfOthers(t *testing.T) {
 	})
 }
 
-func TestStop_duringAFetchIgnoresItsCounts(t *testing.T) {
+func TestStopVideos_discardsTheCountsOfAFetchThatIsRunning(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
@@ -115,13 +116,13 @@ func TestStop_duringAFetchIgnoresItsCounts(t *testing.T) {
 	})
 }
 
-func TestStop_concurrentlyWithAcknowledgeKeepsTheVideoStopped(t *testing.T) {
+func TestStopVideos_keepsTheVideoStoppedIfAcknowledgeRunsConcurrently(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
 		storetest.Track(t, o, l)
 		c := storetest.ClaimOne(t, db, link.TikTok, "video")
-		// Acknowledge has read the subscriptions, but not the video.
+		// The video is stopped after Acknowledge has read the subscriptions, and before Acknowledge reads the video.
 		finish := storetest.RunBefore(t, db, "latest_updated_at IS NULL OR", func(s *store.Store) { storetest.Stop(t, s.Org(o.ID()), l) })
 		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.Outcome(db, c.Targets[0], storetest.Views(7))}))
 		finish()
@@ -132,7 +133,7 @@ func TestStop_concurrentlyWithAcknowledgeKeepsTheVideoStopped(t *testing.T) {
 	})
 }
 
-func TestStop_removesTheVideoFromTheAccountStatistics(t *testing.T) {
+func TestStopVideos_removesTheVideoFromTheAccountStatistics(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)

@@ -18,7 +18,7 @@ import (
 type Options struct {
 	// URL is "sqlite:PATH" or a PostgreSQL URL ("postgres://…").
 	URL string
-	// Now returns the time. It is the only clock that the store reads.
+	// Now returns the current time. The store reads no other clock.
 	Now func() time.Time
 	// RealTime is true if Now returns the real time, and false in tests that set the time. If it is true, jobs and retention fail while Now
 	// and the clock of PostgreSQL differ too much.
@@ -28,23 +28,24 @@ type Options struct {
 	Timeout time.Duration
 	// Logger receives failed and slow statements, without their values.
 	Logger *slog.Logger
-	// MaxCollections is how many collections an organisation can have; 0 means DefaultMaxCollections.
+	// MaxCollections is the highest number of collections of an organisation. 0 means DefaultMaxCollections.
 	MaxCollections int
-	// Inspect, if set, is called with each statement before the statement runs. If it returns an error, the statement is not run. Tests use it
-	// to check every statement.
+	// Inspect, if set, is called with each SQL statement before it runs. If Inspect returns an error, the statement is not run. Tests use
+	// Inspect to check every statement.
 	Inspect func(statement string) error
 }
 
-// Store is the database with the data of all organisations. Its methods may be called concurrently.
+// Store is the database with the data of all organisations. Its methods can be called concurrently.
 type Store struct {
-	// Queue is the fetch queue in the same database.
+	// Queue is the fetch queue, which is stored in the same database.
 	Queue *queue.Queue
 
 	db             *db.DB
 	maxCollections int
 }
 
-// Open connects to the database. It does not create or change tables: Migrate does that, and CheckSchema reports whether Migrate is needed.
+// Open connects to the database. It does not create or change tables. Migrate changes the tables, and CheckSchema reports whether Migrate
+// is needed.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	d, err := db.Open(ctx, db.Options{URL: o.URL, Now: o.Now, RealTime: o.RealTime, Timeout: o.Timeout, Logger: o.Logger, Inspect: o.Inspect})
 	if err != nil {
@@ -71,18 +72,18 @@ func (s *Store) Ready(ctx context.Context) error { return s.db.Ready(ctx) }
 // Engine returns the name, version and current time of the database engine.
 func (s *Store) Engine(ctx context.Context) (db.Engine, error) { return s.db.Engine(ctx) }
 
-// CheckClock returns a *ClockError if the store's clock may be wrong. Rows must not be deleted by their age then.
+// CheckClock returns a *ClockError if the store's clock may be wrong. In that case, rows must not be deleted by their age.
 func (s *Store) CheckClock(ctx context.Context) error { return s.db.CheckClock(ctx) }
 
 // PrepareDays creates the monthly partitions of snapshots_daily up to the end of next month. It does nothing on SQLite, which has no
 // partitions.
 func (s *Store) PrepareDays(ctx context.Context) error { return s.db.PrepareDays(ctx) }
 
-// SharedByProcesses returns true if several processes can write at the same time without waiting for each other.
+// SharedByProcesses returns true if several processes can write at the same time without waiting for each other. It is false for SQLite.
 func (s *Store) SharedByProcesses() bool { return s.db.SharedByProcesses() }
 
-// Secret returns the installation's secret with a name: 32 random bytes. The first call creates the secret. All processes get the same
-// secret.
+// Secret returns the 32 random bytes that the database stores under a name. The first call creates them. All processes that use the
+// database get the same bytes.
 func (s *Store) Secret(ctx context.Context, name string) ([]byte, error) {
 	type setting struct {
 		Name  string

@@ -20,7 +20,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// things are ids, links and names that a call can contain: of the caller's organisation, of another one, or unknown ones.
+// things are the ids, links and names in the arguments of a call. They belong to the calling organisation, belong to another organisation,
+// or are unknown.
 type things struct {
 	video, account, collection uuid.UUID
 	clip, profile              link.Link
@@ -28,13 +29,13 @@ type things struct {
 	today                      store.Date
 }
 
-// answer contains all results of a method.
+// answer has all results of a method, including the text of its error.
 type answer struct {
 	Values []any
 	Err    string
 }
 
-// answered returns an answer with these values and the text of the error.
+// answered returns an answer with the given values and the text of err.
 func answered(err error, values ...any) answer {
 	a := answer{Values: values}
 	if err != nil {
@@ -43,8 +44,8 @@ func answered(err error, values ...any) answer {
 	return a
 }
 
-// tenantCalls call every method of Org with x, which may be the things of another organisation. mine are the things of the calling
-// organisation.
+// tenantCalls has calls of every method of Org, by the name of the method. A call passes the things x to the method, which may belong to
+// another organisation. mine are the things of the calling organisation.
 var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine things) answer{
 	"ID": {func(_ context.Context, o *store.Org, _, _ things) answer { return answered(nil, o.ID()) }},
 	"Video": {
@@ -288,7 +289,7 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine t
 	}},
 }
 
-// rowsOf returns the rows of a list as an answer.
+// rowsOf reads all rows of a list and returns them as an answer.
 func rowsOf[R any](ctx context.Context, list *store.List[R], err error) answer {
 	if err != nil {
 		return answered(err, nil)
@@ -297,7 +298,7 @@ func rowsOf[R any](ctx context.Context, list *store.List[R], err error) answer {
 	return answered(err, rows)
 }
 
-// videosBy returns a call of Videos. set completes its query.
+// videosBy returns a function that calls Org.Videos. The function set adds conditions to the query.
 func videosBy(set func(*store.VideoQuery, things)) func(context.Context, *store.Org, things, things) answer {
 	return func(ctx context.Context, o *store.Org, x, _ things) answer {
 		q := storetest.OrderedBy("latest_views", true)
@@ -308,7 +309,7 @@ func videosBy(set func(*store.VideoQuery, things)) func(context.Context, *store.
 	}
 }
 
-// accountsBy returns a call of Accounts. set completes its query.
+// accountsBy returns a function that calls Org.Accounts. The function set adds conditions to the query.
 func accountsBy(set func(*store.AccountQuery, things)) func(context.Context, *store.Org, things, things) answer {
 	return func(ctx context.Context, o *store.Org, x, _ things) answer {
 		q := store.AccountQuery{IncludeLinked: true, IncludeRemoved: true, Order: store.Order{Column: "total_views", Descending: true}, Window: store.Window{Limit: 100}}
@@ -318,7 +319,7 @@ func accountsBy(set func(*store.AccountQuery, things)) func(context.Context, *st
 	}
 }
 
-// collectionsBy returns a call of Collections. set completes its query.
+// collectionsBy returns a function that calls Org.Collections. The function set adds conditions to the query.
 func collectionsBy(set func(*store.CollectionQuery, things)) func(context.Context, *store.Org, things, things) answer {
 	return func(ctx context.Context, o *store.Org, x, _ things) answer {
 		q := store.CollectionQuery{Order: store.Order{Column: "name"}, Window: store.Window{Limit: 100}}
@@ -328,7 +329,7 @@ func collectionsBy(set func(*store.CollectionQuery, things)) func(context.Contex
 	}
 }
 
-// tenant adds one of each thing to an organisation and returns the things.
+// tenant adds a video, an account, a collection and an idempotency key to an organisation. It returns their ids, links and names.
 func tenant(t *testing.T, db *storetest.DB, o *store.Org, handle string, n int) things {
 	t.Helper()
 	x := unknownThings(t, db, handle, n)
@@ -343,7 +344,7 @@ func tenant(t *testing.T, db *storetest.DB, o *store.Org, handle string, n int) 
 	return x
 }
 
-// unknownThings returns things that no organisation has.
+// unknownThings returns ids, links and names that no organisation has.
 func unknownThings(t *testing.T, db *storetest.DB, handle string, n int) things {
 	t.Helper()
 	l := storetest.Clip(t, n)
@@ -353,7 +354,8 @@ func unknownThings(t *testing.T, db *storetest.DB, handle string, n int) things 
 
 var anyUUID = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 
-// normalise returns an answer as text in which placeholders replace the things x and all other ids.
+// normalise returns an answer as text in which placeholders replace the things x and all other ids. So answers of different organisations
+// can be compared.
 func normalise(t *testing.T, a answer, x things) string {
 	t.Helper()
 	raw, err := json.Marshal(a)
@@ -369,33 +371,35 @@ func normalise(t *testing.T, a answer, x things) string {
 	})
 }
 
-// takesNoID are the methods whose arguments cannot name a thing of another organisation.
+// takesNoID are the methods whose arguments cannot name a record of another organisation.
 var takesNoID = []string{"ID", "VideoStatistics", "AccountStatistics", "OrganisationHistory", "Export", "Load", "Version"}
 
-// readsOnly are the methods that write nothing.
+// readsOnly are the methods of Org that write nothing.
 var readsOnly = []string{"ID", "Video", "Videos", "TrackedVideoIDs", "History", "VideoStatistics", "Account", "Accounts", "AccountVideos", "AccountHistory",
 	"TrackedAccountIDs", "AccountStatistics", "OrganisationHistory", "Export", "Collection", "Collections", "Version",
 	"ListVideos", "ListAccounts", "ListAccountVideos", "ListCollections"}
 
-func TestTenancy_treatsThingsOfOtherOrganisationsAsUnknown(t *testing.T) {
+func TestOrg_treatsRecordsOfOtherOrganisationsAsUnknown(t *testing.T) {
 	t.Parallel()
 	methods := reflect.TypeFor[*store.Org]()
-	names := []string{"Import", "Load"} // functions of backfill
+	names := []string{"Import", "Load"} // functions of package backfill that take an Org
 	for method := range methods.Methods() {
 		names = append(names, method.Name)
 	}
 	require.ElementsMatch(t, names, slices.Collect(maps.Keys(tenantCalls)), "tenantCalls has calls of each exported method of Org")
 
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		storetest.FullOrg(t, db) // also runs the statements of collectors
+		storetest.FullOrg(t, db) // also runs the SQL statements of collectors, which mutate checks below
 		other := storetest.NewOrg(t, db)
 		foreign := tenant(t, db, other, "foreign", 5)
-		// Created at the same time, so both sort before mine in comparisons of ids.
+		// The unknown ids are created right after the ids of the other organisation. So in an order by id, both come before the ids of the
+		// calling organisation.
 		unknown, n := unknownThings(t, db, "phantom", 2), 10
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{foreign.clip: {Views: new(int64(5)), Title: new("foreign #foreign")}})
 		otherRows := storetest.StoredRows(t, db, other)
 
-		// Three organisations have equal things. One calls with another organisation's things, one with unknown things, and one with its own things.
+		// Three organisations have equal records. The first calls methods with ids of another organisation, the second with unknown ids,
+		// and the third with its own ids.
 		type caller struct {
 			org  *store.Org
 			mine things

@@ -19,16 +19,16 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// Scope is a permission of a token.
+// Scope is a permission of an API token.
 type Scope string
 
-// The scopes. Each operation of the contract needs one of them.
+// The scopes of API tokens. Each operation of the API requires one of them.
 const (
 	ScopeRead  Scope = "read"
 	ScopeWrite Scope = "write"
 )
 
-// ParseScopes parses a comma-separated list of one or more scopes. It returns the scopes sorted and without duplicates.
+// ParseScopes parses a comma-separated list of scopes. It returns the scopes sorted and without duplicates. The list must not be empty.
 func ParseScopes(s string) ([]Scope, error) {
 	var scopes []Scope
 	for part := range strings.SplitSeq(s, ",") {
@@ -56,17 +56,17 @@ type Token struct {
 	LastUsedAt     *db.Instant // accurate to one minute; nil if the token was never used
 }
 
-// May returns true if the token has the scope.
+// May returns true if the token has the scope s.
 func (t Token) May(s Scope) bool { return slices.Contains(t.Scopes, s) }
 
-// Identity is a token and its organisation.
+// Identity is an API token and the organisation to which it belongs.
 type Identity struct {
 	Organisation Organisation
 	Token        Token
 }
 
-// A token consists of "rt_", 40 random base-62 characters and a checksum of 6 characters. The checksum distinguishes a mistyped token from
-// an unknown token, and secret scanners recognise tokens by it.
+// A token consists of "rt_", 40 random base-62 characters and a checksum of 6 characters. By the checksum, the server tells a mistyped
+// token from an unknown one, and secret scanners recognise tokens.
 const (
 	tokenPrefix   = "rt_"
 	tokenRandom   = 40
@@ -74,7 +74,7 @@ const (
 	base62        = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 )
 
-// WellFormedToken returns true if s has the form and the checksum of a token. The token may still be unknown.
+// WellFormedToken returns true if s has the form and the checksum of a token. A well-formed token may still be unknown.
 func WellFormedToken(s string) bool {
 	if len(s) != len(tokenPrefix)+tokenRandom+tokenChecksum || !strings.HasPrefix(s, tokenPrefix) {
 		return false
@@ -83,7 +83,7 @@ func WellFormedToken(s string) bool {
 	return s[len(body):] == checksumOf(body)
 }
 
-// checksumOf returns the CRC-32 of a token's prefix and random part, in base 62.
+// checksumOf returns the CRC-32 of body in base 62. body is a token's prefix and random part.
 func checksumOf(body string) string {
 	n := crc32.ChecksumIEEE([]byte(body))
 	sum := make([]byte, tokenChecksum)
@@ -93,7 +93,7 @@ func checksumOf(body string) string {
 	return string(sum)
 }
 
-// randomBase62 returns n random characters. Each of the 62 characters is equally likely.
+// randomBase62 returns n random base-62 characters. Each of the 62 characters is equally likely.
 func randomBase62(n int) (string, error) {
 	out := make([]byte, n)
 	for i := range out {
@@ -106,7 +106,7 @@ func randomBase62(n int) (string, error) {
 	return string(out), nil
 }
 
-// tokenRow is a row of api_tokens. LastUsedAt comes from token_uses.
+// tokenRow is a row of api_tokens. Queries read LastUsedAt from the table token_uses.
 type tokenRow struct {
 	ID             uuid.UUID `gorm:"primaryKey"`
 	OrganisationID uuid.UUID
@@ -121,9 +121,9 @@ type tokenRow struct {
 
 func (tokenRow) TableName() string { return "api_tokens" }
 
-// token returns the row as a Token.
+// token converts the row to a Token.
 func (r tokenRow) token() Token {
-	scopes, _ := ParseScopes(r.Scopes) // CreateToken checked the scopes, so there is no error
+	scopes, _ := ParseScopes(r.Scopes) // CreateToken has checked the scopes, so there is no error
 	return Token{ID: r.ID, OrganisationID: r.OrganisationID, Name: r.Name, Scopes: scopes,
 		CreatedAt: r.CreatedAt, ExpiresAt: r.ExpiresAt, RevokedAt: r.RevokedAt, LastUsedAt: r.LastUsedAt}
 }
@@ -135,7 +135,7 @@ func (s *Store) CreateToken(ctx context.Context, org uuid.UUID, name string, sco
 		return Token{}, "", err
 	}
 	if len(scopes) == 0 {
-		return Token{}, "", errors.New("a token needs at least one scope of read, write")
+		return Token{}, "", errors.New("a token needs at least one of the scopes read and write")
 	}
 	names := make([]string, len(scopes))
 	for i, sc := range scopes {
@@ -145,7 +145,7 @@ func (s *Store) CreateToken(ctx context.Context, org uuid.UUID, name string, sco
 		return Token{}, "", err
 	}
 	if validity < 0 {
-		return Token{}, "", fmt.Errorf("a token cannot expire %s ago", -validity)
+		return Token{}, "", fmt.Errorf("a token cannot be valid for %s: the time must not be negative", validity)
 	}
 	if _, err := s.Organisation(ctx, org); err != nil {
 		return Token{}, "", err
@@ -195,7 +195,7 @@ func (s *Store) RevokeToken(ctx context.Context, id uuid.UUID) error {
 	})
 }
 
-// Authenticate returns the token with a secret, and its organisation. Otherwise it returns ErrTokenUnknown, ErrTokenExpired or
+// Authenticate returns the token whose secret is given, and its organisation. Otherwise it returns ErrTokenUnknown, ErrTokenExpired or
 // ErrTokenRevoked. It looks up the hash of the secret, so its duration does not reveal how many characters of a guessed secret are right.
 func (s *Store) Authenticate(ctx context.Context, token string) (Identity, error) {
 	if !WellFormedToken(token) {

@@ -15,7 +15,7 @@ import (
 
 var bothScopes = []store.Scope{store.ScopeRead, store.ScopeWrite}
 
-// newToken creates a token and returns it with its secret.
+// newToken creates a token with both scopes and returns the token and its secret.
 func newToken(t *testing.T, db *storetest.DB, org uuid.UUID, validity time.Duration) (store.Token, string) {
 	t.Helper()
 	token, secret, err := db.CreateToken(t.Context(), org, "Tester", bothScopes, validity)
@@ -23,9 +23,9 @@ func newToken(t *testing.T, db *storetest.DB, org uuid.UUID, validity time.Durat
 	return token, secret
 }
 
-func TestWellFormedToken_findsTypingErrors(t *testing.T) {
+func TestWellFormedToken_refusesMistypedTokens(t *testing.T) {
 	t.Parallel()
-	// The format must never change, because secret scanners recognise it.
+	// The format of tokens must never change, because secret scanners recognise tokens by it.
 	const example = "rt_0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcd4Q6C45"
 	require.True(t, store.WellFormedToken(example))
 	require.Len(t, example, 49)
@@ -108,7 +108,7 @@ func TestAuthenticate_refusesUnknownExpiredAndRevokedTokens(t *testing.T) {
 		require.ErrorIs(t, auth(other), store.ErrTokenRevoked, "a token is refused right after its revocation")
 		db.Clock.Advance(time.Microsecond)
 		require.ErrorIs(t, auth(secret), store.ErrTokenExpired)
-		require.NoError(t, db.RevokeToken(t.Context(), revoked.ID), "again")
+		require.NoError(t, db.RevokeToken(t.Context(), revoked.ID), "a second revocation is no error")
 		require.ErrorIs(t, auth(other), store.ErrTokenRevoked)
 		require.ErrorIs(t, db.RevokeToken(t.Context(), store.NewID()), store.ErrNotFound)
 
@@ -119,7 +119,7 @@ func TestAuthenticate_refusesUnknownExpiredAndRevokedTokens(t *testing.T) {
 	})
 }
 
-func TestToken_storesItsLastUse(t *testing.T) {
+func TestTokenUsed_storesTheTimeOfTheLastUse(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -151,9 +151,9 @@ func TestCreateToken_refusesInvalidArguments(t *testing.T) {
 		}{
 			"no name":                  {org, " ", bothScopes, 0, "0 characters; it must have 1 to 100"},
 			"a name of 101 characters": {org, strings.Repeat("ä", 101), bothScopes, 0, "101 characters"},
-			"no scope":                 {org, "T", nil, 0, "at least one scope of read, write"},
+			"no scope":                 {org, "T", nil, 0, "at least one of the scopes read and write"},
 			"an unknown scope":         {org, "T", []store.Scope{store.ScopeRead, "admin"}, 0, `scope "admin" is not one of read, write`},
-			"an expiry in the past":    {org, "T", bothScopes, -time.Hour, "cannot expire 1h0m0s ago"},
+			"an expiry in the past":    {org, "T", bothScopes, -time.Hour, "cannot be valid for -1h0m0s"},
 			"an unknown organisation":  {uuid.UUID{1}, "T", bothScopes, 0, "no such organisation: 01000000-"},
 		} {
 			_, secret, err := db.CreateToken(t.Context(), c.org, c.name, c.scopes, c.validity)
@@ -167,7 +167,7 @@ func TestCreateToken_refusesInvalidArguments(t *testing.T) {
 	})
 }
 
-func TestParseScopes_acceptsAList(t *testing.T) {
+func TestParseScopes_acceptsACommaSeparatedList(t *testing.T) {
 	t.Parallel()
 	for given, want := range map[string][]store.Scope{
 		"read": {store.ScopeRead}, " write , read,write": bothScopes,

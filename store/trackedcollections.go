@@ -8,8 +8,8 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// collections returns the ids of the collections of a request. It creates a root collection for each name that no root collection has. It
-// returns a *NotFoundError for unknown ids.
+// collections returns the ids of the collections of a request. For each name that no root collection has, it creates a root collection. It
+// returns a *NotFoundError if an id in r is unknown.
 func (t Tracking) collections(r collectionRefs) ([]uuid.UUID, error) {
 	ids := slices.Compact(slices.SortedFunc(slices.Values(r.IDs), func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) }))
 	if len(ids) > 0 {
@@ -31,20 +31,21 @@ func (t Tracking) collections(r collectionRefs) ([]uuid.UUID, error) {
 	return append(ids, named...), err
 }
 
-// collectionRefs are the collections of a request, by id or by the name of a root collection.
+// collectionRefs names the collections of a request, by id or by the name of a root collection.
 type collectionRefs struct {
 	IDs       []uuid.UUID
 	Names     []string
-	CreatedBy uuid.UUID // id of the token that is stored with new collections
+	CreatedBy uuid.UUID // id of the API token that is stored as the creator of new collections
 }
 
-// collectionsByName returns the ids of the root collections with the names of r. It creates missing collections.
+// collectionsByName returns the ids of the root collections that have the names in r. It creates the collections that do not exist.
 func (t Tracking) collectionsByName(r collectionRefs) ([]uuid.UUID, error) {
 	names := slices.Compact(slices.Sorted(slices.Values(r.Names)))
 	if len(names) == 0 {
 		return nil, nil
 	}
-	// Names are not unique in the database. The organisation's lock prevents two requests from creating the same collection.
+	// The database does not forbid two collections with the same name. This transaction has locked the organisation, so no concurrent
+	// request can create a collection with one of the names.
 	var found []Collection
 	err := db.Scoped(t.Tx, "collections", t.id).Where("collections.parent_id IS NULL AND collections.name IN ?", names).Order("created_at, id").Find(&found).Error
 	if err != nil {

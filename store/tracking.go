@@ -18,20 +18,22 @@ import (
 
 // TrackRequest is a request to track videos.
 type TrackRequest struct {
-	// Links are links of videos. No two links name the same video.
+	// Links are the links of the videos. Two links must not name the same video.
 	Links []link.Link
-	// CollectionIDs are existing collections. All videos of the request are added to each of them, including videos that are tracked already.
+	// CollectionIDs are existing collections. All videos of the request are added to each of them, including videos that are already
+	// tracked.
 	CollectionIDs []uuid.UUID
 	// CollectionNames are names of root collections to which the videos are added. A missing collection is created.
 	CollectionNames []string
-	// CreatedBy is the id of the token that is stored with new collections.
+	// CreatedBy is the id of the API token that is stored as the creator of new collections.
 	CreatedBy uuid.UUID
-	// Lane is the lane of the first fetches.
+	// Lane is the lane of the videos' scheduled fetches.
 	Lane queue.Lane
-	// Immediate is how many of the links, counted from the first, are fetched at once. The other videos are fetched at
-	// their time of the schedule.
+	// Immediate is how many of the links, counted from the first, are fetched at once. The other videos are fetched at their scheduled
+	// time.
 	Immediate int
-	// Enqueue is how many of the links, counted from the first, are fetched at all. The other videos are saved as pending.
+	// Enqueue is how many of the links, counted from the first, are added to the queue. The other videos are saved as pending and are not
+	// fetched.
 	Enqueue int
 }
 
@@ -42,8 +44,8 @@ type Tracked struct {
 	Already  bool // the organisation already tracked the video
 }
 
-// Track tracks videos and returns a result for each link, in the order of the links. It is one transaction: after an error no video is
-// tracked. Concurrent equal requests track each video once. A stopped video is tracked again with the same id. Track returns a
+// Track tracks videos and returns a result for each link, in the order of the links. Concurrent equal requests track each video once. A
+// stopped video is tracked again and keeps its id. Track is one transaction: after an error no video is tracked. It returns a
 // *NotFoundError for unknown collections.
 func (o *Org) Track(ctx context.Context, r TrackRequest) ([]Tracked, error) {
 	var tracked []Tracked
@@ -72,8 +74,8 @@ type Tracking struct {
 	Now db.Instant
 }
 
-// Accounts returns the id of the account of each link, with AccountKey as the key. It creates missing accounts and skips links without a
-// handle.
+// Accounts returns the id of the account of each link. The key of the result is the AccountKey of the account. Accounts creates missing
+// accounts and skips links without a handle.
 func (t Tracking) Accounts(links []link.Link) (map[string]uuid.UUID, error) {
 	ids := map[string]uuid.UUID{}
 	rows := make([]Account, 0, len(links))
@@ -92,8 +94,8 @@ func (t Tracking) Accounts(links []link.Link) (map[string]uuid.UUID, error) {
 	return ids, upsertAccountsByHandle(t.Tx, rows, ids)
 }
 
-// Videos saves the videos of the links in r. It returns a result for each link, and the rows that existed before, with queue.TargetKey as the
-// key.
+// Videos saves the videos of the links in r. It returns a result for each link. It also returns the videos that were stored before, by
+// their queue.TargetKey.
 func (t Tracking) Videos(r TrackRequest) (out []Tracked, before map[string]Video, err error) {
 	known, err := t.KnownVideos(r.Links)
 	if err != nil {
@@ -115,7 +117,8 @@ func (t Tracking) Videos(r TrackRequest) (out []Tracked, before map[string]Video
 		v.Pending, v.Direct = i >= r.Enqueue, true
 		fresh, out[i].VideoID = append(fresh, v), v.ID
 	}
-	// A concurrent request may have inserted some of these videos after KnownVideos. saveNewVideos then adds the existing rows to known.
+	// saveNewVideos requires sorted rows. If a concurrent request has inserted some of the videos since KnownVideos was called,
+	// saveNewVideos adds the existing rows to known.
 	slices.SortFunc(fresh, func(a, b Video) int {
 		return cmp.Or(cmp.Compare(a.Platform, b.Platform), cmp.Compare(a.ExternalID, b.ExternalID))
 	})
@@ -152,13 +155,13 @@ func (t Tracking) Videos(r TrackRequest) (out []Tracked, before map[string]Video
 		added+restarted, restarted, t.id).Error
 }
 
-// videoChange is the change of an existing video when a request tracks the video by its own link.
+// videoChange is the change of an existing video that a request tracks by the link of the video.
 type videoChange struct {
-	again   bool // the video was stopped and is now tracked again
-	pending bool // with again: the video is saved as pending
+	again   bool // the video was stopped before and is now tracked again
+	pending bool // if again is true: the video is saved as pending and not fetched
 }
 
-// columns returns the new values of the changed columns.
+// columns returns the columns of the video that change, with their new values.
 func (c videoChange) columns() map[string]any {
 	columns := map[string]any{"direct": true}
 	if c.again {
@@ -167,8 +170,8 @@ func (c videoChange) columns() map[string]any {
 	return columns
 }
 
-// KnownVideos returns the organisation's videos that links name, with queue.TargetKey as the key. It locks the videos, so that no other
-// transaction can start or stop their tracking.
+// KnownVideos returns the stored videos of the organisation that links name, by their queue.TargetKey. It locks the videos, so that no
+// other transaction can start or stop their tracking.
 func (t Tracking) KnownVideos(links []link.Link) (map[string]Video, error) {
 	byPlatform := map[link.Platform][]string{}
 	for _, l := range links {
@@ -197,7 +200,7 @@ func (t Tracking) KnownVideos(links []link.Link) (map[string]Video, error) {
 	return known, nil
 }
 
-// NewVideo returns a new video for a link. accounts are the ids of accounts, with AccountKey as the key.
+// NewVideo returns a new video for a link. accounts has the ids of accounts, with AccountKey as the key.
 func NewVideo(org uuid.UUID, l link.Link, accounts map[string]uuid.UUID, now db.Instant) Video {
 	v := Video{OrganisationID: org, ID: db.NewID(), Platform: l.Platform, ExternalID: l.ID, Link: l.Canonical,
 		Username: l.Handle, CreatedAt: now}
@@ -207,8 +210,8 @@ func NewVideo(org uuid.UUID, l link.Link, accounts map[string]uuid.UUID, now db.
 	return v
 }
 
-// Enqueue adds targets and subscriptions for the videos to fetch. It skips videos that were tracked already. tracked and before are the
-// results of Videos for r.
+// Enqueue adds targets and subscriptions for the videos to fetch. It skips videos that were already tracked. tracked and before are the
+// results of t.Videos(r).
 func (t Tracking) Enqueue(r TrackRequest, tracked []Tracked, before map[string]Video) error {
 	var entries []queue.Entry
 	for i, l := range r.Links {
@@ -244,8 +247,9 @@ SELECT c.organisation_id, c.id, v.id, CAST(? AS bigint) FROM collections c JOIN 
 ON CONFLICT (organisation_id, collection_id, video_id) DO NOTHING`, t.Now, t.id, collections, ids).Error
 }
 
-// StopVideos stops the tracking of videos and keeps their history. It returns the refs, in order, that name no tracked video: unknown
-// videos, videos of another organisation, and videos that were stopped before. If all is true and there is such a ref, it stops nothing.
+// StopVideos stops the tracking of videos and keeps their history. It returns, in order, the refs that name no tracked video. These are
+// unknown videos, videos of another organisation, and videos that are already stopped. If all is true and one of the refs names no tracked
+// video, StopVideos stops nothing.
 func (o *Org) StopVideos(ctx context.Context, refs []VideoRef, all bool) (unmatched []VideoRef, err error) {
 	err = o.change(ctx, func(tx *gorm.DB) error {
 		t := Tracking{Org: o, Tx: tx, Now: o.s.db.Now()}
@@ -261,7 +265,7 @@ func (o *Org) StopVideos(ctx context.Context, refs []VideoRef, all bool) (unmatc
 }
 
 // endVideos stops the tracked videos that match a condition. It deletes their subscriptions, recomputes the statistics of accounts, and
-// updates the totals of the organisation. accounts must contain the accounts of the videos.
+// updates the totals of the organisation. accounts must contain all accounts of the videos.
 func (o *Org) endVideos(tx *gorm.DB, accounts []db.RowKey, condition string, args ...any) error {
 	err := queue.Unsubscribe(tx, o.id, "subject_id IN (SELECT videos.id FROM videos WHERE videos.organisation_id = ? AND NOT videos.removed AND "+condition+")",
 		append([]any{o.id}, args...)...)
@@ -279,8 +283,8 @@ func (o *Org) endVideos(tx *gorm.DB, accounts []db.RowKey, condition string, arg
 		stopped.RowsAffected, stopped.RowsAffected, o.id).Error
 }
 
-// trackedIDs returns the ids and accounts of the tracked videos that refs name, without duplicates, and the refs that match no tracked
-// video. It locks the videos.
+// trackedIDs returns the ids and accounts of the tracked videos that refs name, without duplicates. It also returns the refs that name no
+// tracked video. It locks the videos.
 func (t Tracking) trackedIDs(refs []VideoRef) (unmatched []VideoRef, ids []uuid.UUID, accounts []db.RowKey, err error) {
 	var byID []uuid.UUID
 	byLink := map[link.Platform][]string{}
@@ -316,7 +320,8 @@ func (t Tracking) trackedIDs(refs []VideoRef) (unmatched []VideoRef, ids []uuid.
 	return unmatched, ids, LinkedAccounts(rows), nil
 }
 
-// enqueuePending schedules the pending videos, and the tracked accounts without a subscription.
+// enqueuePending adds the organisation's pending videos to the fetch queue. It also adds the tracked accounts for which the queue has no
+// subscription.
 func (o *Org) enqueuePending(ctx context.Context) error {
 	org, err := o.s.Organisation(ctx, o.id)
 	if err != nil {
@@ -324,7 +329,7 @@ func (o *Org) enqueuePending(ctx context.Context) error {
 	}
 	return o.change(ctx, func(tx *gorm.DB) error {
 		now := o.s.db.Now()
-		// One statement selects and updates the videos. So a video that another request saves at the same time stays pending.
+		// One statement selects and updates the videos. So a video that another request saves as pending in the meantime stays pending.
 		var videos []Video
 		err := db.Scoped(tx.Model(&videos).Clauses(clause.Returning{}), "videos", o.id).Where("videos.pending").Update("pending", false).Error
 		if err != nil {

@@ -54,7 +54,7 @@ func TestTrack_recognisesAVideoByAnyFormOfItsLink(t *testing.T) {
 	})
 }
 
-func TestTrack_answersInTheOrderOfTheLinks(t *testing.T) {
+func TestTrack_returnsResultsInTheOrderOfTheLinks(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -94,7 +94,7 @@ func TestTrack_resumesAStoppedVideo(t *testing.T) {
 	})
 }
 
-func TestTrack_updatesTheTotalsAtOnce(t *testing.T) {
+func TestTrack_updatesTheNumberOfVideosAtOnce(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -109,12 +109,12 @@ func TestTrack_updatesTheTotalsAtOnce(t *testing.T) {
 		totals(7, 0)
 		storetest.Stop(t, o, storetest.Clips(t, 3)...)
 		totals(4, 3)
-		storetest.Track(t, o, storetest.Clips(t, 9)...) // three are resumed, four are tracked already, two are new
+		storetest.Track(t, o, storetest.Clips(t, 9)...) // three of the nine videos are resumed, four are already tracked, two are new
 		totals(9, 0)
 	})
 }
 
-func TestTrack_ofNoLinksTracksNothing(t *testing.T) {
+func TestTrack_acceptsARequestWithoutLinks(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		tracked, err := storetest.NewOrg(t, db).Track(t.Context(), store.TrackRequest{CollectionNames: []string{"Dogs"}})
@@ -123,13 +123,13 @@ func TestTrack_ofNoLinksTracksNothing(t *testing.T) {
 	})
 }
 
-func TestTrack_addsToCollections(t *testing.T) {
+func TestTrack_addsVideosToCollections(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, token := storetest.NewOrg(t, db), store.NewID()
 		cats := storetest.Collection(t, o, "Cats", nil)
 		dogs := storetest.Collection(t, o, "Dogs", nil)
-		storetest.Collection(t, o, "Birds", &cats.ID) // is not a root, so a root of the same name is created
+		storetest.Collection(t, o, "Birds", &cats.ID) // this collection has a parent, so Track creates a root collection with the same name
 		already := storetest.Track(t, o, storetest.Clip(t, 0))[0]
 
 		_, err := o.Track(t.Context(), store.TrackRequest{Links: storetest.Clips(t, 2), CollectionIDs: []uuid.UUID{cats.ID, cats.ID},
@@ -164,7 +164,7 @@ func TestTrack_addsToCollections(t *testing.T) {
 	})
 }
 
-func TestTrack_withUnknownCollectionsTracksNothing(t *testing.T) {
+func TestTrack_tracksNothingIfACollectionIsUnknown(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, other := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
@@ -186,7 +186,7 @@ func TestTrack_withUnknownCollectionsTracksNothing(t *testing.T) {
 	})
 }
 
-func TestTrack_byConcurrentEqualRequestsTracksOnce(t *testing.T) {
+func TestTrack_tracksAVideoOnceIfEqualRequestsRunConcurrently(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		const requests = 64
@@ -221,7 +221,7 @@ func TestTrack_byConcurrentEqualRequestsTracksOnce(t *testing.T) {
 	})
 }
 
-func TestTrack_byConcurrentOverlappingRequestsTracksEachVideoOnce(t *testing.T) {
+func TestTrack_tracksEachVideoOnceIfOverlappingRequestsRunConcurrently(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		const requests, size, pool = 8, 60, 100
@@ -258,7 +258,7 @@ func TestTrack_byConcurrentOverlappingRequestsTracksEachVideoOnce(t *testing.T) 
 	})
 }
 
-func TestTrack_ofManyVideosRunsFewStatements(t *testing.T) {
+func TestTrack_savesManyVideosWithFewStatements(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		const most = 10
@@ -287,7 +287,7 @@ func TestTrack_ofManyVideosRunsFewStatements(t *testing.T) {
 	})
 }
 
-func TestTrack_splitsVideosIntoImmediateScheduledAndPending(t *testing.T) {
+func TestTrack_fetchesFirstVideosAtOnceAndSavesLastVideosAsPending(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -329,7 +329,7 @@ func TestSetSubscription_schedulesPendingVideos(t *testing.T) {
 		_, err = o.Track(t.Context(), store.TrackRequest{Links: storetest.Clips(t, 8), Lane: store.LaneOf(org), Immediate: 5, Enqueue: 5})
 		require.NoError(t, err)
 		require.Equal(t, 5, storetest.Deliver(t, db, link.TikTok, storetest.Views(1)))
-		storetest.Stop(t, o, storetest.Clip(t, 7)) // a stopped pending video is not scheduled
+		storetest.Stop(t, o, storetest.Clip(t, 7)) // this pending video is stopped, so it must not be scheduled
 
 		require.NoError(t, db.SetSubscription(t.Context(), org.ID, store.SubscriptionActive))
 		for _, v := range storetest.ListVideos(t, o, store.VideoQuery{}).Videos {

@@ -8,7 +8,7 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// This file exports the types, functions and constants of store/internal/db that callers of the store need.
+// This file exports the types, functions and constants of store/internal/db that callers of package store need.
 
 // Instant is a point in time, in microseconds since 1970 UTC.
 type Instant = db.Instant
@@ -31,16 +31,16 @@ func NewID() uuid.UUID { return db.NewID() }
 // Order is the order of a list: a column and a direction.
 type Order = db.Order
 
-// Window selects the rows of a list to return: the rows after a position, or the rows from an offset on.
+// Window selects the rows of a list that are returned: the rows after a position, or the rows from an offset on.
 type Window = db.Window
 
-// Position is a position in an ordered list, directly after a row.
+// Position is the position directly after a row in an ordered list.
 type Position = db.Position
 
-// List is a window of an ordered list. It reads its rows only when the caller iterates over it.
+// List is a part of an ordered list, given by a Window. It reads its rows only when the caller iterates over it.
 type List[R any] = db.List[R]
 
-// The errors of all packages of the store. Compare them with errors.Is.
+// The errors that all packages of the store return. Compare them with errors.Is.
 var (
 	ErrNotFound    = db.ErrNotFound    // the requested object does not exist in the organisation; a *NotFoundError names it
 	ErrDuplicate   = db.ErrDuplicate   // a row with that key exists already
@@ -50,10 +50,10 @@ var (
 // NotFoundError is an ErrNotFound with the kind and the names of the objects that were not found.
 type NotFoundError = db.NotFoundError
 
-// SchemaError reports that the schema of the database is not the one that this program was built for.
+// SchemaError reports that the schema of the database is older or newer than the schema that this program needs.
 type SchemaError = db.SchemaError
 
-// ClockError reports that the store's clock may be wrong. Nothing is deleted then.
+// ClockError reports that the store's clock may be wrong. In that case, rows are not deleted by their age.
 type ClockError = db.ClockError
 
 // Engine describes the database engine.
@@ -66,16 +66,16 @@ const (
 	WeeklyDays = db.WeeklyDays
 )
 
-// Table describes a table: its class, and what limits its size.
+// Table describes a table of the schema: its class, and what limits its size.
 type Table = db.Table
 
-// TableClass says how a table would be laid out on a sharded PostgreSQL.
+// TableClass says how a table would be stored in a sharded PostgreSQL.
 type TableClass = db.TableClass
 
 // TableBound says what limits the size of a table.
 type TableBound = db.TableBound
 
-// The classes and bounds of tables.
+// The table classes Reference, Distributed and Coordinator, and the table bounds ByInstallation, ByTenantData and ByTime.
 const (
 	Reference      = db.Reference
 	Distributed    = db.Distributed
@@ -85,5 +85,5 @@ const (
 	ByTime         = db.ByTime
 )
 
-// Tables describes every table of the schema, by name.
+// Tables describes every table of the schema. The key is the name of the table.
 var Tables = db.Tables

@@ -18,8 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// TestVersion_risesWithEveryWrite runs each kind of write of an organisation's data. All tests check that no other kind exists: an inspected
-// database refuses a write before the statement that raises the version.
+// TestVersion_risesWithEveryWrite makes each known kind of change to an organisation's data. Other tests find changes that are missing here:
+// the test database refuses a write in a transaction that has not raised the organisation's version.
 func TestVersion_risesWithEveryWrite(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -102,7 +102,7 @@ func TestVersion_risesWithEveryWrite(t *testing.T) {
 	})
 }
 
-// TestCollections_neverExceedTheLimit creates collections concurrently, directly and by name in requests to track.
+// TestCollections_neverExceedTheLimit creates collections concurrently, with CreateCollection and with names in requests to track videos.
 func TestCollections_neverExceedTheLimit(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -127,7 +127,7 @@ func TestCollections_neverExceedTheLimit(t *testing.T) {
 				case err == nil:
 					made.Add(1)
 				case !ok || refused.Limit != limit:
-					t.Errorf("collection %d: %v", i, err)
+					t.Errorf("collection %d could not be created: %v", i, err)
 				}
 			})
 		}

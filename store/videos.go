@@ -19,13 +19,13 @@ type Video struct {
 	OrganisationID  uuid.UUID `gorm:"primaryKey"`
 	ID              uuid.UUID `gorm:"primaryKey"`
 	Platform        link.Platform
-	ExternalID      string     // the platform's own id
-	Link            string     // canonical link
-	Username        string     // lower case, without "@"; "" while unknown
+	ExternalID      string     // the platform's own id of the video
+	Link            string     // canonical link of the video
+	Username        string     // handle of the account, in lower case and without "@"; "" while unknown
 	LinkedAccountID *uuid.UUID // id of the account that posted the video; nil while unknown
 	CreatedAt       db.Instant `gorm:"autoCreateTime:false"`
-	Removed         bool       // tracking was stopped
-	Pending         bool       // the video is saved but not fetched, because the organisation has no subscription
+	Removed         bool       // the tracking of the video was stopped
+	Pending         bool       // the video is saved but not fetched, because the organisation has no paid subscription
 	Direct          bool       // the video is tracked by its own link, not only through its account
 	UploadedAt      *db.Date
 	SongName        *string
@@ -40,7 +40,8 @@ type Video struct {
 	AdIsAd          bool
 	AdProductIDShop *string
 
-	// A count is nil until a source has reported it. LatestUpdatedAt is the time of the last successful fetch; nil before the first fetch.
+	// A count is nil while no source has reported it. LatestUpdatedAt is the time of the last successful fetch, or nil before the first
+	// fetch.
 	LatestViews      *int64
 	LatestLikes      *int64
 	LatestComments   *int64
@@ -71,13 +72,13 @@ type Ref struct {
 	Link link.Link
 }
 
-// VideoRef is a Ref to a video.
+// VideoRef is a Ref that names a video.
 type VideoRef = Ref
 
-// AccountRef is a Ref to an account.
+// AccountRef is a Ref that names an account.
 type AccountRef = Ref
 
-// String returns the id, or the canonical form of the link.
+// String returns the id if it is set, and otherwise the canonical form of the link.
 func (r Ref) String() string {
 	if r.ID != uuid.Nil {
 		return r.ID.String()
@@ -87,7 +88,7 @@ func (r Ref) String() string {
 
 // VideoQuery selects videos. A video must match all conditions that are set.
 type VideoQuery struct {
-	Username        *string // folded with link.FoldUsername
+	Username        *string // the account's handle, folded with link.FoldUsername
 	LinkedAccountID *uuid.UUID
 	Platform        *link.Platform
 	Link            *link.Link  // the link of the video
@@ -95,17 +96,17 @@ type VideoQuery struct {
 	UploadedTo      *db.Date    // inclusive
 	UpdatedFrom     *db.Instant // inclusive
 	UpdatedTo       *db.Instant // inclusive
-	Shop            *bool       // the value of AdInfoShop
-	ShopProduct     bool        // only shop ads that have a product id
+	Shop            *bool       // true: only ads for a shop; false: only other videos
+	ShopProduct     bool        // only ads for a shop that have a product id
 	HasMetrics      *bool       // true: the video was fetched at least once; false: it was never fetched
-	Collections     []string    // names or ids; at least one of these collections contains the video
-	CollectionID    *uuid.UUID  // this collection contains the video; the result is ErrNotFound if the collection does not exist
-	Hashtag         *string     // without "#", any case
-	Words           *string     // the caption contains each of these words, in any case
+	Collections     []string    // names or ids of collections; at least one of them contains the video
+	CollectionID    *uuid.UUID  // this collection contains the video; if the collection is unknown, the query fails with ErrNotFound
+	Hashtag         *string     // the caption contains this hashtag, in upper or lower case, with or without "#"
+	Words           *string     // words separated by spaces; the caption contains each of them, in upper or lower case
 	IncludeRemoved  bool        // include videos whose tracking was stopped
 	Order           db.Order    // the column is one of VideoOrders
 	Window          db.Window
-	WithoutTotal    bool // do not count the matching videos; Total is then 0
+	WithoutTotal    bool // do not count the matching videos; VideoPage.Total is then 0
 }
 
 // VideoOrders are the columns by which videos can be ordered. For created_at, uploaded_at, latest_views and latest_updated_at, the database
@@ -122,15 +123,16 @@ var VideoOrders = db.SortColumns{
 	"latest_updated_at": db.SortByNullable("videos", "latest_updated_at", db.IntegerColumn),
 }
 
-// videoText is SQL for the number of characters of a video's texts. The username counts twice, because it is shown in two spellings.
+// videoText is a SQL expression for the number of characters in a video's text columns. Lists estimate the size of an answer with it. The
+// username counts twice, because an answer contains it in two spellings.
 const videoText = `LENGTH(videos.title) + LENGTH(videos.link) + 2 * LENGTH(videos.username) + COALESCE(LENGTH(videos.song_name), 0)
  + COALESCE(LENGTH(videos.song_link), 0) + COALESCE(LENGTH(videos.video_length), 0) + COALESCE(LENGTH(videos.ad_product_id_shop), 0)`
 
 // VideoPage is a page of a list of videos.
 type VideoPage struct {
 	Videos []Video
-	Total  int64        // number of all matching videos
-	Next   *db.Position // position of the next page; nil on the last page
+	Total  int64        // number of videos that match the query, on all pages
+	Next   *db.Position // position at which the next page begins; nil on the last page
 }
 
 // Videos returns one page of the videos that query selects. It reads all rows of the page at once.
@@ -175,8 +177,8 @@ func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video]
 	}, query.Order, query.Window)
 }
 
-// countVideos returns the number of videos that query selects. If query has no filter, it reads the stored total. Otherwise it counts the
-// rows of filtered.
+// countVideos returns the number of videos that query selects. If query has no filter, countVideos reads the stored total. Otherwise it
+// counts the rows of filtered.
 func (o *Org) countVideos(ctx context.Context, query VideoQuery, filtered *gorm.DB) (int64, error) {
 	if !query.filters() {
 		var t OrganisationTotals
@@ -190,14 +192,14 @@ func (o *Org) countVideos(ctx context.Context, query VideoQuery, filtered *gorm.
 	return n, filtered.Count(&n).Error
 }
 
-// filters returns true if the query has a condition other than IncludeRemoved.
+// filters returns true if the query has a condition in addition to IncludeRemoved.
 func (q VideoQuery) filters() bool {
 	return q.Username != nil || q.LinkedAccountID != nil || q.Platform != nil || q.Link != nil || q.UploadedFrom != nil ||
 		q.UploadedTo != nil || q.UpdatedFrom != nil || q.UpdatedTo != nil || q.Shop != nil || q.ShopProduct ||
 		q.HasMetrics != nil || len(q.Collections) > 0 || q.CollectionID != nil || q.Hashtag != nil || q.Words != nil
 }
 
-// matching returns a database query with all conditions of query, without its order and window.
+// matching returns a database query for the videos that match all conditions of query. Order and window are not applied.
 func (o *Org) matching(ctx context.Context, query VideoQuery) *gorm.DB {
 	q := o.q(ctx, "videos")
 	where := func(set bool, condition string, args ...any) {
@@ -240,7 +242,7 @@ func (o *Org) matching(ctx context.Context, query VideoQuery) *gorm.DB {
 	return q
 }
 
-// Video returns the video of ref, or ErrNotFound. It also finds videos whose tracking was stopped.
+// Video returns the video that ref names, or ErrNotFound if there is no such video. It also finds videos whose tracking was stopped.
 func (o *Org) Video(ctx context.Context, ref VideoRef) (Video, error) {
 	q := o.q(ctx, "videos")
 	if ref.ID != uuid.Nil {
@@ -264,10 +266,11 @@ func (o *Org) Video(ctx context.Context, ref VideoRef) (Video, error) {
 }
 
 // saveNewVideos inserts videos and adds the stored rows to known, with queue.TargetKey as the key. If the organisation already has a video,
-// its row stays unchanged and is added to known. rows must be sorted, so that concurrent requests lock the rows in the same order.
+// the stored row stays unchanged and is added to known. rows must be sorted, so that concurrent requests lock rows in the same order.
 func saveNewVideos(tx *gorm.DB, rows []Video, known map[string]Video) error {
 	for chunk := range slices.Chunk(rows, db.InsertChunk/2) {
-		// The update sets external_id to its present value. It locks existing rows, and RETURNING would leave them out without an update.
+		// On a conflict, the statement sets external_id to its present value. This update locks the existing row, and without it RETURNING
+		// would leave out the row.
 		err := tx.Clauses(
 			clause.OnConflict{
 				Columns:   db.Columns([]string{"organisation_id", "platform", "external_id"}),
@@ -285,5 +288,5 @@ func saveNewVideos(tx *gorm.DB, rows []Video, known map[string]Video) error {
 	return nil
 }
 
-// Key returns the key of the video: its organisation and its id.
+// Key returns the key of the video's row: the id of its organisation and its own id.
 func (v *Video) Key() db.RowKey { return db.RowKey{Org: v.OrganisationID, ID: v.ID} }

@@ -18,13 +18,13 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// library is an organisation with many kinds of videos, and the expected contents of its records.
+// library is an organisation with many kinds of videos. It has the videos, hashtags and collections that queries must find.
 type library struct {
 	org         *store.Org
-	videos      []store.Video // including the stopped videos
+	videos      []store.Video // all videos, including the stopped ones
 	tags        map[uuid.UUID][]string
-	collections map[string][]uuid.UUID // effective members, by name and by id
-	ids         []uuid.UUID            // of the collections
+	collections map[string][]uuid.UUID // ids of the videos in each collection, by the name and by the id of the collection
+	ids         []uuid.UUID            // ids of the collections
 }
 
 var captions = []struct {
@@ -62,10 +62,10 @@ func newLibrary(t *testing.T, db *storetest.DB) library {
 		}
 		return new(int64(i % of))
 	}
-	fetches := [4]map[link.Link]ingest.VideoFacts{{}, {}, {}, {}} // a minute apart
+	fetches := [4]map[link.Link]ingest.VideoFacts{{}, {}, {}, {}} // the facts of four fetches, which are one minute apart
 	for i, l := range links {
 		if i%6 == 5 {
-			continue // never fetched
+			continue // this video is never fetched
 		}
 		f := ingest.VideoFacts{Views: small(i, 5), Likes: small(i, 4), Comments: small(i, 3), Bookmarks: small(i, 7), Shares: small(i, 2),
 			Title: new(captions[i%len(captions)].title), ShopAd: new(i%3 == 0)}
@@ -115,7 +115,7 @@ func newLibrary(t *testing.T, db *storetest.DB) library {
 	return lib
 }
 
-// matches returns true if the query must return the video. It is a second, simple implementation.
+// matches returns true if the query q must return the video v. It implements the conditions of VideoQuery a second time, in a simple way.
 func (lib library) matches(q store.VideoQuery, v store.Video) bool {
 	in := func(name string) bool { return slices.Contains(lib.collections[name], v.ID) }
 	switch {
@@ -146,7 +146,7 @@ func (lib library) matches(q store.VideoQuery, v store.Video) bool {
 	return true
 }
 
-// key returns the video's value in a column, or nil if the value is null.
+// key returns the value of a video in a column, or nil if the value is null.
 func key(v store.Video, column string) *int64 {
 	switch column {
 	case "uploaded_at":
@@ -163,7 +163,7 @@ func key(v store.Video, column string) *int64 {
 		"latest_bookmarks": v.LatestBookmarks, "latest_shares": v.LatestShares, "latest_engagement": v.LatestEngagement}[column]
 }
 
-// inOrder returns the comparison function of an order: videos without a value come last, and equal values are ordered by id.
+// inOrder returns a function that compares two videos by the order o. Videos without a value come last, and equal values are ordered by id.
 func inOrder(o store.Order) func(a, b store.Video) int {
 	return func(a, b store.Video) int {
 		ka, kb := key(a, o.Column), key(b, o.Column)
@@ -184,7 +184,7 @@ func inOrder(o store.Order) func(a, b store.Video) int {
 	}
 }
 
-// answer returns the videos that the query must return, in order.
+// answer returns the videos that the query q must return, in the order of the query.
 func (lib library) answer(q store.VideoQuery) []store.Video {
 	out := slices.Clone(lib.videos)
 	out = slices.DeleteFunc(out, func(v store.Video) bool { return !lib.matches(q, v) })
@@ -192,7 +192,7 @@ func (lib library) answer(q store.VideoQuery) []store.Video {
 	return out
 }
 
-// optional draws one of the values, or nil in four of five cases.
+// optional draws one of the values, or returns nil in four of five cases.
 func optional[T any](t *rapid.T, name string, values ...T) *T {
 	if rapid.IntRange(0, 4).Draw(t, name+" is set") != 0 {
 		return nil
@@ -238,7 +238,7 @@ func idsOf(videos []store.Video) []uuid.UUID {
 	return ids
 }
 
-// walk reads all pages, by cursor or by offset, and returns the ids of the videos.
+// walk reads all pages of a query, by cursor or by offset, and returns the ids of the videos on them.
 func walk(t *testing.T, o *store.Org, q store.VideoQuery, size int, byCursor bool) []uuid.UUID {
 	t.Helper()
 	ids := []uuid.UUID{}
@@ -259,10 +259,10 @@ func walk(t *testing.T, o *store.Org, q store.VideoQuery, size int, byCursor boo
 	}
 }
 
-func TestVideos_matchASimpleImplementation(t *testing.T) {
+func TestVideos_returnsTheSameVideosAsASimpleImplementation(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		storetest.FullOrg(t, db) // another organisation
+		storetest.FullOrg(t, db) // data of another organisation, which no query may return
 		lib := newLibrary(t, db)
 		for _, column := range orders() {
 			for _, descending := range []bool{false, true} {
@@ -283,7 +283,7 @@ func TestVideos_matchASimpleImplementation(t *testing.T) {
 				require.EqualValues(rt, len(want), page.Total)
 				size := rapid.IntRange(1, 9).Draw(rt, "page size")
 				if len(want) > 4*size {
-					continue // too many pages
+					continue // reading so many pages would take too long
 				}
 				require.Equal(rt, want, walk(t, lib.org, q, size, true), "by cursor")
 				require.Equal(rt, want, walk(t, lib.org, q, size, false), "by offset")
@@ -292,7 +292,7 @@ func TestVideos_matchASimpleImplementation(t *testing.T) {
 	})
 }
 
-func TestVideos_cursorIsStableDuringWrites(t *testing.T) {
+func TestVideos_returnsEachVideoOnceIfVideosChangeBetweenPages(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -313,9 +313,9 @@ func TestVideos_cursorIsStableDuringWrites(t *testing.T) {
 				break
 			}
 			q.Window.After = page.Next
-			storetest.Track(t, o, storetest.Clip(t, 100+i))                   // sorts before the videos read so far
-			storetest.Stop(t, o, storetest.ParseLink(t, page.Videos[1].Link)) // was read already
-			storetest.Stop(t, o, storetest.ParseLink(t, page.Videos[3].Link)) // the row of the cursor
+			storetest.Track(t, o, storetest.Clip(t, 100+i))                   // the new video comes before the videos that were already read
+			storetest.Stop(t, o, storetest.ParseLink(t, page.Videos[1].Link)) // stop a video that was already read
+			storetest.Stop(t, o, storetest.ParseLink(t, page.Videos[3].Link)) // stop the last video of the page, at which the cursor points
 		}
 		slices.Reverse(seen)
 		for i, l := range links {
@@ -324,7 +324,7 @@ func TestVideos_cursorIsStableDuringWrites(t *testing.T) {
 	})
 }
 
-func TestVideos_afterTheEndReturnsAnEmptyPage(t *testing.T) {
+func TestVideos_returnsAnEmptyPageAfterTheLastVideo(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -340,7 +340,7 @@ func TestVideos_afterTheEndReturnsAnEmptyPage(t *testing.T) {
 	})
 }
 
-func TestVideos_refuseAPositionOfAnotherOrder(t *testing.T) {
+func TestVideos_refusesAPositionThatDoesNotFitTheOrder(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -353,7 +353,7 @@ func TestVideos_refuseAPositionOfAnotherOrder(t *testing.T) {
 	})
 }
 
-func TestVideos_ofAnUnknownCollectionAreNotFound(t *testing.T) {
+func TestVideos_returnsNotFoundForAnUnknownCollection(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, foreign := storetest.NewOrg(t, db), storetest.Collection(t, storetest.NewOrg(t, db), "Foreign", nil)
@@ -365,10 +365,10 @@ func TestVideos_ofAnUnknownCollectionAreNotFound(t *testing.T) {
 	})
 }
 
-func TestVideos_haveLabelsOnLargePages(t *testing.T) {
+func TestVideos_returnsAllLabelsOnAPageOfMoreThan1000Videos(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		const many = 1001 // one more than the maximum number of ids in a statement
+		const many = 1001 // one more than the maximum number of ids in a SQL statement
 		o := storetest.NewOrg(t, db)
 		_, err := o.Track(t.Context(), store.TrackRequest{Links: storetest.Clips(t, many), CollectionNames: []string{"b", "a"}})
 		require.NoError(t, err)
@@ -382,7 +382,7 @@ func TestVideos_haveLabelsOnLargePages(t *testing.T) {
 	})
 }
 
-func TestTrackedVideoIDs_areInTheOrderOfTheLinks(t *testing.T) {
+func TestTrackedVideoIDs_returnsIDsInTheOrderOfTheLinks(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)

@@ -17,37 +17,37 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// ImportSource is the name of the source that is stored with imported points.
+// ImportSource is the name that is stored as the source of imported points.
 const ImportSource = "import"
 
-// ImportVideo is a video in the export of another tracker. A value is "" or nil if the export does not have it.
+// ImportVideo is a video in the export of another tracker. A field is "" or nil if the export does not have the value.
 type ImportVideo struct {
 	Link        link.Link   // the link of the video
-	Username    string      // folded; only used if neither the link nor the organisation knows a username
-	AccountID   string      // the platform's own id of the account; only used if neither the link nor the organisation knows a username
-	Title       string      // the caption; only used if the organisation has no caption
-	UploadedAt  *db.Date    // only used if the organisation has no upload date
-	VideoLength *string     // in seconds; only used if the organisation has no length
-	Points      []LoadPoint // the oldest first, at most one a UTC day, none in the future
+	Username    string      // the account's handle, folded; used only if neither the link nor the stored video has a handle
+	AccountID   string      // the platform's own id of the account; used only if neither the link nor the stored video has a handle
+	Title       string      // the caption; used only if the stored video has no caption
+	UploadedAt  *db.Date    // the upload date; used only if the stored video has no upload date
+	VideoLength *string     // the length in seconds; used only if the stored video has no length
+	Points      []LoadPoint // the points by time, the oldest first; at most one point on each UTC day, none in the future
 }
 
 // ImportResult says what Import did with a point.
 type ImportResult int
 
-// The values of ImportResult.
+// Import returns one of these results for each point.
 const (
 	// PointAdded: the point was added to the history.
 	PointAdded ImportResult = iota
-	// PointFolded: the point is older than DailyDays, and a later point is stored as the point of the same week.
+	// PointFolded: the point has no row of its own. It is older than DailyDays, and a later point is stored as the only point of the week.
 	PointFolded
 	// PointThere: the history already has a point with the same counts for that day.
 	PointThere
-	// PointKept: the history already has a point with other counts for the day, or for the week if the day is older than DailyDays. The stored
-	// point stays unchanged. Only a stored point that was imported without counts is replaced.
+	// PointKept: the history already has a point of the day with other counts, or a point of the week if the day is older than DailyDays.
+	// The stored point stays unchanged. A stored point is replaced only if it was imported without counts.
 	PointKept
-	// PointTooOld: the point is older than WeeklyDays and was left out.
+	// PointTooOld: the point is older than WeeklyDays, so it is not stored.
 	PointTooOld
-	// PointBeforeUpload: the point is older than the video's upload and was left out.
+	// PointBeforeUpload: the point is older than the video's upload, so it is not stored.
 	PointBeforeUpload
 )
 
@@ -58,11 +58,14 @@ type ImportedVideo struct {
 	Results []ImportResult // the result for each point of the video, in the order of the points
 }
 
-// Import adds old points to the histories of videos in one transaction, and returns a result for each video, in the order of videos. Videos
-// that the organisation does not have are tracked, and first fetched at their time of the schedule. Stopped videos stay stopped. Existing
-// points stay unchanged, so a repeated import changes nothing. Afterwards, latest counts, statistics and the days of accounts and the
-// organisation are as if the points had been fetched on their days. If dry is true, Import writes nothing, and the results say what it would
-// do. No video must occur twice in videos. Import returns ErrNotFound for an unknown organisation.
+// Import adds old points to the histories of videos in one transaction. It returns a result for each video, in the order of videos. videos
+// must not contain a video twice. If dry is true, Import writes nothing, and the results say what it would do.
+//
+// Videos that the organisation does not have are tracked, and are first fetched at their scheduled time. Stopped videos stay stopped.
+// Existing points stay unchanged, so a repeated import changes nothing. Afterwards, the latest counts, the statistics and the rows of
+// account_days and organisation_days are as if the points had been fetched on their days.
+//
+// Import returns ErrNotFound for an unknown organisation.
 func Import(ctx context.Context, o *store.Org, videos []ImportVideo, dry bool) ([]ImportedVideo, error) {
 	org, err := store.OrganisationOf(ctx, o)
 	if err != nil {
@@ -81,7 +84,7 @@ func Import(ctx context.Context, o *store.Org, videos []ImportVideo, dry bool) (
 	var out []ImportedVideo
 	err = db.RepeatOnDuplicate(func() error {
 		run := func(tx *gorm.DB, insert db.InsertRows) (err error) {
-			i := i // a copy, because the transaction may run again
+			i := i // a copy of importing, because the transaction may run several times
 			i.Tx, i.insert = tx, insert
 			out, err = i.run()
 			return err
@@ -94,19 +97,19 @@ func Import(ctx context.Context, o *store.Org, videos []ImportVideo, dry bool) (
 	return out, err
 }
 
-// importing is one run of Import inside its transaction.
+// importing is the state of one run of Import's transaction.
 type importing struct {
 	store.Tracking
 	insert db.InsertRows
 	in     []ImportVideo
-	dry    bool       // nothing is written
-	fetch  bool       // new videos are fetched; otherwise they are pending
-	lane   queue.Lane // lane of the fetches of new videos
+	dry    bool       // compute the results, but write nothing
+	fetch  bool       // new videos are fetched on schedule; if fetch is false, they are saved as pending
+	lane   queue.Lane // lane of the scheduled fetches of new videos
 
-	merged        []*mergedVideo // videos that change
+	merged        []*mergedVideo // videos that the import changes or adds
 	daily, weekly [][]any        // new rows of snapshots_daily and snapshots_weekly
 	replaced      []replacedWeek // rows of snapshots_weekly to delete
-	gone          []storedPoint  // imported points without counts to delete
+	gone          []storedPoint  // stored points to delete, because they were imported without counts and now have counts
 }
 
 // replacedWeek is a week of a video whose weekly point is replaced by a later point of the same week.
@@ -115,10 +118,11 @@ type replacedWeek struct {
 	week  db.Date
 }
 
-// oldestDaily returns the first day that has a daily point. Older days have one point a week.
+// oldestDaily returns the first day for which a daily point is stored. For older days, one point a week is stored.
 func (i *importing) oldestDaily() db.Date { return i.Now.Day() - db.DailyDays }
 
-// check returns an error if a link is not a video, or if the points of a video are not in order, one a day, and in the past.
+// check returns an error if a link is not the link of a video. It also returns an error if the points of a video are not in order, are two
+// on one day, or are in the future.
 func (i *importing) check() error {
 	for _, v := range i.in {
 		if v.Link.Kind != link.Video {
@@ -133,7 +137,7 @@ func (i *importing) check() error {
 	return nil
 }
 
-// run is the transaction of Import.
+// run does the work of Import inside a transaction. It returns a result for each video, in the order of i.in.
 func (i *importing) run() ([]ImportedVideo, error) {
 	links := make([]link.Link, len(i.in))
 	for n, v := range i.in {
@@ -168,17 +172,17 @@ func (i *importing) run() ([]ImportedVideo, error) {
 	return out, i.write()
 }
 
-// storedPoint is a point in the database: a daily point, or a weekly point.
+// storedPoint is a daily or weekly point of a video in the database.
 type storedPoint struct {
 	VideoID uuid.UUID
 	Day     db.Date
 	store.Counts
 	FetchedAt db.Instant
 	Source    string
-	Weekly    bool // the point is in snapshots_weekly
+	Weekly    bool // the point comes from snapshots_weekly, not from snapshots_daily
 }
 
-// storedPoints returns the stored points of each video by the video's id, the oldest first.
+// storedPoints returns the stored points of the known videos, the oldest first. The key of the result is the video's id.
 func (i *importing) storedPoints(known map[string]store.Video) (map[uuid.UUID][]storedPoint, error) {
 	ids := make([]uuid.UUID, 0, len(known))
 	for _, v := range known {
@@ -196,7 +200,8 @@ UNION ALL SELECT `+columns+`, 1 AS weekly FROM snapshots_weekly WHERE organisati
 		}
 		for _, r := range rows {
 			of := points[r.VideoID]
-			// While old points are rolled up, both tables can have a point of the same day. Only the daily point is used then.
+			// While a week is rolled up, snapshots_daily and snapshots_weekly can both have a point of one day. The weekly point, which
+			// comes second, is skipped.
 			if n := len(of); n > 0 && of[n-1].Day == r.Day {
 				continue
 			}
@@ -206,8 +211,8 @@ UNION ALL SELECT `+columns+`, 1 AS weekly FROM snapshots_weekly WHERE organisati
 	return points, nil
 }
 
-// trackNew tracks the videos that the organisation does not have. An existing video without an account gets an account if the import names
-// the account.
+// trackNew tracks the videos that the organisation does not have. A stored video without an account gets an account if the import names the
+// account.
 func (i *importing) trackNew(videos []*mergedVideo) error {
 	if err := i.nameByID(videos); err != nil {
 		return err
@@ -245,8 +250,8 @@ func (i *importing) trackNew(videos []*mergedVideo) error {
 	return nil
 }
 
-// nameByID sets the field named of each video to the handle of its account. If only the account's id is known, nameByID finds or creates the
-// account. The handle of a created account is its id, because sources also report the id as handle if an account has none.
+// nameByID sets the field named of each video to the handle of its account. If only the account's id is known, nameByID finds or creates
+// the account. The handle of a created account is its id, because sources report this handle for an account that has none.
 func (i *importing) nameByID(videos []*mergedVideo) error {
 	var ids []string
 	for _, m := range videos {
@@ -285,19 +290,21 @@ func (i *importing) nameByID(videos []*mergedVideo) error {
 	}
 	for _, m := range videos {
 		a := named[queue.TargetKey(m.in.Link.Platform, m.in.AccountID)]
-		if m.wantsAccount() && a.HandleCurrent { // if the account has lost its handle, the handle belongs to another account now
+		if m.wantsAccount() && a.HandleCurrent { // an account without HandleCurrent has lost its handle to another account
 			m.named = a.Username
 		}
 	}
 	return nil
 }
 
-// wantsAccount returns true if the import has the id of the video's account, and no handle of the account is known.
+// wantsAccount returns true if the account must be found by its id: the import has the id, and neither the link nor the stored video has a
+// handle.
 func (m *mergedVideo) wantsAccount() bool {
 	return m.in.AccountID != "" && m.in.Link.Handle == "" && m.before.Username == ""
 }
 
-// trackLinks tracks the videos of links and sets before of each of fresh to the stored video. links and fresh have the same order.
+// trackLinks tracks the videos of links. fresh has the same videos in the same order, and trackLinks sets the field before of each to the
+// stored video.
 func (i *importing) trackLinks(links []link.Link, fresh []*mergedVideo) error {
 	if len(links) == 0 {
 		return nil
@@ -331,7 +338,7 @@ func (i *importing) trackLinks(links []link.Link, fresh []*mergedVideo) error {
 	return nil
 }
 
-// merge computes the video after the import, and adds the rows of its new points to i. It skips a video that does not change.
+// merge computes the video m after the import, and adds the rows of its new points to i. It skips a video that the import does not change.
 func (i *importing) merge(m *mergedVideo) {
 	m.after = m.before
 	if !m.describe() && len(m.added) == 0 && !m.isNew {
@@ -358,7 +365,7 @@ func (i *importing) merge(m *mergedVideo) {
 	}
 }
 
-// write writes the rows of all changed videos, and recomputes statistics and totals.
+// write writes the rows of all changed videos, and recomputes the statistics and totals.
 func (i *importing) write() error {
 	if len(i.merged) == 0 {
 		return nil
@@ -415,8 +422,8 @@ func (i *importing) write() error {
 	return ingest.AddSums(i.Tx, store.SumsByOrganisation(before), store.SumsByOrganisation(after))
 }
 
-// describe sets the caption, upload date, length and account of the video if the video lacks them and the import has them. It returns true
-// if it changed a value.
+// describe sets the caption, upload date, length and account of the video if the video lacks the value and the import has it. It returns
+// true if it changed a value.
 func (m *mergedVideo) describe() bool {
 	v, in, changed := &m.after, m.in, false
 	if v.Title == "" && in.Title != "" {

@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// scenario is a set of videos with counts on some days. Each point was measured here or is imported from another tracker.
+// scenario is a set of videos with counts on some days. Each point was either measured by a fetch or is imported from another tracker.
 type scenario struct {
 	first  time.Time
 	days   int
@@ -58,7 +58,8 @@ func (v scenarioVideo) link(t *testing.T, org, n int) link.Link {
 	return storetest.ParseLink(t, fmt.Sprintf("https://www.tiktok.com/@%s/video/73012345%03d%08d", v.handle, org, n))
 }
 
-// play tracks and fetches the videos of a scenario. Each wanted point is fetched on its day, and each video is tracked on its first day.
+// play tracks the videos of a scenario and fetches each point for which wanted returns true, on the point's day. A video is tracked on the
+// day of its first such point.
 func (s scenario) play(t *testing.T, db *storetest.DB, o *store.Org, org int, wanted func(scenarioPoint) bool) {
 	t.Helper()
 	known := map[int]bool{}
@@ -83,7 +84,7 @@ func (s scenario) play(t *testing.T, db *storetest.DB, o *store.Org, org int, wa
 	}
 }
 
-// imports returns the scenario's points that are imported from another tracker.
+// imports returns the imported points of the scenario as an argument of Import.
 func (s scenario) imports(t *testing.T, org int) []backfill.ImportVideo {
 	t.Helper()
 	uploaded, err := store.ParseDate(scenarioUpload)
@@ -103,8 +104,8 @@ func (s scenario) imports(t *testing.T, org int) []backfill.ImportVideo {
 	return out
 }
 
-// readable returns all data of an organisation's videos and accounts that callers can read, without ids, creation times and the source of
-// counts.
+// readable returns all data of an organisation's videos and accounts that callers of the store can read. It leaves out ids, creation times
+// and the sources of counts.
 func readable(t *testing.T, o *store.Org, first, last store.Date) []any {
 	t.Helper()
 	var out []any
@@ -190,17 +191,17 @@ func TestImport_givesTheSameDataAsFetching(t *testing.T) {
 	})
 }
 
-// importOf returns an import of points of one video.
+// importOf returns an argument of Import that adds points to the video of link l.
 func importOf(l link.Link, points ...backfill.LoadPoint) []backfill.ImportVideo {
 	return []backfill.ImportVideo{{Link: l, Points: points}}
 }
 
-// loadPoint returns a point with views only.
+// loadPoint returns a point that has a number of views and no other counts.
 func loadPoint(day store.Date, views int64) backfill.LoadPoint {
 	return backfill.LoadPoint{At: store.InstantOf(day.Time()), Counts: store.Counts{Views: &views}}
 }
 
-// results imports one video and returns the result of each point.
+// results calls Import for one video and returns the result of each point.
 func results(t *testing.T, o *store.Org, videos []backfill.ImportVideo) []backfill.ImportResult {
 	t.Helper()
 	done, err := backfill.Import(t.Context(), o, videos, false)
@@ -231,8 +232,9 @@ func TestImport_neverChangesMeasuredPoints(t *testing.T) {
 	})
 }
 
-// An imported point without counts is replaced by a point with counts, as if it had never been imported.
-func TestImport_replacesPointsWithoutCounts(t *testing.T) {
+// TestImport_replacesImportedPointsWithoutCounts checks that a second import replaces a point that the first import stored without counts.
+// The result is the same as if the first import had left out the point.
+func TestImport_replacesImportedPointsWithoutCounts(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		day := storetest.Today(db)
@@ -271,14 +273,14 @@ func TestImport_replacesPointsWithoutCounts(t *testing.T) {
 				require.NoError(t, err)
 				return days
 			}
-			for _, day := range history(clean) { // the organisation's rows of the replaced points' days stay too
+			for _, day := range history(clean) { // the organisation can have more days than clean, because the days of replaced points keep their rows
 				require.Contains(t, history(o), day, n)
 			}
 			once := storetest.StoredRows(t, db, o)
 			require.NotContains(t, results(t, o, importOf(l, c.after...)), backfill.PointAdded)
 			require.Equal(t, once, storetest.StoredRows(t, db, o))
 		}
-		// A measured point stays even if it has no counts.
+		// A measured point stays unchanged even if it has no counts.
 		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 99)
 		storetest.Track(t, o, l)
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: {}})
@@ -331,8 +333,9 @@ func TestImport_storesOldDaysAsWeeklyPoints(t *testing.T) {
 	})
 }
 
-// Importing a history in two files that divide a week gives the same result as importing one file.
-func TestImport_continuesAWeek(t *testing.T) {
+// TestImport_mergesTwoFilesThatDivideAWeek checks that two files, each with a part of a week, give the same result as one file with the
+// whole history.
+func TestImport_mergesTwoFilesThatDivideAWeek(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		whole, halves, day := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.Today(db)
@@ -359,7 +362,7 @@ func TestImport_keepsMeasuredWeeklyPoints(t *testing.T) {
 		id := storetest.Track(t, o, l)[0].VideoID
 		db.Exec(t, `INSERT INTO snapshots_weekly (organisation_id, video_id, week, day, views, fetched_at, source) VALUES (?, ?, ?, ?, 50, 0, 'test')`,
 			o.ID(), id, monday, monday+5)
-		// The video was fetched daily from Thursday on. The organisation's days still have these views.
+		// The video was fetched daily from Thursday to Saturday. The organisation's rows of these days still contain the measured views.
 		for d := monday + 3; d < monday+6; d++ {
 			db.Exec(t, `INSERT INTO organisation_days (organisation_id, day, videos, views, likes, comments, shares, bookmarks) VALUES (?, ?, 1, ?, 0, 0, 0, 0)`,
 				o.ID(), d, 45+int64(d-monday))
@@ -399,7 +402,7 @@ func TestImport_refusesInvalidPoints(t *testing.T) {
 	})
 }
 
-func TestImport_tracksNewVideosAndKeepsStoppedOnesStopped(t *testing.T) {
+func TestImport_tracksNewVideosAndKeepsStoppedVideosStopped(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, day := storetest.NewOrg(t, db), storetest.Today(db)
@@ -434,7 +437,8 @@ func TestImport_tracksNewVideosAndKeepsStoppedOnesStopped(t *testing.T) {
 	})
 }
 
-// Imported videos with the same account id belong to one account, before and after its first fetch, whatever its handle is.
+// TestImport_findsAccountsByTheirID checks that imported videos with the same account id belong to one account. This holds before and after
+// the first fetch of the account, and for any handle.
 func TestImport_findsAccountsByTheirID(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -456,13 +460,13 @@ func TestImport_findsAccountsByTheirID(t *testing.T) {
 		require.EqualValues(t, 2, a.TotalVideosTracked)
 		require.Equal(t, byID.Canonical, a.Link)
 
-		// A source reports the account with its id or with a handle.
+		// The source first reports the id in place of the handle, and later the handle.
 		for _, name := range []string{id, "rick"} {
 			storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{watch(1): {Views: new(int64(9)), AccountID: new(id), Username: &name}})
 			require.Equal(t, a.ID, storetest.AccountByLink(t, o, byID).ID)
 			require.Equal(t, name, storetest.VideoOf(t, o, watch(2)).Username)
 		}
-		storetest.Track(t, o, watch(4)) // never fetched, so its author is unknown
+		storetest.Track(t, o, watch(4)) // this video is never fetched, so its author is unknown
 		importVideo(o, 3)
 		importVideo(o, 4)
 		for n := range 2 {
@@ -475,8 +479,9 @@ func TestImport_findsAccountsByTheirID(t *testing.T) {
 	})
 }
 
-// If the latest fetch lacks a count, an earlier imported count becomes the latest one. Counts that the fetch has stay unchanged.
-func TestImport_setsMissingLatestCounts(t *testing.T) {
+// TestImport_fillsLatestCountsThatTheLastFetchLacks checks that an earlier imported count becomes the latest count if the last fetch did
+// not report the count. Counts that the last fetch reported stay unchanged.
+func TestImport_fillsLatestCountsThatTheLastFetchLacks(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l, day := storetest.NewOrg(t, db), storetest.Clip(t, 1), storetest.Today(db)

@@ -12,12 +12,12 @@ import (
 )
 
 // A row of account_days or organisation_days has the sums of the last known counts of all videos at the end of the day. An imported point
-// changes the sums of its day and of all later days, by the difference that the point makes to its video.
+// changes the last known counts of its video, and so the sums of its day and of later days.
 
-// dayChange is a change of the sums of a day and of all later days.
+// dayChange is a change of the sums of one day and of all later days.
 type dayChange struct {
-	counts [store.MetricCount]int64 // change of each count
-	known  [store.MetricCount]int64 // change of the number of videos for which the count is known
+	counts [store.MetricCount]int64 // change of the sum of each count
+	known  [store.MetricCount]int64 // change of the number of videos for which each count is known
 	videos int64                    // change of the number of videos
 }
 
@@ -30,26 +30,27 @@ func (d *dayChange) add(o dayChange) {
 	d.videos += o.videos
 }
 
-// history has the changes of the rows of one account or organisation by an import.
+// history collects the changes that an import makes to the rows of account_days of one account, or to the rows of organisation_days.
 type history struct {
-	// changes are the changes by the first day to which they apply.
+	// changes has the changes of the sums. The key is the first day to which a change applies.
 	changes map[db.Date]dayChange
-	// measured are the days with an added point. Each of these days needs a row.
+	// measured has the days of added points. Each of these days needs a row.
 	measured map[db.Date]bool
 }
 
+// newHistory returns a history without changes.
 func newHistory() *history {
 	return &history{changes: map[db.Date]dayChange{}, measured: map[db.Date]bool{}}
 }
 
-// change adds a change of the sums from a day on.
+// change adds the change c to the sums of day and of all later days.
 func (h *history) change(day db.Date, c dayChange) {
 	sum := h.changes[day]
 	sum.add(c)
 	h.changes[day] = sum
 }
 
-// count adds the counts of the steps of a video to the sums from each step's day on. If sign is -1, it subtracts the counts.
+// count adds the counts of a video to the sums, where steps are the video's counts over time. If sign is -1, count subtracts them instead.
 func (h *history) count(steps []step, sign int64) {
 	var known store.Counts
 	for _, s := range steps {
@@ -66,8 +67,8 @@ func (h *history) count(steps []step, sign int64) {
 	}
 }
 
-// videoSince returns the first day on which a video counts as tracked: the day of its first step, of its creation, or today for a new video,
-// whichever is earliest. all says whether added points count, as in steps.
+// videoSince returns the first day on which the video counts as tracked. This is the day of its first step, or the day of its creation
+// (today for a new video) if that is earlier. m.steps(all) returns the steps.
 func (m *mergedVideo) videoSince(all bool, today db.Date) db.Date {
 	since := today
 	if !m.isNew {
@@ -79,8 +80,8 @@ func (m *mergedVideo) videoSince(all bool, today db.Date) db.Date {
 	return since
 }
 
-// addVideo adds the changes that the import of one video makes. countedBefore is true if the sums of the account or organisation already
-// include the video.
+// addVideo adds the changes that the import of one video makes to the sums. countedBefore is true if the sums of the account or
+// organisation already include the video.
 func (h *history) addVideo(m *mergedVideo, countedBefore bool, today db.Date) {
 	h.count(m.steps(true), 1)
 	if countedBefore {
@@ -97,7 +98,7 @@ func (h *history) addVideo(m *mergedVideo, countedBefore bool, today db.Date) {
 	}
 }
 
-// addDays updates the rows of organisation_days, and of account_days for the accounts of the videos.
+// addDays updates the rows of organisation_days, and the rows of account_days of the accounts whose videos the import changes.
 func (i *importing) addDays() error {
 	org, accounts, today := newHistory(), map[uuid.UUID]*history{}, i.Now.Day()
 	for _, m := range i.merged {
@@ -116,8 +117,9 @@ func (i *importing) addDays() error {
 	return i.addAccountDays(accounts)
 }
 
-// eachDay calls each for every day whose row changes or is missing, the oldest day first. rows are the days that have a row, in order. row is
-// the index in rows of the day, or of the last day before it; -1 if there is none. c is the change of the sums of that row.
+// eachDay calls each for every day whose row changes or is missing, the oldest day first. rows are the days that already have a row, in
+// ascending order. row is the index in rows of the day, or of the last earlier day, or -1 if no earlier day has a row. c is the change of
+// the sums of that row.
 func (h *history) eachDay(rows []db.Date, each func(day db.Date, row int, c dayChange)) {
 	days := slices.Concat(rows, slices.Collect(maps.Keys(h.measured)))
 	slices.Sort(days)
@@ -175,7 +177,7 @@ type accountDay struct {
 	Source *string
 }
 
-// addAccountDays updates the rows of account_days with the changes of each account, by the account's id.
+// addAccountDays updates the rows of account_days. accounts has the changes of each account. Its key is the account's id.
 func (i *importing) addAccountDays(accounts map[uuid.UUID]*history) error {
 	if len(accounts) == 0 {
 		return nil
@@ -216,7 +218,7 @@ func (i *importing) addAccountDays(accounts map[uuid.UUID]*history) error {
 		append(store.MetricNames(""), "videos"), out, len(out))
 }
 
-// saveDays inserts n rows into a table. If a row with the same key exists, it updates the columns sums.
+// saveDays inserts rows, a slice of n rows, into a table. If a row with the same key exists, saveDays updates the columns in sums.
 func (i *importing) saveDays(table string, key, sums []string, rows any, n int) error {
 	if n == 0 {
 		return nil

@@ -8,7 +8,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// Most properties use a database, on two engines. So the default is 15 cases each; -rapid.checks overrides it.
+	// Most property-based tests use a database and run on two engines. So each test checks 15 random cases by default. The flag
+	// -rapid.checks overrides this number.
 	if err := flag.Set("rapid.checks", "15"); err != nil {
 		panic(err)
 	}

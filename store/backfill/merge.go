@@ -12,20 +12,20 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// mergedVideo is a video before an import and after it.
+// mergedVideo is a video before and after an import.
 type mergedVideo struct {
 	in            *ImportVideo
 	isNew         bool // the organisation did not have the video
 	before, after store.Video
-	stored        []storedPoint // points in the database, the oldest first, without those in gone
-	gone          []storedPoint // points in the database that are replaced by added points
+	stored        []storedPoint // points in the database that stay, the oldest first
+	gone          []storedPoint // points in the database that added points replace
 	added         []LoadPoint   // imported points to add, the oldest first
 	named         string        // the handle in the import, or the handle of the account whose id is in the import
-	username      string        // the account's handle; set with account
-	account       *uuid.UUID    // id of the account; set if the video had no account and the import names one
+	username      string        // the handle of the account; "" if account is nil
+	account       *uuid.UUID    // id of the account that a stored video without an account gets; nil if the import names none
 }
 
-// classify returns the result for each imported point. It sets added, and moves replaced points from stored to gone.
+// classify returns the result for each imported point. It sets m.added, and moves points that are replaced from m.stored to m.gone.
 func (m *mergedVideo) classify(today db.Date) []ImportResult {
 	results := make([]ImportResult, len(m.in.Points))
 	uploaded := m.uploaded()
@@ -51,15 +51,15 @@ func (m *mergedVideo) classify(today db.Date) []ImportResult {
 			continue
 		}
 		if m.added[at].At.Day() < oldest && !m.isWeeklyPoint(at, oldest) {
-			results[n] = PointFolded // the point has no row, but the sums of its account's days include it
+			results[n] = PointFolded // the point gets no row of its own, but the sums in account_days and organisation_days include it
 		}
 		at++
 	}
 	return results
 }
 
-// classifyPoint returns the result for one imported point. It does not return PointFolded because of other imported points. uploaded is the
-// first day on which the video can have a point.
+// classifyPoint returns the result for one imported point, compared with the stored points only. classify compares it with other imported
+// points. uploaded is the first day on which the video can have a point.
 func (m *mergedVideo) classifyPoint(p LoadPoint, uploaded, today db.Date) ImportResult {
 	day := p.At.Day()
 	switch {
@@ -70,7 +70,7 @@ func (m *mergedVideo) classifyPoint(p LoadPoint, uploaded, today db.Date) Import
 	}
 	if n := slices.IndexFunc(m.stored, func(s storedPoint) bool { return s.Day == day }); n >= 0 {
 		switch s := m.stored[n]; {
-		// A weekly point can have more counts than p, from earlier days of its week.
+		// A weekly point can have more counts than p, because it also has counts from earlier days of its week.
 		case s.Equal(p.Counts) || s.Weekly && s.Holds(p.Counts):
 			return PointThere
 		case !s.isReplacedBy(p):
@@ -81,8 +81,8 @@ func (m *mergedVideo) classifyPoint(p LoadPoint, uploaded, today db.Date) Import
 		switch {
 		case s.isReplacedBy(p):
 		case day >= today-db.DailyDays || s.Day.Week() != day.Week():
-		// If retention rolled the week up, it is unknown which days had a point, so no point is added. In an imported week, no point after the
-		// stored point was imported, so a later point is added.
+		// If s is a daily point or comes from retention, its week gets no more points, because it is unknown which days of the week had
+		// points. If s was imported, it is the last imported point of its week, so a later point can be added.
 		case !s.Weekly || s.Source != ImportSource:
 			return PointKept
 		case day < s.Day:
@@ -92,7 +92,7 @@ func (m *mergedVideo) classifyPoint(p LoadPoint, uploaded, today db.Date) Import
 	return PointAdded
 }
 
-// isReplacedBy returns true if s was imported without counts and p has counts. A later import can so correct a point without counts.
+// isReplacedBy returns true if s was imported without counts and p has counts. So a later import can supply the missing counts.
 func (s *storedPoint) isReplacedBy(p LoadPoint) bool {
 	return s.Source == ImportSource && s.Counts == store.Counts{} && p.Counts != store.Counts{}
 }
@@ -115,8 +115,8 @@ func (m *mergedVideo) uploaded() db.Date {
 	return 0
 }
 
-// isWeeklyPoint returns true if the n-th added point is the last added point of its week before the day oldest. It is then stored as the
-// point of the week.
+// isWeeklyPoint returns true if the n-th added point is stored as the weekly point of its week. It is stored if no later added point is in
+// the same week and before the day oldest.
 func (m *mergedVideo) isWeeklyPoint(n int, oldest db.Date) bool {
 	if n+1 == len(m.added) {
 		return true
@@ -125,8 +125,8 @@ func (m *mergedVideo) isWeeklyPoint(n int, oldest db.Date) bool {
 	return next >= oldest || next.Week() != m.added[n].At.Day().Week()
 }
 
-// weekCounts returns the counts for the weekly point of the n-th added point: the last known value of each count in the week. A count that no
-// added point of the week has comes from the weekly point that is replaced.
+// weekCounts returns the counts of a weekly point that consists of the n-th added point and earlier points of its week. It is the last
+// known value of each count in the week. If no added point has a count, the count comes from the weekly point that is replaced.
 func (m *mergedVideo) weekCounts(n int) store.Counts {
 	var known store.Counts
 	week := m.added[n].At.Day().Week()
@@ -141,7 +141,7 @@ func (m *mergedVideo) weekCounts(n int) store.Counts {
 	return known
 }
 
-// weekOf returns the stored weekly point of the week that contains day, or nil if there is none.
+// weekOf returns the stored weekly point of the week that contains day, or nil if that week has no weekly point.
 func (m *mergedVideo) weekOf(day db.Date) *storedPoint {
 	n := slices.IndexFunc(m.stored, func(s storedPoint) bool { return s.Weekly && s.Day.Week() == day.Week() })
 	if n < 0 {
@@ -150,13 +150,14 @@ func (m *mergedVideo) weekOf(day db.Date) *storedPoint {
 	return &m.stored[n]
 }
 
-// step is the last known counts of a video from a day on, until its next step.
+// step is a change of a video's last known counts. A count that is not nil applies from the day of the step on, until a later step has the
+// count.
 type step struct {
 	day db.Date
 	store.Counts
 }
 
-// step returns the stored point as a step. The step of a weekly point is on the Monday of its week.
+// step converts the stored point to a step. A weekly point becomes a step on the Monday of its week.
 func (s *storedPoint) step() step {
 	day := s.Day
 	if s.Weekly {
@@ -224,7 +225,7 @@ func (m *mergedVideo) count() {
 	}
 	for n, latest := range v.LatestFields() {
 		if *latest != nil && was.All()[n] == nil {
-			is := newer.All()[n] // no stored point has the count, so its day is unknown and only newer points replace it
+			is := newer.All()[n] // no stored point has this count, so the day of the latest value is unknown; only points after all stored points replace it
 			db.AssignPointer(latest, is)
 			continue
 		}

@@ -17,37 +17,37 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// LoadBatch is a part of an organisation's data with histories, for Load. All times in it are in the past. The caller chooses the ids. So Load
-// recognises data that it has already loaded.
+// LoadBatch is the argument of Load: collections, accounts and videos with their histories. All times in it are in the past. The caller
+// chooses the ids, so that Load recognises data that it has loaded before.
 type LoadBatch struct {
-	// Collections are created first, so parents must come before children. Accounts and videos can also be members of collections of earlier
-	// batches.
+	// Collections are created before the accounts and videos. A parent must come before its children. Accounts and videos can also be
+	// members of collections of earlier batches.
 	Collections []LoadCollection
 	Accounts    []LoadAccount
-	// Source is the name of the source that is stored with the points.
+	// Source is the name that is stored as the source of the points.
 	Source string
 }
 
-// LoadCollection is a private collection. Accounts and videos that belong to it have its id in their Collections.
+// LoadCollection is a private collection. Its members are the accounts and videos that have its id in their field Collections.
 type LoadCollection struct {
 	ID        uuid.UUID
 	ParentID  *uuid.UUID
 	Name      string
 	Hashtags  []string
 	CreatedAt db.Instant
-	CreatedBy uuid.UUID // id of a token
+	CreatedBy uuid.UUID // id of the API token that is stored as the creator of the collection
 }
 
-// LoadAccount is an account with its videos. Load takes identity, profile and tracking from Account, and the latest followers from Days. It
-// computes the statistics from Videos.
+// LoadAccount is an account with its videos. Load takes identity, profile and tracking from Account, and the latest followers from Days.
+// Load computes the statistics from Videos.
 type LoadAccount struct {
 	store.Account
 	Collections []uuid.UUID     // ids of the collections that contain the account
-	Days        []LoadFollowers // the oldest first
+	Days        []LoadFollowers // numbers of followers, the oldest day first
 	Videos      []LoadVideo
 }
 
-// LoadFollowers are an account's followers on a day.
+// LoadFollowers has the number of an account's followers and the number of accounts that it follows, on one day.
 type LoadFollowers struct {
 	Day                  db.Date
 	Followers, Following *int64
@@ -56,21 +56,25 @@ type LoadFollowers struct {
 // LoadVideo is a video of a LoadAccount. Load computes its latest counts, and all values that depend on counts, from Points.
 type LoadVideo struct {
 	store.Video
-	Collections []uuid.UUID // ids of the collections that contain the video as a direct member
-	Points      []LoadPoint // the oldest first, at most one a UTC day, none in the future
+	Collections []uuid.UUID // ids of the collections to which the video itself was added
+	Points      []LoadPoint // the points by time, the oldest first; at most one point on each UTC day, none in the future
 }
 
-// LoadPoint holds the counts of a video that a source reported at the time At.
+// LoadPoint is the counts of a video that a source reported at the time At.
 type LoadPoint struct {
 	At db.Instant
 	store.Counts
 }
 
-// Load writes a batch in one transaction. The result is the same as if the videos had been tracked and fetched: points (one a week if they
-// are older than DailyDays), latest counts, increases, outlier multipliers, hashtags, statistics, the days of accounts and of the
-// organisation, and the targets of the queue. The targets are due tomorrow. Load skips collections, and accounts with their videos, whose id
-// the organisation already has, so a batch can be loaded twice. The days of the organisation are only right if Load wrote all its data. Load
-// returns ErrNotFound for an unknown organisation, and ErrDuplicate if the organisation has a video or account of the batch with another id.
+// Load writes a batch in one transaction. The result is the same as if the videos had been tracked and fetched. Load writes the points (one
+// a week if they are older than DailyDays), latest counts, increases, outlier multipliers, hashtags and statistics. It also writes the rows
+// of account_days and organisation_days, and the targets of the queue, which are due tomorrow.
+//
+// Load skips collections whose id the organisation already has. It also skips accounts whose id the organisation has, together with their
+// videos. So a batch can be loaded twice. The rows of organisation_days are correct only if Load wrote all data of the organisation.
+//
+// Load returns ErrNotFound for an unknown organisation. It returns ErrDuplicate if the organisation has a video or account of the batch
+// under another id.
 func Load(ctx context.Context, o *store.Org, b LoadBatch) error {
 	org, err := store.OrganisationOf(ctx, o)
 	if err != nil {
@@ -81,7 +85,7 @@ func Load(ctx context.Context, o *store.Org, b LoadBatch) error {
 		return err
 	}
 	return store.DatabaseOf(o).ChangeInBulk(ctx, o.ID(), func(tx *gorm.DB, insert db.InsertRows) error {
-		l := l // a copy, because the transaction may run again
+		l := l // a copy of loading, because the transaction may run several times
 		l.tx, l.insert = tx, insert
 		if err := l.collections(b.Collections); err != nil {
 			return err
@@ -99,7 +103,7 @@ func Load(ctx context.Context, o *store.Org, b LoadBatch) error {
 	})
 }
 
-// loading is one run of Load inside its transaction. It collects the rows of each table and the totals before they are written.
+// loading is the state of one run of Load's transaction. It collects the rows of each table and the totals before they are written.
 type loading struct {
 	*store.Org
 	tx     *gorm.DB
@@ -117,7 +121,7 @@ type loading struct {
 	uploads                                                                                      map[db.Date]int64
 }
 
-// oldestDaily returns the first day that has a daily point. Older days have one point a week.
+// oldestDaily returns the first day for which a daily point is stored. For older days, one point a week is stored.
 func (l *loading) oldestDaily() db.Date { return l.now.Day() - db.DailyDays }
 
 // ensurePartitions creates the partitions of snapshots_daily for all daily points of the batch.
@@ -167,7 +171,7 @@ func (l *loading) collections(collections []LoadCollection) error {
 	return l.tx.CreateInBatches(tags, db.InsertChunk).Error
 }
 
-// known returns those of ids that the organisation already has in a table.
+// known returns the ids for which the organisation already has a row in a table.
 func (l *loading) known(table string, ids []uuid.UUID) (map[uuid.UUID]bool, error) {
 	known := map[uuid.UUID]bool{}
 	for chunk := range slices.Chunk(ids, db.InsertChunk) {
@@ -182,7 +186,7 @@ func (l *loading) known(table string, ids []uuid.UUID) (map[uuid.UUID]bool, erro
 	return known, nil
 }
 
-// unknown returns the accounts that the organisation does not have yet.
+// unknown returns the accounts whose id the organisation does not have yet.
 func (l *loading) unknown(accounts []LoadAccount) ([]LoadAccount, error) {
 	ids := make([]uuid.UUID, len(accounts))
 	for i, a := range accounts {
@@ -246,7 +250,7 @@ var accountColumns = append([]string{"organisation_id", "id", "platform", "exter
 	"latest_followers_count", "latest_following_count", "mean_views", "median_views", "median_views_non_zero", "most_viewed",
 	"percent_outperform_10x", "percent_outperform_25x", "total_videos_tracked", "last_uploaded_at"}, store.MetricNames("total_")...)
 
-// countAccount adds an account to the totals. If the account is tracked, it also adds the account's queue entry.
+// countAccount adds an account to the totals of the batch. If the account is tracked, countAccount also adds the account's queue entry.
 func (l *loading) countAccount(a *store.Account) {
 	switch {
 	case a.Tracked:
@@ -262,7 +266,7 @@ func (l *loading) countAccount(a *store.Account) {
 	}
 }
 
-// tomorrow returns the target's scheduled time on the next day. No fetch is needed today, because today's point is already loaded.
+// tomorrow returns the scheduled fetch time of a target on the next day. No fetch is needed today, because today's point is already loaded.
 func (l *loading) tomorrow(p link.Platform, externalID string) db.Instant {
 	return db.InstantOf((l.now.Day() + 1).Time()).Add(queue.SlotOf(p, externalID))
 }
@@ -275,8 +279,8 @@ func value(n *int64) int64 {
 	return *n
 }
 
-// latest returns the video with the latest counts and increases, which it computes from the points. It returns an error if the points are
-// not in order, or not in the past.
+// latest returns the video with its latest counts and increases, which it computes from in.Points. It returns an error if the points are
+// not in order, are two on one day, or are in the future.
 func (l *loading) latest(in *LoadVideo, account uuid.UUID) (store.Video, error) {
 	v := in.Video
 	v.OrganisationID, v.LinkedAccountID, v.TitleFolded = l.ID(), &account, strings.ToLower(v.Title)
@@ -298,7 +302,8 @@ func (l *loading) latest(in *LoadVideo, account uuid.UUID) (store.Video, error) 
 	return v, nil
 }
 
-// viewsOn returns the views of the last point with views that is on or before a day. It returns nil if there is no such point.
+// viewsOn returns the views at the end of a day. These are the views of the last point on or before the day that has views, or nil if there
+// is no such point.
 func viewsOn(points []LoadPoint, day db.Date) *int64 {
 	for _, p := range slices.Backward(points) {
 		if p.At.Day() <= day && p.Views != nil {
@@ -314,8 +319,8 @@ var videoColumns = append([]string{"organisation_id", "id", "platform", "externa
 	"ad_info_shop", "ad_is_ad", "ad_product_id_shop",
 	"latest_engagement", "latest_updated_at", "outlier_multiplier", "increase_1d", "increase_7d", "increase_14d", "increase_30d"}, store.MetricNames("latest_")...)
 
-// video adds the rows of a video to l, adds the video to the totals, and adds its queue entry if the video is tracked. The latest counts and
-// increases of v must be set.
+// video adds the rows of a video to l and adds the video to the totals. If the video is tracked and not pending, it also adds the video's
+// queue entry. The latest counts and increases of v must be set.
 func (l *loading) video(v *store.Video, in *LoadVideo) {
 	latest := v.LatestCounts()
 	l.videos = append(l.videos, append([]any{l.ID(), v.ID, v.Platform, v.ExternalID, v.Link, v.Username, v.LinkedAccountID, v.CreatedAt, v.Removed,
@@ -351,7 +356,7 @@ func (l *loading) video(v *store.Video, in *LoadVideo) {
 	}
 }
 
-// points adds the rows of a video's points to l. Of the points before oldestDaily, it adds one weekly point for each week, as retention does.
+// points adds the rows of a video's points to l. For points before oldestDaily, it adds one weekly point for each week, as retention does.
 func (l *loading) points(video uuid.UUID, points []LoadPoint) {
 	oldest := l.oldestDaily()
 	var known store.Counts // the last known counts in the week of the point
@@ -369,7 +374,7 @@ func (l *loading) points(video uuid.UUID, points []LoadPoint) {
 	}
 }
 
-// fetchedTarget is the last fetch of a video's target, for the queue.
+// fetchedTarget is the time and result of a target's last fetch, which the queue stores.
 type fetchedTarget struct {
 	platform   link.Platform
 	externalID string
@@ -377,7 +382,7 @@ type fetchedTarget struct {
 	views      *int64     // views that the fetch reported
 }
 
-// write writes all rows, the totals and the queue entries.
+// write writes all collected rows, the totals and the queue entries.
 func (l *loading) write() error {
 	counts := append(store.MetricNames(""), "fetched_at", "source")
 	tables := []struct {
@@ -422,7 +427,7 @@ func (l *loading) write() error {
 }
 
 // setLastFetches stores the time and views of the last loaded point in the targets of the queue. It skips targets that a collector has
-// fetched.
+// already fetched.
 func (l *loading) setLastFetches() error {
 	slices.SortFunc(l.fetched, func(a, b fetchedTarget) int {
 		return cmp.Or(cmp.Compare(a.platform, b.platform), cmp.Compare(a.externalID, b.externalID))
@@ -444,8 +449,8 @@ UPDATE fetch_targets SET fetched_at = u.fetched_at, details_at = u.fetched_at, v
 	return nil
 }
 
-// LoadOrganisation creates the organisation o with the id and creation time in o. It returns false and changes nothing if an organisation with
-// the id exists.
+// LoadOrganisation creates the organisation o with the id and creation time that it contains. If an organisation with the id exists,
+// LoadOrganisation changes nothing and returns false.
 func LoadOrganisation(ctx context.Context, s *store.Store, o store.Organisation) (added bool, err error) {
 	if err := store.CheckName("organisation", o.Name); err != nil {
 		return false, err

@@ -17,14 +17,14 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// dataset is what a source reports about one account's videos on consecutive days. The last day is today.
+// dataset has the values that a source reports for the videos of one account on consecutive days. The last day is today.
 type dataset struct {
 	days   int
-	views  map[string]func(day int) *int64 // by external id
+	views  map[string]func(day int) *int64 // function that returns the views on a day, by the external id of the video
 	titles map[string]string
 }
 
-// ids returns the external ids in ascending order.
+// ids returns the external ids of the videos in ascending order.
 func (p dataset) ids() []string {
 	ids := make([]string, 0, len(p.views))
 	for id := range p.views {
@@ -34,12 +34,12 @@ func (p dataset) ids() []string {
 	return ids
 }
 
-// growing returns views that grow by the same number each day.
+// growing returns a function that returns the views on a day. The views start at from and grow by the same number each day.
 func growing(from, by int64) func(int) *int64 {
 	return func(day int) *int64 { return new(from + by*int64(day)) }
 }
 
-// sample returns a dataset with a slow video, a viral one, one without counts on some days, and one without views.
+// sample returns a dataset with four videos: one grows slowly, one grows fast, one lacks counts on some days, and one never has counts.
 func sample(days int) dataset {
 	return dataset{days: days,
 		views: map[string]func(int) *int64{
@@ -58,7 +58,7 @@ func sample(days int) dataset {
 	}
 }
 
-// facts returns the facts of a video on a day.
+// facts returns the values that the source reports for a video on a day.
 func (p dataset) facts(id string, day int) ingest.VideoFacts {
 	views := p.views[id](day)
 	f := ingest.VideoFacts{Views: views, Title: new(p.titles[id]), Username: new("someone"), AccountID: new("42"),
@@ -69,7 +69,7 @@ func (p dataset) facts(id string, day int) ingest.VideoFacts {
 	return f
 }
 
-// batch returns the dataset as an argument of Load. The last point is at now.
+// batch returns the dataset as an argument of Load. The last point of each video has the time now.
 func (p dataset) batch(now time.Time) backfill.LoadBatch {
 	account := backfill.LoadAccount{Account: store.Account{ID: fixedID(1), Platform: link.TikTok, ExternalID: new("42"), Username: "someone",
 		HandleCurrent: true, Link: "https://www.tiktok.com/@someone", CreatedAt: store.InstantOf(now.AddDate(0, 0, -p.days+1))}}
@@ -87,7 +87,7 @@ func (p dataset) batch(now time.Time) backfill.LoadBatch {
 	return backfill.LoadBatch{Accounts: []backfill.LoadAccount{account}, Source: "test"}
 }
 
-// fixedID returns the same UUID for the same n.
+// fixedID returns a UUID that depends only on n.
 func fixedID(n int) uuid.UUID {
 	return uuid.UUID{0, 0, 0, 0, 0, 0, 0x70, 0, 0x80, 0, 0, 0, 0, 0, byte(n >> 8), byte(n)}
 }
@@ -174,7 +174,7 @@ func TestLoad_givesTheSameDataAsFetching(t *testing.T) {
 	})
 }
 
-// deliverEach acknowledges every due video with the facts for its id.
+// deliverEach claims every due video and acknowledges it with the facts that the function facts returns for its external id.
 func deliverEach(t *testing.T, db *storetest.DB, facts func(id string) ingest.VideoFacts) {
 	t.Helper()
 	for _, lane := range queue.Lanes {

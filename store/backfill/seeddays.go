@@ -12,17 +12,17 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// daySums are the sums at the end of one day, for the videos of an account or for an organisation.
+// daySums has the sums at the end of one day, for one account or for an organisation.
 type daySums struct {
 	videos                         int64
 	counts                         store.Counts
 	accounts, followers, following int64
 
-	fetchedAt *db.Instant // time of the last fetch on the day; nil if there was none
+	fetchedAt *db.Instant // time of the last fetch on the day; nil if there was no fetch
 }
 
-// addDays adds a row for each day of an account to l, and adds the sums to the organisation's days. The row of a day has the sums of the last
-// known counts of all videos, and the last known followers, at the end of the day.
+// addDays adds the account's row of each day to l, and adds the row's sums to the organisation's days. A row has the sums of the last known
+// counts of all videos, and the last known followers, at the end of the day.
 func (l *loading) addDays(a *store.Account, in *LoadAccount) {
 	first, today := firstDay(in), l.now.Day()
 	if first > today {
@@ -81,7 +81,7 @@ func (l *loading) addDays(a *store.Account, in *LoadAccount) {
 	}
 }
 
-// firstDay returns the first day for which the account has a point or a number of followers. It returns MaxDate if there is none.
+// firstDay returns the first day for which the account has a point or a number of followers, or MaxDate if there is no such day.
 func firstDay(a *LoadAccount) db.Date {
 	first := store.MaxDate
 	if len(a.Days) > 0 {
@@ -119,7 +119,7 @@ type organisationUploads struct {
 	Uploads        int64
 }
 
-// addToDays adds the days and uploads of the batch to organisation_days and organisation_uploads.
+// addToDays adds the daily sums of the batch to organisation_days, and the numbers of uploaded videos to organisation_uploads.
 func (l *loading) addToDays() error {
 	var days []organisationDay
 	for _, day := range slices.Sorted(maps.Keys(l.days)) {
@@ -138,7 +138,7 @@ func (l *loading) addToDays() error {
 	return l.addRows("organisation_uploads", uploads, "uploads")
 }
 
-// addRows inserts rows, whose key is the organisation and the day, into a table. If a row with the same key exists, addRows adds the values
+// addRows inserts rows into a table whose key is the organisation and the day. If a row with the same key exists, addRows adds the values
 // of the named columns to that row.
 func (l *loading) addRows(table string, rows any, columnNames ...string) error {
 	sums := map[string]any{}

@@ -12,9 +12,10 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// Load and Import store the same weekly points that retention would leave.
+// For an old week, retention replaces the daily points by one weekly point. The tests in this file check that Load and Import store the
+// same weekly point as retention.
 
-// weekWithoutSundayViews returns the points of an old week whose Sunday has likes only.
+// weekWithoutSundayViews returns the daily points of an old week, and the Sunday of the week. The point of Sunday has likes and no views.
 func weekWithoutSundayViews(db *storetest.DB) (sunday store.Date, points []backfill.LoadPoint) {
 	monday, days := storetest.WeekWithoutSundayViews(db, true)
 	for _, day := range slices.Sorted(maps.Keys(days)) {
@@ -23,7 +24,7 @@ func weekWithoutSundayViews(db *storetest.DB) (sunday store.Date, points []backf
 	return monday + 6, points
 }
 
-// requireMergedSunday checks that the weekly point has the views of Saturday and the likes of Sunday.
+// requireMergedSunday checks that the week has only one point, on Sunday, with the views of Saturday and the likes of Sunday.
 func requireMergedSunday(t *testing.T, o *store.Org, ref store.VideoRef, sunday store.Date) {
 	t.Helper()
 	got, err := o.History(t.Context(), ref, sunday-6, sunday+7)
@@ -33,12 +34,12 @@ func requireMergedSunday(t *testing.T, o *store.Org, ref store.VideoRef, sunday 
 	require.Equal(t, store.Counts{Views: new(int64(1500)), Likes: new(int64(70))}, got[0].Counts)
 }
 
-func TestLoad_keepsCountsThatAreMissingOnTheLastDay(t *testing.T) {
+func TestLoad_keepsCountsThatTheLastDayOfTheWeekLacks(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, b := storetest.NewOrg(t, db), sample(1).batch(db.Clock.Now())
 		sunday, points := weekWithoutSundayViews(db)
-		// The next week has a point without views and likes.
+		// The next week has a point without views and likes, so it must not get these counts from the week before.
 		b.Accounts[0].Videos[0].Points = append(points, backfill.LoadPoint{At: store.InstantOf((sunday + 8).Time()), Counts: store.Counts{Shares: new(int64(1))}})
 		require.NoError(t, backfill.Load(t.Context(), o, b))
 		ref := store.VideoRef{ID: b.Accounts[0].Videos[0].ID}
@@ -49,12 +50,12 @@ func TestLoad_keepsCountsThatAreMissingOnTheLastDay(t *testing.T) {
 	})
 }
 
-func TestImport_keepsCountsThatAreMissingOnTheLastDay(t *testing.T) {
+func TestImport_keepsCountsThatTheLastDayOfTheWeekLacks(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
 		sunday, points := weekWithoutSundayViews(db)
-		for n, cut := range []int{0, 3, 6} { // the number of points in the first file
+		for n, cut := range []int{0, 3, 6} { // cut is the number of points in the first of two imported files
 			l := storetest.Clip(t, n)
 			if cut > 0 {
 				results(t, o, importOf(l, points[:cut]...))

@@ -1,5 +1,5 @@
-// Package migrations contains the SQL files that create the schema: one folder for each engine, with the same numbers in both. To change the
-// schema, add a file with the next number to both folders. Files that a release contains must never change.
+// Package migrations contains the SQL files that create the database schema. Each engine has a folder, and the files in both folders have
+// the same numbers. To change the schema, add a file with the next number to both folders. Files that a release contains must never change.
 package migrations
 
 import "embed"
