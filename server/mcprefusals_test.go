@@ -31,7 +31,7 @@ func TestMCP_refusesInvalidArguments(t *testing.T) {
 		"null in the query":                               {"list_videos", `{"cursor": null}`, "/cursor", "type", "leave it out"},
 		"an object in the query":                          {"list_videos", `{"q": {"a": 1}}`, "/q", "type", "must not be an object"},
 		"an array in the query":                           {"list_videos", `{"q": ["a"]}`, "/q", "type", "must not be an array"},
-		"an array entry with a comma":                     {"list_videos", `{"collections": ["a,b"]}`, "/collections", "syntax", "entry 0, contains a comma"},
+		"an array entry with a comma":                     {"list_videos", `{"collections": ["a,b"]}`, "/collections", "syntax", "entry 0 of collections contains a comma"},
 		"an array entry that is not a string":             {"list_videos", `{"collections": ["a", 1]}`, "/collections", "type", "entry 1 of collections must be a string"},
 		"a duplicate argument":                            {"list_videos", `{"q": "a", "q": "b"}`, "/q", "duplicate_member", "occurs twice"},
 		"a duplicate member in an argument":               {"update_collection", `{"collection_id": "01938c32-8f07-7a46-93be-1d2c3b4a5968", "display_settings": {"title": "a", "title": "b"}}`, "/display_settings/title", "duplicate_member", "occurs twice"},

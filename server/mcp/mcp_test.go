@@ -53,7 +53,8 @@ func load(t *testing.T, paths string) *openapi3.T {
 	return doc
 }
 
-// connect starts an MCP server for an OpenAPI document with these paths and opens a client session. do answers the HTTP requests of the tools.
+// connect starts an MCP server for an OpenAPI document with these paths and opens a client session. do answers the HTTP requests of the
+// tools.
 func connect(t *testing.T, paths string, do func(*http.Request) mcp.Response) *sdk.ClientSession {
 	t.Helper()
 	tools, err := mcp.ReadTools(load(t, paths))
@@ -282,7 +283,7 @@ func TestReadTools_failsIfOperationCannotBecomeTool(t *testing.T) {
       parameters: [{name: body_b, in: query, schema: {type: string}}, {name: b, in: query, schema: {type: string}}]
       requestBody: {content: {application/json: {schema: {type: object, properties: {b: {type: string}}}}}}
       responses: ` + okResponse,
-			"two arguments have the name body_b"},
+			"two arguments of the tool have the name body_b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
