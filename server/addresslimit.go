@@ -87,7 +87,7 @@ func (a *addressLimits) take(ctx context.Context, l addressLimit, address string
 // giveBack undoes one call of take, so that a request of the IP address is not counted.
 func (a *addressLimits) giveBack(ctx context.Context, l addressLimit, address string) {
 	if _, err := a.rates.GiveBack(ctx, l.key(address), l.perMinute, rateWindow); err != nil { // the error is only logged, and the request stays counted
-		a.log.ErrorContext(ctx, "cannot undo the rate-limit count of a request with a valid token", "error", err)
+		a.log.ErrorContext(ctx, "cannot undo the count of a token look-up in the rate limit", "error", err)
 	}
 }
 
