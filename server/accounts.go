@@ -10,7 +10,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// ListAccounts answers GET /accounts with the accounts that the caller's organisation tracks.
+// ListAccounts answers GET /accounts with the accounts of the caller's organisation.
 func (s *Server) ListAccounts(ctx context.Context, r api.ListAccountsRequestObject) (api.ListAccountsResponseObject, error) {
 	p := r.Params
 	target, isDead, linkFaults, err := s.readLinkFilter(ctx, link.Account, p.Link)
