@@ -20,8 +20,8 @@ type addressLimit struct {
 var (
 	// refusedRequests limits how many requests of one IP address are answered with status 401. Later requests are answered with status 429.
 	refusedRequests = addressLimit{"unauthenticated", 60, "requests without a valid token"}
-	// unknownTokens limits how many unknown tokens of one IP address are looked up in the database. A request is counted only if its token
-	// has the right form and the cache does not know yet that the token is refused.
+	// unknownTokens limits how many unknown tokens of one IP address are looked up in the database in a minute. A request without a
+	// well-formed token, or with a token that was refused a moment ago, causes no look-up.
 	unknownTokens = addressLimit{"unknown_tokens", 60, "requests with unknown tokens"}
 )
 

@@ -155,7 +155,8 @@ func assignItems(entries []bulkEntry, items []trackedItem, plan fetchPlan) ([]bu
 	return kept, plan
 }
 
-// fetchPlan says how many videos or accounts of a tracking request are fetched. The first ones are fetched, in the order of the links.
+// fetchPlan says how many videos or accounts of a tracking request are fetched. If only some items are fetched, they are the items of the
+// first links.
 type fetchPlan struct {
 	accepted  int // number of videos or accounts whose links were not refused
 	enqueue   int // number of videos or accounts that are fetched

@@ -133,8 +133,8 @@ func (s *Server) answerConditionally(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// answerNotModified answers with status 304 and the ETag tag. It returns an *Error with status 429 if the organisation has reached its
-// limit of responses with status 304.
+// answerNotModified answers with status 304 and with tag as the ETag. It returns an *Error with status 429 if the organisation has reached
+// its limit of responses with status 304.
 func (s *Server) answerNotModified(c echo.Context, tag string) error {
 	h := c.Response().Header()
 	for _, name := range []string{"Link", echo.HeaderContentType, echo.HeaderContentLength} {

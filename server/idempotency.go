@@ -110,8 +110,8 @@ func (s *Server) finishKey(c echo.Context, org *store.Org, operation, key string
 	}
 }
 
-// fingerprint returns a hash of a request's path and body. Two requests with the same Idempotency-Key must have the same hash. White space
-// and the order of members in the body do not change the hash.
+// fingerprint returns a hash of a request's path and body. If two requests have the same Idempotency-Key but different hashes, the second
+// request is refused. White space and the order of members in the body do not change the hash.
 func fingerprint(c echo.Context) ([]byte, error) {
 	sum := sha256.New()
 	_, _ = io.WriteString(sum, c.Request().URL.EscapedPath()+"\n")

@@ -179,7 +179,7 @@ func (s *Server) resolve(ctx context.Context, shorts []link.Link) (map[string]pa
 	}
 	if err := s.store.SaveShortLinks(ctx, found); err != nil {
 		// The request continues, because the targets are known. The next request with the same short links must resolve them again.
-		s.logger.WarnContext(ctx, "cannot store resolved short links", "count", len(found), "error", err)
+		s.logger.WarnContext(ctx, "cannot store the targets of resolved short links in the database", "count", len(found), "error", err)
 	}
 	return targets, nil
 }

@@ -46,7 +46,7 @@ func (s *Server) AddCollectionVideos(ctx context.Context, r api.AddCollectionVid
 	if err != nil {
 		return nil, unknownIDs(err, "video", "/video_ids", r.Body.VideoIds)
 	}
-	return api.AddCollectionVideos200JSONResponse(api.AddedVideos{Success: true, CollectionID: r.CollectionID, VideosAdded: int32(n)}), nil //nolint:gosec // at most the number of ids in the body
+	return api.AddCollectionVideos200JSONResponse(api.AddedVideos{Success: true, CollectionID: r.CollectionID, VideosAdded: int32(n)}), nil //nolint:gosec // n is at most the number of ids in the request body
 }
 
 // RemoveCollectionVideos answers DELETE /collections/{collection_id}/videos: it removes videos from a collection.
@@ -55,7 +55,7 @@ func (s *Server) RemoveCollectionVideos(ctx context.Context, r api.RemoveCollect
 	if err != nil {
 		return nil, err
 	}
-	return api.RemoveCollectionVideos200JSONResponse(api.RemovedVideos{Success: true, CollectionID: r.CollectionID, VideosRemoved: int32(n)}), nil //nolint:gosec // at most the number of ids in the body
+	return api.RemoveCollectionVideos200JSONResponse(api.RemovedVideos{Success: true, CollectionID: r.CollectionID, VideosRemoved: int32(n)}), nil //nolint:gosec // n is at most the number of ids in the request body
 }
 
 // ListCollectionAccounts answers GET /collections/{collection_id}/accounts with the accounts of a collection.
@@ -81,7 +81,7 @@ func (s *Server) AddCollectionAccounts(ctx context.Context, r api.AddCollectionA
 	if err != nil {
 		return nil, unknownIDs(err, "account", "/account_ids", r.Body.AccountIds)
 	}
-	return api.AddCollectionAccounts200JSONResponse(api.AddedAccounts{Success: true, CollectionID: r.CollectionID, AccountsAdded: int32(n)}), nil //nolint:gosec // at most the number of ids in the body
+	return api.AddCollectionAccounts200JSONResponse(api.AddedAccounts{Success: true, CollectionID: r.CollectionID, AccountsAdded: int32(n)}), nil //nolint:gosec // n is at most the number of ids in the request body
 }
 
 // RemoveCollectionAccounts answers DELETE /collections/{collection_id}/accounts: it removes accounts from a collection.
@@ -90,7 +90,7 @@ func (s *Server) RemoveCollectionAccounts(ctx context.Context, r api.RemoveColle
 	if err != nil {
 		return nil, err
 	}
-	return api.RemoveCollectionAccounts200JSONResponse(api.RemovedAccounts{Success: true, CollectionID: r.CollectionID, AccountsRemoved: int32(n)}), nil //nolint:gosec // at most the number of ids in the body
+	return api.RemoveCollectionAccounts200JSONResponse(api.RemovedAccounts{Success: true, CollectionID: r.CollectionID, AccountsRemoved: int32(n)}), nil //nolint:gosec // n is at most the number of ids in the request body
 }
 
 // unknownIDs converts a *store.NotFoundError into an error response that lists each unknown id in ids. kind is the kind of the items with

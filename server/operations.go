@@ -75,7 +75,7 @@ var embeddedContract = sync.OnceValues(func() (*contract, error) {
 	}
 	c := &contract{operations: ops}
 	if c.json, err = ops.doc.MarshalJSON(); err != nil {
-		return nil, fmt.Errorf("contract: %w", err)
+		return nil, fmt.Errorf("OpenAPI contract: %w", err)
 	}
 	c.tools, err = mcp.ReadTools(ops.doc)
 	return c, err
@@ -86,14 +86,14 @@ var embeddedContract = sync.OnceValues(func() (*contract, error) {
 func readOperations(document string) (*operations, error) {
 	doc, err := openapi3.NewLoader().LoadFromData([]byte(document))
 	if err != nil {
-		return nil, fmt.Errorf("contract: %w", err)
+		return nil, fmt.Errorf("OpenAPI contract: %w", err)
 	}
 	ops := &operations{doc: doc, version: doc.Info.Version, byRoute: map[string]*operation{}, methods: map[string][]string{}}
 	for path, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {
 			o, err := readOperation(doc, path, method, item, op)
 			if err != nil {
-				return nil, fmt.Errorf("contract: %s %s: %w", method, path, err)
+				return nil, fmt.Errorf("OpenAPI contract: %s %s: %w", method, path, err)
 			}
 			ops.byRoute[method+" "+o.template] = o
 			ops.methods[o.template] = append(ops.methods[o.template], method)

@@ -92,8 +92,8 @@ func (r *RedisRateStore) count(ctx context.Context, take func(context.Context, R
 	return take(ctx, r.local)
 }
 
-// shouldTry decides whether a request uses Redis. While Redis is unavailable, use is true for only one request in each redisRetryInterval.
-// retry is true if Redis is unavailable and this request tries Redis again.
+// shouldTry decides whether a request uses Redis. While Redis is available, use is always true. While Redis is unavailable, use and retry
+// are true for one request in each redisRetryInterval, which tries Redis again.
 func (r *RedisRateStore) shouldTry() (use, retry bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -42,7 +42,7 @@ func (s *Server) routes(trusted []netip.Prefix) (*echo.Echo, error) {
 		s.authenticate,      // must run before limitOrganisation and validate: the rate limit depends on the tier, and 401 comes before other errors
 		s.limitOrganisation, // must run before validate, so that invalid requests are also counted
 		s.checkScope,        // must run after limitOrganisation, so that a response with status 403 has the RateLimit headers
-		s.limitInFlight,     // must run after the quick checks, but before the body is read and the database is queried
+		s.limitInFlight,     // must run after the quick checks, but before the body is read and the operation queries the database
 		s.validate,          // must run after all checks that do not need the body, because validate reads the body
 
 		s.idempotency,         // must run after validate, because idempotency hashes the body that validate decodes

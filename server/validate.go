@@ -21,8 +21,8 @@ import (
 	"github.com/reeltally/reeltally/gen/api"
 )
 
-// Codes of faults in requests that violate the OpenAPI contract. If a violated schema keyword has no constant, the code is the keyword in
-// snake case, such as min_length.
+// Codes of faults in requests that violate the OpenAPI contract. The fault code for any other schema keyword is the keyword in snake case,
+// such as min_length.
 const (
 	faultRequired      = "required"
 	faultUnknownMember = "unknown_member"

@@ -16,7 +16,7 @@ import (
 // Fault is an error in the arguments of an MCP tool call. It is found before the arguments are sent as an HTTP request to the API.
 type Fault struct {
 	Argument string // the name of the argument; "" if the fault is in the arguments as a whole
-	Code     string // for example "unknown_member"
+	Code     string // error code for programs, for example "unknown_member"
 	Detail   string // the error message: a sentence without its full stop
 }
 
@@ -186,8 +186,8 @@ func (a argument) text(raw json.RawMessage) (string, *Fault) {
 	return string(bytes.TrimSpace(raw)), nil
 }
 
-// joinEntries joins the entries of an array argument with commas, for example to "reels,shorts". The entries of collections are names or
-// ids. It returns a fault if an entry contains a comma or is not a string.
+// joinEntries joins the entries of an array argument with commas: ["reels", "shorts"] becomes "reels,shorts". It returns a fault if an
+// entry contains a comma or is not a string.
 func (a argument) joinEntries(entries []any) (string, *Fault) {
 	texts := make([]string, len(entries))
 	for i, e := range entries {

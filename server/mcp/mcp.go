@@ -55,7 +55,7 @@ func New(o Options) http.Handler {
 		&sdk.Implementation{Name: "reeltally", Title: "ReelTally", Version: o.Version},
 		&sdk.ServerOptions{
 			Instructions: instructions(o.Sandbox),
-			// The tools do not change while the server runs, so the server sends no notifications.
+			// The server does not announce MCP notifications about changed tools, because the tools do not change while the server runs.
 			Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}},
 		})
 	for _, t := range o.Tools {

@@ -16,7 +16,7 @@ import (
 const (
 	metaUntrusted = "reeltally/foreign_text" // JSON pointers of texts that other people wrote, such as captions
 	metaStatus    = "reeltally/status"       // HTTP status of the API's response
-	metaHeaders   = "reeltally/headers"      // HTTP headers of the API's response, of those in resultHeaders
+	metaHeaders   = "reeltally/headers"      // those HTTP headers of the API's response that resultHeaders lists
 )
 
 // resultHeaders are the HTTP headers that are copied from the API's response into the result of a tool call.

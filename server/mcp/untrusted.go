@@ -56,7 +56,8 @@ func findUntrustedText(ref *openapi3.SchemaRef, depth int) (*untrustedText, erro
 	return found, nil
 }
 
-// merge returns the union of f and other: the parts of a JSON value that f or other describes as untrusted text. f and other can be nil.
+// merge returns the union of f and other: the parts of a JSON value that f or other describes as text that other people wrote. f and other
+// can be nil.
 func (f *untrustedText) merge(other *untrustedText) *untrustedText {
 	switch {
 	case f == nil:
