@@ -6,8 +6,10 @@
 //
 // Start reading in routes.go, which lists the middleware in order. A request such as GET /videos/{ad_id} takes these steps:
 //
-//  1. routes.go: echo finds the route. middleware.go sets the request id, time limit, headers and body limit, logs the request and recovers panics.
-//  2. auth.go: the bearer token is looked up and the Caller is stored in the request's context. If the token is invalid, the response is 401.
+//  1. routes.go: echo finds the route. middleware.go sets the request id, time limit, headers and body limit, logs the request and recovers
+//     panics.
+//  2. auth.go: the bearer token is looked up, and the Caller is stored in the request's context. If the token is invalid, the response is
+//     401.
 //  3. ratelimit.go: the request is counted for the organisation and the operation. Above the limit, the response is 429. If the token lacks the
 //     operation's scope, the response is 403.
 //  4. validate.go and strict.go: path, query and body are validated. If they violate the contract, the response is 400, 413 or 415.
