@@ -10,7 +10,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// ListAccounts returns the accounts of the organisation.
+// ListAccounts answers GET /accounts with the accounts of the caller's organisation.
 func (s *Server) ListAccounts(ctx context.Context, r api.ListAccountsRequestObject) (api.ListAccountsResponseObject, error) {
 	p := r.Params
 	target, isDead, linkFaults, err := s.readLinkFilter(ctx, link.Account, p.Link)
@@ -37,7 +37,7 @@ func (s *Server) ListAccounts(ctx context.Context, r api.ListAccountsRequestObje
 		}})
 }
 
-// GetAccount returns one account.
+// GetAccount answers GET /accounts/{account_id} with one account of the caller's organisation.
 func (s *Server) GetAccount(ctx context.Context, r api.GetAccountRequestObject) (api.GetAccountResponseObject, error) {
 	caller := CallerFrom(ctx)
 	ref, err := s.accountRef(ctx, r.AccountID)
@@ -51,7 +51,7 @@ func (s *Server) GetAccount(ctx context.Context, r api.GetAccountRequestObject) 
 	return api.GetAccount200JSONResponse(ToAPIAccount(a, caller.View)), nil
 }
 
-// ListAccountVideos returns the videos of an account.
+// ListAccountVideos answers GET /accounts/{account_id}/videos with the videos of one account.
 func (s *Server) ListAccountVideos(ctx context.Context, r api.ListAccountVideosRequestObject) (api.ListAccountVideosResponseObject, error) {
 	p := r.Params
 	query := store.VideoQuery{UploadedFrom: fromAPIDatePtr(p.StartDate), UploadedTo: fromAPIDatePtr(p.EndDate),
@@ -76,13 +76,13 @@ func (s *Server) ListAccountVideos(ctx context.Context, r api.ListAccountVideosR
 		}})
 }
 
-// accountRef parses the id or link of an account. If the text is neither an id nor a link of an account, the error is *store.NotFoundError.
+// accountRef parses the id or link of an account. If raw is neither an id nor a link of an account, the error is *store.NotFoundError.
 func (s *Server) accountRef(ctx context.Context, raw string) (store.AccountRef, error) {
 	ref, err := s.parseReference(ctx, link.Account, raw)
 	return store.AccountRef(ref), err
 }
 
-// ToAPIAccount converts an account for a response. It sets the metrics to null if the view is masked.
+// ToAPIAccount converts an account from the database to the JSON type of the API. If view is MaskedView, the metrics are null.
 func ToAPIAccount(a store.Account, view View) api.Account {
 	out := api.Account{
 		OrganisationID: a.OrganisationID, AccountID: a.ID, AccountLink: a.Link, Username: a.Username,

@@ -10,32 +10,32 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 )
 
-// addressLimit is a limit of the requests without a valid token that one IP address can send in a minute.
+// addressLimit is a rate limit for requests without a valid token. It limits how many such requests one IP address can send in a minute.
 type addressLimit struct {
-	name        string // name of the policy in the quota headers, and part of the key in the rate store
+	name        string // name of the limit in the RateLimit headers, and part of the key in the rate store
 	perMinute   int64
-	description string // description of the limited requests for error messages
+	description string // what is limited, for error messages: for example "requests without a valid token"
 }
 
 var (
-	// refusedRequests limits the requests that are answered with 401.
+	// refusedRequests limits how many requests of one IP address are answered with status 401. Later requests are answered with status 429.
 	refusedRequests = addressLimit{"unauthenticated", 60, "requests without a valid token"}
-	// unknownTokens limits the database look-ups of unknown tokens. A request without a token, with a malformed token, or with a token whose
-	// refusal is cached causes no look-up and is not counted.
+	// unknownTokens limits how many unknown tokens of one IP address are looked up in the database in a minute. A request without a
+	// well-formed token, or with a token that was refused a moment ago, causes no look-up.
 	unknownTokens = addressLimit{"unknown_tokens", 60, "requests with unknown tokens"}
 )
 
-// limitExceeded is the error for an address that has reached a limit.
+// limitExceeded is the error for an IP address that has sent too many requests without a valid token.
 type limitExceeded struct {
 	limit addressLimit
-	reset time.Duration // time until the address can send requests again
+	reset time.Duration // time until the IP address can send requests again
 }
 
 func (e *limitExceeded) Error() string {
 	return fmt.Sprintf("more than %d %s a minute", e.limit.perMinute, e.limit.description)
 }
 
-// problem returns the problem that is sent to the caller.
+// problem returns the error response that tells the caller when to try again.
 func (e *limitExceeded) problem() *Error {
 	p := problem(CodeRateLimited, "This address sent more than %d %s in a minute. Try again in %d seconds.",
 		e.limit.perMinute, e.limit.description, wholeSeconds(e.reset))
@@ -43,24 +43,25 @@ func (e *limitExceeded) problem() *Error {
 	return p
 }
 
-// addressLimits counts the requests without a valid token for each IP address. It is safe for concurrent use.
+// addressLimits counts requests without a valid token by IP address. It is safe for concurrent use.
 type addressLimits struct {
 	rates RateStore
 	now   func() time.Time
 	log   *slog.Logger
-	// exceeded maps the key of a limit and an address to the time when the address can send requests again. Until then, the rate store is not
-	// called.
+	// exceeded contains the IP addresses that have reached a limit. It maps addressLimit.key to the time when the address can send requests
+	// again. Until that time, the rate store is not called for the address.
 	exceeded *lru.Cache[string, time.Time]
 }
 
+// newAddressLimits returns an addressLimits that counts in rates and logs to log. now returns the current time.
 func newAddressLimits(rates RateStore, now func() time.Time, log *slog.Logger) *addressLimits {
 	return &addressLimits{rates: rates, now: now, log: log, exceeded: newLRU[string, time.Time]()}
 }
 
-// key returns the key of an address in the rate store.
+// key returns the key in the rate store under which the requests of an IP address are counted for this limit.
 func (l addressLimit) key(address string) string { return l.name + ":" + address }
 
-// check returns *limitExceeded if an earlier take found that the address has reached the limit. It does not count a request.
+// check returns *limitExceeded if the IP address has reached the limit l in an earlier call of take. It does not count a request.
 func (a *addressLimits) check(l addressLimit, address string) error {
 	now := a.now()
 	if until, ok := a.exceeded.Get(l.key(address)); ok && now.Before(until) {
@@ -69,7 +70,8 @@ func (a *addressLimits) check(l addressLimit, address string) error {
 	return nil
 }
 
-// take counts one request of an address. It returns *limitExceeded if the address has sent too many such requests in the current minute.
+// take counts one request of an IP address for the limit l. It returns *limitExceeded if the address has sent more requests than l allows
+// in the current minute.
 func (a *addressLimits) take(ctx context.Context, l addressLimit, address string) error {
 	if err := a.check(l, address); err != nil {
 		return err
@@ -82,15 +84,15 @@ func (a *addressLimits) take(ctx context.Context, l addressLimit, address string
 	return &limitExceeded{l, quota.Reset}
 }
 
-// giveBack undoes one take, so that the request is not counted.
+// giveBack undoes one call of take, so that a request of the IP address is not counted.
 func (a *addressLimits) giveBack(ctx context.Context, l addressLimit, address string) {
-	if _, err := a.rates.GiveBack(ctx, l.key(address), l.perMinute, rateWindow); err != nil { // if GiveBack fails, the request stays counted
-		a.log.ErrorContext(ctx, "cannot subtract a look-up of a token from the rate limit", "error", err)
+	if _, err := a.rates.GiveBack(ctx, l.key(address), l.perMinute, rateWindow); err != nil { // the error is only logged, and the request stays counted
+		a.log.ErrorContext(ctx, "cannot undo the count of a token look-up in the rate limit", "error", err)
 	}
 }
 
-// network returns the part of an IP address for which requests are counted together. For IPv4 it is the address. For IPv6 it is the /64
-// network, because one machine can use all addresses of such a network.
+// network returns the IP address or network whose requests are counted together. For IPv4 it is the address itself. For IPv6 it is the /64
+// network of the address, because one machine can use all addresses of a /64 network.
 func network(address string) string {
 	a, err := netip.ParseAddr(address)
 	if err != nil {
@@ -100,6 +102,6 @@ func network(address string) string {
 	if a.Is4() {
 		return a.String()
 	}
-	p, _ := a.Prefix(64) // cannot fail: every IPv6 address has 128 bits
+	p, _ := a.Prefix(64) // cannot fail, because every IPv6 address has 128 bits
 	return p.String()
 }

@@ -12,26 +12,27 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// Caller is the organisation and token that sent a request.
+// Caller is the sender of a request: the token of the request and the organisation that the token belongs to.
 type Caller struct {
 	store.Identity
-	// Org gives access to the data of the caller's organisation only.
+	// Org gives access to the data of the caller's organisation, and to no data of other organisations.
 	Org *store.Org
-	// View says whether the response contains metrics.
+	// View says whether the response shows metrics or replaces them by null.
 	View View
 
-	facts tierFacts // limits and rights of the organisation's tier
+	facts tierFacts // rate limits and rights that the organisation's tier gives
 }
 
 type callerKey struct{}
 
-// CallerFrom returns the caller from the context of a request. It panics if the request is not for an operation of the contract, because
-// such requests are not authenticated.
+// CallerFrom returns the caller that authenticate stored in the context of a request. It panics if the request is not for an operation of
+// the OpenAPI contract, because only operations are authenticated.
 func CallerFrom(ctx context.Context) Caller {
 	return ctx.Value(callerKey{}).(Caller)
 }
 
-// authenticate looks up the token of a request and stores the Caller in the request's context. It answers 401 if the token is not valid.
+// authenticate is a middleware that looks up the token of a request and stores the Caller in the request's context. It answers with status
+// 401 if the token is not valid.
 func (s *Server) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		op := s.contract.match(c)
@@ -56,8 +57,8 @@ func (s *Server) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// identify returns the token of the request and its organisation. It returns a problem with 401 if the token is not valid, or with 429 if
-// the IP address has sent too many requests without a valid token.
+// identify returns the identity of the caller: the token of the request and the token's organisation. It returns an *Error with status 401
+// if the token is not valid, or with status 429 if the IP address has sent too many requests without a valid token.
 func (s *Server) identify(c echo.Context) (store.Identity, error) {
 	address := network(c.RealIP())
 	token, err := bearerToken(c.Request())
@@ -81,24 +82,24 @@ func (s *Server) identify(c echo.Context) (store.Identity, error) {
 	return store.Identity{}, refusal
 }
 
-// bearerToken returns the well-formed token in the Authorization header, or the problem if there is none. The problem contains no part of the
-// token.
+// bearerToken returns the token in the Authorization header. It returns an *Error if the header is missing or contains no well-formed
+// token. The error message contains no part of a token.
 func bearerToken(r *http.Request) (string, error) {
 	headers := r.Header.Values(echo.HeaderAuthorization)
 	if len(headers) == 0 {
 		if name := tokenInQuery(r.URL.RawQuery); name != "" {
-			return "", problem(CodeTokenMissing, "A token in the query (%s) is refused: send the header Authorization: Bearer rt_….", name)
+			return "", problem(CodeTokenMissing, "A token in the query parameter %s is refused. Send the header Authorization: Bearer rt_….", name)
 		}
-		return "", problem(CodeTokenMissing, "There is no token: send the header Authorization: Bearer rt_….")
+		return "", problem(CodeTokenMissing, "The request has no token. Send the header Authorization: Bearer rt_….")
 	}
 	if len(headers) > 1 {
-		return "", problem(CodeTokenMalformed, "There are %d Authorization headers; send one.", len(headers))
+		return "", problem(CodeTokenMalformed, "The request has %d Authorization headers. Send only one.", len(headers))
 	}
 	scheme, token, _ := strings.Cut(strings.TrimSpace(headers[0]), " ")
 	token = strings.TrimSpace(token)
 	switch {
 	case !strings.EqualFold(scheme, "Bearer"), token == "":
-		return "", problem(CodeTokenMalformed, "The Authorization header must be: Bearer rt_….")
+		return "", problem(CodeTokenMalformed, "The value of the Authorization header is not valid. Send the header Authorization: Bearer rt_….")
 	case !strings.HasPrefix(token, "rt_"):
 		return "", problem(CodeTokenMalformed, "This is not a token of ReelTally: a token starts with rt_.")
 	case !store.WellFormedToken(token):
@@ -107,8 +108,8 @@ func bearerToken(r *http.Request) (string, error) {
 	return token, nil
 }
 
-// tokenInQuery returns the name of the first query parameter whose name suggests a token or whose value is a token. It returns "" if there is
-// no such parameter.
+// tokenInQuery returns the name of the first query parameter that seems to contain a token, because of its name or its value. It returns ""
+// if no parameter seems to contain a token.
 func tokenInQuery(query string) string {
 	for pair := range strings.SplitSeq(query, "&") {
 		name, value, _ := strings.Cut(pair, "=")
@@ -123,7 +124,7 @@ func tokenInQuery(query string) string {
 	return ""
 }
 
-// refuseToken converts the error of bearerToken or of a token look-up into a problem.
+// refuseToken converts an error of bearerToken or of a token look-up into the error response.
 func refuseToken(err error) *Error {
 	switch {
 	case errors.Is(err, store.ErrTokenUnknown):

@@ -7,7 +7,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// Authenticate returns the organisation, the token and the rate limits of the caller.
+// Authenticate answers GET /authenticate with the caller's organisation, token and rate limits.
 func (s *Server) Authenticate(ctx context.Context, _ api.AuthenticateRequestObject) (api.AuthenticateResponseObject, error) {
 	caller := CallerFrom(ctx)
 	return api.Authenticate200JSONResponse(api.Authentication{
@@ -17,13 +17,13 @@ func (s *Server) Authenticate(ctx context.Context, _ api.AuthenticateRequestObje
 	}), nil
 }
 
-// ToAPIOrganisation converts an organisation for a response.
+// ToAPIOrganisation converts an organisation from the database to the JSON type of the API.
 func ToAPIOrganisation(o store.Organisation) api.Organisation {
 	return api.Organisation{ID: o.ID, Name: o.Name, Tier: api.OrganisationTier(o.Tier),
 		Subscription: api.OrganisationSubscription(o.Subscription)}
 }
 
-// ToAPIToken converts the description of a token for a response. The response does not contain the token itself.
+// ToAPIToken converts the database record of a token to the JSON type of the API. The result does not contain the secret.
 func ToAPIToken(t store.Token) api.Token {
 	scopes := make([]api.TokenScopes, len(t.Scopes))
 	for i, sc := range t.Scopes {
@@ -32,11 +32,11 @@ func ToAPIToken(t store.Token) api.Token {
 	return api.Token{ID: t.ID, Name: t.Name, CreatedAt: toAPITime(t.CreatedAt), ExpiresAt: toAPITimePtr(t.ExpiresAt), Scopes: scopes}
 }
 
-// rateLimits returns the rate limit of each rate group for a tier, with the operations of the group.
+// rateLimits returns the rate limits of a tier: for each rate group, its limit and the ids of its operations.
 func (s *Server) rateLimits(facts tierFacts) []api.RateLimit {
 	out := make([]api.RateLimit, 0, len(rateGroups))
 	for _, g := range rateGroups {
-		l := api.RateLimit{Group: string(g), Limit: int32(facts.limits[g]), WindowSeconds: int32(rateWindow.Seconds())} //nolint:gosec // both numbers are small
+		l := api.RateLimit{Group: string(g), Limit: int32(facts.limits[g]), WindowSeconds: int32(rateWindow.Seconds())} //nolint:gosec // the limit and the window fit in an int32
 		for _, op := range s.contract.sorted {
 			if op.group == g {
 				l.Operations = append(l.Operations, op.id)

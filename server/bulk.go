@@ -15,27 +15,27 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// immediateLinks is the maximum number of links in a bulk request for the items to be fetched immediately (spec.md 4.4, rule 3). The items of a
-// larger request are fetched by the scheduled update.
+// immediateLinks is the maximum number of links in a bulk request whose videos or accounts are fetched immediately. The items of a larger
+// request are fetched by the scheduled update.
 const immediateLinks = 50
 
-// bulkEntry is one video or account of a bulk request, or one refused link, and its result.
+// bulkEntry is the result for one video or account of a bulk request, or for one refused link.
 type bulkEntry struct {
 	parsedLink
-	url  string      // the first link of the request that means this item
-	item trackedItem // zero if the link was refused
+	url  string      // first link in the request to this video or account
+	item trackedItem // the tracked video or account; the zero value if the link was refused
 }
 
 // bulkResult is the result of a bulk request to track videos or accounts.
 type bulkResult struct {
 	entries  []bulkEntry
 	summary  api.TrackSummary
-	enqueued bool // all items are fetched immediately
+	enqueued bool // true if all videos or accounts of the request are fetched immediately
 	warnings []string
-	pending  []api.PendingItem // items that are tracked but not fetched, because the organisation has no subscription
+	pending  []api.PendingItem // videos or accounts that are tracked but not fetched, because the organisation has no subscription
 }
 
-// status returns 200 if every entry succeeded, 422 if every entry failed, and otherwise 207.
+// status returns the HTTP status of the response: 200 if every entry succeeded, 422 if every entry failed, and otherwise 207.
 func (r bulkResult) status() int {
 	switch {
 	case r.summary.Failed == 0:
@@ -46,8 +46,8 @@ func (r bulkResult) status() int {
 	return http.StatusMultiStatus
 }
 
-// pendingQueue returns the tracked items that are not fetched, because the organisation has no subscription. It returns nil if the organisation
-// has a subscription. kind is the kind of all items.
+// pendingQueue returns the tracked videos or accounts that are not fetched because the organisation has no subscription. It returns nil if
+// the organisation has a subscription. kind says whether the request tracks videos or accounts.
 func (r bulkResult) pendingQueue(ctx context.Context, kind link.Kind) *api.PendingQueue {
 	if CallerFrom(ctx).Organisation.Subscription != store.SubscriptionNone {
 		return nil
@@ -59,25 +59,25 @@ func (r bulkResult) pendingQueue(ctx context.Context, kind link.Kind) *api.Pendi
 	return queue
 }
 
-// bulkResponse is the response to a bulk request.
+// bulkResponse is the HTTP response to a request that tracks or stops many videos or accounts.
 type bulkResponse struct {
 	status int
 	body   any
 }
 
-// VisitTrackVideosResponse writes the response of the operation trackVideos.
+// VisitTrackVideosResponse implements the generated response interface of trackVideos.
 func (r bulkResponse) VisitTrackVideosResponse(w http.ResponseWriter) error { return r.write(w) }
 
-// VisitTrackAccountsResponse writes the response of the operation trackAccounts.
+// VisitTrackAccountsResponse implements the generated response interface of trackAccounts.
 func (r bulkResponse) VisitTrackAccountsResponse(w http.ResponseWriter) error { return r.write(w) }
 
-// VisitStopVideosResponse writes the response of the operation stopVideos.
+// VisitStopVideosResponse implements the generated response interface of stopVideos.
 func (r bulkResponse) VisitStopVideosResponse(w http.ResponseWriter) error { return r.write(w) }
 
-// VisitStopAccountsResponse writes the response of the operation stopAccounts.
+// VisitStopAccountsResponse implements the generated response interface of stopAccounts.
 func (r bulkResponse) VisitStopAccountsResponse(w http.ResponseWriter) error { return r.write(w) }
 
-// write sends the status and the body as JSON.
+// write sends the response with its status and with its body as JSON.
 func (r bulkResponse) write(w http.ResponseWriter) error {
 	body, err := json.Marshal(r.body)
 	if err != nil {
@@ -89,7 +89,7 @@ func (r bulkResponse) write(w http.ResponseWriter) error {
 	return err
 }
 
-// trackAll tracks the videos or accounts of many links. If a link is refused, trackAll still tracks the items of the other links.
+// trackAll tracks the videos or accounts that urls link to. If a link is refused, trackAll still tracks the items of the other links.
 func (s *Server) trackAll(ctx context.Context, res resource, urls []string, r trackRequest) (bulkResult, error) {
 	parsed, err := s.linksOf(ctx, res.kind, urls)
 	if err != nil {
@@ -113,7 +113,8 @@ func (s *Server) trackAll(ctx context.Context, res resource, urls []string, r tr
 	return s.summarise(entries, plan), nil
 }
 
-// distinct removes duplicates: all links of the same item become one entry, and all refused links with the same text become one entry.
+// distinct converts the links of a bulk request to entries without duplicates. All links to the same video or account become one entry. All
+// refused links with the same text become one entry.
 func distinct(urls []string, parsed []parsedLink) []bulkEntry {
 	entries := make([]bulkEntry, 0, len(urls))
 	seen := make(map[[2]string]bool, len(urls))
@@ -122,7 +123,7 @@ func distinct(urls []string, parsed []parsedLink) []bulkEntry {
 		switch {
 		case r.failure != nil:
 			key = [2]string{"", urls[i]}
-		case r.link.ID == "": // a link to an account by its handle; the @ distinguishes handles from ids
+		case r.link.ID == "": // the link contains the handle of an account instead of its id; the @ distinguishes handles from ids
 			key[1] = "@" + r.link.Handle
 		}
 		if !seen[key] {
@@ -133,8 +134,9 @@ func distinct(urls []string, parsed []parsedLink) []bulkEntry {
 	return entries
 }
 
-// assignItems sets the items of the entries whose links were not refused. items are in the order of these entries. Two entries can turn out to
-// be the same account: one link contains its id and the other its handle. assignItems then removes the later entry and reduces plan.
+// assignItems sets the item of each entry whose link was not refused. items are in the order of these entries. Two entries can be the same
+// account: one link contains the account's id, the other link the account's handle. assignItems then removes the later entry and reduces
+// plan.
 func assignItems(entries []bulkEntry, items []trackedItem, plan fetchPlan) ([]bulkEntry, fetchPlan) {
 	kept := make([]bulkEntry, 0, len(entries))
 	seen := make(map[uuid.UUID]bool, len(items))
@@ -153,14 +155,16 @@ func assignItems(entries []bulkEntry, items []trackedItem, plan fetchPlan) ([]bu
 	return kept, plan
 }
 
-// fetchPlan says how many items of a tracking request are fetched. The first items of the request are fetched, in the order of the links.
+// fetchPlan says how many videos or accounts of a tracking request are fetched. If only some items are fetched, they are the items of the
+// first links.
 type fetchPlan struct {
-	accepted  int // number of items whose links were not refused
-	enqueue   int // number of items that are fetched
-	immediate int // number of items that are fetched immediately, and not by the scheduled update
+	accepted  int // number of videos or accounts whose links were not refused
+	enqueue   int // number of videos or accounts that are fetched
+	immediate int // number of videos or accounts that are fetched immediately, and not by the scheduled update
 }
 
-// planFetches returns how many items of a request are fetched. This depends on the number of entries and on the organisation's subscription.
+// planFetches returns how many videos or accounts of a tracking request are fetched. The plan depends on the number of entries and on
+// whether the organisation has a subscription.
 func (s *Server) planFetches(o store.Organisation, entries []bulkEntry) fetchPlan {
 	var p fetchPlan
 	for _, e := range entries {
@@ -178,7 +182,7 @@ func (s *Server) planFetches(o store.Organisation, entries []bulkEntry) fetchPla
 	return p
 }
 
-// summarise returns the result of a bulk request: the counts of its entries, the warnings and the items that are not fetched.
+// summarise returns the result of a bulk request: its entries, their counts by status, the warnings, and the items that are not fetched.
 func (s *Server) summarise(entries []bulkEntry, plan fetchPlan) bulkResult {
 	r := bulkResult{entries: entries, enqueued: plan.accepted > 0 && plan.immediate == plan.accepted, warnings: s.warnings(len(entries), plan),
 		pending: []api.PendingItem{}}
@@ -205,7 +209,7 @@ func (s *Server) summarise(entries []bulkEntry, plan fetchPlan) bulkResult {
 	return r
 }
 
-// warnings returns a sentence for the caller if some items are not fetched, and one if the items are not fetched immediately.
+// warnings returns sentences for the caller: one if some items are not fetched, and one if the scheduled update fetches the items.
 func (s *Server) warnings(entries int, plan fetchPlan) []string {
 	notes := []string{}
 	if plan.enqueue < plan.accepted {
@@ -218,7 +222,7 @@ func (s *Server) warnings(entries int, plan fetchPlan) []string {
 	return notes
 }
 
-// status returns the status of the entry in the response.
+// status returns whether the item is newly tracked, was already tracked, or failed.
 func (e bulkEntry) status() api.TrackStatus {
 	switch {
 	case e.failure != nil:
@@ -229,7 +233,7 @@ func (e bulkEntry) status() api.TrackStatus {
 	return api.TrackStatusTracked
 }
 
-// itemID returns the id of the tracked item; nil if the entry failed.
+// itemID returns the id of the tracked video or account. It returns nil if the entry failed.
 func (e bulkEntry) itemID() *uuid.UUID {
 	if e.failure != nil {
 		return nil
@@ -237,7 +241,7 @@ func (e bulkEntry) itemID() *uuid.UUID {
 	return &e.item.id
 }
 
-// failureFields returns the members error, code and retryable of the entry in the response. All are nil if the entry did not fail.
+// failureFields returns the values of error, code and retryable for an entry of the response. All three are nil if the entry did not fail.
 func (e bulkEntry) failureFields() (text *string, code *api.TrackFailure, retryable *bool) {
 	if e.failure == nil {
 		return nil, nil, nil
@@ -245,10 +249,11 @@ func (e bulkEntry) failureFields() (text *string, code *api.TrackFailure, retrya
 	return &e.failure.Detail, new(api.TrackFailure(e.failure.Code)), &e.failure.Retryable
 }
 
-// maxShownURL is the maximum length, in characters, of a link in a response. It equals the maximum length of a valid link.
+// maxShownURL is the maximum number of characters of a caller's link that are repeated in a response. It equals the maximum length of a
+// valid link.
 const maxShownURL = 2048
 
-// shownURL returns the link as it was sent, cut to maxShownURL characters.
+// shownURL returns the link as the caller sent it. A longer link is cut after maxShownURL characters.
 func (e bulkEntry) shownURL() string {
 	if utf8.RuneCountInString(e.url) <= maxShownURL {
 		return e.url
@@ -256,7 +261,7 @@ func (e bulkEntry) shownURL() string {
 	return string([]rune(e.url)[:maxShownURL]) + "…"
 }
 
-// toTrackVideosEntry converts an entry for the response of trackVideos.
+// toTrackVideosEntry converts the result for one link to the JSON type of the operation trackVideos.
 func toTrackVideosEntry(e bulkEntry) api.TrackVideosEntry {
 	out := api.TrackVideosEntry{Type: api.EntryTypeVideo, URL: e.shownURL(), Status: e.status(), Success: e.failure == nil,
 		VideoID: e.itemID(), WasExisting: e.item.existing}
@@ -264,7 +269,7 @@ func toTrackVideosEntry(e bulkEntry) api.TrackVideosEntry {
 	return out
 }
 
-// toTrackAccountsEntry converts an entry for the response of trackAccounts.
+// toTrackAccountsEntry converts the result for one link to the JSON type of the operation trackAccounts.
 func toTrackAccountsEntry(e bulkEntry) api.TrackAccountsEntry {
 	out := api.TrackAccountsEntry{Type: api.EntryTypeAccount, URL: e.shownURL(), Status: e.status(), Success: e.failure == nil,
 		AccountID: e.itemID(), WasExisting: e.item.existing}

@@ -14,7 +14,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// ListCollections returns the collections of the organisation.
+// ListCollections answers GET /collections with the collections of the caller's organisation.
 func (s *Server) ListCollections(ctx context.Context, r api.ListCollectionsRequestObject) (api.ListCollectionsResponseObject, error) {
 	p := r.Params
 	query, err := readCollectionFilters(p)
@@ -43,16 +43,16 @@ func (s *Server) ListCollections(ctx context.Context, r api.ListCollectionsReque
 	return answerList(ctx, s, list)
 }
 
-// rootParent is the value of the parameter parent_id that selects collections without a parent.
+// rootParent is the value of the query parameter parent_id that selects the collections without a parent.
 const rootParent = "null"
 
-// readCollectionFilters converts the filters and the order of listCollections to a query.
+// readCollectionFilters converts the query parameters of GET /collections to a database query with filters and order.
 func readCollectionFilters(p api.ListCollectionsParams) (store.CollectionQuery, error) {
 	query := store.CollectionQuery{Subtree: isTrue(p.IncludeChildren), Order: orderOf(p.OrderBy, api.CollectionOrderCreatedAt, p.OrderDirection)}
 	switch {
 	case p.ParentID == nil:
 	case *p.ParentID == rootParent:
-		query.Roots = !query.Subtree // the subtrees of all roots contain every collection
+		query.Roots = !query.Subtree // with Subtree, no filter is needed: every collection is in the subtree of a root
 	default:
 		id, err := uuid.Parse(*p.ParentID)
 		if err != nil {
@@ -63,7 +63,7 @@ func readCollectionFilters(p api.ListCollectionsParams) (store.CollectionQuery, 
 	return query, nil
 }
 
-// CreateCollection creates a collection.
+// CreateCollection answers POST /collections: it creates a collection.
 func (s *Server) CreateCollection(ctx context.Context, r api.CreateCollectionRequestObject) (api.CreateCollectionResponseObject, error) {
 	caller := CallerFrom(ctx)
 	collection := store.NewCollection{ID: effectID(ctx), Name: r.Body.Name, ParentID: r.Body.ParentID, Access: store.AccessPrivate, Hashtags: r.Body.Hashtags,
@@ -79,7 +79,7 @@ func (s *Server) CreateCollection(ctx context.Context, r api.CreateCollectionReq
 		Access: api.Access(created.Access), CreatedAt: toAPITime(created.CreatedAt)}), nil
 }
 
-// GetCollection returns one collection.
+// GetCollection answers GET /collections/{collection_id} with one collection.
 func (s *Server) GetCollection(ctx context.Context, r api.GetCollectionRequestObject) (api.GetCollectionResponseObject, error) {
 	caller := CallerFrom(ctx)
 	counts := isTrue(r.Params.IncludeCounts)
@@ -90,7 +90,7 @@ func (s *Server) GetCollection(ctx context.Context, r api.GetCollectionRequestOb
 	return api.GetCollection200JSONResponse(ToAPICollection(c, caller.View, counts)), nil
 }
 
-// UpdateCollection changes a collection.
+// UpdateCollection answers PATCH /collections/{collection_id}: it changes a collection.
 func (s *Server) UpdateCollection(ctx context.Context, r api.UpdateCollectionRequestObject) (api.UpdateCollectionResponseObject, error) {
 	patch, err := readCollectionPatch(*r.Body)
 	if err != nil {
@@ -99,7 +99,7 @@ func (s *Server) UpdateCollection(ctx context.Context, r api.UpdateCollectionReq
 	if patch.Unchanged, err = checkIfMatch(ctx, r.CollectionID, r.Params.IfMatch); err != nil {
 		return nil, err
 	}
-	if r.Body.Password != nil { // after all checks, because hashing a password is slow
+	if r.Body.Password != nil { // the password is hashed after all checks, because hashing is slow
 		hash, err := store.HashPassword(ctx, *r.Body.Password)
 		if err != nil {
 			return nil, err
@@ -116,10 +116,10 @@ func (s *Server) UpdateCollection(ctx context.Context, r api.UpdateCollectionReq
 	return api.UpdateCollection204Response{}, nil
 }
 
-// maxDisplaySettings is the maximum size of the member display_settings, in bytes. It limits the size of a list of collections.
+// maxDisplaySettings is the maximum size of a collection's display_settings, in bytes. It limits the size of a list of collections.
 const maxDisplaySettings = 16 << 10
 
-// readCollectionPatch converts the body of updateCollection, except the password.
+// readCollectionPatch converts the body of PATCH /collections/{collection_id} to the changes for the database. It leaves out the password.
 func readCollectionPatch(b api.UpdateCollectionRequest) (store.CollectionPatch, error) {
 	patch := store.CollectionPatch{Name: b.Name}
 	if b.ParentID.IsSpecified() {
@@ -144,7 +144,7 @@ func readCollectionPatch(b api.UpdateCollectionRequest) (store.CollectionPatch, 
 	return patch, nil
 }
 
-// DeleteCollection deletes a collection.
+// DeleteCollection answers DELETE /collections/{collection_id}: it deletes a collection.
 func (s *Server) DeleteCollection(ctx context.Context, r api.DeleteCollectionRequestObject) (api.DeleteCollectionResponseObject, error) {
 	unchanged, err := checkIfMatch(ctx, r.CollectionID, r.Params.IfMatch)
 	if err != nil {
@@ -156,18 +156,19 @@ func (s *Server) DeleteCollection(ctx context.Context, r api.DeleteCollectionReq
 	return api.DeleteCollection200JSONResponse(api.DeletedCollection{Success: true, DeletedID: r.CollectionID}), nil
 }
 
-// checkIfMatch checks that If-Match contains the ETag of the collection's current version, and returns the time of this version. It returns nil
-// without If-Match. The caller passes the time to its write, which fails if the collection was changed in between.
+// checkIfMatch checks that the header If-Match contains the ETag of the collection's current version. It returns the time when the
+// collection was last changed. The write then fails if the collection was changed after that time. If the header is missing, checkIfMatch
+// returns nil.
 func checkIfMatch(ctx context.Context, id uuid.UUID, ifMatch *string) (*store.Instant, error) {
 	if ifMatch == nil {
-		return nil, nil //nolint:nilnil // without If-Match every version is accepted
+		return nil, nil //nolint:nilnil // without If-Match, the write accepts every version of the collection
 	}
 	caller := CallerFrom(ctx)
 	c, err := caller.Org.Collection(ctx, id, true)
 	if err != nil {
 		return nil, err
 	}
-	view := FullView // the view of getCollection, from whose response the ETag was computed
+	view := FullView // must be the view of GetCollection, because the ETag was computed from the response of GetCollection
 	if caller.facts.masked {
 		view = MaskedView
 	}
@@ -185,13 +186,14 @@ func checkIfMatch(ctx context.Context, id uuid.UUID, ifMatch *string) (*store.In
 	return &c.UpdatedAt, nil
 }
 
-// collectionChanged returns the problem of a write whose If-Match does not match.
+// collectionChanged returns the error response with status 412 for a write whose If-Match is not the ETag of the current version.
 func collectionChanged() *Error {
 	return problem(CodePreconditionFailed, "If-Match does not name the present state of the collection, which was changed since it was read. Read it again.")
 }
 
-// collectionProblem converts the error of a write to a collection into a problem. Its fault points at the member of the body that caused the
-// error. It returns other errors unchanged. id is zero for a new collection. parent is nil if the parent does not change.
+// collectionProblem converts the error of a write to a collection into an error response that names the wrong member of the body. It
+// returns any other error unchanged. id is the id of the collection, or zero if the collection is new. parent is nil if the parent does not
+// change.
 func collectionProblem(err error, id uuid.UUID, parent *uuid.UUID) error {
 	at := func(e *Error, pointer string) *Error {
 		e.Faults = []api.Fault{bodyFault(pointer, string(e.Code), "%s", e.Detail)}
@@ -217,8 +219,8 @@ func collectionProblem(err error, id uuid.UUID, parent *uuid.UUID) error {
 	return err
 }
 
-// ToAPICollection converts a collection for a response. If counts is true, the response contains the numbers of videos and accounts, which are
-// null if the view is masked.
+// ToAPICollection converts a collection from the database to the JSON type of the API. If counts is true, the result contains the numbers
+// of videos and accounts. If view is MaskedView, these numbers are null.
 func ToAPICollection(c store.Collection, view View, counts bool) api.Collection {
 	out := api.Collection{
 		ID: c.ID, Name: c.Name, OrganisationID: c.OrganisationID, ParentID: c.ParentID, Access: api.Access(c.Access), Hash: c.Hash,
@@ -236,7 +238,7 @@ func ToAPICollection(c store.Collection, view View, counts bool) api.Collection 
 	return out
 }
 
-// toAPINullable converts a pointer for a member that can be absent or null. nil becomes null.
+// toAPINullable converts a pointer to the value of a JSON member that can be absent or null. It converts nil to null.
 func toAPINullable[T any](v *T) nullable.Nullable[T] {
 	if v == nil {
 		return nullable.NewNullNullable[T]()

@@ -17,7 +17,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// bufferedResponse keeps a response in memory, so that it can be stored, sent or replaced.
+// bufferedResponse is an http.ResponseWriter that keeps the response in memory. The response can then be stored, sent or replaced.
 type bufferedResponse struct {
 	header http.Header
 	body   bytes.Buffer
@@ -28,17 +28,17 @@ func (b *bufferedResponse) Header() http.Header         { return b.header }
 func (b *bufferedResponse) Write(p []byte) (int, error) { return b.body.Write(p) }
 func (b *bufferedResponse) WriteHeader(status int)      { b.status = status }
 
-// bufferResponse runs next and returns its response without sending it.
+// bufferResponse calls the handler next and returns the response of next without sending it.
 func bufferResponse(c echo.Context, next echo.HandlerFunc) (*bufferedResponse, error) {
 	w := c.Response()
 	original := w.Writer
 	b := &bufferedResponse{header: w.Header()}
 	w.Writer = b
-	defer func() { w.Writer, w.Committed, w.Size = original, false, 0 }() // deferred, so that a panic of next can be answered with 500
+	defer func() { w.Writer, w.Committed, w.Size = original, false, 0 }() // deferred, so that the server can answer a panic of next with status 500
 	return b, next(c)
 }
 
-// send sends the buffered response.
+// send sends the buffered response to the caller.
 func (b *bufferedResponse) send(c echo.Context) error {
 	w := c.Response()
 	w.WriteHeader(b.status)
@@ -49,24 +49,24 @@ func (b *bufferedResponse) send(c echo.Context) error {
 	return err
 }
 
-// errNotModified is returned by an operation if the caller already has the current response. The response is then 304.
+// errNotModified is the error of an operation if the caller already has the current response. The server then answers with status 304.
 var errNotModified = errors.New("not modified")
 
-// conditional is the response writer of a GET. It buffers the body to compute the ETag from it. If the operation has set the ETag before
-// (Server.checkNotModified), the body is sent without buffering.
+// conditional is the http.ResponseWriter for GET requests. It buffers the response body and computes the ETag from the body. If the
+// operation has already set the ETag by Server.checkNotModified, conditional sends the body without buffering.
 type conditional struct {
 	bufferedResponse
 	original    http.ResponseWriter
-	ifNoneMatch []string // the values of If-None-Match
-	matchesAny  bool     // If-None-Match is *, which matches every ETag
-	tag         string   // the ETag that the operation set; "" if it set none
-	matched     string   // the ETag in If-None-Match that matches tag; set if the operation returns errNotModified
-	unbuffered  bool     // the status was sent, so the body is sent without buffering
+	ifNoneMatch []string // values of the header If-None-Match
+	matchesAny  bool     // true if If-None-Match is *, which matches every ETag
+	tag         string   // ETag that the operation set; "" if the operation set no ETag
+	matched     string   // ETag in If-None-Match that equals tag; only set if the operation returns errNotModified
+	unbuffered  bool     // true if the status was sent already, so that the body is sent without buffering
 }
 
 type conditionalKey struct{}
 
-// WriteHeader sends the status if the status is 200 and the operation has set the ETag. Otherwise it stores the status.
+// WriteHeader sends the status at once if the status is 200 and the operation has set the ETag. Otherwise it only stores the status.
 func (k *conditional) WriteHeader(status int) {
 	k.status = status
 	if k.tag == "" || status != http.StatusOK || k.matchesAny {
@@ -82,14 +82,14 @@ func (k *conditional) Write(b []byte) (int, error) {
 	case k.unbuffered:
 		return k.original.Write(b)
 	case k.matchesAny && k.tag != "" && k.status == http.StatusOK:
-		return len(b), nil // the response will be 304, so the body is discarded
+		return len(b), nil // discards the body, because the response will have status 304
 	}
 	return k.bufferedResponse.Write(b)
 }
 
-// answerConditionally adds a strong ETag to every response with status 200. It answers 304 if If-None-Match contains the ETag. The ETag is
-// computed from the response body, or by checkNotModified from the organisation's version if no metrics are masked. So an ETag does not reveal
-// masked metrics.
+// answerConditionally is a middleware that adds a strong ETag to every response with status 200 to a GET or HEAD. It answers with status
+// 304 if If-None-Match contains the ETag. The ETag is computed from the response body. If no metrics are masked, checkNotModified can
+// compute the ETag from the organisation's version instead. So an ETag does not reveal masked metrics.
 func (s *Server) answerConditionally(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
@@ -103,7 +103,7 @@ func (s *Server) answerConditionally(next echo.HandlerFunc) echo.HandlerFunc {
 		c.SetRequest(r.WithContext(context.WithValue(r.Context(), conditionalKey{}, k)))
 		w.Writer = k
 		err := func() error {
-			defer func() { // deferred, so that a panic of next can be answered with 500
+			defer func() { // restores the writer also after a panic of next, so that the server can answer with status 500
 				if w.Writer = k.original; !k.unbuffered {
 					w.Committed, w.Size = false, 0
 				}
@@ -133,7 +133,8 @@ func (s *Server) answerConditionally(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// answerNotModified answers 304 with the ETag tag. It answers 429 if the organisation has reached its limit of responses with 304.
+// answerNotModified answers with status 304 and with tag as the ETag. It returns an *Error with status 429 if the organisation has reached
+// its limit of responses with status 304.
 func (s *Server) answerNotModified(c echo.Context, tag string) error {
 	h := c.Response().Header()
 	for _, name := range []string{"Link", echo.HeaderContentType, echo.HeaderContentLength} {
@@ -147,16 +148,19 @@ func (s *Server) answerNotModified(c echo.Context, tag string) error {
 }
 
 // checkNotModified sets the ETag of a response before the operation reads its data. If If-None-Match contains the ETag, checkNotModified
-// returns errNotModified. The ETag is computed from the organisation's version and everything else that the response depends on: the operation, the parsed
-// request, the day (default ranges end today) and the contract. If metrics are masked, checkNotModified does nothing, because the version would
-// reveal that masked metrics changed.
+// returns errNotModified.
+//
+// The ETag is computed from the organisation's version, which changes with its data, and from everything else that the response depends on:
+// the operation, the parsed request, the current day and the version of the OpenAPI contract. If the organisation's metrics are masked,
+// checkNotModified does nothing, because a new ETag would reveal that masked metrics changed.
 func (s *Server) checkNotModified(ctx context.Context, operation string, request ...any) error {
 	caller := CallerFrom(ctx)
 	k, ok := ctx.Value(conditionalKey{}).(*conditional)
 	if !ok || caller.facts.masked {
 		return nil
 	}
-	// The version is read before the data. If the data changes in between, the ETag is too old, so the next request reads the data again.
+	// The version is read before the data. If the data changes between the two reads, the ETag is outdated, so that the next request reads
+	// the data again.
 	version, err := caller.Org.Version(ctx)
 	if err != nil {
 		return err
@@ -165,7 +169,7 @@ func (s *Server) checkNotModified(ctx context.Context, operation string, request
 	if err != nil {
 		return err
 	}
-	mac := hmac.New(sha256.New, s.cursorKey) // signed, so that callers cannot read the version from the ETag or forge an ETag
+	mac := hmac.New(sha256.New, s.cursorKey) // a keyed hash, so that a caller cannot read the version from the ETag or forge an ETag
 	mac.Write(facts)
 	k.tag = tagOf(mac.Sum(nil))
 	if k.matchesAny {
@@ -177,21 +181,21 @@ func (s *Server) checkNotModified(ctx context.Context, operation string, request
 	return nil
 }
 
-// entityTag returns the strong ETag of a body.
+// entityTag returns the strong ETag of a response body. It is computed from the body's SHA-256 hash.
 func entityTag(body []byte) string {
 	sum := sha256.Sum256(body)
 	return tagOf(sum[:])
 }
 
-// tagOf returns an ETag from a hash: its first 18 bytes in base64, in quotes.
+// tagOf converts a hash to an ETag: the first 18 bytes of the hash in base64, in quotes.
 func tagOf(sum []byte) string { return `"` + base64.RawURLEncoding.EncodeToString(sum[:18]) + `"` }
 
-// encodingSuffixes are the suffixes that compression adds to the ETag of a response. matching ignores them, because the uncompressed content is
-// the same.
+// encodingSuffixes are the suffixes that the compression middleware adds to the ETag of a compressed response. matching ignores these
+// suffixes, because they do not change the content.
 var encodingSuffixes = []string{"-gzip", "-zstd"}
 
-// matching searches the values of If-Match or If-None-Match (fields) for one of the ETags in tags. It returns the ETag as the caller wrote it,
-// with an encoding suffix if there is one, but without W/ (weak comparison). If a value is *, it returns the first of tags.
+// matching searches the values of If-Match or If-None-Match (fields) for one of the ETags in tags. It returns the ETag that it found,
+// without the prefix W/ of a weak ETag, but with an encoding suffix such as -gzip. If a value is *, it returns the first ETag in tags.
 func matching(fields []string, tags ...string) (string, bool) {
 	for _, field := range fields {
 		for listed := range strings.SplitSeq(field, ",") {

@@ -19,10 +19,10 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// Code identifies a kind of failure for programs. The meaning of a code never changes.
+// Code identifies the kind of an error, so that programs can handle it. The meaning of a code never changes.
 type Code string
 
-// The codes of problems. The code of a single fault is declared next to the check that finds it.
+// The codes of error responses. An error response can list several faults, whose codes are declared in other files.
 const (
 	CodeInvalidRequest       Code = "invalid_request"
 	CodeURLNotEncoded        Code = "url_not_encoded"
@@ -57,15 +57,15 @@ const (
 	CodeLinkUnresolved       Code = "link_unresolved"
 )
 
-// CodeInfo is the HTTP status of a code and its description for callers.
+// CodeInfo is the HTTP status and the description of an error code.
 type CodeInfo struct {
 	Code    Code
 	Status  int
 	Title   string
-	Meaning string // one or two sentences
+	Meaning string // when the server answers with this code, in one or two sentences
 }
 
-// codes contains the HTTP status and the description of every code, sorted by status.
+// codes contains the HTTP status and the description of every error code, sorted by status.
 var codes = [...]CodeInfo{
 	{CodeInvalidRequest, 400, "Invalid request", "The request violates the contract; errors[] lists every fault."},
 	{CodeURLNotEncoded, 400, "URL not encoded", "The path contains a link that is not percent-encoded, or that a proxy decoded."},
@@ -100,10 +100,10 @@ var codes = [...]CodeInfo{
 	{CodeLinkUnresolved, 503, "Short link not resolved", "The short link could not be resolved now; the same request may succeed later."},
 }
 
-// Codes returns all codes, sorted by status.
+// Codes returns all error codes with their descriptions, sorted by HTTP status.
 func Codes() []CodeInfo { return append([]CodeInfo(nil), codes[:]...) }
 
-// info returns the status and the description of a code. For an unknown code it returns those of CodeInternal.
+// info returns the HTTP status and the description of an error code. For an unknown code, it returns the description of CodeInternal.
 func (c Code) info() CodeInfo {
 	for _, i := range codes {
 		if i.Code == c {
@@ -113,13 +113,13 @@ func (c Code) info() CodeInfo {
 	return CodeInternal.info()
 }
 
-// Error is a failure that is sent to the caller as a problem (RFC 9457).
+// Error is an error that is sent to the caller as an error response in JSON (RFC 9457, "problem details").
 type Error struct {
 	Code       Code
-	Detail     string // sentences for the caller: the wrong value and what is allowed
+	Detail     string // sentences that tell the caller what is wrong and what is allowed
 	Faults     []api.Fault
-	RetryAfter time.Duration // time after which the caller can retry; 0 for no Retry-After header
-	Cause      error         // logged, but not sent to the caller
+	RetryAfter time.Duration // time after which the caller can retry; 0 if the response has no Retry-After header
+	Cause      error         // underlying error, which is logged but not sent to the caller; can be nil
 }
 
 func (e *Error) Error() string {
@@ -131,15 +131,15 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Cause }
 
-// problem returns an Error with a code and a detail.
+// problem returns an Error with this code, whose Detail is formatted as by fmt.Sprintf.
 func problem(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Detail: fmt.Sprintf(format, args...)}
 }
 
-// maxFaults is the maximum length of the member errors of a problem.
+// maxFaults is the maximum number of faults that an error response lists in its member errors.
 const maxFaults = 1000
 
-// invalid returns the problem invalid_request with faults. There must be at least one fault.
+// invalid returns an error response with the code invalid_request that lists the faults of the request. There must be at least one fault.
 func invalid(faults ...api.Fault) *Error {
 	e := &Error{Code: CodeInvalidRequest, Faults: faults, Detail: withFullStop(faults[0].Detail)}
 	if len(faults) > 1 {
@@ -158,7 +158,7 @@ func invalid(faults ...api.Fault) *Error {
 	return e
 }
 
-// withFullStop returns s with a full stop at its end.
+// withFullStop returns s with a full stop at its end. It adds the full stop only if s has none.
 func withFullStop(s string) string {
 	if strings.HasSuffix(s, ".") {
 		return s
@@ -166,12 +166,12 @@ func withFullStop(s string) string {
 	return s + "."
 }
 
-// bodyFault returns a fault in the body. pointer is the JSON pointer of its place.
+// bodyFault returns a fault in the request body. pointer is the JSON pointer of the invalid value.
 func bodyFault(pointer, code, format string, args ...any) api.Fault {
 	return api.Fault{Location: api.FaultLocationBody, Pointer: &pointer, Code: code, Detail: fmt.Sprintf(format, args...)}
 }
 
-// namedFault returns a fault in the parameter called name.
+// namedFault returns a fault in the path, query or header parameter called name. in says where the request contains the parameter.
 func namedFault(in api.FaultLocation, name, code, format string, args ...any) api.Fault {
 	return api.Fault{Location: in, Name: &name, Code: code, Detail: fmt.Sprintf(format, args...)}
 }
@@ -181,14 +181,14 @@ func queryFault(name, code, format string, args ...any) api.Fault {
 	return namedFault(api.FaultLocationQuery, name, code, format, args...)
 }
 
-// internalDetail is the detail of every internal error. The cause is logged, but not sent to the caller.
+// internalDetail is the text for the caller in every response with the code internal. The cause of the error is only logged.
 const internalDetail = "The server failed to answer. Quote the request id when you report this."
 
-// unavailableRetryAfter is the value of Retry-After in responses with 503.
+// unavailableRetryAfter is the value of the header Retry-After in responses with status 503.
 const unavailableRetryAfter = 5 * time.Second
 
-// toError converts any error of a request into a problem. An error of an unknown type becomes an internal error, whose cause is logged, but not
-// sent to the caller.
+// toError converts any error of a request into the error response. An error of an unknown type becomes the code internal, and its text is
+// logged but not sent to the caller.
 func toError(err error) *Error {
 	var (
 		known    *Error
@@ -221,13 +221,13 @@ func toError(err error) *Error {
 	return &Error{Code: CodeInternal, Cause: err, Detail: internalDetail}
 }
 
-// unavailable returns the problem of a request that cannot be answered because of cause, for example because the database is down.
+// unavailable returns an error response with status 503. cause is the reason, for example that the database is down.
 func unavailable(cause error) *Error {
 	return &Error{Code: CodeUnavailable, Cause: cause, RetryAfter: unavailableRetryAfter,
 		Detail: fmt.Sprintf("The server cannot answer right now. Try again in %d seconds.", int(unavailableRetryAfter.Seconds()))}
 }
 
-// fromEchoError converts an error of echo, or of the generated code that decodes requests, into a problem.
+// fromEchoError converts an error of the web framework echo, or of the generated code that decodes requests, into the error response.
 func fromEchoError(err *echo.HTTPError) *Error {
 	switch err.Code {
 	case http.StatusNotFound:
@@ -235,13 +235,13 @@ func fromEchoError(err *echo.HTTPError) *Error {
 	case http.StatusMethodNotAllowed:
 		return problem(CodeMethodNotAllowed, "This path does not support this method; the Allow header lists the methods it supports.")
 	case http.StatusBadRequest:
-		// The generated code could not decode the request, although the validation accepted it. This is a bug, so the cause is logged.
-		return &Error{Code: CodeInvalidRequest, Detail: "The request could not be read.", Cause: err}
+		// The generated code could not decode a request that the validation accepted. Such a request reveals a bug, so the cause is logged.
+		return &Error{Code: CodeInvalidRequest, Detail: "The server could not decode the request.", Cause: err}
 	}
 	return &Error{Code: CodeInternal, Cause: err, Detail: internalDetail}
 }
 
-// writeError is the error handler of echo. It logs the cause of err and answers with the problem.
+// writeError is the error handler of the web framework echo. It logs the cause of err and sends the error response.
 func (s *Server) writeError(err error, c echo.Context) {
 	r, w := c.Request(), c.Response()
 	if w.Committed {
@@ -255,13 +255,13 @@ func (s *Server) writeError(err error, c echo.Context) {
 	}
 	e := toError(err)
 	ctxErr := r.Context().Err()
-	if e.Code == CodeInternal && ctxErr != nil { // the timeout of the request or the closed connection caused the failure
+	if e.Code == CodeInternal && ctxErr != nil { // the request failed because it timed out or the caller closed the connection
 		e = unavailable(err)
 	}
 	info := e.Code.info()
 	if e.Cause != nil {
 		level := slog.LevelDebug
-		if info.Status >= http.StatusInternalServerError && !errors.Is(ctxErr, context.Canceled) { // a caller who closes the connection is not an error of the server
+		if info.Status >= http.StatusInternalServerError && !errors.Is(ctxErr, context.Canceled) { // a connection that the caller closed is not an error of the server
 			level = slog.LevelError
 		}
 		s.logger.Log(r.Context(), level, "request failed", "request_id", requestID(c), "code", e.Code, "error", e.Cause)
@@ -286,10 +286,11 @@ func (s *Server) writeError(err error, c echo.Context) {
 	}
 }
 
-// maxInstance is the maximum length of a path in the member instance of a problem.
+// maxInstance is the maximum length, in bytes, of the path that an error response repeats in its member instance.
 const maxInstance = 10_000
 
-// instance returns the path of the request. If the path is longer than maxInstance, it returns the route instead, or / if there is no route.
+// instance returns the path of the request for the error response. If the path is longer than maxInstance, it returns the route instead,
+// such as /videos/:ad_id. If no route matches the path, it returns /.
 func instance(c echo.Context) string {
 	if path := c.Request().URL.EscapedPath(); len(path) <= maxInstance {
 		return path
@@ -297,8 +298,8 @@ func instance(c echo.Context) string {
 	return cmp.Or(c.Path(), "/")
 }
 
-// challenge returns the value of WWW-Authenticate in a response with 401. If the request has no token, the value has no error code (RFC 6750, section
-// 3.1).
+// challenge returns the value of the header WWW-Authenticate for a response with status 401. If the request has no token, the value
+// contains no error code, as RFC 6750, section 3.1, recommends.
 func challenge(e *Error) string {
 	const realm = `Bearer realm="ReelTally"`
 	if e.Code == CodeTokenMissing {
@@ -307,13 +308,13 @@ func challenge(e *Error) string {
 	return fmt.Sprintf(`%s, error="invalid_token", error_description=%q`, realm, e.Detail)
 }
 
-// wholeSeconds returns d in seconds, rounded up and at least 1, so that a caller who waits this long does not retry too early.
+// wholeSeconds returns d in seconds, rounded up and at least 1, so that a caller that waits this long does not retry too early.
 func wholeSeconds(d time.Duration) int {
 	return max(1, int(math.Ceil(d.Seconds())))
 }
 
-// unencodedLink returns the problem url_not_encoded if the path of the request contains a link that is not percent-encoded, and otherwise nil.
-// Such a path matches no route.
+// unencodedLink returns an error response with the code url_not_encoded if the path contains a link that is not percent-encoded. Otherwise
+// it returns nil. r must be a request that matches no route.
 func unencodedLink(r *http.Request) *Error {
 	resource, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	if !strings.Contains(rest, "/") || !strings.Contains(rest, ".") {

@@ -8,15 +8,15 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// formats are the validators for the string formats in the contract. The validator of the library for date accepts 30 February, and the library
-// has no validator for uuid.
+// formats are the validators for the string formats that the OpenAPI contract uses. The OpenAPI library has no validator for uuid, and its
+// validator for date accepts 30 February.
 var formats = []openapi3.SchemaValidationOption{openapi3.WithStringFormatValidators(map[string]openapi3.StringFormatValidator{
 	"uuid":      openapi3.NewRegexpFormatValidator(canonicalUUID.String()),
 	"date":      openapi3.NewCallbackValidator(checkDate),
 	"date-time": openapi3.NewCallbackValidator(func(s string) error { _, err := parseTime(s); return err }),
 })}
 
-// canonicalUUID matches a UUID in the only form that the API accepts: 36 characters, without braces and without the prefix urn:uuid:.
+// canonicalUUID matches a UUID in the only form that the API accepts: 36 characters, without braces and without the prefix "urn:uuid:".
 var canonicalUUID = regexp.MustCompile(`^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`)
 
 // The first and the last year of valid dates and times. SQLite and PostgreSQL can store all dates in this range.
@@ -34,10 +34,11 @@ func checkDate(s string) error {
 	return checkYear(t)
 }
 
-// timePattern matches the times of RFC 3339. It is needed because time.Parse also accepts an hour of one digit and a comma before the fraction.
+// timePattern matches a time in the form of RFC 3339. It is stricter than time.Parse, which accepts an hour of one digit and a comma before
+// the fraction.
 var timePattern = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$`)
 
-// parseTime parses a time of RFC 3339.
+// parseTime parses a time in the form of RFC 3339. It fails if the year is not between firstYear and lastYear.
 func parseTime(s string) (time.Time, error) {
 	if !timePattern.MatchString(s) {
 		return time.Time{}, fmt.Errorf("%s is not of the form %s", quote(s), time.RFC3339)
@@ -52,7 +53,7 @@ func parseTime(s string) (time.Time, error) {
 // checkYear returns an error if the year of t is not in the range firstYear to lastYear.
 func checkYear(t time.Time) error {
 	if t.Year() < firstYear || t.Year() > lastYear {
-		return fmt.Errorf("the year %d is not in %d to %d", t.Year(), firstYear, lastYear)
+		return fmt.Errorf("the year %d is not between %d and %d", t.Year(), firstYear, lastYear)
 	}
 	return nil
 }

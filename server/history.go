@@ -10,10 +10,10 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// defaultHistoryDays is the number of days before today at which a history starts if start_date is not given.
+// defaultHistoryDays is the number of days before today at which a history starts if the request has no start_date.
 const defaultHistoryDays = 30
 
-// GetVideoHistory returns the daily counts of a video.
+// GetVideoHistory answers GET /videos/{ad_id}/history with the daily counts of a video.
 func (s *Server) GetVideoHistory(ctx context.Context, r api.GetVideoHistoryRequestObject) (api.GetVideoHistoryResponseObject, error) {
 	caller := CallerFrom(ctx)
 	from, to, err := s.historyRange(caller, r.Params.StartDate, r.Params.EndDate)
@@ -41,7 +41,7 @@ func (s *Server) GetVideoHistory(ctx context.Context, r api.GetVideoHistoryReque
 	return api.GetVideoHistory200JSONResponse(out), nil
 }
 
-// GetAccountHistory returns the daily counts of an account.
+// GetAccountHistory answers GET /accounts/{account_id}/history with the daily counts of an account.
 func (s *Server) GetAccountHistory(ctx context.Context, r api.GetAccountHistoryRequestObject) (api.GetAccountHistoryResponseObject, error) {
 	caller := CallerFrom(ctx)
 	from, to, err := s.historyRange(caller, r.Params.StartDate, r.Params.EndDate)
@@ -69,8 +69,8 @@ func (s *Server) GetAccountHistory(ctx context.Context, r api.GetAccountHistoryR
 	return api.GetAccountHistory200JSONResponse(out), nil
 }
 
-// visiblePoints returns the points of a history for a response: all points, or only the latest point if the view is masked. points must be
-// sorted with the latest point first.
+// visiblePoints returns the history points that a response shows: all points, or only the latest point if view is MaskedView. points must
+// be sorted with the latest point first.
 func visiblePoints[P any](points []P, view View) []P {
 	if view.masked && len(points) > 1 {
 		return points[:1]
@@ -78,8 +78,8 @@ func visiblePoints[P any](points []P, view View) []P {
 	return points
 }
 
-// historyRange returns the first and the last day of a history. start and end are nil if they are not given. It fails if start is earlier than
-// the tier allows, or if end is before start.
+// historyRange returns the first and the last day of a history. start and end are the query parameters start_date and end_date, which can
+// be nil. historyRange fails if start is earlier than the caller's tier allows, or if end is before start.
 func (s *Server) historyRange(caller Caller, start, end *openapi_types.Date) (from, to store.Date, err error) {
 	today := store.DateOf(s.now())
 	from, to = today-defaultHistoryDays, today
@@ -96,7 +96,7 @@ func (s *Server) historyRange(caller Caller, start, end *openapi_types.Date) (fr
 			faults = append(faults, queryFault("end_date", faultRange, "end_date %s is before start_date, which is %s", to, from))
 		}
 	} else if from > to {
-		to = from // start is in the future, so the history is one day without data
+		to = from // start is in the future, so the history is the single day start, which has no data
 	}
 	if len(faults) > 0 {
 		return 0, 0, invalid(faults...)
@@ -104,7 +104,7 @@ func (s *Server) historyRange(caller Caller, start, end *openapi_types.Date) (fr
 	return from, to, nil
 }
 
-// ToAPIVideoHistoryPoint converts the counts of a video on one day for a response. The counts are null if the view is masked.
+// ToAPIVideoHistoryPoint converts the counts of a video on one day to the JSON type of the API. If view is MaskedView, the counts are null.
 func ToAPIVideoHistoryPoint(p store.Point, view View) api.VideoHistoryPoint {
 	out := api.VideoHistoryPoint{
 		Date: toAPIDate(p.Day), Views: view.Count(p.Views), Likes: view.Count(p.Likes), Comments: view.Count(p.Comments),
@@ -117,12 +117,13 @@ func ToAPIVideoHistoryPoint(p store.Point, view View) api.VideoHistoryPoint {
 	return out
 }
 
-// asksForQuality returns true if the parameter include contains quality.
+// asksForQuality returns true if the query parameter include contains "quality".
 func asksForQuality(include []api.HistoryInclude) bool {
 	return slices.Contains(include, api.HistoryIncludeQuality)
 }
 
-// ToAPIProvenance converts the quality, source and fetch time of a point for a response. All are nil if the view is masked.
+// ToAPIProvenance converts the quality, source and fetch time of a history point to the JSON types of the API. If view is MaskedView, all
+// results are nil.
 func ToAPIProvenance(p store.Provenance, view View) (quality *api.HistoryQuality, source, fetchedAt *string) {
 	if view.masked {
 		return nil, nil, nil
@@ -130,7 +131,8 @@ func ToAPIProvenance(p store.Provenance, view View) (quality *api.HistoryQuality
 	return new(api.HistoryQuality(p.Quality)), p.Source, toAPITimePtr(p.FetchedAt)
 }
 
-// ToAPIAccountHistoryPoint converts the counts of an account on one day for a response. The counts are null if the view is masked.
+// ToAPIAccountHistoryPoint converts the counts of an account on one day to the JSON type of the API. If view is MaskedView, the counts are
+// null.
 func ToAPIAccountHistoryPoint(p store.AccountPoint, view View) api.AccountHistoryPoint {
 	return api.AccountHistoryPoint{
 		Date: toAPIDate(p.Day), Followers: view.Count(p.Followers), Following: view.Count(p.Following), Views: view.Count(p.Views),

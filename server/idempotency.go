@@ -14,24 +14,25 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// finishKeyTimeout is the time limit for storing the response of an Idempotency-Key. The write continues if the caller closes the connection.
+// finishKeyTimeout is the time limit for storing the response to a request with an Idempotency-Key. If the caller closes the connection,
+// the server still stores the response.
 const finishKeyTimeout = 5 * time.Second
 
-// finishKeyGrace is the maximum time for which storing the response can continue after the deadline of the request.
+// finishKeyGrace is the maximum time after the deadline of a request in which the server still stores the response for its Idempotency-Key.
 const finishKeyGrace = 500 * time.Millisecond
 
 type effectKey struct{}
 
-// effectID returns the id for the item that the request creates. All repetitions of a request with an Idempotency-Key use the same id, so the
-// item is created only once. If the request has no key, effectID returns the zero id.
+// effectID returns the id for the record that a request creates. All repetitions of a request with an Idempotency-Key use the same id, so
+// that they create only one record. If the request has no Idempotency-Key, effectID returns the zero id.
 func effectID(ctx context.Context) uuid.UUID {
 	id, _ := ctx.Value(effectKey{}).(uuid.UUID)
 	return id
 }
 
-// idempotency is the middleware for the header Idempotency-Key (interface.md 1). It stores the response to the first POST with a key and sends it
-// again for every repetition. It does not store a response with 5xx, because the request may have had an effect or not. A repetition then runs
-// the operation again with the same effectID.
+// idempotency is the middleware for the header Idempotency-Key. It stores the response to the first POST with a key and answers every
+// repetition with the stored response. It does not store a response with status 5xx, because such a request may or may not have changed
+// data. A repetition then runs the operation again with the same effectID.
 func (s *Server) idempotency(next echo.HandlerFunc) echo.HandlerFunc {
 	next = s.handleErrors(next)
 	return func(c echo.Context) error {
@@ -66,7 +67,7 @@ func (s *Server) idempotency(next echo.HandlerFunc) echo.HandlerFunc {
 		case store.KeyFresh:
 		}
 		c.SetRequest(r.WithContext(context.WithValue(r.Context(), effectKey{}, known.EffectID)))
-		result := store.KeptAnswer{Status: http.StatusInternalServerError} // a panic leaves this status, so that the key is released
+		result := store.KeptAnswer{Status: http.StatusInternalServerError} // if next panics, the status stays 500 and finishKey releases the key
 		defer func() { s.finishKey(c, org, op.id, key, result) }()
 		response, err := bufferResponse(c, next)
 		if err != nil {
@@ -77,7 +78,8 @@ func (s *Server) idempotency(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// handleErrors answers the error of next with a problem, so that idempotency stores the problem like any other response.
+// handleErrors is a middleware that writes the error response if next returns an error. The middleware idempotency can then store the error
+// response like any other response.
 func (s *Server) handleErrors(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if err := next(c); err != nil {
@@ -87,11 +89,12 @@ func (s *Server) handleErrors(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// finishKey stores the response of an Idempotency-Key. If the status is 5xx, it releases the key instead, so that the request can be repeated.
+// finishKey stores the response to a request with an Idempotency-Key. If the status is 5xx, it releases the key instead, so that a
+// repetition runs the operation again.
 func (s *Server) finishKey(c echo.Context, org *store.Org, operation, key string, a store.KeptAnswer) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), finishKeyTimeout)
 	defer cancel()
-	if deadline, ok := c.Request().Context().Deadline(); ok { // the caller waits for this write, because the response is sent after it is stored
+	if deadline, ok := c.Request().Context().Deadline(); ok { // the write must not take long, because the caller gets the response only after it is stored
 		var stop context.CancelFunc
 		ctx, stop = context.WithDeadline(ctx, deadline.Add(finishKeyGrace))
 		defer stop()
@@ -102,13 +105,13 @@ func (s *Server) finishKey(c echo.Context, org *store.Org, operation, key string
 	} else {
 		err = org.FinishKey(ctx, operation, key, a)
 	}
-	if err != nil { // the key then stays in use until it expires
+	if err != nil { // the error is only logged, and repetitions are refused with status 409 until the key expires
 		s.logger.ErrorContext(ctx, "cannot store the response of an Idempotency-Key", "request_id", requestID(c), "error", err)
 	}
 }
 
-// fingerprint returns a hash of a request's path and body, by which a repetition is recognised. White space and the order of members in the body
-// do not change the hash.
+// fingerprint returns a hash of a request's path and body. If two requests have the same Idempotency-Key but different hashes, the second
+// request is refused. White space and the order of members in the body do not change the hash.
 func fingerprint(c echo.Context) ([]byte, error) {
 	sum := sha256.New()
 	_, _ = io.WriteString(sum, c.Request().URL.EscapedPath()+"\n")
@@ -120,7 +123,7 @@ func fingerprint(c echo.Context) ([]byte, error) {
 	return sum.Sum(nil), nil
 }
 
-// replay sends the stored response of an Idempotency-Key.
+// replay answers a repetition of a request with the stored response to the first request with the same Idempotency-Key.
 func replay(c echo.Context, a store.KeptAnswer) error {
 	c.Response().Header().Set("Idempotent-Replayed", "true")
 	if len(a.Body) == 0 {

@@ -2,11 +2,12 @@ package server
 
 import "github.com/labstack/echo/v4"
 
-// maxRequestsPerOrganisation is the maximum number of requests of one organisation that this server handles at once. It is half of the smallest
+// maxRequestsPerOrganisation is the maximum number of concurrent requests of one organisation on this server. It is half of the smallest
 // allowed size of the database connection pool, so that one organisation cannot use all connections.
 const maxRequestsPerOrganisation = 4
 
-// limitInFlight is a middleware that makes a request wait while maxRequestsPerOrganisation other requests of its organisation are in progress.
+// limitInFlight is a middleware that makes a request wait while the server handles maxRequestsPerOrganisation other requests of the same
+// organisation.
 func (s *Server) limitInFlight(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if s.contract.match(c) == nil {

@@ -15,28 +15,29 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// linkFailure is the reason why a link is refused.
+// linkFailure is the error for a link that is refused: it is not valid, has the wrong kind, or could not be resolved.
 type linkFailure struct {
-	Code      string // a failure code of bulk results, for example "wrong_kind"
-	Detail    string // a sentence for the caller
-	Retryable bool   // the same link can be accepted later
-	cause     error  // an unexpected error, which is logged; otherwise nil
+	Code      string // code for programs, for example "wrong_kind"
+	Detail    string // sentence that tells the caller what is wrong
+	Retryable bool   // true if the same link can be accepted later
+	cause     error  // unexpected error of the resolver; nil for any other failure
 }
 
 func (f *linkFailure) Error() string { return f.Detail }
 
-// Codes of link failures that this package refers to by name.
+// Values of linkFailure.Code that this package uses. Packages link and shortlink define other values.
 const (
 	failedWrongKind = "wrong_kind"
 	failedNotFound  = shortlink.CodeNotFound
 	failedInternal  = "internal"
 )
 
-// isDeadLink returns true if the link is a short link whose video or account does not exist any more.
+// isDeadLink returns true if the refused link is a short link whose video or account no longer exists.
 func (f *linkFailure) isDeadLink() bool { return f.Code == failedNotFound }
 
-// problem returns the problem of a request that contains only this link. All retryable failures get the code link_unresolved. The code
-// rate_limited, for example, would wrongly say that the caller sent too many requests, although the server sent them to the platform.
+// problem returns the error response for a request that contains only this link. Except for internal errors, every retryable failure gets
+// the code link_unresolved. For example, rate_limited would wrongly tell the caller that it sent too many requests, although the server
+// sent them to the platform.
 func (f *linkFailure) problem() *Error {
 	switch {
 	case f.Code == failedInternal:
@@ -47,7 +48,7 @@ func (f *linkFailure) problem() *Error {
 	return &Error{Code: Code(f.Code), Detail: f.Detail}
 }
 
-// permanentFailure returns the *linkFailure in err if it is not retryable. Otherwise it returns nil, also if err is another error or nil.
+// permanentFailure returns the *linkFailure in err if the failure is not retryable. In all other cases it returns nil.
 func permanentFailure(err error) *linkFailure {
 	if f, ok := errors.AsType[*linkFailure](err); ok && !f.Retryable {
 		return f
@@ -58,13 +59,13 @@ func permanentFailure(err error) *linkFailure {
 // resolveTimeout is the time limit for resolving all short links of one request.
 const resolveTimeout = 20 * time.Second
 
-// parsedLink is the result of parsing a link: the link of a video or account, or a failure.
+// parsedLink is the result of parsing a link. If failure is nil, link is the link of a video or account.
 type parsedLink struct {
 	link    link.Link
 	failure *linkFailure
 }
 
-// wrongKind returns the failure of a link to an account if a link to a video is needed, or the reverse. wanted is the needed kind.
+// wrongKind returns the failure of a link to an account where a link to a video is required, or the reverse. wanted is the required kind.
 func wrongKind(wanted link.Kind) *linkFailure {
 	detail := "This is the link of an account; a video is wanted here."
 	if wanted == link.Account {
@@ -73,8 +74,8 @@ func wrongKind(wanted link.Kind) *linkFailure {
 	return &linkFailure{Code: failedWrongKind, Detail: detail}
 }
 
-// parseReference parses the id or link of an item. kind is the kind of the item: video or account. If raw is neither an id nor a link of this kind,
-// the error is *store.NotFoundError.
+// parseReference parses the id or link of a video or account. kind says which of the two is required. If raw is neither an id nor a link of
+// this kind, the error is *store.NotFoundError.
 func (s *Server) parseReference(ctx context.Context, kind link.Kind, raw string) (reference, error) {
 	missing := &store.NotFoundError{Kind: string(kind), Names: []string{raw}}
 	if canonicalUUID.MatchString(raw) {
@@ -91,7 +92,8 @@ func (s *Server) parseReference(ctx context.Context, kind link.Kind, raw string)
 	return reference{Link: l}, err
 }
 
-// linkOf parses a link to a video or an account, as kind says. It resolves the link if it is a short link. The error is a *linkFailure or an error of the database.
+// linkOf parses a link to a video or account. kind says which of the two is required. A short link is resolved. The error is a *linkFailure
+// or an error of the database.
 func (s *Server) linkOf(ctx context.Context, kind link.Kind, raw string) (link.Link, error) {
 	read, err := s.linksOf(ctx, kind, []string{raw})
 	if err != nil {
@@ -103,8 +105,9 @@ func (s *Server) linkOf(ctx context.Context, kind link.Kind, raw string) (link.L
 	return read[0].link, nil
 }
 
-// linksOf parses links to videos or to accounts, as kind says, and returns the results in the same order. It resolves short links. If a short link was resolved
-// before, its target is in the database; otherwise linksOf requests the link. The error is an error of the database or of ctx.
+// linksOf parses links to videos or accounts and returns the results in the order of raws. kind says which of the two is required. Short
+// links are resolved: their targets are read from the database, or requested from the platform if a link is new. The error is an error of
+// the database or of ctx.
 func (s *Server) linksOf(ctx context.Context, kind link.Kind, raws []string) ([]parsedLink, error) {
 	out := make([]parsedLink, len(raws))
 	var shorts []link.Link
@@ -134,7 +137,7 @@ func (s *Server) linksOf(ctx context.Context, kind link.Kind, raws []string) ([]
 	return out, nil
 }
 
-// parseFailure converts an error of link.Parse into a linkFailure.
+// parseFailure converts an error of link.Parse into a linkFailure with a code and a sentence for the caller.
 func parseFailure(err error) *linkFailure {
 	if refused, ok := errors.AsType[*link.Error](err); ok {
 		return &linkFailure{Code: string(refused.Reason), Detail: refused.Detail}
@@ -142,10 +145,11 @@ func parseFailure(err error) *linkFailure {
 	return &linkFailure{Code: string(link.InvalidURL), Detail: "This is not a link."}
 }
 
-// resolve returns the targets of short links. The keys are the canonical forms of the short links. It stores new targets in the database.
+// resolve returns the targets of short links: the videos or accounts that they redirect to. The keys of the result are the canonical forms
+// of the short links. resolve stores new targets in the database.
 func (s *Server) resolve(ctx context.Context, shorts []link.Link) (map[string]parsedLink, error) {
 	if len(shorts) == 0 {
-		return nil, nil //nolint:nilnil // without short links there are no targets
+		return nil, nil //nolint:nilnil // a nil map is an empty map
 	}
 	known, err := s.store.ShortLinks(ctx, shorts)
 	if err != nil {
@@ -174,20 +178,20 @@ func (s *Server) resolve(ctx context.Context, shorts []link.Link) (map[string]pa
 		}
 	}
 	if err := s.store.SaveShortLinks(ctx, found); err != nil {
-		// The targets are known, so this request continues. The next request with these links resolves them again.
-		s.logger.WarnContext(ctx, "cannot store resolved short links", "count", len(found), "error", err)
+		// The request continues, because the targets are known. The next request with the same short links must resolve them again.
+		s.logger.WarnContext(ctx, "cannot store the targets of resolved short links in the database", "count", len(found), "error", err)
 	}
 	return targets, nil
 }
 
-// The maximum numbers of short links that this server resolves at once.
+// Limits for the number of short links that this server resolves at the same time.
 const (
-	maxResolvesPerOrganisation = 16 // for all requests of one organisation
-	maxResolves                = 64 // for all organisations
+	maxResolvesPerOrganisation = 16 // maximum for all requests of one organisation together
+	maxResolves                = 64 // maximum for all organisations together
 )
 
-// resolveAll resolves short links concurrently. The keys of the result are the canonical forms of the links. After resolveTimeout, the links
-// that are not resolved yet fail.
+// resolveAll resolves short links concurrently. The keys of the result are the canonical forms of the short links. A short link that is not
+// resolved within resolveTimeout fails.
 func (s *Server) resolveAll(ctx context.Context, links []link.Link) map[string]parsedLink {
 	ctx, cancel := context.WithTimeout(ctx, resolveTimeout)
 	defer cancel()
@@ -216,7 +220,7 @@ func (s *Server) resolveAll(ctx context.Context, links []link.Link) map[string]p
 	return results
 }
 
-// resolveInSlot waits for a slot in Server.resolves and then resolves one short link. If ctx ends before, the link fails.
+// resolveInSlot waits for a slot in Server.resolves and then resolves one short link. If ctx ends during the wait, the short link fails.
 func (s *Server) resolveInSlot(ctx context.Context, org uuid.UUID, short link.Link) parsedLink {
 	release, err := s.resolves.acquire(ctx, org)
 	if err != nil {
@@ -227,7 +231,7 @@ func (s *Server) resolveInSlot(ctx context.Context, org uuid.UUID, short link.Li
 	return s.resolveOne(ctx, short)
 }
 
-// resolveOne resolves one short link. If the resolver panics, only this link fails.
+// resolveOne resolves one short link. If the resolver panics, this short link fails and the request continues.
 func (s *Server) resolveOne(ctx context.Context, short link.Link) (r parsedLink) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -244,7 +248,7 @@ func (s *Server) resolveOne(ctx context.Context, short link.Link) (r parsedLink)
 	return parsedLink{failure: s.internalFailure(ctx, err)}
 }
 
-// internalFailure logs an unexpected error of the resolver and returns the failure of the link.
+// internalFailure logs an unexpected error of the short-link resolver and returns a retryable failure for the link.
 func (s *Server) internalFailure(ctx context.Context, cause error) *linkFailure {
 	s.logger.ErrorContext(ctx, "cannot resolve a short link", "error", cause)
 	return &linkFailure{Code: failedInternal, Detail: "The server failed to resolve this short link; try again later.", Retryable: true, cause: cause}

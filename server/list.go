@@ -16,31 +16,33 @@ import (
 )
 
 const (
-	// maxPageBytes is the maximum size of the JSON of a page. A page that would be larger has fewer rows than requested.
+	// maxPageBytes is the maximum size, in bytes, of the JSON of one page of a list. A page that would be larger has fewer rows than
+	// requested.
 	maxPageBytes = 32 << 20
-	// maxRowBytes is an upper bound for the JSON of a row without its texts and labels: names of members, numbers, times and ids.
+	// maxRowBytes is an upper bound for the size, in bytes, of the JSON of one row of a list without its texts and labels.
 	maxRowBytes = 2 << 10
-	// listBufferBytes is how many bytes of a list are buffered before they are sent. An error before the first bytes are sent is answered with
-	// a problem.
+	// listBufferBytes is how many bytes of a list response are buffered before they are sent. If an error occurs before the first bytes are
+	// sent, the server can still send an error response.
 	listBufferBytes = 64 << 10
 )
 
-// listRequest is a request for a list whose parameters were checked. R is the type of the rows in the store. A is their type in the response.
+// listRequest is a request for a list, after its parameters were checked. R is the type of a row in the database. A is the JSON type of a
+// row in the response.
 type listRequest[R, A any] struct {
 	page pageRequest
-	// tag contains the values from which the ETag is computed: the parameters of the request, and what they were resolved to.
+	// tag contains the values from which the ETag is computed: the parameters of the request, and the targets of its short links.
 	tag []any
-	// find queries the rows of a page.
+	// find queries the rows of one page from the database.
 	find func(store.Window) (*store.List[R], error)
-	// convert converts a row for the response. It sets the metrics to null if the view is masked.
+	// convert converts a database row to its JSON type. If the View is MaskedView, the metrics are null.
 	convert func(R, View) A
-	// members returns an object with the members of the response other than data. rows is the number of rows in data. If members is nil, a
-	// paginated response has the members data and pagination, and any other response is an array.
+	// members returns an object with the members of the response besides data. rows is the number of rows in data. If members is nil, a
+	// paginated response has the members data and pagination, and a response without pagination is a JSON array.
 	members func(facts pageFacts, rows int) any
 }
 
 // answerList returns the response to a request for a list. It sets the ETag, queries the rows, limits the size of the page and adds the
-// pagination. All list operations call it.
+// pagination. Every operation that returns a list calls answerList.
 func answerList[R, A any](ctx context.Context, s *Server, l listRequest[R, A]) (listResponse, error) {
 	view := CallerFrom(ctx).View
 	if err := s.checkNotModified(ctx, l.page.cursor.Operation, l.tag...); err != nil {
@@ -59,7 +61,7 @@ func answerList[R, A any](ctx context.Context, s *Server, l listRequest[R, A]) (
 		return listResponse{}, err
 	}
 	var facts pageFacts
-	if l.page.paginated || cut { // without pagination, only a page that was cut has a Link header for the next page
+	if l.page.paginated || cut { // a response without pagination gets a Link header to the next page only if it was cut
 		if facts, err = s.pageFacts(ctx, l.page, view, found.Total, found.Next()); err != nil {
 			return listResponse{}, err
 		}
@@ -82,9 +84,9 @@ func answerList[R, A any](ctx context.Context, s *Server, l listRequest[R, A]) (
 	return response, nil
 }
 
-// cutToSize removes the last rows of a page if its JSON is larger than Server.maxPage, but keeps at least one row. It returns true if it removed
-// rows. It runs before the first byte is sent, so that headers and pagination are correct. It measures a page only if the page can be too large.
-// The rows of such a page are read twice.
+// cutToSize removes the last rows of a page if the page's JSON is larger than Server.maxPage, but keeps at least one row. It returns true
+// if it removed rows. It must run before the first byte of the response is sent, so that headers and pagination are correct. It encodes the
+// rows to measure them only if the page can be too large. The rows of such a page are read twice.
 func cutToSize[R, A any](ctx context.Context, s *Server, list *store.List[R], convert func(R) A) (bool, error) {
 	if list.MaxTextBytes()+maxRowBytes*int64(list.Len()) <= s.maxPage {
 		return false, nil
@@ -109,38 +111,39 @@ func cutToSize[R, A any](ctx context.Context, s *Server, list *store.List[R], co
 	return false, nil
 }
 
-// listResponse is the response to a list operation. It reads and writes a few rows at a time, so that a longer list does not need more memory.
+// listResponse is the response of an operation that returns a list. It reads and writes a few rows at a time, so that a longer list does
+// not need more memory.
 type listResponse struct {
-	ctx     context.Context //nolint:containedctx // the generated method has no context parameter
+	ctx     context.Context //nolint:containedctx // the generated methods that write the response have no context parameter
 	logger  *slog.Logger
 	rows    iter.Seq2[any, error]
-	members any // an object with the members other than data; nil if the response is an array
+	members any // object with the members of the response besides data; nil if the response is a JSON array
 }
 
-// VisitListVideosResponse writes the response of the operation listVideos.
+// VisitListVideosResponse implements the generated response interface of listVideos.
 func (l listResponse) VisitListVideosResponse(w http.ResponseWriter) error { return l.write(w) }
 
-// VisitListAccountsResponse writes the response of the operation listAccounts.
+// VisitListAccountsResponse implements the generated response interface of listAccounts.
 func (l listResponse) VisitListAccountsResponse(w http.ResponseWriter) error { return l.write(w) }
 
-// VisitListAccountVideosResponse writes the response of the operation listAccountVideos.
+// VisitListAccountVideosResponse implements the generated response interface of listAccountVideos.
 func (l listResponse) VisitListAccountVideosResponse(w http.ResponseWriter) error { return l.write(w) }
 
-// VisitListCollectionsResponse writes the response of the operation listCollections.
+// VisitListCollectionsResponse implements the generated response interface of listCollections.
 func (l listResponse) VisitListCollectionsResponse(w http.ResponseWriter) error { return l.write(w) }
 
-// VisitListCollectionVideosResponse writes the response of the operation listCollectionVideos.
+// VisitListCollectionVideosResponse implements the generated response interface of listCollectionVideos.
 func (l listResponse) VisitListCollectionVideosResponse(w http.ResponseWriter) error {
 	return l.write(w)
 }
 
-// VisitListCollectionAccountsResponse writes the response of the operation listCollectionAccounts.
+// VisitListCollectionAccountsResponse implements the generated response interface of listCollectionAccounts.
 func (l listResponse) VisitListCollectionAccountsResponse(w http.ResponseWriter) error {
 	return l.write(w)
 }
 
-// write sends the response. If an error occurs before the first byte is sent, it returns the error. If an error occurs later, it aborts the
-// connection, so that no client treats an incomplete list as complete.
+// write sends the list response. If an error occurs before the first byte is sent, write returns the error. If an error occurs later, write
+// aborts the connection, so that no client treats an incomplete list as complete.
 func (l listResponse) write(w http.ResponseWriter) error {
 	out := &listBuffer{w: w}
 	err := l.encode(out)
@@ -156,7 +159,7 @@ func (l listResponse) write(w http.ResponseWriter) error {
 	panic(http.ErrAbortHandler)
 }
 
-// encode writes the JSON of the response to out.
+// encode writes the JSON of the list response to out. It sends out whenever listBufferBytes are buffered.
 func (l listResponse) encode(out *listBuffer) error {
 	begin, end := `{"data":[`, "],"
 	members := []byte{}
@@ -195,14 +198,14 @@ func (l listResponse) encode(out *listBuffer) error {
 	return nil
 }
 
-// listBuffer buffers the next bytes of a list response.
+// listBuffer buffers the part of a list response that is not sent yet.
 type listBuffer struct {
 	bytes.Buffer
 	w       http.ResponseWriter
-	started bool // the status was sent
+	started bool // true if the status of the response was sent
 }
 
-// send sends the buffered bytes. The first call also sends the status.
+// send sends the buffered bytes and empties the buffer. The first call also sends the status 200.
 func (b *listBuffer) send() error {
 	if !b.started {
 		b.started = true

@@ -1,16 +1,16 @@
 package server
 
-// View says whether the metrics in a response are masked, that is, replaced by null. Every function that converts metrics for a response has a
-// View as parameter, so that masking cannot be forgotten.
+// View says whether a response shows metrics or masks them. A masked metric is replaced by null, because the organisation's tier does not
+// show it. Every function that converts metrics for a response has a View as parameter, so that masking cannot be forgotten.
 type View struct{ masked bool }
 
-// FullView shows all metrics.
+// FullView is the View that shows all metrics.
 var FullView = View{}
 
-// MaskedView masks all metrics.
+// MaskedView is the View that replaces all metrics by null.
 var MaskedView = View{masked: true}
 
-// Count returns n, or nil if metrics are masked. n is nil if the count is unknown.
+// Count returns the count n, or nil if v masks metrics. n can be nil, which means that the count is unknown.
 func (v View) Count(n *int64) *int64 {
 	if v.masked {
 		return nil
@@ -18,7 +18,7 @@ func (v View) Count(n *int64) *int64 {
 	return n
 }
 
-// Number returns f, or nil if metrics are masked.
+// Number returns a pointer to f, or nil if v masks metrics.
 func (v View) Number(f float64) *float64 {
 	if v.masked {
 		return nil
@@ -26,7 +26,7 @@ func (v View) Number(f float64) *float64 {
 	return &f
 }
 
-// Ratio returns f, or nil if metrics are masked. f is nil if the ratio is unknown.
+// Ratio returns the ratio f, or nil if v masks metrics. f can be nil, which means that the ratio is unknown.
 func (v View) Ratio(f *float64) *float64 {
 	if v.masked {
 		return nil
@@ -34,7 +34,7 @@ func (v View) Ratio(f *float64) *float64 {
 	return f
 }
 
-// Text returns s, or nil if metrics are masked. s is, for example, the time of the last fetch.
+// Text returns s, or nil if v masks metrics. s is a text that belongs to the metrics, for example the time of the last fetch.
 func (v View) Text(s *string) *string {
 	if v.masked {
 		return nil
@@ -42,7 +42,8 @@ func (v View) Text(s *string) *string {
 	return s
 }
 
-// MetricsMasked returns the value of the member metrics_masked: true if metrics are masked. Otherwise it returns nil, and the member is absent.
+// MetricsMasked returns the value of the JSON member metrics_masked. It is true if v masks metrics. Otherwise it is nil, and the response
+// lacks the member.
 func (v View) MetricsMasked() *bool {
 	if v.masked {
 		return &v.masked

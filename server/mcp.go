@@ -12,22 +12,23 @@ import (
 	"github.com/reeltally/reeltally/server/mcp"
 )
 
-// mcpPath is the path of the Model Context Protocol (interface.md 6). It is not an operation of the contract.
+// mcpPath is the path of the Model Context Protocol (MCP). It is not an operation of the OpenAPI contract.
 const mcpPath = "/mcp"
 
 const (
-	// mcpCalls is the name of the rate limit of POST /mcp in the quota headers.
+	// mcpCalls is the name of the rate limit of POST /mcp in the RateLimit headers.
 	mcpCalls = "mcp"
-	// mcpLimit is the maximum number of requests to /mcp that an organisation can send in a minute. Clients send up to four such requests for
-	// one call of a tool. The call also counts towards the rate limit of the tool's operation.
+	// mcpLimit is the maximum number of requests to /mcp that an organisation can send in a minute. Clients send up to four requests to
+	// /mcp for one tool call. The tool call also counts towards the rate limit of the tool's operation.
 	mcpLimit = 600
 )
 
-// serveMCP returns the handler of POST /mcp. It authenticates each request and counts it towards the organisation's limit mcpLimit. A tool sends
-// the request of its operation through this server with the caller's token. That request also counts towards the limit of the operation.
+// serveMCP returns the handler of POST /mcp. The handler authenticates each request and counts it towards the organisation's limit
+// mcpLimit. A tool call sends an HTTP request with the caller's token through this server. This request also counts towards the rate limit
+// of its operation.
 func (s *Server) serveMCP(trusted []netip.Prefix) echo.HandlerFunc {
 	handler := mcp.New(mcp.Options{Tools: s.contract.tools, Version: s.contract.version, Do: s.serveTool, Logger: s.logger, Sandbox: s.sandbox,
-		AnyHost: len(trusted) > 0}) // a proxy on this machine sends loopback requests whose Host header is the public host
+		AnyHost: len(trusted) > 0}) // with trusted proxies, a proxy on this machine can send loopback requests with a public Host header
 	return func(c echo.Context) error {
 		id, err := s.identify(c)
 		if err != nil {
@@ -37,7 +38,7 @@ func (s *Server) serveMCP(trusted []netip.Prefix) echo.HandlerFunc {
 			return err
 		}
 		r := c.Request()
-		r.Header.Set(echo.HeaderXRequestID, requestID(c)) // so that the requests of the tools get the same request id
+		r.Header.Set(echo.HeaderXRequestID, requestID(c)) // gives the HTTP requests of the tool calls the same request id
 		response := &mcpResponse{ResponseWriter: c.Response()}
 		handler.ServeHTTP(response, r)
 		if response.refused != 0 {
@@ -48,12 +49,13 @@ func (s *Server) serveMCP(trusted []netip.Prefix) echo.HandlerFunc {
 	}
 }
 
-// mcpResponse passes a response through. If the response is an error in plain text, it is buffered, and serveMCP answers with a problem instead.
+// mcpResponse is the http.ResponseWriter for the MCP handler. It sends JSON responses unchanged. It buffers an error in plain text, so that
+// serveMCP can send an error response in JSON instead.
 type mcpResponse struct {
 	http.ResponseWriter
-	refused int          // the status of the error in plain text; 0 if the response is no such error
-	reason  bytes.Buffer // the text of the error
-	started bool         // WriteHeader was called
+	refused int          // status of the error in plain text; 0 if the response is not an error in plain text
+	reason  bytes.Buffer // text of the error in plain text
+	started bool         // true if WriteHeader was called
 }
 
 func (a *mcpResponse) WriteHeader(status int) {
@@ -77,7 +79,8 @@ func (a *mcpResponse) Write(b []byte) (int, error) {
 	return a.ResponseWriter.Write(b)
 }
 
-// serveTool executes the request of a tool and returns the response. If the response is incomplete, the status is 500.
+// serveTool sends the HTTP request of a tool call through all middleware and returns the response. If the response is incomplete, serveTool
+// returns a response with status 500.
 func (s *Server) serveTool(r *http.Request) mcp.Response {
 	response := &toolResponse{header: http.Header{}, status: http.StatusOK}
 	if !s.serveComplete(response, r) {
@@ -86,7 +89,8 @@ func (s *Server) serveTool(r *http.Request) mcp.Response {
 	return mcp.Response{Status: response.status, Header: response.header, Size: response.size, Body: response.body.Bytes()}
 }
 
-// toolResponse stores the response to a tool's request. If the body is larger than mcp.MaxResponseBytes, it stores only the size of the body.
+// toolResponse is an http.ResponseWriter that stores the response to the HTTP request of a tool call. If the response body is larger than
+// mcp.MaxResponseBytes, it stores only the size of the body.
 type toolResponse struct {
 	header http.Header
 	status int
@@ -105,11 +109,11 @@ func (a *toolResponse) Write(b []byte) (int, error) {
 	return a.body.Write(b)
 }
 
-// serveComplete answers a request through all middleware. It returns false if the handler aborted the response with http.ErrAbortHandler, so
-// that the response is incomplete.
+// serveComplete sends a request through all middleware and writes the response to w. It returns false if the handler aborted the response
+// with http.ErrAbortHandler, so that the response is incomplete.
 func (s *Server) serveComplete(w http.ResponseWriter, r *http.Request) (complete bool) {
 	defer func() {
-		if p := recover(); p != nil && p != http.ErrAbortHandler { //nolint:errorlint // net/http compares with this value
+		if p := recover(); p != nil && p != http.ErrAbortHandler { //nolint:errorlint // net/http also compares a panic with this exact value
 			panic(p)
 		}
 	}()
@@ -117,9 +121,10 @@ func (s *Server) serveComplete(w http.ResponseWriter, r *http.Request) (complete
 	return true
 }
 
-// mcpProblem converts an error in plain text of the MCP handler into a problem. status and text are the error's status and body.
+// mcpProblem converts an error in plain text of the MCP handler into an error response in JSON. status and text are the status and the body
+// of the error in plain text.
 func mcpProblem(status int, text string, r *http.Request) *Error {
-	text, _, _ = strings.Cut(text, "malformed payload:") // the SDK appends an internal error message
+	text, _, _ = strings.Cut(text, "malformed payload:") // removes the internal error message that the SDK appends
 	if text == "" {
 		text = "the body is not a message of JSON-RPC 2.0"
 	}
@@ -137,8 +142,8 @@ func mcpProblem(status int, text string, r *http.Request) *Error {
 	return &Error{Code: CodeInternal, Detail: internalDetail}
 }
 
-// toolArgumentFaults returns the faults in the arguments of the tool call that r was made for. If r does not come from a tool call, or the tool
-// call has no faults, it returns nil.
+// toolArgumentFaults returns the faults in the arguments of the MCP tool call for which the request r was made. It returns nil if r was not
+// made for a tool call, or if the tool call has no faults.
 func toolArgumentFaults(r *http.Request) []api.Fault {
 	var faults []api.Fault
 	for _, f := range mcp.FaultsFrom(r.Context()) {

@@ -22,7 +22,7 @@ func TestMCP_refusesInvalidArguments(t *testing.T) {
 		place, code, detail string // pointer or name, code, and part of the detail of the first fault in the response
 	}{
 		"an unknown argument":                             {"get_video", `{"ad_id": "x", "colour": "red"}`, "/colour", "unknown_member", "it takes ad_id"},
-		"an unknown argument of a tool without arguments": {"authenticate", `{"colour": "red"}`, "/colour", "unknown_member", "it takes none"},
+		"an unknown argument of a tool without arguments": {"authenticate", `{"colour": "red"}`, "/colour", "unknown_member", "it takes no arguments"},
 		"a missing path argument":                         {"get_video", `{}`, "/ad_id", "required", "ad_id is required"},
 		"an empty path argument":                          {"get_video", `{"ad_id": ""}`, "/ad_id", "empty", "must not be empty"},
 		"a missing body argument":                         {"track_video", `{}`, "/link", "required", "link"},
@@ -31,8 +31,8 @@ func TestMCP_refusesInvalidArguments(t *testing.T) {
 		"null in the query":                               {"list_videos", `{"cursor": null}`, "/cursor", "type", "leave it out"},
 		"an object in the query":                          {"list_videos", `{"q": {"a": 1}}`, "/q", "type", "must not be an object"},
 		"an array in the query":                           {"list_videos", `{"q": ["a"]}`, "/q", "type", "must not be an array"},
-		"an array entry with a comma":                     {"list_videos", `{"collections": ["a,b"]}`, "/collections", "syntax", "entry 0, contains a comma"},
-		"an array entry that is not a string":             {"list_videos", `{"collections": ["a", 1]}`, "/collections", "type", "entry 1, must be a string"},
+		"an array entry with a comma":                     {"list_videos", `{"collections": ["a,b"]}`, "/collections", "syntax", "entry 0 of collections contains a comma"},
+		"an array entry that is not a string":             {"list_videos", `{"collections": ["a", 1]}`, "/collections", "type", "entry 1 of collections must be a string"},
 		"a duplicate argument":                            {"list_videos", `{"q": "a", "q": "b"}`, "/q", "duplicate_member", "occurs twice"},
 		"a duplicate member in an argument":               {"update_collection", `{"collection_id": "01938c32-8f07-7a46-93be-1d2c3b4a5968", "display_settings": {"title": "a", "title": "b"}}`, "/display_settings/title", "duplicate_member", "occurs twice"},
 		"NUL in the query":                                {"list_videos", `{"q": "a\u0000b"}`, "q", "encoding", "NUL"},

@@ -120,7 +120,7 @@ func TestMCP_getCollectionReturnsTheETagForIfMatch(t *testing.T) {
 	id := c.createCollection(map[string]any{"name": "Launch"})
 	session := c.assistant()
 	text := strings.Join(texts(t, session.call("get_collection", map[string]any{"collection_id": id})), "\n")
-	tag := regexp.MustCompile(`as if_match takes it: (".+")`).FindStringSubmatch(text)
+	tag := regexp.MustCompile(`to send as if_match: (".+")`).FindStringSubmatch(text)
 	require.NotNil(t, tag, text)
 	change := map[string]any{"collection_id": id, "name": "Autumn", "if_match": tag[1]}
 	require.False(t, session.call("update_collection", change).IsError)

@@ -12,10 +12,10 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// defaultMemberLimit is the page size of the lists of a collection's videos and accounts if limit is not given.
+// defaultMemberLimit is the page size of a list of a collection's videos or accounts if the request has no limit.
 const defaultMemberLimit = 100
 
-// memberLimit returns limit, or defaultMemberLimit if it is not given.
+// memberLimit returns the query parameter limit, or defaultMemberLimit if limit is nil.
 func memberLimit(limit *int32) *int32 {
 	if limit == nil {
 		return new(int32(defaultMemberLimit))
@@ -23,7 +23,7 @@ func memberLimit(limit *int32) *int32 {
 	return limit
 }
 
-// ListCollectionVideos returns the videos of a collection.
+// ListCollectionVideos answers GET /collections/{collection_id}/videos with the videos of a collection.
 func (s *Server) ListCollectionVideos(ctx context.Context, r api.ListCollectionVideosRequestObject) (api.ListCollectionVideosResponseObject, error) {
 	p := r.Params
 	query := store.VideoQuery{CollectionID: &r.CollectionID, IncludeRemoved: isTrue(p.IncludeRemoved),
@@ -40,25 +40,25 @@ func (s *Server) ListCollectionVideos(ctx context.Context, r api.ListCollectionV
 		}})
 }
 
-// AddCollectionVideos adds videos to a collection.
+// AddCollectionVideos answers POST /collections/{collection_id}/videos: it adds videos to a collection.
 func (s *Server) AddCollectionVideos(ctx context.Context, r api.AddCollectionVideosRequestObject) (api.AddCollectionVideosResponseObject, error) {
 	n, err := CallerFrom(ctx).Org.AddVideos(ctx, r.CollectionID, r.Body.VideoIds)
 	if err != nil {
 		return nil, unknownIDs(err, "video", "/video_ids", r.Body.VideoIds)
 	}
-	return api.AddCollectionVideos200JSONResponse(api.AddedVideos{Success: true, CollectionID: r.CollectionID, VideosAdded: int32(n)}), nil //nolint:gosec // at most the number of ids in the body
+	return api.AddCollectionVideos200JSONResponse(api.AddedVideos{Success: true, CollectionID: r.CollectionID, VideosAdded: int32(n)}), nil //nolint:gosec // n is at most the number of ids in the request body
 }
 
-// RemoveCollectionVideos removes videos from a collection.
+// RemoveCollectionVideos answers DELETE /collections/{collection_id}/videos: it removes videos from a collection.
 func (s *Server) RemoveCollectionVideos(ctx context.Context, r api.RemoveCollectionVideosRequestObject) (api.RemoveCollectionVideosResponseObject, error) {
 	n, err := CallerFrom(ctx).Org.RemoveVideos(ctx, r.CollectionID, r.Body.VideoIds)
 	if err != nil {
 		return nil, err
 	}
-	return api.RemoveCollectionVideos200JSONResponse(api.RemovedVideos{Success: true, CollectionID: r.CollectionID, VideosRemoved: int32(n)}), nil //nolint:gosec // at most the number of ids in the body
+	return api.RemoveCollectionVideos200JSONResponse(api.RemovedVideos{Success: true, CollectionID: r.CollectionID, VideosRemoved: int32(n)}), nil //nolint:gosec // n is at most the number of ids in the request body
 }
 
-// ListCollectionAccounts returns the accounts of a collection.
+// ListCollectionAccounts answers GET /collections/{collection_id}/accounts with the accounts of a collection.
 func (s *Server) ListCollectionAccounts(ctx context.Context, r api.ListCollectionAccountsRequestObject) (api.ListCollectionAccountsResponseObject, error) {
 	p := r.Params
 	query := store.AccountQuery{CollectionID: &r.CollectionID, IncludeRemoved: isTrue(p.IncludeRemoved),
@@ -75,26 +75,26 @@ func (s *Server) ListCollectionAccounts(ctx context.Context, r api.ListCollectio
 		}})
 }
 
-// AddCollectionAccounts adds accounts to a collection.
+// AddCollectionAccounts answers POST /collections/{collection_id}/accounts: it adds accounts to a collection.
 func (s *Server) AddCollectionAccounts(ctx context.Context, r api.AddCollectionAccountsRequestObject) (api.AddCollectionAccountsResponseObject, error) {
 	n, err := CallerFrom(ctx).Org.AddAccounts(ctx, r.CollectionID, r.Body.AccountIds)
 	if err != nil {
 		return nil, unknownIDs(err, "account", "/account_ids", r.Body.AccountIds)
 	}
-	return api.AddCollectionAccounts200JSONResponse(api.AddedAccounts{Success: true, CollectionID: r.CollectionID, AccountsAdded: int32(n)}), nil //nolint:gosec // at most the number of ids in the body
+	return api.AddCollectionAccounts200JSONResponse(api.AddedAccounts{Success: true, CollectionID: r.CollectionID, AccountsAdded: int32(n)}), nil //nolint:gosec // n is at most the number of ids in the request body
 }
 
-// RemoveCollectionAccounts removes accounts from a collection.
+// RemoveCollectionAccounts answers DELETE /collections/{collection_id}/accounts: it removes accounts from a collection.
 func (s *Server) RemoveCollectionAccounts(ctx context.Context, r api.RemoveCollectionAccountsRequestObject) (api.RemoveCollectionAccountsResponseObject, error) {
 	n, err := CallerFrom(ctx).Org.RemoveAccounts(ctx, r.CollectionID, r.Body.AccountIds)
 	if err != nil {
 		return nil, err
 	}
-	return api.RemoveCollectionAccounts200JSONResponse(api.RemovedAccounts{Success: true, CollectionID: r.CollectionID, AccountsRemoved: int32(n)}), nil //nolint:gosec // at most the number of ids in the body
+	return api.RemoveCollectionAccounts200JSONResponse(api.RemovedAccounts{Success: true, CollectionID: r.CollectionID, AccountsRemoved: int32(n)}), nil //nolint:gosec // n is at most the number of ids in the request body
 }
 
-// unknownIDs converts a *store.NotFoundError about items of this kind into a problem with a fault for each unknown id in ids. pointer is the JSON
-// pointer of ids in the body. It returns any other error unchanged.
+// unknownIDs converts a *store.NotFoundError into an error response that lists each unknown id in ids. kind is the kind of the items with
+// these ids, for example "video". pointer is the JSON pointer of ids in the request body. unknownIDs returns any other error unchanged.
 func unknownIDs(err error, kind, pointer string, ids []uuid.UUID) error {
 	missing, ok := errors.AsType[*store.NotFoundError](err)
 	if !ok || missing.Kind != kind {

@@ -16,13 +16,13 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// maxBody is the maximum size of a request body, in bytes.
+// maxBody is the maximum size of a request body, in bytes. A larger body is refused with status 413.
 const maxBody = 2 << 20
 
 // DefaultRequestTimeout is the time limit of a request if Options.RequestTimeout is zero.
 const DefaultRequestTimeout = 30 * time.Second
 
-// trimTrailingSlash removes a slash at the end of the paths below /refresh/, because some clients send it.
+// trimTrailingSlash returns a middleware that removes a slash at the end of a path below /refresh/, because some clients send this slash.
 func trimTrailingSlash() echo.MiddlewareFunc {
 	return middleware.RemoveTrailingSlashWithConfig(middleware.TrailingSlashConfig{Skipper: func(c echo.Context) bool {
 		u := c.Request().URL
@@ -30,12 +30,13 @@ func trimTrailingSlash() echo.MiddlewareFunc {
 	}})
 }
 
-// minCompressedSize is the minimum size, in bytes, of a response that is compressed. Compressing a smaller response costs
-// more processor time than it saves in bytes.
+// minCompressedSize is the minimum size, in bytes, of a response that is compressed. Compressing a smaller response saves too few bytes for
+// the processor time that it takes.
 const minCompressedSize = 1024
 
-// compression returns a middleware that compresses responses with zstd or gzip, as Accept-Encoding allows. It leaves a response unchanged if the
-// response has a Content-Encoding already. The ETag of a compressed response gets the encoding as a suffix, because its bytes differ (RFC 9110, section 8.8.1).
+// compression returns a middleware that compresses responses with zstd or gzip if Accept-Encoding allows it. It does not change a response
+// that already has a Content-Encoding. The ETag of a compressed response gets the encoding as a suffix, because RFC 9110 requires different
+// ETags for different bytes (section 8.8.1).
 func compression() (func(http.Handler) http.HandlerFunc, error) {
 	return gzhttp.NewWrapper(gzhttp.MinSize(minCompressedSize), gzhttp.CompressionLevel(gzip.BestSpeed), gzhttp.PreferZstd(true),
 		gzhttp.SuffixETag("-gzip"), gzhttp.SetContentType(false))
@@ -58,25 +59,25 @@ func requestIDs() echo.MiddlewareFunc {
 	})
 }
 
-// requestID returns the X-Request-Id of the response.
+// requestID returns the request id, which the middleware requestIDs has stored in the X-Request-Id header of the response.
 func requestID(c echo.Context) string { return c.Response().Header().Get(echo.HeaderXRequestID) }
 
-// limitTime returns a middleware that cancels the context of a request after Server.requestTimeout. Database statements and requests to other
-// servers then end, and the response is 503.
+// limitTime returns a middleware that cancels the context of a request after Server.requestTimeout. Database statements and requests to
+// other servers then end, and the response has status 503.
 func (s *Server) limitTime() echo.MiddlewareFunc {
 	return middleware.ContextTimeoutWithConfig(middleware.ContextTimeoutConfig{
 		Timeout:      s.requestTimeout,
-		ErrorHandler: func(err error, _ echo.Context) error { return err }, // writeError answers 503
+		ErrorHandler: func(err error, _ echo.Context) error { return err }, // keeps the error, so that writeError answers with status 503
 	})
 }
 
-// logRequests is a middleware that writes one log line for each request. The line contains the route instead of the path, because a path can contain a link. It does
-// not contain the query or a header.
+// logRequests is a middleware that writes one log line for each request. The log line contains the route, such as /videos/:ad_id, instead
+// of the path, because a path can contain a link. The log line does not contain the query or a header.
 func (s *Server) logRequests(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		start := time.Now() //nolint:forbidigo // measures a duration; the clock of a test can be stopped
+		start := time.Now() //nolint:forbidigo // the duration is measured with the real time, because a test can stop the clock s.now
 		if err := next(c); err != nil {
-			c.Error(err) // before the line is written, so that the status is known
+			c.Error(err) // sends the error response before the log line is written, so that the log line has the status
 		}
 		r, w := c.Request(), c.Response()
 		attrs := []slog.Attr{
@@ -115,17 +116,17 @@ func (s *Server) setHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// The values of the CORS headers for web pages of other origins. Every origin is allowed, because only the token identifies a caller, and a
-// browser never adds the token by itself.
+// The values of the CORS headers, which allow web pages of other origins to call the API. Every origin is allowed, because only the token
+// identifies a caller, and a browser never adds the token by itself.
 const (
 	corsRequestHeaders = "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, Mcp-Method, Mcp-Name, " +
 		"Mcp-Protocol-Version, Mcp-Session-Id, X-Request-Id"
 	corsResponseHeaders = "API-Version, ETag, Idempotent-Replayed, Link, RateLimit, RateLimit-Limit, RateLimit-Policy, RateLimit-Remaining, " +
 		"RateLimit-Reset, ReelTally-Sandbox, Retry-After, X-Request-Id"
-	corsMaxAge = "86400" // seconds for which a browser keeps the answer to a preflight request
+	corsMaxAge = "86400" // number of seconds for which a browser caches the response to a preflight request
 )
 
-// allowOrigins is a middleware that sets the CORS headers in responses of the contract's operations and of /mcp.
+// allowOrigins is a middleware that sets the CORS headers in the responses of all API operations and of /mcp.
 func (s *Server) allowOrigins(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		methods := s.contract.methods[c.Path()]
@@ -148,21 +149,22 @@ func (s *Server) allowOrigins(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// recoverPanics returns a middleware that logs a panic with its stack and returns an error, so that the response is 500. The error does not wrap
-// the value of the panic, because writeError could then answer with another status.
+// recoverPanics returns a middleware that logs a panic with its stack and returns an error, so that the response has status 500. The error
+// does not wrap the value of the panic, because writeError could then answer with another status.
 func (s *Server) recoverPanics() echo.MiddlewareFunc {
 	return middleware.RecoverWithConfig(middleware.RecoverConfig{
 		StackSize:           64 << 10,
 		DisableStackAll:     true,
-		DisableErrorHandler: true, // logRequests calls the error handler
+		DisableErrorHandler: true, // the error handler is not called by this middleware, because logRequests calls it
 		LogErrorFunc: func(c echo.Context, err error, stack []byte) error {
 			s.logger.ErrorContext(c.Request().Context(), "panic", "request_id", requestID(c), "panic", err, "stack", string(stack))
-			return fmt.Errorf("panic: %v", err) //nolint:errorlint // wrapping err could change the status
+			return fmt.Errorf("panic: %v", err) //nolint:errorlint // with %w, writeError could answer with a status other than 500
 		},
 	})
 }
 
-// limitBody is a middleware that makes reading a request body fail after maxBody bytes. If an operation does not read the body, the request is not refused.
+// limitBody is a middleware that lets reading a request body fail after maxBody bytes. It does not refuse a large body that an operation
+// never reads.
 func limitBody(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()

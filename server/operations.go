@@ -16,22 +16,22 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// operation is an operation of the contract, with the values of its x- members.
+// operation is an operation of the OpenAPI contract. It contains the values of the operation's x- members, such as x-scope.
 type operation struct {
 	id       string
 	method   string
-	template string // the path in the syntax of echo, such as /videos/:ad_id
+	template string // path in the syntax of the web framework echo, such as /videos/:ad_id
 	group    rateGroup
-	scope    store.Scope // the scope that the token must have; "" if every valid token is allowed
-	masked   bool        // some tiers get a response without metrics
+	scope    store.Scope // scope that the token must have; "" if every valid token is allowed
+	masked   bool        // true if the response contains metrics that some tiers must not see
 	hasBody  bool
-	query    map[string]*openapi3.Parameter // the query parameters by name
-	path     []string                       // names of the path parameters
-	headers  []string                       // names of the header parameters
-	route    *routers.Route                 // input of the validator
+	query    map[string]*openapi3.Parameter // query parameters of the operation, by name
+	path     []string                       // names of the operation's path parameters
+	headers  []string                       // names of the operation's header parameters
+	route    *routers.Route                 // description of the operation for the library that validates requests
 }
 
-// bodySchema returns the schema of the request body, or nil if the operation has no request body.
+// bodySchema returns the schema of the operation's request body, or nil if the operation has no request body.
 func (o *operation) bodySchema() *openapi3.Schema {
 	if !o.hasBody {
 		return nil
@@ -39,7 +39,7 @@ func (o *operation) bodySchema() *openapi3.Schema {
 	return o.route.Operation.RequestBody.Value.Content.Get("application/json").Schema.Value
 }
 
-// queryNames returns the sorted names of the query parameters.
+// queryNames returns the sorted names of the operation's query parameters.
 func (o *operation) queryNames() []string {
 	names := make([]string, 0, len(o.query))
 	for n := range o.query {
@@ -49,23 +49,25 @@ func (o *operation) queryNames() []string {
 	return names
 }
 
-// operations contains the operations of the contract. They are indexed by the route that echo matches, so no second router is needed.
+// operations contains all operations of the OpenAPI contract. They can be looked up by the route that the web framework echo matched, so
+// that the server needs no second router.
 type operations struct {
 	doc     *openapi3.T
-	version string                // the version of the contract
-	byRoute map[string]*operation // "METHOD TEMPLATE" → operation
-	methods map[string][]string   // template → sorted methods
-	sorted  []*operation          // all operations, sorted by id
+	version string                // version of the OpenAPI contract
+	byRoute map[string]*operation // operations by route, such as "GET /videos/:ad_id"
+	methods map[string][]string   // sorted HTTP methods of each path, such as /videos/:ad_id
+	sorted  []*operation          // all operations, sorted by operation id
 }
 
-// contract is what the server needs of the OpenAPI document.
+// contract contains the parts of the OpenAPI contract that the server needs: the operations, the JSON of the document and the MCP tools.
 type contract struct {
 	*operations
-	json  []byte    // the document as JSON, which GET /openapi.json returns
-	tools mcp.Tools // the MCP tools, one for each operation
+	json  []byte    // OpenAPI document as JSON, which GET /openapi.json returns
+	tools mcp.Tools // MCP tools, one for each operation
 }
 
-// embeddedContract returns the contract that is compiled into the program. Reading it takes about 100 ms, so all servers of a process share it.
+// embeddedContract returns the OpenAPI contract that is compiled into the program. Parsing it takes about 100 ms, so that it is parsed only
+// once and all Servers of the process share it.
 var embeddedContract = sync.OnceValues(func() (*contract, error) {
 	ops, err := readOperations(reeltally.OpenAPI)
 	if err != nil {
@@ -73,25 +75,25 @@ var embeddedContract = sync.OnceValues(func() (*contract, error) {
 	}
 	c := &contract{operations: ops}
 	if c.json, err = ops.doc.MarshalJSON(); err != nil {
-		return nil, fmt.Errorf("contract: %w", err)
+		return nil, fmt.Errorf("OpenAPI contract: %w", err)
 	}
 	c.tools, err = mcp.ReadTools(ops.doc)
 	return c, err
 })
 
-// readOperations parses an OpenAPI document. It fails if an operation lacks a required x- member. It does not validate the document.
-// The document is compiled into the program, so the tests validate it.
+// readOperations parses an OpenAPI document. It fails if an operation lacks a required x- member. It does not validate the document,
+// because the tests validate the only document that is used.
 func readOperations(document string) (*operations, error) {
 	doc, err := openapi3.NewLoader().LoadFromData([]byte(document))
 	if err != nil {
-		return nil, fmt.Errorf("contract: %w", err)
+		return nil, fmt.Errorf("OpenAPI contract: %w", err)
 	}
 	ops := &operations{doc: doc, version: doc.Info.Version, byRoute: map[string]*operation{}, methods: map[string][]string{}}
 	for path, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {
 			o, err := readOperation(doc, path, method, item, op)
 			if err != nil {
-				return nil, fmt.Errorf("contract: %s %s: %w", method, path, err)
+				return nil, fmt.Errorf("OpenAPI contract: %s %s: %w", method, path, err)
 			}
 			ops.byRoute[method+" "+o.template] = o
 			ops.methods[o.template] = append(ops.methods[o.template], method)
@@ -105,13 +107,14 @@ func readOperations(document string) (*operations, error) {
 	return ops, nil
 }
 
-// readOperation reads one operation of the contract.
+// readOperation converts one operation of the OpenAPI document doc. It fails if the operation id or a required x- member is missing or
+// invalid.
 func readOperation(doc *openapi3.T, path, method string, item *openapi3.PathItem, op *openapi3.Operation) (*operation, error) {
 	o := &operation{id: op.OperationID, method: method, template: echoTemplate(path), hasBody: op.RequestBody != nil,
 		query: map[string]*openapi3.Parameter{},
 		route: &routers.Route{Spec: doc, Path: path, PathItem: item, Method: method, Operation: op}}
 	if o.id == "" {
-		return nil, fmt.Errorf("operationId is missing")
+		return nil, fmt.Errorf("the operation has no operationId")
 	}
 	group, _ := op.Extensions["x-rate-group"].(string)
 	if o.group = rateGroup(group); !slices.Contains(rateGroups[:], o.group) {
@@ -141,12 +144,13 @@ func readOperation(doc *openapi3.T, path, method string, item *openapi3.PathItem
 	return o, nil
 }
 
-// echoTemplate converts a path to the syntax of echo: /videos/{ad_id} becomes /videos/:ad_id.
+// echoTemplate converts a path from the syntax of OpenAPI to the syntax of the web framework echo: /videos/{ad_id} becomes /videos/:ad_id.
 func echoTemplate(path string) string {
 	return strings.NewReplacer("{", ":", "}", "").Replace(path)
 }
 
-// match returns the operation of a request, or nil if the route is not in the contract. For HEAD it returns the operation of GET.
+// match returns the operation that a request calls, or nil if the request's route is not in the OpenAPI contract. For a HEAD request it
+// returns the GET operation.
 func (ops *operations) match(c echo.Context) *operation {
 	method := c.Request().Method
 	if method == http.MethodHead {

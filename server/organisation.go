@@ -8,7 +8,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// GetOrganisationHistory returns the daily totals of the organisation.
+// GetOrganisationHistory answers GET /organisation/history with the daily totals of the caller's organisation.
 func (s *Server) GetOrganisationHistory(ctx context.Context, r api.GetOrganisationHistoryRequestObject) (api.GetOrganisationHistoryResponseObject, error) {
 	caller := CallerFrom(ctx)
 	from, to, err := s.historyRange(caller, r.Params.StartDate, r.Params.EndDate)
@@ -29,7 +29,8 @@ func (s *Server) GetOrganisationHistory(ctx context.Context, r api.GetOrganisati
 	return api.GetOrganisationHistory200JSONResponse(out), nil
 }
 
-// ToAPIOrganisationHistoryPoint converts the totals of an organisation on one day for a response. They are null if the view is masked.
+// ToAPIOrganisationHistoryPoint converts the totals of an organisation on one day to the JSON type of the API. If view is MaskedView, the
+// totals are null.
 func ToAPIOrganisationHistoryPoint(p store.OrganisationPoint, view View) api.OrganisationHistoryPoint {
 	return api.OrganisationHistoryPoint{
 		Date: toAPIDate(p.Day), Accounts: view.Count(&p.Accounts), Videos: view.Count(&p.Videos), Uploads: view.Count(&p.Uploads),
@@ -39,7 +40,7 @@ func ToAPIOrganisationHistoryPoint(p store.OrganisationPoint, view View) api.Org
 	}
 }
 
-// GetVideoStatistics returns the number of videos, in total and by platform.
+// GetVideoStatistics answers GET /statistics/videos with the number of the organisation's videos, in total and by platform.
 func (s *Server) GetVideoStatistics(ctx context.Context, _ api.GetVideoStatisticsRequestObject) (api.GetVideoStatisticsResponseObject, error) {
 	if err := s.checkNotModified(ctx, "getVideoStatistics"); err != nil {
 		return nil, err
@@ -51,7 +52,7 @@ func (s *Server) GetVideoStatistics(ctx context.Context, _ api.GetVideoStatistic
 	return api.GetVideoStatistics200JSONResponse(toAPIStatistics(counts)), nil
 }
 
-// GetAccountStatistics returns the number of accounts, in total and by platform.
+// GetAccountStatistics answers GET /statistics/accounts with the number of the organisation's accounts, in total and by platform.
 func (s *Server) GetAccountStatistics(ctx context.Context, _ api.GetAccountStatisticsRequestObject) (api.GetAccountStatisticsResponseObject, error) {
 	if err := s.checkNotModified(ctx, "getAccountStatistics"); err != nil {
 		return nil, err
@@ -63,7 +64,7 @@ func (s *Server) GetAccountStatistics(ctx context.Context, _ api.GetAccountStati
 	return api.GetAccountStatistics200JSONResponse(toAPIStatistics(counts)), nil
 }
 
-// toAPIStatistics converts the numbers of videos or accounts for a response.
+// toAPIStatistics converts numbers of videos or accounts from the database to the JSON type of the API.
 func toAPIStatistics(s store.Statistics) api.Statistics {
 	return api.Statistics{Total: s.Total, Removed: s.Removed, ByPlatform: api.PlatformCounts{
 		Tiktok: s.ByPlatform[link.TikTok], Instagram: s.ByPlatform[link.Instagram],

@@ -14,47 +14,48 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// defaultLimit is the page size of a list if the parameter limit is not given.
+// defaultLimit is the page size of a list if the request has no limit.
 const defaultLimit = 5000
 
-// pageParams are the parameters that select a page of a list. A pointer is nil if the parameter is not given.
+// pageParams are the query parameters that select a page of a list. The pointer to a parameter is nil if the request lacks the parameter.
 type pageParams struct {
 	page, limit *int32
 	cursor      *string
-	paginated   bool // the response has a pagination object: always true for operations without the parameter paginated
+	paginated   bool // true if the response has a pagination object; always true if the operation has no parameter paginated
 }
 
-// pageRequest is a request for a page of a list, after its parameters were checked.
+// pageRequest is a request for a page of a list. Its parameters have been checked.
 type pageRequest struct {
 	number    int             // page number, starting at 1
-	limit     int             // maximum number of rows
-	after     *store.Position // the last row before the page, from the cursor; nil without a cursor
-	paginated bool            // the response has a pagination object
+	limit     int             // maximum number of rows on the page
+	after     *store.Position // position of the last row before the page; nil if the request has no cursor
+	paginated bool            // true if the response has a pagination object
 	order     store.Order
-	cursor    cursorScope // the scope of the cursors of this list
+	cursor    cursorScope // list for which a cursor of this request must be valid
 }
 
-// cursorScope identifies the list that a cursor belongs to. A cursor is invalid for another organisation, operation, filter or order.
+// cursorScope identifies the list that a cursor belongs to. A cursor is valid only for the same organisation, operation, filters and order.
 type cursorScope struct {
 	Organisation string
 	Operation    string
-	Query        any // filters and order
+	Query        any // filters and order of the list
 }
 
-// cursorContent is the part of a cursor that is not the signature. It is not encrypted.
+// cursorContent is the content of a cursor: the position in the list at which the next page starts. A cursor consists of a signature and of
+// this content, which is not encrypted.
 type cursorContent struct {
 	After store.Position `json:"a"`
-	Page  int            `json:"p"` // number of the page that starts after the row at After
+	Page  int            `json:"p"` // number of the page that starts after the position After
 }
 
-// macLength is the length of the signature of a cursor, in bytes.
+// macLength is the length, in bytes, of the signature at the start of a cursor.
 const macLength = 16
 
-// faultConflict is the code of the fault that two parameters exclude each other.
+// faultConflict is the fault code for two parameters that cannot be sent together.
 const faultConflict = "conflict"
 
-// orderOf returns the order of a list. orderBy and direction are nil if the parameters are not given. The default column is standard, and the
-// default direction is descending.
+// orderOf returns the order of a list. If orderBy is nil, the list is ordered by the column standard. If direction is nil, the order is
+// descending.
 func orderOf[O ~string](orderBy *O, standard O, direction *api.OrderDirection) store.Order {
 	if orderBy == nil {
 		orderBy = &standard
@@ -62,7 +63,7 @@ func orderOf[O ~string](orderBy *O, standard O, direction *api.OrderDirection) s
 	return store.Order{Column: string(*orderBy), Descending: direction == nil || *direction == api.OrderDirectionDesc}
 }
 
-// toAPIDirection returns the direction of an order for a response.
+// toAPIDirection converts the direction of an order to the JSON type of the API.
 func toAPIDirection(o store.Order) api.OrderDirection {
 	if o.Descending {
 		return api.OrderDirectionDesc
@@ -70,8 +71,8 @@ func toAPIDirection(o store.Order) api.OrderDirection {
 	return api.OrderDirectionAsc
 }
 
-// readPage checks the parameters page, limit and cursor of an operation. The cursor must come from a list with the same filters and order.
-// faults are the faults of the operation's other parameters. If there are any faults, the error contains all of them.
+// readPage checks the query parameters page, limit and cursor. The cursor must come from a list with the same operation, filters and order.
+// faults are the faults that the caller found in other parameters. If there are any faults, the error of readPage contains all of them.
 func (s *Server) readPage(ctx context.Context, operation string, p pageParams, order store.Order, faults []api.Fault, filters ...any) (pageRequest, error) {
 	page := pageRequest{number: 1, limit: defaultLimit, paginated: p.paginated, order: order, cursor: cursorScope{
 		CallerFrom(ctx).Organisation.ID.String(), operation, append(filters, order.Column, toAPIDirection(order))}}
@@ -84,7 +85,7 @@ func (s *Server) readPage(ctx context.Context, operation string, p pageParams, o
 	switch {
 	case p.cursor == nil:
 	case page.number > 1:
-		faults = append(faults, queryFault("page", faultConflict, "page and cursor exclude each other; the cursor already names the page"))
+		faults = append(faults, queryFault("page", faultConflict, "page and cursor cannot be sent together; the cursor already contains the page number"))
 	default:
 		content, err := s.openCursor(*p.cursor, page.cursor)
 		if err != nil {
@@ -99,15 +100,15 @@ func (s *Server) readPage(ctx context.Context, operation string, p pageParams, o
 	return page, nil
 }
 
-// checkPaginated returns a fault for page and for cursor if they are given without paginated=true. It is for operations with the parameter
-// paginated.
+// checkPaginated returns a fault for the parameter page and one for the parameter cursor if the request has them without paginated=true. It
+// is only for operations with the parameter paginated.
 func checkPaginated(paginated *bool, page *int32, cursor *string) []api.Fault {
 	if isTrue(paginated) {
 		return nil
 	}
 	var faults []api.Fault
 	if page != nil && *page > 1 {
-		faults = append(faults, queryFault("page", faultConflict, "page %d needs paginated=true; without it there is only page 1", *page))
+		faults = append(faults, queryFault("page", faultConflict, "page %d needs paginated=true; without paginated=true, the list has only page 1", *page))
 	}
 	if cursor != nil {
 		faults = append(faults, queryFault("cursor", faultConflict, "cursor needs paginated=true"))
@@ -115,7 +116,7 @@ func checkPaginated(paginated *bool, page *int32, cursor *string) []api.Fault {
 	return faults
 }
 
-// window returns which rows to query. If the view is masked, the list has only one row, which is on page 1.
+// window returns which rows of the list to query. If v is MaskedView, the list has only one row, which is on page 1.
 func (p pageRequest) window(v View) store.Window {
 	if v.masked {
 		return store.Window{Limit: 1}
@@ -126,17 +127,18 @@ func (p pageRequest) window(v View) store.Window {
 	return store.Window{Limit: p.limit, Offset: (p.number - 1) * p.limit}
 }
 
-// isBeyond returns true if the view is masked and the page is after page 1, which contains the only row.
+// isBeyond returns true if the page is empty because v is MaskedView. Such a list has only one row, which is on page 1.
 func (p pageRequest) isBeyond(v View) bool { return v.masked && p.number > 1 }
 
-// pageFacts are the values in every pagination object: the number of rows, the number of pages and the cursor of the next page.
+// pageFacts are the values that every pagination object contains: the number of rows in the list, the number of pages and the cursor of the
+// next page.
 type pageFacts struct {
 	total, totalPages int64
-	nextCursor        *string // nil on the last page
+	nextCursor        *string // cursor of the next page; nil on the last page
 }
 
-// pageFacts computes the values of a pagination object and sets the Link header for the next page. total is the number of rows in the list. next
-// is the position after which the next page starts, or nil on the last page.
+// pageFacts computes the values of a pagination object and sets the Link header for the next page. total is the number of rows in the list.
+// next is the position after which the next page starts, or nil on the last page.
 func (s *Server) pageFacts(ctx context.Context, p pageRequest, v View, total int64, next *store.Position) (pageFacts, error) {
 	if v.masked {
 		total, next = min(total, 1), nil
@@ -155,16 +157,17 @@ func (s *Server) pageFacts(ctx context.Context, p pageRequest, v View, total int
 	return f, nil
 }
 
-// pagination returns the pagination object for a response. listVideos has a different pagination object and does not use it.
+// pagination returns the pagination object for the response of a list operation. The operation listVideos has a different pagination
+// object.
 func (p pageRequest) pagination(f pageFacts) api.Pagination {
-	return api.Pagination{Total: f.total, Page: int32(p.number), Limit: int32(p.limit), TotalPages: f.totalPages, NextCursor: f.nextCursor} //nolint:gosec // the contract limits page and limit
+	return api.Pagination{Total: f.total, Page: int32(p.number), Limit: int32(p.limit), TotalPages: f.totalPages, NextCursor: f.nextCursor} //nolint:gosec // the OpenAPI contract limits the parameters page and limit to small numbers
 }
 
 type nextLinkKey struct{}
 
-// linkNextPage is a middleware that stores a function in the request's context. pageFacts calls this function to add a Link header (RFC 8288)
-// with the URL of the next page. The URL is relative to the URL of the request, because the server does not know the path prefix that a proxy
-// uses.
+// linkNextPage is a middleware that stores a function in the request's context. pageFacts calls this function to add a Link header (RFC
+// 8288) with the URL of the next page. The URL is relative to the URL of the request, because a proxy can add a path prefix that the server
+// does not know.
 func (s *Server) linkNextPage(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
@@ -181,7 +184,7 @@ func (s *Server) linkNextPage(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// sealCursor returns a cursor: the base64 of its signature and its content.
+// sealCursor returns a signed cursor: the signature and the content in base64. The signature is valid only for scope.
 func (s *Server) sealCursor(content cursorContent, scope cursorScope) (string, error) {
 	payload, err := json.Marshal(content)
 	if err != nil {
@@ -194,10 +197,11 @@ func (s *Server) sealCursor(content cursorContent, scope cursorScope) (string, e
 	return base64.RawURLEncoding.EncodeToString(append(mac, payload...)), nil
 }
 
-// errCursor is the error of a cursor that was changed or belongs to another list.
+// errCursor is the error for a cursor that was changed or belongs to another list.
 var errCursor = errors.New("the cursor was changed or belongs to another list")
 
-// openCursor checks the signature of a cursor and returns the content. It fails if the cursor was changed or belongs to another scope.
+// openCursor checks the signature of a cursor and returns the cursor's content. It fails if the cursor was changed or was signed for
+// another list.
 func (s *Server) openCursor(cursor string, scope cursorScope) (cursorContent, error) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
 	if err != nil || len(raw) < macLength {
@@ -215,14 +219,15 @@ func (s *Server) openCursor(cursor string, scope cursorScope) (cursorContent, er
 	return content, err
 }
 
-// cursorMAC returns the signature of a cursor's content and scope. The cursor contains only the content.
+// cursorMAC returns the signature of a cursor: a keyed hash (HMAC) of the scope and of payload, the JSON of the cursor's content. The scope
+// itself is not part of the cursor.
 func (s *Server) cursorMAC(payload []byte, scope cursorScope) ([]byte, error) {
 	bound, err := json.Marshal(scope)
 	if err != nil {
 		return nil, err
 	}
 	h := hmac.New(sha256.New, s.cursorKey)
-	h.Write(bound) // the end of a JSON value is unambiguous, so no other scope and content have the same bytes
+	h.Write(bound) // scope and payload need no separator, because the end of a JSON value is unambiguous
 	h.Write(payload)
 	return h.Sum(nil)[:macLength], nil
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// limitOrganisation is a middleware that counts the request for the organisation and the operation. If the count is above the limit of the tier,
-// it answers 429. It sets the quota headers of the response.
+// limitOrganisation is a middleware that counts each request by organisation and operation. If the count is above the limit of the
+// organisation's tier, it answers with status 429. It sets the RateLimit headers of the response.
 func (s *Server) limitOrganisation(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		op := s.contract.match(c)
@@ -30,8 +30,8 @@ func (s *Server) limitOrganisation(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// countCall counts a call of name by an organisation and sets the quota headers. name is the id of an operation, or
-// mcpCalls. If the organisation has made more than limit calls in the current minute, countCall returns the problem rate_limited.
+// countCall counts a call by an organisation and sets the RateLimit headers. name is the id of the called operation, or mcpCalls. If the
+// organisation has made more than limit calls in the current minute, countCall returns an error response with the code rate_limited.
 func (s *Server) countCall(c echo.Context, org store.Organisation, name string, limit int64) error {
 	quota, err := s.rates.Take(c.Request().Context(), callsKey(org, name), limit, rateWindow)
 	if err != nil {
@@ -47,32 +47,33 @@ func (s *Server) countCall(c echo.Context, org store.Organisation, name string, 
 	return e
 }
 
-// callsKey returns the key in the rate store under which an organisation's calls of name are counted. name is the id of an
-// operation, or mcpCalls.
+// callsKey returns the key in the rate store under which an organisation's calls are counted. name is the id of the called operation, or
+// mcpCalls.
 func callsKey(org store.Organisation, name string) string {
 	return "org:" + org.ID.String() + ":" + name
 }
 
-// refundNotModified subtracts the request from the organisation's count if the response is 304, and updates the quota headers. It runs
-// immediately before the headers are sent.
+// refundNotModified subtracts a request from the organisation's count if the response has status 304, and updates the RateLimit headers. It
+// must run immediately before the headers are sent.
 func (s *Server) refundNotModified(c echo.Context, op *operation, key string, limit int64) {
 	if c.Response().Status != http.StatusNotModified {
 		return
 	}
 	quota, err := s.rates.GiveBack(c.Request().Context(), key, limit, rateWindow)
-	if err != nil { // if GiveBack fails, the request stays counted
-		s.logger.ErrorContext(c.Request().Context(), "cannot subtract a request with 304 from the rate limit", "request_id", requestID(c), "error", err)
+	if err != nil { // the error is only logged, and the request stays counted
+		s.logger.ErrorContext(c.Request().Context(), "cannot subtract a request answered with status 304 from the rate limit", "request_id", requestID(c), "error", err)
 		return
 	}
 	setQuotaHeaders(c, op.id, limit, quota)
 }
 
-// notModifiedFactor determines the limit of responses with 304 in a minute: the limit of the tier times notModifiedFactor. Such responses cost
-// little, but they still cause a database query.
+// notModifiedFactor determines how many responses with status 304 an operation can send in a minute: the limit of the tier times
+// notModifiedFactor. A response with status 304 needs little work, but it still needs a database query.
 const notModifiedFactor = 4
 
-// limitNotModified counts a response with 304. Above a separate limit it returns the problem rate_limited. The limit is separate, because
-// refundNotModified subtracts responses with 304 from the ordinary count.
+// limitNotModified counts a response with status 304. If the organisation has had too many of them in the current minute, limitNotModified
+// returns an error response with the code rate_limited. Responses with status 304 have their own limit, because refundNotModified subtracts
+// them from the ordinary count.
 func (s *Server) limitNotModified(c echo.Context) error {
 	op, caller := s.contract.match(c), CallerFrom(c.Request().Context())
 	limit := notModifiedFactor * caller.facts.limits[op.group]
@@ -80,13 +81,13 @@ func (s *Server) limitNotModified(c echo.Context) error {
 	if err != nil || !quota.Exceeded {
 		return err
 	}
-	e := problem(CodeRateLimited, "%s may be answered with 304 %d times a minute for your organisation. Try again in %d seconds.",
+	e := problem(CodeRateLimited, "%s may be answered with status 304 %d times a minute for your organisation. Try again in %d seconds.",
 		op.id, limit, wholeSeconds(quota.Reset))
 	e.RetryAfter = quota.Reset
 	return e
 }
 
-// checkScope is a middleware that answers 403 if the token lacks the scope that the operation needs.
+// checkScope is a middleware that answers with status 403 if the token lacks the scope that the operation needs.
 func (s *Server) checkScope(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		op := s.contract.match(c)
@@ -100,7 +101,7 @@ func (s *Server) checkScope(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// setQuotaHeaders sets the RateLimit headers of a response. policy is the name of the limit.
+// setQuotaHeaders sets the RateLimit headers of a response. policy is the name of the rate limit, which callers see in the headers.
 func setQuotaHeaders(c echo.Context, policy string, limit int64, q Quota) {
 	h, reset := c.Response().Header(), wholeSeconds(q.Reset)
 	h.Set("RateLimit-Limit", strconv.FormatInt(limit, 10))

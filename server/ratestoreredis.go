@@ -17,42 +17,42 @@ import (
 const (
 	// redisPrefix is the prefix of every key in Redis, so that other programs can use the same Redis.
 	redisPrefix = "reeltally:limit"
-	// redisTimeout is the default of the maximum time that a request waits for Redis.
+	// redisTimeout is the default for the maximum time that a request waits for Redis.
 	redisTimeout = 500 * time.Millisecond
 	// redisRetryInterval is the time between two attempts to use Redis while Redis is unavailable.
 	redisRetryInterval = time.Second
 )
 
-// RedisRateStore counts in a Redis or Valkey that several servers share. While Redis is unavailable, each server counts in its own memory,
-// and one request in each redisRetryInterval tries Redis again. The other requests do not wait for Redis. The store logs one line when Redis
-// becomes unavailable and one line when Redis is available again.
+// RedisRateStore is a RateStore that counts in a Redis or Valkey server, which several servers can share. While Redis is unavailable, each
+// server counts in its own memory. Once every redisRetryInterval, one request tries Redis again, and all other requests do not wait for
+// Redis. The store logs one line when Redis becomes unavailable, and one line when Redis is available again.
 type RedisRateStore struct {
 	client  *redis.Client
 	timeout time.Duration // maximum time that a request waits for Redis
-	local   RateStore     // counts in memory while Redis is unavailable
+	local   RateStore     // counts calls in memory while Redis is unavailable
 	now     func() time.Time
 	logger  *slog.Logger
 
 	mu        sync.Mutex
-	shared    RateStore // counts in Redis; nil until Redis has answered for the first time
-	downSince time.Time // zero while Redis is available
-	retryAt   time.Time // while Redis is unavailable: time of the next attempt to use it
+	shared    RateStore // counts calls in Redis; nil until Redis has answered for the first time
+	downSince time.Time // time when Redis became unavailable; zero while Redis is available
+	retryAt   time.Time // time of the next attempt to use Redis, while Redis is unavailable
 }
 
-// NewRedisRateStore returns a store that counts in the Redis of o. A request waits for o.ReadTimeout, or half a second if that is zero.
-// NewRedisRateStore sets the other timeouts in o, which the caller must not use afterwards. Redis can be unavailable at first. Call Close after
-// the last Take.
+// NewRedisRateStore returns a RateStore that counts in the Redis server of o. A request waits for Redis at most o.ReadTimeout, or half a
+// second if o.ReadTimeout is zero. NewRedisRateStore changes o, so the caller must not use o afterwards. Redis can be unavailable at first.
+// The caller must call Close after the last call of Take.
 func NewRedisRateStore(ctx context.Context, o *redis.Options, now func() time.Time, logger *slog.Logger) *RedisRateStore {
-	// The client would log each failed connection. recordResult logs only the first one.
+	// The client must not log each failed connection, because recordResult logs a line when Redis becomes unavailable.
 	logging.Disable()
 	o.MaxRetries, o.DialerRetries, o.ContextTimeoutEnabled = -1, 1, true
 	if o.ReadTimeout <= 0 {
 		o.ReadTimeout = redisTimeout
 	}
 	o.WriteTimeout = o.ReadTimeout
-	// A request waits for o.ReadTimeout at most. A slower dial continues, and a later request uses its connection.
+	// If a dial takes longer than o.ReadTimeout, the request stops waiting. The dial continues, and a later request uses its connection.
 	o.DialTimeout = redisRetryInterval
-	// These features are disabled, because each of them costs a round trip on every new connection.
+	// Client identification and maintenance notifications are disabled, because each needs a round trip on every new connection.
 	o.DisableIdentity, o.MaintNotificationsConfig = true, &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	r := &RedisRateStore{client: redis.NewClient(o), timeout: o.ReadTimeout, local: NewMemoryRateStore(), now: now, logger: logger}
 	ctx, cancel := context.WithTimeout(ctx, redisRetryInterval)
@@ -62,7 +62,7 @@ func NewRedisRateStore(ctx context.Context, o *redis.Options, now func() time.Ti
 	return r
 }
 
-// Close closes the connections to Redis. A second call does nothing.
+// Close closes the connections to Redis. A second call of Close does nothing.
 func (r *RedisRateStore) Close() error {
 	if err := r.client.Close(); !errors.Is(err, redis.ErrClosed) {
 		return err
@@ -70,17 +70,17 @@ func (r *RedisRateStore) Close() error {
 	return nil
 }
 
-// Take counts in Redis, or in memory while Redis is unavailable.
+// Take counts one call of a key in Redis, or in memory while Redis is unavailable.
 func (r *RedisRateStore) Take(ctx context.Context, key string, limit int64, window time.Duration) (Quota, error) {
 	return r.count(ctx, func(ctx context.Context, s RateStore) (Quota, error) { return s.Take(ctx, key, limit, window) })
 }
 
-// GiveBack undoes a Take in Redis, or in memory while Redis is unavailable.
+// GiveBack undoes a call of Take in Redis, or in memory while Redis is unavailable.
 func (r *RedisRateStore) GiveBack(ctx context.Context, key string, limit int64, window time.Duration) (Quota, error) {
 	return r.count(ctx, func(ctx context.Context, s RateStore) (Quota, error) { return s.GiveBack(ctx, key, limit, window) })
 }
 
-// count calls take with the store in Redis. If Redis fails or is not tried, it calls take with the store in memory.
+// count calls take with the RateStore in Redis. If Redis fails or is not tried, count calls take with the RateStore in memory.
 func (r *RedisRateStore) count(ctx context.Context, take func(context.Context, RateStore) (Quota, error)) (Quota, error) {
 	if use, retry := r.shouldTry(); use {
 		quota, err := r.try(ctx, take)
@@ -92,8 +92,8 @@ func (r *RedisRateStore) count(ctx context.Context, take func(context.Context, R
 	return take(ctx, r.local)
 }
 
-// shouldTry decides whether a request uses Redis. use is false while Redis is unavailable and the next attempt is not due. retry is true if Redis
-// is unavailable and this request is the next attempt.
+// shouldTry decides whether a request uses Redis. While Redis is available, use is always true. While Redis is unavailable, use and retry
+// are true for one request in each redisRetryInterval, which tries Redis again.
 func (r *RedisRateStore) shouldTry() (use, retry bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -104,11 +104,11 @@ func (r *RedisRateStore) shouldTry() (use, retry bool) {
 	if now.Before(r.retryAt) {
 		return false, false
 	}
-	r.retryAt = now.Add(redisRetryInterval) // so that no other request tries Redis before
+	r.retryAt = now.Add(redisRetryInterval) // prevents other requests from trying Redis within redisRetryInterval
 	return true, true
 }
 
-// try calls take with the store in Redis. It fails if Redis does not answer within r.timeout.
+// try calls take with the RateStore in Redis. It fails if Redis does not answer within r.timeout.
 func (r *RedisRateStore) try(ctx context.Context, take func(context.Context, RateStore) (Quota, error)) (Quota, error) {
 	// The request is counted even if the caller closes the connection.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.timeout)
@@ -120,8 +120,8 @@ func (r *RedisRateStore) try(ctx context.Context, take func(context.Context, Rat
 	return take(ctx, shared)
 }
 
-// connect returns the store in Redis. The first call creates it, which loads scripts into Redis. The library does so without a context, and thus
-// without a timeout. So connect first checks with a ping that Redis answers.
+// connect returns the RateStore in Redis. The first successful call creates it: the library then loads scripts into Redis, without a
+// context and thus without a timeout. So connect first sends a ping to check that Redis answers.
 func (r *RedisRateStore) connect(ctx context.Context) (RateStore, error) {
 	r.mu.Lock()
 	shared := r.shared
@@ -142,8 +142,8 @@ func (r *RedisRateStore) connect(ctx context.Context) (RateStore, error) {
 	return r.shared, nil
 }
 
-// recordResult records whether Redis answered (err is nil), and logs a line if this has changed. Only the success of a retry means that Redis is
-// available again. The success of another request can be older than the failure.
+// recordResult records whether Redis is available, and logs a line when this changes. err is the error of a request to Redis, or nil. Redis
+// counts as available again only after a successful retry, because any other successful request can have started before Redis failed.
 func (r *RedisRateStore) recordResult(ctx context.Context, err error, retry bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 	"github.com/reeltally/reeltally/server/swagger"
 )
 
-// routes returns an echo instance with the middleware, the operations of the contract and all other routes. trusted are the networks of trusted
-// proxies.
+// routes returns the router of the server: an echo instance with all middleware, all operations of the OpenAPI contract and all other
+// routes. trusted are the networks of trusted proxies.
 func (s *Server) routes(trusted []netip.Prefix) (*echo.Echo, error) {
 	compress, err := compression()
 	if err != nil {
@@ -26,31 +26,31 @@ func (s *Server) routes(trusted []netip.Prefix) (*echo.Echo, error) {
 	e.HideBanner, e.HidePort = true, true
 	e.HTTPErrorHandler = s.writeError
 	e.IPExtractor = ipExtractor(trusted)
-	// The middleware is not in an echo group, because a group would answer 404 instead of 405. authenticate and the functions after it do
-	// nothing for routes that are not operations of the contract.
+	// The middleware is not in an echo group, because a group would answer with status 404 instead of 405. authenticate and all middleware
+	// after authenticate do nothing for routes that are not operations of the OpenAPI contract.
 	e.Pre(trimTrailingSlash())
-	e.Use( // the first middleware encloses all others
-		echo.WrapMiddleware(func(h http.Handler) http.Handler { return compress(h) }), // encloses all functions that write a response
+	e.Use( // the middleware runs in the order of this list; each middleware calls the next one
+		echo.WrapMiddleware(func(h http.Handler) http.Handler { return compress(h) }), // must run first, because it wraps the response writer
 
-		requestIDs(),        // before all functions that read the request id
-		s.limitTime(),       // encloses all functions that can wait, and logRequests, which answers a request that timed out
-		s.logRequests,       // encloses recoverPanics, so that it logs the status 500 of a panic
-		s.setHeaders,        // before all functions that can answer
-		s.allowOrigins,      // before authenticate, because a browser's preflight request has no token
-		s.recoverPanics(),   // inside logRequests, and encloses all functions that can panic
-		limitBody,           // before all functions that read the body
-		s.authenticate,      // before limitOrganisation, whose limit depends on the tier, and before validate, so that a caller without a valid token gets 401
-		s.limitOrganisation, // before validate, so that invalid requests are counted too
-		s.checkScope,        // after limitOrganisation, so that a response with 403 has the quota headers
-		s.limitInFlight,     // after the checks that need little time, and before reading the body and querying the database
-		s.validate,          // after the checks that do not need the body, because it reads the body
+		requestIDs(),        // must run before any middleware that reads the request id
+		s.limitTime(),       // must run before any middleware that can wait, and before logRequests, which answers a request that timed out
+		s.logRequests,       // must run before recoverPanics, so that it logs the status 500 after a panic
+		s.setHeaders,        // must run before any middleware that can answer the request
+		s.allowOrigins,      // must run before authenticate, because a browser's preflight request has no token
+		s.recoverPanics(),   // must run after logRequests and before any middleware that can panic
+		limitBody,           // must run before any middleware that reads the body
+		s.authenticate,      // must run before limitOrganisation and validate: the rate limit depends on the tier, and 401 comes before other errors
+		s.limitOrganisation, // must run before validate, so that invalid requests are also counted
+		s.checkScope,        // must run after limitOrganisation, so that a response with status 403 has the RateLimit headers
+		s.limitInFlight,     // must run after the quick checks, but before the body is read and the operation queries the database
+		s.validate,          // must run after all checks that do not need the body, because validate reads the body
 
-		s.idempotency,         // after validate, which decodes the body that idempotency hashes
-		s.answerConditionally, // encloses only the operation, so that the ETag depends only on the response of the operation
-		s.linkNextPage,        // encloses the operation, which adds the Link header
+		s.idempotency,         // must run after validate, because idempotency hashes the body that validate decodes
+		s.answerConditionally, // must run after idempotency, so that the ETag depends only on the operation's response
+		s.linkNextPage,        // must run before the operation, which adds the Link header
 	)
 	api.RegisterHandlers(withHead{e}, api.NewStrictHandler(s, nil))
-	// The routes below are not operations of the contract.
+	// The following routes are not operations of the OpenAPI contract.
 	public := withHead{e}
 	public.GET("/livez", func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") })
 	public.GET("/readyz", s.ready)
@@ -69,17 +69,17 @@ func (s *Server) routes(trusted []netip.Prefix) (*echo.Echo, error) {
 	return e, nil
 }
 
-// withHead is an echo instance whose method GET also registers HEAD. net/http omits the body of the response to HEAD.
+// withHead is an echo instance whose method GET registers a handler for GET and HEAD. For HEAD, net/http does not send the response body.
 type withHead struct{ *echo.Echo }
 
-// GET registers a handler for GET and HEAD.
+// GET registers a handler for GET and HEAD requests to path.
 func (h withHead) GET(path string, handler echo.HandlerFunc, m ...echo.MiddlewareFunc) *echo.Route {
 	h.HEAD(path, handler, m...)
 	return h.Echo.GET(path, handler, m...)
 }
 
-// ipExtractor returns a function that returns the IP address of the caller. Without trusted proxies this is the address of the connection. With
-// trusted proxies it is the last address in X-Forwarded-For that does not belong to a trusted proxy.
+// ipExtractor returns a function that returns the IP address of the caller. If trusted is empty, the caller's address is the address of the
+// connection. Otherwise it is the last address in X-Forwarded-For that does not belong to a trusted proxy.
 func ipExtractor(trusted []netip.Prefix) echo.IPExtractor {
 	if len(trusted) == 0 {
 		return echo.ExtractIPDirect()
@@ -92,10 +92,10 @@ func ipExtractor(trusted []netip.Prefix) echo.IPExtractor {
 	return echo.ExtractIPFromXFFHeader(options...)
 }
 
-// readyTimeout is the time limit of the database check of /readyz, so that /readyz answers within two seconds.
+// readyTimeout is the time limit of the database check of GET /readyz. It lets the server answer within two seconds.
 const readyTimeout = 1500 * time.Millisecond
 
-// ready answers /readyz: 200 if the database is available, and otherwise 503.
+// ready answers GET /readyz with status 200 if the database is available, and otherwise with status 503.
 func (s *Server) ready(c echo.Context) error {
 	ctx, cancel := context.WithTimeout(c.Request().Context(), readyTimeout)
 	defer cancel()
@@ -105,7 +105,7 @@ func (s *Server) ready(c echo.Context) error {
 	return c.String(http.StatusOK, "ok\n")
 }
 
-// codesPage is the template of the page /errors. Its data is the result of Codes.
+// codesPage is the HTML template of the page /errors. It is executed with the result of Codes.
 var codesPage = template.Must(template.New("codes").Parse(`<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Error codes of ReelTally</title>
 <h1>Error codes</h1>
@@ -114,7 +114,7 @@ var codesPage = template.Must(template.New("codes").Parse(`<!doctype html>
 {{end}}</table></html>
 `))
 
-// serveErrorCodes serves /errors, the page about all error codes. The member type of every problem links to this page.
+// serveErrorCodes answers GET /errors with an HTML page about all error codes. The member type of every error response links to this page.
 func serveErrorCodes(c echo.Context) error {
 	c.Response().Header().Set(echo.HeaderContentType, echo.MIMETextHTMLCharsetUTF8)
 	return codesPage.Execute(c.Response(), Codes())

@@ -17,7 +17,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Options are the settings of a Server. If an optional field is zero, its default is used.
+// Options are the settings of a Server. Store, Resolver, AppURL, CursorKey, Now and Logger are required. If another field is zero, its
+// default is used.
 type Options struct {
 	// Store is the database.
 	Store *store.Store
@@ -25,37 +26,38 @@ type Options struct {
 	Resolver Resolver
 	// AppURL is the public URL of the dashboard: an absolute http or https URL.
 	AppURL string
-	// CursorKey is the secret key that signs page cursors (store.Secret). It has at least 32 random bytes. All servers with the same database
-	// must use the same key.
+	// CursorKey is the secret key that signs page cursors and ETags. It must have at least 32 random bytes. All servers with the same
+	// database must use the same key (see store.Secret).
 	CursorKey []byte
 	// Now returns the current time.
 	Now func() time.Time
-	// Logger receives one line for each request, and the causes of failures.
+	// Logger receives one line for each request, and the causes of errors that are not sent to callers.
 	Logger *slog.Logger
 	// RateStore counts requests for the rate limits. By default, requests are counted in memory.
 	RateStore RateStore
 	// TrustedProxies are the networks of proxies whose X-Forwarded-For header is trusted. By default, no proxy is trusted.
 	TrustedProxies []netip.Prefix
-	// Sandbox is true if the data is made up. Every response then has the header ReelTally-Sandbox.
+	// Sandbox is true if the data comes from the sandbox, which makes it up. Every response then has the header ReelTally-Sandbox.
 	Sandbox bool
-	// RequestTimeout is the time limit of a request. A request that takes longer is answered with 503. The default is 30 seconds.
+	// RequestTimeout is the time limit of a request. A request that takes longer is answered with status 503. The default is 30 seconds.
 	RequestTimeout time.Duration
-	// PreviewAllowance is how many items of a tracking request are fetched if the organisation has no subscription. The default is 5.
+	// PreviewAllowance is how many videos or accounts of a tracking request are fetched if the organisation has no subscription. The
+	// default is 5.
 	PreviewAllowance int
 }
 
-// Resolver resolves short links. It must be safe for concurrent use.
+// Resolver resolves short links, such as vm.tiktok.com/…. A Resolver must be safe for concurrent use.
 type Resolver interface {
-	// Resolve returns the link of the video or account that a short link leads to.
+	// Resolve returns the link of the video or account to which a short link redirects.
 	Resolve(ctx context.Context, short link.Link) (link.Link, error)
 }
 
-// Server answers the requests of the contract. It is safe for concurrent use.
+// Server answers the requests to the API. It is safe for concurrent use.
 type Server struct {
 	store            *store.Store
 	resolver         Resolver
 	appURL           string
-	secure           bool // AppURL is an https URL
+	secure           bool // true if Options.AppURL is an https URL
 	cursorKey        []byte
 	now              func() time.Time
 	logger           *slog.Logger
@@ -63,18 +65,18 @@ type Server struct {
 	sandbox          bool
 	previewAllowance int
 	requestTimeout   time.Duration
-	maxPage          int64 // maximum size of a page of a list, in bytes
+	maxPage          int64 // maximum size of the JSON of one page of a list, in bytes
 
 	contract   *contract
 	identities *identities
-	inFlight   *slots // limits the requests in progress
-	resolves   *slots // limits the short links that are being resolved
+	inFlight   *slots // limits the number of concurrent requests of each organisation
+	resolves   *slots // limits the number of short links that are resolved concurrently
 	handler    http.Handler
 }
 
 var _ api.StrictServerInterface = (*Server)(nil)
 
-// New returns a Server. It fails if an option is missing or invalid, or if an operation of the contract lacks a required x- member.
+// New returns a Server. It fails if an option is missing or invalid, or if an operation of the OpenAPI contract lacks a required x- member.
 func New(o Options) (*Server, error) {
 	app, err := url.Parse(o.AppURL)
 	switch {
@@ -83,7 +85,7 @@ func New(o Options) (*Server, error) {
 	case err != nil, app.Scheme != "http" && app.Scheme != "https", app.Host == "":
 		return nil, fmt.Errorf("server: AppURL %q is not an absolute http or https URL", o.AppURL)
 	case len(o.CursorKey) < 32:
-		return nil, fmt.Errorf("server: the cursor key has %d bytes; it needs at least 32", len(o.CursorKey))
+		return nil, fmt.Errorf("server: the cursor key has %d bytes; it must have at least 32", len(o.CursorKey))
 	case o.RequestTimeout < 0:
 		return nil, fmt.Errorf("server: the request timeout is %s; it cannot be negative", o.RequestTimeout)
 	case o.PreviewAllowance < 0:
@@ -111,9 +113,9 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Handler returns the handler of all routes.
+// Handler returns the HTTP handler of all routes.
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// Close waits until all background writes have finished, for example of the last use of a token. Call Close after the last request was
-// answered.
+// Close waits until all background writes to the database have finished, for example the write of a token's last use. Call Close after the
+// last request was answered.
 func (s *Server) Close() { s.identities.writes.Wait() }

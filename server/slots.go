@@ -7,23 +7,24 @@ import (
 	"github.com/google/uuid"
 )
 
-// slots limits how many tasks run at once, for each organisation and in total. It is safe for concurrent use.
+// slots limits how many tasks run concurrently, for each organisation and in total. A running task occupies one slot. slots is safe for
+// concurrent use.
 type slots struct {
-	perOrganisation int           // number of slots of each organisation
-	total           chan struct{} // one entry for each slot in use; nil if the total is not limited
+	perOrganisation int           // maximum number of running tasks of each organisation
+	total           chan struct{} // contains one entry for each running task of all organisations; nil if the total is not limited
 
 	mu            sync.Mutex
-	organisations map[uuid.UUID]*organisationSlots // organisations with a task that has a slot or waits for one
+	organisations map[uuid.UUID]*organisationSlots // organisations that have a running or waiting task
 }
 
 // organisationSlots are the slots of one organisation.
 type organisationSlots struct {
-	slots chan struct{} // one entry for each slot in use
-	users int           // number of tasks that have a slot or wait for one
+	slots chan struct{} // contains one entry for each running task of the organisation
+	users int           // number of running and waiting tasks of the organisation
 }
 
-// newSlots returns slots for at most perOrganisation tasks of each organisation and at most total tasks of all organisations. If total is 0,
-// there is no limit for all organisations.
+// newSlots returns slots that allow perOrganisation running tasks of each organisation and total running tasks of all organisations
+// together. If total is 0, the tasks of all organisations together are not limited.
 func newSlots(perOrganisation, total int) *slots {
 	s := &slots{perOrganisation: perOrganisation, organisations: map[uuid.UUID]*organisationSlots{}}
 	if total > 0 {
@@ -32,8 +33,8 @@ func newSlots(perOrganisation, total int) *slots {
 	return s
 }
 
-// acquire waits until the organisation and all organisations together have fewer running tasks than allowed. The caller must call release when
-// its task ends. If ctx ends first, acquire returns ctx.Err().
+// acquire waits until a task of the organisation can run without exceeding a limit. The caller must call release when its task ends. If ctx
+// ends during the wait, acquire returns ctx.Err().
 func (s *slots) acquire(ctx context.Context, organisation uuid.UUID) (release func(), err error) {
 	own := s.addUser(organisation)
 	select {
@@ -60,7 +61,7 @@ func (s *slots) acquire(ctx context.Context, organisation uuid.UUID) (release fu
 	}, nil
 }
 
-// addUser counts a task of the organisation and returns the slots of the organisation.
+// addUser counts a running or waiting task of the organisation and returns the slots of the organisation.
 func (s *slots) addUser(organisation uuid.UUID) *organisationSlots {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,7 +74,7 @@ func (s *slots) addUser(organisation uuid.UUID) *organisationSlots {
 	return own
 }
 
-// removeUser undoes addUser. It deletes the slots of an organisation that has no more tasks.
+// removeUser undoes addUser. It deletes the slots of an organisation that has no more running or waiting tasks.
 func (s *slots) removeUser(organisation uuid.UUID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,10 +12,10 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// stopped is the message of a response to stopping one video or account.
+// stopped is the message of the response if the tracking of one video or account was stopped.
 const stopped = "Tracking stopped. What was collected stays readable."
 
-// StopVideo stops the tracking of a video. The body contains its id or link.
+// StopVideo answers DELETE /videos: it stops the tracking of the video whose id or link the request body contains.
 func (s *Server) StopVideo(ctx context.Context, r api.StopVideoRequestObject) (api.StopVideoResponseObject, error) {
 	if err := s.stopOne(ctx, videoResource, r.Body.ID); err != nil {
 		return nil, err
@@ -23,7 +23,7 @@ func (s *Server) StopVideo(ctx context.Context, r api.StopVideoRequestObject) (a
 	return api.StopVideo200JSONResponse{Message: stopped}, nil
 }
 
-// StopVideoByID stops the tracking of a video. The path contains its id.
+// StopVideoByID answers DELETE /videos/{ad_id}: it stops the tracking of the video whose id the path contains.
 func (s *Server) StopVideoByID(ctx context.Context, r api.StopVideoByIDRequestObject) (api.StopVideoByIDResponseObject, error) {
 	if err := stopReference(ctx, videoResource, reference{ID: r.AdID}, r.AdID.String()); err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func (s *Server) StopVideoByID(ctx context.Context, r api.StopVideoByIDRequestOb
 	return api.StopVideoByID200JSONResponse{Message: stopped}, nil
 }
 
-// StopAccount stops the tracking of an account. The body contains its id or link.
+// StopAccount answers DELETE /accounts: it stops the tracking of the account whose id or link the request body contains.
 func (s *Server) StopAccount(ctx context.Context, r api.StopAccountRequestObject) (api.StopAccountResponseObject, error) {
 	if err := s.stopOne(ctx, accountResource, r.Body.ID); err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func (s *Server) StopAccount(ctx context.Context, r api.StopAccountRequestObject
 	return api.StopAccount200JSONResponse{Message: stopped}, nil
 }
 
-// StopAccountByID stops the tracking of an account. The path contains its id.
+// StopAccountByID answers DELETE /accounts/{account_id}: it stops the tracking of the account whose id the path contains.
 func (s *Server) StopAccountByID(ctx context.Context, r api.StopAccountByIDRequestObject) (api.StopAccountByIDResponseObject, error) {
 	if err := stopReference(ctx, accountResource, reference{ID: r.AccountID}, r.AccountID.String()); err != nil {
 		return nil, err
@@ -47,17 +47,17 @@ func (s *Server) StopAccountByID(ctx context.Context, r api.StopAccountByIDReque
 	return api.StopAccountByID200JSONResponse{Message: stopped}, nil
 }
 
-// StopVideos stops the tracking of many videos.
+// StopVideos answers DELETE /videos/bulk: it stops the tracking of many videos.
 func (s *Server) StopVideos(ctx context.Context, r api.StopVideosRequestObject) (api.StopVideosResponseObject, error) {
 	return s.stopAll(ctx, videoResource, r.Body.Ids)
 }
 
-// StopAccounts stops the tracking of many accounts.
+// StopAccounts answers DELETE /accounts/bulk: it stops the tracking of many accounts.
 func (s *Server) StopAccounts(ctx context.Context, r api.StopAccountsRequestObject) (api.StopAccountsResponseObject, error) {
 	return s.stopAll(ctx, accountResource, r.Body.Ids)
 }
 
-// stopOne stops the tracking of one item. text is the item's id or link.
+// stopOne stops the tracking of one video or account. text is the item's id or link.
 func (s *Server) stopOne(ctx context.Context, res resource, text string) error {
 	ref, err := s.parseReference(ctx, res.kind, text)
 	if err != nil {
@@ -66,7 +66,8 @@ func (s *Server) stopOne(ctx context.Context, res resource, text string) error {
 	return stopReference(ctx, res, ref, text)
 }
 
-// stopReference stops the tracking of one item. If the item is not tracked, it returns the problem not_found, which contains text.
+// stopReference stops the tracking of one video or account. If the item is not tracked, stopReference returns an error response with the
+// code not_found. text is the item's id or link for the error message.
 func stopReference(ctx context.Context, res resource, ref reference, text string) error {
 	missing, err := res.stop(CallerFrom(ctx).Org, ctx, []reference{ref}, true)
 	if err == nil && len(missing) > 0 {
@@ -75,18 +76,19 @@ func stopReference(ctx context.Context, res resource, ref reference, text string
 	return err
 }
 
-// untracked returns the problem of a request for a video or an account that the organisation does not track. text is its id or link as sent.
+// untracked returns an error response for a video or account that the organisation does not track. text is the item's id or link as the
+// caller sent it.
 func untracked(kind link.Kind, text string) *Error {
 	return problem(CodeNotFound, "Your organisation tracks no %s %s.", kind, text)
 }
 
-// stopEntry is one item of a request to stop many items.
+// stopEntry is one video or account in a request to stop many videos or accounts.
 type stopEntry struct {
 	id  uuid.UUID
-	url *string // the link as sent; nil if the request contains the item's id
+	url *string // link of the item as the caller sent it; nil if the caller sent the item's id
 }
 
-// stopAll stops the tracking of many items. sent are the ids or links of the items.
+// stopAll stops the tracking of many videos or accounts. sent are their ids or links.
 func (s *Server) stopAll(ctx context.Context, res resource, sent []string) (bulkResponse, error) {
 	entries, err := s.readStopEntries(ctx, res, sent)
 	if err != nil {
@@ -104,12 +106,12 @@ func (s *Server) stopAll(ctx context.Context, res resource, sent []string) (bulk
 	return bulkResponse{http.StatusOK, result}, nil
 }
 
-// readStopEntries converts ids and links to entries. It fails if a link means no tracked item; then nothing is stopped. It does not check whether
-// the items of ids are tracked. All ids and links of the same item become one entry.
+// readStopEntries converts ids and links of videos or accounts to entries without duplicates. It fails if the item of a link is not
+// tracked. It does not check whether the items with the sent ids are tracked.
 func (s *Server) readStopEntries(ctx context.Context, res resource, sent []string) ([]stopEntry, error) {
 	ids := make([]uuid.UUID, len(sent))
 	var urls []string
-	var positions []int // index in sent of each of urls
+	var positions []int // for each link in urls, its index in sent
 	isLink := make([]bool, len(sent))
 	for i, text := range sent {
 		if canonicalUUID.MatchString(text) {
@@ -147,8 +149,8 @@ func (s *Server) readStopEntries(ctx context.Context, res resource, sent []strin
 	return entries, nil
 }
 
-// trackedByLink returns the ids of the items of links, in the order of the links. The id is zero if the item is not tracked or the link is
-// refused. If a short link cannot be resolved now, trackedByLink fails, because the item of the link can be a tracked item.
+// trackedByLink returns the id of the video or account of each link, in the order of urls. The id is zero if the item is not tracked or the
+// link is refused. If a short link cannot be resolved now, trackedByLink fails, because the short link can belong to a tracked item.
 func (s *Server) trackedByLink(ctx context.Context, res resource, urls []string) ([]uuid.UUID, error) {
 	parsed, err := s.linksOf(ctx, res.kind, urls)
 	if err != nil {
@@ -166,8 +168,8 @@ func (s *Server) trackedByLink(ctx context.Context, res resource, urls []string)
 	return res.trackedIDs(CallerFrom(ctx).Org, ctx, links)
 }
 
-// untrackedLinks returns the problem of a request to stop many items in which some links mean no tracked item. faults has one fault for each such
-// link.
+// untrackedLinks returns the error response for a request to stop many items if some items are not tracked. faults contains one fault for
+// each link of an untracked item.
 func untrackedLinks(faults []api.Fault) *Error {
 	const shown = 10
 	details := make([]string, 0, shown)
@@ -182,7 +184,8 @@ func untrackedLinks(faults []api.Fault) *Error {
 	return e
 }
 
-// toStopResult returns the response to a request to stop many items. missing are the items that were not tracked before.
+// toStopResult returns the response to a request to stop many videos or accounts. missing are the items that were not tracked before the
+// request.
 func toStopResult(kind link.Kind, entries []stopEntry, missing []reference) api.StopResult {
 	failed := make(map[uuid.UUID]bool, len(missing))
 	for _, ref := range missing {

@@ -17,7 +17,7 @@ import (
 	"github.com/reeltally/reeltally/gen/api"
 )
 
-// Codes of faults in JSON bodies and in queries.
+// Codes of faults in JSON bodies and in URL queries. Callers see them in error responses.
 const (
 	faultSyntax           = "syntax"
 	faultEncoding         = "encoding"
@@ -31,19 +31,20 @@ const (
 	faultMaxWords         = "max_words"
 )
 
-// Limits of every JSON body, whatever its schema. They allow the largest valid bodies: a bulk request with 500 links, and display settings of
-// 16 KiB with up to 8,200 values.
+// Limits that apply to every JSON body, in addition to its schema. They allow the largest valid bodies: a bulk request with 500 links, and
+// display settings of 16 KiB with up to 8,200 values.
 const (
 	maxDepth  = 64     // maximum nesting depth of arrays and objects
 	maxValues = 10_000 // maximum number of values, including the values in arrays and objects
-	maxName   = 500    // maximum length of the name of a member, in bytes
+	maxName   = 500    // maximum length of the name of an object member, in bytes
 )
 
-// checkJSON checks the syntax of a JSON body more strictly than encoding/json. It also reports duplicate members, half surrogate pairs, invalid
-// UTF-8, NUL characters, and text after the JSON value.
+// checkJSON checks the syntax of a JSON body more strictly than encoding/json. It also reports duplicate members, half surrogate pairs,
+// invalid UTF-8, NUL characters, and text after the JSON value. If it returns no faults, body is one valid JSON value. If ctx ends during
+// the scan, the error is ctx.Err().
 //
-// The scan ends at the first value or name that exceeds maxDepth, maxValues or maxName. schema is the schema of the body. If there are too many
-// values, checkJSON uses the schema to find the array that is too long. If there are no faults, body is one JSON value. The error is ctx.Err(), if ctx ends during the scan.
+// The scan ends at the first value or name that exceeds maxDepth, maxValues or maxName. schema is the schema of the body. If the body has
+// too many values, checkJSON uses the schema to find the array that is too long.
 func checkJSON(ctx context.Context, body []byte, schema *openapi3.Schema) ([]api.Fault, error) {
 	if !utf8.Valid(body) {
 		return []api.Fault{bodyFault("", faultEncoding, "the body is not valid UTF-8")}, nil
@@ -58,31 +59,31 @@ func checkJSON(ctx context.Context, body []byte, schema *openapi3.Schema) ([]api
 	return s.faults, ctx.Err()
 }
 
-// jsonScan is the state of one scan of a JSON body.
+// jsonScan is the state of checkJSON while it scans a JSON body.
 type jsonScan struct {
 	ctx    context.Context
 	body   []byte
 	schema *openapi3.Schema
 	dec    *json.Decoder
-	path   []pathStep // from the root to the value that is being scanned
+	path   []pathStep // path from the root of the body to the value that is being scanned
 	values int        // number of values scanned so far
 	faults []api.Fault
 }
 
-// pathStep is one step from an array or object to one of its values.
+// pathStep is one step of the path to a JSON value: from an array to one of its entries, or from an object to one of its members.
 type pathStep struct {
-	name  string // name of the member, in an object
-	index int    // index of the entry, in an array; -1 in an object
+	name  string // name of the member; "" if the step enters an array
+	index int    // index of the entry; -1 if the step enters an object
 }
 
-// fault adds a fault at the current path, unless there are maxFaults faults already.
+// fault adds a fault at the value that is being scanned. It does nothing if the scan has already found maxFaults faults.
 func (s *jsonScan) fault(code, format string, args ...any) {
 	if len(s.faults) < maxFaults {
 		s.faults = append(s.faults, bodyFault(jsonPointer(s.names()), code, format, args...))
 	}
 }
 
-// names returns the current path as names of members and indexes of entries.
+// names returns the path to the value that is being scanned: names of members and indexes of entries.
 func (s *jsonScan) names() []string {
 	names := make([]string, len(s.path))
 	for i, step := range s.path {
@@ -93,7 +94,7 @@ func (s *jsonScan) names() []string {
 	return names
 }
 
-// scanValue scans the next value and adds its faults. It returns false if the scan must end.
+// scanValue scans the next JSON value and adds the faults that it finds. It returns false if the scan must end.
 func (s *jsonScan) scanValue() bool {
 	depth := len(s.path)
 	if s.ctx.Err() != nil {
@@ -123,7 +124,7 @@ func (s *jsonScan) scanValue() bool {
 		return false
 	}
 	s.path = s.path[:depth]
-	_, ok = s.readToken() // reads the closing bracket or brace
+	_, ok = s.readToken() // reads the closing bracket of the array or the closing brace of the object
 	return ok
 }
 
@@ -148,7 +149,7 @@ func (s *jsonScan) scanObject() bool {
 		if !ok {
 			return false
 		}
-		name, _ := token.(string) // cannot fail: the name of a member is a string
+		name, _ := token.(string) // cannot fail, because the decoder returns the name of a member as a string
 		s.path = append(s.path, pathStep{name: name, index: -1})
 		if len(name) > maxName {
 			s.fault(faultMaxLength, "the name of a member must have at most %d bytes, not %d", maxName, len(name))
@@ -165,8 +166,8 @@ func (s *jsonScan) scanObject() bool {
 	return true
 }
 
-// tooManyValues adds a fault at the outermost array on the current path that is longer than its schema allows. If there is no such array, it adds
-// a fault at the body as a whole.
+// tooManyValues adds a fault for a body with too many values. The fault is at the outermost array around the current value that is longer
+// than its schema allows. If every array is short enough, the fault is at the body as a whole.
 func (s *jsonScan) tooManyValues() {
 	schema := s.schema
 	for i, step := range s.path {
@@ -187,7 +188,8 @@ func (s *jsonScan) tooManyValues() {
 	s.fault(faultMaxValues, "the body must have at most %d values, those in arrays and objects included", maxValues)
 }
 
-// readToken reads the next token. It adds a fault if the token is a string with an invalid escape. It returns false after a syntax error.
+// readToken reads the next JSON token. It adds a fault if the token is a string with an invalid escape. It returns false after a syntax
+// error.
 func (s *jsonScan) readToken() (json.Token, bool) {
 	before := s.dec.InputOffset()
 	token, err := s.dec.Token()
@@ -203,7 +205,7 @@ func (s *jsonScan) readToken() (json.Token, bool) {
 	return token, true
 }
 
-// syntaxFault adds the fault for a syntax error of the JSON decoder.
+// syntaxFault adds the fault for a syntax error that the JSON decoder found.
 func (s *jsonScan) syntaxFault(err error) {
 	var syntax *json.SyntaxError
 	switch {
@@ -216,8 +218,8 @@ func (s *jsonScan) syntaxFault(err error) {
 	}
 }
 
-// invalidEscape describes the first escape in a JSON string that is a NUL character or half of a surrogate pair. raw is the string as sent, with
-// quotes. It returns "" if there is no such escape.
+// invalidEscape describes the first invalid escape in a JSON string: a NUL character or half of a surrogate pair. raw is the JSON string
+// with its quotes. invalidEscape returns "" if all escapes are valid.
 func invalidEscape(raw []byte) string {
 	for i := 0; i < len(raw); i++ {
 		if raw[i] != '\\' {
@@ -241,7 +243,8 @@ func invalidEscape(raw []byte) string {
 	return ""
 }
 
-// parseEscape returns the character of an escape of the form uXXXX at the start of raw. It returns -1 if raw does not start with such an escape.
+// parseEscape returns the character of an escape such as u00e9 at the start of raw. It returns -1 if raw does not start with u and four
+// hexadecimal digits.
 func parseEscape(raw []byte) rune {
 	if len(raw) < 5 || raw[0] != 'u' {
 		return -1
@@ -253,7 +256,7 @@ func parseEscape(raw []byte) rune {
 	return rune(n)
 }
 
-// jsonPointer returns the JSON pointer (RFC 6901) of a path, cut to maxPlace characters.
+// jsonPointer returns the JSON pointer (RFC 6901) of a path, such as "/links/3". It is cut after maxPlace characters.
 func jsonPointer(path []string) string {
 	var pointer strings.Builder
 	for _, name := range path {
@@ -266,16 +269,16 @@ func jsonPointer(path []string) string {
 	return truncatePlace(pointer.String())
 }
 
-// pointerEscapes escapes a name for a JSON pointer. It also replaces NUL characters, which responses must not contain.
+// pointerEscapes escapes the name of a member for a JSON pointer. It also replaces NUL characters, which responses must not contain.
 var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1", "\x00", "\ufffd")
 
-// escapePointer escapes the name of a member for a JSON pointer.
+// escapePointer escapes the name of a member for a JSON pointer: "a/b" becomes "a~1b".
 func escapePointer(name string) string { return pointerEscapes.Replace(name) }
 
-// maxPlace is the maximum length, in characters, of the JSON pointer or name that says where a fault is.
+// maxPlace is the maximum length, in characters, of the JSON pointer or parameter name with which an error response says where a fault is.
 const maxPlace = 500
 
-// truncatePlace cuts s to maxPlace characters. If it cuts s, the last character is ….
+// truncatePlace returns s, cut to maxPlace characters if s is longer. The last character of a cut text is "…".
 func truncatePlace(s string) string {
 	if head, longer := firstRunes(s, maxPlace); longer {
 		head, _ = firstRunes(head, maxPlace-1)
@@ -284,7 +287,7 @@ func truncatePlace(s string) string {
 	return s
 }
 
-// quote returns a text from a request for an error message: in quotes, escaped, and cut to 100 characters.
+// quote prepares a text from a request for an error message. It returns the text in quotes, escaped, and cut to 100 characters.
 func quote(s string) string {
 	const maxQuoted = 100
 	head, longer := firstRunes(s, maxQuoted)
@@ -305,9 +308,9 @@ func firstRunes(s string, n int) (head string, longer bool) {
 	return s, false
 }
 
-// checkQuery parses the query of a URL and returns its valid parameters and its faults, maxFaults at most. Unlike net/url, it reports pairs with
-// wrong syntax instead of dropping them. If a filter were dropped, the list would contain too much. If an array parameter has too many entries,
-// checkQuery adds a fault and does not return the parameter.
+// checkQuery parses the query of a URL. It returns the valid parameters and at most maxFaults faults. Unlike net/url, it reports pairs with
+// wrong syntax instead of dropping them. If a filter were dropped, the list would contain too many rows. checkQuery does not return an
+// array parameter with too many entries.
 func checkQuery(raw string, op *operation) (url.Values, []api.Fault) {
 	values := url.Values{}
 	var faults []api.Fault
@@ -345,13 +348,13 @@ func checkQuery(raw string, op *operation) (url.Values, []api.Fault) {
 	return values, faults
 }
 
-// tooManyEntries returns true if value, whose entries are separated by commas, has more entries than the schema of the parameter allows.
+// tooManyEntries returns true if value has more entries than the schema of the parameter p allows. The entries are separated by commas.
 func tooManyEntries(p *openapi3.Parameter, value string) bool {
 	most := p.Schema.Value.MaxItems
-	return most != nil && strings.Count(value, ",") >= int(*most) //nolint:gosec // the contract has only small values of maxItems
+	return most != nil && strings.Count(value, ",") >= int(*most) //nolint:gosec // all values of maxItems in the OpenAPI contract are small
 }
 
-// allowedParameters returns the end of an error message that lists the query parameters of an operation, such as "it takes limit, page".
+// allowedParameters returns a list of an operation's query parameters for an error message, such as "it takes limit, page".
 func allowedParameters(op *operation) string {
 	if len(op.query) == 0 {
 		return "it takes none"
@@ -359,8 +362,8 @@ func allowedParameters(op *operation) string {
 	return "it takes " + strings.Join(op.queryNames(), ", ")
 }
 
-// separatorHint returns the end of an error message that says how to send several values of an array parameter. It returns "" for any other
-// parameter.
+// separatorHint returns a text for an error message that says how to send several values of an array parameter. It returns "" if the
+// parameter is not an array.
 func separatorHint(op *operation, name string) string {
 	if op.query[name].Schema.Value.Type.Is("array") {
 		return ", its values separated by commas"
@@ -368,8 +371,8 @@ func separatorHint(op *operation, name string) string {
 	return ""
 }
 
-// quoteName returns the name of a parameter unchanged, so that programs can compare it. It returns quote(name) if the name is too long or contains
-// characters that need escaping.
+// quoteName returns the name of a parameter for an error response. It returns the name unchanged, so that programs can compare it, unless
+// the name is too long or contains characters that need escaping. Then it returns quote(name).
 func quoteName(name string) string {
 	if q := quote(name); q != `"`+name+`"` {
 		return q
@@ -377,8 +380,8 @@ func quoteName(name string) string {
 	return name
 }
 
-// invalidText returns "a NUL character" or "invalid UTF-8" if s contains it, and otherwise "". PostgreSQL refuses NUL characters in text. Invalid
-// UTF-8 would be changed when it is stored.
+// invalidText returns "a NUL character" or "invalid UTF-8" if s contains one of these faults, and otherwise "". PostgreSQL refuses NUL
+// characters in text. Invalid UTF-8 would be changed when it is stored.
 func invalidText(s string) string {
 	switch {
 	case strings.ContainsRune(s, 0):

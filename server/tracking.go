@@ -11,39 +11,41 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// resource contains the functions that track, stop and refresh either videos or accounts.
+// resource contains the functions that track, stop and refresh one kind of item: videos or accounts.
 type resource struct {
 	kind link.Kind
-	// track tracks the items of trackRequest.links and returns them in the order of the links.
+	// track tracks the videos or accounts of trackRequest.links and returns them in the order of the links.
 	track func(context.Context, *Server, trackRequest) ([]trackedItem, error)
-	// trackedIDs returns the ids of the items of links, in the order of the links. The id is zero if the organisation does not track the item.
+	// trackedIDs returns the id of the video or account of each link, in the order of the links. The id is zero if the organisation does
+	// not track the item.
 	trackedIDs func(*store.Org, context.Context, []link.Link) ([]uuid.UUID, error)
-	// stop stops the tracking of items and returns the items that are not tracked. If all is true and one item is not tracked, it stops none.
+	// stop stops the tracking of videos or accounts, and returns the items that were not tracked before. If all is true and one item was
+	// not tracked, stop does not change the other items.
 	stop func(o *store.Org, ctx context.Context, refs []reference, all bool) ([]reference, error)
-	// refresh schedules an immediate fetch of an item.
+	// refresh schedules an immediate fetch of a video or account.
 	refresh func(*store.Org, context.Context, reference) (store.Refreshed, error)
 }
 
-// reference names a video or an account: by its id, or by a link if the id is zero.
+// reference identifies a video or account: by its id, or by its link if the id is zero.
 type reference struct {
 	ID   uuid.UUID
 	Link link.Link
 }
 
-// trackRequest is a request to track the videos or accounts of links.
+// trackRequest is a request to track the videos or accounts to which the links lead.
 type trackRequest struct {
 	links           []link.Link
-	trackingType    *api.TrackingType // which videos of an account are tracked; nil for the default and for videos
+	trackingType    *api.TrackingType // says which videos of an account are tracked; nil for the default and for video links
 	collectionIDs   []uuid.UUID
 	collectionNames []string
 	plan            fetchPlan
 }
 
-// trackedItem is the video or account of a link after it was tracked.
+// trackedItem is a video or account that a request has tracked.
 type trackedItem struct {
 	id       uuid.UUID
-	existing bool // the organisation had the item before this request, tracked or not
-	already  bool // the organisation tracked the item before this request
+	existing bool // true if the database contained the organisation's item before this request, tracked or not
+	already  bool // true if the organisation already tracked the item before this request
 }
 
 var videoResource = resource{
@@ -89,7 +91,7 @@ var accountResource = resource{
 	},
 }
 
-// convertAll returns a slice with the converted elements of in, in the same order.
+// convertAll calls convert for each element of in and returns the results in the same order.
 func convertAll[A, B any](in []A, convert func(A) B) []B {
 	out := make([]B, len(in))
 	for i, a := range in {
@@ -98,7 +100,7 @@ func convertAll[A, B any](in []A, convert func(A) B) []B {
 	return out
 }
 
-// TrackVideo tracks one video.
+// TrackVideo answers POST /videos: it tracks one video.
 func (s *Server) TrackVideo(ctx context.Context, r api.TrackVideoRequestObject) (api.TrackVideoResponseObject, error) {
 	id, directURL, notice, err := s.trackOne(ctx, videoResource, r.Body.Link,
 		trackRequest{collectionIDs: r.Body.CollectionIds, collectionNames: r.Body.CollectionNames})
@@ -108,7 +110,7 @@ func (s *Server) TrackVideo(ctx context.Context, r api.TrackVideoRequestObject) 
 	return api.TrackVideo200JSONResponse{VideoID: id, DirectURL: directURL, Error: notice}, nil
 }
 
-// TrackAccount tracks one account.
+// TrackAccount answers POST /accounts: it tracks one account.
 func (s *Server) TrackAccount(ctx context.Context, r api.TrackAccountRequestObject) (api.TrackAccountResponseObject, error) {
 	id, directURL, notice, err := s.trackOne(ctx, accountResource, r.Body.Link,
 		trackRequest{trackingType: r.Body.TrackingType, collectionIDs: r.Body.CollectionIds, collectionNames: r.Body.CollectionNames})
@@ -118,8 +120,8 @@ func (s *Server) TrackAccount(ctx context.Context, r api.TrackAccountRequestObje
 	return api.TrackAccount200JSONResponse{AccountID: id, DirectURL: directURL, Error: notice}, nil
 }
 
-// trackOne tracks the video or account of one link. It returns the item's id and the URL of its page on the dashboard. If the organisation
-// tracked the item before, notice says so; otherwise it is nil. Clients search for the word "already" in the notice.
+// trackOne tracks the video or account of one link. It returns the item's id and the URL of the item's dashboard page. If the organisation
+// already tracked the item, notice is a sentence with the word "already", for which clients search. Otherwise notice is nil.
 func (s *Server) trackOne(ctx context.Context, res resource, raw string, r trackRequest) (id uuid.UUID, directURL string, notice *string, err error) {
 	l, err := s.linkOf(ctx, res.kind, raw)
 	if err != nil {
@@ -136,8 +138,8 @@ func (s *Server) trackOne(ctx context.Context, res resource, raw string, r track
 	return items[0].id, fmt.Sprintf("%s/%s/%s/%s", s.appURL, res.kind, l.Platform, items[0].id), notice, nil
 }
 
-// refusedLinkAt converts the error of a permanently refused link into a problem with a fault at pointer, a JSON pointer into the body. It
-// returns any other error unchanged.
+// refusedLinkAt converts the error of a permanently refused link into an error response. pointer is the JSON pointer of the link in the
+// request body. refusedLinkAt returns any other error unchanged.
 func refusedLinkAt(pointer string, err error) error {
 	f := permanentFailure(err)
 	if f == nil {
@@ -148,7 +150,7 @@ func refusedLinkAt(pointer string, err error) error {
 	return e
 }
 
-// TrackVideos tracks many videos.
+// TrackVideos answers POST /videos/bulk: it tracks many videos.
 func (s *Server) TrackVideos(ctx context.Context, r api.TrackVideosRequestObject) (api.TrackVideosResponseObject, error) {
 	done, err := s.trackAll(ctx, videoResource, r.Body.Links, trackRequest{collectionIDs: r.Body.LabelIds})
 	if err != nil {
@@ -159,7 +161,7 @@ func (s *Server) TrackVideos(ctx context.Context, r api.TrackVideosRequestObject
 		PendingTmvQueue: done.pendingQueue(ctx, link.Video), Results: convertAll(done.entries, toTrackVideosEntry)}}, nil
 }
 
-// TrackAccounts tracks many accounts.
+// TrackAccounts answers POST /accounts/bulk: it tracks many accounts.
 func (s *Server) TrackAccounts(ctx context.Context, r api.TrackAccountsRequestObject) (api.TrackAccountsResponseObject, error) {
 	done, err := s.trackAll(ctx, accountResource, r.Body.Links, trackRequest{trackingType: r.Body.TrackingType, collectionIDs: r.Body.LabelIds})
 	if err != nil {

@@ -21,7 +21,8 @@ import (
 	"github.com/reeltally/reeltally/gen/api"
 )
 
-// Codes of faults against the contract. For a violated schema keyword without a constant, the code is the keyword in snake case.
+// Codes of faults in requests that violate the OpenAPI contract. The fault code for any other schema keyword is the keyword in snake case,
+// such as min_length.
 const (
 	faultRequired      = "required"
 	faultUnknownMember = "unknown_member"
@@ -30,11 +31,13 @@ const (
 	faultEmpty         = "empty"
 )
 
-// bodyValue is the key under which validate stores the decoded body in echo.Context. validate does not set it if the operation has no body.
+// bodyValue is the key under which validate stores the decoded request body in echo.Context. If the operation has no request body, no value
+// is stored.
 const bodyValue = "body"
 
-// validate is a middleware that checks a request against the contract. It answers 400 with at most maxFaults faults if the request is invalid. The
-// operations check what a schema cannot express, such as a range that ends before it starts.
+// validate is a middleware that checks a request against the OpenAPI contract. If the request is invalid, it answers with status 400 and at
+// most maxFaults faults. Rules that a schema cannot express are checked by the operations, for example that a range must not end before it
+// starts.
 func (s *Server) validate(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		op := s.contract.match(c)
@@ -66,8 +69,8 @@ func (s *Server) validate(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// joinHeaderLines joins several lines of a header field into one line with commas, which has the same meaning (RFC 9110, section 5.3). names
-// are the fields to join.
+// joinHeaderLines joins the lines of each header field in names into one line with commas. The joined line has the same meaning as the
+// separate lines (RFC 9110, section 5.3).
 func joinHeaderLines(h http.Header, names []string) {
 	for _, name := range names {
 		if lines := h.Values(name); len(lines) > 1 {
@@ -76,8 +79,8 @@ func joinHeaderLines(h http.Header, names []string) {
 	}
 }
 
-// pathParams returns the decoded path parameters by name, and faults for invalid values. If URL.RawPath is set, the parameters of echo are still
-// percent-encoded, so pathParams decodes them.
+// pathParams returns the decoded path parameters by name, and faults for invalid values. If URL.RawPath is set, the parameters from the web
+// framework echo are still percent-encoded, so that pathParams decodes them.
 func pathParams(c echo.Context, op *operation) (map[string]string, []api.Fault) {
 	params := make(map[string]string, len(op.path))
 	var faults []api.Fault
@@ -99,8 +102,8 @@ func pathParams(c echo.Context, op *operation) (map[string]string, []api.Fault) 
 	return params, faults
 }
 
-// readBody reads the request body and returns it with the faults of its JSON syntax. It checks Content-Type and Content-Encoding. If the operation
-// has no body, it ignores the body of the request.
+// readBody reads the request body and checks its Content-Type, Content-Encoding and JSON syntax. It returns the body and the faults of the
+// JSON syntax. If the operation has no request body, readBody ignores the body and returns nil.
 func readBody(r *http.Request, op *operation) ([]byte, []api.Fault, error) {
 	if !op.hasBody {
 		return nil, nil, nil
@@ -128,16 +131,16 @@ func readBody(r *http.Request, op *operation) ([]byte, []api.Fault, error) {
 		}
 		return nil, nil, problem(CodeUnsupportedMedia, "Content-Type must be application/json, not %s.", quote(sent))
 	}
-	r.Header.Set(echo.HeaderContentType, echo.MIMEApplicationJSON) // without parameters such as charset, because the filter expects this
+	r.Header.Set(echo.HeaderContentType, echo.MIMEApplicationJSON) // removes parameters such as charset, which checkContract does not accept
 	faults, err := checkJSON(r.Context(), body, op.bodySchema())
 	return body, faults, err
 }
 
-// checkContract checks the request with the filter of the library and returns the decoded body and the faults. If withBody is false, or if there is
-// no body, it does not check the body and returns nil for it. The filter checks the whole input even after many faults. So checkQuery and checkJSON
-// limit the size of its input.
+// checkContract validates a request with the library kin-openapi. It returns the decoded body and the faults. If withBody is false or body
+// is empty, it does not validate the body, and the decoded body is nil. The library continues after any number of faults, so checkQuery and
+// checkJSON must limit the size of the request first.
 func checkContract(r *http.Request, op *operation, path map[string]string, query url.Values, body []byte, withBody bool) (any, []api.Fault) {
-	clone := *r // a copy, because the filter replaces the body of its request
+	clone := *r // the request is copied, because ValidateRequest replaces the body of its request
 	clone.Body = io.NopCloser(bytes.NewReader(body))
 	clone.GetBody = nil
 	err := openapi3filter.ValidateRequest(r.Context(), &openapi3filter.RequestValidationInput{
@@ -145,9 +148,9 @@ func checkContract(r *http.Request, op *operation, path map[string]string, query
 		Options: &openapi3filter.Options{
 			MultiError:              true,
 			KeepValidatedValue:      true,
-			SkipSettingDefaults:     true, // a default in a PATCH would change a value that was not sent
+			SkipSettingDefaults:     true, // defaults are not filled in, because a PATCH would then change values that the caller did not send
 			ExcludeRequestBody:      !op.hasBody || !withBody || len(body) == 0,
-			AuthenticationFunc:      openapi3filter.NoopAuthenticationFunc, // the middleware authenticate has checked the token
+			AuthenticationFunc:      openapi3filter.NoopAuthenticationFunc, // no authentication here, because the middleware authenticate has already checked the token
 			SchemaValidationOptions: formats,
 		}})
 	found := faultCollector{at: map[string]int{}}
@@ -158,15 +161,17 @@ func checkContract(r *http.Request, op *operation, path map[string]string, query
 	return nil, found.faults
 }
 
-// faultCollector converts the errors of the filter into faults. It collects at most maxFaults faults, and only one fault for each place: the first
-// one, or a later fault with the code format, because it explains more than a wrong length.
+// faultCollector converts the errors of the library kin-openapi into faults for the caller. It collects at most maxFaults faults, and only
+// the first fault of each parameter or body member. A later fault with the code "format" replaces the first one, because it explains the
+// error better.
 type faultCollector struct {
 	faults []api.Fault
-	at     map[string]int // place → index of its fault in faults
-	full   bool           // there were more than maxFaults faults, so the walk can stop
+	at     map[string]int // for each parameter or body member with a fault, the index of the fault in faults
+	full   bool           // true if more than maxFaults faults were found, so that the search can stop
 }
 
-// add adds a fault, unless its place has a fault already or there are maxFaults faults.
+// add adds a fault unless its parameter or body member already has a fault, or the collector already has maxFaults faults. A fault with the
+// code "format" replaces an earlier fault of the same parameter or body member.
 func (c *faultCollector) add(f api.Fault) {
 	place := string(f.Location)
 	if f.Name != nil {
@@ -187,10 +192,10 @@ func (c *faultCollector) add(f api.Fault) {
 	}
 }
 
-// walk adds the faults for an error of the filter and for all errors that it wraps. in is the parameter in which the error is, or nil if the error
-// is in the body.
+// walk adds the faults for err, an error of the library kin-openapi, and for all errors that err wraps. in is the invalid parameter, or nil
+// if the error is in the request body.
 func (c *faultCollector) walk(err error, in *openapi3.Parameter) {
-	switch e := err.(type) { //nolint:errorlint // each wrapped error is handled on its own
+	switch e := err.(type) { //nolint:errorlint // errors.As is not used, because each wrapped error is handled separately
 	case nil:
 	case openapi3.MultiError:
 		for _, inner := range e {
@@ -221,7 +226,8 @@ func (c *faultCollector) walk(err error, in *openapi3.Parameter) {
 	}
 }
 
-// addSchemaError adds the fault for one violated keyword of a schema. in is the parameter in which the error is, or nil if it is in the body.
+// addSchemaError adds the fault for a value that violates one keyword of its schema, such as maxLength. in is the parameter with the value,
+// or nil if the value is in the request body.
 func (c *faultCollector) addSchemaError(e *openapi3.SchemaError, in *openapi3.Parameter) {
 	at, schema := e.JSONPointer(), e.Schema
 	add := func(code, format string, args ...any) { c.add(fault(in, at, code, format, args...)) }
@@ -255,7 +261,7 @@ func (c *faultCollector) addSchemaError(e *openapi3.SchemaError, in *openapi3.Pa
 	case "required":
 		add(faultRequired, "is missing")
 	case "properties":
-		// Only the text of e.Reason contains the name of the unknown member.
+		// The name of the unknown member is taken from the text of e.Reason, because the error has no field for it.
 		name, err := strconv.Unquote(strings.TrimSuffix(strings.TrimPrefix(e.Reason, "property "), " is unsupported"))
 		if err != nil {
 			name = e.Reason
@@ -267,8 +273,8 @@ func (c *faultCollector) addSchemaError(e *openapi3.SchemaError, in *openapi3.Pa
 	}
 }
 
-// fault returns a fault in the parameter in, or in the body if in is nil. at is the path inside the parameter or body. The detail consists of the
-// name of the place and the formatted text.
+// fault returns a fault in the parameter in, or in the request body if in is nil. at is the path of the invalid value inside the parameter
+// or body. The detail of the fault consists of the value's name and the formatted text, for example "limit is missing".
 func fault(in *openapi3.Parameter, at []string, code, format string, args ...any) api.Fault {
 	text := fmt.Sprintf(format, args...)
 	if in == nil {
@@ -281,7 +287,8 @@ func fault(in *openapi3.Parameter, at []string, code, format string, args ...any
 	return namedFault(api.FaultLocation(in.In), in.Name, code, "%s %s", name, text)
 }
 
-// placeName returns a path in the body as the subject of an error message, such as "links.3", or "the body" if the path is empty.
+// placeName returns the name of a value in the request body for an error message, such as "links.3". at is the path of the value. If at is
+// empty, placeName returns "the body".
 func placeName(at []string) string {
 	if len(at) == 0 {
 		return "the body"
@@ -289,7 +296,7 @@ func placeName(at []string) string {
 	return strings.Trim(quote(strings.Join(at, ".")), `"`)
 }
 
-// typeNames returns JSON types as part of an error message, such as "a string or a whole number".
+// typeNames describes JSON types for an error message, such as "a string or a whole number".
 func typeNames(types []string) string {
 	words := map[string]string{"integer": "a whole number", "number": "a number", "boolean": "true or false",
 		"string": "a string", "array": "an array", "object": "an object"}
@@ -300,7 +307,7 @@ func typeNames(types []string) string {
 	return strings.Join(out, " or ")
 }
 
-// formatDescription describes a string format of the contract as part of an error message, such as "a date that exists, YYYY-MM-DD".
+// formatDescription describes a string format of the OpenAPI contract for an error message, such as "a UUID such as …".
 func formatDescription(format string) string {
 	switch format {
 	case "uuid":
@@ -313,7 +320,7 @@ func formatDescription(format string) string {
 	return "a " + format
 }
 
-// valueKind returns the JSON type of a value as part of an error message, such as "a string".
+// valueKind describes the JSON type of a decoded value for an error message, such as "a string".
 func valueKind(v any) string {
 	switch v.(type) {
 	case nil:
@@ -330,7 +337,7 @@ func valueKind(v any) string {
 	return "a number"
 }
 
-// length returns the number of entries of an array, and 0 for any other value.
+// length returns the number of entries of a decoded JSON array. It returns 0 if v is not an array.
 func length(v any) int {
 	if a, ok := v.([]any); ok {
 		return len(a)
@@ -338,7 +345,7 @@ func length(v any) int {
 	return 0
 }
 
-// formatValue returns a value from a request as part of an error message: its JSON, or only its type if it is an array or object.
+// formatValue returns the text of a decoded JSON value for an error message: the JSON of the value, or only the type of an array or object.
 func formatValue(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -353,7 +360,7 @@ func formatValue(v any) string {
 	return string(out)
 }
 
-// joinValues returns values as text, separated by commas.
+// joinValues formats values and joins them with commas.
 func joinValues(values []any) string {
 	out := make([]string, len(values))
 	for i, v := range values {

@@ -11,7 +11,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// ListVideos returns the videos of the organisation.
+// ListVideos answers GET /videos with the videos of the caller's organisation.
 func (s *Server) ListVideos(ctx context.Context, r api.ListVideosRequestObject) (api.ListVideosResponseObject, error) {
 	p := r.Params
 	filters, query, faults := readVideoFilters(p)
@@ -40,15 +40,15 @@ func (s *Server) ListVideos(ctx context.Context, r api.ListVideosRequestObject) 
 				Filters    api.VideoFilters    `json:"filters"`
 				Pagination api.VideoPagination `json:"pagination"`
 			}{filters, api.VideoPagination{
-				Total: facts.total, Page: int32(page.number), Limit: int32(page.limit), TotalPages: facts.totalPages, //nolint:gosec // the contract limits page and limit
+				Total: facts.total, Page: int32(page.number), Limit: int32(page.limit), TotalPages: facts.totalPages, //nolint:gosec // the OpenAPI contract limits the parameters page and limit to small numbers
 				HasMore: facts.nextCursor != nil, NextCursor: facts.nextCursor,
 				OrderBy: api.VideoOrder(page.order.Column), OrderDirection: toAPIDirection(page.order),
 			}}
 		}})
 }
 
-// readLinkFilter parses the parameter link of a list and returns the link of the video or account. target is nil if the parameter is not given. If
-// it is a short link whose target does not exist any more, isDead is true, and the list must be empty.
+// readLinkFilter parses the query parameter link of a list and returns the link of the video or account. target is nil if the request has
+// no parameter link. If the link is a short link whose target no longer exists, isDead is true, and the list must be empty.
 func (s *Server) readLinkFilter(ctx context.Context, kind link.Kind, raw *string) (target *link.Link, isDead bool, faults []api.Fault, err error) {
 	if raw == nil {
 		return nil, false, nil, nil
@@ -66,8 +66,8 @@ func (s *Server) readLinkFilter(ctx context.Context, kind link.Kind, raw *string
 	}
 }
 
-// readVideoFilters converts the filters of listVideos for the response and for the query, and returns their faults. It does not convert the
-// parameter link; readLinkFilter does.
+// readVideoFilters converts the query parameters of GET /videos to the filters that the response repeats and to the database query. It also
+// returns the faults of the parameters. It leaves out the parameter link, which readLinkFilter converts.
 func readVideoFilters(p api.ListVideosParams) (api.VideoFilters, store.VideoQuery, []api.Fault) {
 	var faults []api.Fault
 	from, errFrom := fromAPITimePtr(p.LatestUpdatedAtStart)
@@ -102,7 +102,7 @@ func readVideoFilters(p api.ListVideosParams) (api.VideoFilters, store.VideoQuer
 		ShopProduct: isTrue(p.AdProductIDShop), Collections: p.Collections, Hashtag: hashtag, Words: p.Q,
 		IncludeRemoved: isTrue(p.IncludeRemoved),
 	}
-	if isTrue(p.HasMetrics) { // has_metrics=false means no filter
+	if isTrue(p.HasMetrics) { // has_metrics=false does not filter the list
 		query.HasMetrics = p.HasMetrics
 	}
 	if p.Platform != nil {
@@ -112,17 +112,17 @@ func readVideoFilters(p api.ListVideosParams) (api.VideoFilters, store.VideoQuer
 	return filters, query, faults
 }
 
-// maxSearchWords is the maximum number of words in the parameter q. It limits the time of a search, because every word is searched in many
-// captions.
+// maxSearchWords is the maximum number of words in the query parameter q. It limits the time of a search, because the database searches
+// many captions for every word.
 const maxSearchWords = 20
 
-// faultRange is the code of the fault that a range starts after its end, or that its start is too long ago.
+// faultRange is the fault code for a range of dates or times that starts after its end, or that starts too long ago.
 const faultRange = "range"
 
-// isTrue returns true if an optional parameter is given and true.
+// isTrue returns true if b is not nil and *b is true. b is nil if the request lacks the parameter.
 func isTrue(b *bool) bool { return b != nil && *b }
 
-// foldOptional returns the result of fold for s, or nil if s is nil.
+// foldOptional returns a pointer to fold(*s), or nil if s is nil. fold normalises a text, for example to lower case.
 func foldOptional(s *string, fold func(string) string) *string {
 	if s == nil {
 		return nil
@@ -131,7 +131,7 @@ func foldOptional(s *string, fold func(string) string) *string {
 	return &f
 }
 
-// GetVideo returns one video.
+// GetVideo answers GET /videos/{ad_id} with one video of the caller's organisation.
 func (s *Server) GetVideo(ctx context.Context, r api.GetVideoRequestObject) (api.GetVideoResponseObject, error) {
 	caller := CallerFrom(ctx)
 	ref, err := s.videoRef(ctx, r.AdID)
@@ -145,13 +145,13 @@ func (s *Server) GetVideo(ctx context.Context, r api.GetVideoRequestObject) (api
 	return api.GetVideo200JSONResponse(ToAPIVideo(v, caller.View)), nil
 }
 
-// videoRef parses the id or link of a video. If the text is neither an id nor a link of a video, the error is *store.NotFoundError.
+// videoRef parses the id or link of a video. If raw is neither an id nor a link of a video, the error is *store.NotFoundError.
 func (s *Server) videoRef(ctx context.Context, raw string) (store.VideoRef, error) {
 	ref, err := s.parseReference(ctx, link.Video, raw)
 	return store.VideoRef(ref), err
 }
 
-// ToAPIVideo converts a video for a response. It sets the metrics to null if the view is masked.
+// ToAPIVideo converts a video from the database to the JSON type of the API. If view is MaskedView, the metrics are null.
 func ToAPIVideo(v store.Video, view View) api.Video {
 	out := api.Video{
 		OrganisationID: v.OrganisationID, AdID: v.ID, Username: v.Username, DisplayUsername: link.DisplayUsername(v.Username),

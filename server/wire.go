@@ -7,13 +7,13 @@ import (
 )
 
 // timeLayout is the format of all times in responses: UTC with six fractional digits and a numeric offset. Every version of Python's
-// datetime.fromisoformat can parse it.
+// datetime.fromisoformat can parse this format.
 const timeLayout = "2006-01-02T15:04:05.000000-07:00"
 
-// toAPITime formats a time for a response.
+// toAPITime formats a time for a response in timeLayout.
 func toAPITime(i store.Instant) string { return i.Time().Format(timeLayout) }
 
-// toAPITimePtr formats a time for a response. nil stays nil.
+// toAPITimePtr formats a time for a response in timeLayout. It returns nil if i is nil.
 func toAPITimePtr(i *store.Instant) *string {
 	if i == nil {
 		return nil
@@ -22,8 +22,10 @@ func toAPITimePtr(i *store.Instant) *string {
 	return &s
 }
 
+// toAPIDate converts a date from the database to the date type of the API.
 func toAPIDate(d store.Date) openapi_types.Date { return openapi_types.Date{Time: d.Time()} }
 
+// toAPIDatePtr converts a date from the database to the date type of the API. It returns nil if d is nil.
 func toAPIDatePtr(d *store.Date) *openapi_types.Date {
 	if d == nil {
 		return nil
@@ -32,6 +34,7 @@ func toAPIDatePtr(d *store.Date) *openapi_types.Date {
 	return &out
 }
 
+// fromAPIDatePtr converts a date in a request to the date type of the database. It returns nil if d is nil.
 func fromAPIDatePtr(d *openapi_types.Date) *store.Date {
 	if d == nil {
 		return nil
@@ -40,10 +43,10 @@ func fromAPIDatePtr(d *openapi_types.Date) *store.Date {
 	return &out
 }
 
-// fromAPITimePtr parses a time in a request. nil stays nil.
+// fromAPITimePtr parses a time in a request. It returns nil if s is nil.
 func fromAPITimePtr(s *string) (*store.Instant, error) {
 	if s == nil {
-		return nil, nil //nolint:nilnil // nil stays nil
+		return nil, nil //nolint:nilnil // the request has no time, which is not an error
 	}
 	t, err := parseTime(*s)
 	if err != nil {

@@ -13,14 +13,14 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// Fault is an error in the arguments of a tool call that is found before the HTTP request of the operation is made.
+// Fault is an error in the arguments of an MCP tool call. It is found before the arguments are sent as an HTTP request to the API.
 type Fault struct {
 	Argument string // the name of the argument; "" if the fault is in the arguments as a whole
-	Code     string // for example "unknown_member"
-	Detail   string // a sentence without its full stop
+	Code     string // error code for programs, for example "unknown_member"
+	Detail   string // the error message: a sentence without its full stop
 }
 
-// Codes of faults in arguments. Package server uses the same codes for the same faults in a request body.
+// Values of Fault.Code. Package server uses the same codes for errors in the body of an HTTP request.
 const (
 	faultRequired  = "required"
 	faultUnknown   = "unknown_member"
@@ -32,21 +32,21 @@ const (
 
 type faultsKey struct{}
 
-// FaultsFrom returns the faults in the arguments of the tool call that a request was made for. It takes the request's context. The server
-// refuses a request with faults during validation, so that the request is counted and answered like any other invalid request.
+// FaultsFrom returns the faults in the arguments of an MCP tool call. ctx is the context of the HTTP request that was made for the call.
+// The server refuses such a request during validation, so that it is counted in the rate limits like any other invalid request.
 func FaultsFrom(ctx context.Context) []Fault {
 	faults, _ := ctx.Value(faultsKey{}).([]Fault)
 	return faults
 }
 
-// maxFaults is the maximum number of reported faults of one call.
+// maxFaults is the maximum number of unknown and duplicate arguments that are reported for one tool call.
 const maxFaults = 100
 
-// placeholder replaces a missing or invalid argument in the request. The server refuses the request because of the argument's fault.
+// placeholder replaces a missing or invalid argument of a tool call in the HTTP request. The server refuses such a request.
 const placeholder = "-"
 
-// request returns the HTTP request of the tool's operation. raw is the JSON object with the arguments. outer is the request to /mcp, from
-// which request copies the token and the address of the caller.
+// request returns the HTTP request for the API operation of the tool. raw is the JSON object with the arguments of the tool call. outer is
+// the HTTP request to /mcp, from which request copies the token and the address of the caller.
 func (t *tool) request(ctx context.Context, outer *http.Request, raw json.RawMessage) (*http.Request, error) {
 	given, faults := t.readArguments(raw)
 	target, query, header := t.path, url.Values{}, http.Header{}
@@ -105,8 +105,8 @@ func (t *tool) request(ctx context.Context, outer *http.Request, raw json.RawMes
 	return r, nil
 }
 
-// readArguments returns the JSON of each argument by its name, and the faults of duplicate and unknown arguments. Faults in the value of an
-// argument are found later, when the request is validated.
+// readArguments returns the JSON of each argument by the argument's name. It also returns a fault for each duplicate or unknown argument.
+// It does not check the values of the arguments.
 func (t *tool) readArguments(raw json.RawMessage) (map[string]json.RawMessage, []Fault) {
 	given := map[string]json.RawMessage{}
 	if len(raw) == 0 || string(raw) == "null" {
@@ -146,10 +146,10 @@ func (t *tool) hasArgument(name string) bool {
 	return false
 }
 
-// argumentNames returns the end of an error message that lists the arguments of the tool, such as "it takes link, limit".
+// argumentNames returns a list of the tool's arguments for an error message, such as "it takes link, limit".
 func (t *tool) argumentNames() string {
 	if len(t.arguments) == 0 {
-		return "it takes none"
+		return "it takes no arguments"
 	}
 	names := make([]string, len(t.arguments))
 	for i, a := range t.arguments {
@@ -158,8 +158,8 @@ func (t *tool) argumentNames() string {
 	return "it takes " + strings.Join(names, ", ")
 }
 
-// text converts the JSON value of an argument to the text for a path, query or header. It returns a fault if the value has no such text. The
-// type of the value is checked later, when the request is validated.
+// text converts the JSON value of an argument to the text for a path, query or header. It returns a fault if the value is null, an object,
+// an unexpected array, or empty in a path or header. The server later validates the text against the argument's schema.
 func (a argument) text(raw json.RawMessage) (string, *Fault) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
@@ -186,16 +186,17 @@ func (a argument) text(raw json.RawMessage) (string, *Fault) {
 	return string(bytes.TrimSpace(raw)), nil
 }
 
-// joinEntries joins the entries of an array with commas. It returns a fault if an entry contains a comma or is not a string.
+// joinEntries joins the entries of an array argument with commas: ["reels", "shorts"] becomes "reels,shorts". It returns a fault if an
+// entry contains a comma or is not a string.
 func (a argument) joinEntries(entries []any) (string, *Fault) {
 	texts := make([]string, len(entries))
 	for i, e := range entries {
 		text, ok := e.(string)
 		switch {
 		case !ok:
-			return "", &Fault{a.name, faultType, fmt.Sprintf("%s, entry %d, must be a string", a.name, i)}
+			return "", &Fault{a.name, faultType, fmt.Sprintf("entry %d of %s must be a string", i, a.name)}
 		case strings.Contains(text, ","):
-			return "", &Fault{a.name, faultSyntax, fmt.Sprintf("%s, entry %d, contains a comma, which separates entries; name it by its id", a.name, i)}
+			return "", &Fault{a.name, faultSyntax, fmt.Sprintf("entry %d of %s contains a comma, and commas separate entries; use an id instead of a name", i, a.name)}
 		}
 		texts[i] = text
 	}

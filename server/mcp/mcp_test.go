@@ -17,7 +17,7 @@ import (
 	"github.com/reeltally/reeltally/server/mcp"
 )
 
-// contractHead is the part of a test contract before its paths.
+// contractHead is the part of an OpenAPI document for tests that comes before its paths.
 const contractHead = `
 openapi: 3.0.3
 info: {title: Test, version: "1"}
@@ -41,10 +41,10 @@ components:
 paths:
 `
 
-// okResponse is the value of the key responses of an operation. The only response has status 200 and a body of the schema Anything.
+// okResponse is the YAML of an operation's responses. The only response has status 200 and a body of the schema Anything.
 const okResponse = `{"200": {description: Fine., content: {application/json: {schema: {$ref: "#/components/schemas/Anything"}}}}}`
 
-// load returns the contract with these paths.
+// load parses an OpenAPI document that consists of contractHead and paths.
 func load(t *testing.T, paths string) *openapi3.T {
 	t.Helper()
 	doc, err := openapi3.NewLoader().LoadFromData([]byte(contractHead + paths))
@@ -53,7 +53,8 @@ func load(t *testing.T, paths string) *openapi3.T {
 	return doc
 }
 
-// connect serves the tools of a contract with these paths and opens a session with the SDK's client. do answers the requests of the tools.
+// connect starts an MCP server for an OpenAPI document with these paths and opens a client session. do answers the HTTP requests of the
+// tools.
 func connect(t *testing.T, paths string, do func(*http.Request) mcp.Response) *sdk.ClientSession {
 	t.Helper()
 	tools, err := mcp.ReadTools(load(t, paths))
@@ -67,7 +68,7 @@ func connect(t *testing.T, paths string, do func(*http.Request) mcp.Response) *s
 	return session
 }
 
-// tool returns the only tool of the server.
+// tool returns the only tool of the MCP server.
 func tool(t *testing.T, session *sdk.ClientSession) *sdk.Tool {
 	t.Helper()
 	list, err := session.ListTools(t.Context(), nil)
@@ -76,7 +77,7 @@ func tool(t *testing.T, session *sdk.ClientSession) *sdk.Tool {
 	return list.Tools[0]
 }
 
-// call calls a tool. arguments is a JSON object.
+// call calls the MCP tool with this name and returns its result. arguments is a JSON object.
 func call(t *testing.T, session *sdk.ClientSession, name, arguments string) *sdk.CallToolResult {
 	t.Helper()
 	result, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: name, Arguments: json.RawMessage(arguments)})
@@ -91,7 +92,7 @@ func asJSON(t *testing.T, v any) string {
 	return string(out)
 }
 
-// clashingPaths has an operation with parameters of the same name in path, query and body.
+// clashingPaths are the paths of an OpenAPI document with one operation. It has arguments with the same name in path, query and body.
 const clashingPaths = `
   /things/{name}:
     put:
@@ -111,7 +112,7 @@ const clashingPaths = `
               properties: {name: {type: string}, big: {type: integer}}
       responses: ` + okResponse
 
-func TestArguments_withSameNameGetPrefix(t *testing.T) {
+func TestToolArguments_getPrefixIfTwoHaveTheSameName(t *testing.T) {
 	t.Parallel()
 	var sent *http.Request
 	var body []byte
@@ -132,7 +133,7 @@ func TestArguments_withSameNameGetPrefix(t *testing.T) {
 	require.Contains(t, string(body), "12345678901234567890", "a number in the body must be unchanged")
 }
 
-func TestCall_isCancelledWhenClientDisconnects(t *testing.T) {
+func TestToolCall_isCancelledWhenClientDisconnects(t *testing.T) {
 	t.Parallel()
 	began, ended := make(chan struct{}), make(chan struct{})
 	session := connect(t, clashingPaths, func(r *http.Request) mcp.Response {
@@ -151,13 +152,13 @@ func TestCall_isCancelledWhenClientDisconnects(t *testing.T) {
 	<-ended
 }
 
-func TestResult_tooLargeResponseSaysWhetherCallTookEffect(t *testing.T) {
+func TestToolResult_saysWhetherCallTookEffectIfResponseIsTooLarge(t *testing.T) {
 	t.Parallel()
 	answer := mcp.Response{Status: 200, Size: mcp.MaxResponseBytes + 1}
 	session := connect(t, clashingPaths, func(*http.Request) mcp.Response { return answer })
 	result := call(t, session, "rename_thing", `{"name": "a", "body_name": "b"}`)
 	require.True(t, result.IsError)
-	require.Contains(t, asJSON(t, result.Content), "has 1048577 bytes; the largest that a tool gives has 1048576. The call took effect, with status 200.")
+	require.Contains(t, asJSON(t, result.Content), "has 1048577 bytes, and the maximum is 1048576. The call took effect, with status 200.")
 	answer.Status = 400
 	require.NotContains(t, asJSON(t, call(t, session, "rename_thing", `{"name": "a", "body_name": "b"}`).Content), "took effect")
 }
@@ -173,7 +174,7 @@ func TestFaultsFrom_returnsAtMost100Faults(t *testing.T) {
 	require.Len(t, faults, 100)
 }
 
-func TestFaultsFrom_returnsFaultsOfArguments(t *testing.T) {
+func TestFaultsFrom_returnsUnknownMissingAndNullArguments(t *testing.T) {
 	t.Parallel()
 	var faults []mcp.Fault
 	session := connect(t, clashingPaths, func(r *http.Request) mcp.Response {
@@ -190,7 +191,7 @@ func TestFaultsFrom_returnsFaultsOfArguments(t *testing.T) {
 	}, faults)
 }
 
-// listPaths has an operation whose response is an array, a page or empty.
+// listPaths are the paths of an OpenAPI document with one operation. Its response is an array, an object with a page of a list, or empty.
 const listPaths = `
   /things:
     get:
@@ -208,7 +209,7 @@ const listPaths = `
         "202": {description: It comes later.}
 `
 
-func TestOutputSchema_matchesArrayPageAndEmptyResponse(t *testing.T) {
+func TestToolOutputSchema_matchesArrayPageAndEmptyResponse(t *testing.T) {
 	t.Parallel()
 	session := connect(t, listPaths, nil)
 	listed := tool(t, session)
@@ -225,7 +226,7 @@ func TestOutputSchema_matchesArrayPageAndEmptyResponse(t *testing.T) {
 	require.Contains(t, listed.Description, "`GET /nothing`", "a path that is not an operation must be unchanged")
 }
 
-func TestResult_marksUntrustedTextInArraysAndPages(t *testing.T) {
+func TestToolResult_enclosesTextOfOtherPeopleInMarks(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]string{
 		"an array": `[{"name": "<b>hi</b>", "size": 12345678901234567890, "kind": "x"}, {"name": "", "size": null}]`,
@@ -237,7 +238,7 @@ func TestResult_marksUntrustedTextInArraysAndPages(t *testing.T) {
 			result := call(t, session, "list_things", `{}`)
 			require.Len(t, result.Content, 2)
 			notice, text := result.Content[0].(*sdk.TextContent).Text, result.Content[1].(*sdk.TextContent).Text
-			require.Regexp(t, `^What stands between (<foreign-[a-z0-9]{10}>) and (</foreign-[a-z0-9]{10}>) `, notice)
+			require.Regexp(t, `^Other people wrote the text between (<foreign-[a-z0-9]{10}>) and (</foreign-[a-z0-9]{10}>)\. `, notice)
 			require.Regexp(t, `"name":"<foreign-[a-z0-9]{10}><b>hi</b></foreign-[a-z0-9]{10}>"`, text)
 			require.Contains(t, text, `"size":12345678901234567890`, "a large number must keep all digits")
 			require.Contains(t, text, `"kind":"x"`)
@@ -247,7 +248,7 @@ func TestResult_marksUntrustedTextInArraysAndPages(t *testing.T) {
 	}
 }
 
-func TestResult_emptyResponseHasDescriptionOfStatus(t *testing.T) {
+func TestToolResult_ofEmptyResponseIsDescriptionOfStatusCode(t *testing.T) {
 	t.Parallel()
 	session := connect(t, listPaths, func(*http.Request) mcp.Response { return mcp.Response{Status: 202} })
 	result := call(t, session, "list_things", `{}`)
@@ -255,7 +256,7 @@ func TestResult_emptyResponseHasDescriptionOfStatus(t *testing.T) {
 	require.Equal(t, "It comes later.", result.Content[0].(*sdk.TextContent).Text)
 }
 
-func TestCall_returnsErrorAfterPanic(t *testing.T) {
+func TestToolCall_returnsErrorIfOperationPanics(t *testing.T) {
 	t.Parallel()
 	session := connect(t, listPaths, func(*http.Request) mcp.Response { panic("a secret") })
 	_, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "list_things"})
@@ -263,7 +264,7 @@ func TestCall_returnsErrorAfterPanic(t *testing.T) {
 	require.NotContains(t, err.Error(), "secret")
 }
 
-func TestNew_failsIfContractCannotBecomeTools(t *testing.T) {
+func TestReadTools_failsIfOperationCannotBecomeTool(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ paths, message string }{
 		"a recursive schema": {`
@@ -282,7 +283,7 @@ func TestNew_failsIfContractCannotBecomeTools(t *testing.T) {
       parameters: [{name: body_b, in: query, schema: {type: string}}, {name: b, in: query, schema: {type: string}}]
       requestBody: {content: {application/json: {schema: {type: object, properties: {b: {type: string}}}}}}
       responses: ` + okResponse,
-			"two arguments have the name body_b"},
+			"two arguments of the tool have the name body_b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -7,15 +7,15 @@ import (
 )
 
 const (
-	// maxMessageDepth is the maximum nesting of arrays and objects in a message.
+	// maxMessageDepth is the maximum nesting depth of arrays and objects in a JSON-RPC message.
 	maxMessageDepth = 64
-	// maxMessageValues is the maximum number of values in a message. The longest array that the contract allows has 500
-	// entries.
+	// maxMessageValues is the maximum number of JSON values in a JSON-RPC message. A valid message has far fewer, because the longest array
+	// in a request has 500 entries.
 	maxMessageValues = 10_000
 )
 
 // checkMessage returns an error if body is a JSON-RPC batch, nests deeper than maxMessageDepth, or has more than maxMessageValues values.
-// Decoding such a message would need too much memory. checkMessage does not decode the message or check that it is JSON.
+// Decoding a deep or long message would need too much memory. checkMessage does not check that body is valid JSON.
 func checkMessage(body []byte) error {
 	body = bytes.TrimLeft(body, " \t\r\n")
 	depth, values := 0, 1
@@ -37,10 +37,10 @@ func checkMessage(body []byte) error {
 			values++
 		}
 		if depth > maxMessageDepth {
-			return fmt.Errorf("the message is nested deeper than %d levels", maxMessageDepth)
+			return fmt.Errorf("the JSON-RPC message is nested deeper than %d levels", maxMessageDepth)
 		}
 		if values > maxMessageValues {
-			return fmt.Errorf("the message has more than %d values", maxMessageValues)
+			return fmt.Errorf("the JSON-RPC message has more than %d values", maxMessageValues)
 		}
 	}
 	if len(body) > 0 && body[0] == '[' {

@@ -12,11 +12,13 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// maxDepth is the maximum nesting depth of a schema. A recursive schema exceeds it, so converting one fails instead of never ending.
+// maxDepth is the maximum nesting depth of an OpenAPI schema. A recursive schema exceeds maxDepth, so that its conversion ends with an
+// error.
 const maxDepth = 32
 
-// toolArguments returns the arguments of a tool: the parameters in path, query and header, and the members of the body. If two arguments have
-// the same name, the later one gets a prefix such as body_. If-None-Match is omitted, because a tool has no result for status 304.
+// toolArguments returns the arguments of an MCP tool: the operation's path, query and header parameters, and the members of its request
+// body. If two arguments have the same name, the second argument gets a prefix such as body_. The header If-None-Match is not an argument,
+// because a tool has no result for status 304.
 func toolArguments(parameters openapi3.Parameters, body *openapi3.RequestBody) ([]argument, error) {
 	var out []argument
 	for _, in := range []string{openapi3.ParameterInPath, openapi3.ParameterInQuery, openapi3.ParameterInHeader} {
@@ -51,21 +53,22 @@ func toolArguments(parameters openapi3.Parameters, body *openapi3.RequestBody) (
 			a.name = a.in + "_" + a.name
 		}
 		if taken[a.name] {
-			return nil, fmt.Errorf("two arguments have the name %s", a.name)
+			return nil, fmt.Errorf("two arguments of the tool have the name %s", a.name)
 		}
 		taken[a.name] = true
 	}
 	return out, nil
 }
 
-// bodyArguments returns an argument for each member of the request body, sorted by name. body is nil if the operation has no body.
+// bodyArguments returns a tool argument for each member of the request body, sorted by name. body is nil if the operation has no request
+// body.
 func bodyArguments(body *openapi3.RequestBody) ([]argument, error) {
 	if body == nil {
 		return nil, nil
 	}
 	media := body.Content.Get("application/json")
 	if media == nil || !media.Schema.Value.Type.Is(openapi3.TypeObject) {
-		return nil, errors.New("the body is not a JSON object")
+		return nil, errors.New("the request body is not a JSON object")
 	}
 	object := media.Schema.Value
 	var out []argument
@@ -95,11 +98,12 @@ func inputSchema(arguments []argument) map[string]any {
 	return schema
 }
 
-// itemsMember is the member of a result that contains the array, if the response is an array. A result must be an object.
+// itemsMember is the name of the member that contains the array if the API's response is a JSON array. MCP requires that structured content
+// is an object, so the array is sent as {"items": […]}.
 const itemsMember = "items"
 
-// outputSchema returns the JSON Schema of a tool's results, and which parts of the results are untrusted text. The schema matches every JSON
-// response of the operation except problems. If a response has no body, the schema also matches the empty object.
+// outputSchema returns the JSON Schema of a tool's results. The schema matches every JSON response of the operation except errors. If a
+// response has no body, the schema also matches the empty object. outputSchema also returns which members are text that other people wrote.
 func outputSchema(responses *openapi3.Responses) (map[string]any, *untrustedText, error) {
 	var forms []map[string]any
 	var untrusted *untrustedText
@@ -138,7 +142,7 @@ func outputSchema(responses *openapi3.Responses) (map[string]any, *untrustedText
 	return map[string]any{"type": "object", "anyOf": forms}, untrusted, nil
 }
 
-// formsOf returns the schemas in oneOf of ref, or ref itself if it has no oneOf.
+// formsOf returns the alternatives that the schema ref lists in oneOf. If ref has no oneOf, formsOf returns only ref.
 func formsOf(ref *openapi3.SchemaRef) openapi3.SchemaRefs {
 	if len(ref.Value.OneOf) > 0 {
 		return ref.Value.OneOf
@@ -146,8 +150,8 @@ func formsOf(ref *openapi3.SchemaRef) openapi3.SchemaRefs {
 	return openapi3.SchemaRefs{ref}
 }
 
-// resultSchema converts the schema of a response to the JSON Schema of the tool's result. The schema of an array becomes the schema of an
-// object with the member itemsMember.
+// resultSchema converts the schema of an HTTP response to the JSON Schema of the tool's result. The schema of an array becomes the schema
+// of an object that contains the array in the member itemsMember.
 func resultSchema(form *openapi3.SchemaRef) (map[string]any, error) {
 	schema, err := jsonSchema(form, 0)
 	if err != nil {
@@ -162,9 +166,9 @@ func resultSchema(form *openapi3.SchemaRef) (map[string]any, error) {
 	return nil, errors.New("the response is neither an object nor an array")
 }
 
-// appendNew appends form to forms, unless forms contains an equal schema already.
+// appendNew appends the JSON Schema form to forms. If forms already contains an equal schema, appendNew returns forms unchanged.
 func appendNew(forms []map[string]any, form map[string]any) []map[string]any {
-	encoded, _ := json.Marshal(form) // cannot fail: the value was decoded from JSON
+	encoded, _ := json.Marshal(form) // cannot fail, because form was decoded from JSON
 	for _, f := range forms {
 		if other, _ := json.Marshal(f); bytes.Equal(other, encoded) {
 			return forms
@@ -173,8 +177,8 @@ func appendNew(forms []map[string]any, form map[string]any) []map[string]any {
 	return append(forms, form)
 }
 
-// jsonSchema converts a schema of OpenAPI 3.0 to JSON Schema 2020-12 and inlines its references. It omits examples and x- members. depth is
-// the nesting depth of the schema.
+// jsonSchema converts a schema of OpenAPI 3.0 to JSON Schema 2020-12. It replaces references by the schemas that they name, and omits
+// examples and x- members. depth is the nesting depth of the schema.
 func jsonSchema(ref *openapi3.SchemaRef, depth int) (map[string]any, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("the schema is nested deeper than %d levels", maxDepth)
@@ -214,8 +218,8 @@ func jsonSchema(ref *openapi3.SchemaRef, depth int) (map[string]any, error) {
 	return out, nil
 }
 
-// convertExclusiveBound converts exclusiveMinimum or exclusiveMaximum (flag) from a boolean, as in OpenAPI 3.0, to a number, as in JSON
-// Schema. If the boolean is true, the number is the value of minimum or maximum (bound), which is removed.
+// convertExclusiveBound converts an exclusive bound of OpenAPI 3.0 to JSON Schema. For example, it converts {"minimum": 0,
+// "exclusiveMinimum": true} to {"exclusiveMinimum": 0}. In this example, flag is "exclusiveMinimum" and bound is "minimum".
 func convertExclusiveBound(schema map[string]any, flag, bound string) {
 	set, isFlag := schema[flag].(bool)
 	if !isFlag {
@@ -228,7 +232,7 @@ func convertExclusiveBound(schema map[string]any, flag, bound string) {
 	}
 }
 
-// convertNested converts the schemas inside s, for example its properties and items, and stores them in out.
+// convertNested converts the schemas inside s, for example its properties and items, to JSON Schema and stores them in out.
 func convertNested(out map[string]any, s *openapi3.Schema, depth int) error {
 	if len(s.Properties) > 0 {
 		properties := make(map[string]any, len(s.Properties))
@@ -268,7 +272,7 @@ func convertNested(out map[string]any, s *openapi3.Schema, depth int) error {
 	return nil
 }
 
-// allowNull returns a schema that accepts null and every value that schema accepts. It can change schema.
+// allowNull returns a JSON Schema that accepts null and every value that schema accepts. It can change the map schema.
 func allowNull(schema map[string]any) map[string]any {
 	kind, typed := schema["type"].(string)
 	if !typed {

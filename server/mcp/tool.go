@@ -12,10 +12,11 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// inBody is the value of argument.in for a member of the request body. Other arguments have one of OpenAPI's values: path, query or header.
+// inBody is the value of argument.in for an argument that is sent in the request body. All other arguments have a value that OpenAPI
+// defines: path, query or header.
 const inBody = "body"
 
-// tool is the MCP tool for one operation of the contract.
+// tool is the MCP tool for one operation of the OpenAPI contract.
 type tool struct {
 	name        string
 	title       string
@@ -24,23 +25,24 @@ type tool struct {
 	path        string // path template of the operation, such as /videos/{ad_id}
 	arguments   []argument
 	body        *openapi3.RequestBody // nil if the operation has no body
-	input       map[string]any        // JSON Schema of the arguments
-	output      map[string]any        // JSON Schema of the results
-	untrusted   *untrustedText        // untrusted text in the results
+	input       map[string]any        // JSON Schema of the tool's arguments
+	output      map[string]any        // JSON Schema of the tool's results
+	untrusted   *untrustedText        // parts of the results that other people wrote; nil if there are none
 	responses   *openapi3.Responses
 	annotations *sdk.ToolAnnotations
-	// hasETag is true if another tool with the same path has the argument if_match. Its value is then the ETag of this tool's result.
+	// hasETag is true if another operation on the same path has the header If-Match. The result of this tool then contains the ETag to
+	// send.
 	hasETag bool
 }
 
-// argument is one argument of a tool.
+// argument is one argument of an MCP tool. It is sent to the API as a parameter or as a member of the request body.
 type argument struct {
-	name        string // name in the tool call
-	in          string // place in the HTTP request: path, query, header or inBody
+	name        string // name of the argument in the tool call
+	in          string // where the HTTP request contains the argument: path, query, header or inBody
 	requestName string // name of the parameter or body member in the HTTP request
 	required    bool
 	list        bool           // true for an array parameter, whose entries are sent separated by commas
-	schema      map[string]any // JSON Schema of the value
+	schema      map[string]any // JSON Schema of the argument's value
 }
 
 // isLimit returns true if the argument is the query parameter limit, which is the page size of a list.
@@ -48,10 +50,12 @@ func (a argument) isLimit() bool {
 	return a.in == openapi3.ParameterInQuery && a.requestName == "limit"
 }
 
-// Tools are the MCP tools of a contract, one for each operation, sorted by name. They do not change, so several handlers can use them.
+// Tools are the MCP tools of an OpenAPI contract, one for each operation, sorted by name. Tools never change, so that several handlers can
+// share them.
 type Tools []*tool
 
-// ReadTools returns the tools of an OpenAPI document with resolved references. It fails if an operation cannot be converted into a tool.
+// ReadTools converts each operation of an OpenAPI document into an MCP tool. The references in doc must be resolved. ReadTools fails if it
+// cannot convert an operation.
 func ReadTools(doc *openapi3.T) (Tools, error) {
 	names := toolNames(doc)
 	var tools Tools
@@ -68,7 +72,7 @@ func ReadTools(doc *openapi3.T) (Tools, error) {
 	return tools, nil
 }
 
-// readTool returns the tool for one operation. names maps operations to the names of their tools (toolNames).
+// readTool returns the MCP tool for the operation op. names is the result of toolNames: the name of each operation's tool.
 func readTool(path, method string, item *openapi3.PathItem, op *openapi3.Operation, names map[string]string) (*tool, error) {
 	t := &tool{name: snakeCase(op.OperationID), title: op.Summary, method: method, path: path, responses: op.Responses}
 	if op.RequestBody != nil {
@@ -97,19 +101,19 @@ func readTool(path, method string, item *openapi3.PathItem, op *openapi3.Operati
 	return t, nil
 }
 
-// annotations returns hints about the effects of a tool. They follow from the method and from two x- members of the contract: x-idempotent
-// of a POST, and x-open-world of an operation that resolves links or calls a platform.
+// annotations returns the MCP hints about the effects of a tool, such as ReadOnlyHint. The hints follow from the HTTP method and from two
+// members of the operation: x-idempotent of a POST, and x-open-world of an operation that resolves links or calls a platform.
 func annotations(method string, op *openapi3.Operation) *sdk.ToolAnnotations {
 	stated, _ := op.Extensions["x-idempotent"].(bool)
 	openWorld, _ := op.Extensions["x-open-world"].(bool)
 	read := method == http.MethodGet
-	destructive := !read && method != http.MethodPost // POST only adds data; PUT, PATCH and DELETE replace or remove data
+	destructive := !read && method != http.MethodPost // PUT, PATCH and DELETE replace or remove data; POST only adds data
 	return &sdk.ToolAnnotations{Title: op.Summary, ReadOnlyHint: read, DestructiveHint: &destructive,
 		IdempotentHint: method != http.MethodPost || stated, OpenWorldHint: &openWorld}
 }
 
-// describe returns the description of a tool for the model: the description of the operation and rules about its arguments and results. names
-// maps operations to the names of their tools.
+// describe returns the description of a tool for the model: the description of the operation, and rules about arguments and results. names
+// is the result of toolNames: the name of each operation's tool.
 func describe(op *openapi3.Operation, t *tool, names map[string]string) string {
 	text := strings.TrimSpace(replaceOperations(op.Description, names))
 	if slices.ContainsFunc(t.arguments, func(a argument) bool { return a.in == openapi3.ParameterInPath || a.in == openapi3.ParameterInQuery }) {
@@ -146,7 +150,7 @@ func snakeCase(operation string) string {
 	return out.String()
 }
 
-// toolNames maps operations, such as "GET /videos", to the names of their tools.
+// toolNames returns the tool name of each operation. The keys are methods with paths: "GET /videos" maps to "list_videos".
 func toolNames(doc *openapi3.T) map[string]string {
 	names := map[string]string{}
 	for path, item := range doc.Paths.Map() {
@@ -157,11 +161,12 @@ func toolNames(doc *openapi3.T) map[string]string {
 	return names
 }
 
-// namedOperation matches an operation in a description, such as `GET /videos?limit=10`. Its groups are "GET /videos" and "limit=10".
+// namedOperation matches the name of an operation in a description, such as `GET /videos?limit=10`. The groups are "GET /videos" and
+// "limit=10".
 var namedOperation = regexp.MustCompile("`((?:GET|POST|PATCH|PUT|DELETE) /[^`?\\s]*)(?:\\?([^`]*))?`")
 
-// replaceOperations replaces each operation in a description by the name of its tool, because the model can call only tools. It leaves operations
-// that are not in names unchanged.
+// replaceOperations replaces each operation in a description by the name of the operation's tool, because a model can call only tools. It
+// does not change operations that are missing in names.
 func replaceOperations(text string, names map[string]string) string {
 	return namedOperation.ReplaceAllStringFunc(text, func(found string) string {
 		parts := namedOperation.FindStringSubmatch(found)

@@ -10,16 +10,16 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// untrustedText says which parts of a JSON value are text that other people wrote, for example the title of a video. The contract marks such
-// parts with x-foreign-text. A nil untrustedText means that no part of the value is untrusted text.
+// untrustedText says which parts of a JSON value are text that other people wrote, for example the caption of a video. The contract marks
+// such parts with x-foreign-text. If no part of the value is such text, the *untrustedText is nil.
 type untrustedText struct {
-	self    bool                      // the value itself is untrusted text
-	items   *untrustedText            // untrusted text in each entry, if the value is an array
-	members map[string]*untrustedText // untrusted text in each member, by the member's name, if the value is an object
+	self    bool                      // true if the JSON value is itself text that other people wrote
+	items   *untrustedText            // if the JSON value is an array: the parts of each entry that other people wrote
+	members map[string]*untrustedText // if the JSON value is an object: the parts of each member that other people wrote, by the member's name
 }
 
-// findUntrustedText returns which parts of a value with this schema are untrusted text. depth is the nesting depth of the schema. It fails if
-// the schema nests deeper than maxDepth.
+// findUntrustedText returns which parts of a JSON value with the schema ref are text that other people wrote. It returns nil if no part is
+// such text. depth is the nesting depth of the schema. findUntrustedText fails if the schema nests deeper than maxDepth.
 func findUntrustedText(ref *openapi3.SchemaRef, depth int) (*untrustedText, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("the schema is nested deeper than %d levels", maxDepth)
@@ -51,12 +51,13 @@ func findUntrustedText(ref *openapi3.SchemaRef, depth int) (*untrustedText, erro
 		found = found.merge(other)
 	}
 	if !found.self && found.items == nil && len(found.members) == 0 {
-		return nil, nil //nolint:nilnil // nil means that the schema has no untrusted text
+		return nil, nil //nolint:nilnil // nil means that other people wrote no part of the JSON value
 	}
 	return found, nil
 }
 
-// merge returns the union of f and other: a part is untrusted text if it is untrusted text in f or in other. f and other can be nil.
+// merge returns the union of f and other: the parts of a JSON value that f or other describes as text that other people wrote. f and other
+// can be nil.
 func (f *untrustedText) merge(other *untrustedText) *untrustedText {
 	switch {
 	case f == nil:
@@ -71,7 +72,8 @@ func (f *untrustedText) merge(other *untrustedText) *untrustedText {
 	return out
 }
 
-// pointers returns the JSON pointers (RFC 6901) of all untrusted text, sorted. In a pointer, * means every entry of an array.
+// pointers returns the sorted JSON pointers (RFC 6901) of all parts that other people wrote, such as "/data/*/title". The * means every
+// entry of an array.
 func (f *untrustedText) pointers() []string {
 	var out []string
 	f.walk("", func(pointer string) { out = append(out, pointer) })
@@ -79,8 +81,7 @@ func (f *untrustedText) pointers() []string {
 	return out
 }
 
-// walk calls visit with the JSON pointer of each part that is untrusted text. at is the JSON pointer of the value
-// that f describes.
+// walk calls visit with the JSON pointer of each part that other people wrote. at is the JSON pointer of the JSON value that f describes.
 func (f *untrustedText) walk(at string, visit func(pointer string)) {
 	if f == nil {
 		return
@@ -94,18 +95,18 @@ func (f *untrustedText) walk(at string, visit func(pointer string)) {
 	}
 }
 
-// marks are the texts before and after untrusted text in a result. Each result has new random marks, so that the author of the text cannot
-// write the closing mark.
+// marks are the strings that enclose text that other people wrote, such as captions. Each result has new random marks, so that the author
+// of the text cannot write the closing mark.
 type marks struct{ open, end string }
 
-// newMarks returns random marks.
+// newMarks returns new random marks, such as "<foreign-k3j5x8q2ma>" and "</foreign-k3j5x8q2ma>".
 func newMarks() marks {
 	tag := "foreign-" + strings.ToLower(rand.Text()[:10])
 	return marks{open: "<" + tag + ">", end: "</" + tag + ">"}
 }
 
-// mark encloses all untrusted text of v in the marks m. v is a value decoded by encoding/json. mark changes arrays and objects in place and
-// returns the value. It also returns true if v contains untrusted text that is not empty.
+// mark encloses each part of v that other people wrote in the marks m. v is a value decoded by encoding/json. mark changes arrays and
+// objects in place and returns the changed value. It also returns true if it enclosed at least one text.
 func (f *untrustedText) mark(v any, m marks) (any, bool) {
 	if f == nil {
 		return v, false

@@ -18,23 +18,24 @@ import (
 
 // Redis is a redis-server process for one test. It stores nothing on disk, so it is empty after a restart.
 type Redis struct {
-	// URL is the address of the server. It does not change when the server is restarted.
+	// URL is the address of the redis-server. The address does not change when the redis-server is restarted.
 	URL string
-	// Client is a client of the server, with which the test can read and change data.
+	// Client is connected to the redis-server. A test can read and change data with it.
 	*redis.Client
 
 	t       testing.TB
 	folder  string
-	process *exec.Cmd // nil while the server does not run
+	process *exec.Cmd // nil while the redis-server does not run
 	output  bytes.Buffer
 }
 
-// New returns a Redis whose server is not started yet. The server is killed when the test ends. In short mode, New skips the test.
+// New returns a Redis whose redis-server is not started yet. The redis-server is killed when the test ends. In short mode, New skips the
+// test.
 func New(t testing.TB) *Redis {
 	t.Helper()
 	storetest.SkipIfShort(t)
-	// The path of a Unix socket can have 107 bytes at most. The path of t.TempDir can be longer.
-	folder, err := os.MkdirTemp("", "redis") //nolint:usetesting // the path of t.TempDir is too long
+	// The path of a Unix socket can have at most 107 bytes. t.TempDir is not used, because its path can be longer.
+	folder, err := os.MkdirTemp("", "redis") //nolint:usetesting // the path of t.TempDir can be too long for a Unix socket
 	require.NoError(t, err)
 	r := &Redis{URL: "unix://" + filepath.Join(folder, "socket"), t: t, folder: folder}
 	o, err := redis.ParseURL(r.URL)
@@ -48,7 +49,7 @@ func New(t testing.TB) *Redis {
 	return r
 }
 
-// Start returns a Redis whose server is running. The test fails if redis-server is not installed.
+// Start starts a redis-server and returns its Redis. The test fails if redis-server is not installed.
 func Start(t testing.TB) *Redis {
 	t.Helper()
 	r := New(t)
@@ -56,23 +57,23 @@ func Start(t testing.TB) *Redis {
 	return r
 }
 
-// Start starts the server and waits until it answers. The test fails if the server does not answer within 20 seconds.
+// Start starts the redis-server and waits until it answers. The test fails if the redis-server does not answer within 20 seconds.
 func (r *Redis) Start() {
 	r.t.Helper()
 	program, err := exec.LookPath("redis-server")
 	require.NoError(r.t, err, "run the tests with `make test`, which installs redis-server, or install it (Debian: redis-server)")
-	r.process = exec.Command(program, "--port", "0", "--unixsocket", filepath.Join(r.folder, "socket"), "--dir", r.folder, //nolint:gosec,noctx // killed by Kill
+	r.process = exec.Command(program, "--port", "0", "--unixsocket", filepath.Join(r.folder, "socket"), "--dir", r.folder, //nolint:gosec,noctx // Kill ends the process
 		"--save", "", "--appendonly", "no", "--daemonize", "no")
 	r.process.Stdout, r.process.Stderr = &r.output, &r.output
 	require.NoError(r.t, r.process.Start())
 	if !waitUntil(func() bool { return r.Ping(r.t.Context()).Err() == nil }) {
-		r.Kill() // so that nothing writes to r.output while it is read
+		r.Kill() // ends the process, so that it does not write to r.output while the next line reads r.output
 		require.Fail(r.t, "redis-server does not answer", r.output.String())
 	}
 }
 
-// waitUntil calls condition until it returns true. It returns false if that takes more than 20 seconds. require.Eventually is not used,
-// because it would end the test before the output of the server is shown.
+// waitUntil calls condition repeatedly until condition returns true. After 20 seconds, waitUntil gives up and returns false. It replaces
+// require.Eventually, which would end the test before the output of the redis-server is shown.
 func waitUntil(condition func() bool) bool {
 	deadline, ticks := time.NewTimer(20*time.Second), time.NewTicker(5*time.Millisecond)
 	defer deadline.Stop()
@@ -87,22 +88,23 @@ func waitUntil(condition func() bool) bool {
 	return true
 }
 
-// Kill kills the server process, so that the server cannot shut down cleanly. Kill does nothing if the server does not run.
+// Kill kills the process of the redis-server, so that it cannot shut down cleanly. Kill does nothing if the redis-server does not run.
 func (r *Redis) Kill() {
 	if r.process == nil {
 		return
 	}
 	_ = r.process.Process.Kill()
-	_ = r.process.Wait() // the error only says that the process was killed
+	_ = r.process.Wait() // returns an error that only says that the process was killed
 	r.process = nil
 }
 
-// Freeze suspends the server process. Connections stay open and new ones are accepted, but the server does not answer until Thaw is called.
+// Freeze suspends the process of the redis-server. Clients can still connect, but get no answers until Thaw is called.
 func (r *Redis) Freeze() { r.signal(syscall.SIGSTOP) }
 
-// Thaw resumes the server process after Freeze.
+// Thaw resumes the process of the redis-server after Freeze suspended it.
 func (r *Redis) Thaw() { r.signal(syscall.SIGCONT) }
 
+// signal sends a signal to the process of the redis-server.
 func (r *Redis) signal(s syscall.Signal) {
 	r.t.Helper()
 	require.NoError(r.t, r.process.Process.Signal(s))

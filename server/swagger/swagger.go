@@ -1,5 +1,5 @@
-// Package swagger serves Swagger UI at /docs. Handler is its only function. All files are embedded, so the page loads nothing from other
-// hosts.
+// Package swagger serves Swagger UI at /docs. Handler is its only exported function. All files are embedded in the program, so that the
+// page loads nothing from other hosts.
 //
 // The folder dist contains the published files of Swagger UI and their licences. Large files are compressed with gzip. The program
 // .ci/swagger-ui downloads the files. The folder page contains the page of ReelTally that loads Swagger UI.
@@ -24,15 +24,17 @@ import (
 //go:embed page dist
 var files embed.FS
 
-// policy is the Content-Security-Policy of the page. It allows requests only to the server of the page. It allows inline styles, because
-// Swagger UI sets style attributes. It forbids inline scripts.
+// policy is the Content-Security-Policy of the Swagger UI page. It allows requests only to the server that serves the page. It allows
+// inline styles, because Swagger UI sets style attributes. It forbids inline scripts.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
 	"connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
-// Handler returns a handler that serves the page at /docs/ and its files below /docs/, without authentication. It redirects /docs to /docs/. specURL is the URL of the
-// contract as JSON, absolute or relative to the page. Use ../openapi.json if a proxy can serve the server under a path prefix.
+// Handler returns a handler that serves the page of Swagger UI at /docs/ and its files below /docs/, without authentication. It redirects
+// /docs to /docs/. specURL is the URL of the OpenAPI contract as JSON, absolute or relative to the page. Use ../openapi.json if a proxy can
+// serve the server under a path prefix.
 //
-// Responses have an ETag, and caches must revalidate them. Large files are sent with gzip if the client accepts it. Errors are plain text.
+// Responses have an ETag, and caches must revalidate them. Large files are sent with gzip if the client accepts gzip. Errors are plain
+// text.
 func Handler(specURL string) http.Handler {
 	assets := map[string]asset{}
 	for _, folder := range []string{"page", "dist"} {
@@ -58,9 +60,10 @@ func Handler(specURL string) http.Handler {
 			http.Error(w, "this page does not exist", http.StatusNotFound)
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
 			h.Set("Allow", "GET, HEAD")
-			http.Error(w, "only GET and HEAD are allowed here", http.StatusMethodNotAllowed)
+			http.Error(w, "this page allows only the methods GET and HEAD", http.StatusMethodNotAllowed)
 		case !below:
-			// The location is relative, so that it is correct if a proxy serves the server under a path prefix. http.Redirect would make it absolute.
+			// The Location is relative, so that it is correct if a proxy adds a path prefix. http.Redirect would make the Location
+			// absolute.
 			h.Set("Location", "docs/")
 			w.WriteHeader(http.StatusTemporaryRedirect)
 		default:
@@ -69,7 +72,7 @@ func Handler(specURL string) http.Handler {
 	})
 }
 
-// must returns v, or panics if err is not nil. Reading an embedded file fails only if the program is damaged.
+// must returns v, or panics if err is not nil. It is used to read embedded files, which fails only if the program is damaged.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic("swagger: embedded files: " + err.Error())
@@ -77,28 +80,29 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// asset is an embedded file.
+// asset is an embedded file that the handler can serve.
 type asset struct {
 	contentType string
-	etag        string        // the ETag without quotes
-	compressed  []byte        // the compressed file; nil if the file is embedded uncompressed
-	plain       func() []byte // returns the uncompressed file
+	etag        string        // ETag of the uncompressed file, without quotes
+	compressed  []byte        // content of the file, compressed with gzip; nil if the file is embedded uncompressed
+	plain       func() []byte // returns the uncompressed content of the file
 }
 
-// newAsset returns the asset of a file. A name that ends in .gz means that body is compressed.
+// newAsset returns the asset of an embedded file with this name and content. If name ends in .gz, body is compressed with gzip.
 func newAsset(name string, body []byte) asset {
 	sum := sha256.Sum256(body)
 	a := asset{etag: hex.EncodeToString(sum[:16]), plain: func() []byte { return body }}
 	if plain, ok := strings.CutSuffix(name, ".gz"); ok {
 		name, a.compressed = plain, body
-		// The file is decompressed at the first use, because it is large and few clients need it uncompressed.
+		// The file is decompressed when the first client needs it uncompressed, because the file is large and few clients do.
 		a.plain = sync.OnceValue(func() []byte { return must(io.ReadAll(must(gzip.NewReader(bytes.NewReader(body))))) })
 	}
 	a.contentType = contentType(name)
 	return a
 }
 
-// contentType returns the media type of a file. It does not use package mime, because the types of that package depend on the system.
+// contentType returns the media type of the file with this name. It does not use package mime, whose results depend on the operating
+// system.
 func contentType(name string) string {
 	switch path.Ext(name) {
 	case ".html":
@@ -109,7 +113,7 @@ func contentType(name string) string {
 		return "text/css; charset=utf-8"
 	case ".png":
 		return "image/png"
-	default: // the licence files
+	default: // a licence file, such as LICENSE or NOTICE
 		return "text/plain; charset=utf-8"
 	}
 }
@@ -121,7 +125,7 @@ func (a asset) serve(w http.ResponseWriter, r *http.Request) {
 		h.Add("Vary", "Accept-Encoding")
 	}
 	if a.compressed != nil && acceptsGzip(strings.Join(r.Header.Values("Accept-Encoding"), ",")) {
-		etag += "-gzip" // the compressed file has other bytes, so it needs another ETag
+		etag += "-gzip" // the ETag must differ from the ETag of the uncompressed file
 		h.Set("Content-Encoding", "gzip")
 	} else {
 		body = a.plain()
@@ -132,7 +136,8 @@ func (a asset) serve(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body))
 }
 
-// acceptsGzip returns true if the header Accept-Encoding contains gzip with a weight above 0, or * with a weight above 0 and no gzip.
+// acceptsGzip returns true if a client with this Accept-Encoding header accepts gzip: the weight of gzip is above 0, or gzip is not listed
+// and the weight of * is above 0.
 func acceptsGzip(accepted string) bool {
 	allowed := map[string]bool{}
 	for coding := range strings.SplitSeq(strings.ToLower(accepted), ",") {

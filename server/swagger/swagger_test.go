@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/server/swagger"
 )
 
-// get sends a request to the handler and returns the response. headers are names and values in turn.
+// get sends a request to swagger.Handler and returns the response. headers is a list of alternating header names and values.
 func get(t *testing.T, method, target string, headers ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequest(method, target, http.NoBody)
@@ -28,7 +28,7 @@ func get(t *testing.T, method, target string, headers ...string) *httptest.Respo
 	return w
 }
 
-// visitTags calls visit for each start tag of a page, in order.
+// visitTags calls visit for each start tag of the HTML document page, in order.
 func visitTags(t *testing.T, page string, visit func(name string, attributes map[string]string)) {
 	t.Helper()
 	for z := html.NewTokenizer(strings.NewReader(page)); ; {
@@ -47,7 +47,7 @@ func visitTags(t *testing.T, page string, visit func(name string, attributes map
 	}
 }
 
-// loadedFiles returns the names of the files that the page loads.
+// loadedFiles returns the names of the files that the page of Swagger UI loads.
 func loadedFiles(t *testing.T) []string {
 	t.Helper()
 	var found []string
@@ -62,7 +62,7 @@ func loadedFiles(t *testing.T) []string {
 	return found
 }
 
-func TestHandler_servesAllFiles(t *testing.T) {
+func TestSwaggerUI_servesAllFilesOfThePage(t *testing.T) {
 	t.Parallel()
 
 	t.Run("the page and its files have the right type", func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestHandler_servesAllFiles(t *testing.T) {
 		}
 	})
 
-	t.Run("other paths are answered with 404", func(t *testing.T) {
+	t.Run("unknown paths below and beside /docs are answered with 404", func(t *testing.T) {
 		t.Parallel()
 		for _, target := range []string{
 			"/", "/docs/index.html", "/docs/swagger-ui.css.gz", "/docs/dist/LICENSE", "/docs//", "/docs/../docs/", "/docsLICENSE", "/LICENSE", "/docs/LICENSE/",
@@ -128,7 +128,7 @@ func TestHandler_servesAllFiles(t *testing.T) {
 	})
 }
 
-func TestHandler_compressesIfClientAcceptsGzip(t *testing.T) {
+func TestSwaggerUI_compressesFilesIfClientAcceptsGzip(t *testing.T) {
 	t.Parallel()
 	plain := get(t, http.MethodGet, "/docs/swagger-ui-bundle.js")
 	require.Empty(t, plain.Header().Get("Content-Encoding"))
@@ -159,7 +159,7 @@ func TestHandler_compressesIfClientAcceptsGzip(t *testing.T) {
 	}
 }
 
-func TestHandler_answers304IfETagMatches(t *testing.T) {
+func TestSwaggerUI_answers304IfETagMatches(t *testing.T) {
 	t.Parallel()
 	for _, name := range append(loadedFiles(t), "") {
 		first := get(t, http.MethodGet, "/docs/"+name, "Accept-Encoding", "gzip")
@@ -173,7 +173,7 @@ func TestHandler_answers304IfETagMatches(t *testing.T) {
 	require.NotEqual(t, get(t, http.MethodGet, "/docs/").Header().Get("ETag"), elsewhere.Header().Get("ETag"), "pages with different URLs of the contract must have different ETags")
 }
 
-func TestPage_loadsOnlyOwnFiles(t *testing.T) {
+func TestSwaggerUI_loadsNoFilesFromOtherHosts(t *testing.T) {
 	t.Parallel()
 
 	t.Run("scripts and styles are in files", func(t *testing.T) {
@@ -190,12 +190,12 @@ func TestPage_loadsOnlyOwnFiles(t *testing.T) {
 		})
 	})
 
-	t.Run("no other host is mentioned", func(t *testing.T) {
+	t.Run("the files of the page contain no URL of another host", func(t *testing.T) {
 		t.Parallel()
 		host := regexp.MustCompile(`(?i)(?:\b[a-z][a-z0-9+.-]*:|["'(\s=])//[^\s"')\\]+`)
 		for _, name := range loadedFiles(t) {
 			if name == "swagger-ui-bundle.js" || strings.HasSuffix(name, ".png") {
-				continue // the bundle contains host names in texts; the Content-Security-Policy and the browser test ensure that it sends them no request
+				continue // the script of Swagger UI contains URLs of other hosts in texts, but the Content-Security-Policy blocks requests to them
 			}
 			for _, found := range host.FindAllString(get(t, http.MethodGet, "/docs/"+name).Body.String(), -1) {
 				require.Equal(t, "http://www.w3.org/2000/svg", found, "%s may contain no address except this XML namespace", name)
