@@ -188,7 +188,7 @@ func checkIfMatch(ctx context.Context, id uuid.UUID, ifMatch *string) (*store.In
 
 // collectionChanged returns the error response with status 412 for a write whose If-Match is not the ETag of the current version.
 func collectionChanged() *Error {
-	return problem(CodePreconditionFailed, "If-Match does not name the present state of the collection, which was changed since it was read. Read it again.")
+	return problem(CodePreconditionFailed, "If-Match is not the ETag of the current version of the collection, which was changed after it was read. Read it again.")
 }
 
 // collectionProblem converts the error of a write to a collection into an error response that names the wrong member of the body. It
