@@ -17,7 +17,7 @@ import (
 )
 
 // accountLink returns the parsed link of an account.
-func (w *world) accountLink(p link.Platform, handle string) link.Link {
+func (w *testSystem) accountLink(p link.Platform, handle string) link.Link {
 	w.t.Helper()
 	l, err := link.Parse(link.AccountURL(p, handle))
 	require.NoError(w.t, err)
@@ -25,14 +25,14 @@ func (w *world) accountLink(p link.Platform, handle string) link.Link {
 	return l
 }
 
-func (w *world) trackAccount(l link.Link, kind store.TrackingType) store.AccountRef {
+func (w *testSystem) trackAccount(l link.Link, kind store.TrackingType) store.AccountRef {
 	w.t.Helper()
 	out, err := w.org.TrackAccounts(w.t.Context(), store.TrackAccountsRequest{Links: []link.Link{l}, Type: kind, Lane: queue.LanePremium, Immediate: 1, Enqueue: 1})
 	require.NoError(w.t, err)
 	return store.AccountRef{ID: out[0].AccountID}
 }
 
-func (w *world) account(ref store.AccountRef) store.Account {
+func (w *testSystem) account(ref store.AccountRef) store.Account {
 	w.t.Helper()
 	a, err := w.org.Account(w.t.Context(), ref)
 	require.NoError(w.t, err)
@@ -40,7 +40,7 @@ func (w *world) account(ref store.AccountRef) store.Account {
 }
 
 // accountVideos returns the tracked videos of an account by the platform's id.
-func (w *world) accountVideos(ref store.AccountRef) map[string]store.Video {
+func (w *testSystem) accountVideos(ref store.AccountRef) map[string]store.Video {
 	w.t.Helper()
 	page, err := w.org.AccountVideos(w.t.Context(), ref, store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 5000}})
 	require.NoError(w.t, err)
@@ -52,14 +52,14 @@ func (w *world) accountVideos(ref store.AccountRef) map[string]store.Video {
 }
 
 // waitForTracked waits until exactly these videos of an account are tracked.
-func (w *world) waitForTracked(ref store.AccountRef, ids []string) {
+func (w *testSystem) waitForTracked(ref store.AccountRef, ids []string) {
 	w.t.Helper()
 	w.waitFor("the account's videos are tracked", func() bool { return w.account(ref).TotalVideosTracked >= int64(len(ids)) })
 	require.ElementsMatch(w.t, ids, slices.Collect(maps.Keys(w.accountVideos(ref))))
 }
 
 // waitForFetched waits until exactly these videos of an account are tracked and have correct counts.
-func (w *world) waitForFetched(ref store.AccountRef, ids []string) {
+func (w *testSystem) waitForFetched(ref store.AccountRef, ids []string) {
 	w.t.Helper()
 	w.waitForTracked(ref, ids)
 	w.waitFor("the account's videos have counts", func() bool {
@@ -67,17 +67,17 @@ func (w *world) waitForFetched(ref store.AccountRef, ids []string) {
 	})
 	a := w.account(ref)
 	for id, v := range w.accountVideos(ref) {
-		truth, ok := w.sandbox.World().Video(a.Platform, id, v.LatestUpdatedAt.Time())
+		correct, ok := w.sandbox.World().Video(a.Platform, id, v.LatestUpdatedAt.Time())
 		require.True(w.t, ok)
-		require.Equal(w.t, truth.Views, *v.LatestViews, id)
+		require.Equal(w.t, correct.Views, *v.LatestViews, id)
 		require.Equal(w.t, ref.ID, *v.LinkedAccountID)
 		require.Equal(w.t, a.Username, v.Username)
-		require.Equal(w.t, store.DateOf(truth.UploadedAt), *v.UploadedAt)
+		require.Equal(w.t, store.DateOf(correct.UploadedAt), *v.UploadedAt)
 	}
 }
 
 // waitForCheck waits until an account was fetched at or after an instant.
-func (w *world) waitForCheck(ref store.AccountRef, after store.Instant) {
+func (w *testSystem) waitForCheck(ref store.AccountRef, after store.Instant) {
 	w.t.Helper()
 	w.waitFor("the account is checked", func() bool {
 		at := w.account(ref).CheckedAt
@@ -87,18 +87,18 @@ func (w *world) waitForCheck(ref store.AccountRef, after store.Instant) {
 
 // accountWithUploads returns the handle of an ordinary account that has at least this many videos and uploads another one within
 // pastNextSlot. None of its videos is age-restricted, because vendors refuse such videos.
-func (w *world) accountWithUploads(p link.Platform, videos int) string {
+func (w *testSystem) accountWithUploads(p link.Platform, videos int) string {
 	w.t.Helper()
-	truth := w.sandbox.World()
+	platforms := w.sandbox.World()
 	for number := uint32(1); number < 20_000; number++ {
-		handle := truth.Handle(p, number)
-		a, ok := truth.Account(p, handle, w.db.Clock.Now())
+		handle := platforms.Handle(p, number)
+		a, ok := platforms.Account(p, handle, w.db.Clock.Now())
 		if !ok || a.Category != sandbox.AccountNormal || a.Videos < int64(videos) {
 			continue
 		}
-		now, later := truth.Uploads(p, handle, w.db.Clock.Now()), truth.Uploads(p, handle, w.db.Clock.Now().Add(pastNextSlot))
+		now, later := platforms.Uploads(p, handle, w.db.Clock.Now()), platforms.Uploads(p, handle, w.db.Clock.Now().Add(pastNextSlot))
 		gated := slices.ContainsFunc(later, func(id string) bool {
-			v, _ := truth.Video(p, id, w.db.Clock.Now())
+			v, _ := platforms.Video(p, id, w.db.Clock.Now())
 			return v.NotSafe
 		})
 		if !gated && later[0] != now[0] {
@@ -120,15 +120,15 @@ func TestAccounts_trackTheirVideos(t *testing.T) {
 			t.Run(string(p)+" "+string(kind), func(t *testing.T) {
 				t.Parallel()
 				storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-					w := newWorld(t, db)
-					truth := w.sandbox.World()
+					w := newTestSystem(t, db)
+					platforms := w.sandbox.World()
 					handle := w.accountWithUploads(p, 33)
 					ref := w.trackAccount(w.accountLink(p, handle), kind)
 					w.start("sandbox")
 					w.waitForCheck(ref, 0)
 					w.requireProfile(ref, handle)
 
-					uploads := truth.Uploads(p, handle, db.Clock.Now())
+					uploads := platforms.Uploads(p, handle, db.Clock.Now())
 					want := uploads[:min(depth, len(uploads))]
 					w.waitForFetched(ref, want)
 
@@ -142,7 +142,7 @@ func TestAccounts_trackTheirVideos(t *testing.T) {
 					}
 					db.Clock.Advance(pastNextSlot)
 					w.waitForCheck(ref, store.InstantOf(db.Clock.Now()))
-					later := truth.Uploads(p, handle, db.Clock.Now())
+					later := platforms.Uploads(p, handle, db.Clock.Now())
 					for _, id := range later {
 						if !slices.Contains(uploads, id) {
 							want = append(slices.Clone(want), id)
@@ -157,29 +157,29 @@ func TestAccounts_trackTheirVideos(t *testing.T) {
 }
 
 // requireProfile checks the stored profile of an account against the sandbox.
-func (w *world) requireProfile(ref store.AccountRef, handle string) {
+func (w *testSystem) requireProfile(ref store.AccountRef, handle string) {
 	w.t.Helper()
 	a := w.account(ref)
-	truth, ok := w.sandbox.World().Account(a.Platform, handle, a.CheckedAt.Time())
+	correct, ok := w.sandbox.World().Account(a.Platform, handle, a.CheckedAt.Time())
 	require.True(w.t, ok)
-	require.Equal(w.t, truth.ID, *a.ExternalID)
-	require.Equal(w.t, truth.Handle, a.Username)
-	require.Equal(w.t, truth.Name, *a.Name)
-	require.Equal(w.t, truth.Bio, *a.Bio)
-	require.Equal(w.t, truth.Followers, a.LatestFollowersCount)
+	require.Equal(w.t, correct.ID, *a.ExternalID)
+	require.Equal(w.t, correct.Handle, a.Username)
+	require.Equal(w.t, correct.Name, *a.Name)
+	require.Equal(w.t, correct.Bio, *a.Bio)
+	require.Equal(w.t, correct.Followers, a.LatestFollowersCount)
 	if a.Platform == link.YouTube {
 		require.Nil(w.t, a.LatestFollowingCount, "YouTube does not return it")
 	} else {
-		require.Equal(w.t, truth.Following, *a.LatestFollowingCount)
-		if truth.BioLink == "" {
+		require.Equal(w.t, correct.Following, *a.LatestFollowingCount)
+		if correct.BioLink == "" {
 			require.Nil(w.t, a.ProfileLink)
 		} else {
-			require.Equal(w.t, truth.BioLink, *a.ProfileLink)
+			require.Equal(w.t, correct.BioLink, *a.ProfileLink)
 		}
 	}
 	require.False(w.t, a.Removed)
-	require.Equal(w.t, truth.State == sandbox.Private, a.Private)
-	require.Equal(w.t, truth.Category == sandbox.AccountEmpty, a.Empty)
+	require.Equal(w.t, correct.State == sandbox.Private, a.Private)
+	require.Equal(w.t, correct.Category == sandbox.AccountEmpty, a.Empty)
 }
 
 func TestAccounts_listAllPages(t *testing.T) {
@@ -188,7 +188,7 @@ func TestAccounts_listAllPages(t *testing.T) {
 		t.Run(string(p), func(t *testing.T) {
 			t.Parallel()
 			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-				w := newWorld(t, db)
+				w := newTestSystem(t, db)
 				db.Clock.Advance(400 * 24 * time.Hour) // by then, accounts have hundreds of videos
 				handle := w.accountWithUploads(p, 215)
 				uploads := w.sandbox.World().Uploads(p, handle, db.Clock.Now())
@@ -197,7 +197,7 @@ func TestAccounts_listAllPages(t *testing.T) {
 				// Another organisation tracks all videos while the first one's list is being fetched or afterwards.
 				other, err := db.CreateOrganisation(t.Context(), "Other", store.TierPremium, store.SubscriptionActive)
 				require.NoError(t, err)
-				second := &world{t: t, db: db, sandbox: w.sandbox, url: w.url, org: db.Org(other.ID), log: w.log}
+				second := &testSystem{t: t, db: db, sandbox: w.sandbox, url: w.url, org: db.Org(other.ID), log: w.log}
 				w.start("sandbox")
 				all := second.trackAccount(w.accountLink(p, handle), store.TrackAll)
 				w.waitForTracked(ref, uploads[:200])
@@ -217,7 +217,7 @@ func TestAccounts_storeCategory(t *testing.T) {
 			t.Run(string(p)+" "+string(category), func(t *testing.T) {
 				t.Parallel()
 				storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-					w := newWorld(t, db)
+					w := newTestSystem(t, db)
 					handle := w.sandbox.World().FindAccount(p, category)
 					ref := w.trackAccount(w.accountLink(p, handle), store.TrackLatest30)
 					w.start("sandbox")
@@ -240,7 +240,7 @@ func TestAccounts_storeCategory(t *testing.T) {
 func TestAccounts_areGoneAfterConfirmation(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		w := newWorld(t, db)
+		w := newTestSystem(t, db)
 		refs := map[link.Platform]store.AccountRef{}
 		for _, p := range link.Platforms {
 			refs[p] = w.trackAccount(w.accountLink(p, w.sandbox.World().FindAccount(p, sandbox.AccountGone)), store.TrackLatest30)
@@ -265,7 +265,7 @@ func TestAccounts_areGoneAfterConfirmation(t *testing.T) {
 }
 
 // waitForIdle waits until no target is due or claimed.
-func (w *world) waitForIdle() {
+func (w *testSystem) waitForIdle() {
 	w.t.Helper()
 	w.waitFor("nothing is due", func() bool {
 		return storetest.Column[int64](w.t, w.db, fmt.Sprintf("SELECT COUNT(*) FROM fetch_targets WHERE claimed_by IS NOT NULL OR next_at <= %d",
@@ -274,7 +274,7 @@ func (w *world) waitForIdle() {
 }
 
 // requireStates checks the state of every target.
-func (w *world) requireStates(want string) {
+func (w *testSystem) requireStates(want string) {
 	w.t.Helper()
 	for _, state := range storetest.Column[string](w.t, w.db, "SELECT state FROM fetch_targets") {
 		require.Equal(w.t, want, state)
@@ -284,7 +284,7 @@ func (w *world) requireStates(want string) {
 func TestCollector_parksTargetWithoutSource(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		w := newWorld(t, db)
+		w := newTestSystem(t, db)
 		l, err := link.Parse("https://www.tiktok.com/share/user/6801234567890123456") // the vendor needs a handle
 		require.NoError(t, err)
 		w.trackAccount(l, store.TrackLatest30)

@@ -20,7 +20,7 @@ import (
 )
 
 // display returns the Display API with the authorized account of the sandbox.
-func (w *world) display() source.Source {
+func (w *testSystem) display() source.Source {
 	w.t.Helper()
 	d, err := tiktok.NewDisplay(tiktok.DisplayOptions{BaseURL: w.url + "/tiktok", ClientKey: sandbox.TikTokClientKey, ClientSecret: sandbox.TikTokClientSecret,
 		RefreshToken: sandbox.TikTokRefreshToken, Client: fetch.New(fetch.Options{Timeout: 5 * time.Second, Transport: noKeepAlive{}}), Tokens: w.db.Queue, Now: w.db.Clock.Now})
@@ -28,7 +28,7 @@ func (w *world) display() source.Source {
 	return d
 }
 
-func (w *world) research() source.Source {
+func (w *testSystem) research() source.Source {
 	w.t.Helper()
 	r, err := tiktok.NewResearch(tiktok.ResearchOptions{BaseURL: w.url + "/tiktok", ClientKey: sandbox.TikTokResearchClientKey,
 		ClientSecret: sandbox.TikTokResearchClientSecret, Client: fetch.New(fetch.Options{Timeout: 5 * time.Second, Transport: noKeepAlive{}}), Now: w.db.Clock.Now})
@@ -37,7 +37,7 @@ func (w *world) research() source.Source {
 }
 
 // startWith runs a collector with these sources. The returned function stops it.
-func (w *world) startWith(sources ...source.Source) (stop func()) {
+func (w *testSystem) startWith(sources ...source.Source) (stop func()) {
 	w.t.Helper()
 	c, err := collector.New(collector.Options{Store: w.db.Store, Sources: sources, Now: w.db.Clock.Now, Logger: slog.New(slog.NewTextHandler(w.log, nil)), Poll: 20 * time.Millisecond})
 	require.NoError(w.t, err)
@@ -56,22 +56,22 @@ func (w *world) startWith(sources ...source.Source) (stop func()) {
 	return stop
 }
 
-func (w *world) requireCounts(t store.Tracked, at time.Time) store.Video {
+func (w *testSystem) requireCounts(t store.Tracked, at time.Time) store.Video {
 	w.t.Helper()
 	v := w.video(t)
-	truth, ok := w.sandbox.World().Video(v.Platform, v.ExternalID, at)
+	correct, ok := w.sandbox.World().Video(v.Platform, v.ExternalID, at)
 	require.True(w.t, ok)
-	require.Equal(w.t, truth.Views, *v.LatestViews)
-	require.Equal(w.t, truth.Likes, v.LatestLikes)
-	require.Equal(w.t, truth.Comments, v.LatestComments)
-	require.Equal(w.t, truth.Shares, v.LatestShares)
+	require.Equal(w.t, correct.Views, *v.LatestViews)
+	require.Equal(w.t, correct.Likes, v.LatestLikes)
+	require.Equal(w.t, correct.Comments, v.LatestComments)
+	require.Equal(w.t, correct.Shares, v.LatestShares)
 	return v
 }
 
 func TestFallback_asksNextSource(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		w := newWorld(t, db)
+		w := newTestSystem(t, db)
 		handle := w.sandbox.TikTokAccount()
 		own := w.sandbox.World().Uploads(link.TikTok, handle, db.Clock.Now())
 		otherAccount := w.sandbox.World().Find(link.TikTok, sandbox.Normal)
@@ -99,7 +99,7 @@ func TestFallback_asksNextSource(t *testing.T) {
 func TestFallback_waitsForPausedSource(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		w := newWorld(t, db)
+		w := newTestSystem(t, db)
 		w.control(http.MethodPut, "/_control/faults", map[string]any{"source": "vendor", "fault": "rate_limited", "retry_after": 3600})
 		otherAccount := w.sandbox.World().Find(link.TikTok, sandbox.Normal)
 		tracked := w.track("https://www.tiktok.com/@/video/" + otherAccount)
@@ -122,7 +122,7 @@ func TestFallback_waitsForPausedSource(t *testing.T) {
 func TestFallback_defersTargetOfPausedSource(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		w := newWorld(t, db)
+		w := newTestSystem(t, db)
 		handle := w.sandbox.TikTokAccount()
 		w.startWith(append([]source.Source{w.display()}, w.sources("ensembledata")...)...)
 		w.waitForCheck(w.trackAccount(w.accountLink(link.TikTok, handle), store.TrackNewOnly), 0) // so that the Display API knows which account it serves
@@ -143,7 +143,7 @@ func TestFallback_defersTargetOfPausedSource(t *testing.T) {
 
 func TestFallback_parksTargetThatNoSourceSupports(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, storetest.New(t, "sqlite"))
+	w := newTestSystem(t, storetest.New(t, "sqlite"))
 	otherAccount := w.sandbox.World().Find(link.TikTok, sandbox.Normal)
 	w.track("https://www.tiktok.com/@/video/" + otherAccount)
 	w.startWith(w.display())
@@ -154,12 +154,12 @@ func TestFallback_parksTargetThatNoSourceSupports(t *testing.T) {
 
 func TestFallback_confirmsMissingVideo(t *testing.T) {
 	t.Parallel()
-	otherAccount := func(w *world) string {
+	otherAccount := func(w *testSystem) string {
 		return "https://www.tiktok.com/@" + w.sandbox.TikTokAccount() + "/video/" + w.sandbox.World().Find(link.TikTok, sandbox.Normal)
 	}
 	t.Run("another source has the video", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t, storetest.New(t, "sqlite"))
+		w := newTestSystem(t, storetest.New(t, "sqlite"))
 		tracked := w.track(otherAccount(w)) // the link names the wrong account, which TikTok allows
 		w.startWith(append([]source.Source{w.display()}, w.sources("scrapecreators")...)...)
 		w.waitForCounts(tracked)
@@ -168,8 +168,8 @@ func TestFallback_confirmsMissingVideo(t *testing.T) {
 	t.Run("no other source, handle confirmed", func(t *testing.T) {
 		t.Parallel()
 		db := storetest.New(t, "sqlite")
-		c := newClaimTest(t, db, link.TikTok, func(w *world) []source.Source { return []source.Source{w.display()} })
-		c.newTenant(otherAccount(c.world))
+		c := newClaimTest(t, db, link.TikTok, func(w *testSystem) []source.Source { return []source.Source{w.display()} })
+		c.newTenant(otherAccount(c.testSystem))
 		db.Exec(t, "UPDATE fetch_targets SET handle = ?", c.sandbox.TikTokAccount())
 		for range 3 {
 			c.fetchNext()
@@ -182,7 +182,7 @@ func TestFallback_confirmsMissingVideo(t *testing.T) {
 func TestFallback_ignoresOlderCounts(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		w := newWorld(t, db)
+		w := newTestSystem(t, db)
 		handle := w.sandbox.TikTokAccount()
 		id := w.sandbox.World().Uploads(link.TikTok, handle, db.Clock.Now())[5]
 		otherAccount := w.sandbox.World().Find(link.TikTok, sandbox.Normal)

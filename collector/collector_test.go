@@ -27,8 +27,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// world has a sandbox, a store and an organisation, for tests of collectors.
-type world struct {
+// testSystem has a sandbox, a store and an organisation, for tests of collectors.
+type testSystem struct {
 	t       *testing.T
 	db      *storetest.DB
 	sandbox *sandbox.Sandbox
@@ -38,10 +38,10 @@ type world struct {
 	log     *logBuffer
 }
 
-func newWorld(t *testing.T, db *storetest.DB) *world {
+func newTestSystem(t *testing.T, db *storetest.DB) *testSystem {
 	t.Helper()
 	box := sandbox.New(sandbox.Options{Now: db.Clock.Now})
-	w := &world{t: t, db: db, sandbox: box, log: &logBuffer{}}
+	w := &testSystem{t: t, db: db, sandbox: box, log: &logBuffer{}}
 	w.setHandler(box.Handler())
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { (*w.handler.Load()).ServeHTTP(rw, r) }))
 	t.Cleanup(server.Close)
@@ -52,10 +52,10 @@ func newWorld(t *testing.T, db *storetest.DB) *world {
 }
 
 // setHandler replaces the handler of the HTTP server.
-func (w *world) setHandler(h http.Handler) { w.handler.Store(&h) }
+func (w *testSystem) setHandler(h http.Handler) { w.handler.Store(&h) }
 
 // sources returns YouTube and the named vendors with the sandbox as their base URL. The name "meta" adds Instagram and Facebook.
-func (w *world) sources(vendors ...string) []source.Source {
+func (w *testSystem) sources(vendors ...string) []source.Source {
 	w.t.Helper()
 	client := fetch.New(fetch.Options{Timeout: 5 * time.Second, Transport: noKeepAlive{}})
 	yt, err := youtube.New(youtube.Options{BaseURL: w.url + "/youtube/", APIKey: sandbox.YouTubeAPIKey, Client: client, Now: w.db.Clock.Now})
@@ -84,7 +84,7 @@ func (noKeepAlive) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // start runs a collector with the sources of the named vendors until the test ends.
-func (w *world) start(vendors ...string) {
+func (w *testSystem) start(vendors ...string) {
 	w.t.Helper()
 	c, err := collector.New(collector.Options{Store: w.db.Store, Sources: w.sources(vendors...), Now: w.db.Clock.Now,
 		Logger: slog.New(slog.NewTextHandler(w.log, nil)), Poll: 20 * time.Millisecond})
@@ -98,7 +98,7 @@ func (w *world) start(vendors ...string) {
 	})
 }
 
-func (w *world) track(links ...string) []store.Tracked {
+func (w *testSystem) track(links ...string) []store.Tracked {
 	w.t.Helper()
 	parsed := make([]link.Link, len(links))
 	for i, l := range links {
@@ -111,7 +111,7 @@ func (w *world) track(links ...string) []store.Tracked {
 	return out
 }
 
-func (w *world) video(t store.Tracked) store.Video {
+func (w *testSystem) video(t store.Tracked) store.Video {
 	w.t.Helper()
 	v, err := w.org.Video(w.t.Context(), store.VideoRef{ID: t.VideoID})
 	require.NoError(w.t, err)
@@ -119,7 +119,7 @@ func (w *world) video(t store.Tracked) store.Video {
 }
 
 // waitForCounts waits until all videos have counts and no target has a running attempt.
-func (w *world) waitForCounts(tracked []store.Tracked) {
+func (w *testSystem) waitForCounts(tracked []store.Tracked) {
 	w.t.Helper()
 	w.waitFor("all videos have counts", func() bool {
 		for _, t := range tracked {
@@ -135,7 +135,7 @@ func (w *world) waitForCounts(tracked []store.Tracked) {
 }
 
 // waitFor waits until holds returns true.
-func (w *world) waitFor(what string, holds func() bool) {
+func (w *testSystem) waitFor(what string, holds func() bool) {
 	w.t.Helper()
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()
@@ -150,7 +150,7 @@ func (w *world) waitFor(what string, holds func() bool) {
 }
 
 // waitForLog waits for a line of the collector's log that contains all parts.
-func (w *world) waitForLog(parts ...string) {
+func (w *testSystem) waitForLog(parts ...string) {
 	w.t.Helper()
 	w.waitFor("the log contains "+strings.Join(parts, " "), func() bool {
 		for line := range strings.Lines(w.log.String()) {
@@ -167,7 +167,7 @@ func (w *world) waitForLog(parts ...string) {
 }
 
 // control calls the sandbox's control interface.
-func (w *world) control(method, path string, body any) *http.Response {
+func (w *testSystem) control(method, path string, body any) *http.Response {
 	w.t.Helper()
 	content, err := json.Marshal(body)
 	require.NoError(w.t, err)
@@ -202,7 +202,7 @@ func (l *logBuffer) String() string {
 func TestCollector_storesCountsAndDetails(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		w := newWorld(t, db)
+		w := newTestSystem(t, db)
 		ids := map[link.Platform]string{}
 		for _, p := range link.Platforms {
 			ids[p] = w.sandbox.World().Find(p, sandbox.Normal)
@@ -213,9 +213,9 @@ func TestCollector_storesCountsAndDetails(t *testing.T) {
 		w.waitForCounts(tracked)
 		for i, p := range []link.Platform{link.YouTube, link.TikTok, link.Instagram, link.Facebook} {
 			v := w.video(tracked[i])
-			truth, ok := w.sandbox.World().Video(p, ids[p], db.Clock.Now())
+			correct, ok := w.sandbox.World().Video(p, ids[p], db.Clock.Now())
 			require.True(t, ok)
-			require.Equal(t, truth.Views, *v.LatestViews, p)
+			require.Equal(t, correct.Views, *v.LatestViews, p)
 			require.NotEmpty(t, v.Title, p)
 			require.NotEmpty(t, v.Username, p)
 			require.NotNil(t, v.UploadedAt, p)
@@ -228,7 +228,7 @@ func TestCollector_storesCountsAndDetails(t *testing.T) {
 func TestCollector_keepsAuthorOfLink(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		w := newWorld(t, db)
+		w := newTestSystem(t, db)
 		tracked := w.track("https://www.tiktok.com/@a.real.person/video/7301234567890123456")
 		w.start("sandbox")
 		w.waitForCounts(tracked)

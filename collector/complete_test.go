@@ -15,10 +15,10 @@ import (
 )
 
 // trackReelWithoutLength tracks a reel whose length the Graph API does not return. A vendor returns it.
-func (w *world) trackReelWithoutLength() (tracked []store.Tracked, truth sandbox.VideoTruth) {
+func (w *testSystem) trackReelWithoutLength() (tracked []store.Tracked, correct sandbox.VideoTruth) {
 	w.t.Helper()
-	world := w.sandbox.World()
-	reel, ok := world.Video(link.Instagram, world.Find(link.Instagram, sandbox.Normal), w.db.Clock.Now())
+	platforms := w.sandbox.World()
+	reel, ok := platforms.Video(link.Instagram, platforms.Find(link.Instagram, sandbox.Normal), w.db.Clock.Now())
 	require.True(w.t, ok)
 	return w.track("https://www.instagram.com/" + reel.Account.Handle + "/reel/" + reel.ID + "/"), reel
 }
@@ -26,13 +26,13 @@ func (w *world) trackReelWithoutLength() (tracked []store.Tracked, truth sandbox
 func TestMissingDetails_areTakenFromNextSource(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		w := newWorld(t, db)
-		tracked, truth := w.trackReelWithoutLength()
+		w := newTestSystem(t, db)
+		tracked, correct := w.trackReelWithoutLength()
 		w.startWith(append(w.metaSources(), w.sources("ensembledata")...)...)
 		w.waitForCounts(tracked)
 		v := w.video(tracked[0])
-		require.Equal(t, strconv.FormatFloat(truth.LengthSeconds, 'f', -1, 64), *v.VideoLength, "the length must come from the vendor")
-		require.Equal(t, truth.Views, *v.LatestViews)
+		require.Equal(t, strconv.FormatFloat(correct.LengthSeconds, 'f', -1, 64), *v.VideoLength, "the length must come from the vendor")
+		require.Equal(t, correct.Views, *v.LatestViews)
 		require.Nil(t, v.LatestShares, "counts must come from a single source")
 		require.Equal(t, 1, w.callCount("vendor"))
 
@@ -47,15 +47,15 @@ func TestMissingDetails_areTakenFromNextSource(t *testing.T) {
 func TestMissingDetails_doNotPreventCounts(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		w := newWorld(t, db)
+		w := newTestSystem(t, db)
 		w.control(http.MethodPut, "/_control/faults", map[string]any{"source": "vendor", "fault": "server_error", "count": 1000})
-		tracked, truth := w.trackReelWithoutLength()
+		tracked, correct := w.trackReelWithoutLength()
 		w.startWith(append(w.metaSources(), w.sources("ensembledata")...)...)
 		w.waitForCounts(tracked)
 		v := w.video(tracked[0])
 		require.Nil(t, v.VideoLength)
-		require.Equal(t, truth.Title, v.Title)
-		require.Equal(t, truth.Views, *v.LatestViews)
+		require.Equal(t, correct.Title, v.Title)
+		require.Equal(t, correct.Views, *v.LatestViews)
 		w.waitForLog("call failed for its targets", "vendor:ensembledata")
 	})
 }

@@ -153,14 +153,14 @@ func (w *delayedTransport) callsNaming(words []string, from, to time.Time) (call
 
 // fairnessTest has the own source of every platform with a vendor as fallback.
 type fairnessTest struct {
-	*world
+	*testSystem
 	transport *delayedTransport
 }
 
 func newFairnessTest(t *testing.T, engine string, timeout time.Duration) *fairnessTest {
 	t.Helper()
 	db := storetest.New(t, engine)
-	w := &fairnessTest{world: newWorld(t, db), transport: &delayedTransport{now: db.Clock.Now}}
+	w := &fairnessTest{testSystem: newTestSystem(t, db), transport: &delayedTransport{now: db.Clock.Now}}
 	w.startSlowClock()
 	// Open another store without the checks of statements, which would take most of the time.
 	fast, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: db.Clock.Now})
@@ -204,7 +204,7 @@ func newFairnessTest(t *testing.T, engine string, timeout time.Duration) *fairne
 }
 
 // startSlowClock advances the clock at 1/clockSlowdown of real time, or slower on a busy machine.
-func (w *world) startSlowClock() {
+func (w *testSystem) startSlowClock() {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())
 	stopped := make(chan struct{})
@@ -283,8 +283,8 @@ func (w *fairnessTest) waitForSingle(org *store.Org, p link.Platform) waitResult
 	if v.Username != "" {
 		words = append(words, v.Username)
 	}
-	if truth, ok := w.sandbox.World().Video(p, v.ExternalID, began); ok {
-		words = append(words, truth.Account.ID) // a source may look up the name of the account
+	if correct, ok := w.sandbox.World().Video(p, v.ExternalID, began); ok {
+		words = append(words, correct.Account.ID) // a source may look up the name of the account
 	}
 	look := time.NewTicker(20 * time.Millisecond)
 	defer look.Stop()

@@ -24,7 +24,7 @@ type accountScenario struct {
 	// known and unfetched are the expected outcomes of the two accounts.
 	known, unfetched outcome
 	listsOnly        bool // changes only the pages of the video list, in lanes that fetch them by separate calls
-	lanes            func(lane) bool
+	onlyIf           func(testedSource) bool
 }
 
 // followerKeys are the members that hold the number of followers in the answers of all sources, including the authors of TikTok videos.
@@ -80,7 +80,7 @@ func replaceListedIDs(change func(id string) string) tamperFunc {
 
 func accountScenarios() []accountScenario {
 	const temporary outcome = "temporary"
-	separate := func(l lane) bool { return l.listCalls }
+	separate := func(l testedSource) bool { return l.listCalls }
 	var all []accountScenario
 	add := func(list ...accountScenario) { all = append(all, list...) }
 	for name, value := range map[string]any{"negative": -5, "fractional": 1.5, "an object": object{"count": 7}, "a word": "many", "2^63-1": raw("9223372036854775807"),
@@ -101,18 +101,18 @@ func accountScenarios() []accountScenario {
 		"a redirect": respondWith(http.StatusFound, jsonError, "Location", "http://169.254.169.254/"), "a closed connection": closeConnection, "a connection that breaks off": abortBody,
 		"500": respondWith(500, jsonError), "503 with HTML": respondWith(503, htmlPage)} {
 		add(accountScenario{name: name, tamper: tamper, known: temporary, unfetched: temporary},
-			accountScenario{name: "a list with " + name, tamper: tamper, known: temporary, unfetched: temporary, listsOnly: true, lanes: separate})
+			accountScenario{name: "a list with " + name, tamper: tamper, known: temporary, unfetched: temporary, listsOnly: true, onlyIf: separate})
 	}
 	add(
 		accountScenario{name: "401", tamper: respondWith(401, jsonError), known: "auth_failed", unfetched: "auth_failed"},
 		accountScenario{name: "402", tamper: respondWith(402, jsonError), known: "quota_spent", unfetched: "quota_spent"},
 		accountScenario{name: "429", tamper: respondWith(429, jsonError, "Retry-After", "99999999999"), known: "rate_limited", unfetched: "rate_limited"},
-		accountScenario{name: "a list with 429", tamper: respondWith(429, jsonError), known: "rate_limited", unfetched: "rate_limited", listsOnly: true, lanes: separate},
-		accountScenario{name: "a list with a million entries", tamper: replaceBody(`{"data":[` + strings.Repeat("0,", 1_000_000) + `0]}`), known: temporary, unfetched: temporary, listsOnly: true, lanes: separate},
-		accountScenario{name: "a list whose pages repeat", tamper: (&repeatedPage{}).tamper, known: "ok", unfetched: "ok", listsOnly: true, lanes: separate},
-		accountScenario{name: "a list without ids", tamper: replaceListedIDs(func(string) string { return "" }), known: temporary, unfetched: temporary, listsOnly: true, lanes: separate},
-		accountScenario{name: "a list of paths", tamper: replaceListedIDs(func(string) string { return "../../x" }), known: temporary, unfetched: temporary, listsOnly: true, lanes: separate},
-		accountScenario{name: "a list of scripts", tamper: replaceListedIDs(func(string) string { return "<script>" }), known: temporary, unfetched: temporary, listsOnly: true, lanes: separate})
+		accountScenario{name: "a list with 429", tamper: respondWith(429, jsonError), known: "rate_limited", unfetched: "rate_limited", listsOnly: true, onlyIf: separate},
+		accountScenario{name: "a list with a million entries", tamper: replaceBody(`{"data":[` + strings.Repeat("0,", 1_000_000) + `0]}`), known: temporary, unfetched: temporary, listsOnly: true, onlyIf: separate},
+		accountScenario{name: "a list whose pages repeat", tamper: (&repeatedPage{}).tamper, known: "ok", unfetched: "ok", listsOnly: true, onlyIf: separate},
+		accountScenario{name: "a list without ids", tamper: replaceListedIDs(func(string) string { return "" }), known: temporary, unfetched: temporary, listsOnly: true, onlyIf: separate},
+		accountScenario{name: "a list of paths", tamper: replaceListedIDs(func(string) string { return "../../x" }), known: temporary, unfetched: temporary, listsOnly: true, onlyIf: separate},
+		accountScenario{name: "a list of scripts", tamper: replaceListedIDs(func(string) string { return "<script>" }), known: temporary, unfetched: temporary, listsOnly: true, onlyIf: separate})
 	return all
 }
 
@@ -141,7 +141,7 @@ type accountRun struct {
 
 func (r *accountRun) trackAccount(index int) {
 	r.t.Helper()
-	l, err := link.Parse(link.AccountURL(r.lane.platform, r.handles[index]))
+	l, err := link.Parse(link.AccountURL(r.testedSource.platform, r.handles[index]))
 	require.NoError(r.t, err)
 	out, err := r.org.TrackAccounts(r.t.Context(), store.TrackAccountsRequest{Links: []link.Link{l}, Type: store.TrackLatest30, Lane: queue.LanePremium, Immediate: 1, Enqueue: 1})
 	require.NoError(r.t, err)
@@ -166,10 +166,10 @@ func (r *accountRun) requireTrueCounts(index int) store.Account {
 	var of, follows []int64
 	var ids []string
 	for _, at := range r.callTimes {
-		truth, ok := r.sandbox.World().Account(r.lane.platform, r.handles[index], at.Add(-r.lane.lag))
+		correct, ok := r.sandbox.World().Account(r.testedSource.platform, r.handles[index], at.Add(-r.testedSource.lag))
 		require.True(r.t, ok)
-		of, follows = append(of, *truth.Followers), append(follows, truth.Following)
-		ids = append(ids, r.sandbox.World().Uploads(r.lane.platform, r.handles[index], at)...)
+		of, follows = append(of, *correct.Followers), append(follows, correct.Following)
+		ids = append(ids, r.sandbox.World().Uploads(r.testedSource.platform, r.handles[index], at)...)
 	}
 	if index == 1 && r.tampering != nil {
 		of = append(of, r.tampering.forgedFor("unfetched")...)
@@ -234,22 +234,22 @@ func (h *hostileTest) runAccounts(t *testing.T, s accountScenario) {
 	h.db.Clock.Advance(25 * time.Hour)
 	h.db.Exec(t, "UPDATE fetch_targets SET next_at = ?", store.InstantOf(h.db.Clock.Now()))
 	indexes := []int{0, 1}
-	if h.lane.ownVideos { // the source serves only the authorized account
+	if h.testedSource.ownVideos { // the source serves only the authorized account
 		indexes = indexes[:1]
 	} else {
 		r.trackAccount(1)
 	}
 	h.logged.reset()
-	r.tampering = &tampering{lane: h.lane, tamper: s.tamper, listsOnly: s.listsOnly}
+	r.tampering = &tampering{testedSource: h.testedSource, tamper: s.tamper, listsOnly: s.listsOnly}
 	for _, i := range indexes {
-		truth, _ := h.sandbox.World().Account(h.lane.platform, r.handles[i], h.db.Clock.Now())
-		uploads := h.sandbox.World().Uploads(h.lane.platform, r.handles[i], h.db.Clock.Now())
-		r.tampering.victims = append(r.tampering.victims, r.handles[i], truth.ID)
+		correct, _ := h.sandbox.World().Account(h.testedSource.platform, r.handles[i], h.db.Clock.Now())
+		uploads := h.sandbox.World().Uploads(h.testedSource.platform, r.handles[i], h.db.Clock.Now())
+		r.tampering.tamperedIDs = append(r.tampering.tamperedIDs, r.handles[i], correct.ID)
 		r.tampering.listedIDs = append(r.tampering.listedIDs, uploads...)
 	}
 	h.active.Store(r.tampering)
 	r.fetchDue()
-	require.Positive(t, r.tampering.tampered.Load(), "no answer of the platform was changed")
+	require.Positive(t, r.tampering.changedAnswers.Load(), "no answer of the platform was changed")
 	want := [2]outcome{s.known, s.unfetched}
 	for _, i := range indexes {
 		a := r.requireTrueCounts(i)
@@ -283,10 +283,10 @@ func (r *accountRun) requireRecovery(indexes []int) {
 		state, _, fetched, _, _ := r.target(i)
 		require.Greater(r.t, fetched, broken, "account %d did not recover: %s", i, r.logged)
 		require.Equal(r.t, "active", state)
-		truth, ok := r.sandbox.World().Account(r.lane.platform, r.handles[i], fetched.Time().Add(-r.lane.lag))
+		correct, ok := r.sandbox.World().Account(r.testedSource.platform, r.handles[i], fetched.Time().Add(-r.testedSource.lag))
 		require.True(r.t, ok)
 		a := r.requireTrueCounts(i)
-		require.Equal(r.t, truth.Followers, a.LatestFollowersCount)
+		require.Equal(r.t, correct.Followers, a.LatestFollowersCount)
 		require.Equal(r.t, link.DisplayUsername(r.handles[i]), link.DisplayUsername(a.Username))
 	}
 }
@@ -294,12 +294,12 @@ func (r *accountRun) requireRecovery(indexes []int) {
 // unusedAccount returns the handle of an ordinary account that no scenario has used.
 func (h *hostileTest) unusedAccount() string {
 	h.t.Helper()
-	if h.lane.ownVideos {
+	if h.testedSource.ownVideos {
 		return h.sandbox.TikTokAccount()
 	}
 	for ; h.next < 100_000; h.next++ {
-		handle := h.sandbox.World().Handle(h.lane.platform, uint32(h.next))
-		a, ok := h.sandbox.World().Account(h.lane.platform, handle, h.db.Clock.Now())
+		handle := h.sandbox.World().Handle(h.testedSource.platform, uint32(h.next))
+		a, ok := h.sandbox.World().Account(h.testedSource.platform, handle, h.db.Clock.Now())
 		if ok && a.Category == sandbox.AccountNormal && a.Videos >= 12 && *a.Followers >= 1000 {
 			h.next++
 			return handle
@@ -313,7 +313,7 @@ func (h *hostileTest) unusedAccount() string {
 func TestHostile_accounts(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
-	all := slices.DeleteFunc(lanes(), func(l lane) bool { return l.noAccounts || l.countsOnly })
+	all := slices.DeleteFunc(testedSources(), func(l testedSource) bool { return l.noAccounts || l.countsOnly })
 	for i, l := range all {
 		for _, engine := range storetest.Engines {
 			t.Run(l.name+" "+engine, func(t *testing.T) {
@@ -322,7 +322,7 @@ func TestHostile_accounts(t *testing.T) {
 				for n, s := range accountScenarios() {
 					offset := (i + n) % len(all)
 					chosen := engine == "sqlite" && offset%4 == 0 || engine == "postgres" && offset == 1
-					if (chosen || *allCombinations) && (s.lanes == nil || s.lanes(l)) {
+					if (chosen || *allCombinations) && (s.onlyIf == nil || s.onlyIf(l)) {
 						t.Run(s.name, func(t *testing.T) { h.runAccounts(t, s) })
 					}
 				}

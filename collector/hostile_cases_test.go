@@ -16,12 +16,12 @@ import (
 type scenario struct {
 	name   string
 	tamper tamperFunc
-	// want has the expected outcomes in all lanes that wantByLane does not name.
-	want       outcomes
-	wantByLane map[string]outcomes
+	// want has the expected outcomes in all lanes that wantBySource does not name.
+	want         outcomes
+	wantBySource map[string]outcomes
 	// missing are the counts that the answer does not have. Their stored values stay.
 	missing []string
-	lanes   func(lane) bool // nil: all
+	onlyIf  func(testedSource) bool // nil: all
 	// bothKnown changes the answers for both videos that were fetched before, and not for the new one.
 	bothKnown  bool
 	otherCalls bool          // changes only the calls that name no video, such as those for tokens
@@ -34,8 +34,8 @@ func (s scenario) affects(index int) bool {
 }
 
 // wantIn returns the expected outcomes in a lane. In lanes with one video a call, changed answers do not affect the other videos.
-func (s scenario) wantIn(l lane) outcomes {
-	want, ok := s.wantByLane[l.name]
+func (s scenario) wantIn(l testedSource) outcomes {
+	want, ok := s.wantBySource[l.name]
 	if !ok {
 		want = s.want
 	}
@@ -47,21 +47,23 @@ func (s scenario) wantIn(l lane) outcomes {
 
 var (
 	allOK         = outcomes{"ok", "ok", "ok"}
-	itemsFail     = outcomes{"temporary", "temporary", "ok"}        // only the victims' items are invalid
+	itemsFail     = outcomes{"temporary", "temporary", "ok"}        // only the tamperedIDs' items are invalid
 	allFail       = outcomes{"temporary", "temporary", "temporary"} // the whole answer is invalid
 	itemsHeldBack = outcomes{heldBack, heldBack, "ok"}
 	allWith       = func(f outcome) outcomes { return outcomes{f, f, f} }
-	isBatched     = func(l lane) bool { return !l.singleCalls }
+	isBatched     = func(l testedSource) bool { return !l.singleCalls }
 )
 
 // echoesIDs reports whether the items of a lane have the requested id. ScrapeCreators returns other ids for Facebook.
-func echoesIDs(l lane) bool { return l.name != "scrapecreators facebook" }
+func echoesIDs(l testedSource) bool { return l.name != "scrapecreators facebook" }
 
 // hasLetterIDs reports whether the ids of a lane contain letters.
-func hasLetterIDs(l lane) bool { return l.platform == link.YouTube || l.platform == link.Instagram }
+func hasLetterIDs(l testedSource) bool {
+	return l.platform == link.YouTube || l.platform == link.Instagram
+}
 
-func hasCounts(names ...string) func(lane) bool {
-	return func(l lane) bool {
+func hasCounts(names ...string) func(testedSource) bool {
+	return func(l testedSource) bool {
 		for _, name := range names {
 			if l.counts[name] == nil {
 				return false
@@ -92,8 +94,8 @@ func invalidCounts() []scenario {
 	}
 	for _, name := range []string{"likes", "comments", "shares", "bookmarks"} {
 		all = append(all,
-			scenario{name: name + " are an object", tamper: setCounts(object{"n": 1}, name), want: itemsFail, lanes: hasCounts(name)},
-			scenario{name: name + " are beyond 2^63", tamper: setCounts(raw("99999999999999999999"), name), want: itemsFail, lanes: hasCounts(name)})
+			scenario{name: name + " are an object", tamper: setCounts(object{"n": 1}, name), want: itemsFail, onlyIf: hasCounts(name)},
+			scenario{name: name + " are beyond 2^63", tamper: setCounts(raw("99999999999999999999"), name), want: itemsFail, onlyIf: hasCounts(name)})
 	}
 	return append(all,
 		scenario{name: "all counts are negative", tamper: setCounts(-5), want: itemsFail},
@@ -110,8 +112,8 @@ func plausibleCounts() []scenario {
 	older := map[string]outcomes{"tiktok research": {notNewer, heldBack, "ok"}}
 	fewer := map[string]outcomes{"tiktok research": {notNewer, "ok", "ok"}}
 	return []scenario{
-		{name: "all counts are zero", tamper: setCounts(0), want: itemsHeldBack, wantByLane: older},
-		{name: "views are zero", tamper: setCounts(0, "views"), want: itemsHeldBack, wantByLane: older},
+		{name: "all counts are zero", tamper: setCounts(0), want: itemsHeldBack, wantBySource: older},
+		{name: "views are zero", tamper: setCounts(0, "views"), want: itemsHeldBack, wantBySource: older},
 		{name: "likes are zero", tamper: setCounts(0, "likes"), want: itemsHeldBack},
 		{name: "views are null", tamper: setCounts(nil, "views"), want: allOK, missing: []string{"views"}},
 		{name: "views are missing", tamper: removeCounts("views"), want: allOK, missing: []string{"views"}},
@@ -119,16 +121,16 @@ func plausibleCounts() []scenario {
 		{name: "comments are missing", tamper: removeCounts("comments"), want: allOK, missing: []string{"comments"}},
 		{name: "all counts are null", tamper: setCounts(nil), want: itemsFail},
 		{name: "all counts are missing", tamper: removeCounts(), want: itemsFail},
-		{name: "views and likes are exchanged", tamper: swapCounts("views", "likes", true), want: itemsHeldBack, wantByLane: older},
-		{name: "views and comments are exchanged", tamper: swapCounts("views", "comments", true), want: itemsHeldBack, wantByLane: older},
-		{name: "views and shares are exchanged", tamper: swapCounts("views", "shares", true), want: itemsHeldBack, wantByLane: older, lanes: hasCounts("shares")},
-		{name: "views and bookmarks are exchanged", tamper: swapCounts("views", "bookmarks", true), want: itemsHeldBack, wantByLane: older, lanes: hasCounts("bookmarks")},
+		{name: "views and likes are exchanged", tamper: swapCounts("views", "likes", true), want: itemsHeldBack, wantBySource: older},
+		{name: "views and comments are exchanged", tamper: swapCounts("views", "comments", true), want: itemsHeldBack, wantBySource: older},
+		{name: "views and shares are exchanged", tamper: swapCounts("views", "shares", true), want: itemsHeldBack, wantBySource: older, onlyIf: hasCounts("shares")},
+		{name: "views and bookmarks are exchanged", tamper: swapCounts("views", "bookmarks", true), want: itemsHeldBack, wantBySource: older, onlyIf: hasCounts("bookmarks")},
 		{name: "more comments than views", tamper: setCounts(1_000_000_000, "comments"), want: itemsHeldBack},
-		{name: "more shares than views", tamper: setCounts(1_000_000_000, "shares"), want: itemsHeldBack, lanes: hasCounts("shares")},
-		{name: "views fall to a thousandth", tamper: reformatCounts(func(n int64) any { return n / 1000 }, "views"), want: itemsHeldBack, wantByLane: older},
+		{name: "more shares than views", tamper: setCounts(1_000_000_000, "shares"), want: itemsHeldBack, onlyIf: hasCounts("shares")},
+		{name: "views fall to a thousandth", tamper: reformatCounts(func(n int64) any { return n / 1000 }, "views"), want: itemsHeldBack, wantBySource: older},
 		// The collector cannot detect these values. They stay until the next fetch.
 		{name: "likes and comments are exchanged", tamper: swapCounts("likes", "comments", false), want: allOK},
-		{name: "views fall by a third", tamper: forgeCounts(func(n int64) int64 { return n - n/3 }, "views"), want: allOK, wantByLane: fewer},
+		{name: "views fall by a third", tamper: forgeCounts(func(n int64) int64 { return n - n/3 }, "views"), want: allOK, wantBySource: fewer},
 		{name: "views grow by three", tamper: forgeCounts(func(n int64) int64 { return n + 3 }, "views"), want: allOK},
 	}
 }
@@ -145,25 +147,25 @@ func wrongItems() []scenario {
 	withLinks := map[string]outcomes{"instagram": {"temporary", "ok", "temporary"}, "tiktok display": {"temporary", "ok", "temporary"}, "tiktok research": {heldBack, "ok", notNewer}}
 	notShown := map[string]outcomes{"instagram": missing["instagram"]}
 	return []scenario{
-		{name: "the ids of two items are exchanged", tamper: swapIDs, bothKnown: true, want: outcomes{heldBack, "ok", heldBack}, wantByLane: withLinks, lanes: isBatched},
-		{name: "an item has the counts of another one", tamper: copyCounts, bothKnown: true, want: outcomes{heldBack, "ok", "ok"}, lanes: isBatched},
-		{name: "items are missing", tamper: removeItems, want: outcomes{"gone", "gone", "ok"}, wantByLane: notListed, lanes: isBatched},
-		{name: "an item has the id of another video", tamper: replaceIDs(adjacentID), want: itemsFail, wantByLane: notShown, lanes: echoesIDs},
-		{name: "items with the id 0", tamper: replaceIDs(func(string) string { return "0" }), want: itemsFail, lanes: echoesIDs},
-		{name: "ids in another case", tamper: replaceIDs(strings.ToUpper), want: itemsFail, wantByLane: notShown, lanes: hasLetterIDs},
+		{name: "the ids of two items are exchanged", tamper: swapIDs, bothKnown: true, want: outcomes{heldBack, "ok", heldBack}, wantBySource: withLinks, onlyIf: isBatched},
+		{name: "an item has the counts of another one", tamper: copyCounts, bothKnown: true, want: outcomes{heldBack, "ok", "ok"}, onlyIf: isBatched},
+		{name: "items are missing", tamper: removeItems, want: outcomes{"gone", "gone", "ok"}, wantBySource: notListed, onlyIf: isBatched},
+		{name: "an item has the id of another video", tamper: replaceIDs(adjacentID), want: itemsFail, wantBySource: notShown, onlyIf: echoesIDs},
+		{name: "items with the id 0", tamper: replaceIDs(func(string) string { return "0" }), want: itemsFail, onlyIf: echoesIDs},
+		{name: "ids in another case", tamper: replaceIDs(strings.ToUpper), want: itemsFail, wantBySource: notShown, onlyIf: hasLetterIDs},
 		{name: "items are null", tamper: func(b *tampering, s *response) {
-			b.eachList(s, func(list []any, isVictim func(any) bool) []any {
+			b.eachList(s, func(list []any, isTampered func(any) bool) []any {
 				for i := range list {
-					if isVictim(list[i]) {
+					if isTampered(list[i]) {
 						list[i] = nil
 					}
 				}
 				return list
 			})
-		}, want: itemsFail, lanes: isBatched},
+		}, want: itemsFail, onlyIf: isBatched},
 		{name: "items occur twice", tamper: func(b *tampering, s *response) {
 			b.eachList(s, func(list []any, _ func(any) bool) []any { return append(list, list...) })
-		}, want: allOK, lanes: isBatched},
+		}, want: allOK, onlyIf: isBatched},
 		{name: "items in another order", tamper: func(b *tampering, s *response) {
 			b.eachList(s, func(list []any, _ func(any) bool) []any {
 				for i, j := 0, len(list)-1; i < j; i, j = i+1, j-1 {
@@ -171,8 +173,8 @@ func wrongItems() []scenario {
 				}
 				return list
 			})
-		}, want: allOK, lanes: isBatched},
-		{name: "a million items", tamper: appendMillionItems, want: allFail, lanes: isBatched},
+		}, want: allOK, onlyIf: isBatched},
+		{name: "a million items", tamper: appendMillionItems, want: allFail, onlyIf: isBatched},
 		{name: "unknown members", tamper: changeItems(func(_ string, item object) { item["viewcount2"], item["__proto__"] = 9, object{"views": 9} }), want: allOK},
 	}
 }

@@ -30,10 +30,10 @@ const answersPerRun = 25
 
 // generator changes one answer at random and records its changes.
 type generator struct {
-	lane    lane
-	rng     *rand.Rand
-	mu      sync.Mutex
-	changes []string
+	testedSource testedSource
+	rng          *rand.Rand
+	mu           sync.Mutex
+	changes      []string
 }
 
 func (g *generator) note(format string, args ...any) {
@@ -193,7 +193,7 @@ func (g *generator) swappable(one, other string) bool {
 
 // isCount reports whether the member holds the count in the items of the lane.
 func (g *generator) isCount(count, member string) bool {
-	return slices.ContainsFunc(g.lane.counts[count], func(path string) bool { return path[strings.LastIndexByte(path, '.')+1:] == member })
+	return slices.ContainsFunc(g.testedSource.counts[count], func(path string) bool { return path[strings.LastIndexByte(path, '.')+1:] == member })
 }
 
 // elements repeats, removes, reorders or nests elements of a list.
@@ -268,17 +268,17 @@ func (g *generator) bytes(s *response) {
 
 // tally counts the outcomes of the generated answers by lane.
 type tally struct {
-	mu    sync.Mutex
-	lanes map[string]map[outcome]int
+	mu       sync.Mutex
+	bySource map[string]map[outcome]int
 }
 
-func (c *tally) add(l lane, f outcome) {
+func (c *tally) add(l testedSource, f outcome) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.lanes[l.name] == nil {
-		c.lanes[l.name] = map[outcome]int{}
+	if c.bySource[l.name] == nil {
+		c.bySource[l.name] = map[outcome]int{}
 	}
-	c.lanes[l.name][f]++
+	c.bySource[l.name][f]++
 }
 
 // TestHostile_generatedAnswers changes correct answers at random. Every count in the database must be one that the platform had for the
@@ -286,9 +286,9 @@ func (c *tally) add(l lane, f outcome) {
 func TestHostile_generatedAnswers(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
-	all := lanes()
-	c := &tally{lanes: map[string]map[outcome]int{}}
-	t.Run("lanes", func(t *testing.T) {
+	all := testedSources()
+	c := &tally{bySource: map[string]map[outcome]int{}}
+	t.Run("sources", func(t *testing.T) {
 		t.Parallel()
 		for i, l := range all {
 			t.Run(l.name, func(t *testing.T) {
@@ -317,18 +317,18 @@ func (h *hostileTest) runGenerated(t *testing.T, c *tally, n, step int) {
 		now := store.InstantOf(h.db.Clock.Now())
 		h.db.Exec(t, "DELETE FROM source_pauses")
 		h.db.Exec(t, "UPDATE fetch_targets SET next_at = ?, attempts = 0, state = 'active', suspect = NULL", now)
-		g := &generator{lane: h.lane}
+		g := &generator{testedSource: h.testedSource}
 		h.logged.reset()
-		r.tampering = &tampering{lane: h.lane, victims: []string{r.videos[0].ID, r.videos[1].ID}, tamper: g.tamper(*hostileSeed, uint64(n))}
+		r.tampering = &tampering{testedSource: h.testedSource, tamperedIDs: []string{r.videos[0].ID, r.videos[1].ID}, tamper: g.tamper(*hostileSeed, uint64(n))}
 		h.active.Store(r.tampering)
 		r.fetchDue()
-		what := fmt.Sprintf("%s, seed %d, answer %d: %s", h.lane.name, *hostileSeed, n, g)
-		require.Positive(t, r.tampering.tampered.Load(), what)
+		what := fmt.Sprintf("%s, seed %d, answer %d: %s", h.testedSource.name, *hostileSeed, n, g)
+		require.Positive(t, r.tampering.changedAnswers.Load(), what)
 		r.requireTrueCountsAfter(what)
 		for index := range r.videos {
 			f := r.outcome(index)
 			if index < 2 {
-				c.add(h.lane, f)
+				c.add(h.testedSource, f)
 			}
 			require.Contains(t, []outcome{"ok", heldBack, notNewer, "temporary", "gone", "missing", "private", "restricted", "unsupported", "bad_request", "quota_spent", "auth_failed", "rate_limited"}, f, what)
 			require.Contains(t, []string{"active", "parked"}, r.target(index).state, what)
@@ -342,7 +342,7 @@ func (c *tally) report() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	columns, sums, total := []outcome{}, map[outcome]int{}, 0
-	for _, of := range c.lanes {
+	for _, of := range c.bySource {
 		for f, n := range of {
 			if sums[f] == 0 {
 				columns = append(columns, f)
@@ -375,8 +375,8 @@ Seed %[2]d, %[3]d answers, each for a measured and for a new video: 0 crashes, 0
 		}
 		out.WriteString("\n")
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.lanes)) {
-		row(name, c.lanes[name])
+	for _, name := range slices.Sorted(maps.Keys(c.bySource)) {
+		row(name, c.bySource[name])
 	}
 	row("all", sums)
 	return out.String()

@@ -31,13 +31,13 @@ import (
 // hostileTest has a collector with one source, a store, and an HTTP server that changes the answers of the sandbox. The calls go over
 // loopback. Only the clock is simulated.
 type hostileTest struct {
-	*world
-	lane      lane
-	fast      *store.Store // without the checks of SQL statements, which would take most of the time
-	collector *collector.Collector
-	source    source.Source
-	logged    *outcomeLog
-	active    atomic.Pointer[tampering]
+	*testSystem
+	testedSource testedSource
+	fast         *store.Store // without the checks of SQL statements, which would take most of the time
+	collector    *collector.Collector
+	source       source.Source
+	logged       *outcomeLog
+	active       atomic.Pointer[tampering]
 
 	client  *fetch.Client
 	timeout time.Duration // timeout of a call
@@ -47,14 +47,14 @@ type hostileTest struct {
 
 // tampering describes how the platform changes its answers in a scenario.
 type tampering struct {
-	mutex      sync.Mutex // held while one answer is changed
-	lane       lane
-	victims    []string // the ids of the videos or accounts whose answers are changed
-	tamper     tamperFunc
-	listedIDs  []string // the ids of the videos in the lists of the victim accounts
-	otherCalls bool     // change only the calls that name no victim, such as those for tokens
-	listsOnly  bool     // change only the pages of video lists
-	tampered   atomic.Int64
+	mutex          sync.Mutex // held while one answer is changed
+	testedSource   testedSource
+	tamperedIDs    []string // the ids of the videos or accounts whose answers are changed
+	tamper         tamperFunc
+	listedIDs      []string // the ids of the videos in the lists of the victim accounts
+	otherCalls     bool     // change only the calls that name no victim, such as those for tokens
+	listsOnly      bool     // change only the pages of video lists
+	changedAnswers atomic.Int64
 
 	mu     sync.Mutex
 	forged map[string][]int64 // by id: wrong counts that the collector cannot detect
@@ -89,10 +89,10 @@ type response struct {
 type tamperFunc func(b *tampering, s *response)
 
 // newHostileTest starts a platform that answers correctly, and a collector that fetches from it.
-func newHostileTest(t *testing.T, engine string, l lane) *hostileTest {
+func newHostileTest(t *testing.T, engine string, l testedSource) *hostileTest {
 	t.Helper()
 	db := storetest.New(t, engine)
-	h := &hostileTest{world: &world{t: t, db: db, sandbox: sandbox.New(sandbox.Options{Now: db.Clock.Now}), log: &logBuffer{}}, lane: l, logged: &outcomeLog{}, next: 1}
+	h := &hostileTest{testSystem: &testSystem{t: t, db: db, sandbox: sandbox.New(sandbox.Options{Now: db.Clock.Now}), log: &logBuffer{}}, testedSource: l, logged: &outcomeLog{}, next: 1}
 	h.logged.reset()
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
@@ -112,7 +112,7 @@ func (h *hostileTest) restart(timeout time.Duration) {
 	transport := &http.Transport{DialContext: h.dialer.dial, MaxIdleConnsPerHost: 4}
 	h.client = fetch.New(fetch.Options{Timeout: timeout, Transport: transport})
 	h.t.Cleanup(transport.CloseIdleConnections)
-	h.source = h.lane.source(h)
+	h.source = h.testedSource.source(h)
 	var err error
 	h.collector, err = collector.New(collector.Options{Store: h.fast, Sources: []source.Source{h.source}, Now: h.db.Clock.Now, Logger: slog.New(h.logged)})
 	require.NoError(h.t, err)
@@ -128,12 +128,12 @@ func (h *hostileTest) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	asked := r.Clone(r.Context())
 	asked.Body = io.NopCloser(bytes.NewReader(body))
 	asked.Header.Del("Accept-Encoding") // the correct answer is needed uncompressed
-	truth := httptest.NewRecorder()
-	h.sandbox.Handler().ServeHTTP(truth, asked)
-	s := &response{status: truth.Code, header: truth.Header(), body: truth.Body.Bytes()}
+	correct := httptest.NewRecorder()
+	h.sandbox.Handler().ServeHTTP(correct, asked)
+	s := &response{status: correct.Code, header: correct.Header(), body: correct.Body.Bytes()}
 	s.header.Del("Content-Length")
 	if b := h.active.Load(); b != nil && b.applies(r.URL.String()+string(body), s.body) != b.otherCalls {
-		b.tampered.Add(1)
+		b.changedAnswers.Add(1)
 		b.mutex.Lock()
 		b.tamper(b, s)
 		b.mutex.Unlock()
@@ -148,13 +148,13 @@ func (h *hostileTest) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // applies reports whether a request or its correct answer names a victim or one of its listed videos.
-func (b *tampering) applies(request string, truth []byte) bool {
-	listed := slices.ContainsFunc(b.listedIDs, func(id string) bool { return bytes.Contains(truth, []byte(id)) })
+func (b *tampering) applies(request string, correct []byte) bool {
+	listed := slices.ContainsFunc(b.listedIDs, func(id string) bool { return bytes.Contains(correct, []byte(id)) })
 	if listed || b.listsOnly {
 		return listed
 	}
-	return slices.ContainsFunc(b.victims, func(id string) bool {
-		return strings.Contains(request, id) || bytes.Contains(truth, []byte(id))
+	return slices.ContainsFunc(b.tamperedIDs, func(id string) bool {
+		return strings.Contains(request, id) || bytes.Contains(correct, []byte(id))
 	})
 }
 
@@ -292,7 +292,7 @@ func (b *tampering) eachItem(s *response, visit func(id string, item object)) {
 func (b *tampering) walk(v any, visit func(id string, item object)) {
 	switch v := v.(type) {
 	case object:
-		if id := b.victimIn(v); id != "" {
+		if id := b.tamperedIDIn(v); id != "" {
 			visit(id, v)
 			return
 		}
@@ -306,10 +306,10 @@ func (b *tampering) walk(v any, visit func(id string, item object)) {
 	}
 }
 
-// victimIn returns the victim whose id is a member of o, or "".
-func (b *tampering) victimIn(o object) string {
+// tamperedIDIn returns the victim whose id is a member of o, or "".
+func (b *tampering) tamperedIDIn(o object) string {
 	for _, name := range slices.Sorted(maps.Keys(o)) {
-		if id := scalarText(o[name]); id != "" && slices.Contains(b.victims, id) {
+		if id := scalarText(o[name]); id != "" && slices.Contains(b.tamperedIDs, id) {
 			return id
 		}
 	}
@@ -327,8 +327,8 @@ func scalarText(v any) string {
 }
 
 // eachList replaces each list that contains the object of a victim by the result of change.
-func (b *tampering) eachList(s *response, change func(list []any, isVictim func(any) bool) []any) {
-	isVictim := func(v any) bool {
+func (b *tampering) eachList(s *response, change func(list []any, isTampered func(any) bool) []any) {
+	isTampered := func(v any) bool {
 		found := false
 		b.walk(v, func(string, object) { found = true })
 		return found
@@ -341,8 +341,8 @@ func (b *tampering) eachList(s *response, change func(list []any, isVictim func(
 				v[name] = walk(v[name])
 			}
 		case []any:
-			if slices.ContainsFunc(v, isVictim) {
-				return change(v, isVictim)
+			if slices.ContainsFunc(v, isTampered) {
+				return change(v, isTampered)
 			}
 		}
 		return v
@@ -353,8 +353,8 @@ func (b *tampering) eachList(s *response, change func(list []any, isVictim func(
 // eachCount calls change for each count of each victim. name is the column of the count; at[key] is its value.
 func (b *tampering) eachCount(s *response, change func(id, name string, at object, key string)) {
 	b.eachItem(s, func(id string, item object) {
-		for _, name := range slices.Sorted(maps.Keys(b.lane.counts)) {
-			for _, path := range b.lane.counts[name] {
+		for _, name := range slices.Sorted(maps.Keys(b.testedSource.counts)) {
+			for _, path := range b.testedSource.counts[name] {
 				at, key, ok := lookup(item, path)
 				if ok {
 					change(id, name, at, key)

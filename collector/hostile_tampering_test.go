@@ -80,7 +80,7 @@ func swapCounts(one, other string, detectable bool) tamperFunc {
 		b.eachItem(s, func(id string, item object) {
 			values := map[string]any{}
 			for _, name := range []string{one, other} {
-				for _, path := range b.lane.counts[name] {
+				for _, path := range b.testedSource.counts[name] {
 					if at, key, ok := lookup(item, path); ok {
 						values[name] = at[key]
 					}
@@ -90,7 +90,7 @@ func swapCounts(one, other string, detectable bool) tamperFunc {
 				return
 			}
 			for name, from := range map[string]string{one: other, other: one} {
-				for _, path := range b.lane.counts[name] {
+				for _, path := range b.testedSource.counts[name] {
 					if at, key, ok := lookup(item, path); ok {
 						at[key] = values[from]
 						if n, err := strconv.ParseInt(scalarText(values[from]), 10, 64); err == nil && !detectable {
@@ -119,11 +119,11 @@ func changeItems(change func(id string, item object)) tamperFunc {
 	return func(b *tampering, s *response) { b.eachItem(s, change) }
 }
 
-// replaceIDs replaces the victims' ids in the whole body.
+// replaceIDs replaces the tamperedIDs' ids in the whole body.
 func replaceIDs(to func(id string) string) tamperFunc {
 	return func(b *tampering, s *response) {
 		text := string(s.body)
-		for _, id := range b.victims {
+		for _, id := range b.tamperedIDs {
 			text = strings.ReplaceAll(text, id, to(id))
 		}
 		s.body = []byte(text)
@@ -139,12 +139,12 @@ func adjacentID(id string) string {
 	return id[:len(id)-1] + last
 }
 
-// swapIDs exchanges the ids of the two victims in the members that hold an id, and nowhere else.
+// swapIDs exchanges the ids of the two tamperedIDs in the members that hold an id, and nowhere else.
 func swapIDs(b *tampering, s *response) {
 	b.eachItem(s, func(id string, item object) {
-		other := b.victims[0]
+		other := b.tamperedIDs[0]
 		if other == id {
-			other = b.victims[1]
+			other = b.tamperedIDs[1]
 		}
 		for name, v := range item {
 			if scalarText(v) == id {
@@ -163,12 +163,12 @@ func copyCounts(b *tampering, s *response) {
 	}
 	root := s.decoded()
 	b.walk(root, func(id string, item object) {
-		if id != b.victims[0] {
+		if id != b.tamperedIDs[0] {
 			return
 		}
-		for _, paths := range b.lane.counts {
+		for _, paths := range b.testedSource.counts {
 			for _, path := range paths {
-				from, key, ok := lookup(found[b.victims[1]], path)
+				from, key, ok := lookup(found[b.tamperedIDs[1]], path)
 				to, _, there := lookup(item, path)
 				if ok && there {
 					to[key] = from[key]
@@ -179,12 +179,12 @@ func copyCounts(b *tampering, s *response) {
 	s.encode(root)
 }
 
-// removeItems removes the victims from their lists.
+// removeItems removes the tamperedIDs from their lists.
 func removeItems(b *tampering, s *response) {
-	b.eachList(s, func(list []any, isVictim func(any) bool) []any {
+	b.eachList(s, func(list []any, isTampered func(any) bool) []any {
 		kept := []any{}
 		for _, element := range list {
-			if !isVictim(element) {
+			if !isTampered(element) {
 				kept = append(kept, element)
 			}
 		}

@@ -47,7 +47,7 @@ type counts map[string]int64
 
 var countNames = []string{"views", "likes", "comments", "shares", "bookmarks"}
 
-func truthOf(c sandbox.Counts) counts {
+func countsOf(c sandbox.Counts) counts {
 	out := counts{"views": c.Views}
 	for name, n := range map[string]*int64{"likes": c.Likes, "comments": c.Comments, "shares": c.Shares, "bookmarks": c.Bookmarks} {
 		if n != nil {
@@ -65,18 +65,18 @@ func (h *hostileTest) begin(t *testing.T) *scenarioRun {
 	run := &scenarioRun{hostileTest: h, t: t, org: h.fast.Org(o.ID)}
 	run.videos = h.findVideos()
 	first := []int{0, 2}
-	if h.lane.countsOnly {
+	if h.testedSource.countsOnly {
 		first = []int{0, 1, 2}
 	}
 	run.track(first...)
 	run.fetchDue()
 	for _, i := range first {
-		require.Equal(t, run.truth(i, h.db.Clock.Now()), run.latest(i), "the platform answers correctly: %s", h.logged)
+		require.Equal(t, run.correctCounts(i, h.db.Clock.Now()), run.latest(i), "the platform answers correctly: %s", h.logged)
 	}
 	h.db.Clock.Advance(25 * time.Hour)
 	// No video needs details again, so that videos share calls where the source allows it.
 	h.db.Exec(t, "UPDATE fetch_targets SET next_at = ?, details_at = ?", store.InstantOf(h.db.Clock.Now()), store.InstantOf(h.db.Clock.Now()))
-	if !h.lane.countsOnly {
+	if !h.testedSource.countsOnly {
 		run.track(1)
 	}
 	run.before = map[string]counts{}
@@ -118,12 +118,12 @@ func (r *scenarioRun) fetchDue() {
 }
 
 // truth returns the correct counts of a video at a time, as far as the source has them.
-func (r *scenarioRun) truth(index int, at time.Time) counts {
+func (r *scenarioRun) correctCounts(index int, at time.Time) counts {
 	r.t.Helper()
-	v, ok := r.sandbox.World().Video(r.lane.platform, r.videos[index].ID, at.Add(-r.lane.lag))
+	v, ok := r.sandbox.World().Video(r.testedSource.platform, r.videos[index].ID, at.Add(-r.testedSource.lag))
 	require.True(r.t, ok)
-	all := truthOf(v.Counts)
-	maps.DeleteFunc(all, func(name string, _ int64) bool { return r.lane.counts[name] == nil })
+	all := countsOf(v.Counts)
+	maps.DeleteFunc(all, func(name string, _ int64) bool { return r.testedSource.counts[name] == nil })
 	return all
 }
 
@@ -221,7 +221,7 @@ func (r *scenarioRun) requireTrueCountsAfter(what string) {
 	for i, v := range r.videos {
 		allowed := map[string][]int64{}
 		for _, at := range r.callTimes {
-			for name, n := range r.truth(i, at) {
+			for name, n := range r.correctCounts(i, at) {
 				allowed[name] = append(allowed[name], n)
 			}
 		}
@@ -268,7 +268,7 @@ func (r *scenarioRun) requireRecovery() {
 		at := r.target(i)
 		require.True(r.t, recovered(i), "%s did not recover: %+v:\n%s", v.ID, at, r.logged)
 		require.Equal(r.t, "active", at.state)
-		require.Equal(r.t, r.truth(i, at.fetchedAt.Time()), r.latest(i), "%s", r.logged)
+		require.Equal(r.t, r.correctCounts(i, at.fetchedAt.Time()), r.latest(i), "%s", r.logged)
 	}
 	r.requireTrueCounts()
 }
@@ -291,16 +291,16 @@ func (r *scenarioRun) forgedValues(id string) []int64 {
 // fetchTampered fetches the due videos once while the platform changes its answers.
 func (r *scenarioRun) fetchTampered(s scenario) {
 	r.t.Helper()
-	r.tampering = &tampering{lane: r.lane, tamper: s.tamper, otherCalls: s.otherCalls}
+	r.tampering = &tampering{testedSource: r.testedSource, tamper: s.tamper, otherCalls: s.otherCalls}
 	for i, v := range r.videos {
 		if s.affects(i) {
-			r.tampering.victims = append(r.tampering.victims, v.ID)
+			r.tampering.tamperedIDs = append(r.tampering.tamperedIDs, v.ID)
 		}
 	}
 	r.logged.reset()
 	r.active.Store(r.tampering)
 	r.fetchDue()
-	require.Positive(r.t, r.tampering.tampered.Load(), "no answer of the platform was changed")
+	require.Positive(r.t, r.tampering.changedAnswers.Load(), "no answer of the platform was changed")
 }
 
 // requireNotGone checks that a single answer marks no video as gone.
@@ -322,7 +322,7 @@ func (h *hostileTest) run(t *testing.T, s scenario) {
 	r.fetchTampered(s)
 	r.requireTrueCounts()
 	r.requireNotGone()
-	now, want := h.db.Clock.Now(), s.wantIn(h.lane)
+	now, want := h.db.Clock.Now(), s.wantIn(h.testedSource)
 	for i, expected := range []outcome{want.known, want.unfetched, want.unaffected} {
 		v := r.videos[i]
 		if i == 2 && r.outcome(i) == "ok" {
@@ -341,16 +341,16 @@ func (h *hostileTest) run(t *testing.T, s scenario) {
 		if len(r.forgedValues(v.ID)) > 0 {
 			continue
 		}
-		truth := r.truth(i, now)
+		correct := r.correctCounts(i, now)
 		for _, name := range s.missing {
-			if delete(truth, name); i < 2 && before[name] != 0 {
-				truth[name] = before[name]
+			if delete(correct, name); i < 2 && before[name] != 0 {
+				correct[name] = before[name]
 			} else if i == 2 {
-				truth[name] = r.truth(i, now)[name]
+				correct[name] = r.correctCounts(i, now)[name]
 			}
 		}
-		maps.DeleteFunc(truth, func(name string, _ int64) bool { return r.lane.counts[name] == nil })
-		require.Equal(t, truth, r.latest(i), "video %d: %s", i, h.logged)
+		maps.DeleteFunc(correct, func(name string, _ int64) bool { return r.testedSource.counts[name] == nil })
+		require.Equal(t, correct, r.latest(i), "video %d: %s", i, h.logged)
 	}
 	r.requireRecovery()
 	h.dialer.requireOnly(t, h.url)
@@ -364,7 +364,7 @@ var allCombinations = flag.Bool("hostile.everywhere", false, "run every scenario
 func TestHostile_videos(t *testing.T) {
 	t.Parallel()
 	tables := map[string][]scenario{} // by lane and engine
-	all := lanes()
+	all := testedSources()
 	for n, s := range scenarios() {
 		for i, l := range all {
 			offset := (i + n) % len(all)
@@ -373,7 +373,7 @@ func TestHostile_videos(t *testing.T) {
 				if engine == "postgres" {
 					chosen = offset == 2*len(all)/3
 				}
-				if (chosen || *allCombinations) && (s.lanes == nil || s.lanes(l)) {
+				if (chosen || *allCombinations) && (s.onlyIf == nil || s.onlyIf(l)) {
 					tables[l.name+" "+engine] = append(tables[l.name+" "+engine], s)
 				}
 			}

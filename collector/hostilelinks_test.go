@@ -168,7 +168,7 @@ func pageTokens() map[string]any {
 }
 
 // defaultSources returns all sources without a configured base URL.
-func (w *world) defaultSources(client *fetch.Client) []source.Source {
+func (w *testSystem) defaultSources(client *fetch.Client) []source.Source {
 	w.t.Helper()
 	now := w.db.Clock.Now
 	yt, err := youtube.New(youtube.Options{APIKey: sandbox.YouTubeAPIKey, Client: client, Now: now})
@@ -209,7 +209,7 @@ func (w *world) defaultSources(client *fetch.Client) []source.Source {
 func TestHostileLinks_sourcesConnectOnlyToTheirHosts(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
-	w := newWorld(t, storetest.New(t, "sqlite"))
+	w := newTestSystem(t, storetest.New(t, "sqlite"))
 	attacker := &compromisedHosts{sandbox: w.sandbox.Handler(), calls: map[string]int{}, linkReturned: map[string]int{}, cached: map[string]cachedAnswer{}}
 	internet := outboundtest.NewInternet(t, outboundtest.In(standardHosts...), attacker)
 	var targets []source.Target
@@ -220,9 +220,9 @@ func TestHostileLinks_sourcesConnectOnlyToTheirHosts(t *testing.T) {
 		}
 		l := w.accountLink(p, handle)
 		targets = append(targets, source.Target{Platform: p, Kind: source.KindAccount, ExternalID: "@" + l.Handle, Handle: l.Handle, Link: l.Canonical, Depth: 60})
-		truth, ok := w.sandbox.World().Video(p, w.sandbox.World().Uploads(p, handle, w.db.Clock.Now())[0], w.db.Clock.Now())
+		correct, ok := w.sandbox.World().Video(p, w.sandbox.World().Uploads(p, handle, w.db.Clock.Now())[0], w.db.Clock.Now())
 		require.True(t, ok)
-		targets = append(targets, source.Target{Platform: p, Kind: source.KindVideo, ExternalID: truth.ID, Handle: l.Handle, Link: truth.Link, NeedDetails: true})
+		targets = append(targets, source.Target{Platform: p, Kind: source.KindVideo, ExternalID: correct.ID, Handle: l.Handle, Link: correct.Link, NeedDetails: true})
 	}
 	client := fetch.New(fetch.Options{Timeout: 5 * time.Second, Lookup: internet.Lookup, Dial: internet.Dial, RootCAs: internet.Authority.Roots})
 	t.Cleanup(client.Close)

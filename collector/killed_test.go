@@ -196,7 +196,7 @@ func (k *killTest) serveWithFaults(w http.ResponseWriter, r *http.Request) {
 	k.mu.Lock()
 	next := k.faults[0]
 	k.faults = k.faults[1:]
-	victim := k.processes[k.rng.IntN(len(k.processes))]
+	chosen := k.processes[k.rng.IntN(len(k.processes))]
 	k.mu.Unlock()
 	if next.answer {
 		k.ServeHTTP(w, r)
@@ -204,7 +204,7 @@ func (k *killTest) serveWithFaults(w http.ResponseWriter, r *http.Request) {
 	if next.crash {
 		k.crash <- struct{}{}
 	} else {
-		victim.kill()
+		chosen.kill()
 	}
 	if !next.answer {
 		k.ServeHTTP(w, r)

@@ -77,7 +77,7 @@ func (k *killTest) requireTruePoints() (points int) {
 	require.NoError(k.t, err)
 	defer func() { require.NoError(k.t, rows.Close()) }()
 	days := map[videoKey]int{}
-	world := k.box.World()
+	platforms := k.box.World()
 	last := store.DateOf(k.clock.Now()) - 1
 	for rows.Next() {
 		var s videoKey
@@ -85,10 +85,10 @@ func (k *killTest) requireTruePoints() (points int) {
 		var created store.Instant
 		var views, likes, comments *int64
 		require.NoError(k.t, rows.Scan(&s.org, &s.platform, &s.id, &day, &views, &likes, &comments, &created))
-		truth, ok := world.Video(s.platform, s.id, day)
+		correct, ok := platforms.Video(s.platform, s.id, day)
 		require.True(k.t, ok)
-		require.Contains(k.t, []sandbox.State{sandbox.Public, sandbox.Restricted}, truth.State, "%s was not visible on %s", s.id, day)
-		for name, pair := range map[string][2]*int64{"views": {views, &truth.Counts.Views}, "likes": {likes, truth.Counts.Likes}, "comments": {comments, truth.Counts.Comments}} {
+		require.Contains(k.t, []sandbox.State{sandbox.Public, sandbox.Restricted}, correct.State, "%s was not visible on %s", s.id, day)
+		for name, pair := range map[string][2]*int64{"views": {views, &correct.Counts.Views}, "likes": {likes, correct.Counts.Likes}, "comments": {comments, correct.Counts.Comments}} {
 			if pair[0] != nil {
 				require.NotNil(k.t, pair[1], "%s of %s on %s", name, s.id, day)
 				require.Equal(k.t, *pair[1], *pair[0], "%s of %s on %s", name, s.id, day)
@@ -104,8 +104,8 @@ func (k *killTest) requireTruePoints() (points int) {
 	for s, n := range days {
 		always := true
 		for day := s.at; day <= last; day++ {
-			truth, _ := world.Video(s.platform, s.id, day.Time())
-			always = always && truth.State == sandbox.Public
+			correct, _ := platforms.Video(s.platform, s.id, day.Time())
+			always = always && correct.State == sandbox.Public
 		}
 		if always {
 			require.Equal(k.t, int(last-s.at)+1, n, "%s of %s does not have a point for each day", s.id, s.org)

@@ -18,7 +18,7 @@ var someDay = time.Date(2026, 11, 21, 15, 30, 0, 0, time.UTC)
 
 // outcomeOf returns the outcome of a result from the only source.
 func outcomeOf(t queue.Target, r source.Result, now time.Time) ingest.Outcome {
-	s := &scripted{batch: 1}
+	s := &scriptedSource{batch: 1}
 	w := &worker{Collector: &Collector{sources: []source.Source{s}, now: func() time.Time { return now }}, source: s}
 	return w.outcome(t, r, false, now)
 }

@@ -15,38 +15,38 @@ import (
 const newHandle = "quite.another"
 
 // rename changes the handle of an account on its platform. If otherAccount is true, another account then takes the old handle.
-func (w *world) rename(p link.Platform, handle string, otherAccount bool) {
+func (w *testSystem) rename(p link.Platform, handle string, otherAccount bool) {
 	w.t.Helper()
 	w.control(http.MethodPut, "/_control/account", map[string]any{"platform": p, "handle": handle, "to": newHandle, "stranger": otherAccount})
 }
 
-// newOrganisation returns a world with another organisation on the same database and sandbox.
-func (w *world) newOrganisation() *world {
+// newOrganisation returns a testSystem with another organisation on the same database and sandbox.
+func (w *testSystem) newOrganisation() *testSystem {
 	w.t.Helper()
 	o, err := w.db.CreateOrganisation(w.t.Context(), "Another", store.TierPremium, store.SubscriptionActive)
 	require.NoError(w.t, err)
-	return &world{t: w.t, db: w.db, sandbox: w.sandbox, url: w.url, org: w.db.Org(o.ID), log: w.log}
+	return &testSystem{t: w.t, db: w.db, sandbox: w.sandbox, url: w.url, org: w.db.Org(o.ID), log: w.log}
 }
 
 // requireHandle checks that an account has this handle with the correct counts and videos, and that the handle finds this account.
-func (w *world) requireHandle(ref store.AccountRef, handle string) {
+func (w *testSystem) requireHandle(ref store.AccountRef, handle string) {
 	w.t.Helper()
 	a := w.account(ref)
 	require.Equal(w.t, handle, a.Username)
 	require.True(w.t, a.HandleCurrent)
 	require.Equal(w.t, link.AccountURL(a.Platform, handle), a.Link)
-	truth, ok := w.sandbox.World().Account(a.Platform, handle, a.CheckedAt.Time())
+	correct, ok := w.sandbox.World().Account(a.Platform, handle, a.CheckedAt.Time())
 	require.True(w.t, ok)
-	require.Equal(w.t, truth.Followers, a.LatestFollowersCount)
+	require.Equal(w.t, correct.Followers, a.LatestFollowersCount)
 	if a.ExternalID != nil {
-		require.Equal(w.t, truth.ID, *a.ExternalID)
+		require.Equal(w.t, correct.ID, *a.ExternalID)
 	}
 	videos := w.accountVideos(ref)
 	require.NotEmpty(w.t, videos)
 	for id, v := range videos {
 		author, ok := w.sandbox.World().Video(a.Platform, id, w.db.Clock.Now())
 		require.True(w.t, ok)
-		require.Equal(w.t, truth.ID, author.Account.ID, "a video of another account")
+		require.Equal(w.t, correct.ID, author.Account.ID, "a video of another account")
 		require.Equal(w.t, handle, v.Username)
 	}
 	byHandle, err := w.org.Account(w.t.Context(), store.AccountRef{Link: w.accountLink(a.Platform, handle)})
@@ -54,7 +54,7 @@ func (w *world) requireHandle(ref store.AccountRef, handle string) {
 	require.Equal(w.t, ref.ID, byHandle.ID)
 }
 
-func (w *world) accountCount() int64 {
+func (w *testSystem) accountCount() int64 {
 	w.t.Helper()
 	page, err := w.org.Accounts(w.t.Context(), store.AccountQuery{IncludeLinked: true, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 10}})
 	require.NoError(w.t, err)
@@ -75,7 +75,7 @@ func TestRenames_areDetectedByID(t *testing.T) {
 			t.Run(name+map[bool]string{true: " old handle reused"}[otherAccount], func(t *testing.T) {
 				t.Parallel()
 				storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-					w := newWorld(t, db)
+					w := newTestSystem(t, db)
 					second := w.newOrganisation()
 					handle := w.accountWithUploads(tt.platform, 5)
 					ref, other := w.trackAccount(w.accountLink(tt.platform, handle), store.TrackLatest30), second.trackAccount(w.accountLink(tt.platform, handle), store.TrackLatest30)
@@ -88,7 +88,7 @@ func TestRenames_areDetectedByID(t *testing.T) {
 					w.rename(tt.platform, handle, otherAccount)
 					db.Clock.Advance(pastNextSlot)
 					for _, o := range []struct {
-						*world
+						*testSystem
 						ref store.AccountRef
 					}{{w, ref}, {second, other}} {
 						o.waitForCheck(o.ref, store.InstantOf(db.Clock.Now()))
@@ -106,14 +106,14 @@ func TestRenames_areDetectedByID(t *testing.T) {
 }
 
 // deferDetails prevents fetches of video details, which contain the author, within a time.
-func (w *world) deferDetails(within time.Duration) {
+func (w *testSystem) deferDetails(within time.Duration) {
 	w.t.Helper()
 	w.db.Exec(w.t, "UPDATE fetch_targets SET details_at = ? WHERE kind = 'video'", store.InstantOf(w.db.Clock.Now().Add(within)))
 }
 
 // requireOtherAccount tracks a handle that the account ref once had. It requires that the handle now belongs to another account, and that
 // the followers of ref stay the same.
-func (w *world) requireOtherAccount(handle string, ref store.AccountRef) {
+func (w *testSystem) requireOtherAccount(handle string, ref store.AccountRef) {
 	w.t.Helper()
 	a := w.account(ref)
 	otherAccount := w.trackAccount(w.accountLink(a.Platform, handle), store.TrackLatest30)
@@ -132,7 +132,7 @@ func TestRenames_areDetectedByVideos(t *testing.T) {
 			t.Run(string(p)+map[bool]string{true: " old handle reused"}[otherAccount], func(t *testing.T) {
 				t.Parallel()
 				storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-					w := newWorld(t, db)
+					w := newTestSystem(t, db)
 					handle := w.accountWithUploads(p, 5)
 					ref := w.trackAccount(w.accountLink(p, handle), store.TrackLatest30)
 					w.start("sandbox")
@@ -183,7 +183,7 @@ func TestRenames_onInstagramDoNotStoreOtherAccount(t *testing.T) {
 		t.Run(map[bool]string{true: "old handle reused", false: "old handle unused"}[otherAccount], func(t *testing.T) {
 			t.Parallel()
 			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-				w := newWorld(t, db)
+				w := newTestSystem(t, db)
 				handle := w.accountWithUploads(link.Instagram, 5)
 				ref := w.trackAccount(w.accountLink(link.Instagram, handle), store.TrackLatest30)
 				w.start("meta")
@@ -216,7 +216,7 @@ func TestRenames_onInstagramDoNotStoreOtherAccount(t *testing.T) {
 func TestRenames_ofAuthorizedAccountAreDetected(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		w := newWorld(t, db)
+		w := newTestSystem(t, db)
 		handle := w.sandbox.TikTokAccount()
 		ref := w.trackAccount(w.accountLink(link.TikTok, handle), store.TrackLatest30)
 		w.startWith(w.display(), w.research())
@@ -239,7 +239,7 @@ func TestRenames_areDetectedWithDifferentSourceIDs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-				w := newWorld(t, db)
+				w := newTestSystem(t, db)
 				handle := w.accountWithUploads(link.Instagram, 5)
 				ref := w.trackAccount(w.accountLink(link.Instagram, handle), store.TrackNewOnly)
 				stop := w.startWith(w.metaSources()...)

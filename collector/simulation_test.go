@@ -50,7 +50,7 @@ type simulation struct {
 	t     *testing.T
 	db    *storetest.DB // used only for SQL of the test, because its checks of statements would take most of the time
 	fast  *store.Store
-	clock worldClock
+	clock simulationClock
 	// platformNow is the clock by which the platforms' counts change.
 	platformNow func() time.Time
 	box         *sandbox.Sandbox
@@ -61,26 +61,26 @@ type simulation struct {
 	// pacific is the time zone of YouTube's quota day.
 	pacific *time.Location
 
-	tracked []link.Link
-	known   map[string]bool
-	limits  map[string]int64 // units per window, by budget
-	plans   map[string]plan
-	days    []simulatedDay
+	tracked   []link.Link
+	known     map[string]bool
+	limits    map[string]int64 // units per window, by budget
+	scheduled map[string]scheduledFetch
+	days      []simulatedDay
 
 	mu       sync.Mutex
 	units    map[string]int64 // by budget and window
 	requests map[string]int   // fetches since the last tick, by id
 }
 
-// worldClock is the clock of the collector and the store in a simulation.
-type worldClock interface {
+// simulationClock is the clock of the collector and the store in a simulation.
+type simulationClock interface {
 	Now() time.Time
 	Set(at time.Time)
 	Advance(d time.Duration)
 }
 
 // plan has the time of a fetch, and when the target was scheduled next.
-type plan struct{ at, next time.Time }
+type scheduledFetch struct{ at, next time.Time }
 
 // simulatedDay has the measurements of one day.
 type simulatedDay struct {
@@ -135,7 +135,7 @@ func (n recordingSource) Fetch(ctx context.Context, batch []source.Target, budge
 }
 
 // newSimulation starts a simulation in a database. The platforms may use another clock than the collector.
-func newSimulation(t *testing.T, db *storetest.DB, clock worldClock, platformNow func() time.Time) *simulation {
+func newSimulation(t *testing.T, db *storetest.DB, clock simulationClock, platformNow func() time.Time) *simulation {
 	t.Helper()
 	clock.Set(time.Date(2026, 10, 5, 0, 0, 0, 0, time.UTC))
 	pacific, err := time.LoadLocation("America/Los_Angeles")
@@ -144,7 +144,7 @@ func newSimulation(t *testing.T, db *storetest.DB, clock worldClock, platformNow
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, fast.Close()) })
 	s := &simulation{t: t, db: db, fast: fast, clock: clock, platformNow: platformNow, box: sandbox.New(sandbox.Options{Now: platformNow}), rng: rand.New(rand.NewPCG(1, 2)), pacific: pacific,
-		known: map[string]bool{}, plans: map[string]plan{}, units: map[string]int64{}, requests: map[string]int{}}
+		known: map[string]bool{}, scheduled: map[string]scheduledFetch{}, units: map[string]int64{}, requests: map[string]int{}}
 	s.client = fetch.New(fetch.Options{Transport: s})
 	for i := range *simulatedOrgs {
 		tier, subscription := store.TierBasic, store.SubscriptionActive
@@ -263,7 +263,7 @@ func (s *simulation) fetchDue(c *collector.Collector, day *simulatedDay) {
 		require.Equal(s.t, 1, n, "%s was fetched %d times at %s", id, n, now)
 		ids = append(ids, id)
 		// Refused or held-back targets, which are due again within an hour, are not compared.
-		if p, ok := s.plans[id]; ok && p.next.Sub(p.at) >= time.Hour {
+		if p, ok := s.scheduled[id]; ok && p.next.Sub(p.at) >= time.Hour {
 			// Intervals shorter than six hours have the same tolerance as six hours.
 			deviation := math.Abs(now.Sub(p.next).Hours()) / max(6, p.next.Sub(p.at).Hours())
 			day.fetches++
@@ -275,7 +275,7 @@ func (s *simulation) fetchDue(c *collector.Collector, day *simulatedDay) {
 		}
 	}
 	clear(s.requests)
-	for id, p := range s.plans { // targets that were due but not fetched may have been deferred
+	for id, p := range s.scheduled { // targets that were due but not fetched may have been deferred
 		if !p.next.After(now) {
 			ids = append(ids, id)
 		}
@@ -291,10 +291,10 @@ func (s *simulation) fetchDue(c *collector.Collector, day *simulatedDay) {
 			id, next, _ := strings.Cut(row, " ")
 			at, err := strconv.ParseInt(next, 10, 64)
 			require.NoError(s.t, err)
-			if p, known := s.plans[id]; known && !p.next.After(now) && fetched[id] == 0 {
-				s.plans[id] = plan{p.at, store.Instant(at).Time()}
+			if p, known := s.scheduled[id]; known && !p.next.After(now) && fetched[id] == 0 {
+				s.scheduled[id] = scheduledFetch{p.at, store.Instant(at).Time()}
 			} else {
-				s.plans[id] = plan{now, store.Instant(at).Time()}
+				s.scheduled[id] = scheduledFetch{now, store.Instant(at).Time()}
 			}
 		}
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // callsFor returns how many calls of a source asked for a video, from the call log of the sandbox.
-func (w *world) callsFor(source, id string) (calls int) {
+func (w *testSystem) callsFor(source, id string) (calls int) {
 	w.t.Helper()
 	var log map[string]struct {
 		Batches [][]string `json:"batches"`
@@ -34,7 +34,7 @@ func (w *world) callsFor(source, id string) (calls int) {
 func TestRoute_asksSourceThatDoesNotShowTheVideoOnceAWeek(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		c := newClaimTest(t, db, link.TikTok, func(w *world) []source.Source {
+		c := newClaimTest(t, db, link.TikTok, func(w *testSystem) []source.Source {
 			return append([]source.Source{w.display()}, w.sources("ensembledata")...)
 		})
 		id := c.sandbox.World().Find(link.TikTok, sandbox.Normal)

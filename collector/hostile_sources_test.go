@@ -20,7 +20,7 @@ import (
 )
 
 // lane is a source of counts for one platform. A vendor has one lane for each platform.
-type lane struct {
+type testedSource struct {
 	name     string
 	platform link.Platform
 	source   func(h *hostileTest) source.Source
@@ -46,10 +46,10 @@ var (
 )
 
 // lanes returns all lanes.
-func lanes() []lane {
+func testedSources() []testedSource {
 	research := map[string][]string{"bookmarks": {"favorites_count"}}
 	maps.Copy(research, tiktokCounts)
-	return []lane{
+	return []testedSource{
 		{name: "youtube", platform: link.YouTube, source: youtubeSource, counts: youtubeCounts, listCalls: true},
 		{name: "youtube counts", platform: link.YouTube, source: youtubeSource, counts: youtubeCounts, countsOnly: true},
 		{name: "tiktok display", platform: link.TikTok, source: (*hostileTest).displaySource, counts: tiktokCounts, ownVideos: true, listCalls: true},
@@ -140,14 +140,14 @@ const (
 func (h *hostileTest) findVideos() [3]sandbox.VideoTruth {
 	h.t.Helper()
 	for ; h.next < 100_000; h.next++ {
-		handle := h.sandbox.World().Handle(h.lane.platform, uint32(h.next))
-		if h.lane.ownVideos {
+		handle := h.sandbox.World().Handle(h.testedSource.platform, uint32(h.next))
+		if h.testedSource.ownVideos {
 			handle = h.sandbox.TikTokAccount()
 		}
 		found := h.ordinaryVideos(handle)
 		for len(found) >= 3 {
 			some := found
-			if h.lane.lag > 0 {
+			if h.testedSource.lag > 0 {
 				some = slices.DeleteFunc(slices.Clone(found), func(v sandbox.VideoTruth) bool { return found[0].UploadedAt.Sub(v.UploadedAt) > month })
 			}
 			slices.SortFunc(some, func(a, b sandbox.VideoTruth) int { return cmp.Compare(a.Views, b.Views) })
@@ -155,12 +155,12 @@ func (h *hostileTest) findVideos() [3]sandbox.VideoTruth {
 				h.next++
 				return [3]sandbox.VideoTruth{some[0], some[n/2], some[n-1]}
 			}
-			if h.lane.lag == 0 {
+			if h.testedSource.lag == 0 {
 				break
 			}
 			found = found[1:]
 		}
-		require.False(h.t, h.lane.ownVideos, "the authorized account has too few videos")
+		require.False(h.t, h.testedSource.ownVideos, "the authorized account has too few videos")
 	}
 	h.t.Fatal("no account has enough videos")
 	return [3]sandbox.VideoTruth{}
@@ -169,13 +169,13 @@ func (h *hostileTest) findVideos() [3]sandbox.VideoTruth {
 // ordinaryVideos returns the ordinary videos on the newest page of an account.
 func (h *hostileTest) ordinaryVideos(handle string) []sandbox.VideoTruth {
 	now, w := h.db.Clock.Now(), h.sandbox.World()
-	if a, ok := w.Account(h.lane.platform, handle, now); !ok || a.Category != sandbox.AccountNormal {
+	if a, ok := w.Account(h.testedSource.platform, handle, now); !ok || a.Category != sandbox.AccountNormal {
 		return nil
 	}
 	var found []sandbox.VideoTruth
-	ids := w.Uploads(h.lane.platform, handle, now)
+	ids := w.Uploads(h.testedSource.platform, handle, now)
 	for _, id := range ids[:min(40, len(ids))] {
-		v, ok := w.Video(h.lane.platform, id, now)
+		v, ok := w.Video(h.testedSource.platform, id, now)
 		if ok && v.Category == sandbox.Normal && v.Views >= minViews && now.Sub(v.UploadedAt) > minAge && now.Sub(v.UploadedAt) < maxAge {
 			found = append(found, v)
 		}
