@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// accountLink returns the parsed link of an account.
+// accountLink returns the parsed URL of an account's profile.
 func (w *testSystem) accountLink(p link.Platform, handle string) link.Link {
 	w.t.Helper()
 	l, err := link.Parse(link.AccountURL(p, handle))
@@ -39,7 +39,7 @@ func (w *testSystem) account(ref store.AccountRef) store.Account {
 	return a
 }
 
-// accountVideos returns the tracked videos of an account by the platform's id.
+// accountVideos returns the tracked videos of an account. The keys are the ids of the videos on their platform.
 func (w *testSystem) accountVideos(ref store.AccountRef) map[string]store.Video {
 	w.t.Helper()
 	page, err := w.org.AccountVideos(w.t.Context(), ref, store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 5000}})
@@ -51,14 +51,14 @@ func (w *testSystem) accountVideos(ref store.AccountRef) map[string]store.Video 
 	return out
 }
 
-// waitForTracked waits until exactly these videos of an account are tracked.
+// waitForTracked waits until the videos with the given ids, and no other videos of the account, are tracked.
 func (w *testSystem) waitForTracked(ref store.AccountRef, ids []string) {
 	w.t.Helper()
 	w.waitFor("the account's videos are tracked", func() bool { return w.account(ref).TotalVideosTracked >= int64(len(ids)) })
 	require.ElementsMatch(w.t, ids, slices.Collect(maps.Keys(w.accountVideos(ref))))
 }
 
-// waitForFetched waits until exactly these videos of an account are tracked and have correct counts.
+// waitForFetched waits until the videos with the given ids, and no other videos of the account, are tracked and have correct counts.
 func (w *testSystem) waitForFetched(ref store.AccountRef, ids []string) {
 	w.t.Helper()
 	w.waitForTracked(ref, ids)
@@ -76,7 +76,7 @@ func (w *testSystem) waitForFetched(ref store.AccountRef, ids []string) {
 	}
 }
 
-// waitForCheck waits until an account was fetched at or after an instant.
+// waitForCheck waits until the last successful fetch of an account is not before the instant after.
 func (w *testSystem) waitForCheck(ref store.AccountRef, after store.Instant) {
 	w.t.Helper()
 	w.waitFor("the account is checked", func() bool {
@@ -85,8 +85,8 @@ func (w *testSystem) waitForCheck(ref store.AccountRef, after store.Instant) {
 	})
 }
 
-// accountWithUploads returns the handle of an ordinary account that has at least this many videos and uploads another one within
-// pastNextSlot. None of its videos is age-restricted, because vendors refuse such videos.
+// accountWithUploads returns the handle of an ordinary account that has at least the given number of videos and uploads another video
+// within pastNextSlot. The account has no age-restricted videos, because vendors refuse them.
 func (w *testSystem) accountWithUploads(p link.Platform, videos int) string {
 	w.t.Helper()
 	platforms := w.sandbox.World()
@@ -109,10 +109,10 @@ func (w *testSystem) accountWithUploads(p link.Platform, videos int) string {
 	return ""
 }
 
-// pastNextSlot is the time from noon until all accounts were due again in their slots of the next day.
+// pastNextSlot is how far the tests advance the clock from noon, so that every account has become due again on the next day.
 const pastNextSlot = 37 * time.Hour
 
-func TestAccounts_trackTheirVideos(t *testing.T) {
+func TestTrackedAccount_itsVideosAreTrackedAsItsTrackingTypeSays(t *testing.T) {
 	t.Parallel()
 	newest := map[store.TrackingType]int{store.TrackLatest30: 30, store.TrackLatest200: 200, store.TrackNewOnly: 0, store.TrackAll: 5000}
 	for _, p := range link.Platforms {
@@ -133,7 +133,7 @@ func TestAccounts_trackTheirVideos(t *testing.T) {
 					w.waitForFetched(ref, want)
 
 					var stopped string
-					if len(want) > 0 { // stop one video permanently
+					if len(want) > 0 { // one video that the organisation stops tracking permanently
 						stopped = want[0]
 						v := w.accountVideos(ref)[stopped]
 						_, err := w.org.StopVideos(t.Context(), []store.VideoRef{{ID: v.ID}}, true)
@@ -156,7 +156,7 @@ func TestAccounts_trackTheirVideos(t *testing.T) {
 	}
 }
 
-// requireProfile checks the stored profile of an account against the sandbox.
+// requireProfile checks that the stored profile of an account equals its profile in the sandbox.
 func (w *testSystem) requireProfile(ref store.AccountRef, handle string) {
 	w.t.Helper()
 	a := w.account(ref)
@@ -182,19 +182,19 @@ func (w *testSystem) requireProfile(ref store.AccountRef, handle string) {
 	require.Equal(w.t, correct.Category == sandbox.AccountEmpty, a.Empty)
 }
 
-func TestAccounts_listAllPages(t *testing.T) {
+func TestTrackedAccount_allPagesOfItsVideoListAreFetched(t *testing.T) {
 	t.Parallel()
 	for _, p := range link.Platforms {
 		t.Run(string(p), func(t *testing.T) {
 			t.Parallel()
 			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 				w := newTestSystem(t, db)
-				db.Clock.Advance(400 * 24 * time.Hour) // by then, accounts have hundreds of videos
+				db.Clock.Advance(400 * 24 * time.Hour) // 400 days later, the sandbox's accounts have hundreds of videos
 				handle := w.accountWithUploads(p, 215)
 				uploads := w.sandbox.World().Uploads(p, handle, db.Clock.Now())
 				ref := w.trackAccount(w.accountLink(p, handle), store.TrackLatest200)
 
-				// Another organisation tracks all videos while the first one's list is being fetched or afterwards.
+				// Another organisation tracks all videos of the account, while its video list is fetched for the first organisation or afterwards.
 				other, err := db.CreateOrganisation(t.Context(), "Other", store.TierPremium, store.SubscriptionActive)
 				require.NoError(t, err)
 				second := &testSystem{t: t, db: db, sandbox: w.sandbox, url: w.url, org: db.Org(other.ID), log: w.log}
@@ -207,7 +207,7 @@ func TestAccounts_listAllPages(t *testing.T) {
 	}
 }
 
-func TestAccounts_storeCategory(t *testing.T) {
+func TestTrackedAccount_profileOfAnUnusualAccountIsStored(t *testing.T) {
 	t.Parallel()
 	for _, p := range link.Platforms {
 		for _, category := range sandbox.AccountCategories(p) {
@@ -237,7 +237,7 @@ func TestAccounts_storeCategory(t *testing.T) {
 	}
 }
 
-func TestAccounts_areGoneAfterConfirmation(t *testing.T) {
+func TestTrackedAccount_isMarkedGoneOnlyAfterRepeatedAnswers(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		w := newTestSystem(t, db)
@@ -250,7 +250,7 @@ func TestAccounts_areGoneAfterConfirmation(t *testing.T) {
 			w.waitForLog("no number written", "kind=account", "platform="+string(p), "class=gone")
 		}
 		w.requireStates("active")
-		for range 3 { // confirmations are hours apart
+		for range 3 { // the answers that confirm a deletion must be hours apart
 			db.Clock.Advance(pastNextSlot)
 			w.waitForIdle()
 		}
@@ -273,7 +273,7 @@ func (w *testSystem) waitForIdle() {
 	})
 }
 
-// requireStates checks the state of every target.
+// requireStates checks that all targets have the wanted state.
 func (w *testSystem) requireStates(want string) {
 	w.t.Helper()
 	for _, state := range storetest.Column[string](w.t, w.db, "SELECT state FROM fetch_targets") {
@@ -281,11 +281,11 @@ func (w *testSystem) requireStates(want string) {
 	}
 }
 
-func TestCollector_parksTargetWithoutSource(t *testing.T) {
+func TestCollector_parksATargetThatNoSourceCanFetch(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		w := newTestSystem(t, db)
-		l, err := link.Parse("https://www.tiktok.com/share/user/6801234567890123456") // the vendor needs a handle
+		l, err := link.Parse("https://www.tiktok.com/share/user/6801234567890123456") // a link with an id and without the handle that the vendor needs
 		require.NoError(t, err)
 		w.trackAccount(l, store.TrackLatest30)
 		w.start("sandbox")

@@ -27,7 +27,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// testSystem has a sandbox, a store and an organisation, for tests of collectors.
+// testSystem has what a test of the collector needs: a database, a sandbox behind an HTTP server, an organisation and a log.
 type testSystem struct {
 	t       *testing.T
 	db      *storetest.DB
@@ -51,10 +51,11 @@ func newTestSystem(t *testing.T, db *storetest.DB) *testSystem {
 	return w
 }
 
-// setHandler replaces the handler of the HTTP server.
+// setHandler makes the HTTP server of the test answer with h.
 func (w *testSystem) setHandler(h http.Handler) { w.handler.Store(&h) }
 
-// sources returns YouTube and the named vendors with the sandbox as their base URL. The name "meta" adds Instagram and Facebook.
+// sources returns the sources of YouTube and of the named vendors, which call the sandbox. The name "meta" adds the sources of Instagram's
+// and Facebook's Graph API.
 func (w *testSystem) sources(vendors ...string) []source.Source {
 	w.t.Helper()
 	client := fetch.New(fetch.Options{Timeout: 5 * time.Second, Transport: noKeepAlive{}})
@@ -83,7 +84,7 @@ func (noKeepAlive) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// start runs a collector with the sources of the named vendors until the test ends.
+// start runs a collector with the sources of YouTube and of the named vendors until the test ends.
 func (w *testSystem) start(vendors ...string) {
 	w.t.Helper()
 	c, err := collector.New(collector.Options{Store: w.db.Store, Sources: w.sources(vendors...), Now: w.db.Clock.Now,
@@ -134,12 +135,12 @@ func (w *testSystem) waitForCounts(tracked []store.Tracked) {
 	})
 }
 
-// waitFor waits until holds returns true.
+// waitFor waits until the function holds returns true. The test fails after a minute with the text in what.
 func (w *testSystem) waitFor(what string, holds func() bool) {
 	w.t.Helper()
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()
-	tooLong := time.After(60 * time.Second) // on a busy machine
+	tooLong := time.After(60 * time.Second) // long enough for a busy machine
 	for !holds() {
 		select {
 		case <-look.C:
@@ -149,7 +150,7 @@ func (w *testSystem) waitFor(what string, holds func() bool) {
 	}
 }
 
-// waitForLog waits for a line of the collector's log that contains all parts.
+// waitForLog waits until a single line of the collector's log contains all given parts.
 func (w *testSystem) waitForLog(parts ...string) {
 	w.t.Helper()
 	w.waitFor("the log contains "+strings.Join(parts, " "), func() bool {
@@ -166,7 +167,7 @@ func (w *testSystem) waitForLog(parts ...string) {
 	})
 }
 
-// control calls the sandbox's control interface.
+// control sends a request to the sandbox's control interface, which sets faults and reports the received calls.
 func (w *testSystem) control(method, path string, body any) *http.Response {
 	w.t.Helper()
 	content, err := json.Marshal(body)
@@ -181,7 +182,7 @@ func (w *testSystem) control(method, path string, body any) *http.Response {
 	return answer
 }
 
-// logBuffer is a log that can be read while it is written.
+// logBuffer stores a log in memory. It is safe for concurrent reads and writes.
 type logBuffer struct {
 	mu sync.Mutex
 	b  strings.Builder
@@ -199,7 +200,7 @@ func (l *logBuffer) String() string {
 	return l.b.String()
 }
 
-func TestCollector_storesCountsAndDetails(t *testing.T) {
+func TestCollector_storesCountsAndDetailsOfVideosOfAllPlatforms(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		w := newTestSystem(t, db)
@@ -225,7 +226,7 @@ func TestCollector_storesCountsAndDetails(t *testing.T) {
 	})
 }
 
-func TestCollector_keepsAuthorOfLink(t *testing.T) {
+func TestCollector_callForCountsDoesNotChangeTheAuthorOfAVideo(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		w := newTestSystem(t, db)
@@ -236,7 +237,8 @@ func TestCollector_keepsAuthorOfLink(t *testing.T) {
 		require.Equal(t, "a.real.person", v.Username)
 		account := *v.LinkedAccountID
 
-		// The next day's call gets only counts. A new sandbox does not know the link, so it has another author for the same id.
+		// The call on the next day requests only counts. It goes to a new sandbox, which has not seen the link and therefore invents another
+		// author for the same video id.
 		w.sandbox = sandbox.New(sandbox.Options{Now: db.Clock.Now})
 		first := *v.LatestUpdatedAt
 		w.setHandler(w.sandbox.Handler())

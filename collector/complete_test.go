@@ -14,7 +14,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// trackReelWithoutLength tracks a reel whose length the Graph API does not return. A vendor returns it.
+// trackReelWithoutLength tracks an Instagram reel. The Graph API does not return the length of a reel, but a vendor does.
 func (w *testSystem) trackReelWithoutLength() (tracked []store.Tracked, correct sandbox.VideoTruth) {
 	w.t.Helper()
 	platforms := w.sandbox.World()
@@ -23,7 +23,7 @@ func (w *testSystem) trackReelWithoutLength() (tracked []store.Tracked, correct 
 	return w.track("https://www.instagram.com/" + reel.Account.Handle + "/reel/" + reel.ID + "/"), reel
 }
 
-func TestMissingDetails_areTakenFromNextSource(t *testing.T) {
+func TestMissingDetails_areTakenFromTheNextSource(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		w := newTestSystem(t, db)
@@ -36,7 +36,7 @@ func TestMissingDetails_areTakenFromNextSource(t *testing.T) {
 		require.Nil(t, v.LatestShares, "counts must come from a single source")
 		require.Equal(t, 1, w.callCount("vendor"))
 
-		// The next fetch does not need details.
+		// The fetch on the next day requests only counts, so the vendor is not asked again.
 		db.Clock.Advance(24 * time.Hour)
 		db.Exec(t, "UPDATE fetch_targets SET next_at = ?", store.InstantOf(db.Clock.Now()))
 		w.waitFor("another fetch", func() bool { return *w.video(tracked[0]).LatestUpdatedAt > *v.LatestUpdatedAt })
@@ -44,7 +44,7 @@ func TestMissingDetails_areTakenFromNextSource(t *testing.T) {
 	})
 }
 
-func TestMissingDetails_doNotPreventCounts(t *testing.T) {
+func TestMissingDetails_doNotPreventStoringTheCounts(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		w := newTestSystem(t, db)

@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// startFastClock runs the clock at a hundred times real time, so that waits of minutes end within a test.
+// startFastClock advances the clock of the test a hundred times faster than real time, so that the test does not wait for minutes.
 func (w *testSystem) startFastClock() {
 	w.t.Helper()
 	done := make(chan struct{})
@@ -37,7 +37,7 @@ func (w *testSystem) startFastClock() {
 	w.t.Cleanup(func() { close(done); <-stopped })
 }
 
-func TestCollector_survivesFaults(t *testing.T) {
+func TestCollector_storesOnlyCorrectCountsIfASourceFailsForAWhile(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		fault  string
@@ -79,7 +79,7 @@ func TestCollector_survivesFaults(t *testing.T) {
 				w.waitForLog(c.says...)
 			}
 			w.waitFor("the source was called again", func() bool { return w.callCount(c.source) >= 3 })
-			if c.fault != "hostile answers" { // some of these answers are valid
+			if c.fault != "hostile answers" { // the fault "hostile answers" also sends valid answers, whose counts are stored
 				require.Nil(t, w.video(tracked[0]).LatestViews, "counts were stored while the source was broken")
 			}
 			w.control(http.MethodDelete, "/_control/faults", nil)
@@ -98,7 +98,7 @@ func TestCollector_survivesFaults(t *testing.T) {
 	}
 }
 
-// callCount returns the number of calls of a source.
+// callCount returns how many calls of a source the sandbox has received.
 func (w *testSystem) callCount(source string) int {
 	w.t.Helper()
 	var calls map[string]struct {
@@ -108,7 +108,7 @@ func (w *testSystem) callCount(source string) int {
 	return calls[source].Calls
 }
 
-func TestCollector_holdsBackSuddenZero(t *testing.T) {
+func TestCollector_doesNotStoreASuddenZeroOfViews(t *testing.T) {
 	t.Parallel()
 	w := newTestSystem(t, storetest.New(t, "sqlite"))
 	w.start()
@@ -127,7 +127,7 @@ func TestCollector_holdsBackSuddenZero(t *testing.T) {
 	w.waitFor("the count has grown", func() bool { return *w.video(tracked[0]).LatestViews > before })
 }
 
-func TestCollector_keepsCountsOfDeletedVideo(t *testing.T) {
+func TestCollector_keepsTheStoredCountsOfADeletedVideo(t *testing.T) {
 	t.Parallel()
 	w := newTestSystem(t, storetest.New(t, "sqlite"))
 	w.start()
@@ -147,7 +147,7 @@ func TestCollector_keepsCountsOfDeletedVideo(t *testing.T) {
 	require.Equal(t, before, *w.video(tracked[0]).LatestViews)
 }
 
-func TestCollectors_fetchEachVideoOnce(t *testing.T) {
+func TestTwoCollectors_fetchEachVideoOnlyOnce(t *testing.T) {
 	t.Parallel()
 	w := newTestSystem(t, storetest.New(t, "postgres"))
 	const videos = 300

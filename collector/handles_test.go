@@ -17,8 +17,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// claimTest has organisations whose links name correct and wrong accounts for the same video. Its collector fetches only when the test
-// calls fetchNext.
+// claimTest tests organisations that track the same video by links with correct and wrong handles. A handle from a link is called claimed
+// until a source confirms it. The collector fetches only when the test calls fetchNext.
 type claimTest struct {
 	*testSystem
 	platform  link.Platform
@@ -34,13 +34,13 @@ func newClaimTest(t *testing.T, db *storetest.DB, p link.Platform, sources func(
 	return &claimTest{testSystem: w, platform: p, collector: c}
 }
 
-// tenant is an organisation with its tracked video.
+// tenant is an organisation and the one video that it tracks.
 type tenant struct {
 	org     *store.Org
 	tracked store.Tracked
 }
 
-// newTenant creates an organisation that tracks a link.
+// newTenant creates an organisation that tracks the video of the link l.
 func (c *claimTest) newTenant(l string) tenant {
 	c.t.Helper()
 	o, err := c.db.CreateOrganisation(c.t.Context(), "Tenant", store.TierPremium, store.SubscriptionActive)
@@ -61,7 +61,7 @@ func (c *claimTest) video(tn tenant) store.Video {
 	return v
 }
 
-// fetchNext advances the clock to the next due time, then claims and fetches the video once.
+// fetchNext advances the clock to the time of the next scheduled fetch, and then fetches the video once.
 func (c *claimTest) fetchNext() {
 	c.t.Helper()
 	next := storetest.Column[store.Instant](c.t, c.db, "SELECT MIN(next_at) FROM fetch_targets WHERE kind = 'video'")[0].Time()
@@ -73,7 +73,8 @@ func (c *claimTest) fetchNext() {
 	require.True(c.t, busy)
 }
 
-// requireCountsWithin fetches until a tenant has the counts of the sandbox. It fails after the given number of fetches.
+// requireCountsWithin fetches until the video of the organisation tn has the correct counts. The test fails if this takes more than the
+// given number of fetches.
 func (c *claimTest) requireCountsWithin(fetches int, tn tenant) {
 	c.t.Helper()
 	for n := 0; c.video(tn).LatestViews == nil; n++ {
@@ -83,18 +84,18 @@ func (c *claimTest) requireCountsWithin(fetches int, tn tenant) {
 	v := c.video(tn)
 	correct, ok := c.sandbox.World().Video(c.platform, v.ExternalID, v.LatestUpdatedAt.Time())
 	require.True(c.t, ok)
-	if v.LatestShares == nil { // the insights of the authorized account have other counts
+	if v.LatestShares == nil { // no shares: the counts come from business discovery, and not from the insights of the authorized account, which differ
 		require.Equal(c.t, correct.Views, *v.LatestViews)
 	}
 	require.Equal(c.t, correct.Account.Handle, v.Username)
 }
 
-// handlesCase is a source, and a video that it finds through an account.
+// handlesCase is a test case with sources and a video that they find only through the handle of its account.
 type handlesCase struct {
 	platform link.Platform
 	sources  func(*testSystem) []source.Source
 	id       func(*testSystem) string
-	// link returns a link to the video that names an account; handle "" means a link without one.
+	// link returns a link to the video with the given id. The link contains the handle, or no handle if handle is empty.
 	link func(handle, id string) string
 }
 
@@ -122,13 +123,13 @@ var byHandle = map[string]handlesCase{
 		func(w *testSystem) string { return w.sandbox.World().Find(link.TikTok, sandbox.Normal) }, tiktokVideo},
 }
 
-// ownReel returns a reel of the account that authorized the Instagram source.
+// ownReel returns the id of a reel of the Instagram account that authorized the source.
 func (w *testSystem) ownReel() string {
 	w.t.Helper()
 	return w.sandbox.World().Uploads(link.Instagram, w.sandbox.InstagramAccount(), w.db.Clock.Now())[0]
 }
 
-func TestClaimedHandle_doesNotPreventCounts(t *testing.T) {
+func TestWrongHandleInALink_doesNotPreventCountsForOtherOrganisations(t *testing.T) {
 	t.Parallel()
 	for name, s := range byHandle {
 		for order, honestFirst := range map[string]int{"attacker first": 0, "at once": 1, "honest first": 2} {
@@ -160,7 +161,7 @@ func TestClaimedHandle_doesNotPreventCounts(t *testing.T) {
 	}
 }
 
-func TestClaimedHandle_fiftyWrongClaimsDoNotPreventCounts(t *testing.T) {
+func TestWrongHandleInALink_fiftyWrongHandlesDoNotPreventCounts(t *testing.T) {
 	t.Parallel()
 	for order, attackersAfter := range map[string]int{"before": 0, "around": 25, "after": 50} {
 		for _, fetched := range []bool{false, true} {
@@ -188,8 +189,8 @@ func TestClaimedHandle_fiftyWrongClaimsDoNotPreventCounts(t *testing.T) {
 	}
 }
 
-// A reel of the authorized account is found without its handle.
-func TestClaimedHandle_doesNotAffectLinkWithoutHandle(t *testing.T) {
+// A reel of the authorized account can be fetched by a link without a handle. A wrong handle in another link does not prevent this.
+func TestWrongHandleInALink_doesNotAffectALinkWithoutAHandle(t *testing.T) {
 	t.Parallel()
 	for order, first := range map[string]bool{"first": true, "last": false} {
 		t.Run(order, func(t *testing.T) {
@@ -210,10 +211,10 @@ func TestClaimedHandle_doesNotAffectLinkWithoutHandle(t *testing.T) {
 	}
 }
 
-func TestClaimedHandle_doesNotMarkVideoGone(t *testing.T) {
+func TestWrongHandleInALink_doesNotMarkTheVideoAsGone(t *testing.T) {
 	t.Parallel()
 	for name, s := range byHandle {
-		if s.platform == link.Facebook { // Facebook finds a video by its own id
+		if s.platform == link.Facebook { // Facebook finds a video by its id and not by a handle
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
@@ -232,7 +233,7 @@ func TestClaimedHandle_doesNotMarkVideoGone(t *testing.T) {
 	}
 }
 
-func TestConfirmedHandle_isUsedForAllOrganisations(t *testing.T) {
+func TestConfirmedHandle_isUsedForAllOrganisationsThatTrackTheVideo(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		c := newClaimTest(t, db, link.Instagram, (*testSystem).metaSources)
@@ -249,7 +250,7 @@ func TestConfirmedHandle_isUsedForAllOrganisations(t *testing.T) {
 	})
 }
 
-func TestConfirmedHandle_fallsBackToClaims(t *testing.T) {
+func TestConfirmedHandle_handlesOfLinksAreTriedAfterTheAccountIsRenamed(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		c := newClaimTest(t, db, link.Instagram, (*testSystem).metaSources)
@@ -269,8 +270,8 @@ func TestConfirmedHandle_fallsBackToClaims(t *testing.T) {
 	})
 }
 
-// A handle that one organisation claims is not written to the records of another.
-func TestClaimedHandle_isStoredOnlyForItsOrganisation(t *testing.T) {
+// A handle from the link of one organisation is not written to the records of another organisation.
+func TestWrongHandleInALink_isStoredOnlyForTheOrganisationOfTheLink(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		c := newClaimTest(t, db, link.Instagram, (*testSystem).metaSources)
@@ -292,7 +293,7 @@ func TestClaimedHandle_isStoredOnlyForItsOrganisation(t *testing.T) {
 	})
 }
 
-func TestRefetch_isNotCausedByTrackingAgain(t *testing.T) {
+func TestTrackingAVideoAgain_causesNoFurtherFetch(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		c := newClaimTest(t, db, link.Instagram, (*testSystem).metaSources)
@@ -301,7 +302,7 @@ func TestRefetch_isNotCausedByTrackingAgain(t *testing.T) {
 		l, err := link.Parse(instagramReel(correct.Account.Handle, id))
 		require.NoError(t, err)
 		tn := c.newTenant(l.Canonical + "?hl=en")
-		c.newTenant(instagramReel(correct.Account.Handle, id)) // keeps the target alive while the first organisation has stopped
+		c.newTenant(instagramReel(correct.Account.Handle, id)) // another organisation, so that the target stays in the queue while the first organisation does not track it
 		c.requireCountsWithin(1, tn)
 		before := c.callCount("instagram")
 		for range 10 {

@@ -17,20 +17,21 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// accountScenario is one change of the answers for two accounts: known was fetched before, unfetched was not.
+// accountScenario is one way in which the platform changes its answers for two accounts. The account called known was fetched before the
+// change, the account called unfetched was not.
 type accountScenario struct {
 	name   string
 	tamper tamperFunc
-	// known and unfetched are the expected outcomes of the two accounts.
+	// known and unfetched are the expected outcomes of fetching the known and the unfetched account.
 	known, unfetched outcome
-	listsOnly        bool // changes only the pages of the video list, in lanes that fetch them by separate calls
+	listsOnly        bool // changes only the answers that list the videos of an account, for sources that get the list by separate calls
 	onlyIf           func(testedSource) bool
 }
 
-// followerKeys are the members that hold the number of followers in the answers of all sources, including the authors of TikTok videos.
+// followerKeys are the names of the JSON members with a number of followers in the answers of all platforms and vendors.
 var followerKeys = []string{"subscriberCount", "followers_count", "follower_count", "followerCount", "fans"}
 
-// setFollowers sets every number of followers to value.
+// setFollowers sets every number of followers in an answer to value.
 func setFollowers(value any) tamperFunc {
 	return func(_ *tampering, s *response) {
 		root := visitNodes(s.decoded(), func(key string, v any) any {
@@ -46,7 +47,8 @@ func setFollowers(value any) tamperFunc {
 	}
 }
 
-// forgeFollowers sets every number of followers to n. The collector cannot detect that for a new account.
+// forgeFollowers sets every number of followers in an answer to n. The collector cannot detect the wrong number for the account that was
+// not fetched before.
 func forgeFollowers(n int64) tamperFunc {
 	return func(b *tampering, s *response) {
 		setFollowers(n)(b, s)
@@ -54,7 +56,7 @@ func forgeFollowers(n int64) tamperFunc {
 	}
 }
 
-// setTexts sets all string members with these names to text.
+// setTexts sets every JSON string of an answer whose member has one of the names to text.
 func setTexts(text string, names ...string) tamperFunc {
 	return func(_ *tampering, s *response) {
 		root := visitNodes(s.decoded(), func(key string, v any) any {
@@ -67,7 +69,7 @@ func setTexts(text string, names ...string) tamperFunc {
 	}
 }
 
-// replaceListedIDs replaces the ids of the listed videos in the whole body.
+// replaceListedIDs replaces each id of a listed video by change(id) in the whole body of an answer.
 func replaceListedIDs(change func(id string) string) tamperFunc {
 	return func(b *tampering, s *response) {
 		body := string(s.body)
@@ -116,7 +118,7 @@ func accountScenarios() []accountScenario {
 	return all
 }
 
-// repeatedPage answers every request with the first page that it has seen.
+// repeatedPage replaces the body of every answer by the body of the first answer.
 type repeatedPage struct{ first []byte }
 
 func (e *repeatedPage) tamper(b *tampering, s *response) {
@@ -128,7 +130,7 @@ func (e *repeatedPage) tamper(b *tampering, s *response) {
 	s.body = bytes.Clone(e.first)
 }
 
-// accountRun is the state of one account scenario that is being run.
+// accountRun is the state of a test that runs one accountScenario.
 type accountRun struct {
 	*hostileTest
 	t         *testing.T
@@ -158,7 +160,8 @@ func (r *accountRun) fetchDue() {
 	}
 }
 
-// requireTrueCounts checks that the stored followers are ones that the platform had, and that the tracked videos belong to the account.
+// requireTrueCounts checks that the stored numbers of followers are correct or undetectably wrong, and that the tracked videos belong to
+// the account.
 func (r *accountRun) requireTrueCounts(index int) store.Account {
 	r.t.Helper()
 	a, err := r.org.Account(r.t.Context(), r.refs[index])
@@ -204,7 +207,7 @@ func (r *accountRun) target(index int) (state, detail string, fetched, next stor
 func (r *accountRun) outcome(index int) outcome {
 	r.t.Helper()
 	_, detail, fetched, _, suspect := r.target(index)
-	if strings.Contains(detail, "is paused until") { // the source failed for another reason than this account
+	if strings.Contains(detail, "is paused until") { // the source was paused because of another target
 		detail = ""
 	}
 	class, failure := r.logged.classOf(storetest.Column[string](r.t, r.db, "SELECT external_id FROM fetch_targets WHERE kind = 'account' AND handle = ?", r.handles[index])[0], detail)
@@ -234,7 +237,7 @@ func (h *hostileTest) runAccounts(t *testing.T, s accountScenario) {
 	h.db.Clock.Advance(25 * time.Hour)
 	h.db.Exec(t, "UPDATE fetch_targets SET next_at = ?", store.InstantOf(h.db.Clock.Now()))
 	indexes := []int{0, 1}
-	if h.testedSource.ownVideos { // the source serves only the authorized account
+	if h.testedSource.ownVideos { // the source serves only one account: the authorized account
 		indexes = indexes[:1]
 	} else {
 		r.trackAccount(1)
@@ -291,7 +294,7 @@ func (r *accountRun) requireRecovery(indexes []int) {
 	}
 }
 
-// unusedAccount returns the handle of an ordinary account that no scenario has used.
+// unusedAccount returns the handle of an ordinary account that no other scenario uses.
 func (h *hostileTest) unusedAccount() string {
 	h.t.Helper()
 	if h.testedSource.ownVideos {
@@ -309,8 +312,8 @@ func (h *hostileTest) unusedAccount() string {
 	return ""
 }
 
-// TestHostile_accounts sends invalid and wrong answers for accounts and for the lists of their videos.
-func TestHostile_accounts(t *testing.T) {
+// TestHostile_detectablyWrongCountsOfAccountsAreNotStored sends invalid and wrong answers about accounts and about the lists of their videos.
+func TestHostile_detectablyWrongCountsOfAccountsAreNotStored(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	all := slices.DeleteFunc(testedSources(), func(l testedSource) bool { return l.noAccounts || l.countsOnly })

@@ -11,29 +11,30 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// scenario is one change of the platform's answers with the expected outcomes of the three videos. After the outcome "ok" a video has
-// its correct counts. After every other outcome its stored counts are unchanged.
+// scenario is one way in which the platform changes its answers, with the expected outcomes of fetching three videos. After the outcome
+// "ok", the correct counts of the video are stored. After every other outcome, its stored counts are unchanged.
 type scenario struct {
 	name   string
 	tamper tamperFunc
-	// want has the expected outcomes in all lanes that wantBySource does not name.
+	// want has the expected outcomes for all sources that are not in wantBySource.
 	want         outcomes
 	wantBySource map[string]outcomes
-	// missing are the counts that the answer does not have. Their stored values stay.
+	// missing are the names of the counts that the changed answer does not contain. Their stored values stay unchanged.
 	missing []string
-	onlyIf  func(testedSource) bool // nil: all
-	// bothKnown changes the answers for both videos that were fetched before, and not for the new one.
+	onlyIf  func(testedSource) bool // returns false for sources that the scenario does not apply to; nil means all sources
+	// bothKnown changes the answers for the two videos that were fetched before, instead of the known and the unfetched video.
 	bothKnown  bool
-	otherCalls bool          // changes only the calls that name no video, such as those for tokens
-	timeout    time.Duration // timeout of a call in scenarios with a slow platform
+	otherCalls bool          // changes only the answers to calls that contain no id of a video, such as calls for access tokens
+	timeout    time.Duration // timeout of a call; 0 means ten seconds
 }
 
-// affects reports whether the answers for a video are changed.
+// affects returns true if the platform changes the answers about the video with the given index.
 func (s scenario) affects(index int) bool {
 	return s.bothKnown && index != 1 || !s.bothKnown && index != 2
 }
 
-// wantIn returns the expected outcomes in a lane. In lanes with one video a call, changed answers do not affect the other videos.
+// wantIn returns the expected outcomes for the source l. If the source fetches one video per call, changed answers do not affect the other
+// videos.
 func (s scenario) wantIn(l testedSource) outcomes {
 	want, ok := s.wantBySource[l.name]
 	if !ok {
@@ -47,17 +48,17 @@ func (s scenario) wantIn(l testedSource) outcomes {
 
 var (
 	allOK         = outcomes{"ok", "ok", "ok"}
-	itemsFail     = outcomes{"temporary", "temporary", "ok"}        // only the tamperedIDs' items are invalid
-	allFail       = outcomes{"temporary", "temporary", "temporary"} // the whole answer is invalid
+	itemsFail     = outcomes{"temporary", "temporary", "ok"}        // only the items of the first two videos are invalid
+	allFail       = outcomes{"temporary", "temporary", "temporary"} // the whole answer is invalid, so that all three videos fail
 	itemsHeldBack = outcomes{heldBack, heldBack, "ok"}
 	allWith       = func(f outcome) outcomes { return outcomes{f, f, f} }
 	isBatched     = func(l testedSource) bool { return !l.singleCalls }
 )
 
-// echoesIDs reports whether the items of a lane have the requested id. ScrapeCreators returns other ids for Facebook.
+// echoesIDs returns true if the source's answers contain the requested ids. ScrapeCreators returns other ids for Facebook videos.
 func echoesIDs(l testedSource) bool { return l.name != "scrapecreators facebook" }
 
-// hasLetterIDs reports whether the ids of a lane contain letters.
+// hasLetterIDs returns true if the video ids of the source's platform contain letters.
 func hasLetterIDs(l testedSource) bool {
 	return l.platform == link.YouTube || l.platform == link.Instagram
 }
@@ -81,7 +82,7 @@ func scenarios() []scenario {
 	return all
 }
 
-// invalidCounts returns scenarios with values that no count can have.
+// invalidCounts returns scenarios in which a count has an impossible value, such as a negative number.
 func invalidCounts() []scenario {
 	var all []scenario
 	for name, value := range map[string]any{
@@ -106,9 +107,9 @@ func invalidCounts() []scenario {
 		scenario{name: "strings as numbers", tamper: reformatCounts(func(n int64) any { return n }), want: allOK})
 }
 
-// plausibleCounts returns scenarios with wrong counts that are valid numbers.
+// plausibleCounts returns scenarios in which counts are wrong but are valid numbers, or are missing.
 func plausibleCounts() []scenario {
-	// A lagging source may return older counts, so that fewer views than the stored ones are ignored.
+	// The Research API may return old counts. The collector therefore ignores its answer if it has fewer views than are stored.
 	older := map[string]outcomes{"tiktok research": {notNewer, heldBack, "ok"}}
 	fewer := map[string]outcomes{"tiktok research": {notNewer, "ok", "ok"}}
 	return []scenario{
@@ -128,14 +129,14 @@ func plausibleCounts() []scenario {
 		{name: "more comments than views", tamper: setCounts(1_000_000_000, "comments"), want: itemsHeldBack},
 		{name: "more shares than views", tamper: setCounts(1_000_000_000, "shares"), want: itemsHeldBack, onlyIf: hasCounts("shares")},
 		{name: "views fall to a thousandth", tamper: reformatCounts(func(n int64) any { return n / 1000 }, "views"), want: itemsHeldBack, wantBySource: older},
-		// The collector cannot detect these values. They stay until the next fetch.
+		// The collector cannot detect the following wrong values. They stay stored until the next fetch.
 		{name: "likes and comments are exchanged", tamper: swapCounts("likes", "comments", false), want: allOK},
 		{name: "views fall by a third", tamper: forgeCounts(func(n int64) int64 { return n - n/3 }, "views"), want: allOK, wantBySource: fewer},
 		{name: "views grow by three", tamper: forgeCounts(func(n int64) int64 { return n + 3 }, "views"), want: allOK},
 	}
 }
 
-// wrongItems returns scenarios with items of other videos and with missing, repeated or reordered items.
+// wrongItems returns scenarios whose answers contain items of other videos, or omit, repeat or reorder items.
 func wrongItems() []scenario {
 	missing := map[string]outcomes{}
 	for _, l := range []string{"instagram", "tiktok display", "tiktok research"} {
@@ -143,7 +144,7 @@ func wrongItems() []scenario {
 	}
 	notListed := map[string]outcomes{"apify tiktok": itemsFail, "apify instagram": itemsFail, "youtube counts": itemsFail}
 	maps.Copy(notListed, missing)
-	// If an item's link contains the id of its video, the collector detects an exchange at once.
+	// Some answers contain a link with the video's id in each item. The collector then detects exchanged ids by the link.
 	withLinks := map[string]outcomes{"instagram": {"temporary", "ok", "temporary"}, "tiktok display": {"temporary", "ok", "temporary"}, "tiktok research": {heldBack, "ok", notNewer}}
 	notShown := map[string]outcomes{"instagram": missing["instagram"]}
 	return []scenario{
@@ -179,7 +180,7 @@ func wrongItems() []scenario {
 	}
 }
 
-// malformedBodies returns scenarios with bodies that are not the expected JSON.
+// malformedBodies returns scenarios whose answers have a body that is not the expected JSON.
 func malformedBodies() []scenario {
 	all := []scenario{
 		{name: "an empty body", tamper: replaceBody(""), want: allFail},
@@ -211,7 +212,7 @@ func malformedBodies() []scenario {
 	return append(all, scenario{name: "without its last byte", tamper: changeBody(func(b []byte) []byte { b = bytes.TrimSpace(b); return b[:len(b)-1] }), want: allFail})
 }
 
-// brokenConnections returns scenarios whose answers do not arrive completely.
+// brokenConnections returns scenarios in which the collector does not receive a complete answer.
 func brokenConnections() []scenario {
 	const short = 300 * time.Millisecond
 	return []scenario{

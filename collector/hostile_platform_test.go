@@ -28,39 +28,39 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// hostileTest has a collector with one source, a store, and an HTTP server that changes the answers of the sandbox. The calls go over
-// loopback. Only the clock is simulated.
+// hostileTest has a collector with one source, a store, and an HTTP server that passes on the answers of the sandbox and can change them.
+// The calls use real network connections. The clock is simulated.
 type hostileTest struct {
 	*testSystem
 	testedSource testedSource
-	fast         *store.Store // without the checks of SQL statements, which would take most of the time
+	fast         *store.Store // store of the collector, without the SQL checks of the test store, which would take most of the time
 	collector    *collector.Collector
 	source       source.Source
 	logged       *outcomeLog
 	active       atomic.Pointer[tampering]
 
 	client  *fetch.Client
-	timeout time.Duration // timeout of a call
+	timeout time.Duration // timeout of a call to the platform
 	dialer  *dialRecorder
-	next    int // the number of the first account whose videos are unused
+	next    int // number of the first sandbox account that no scenario has used
 }
 
-// tampering describes how the platform changes its answers in a scenario.
+// tampering describes which answers of the platform are changed in a scenario, and how.
 type tampering struct {
 	mutex          sync.Mutex // held while one answer is changed
 	testedSource   testedSource
-	tamperedIDs    []string // the ids of the videos or accounts whose answers are changed
+	tamperedIDs    []string // ids of the videos, or ids and handles of the accounts, whose answers are changed
 	tamper         tamperFunc
-	listedIDs      []string // the ids of the videos in the lists of the victim accounts
-	otherCalls     bool     // change only the calls that name no victim, such as those for tokens
-	listsOnly      bool     // change only the pages of video lists
+	listedIDs      []string // ids of the videos in the lists of the tampered accounts
+	otherCalls     bool     // change only answers to calls without a tampered id, such as calls for access tokens
+	listsOnly      bool     // change only answers that contain an id in listedIDs
 	changedAnswers atomic.Int64
 
 	mu     sync.Mutex
-	forged map[string][]int64 // by id: wrong counts that the collector cannot detect
+	forged map[string][]int64 // wrong counts that the collector cannot detect, by id of the video
 }
 
-// addForged records a wrong count that the collector cannot detect.
+// addForged records that the platform returned the wrong count n for a video and that the collector cannot detect it.
 func (b *tampering) addForged(id string, n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -76,16 +76,16 @@ func (b *tampering) forgedFor(id string) []int64 {
 	return slices.Clone(b.forged[id])
 }
 
-// response is an answer before it is sent.
+// response is an answer of the platform that can be changed before it is sent.
 type response struct {
 	status int
 	header http.Header
 	body   []byte
-	// write, if not nil, writes the answer instead of status, header and body.
+	// write is called to send the answer, if it is not nil. status, header and body are then ignored.
 	write func(http.ResponseWriter, *http.Request)
 }
 
-// tamperFunc changes an answer.
+// tamperFunc changes the answer s of the platform in the scenario b.
 type tamperFunc func(b *tampering, s *response)
 
 // newHostileTest starts a platform that answers correctly, and a collector that fetches from it.
@@ -105,7 +105,7 @@ func newHostileTest(t *testing.T, engine string, l testedSource) *hostileTest {
 	return h
 }
 
-// restart creates a new collector and source without any state in memory.
+// restart replaces the collector, its source and its HTTP client by new ones, which have no state in memory.
 func (h *hostileTest) restart(timeout time.Duration) {
 	h.t.Helper()
 	h.dialer, h.timeout = &dialRecorder{}, timeout
@@ -119,7 +119,7 @@ func (h *hostileTest) restart(timeout time.Duration) {
 	require.NoError(h.t, h.collector.Start(h.t.Context()))
 }
 
-// ServeHTTP answers like the sandbox, and changes the answer if the request concerns a victim.
+// ServeHTTP answers like the sandbox. It changes the answer if the running scenario applies to the request.
 func (h *hostileTest) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -127,7 +127,7 @@ func (h *hostileTest) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	asked := r.Clone(r.Context())
 	asked.Body = io.NopCloser(bytes.NewReader(body))
-	asked.Header.Del("Accept-Encoding") // the correct answer is needed uncompressed
+	asked.Header.Del("Accept-Encoding") // the sandbox must not compress the answer, because it may be changed
 	correct := httptest.NewRecorder()
 	h.sandbox.Handler().ServeHTTP(correct, asked)
 	s := &response{status: correct.Code, header: correct.Header(), body: correct.Body.Bytes()}
@@ -147,7 +147,8 @@ func (h *hostileTest) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(s.body) // the client may have closed the connection
 }
 
-// applies reports whether a request or its correct answer names a victim or one of its listed videos.
+// applies returns true if the request or its correct answer contains a tampered id, or if the answer contains an id in listedIDs. If
+// listsOnly is set, only listedIDs count.
 func (b *tampering) applies(request string, correct []byte) bool {
 	listed := slices.ContainsFunc(b.listedIDs, func(id string) bool { return bytes.Contains(correct, []byte(id)) })
 	if listed || b.listsOnly {
@@ -158,7 +159,7 @@ func (b *tampering) applies(request string, correct []byte) bool {
 	})
 }
 
-// dialRecorder counts the connections of a client by address.
+// dialRecorder opens the connections of an HTTP client and counts them by address.
 type dialRecorder struct {
 	mu sync.Mutex
 	to map[string]int
@@ -174,18 +175,18 @@ func (d *dialRecorder) dial(ctx context.Context, network, address string) (net.C
 	return (&net.Dialer{}).DialContext(ctx, network, address)
 }
 
-// requireOnly checks that the client connected to no other address than the platform.
+// requireOnly checks that the client connected only to the address of the platform.
 func (d *dialRecorder) requireOnly(t require.TestingT, platform string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	require.Equal(t, []string{strings.TrimPrefix(platform, "http://")}, slices.Collect(maps.Keys(d.to)), "connections to other addresses")
+	require.Equal(t, []string{strings.TrimPrefix(platform, "http://")}, slices.Collect(maps.Keys(d.to)), "the collector must connect only to the address of the platform")
 }
 
-// outcomeLog is a log handler that records the class of each result and of each failed call.
+// outcomeLog is a log handler that records the classes of results and of failed calls from the collector's log messages.
 type outcomeLog struct {
 	mu      sync.Mutex
-	classes map[string]string // by external id, for results without counts
-	// failures has the class of each failed call by its detail, and the class of the last one by "".
+	classes map[string]string // class of the last result without counts, by external id of the target
+	// failures has the class of each failed call. The key is the detail text of the failure. The key "" has the class of the last failed call.
 	failures map[string]string
 	text     strings.Builder
 }
@@ -221,7 +222,7 @@ func (s *outcomeLog) reset() {
 	s.text.Reset()
 }
 
-// classOf returns the class of the last result of a video, and the class of the failed call with this detail.
+// classOf returns the class of the last result of a target, and the class of the failed call with the given detail text.
 func (s *outcomeLog) classOf(id, detail string) (class, failure string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -234,7 +235,7 @@ func (s *outcomeLog) String() string {
 	return s.text.String()
 }
 
-// decoded returns the body's JSON with numbers as json.Number. It returns nil if the body is not JSON.
+// decoded returns the decoded JSON of the body, with numbers as json.Number. It returns nil if the body is not JSON.
 func (s *response) decoded() any {
 	decoder := json.NewDecoder(bytes.NewReader(s.body))
 	decoder.UseNumber()
@@ -245,20 +246,21 @@ func (s *response) decoded() any {
 	return root
 }
 
-// Marks in decoded answers for text that encoding/json would not write. See raw and duplicateViews.
+// Prefixes of strings in decoded answers, for text that encoding/json cannot write. The method encode writes a string with rawMark without
+// quotes. It removes duplicateMark from the name of a member, so that the name occurs twice.
 const (
 	rawMark       = "reeltally-raw:"
 	duplicateMark = "reeltally-twice:"
 )
 
-// raw returns a mark that encode replaces by text without quoting.
+// raw returns a string that the method encode writes as the given text without quotes, for example as an invalid number.
 func raw(text string) string { return rawMark + strconv.QuoteToASCII(text) }
 
-// encode sets the body to the JSON of root.
+// encode sets the body of the answer to root as JSON.
 func (s *response) encode(root any) {
 	text, err := json.Marshal(root)
 	if err != nil {
-		panic(err) // root has only strings, numbers, lists and maps
+		panic(err) // encoding cannot fail: root contains only JSON values
 	}
 	for {
 		at := bytes.Index(text, []byte(`"`+rawMark))
@@ -282,7 +284,7 @@ func (s *response) encode(root any) {
 // object is a decoded JSON object.
 type object = map[string]any
 
-// eachItem calls visit for the outermost object with the id of each victim, and then encodes the answer again.
+// eachItem calls visit for each outermost JSON object with a tampered id. It then encodes the changed answer.
 func (b *tampering) eachItem(s *response, visit func(id string, item object)) {
 	root := s.decoded()
 	b.walk(root, visit)
@@ -306,7 +308,7 @@ func (b *tampering) walk(v any, visit func(id string, item object)) {
 	}
 }
 
-// tamperedIDIn returns the victim whose id is a member of o, or "".
+// tamperedIDIn returns the tampered id that is the value of a member of o. It returns "" if there is none.
 func (b *tampering) tamperedIDIn(o object) string {
 	for _, name := range slices.Sorted(maps.Keys(o)) {
 		if id := scalarText(o[name]); id != "" && slices.Contains(b.tamperedIDs, id) {
@@ -326,7 +328,7 @@ func scalarText(v any) string {
 	return ""
 }
 
-// eachList replaces each list that contains the object of a victim by the result of change.
+// eachList replaces each JSON list that contains an object with a tampered id by the result of change.
 func (b *tampering) eachList(s *response, change func(list []any, isTampered func(any) bool) []any) {
 	isTampered := func(v any) bool {
 		found := false
@@ -350,7 +352,8 @@ func (b *tampering) eachList(s *response, change func(list []any, isTampered fun
 	s.encode(walk(s.decoded()))
 }
 
-// eachCount calls change for each count of each victim. name is the column of the count; at[key] is its value.
+// eachCount calls change for each count of each tampered video. name is the name of the count, such as "views". at[key] is the value in
+// the answer.
 func (b *tampering) eachCount(s *response, change func(id, name string, at object, key string)) {
 	b.eachItem(s, func(id string, item object) {
 		for _, name := range slices.Sorted(maps.Keys(b.testedSource.counts)) {
@@ -364,7 +367,7 @@ func (b *tampering) eachCount(s *response, change func(id, name string, at objec
 	})
 }
 
-// lookup returns the object and the key at which path ends. It returns false if the path does not exist.
+// lookup follows a path such as "statistics.likes" in item. It returns the innermost object and key, or false if the path does not exist.
 func lookup(item object, path string) (object, string, bool) {
 	parts := strings.Split(path, ".")
 	for _, part := range parts[:len(parts)-1] {

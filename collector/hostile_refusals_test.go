@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// hostileTexts returns scenarios with dangerous texts and correct counts. The counts must be stored.
+// hostileTexts returns scenarios whose answers have dangerous texts, such as scripts, and correct counts. The counts must be stored.
 func hostileTexts() []scenario {
 	names := []string{"title", "desc", "text", "caption", "description", "video_description"}
-	// in sets every title, caption and description of an item to text.
+	// in returns a function that sets the titles, captions and descriptions in an answer to text.
 	in := func(text string) tamperFunc {
 		return changeItems(func(_ string, item object) {
 			visitNodes(item, func(key string, v any) any {
@@ -34,10 +34,10 @@ func hostileTexts() []scenario {
 	}
 }
 
-// errorStatuses returns scenarios with error statuses. The class of a status decides whether the source is paused.
+// errorStatuses returns scenarios whose answers have an HTTP error status.
 func errorStatuses() []scenario {
-	// The description of a vendor may say what a status means for a target. For YouTube's calls that get only counts, the project may
-	// not have the method; the collector then uses another method.
+	// A vendor may define what a status means for a target. If YouTube refuses its method that returns only counts, the collector uses
+	// another method.
 	vendors := func(f outcome) map[string]outcomes {
 		return map[string]outcomes{"ensembledata tiktok": allWith(f), "ensembledata instagram": allWith(f)}
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// metaSources returns the sources of the Graph API with the settings that the sandbox prints. Their calls are logged.
+// metaSources returns the sources of Instagram and Facebook, with the settings that the sandbox prints. The sources log their calls.
 func (w *testSystem) metaSources() []source.Source {
 	w.t.Helper()
 	settings := map[string]string{}
@@ -37,7 +37,7 @@ func (w *testSystem) metaSources() []source.Source {
 	return []source.Source{ig, fb}
 }
 
-// requireNoSecretsLogged checks that calls were logged without credentials.
+// requireNoSecretsLogged checks that the log contains calls of the sources, and no token or secret.
 func (w *testSystem) requireNoSecretsLogged() {
 	w.t.Helper()
 	require.Contains(w.t, w.log.String(), "source call answered")
@@ -46,7 +46,7 @@ func (w *testSystem) requireNoSecretsLogged() {
 	}
 }
 
-func TestMeta_fetchesVideos(t *testing.T) {
+func TestMetaSources_countsAndDetailsOfVideosAreStored(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		w := newTestSystem(t, db)
@@ -79,7 +79,7 @@ func TestMeta_fetchesVideos(t *testing.T) {
 	})
 }
 
-func TestMeta_fetchesAccounts(t *testing.T) {
+func TestMetaSources_profilesAndVideosOfAccountsAreStored(t *testing.T) {
 	t.Parallel()
 	for _, p := range []link.Platform{link.Instagram, link.Facebook} {
 		t.Run(string(p), func(t *testing.T) {
@@ -112,8 +112,8 @@ func TestMeta_fetchesAccounts(t *testing.T) {
 	}
 }
 
-// A vendor is the fallback for videos that the Graph API does not show, also if the vendor is paused at first.
-func TestMeta_fallsBackToVendor(t *testing.T) {
+// A video that the Graph API does not show is fetched from a vendor. If the vendor is paused, the video waits for the end of the pause.
+func TestMetaSources_vendorIsAskedForVideosThatTheGraphAPIDoesNotShow(t *testing.T) {
 	t.Parallel()
 	w := newTestSystem(t, storetest.New(t, "sqlite"))
 	w.startFastClock()
@@ -136,8 +136,8 @@ func TestMeta_fallsBackToVendor(t *testing.T) {
 	w.requireNoSecretsLogged()
 }
 
-// Without a vendor, a video is gone after three answers of the Graph API that a confirmed account does not have it.
-func TestMeta_marksVideoGoneAfterConfirmation(t *testing.T) {
+// No vendor is configured. The video is gone after the Graph API has answered three times that the confirmed account does not have it.
+func TestMetaSources_videoIsGoneAfterThreeAnswersThatItDoesNotExist(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	c := newClaimTest(t, db, link.Instagram, (*testSystem).metaSources)

@@ -16,16 +16,16 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// cause is the cause of a refusal: one target, the whole source, or one of them.
+// cause is why a source refuses a call: because of one target, because of the source, or unknown.
 type cause string
 
 const (
-	ofTarget  cause = "the target"               // pauses nothing, however many targets are refused
-	ofSource  cause = "the key or the quota"     // pauses the source, or its budget, at the first call
-	undecided cause = "the target or the source" // pauses the source once a second target is refused
+	ofTarget  cause = "the target"               // such a refusal never pauses the source
+	ofSource  cause = "the key or the quota"     // such a refusal pauses the source or its budget at the first call
+	undecided cause = "the target or the source" // the refusal does not tell which; the source is paused after refusals of two targets
 )
 
-// recorded is an error answer of a real API, taken from its documentation or from its clients.
+// recordedRefusal is an error answer of a real API, taken from the documentation of the API or from the source code of its clients.
 type recordedRefusal struct {
 	name   string
 	status int
@@ -40,7 +40,7 @@ const (
 	creatorsError = `{"success":false,"error":"`
 )
 
-// recordedRefusals returns the refusals of each source. All lanes of one vendor share the same refusals.
+// recordedRefusals returns the error answers of each source, by name of the tested source.
 func recordedRefusals() map[string][]recordedRefusal {
 	youtube := []recordedRefusal{
 		{"forbidden", 403, youtubeError + `forbidden"}]}}`, undecided},
@@ -50,7 +50,7 @@ func recordedRefusals() map[string][]recordedRefusal {
 		{"the API is not enabled", 403, youtubeError + `accessNotConfigured"}]}}`, ofSource},
 		{"the quota is spent", 403, youtubeError + `quotaExceeded"}]}}`, ofSource},
 	}
-	counts := slices.DeleteFunc(slices.Clone(youtube), func(r recordedRefusal) bool { return r.name == "forbidden" }) // forbidden means here that batchGetStats is not available
+	counts := slices.DeleteFunc(slices.Clone(youtube), func(r recordedRefusal) bool { return r.name == "forbidden" }) // for the call batchGetStats, the error "forbidden" has another meaning: the method is not available
 	display := []recordedRefusal{
 		{"a parameter is refused", 400, `{"data":{},"error":{"code":"invalid_params` + tiktokMessage, undecided},
 		{"a scope is missing", 401, `{"data":{},"error":{"code":"scope_not_authorized` + tiktokMessage, ofSource},
@@ -106,16 +106,16 @@ func recordedRefusals() map[string][]recordedRefusal {
 	}
 }
 
-// videoSet is a set of tracked videos of a lane. The platform refuses the bad ones and answers for the good ones.
+// videoSet is a set of tracked videos of one platform. The platform refuses to answer about bad videos and answers about good videos.
 type videoSet struct {
 	*hostileTest
 	t         *testing.T
 	org       *store.Org
-	bad, good []string // their ids
+	bad, good []string // ids of the refused and of the answered videos
 }
 
-// trackVideos tracks the given numbers of good and bad ordinary videos of a lane. The bad ones belong to different accounts if the lane has
-// several accounts.
+// trackVideos tracks the given numbers of good and bad videos for the tested source. The bad videos belong to different accounts if the
+// source serves more than one account.
 func (h *hostileTest) trackVideos(t *testing.T, good, bad int) *videoSet {
 	t.Helper()
 	o, err := h.fast.CreateOrganisation(t.Context(), "Tester", store.TierPremium, store.SubscriptionActive)
@@ -149,7 +149,7 @@ func (h *hostileTest) trackVideos(t *testing.T, good, bad int) *videoSet {
 	require.NotEmpty(t, c.good)
 	_, err = c.org.Track(t.Context(), store.TrackRequest{Links: links, Lane: queue.LanePremium, Immediate: len(links), Enqueue: len(links)})
 	require.NoError(t, err)
-	if h.testedSource.countsOnly { // a call that gets only counts is made only for videos that were fetched before
+	if h.testedSource.countsOnly { // fetch the videos once, because calls for counts only are made for videos that were fetched before
 		c.fetchDue()
 		h.db.Clock.Advance(25 * time.Hour)
 		h.db.Exec(t, "UPDATE fetch_targets SET next_at = ?, details_at = ?", store.InstantOf(h.db.Clock.Now()), store.InstantOf(h.db.Clock.Now()))
@@ -166,19 +166,19 @@ func (c *videoSet) fetchDue() {
 	}
 }
 
-// refuse makes the platform answer every request that names one of the ids with r.
+// refuse makes the platform answer every request that contains one of the ids with the error answer r.
 func (c *videoSet) refuse(r recordedRefusal, ids ...string) {
 	c.active.Store(&tampering{testedSource: c.testedSource, tamperedIDs: ids, tamper: respondWith(r.status, r.body)})
 }
 
-// fetchedNow returns those of the ids that were fetched at the current time.
+// fetchedNow returns those of the given ids whose videos were fetched at the current time of the clock.
 func (c *videoSet) fetchedNow(ids []string) []string {
 	c.t.Helper()
 	now := storetest.Column[string](c.t, c.db, "SELECT external_id FROM fetch_targets WHERE kind = 'video' AND attempts = 0 AND fetched_at = ?", store.InstantOf(c.db.Clock.Now()))
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !slices.Contains(now, id) })
 }
 
-// paused returns the class of each pause, by the name of the paused source or budget.
+// paused returns the class of each active pause, by name of the paused source or budget.
 func (c *videoSet) paused() map[string]string {
 	c.t.Helper()
 	pauses, err := c.fast.Queue.Pauses(c.t.Context())
@@ -200,7 +200,7 @@ func (c *videoSet) end() {
 	c.logged.reset()
 }
 
-// resetCallCount returns how many calls the platform has received, and resets the count.
+// resetCallCount returns how many calls the platform has received since the last reset. It also ends the refusals.
 func (c *videoSet) resetCallCount() int {
 	c.t.Helper()
 	c.active.Store(nil)
@@ -212,15 +212,16 @@ func (c *videoSet) resetCallCount() int {
 	for _, name := range []string{"youtube", "tiktok_display", "tiktok_research", "vendor"} {
 		sum += calls[name].Calls
 	}
-	if sum == 0 { // the Graph API and the vendors are counted under the platform's name
+	if sum == 0 { // the sandbox counts the calls of the Graph API by platform
 		sum = calls[string(c.testedSource.platform)].Calls
 	}
 	c.control(http.MethodDelete, "/_control/calls", nil)
 	return sum
 }
 
-// TestRecordedRefusals_pauseOnlyIfSourceIsRefused sends each source the error answers of its real API.
-func TestRecordedRefusals_pauseOnlyIfSourceIsRefused(t *testing.T) {
+// TestRecordedRefusals_ofASingleTargetDoNotPauseTheSource sends each source the error answers of its real API. The source must be
+// paused if the answer shows that the source is the cause, or if two targets are refused and the cause is unknown.
+func TestRecordedRefusals_ofASingleTargetDoNotPauseTheSource(t *testing.T) {
 	t.Parallel()
 	for _, l := range testedSources() {
 		refusals := recordedRefusals()[l.name]
@@ -268,9 +269,9 @@ func TestRecordedRefusals_pauseOnlyIfSourceIsRefused(t *testing.T) {
 	}
 }
 
-// TestRecordedRefusals_doNotDelayOtherVideos fetches many good videos and a few refused ones. The good ones must be fetched without
-// any delay, and the refusals may cost only few more calls.
-func TestRecordedRefusals_doNotDelayOtherVideos(t *testing.T) {
+// TestRecordedRefusals_doNotDelayTheFetchesOfOtherVideos fetches many good videos together with a few refused videos. The good
+// videos must be fetched without delay. The refusals may cause only a few additional calls.
+func TestRecordedRefusals_doNotDelayTheFetchesOfOtherVideos(t *testing.T) {
 	t.Parallel()
 	videos := 40
 	if *allCombinations {

@@ -21,13 +21,13 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// scripted is a source of TikTok videos. The function answer decides which of its calls fail.
+// scriptedSource is a source of TikTok videos. Its function answer decides which calls fail.
 type scriptedSource struct {
 	batch  int
-	answer func(batch []source.Target) error // nil for a good answer; may panic
+	answer func(batch []source.Target) error // error of the call for a batch, nil if the call succeeds; it may also panic
 
 	mu    sync.Mutex
-	calls [][]string // the ids of each call
+	calls [][]string // requested video ids of each call
 }
 
 func (*scriptedSource) Name() string                               { return "scripted" }
@@ -57,7 +57,7 @@ func (s *scriptedSource) Fetch(_ context.Context, batch []source.Target, _ *sour
 	return results, nil
 }
 
-// callsWith returns how many calls contained a target.
+// callsWith returns how many calls to the source requested the video with the given id.
 func (s *scriptedSource) callsWith(id string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,12 +70,12 @@ func (s *scriptedSource) callCount() int {
 	return len(s.calls)
 }
 
-// containsAny returns true if a batch contains one of the ids.
+// containsAny returns true if a target of the batch has one of the ids.
 func containsAny(batch []source.Target, ids ...string) bool {
 	return slices.ContainsFunc(batch, func(t source.Target) bool { return slices.Contains(ids, t.ExternalID) })
 }
 
-// script is a collector with one scripted source, and the ids of its tracked videos.
+// refusalTest has a collector with one scriptedSource, and an organisation that tracks the videos in ids.
 type refusalTest struct {
 	t    *testing.T
 	db   *storetest.DB
@@ -128,7 +128,7 @@ func newRefusalTest(t *testing.T, db *storetest.DB, batch, videos int) *refusalT
 	return s
 }
 
-// collector returns another collector on the same database.
+// collector returns a new collector that uses the database and the source of the test.
 func (s *refusalTest) collector() *Collector {
 	s.t.Helper()
 	c, err := New(Options{Store: s.db.Store, Sources: []source.Source{s.scriptedSource}, Now: s.db.Clock.Now, Logger: slog.New(slog.NewTextHandler(s.logs, nil))})
@@ -137,7 +137,7 @@ func (s *refusalTest) collector() *Collector {
 	return c
 }
 
-// fetchDue runs rounds until no target is due.
+// fetchDue runs the collector c until no target is due.
 func (s *refusalTest) fetchDue(c *Collector) {
 	s.t.Helper()
 	for busy := true; busy; {
@@ -147,7 +147,7 @@ func (s *refusalTest) fetchDue(c *Collector) {
 	}
 }
 
-// dueNow makes the given targets due now, and all others in two days.
+// dueNow makes the targets with the given ids due now, and all other targets due in two days.
 func (s *refusalTest) dueNow(ids ...string) {
 	s.t.Helper()
 	now := store.InstantOf(s.db.Clock.Now())
@@ -170,7 +170,7 @@ func (s *refusalTest) attempts(id string) int {
 	return storetest.Column[int](s.t, s.db, "SELECT attempts FROM fetch_targets WHERE external_id = ?", id)[0]
 }
 
-// paused returns the class of the source's pause; "" if it is not paused.
+// paused returns the class of the source's pause. It returns "" if the source is not paused.
 func (s *refusalTest) paused() source.Class {
 	s.t.Helper()
 	pauses, err := s.db.Pauses(s.t.Context())
@@ -181,12 +181,12 @@ func (s *refusalTest) paused() source.Class {
 	return ""
 }
 
-// others returns all ids except the given ones.
+// others returns the ids of all tracked videos except the ids in but.
 func (s *refusalTest) others(but ...string) []string {
 	return slices.DeleteFunc(slices.Clone(s.ids), func(id string) bool { return slices.Contains(but, id) })
 }
 
-func TestRefusals_ofOneTargetDoNotPause(t *testing.T) {
+func TestRefusals_ofOneTargetDoNotPauseTheSource(t *testing.T) {
 	t.Parallel()
 	for _, class := range []source.Class{source.AuthFailed, source.BadRequest, source.Temporary} {
 		for _, batch := range []int{1, 50} {
@@ -212,7 +212,7 @@ func TestRefusals_ofOneTargetDoNotPause(t *testing.T) {
 	}
 }
 
-func TestPanics_affectOnlyTheirTarget(t *testing.T) {
+func TestPanicInASource_affectsOnlyTheTargetThatCausesIt(t *testing.T) {
 	t.Parallel()
 	for _, batch := range []int{1, 50} {
 		t.Run(fmt.Sprintf("%d a call", batch), func(t *testing.T) {
@@ -257,7 +257,7 @@ func TestRefusals_ofDifferentTargetsPauseTheSource(t *testing.T) {
 			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 				s := newRefusalTest(t, db, 1, 5)
 				s.answer = func([]source.Target) error { return &source.Failure{Class: class, Detail: "refused"} }
-				other := s.collector() // must see the count of the first one in the database
+				other := s.collector() // a second collector, which reads the refusals of the first collector from the database
 				for i := range calls {
 					require.Empty(t, s.paused(), "after %d calls", i)
 					s.dueNow(s.ids[i])
@@ -274,7 +274,7 @@ func TestRefusals_ofDifferentTargetsPauseTheSource(t *testing.T) {
 	}
 }
 
-func TestRefusals_ofSameTargetDoNotPause(t *testing.T) {
+func TestRefusals_repeatedForOneTargetDoNotPauseTheSource(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		s := newRefusalTest(t, db, 1, 2)
@@ -289,7 +289,7 @@ func TestRefusals_ofSameTargetDoNotPause(t *testing.T) {
 	})
 }
 
-func TestRefusals_areResetByAnyCollector(t *testing.T) {
+func TestRefusals_areCountedFromZeroAfterAnyCollectorGetsAnAnswer(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		s := newRefusalTest(t, db, 1, 5)
@@ -311,7 +311,7 @@ func TestRefusals_areResetByAnyCollector(t *testing.T) {
 	})
 }
 
-func TestRefusals_ofCredentialPauseAtOnce(t *testing.T) {
+func TestRefusals_ofTheCredentialPauseTheSourceAtOnce(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		s := newRefusalTest(t, db, 50, 50)
@@ -325,7 +325,7 @@ func TestRefusals_ofCredentialPauseAtOnce(t *testing.T) {
 	})
 }
 
-func TestRefusals_ofWholeBatchPauseTheSource(t *testing.T) {
+func TestRefusals_ofAllTargetsOfABatchPauseTheSource(t *testing.T) {
 	t.Parallel()
 	for _, class := range []source.Class{source.AuthFailed, source.BadRequest, source.Temporary} {
 		t.Run(string(class), func(t *testing.T) {
@@ -346,7 +346,7 @@ func TestRefusals_ofWholeBatchPauseTheSource(t *testing.T) {
 	}
 }
 
-func TestRefusals_areIsolatedAfterNoAnswer(t *testing.T) {
+func TestCallWithoutAnswer_otherTargetsOfTheBatchAreFetchedLater(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	s := newRefusalTest(t, db, 50, 50)
@@ -366,7 +366,7 @@ func TestRefusals_areIsolatedAfterNoAnswer(t *testing.T) {
 	require.Equal(t, s.others(bad), s.fetchedVideos())
 }
 
-func TestSafely_returnsPanicAsError(t *testing.T) {
+func TestSafely_returnsAPanicAsAnError(t *testing.T) {
 	t.Parallel()
 	s := newRefusalTest(t, storetest.New(t, "sqlite"), 1, 1)
 	err := s.safely(t.Context(), func() error { panic("broken") })
