@@ -112,7 +112,7 @@ func (w *testSystem) accountWithUploads(p link.Platform, videos int) string {
 // pastNextSlot is how far the tests advance the clock from noon, so that every account has become due again on the next day.
 const pastNextSlot = 37 * time.Hour
 
-func TestTrackedAccount_itsVideosAreTrackedAsItsTrackingTypeSays(t *testing.T) {
+func TestTrackedAccount_trackingTypeDecidesWhichVideosAreTracked(t *testing.T) {
 	t.Parallel()
 	newest := map[store.TrackingType]int{store.TrackLatest30: 30, store.TrackLatest200: 200, store.TrackNewOnly: 0, store.TrackAll: 5000}
 	for _, p := range link.Platforms {
@@ -133,7 +133,7 @@ func TestTrackedAccount_itsVideosAreTrackedAsItsTrackingTypeSays(t *testing.T) {
 					w.waitForFetched(ref, want)
 
 					var stopped string
-					if len(want) > 0 { // one video that the organisation stops tracking permanently
+					if len(want) > 0 { // the organisation stops tracking one video permanently
 						stopped = want[0]
 						v := w.accountVideos(ref)[stopped]
 						_, err := w.org.StopVideos(t.Context(), []store.VideoRef{{ID: v.ID}}, true)
@@ -194,7 +194,8 @@ func TestTrackedAccount_allPagesOfItsVideoListAreFetched(t *testing.T) {
 				uploads := w.sandbox.World().Uploads(p, handle, db.Clock.Now())
 				ref := w.trackAccount(w.accountLink(p, handle), store.TrackLatest200)
 
-				// Another organisation tracks all videos of the account, while its video list is fetched for the first organisation or afterwards.
+				// Another organisation tracks all videos of the account, while its video list is fetched for the first organisation or
+				// afterwards.
 				other, err := db.CreateOrganisation(t.Context(), "Other", store.TierPremium, store.SubscriptionActive)
 				require.NoError(t, err)
 				second := &testSystem{t: t, db: db, sandbox: w.sandbox, url: w.url, org: db.Org(other.ID), log: w.log}
@@ -207,7 +208,7 @@ func TestTrackedAccount_allPagesOfItsVideoListAreFetched(t *testing.T) {
 	}
 }
 
-func TestTrackedAccount_profileOfAnUnusualAccountIsStored(t *testing.T) {
+func TestTrackedAccount_profileIsStoredForEveryCategoryOfAccount(t *testing.T) {
 	t.Parallel()
 	for _, p := range link.Platforms {
 		for _, category := range sandbox.AccountCategories(p) {
@@ -237,7 +238,7 @@ func TestTrackedAccount_profileOfAnUnusualAccountIsStored(t *testing.T) {
 	}
 }
 
-func TestTrackedAccount_isMarkedGoneOnlyAfterRepeatedAnswers(t *testing.T) {
+func TestTrackedAccount_isGoneOnlyAfterRepeatedAnswersThatItDoesNotExist(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		w := newTestSystem(t, db)

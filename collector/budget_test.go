@@ -18,8 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// budgetSource is a source of TikTok accounts with a daily budget of limit units. Each call reserves the number in units. The function
-// spends then spends some of the reserved units.
+// budgetSource is a source of TikTok accounts with a budget of limit units a day. The field units is the number of units that each call
+// reserves. The function spends decides how many of them the call uses.
 type budgetSource struct {
 	limit, units int64
 	spends       func(budget *source.CallBudget) error
@@ -53,7 +53,7 @@ func (s *budgetSource) Fetch(ctx context.Context, batch []source.Target, budget 
 	return []source.Result{{Target: batch[0], Class: source.OK, Account: &source.AccountFacts{Username: new(batch[0].Handle), Listed: true}}}, nil
 }
 
-// budgetTest is a collector with one budgetSource.
+// budgetTest has a collector with one budgetSource, and the database in which the collector counts the used units.
 type budgetTest struct {
 	*testing.T
 	*Collector
@@ -112,7 +112,7 @@ func (b *budgetTest) pauses() map[string]queue.Pause {
 	return p
 }
 
-// spendCalls returns a function that spends n units and returns err.
+// spendCalls returns a function that spends up to n units of a call budget and then returns err.
 func spendCalls(n int64, err error) func(*source.CallBudget) error {
 	return func(budget *source.CallBudget) error {
 		budget.Meter()

@@ -161,7 +161,7 @@ func TestFallback_missingVideoIsGoneOnlyIfNoOtherSourceReturnsIt(t *testing.T) {
 	t.Run("another source has the video", func(t *testing.T) {
 		t.Parallel()
 		w := newTestSystem(t, storetest.New(t, "sqlite"))
-		tracked := w.track(otherAccount(w)) // a link with the handle of another account, which TikTok redirects to the video
+		tracked := w.track(otherAccount(w)) // a link with the handle of another account, which TikTok accepts
 		w.startWith(append([]source.Source{w.display()}, w.sources("scrapecreators")...)...)
 		w.waitForCounts(tracked)
 		require.NotNil(t, w.requireCounts(tracked[0], w.db.Clock.Now()).LatestBookmarks)

@@ -237,8 +237,8 @@ func TestCollector_callForCountsDoesNotChangeTheAuthorOfAVideo(t *testing.T) {
 		require.Equal(t, "a.real.person", v.Username)
 		account := *v.LinkedAccountID
 
-		// The call on the next day requests only counts. It goes to a new sandbox, which has not seen the link and therefore invents another
-		// author for the same video id.
+		// The call on the next day requests only counts. It goes to a new sandbox, which has not seen the link and therefore invents
+		// another author for the same video id.
 		w.sandbox = sandbox.New(sandbox.Options{Now: db.Clock.Now})
 		first := *v.LatestUpdatedAt
 		w.setHandler(w.sandbox.Handler())

@@ -108,7 +108,7 @@ func (w *testSystem) callCount(source string) int {
 	return calls[source].Calls
 }
 
-func TestCollector_doesNotStoreASuddenZeroOfViews(t *testing.T) {
+func TestCollector_doesNotStoreZeroViewsOfAVideoThatHadViews(t *testing.T) {
 	t.Parallel()
 	w := newTestSystem(t, storetest.New(t, "sqlite"))
 	w.start()

@@ -312,7 +312,8 @@ func (h *hostileTest) unusedAccount() string {
 	return ""
 }
 
-// TestHostile_detectablyWrongCountsOfAccountsAreNotStored sends invalid and wrong answers about accounts and about the lists of their videos.
+// TestHostile_detectablyWrongCountsOfAccountsAreNotStored sends invalid and wrong answers about accounts and about the lists of their
+// videos.
 func TestHostile_detectablyWrongCountsOfAccountsAreNotStored(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)

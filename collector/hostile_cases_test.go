@@ -21,8 +21,9 @@ type scenario struct {
 	wantBySource map[string]outcomes
 	// missing are the names of the counts that the changed answer does not contain. Their stored values stay unchanged.
 	missing []string
-	onlyIf  func(testedSource) bool // returns false for sources that the scenario does not apply to; nil means all sources
-	// bothKnown changes the answers for the two videos that were fetched before, instead of the known and the unfetched video.
+	onlyIf  func(testedSource) bool // returns true for the sources with which the scenario runs; nil means all sources
+	// bothKnown is true if the platform changes its answers about the known and the unaffected video, which were both fetched before.
+	// Otherwise it changes its answers about the known and the unfetched video.
 	bothKnown  bool
 	otherCalls bool          // changes only the answers to calls that contain no id of a video, such as calls for access tokens
 	timeout    time.Duration // timeout of a call; 0 means ten seconds

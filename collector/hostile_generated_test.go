@@ -283,8 +283,8 @@ func (c *tally) add(l testedSource, f outcome) {
 	c.bySource[l.name][f]++
 }
 
-// TestHostile_randomlyChangedAnswersDoNotLeadToWrongCounts changes correct answers at random. Every stored count must be correct, and a single
-// answer must not mark a video as gone. All videos must have correct counts again after the platform answers correctly.
+// TestHostile_randomlyChangedAnswersDoNotLeadToWrongCounts changes correct answers at random. Every stored count must be correct, and a
+// single answer must not mark a video as gone. All videos must have correct counts again after the platform answers correctly.
 func TestHostile_randomlyChangedAnswersDoNotLeadToWrongCounts(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)

@@ -57,10 +57,10 @@ type tampering struct {
 	changedAnswers atomic.Int64
 
 	mu     sync.Mutex
-	forged map[string][]int64 // wrong counts that the collector cannot detect, by id of the video
+	forged map[string][]int64 // wrong counts that the collector cannot detect, by id of the video, or by "unfetched" for an account
 }
 
-// addForged records that the platform returned the wrong count n for a video and that the collector cannot detect it.
+// addForged records that the platform returned the wrong count n for a video or account and that the collector cannot detect it.
 func (b *tampering) addForged(id string, n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -186,7 +186,8 @@ func (d *dialRecorder) requireOnly(t require.TestingT, platform string) {
 type outcomeLog struct {
 	mu      sync.Mutex
 	classes map[string]string // class of the last result without counts, by external id of the target
-	// failures has the class of each failed call. The key is the detail text of the failure. The key "" has the class of the last failed call.
+	// failures has the class of each failed call. The key is the detail text of the failure. The key "" has the class of the last failed
+	// call.
 	failures map[string]string
 	text     strings.Builder
 }

@@ -361,8 +361,8 @@ func (h *hostileTest) run(t *testing.T, s scenario) {
 // runs with two sources on SQLite and with one source on PostgreSQL.
 var allCombinations = flag.Bool("hostile.everywhere", false, "run every scenario with every source on every database engine")
 
-// TestHostile_detectablyWrongCountsOfVideosAreNotStored lets the platform send invalid and wrong answers to each source. It checks the state of the
-// queue, the stored counts, and the recovery after correct answers.
+// TestHostile_detectablyWrongCountsOfVideosAreNotStored lets the platform send invalid and wrong answers to each source. It checks the
+// state of the queue, the stored counts, and the recovery after correct answers.
 func TestHostile_detectablyWrongCountsOfVideosAreNotStored(t *testing.T) {
 	t.Parallel()
 	tables := map[string][]scenario{} // the scenarios to run, by name of the source and database engine

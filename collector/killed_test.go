@@ -47,7 +47,7 @@ var (
 )
 
 const (
-	// lastTick is the time of the last tick of a day, at which the collectors fetch all targets of the day that are left.
+	// lastTick is the time of day of the last tick. No target is scheduled later in the day, so the last tick includes all targets.
 	lastTick = 24*time.Hour - 10*time.Minute
 	// If the number of calls and of due or claimed targets is unchanged for idlePolls polls, the clock advances by clockStep.
 	idlePolls = 8
@@ -186,7 +186,7 @@ func newKillTest(t *testing.T, name string, collectors int) *killTest {
 	return k
 }
 
-// serveWithFaults answers a call to a platform like the sandbox. If the call is the one of the next fault, it also causes the fault.
+// serveWithFaults answers a call to a platform like the sandbox. If the next fault is set for this call, it also causes the fault.
 func (k *killTest) serveWithFaults(w http.ResponseWriter, r *http.Request) {
 	k.called.Add(1)
 	if k.countdown.Add(-1) != 0 {
@@ -303,7 +303,7 @@ func (k *killTest) progress(by time.Time) progress {
 	return p
 }
 
-// tick sets the clock to at and waits until the collectors have fetched all due targets. It causes the faults meanwhile.
+// tick sets the clock to at and waits until the collectors have fetched all due targets. During the tick it causes the given faults.
 func (k *killTest) tick(at time.Time, faults []fault) {
 	k.t.Helper()
 	k.faults = faults

@@ -22,7 +22,7 @@ type cause string
 const (
 	ofTarget  cause = "the target"               // such a refusal never pauses the source
 	ofSource  cause = "the key or the quota"     // such a refusal pauses the source or its budget at the first call
-	undecided cause = "the target or the source" // the refusal does not tell which; the source is paused after refusals of two targets
+	undecided cause = "the target or the source" // the refusal does not show its cause; the source is paused after two targets were refused
 )
 
 // recordedRefusal is an error answer of a real API, taken from the documentation of the API or from the source code of its clients.
@@ -219,8 +219,8 @@ func (c *videoSet) resetCallCount() int {
 	return sum
 }
 
-// TestRecordedRefusals_ofASingleTargetDoNotPauseTheSource sends each source the error answers of its real API. The source must be
-// paused if the answer shows that the source is the cause, or if two targets are refused and the cause is unknown.
+// TestRecordedRefusals_ofASingleTargetDoNotPauseTheSource sends each source the error answers of its real API. If the cause
+// of a refusal is the source, the source must be paused at once. If the cause is unknown, it must be paused after two refused targets.
 func TestRecordedRefusals_ofASingleTargetDoNotPauseTheSource(t *testing.T) {
 	t.Parallel()
 	for _, l := range testedSources() {

@@ -176,7 +176,8 @@ func (s *simulation) newCollector(limits map[string]int64) *collector.Collector 
 	return c
 }
 
-// simulatedSources returns sources for YouTube, TikTok and Instagram. TikTok and Instagram are fetched from a vendor, with a budget for each.
+// simulatedSources returns sources for YouTube, TikTok and Instagram. TikTok and Instagram are fetched from a vendor, with a budget for
+// each.
 func simulatedSources(base string, client *fetch.Client, now func() time.Time, limits map[string]int64) ([]source.Source, error) {
 	yt, err := youtube.New(youtube.Options{BaseURL: base + "/youtube/", APIKey: sandbox.YouTubeAPIKey, Client: client, Now: now,
 		CommonLimit: limits["youtube/common"], StatsLimit: limits["youtube/stats"]})
@@ -362,7 +363,8 @@ func TestSimulation_fetchesFollowTheScheduleAndTheBudgets(t *testing.T) {
 	s.track(s.findVideos(link.TikTok, rest/2-newPerDay*days, 50), false)
 	s.track(s.findVideos(link.Instagram, instagram, 50), false)
 
-	// Each fetch of an Instagram video needs its own call. In the middle of the simulation, Instagram's budget is too small for all fetches.
+	// Each fetch of an Instagram video needs its own call. In the middle of the simulation, Instagram's budget is too small for all
+	// fetches.
 	ampleBudgets := map[string]int64{"youtube/common": 10_000, "youtube/stats": 10_000, "tiktok": int64(2 * videos), "instagram": int64(6 * instagram)}
 	shortBudgets := map[string]int64{"youtube/common": 10_000, "youtube/stats": 10_000, "tiktok": int64(2 * videos), "instagram": int64(instagram) * 8 / 10}
 	shortFrom, shortTo := days*3/10, days*6/10

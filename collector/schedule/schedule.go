@@ -59,8 +59,8 @@ func PaceOf(t queue.Target, f *ingest.VideoFacts, now time.Time) queue.Pace {
 	return queue.PaceSteady
 }
 
-// Next returns the time of the next fetch of a target that was fetched successfully at now. The fetches of a day start at the target's fixed
-// second of the day and are spread evenly. A late fetch therefore does not delay the following fetches.
+// Next returns the time of the next fetch of a target that was fetched successfully at now. The fetches of a day start at the target's
+// fixed second of the day and are spread evenly. A late fetch therefore does not delay the following fetches.
 func (s Throttle) Next(t queue.Target, pace queue.Pace, now time.Time) time.Time {
 	today, every := store.DateOf(now), s.days(t.BaseLane, pace)
 	day := today + 1
@@ -86,9 +86,9 @@ func (s Throttle) Next(t queue.Target, pace queue.Pace, now time.Time) time.Time
 	return next
 }
 
-// Due returns due = true if a claimed target must be fetched now. If the throttle has become stronger since the fetch was scheduled, due can
-// be false, and next is the new time of the fetch. A target is always due if an organisation waits for its first fetch, if its last fetch
-// failed, or if its counts are suspicious.
+// Due returns true in due if a claimed target must be fetched now. If the throttle has become stronger since the fetch was scheduled, due
+// can be false, and next is the new time of the fetch. A target is always due if an organisation waits for the fetch, if the last fetch
+// failed, or if the last counts were suspicious.
 func (s Throttle) Due(t queue.Target, now time.Time) (next time.Time, due bool) {
 	if s == 0 || t.Lane == queue.LaneInteractive || t.Attempts > 0 || t.Suspect != nil || t.FetchedAt == nil || t.RequestedAt > *t.FetchedAt {
 		return now, true
@@ -103,7 +103,8 @@ func (s Throttle) Interval(t queue.Target) time.Duration {
 }
 
 // NeedsDetails returns true if the fetch of a video at now must include details such as title and account. Details are fetched once in
-// detailsDays. Targets with similar times of the day have the same day for details, so that one call can fetch the details of many targets.
+// detailsDays days. Targets with similar times of the day have the same day for details, so that one call can fetch the details of many
+// targets.
 func NeedsDetails(t queue.Target, now time.Time) bool {
 	return t.DetailsAt == nil || detailsUntil(t, now) > detailsUntil(t, t.DetailsAt.Time())
 }
@@ -116,8 +117,8 @@ func detailsUntil(t queue.Target, at time.Time) int64 {
 	return (at.Unix() - (slot - early + own*day)) / (detailsDays * day)
 }
 
-// fetchDays returns on how many days between 1970 and the given day a fetch of the target is scheduled. every is the mean interval in days. A
-// hash of the target spreads the targets over the days.
+// fetchDays returns on how many days between 1970 and the given day a fetch of the target is scheduled. every is the mean interval in days.
+// A hash of the target spreads the targets over the days.
 func fetchDays(t queue.Target, day store.Date, every float64) float64 {
 	return math.Floor((float64(day) + fraction(t, "day")*every) / every)
 }

@@ -47,7 +47,7 @@ func (s Throttle) days(lane queue.Lane, pace queue.Pace) float64 {
 	return 1 + (longestDays-1)*s.stage(stage, lane)
 }
 
-// fetches returns the mean number of fetches on a day on which a target is fetched.
+// fetches returns how many times a target is fetched, on average, on a day on which it is fetched at all.
 func (s Throttle) fetches(lane queue.Lane, pace queue.Pace) float64 {
 	if pace != queue.PaceFast {
 		return 1
@@ -55,7 +55,7 @@ func (s Throttle) fetches(lane queue.Lane, pace queue.Pace) float64 {
 	return fastFetches - (fastFetches-1)*s.stage(stageFast, lane)
 }
 
-// PerDay returns the mean number of fetches of a target in a day.
+// PerDay returns the mean number of fetches per day of a target with the given lane and pace.
 func (s Throttle) PerDay(lane queue.Lane, pace queue.Pace) float64 {
 	return s.fetches(lane, pace) / s.days(lane, pace)
 }
@@ -150,8 +150,8 @@ func fits(pool []Need, supply map[string]float64, s Throttle) bool {
 	return true
 }
 
-// pay subtracts the cost of a number of fetches from the units in left. It pays with the first entry of costs until a budget of that entry is
-// spent, then with the next entry. It returns false if the units are not enough for all fetches.
+// pay subtracts the cost of a number of fetches from the units in left. It pays with the first entry of costs until a budget of that entry
+// is spent, then with the next entry. It returns false if the units are not enough for all fetches.
 func pay(fetches float64, costs []map[string]float64, left map[string]float64) bool {
 	const nothing = 1e-6
 	if len(costs) == 0 {

@@ -30,7 +30,8 @@ const (
 	BadRequest  Class = "bad_request"  // the platform rejected the request as malformed
 )
 
-// Facts are what a source returned about a video. A nil pointer means that the source did not return the value. It never means zero or empty.
+// Facts are what a source returned about a video. A nil pointer means that the source did not return the value. It never means zero or
+// empty.
 type Facts = ingest.VideoFacts
 
 // AccountFacts are what a source returned about an account and about its newest videos.

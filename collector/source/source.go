@@ -45,12 +45,12 @@ type Source interface {
 	// units that Fetch would spend on them. The collector reserves the units of the first way that the budgets allow and passes them to
 	// Fetch. Plan returns nil if the source must not be asked now.
 	Plan(batch []Target) [][]Call
-	// Fetch fetches a batch of targets of one platform, kind and group. It spends at most the units in budget. These can be fewer units than
-	// Plan requested, if little of a budget is left. Fetch then fetches only as much as the units allow.
+	// Fetch fetches a batch of targets of one platform, kind and group. It spends at most the units in budget. These can be fewer units
+	// than Plan requested, if little of a budget is left. Fetch then fetches only as much as the units allow.
 	//
 	// Fetch returns a result for each target, in the given order, or a *Failure. If a call fails after another call for the batch was
-	// answered, the results of the remaining targets have Failed set. If a target is missing from a successful answer and the source gives no
-	// reason, its result has the class Gone.
+	// answered, the results of the remaining targets have Failed set. If a target is missing from a successful answer and the source gives
+	// no reason, its result has the class Gone.
 	Fetch(ctx context.Context, batch []Target, budget *CallBudget) ([]Result, error)
 }
 
@@ -58,12 +58,12 @@ type Source interface {
 type NetworkSource interface {
 	// Address returns the base URL of the source's requests, without credentials.
 	Address() string
-	// Clock returns the time of the source's server. It returns the zero time if the server's answer does not contain the time, and an error
-	// if the server cannot be reached.
+	// Clock returns the time of the source's server. It returns the zero time if the server's answer does not contain the time, and an
+	// error if the server cannot be reached.
 	Clock(ctx context.Context) (time.Time, error)
 }
 
-// OwnAccountSource is a source that may be able to fetch only the operator's own accounts and their videos.
+// OwnAccountSource is implemented by sources that can be limited to the operator's own accounts and their videos.
 type OwnAccountSource interface {
 	// OwnAccountsOnly returns true if the source fetches only the operator's own accounts and their videos. A result of class Unsupported
 	// for a video of another account then does not mean that the credential is wrong.

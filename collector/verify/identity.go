@@ -34,7 +34,7 @@ func incomparableIDs(t source.Target, f *source.AccountFacts) bool {
 }
 
 // IsOlder returns true if a result with Lags is older than the stored counts. This is assumed if the result has fewer views. If the stored
-// counts are older than longestLag, IsOlder returns false: the views have then really fallen.
+// counts are older than longestLag, IsOlder returns false, because the views have then really fallen.
 func IsOlder(t source.Target, r source.Result, now time.Time) bool {
 	f := r.Facts
 	return r.Lags && f != nil && t.Views != nil && f.Views != nil && *f.Views < *t.Views && t.FetchedAt != nil && now.Sub(t.FetchedAt.Time()) < longestLag

@@ -20,8 +20,8 @@ type Suspicion struct {
 }
 
 const (
-	// enoughAnswers is the number of consecutive suspicious answers after which the counts are accepted. The time from the first to the
-	// last of these answers must be at least confirmKnown if the target has stored counts, and at least confirmNew otherwise.
+	// enoughAnswers is the number of consecutive suspicious answers after which the counts are accepted. If the target has
+	// stored counts, these answers must also span at least confirmKnown. Otherwise they must span at least confirmNew.
 	enoughAnswers = 4
 	confirmKnown  = 6 * time.Hour
 	confirmNew    = time.Hour
@@ -42,8 +42,8 @@ const (
 
 const otherVideosViews = "the views of another video"
 
-// Check returns nil if the facts of the result r may be stored, because they are plausible or were confirmed by repeated fetches. Otherwise it
-// returns the suspicion to store with the target t. mixedUp must be true if MixedUp returned the index of r.
+// Check returns nil if the facts of the result r may be stored, because they are plausible or were confirmed by repeated fetches. Otherwise
+// it returns the suspicion to store with the target t. mixedUp must be true if MixedUp returned the index of r.
 func Check(t source.Target, r source.Result, mixedUp bool, now time.Time) *Suspicion {
 	var before Suspicion
 	if t.Suspect == nil || json.Unmarshal([]byte(*t.Suspect), &before) != nil {
@@ -124,8 +124,8 @@ func doubtAccount(t source.Target, a *source.AccountFacts) string {
 	return ""
 }
 
-// MixedUp returns the indexes of the results that probably contain the views of another video of the batch. Either videos have swapped their
-// views, or one video has a copy of another video's views. Videos without stored views are not compared.
+// MixedUp returns the indexes of the results that probably contain the views of another video of the batch. Either videos have swapped
+// their views, or one video has a copy of another video's views. Videos without stored views are not compared.
 func MixedUp(batch []source.Target, results []source.Result) map[int]bool {
 	type pair struct{ was, is int64 }
 	views := make(map[int]pair, len(batch))
@@ -151,7 +151,7 @@ func MixedUp(batch []source.Target, results []source.Result) map[int]bool {
 			}
 		}
 	}
-	if fell && len(swapped) > 1 { // without a fall of views, the videos may have grown fast; views hardly ever fall for another reason than a swap
+	if fell && len(swapped) > 1 { // a fall of views shows a swap, because views hardly ever fall; without a fall, the videos may have grown fast
 		for _, i := range swapped {
 			mixedUp[i] = true
 		}

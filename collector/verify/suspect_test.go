@@ -86,7 +86,7 @@ func TestCheck_swappedViewsStaySuspiciousIfTheVideoIsFetchedAlone(t *testing.T) 
 	require.Nil(t, Check(target, r, false, now.Add(confirmKnown)), "counts that are repeated for long enough are accepted")
 }
 
-func TestCheck_isSuspiciousOfAFallOfFollowersBelowAHundredth(t *testing.T) {
+func TestCheck_fallOfFollowersToLessThanAHundredthIsSuspicious(t *testing.T) {
 	t.Parallel()
 	of := func(followers int64) *Suspicion {
 		return Check(fetchedTarget(5_000), source.Result{Class: source.OK, Account: &source.AccountFacts{Followers: &followers}}, false, now)
