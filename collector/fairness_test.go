@@ -152,7 +152,7 @@ func (w *delayedTransport) callsNaming(words []string, from, to time.Time) (call
 	return calls, inFlight
 }
 
-// fairnessTest runs a collector that asks each platform's own API first and a vendor second.
+// fairnessTest runs a collector that asks the own API of each platform first and a vendor second, with delayed calls.
 type fairnessTest struct {
 	*testSystem
 	transport *delayedTransport

@@ -225,7 +225,7 @@ func (g *generator) elements(key string, list []any) (any, bool) {
 }
 
 // value returns a random invalid value for the JSON member key. Zero is never returned for likes, comments, shares or bookmarks, because
-// the collector cannot detect a wrong zero there.
+// the collector cannot detect a wrong zero in these counts.
 func (g *generator) value(key string) any {
 	values := []any{null, true, false, "", "x", "-7", " 7", "7.0", "1e3", "\x00", "٧", "javascript:alert(1)", "9223372036854775808", "PT-5S", "9999-99-99T00:00:00Z",
 		-7, raw("-0"), raw("1.5"), raw("1e3"), raw("1e400"), raw("9223372036854775807"), raw("99999999999999999999"), raw("NaN"), raw("Infinity"), raw("'7'"), raw("007"),

@@ -309,7 +309,7 @@ func (b *tampering) walk(v any, visit func(id string, item object)) {
 	}
 }
 
-// tamperedIDIn returns the tampered id that is the value of a member of o. It returns "" if there is none.
+// tamperedIDIn returns the tampered id that is the value of a member of o. It returns "" if no member of o has a tampered id.
 func (b *tampering) tamperedIDIn(o object) string {
 	for _, name := range slices.Sorted(maps.Keys(o)) {
 		if id := scalarText(o[name]); id != "" && slices.Contains(b.tamperedIDs, id) {

@@ -29,10 +29,10 @@ const (
 	implausibleDrop = 0.01
 	// zeroIsNormalFor is the time after the upload in which zero views are not suspicious.
 	zeroIsNormalFor = 24 * time.Hour
-	// aheadOfViews is the number of likes from which a video with zero views is suspicious. Fewer likes are normal, because some platforms
-	// count views later than likes.
+	// aheadOfViews is the number of likes, comments, shares or bookmarks at which a video with zero views is suspicious. Smaller numbers are
+	// normal, because some platforms count views later.
 	aheadOfViews = 10
-	// likesExpected is the number of views from which a video with zero likes is suspicious.
+	// likesExpected is the number of views at which a video with zero likes is suspicious.
 	likesExpected = 10_000
 	// comparableViews is the number of views below which MixedUp does not compare videos, because small numbers are often equal by chance.
 	comparableViews = 1000
