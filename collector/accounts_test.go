@@ -16,8 +16,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// accountLink returns the parsed link of an account.
-func (w *world) accountLink(p link.Platform, handle string) link.Link {
+// accountLink returns the parsed URL of an account's profile.
+func (w *testSystem) accountLink(p link.Platform, handle string) link.Link {
 	w.t.Helper()
 	l, err := link.Parse(link.AccountURL(p, handle))
 	require.NoError(w.t, err)
@@ -25,22 +25,22 @@ func (w *world) accountLink(p link.Platform, handle string) link.Link {
 	return l
 }
 
-func (w *world) trackAccount(l link.Link, kind store.TrackingType) store.AccountRef {
+func (w *testSystem) trackAccount(l link.Link, kind store.TrackingType) store.AccountRef {
 	w.t.Helper()
 	out, err := w.org.TrackAccounts(w.t.Context(), store.TrackAccountsRequest{Links: []link.Link{l}, Type: kind, Lane: queue.LanePremium, Immediate: 1, Enqueue: 1})
 	require.NoError(w.t, err)
 	return store.AccountRef{ID: out[0].AccountID}
 }
 
-func (w *world) account(ref store.AccountRef) store.Account {
+func (w *testSystem) account(ref store.AccountRef) store.Account {
 	w.t.Helper()
 	a, err := w.org.Account(w.t.Context(), ref)
 	require.NoError(w.t, err)
 	return a
 }
 
-// accountVideos returns the tracked videos of an account by the platform's id.
-func (w *world) accountVideos(ref store.AccountRef) map[string]store.Video {
+// accountVideos returns the tracked videos of an account. The keys are the ids of the videos on their platform.
+func (w *testSystem) accountVideos(ref store.AccountRef) map[string]store.Video {
 	w.t.Helper()
 	page, err := w.org.AccountVideos(w.t.Context(), ref, store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 5000}})
 	require.NoError(w.t, err)
@@ -51,15 +51,15 @@ func (w *world) accountVideos(ref store.AccountRef) map[string]store.Video {
 	return out
 }
 
-// waitForTracked waits until exactly these videos of an account are tracked.
-func (w *world) waitForTracked(ref store.AccountRef, ids []string) {
+// waitForTracked waits until the videos with the given ids, and no other videos of the account, are tracked.
+func (w *testSystem) waitForTracked(ref store.AccountRef, ids []string) {
 	w.t.Helper()
 	w.waitFor("the account's videos are tracked", func() bool { return w.account(ref).TotalVideosTracked >= int64(len(ids)) })
 	require.ElementsMatch(w.t, ids, slices.Collect(maps.Keys(w.accountVideos(ref))))
 }
 
-// waitForFetched waits until exactly these videos of an account are tracked and have correct counts.
-func (w *world) waitForFetched(ref store.AccountRef, ids []string) {
+// waitForFetched waits until the videos with the given ids, and no other videos of the account, are tracked and have correct counts.
+func (w *testSystem) waitForFetched(ref store.AccountRef, ids []string) {
 	w.t.Helper()
 	w.waitForTracked(ref, ids)
 	w.waitFor("the account's videos have counts", func() bool {
@@ -67,17 +67,17 @@ func (w *world) waitForFetched(ref store.AccountRef, ids []string) {
 	})
 	a := w.account(ref)
 	for id, v := range w.accountVideos(ref) {
-		truth, ok := w.sandbox.World().Video(a.Platform, id, v.LatestUpdatedAt.Time())
+		correct, ok := w.sandbox.World().Video(a.Platform, id, v.LatestUpdatedAt.Time())
 		require.True(w.t, ok)
-		require.Equal(w.t, truth.Views, *v.LatestViews, id)
+		require.Equal(w.t, correct.Views, *v.LatestViews, id)
 		require.Equal(w.t, ref.ID, *v.LinkedAccountID)
 		require.Equal(w.t, a.Username, v.Username)
-		require.Equal(w.t, store.DateOf(truth.UploadedAt), *v.UploadedAt)
+		require.Equal(w.t, store.DateOf(correct.UploadedAt), *v.UploadedAt)
 	}
 }
 
-// waitForCheck waits until an account was fetched at or after an instant.
-func (w *world) waitForCheck(ref store.AccountRef, after store.Instant) {
+// waitForCheck waits until the last successful fetch of an account is not before the instant after.
+func (w *testSystem) waitForCheck(ref store.AccountRef, after store.Instant) {
 	w.t.Helper()
 	w.waitFor("the account is checked", func() bool {
 		at := w.account(ref).CheckedAt
@@ -85,20 +85,20 @@ func (w *world) waitForCheck(ref store.AccountRef, after store.Instant) {
 	})
 }
 
-// accountWithUploads returns the handle of an ordinary account that has at least this many videos and uploads another one within
-// pastNextSlot. None of its videos is age-restricted, because vendors refuse such videos.
-func (w *world) accountWithUploads(p link.Platform, videos int) string {
+// accountWithUploads returns the handle of an ordinary account that has at least the given number of videos and uploads another video
+// within pastNextSlot. The account has no age-restricted videos, because vendors refuse them.
+func (w *testSystem) accountWithUploads(p link.Platform, videos int) string {
 	w.t.Helper()
-	truth := w.sandbox.World()
+	platforms := w.sandbox.World()
 	for number := uint32(1); number < 20_000; number++ {
-		handle := truth.Handle(p, number)
-		a, ok := truth.Account(p, handle, w.db.Clock.Now())
+		handle := platforms.Handle(p, number)
+		a, ok := platforms.Account(p, handle, w.db.Clock.Now())
 		if !ok || a.Category != sandbox.AccountNormal || a.Videos < int64(videos) {
 			continue
 		}
-		now, later := truth.Uploads(p, handle, w.db.Clock.Now()), truth.Uploads(p, handle, w.db.Clock.Now().Add(pastNextSlot))
+		now, later := platforms.Uploads(p, handle, w.db.Clock.Now()), platforms.Uploads(p, handle, w.db.Clock.Now().Add(pastNextSlot))
 		gated := slices.ContainsFunc(later, func(id string) bool {
-			v, _ := truth.Video(p, id, w.db.Clock.Now())
+			v, _ := platforms.Video(p, id, w.db.Clock.Now())
 			return v.NotSafe
 		})
 		if !gated && later[0] != now[0] {
@@ -109,10 +109,10 @@ func (w *world) accountWithUploads(p link.Platform, videos int) string {
 	return ""
 }
 
-// pastNextSlot is the time from noon until all accounts were due again in their slots of the next day.
+// pastNextSlot is how far the tests advance the clock from noon, so that every account has become due again on the next day.
 const pastNextSlot = 37 * time.Hour
 
-func TestAccounts_trackTheirVideos(t *testing.T) {
+func TestTrackedAccount_trackingTypeDecidesWhichVideosAreTracked(t *testing.T) {
 	t.Parallel()
 	newest := map[store.TrackingType]int{store.TrackLatest30: 30, store.TrackLatest200: 200, store.TrackNewOnly: 0, store.TrackAll: 5000}
 	for _, p := range link.Platforms {
@@ -120,20 +120,20 @@ func TestAccounts_trackTheirVideos(t *testing.T) {
 			t.Run(string(p)+" "+string(kind), func(t *testing.T) {
 				t.Parallel()
 				storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-					w := newWorld(t, db)
-					truth := w.sandbox.World()
+					w := newTestSystem(t, db)
+					platforms := w.sandbox.World()
 					handle := w.accountWithUploads(p, 33)
 					ref := w.trackAccount(w.accountLink(p, handle), kind)
 					w.start("sandbox")
 					w.waitForCheck(ref, 0)
 					w.requireProfile(ref, handle)
 
-					uploads := truth.Uploads(p, handle, db.Clock.Now())
+					uploads := platforms.Uploads(p, handle, db.Clock.Now())
 					want := uploads[:min(depth, len(uploads))]
 					w.waitForFetched(ref, want)
 
 					var stopped string
-					if len(want) > 0 { // stop one video permanently
+					if len(want) > 0 { // the organisation stops tracking one video permanently
 						stopped = want[0]
 						v := w.accountVideos(ref)[stopped]
 						_, err := w.org.StopVideos(t.Context(), []store.VideoRef{{ID: v.ID}}, true)
@@ -142,7 +142,7 @@ func TestAccounts_trackTheirVideos(t *testing.T) {
 					}
 					db.Clock.Advance(pastNextSlot)
 					w.waitForCheck(ref, store.InstantOf(db.Clock.Now()))
-					later := truth.Uploads(p, handle, db.Clock.Now())
+					later := platforms.Uploads(p, handle, db.Clock.Now())
 					for _, id := range later {
 						if !slices.Contains(uploads, id) {
 							want = append(slices.Clone(want), id)
@@ -156,48 +156,49 @@ func TestAccounts_trackTheirVideos(t *testing.T) {
 	}
 }
 
-// requireProfile checks the stored profile of an account against the sandbox.
-func (w *world) requireProfile(ref store.AccountRef, handle string) {
+// requireProfile checks that the stored profile of an account equals its profile in the sandbox.
+func (w *testSystem) requireProfile(ref store.AccountRef, handle string) {
 	w.t.Helper()
 	a := w.account(ref)
-	truth, ok := w.sandbox.World().Account(a.Platform, handle, a.CheckedAt.Time())
+	correct, ok := w.sandbox.World().Account(a.Platform, handle, a.CheckedAt.Time())
 	require.True(w.t, ok)
-	require.Equal(w.t, truth.ID, *a.ExternalID)
-	require.Equal(w.t, truth.Handle, a.Username)
-	require.Equal(w.t, truth.Name, *a.Name)
-	require.Equal(w.t, truth.Bio, *a.Bio)
-	require.Equal(w.t, truth.Followers, a.LatestFollowersCount)
+	require.Equal(w.t, correct.ID, *a.ExternalID)
+	require.Equal(w.t, correct.Handle, a.Username)
+	require.Equal(w.t, correct.Name, *a.Name)
+	require.Equal(w.t, correct.Bio, *a.Bio)
+	require.Equal(w.t, correct.Followers, a.LatestFollowersCount)
 	if a.Platform == link.YouTube {
 		require.Nil(w.t, a.LatestFollowingCount, "YouTube does not return it")
 	} else {
-		require.Equal(w.t, truth.Following, *a.LatestFollowingCount)
-		if truth.BioLink == "" {
+		require.Equal(w.t, correct.Following, *a.LatestFollowingCount)
+		if correct.BioLink == "" {
 			require.Nil(w.t, a.ProfileLink)
 		} else {
-			require.Equal(w.t, truth.BioLink, *a.ProfileLink)
+			require.Equal(w.t, correct.BioLink, *a.ProfileLink)
 		}
 	}
 	require.False(w.t, a.Removed)
-	require.Equal(w.t, truth.State == sandbox.Private, a.Private)
-	require.Equal(w.t, truth.Category == sandbox.AccountEmpty, a.Empty)
+	require.Equal(w.t, correct.State == sandbox.Private, a.Private)
+	require.Equal(w.t, correct.Category == sandbox.AccountEmpty, a.Empty)
 }
 
-func TestAccounts_listAllPages(t *testing.T) {
+func TestTrackedAccount_allPagesOfItsVideoListAreFetched(t *testing.T) {
 	t.Parallel()
 	for _, p := range link.Platforms {
 		t.Run(string(p), func(t *testing.T) {
 			t.Parallel()
 			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-				w := newWorld(t, db)
-				db.Clock.Advance(400 * 24 * time.Hour) // by then, accounts have hundreds of videos
+				w := newTestSystem(t, db)
+				db.Clock.Advance(400 * 24 * time.Hour) // 400 days later, the sandbox's accounts have hundreds of videos
 				handle := w.accountWithUploads(p, 215)
 				uploads := w.sandbox.World().Uploads(p, handle, db.Clock.Now())
 				ref := w.trackAccount(w.accountLink(p, handle), store.TrackLatest200)
 
-				// Another organisation tracks all videos while the first one's list is being fetched or afterwards.
+				// Another organisation tracks all videos of the account, while its video list is fetched for the first organisation or
+				// afterwards.
 				other, err := db.CreateOrganisation(t.Context(), "Other", store.TierPremium, store.SubscriptionActive)
 				require.NoError(t, err)
-				second := &world{t: t, db: db, sandbox: w.sandbox, url: w.url, org: db.Org(other.ID), log: w.log}
+				second := &testSystem{t: t, db: db, sandbox: w.sandbox, url: w.url, org: db.Org(other.ID), log: w.log}
 				w.start("sandbox")
 				all := second.trackAccount(w.accountLink(p, handle), store.TrackAll)
 				w.waitForTracked(ref, uploads[:200])
@@ -207,7 +208,7 @@ func TestAccounts_listAllPages(t *testing.T) {
 	}
 }
 
-func TestAccounts_storeCategory(t *testing.T) {
+func TestTrackedAccount_profileIsStoredForEveryCategoryOfAccount(t *testing.T) {
 	t.Parallel()
 	for _, p := range link.Platforms {
 		for _, category := range sandbox.AccountCategories(p) {
@@ -217,7 +218,7 @@ func TestAccounts_storeCategory(t *testing.T) {
 			t.Run(string(p)+" "+string(category), func(t *testing.T) {
 				t.Parallel()
 				storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-					w := newWorld(t, db)
+					w := newTestSystem(t, db)
 					handle := w.sandbox.World().FindAccount(p, category)
 					ref := w.trackAccount(w.accountLink(p, handle), store.TrackLatest30)
 					w.start("sandbox")
@@ -237,10 +238,10 @@ func TestAccounts_storeCategory(t *testing.T) {
 	}
 }
 
-func TestAccounts_areGoneAfterConfirmation(t *testing.T) {
+func TestTrackedAccount_isGoneOnlyAfterRepeatedAnswersThatItDoesNotExist(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		w := newWorld(t, db)
+		w := newTestSystem(t, db)
 		refs := map[link.Platform]store.AccountRef{}
 		for _, p := range link.Platforms {
 			refs[p] = w.trackAccount(w.accountLink(p, w.sandbox.World().FindAccount(p, sandbox.AccountGone)), store.TrackLatest30)
@@ -250,7 +251,7 @@ func TestAccounts_areGoneAfterConfirmation(t *testing.T) {
 			w.waitForLog("no number written", "kind=account", "platform="+string(p), "class=gone")
 		}
 		w.requireStates("active")
-		for range 3 { // confirmations are hours apart
+		for range 3 { // the answers that confirm a deletion must be hours apart
 			db.Clock.Advance(pastNextSlot)
 			w.waitForIdle()
 		}
@@ -265,7 +266,7 @@ func TestAccounts_areGoneAfterConfirmation(t *testing.T) {
 }
 
 // waitForIdle waits until no target is due or claimed.
-func (w *world) waitForIdle() {
+func (w *testSystem) waitForIdle() {
 	w.t.Helper()
 	w.waitFor("nothing is due", func() bool {
 		return storetest.Column[int64](w.t, w.db, fmt.Sprintf("SELECT COUNT(*) FROM fetch_targets WHERE claimed_by IS NOT NULL OR next_at <= %d",
@@ -273,19 +274,19 @@ func (w *world) waitForIdle() {
 	})
 }
 
-// requireStates checks the state of every target.
-func (w *world) requireStates(want string) {
+// requireStates checks that all targets have the wanted state.
+func (w *testSystem) requireStates(want string) {
 	w.t.Helper()
 	for _, state := range storetest.Column[string](w.t, w.db, "SELECT state FROM fetch_targets") {
 		require.Equal(w.t, want, state)
 	}
 }
 
-func TestCollector_parksTargetWithoutSource(t *testing.T) {
+func TestCollector_parksATargetThatNoSourceCanFetch(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		w := newWorld(t, db)
-		l, err := link.Parse("https://www.tiktok.com/share/user/6801234567890123456") // the vendor needs a handle
+		w := newTestSystem(t, db)
+		l, err := link.Parse("https://www.tiktok.com/share/user/6801234567890123456") // a link with an id and without the handle that the vendor needs
 		require.NoError(t, err)
 		w.trackAccount(l, store.TrackLatest30)
 		w.start("sandbox")

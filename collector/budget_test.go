@@ -18,7 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// budgetSource is a source of TikTok accounts with a daily budget. Each call plans the given units, and spends decides how many are used.
+// budgetSource is a source of TikTok accounts with a budget of limit units a day. The field units is the number of units that each call
+// reserves. The function spends decides how many of them the call uses.
 type budgetSource struct {
 	limit, units int64
 	spends       func(budget *source.CallBudget) error
@@ -52,7 +53,7 @@ func (s *budgetSource) Fetch(ctx context.Context, batch []source.Target, budget 
 	return []source.Result{{Target: batch[0], Class: source.OK, Account: &source.AccountFacts{Username: new(batch[0].Handle), Listed: true}}}, nil
 }
 
-// budgetTest is a collector with one budgetSource.
+// budgetTest has a collector with one budgetSource, and the database in which the collector counts the used units.
 type budgetTest struct {
 	*testing.T
 	*Collector
@@ -111,7 +112,7 @@ func (b *budgetTest) pauses() map[string]queue.Pause {
 	return p
 }
 
-// spendCalls returns a function that spends n units and returns err.
+// spendCalls returns a function that spends up to n units of a call budget and then returns err.
 func spendCalls(n int64, err error) func(*source.CallBudget) error {
 	return func(budget *source.CallBudget) error {
 		budget.Meter()
@@ -124,7 +125,7 @@ func spendCalls(n int64, err error) func(*source.CallBudget) error {
 	}
 }
 
-func TestBudget_releasesUnspentUnits(t *testing.T) {
+func TestBudget_unspentUnitsAreReleasedAfterTheCall(t *testing.T) {
 	t.Parallel()
 	failure := &source.Failure{Class: source.Temporary, Detail: "HTTP 503"}
 	for name, tt := range map[string]struct {
@@ -151,7 +152,7 @@ func TestBudget_releasesUnspentUnits(t *testing.T) {
 	}
 }
 
-func TestBudget_releasesUnitsToTheirWindow(t *testing.T) {
+func TestBudget_unitsAreReleasedToTheWindowInWhichTheyWereReserved(t *testing.T) {
 	t.Parallel()
 	b := newBudgetTest(t, storetest.New(t, "sqlite"), &budgetSource{limit: 1000, units: 101})
 	b.track("mira.cooks")
@@ -171,7 +172,7 @@ func TestBudget_releasesUnitsToTheirWindow(t *testing.T) {
 	require.Equal(t, []int64{2, 50}, storetest.Column[int64](t, b.db, "SELECT used FROM quota_windows ORDER BY win"))
 }
 
-func TestBudget_isNotPausedByTooLargeCall(t *testing.T) {
+func TestBudget_callLargerThanTheRemainingUnitsDoesNotPauseTheBudget(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		fetches := 0
@@ -197,7 +198,7 @@ func TestBudget_isNotPausedByTooLargeCall(t *testing.T) {
 	})
 }
 
-// unsupportedSource answers every account with class unsupported.
+// unsupportedSource returns a result of class "unsupported" for every account.
 type unsupportedSource struct{ *budgetSource }
 
 func (unsupportedSource) Name() string { return "refuser" }
@@ -206,7 +207,7 @@ func (unsupportedSource) Fetch(_ context.Context, batch []source.Target, _ *sour
 	return []source.Result{{Target: batch[0], Class: source.Unsupported, Detail: "not supported"}}, nil
 }
 
-func TestBudget_waitingTargetIsNotParked(t *testing.T) {
+func TestBudget_targetThatWaitsForUnitsIsNotParked(t *testing.T) {
 	t.Parallel()
 	b := newBudgetTest(t, storetest.New(t, "sqlite"), &budgetSource{limit: 300, units: 250, spends: spendCalls(2, nil)})
 	b.sources = append(b.sources, unsupportedSource{&budgetSource{units: 1}})
@@ -219,7 +220,7 @@ func TestBudget_waitingTargetIsNotParked(t *testing.T) {
 	require.EqualValues(t, 2, b.used())
 }
 
-func TestBudget_reducesOversizedCall(t *testing.T) {
+func TestBudget_callLargerThanTheWholeBudgetIsReduced(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ before, got int64 }{
 		"the whole budget": {0, 300}, "the remaining units": {100, 200}, "half of the budget": {150, 150}, "nothing if less than half remains": {151, 0},
@@ -299,7 +300,7 @@ func TestBudget_isNotExceededByConcurrentCalls(t *testing.T) {
 	})
 }
 
-func TestPause_isNotEndedByEarlierCall(t *testing.T) {
+func TestPause_isNotEndedByACallThatBeganBeforeThePause(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		b := newBudgetTest(t, db, &budgetSource{limit: 1000, units: 3})
@@ -310,7 +311,7 @@ func TestPause_isNotEndedByEarlierCall(t *testing.T) {
 		}
 		pause(-time.Minute)
 		b.spends = func(budget *source.CallBudget) error {
-			pause(time.Hour) // like another call that was rate limited in the meantime
+			pause(time.Hour) // pauses the source as if another call was rate limited during this call
 			return spendCalls(2, nil)(budget)
 		}
 		require.True(t, b.round())

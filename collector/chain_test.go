@@ -19,8 +19,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// display returns the Display API with the authorized account of the sandbox.
-func (w *world) display() source.Source {
+// display returns the source of TikTok's Display API, authorized by an account of the sandbox.
+func (w *testSystem) display() source.Source {
 	w.t.Helper()
 	d, err := tiktok.NewDisplay(tiktok.DisplayOptions{BaseURL: w.url + "/tiktok", ClientKey: sandbox.TikTokClientKey, ClientSecret: sandbox.TikTokClientSecret,
 		RefreshToken: sandbox.TikTokRefreshToken, Client: fetch.New(fetch.Options{Timeout: 5 * time.Second, Transport: noKeepAlive{}}), Tokens: w.db.Queue, Now: w.db.Clock.Now})
@@ -28,7 +28,7 @@ func (w *world) display() source.Source {
 	return d
 }
 
-func (w *world) research() source.Source {
+func (w *testSystem) research() source.Source {
 	w.t.Helper()
 	r, err := tiktok.NewResearch(tiktok.ResearchOptions{BaseURL: w.url + "/tiktok", ClientKey: sandbox.TikTokResearchClientKey,
 		ClientSecret: sandbox.TikTokResearchClientSecret, Client: fetch.New(fetch.Options{Timeout: 5 * time.Second, Transport: noKeepAlive{}}), Now: w.db.Clock.Now})
@@ -36,8 +36,8 @@ func (w *world) research() source.Source {
 	return r
 }
 
-// startWith runs a collector with these sources. The returned function stops it.
-func (w *world) startWith(sources ...source.Source) (stop func()) {
+// startWith runs a collector with the given sources. The returned function stops the collector.
+func (w *testSystem) startWith(sources ...source.Source) (stop func()) {
 	w.t.Helper()
 	c, err := collector.New(collector.Options{Store: w.db.Store, Sources: sources, Now: w.db.Clock.Now, Logger: slog.New(slog.NewTextHandler(w.log, nil)), Poll: 20 * time.Millisecond})
 	require.NoError(w.t, err)
@@ -56,22 +56,22 @@ func (w *world) startWith(sources ...source.Source) (stop func()) {
 	return stop
 }
 
-func (w *world) requireCounts(t store.Tracked, at time.Time) store.Video {
+func (w *testSystem) requireCounts(t store.Tracked, at time.Time) store.Video {
 	w.t.Helper()
 	v := w.video(t)
-	truth, ok := w.sandbox.World().Video(v.Platform, v.ExternalID, at)
+	correct, ok := w.sandbox.World().Video(v.Platform, v.ExternalID, at)
 	require.True(w.t, ok)
-	require.Equal(w.t, truth.Views, *v.LatestViews)
-	require.Equal(w.t, truth.Likes, v.LatestLikes)
-	require.Equal(w.t, truth.Comments, v.LatestComments)
-	require.Equal(w.t, truth.Shares, v.LatestShares)
+	require.Equal(w.t, correct.Views, *v.LatestViews)
+	require.Equal(w.t, correct.Likes, v.LatestLikes)
+	require.Equal(w.t, correct.Comments, v.LatestComments)
+	require.Equal(w.t, correct.Shares, v.LatestShares)
 	return v
 }
 
-func TestFallback_asksNextSource(t *testing.T) {
+func TestFallback_nextSourceIsAskedForVideosThatTheFirstSourceCannotFetch(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		w := newWorld(t, db)
+		w := newTestSystem(t, db)
 		handle := w.sandbox.TikTokAccount()
 		own := w.sandbox.World().Uploads(link.TikTok, handle, db.Clock.Now())
 		otherAccount := w.sandbox.World().Find(link.TikTok, sandbox.Normal)
@@ -96,10 +96,10 @@ func TestFallback_asksNextSource(t *testing.T) {
 	})
 }
 
-func TestFallback_waitsForPausedSource(t *testing.T) {
+func TestFallback_targetWaitsUntilThePauseOfTheNextSourceEnds(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		w := newWorld(t, db)
+		w := newTestSystem(t, db)
 		w.control(http.MethodPut, "/_control/faults", map[string]any{"source": "vendor", "fault": "rate_limited", "retry_after": 3600})
 		otherAccount := w.sandbox.World().Find(link.TikTok, sandbox.Normal)
 		tracked := w.track("https://www.tiktok.com/@/video/" + otherAccount)
@@ -118,20 +118,21 @@ func TestFallback_waitsForPausedSource(t *testing.T) {
 	})
 }
 
-// If the target were due again at once, it would be claimed repeatedly until the pause ends.
-func TestFallback_defersTargetOfPausedSource(t *testing.T) {
+// The next fetch of a target that waits for a paused source is five minutes later. If the target were due at once, collectors would claim
+// it again and again until the pause ends.
+func TestFallback_targetOfAPausedSourceIsDeferredForMinutes(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		w := newWorld(t, db)
+		w := newTestSystem(t, db)
 		handle := w.sandbox.TikTokAccount()
 		w.startWith(append([]source.Source{w.display()}, w.sources("ensembledata")...)...)
-		w.waitForCheck(w.trackAccount(w.accountLink(link.TikTok, handle), store.TrackNewOnly), 0) // so that the Display API knows which account it serves
+		w.waitForCheck(w.trackAccount(w.accountLink(link.TikTok, handle), store.TrackNewOnly), 0) // the source of the Display API learns from this fetch which account authorized it
 		w.control(http.MethodPut, "/_control/faults", map[string]any{"source": "vendor", "fault": "rate_limited", "retry_after": 3600})
 		otherAccount := w.accountWithUploads(link.TikTok, 12)
 		ref := w.trackAccount(w.accountLink(link.TikTok, otherAccount), store.TrackLatest30)
 		w.waitForLog("source paused", "class=rate_limited")
 		w.waitFor("the target is deferred for minutes", func() bool {
-			db.Clock.Advance(50 * time.Millisecond) // a short retry may come first
+			db.Clock.Advance(50 * time.Millisecond) // the target may first be retried after less than a second
 			left := storetest.Column[store.Instant](t, db, "SELECT next_at FROM fetch_targets WHERE external_id = ?", "@"+otherAccount)[0].Time().Sub(db.Clock.Now())
 			return left > 4*time.Minute && left <= 5*time.Minute
 		})
@@ -141,9 +142,9 @@ func TestFallback_defersTargetOfPausedSource(t *testing.T) {
 	})
 }
 
-func TestFallback_parksTargetThatNoSourceSupports(t *testing.T) {
+func TestFallback_targetThatNoSourceSupportsIsParked(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, storetest.New(t, "sqlite"))
+	w := newTestSystem(t, storetest.New(t, "sqlite"))
 	otherAccount := w.sandbox.World().Find(link.TikTok, sandbox.Normal)
 	w.track("https://www.tiktok.com/@/video/" + otherAccount)
 	w.startWith(w.display())
@@ -152,15 +153,15 @@ func TestFallback_parksTargetThatNoSourceSupports(t *testing.T) {
 	})
 }
 
-func TestFallback_confirmsMissingVideo(t *testing.T) {
+func TestFallback_missingVideoIsGoneOnlyIfNoOtherSourceReturnsIt(t *testing.T) {
 	t.Parallel()
-	otherAccount := func(w *world) string {
+	otherAccount := func(w *testSystem) string {
 		return "https://www.tiktok.com/@" + w.sandbox.TikTokAccount() + "/video/" + w.sandbox.World().Find(link.TikTok, sandbox.Normal)
 	}
 	t.Run("another source has the video", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t, storetest.New(t, "sqlite"))
-		tracked := w.track(otherAccount(w)) // the link names the wrong account, which TikTok allows
+		w := newTestSystem(t, storetest.New(t, "sqlite"))
+		tracked := w.track(otherAccount(w)) // a link with the handle of another account, which TikTok accepts
 		w.startWith(append([]source.Source{w.display()}, w.sources("scrapecreators")...)...)
 		w.waitForCounts(tracked)
 		require.NotNil(t, w.requireCounts(tracked[0], w.db.Clock.Now()).LatestBookmarks)
@@ -168,8 +169,8 @@ func TestFallback_confirmsMissingVideo(t *testing.T) {
 	t.Run("no other source, handle confirmed", func(t *testing.T) {
 		t.Parallel()
 		db := storetest.New(t, "sqlite")
-		c := newClaimTest(t, db, link.TikTok, func(w *world) []source.Source { return []source.Source{w.display()} })
-		c.newTenant(otherAccount(c.world))
+		c := newClaimTest(t, db, link.TikTok, func(w *testSystem) []source.Source { return []source.Source{w.display()} })
+		c.newTenant(otherAccount(c.testSystem))
 		db.Exec(t, "UPDATE fetch_targets SET handle = ?", c.sandbox.TikTokAccount())
 		for range 3 {
 			c.fetchNext()
@@ -179,10 +180,10 @@ func TestFallback_confirmsMissingVideo(t *testing.T) {
 	})
 }
 
-func TestFallback_ignoresOlderCounts(t *testing.T) {
+func TestFallback_olderCountsDoNotReplaceNewerCountsOfAnotherSource(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		w := newWorld(t, db)
+		w := newTestSystem(t, db)
 		handle := w.sandbox.TikTokAccount()
 		id := w.sandbox.World().Uploads(link.TikTok, handle, db.Clock.Now())[5]
 		otherAccount := w.sandbox.World().Find(link.TikTok, sandbox.Normal)
@@ -194,7 +195,7 @@ func TestFallback_ignoresOlderCounts(t *testing.T) {
 		require.NotNil(t, v.LatestBookmarks)
 		stop()
 
-		// Only the Research API is left. Its counts of the first video are two days old.
+		// A collector with only the Research API starts. The counts that this API returns for the first video are two days old.
 		before := w.video(tracked[0])
 		w.startWith(w.research())
 		db.Clock.Advance(26 * time.Hour)
@@ -203,7 +204,7 @@ func TestFallback_ignoresOlderCounts(t *testing.T) {
 		require.Equal(t, before.LatestViews, w.video(tracked[0]).LatestViews)
 		require.Equal(t, before.LatestUpdatedAt, w.video(tracked[0]).LatestUpdatedAt)
 		w.waitFor("the other video has the next day's counts", func() bool { return *w.video(tracked[1]).LatestUpdatedAt > *v.LatestUpdatedAt })
-		db.Clock.Advance(52 * time.Hour) // more than the lag, so the counts are newer than the stored ones
+		db.Clock.Advance(52 * time.Hour) // more than ResearchLag, so that the returned counts are newer than the stored counts
 		w.waitFor("the video has newer counts", func() bool { return *w.video(tracked[0]).LatestViews > *before.LatestViews })
 	})
 }

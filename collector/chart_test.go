@@ -8,7 +8,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// chart returns an SVG of the calls, the age of the counts and the schedule deviations of each simulated day.
+// chart returns an SVG image with three line charts: calls, age of the counts and share of late fetches for each simulated day.
 func (s *simulation) chart() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 900 880" font-family="sans-serif" font-size="12">
@@ -45,10 +45,10 @@ func (s *simulation) chart() string {
 
 type line struct {
 	name, colour, dash string
-	values             []float64 // one for each day
+	values             []float64 // one value for each simulated day
 }
 
-// panel draws one line chart with the days on the x axis. The y axis starts at zero.
+// panel writes one line chart to b as SVG. The x axis has the simulated days, and the y axis starts at zero.
 func panel(b *strings.Builder, top float64, title string, lines []line) {
 	const left, width, height = 60.0, 800.0, 200.0
 	maxValue, days := 1.0, 1

@@ -27,8 +27,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// world has a sandbox, a store and an organisation, for tests of collectors.
-type world struct {
+// testSystem has what a test of the collector needs: a database, a sandbox behind an HTTP server, an organisation and a log.
+type testSystem struct {
 	t       *testing.T
 	db      *storetest.DB
 	sandbox *sandbox.Sandbox
@@ -38,10 +38,10 @@ type world struct {
 	log     *logBuffer
 }
 
-func newWorld(t *testing.T, db *storetest.DB) *world {
+func newTestSystem(t *testing.T, db *storetest.DB) *testSystem {
 	t.Helper()
 	box := sandbox.New(sandbox.Options{Now: db.Clock.Now})
-	w := &world{t: t, db: db, sandbox: box, log: &logBuffer{}}
+	w := &testSystem{t: t, db: db, sandbox: box, log: &logBuffer{}}
 	w.setHandler(box.Handler())
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { (*w.handler.Load()).ServeHTTP(rw, r) }))
 	t.Cleanup(server.Close)
@@ -51,11 +51,12 @@ func newWorld(t *testing.T, db *storetest.DB) *world {
 	return w
 }
 
-// setHandler replaces the handler of the HTTP server.
-func (w *world) setHandler(h http.Handler) { w.handler.Store(&h) }
+// setHandler makes the HTTP server of the test answer with h.
+func (w *testSystem) setHandler(h http.Handler) { w.handler.Store(&h) }
 
-// sources returns YouTube and the named vendors with the sandbox as their base URL. The name "meta" adds Instagram and Facebook.
-func (w *world) sources(vendors ...string) []source.Source {
+// sources returns the sources of YouTube and of the named vendors, which call the sandbox. The name "meta" adds the sources of Instagram's
+// and Facebook's Graph API.
+func (w *testSystem) sources(vendors ...string) []source.Source {
 	w.t.Helper()
 	client := fetch.New(fetch.Options{Timeout: 5 * time.Second, Transport: noKeepAlive{}})
 	yt, err := youtube.New(youtube.Options{BaseURL: w.url + "/youtube/", APIKey: sandbox.YouTubeAPIKey, Client: client, Now: w.db.Clock.Now})
@@ -83,8 +84,8 @@ func (noKeepAlive) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// start runs a collector with the sources of the named vendors until the test ends.
-func (w *world) start(vendors ...string) {
+// start runs a collector with the sources of YouTube and of the named vendors until the test ends.
+func (w *testSystem) start(vendors ...string) {
 	w.t.Helper()
 	c, err := collector.New(collector.Options{Store: w.db.Store, Sources: w.sources(vendors...), Now: w.db.Clock.Now,
 		Logger: slog.New(slog.NewTextHandler(w.log, nil)), Poll: 20 * time.Millisecond})
@@ -98,7 +99,7 @@ func (w *world) start(vendors ...string) {
 	})
 }
 
-func (w *world) track(links ...string) []store.Tracked {
+func (w *testSystem) track(links ...string) []store.Tracked {
 	w.t.Helper()
 	parsed := make([]link.Link, len(links))
 	for i, l := range links {
@@ -111,7 +112,7 @@ func (w *world) track(links ...string) []store.Tracked {
 	return out
 }
 
-func (w *world) video(t store.Tracked) store.Video {
+func (w *testSystem) video(t store.Tracked) store.Video {
 	w.t.Helper()
 	v, err := w.org.Video(w.t.Context(), store.VideoRef{ID: t.VideoID})
 	require.NoError(w.t, err)
@@ -119,7 +120,7 @@ func (w *world) video(t store.Tracked) store.Video {
 }
 
 // waitForCounts waits until all videos have counts and no target has a running attempt.
-func (w *world) waitForCounts(tracked []store.Tracked) {
+func (w *testSystem) waitForCounts(tracked []store.Tracked) {
 	w.t.Helper()
 	w.waitFor("all videos have counts", func() bool {
 		for _, t := range tracked {
@@ -134,12 +135,12 @@ func (w *world) waitForCounts(tracked []store.Tracked) {
 	})
 }
 
-// waitFor waits until holds returns true.
-func (w *world) waitFor(what string, holds func() bool) {
+// waitFor waits until the function holds returns true. The test fails after a minute with the text in what.
+func (w *testSystem) waitFor(what string, holds func() bool) {
 	w.t.Helper()
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()
-	tooLong := time.After(60 * time.Second) // on a busy machine
+	tooLong := time.After(60 * time.Second) // long enough for a busy machine
 	for !holds() {
 		select {
 		case <-look.C:
@@ -149,8 +150,8 @@ func (w *world) waitFor(what string, holds func() bool) {
 	}
 }
 
-// waitForLog waits for a line of the collector's log that contains all parts.
-func (w *world) waitForLog(parts ...string) {
+// waitForLog waits until a single line of the collector's log contains all given parts.
+func (w *testSystem) waitForLog(parts ...string) {
 	w.t.Helper()
 	w.waitFor("the log contains "+strings.Join(parts, " "), func() bool {
 		for line := range strings.Lines(w.log.String()) {
@@ -166,8 +167,8 @@ func (w *world) waitForLog(parts ...string) {
 	})
 }
 
-// control calls the sandbox's control interface.
-func (w *world) control(method, path string, body any) *http.Response {
+// control sends a request to the sandbox's control interface, which sets faults and reports the received calls.
+func (w *testSystem) control(method, path string, body any) *http.Response {
 	w.t.Helper()
 	content, err := json.Marshal(body)
 	require.NoError(w.t, err)
@@ -181,7 +182,7 @@ func (w *world) control(method, path string, body any) *http.Response {
 	return answer
 }
 
-// logBuffer is a log that can be read while it is written.
+// logBuffer stores a log in memory. It is safe for concurrent reads and writes.
 type logBuffer struct {
 	mu sync.Mutex
 	b  strings.Builder
@@ -199,10 +200,10 @@ func (l *logBuffer) String() string {
 	return l.b.String()
 }
 
-func TestCollector_storesCountsAndDetails(t *testing.T) {
+func TestCollector_storesCountsAndDetailsOfVideosOfAllPlatforms(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		w := newWorld(t, db)
+		w := newTestSystem(t, db)
 		ids := map[link.Platform]string{}
 		for _, p := range link.Platforms {
 			ids[p] = w.sandbox.World().Find(p, sandbox.Normal)
@@ -213,9 +214,9 @@ func TestCollector_storesCountsAndDetails(t *testing.T) {
 		w.waitForCounts(tracked)
 		for i, p := range []link.Platform{link.YouTube, link.TikTok, link.Instagram, link.Facebook} {
 			v := w.video(tracked[i])
-			truth, ok := w.sandbox.World().Video(p, ids[p], db.Clock.Now())
+			correct, ok := w.sandbox.World().Video(p, ids[p], db.Clock.Now())
 			require.True(t, ok)
-			require.Equal(t, truth.Views, *v.LatestViews, p)
+			require.Equal(t, correct.Views, *v.LatestViews, p)
 			require.NotEmpty(t, v.Title, p)
 			require.NotEmpty(t, v.Username, p)
 			require.NotNil(t, v.UploadedAt, p)
@@ -225,10 +226,10 @@ func TestCollector_storesCountsAndDetails(t *testing.T) {
 	})
 }
 
-func TestCollector_keepsAuthorOfLink(t *testing.T) {
+func TestCollector_callForCountsDoesNotChangeTheAuthorOfAVideo(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		w := newWorld(t, db)
+		w := newTestSystem(t, db)
 		tracked := w.track("https://www.tiktok.com/@a.real.person/video/7301234567890123456")
 		w.start("sandbox")
 		w.waitForCounts(tracked)
@@ -236,7 +237,8 @@ func TestCollector_keepsAuthorOfLink(t *testing.T) {
 		require.Equal(t, "a.real.person", v.Username)
 		account := *v.LinkedAccountID
 
-		// The next day's call gets only counts. A new sandbox does not know the link, so it has another author for the same id.
+		// The call on the next day requests only counts. It goes to a new sandbox, which has not seen the link and therefore invents
+		// another author for the same video id.
 		w.sandbox = sandbox.New(sandbox.Options{Now: db.Clock.Now})
 		first := *v.LatestUpdatedAt
 		w.setHandler(w.sandbox.Handler())

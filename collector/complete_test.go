@@ -14,29 +14,29 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// trackReelWithoutLength tracks a reel whose length the Graph API does not return. A vendor returns it.
-func (w *world) trackReelWithoutLength() (tracked []store.Tracked, truth sandbox.VideoTruth) {
+// trackReelWithoutLength tracks an Instagram reel. The Graph API does not return the length of a reel, but a vendor does.
+func (w *testSystem) trackReelWithoutLength() (tracked []store.Tracked, correct sandbox.VideoTruth) {
 	w.t.Helper()
-	world := w.sandbox.World()
-	reel, ok := world.Video(link.Instagram, world.Find(link.Instagram, sandbox.Normal), w.db.Clock.Now())
+	platforms := w.sandbox.World()
+	reel, ok := platforms.Video(link.Instagram, platforms.Find(link.Instagram, sandbox.Normal), w.db.Clock.Now())
 	require.True(w.t, ok)
 	return w.track("https://www.instagram.com/" + reel.Account.Handle + "/reel/" + reel.ID + "/"), reel
 }
 
-func TestMissingDetails_areTakenFromNextSource(t *testing.T) {
+func TestMissingDetails_areTakenFromTheNextSource(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		w := newWorld(t, db)
-		tracked, truth := w.trackReelWithoutLength()
+		w := newTestSystem(t, db)
+		tracked, correct := w.trackReelWithoutLength()
 		w.startWith(append(w.metaSources(), w.sources("ensembledata")...)...)
 		w.waitForCounts(tracked)
 		v := w.video(tracked[0])
-		require.Equal(t, strconv.FormatFloat(truth.LengthSeconds, 'f', -1, 64), *v.VideoLength, "the length must come from the vendor")
-		require.Equal(t, truth.Views, *v.LatestViews)
+		require.Equal(t, strconv.FormatFloat(correct.LengthSeconds, 'f', -1, 64), *v.VideoLength, "the length must come from the vendor")
+		require.Equal(t, correct.Views, *v.LatestViews)
 		require.Nil(t, v.LatestShares, "counts must come from a single source")
 		require.Equal(t, 1, w.callCount("vendor"))
 
-		// The next fetch does not need details.
+		// The fetch on the next day requests only counts, so the vendor is not asked again.
 		db.Clock.Advance(24 * time.Hour)
 		db.Exec(t, "UPDATE fetch_targets SET next_at = ?", store.InstantOf(db.Clock.Now()))
 		w.waitFor("another fetch", func() bool { return *w.video(tracked[0]).LatestUpdatedAt > *v.LatestUpdatedAt })
@@ -44,18 +44,18 @@ func TestMissingDetails_areTakenFromNextSource(t *testing.T) {
 	})
 }
 
-func TestMissingDetails_doNotPreventCounts(t *testing.T) {
+func TestMissingDetails_doNotPreventStoringTheCounts(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		w := newWorld(t, db)
+		w := newTestSystem(t, db)
 		w.control(http.MethodPut, "/_control/faults", map[string]any{"source": "vendor", "fault": "server_error", "count": 1000})
-		tracked, truth := w.trackReelWithoutLength()
+		tracked, correct := w.trackReelWithoutLength()
 		w.startWith(append(w.metaSources(), w.sources("ensembledata")...)...)
 		w.waitForCounts(tracked)
 		v := w.video(tracked[0])
 		require.Nil(t, v.VideoLength)
-		require.Equal(t, truth.Title, v.Title)
-		require.Equal(t, truth.Views, *v.LatestViews)
+		require.Equal(t, correct.Title, v.Title)
+		require.Equal(t, correct.Views, *v.LatestViews)
 		w.waitForLog("call failed for its targets", "vendor:ensembledata")
 	})
 }

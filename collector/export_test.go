@@ -8,12 +8,10 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// The tests call these methods directly if their clock does not move while a collector works.
-
-// Start does the preparations of Run.
+// Start prepares the collector like Run, but fetches nothing. Tests then call Round, so that their clock does not move during fetches.
 func (c *Collector) Start(ctx context.Context) error { return c.start(ctx) }
 
-// Round runs one round of each source. It returns true if any target was due.
+// Round claims and fetches due targets once for each source. It returns true if any target was due.
 func (c *Collector) Round(ctx context.Context) (busy bool, err error) {
 	for _, s := range c.sources {
 		fetched, err := c.workers(s)[0].round(ctx, false)
@@ -28,7 +26,7 @@ func (c *Collector) Round(ctx context.Context) (busy bool, err error) {
 // RunJobs runs the upkeep jobs that are due.
 func (c *Collector) RunJobs(ctx context.Context) error { return c.runDueJobs(ctx) }
 
-// Throttle returns the throttle of a platform's videos.
+// Throttle returns how strongly the fetches of a platform's videos are throttled at present.
 func (c *Collector) Throttle(p link.Platform) schedule.Throttle {
 	return c.throttle(source.Target{Platform: p, Kind: source.KindVideo})
 }

@@ -32,21 +32,21 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// maxDelay is the longest delay that 500 links of one organisation may cause for a single link of another organisation.
+// maxDelay is the longest time that a single link may wait because another organisation has added 500 links.
 const maxDelay = 5 * time.Second
 
-// clockSlowdown is the real time of one second of the test's clock in seconds, so that a busy machine can keep up.
+// clockSlowdown is how many times slower than real time the clock of the test runs, so that a busy machine can keep up.
 const clockSlowdown = 2
 
-// hangTimeout is the timeout of calls if the platforms do not answer. The default is half a minute.
+// hangTimeout is the timeout of calls in the test case in which the platforms do not answer. It is shorter than the default.
 const hangTimeout = 6 * time.Second
 
-// delayConfig configures the delays and failures of the platforms' own sources and of the vendors.
+// delayConfig configures how long the platforms' own APIs and the vendors take to answer, and how they fail.
 type delayConfig struct {
 	platform, vendor func(*http.Request) time.Duration
-	hangs            bool // the platforms' own sources never answer
+	hangs            bool // the platforms' own APIs never answer
 	refuses          bool // Facebook answers that every object is missing
-	// headStart is how long before the single link the burst begins.
+	// headStart is the time between adding the 500 links and adding the single link.
 	headStart time.Duration
 }
 
@@ -54,14 +54,14 @@ func constantDelay(d time.Duration) func(*http.Request) time.Duration {
 	return func(*http.Request) time.Duration { return d }
 }
 
-// variedDelay returns one to three seconds, always the same for the same request.
+// variedDelay returns a delay of one to three seconds, which depends only on the URL of the request.
 func variedDelay(r *http.Request) time.Duration {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(r.URL.RequestURI()))
 	return time.Second + time.Duration(h.Sum32()%2001)*time.Millisecond
 }
 
-// delayedTransport records calls, and delays them after setDelays was called.
+// delayedTransport is an HTTP transport that records all calls. After setDelays was called, it also delays them.
 type delayedTransport struct {
 	now    func() time.Time
 	mu     sync.Mutex
@@ -69,7 +69,7 @@ type delayedTransport struct {
 	calls  []recordedCall
 }
 
-// recordedCall is a call with its URL and body, its start and its end.
+// recordedCall is an HTTP call with its start and end. text is its URL and body.
 type recordedCall struct {
 	text       string
 	began, end time.Time
@@ -127,11 +127,12 @@ func (w *delayedTransport) setDelays(delays *delayConfig) {
 	w.delays, w.calls = delays, nil
 }
 
-// callsNaming returns the calls that contain one of the words, and for how long at least one of them was in flight between from and to.
+// callsNaming returns the recorded calls that contain one of the words. inFlight is how long at least one of these calls was in flight
+// between from and to.
 func (w *delayedTransport) callsNaming(words []string, from, to time.Time) (calls []string, inFlight time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	until := from // calls are sorted by their start
+	until := from // end of the time counted so far; the calls are sorted by their start
 	for _, c := range w.calls {
 		if !slices.ContainsFunc(words, func(word string) bool { return strings.Contains(c.text, word) }) {
 			continue
@@ -151,18 +152,18 @@ func (w *delayedTransport) callsNaming(words []string, from, to time.Time) (call
 	return calls, inFlight
 }
 
-// fairnessTest has the own source of every platform with a vendor as fallback.
+// fairnessTest runs a collector that asks the own API of each platform first and a vendor second, with delayed calls.
 type fairnessTest struct {
-	*world
+	*testSystem
 	transport *delayedTransport
 }
 
 func newFairnessTest(t *testing.T, engine string, timeout time.Duration) *fairnessTest {
 	t.Helper()
 	db := storetest.New(t, engine)
-	w := &fairnessTest{world: newWorld(t, db), transport: &delayedTransport{now: db.Clock.Now}}
+	w := &fairnessTest{testSystem: newTestSystem(t, db), transport: &delayedTransport{now: db.Clock.Now}}
 	w.startSlowClock()
-	// Open another store without the checks of statements, which would take most of the time.
+	// The collector uses a second store, because the SQL checks of the test store would take most of the time.
 	fast, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: db.Clock.Now})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, fast.Close()) })
@@ -183,7 +184,7 @@ func newFairnessTest(t *testing.T, engine string, timeout time.Duration) *fairne
 	yt, err := youtube.New(youtube.Options{BaseURL: w.url + "/youtube/", APIKey: sandbox.YouTubeAPIKey, Client: client, Now: db.Clock.Now})
 	require.NoError(t, err)
 	sources := []source.Source{tt, ig, fb, yt}
-	for _, name := range []string{"sandbox", "scrapecreators"} { // scrapecreators serves YouTube
+	for _, name := range []string{"sandbox", "scrapecreators"} { // only scrapecreators serves YouTube
 		config, err := vendor.Load(name)
 		require.NoError(t, err)
 		v, err := vendor.New(config, vendor.Options{BaseURL: w.url + "/vendor", Key: sandbox.VendorKey, Client: client, Now: db.Clock.Now})
@@ -204,7 +205,7 @@ func newFairnessTest(t *testing.T, engine string, timeout time.Duration) *fairne
 }
 
 // startSlowClock advances the clock at 1/clockSlowdown of real time, or slower on a busy machine.
-func (w *world) startSlowClock() {
+func (w *testSystem) startSlowClock() {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())
 	stopped := make(chan struct{})
@@ -224,7 +225,7 @@ func (w *world) startSlowClock() {
 	w.t.Cleanup(func() { cancel(); <-stopped })
 }
 
-// videoLink returns the link of the n-th ordinary video. Each video belongs to another account.
+// videoLink returns the link of a video with a made-up id, which depends on n. The videos belong to different accounts.
 func videoLink(p link.Platform, n int) string {
 	switch p {
 	case link.TikTok:
@@ -247,7 +248,7 @@ func videoLinks(p link.Platform, from, n int) []string {
 	return out
 }
 
-// add tracks links for an organisation for immediate fetching.
+// add tracks the links for an organisation, so that their videos are due at once.
 func (w *fairnessTest) add(org *store.Org, urls ...string) ([]store.Tracked, error) {
 	parsed := make([]link.Link, len(urls))
 	for i, url := range urls {
@@ -261,13 +262,13 @@ func (w *fairnessTest) add(org *store.Org, urls ...string) ([]store.Tracked, err
 
 // waitResult is the result of waiting for a single link.
 type waitResult struct {
-	delay   time.Duration // time until the video had counts, without the time of its own calls
-	calls   []string      // the calls for the video
-	waiting int64         // videos of the burst that had no counts at that time
+	delay   time.Duration // time until the video had counts, minus the time in which calls for this video were in flight
+	calls   []string      // the calls that fetched the video
+	waiting int64         // number of videos without counts at the end of the wait
 	err     error
 }
 
-// waitForSingle adds one link and waits until its video has counts.
+// waitForSingle tracks one video for an organisation and waits until the video has counts.
 func (w *fairnessTest) waitForSingle(org *store.Org, p link.Platform) waitResult {
 	const n = 700
 	began := w.db.Clock.Now()
@@ -283,14 +284,14 @@ func (w *fairnessTest) waitForSingle(org *store.Org, p link.Platform) waitResult
 	if v.Username != "" {
 		words = append(words, v.Username)
 	}
-	if truth, ok := w.sandbox.World().Video(p, v.ExternalID, began); ok {
-		words = append(words, truth.Account.ID) // a source may look up the name of the account
+	if correct, ok := w.sandbox.World().Video(p, v.ExternalID, began); ok {
+		words = append(words, correct.Account.ID) // a source may also send a call with the id of the account
 	}
 	look := time.NewTicker(20 * time.Millisecond)
 	defer look.Stop()
 	for v.LatestViews == nil {
 		if <-look.C; w.db.Clock.Now().Sub(began) > 3*time.Minute {
-			return waitResult{err: errors.New("no counts within three minutes")}
+			return waitResult{err: errors.New("the video of the single link has no counts after three minutes")}
 		}
 		if v, err = org.Video(w.t.Context(), store.VideoRef{ID: tracked[0].VideoID}); err != nil {
 			return waitResult{err: err}
@@ -302,10 +303,10 @@ func (w *fairnessTest) waitForSingle(org *store.Org, p link.Platform) waitResult
 		waiting: storetest.Column[int64](w.t, w.db, "SELECT COUNT(*) FROM videos WHERE latest_views IS NULL")[0]}
 }
 
-// One organisation adds 500 links and another one adds a single link for each platform. Apart from its own calls, the single link may
-// wait for maxDelay at most, however slow the sources are. The test measures seconds, so it does not run in parallel with other tests.
+// One organisation adds 500 links. Another organisation then adds a single link for each platform. However slow the sources are, the single
+// link waits at most maxDelay in addition to the time of its own calls.
 //
-//nolint:paralleltest // see above
+//nolint:paralleltest // the test measures seconds, which other tests would disturb
 func TestFairness_burstDoesNotDelayOtherOrganisations(t *testing.T) {
 	storetest.SkipIfShort(t)
 	for _, engine := range storetest.Engines {
@@ -338,7 +339,7 @@ func requireFairness(t *testing.T, engine string, delays delayConfig, platforms 
 		timeout = hangTimeout
 	}
 	w := newFairnessTest(t, engine, timeout)
-	for _, p := range link.Platforms { // so that tokens are cached
+	for _, p := range link.Platforms { // one fetch for each platform before the measurement, so that its access token is cached
 		w.waitForCounts(w.track(videoLink(p, 999)))
 	}
 	w.transport.setDelays(&delays)

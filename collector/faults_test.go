@@ -16,8 +16,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// startFastClock runs the clock at a hundred times real time, so that waits of minutes end within a test.
-func (w *world) startFastClock() {
+// startFastClock advances the clock of the test a hundred times faster than real time, so that the test does not wait for minutes.
+func (w *testSystem) startFastClock() {
 	w.t.Helper()
 	done := make(chan struct{})
 	stopped := make(chan struct{})
@@ -37,7 +37,7 @@ func (w *world) startFastClock() {
 	w.t.Cleanup(func() { close(done); <-stopped })
 }
 
-func TestCollector_survivesFaults(t *testing.T) {
+func TestCollector_storesOnlyCorrectCountsIfASourceFailsForAWhile(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		fault  string
@@ -61,7 +61,7 @@ func TestCollector_survivesFaults(t *testing.T) {
 	} {
 		t.Run(c.fault, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, storetest.New(t, "sqlite"))
+			w := newTestSystem(t, storetest.New(t, "sqlite"))
 			w.startFastClock()
 			c.body["source"] = c.source
 			w.control(http.MethodPut, "/_control/faults", c.body)
@@ -79,27 +79,27 @@ func TestCollector_survivesFaults(t *testing.T) {
 				w.waitForLog(c.says...)
 			}
 			w.waitFor("the source was called again", func() bool { return w.callCount(c.source) >= 3 })
-			if c.fault != "hostile answers" { // some of these answers are valid
+			if c.fault != "hostile answers" { // the fault "hostile answers" also sends valid answers, whose counts are stored
 				require.Nil(t, w.video(tracked[0]).LatestViews, "counts were stored while the source was broken")
 			}
 			w.control(http.MethodDelete, "/_control/faults", nil)
 			w.waitForCounts(tracked)
 			v := w.video(tracked[0])
-			truth, ok := w.sandbox.World().Video(p, id, v.LatestUpdatedAt.Time())
+			correct, ok := w.sandbox.World().Video(p, id, v.LatestUpdatedAt.Time())
 			require.True(t, ok)
-			require.InEpsilon(t, truth.Views, *v.LatestViews, 0.01)
+			require.InEpsilon(t, correct.Views, *v.LatestViews, 0.01)
 			day := v.LatestUpdatedAt.Day()
 			points, err := w.org.History(t.Context(), store.VideoRef{ID: v.ID}, day-3, day)
 			require.NoError(t, err)
 			for _, p := range points {
-				require.InEpsilon(t, truth.Views, *p.Views, 0.01, p.Day)
+				require.InEpsilon(t, correct.Views, *p.Views, 0.01, p.Day)
 			}
 		})
 	}
 }
 
-// callCount returns the number of calls of a source.
-func (w *world) callCount(source string) int {
+// callCount returns how many calls of a source the sandbox has received.
+func (w *testSystem) callCount(source string) int {
 	w.t.Helper()
 	var calls map[string]struct {
 		Calls int `json:"calls"`
@@ -108,9 +108,9 @@ func (w *world) callCount(source string) int {
 	return calls[source].Calls
 }
 
-func TestCollector_holdsBackSuddenZero(t *testing.T) {
+func TestCollector_doesNotStoreZeroViewsOfAVideoThatHadViews(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, storetest.New(t, "sqlite"))
+	w := newTestSystem(t, storetest.New(t, "sqlite"))
 	w.start()
 	id := w.sandbox.World().Find(link.YouTube, sandbox.Normal)
 	tracked := w.track("https://youtu.be/" + id)
@@ -127,29 +127,29 @@ func TestCollector_holdsBackSuddenZero(t *testing.T) {
 	w.waitFor("the count has grown", func() bool { return *w.video(tracked[0]).LatestViews > before })
 }
 
-func TestCollector_keepsCountsOfDeletedVideo(t *testing.T) {
+func TestCollector_keepsTheStoredCountsOfADeletedVideo(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, storetest.New(t, "sqlite"))
+	w := newTestSystem(t, storetest.New(t, "sqlite"))
 	w.start()
 	deleted := w.sandbox.World().Find(link.YouTube, sandbox.TurnsDeleted)
 	tracked := w.track("https://youtu.be/" + deleted)
-	truth, ok := w.sandbox.World().Video(link.YouTube, deleted, w.db.Clock.Now())
+	correct, ok := w.sandbox.World().Video(link.YouTube, deleted, w.db.Clock.Now())
 	require.True(t, ok)
-	if truth.State == sandbox.Deleted {
+	if correct.State == sandbox.Deleted {
 		w.waitForLog("no number written", deleted, "class=gone")
 		require.Nil(t, w.video(tracked[0]).LatestViews)
 		return
 	}
 	w.waitForCounts(tracked)
 	before := *w.video(tracked[0]).LatestViews
-	w.db.Clock.Set(truth.TurnsAt.Add(48 * time.Hour))
+	w.db.Clock.Set(correct.TurnsAt.Add(48 * time.Hour))
 	w.waitForLog("no number written", deleted, "class=gone")
 	require.Equal(t, before, *w.video(tracked[0]).LatestViews)
 }
 
-func TestCollectors_fetchEachVideoOnce(t *testing.T) {
+func TestTwoCollectors_fetchEachVideoOnlyOnce(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, storetest.New(t, "postgres"))
+	w := newTestSystem(t, storetest.New(t, "postgres"))
 	const videos = 300
 	links := make([]string, videos)
 	for i := range links {

@@ -17,30 +17,30 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// claimTest has organisations whose links name correct and wrong accounts for the same video. Its collector fetches only when the test
-// calls fetchNext.
+// claimTest tests organisations that track the same video by links with correct and wrong handles. A handle from a link is called claimed
+// until a source confirms it. The collector fetches only when the test calls fetchNext.
 type claimTest struct {
-	*world
+	*testSystem
 	platform  link.Platform
 	collector *collector.Collector
 }
 
-func newClaimTest(t *testing.T, db *storetest.DB, p link.Platform, sources func(*world) []source.Source) *claimTest {
+func newClaimTest(t *testing.T, db *storetest.DB, p link.Platform, sources func(*testSystem) []source.Source) *claimTest {
 	t.Helper()
-	w := newWorld(t, db)
+	w := newTestSystem(t, db)
 	c, err := collector.New(collector.Options{Store: db.Store, Sources: sources(w), Now: db.Clock.Now, Logger: slog.New(slog.NewTextHandler(w.log, nil))})
 	require.NoError(t, err)
 	require.NoError(t, c.Start(t.Context()))
-	return &claimTest{world: w, platform: p, collector: c}
+	return &claimTest{testSystem: w, platform: p, collector: c}
 }
 
-// tenant is an organisation with its tracked video.
+// tenant is an organisation and the one video that it tracks.
 type tenant struct {
 	org     *store.Org
 	tracked store.Tracked
 }
 
-// newTenant creates an organisation that tracks a link.
+// newTenant creates an organisation that tracks the video of the link l.
 func (c *claimTest) newTenant(l string) tenant {
 	c.t.Helper()
 	o, err := c.db.CreateOrganisation(c.t.Context(), "Tenant", store.TierPremium, store.SubscriptionActive)
@@ -61,7 +61,7 @@ func (c *claimTest) video(tn tenant) store.Video {
 	return v
 }
 
-// fetchNext advances the clock to the next due time, then claims and fetches the video once.
+// fetchNext advances the clock to the time of the next scheduled fetch, and then fetches the video once.
 func (c *claimTest) fetchNext() {
 	c.t.Helper()
 	next := storetest.Column[store.Instant](c.t, c.db, "SELECT MIN(next_at) FROM fetch_targets WHERE kind = 'video'")[0].Time()
@@ -73,7 +73,8 @@ func (c *claimTest) fetchNext() {
 	require.True(c.t, busy)
 }
 
-// requireCountsWithin fetches until a tenant has the counts of the sandbox. It fails after the given number of fetches.
+// requireCountsWithin fetches until the video of the organisation tn has the correct counts. The test fails if this takes more than the
+// given number of fetches.
 func (c *claimTest) requireCountsWithin(fetches int, tn tenant) {
 	c.t.Helper()
 	for n := 0; c.video(tn).LatestViews == nil; n++ {
@@ -81,20 +82,20 @@ func (c *claimTest) requireCountsWithin(fetches int, tn tenant) {
 		c.fetchNext()
 	}
 	v := c.video(tn)
-	truth, ok := c.sandbox.World().Video(c.platform, v.ExternalID, v.LatestUpdatedAt.Time())
+	correct, ok := c.sandbox.World().Video(c.platform, v.ExternalID, v.LatestUpdatedAt.Time())
 	require.True(c.t, ok)
-	if v.LatestShares == nil { // the insights of the authorized account have other counts
-		require.Equal(c.t, truth.Views, *v.LatestViews)
+	if v.LatestShares == nil { // counts with shares may come from the insights of the authorized account, which differ from the public counts
+		require.Equal(c.t, correct.Views, *v.LatestViews)
 	}
-	require.Equal(c.t, truth.Account.Handle, v.Username)
+	require.Equal(c.t, correct.Account.Handle, v.Username)
 }
 
-// handlesCase is a source, and a video that it finds through an account.
+// handlesCase is a test case with sources and a video that they find only through the handle of its account.
 type handlesCase struct {
 	platform link.Platform
-	sources  func(*world) []source.Source
-	id       func(*world) string
-	// link returns a link to the video that names an account; handle "" means a link without one.
+	sources  func(*testSystem) []source.Source
+	id       func(*testSystem) string
+	// link returns a link to the video with the given id. The link contains the handle, or no handle if handle is empty.
 	link func(handle, id string) string
 }
 
@@ -110,25 +111,25 @@ func tiktokVideo(handle, id string) string {
 }
 
 var byHandle = map[string]handlesCase{
-	"instagram business discovery": {link.Instagram, (*world).metaSources, func(w *world) string { return w.sandbox.World().Find(link.Instagram, sandbox.Normal) }, instagramReel},
-	"instagram own media":          {link.Instagram, (*world).metaSources, (*world).ownReel, instagramReel},
-	"facebook": {link.Facebook, (*world).metaSources, func(w *world) string { return w.sandbox.World().Find(link.Facebook, sandbox.Normal) },
+	"instagram business discovery": {link.Instagram, (*testSystem).metaSources, func(w *testSystem) string { return w.sandbox.World().Find(link.Instagram, sandbox.Normal) }, instagramReel},
+	"instagram own media":          {link.Instagram, (*testSystem).metaSources, (*testSystem).ownReel, instagramReel},
+	"facebook": {link.Facebook, (*testSystem).metaSources, func(w *testSystem) string { return w.sandbox.World().Find(link.Facebook, sandbox.Normal) },
 		func(handle, id string) string { return "https://www.facebook.com/" + handle + "/videos/" + id }},
-	"tiktok display": {link.TikTok, func(w *world) []source.Source { return []source.Source{w.display()} },
-		func(w *world) string {
+	"tiktok display": {link.TikTok, func(w *testSystem) []source.Source { return []source.Source{w.display()} },
+		func(w *testSystem) string {
 			return w.sandbox.World().Uploads(link.TikTok, w.sandbox.TikTokAccount(), w.db.Clock.Now())[0]
 		}, tiktokVideo},
-	"a vendor that takes links with handles": {link.TikTok, func(w *world) []source.Source { return w.sources("apify") },
-		func(w *world) string { return w.sandbox.World().Find(link.TikTok, sandbox.Normal) }, tiktokVideo},
+	"a vendor that takes links with handles": {link.TikTok, func(w *testSystem) []source.Source { return w.sources("apify") },
+		func(w *testSystem) string { return w.sandbox.World().Find(link.TikTok, sandbox.Normal) }, tiktokVideo},
 }
 
-// ownReel returns a reel of the account that authorized the Instagram source.
-func (w *world) ownReel() string {
+// ownReel returns the id of a reel of the Instagram account that authorized the source.
+func (w *testSystem) ownReel() string {
 	w.t.Helper()
 	return w.sandbox.World().Uploads(link.Instagram, w.sandbox.InstagramAccount(), w.db.Clock.Now())[0]
 }
 
-func TestClaimedHandle_doesNotPreventCounts(t *testing.T) {
+func TestWrongHandleInALink_doesNotPreventCountsForOtherOrganisations(t *testing.T) {
 	t.Parallel()
 	for name, s := range byHandle {
 		for order, honestFirst := range map[string]int{"attacker first": 0, "at once": 1, "honest first": 2} {
@@ -136,23 +137,23 @@ func TestClaimedHandle_doesNotPreventCounts(t *testing.T) {
 				t.Parallel()
 				storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 					c := newClaimTest(t, db, s.platform, s.sources)
-					id := s.id(c.world)
-					truth, ok := c.sandbox.World().Video(s.platform, id, db.Clock.Now())
+					id := s.id(c.testSystem)
+					correct, ok := c.sandbox.World().Video(s.platform, id, db.Clock.Now())
 					require.True(t, ok)
 					var honest tenant
 					switch honestFirst {
 					case 0:
 						c.newTenant(s.link("natgeo", id))
 						c.fetchNext()
-						honest = c.newTenant(s.link(truth.Account.Handle, id))
+						honest = c.newTenant(s.link(correct.Account.Handle, id))
 					case 1:
 						c.newTenant(s.link("natgeo", id))
-						honest = c.newTenant(s.link(truth.Account.Handle, id))
+						honest = c.newTenant(s.link(correct.Account.Handle, id))
 					case 2:
-						honest = c.newTenant(s.link(truth.Account.Handle, id))
+						honest = c.newTenant(s.link(correct.Account.Handle, id))
 						c.newTenant(s.link("natgeo", id))
 					}
-					require.Equal(t, truth.Account.Handle, c.video(honest).Username, "the handle must come from its own link")
+					require.Equal(t, correct.Account.Handle, c.video(honest).Username, "the handle must come from its own link")
 					c.requireCountsWithin(2, honest)
 				})
 			})
@@ -160,16 +161,16 @@ func TestClaimedHandle_doesNotPreventCounts(t *testing.T) {
 	}
 }
 
-func TestClaimedHandle_fiftyWrongClaimsDoNotPreventCounts(t *testing.T) {
+func TestWrongHandleInALink_fiftyWrongHandlesDoNotPreventCounts(t *testing.T) {
 	t.Parallel()
 	for order, attackersAfter := range map[string]int{"before": 0, "around": 25, "after": 50} {
 		for _, fetched := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, fetched before %v", order, fetched), func(t *testing.T) {
 				t.Parallel()
 				storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-					c := newClaimTest(t, db, link.Instagram, (*world).metaSources)
+					c := newClaimTest(t, db, link.Instagram, (*testSystem).metaSources)
 					id := c.sandbox.World().Find(link.Instagram, sandbox.Normal)
-					truth, _ := c.sandbox.World().Video(link.Instagram, id, db.Clock.Now())
+					correct, _ := c.sandbox.World().Video(link.Instagram, id, db.Clock.Now())
 					attack := func(from, to int) {
 						for i := from; i < to; i++ {
 							c.newTenant(instagramReel(fmt.Sprintf("nobody_%d", i), id))
@@ -179,7 +180,7 @@ func TestClaimedHandle_fiftyWrongClaimsDoNotPreventCounts(t *testing.T) {
 					if fetched && attackersAfter < 50 {
 						c.fetchNext()
 					}
-					honest := c.newTenant(instagramReel(truth.Account.Handle, id))
+					honest := c.newTenant(instagramReel(correct.Account.Handle, id))
 					attack(50-attackersAfter, 50)
 					c.requireCountsWithin(2, honest)
 				})
@@ -188,14 +189,14 @@ func TestClaimedHandle_fiftyWrongClaimsDoNotPreventCounts(t *testing.T) {
 	}
 }
 
-// A reel of the authorized account is found without its handle.
-func TestClaimedHandle_doesNotAffectLinkWithoutHandle(t *testing.T) {
+// A reel of the authorized account can be fetched by a link without a handle. A wrong handle in another link does not prevent this.
+func TestWrongHandleInALink_doesNotAffectALinkWithoutAHandle(t *testing.T) {
 	t.Parallel()
 	for order, first := range map[string]bool{"first": true, "last": false} {
 		t.Run(order, func(t *testing.T) {
 			t.Parallel()
 			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-				c := newClaimTest(t, db, link.Instagram, (*world).metaSources)
+				c := newClaimTest(t, db, link.Instagram, (*testSystem).metaSources)
 				id := c.ownReel()
 				if !first {
 					c.newTenant(instagramReel("natgeo", id))
@@ -210,10 +211,10 @@ func TestClaimedHandle_doesNotAffectLinkWithoutHandle(t *testing.T) {
 	}
 }
 
-func TestClaimedHandle_doesNotMarkVideoGone(t *testing.T) {
+func TestWrongHandleInALink_doesNotMarkTheVideoAsGone(t *testing.T) {
 	t.Parallel()
 	for name, s := range byHandle {
-		if s.platform == link.Facebook { // Facebook finds a video by its own id
+		if s.platform == link.Facebook { // Facebook finds a video by its id and not by a handle
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
@@ -232,32 +233,32 @@ func TestClaimedHandle_doesNotMarkVideoGone(t *testing.T) {
 	}
 }
 
-func TestConfirmedHandle_isUsedForAllOrganisations(t *testing.T) {
+func TestConfirmedHandle_isUsedForAllOrganisationsThatTrackTheVideo(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		c := newClaimTest(t, db, link.Instagram, (*world).metaSources)
+		c := newClaimTest(t, db, link.Instagram, (*testSystem).metaSources)
 		id := c.sandbox.World().Find(link.Instagram, sandbox.Normal)
-		truth, _ := c.sandbox.World().Video(link.Instagram, id, db.Clock.Now())
-		c.requireCountsWithin(1, c.newTenant(instagramReel(truth.Account.Handle, id)))
-		require.Equal(t, []string{truth.Account.Handle}, storetest.Column[string](t, db, "SELECT handle FROM fetch_targets"))
+		correct, _ := c.sandbox.World().Video(link.Instagram, id, db.Clock.Now())
+		c.requireCountsWithin(1, c.newTenant(instagramReel(correct.Account.Handle, id)))
+		require.Equal(t, []string{correct.Account.Handle}, storetest.Column[string](t, db, "SELECT handle FROM fetch_targets"))
 		before := c.callCount("instagram")
 		for i := range 5 {
 			c.requireCountsWithin(1, c.newTenant(instagramReel(fmt.Sprintf("nobody_%d", i), id)))
 		}
 		require.Equal(t, before+5, c.callCount("instagram"), "no wrong handle must be tried")
-		require.Equal(t, []string{truth.Account.Handle}, storetest.Column[string](t, db, "SELECT handle FROM fetch_targets"))
+		require.Equal(t, []string{correct.Account.Handle}, storetest.Column[string](t, db, "SELECT handle FROM fetch_targets"))
 	})
 }
 
-func TestConfirmedHandle_fallsBackToClaims(t *testing.T) {
+func TestConfirmedHandle_handlesOfLinksAreTriedAfterTheAccountIsRenamed(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		c := newClaimTest(t, db, link.Instagram, (*world).metaSources)
+		c := newClaimTest(t, db, link.Instagram, (*testSystem).metaSources)
 		id := c.sandbox.World().Find(link.Instagram, sandbox.Normal)
-		truth, _ := c.sandbox.World().Video(link.Instagram, id, db.Clock.Now())
-		honest := c.newTenant(instagramReel(truth.Account.Handle, id))
+		correct, _ := c.sandbox.World().Video(link.Instagram, id, db.Clock.Now())
+		honest := c.newTenant(instagramReel(correct.Account.Handle, id))
 		c.requireCountsWithin(1, honest)
-		require.NoError(t, c.sandbox.World().Rename(link.Instagram, truth.Account.Handle, "renamed.since", false))
+		require.NoError(t, c.sandbox.World().Rename(link.Instagram, correct.Account.Handle, "renamed.since", false))
 		before := *c.video(honest).LatestUpdatedAt
 		db.Clock.Advance(time.Hour)
 		c.newTenant(instagramReel("natgeo", id))
@@ -269,39 +270,39 @@ func TestConfirmedHandle_fallsBackToClaims(t *testing.T) {
 	})
 }
 
-// A handle that one organisation claims is not written to the records of another.
-func TestClaimedHandle_isStoredOnlyForItsOrganisation(t *testing.T) {
+// A handle from the link of one organisation is not written to the records of another organisation.
+func TestWrongHandleInALink_isStoredOnlyForTheOrganisationOfTheLink(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		c := newClaimTest(t, db, link.Instagram, (*world).metaSources)
+		c := newClaimTest(t, db, link.Instagram, (*testSystem).metaSources)
 		id := c.sandbox.World().Find(link.Instagram, sandbox.Normal)
-		truth, _ := c.sandbox.World().Video(link.Instagram, id, db.Clock.Now())
+		correct, _ := c.sandbox.World().Video(link.Instagram, id, db.Clock.Now())
 		wrong := c.newTenant(instagramReel("natgeo", id))
-		right := c.newTenant(instagramReel(truth.Account.Handle, id))
+		right := c.newTenant(instagramReel(correct.Account.Handle, id))
 		of := func(tn tenant) []string {
 			return storetest.Column[string](t, db, "SELECT username FROM accounts WHERE organisation_id = ? ORDER BY username", tn.org.ID())
 		}
 		require.Equal(t, "natgeo", c.video(wrong).Username)
-		require.Equal(t, truth.Account.Handle, c.video(right).Username)
+		require.Equal(t, correct.Account.Handle, c.video(right).Username)
 		require.Equal(t, []string{"natgeo"}, of(wrong))
-		require.Equal(t, []string{truth.Account.Handle}, of(right))
+		require.Equal(t, []string{correct.Account.Handle}, of(right))
 		c.requireCountsWithin(2, right)
-		require.Equal(t, []string{truth.Account.Handle}, of(right))
-		require.Equal(t, truth.Account.Handle, c.video(wrong).Username, "the confirmed handle replaces a wrong one")
+		require.Equal(t, []string{correct.Account.Handle}, of(right))
+		require.Equal(t, correct.Account.Handle, c.video(wrong).Username, "the confirmed handle replaces a wrong one")
 		require.NotEqual(t, *c.video(wrong).LinkedAccountID, *c.video(right).LinkedAccountID)
 	})
 }
 
-func TestRefetch_isNotCausedByTrackingAgain(t *testing.T) {
+func TestTrackingAVideoAgain_causesNoFurtherFetch(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		c := newClaimTest(t, db, link.Instagram, (*world).metaSources)
+		c := newClaimTest(t, db, link.Instagram, (*testSystem).metaSources)
 		id := c.sandbox.World().Find(link.Instagram, sandbox.Normal)
-		truth, _ := c.sandbox.World().Video(link.Instagram, id, db.Clock.Now())
-		l, err := link.Parse(instagramReel(truth.Account.Handle, id))
+		correct, _ := c.sandbox.World().Video(link.Instagram, id, db.Clock.Now())
+		l, err := link.Parse(instagramReel(correct.Account.Handle, id))
 		require.NoError(t, err)
 		tn := c.newTenant(l.Canonical + "?hl=en")
-		c.newTenant(instagramReel(truth.Account.Handle, id)) // keeps the target alive while the first organisation has stopped
+		c.newTenant(instagramReel(correct.Account.Handle, id)) // another organisation, so that the target stays in the queue while the first organisation does not track it
 		c.requireCountsWithin(1, tn)
 		before := c.callCount("instagram")
 		for range 10 {

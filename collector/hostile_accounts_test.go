@@ -17,20 +17,21 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// accountScenario is one change of the answers for two accounts: known was fetched before, unfetched was not.
+// accountScenario is one way in which the platform changes its answers for two accounts. The account called known was fetched before the
+// change, the account called unfetched was not.
 type accountScenario struct {
 	name   string
 	tamper tamperFunc
-	// known and unfetched are the expected outcomes of the two accounts.
+	// known and unfetched are the expected outcomes of fetching the known and the unfetched account.
 	known, unfetched outcome
-	listsOnly        bool // changes only the pages of the video list, in lanes that fetch them by separate calls
-	lanes            func(lane) bool
+	listsOnly        bool // changes only the answers that list the videos of an account, for sources that get the list by separate calls
+	onlyIf           func(testedSource) bool
 }
 
-// followerKeys are the members that hold the number of followers in the answers of all sources, including the authors of TikTok videos.
+// followerKeys are the names of the JSON members with a number of followers in the answers of all platforms and vendors.
 var followerKeys = []string{"subscriberCount", "followers_count", "follower_count", "followerCount", "fans"}
 
-// setFollowers sets every number of followers to value.
+// setFollowers sets every number of followers in an answer to value.
 func setFollowers(value any) tamperFunc {
 	return func(_ *tampering, s *response) {
 		root := visitNodes(s.decoded(), func(key string, v any) any {
@@ -46,7 +47,8 @@ func setFollowers(value any) tamperFunc {
 	}
 }
 
-// forgeFollowers sets every number of followers to n. The collector cannot detect that for a new account.
+// forgeFollowers sets every number of followers in an answer to n. The collector cannot detect the wrong number for the account that was
+// not fetched before.
 func forgeFollowers(n int64) tamperFunc {
 	return func(b *tampering, s *response) {
 		setFollowers(n)(b, s)
@@ -54,7 +56,7 @@ func forgeFollowers(n int64) tamperFunc {
 	}
 }
 
-// setTexts sets all string members with these names to text.
+// setTexts sets every JSON string of an answer whose member has one of the names to text.
 func setTexts(text string, names ...string) tamperFunc {
 	return func(_ *tampering, s *response) {
 		root := visitNodes(s.decoded(), func(key string, v any) any {
@@ -67,7 +69,7 @@ func setTexts(text string, names ...string) tamperFunc {
 	}
 }
 
-// replaceListedIDs replaces the ids of the listed videos in the whole body.
+// replaceListedIDs replaces each id of a listed video by change(id) in the whole body of an answer.
 func replaceListedIDs(change func(id string) string) tamperFunc {
 	return func(b *tampering, s *response) {
 		body := string(s.body)
@@ -80,7 +82,7 @@ func replaceListedIDs(change func(id string) string) tamperFunc {
 
 func accountScenarios() []accountScenario {
 	const temporary outcome = "temporary"
-	separate := func(l lane) bool { return l.listCalls }
+	separate := func(l testedSource) bool { return l.listCalls }
 	var all []accountScenario
 	add := func(list ...accountScenario) { all = append(all, list...) }
 	for name, value := range map[string]any{"negative": -5, "fractional": 1.5, "an object": object{"count": 7}, "a word": "many", "2^63-1": raw("9223372036854775807"),
@@ -101,22 +103,22 @@ func accountScenarios() []accountScenario {
 		"a redirect": respondWith(http.StatusFound, jsonError, "Location", "http://169.254.169.254/"), "a closed connection": closeConnection, "a connection that breaks off": abortBody,
 		"500": respondWith(500, jsonError), "503 with HTML": respondWith(503, htmlPage)} {
 		add(accountScenario{name: name, tamper: tamper, known: temporary, unfetched: temporary},
-			accountScenario{name: "a list with " + name, tamper: tamper, known: temporary, unfetched: temporary, listsOnly: true, lanes: separate})
+			accountScenario{name: "a list with " + name, tamper: tamper, known: temporary, unfetched: temporary, listsOnly: true, onlyIf: separate})
 	}
 	add(
 		accountScenario{name: "401", tamper: respondWith(401, jsonError), known: "auth_failed", unfetched: "auth_failed"},
 		accountScenario{name: "402", tamper: respondWith(402, jsonError), known: "quota_spent", unfetched: "quota_spent"},
 		accountScenario{name: "429", tamper: respondWith(429, jsonError, "Retry-After", "99999999999"), known: "rate_limited", unfetched: "rate_limited"},
-		accountScenario{name: "a list with 429", tamper: respondWith(429, jsonError), known: "rate_limited", unfetched: "rate_limited", listsOnly: true, lanes: separate},
-		accountScenario{name: "a list with a million entries", tamper: replaceBody(`{"data":[` + strings.Repeat("0,", 1_000_000) + `0]}`), known: temporary, unfetched: temporary, listsOnly: true, lanes: separate},
-		accountScenario{name: "a list whose pages repeat", tamper: (&repeatedPage{}).tamper, known: "ok", unfetched: "ok", listsOnly: true, lanes: separate},
-		accountScenario{name: "a list without ids", tamper: replaceListedIDs(func(string) string { return "" }), known: temporary, unfetched: temporary, listsOnly: true, lanes: separate},
-		accountScenario{name: "a list of paths", tamper: replaceListedIDs(func(string) string { return "../../x" }), known: temporary, unfetched: temporary, listsOnly: true, lanes: separate},
-		accountScenario{name: "a list of scripts", tamper: replaceListedIDs(func(string) string { return "<script>" }), known: temporary, unfetched: temporary, listsOnly: true, lanes: separate})
+		accountScenario{name: "a list with 429", tamper: respondWith(429, jsonError), known: "rate_limited", unfetched: "rate_limited", listsOnly: true, onlyIf: separate},
+		accountScenario{name: "a list with a million entries", tamper: replaceBody(`{"data":[` + strings.Repeat("0,", 1_000_000) + `0]}`), known: temporary, unfetched: temporary, listsOnly: true, onlyIf: separate},
+		accountScenario{name: "a list whose pages repeat", tamper: (&repeatedPage{}).tamper, known: "ok", unfetched: "ok", listsOnly: true, onlyIf: separate},
+		accountScenario{name: "a list without ids", tamper: replaceListedIDs(func(string) string { return "" }), known: temporary, unfetched: temporary, listsOnly: true, onlyIf: separate},
+		accountScenario{name: "a list of paths", tamper: replaceListedIDs(func(string) string { return "../../x" }), known: temporary, unfetched: temporary, listsOnly: true, onlyIf: separate},
+		accountScenario{name: "a list of scripts", tamper: replaceListedIDs(func(string) string { return "<script>" }), known: temporary, unfetched: temporary, listsOnly: true, onlyIf: separate})
 	return all
 }
 
-// repeatedPage answers every request with the first page that it has seen.
+// repeatedPage replaces the body of every answer by the body of the first answer.
 type repeatedPage struct{ first []byte }
 
 func (e *repeatedPage) tamper(b *tampering, s *response) {
@@ -128,7 +130,7 @@ func (e *repeatedPage) tamper(b *tampering, s *response) {
 	s.body = bytes.Clone(e.first)
 }
 
-// accountRun is the state of one account scenario that is being run.
+// accountRun is the state of a test that runs one accountScenario.
 type accountRun struct {
 	*hostileTest
 	t         *testing.T
@@ -141,7 +143,7 @@ type accountRun struct {
 
 func (r *accountRun) trackAccount(index int) {
 	r.t.Helper()
-	l, err := link.Parse(link.AccountURL(r.lane.platform, r.handles[index]))
+	l, err := link.Parse(link.AccountURL(r.testedSource.platform, r.handles[index]))
 	require.NoError(r.t, err)
 	out, err := r.org.TrackAccounts(r.t.Context(), store.TrackAccountsRequest{Links: []link.Link{l}, Type: store.TrackLatest30, Lane: queue.LanePremium, Immediate: 1, Enqueue: 1})
 	require.NoError(r.t, err)
@@ -158,7 +160,8 @@ func (r *accountRun) fetchDue() {
 	}
 }
 
-// requireTrueCounts checks that the stored followers are ones that the platform had, and that the tracked videos belong to the account.
+// requireTrueCounts checks that the stored numbers of followers are correct or undetectably wrong, and that the tracked videos belong to
+// the account.
 func (r *accountRun) requireTrueCounts(index int) store.Account {
 	r.t.Helper()
 	a, err := r.org.Account(r.t.Context(), r.refs[index])
@@ -166,10 +169,10 @@ func (r *accountRun) requireTrueCounts(index int) store.Account {
 	var of, follows []int64
 	var ids []string
 	for _, at := range r.callTimes {
-		truth, ok := r.sandbox.World().Account(r.lane.platform, r.handles[index], at.Add(-r.lane.lag))
+		correct, ok := r.sandbox.World().Account(r.testedSource.platform, r.handles[index], at.Add(-r.testedSource.lag))
 		require.True(r.t, ok)
-		of, follows = append(of, *truth.Followers), append(follows, truth.Following)
-		ids = append(ids, r.sandbox.World().Uploads(r.lane.platform, r.handles[index], at)...)
+		of, follows = append(of, *correct.Followers), append(follows, correct.Following)
+		ids = append(ids, r.sandbox.World().Uploads(r.testedSource.platform, r.handles[index], at)...)
 	}
 	if index == 1 && r.tampering != nil {
 		of = append(of, r.tampering.forgedFor("unfetched")...)
@@ -204,7 +207,7 @@ func (r *accountRun) target(index int) (state, detail string, fetched, next stor
 func (r *accountRun) outcome(index int) outcome {
 	r.t.Helper()
 	_, detail, fetched, _, suspect := r.target(index)
-	if strings.Contains(detail, "is paused until") { // the source failed for another reason than this account
+	if strings.Contains(detail, "is paused until") { // the source was paused because of another target
 		detail = ""
 	}
 	class, failure := r.logged.classOf(storetest.Column[string](r.t, r.db, "SELECT external_id FROM fetch_targets WHERE kind = 'account' AND handle = ?", r.handles[index])[0], detail)
@@ -234,22 +237,22 @@ func (h *hostileTest) runAccounts(t *testing.T, s accountScenario) {
 	h.db.Clock.Advance(25 * time.Hour)
 	h.db.Exec(t, "UPDATE fetch_targets SET next_at = ?", store.InstantOf(h.db.Clock.Now()))
 	indexes := []int{0, 1}
-	if h.lane.ownVideos { // the source serves only the authorized account
+	if h.testedSource.ownVideos { // the source serves only one account: the authorized account
 		indexes = indexes[:1]
 	} else {
 		r.trackAccount(1)
 	}
 	h.logged.reset()
-	r.tampering = &tampering{lane: h.lane, tamper: s.tamper, listsOnly: s.listsOnly}
+	r.tampering = &tampering{testedSource: h.testedSource, tamper: s.tamper, listsOnly: s.listsOnly}
 	for _, i := range indexes {
-		truth, _ := h.sandbox.World().Account(h.lane.platform, r.handles[i], h.db.Clock.Now())
-		uploads := h.sandbox.World().Uploads(h.lane.platform, r.handles[i], h.db.Clock.Now())
-		r.tampering.victims = append(r.tampering.victims, r.handles[i], truth.ID)
+		correct, _ := h.sandbox.World().Account(h.testedSource.platform, r.handles[i], h.db.Clock.Now())
+		uploads := h.sandbox.World().Uploads(h.testedSource.platform, r.handles[i], h.db.Clock.Now())
+		r.tampering.tamperedIDs = append(r.tampering.tamperedIDs, r.handles[i], correct.ID)
 		r.tampering.listedIDs = append(r.tampering.listedIDs, uploads...)
 	}
 	h.active.Store(r.tampering)
 	r.fetchDue()
-	require.Positive(t, r.tampering.tampered.Load(), "no answer of the platform was changed")
+	require.Positive(t, r.tampering.changedAnswers.Load(), "no answer of the platform was changed")
 	want := [2]outcome{s.known, s.unfetched}
 	for _, i := range indexes {
 		a := r.requireTrueCounts(i)
@@ -283,23 +286,23 @@ func (r *accountRun) requireRecovery(indexes []int) {
 		state, _, fetched, _, _ := r.target(i)
 		require.Greater(r.t, fetched, broken, "account %d did not recover: %s", i, r.logged)
 		require.Equal(r.t, "active", state)
-		truth, ok := r.sandbox.World().Account(r.lane.platform, r.handles[i], fetched.Time().Add(-r.lane.lag))
+		correct, ok := r.sandbox.World().Account(r.testedSource.platform, r.handles[i], fetched.Time().Add(-r.testedSource.lag))
 		require.True(r.t, ok)
 		a := r.requireTrueCounts(i)
-		require.Equal(r.t, truth.Followers, a.LatestFollowersCount)
+		require.Equal(r.t, correct.Followers, a.LatestFollowersCount)
 		require.Equal(r.t, link.DisplayUsername(r.handles[i]), link.DisplayUsername(a.Username))
 	}
 }
 
-// unusedAccount returns the handle of an ordinary account that no scenario has used.
+// unusedAccount returns the handle of an ordinary account that no other scenario uses.
 func (h *hostileTest) unusedAccount() string {
 	h.t.Helper()
-	if h.lane.ownVideos {
+	if h.testedSource.ownVideos {
 		return h.sandbox.TikTokAccount()
 	}
 	for ; h.next < 100_000; h.next++ {
-		handle := h.sandbox.World().Handle(h.lane.platform, uint32(h.next))
-		a, ok := h.sandbox.World().Account(h.lane.platform, handle, h.db.Clock.Now())
+		handle := h.sandbox.World().Handle(h.testedSource.platform, uint32(h.next))
+		a, ok := h.sandbox.World().Account(h.testedSource.platform, handle, h.db.Clock.Now())
 		if ok && a.Category == sandbox.AccountNormal && a.Videos >= 12 && *a.Followers >= 1000 {
 			h.next++
 			return handle
@@ -309,11 +312,12 @@ func (h *hostileTest) unusedAccount() string {
 	return ""
 }
 
-// TestHostile_accounts sends invalid and wrong answers for accounts and for the lists of their videos.
-func TestHostile_accounts(t *testing.T) {
+// TestHostile_detectablyWrongCountsOfAccountsAreNotStored sends invalid and wrong answers about accounts and about the lists of their
+// videos.
+func TestHostile_detectablyWrongCountsOfAccountsAreNotStored(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
-	all := slices.DeleteFunc(lanes(), func(l lane) bool { return l.noAccounts || l.countsOnly })
+	all := slices.DeleteFunc(testedSources(), func(l testedSource) bool { return l.noAccounts || l.countsOnly })
 	for i, l := range all {
 		for _, engine := range storetest.Engines {
 			t.Run(l.name+" "+engine, func(t *testing.T) {
@@ -322,7 +326,7 @@ func TestHostile_accounts(t *testing.T) {
 				for n, s := range accountScenarios() {
 					offset := (i + n) % len(all)
 					chosen := engine == "sqlite" && offset%4 == 0 || engine == "postgres" && offset == 1
-					if (chosen || *allCombinations) && (s.lanes == nil || s.lanes(l)) {
+					if (chosen || *allCombinations) && (s.onlyIf == nil || s.onlyIf(l)) {
 						t.Run(s.name, func(t *testing.T) { h.runAccounts(t, s) })
 					}
 				}

@@ -11,31 +11,33 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// scenario is one change of the platform's answers with the expected outcomes of the three videos. After the outcome "ok" a video has
-// its correct counts. After every other outcome its stored counts are unchanged.
+// scenario is one way in which the platform changes its answers, with the expected outcomes of fetching three videos. After the outcome
+// "ok", the correct counts of the video are stored. After every other outcome, its stored counts are unchanged.
 type scenario struct {
 	name   string
 	tamper tamperFunc
-	// want has the expected outcomes in all lanes that wantByLane does not name.
-	want       outcomes
-	wantByLane map[string]outcomes
-	// missing are the counts that the answer does not have. Their stored values stay.
+	// want has the expected outcomes for all sources that are not in wantBySource.
+	want         outcomes
+	wantBySource map[string]outcomes
+	// missing are the names of the counts that the changed answer does not contain. Their stored values stay unchanged.
 	missing []string
-	lanes   func(lane) bool // nil: all
-	// bothKnown changes the answers for both videos that were fetched before, and not for the new one.
+	onlyIf  func(testedSource) bool // returns true for the sources with which the scenario runs; nil means all sources
+	// bothKnown is true if the platform changes its answers about the known and the unaffected video, which were both fetched before.
+	// Otherwise it changes its answers about the known and the unfetched video.
 	bothKnown  bool
-	otherCalls bool          // changes only the calls that name no video, such as those for tokens
-	timeout    time.Duration // timeout of a call in scenarios with a slow platform
+	otherCalls bool          // changes only the answers to calls that contain no id of a video, such as calls for access tokens
+	timeout    time.Duration // timeout of a call; 0 means ten seconds
 }
 
-// affects reports whether the answers for a video are changed.
+// affects returns true if the platform changes the answers about the video with the given index.
 func (s scenario) affects(index int) bool {
 	return s.bothKnown && index != 1 || !s.bothKnown && index != 2
 }
 
-// wantIn returns the expected outcomes in a lane. In lanes with one video a call, changed answers do not affect the other videos.
-func (s scenario) wantIn(l lane) outcomes {
-	want, ok := s.wantByLane[l.name]
+// wantIn returns the expected outcomes for the source l. If the source fetches one video per call, changed answers do not affect the other
+// videos.
+func (s scenario) wantIn(l testedSource) outcomes {
+	want, ok := s.wantBySource[l.name]
 	if !ok {
 		want = s.want
 	}
@@ -47,21 +49,23 @@ func (s scenario) wantIn(l lane) outcomes {
 
 var (
 	allOK         = outcomes{"ok", "ok", "ok"}
-	itemsFail     = outcomes{"temporary", "temporary", "ok"}        // only the victims' items are invalid
-	allFail       = outcomes{"temporary", "temporary", "temporary"} // the whole answer is invalid
+	itemsFail     = outcomes{"temporary", "temporary", "ok"}        // only the items of the first two videos are invalid
+	allFail       = outcomes{"temporary", "temporary", "temporary"} // the whole answer is invalid, so that all three videos fail
 	itemsHeldBack = outcomes{heldBack, heldBack, "ok"}
 	allWith       = func(f outcome) outcomes { return outcomes{f, f, f} }
-	isBatched     = func(l lane) bool { return !l.singleCalls }
+	isBatched     = func(l testedSource) bool { return !l.singleCalls }
 )
 
-// echoesIDs reports whether the items of a lane have the requested id. ScrapeCreators returns other ids for Facebook.
-func echoesIDs(l lane) bool { return l.name != "scrapecreators facebook" }
+// echoesIDs returns true if the source's answers contain the requested ids. ScrapeCreators returns other ids for Facebook videos.
+func echoesIDs(l testedSource) bool { return l.name != "scrapecreators facebook" }
 
-// hasLetterIDs reports whether the ids of a lane contain letters.
-func hasLetterIDs(l lane) bool { return l.platform == link.YouTube || l.platform == link.Instagram }
+// hasLetterIDs returns true if the video ids of the source's platform contain letters.
+func hasLetterIDs(l testedSource) bool {
+	return l.platform == link.YouTube || l.platform == link.Instagram
+}
 
-func hasCounts(names ...string) func(lane) bool {
-	return func(l lane) bool {
+func hasCounts(names ...string) func(testedSource) bool {
+	return func(l testedSource) bool {
 		for _, name := range names {
 			if l.counts[name] == nil {
 				return false
@@ -79,7 +83,7 @@ func scenarios() []scenario {
 	return all
 }
 
-// invalidCounts returns scenarios with values that no count can have.
+// invalidCounts returns scenarios in which a count has an impossible value, such as a negative number.
 func invalidCounts() []scenario {
 	var all []scenario
 	for name, value := range map[string]any{
@@ -92,8 +96,8 @@ func invalidCounts() []scenario {
 	}
 	for _, name := range []string{"likes", "comments", "shares", "bookmarks"} {
 		all = append(all,
-			scenario{name: name + " are an object", tamper: setCounts(object{"n": 1}, name), want: itemsFail, lanes: hasCounts(name)},
-			scenario{name: name + " are beyond 2^63", tamper: setCounts(raw("99999999999999999999"), name), want: itemsFail, lanes: hasCounts(name)})
+			scenario{name: name + " are an object", tamper: setCounts(object{"n": 1}, name), want: itemsFail, onlyIf: hasCounts(name)},
+			scenario{name: name + " are beyond 2^63", tamper: setCounts(raw("99999999999999999999"), name), want: itemsFail, onlyIf: hasCounts(name)})
 	}
 	return append(all,
 		scenario{name: "all counts are negative", tamper: setCounts(-5), want: itemsFail},
@@ -104,14 +108,14 @@ func invalidCounts() []scenario {
 		scenario{name: "strings as numbers", tamper: reformatCounts(func(n int64) any { return n }), want: allOK})
 }
 
-// plausibleCounts returns scenarios with wrong counts that are valid numbers.
+// plausibleCounts returns scenarios in which counts are wrong but are valid numbers, or are missing.
 func plausibleCounts() []scenario {
-	// A lagging source may return older counts, so that fewer views than the stored ones are ignored.
+	// The Research API may return old counts. The collector therefore ignores its answer if it has fewer views than are stored.
 	older := map[string]outcomes{"tiktok research": {notNewer, heldBack, "ok"}}
 	fewer := map[string]outcomes{"tiktok research": {notNewer, "ok", "ok"}}
 	return []scenario{
-		{name: "all counts are zero", tamper: setCounts(0), want: itemsHeldBack, wantByLane: older},
-		{name: "views are zero", tamper: setCounts(0, "views"), want: itemsHeldBack, wantByLane: older},
+		{name: "all counts are zero", tamper: setCounts(0), want: itemsHeldBack, wantBySource: older},
+		{name: "views are zero", tamper: setCounts(0, "views"), want: itemsHeldBack, wantBySource: older},
 		{name: "likes are zero", tamper: setCounts(0, "likes"), want: itemsHeldBack},
 		{name: "views are null", tamper: setCounts(nil, "views"), want: allOK, missing: []string{"views"}},
 		{name: "views are missing", tamper: removeCounts("views"), want: allOK, missing: []string{"views"}},
@@ -119,21 +123,21 @@ func plausibleCounts() []scenario {
 		{name: "comments are missing", tamper: removeCounts("comments"), want: allOK, missing: []string{"comments"}},
 		{name: "all counts are null", tamper: setCounts(nil), want: itemsFail},
 		{name: "all counts are missing", tamper: removeCounts(), want: itemsFail},
-		{name: "views and likes are exchanged", tamper: swapCounts("views", "likes", true), want: itemsHeldBack, wantByLane: older},
-		{name: "views and comments are exchanged", tamper: swapCounts("views", "comments", true), want: itemsHeldBack, wantByLane: older},
-		{name: "views and shares are exchanged", tamper: swapCounts("views", "shares", true), want: itemsHeldBack, wantByLane: older, lanes: hasCounts("shares")},
-		{name: "views and bookmarks are exchanged", tamper: swapCounts("views", "bookmarks", true), want: itemsHeldBack, wantByLane: older, lanes: hasCounts("bookmarks")},
+		{name: "views and likes are exchanged", tamper: swapCounts("views", "likes", true), want: itemsHeldBack, wantBySource: older},
+		{name: "views and comments are exchanged", tamper: swapCounts("views", "comments", true), want: itemsHeldBack, wantBySource: older},
+		{name: "views and shares are exchanged", tamper: swapCounts("views", "shares", true), want: itemsHeldBack, wantBySource: older, onlyIf: hasCounts("shares")},
+		{name: "views and bookmarks are exchanged", tamper: swapCounts("views", "bookmarks", true), want: itemsHeldBack, wantBySource: older, onlyIf: hasCounts("bookmarks")},
 		{name: "more comments than views", tamper: setCounts(1_000_000_000, "comments"), want: itemsHeldBack},
-		{name: "more shares than views", tamper: setCounts(1_000_000_000, "shares"), want: itemsHeldBack, lanes: hasCounts("shares")},
-		{name: "views fall to a thousandth", tamper: reformatCounts(func(n int64) any { return n / 1000 }, "views"), want: itemsHeldBack, wantByLane: older},
-		// The collector cannot detect these values. They stay until the next fetch.
+		{name: "more shares than views", tamper: setCounts(1_000_000_000, "shares"), want: itemsHeldBack, onlyIf: hasCounts("shares")},
+		{name: "views fall to a thousandth", tamper: reformatCounts(func(n int64) any { return n / 1000 }, "views"), want: itemsHeldBack, wantBySource: older},
+		// The collector cannot detect the following wrong values. They stay stored until the next fetch.
 		{name: "likes and comments are exchanged", tamper: swapCounts("likes", "comments", false), want: allOK},
-		{name: "views fall by a third", tamper: forgeCounts(func(n int64) int64 { return n - n/3 }, "views"), want: allOK, wantByLane: fewer},
+		{name: "views fall by a third", tamper: forgeCounts(func(n int64) int64 { return n - n/3 }, "views"), want: allOK, wantBySource: fewer},
 		{name: "views grow by three", tamper: forgeCounts(func(n int64) int64 { return n + 3 }, "views"), want: allOK},
 	}
 }
 
-// wrongItems returns scenarios with items of other videos and with missing, repeated or reordered items.
+// wrongItems returns scenarios whose answers contain items of other videos, or omit, repeat or reorder items.
 func wrongItems() []scenario {
 	missing := map[string]outcomes{}
 	for _, l := range []string{"instagram", "tiktok display", "tiktok research"} {
@@ -141,29 +145,29 @@ func wrongItems() []scenario {
 	}
 	notListed := map[string]outcomes{"apify tiktok": itemsFail, "apify instagram": itemsFail, "youtube counts": itemsFail}
 	maps.Copy(notListed, missing)
-	// If an item's link contains the id of its video, the collector detects an exchange at once.
+	// Some answers contain a link with the video's id in each item. The collector then detects exchanged ids by the link.
 	withLinks := map[string]outcomes{"instagram": {"temporary", "ok", "temporary"}, "tiktok display": {"temporary", "ok", "temporary"}, "tiktok research": {heldBack, "ok", notNewer}}
 	notShown := map[string]outcomes{"instagram": missing["instagram"]}
 	return []scenario{
-		{name: "the ids of two items are exchanged", tamper: swapIDs, bothKnown: true, want: outcomes{heldBack, "ok", heldBack}, wantByLane: withLinks, lanes: isBatched},
-		{name: "an item has the counts of another one", tamper: copyCounts, bothKnown: true, want: outcomes{heldBack, "ok", "ok"}, lanes: isBatched},
-		{name: "items are missing", tamper: removeItems, want: outcomes{"gone", "gone", "ok"}, wantByLane: notListed, lanes: isBatched},
-		{name: "an item has the id of another video", tamper: replaceIDs(adjacentID), want: itemsFail, wantByLane: notShown, lanes: echoesIDs},
-		{name: "items with the id 0", tamper: replaceIDs(func(string) string { return "0" }), want: itemsFail, lanes: echoesIDs},
-		{name: "ids in another case", tamper: replaceIDs(strings.ToUpper), want: itemsFail, wantByLane: notShown, lanes: hasLetterIDs},
+		{name: "the ids of two items are exchanged", tamper: swapIDs, bothKnown: true, want: outcomes{heldBack, "ok", heldBack}, wantBySource: withLinks, onlyIf: isBatched},
+		{name: "an item has the counts of another one", tamper: copyCounts, bothKnown: true, want: outcomes{heldBack, "ok", "ok"}, onlyIf: isBatched},
+		{name: "items are missing", tamper: removeItems, want: outcomes{"gone", "gone", "ok"}, wantBySource: notListed, onlyIf: isBatched},
+		{name: "an item has the id of another video", tamper: replaceIDs(adjacentID), want: itemsFail, wantBySource: notShown, onlyIf: echoesIDs},
+		{name: "items with the id 0", tamper: replaceIDs(func(string) string { return "0" }), want: itemsFail, onlyIf: echoesIDs},
+		{name: "ids in another case", tamper: replaceIDs(strings.ToUpper), want: itemsFail, wantBySource: notShown, onlyIf: hasLetterIDs},
 		{name: "items are null", tamper: func(b *tampering, s *response) {
-			b.eachList(s, func(list []any, isVictim func(any) bool) []any {
+			b.eachList(s, func(list []any, isTampered func(any) bool) []any {
 				for i := range list {
-					if isVictim(list[i]) {
+					if isTampered(list[i]) {
 						list[i] = nil
 					}
 				}
 				return list
 			})
-		}, want: itemsFail, lanes: isBatched},
+		}, want: itemsFail, onlyIf: isBatched},
 		{name: "items occur twice", tamper: func(b *tampering, s *response) {
 			b.eachList(s, func(list []any, _ func(any) bool) []any { return append(list, list...) })
-		}, want: allOK, lanes: isBatched},
+		}, want: allOK, onlyIf: isBatched},
 		{name: "items in another order", tamper: func(b *tampering, s *response) {
 			b.eachList(s, func(list []any, _ func(any) bool) []any {
 				for i, j := 0, len(list)-1; i < j; i, j = i+1, j-1 {
@@ -171,13 +175,13 @@ func wrongItems() []scenario {
 				}
 				return list
 			})
-		}, want: allOK, lanes: isBatched},
-		{name: "a million items", tamper: appendMillionItems, want: allFail, lanes: isBatched},
+		}, want: allOK, onlyIf: isBatched},
+		{name: "a million items", tamper: appendMillionItems, want: allFail, onlyIf: isBatched},
 		{name: "unknown members", tamper: changeItems(func(_ string, item object) { item["viewcount2"], item["__proto__"] = 9, object{"views": 9} }), want: allOK},
 	}
 }
 
-// malformedBodies returns scenarios with bodies that are not the expected JSON.
+// malformedBodies returns scenarios whose answers have a body that is not the expected JSON.
 func malformedBodies() []scenario {
 	all := []scenario{
 		{name: "an empty body", tamper: replaceBody(""), want: allFail},
@@ -209,7 +213,7 @@ func malformedBodies() []scenario {
 	return append(all, scenario{name: "without its last byte", tamper: changeBody(func(b []byte) []byte { b = bytes.TrimSpace(b); return b[:len(b)-1] }), want: allFail})
 }
 
-// brokenConnections returns scenarios whose answers do not arrive completely.
+// brokenConnections returns scenarios in which the collector does not receive a complete answer.
 func brokenConnections() []scenario {
 	const short = 300 * time.Millisecond
 	return []scenario{

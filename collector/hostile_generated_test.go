@@ -18,22 +18,22 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// `make hostile` generates 20,000 answers and writes docs/evidence/hostile-answers.md.
+// Flags of the test with random answers. `make hostile` sets them to generate 20,000 answers and to write docs/evidence/hostile-answers.md.
 var (
 	hostileCount = flag.Int("hostile.count", 400, "number of answers to generate")
 	hostileSeed  = flag.Uint64("hostile.seed", 1, "seed of the random generator")
 	hostileOut   = flag.String("hostile.out", "", "file to write the report to")
 )
 
-// answersPerRun is the number of generated answers for each group of three videos.
+// answersPerRun is the number of randomly changed answers that are sent for the same three videos.
 const answersPerRun = 25
 
-// generator changes one answer at random and records its changes.
+// generator changes answers of the platform at random and records the changes.
 type generator struct {
-	lane    lane
-	rng     *rand.Rand
-	mu      sync.Mutex
-	changes []string
+	testedSource testedSource
+	rng          *rand.Rand
+	mu           sync.Mutex
+	changes      []string
 }
 
 func (g *generator) note(format string, args ...any) {
@@ -48,11 +48,11 @@ func (g *generator) String() string {
 	return strings.Join(g.changes, "; ")
 }
 
-// tamper returns a function that changes an answer in one to three places. It never creates a plausible count, because the collector
-// could not detect such a count.
+// tamper returns a function that changes an answer in one to three places. The function never writes a wrong count that is plausible,
+// because the collector could not detect it.
 func (g *generator) tamper(seed, n uint64) tamperFunc {
 	return func(b *tampering, s *response) {
-		g.rng = rand.New(rand.NewPCG(seed, n)) // the same random numbers for each call of a fetch
+		g.rng = rand.New(rand.NewPCG(seed, n)) // all calls of one fetch get the same random numbers
 		root := s.decoded()
 		if root == nil || g.rng.IntN(10) == 0 {
 			g.bytes(s)
@@ -87,11 +87,11 @@ func (g *generator) tamper(seed, n uint64) tamperFunc {
 	}
 }
 
-// removedNode is returned for a node that is to be removed.
+// removedNode is a value that a callback of visitNodes returns to remove the visited JSON node.
 type removedNode struct{}
 
-// visitNodes replaces every node by the result of change, the innermost first. If change returns nil, the node stays.
-// An element of a list is visited with the key of the list.
+// visitNodes calls change for every node of the JSON value root, children before parents, and replaces the node by the result. If change
+// returns nil, the node stays. The key of a list element is the key of its list.
 func visitNodes(root any, change func(key string, v any) any) any {
 	var walk func(key string, v any) any
 	walk = func(key string, v any) any {
@@ -121,10 +121,11 @@ func visitNodes(root any, change func(key string, v any) any) any {
 	return walk("", root)
 }
 
-// null is JSON's null. A nil value would mean that nothing is changed.
+// null is returned by callbacks of visitNodes to write a JSON null. The result nil would leave the node unchanged.
 var null = raw("null")
 
-// replace changes one node. If single is true, no other node of the answer may be changed.
+// replace returns a random replacement of the JSON node v. If single is true, the caller must not change any other node of the answer,
+// because a second change could make wrong counts plausible.
 func (g *generator) replace(key string, v any) (with any, single bool) {
 	switch inner := v.(type) {
 	case object:
@@ -145,7 +146,7 @@ func (g *generator) replace(key string, v any) (with any, single bool) {
 	return value, false
 }
 
-// members renames, duplicates or exchanges members of an object.
+// members randomly renames, duplicates or exchanges members of the JSON object o. ok is false if it changed nothing.
 func (g *generator) members(key string, o object) (with any, single, ok bool) {
 	names := slices.Sorted(maps.Keys(o))
 	if len(names) == 0 {
@@ -176,8 +177,8 @@ func (g *generator) members(key string, o object) (with any, single, ok bool) {
 	return nil, false, false
 }
 
-// swappable reports whether two scalars may be exchanged: neither is a count, or both are counts and one is the views. The collector
-// cannot detect an exchange of two other counts.
+// swappable returns true if the members one and other may be exchanged: either neither is a count, or both are counts and one is the
+// views. The collector could not detect any other exchange.
 func (g *generator) swappable(one, other string) bool {
 	views, counted := g.isCount("views", one) || g.isCount("views", other), 0
 	for _, name := range []string{one, other} {
@@ -191,12 +192,12 @@ func (g *generator) swappable(one, other string) bool {
 	return one != other && (counted == 0 || counted == 2 && views)
 }
 
-// isCount reports whether the member holds the count in the items of the lane.
+// isCount returns true if the JSON member contains the given count, such as "views", in the answers of the tested source.
 func (g *generator) isCount(count, member string) bool {
-	return slices.ContainsFunc(g.lane.counts[count], func(path string) bool { return path[strings.LastIndexByte(path, '.')+1:] == member })
+	return slices.ContainsFunc(g.testedSource.counts[count], func(path string) bool { return path[strings.LastIndexByte(path, '.')+1:] == member })
 }
 
-// elements repeats, removes, reorders or nests elements of a list.
+// elements returns a copy of list with an element repeated, removed or nested, or in reverse order. It returns false if it changed nothing.
 func (g *generator) elements(key string, list []any) (any, bool) {
 	if len(list) == 0 {
 		return nil, false
@@ -223,7 +224,8 @@ func (g *generator) elements(key string, list []any) (any, bool) {
 	return nil, false
 }
 
-// value returns a random invalid value for a member. Zero is included only where it is detectable: not for counts other than the views.
+// value returns a random invalid value for the JSON member key. Zero is never returned for likes, comments, shares or bookmarks, because
+// the collector cannot detect a wrong zero in these counts.
 func (g *generator) value(key string) any {
 	values := []any{null, true, false, "", "x", "-7", " 7", "7.0", "1e3", "\x00", "٧", "javascript:alert(1)", "9223372036854775808", "PT-5S", "9999-99-99T00:00:00Z",
 		-7, raw("-0"), raw("1.5"), raw("1e3"), raw("1e400"), raw("9223372036854775807"), raw("99999999999999999999"), raw("NaN"), raw("Infinity"), raw("'7'"), raw("007"),
@@ -239,7 +241,7 @@ func (g *generator) isAnyCount(member string) bool {
 	return slices.ContainsFunc(countNames, func(count string) bool { return g.isCount(count, member) })
 }
 
-// bytes changes the text of an answer, but no digits.
+// bytes cuts the body of an answer, inserts or changes one byte, or replaces the whole body. It does not change a digit.
 func (g *generator) bytes(s *response) {
 	if len(s.body) == 0 {
 		return
@@ -266,29 +268,29 @@ func (g *generator) bytes(s *response) {
 	}
 }
 
-// tally counts the outcomes of the generated answers by lane.
+// tally counts the outcomes of the fetches with changed answers, by source.
 type tally struct {
-	mu    sync.Mutex
-	lanes map[string]map[outcome]int
+	mu       sync.Mutex
+	bySource map[string]map[outcome]int
 }
 
-func (c *tally) add(l lane, f outcome) {
+func (c *tally) add(l testedSource, f outcome) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.lanes[l.name] == nil {
-		c.lanes[l.name] = map[outcome]int{}
+	if c.bySource[l.name] == nil {
+		c.bySource[l.name] = map[outcome]int{}
 	}
-	c.lanes[l.name][f]++
+	c.bySource[l.name][f]++
 }
 
-// TestHostile_generatedAnswers changes correct answers at random. Every count in the database must be one that the platform had for the
-// video, no video may be gone because of one answer, and all videos must recover once the platform answers correctly.
-func TestHostile_generatedAnswers(t *testing.T) {
+// TestHostile_randomlyChangedAnswersDoNotLeadToWrongCounts changes correct answers at random. Every stored count must be correct, and a
+// single answer must not mark a video as gone. All videos must have correct counts again after the platform answers correctly.
+func TestHostile_randomlyChangedAnswersDoNotLeadToWrongCounts(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
-	all := lanes()
-	c := &tally{lanes: map[string]map[outcome]int{}}
-	t.Run("lanes", func(t *testing.T) {
+	all := testedSources()
+	c := &tally{bySource: map[string]map[outcome]int{}}
+	t.Run("sources", func(t *testing.T) {
 		t.Parallel()
 		for i, l := range all {
 			t.Run(l.name, func(t *testing.T) {
@@ -307,7 +309,7 @@ func TestHostile_generatedAnswers(t *testing.T) {
 	})
 }
 
-// runGenerated fetches three videos with answersPerRun generated answers, which have the numbers n, n+step and so on.
+// runGenerated fetches three videos repeatedly with up to answersPerRun changed answers. The answers have the numbers n, n+step, n+2*step …
 func (h *hostileTest) runGenerated(t *testing.T, c *tally, n, step int) {
 	t.Helper()
 	r := h.begin(t)
@@ -317,18 +319,18 @@ func (h *hostileTest) runGenerated(t *testing.T, c *tally, n, step int) {
 		now := store.InstantOf(h.db.Clock.Now())
 		h.db.Exec(t, "DELETE FROM source_pauses")
 		h.db.Exec(t, "UPDATE fetch_targets SET next_at = ?, attempts = 0, state = 'active', suspect = NULL", now)
-		g := &generator{lane: h.lane}
+		g := &generator{testedSource: h.testedSource}
 		h.logged.reset()
-		r.tampering = &tampering{lane: h.lane, victims: []string{r.videos[0].ID, r.videos[1].ID}, tamper: g.tamper(*hostileSeed, uint64(n))}
+		r.tampering = &tampering{testedSource: h.testedSource, tamperedIDs: []string{r.videos[0].ID, r.videos[1].ID}, tamper: g.tamper(*hostileSeed, uint64(n))}
 		h.active.Store(r.tampering)
 		r.fetchDue()
-		what := fmt.Sprintf("%s, seed %d, answer %d: %s", h.lane.name, *hostileSeed, n, g)
-		require.Positive(t, r.tampering.tampered.Load(), what)
+		what := fmt.Sprintf("%s, seed %d, answer %d: %s", h.testedSource.name, *hostileSeed, n, g)
+		require.Positive(t, r.tampering.changedAnswers.Load(), what)
 		r.requireTrueCountsAfter(what)
 		for index := range r.videos {
 			f := r.outcome(index)
 			if index < 2 {
-				c.add(h.lane, f)
+				c.add(h.testedSource, f)
 			}
 			require.Contains(t, []outcome{"ok", heldBack, notNewer, "temporary", "gone", "missing", "private", "restricted", "unsupported", "bad_request", "quota_spent", "auth_failed", "rate_limited"}, f, what)
 			require.Contains(t, []string{"active", "parked"}, r.target(index).state, what)
@@ -342,7 +344,7 @@ func (c *tally) report() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	columns, sums, total := []outcome{}, map[outcome]int{}, 0
-	for _, of := range c.lanes {
+	for _, of := range c.bySource {
 		for f, n := range of {
 			if sums[f] == 0 {
 				columns = append(columns, f)
@@ -375,8 +377,8 @@ Seed %[2]d, %[3]d answers, each for a measured and for a new video: 0 crashes, 0
 		}
 		out.WriteString("\n")
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.lanes)) {
-		row(name, c.lanes[name])
+	for _, name := range slices.Sorted(maps.Keys(c.bySource)) {
+		row(name, c.bySource[name])
 	}
 	row("all", sums)
 	return out.String()

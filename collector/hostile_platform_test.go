@@ -28,39 +28,39 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// hostileTest has a collector with one source, a store, and an HTTP server that changes the answers of the sandbox. The calls go over
-// loopback. Only the clock is simulated.
+// hostileTest has a collector with one source, a store, and an HTTP server that passes on the answers of the sandbox and can change them.
+// The calls use real network connections. The clock is simulated.
 type hostileTest struct {
-	*world
-	lane      lane
-	fast      *store.Store // without the checks of SQL statements, which would take most of the time
-	collector *collector.Collector
-	source    source.Source
-	logged    *outcomeLog
-	active    atomic.Pointer[tampering]
+	*testSystem
+	testedSource testedSource
+	fast         *store.Store // store of the collector, without the SQL checks of the test store, which would take most of the time
+	collector    *collector.Collector
+	source       source.Source
+	logged       *outcomeLog
+	active       atomic.Pointer[tampering]
 
 	client  *fetch.Client
-	timeout time.Duration // timeout of a call
+	timeout time.Duration // timeout of a call to the platform
 	dialer  *dialRecorder
-	next    int // the number of the first account whose videos are unused
+	next    int // number of the first sandbox account that no scenario has used
 }
 
-// tampering describes how the platform changes its answers in a scenario.
+// tampering describes which answers of the platform are changed in a scenario, and how.
 type tampering struct {
-	mutex      sync.Mutex // held while one answer is changed
-	lane       lane
-	victims    []string // the ids of the videos or accounts whose answers are changed
-	tamper     tamperFunc
-	listedIDs  []string // the ids of the videos in the lists of the victim accounts
-	otherCalls bool     // change only the calls that name no victim, such as those for tokens
-	listsOnly  bool     // change only the pages of video lists
-	tampered   atomic.Int64
+	mutex          sync.Mutex // held while one answer is changed
+	testedSource   testedSource
+	tamperedIDs    []string // ids of the videos, or ids and handles of the accounts, whose answers are changed
+	tamper         tamperFunc
+	listedIDs      []string // ids of the videos in the lists of the tampered accounts
+	otherCalls     bool     // change only answers to calls without a tampered id, such as calls for access tokens
+	listsOnly      bool     // change only answers that contain an id in listedIDs
+	changedAnswers atomic.Int64
 
 	mu     sync.Mutex
-	forged map[string][]int64 // by id: wrong counts that the collector cannot detect
+	forged map[string][]int64 // wrong counts that the collector cannot detect, by id of the video, or by "unfetched" for an account
 }
 
-// addForged records a wrong count that the collector cannot detect.
+// addForged records that the platform returned the wrong count n for a video or account and that the collector cannot detect it.
 func (b *tampering) addForged(id string, n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -76,23 +76,23 @@ func (b *tampering) forgedFor(id string) []int64 {
 	return slices.Clone(b.forged[id])
 }
 
-// response is an answer before it is sent.
+// response is an answer of the platform that can be changed before it is sent.
 type response struct {
 	status int
 	header http.Header
 	body   []byte
-	// write, if not nil, writes the answer instead of status, header and body.
+	// write is called to send the answer, if it is not nil. status, header and body are then ignored.
 	write func(http.ResponseWriter, *http.Request)
 }
 
-// tamperFunc changes an answer.
+// tamperFunc changes the answer s of the platform in the scenario b.
 type tamperFunc func(b *tampering, s *response)
 
 // newHostileTest starts a platform that answers correctly, and a collector that fetches from it.
-func newHostileTest(t *testing.T, engine string, l lane) *hostileTest {
+func newHostileTest(t *testing.T, engine string, l testedSource) *hostileTest {
 	t.Helper()
 	db := storetest.New(t, engine)
-	h := &hostileTest{world: &world{t: t, db: db, sandbox: sandbox.New(sandbox.Options{Now: db.Clock.Now}), log: &logBuffer{}}, lane: l, logged: &outcomeLog{}, next: 1}
+	h := &hostileTest{testSystem: &testSystem{t: t, db: db, sandbox: sandbox.New(sandbox.Options{Now: db.Clock.Now}), log: &logBuffer{}}, testedSource: l, logged: &outcomeLog{}, next: 1}
 	h.logged.reset()
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
@@ -105,21 +105,21 @@ func newHostileTest(t *testing.T, engine string, l lane) *hostileTest {
 	return h
 }
 
-// restart creates a new collector and source without any state in memory.
+// restart replaces the collector, its source and its HTTP client by new ones, which have no state in memory.
 func (h *hostileTest) restart(timeout time.Duration) {
 	h.t.Helper()
 	h.dialer, h.timeout = &dialRecorder{}, timeout
 	transport := &http.Transport{DialContext: h.dialer.dial, MaxIdleConnsPerHost: 4}
 	h.client = fetch.New(fetch.Options{Timeout: timeout, Transport: transport})
 	h.t.Cleanup(transport.CloseIdleConnections)
-	h.source = h.lane.source(h)
+	h.source = h.testedSource.source(h)
 	var err error
 	h.collector, err = collector.New(collector.Options{Store: h.fast, Sources: []source.Source{h.source}, Now: h.db.Clock.Now, Logger: slog.New(h.logged)})
 	require.NoError(h.t, err)
 	require.NoError(h.t, h.collector.Start(h.t.Context()))
 }
 
-// ServeHTTP answers like the sandbox, and changes the answer if the request concerns a victim.
+// ServeHTTP answers like the sandbox. It changes the answer if the running scenario applies to the request.
 func (h *hostileTest) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -127,13 +127,13 @@ func (h *hostileTest) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	asked := r.Clone(r.Context())
 	asked.Body = io.NopCloser(bytes.NewReader(body))
-	asked.Header.Del("Accept-Encoding") // the correct answer is needed uncompressed
-	truth := httptest.NewRecorder()
-	h.sandbox.Handler().ServeHTTP(truth, asked)
-	s := &response{status: truth.Code, header: truth.Header(), body: truth.Body.Bytes()}
+	asked.Header.Del("Accept-Encoding") // the sandbox must not compress the answer, because it may be changed
+	correct := httptest.NewRecorder()
+	h.sandbox.Handler().ServeHTTP(correct, asked)
+	s := &response{status: correct.Code, header: correct.Header(), body: correct.Body.Bytes()}
 	s.header.Del("Content-Length")
 	if b := h.active.Load(); b != nil && b.applies(r.URL.String()+string(body), s.body) != b.otherCalls {
-		b.tampered.Add(1)
+		b.changedAnswers.Add(1)
 		b.mutex.Lock()
 		b.tamper(b, s)
 		b.mutex.Unlock()
@@ -147,18 +147,19 @@ func (h *hostileTest) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(s.body) // the client may have closed the connection
 }
 
-// applies reports whether a request or its correct answer names a victim or one of its listed videos.
-func (b *tampering) applies(request string, truth []byte) bool {
-	listed := slices.ContainsFunc(b.listedIDs, func(id string) bool { return bytes.Contains(truth, []byte(id)) })
+// applies returns true if the request or its correct answer contains a tampered id, or if the answer contains an id in listedIDs. If
+// listsOnly is set, only listedIDs count.
+func (b *tampering) applies(request string, correct []byte) bool {
+	listed := slices.ContainsFunc(b.listedIDs, func(id string) bool { return bytes.Contains(correct, []byte(id)) })
 	if listed || b.listsOnly {
 		return listed
 	}
-	return slices.ContainsFunc(b.victims, func(id string) bool {
-		return strings.Contains(request, id) || bytes.Contains(truth, []byte(id))
+	return slices.ContainsFunc(b.tamperedIDs, func(id string) bool {
+		return strings.Contains(request, id) || bytes.Contains(correct, []byte(id))
 	})
 }
 
-// dialRecorder counts the connections of a client by address.
+// dialRecorder opens the connections of an HTTP client and counts them by address.
 type dialRecorder struct {
 	mu sync.Mutex
 	to map[string]int
@@ -174,18 +175,19 @@ func (d *dialRecorder) dial(ctx context.Context, network, address string) (net.C
 	return (&net.Dialer{}).DialContext(ctx, network, address)
 }
 
-// requireOnly checks that the client connected to no other address than the platform.
+// requireOnly checks that the client connected only to the address of the platform.
 func (d *dialRecorder) requireOnly(t require.TestingT, platform string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	require.Equal(t, []string{strings.TrimPrefix(platform, "http://")}, slices.Collect(maps.Keys(d.to)), "connections to other addresses")
+	require.Equal(t, []string{strings.TrimPrefix(platform, "http://")}, slices.Collect(maps.Keys(d.to)), "the collector must connect only to the address of the platform")
 }
 
-// outcomeLog is a log handler that records the class of each result and of each failed call.
+// outcomeLog is a log handler that records the classes of results and of failed calls from the collector's log messages.
 type outcomeLog struct {
 	mu      sync.Mutex
-	classes map[string]string // by external id, for results without counts
-	// failures has the class of each failed call by its detail, and the class of the last one by "".
+	classes map[string]string // class of the last result without counts, by external id of the target
+	// failures has the class of each failed call. The key is the detail text of the failure. The key "" has the class of the last failed
+	// call.
 	failures map[string]string
 	text     strings.Builder
 }
@@ -221,7 +223,7 @@ func (s *outcomeLog) reset() {
 	s.text.Reset()
 }
 
-// classOf returns the class of the last result of a video, and the class of the failed call with this detail.
+// classOf returns the class of the last result of a target, and the class of the failed call with the given detail text.
 func (s *outcomeLog) classOf(id, detail string) (class, failure string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -234,7 +236,7 @@ func (s *outcomeLog) String() string {
 	return s.text.String()
 }
 
-// decoded returns the body's JSON with numbers as json.Number. It returns nil if the body is not JSON.
+// decoded returns the decoded JSON of the body, with numbers as json.Number. It returns nil if the body is not JSON.
 func (s *response) decoded() any {
 	decoder := json.NewDecoder(bytes.NewReader(s.body))
 	decoder.UseNumber()
@@ -245,20 +247,21 @@ func (s *response) decoded() any {
 	return root
 }
 
-// Marks in decoded answers for text that encoding/json would not write. See raw and duplicateViews.
+// Prefixes of strings in decoded answers, for text that encoding/json cannot write. The method encode writes a string with rawMark without
+// quotes. It removes duplicateMark from the name of a member, so that the name occurs twice.
 const (
 	rawMark       = "reeltally-raw:"
 	duplicateMark = "reeltally-twice:"
 )
 
-// raw returns a mark that encode replaces by text without quoting.
+// raw returns a string that the method encode writes as the given text without quotes, for example as an invalid number.
 func raw(text string) string { return rawMark + strconv.QuoteToASCII(text) }
 
-// encode sets the body to the JSON of root.
+// encode sets the body of the answer to root as JSON.
 func (s *response) encode(root any) {
 	text, err := json.Marshal(root)
 	if err != nil {
-		panic(err) // root has only strings, numbers, lists and maps
+		panic(err) // encoding cannot fail: root contains only JSON values
 	}
 	for {
 		at := bytes.Index(text, []byte(`"`+rawMark))
@@ -282,7 +285,7 @@ func (s *response) encode(root any) {
 // object is a decoded JSON object.
 type object = map[string]any
 
-// eachItem calls visit for the outermost object with the id of each victim, and then encodes the answer again.
+// eachItem calls visit for each outermost JSON object with a tampered id. It then encodes the changed answer.
 func (b *tampering) eachItem(s *response, visit func(id string, item object)) {
 	root := s.decoded()
 	b.walk(root, visit)
@@ -292,7 +295,7 @@ func (b *tampering) eachItem(s *response, visit func(id string, item object)) {
 func (b *tampering) walk(v any, visit func(id string, item object)) {
 	switch v := v.(type) {
 	case object:
-		if id := b.victimIn(v); id != "" {
+		if id := b.tamperedIDIn(v); id != "" {
 			visit(id, v)
 			return
 		}
@@ -306,10 +309,10 @@ func (b *tampering) walk(v any, visit func(id string, item object)) {
 	}
 }
 
-// victimIn returns the victim whose id is a member of o, or "".
-func (b *tampering) victimIn(o object) string {
+// tamperedIDIn returns the tampered id that is the value of a member of o. It returns "" if no member of o has a tampered id.
+func (b *tampering) tamperedIDIn(o object) string {
 	for _, name := range slices.Sorted(maps.Keys(o)) {
-		if id := scalarText(o[name]); id != "" && slices.Contains(b.victims, id) {
+		if id := scalarText(o[name]); id != "" && slices.Contains(b.tamperedIDs, id) {
 			return id
 		}
 	}
@@ -326,9 +329,9 @@ func scalarText(v any) string {
 	return ""
 }
 
-// eachList replaces each list that contains the object of a victim by the result of change.
-func (b *tampering) eachList(s *response, change func(list []any, isVictim func(any) bool) []any) {
-	isVictim := func(v any) bool {
+// eachList replaces each JSON list that contains an object with a tampered id by the result of change.
+func (b *tampering) eachList(s *response, change func(list []any, isTampered func(any) bool) []any) {
+	isTampered := func(v any) bool {
 		found := false
 		b.walk(v, func(string, object) { found = true })
 		return found
@@ -341,8 +344,8 @@ func (b *tampering) eachList(s *response, change func(list []any, isVictim func(
 				v[name] = walk(v[name])
 			}
 		case []any:
-			if slices.ContainsFunc(v, isVictim) {
-				return change(v, isVictim)
+			if slices.ContainsFunc(v, isTampered) {
+				return change(v, isTampered)
 			}
 		}
 		return v
@@ -350,11 +353,12 @@ func (b *tampering) eachList(s *response, change func(list []any, isVictim func(
 	s.encode(walk(s.decoded()))
 }
 
-// eachCount calls change for each count of each victim. name is the column of the count; at[key] is its value.
+// eachCount calls change for each count of each tampered video. name is the name of the count, such as "views". at[key] is the value in
+// the answer.
 func (b *tampering) eachCount(s *response, change func(id, name string, at object, key string)) {
 	b.eachItem(s, func(id string, item object) {
-		for _, name := range slices.Sorted(maps.Keys(b.lane.counts)) {
-			for _, path := range b.lane.counts[name] {
+		for _, name := range slices.Sorted(maps.Keys(b.testedSource.counts)) {
+			for _, path := range b.testedSource.counts[name] {
 				at, key, ok := lookup(item, path)
 				if ok {
 					change(id, name, at, key)
@@ -364,7 +368,7 @@ func (b *tampering) eachCount(s *response, change func(id, name string, at objec
 	})
 }
 
-// lookup returns the object and the key at which path ends. It returns false if the path does not exist.
+// lookup follows a path such as "statistics.likes" in item. It returns the innermost object and key, or false if the path does not exist.
 func lookup(item object, path string) (object, string, bool) {
 	parts := strings.Split(path, ".")
 	for _, part := range parts[:len(parts)-1] {

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// hostileTexts returns scenarios with dangerous texts and correct counts. The counts must be stored.
+// hostileTexts returns scenarios whose answers have dangerous texts, such as scripts, and correct counts. The counts must be stored.
 func hostileTexts() []scenario {
 	names := []string{"title", "desc", "text", "caption", "description", "video_description"}
-	// in sets every title, caption and description of an item to text.
+	// in returns a function that sets the titles, captions and descriptions in an answer to text.
 	in := func(text string) tamperFunc {
 		return changeItems(func(_ string, item object) {
 			visitNodes(item, func(key string, v any) any {
@@ -34,10 +34,10 @@ func hostileTexts() []scenario {
 	}
 }
 
-// errorStatuses returns scenarios with error statuses. The class of a status decides whether the source is paused.
+// errorStatuses returns scenarios whose answers have an HTTP error status.
 func errorStatuses() []scenario {
-	// The description of a vendor may say what a status means for a target. For YouTube's calls that get only counts, the project may
-	// not have the method; the collector then uses another method.
+	// A vendor may define what a status means for a target. If YouTube refuses its method that returns only counts, the collector uses
+	// another method.
 	vendors := func(f outcome) map[string]outcomes {
 		return map[string]outcomes{"ensembledata tiktok": allWith(f), "ensembledata instagram": allWith(f)}
 	}
@@ -53,10 +53,10 @@ func errorStatuses() []scenario {
 		{name: "401 with HTML", tamper: respondWith(401, htmlPage), want: allWith("auth_failed")},
 		{name: "402", tamper: respondWith(402, jsonError), want: allWith("quota_spent")},
 		{name: "402 with HTML", tamper: respondWith(402, htmlPage), want: allFail},
-		{name: "403", tamper: respondWith(403, jsonError), want: allWith("auth_failed"), wantByLane: fallback},
+		{name: "403", tamper: respondWith(403, jsonError), want: allWith("auth_failed"), wantBySource: fallback},
 		{name: "403 with HTML", tamper: respondWith(403, htmlPage), want: allFail},
-		{name: "404", tamper: respondWith(404, jsonError), want: allWith("bad_request"), wantByLane: notFound},
-		{name: "404 with HTML", tamper: respondWith(404, htmlPage), want: allFail, wantByLane: fallback},
+		{name: "404", tamper: respondWith(404, jsonError), want: allWith("bad_request"), wantBySource: notFound},
+		{name: "404 with HTML", tamper: respondWith(404, htmlPage), want: allFail, wantBySource: fallback},
 		{name: "410", tamper: respondWith(410, jsonError), want: allWith("bad_request")},
 		{name: "418", tamper: respondWith(418, jsonError), want: allWith("bad_request")},
 		{name: "429", tamper: respondWith(429, jsonError), want: allWith("rate_limited")},
@@ -71,7 +71,7 @@ func errorStatuses() []scenario {
 		if code == 520 {
 			by = vendors("restricted")
 		}
-		all = append(all, scenario{name: fmt.Sprint(code), tamper: respondWith(code, jsonError), want: allFail, wantByLane: by},
+		all = append(all, scenario{name: fmt.Sprint(code), tamper: respondWith(code, jsonError), want: allFail, wantBySource: by},
 			scenario{name: fmt.Sprintf("%d with HTML", code), tamper: respondWith(code, htmlPage, "Retry-After", "86400000"), want: allFail})
 	}
 	return all

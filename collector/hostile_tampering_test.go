@@ -11,9 +11,7 @@ import (
 	"unicode/utf16"
 )
 
-// This file has the functions that change answers of the platform. They do not depend on how a source parses the answers.
-
-// setCounts sets the named counts to value, or all counts if no name is given.
+// setCounts sets the named counts in an answer to value. If names is empty, it sets all counts.
 func setCounts(value any, names ...string) tamperFunc {
 	return func(b *tampering, s *response) {
 		b.eachCount(s, func(_, name string, at object, key string) {
@@ -29,7 +27,7 @@ func matchesAny(name string, names []string) bool {
 	return len(names) == 0 || slices.Contains(names, name)
 }
 
-// removeCounts removes the named counts, or all counts if no name is given.
+// removeCounts removes the named counts from an answer. If names is empty, it removes all counts.
 func removeCounts(names ...string) tamperFunc {
 	return func(b *tampering, s *response) {
 		b.eachCount(s, func(_, name string, at object, key string) {
@@ -40,7 +38,7 @@ func removeCounts(names ...string) tamperFunc {
 	}
 }
 
-// reformatCounts replaces each named count by the result of spell.
+// reformatCounts replaces each named count n in an answer by spell(n). If names is empty, it replaces all counts.
 func reformatCounts(spell func(n int64) any, names ...string) tamperFunc {
 	return func(b *tampering, s *response) {
 		b.eachCount(s, func(_, name string, at object, key string) {
@@ -51,7 +49,7 @@ func reformatCounts(spell func(n int64) any, names ...string) tamperFunc {
 	}
 }
 
-// forgeCounts changes counts to wrong values that the collector cannot detect, and records them.
+// forgeCounts replaces each named count n by change(n). It records the wrong values, which the collector cannot detect.
 func forgeCounts(change func(n int64) int64, names ...string) tamperFunc {
 	return func(b *tampering, s *response) {
 		b.eachCount(s, func(id, name string, at object, key string) {
@@ -74,13 +72,14 @@ func sameType(other any, n int64) any {
 	return n
 }
 
-// swapCounts exchanges two counts of each item. If the collector cannot detect the exchange, it records the values as forged.
+// swapCounts exchanges the values of two counts in each tampered item. If detectable is false, it records the values as wrong counts that
+// the collector cannot detect.
 func swapCounts(one, other string, detectable bool) tamperFunc {
 	return func(b *tampering, s *response) {
 		b.eachItem(s, func(id string, item object) {
 			values := map[string]any{}
 			for _, name := range []string{one, other} {
-				for _, path := range b.lane.counts[name] {
+				for _, path := range b.testedSource.counts[name] {
 					if at, key, ok := lookup(item, path); ok {
 						values[name] = at[key]
 					}
@@ -90,7 +89,7 @@ func swapCounts(one, other string, detectable bool) tamperFunc {
 				return
 			}
 			for name, from := range map[string]string{one: other, other: one} {
-				for _, path := range b.lane.counts[name] {
+				for _, path := range b.testedSource.counts[name] {
 					if at, key, ok := lookup(item, path); ok {
 						at[key] = values[from]
 						if n, err := strconv.ParseInt(scalarText(values[from]), 10, 64); err == nil && !detectable {
@@ -103,7 +102,7 @@ func swapCounts(one, other string, detectable bool) tamperFunc {
 	}
 }
 
-// duplicateViews adds a second member for the views to each item, with another value.
+// duplicateViews adds a second JSON member for the views to each tampered item. The second member has the given value.
 func duplicateViews(value any) tamperFunc {
 	return func(b *tampering, s *response) {
 		b.eachCount(s, func(_, name string, at object, key string) {
@@ -114,23 +113,23 @@ func duplicateViews(value any) tamperFunc {
 	}
 }
 
-// changeItems calls change for each item of a victim.
+// changeItems returns a function that calls change for each tampered item of an answer.
 func changeItems(change func(id string, item object)) tamperFunc {
 	return func(b *tampering, s *response) { b.eachItem(s, change) }
 }
 
-// replaceIDs replaces the victims' ids in the whole body.
+// replaceIDs replaces each tampered id by to(id) in the whole body of an answer.
 func replaceIDs(to func(id string) string) tamperFunc {
 	return func(b *tampering, s *response) {
 		text := string(s.body)
-		for _, id := range b.victims {
+		for _, id := range b.tamperedIDs {
 			text = strings.ReplaceAll(text, id, to(id))
 		}
 		s.body = []byte(text)
 	}
 }
 
-// adjacentID returns an id that differs only in the last character.
+// adjacentID returns an id that differs from id only in the last character.
 func adjacentID(id string) string {
 	last := "4"
 	if strings.HasSuffix(id, last) {
@@ -139,12 +138,12 @@ func adjacentID(id string) string {
 	return id[:len(id)-1] + last
 }
 
-// swapIDs exchanges the ids of the two victims in the members that hold an id, and nowhere else.
+// swapIDs exchanges the ids of the two tampered videos where a JSON member is exactly the id. Longer texts with the id stay unchanged.
 func swapIDs(b *tampering, s *response) {
 	b.eachItem(s, func(id string, item object) {
-		other := b.victims[0]
+		other := b.tamperedIDs[0]
 		if other == id {
-			other = b.victims[1]
+			other = b.tamperedIDs[1]
 		}
 		for name, v := range item {
 			if scalarText(v) == id {
@@ -154,7 +153,7 @@ func swapIDs(b *tampering, s *response) {
 	})
 }
 
-// copyCounts gives the first victim the counts of the second.
+// copyCounts overwrites the counts of the first tampered video in an answer with the counts of the second.
 func copyCounts(b *tampering, s *response) {
 	found := map[string]object{}
 	b.eachItem(s, func(id string, item object) { found[id] = item })
@@ -163,12 +162,12 @@ func copyCounts(b *tampering, s *response) {
 	}
 	root := s.decoded()
 	b.walk(root, func(id string, item object) {
-		if id != b.victims[0] {
+		if id != b.tamperedIDs[0] {
 			return
 		}
-		for _, paths := range b.lane.counts {
+		for _, paths := range b.testedSource.counts {
 			for _, path := range paths {
-				from, key, ok := lookup(found[b.victims[1]], path)
+				from, key, ok := lookup(found[b.tamperedIDs[1]], path)
 				to, _, there := lookup(item, path)
 				if ok && there {
 					to[key] = from[key]
@@ -179,12 +178,12 @@ func copyCounts(b *tampering, s *response) {
 	s.encode(root)
 }
 
-// removeItems removes the victims from their lists.
+// removeItems removes the items of the tampered videos from the lists in an answer.
 func removeItems(b *tampering, s *response) {
-	b.eachList(s, func(list []any, isVictim func(any) bool) []any {
+	b.eachList(s, func(list []any, isTampered func(any) bool) []any {
 		kept := []any{}
 		for _, element := range list {
-			if !isVictim(element) {
+			if !isTampered(element) {
 				kept = append(kept, element)
 			}
 		}
@@ -192,7 +191,7 @@ func removeItems(b *tampering, s *response) {
 	})
 }
 
-// changeBody replaces the body by the result of change.
+// changeBody replaces the body of an answer by the result of change.
 func changeBody(change func(body []byte) []byte) tamperFunc {
 	return func(_ *tampering, s *response) { s.body = change(s.body) }
 }
@@ -201,7 +200,7 @@ func replaceBody(body string) tamperFunc {
 	return changeBody(func([]byte) []byte { return []byte(body) })
 }
 
-// respondWith answers with a status, a body and header fields, given as names and values in turn.
+// respondWith replaces status and body of an answer and sets header fields. header alternates names and values.
 func respondWith(code int, body string, header ...string) tamperFunc {
 	return func(_ *tampering, s *response) {
 		s.status, s.body = code, []byte(body)
@@ -228,13 +227,13 @@ func encodeUTF16(body []byte) []byte {
 	return out
 }
 
-// gzipBomb answers with a few kilobytes of gzip that decompress to a hundred megabytes.
+// gzipBomb replaces the body of an answer by gzip data that decompresses to more than a hundred megabytes.
 func gzipBomb(_ *tampering, s *response) {
 	var packed bytes.Buffer
 	zip := gzip.NewWriter(&packed)
 	chunk := bytes.Repeat([]byte(" "), 1<<20)
 	for range 100 {
-		_, _ = zip.Write(chunk) // a buffer accepts every write
+		_, _ = zip.Write(chunk) // writing to a bytes.Buffer cannot fail
 	}
 	_, _ = zip.Write(s.body)
 	_ = zip.Close()
@@ -242,7 +241,7 @@ func gzipBomb(_ *tampering, s *response) {
 	s.header.Set("Content-Encoding", "gzip")
 }
 
-// shortenBody announces a longer body than it sends.
+// shortenBody sends an answer with a Content-Length that is larger than the body.
 func shortenBody(_ *tampering, s *response) {
 	body := s.body
 	s.write = func(w http.ResponseWriter, _ *http.Request) {
@@ -251,7 +250,7 @@ func shortenBody(_ *tampering, s *response) {
 	}
 }
 
-// abortBody closes the connection in the middle of the body.
+// abortBody sends half of the body and then closes the connection.
 func abortBody(_ *tampering, s *response) {
 	body := s.body
 	s.write = func(w http.ResponseWriter, _ *http.Request) {
@@ -266,7 +265,7 @@ func closeConnection(_ *tampering, s *response) {
 	s.write = func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 }
 
-// sendNonHTTP writes the first line of another protocol to the connection.
+// sendNonHTTP answers with the first line of an SSH connection instead of HTTP.
 func sendNonHTTP(_ *tampering, s *response) {
 	s.write = func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := w.(http.Hijacker).Hijack()
@@ -278,7 +277,7 @@ func sendNonHTTP(_ *tampering, s *response) {
 	}
 }
 
-// stall sends part percent of the body and then waits until the client gives up. With 0 it sends nothing.
+// stall sends part percent of the body and then waits until the client closes the connection. If part is 0, it sends nothing.
 func stall(part int) tamperFunc {
 	return func(_ *tampering, s *response) {
 		body := s.body
@@ -292,7 +291,7 @@ func stall(part int) tamperFunc {
 	}
 }
 
-// appendMillionItems appends a million items to each list that contains a victim.
+// appendMillionItems appends a million zeros to each JSON list that contains a tampered item.
 func appendMillionItems(b *tampering, s *response) {
 	b.eachList(s, func(list []any, _ func(any) bool) []any {
 		return append(list, raw(strings.Repeat("0,", 1_000_000)+"0"))

@@ -18,36 +18,36 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// outcome is the result of one fetch of a target: "ok" if its counts were stored, "held back" if they are suspicious, and otherwise the
-// class of its result or of the failed call.
+// outcome is the result of one fetch of a target: "ok" if the counts were stored, "held back" if they are suspicious, or "not newer" if the
+// stored counts are newer. Otherwise it is the class of the result or of the failed call.
 type outcome string
 
 const (
 	heldBack outcome = "held back"
-	notNewer outcome = "not newer" // counts from a lagging source that are older than the stored ones
+	notNewer outcome = "not newer" // the source returned counts that are older than the stored counts
 )
 
-// outcomes are the outcomes of three videos that are fetched in the same round. The platform changes its answers for the first two:
-// known was fetched before, unfetched was not. It answers correctly for unaffected.
+// outcomes are the outcomes of three videos that are fetched together. The platform changes its answers about the first two videos. Of
+// these, known was fetched before and unfetched was not. The platform answers correctly about the video unaffected.
 type outcomes struct{ known, unfetched, unaffected outcome }
 
-// scenarioRun is the state of one scenario that is being run.
+// scenarioRun is the state of a test that runs one scenario.
 type scenarioRun struct {
 	*hostileTest
 	t         *testing.T
 	org       *store.Org
-	videos    [3]sandbox.VideoTruth // known, unfetched, unaffected
-	callTimes []time.Time           // the times at which targets were fetched
+	videos    [3]sandbox.VideoTruth // the videos known, unfetched and unaffected, in this order
+	callTimes []time.Time           // times at which targets were fetched
 	tampering *tampering
-	before    map[string]counts // by id
+	before    map[string]counts // stored counts before the platform changes its answers, by id of the video
 }
 
-// counts are a video's counts in the database, by column name. Null columns are left out.
+// counts are the counts of a video by name, such as "views". A count that is null in the database has no entry.
 type counts map[string]int64
 
 var countNames = []string{"views", "likes", "comments", "shares", "bookmarks"}
 
-func truthOf(c sandbox.Counts) counts {
+func countsOf(c sandbox.Counts) counts {
 	out := counts{"views": c.Views}
 	for name, n := range map[string]*int64{"likes": c.Likes, "comments": c.Comments, "shares": c.Shares, "bookmarks": c.Bookmarks} {
 		if n != nil {
@@ -57,7 +57,7 @@ func truthOf(c sandbox.Counts) counts {
 	return out
 }
 
-// begin fetches the known and the unaffected video, and then advances the clock by a day, so that all three videos are due.
+// begin fetches the known and the unaffected video. It then advances the clock by 25 hours, so that all three videos are due.
 func (h *hostileTest) begin(t *testing.T) *scenarioRun {
 	t.Helper()
 	o, err := h.fast.CreateOrganisation(t.Context(), "Tester", store.TierPremium, store.SubscriptionActive)
@@ -65,18 +65,18 @@ func (h *hostileTest) begin(t *testing.T) *scenarioRun {
 	run := &scenarioRun{hostileTest: h, t: t, org: h.fast.Org(o.ID)}
 	run.videos = h.findVideos()
 	first := []int{0, 2}
-	if h.lane.countsOnly {
+	if h.testedSource.countsOnly {
 		first = []int{0, 1, 2}
 	}
 	run.track(first...)
 	run.fetchDue()
 	for _, i := range first {
-		require.Equal(t, run.truth(i, h.db.Clock.Now()), run.latest(i), "the platform answers correctly: %s", h.logged)
+		require.Equal(t, run.correctCounts(i, h.db.Clock.Now()), run.latest(i), "the counts must be correct before the platform changes its answers: %s", h.logged)
 	}
 	h.db.Clock.Advance(25 * time.Hour)
-	// No video needs details again, so that videos share calls where the source allows it.
+	// The next fetch of all videos requests only counts, so that one call can fetch several videos.
 	h.db.Exec(t, "UPDATE fetch_targets SET next_at = ?, details_at = ?", store.InstantOf(h.db.Clock.Now()), store.InstantOf(h.db.Clock.Now()))
-	if !h.lane.countsOnly {
+	if !h.testedSource.countsOnly {
 		run.track(1)
 	}
 	run.before = map[string]counts{}
@@ -86,7 +86,7 @@ func (h *hostileTest) begin(t *testing.T) *scenarioRun {
 	return run
 }
 
-// end deletes everything that could affect the next scenario.
+// end empties the tables of the queue and of the budgets, so that the next scenario starts without pauses and targets.
 func (r *scenarioRun) end() {
 	r.active.Store(nil)
 	for _, table := range []string{"fetch_subscriptions", "fetch_targets", "source_pauses", "source_refusals", "quota_windows"} {
@@ -117,17 +117,17 @@ func (r *scenarioRun) fetchDue() {
 	}
 }
 
-// truth returns the correct counts of a video at a time, as far as the source has them.
-func (r *scenarioRun) truth(index int, at time.Time) counts {
+// correctCounts returns the correct counts of a video at a time. It leaves out the counts that the source does not return.
+func (r *scenarioRun) correctCounts(index int, at time.Time) counts {
 	r.t.Helper()
-	v, ok := r.sandbox.World().Video(r.lane.platform, r.videos[index].ID, at.Add(-r.lane.lag))
+	v, ok := r.sandbox.World().Video(r.testedSource.platform, r.videos[index].ID, at.Add(-r.testedSource.lag))
 	require.True(r.t, ok)
-	all := truthOf(v.Counts)
-	maps.DeleteFunc(all, func(name string, _ int64) bool { return r.lane.counts[name] == nil })
+	all := countsOf(v.Counts)
+	maps.DeleteFunc(all, func(name string, _ int64) bool { return r.testedSource.counts[name] == nil })
 	return all
 }
 
-// latest returns a video's latest counts in the database.
+// latest returns the latest counts of a video from the database.
 func (r *scenarioRun) latest(index int) counts {
 	r.t.Helper()
 	rows := r.rows("SELECT %s FROM videos WHERE organisation_id = ? AND external_id = ?", "latest_", r.org.ID(), r.videos[index].ID)
@@ -137,7 +137,7 @@ func (r *scenarioRun) latest(index int) counts {
 	return rows[0]
 }
 
-// points returns all points of a video.
+// points returns the counts of all daily history points of a video.
 func (r *scenarioRun) points(index int) []counts {
 	r.t.Helper()
 	return r.rows("SELECT %s FROM snapshots_daily WHERE organisation_id = ? AND video_id = (SELECT id FROM videos WHERE organisation_id = ? AND external_id = ?)",
@@ -166,7 +166,7 @@ func (r *scenarioRun) rows(query, prefix string, args ...any) []counts {
 	return out
 }
 
-// target is a video's row in the queue.
+// target is the row of a video in the table fetch_targets.
 type target struct {
 	state, suspect, detail string
 	attempts               int
@@ -188,7 +188,7 @@ func (r *scenarioRun) outcome(index int) outcome {
 	r.t.Helper()
 	at := r.target(index)
 	said := at.detail
-	if at.attempts == 0 { // the call failed for a reason that does not concern the video
+	if at.attempts == 0 { // no failed attempt is counted, so the video is not the cause of the failure
 		said = ""
 	}
 	class, failure := r.logged.classOf(r.videos[index].ID, said)
@@ -208,8 +208,8 @@ func (r *scenarioRun) outcome(index int) outcome {
 	}
 }
 
-// requireTrueCounts checks that every count in the database is one that the platform had for the video at a fetch, and that the
-// organisation's totals are the sums over its videos.
+// requireTrueCounts checks that every stored count was correct at the time of a fetch, or is recorded as undetectable. It also checks that
+// the totals of the organisation are the sums over its videos.
 func (r *scenarioRun) requireTrueCounts() {
 	r.t.Helper()
 	r.requireTrueCountsAfter(r.logged.String())
@@ -221,7 +221,7 @@ func (r *scenarioRun) requireTrueCountsAfter(what string) {
 	for i, v := range r.videos {
 		allowed := map[string][]int64{}
 		for _, at := range r.callTimes {
-			for name, n := range r.truth(i, at) {
+			for name, n := range r.correctCounts(i, at) {
 				allowed[name] = append(allowed[name], n)
 			}
 		}
@@ -240,7 +240,8 @@ func (r *scenarioRun) requireTrueCountsAfter(what string) {
 	require.Equal(r.t, sum, totals)
 }
 
-// requireRecovery lets the platform answer correctly again, and advances the clock until every video has correct counts.
+// requireRecovery lets the platform answer correctly again, and advances the clock until every video is fetched. It fails if a video then
+// has wrong counts.
 func (r *scenarioRun) requireRecovery() {
 	r.t.Helper()
 	r.active.Store(nil)
@@ -268,7 +269,7 @@ func (r *scenarioRun) requireRecovery() {
 		at := r.target(i)
 		require.True(r.t, recovered(i), "%s did not recover: %+v:\n%s", v.ID, at, r.logged)
 		require.Equal(r.t, "active", at.state)
-		require.Equal(r.t, r.truth(i, at.fetchedAt.Time()), r.latest(i), "%s", r.logged)
+		require.Equal(r.t, r.correctCounts(i, at.fetchedAt.Time()), r.latest(i), "%s", r.logged)
 	}
 	r.requireTrueCounts()
 }
@@ -280,7 +281,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// forgedValues returns the wrong counts of a video that the collector cannot detect and therefore stores.
+// forgedValues returns the wrong counts that the platform returned for a video and that the collector cannot detect.
 func (r *scenarioRun) forgedValues(id string) []int64 {
 	if r.tampering == nil {
 		return nil
@@ -291,19 +292,19 @@ func (r *scenarioRun) forgedValues(id string) []int64 {
 // fetchTampered fetches the due videos once while the platform changes its answers.
 func (r *scenarioRun) fetchTampered(s scenario) {
 	r.t.Helper()
-	r.tampering = &tampering{lane: r.lane, tamper: s.tamper, otherCalls: s.otherCalls}
+	r.tampering = &tampering{testedSource: r.testedSource, tamper: s.tamper, otherCalls: s.otherCalls}
 	for i, v := range r.videos {
 		if s.affects(i) {
-			r.tampering.victims = append(r.tampering.victims, v.ID)
+			r.tampering.tamperedIDs = append(r.tampering.tamperedIDs, v.ID)
 		}
 	}
 	r.logged.reset()
 	r.active.Store(r.tampering)
 	r.fetchDue()
-	require.Positive(r.t, r.tampering.tampered.Load(), "no answer of the platform was changed")
+	require.Positive(r.t, r.tampering.changedAnswers.Load(), "no answer of the platform was changed")
 }
 
-// requireNotGone checks that a single answer marks no video as gone.
+// requireNotGone checks that no video is marked as gone after a single answer.
 func (r *scenarioRun) requireNotGone() {
 	r.t.Helper()
 	for i, v := range r.videos {
@@ -322,14 +323,14 @@ func (h *hostileTest) run(t *testing.T, s scenario) {
 	r.fetchTampered(s)
 	r.requireTrueCounts()
 	r.requireNotGone()
-	now, want := h.db.Clock.Now(), s.wantIn(h.lane)
+	now, want := h.db.Clock.Now(), s.wantIn(h.testedSource)
 	for i, expected := range []outcome{want.known, want.unfetched, want.unaffected} {
 		v := r.videos[i]
 		if i == 2 && r.outcome(i) == "ok" {
-			expected = "ok" // the collector asked again without the bad targets, so this target is unaffected
+			expected = "ok" // the collector repeated the call without the refused videos, so the unaffected video was fetched
 		}
 		if at := r.target(2); i == 2 && at.attempts == 0 && strings.Contains(at.detail, "is paused until") {
-			expected = r.outcome(i) // the target was not fetched: it waits until the pause of the source ends
+			expected = r.outcome(i) // the unaffected video was not fetched, because it waits until the pause of the source ends
 		}
 		require.Equal(t, expected, r.outcome(i), "%s, video %d: %+v\n%s", v.ID, i, r.target(i), h.logged)
 		before := r.before[v.ID]
@@ -341,30 +342,31 @@ func (h *hostileTest) run(t *testing.T, s scenario) {
 		if len(r.forgedValues(v.ID)) > 0 {
 			continue
 		}
-		truth := r.truth(i, now)
+		correct := r.correctCounts(i, now)
 		for _, name := range s.missing {
-			if delete(truth, name); i < 2 && before[name] != 0 {
-				truth[name] = before[name]
+			if delete(correct, name); i < 2 && before[name] != 0 {
+				correct[name] = before[name]
 			} else if i == 2 {
-				truth[name] = r.truth(i, now)[name]
+				correct[name] = r.correctCounts(i, now)[name]
 			}
 		}
-		maps.DeleteFunc(truth, func(name string, _ int64) bool { return r.lane.counts[name] == nil })
-		require.Equal(t, truth, r.latest(i), "video %d: %s", i, h.logged)
+		maps.DeleteFunc(correct, func(name string, _ int64) bool { return r.testedSource.counts[name] == nil })
+		require.Equal(t, correct, r.latest(i), "video %d: %s", i, h.logged)
 	}
 	r.requireRecovery()
 	h.dialer.requireOnly(t, h.url)
 }
 
-// allCombinations runs each scenario in every lane on every engine, which takes a quarter of an hour. By default each scenario runs in
-// two lanes on SQLite and in a third one on PostgreSQL.
-var allCombinations = flag.Bool("hostile.everywhere", false, "run every scenario in every lane on every engine")
+// allCombinations runs each scenario with every source on every database engine, which takes a quarter of an hour. By default each scenario
+// runs with two sources on SQLite and with one source on PostgreSQL.
+var allCombinations = flag.Bool("hostile.everywhere", false, "run every scenario with every source on every database engine")
 
-// TestHostile_videos sends invalid and wrong answers to each source, and checks the queue, the stored counts and the recovery.
-func TestHostile_videos(t *testing.T) {
+// TestHostile_detectablyWrongCountsOfVideosAreNotStored lets the platform send invalid and wrong answers to each source. It checks the
+// state of the queue, the stored counts, and the recovery after correct answers.
+func TestHostile_detectablyWrongCountsOfVideosAreNotStored(t *testing.T) {
 	t.Parallel()
-	tables := map[string][]scenario{} // by lane and engine
-	all := lanes()
+	tables := map[string][]scenario{} // the scenarios to run, by name of the source and database engine
+	all := testedSources()
 	for n, s := range scenarios() {
 		for i, l := range all {
 			offset := (i + n) % len(all)
@@ -373,7 +375,7 @@ func TestHostile_videos(t *testing.T) {
 				if engine == "postgres" {
 					chosen = offset == 2*len(all)/3
 				}
-				if (chosen || *allCombinations) && (s.lanes == nil || s.lanes(l)) {
+				if (chosen || *allCombinations) && (s.onlyIf == nil || s.onlyIf(l)) {
 					tables[l.name+" "+engine] = append(tables[l.name+" "+engine], s)
 				}
 			}
@@ -387,7 +389,7 @@ func TestHostile_videos(t *testing.T) {
 			t.Run(l.name+" "+engine, func(t *testing.T) {
 				t.Parallel()
 				h := newHostileTest(t, engine, l)
-				for _, s := range table { // one after the other on one database, which is much faster than a database for each
+				for _, s := range table { // all scenarios use one database, which is much faster than a new database for each scenario
 					t.Run(s.name, func(t *testing.T) { h.run(t, s) })
 				}
 			})

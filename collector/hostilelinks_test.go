@@ -29,19 +29,19 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// standardHosts are the hosts of all sources if no base URL is configured.
+// standardHosts are the hosts that the sources call if no base URL is configured.
 var standardHosts = []string{"youtube.googleapis.com", "open.tiktokapis.com", "graph.facebook.com", "api.apify.com", "ensembledata.com", "api.scrapecreators.com"}
 
-// compromisedHosts answers for all platforms and vendors as an attacker who controls their hosts. It returns the answers of the sandbox
-// with a hostile link instead of every URL and page token, or a redirect to that link.
+// compromisedHosts is an HTTP handler that answers like a platform or vendor whose host an attacker controls. It answers with a redirect to
+// a hostile link, or with the sandbox's answer. In the latter case, the hostile link replaces every URL and page token.
 type compromisedHosts struct {
 	sandbox http.Handler
 
 	mu           sync.Mutex
 	link         string
-	redirect     int            // the status, 0 for none
-	calls        map[string]int // by host
-	linkReturned map[string]int // calls by host whose query contains the link
+	redirect     int            // status code of the redirect; 0 if the answer is not a redirect
+	calls        map[string]int // number of received calls, by host
+	linkReturned map[string]int // number of received calls whose query contains the hostile link, by host
 	cached       map[string]cachedAnswer
 }
 
@@ -74,7 +74,7 @@ func (h *compromisedHosts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(bytes.ReplaceAll(answer.body, []byte(`"`+linkPlaceholder+`"`), inJSON))
 }
 
-// linkPlaceholder is the placeholder of the link in cached answers.
+// linkPlaceholder is the text in cached answers that is replaced by the hostile link.
 const linkPlaceholder = "HOSTILE"
 
 type cachedAnswer struct {
@@ -82,7 +82,8 @@ type cachedAnswer struct {
 	body   []byte
 }
 
-// answer returns the sandbox's answer with placeholders for the link. Answers can be cached because the sandbox's clock does not move.
+// answer returns the sandbox's answer with linkPlaceholder in place of every URL and page token. It caches the answers, because the clock
+// of the sandbox does not move.
 func (h *compromisedHosts) answer(r *http.Request, hostileLink string) cachedAnswer {
 	requestBody, _ := io.ReadAll(r.Body)
 	key := r.Method + " " + r.Host + strings.ReplaceAll(r.URL.String(), url.QueryEscape(hostileLink), linkPlaceholder) + " " + string(requestBody)
@@ -127,7 +128,7 @@ func valuesOf(q url.Values) func(func(string) bool) {
 	}
 }
 
-// insertPlaceholders replaces every URL and page token of an answer by linkPlaceholder.
+// insertPlaceholders replaces every URL and page token in the JSON value v by linkPlaceholder. key is the name of the member with v.
 func insertPlaceholders(key string, v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -159,7 +160,7 @@ func insertPlaceholders(key string, v any) any {
 	return v
 }
 
-// pageTokens returns the members by which the platforms and vendors announce a next page.
+// pageTokens returns the JSON members by which platforms and vendors announce a next page of a list.
 func pageTokens() map[string]any {
 	return map[string]any{
 		"nextPageToken": linkPlaceholder, "nextCursor": linkPlaceholder, "cursor": linkPlaceholder, "has_more": true, "more_available": true, "next_max_id": linkPlaceholder, "next_page_id": linkPlaceholder,
@@ -167,8 +168,8 @@ func pageTokens() map[string]any {
 	}
 }
 
-// defaultSources returns all sources without a configured base URL.
-func (w *world) defaultSources(client *fetch.Client) []source.Source {
+// defaultSources returns all sources, configured to call the standard hosts of the platforms and vendors.
+func (w *testSystem) defaultSources(client *fetch.Client) []source.Source {
 	w.t.Helper()
 	now := w.db.Clock.Now
 	yt, err := youtube.New(youtube.Options{APIKey: sandbox.YouTubeAPIKey, Client: client, Now: now})
@@ -204,12 +205,12 @@ func (w *world) defaultSources(client *fetch.Client) []source.Source {
 	return sources
 }
 
-// TestHostileLinks_sourcesConnectOnlyToTheirHosts lets every platform and vendor answer with each hostile link, as a redirect,
-// as a URL and as a page token. A source must connect only to its own host.
+// TestHostileLinks_sourcesConnectOnlyToTheirHosts lets every platform and vendor answer with each hostile link: as a
+// redirect, as a URL and as a page token. The sources must connect only to the standard hosts.
 func TestHostileLinks_sourcesConnectOnlyToTheirHosts(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
-	w := newWorld(t, storetest.New(t, "sqlite"))
+	w := newTestSystem(t, storetest.New(t, "sqlite"))
 	attacker := &compromisedHosts{sandbox: w.sandbox.Handler(), calls: map[string]int{}, linkReturned: map[string]int{}, cached: map[string]cachedAnswer{}}
 	internet := outboundtest.NewInternet(t, outboundtest.In(standardHosts...), attacker)
 	var targets []source.Target
@@ -220,9 +221,9 @@ func TestHostileLinks_sourcesConnectOnlyToTheirHosts(t *testing.T) {
 		}
 		l := w.accountLink(p, handle)
 		targets = append(targets, source.Target{Platform: p, Kind: source.KindAccount, ExternalID: "@" + l.Handle, Handle: l.Handle, Link: l.Canonical, Depth: 60})
-		truth, ok := w.sandbox.World().Video(p, w.sandbox.World().Uploads(p, handle, w.db.Clock.Now())[0], w.db.Clock.Now())
+		correct, ok := w.sandbox.World().Video(p, w.sandbox.World().Uploads(p, handle, w.db.Clock.Now())[0], w.db.Clock.Now())
 		require.True(t, ok)
-		targets = append(targets, source.Target{Platform: p, Kind: source.KindVideo, ExternalID: truth.ID, Handle: l.Handle, Link: truth.Link, NeedDetails: true})
+		targets = append(targets, source.Target{Platform: p, Kind: source.KindVideo, ExternalID: correct.ID, Handle: l.Handle, Link: correct.Link, NeedDetails: true})
 	}
 	client := fetch.New(fetch.Options{Timeout: 5 * time.Second, Lookup: internet.Lookup, Dial: internet.Dial, RootCAs: internet.Authority.Roots})
 	t.Cleanup(client.Close)

@@ -33,9 +33,9 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// The test simulates the same days twice on PostgreSQL: with one undisturbed collector, and with three collector processes that are
-// killed repeatedly while the database crashes. Both databases must have the same content at the end.
-// `make simulate-killed` runs the full size.
+// Flags of a test that simulates the same days twice on PostgreSQL: once with one undisturbed collector, and once with three collector
+// processes that are killed and a database that crashes. At the end, both databases must have the same content.
+// `make simulate-killed` runs the test with more videos and days.
 var (
 	killedVideos  = flag.Int("killed.videos", 80, "number of tracked videos")
 	killedDays    = flag.Int("killed.days", 3, "number of simulated days")
@@ -47,16 +47,16 @@ var (
 )
 
 const (
-	// lastTick is the time of a day's last tick. It is after the last slot of the day.
+	// lastTick is the time of day of the last tick. No target is scheduled later in the day, so the last tick includes all targets.
 	lastTick = 24*time.Hour - 10*time.Minute
-	// If claimed targets make no progress for idlePolls polls, the clock advances by clockStep.
+	// If the number of calls and of due or claimed targets is unchanged for idlePolls polls, the clock advances by clockStep.
 	idlePolls = 8
 	clockStep = 2 * time.Second
-	// endOfDayMargin is added to the clock when the last tick of a day looks for due targets, so that retries are included.
+	// endOfDayMargin is how far ahead the last tick of a day looks for due targets, so that it also waits for retries.
 	endOfDayMargin = time.Minute
 )
 
-// workerConfig is the configuration of a collector process, passed as JSON in an environment variable.
+// workerConfig is the configuration of a collector process. The test passes it as JSON in an environment variable.
 type workerConfig struct {
 	Database, Sandbox, Clock string
 	Limits                   map[string]int64
@@ -68,7 +68,7 @@ const workerVariable = "REELTALLY_TEST_COLLECTOR"
 func TestMain(m *testing.M) {
 	if config := os.Getenv(workerVariable); config != "" {
 		var w workerConfig
-		if err := errors.Join(json.Unmarshal([]byte(config), &w), w.run()); err != nil && !errors.Is(err, context.Canceled) { // the process may be stopped while it starts, like cmd/collector
+		if err := errors.Join(json.Unmarshal([]byte(config), &w), w.run()); err != nil && !errors.Is(err, context.Canceled) { // a process that is stopped while it starts returns context.Canceled
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -113,7 +113,7 @@ func (w workerConfig) run() error {
 	return c.Run(ctx)
 }
 
-// sharedClock is a clock that writes its time to a file for other processes.
+// sharedClock is a simulated clock that writes its time to a file, which the collector processes read.
 type sharedClock struct {
 	*storetest.Clock
 	file *os.File
@@ -130,7 +130,7 @@ func (c sharedClock) Set(at time.Time) {
 
 func (c sharedClock) Advance(d time.Duration) { c.Set(c.Now().Add(d)) }
 
-// killTest is a simulation with collectors as separate processes.
+// killTest is a simulation whose collectors run as separate processes, so that they can be killed.
 type killTest struct {
 	*simulation
 	server  *storetest.Server
@@ -147,14 +147,14 @@ type killTest struct {
 	crash     chan struct{}
 	crashed   int
 	killed    int
-	exited    int // collectors that exited without being killed
+	exited    int // number of collector processes that exited without being killed
 }
 
-// fault is a kill or a crash at a certain call of the platforms within a tick.
+// fault is a kill of a collector or a crash of the database. It happens at a certain call to the platforms within a tick.
 type fault struct {
-	crash  bool // crash the database instead of killing a collector
+	crash  bool // true: crash the database; false: kill a collector
 	calls  int64
-	answer bool // the platform answers the call before the fault
+	answer bool // true: the platform answers the call before the fault; false: after the fault
 }
 
 type process struct {
@@ -163,7 +163,7 @@ type process struct {
 	wasKilled atomic.Bool
 }
 
-// newKillTest starts its own database server, so that a crash affects no other test.
+// newKillTest returns a test with its own database server, so that crashes of the server do not affect other tests.
 func newKillTest(t *testing.T, name string, collectors int) *killTest {
 	t.Helper()
 	server := storetest.NewServer(t)
@@ -177,7 +177,7 @@ func newKillTest(t *testing.T, name string, collectors int) *killTest {
 	db := server.New(t, name)
 	clock := sharedClock{db.Clock, file}
 	k := &killTest{server: server, log: log, rng: rand.New(rand.NewPCG(3, 4)), crash: make(chan struct{}, 1), processes: make([]*process, collectors)}
-	// The platforms' counts change only at midnight, so that the time of a fetch within a day does not matter.
+	// The counts of the platforms change only at midnight, so that all fetches of a day return the same counts.
 	k.simulation = newSimulation(t, db, clock, func() time.Time { return clock.Now().Truncate(24 * time.Hour) })
 	k.gateway = httptest.NewServer(http.HandlerFunc(k.serveWithFaults))
 	t.Cleanup(k.gateway.Close)
@@ -186,7 +186,7 @@ func newKillTest(t *testing.T, name string, collectors int) *killTest {
 	return k
 }
 
-// serveWithFaults serves the platforms and causes the faults at their calls.
+// serveWithFaults answers a call to a platform like the sandbox. If the next fault is set for this call, it also causes the fault.
 func (k *killTest) serveWithFaults(w http.ResponseWriter, r *http.Request) {
 	k.called.Add(1)
 	if k.countdown.Add(-1) != 0 {
@@ -196,7 +196,7 @@ func (k *killTest) serveWithFaults(w http.ResponseWriter, r *http.Request) {
 	k.mu.Lock()
 	next := k.faults[0]
 	k.faults = k.faults[1:]
-	victim := k.processes[k.rng.IntN(len(k.processes))]
+	chosen := k.processes[k.rng.IntN(len(k.processes))]
 	k.mu.Unlock()
 	if next.answer {
 		k.ServeHTTP(w, r)
@@ -204,7 +204,7 @@ func (k *killTest) serveWithFaults(w http.ResponseWriter, r *http.Request) {
 	if next.crash {
 		k.crash <- struct{}{}
 	} else {
-		victim.kill()
+		chosen.kill()
 	}
 	if !next.answer {
 		k.ServeHTTP(w, r)
@@ -212,7 +212,7 @@ func (k *killTest) serveWithFaults(w http.ResponseWriter, r *http.Request) {
 	k.armNextFault()
 }
 
-// armNextFault sets the countdown of calls until the next fault of the tick.
+// armNextFault sets how many more calls the platforms receive until the next fault of the tick.
 func (k *killTest) armNextFault() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -229,7 +229,7 @@ func (p *process) kill() {
 	<-p.done
 }
 
-// startMissing starts the collectors that are not running, like a supervisor.
+// startMissing starts every collector process that is not running, as a supervisor would do.
 func (k *killTest) startMissing() {
 	k.t.Helper()
 	k.mu.Lock()
@@ -252,7 +252,7 @@ func (k *killTest) startMissing() {
 		p = &process{cmd: exec.CommandContext(k.t.Context(), os.Args[0]), done: make(chan struct{})}
 		p.cmd.Env = append(os.Environ(), workerVariable+"="+string(config))
 		p.cmd.Stderr = k.log
-		_, err = p.cmd.StdinPipe() // the pipe closes when this process ends
+		_, err = p.cmd.StdinPipe() // the pipe closes when the test process ends, and the collector process then exits
 		require.NoError(k.t, err)
 		require.NoError(k.t, p.cmd.Start())
 		go func() {
@@ -263,7 +263,7 @@ func (k *killTest) startMissing() {
 	}
 }
 
-// stop shuts the collectors down with SIGTERM.
+// stop sends SIGTERM to all collector processes and waits until they have exited.
 func (k *killTest) stop() {
 	k.t.Helper()
 	for _, p := range k.processes {
@@ -271,7 +271,7 @@ func (k *killTest) stop() {
 		<-p.done
 		ended, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
 		require.True(k.t, ok)
-		// A collector that has just started may not handle the signal yet.
+		// A collector process that has just started may not handle SIGTERM yet and is then ended by the signal.
 		require.True(k.t, ended.ExitStatus() == 0 || ended.Signaled() && ended.Signal() == syscall.SIGTERM, "%s", p.cmd.ProcessState)
 	}
 }
@@ -279,15 +279,16 @@ func (k *killTest) stop() {
 const dueTargets = `fetch_targets WHERE bucket = 0 AND source IN ('youtube', 'tiktok', 'instagram') AND kind = 'video' AND lane IN (0, 1, 2, 3)
  AND next_at <= $1 AND claimed_by IS NULL`
 
-// hasWork reports whether any target is due at the given time or claimed.
+// hasWork returns true if any target is claimed or due at the given time. It also returns true if the database does not answer.
 func (k *killTest) hasWork(by time.Time) bool {
 	var busy bool
 	err := k.db.Raw(k.t).QueryRowContext(k.t.Context(), `SELECT EXISTS (SELECT 1 FROM fetch_targets WHERE claimed_by IS NOT NULL) OR EXISTS (SELECT 1 FROM `+dueTargets+`)`,
 		store.InstantOf(by)).Scan(&busy)
-	return err != nil || busy // the database may be down
+	return err != nil || busy // an error means that the database may be down, so the work may not be finished
 }
 
-// progress has the number of calls so far, and the number of due or claimed targets: -1 if the database does not answer.
+// progress is a measurement of a running tick. calls is the number of calls to the platforms so far. left is the number of due or claimed
+// targets, or -1 if the database does not answer.
 type progress struct {
 	calls, left int64
 }
@@ -302,7 +303,7 @@ func (k *killTest) progress(by time.Time) progress {
 	return p
 }
 
-// tick sets the clock and waits until the collectors have fetched all due targets.
+// tick sets the clock to at and waits until the collectors have fetched all due targets. During the tick it causes the given faults.
 func (k *killTest) tick(at time.Time, faults []fault) {
 	k.t.Helper()
 	k.faults = faults
@@ -332,13 +333,13 @@ func (k *killTest) tick(at time.Time, faults []fault) {
 		}
 		if n%idlePolls == 0 {
 			now := k.progress(by())
-			if now == before && k.clock.Now().Add(clockStep).Day() == at.Day() { // fetch all due targets on the same day
+			if now == before && k.clock.Now().Add(clockStep).Day() == at.Day() { // no progress: advance the clock, but not beyond the day of the tick
 				k.clock.Advance(clockStep)
 			}
 			before = now
 		}
 	}
-	// Cause the faults whose calls were not reached.
+	// Cause the remaining faults, because the tick had fewer calls than they were waiting for.
 	k.mu.Lock()
 	left := k.faults
 	k.faults = nil
@@ -355,7 +356,7 @@ func (k *killTest) tick(at time.Time, faults []fault) {
 	}
 }
 
-// runDays simulates the days, with the kills and crashes at random ticks.
+// runDays simulates the given number of days. It kills collectors and crashes the database at random ticks.
 func (k *killTest) runDays(t *testing.T, videos, days, kills, crashes int) {
 	t.Helper()
 	parent := k.t
@@ -363,7 +364,7 @@ func (k *killTest) runDays(t *testing.T, videos, days, kills, crashes int) {
 	defer func() { k.t = parent }()
 	faultsByTick := map[int][]fault{}
 	for n := range kills + crashes {
-		tick := *killedTicks + k.rng.IntN(*killedTicks*(days-1)) // from the second day on
+		tick := *killedTicks + k.rng.IntN(*killedTicks*(days-1)) // number of a random tick from the second day on
 		faultsByTick[tick] = append(faultsByTick[tick], fault{crash: n >= kills, calls: 1 + k.rng.Int64N(int64(max(4, videos/20 / *killedTicks))), answer: k.rng.IntN(2) == 0})
 	}
 	instagram := max(10, videos/20)
@@ -392,7 +393,7 @@ func (k *killTest) runDays(t *testing.T, videos, days, kills, crashes int) {
 		budget, _, _ := strings.Cut(window, " ")
 		require.LessOrEqual(k.t, n, k.limits[budget], "%s: more units used than the budget has", window)
 	}
-	// Run the daily job, so that both databases have rolled up the same days.
+	// Run the daily job once more, so that the same days are rolled up in both databases.
 	k.clock.Set(k.clock.Now().Truncate(24 * time.Hour).Add(28 * time.Hour))
 	require.NoError(k.t, k.newCollector(k.limits).RunJobs(k.t.Context()))
 }

@@ -20,10 +20,11 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// stateQueries select the stored counts and everything derived from them. Random ids and times of the day differ between runs, so the
-// queries use names, the platforms' ids and days instead.
+// stateQueries are SQL queries that return the stored counts and all data derived from them, as one text per row. They leave out random ids
+// and times of the day, because these differ between two runs.
 var stateQueries = map[string]string{
-	// One call of YouTube returns the length in seconds and another one in milliseconds. Which call was the last one differs between runs.
+	// The length is rounded down, because one method of YouTube returns seconds and another method returns milliseconds. Which method
+	// was called last differs between two runs.
 	"videos": `SELECT o.name || ' ' || v.platform || ' ' || v.external_id || ' ' || (to_jsonb(v) - 'organisation_id' - 'id' - 'linked_account_id' - 'created_at' - 'latest_updated_at' - 'video_length')
   || ' ' || COALESCE(floor(CAST(v.video_length AS numeric)), -1) || ' ' || COALESCE(v.latest_updated_at / 86400000000, 0) || ' ' || COALESCE(a.external_id, a.username, '') FROM videos v JOIN organisations o ON o.id = v.organisation_id
   LEFT JOIN accounts a ON a.organisation_id = v.organisation_id AND a.id = v.linked_account_id`,
@@ -33,7 +34,7 @@ var stateQueries = map[string]string{
   FROM snapshots_weekly d JOIN videos v ON v.organisation_id = d.organisation_id AND v.id = d.video_id JOIN organisations o ON o.id = d.organisation_id`,
 	"accounts": `SELECT o.name || ' ' || a.platform || ' ' || (to_jsonb(a) - 'organisation_id' - 'id' - 'created_at' - 'checked_at')
   FROM accounts a JOIN organisations o ON o.id = a.organisation_id`,
-	// Days without changes are left out: a refusal that is received again after a kill writes such a day.
+	// Days with the same sums as on the day before are left out, because a collector that was killed can write an additional such day.
 	"account days": `SELECT o.name || ' ' || a.platform || ' ' || a.username || ' ' || d.day || ' ' || d.sums FROM (SELECT organisation_id, account_id, day, sums,
     LAG(sums) OVER (PARTITION BY organisation_id, account_id ORDER BY day) AS before
     FROM (SELECT *, to_jsonb(account_days) - 'organisation_id' - 'account_id' - 'day' - 'fetched_at' - 'source' AS sums FROM account_days) AS all_days) d
@@ -50,7 +51,7 @@ var stateQueries = map[string]string{
 	"subscriptions": `SELECT o.name || ' ' || s.source || ' ' || s.external_id FROM fetch_subscriptions s JOIN organisations o ON o.id = s.organisation_id`,
 }
 
-// readState returns the sorted rows of each state query.
+// readState runs all stateQueries and returns their sorted rows by name of the query.
 func readState(t *testing.T, db *storetest.DB) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}
@@ -62,8 +63,8 @@ func readState(t *testing.T, db *storetest.DB) map[string][]string {
 	return all
 }
 
-// requireTruePoints checks that every point has the counts that the platform had at the start of its day, and that a video which was
-// always public has a point for each day. It returns the number of points.
+// requireTruePoints checks that every daily history point has the counts that the platform had at the start of the day. It also checks that
+// a video that was always public has a point for each day. It returns the number of points.
 func (k *killTest) requireTruePoints() (points int) {
 	k.t.Helper()
 	type videoKey struct {
@@ -77,7 +78,7 @@ func (k *killTest) requireTruePoints() (points int) {
 	require.NoError(k.t, err)
 	defer func() { require.NoError(k.t, rows.Close()) }()
 	days := map[videoKey]int{}
-	world := k.box.World()
+	platforms := k.box.World()
 	last := store.DateOf(k.clock.Now()) - 1
 	for rows.Next() {
 		var s videoKey
@@ -85,10 +86,10 @@ func (k *killTest) requireTruePoints() (points int) {
 		var created store.Instant
 		var views, likes, comments *int64
 		require.NoError(k.t, rows.Scan(&s.org, &s.platform, &s.id, &day, &views, &likes, &comments, &created))
-		truth, ok := world.Video(s.platform, s.id, day)
+		correct, ok := platforms.Video(s.platform, s.id, day)
 		require.True(k.t, ok)
-		require.Contains(k.t, []sandbox.State{sandbox.Public, sandbox.Restricted}, truth.State, "%s was not visible on %s", s.id, day)
-		for name, pair := range map[string][2]*int64{"views": {views, &truth.Counts.Views}, "likes": {likes, truth.Counts.Likes}, "comments": {comments, truth.Counts.Comments}} {
+		require.Contains(k.t, []sandbox.State{sandbox.Public, sandbox.Restricted}, correct.State, "%s was not visible on %s", s.id, day)
+		for name, pair := range map[string][2]*int64{"views": {views, &correct.Counts.Views}, "likes": {likes, correct.Counts.Likes}, "comments": {comments, correct.Counts.Comments}} {
 			if pair[0] != nil {
 				require.NotNil(k.t, pair[1], "%s of %s on %s", name, s.id, day)
 				require.Equal(k.t, *pair[1], *pair[0], "%s of %s on %s", name, s.id, day)
@@ -104,8 +105,8 @@ func (k *killTest) requireTruePoints() (points int) {
 	for s, n := range days {
 		always := true
 		for day := s.at; day <= last; day++ {
-			truth, _ := world.Video(s.platform, s.id, day.Time())
-			always = always && truth.State == sandbox.Public
+			correct, _ := platforms.Video(s.platform, s.id, day.Time())
+			always = always && correct.State == sandbox.Public
 		}
 		if always {
 			require.Equal(k.t, int(last-s.at)+1, n, "%s of %s does not have a point for each day", s.id, s.org)
@@ -114,7 +115,7 @@ func (k *killTest) requireTruePoints() (points int) {
 	return points
 }
 
-// reclaimedTargets returns the number of targets that collectors reclaimed from dead collectors.
+// reclaimedTargets returns how many targets were freed for other collectors because their collector was dead. It reads the logs.
 func (k *killTest) reclaimedTargets() (targets int) {
 	k.t.Helper()
 	file, err := os.Open(k.log.Name())
@@ -136,7 +137,7 @@ func (k *killTest) reclaimedTargets() (targets int) {
 	return targets
 }
 
-func TestKilledCollectors_storeTheSamePoints(t *testing.T) {
+func TestKilledCollectors_storeTheSamePointsAsAnUndisturbedCollector(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	undisturbed := newKillTest(t, "undisturbed", 1)
@@ -179,7 +180,7 @@ func TestKilledCollectors_storeTheSamePoints(t *testing.T) {
 	}
 	require.Len(t, got, len(want))
 	for name := range want {
-		// PostgreSQL rolls up only complete months.
+		// PostgreSQL rolls up only complete months, so a short test has no weekly points.
 		if name != "weekly points" || *killedDays > store.DailyDays+31 {
 			require.NotEmpty(t, want[name], name)
 		}
@@ -188,7 +189,7 @@ func TestKilledCollectors_storeTheSamePoints(t *testing.T) {
 	}
 }
 
-// notIn returns the rows that are not in others. Both must be sorted.
+// notIn returns the rows that do not occur in others. Both slices must be sorted.
 func notIn(rows, others []string) []string {
 	var left []string
 	for _, r := range rows {

@@ -19,8 +19,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// metaSources returns the sources of the Graph API with the settings that the sandbox prints. Their calls are logged.
-func (w *world) metaSources() []source.Source {
+// metaSources returns the sources of Instagram and Facebook, with the settings that the sandbox prints. The sources log their calls.
+func (w *testSystem) metaSources() []source.Source {
 	w.t.Helper()
 	settings := map[string]string{}
 	for _, line := range w.sandbox.Settings(w.url) {
@@ -37,8 +37,8 @@ func (w *world) metaSources() []source.Source {
 	return []source.Source{ig, fb}
 }
 
-// requireNoSecretsLogged checks that calls were logged without credentials.
-func (w *world) requireNoSecretsLogged() {
+// requireNoSecretsLogged checks that the log contains calls of the sources, and no token or secret.
+func (w *testSystem) requireNoSecretsLogged() {
 	w.t.Helper()
 	require.Contains(w.t, w.log.String(), "source call answered")
 	for _, token := range []string{sandbox.InstagramToken, sandbox.FacebookToken, sandbox.FacebookUserToken, sandbox.MetaAppSecret, "sandbox-facebook-page", "appsecret_proof"} {
@@ -46,23 +46,23 @@ func (w *world) requireNoSecretsLogged() {
 	}
 }
 
-func TestMeta_fetchesVideos(t *testing.T) {
+func TestMetaSources_countsAndDetailsOfVideosAreStored(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		w := newWorld(t, db)
-		truth := w.sandbox.World()
-		ig, ok := truth.Video(link.Instagram, truth.Find(link.Instagram, sandbox.Normal), db.Clock.Now())
+		w := newTestSystem(t, db)
+		platforms := w.sandbox.World()
+		ig, ok := platforms.Video(link.Instagram, platforms.Find(link.Instagram, sandbox.Normal), db.Clock.Now())
 		require.True(t, ok)
-		hidden, ok := truth.Video(link.Instagram, truth.Find(link.Instagram, sandbox.HiddenLikes), db.Clock.Now())
+		hidden, ok := platforms.Video(link.Instagram, platforms.Find(link.Instagram, sandbox.HiddenLikes), db.Clock.Now())
 		require.True(t, ok)
-		fb := truth.Find(link.Facebook, sandbox.Normal)
+		fb := platforms.Find(link.Facebook, sandbox.Normal)
 		tracked := w.track("https://www.instagram.com/"+ig.Account.Handle+"/reel/"+ig.ID+"/", "https://www.instagram.com/"+hidden.Account.Handle+"/p/"+hidden.ID+"/",
 			"https://www.facebook.com/watch/?v="+fb)
 		w.start("meta")
 		w.waitForCounts(tracked)
 		for i, p := range []link.Platform{link.Instagram, link.Instagram, link.Facebook} {
 			v := w.video(tracked[i])
-			want, ok := truth.Video(p, v.ExternalID, v.LatestUpdatedAt.Time())
+			want, ok := platforms.Video(p, v.ExternalID, v.LatestUpdatedAt.Time())
 			require.True(t, ok)
 			require.Equal(t, want.Views, *v.LatestViews)
 			require.Equal(t, want.Likes, v.LatestLikes)
@@ -79,22 +79,22 @@ func TestMeta_fetchesVideos(t *testing.T) {
 	})
 }
 
-func TestMeta_fetchesAccounts(t *testing.T) {
+func TestMetaSources_profilesAndVideosOfAccountsAreStored(t *testing.T) {
 	t.Parallel()
 	for _, p := range []link.Platform{link.Instagram, link.Facebook} {
 		t.Run(string(p), func(t *testing.T) {
 			t.Parallel()
 			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-				w := newWorld(t, db)
-				truth := w.sandbox.World()
+				w := newTestSystem(t, db)
+				platforms := w.sandbox.World()
 				handle := w.accountWithUploads(p, 33)
 				ref := w.trackAccount(w.accountLink(p, handle), store.TrackLatest30)
 				w.start("meta")
 				w.waitForCheck(ref, 0)
-				uploads := truth.Uploads(p, handle, db.Clock.Now())
+				uploads := platforms.Uploads(p, handle, db.Clock.Now())
 				w.waitForFetched(ref, uploads[:30])
 				a := w.account(ref)
-				want, ok := truth.Account(p, handle, a.CheckedAt.Time())
+				want, ok := platforms.Account(p, handle, a.CheckedAt.Time())
 				require.True(t, ok)
 				require.Equal(t, want.Handle, a.Username)
 				require.Equal(t, want.Name, *a.Name)
@@ -104,7 +104,7 @@ func TestMeta_fetchesAccounts(t *testing.T) {
 
 				db.Clock.Advance(pastNextSlot)
 				w.waitForCheck(ref, store.InstantOf(db.Clock.Now()))
-				later := truth.Uploads(p, handle, db.Clock.Now())
+				later := platforms.Uploads(p, handle, db.Clock.Now())
 				w.waitForFetched(ref, append(later[:len(later)-len(uploads):len(later)-len(uploads)], uploads[:30]...))
 				w.requireNoSecretsLogged()
 			})
@@ -112,10 +112,10 @@ func TestMeta_fetchesAccounts(t *testing.T) {
 	}
 }
 
-// A vendor is the fallback for videos that the Graph API does not show, also if the vendor is paused at first.
-func TestMeta_fallsBackToVendor(t *testing.T) {
+// A video that the Graph API does not show is fetched from a vendor. If the vendor is paused, the video waits for the end of the pause.
+func TestMetaSources_vendorIsAskedForVideosThatTheGraphAPIDoesNotShow(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, storetest.New(t, "sqlite"))
+	w := newTestSystem(t, storetest.New(t, "sqlite"))
 	w.startFastClock()
 	otherAccount := w.sandbox.World().Find(link.Instagram, sandbox.Normal)
 	w.start("meta", "sandbox")
@@ -129,18 +129,18 @@ func TestMeta_fallsBackToVendor(t *testing.T) {
 	w.waitForCounts(tracked)
 	for _, tr := range tracked {
 		v := w.video(tr)
-		truth, ok := w.sandbox.World().Video(link.Instagram, v.ExternalID, v.LatestUpdatedAt.Time())
+		correct, ok := w.sandbox.World().Video(link.Instagram, v.ExternalID, v.LatestUpdatedAt.Time())
 		require.True(t, ok)
-		require.Equal(t, truth.Views, *v.LatestViews)
+		require.Equal(t, correct.Views, *v.LatestViews)
 	}
 	w.requireNoSecretsLogged()
 }
 
-// Without a vendor, a video is gone after three answers of the Graph API that a confirmed account does not have it.
-func TestMeta_marksVideoGoneAfterConfirmation(t *testing.T) {
+// No vendor is configured. The video is gone after the Graph API has answered three times that the confirmed account does not have it.
+func TestMetaSources_videoIsGoneAfterThreeAnswersThatItDoesNotExist(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
-	c := newClaimTest(t, db, link.Instagram, (*world).metaSources)
+	c := newClaimTest(t, db, link.Instagram, (*testSystem).metaSources)
 	c.newTenant("https://www.instagram.com/natgeo/reel/DCXkB8LpR2q/")
 	db.Exec(t, "UPDATE fetch_targets SET handle = 'natgeo'")
 	for range 2 {

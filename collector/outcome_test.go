@@ -16,14 +16,14 @@ import (
 
 var someDay = time.Date(2026, 11, 21, 15, 30, 0, 0, time.UTC)
 
-// outcomeOf returns the outcome of a result from the only source.
+// outcomeOf returns what a collector with a single source stores for the target t after the result r at the time now.
 func outcomeOf(t queue.Target, r source.Result, now time.Time) ingest.Outcome {
-	s := &scripted{batch: 1}
+	s := &scriptedSource{batch: 1}
 	w := &worker{Collector: &Collector{sources: []source.Source{s}, now: func() time.Time { return now }}, source: s}
 	return w.outcome(t, r, false, now)
 }
 
-func TestOutcome_takesAuthorOnlyFromDetails(t *testing.T) {
+func TestOutcome_authorIsTakenOnlyFromACallForDetails(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 15, 30, 0, 0, time.UTC)
 	text := func(s string) *string { return &s }
@@ -44,7 +44,7 @@ func TestOutcome_takesAuthorOnlyFromDetails(t *testing.T) {
 	require.False(t, counts.Details, "the next fetch of details must not be deferred")
 }
 
-func TestOutcome_ignoresOlderCountsOfLaggingSource(t *testing.T) {
+func TestOutcome_olderCountsOfALaggingSourceAreIgnored(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 15, 30, 0, 0, time.UTC)
 	claimed := queue.Target{Platform: link.TikTok, Kind: source.KindVideo, ExternalID: "7106594312292453675", Views: new(int64(1000)), Attempts: 3}
@@ -64,8 +64,8 @@ func TestOutcome_ignoresOlderCountsOfLaggingSource(t *testing.T) {
 	require.NotNil(t, of(999, true, yesterday).Facts)
 }
 
-// An outage of the source does not count as a refusal: later refusals need the usual number of confirmations.
-func TestOutcome_countsRefusalsSeparatelyFromOutages(t *testing.T) {
+// Failed calls before or between refusals are not counted as refusals, so they do not make a target gone or parked earlier.
+func TestOutcome_refusalsAreCountedSeparatelyFromOutages(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		class, other source.Class
@@ -103,7 +103,7 @@ func TestOutcome_countsRefusalsSeparatelyFromOutages(t *testing.T) {
 	}
 }
 
-func TestOutcome_parksRepeatedlyRefusedTarget(t *testing.T) {
+func TestOutcome_targetIsParkedAfterRepeatedRefusals(t *testing.T) {
 	t.Parallel()
 	for _, class := range []source.Class{source.Private, source.Restricted} {
 		target := queue.Target{Platform: link.TikTok, Kind: queue.KindVideo, ExternalID: "1", Pace: queue.PaceFast}

@@ -16,21 +16,21 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// concern is the cause of a refusal: one target, the whole source, or one of them.
-type concern string
+// cause is why a source refuses a call: because of one target, because of the source, or unknown.
+type cause string
 
 const (
-	ofTarget  concern = "the target"               // pauses nothing, however many targets are refused
-	ofSource  concern = "the key or the quota"     // pauses the source, or its budget, at the first call
-	undecided concern = "the target or the source" // pauses the source once a second target is refused
+	ofTarget  cause = "the target"               // such a refusal never pauses the source
+	ofSource  cause = "the key or the quota"     // such a refusal pauses the source or its budget at the first call
+	undecided cause = "the target or the source" // the refusal does not show its cause; the source is paused after two targets were refused
 )
 
-// recorded is an error answer of a real API, taken from its documentation or from its clients.
-type recorded struct {
-	name    string
-	status  int
-	body    string
-	concern concern
+// recordedRefusal is an error answer of a real API, taken from the documentation of the API or from the source code of its clients.
+type recordedRefusal struct {
+	name   string
+	status int
+	body   string
+	cause  cause
 }
 
 const (
@@ -40,9 +40,9 @@ const (
 	creatorsError = `{"success":false,"error":"`
 )
 
-// recordedRefusals returns the refusals of each source. All lanes of one vendor share the same refusals.
-func recordedRefusals() map[string][]recorded {
-	youtube := []recorded{
+// recordedRefusals returns the error answers of each source, by name of the tested source.
+func recordedRefusals() map[string][]recordedRefusal {
+	youtube := []recordedRefusal{
 		{"forbidden", 403, youtubeError + `forbidden"}]}}`, undecided},
 		{"a filter is refused", 400, youtubeError + `invalidFilters"}]}}`, undecided},
 		{"the key is refused", 400, youtubeError + `badRequest"}],"details":[{"reason":"API_KEY_INVALID"}]}}`, ofSource},
@@ -50,27 +50,27 @@ func recordedRefusals() map[string][]recorded {
 		{"the API is not enabled", 403, youtubeError + `accessNotConfigured"}]}}`, ofSource},
 		{"the quota is spent", 403, youtubeError + `quotaExceeded"}]}}`, ofSource},
 	}
-	counts := slices.DeleteFunc(slices.Clone(youtube), func(r recorded) bool { return r.name == "forbidden" }) // forbidden means here that batchGetStats is not available
-	display := []recorded{
+	counts := slices.DeleteFunc(slices.Clone(youtube), func(r recordedRefusal) bool { return r.name == "forbidden" }) // for the call batchGetStats, the error "forbidden" has another meaning: the method is not available
+	display := []recordedRefusal{
 		{"a parameter is refused", 400, `{"data":{},"error":{"code":"invalid_params` + tiktokMessage, undecided},
 		{"a scope is missing", 401, `{"data":{},"error":{"code":"scope_not_authorized` + tiktokMessage, ofSource},
 		{"the limit per minute", 429, `{"data":{},"error":{"code":"rate_limit_exceeded` + tiktokMessage, ofSource},
 	}
-	research := append(slices.Clone(display), recorded{"the daily quota", 429, `{"data":{},"error":{"code":"daily_quota_limit_exceeded` + tiktokMessage, ofSource})
-	graph := []recorded{
+	research := append(slices.Clone(display), recordedRefusal{"the daily quota", 429, `{"data":{},"error":{"code":"daily_quota_limit_exceeded` + tiktokMessage, ofSource})
+	graph := []recordedRefusal{
 		{"an expired token", 400, graphError + `Error validating access token","code":190,"error_subcode":463}}`, ofSource},
 		{"the app's limit", 400, graphError + `(#4) Application request limit reached","code":4}}`, ofSource},
 		{"a parameter is refused", 400, graphError + `(#100) Invalid parameter","code":100}}`, undecided},
 	}
 	instagram := append(slices.Clone(graph),
-		recorded{"not a professional account", 400, graphError + `Invalid user id","code":110,"error_subcode":2207013}}`, ofTarget},
-		recorded{"a permission is missing", 400, graphError + `(#10) Application does not have permission for this action","code":10}}`, undecided})
+		recordedRefusal{"not a professional account", 400, graphError + `Invalid user id","code":110,"error_subcode":2207013}}`, ofTarget},
+		recordedRefusal{"a permission is missing", 400, graphError + `(#10) Application does not have permission for this action","code":10}}`, undecided})
 	facebook := append(slices.Clone(graph),
-		recorded{"a page without Page Public Content Access, code 10", 400, graphError + `(#10) This endpoint requires the 'pages_read_engagement' permission or the 'Page Public Content Access' feature","code":10}}`, ofTarget},
-		recorded{"a page without Page Public Content Access, code 100", 400, graphError + `(#100) Object does not exist, cannot be loaded due to missing permission or reviewable feature, or does not support this operation","code":100}}`, ofTarget},
-		recorded{"a page that requires an app secret proof", 400, graphError + `(#100) Pages Public Content Access requires either app secret proof or an app token","code":100}}`, ofTarget},
-		recorded{"a missing video", 400, graphError + `Unsupported get request. Object with ID '1' does not exist","code":100,"error_subcode":33}}`, ofTarget})
-	ensemble := []recorded{
+		recordedRefusal{"a page without Page Public Content Access, code 10", 400, graphError + `(#10) This endpoint requires the 'pages_read_engagement' permission or the 'Page Public Content Access' feature","code":10}}`, ofTarget},
+		recordedRefusal{"a page without Page Public Content Access, code 100", 400, graphError + `(#100) Object does not exist, cannot be loaded due to missing permission or reviewable feature, or does not support this operation","code":100}}`, ofTarget},
+		recordedRefusal{"a page that requires an app secret proof", 400, graphError + `(#100) Pages Public Content Access requires either app secret proof or an app token","code":100}}`, ofTarget},
+		recordedRefusal{"a missing video", 400, graphError + `Unsupported get request. Object with ID '1' does not exist","code":100,"error_subcode":33}}`, ofTarget})
+	ensemble := []recordedRefusal{
 		{"a private user", 472, `{"detail":"User is private"}`, ofTarget},
 		{"an age-restricted video", 471, `{"detail":"Post is age restricted"}`, ofTarget},
 		{"a deleted video", 404, `{"detail":"Post not found"}`, ofTarget},
@@ -79,7 +79,7 @@ func recordedRefusals() map[string][]recorded {
 		{"an unknown token", 491, `{"detail":"Token not found"}`, ofSource},
 		{"the daily units are used up", 495, `{"detail":"Maximum daily usage reached"}`, ofSource},
 	}
-	creators := []recorded{
+	creators := []recordedRefusal{
 		{"an age-restricted video", 403, creatorsError + `forbidden","errorStatus":403,"message":"This video is age restricted"}`, ofTarget},
 		{"a private video", 403, creatorsError + `forbidden","errorStatus":403,"message":"This video is private"}`, ofTarget},
 		{"a deleted video", 404, creatorsError + `not_found","errorStatus":404,"message":"Video not found"}`, ofTarget},
@@ -90,7 +90,7 @@ func recordedRefusals() map[string][]recorded {
 		{"no credits", 402, `{"success":false,"message":"Looks like you're out of credits :("}`, ofSource},
 		{"the daily limit", 429, `{"success":false,"message":"Exceeded daily rate limit."}`, ofSource},
 	}
-	apify := []recorded{
+	apify := []recordedRefusal{
 		{"an invalid input", 400, `{"error":{"type":"invalid-input","message":"Input is not valid"}}`, undecided},
 		{"a failed run", 400, `{"error":{"type":"run-failed","message":"Actor run did not succeed"}}`, undecided},
 		{"an invalid token", 401, `{"error":{"type":"token-not-valid","message":"Authentication token is not valid."}}`, ofSource},
@@ -98,7 +98,7 @@ func recordedRefusals() map[string][]recorded {
 		{"the monthly limit", 403, `{"error":{"type":"platform-feature-disabled","message":"Monthly usage hard limit exceeded"}}`, ofSource},
 		{"not enough credit", 402, `{"error":{"type":"not-enough-usage-to-run-paid-actor","message":"By launching this job you will exceed your remaining usage"}}`, ofSource},
 	}
-	return map[string][]recorded{
+	return map[string][]recordedRefusal{
 		"youtube": youtube, "youtube counts": counts, "tiktok display": display, "tiktok research": research, "instagram": instagram, "facebook": facebook,
 		"ensembledata tiktok": ensemble, "ensembledata instagram": ensemble,
 		"scrapecreators tiktok": creators, "scrapecreators instagram": creators, "scrapecreators facebook": creators,
@@ -106,16 +106,16 @@ func recordedRefusals() map[string][]recorded {
 	}
 }
 
-// videoSet is a set of tracked videos of a lane. The platform refuses the bad ones and answers for the good ones.
+// videoSet is a set of tracked videos of one platform. The platform refuses to answer about bad videos and answers about good videos.
 type videoSet struct {
 	*hostileTest
 	t         *testing.T
 	org       *store.Org
-	bad, good []string // their ids
+	bad, good []string // ids of the refused and of the answered videos
 }
 
-// trackVideos tracks the given numbers of good and bad ordinary videos of a lane. The bad ones belong to different accounts if the lane has
-// several accounts.
+// trackVideos tracks the given numbers of good and bad videos for the tested source. The bad videos belong to different accounts if the
+// source serves more than one account.
 func (h *hostileTest) trackVideos(t *testing.T, good, bad int) *videoSet {
 	t.Helper()
 	o, err := h.fast.CreateOrganisation(t.Context(), "Tester", store.TierPremium, store.SubscriptionActive)
@@ -127,13 +127,13 @@ func (h *hostileTest) trackVideos(t *testing.T, good, bad int) *videoSet {
 		require.NoError(t, err)
 		links, *ids = append(links, l), append(*ids, v.ID)
 	}
-	if h.lane.ownVideos {
+	if h.testedSource.ownVideos {
 		for i, v := range h.ordinaryVideos(h.sandbox.TikTokAccount()) {
 			take(v, map[bool]*[]string{true: &c.bad, false: &c.good}[i < bad])
 		}
 	} else {
 		for n := uint32(1); len(c.good) < good; n++ {
-			found := h.ordinaryVideos(h.sandbox.World().Handle(h.lane.platform, n))
+			found := h.ordinaryVideos(h.sandbox.World().Handle(h.testedSource.platform, n))
 			for i, v := range found[:min(len(found), good-len(c.good))] {
 				if len(c.bad) < bad {
 					if i == 0 {
@@ -149,7 +149,7 @@ func (h *hostileTest) trackVideos(t *testing.T, good, bad int) *videoSet {
 	require.NotEmpty(t, c.good)
 	_, err = c.org.Track(t.Context(), store.TrackRequest{Links: links, Lane: queue.LanePremium, Immediate: len(links), Enqueue: len(links)})
 	require.NoError(t, err)
-	if h.lane.countsOnly { // a call that gets only counts is made only for videos that were fetched before
+	if h.testedSource.countsOnly { // fetch the videos once, because calls for counts only are made for videos that were fetched before
 		c.fetchDue()
 		h.db.Clock.Advance(25 * time.Hour)
 		h.db.Exec(t, "UPDATE fetch_targets SET next_at = ?, details_at = ?", store.InstantOf(h.db.Clock.Now()), store.InstantOf(h.db.Clock.Now()))
@@ -166,19 +166,19 @@ func (c *videoSet) fetchDue() {
 	}
 }
 
-// refuse makes the platform answer every request that names one of the ids with r.
-func (c *videoSet) refuse(r recorded, ids ...string) {
-	c.active.Store(&tampering{lane: c.lane, victims: ids, tamper: respondWith(r.status, r.body)})
+// refuse makes the platform answer every request that contains one of the ids with the error answer r.
+func (c *videoSet) refuse(r recordedRefusal, ids ...string) {
+	c.active.Store(&tampering{testedSource: c.testedSource, tamperedIDs: ids, tamper: respondWith(r.status, r.body)})
 }
 
-// fetchedNow returns those of the ids that were fetched at the current time.
+// fetchedNow returns those of the given ids whose videos were fetched at the current time of the clock.
 func (c *videoSet) fetchedNow(ids []string) []string {
 	c.t.Helper()
 	now := storetest.Column[string](c.t, c.db, "SELECT external_id FROM fetch_targets WHERE kind = 'video' AND attempts = 0 AND fetched_at = ?", store.InstantOf(c.db.Clock.Now()))
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !slices.Contains(now, id) })
 }
 
-// paused returns the class of each pause, by the name of the paused source or budget.
+// paused returns the class of each active pause, by name of the paused source or budget.
 func (c *videoSet) paused() map[string]string {
 	c.t.Helper()
 	pauses, err := c.fast.Queue.Pauses(c.t.Context())
@@ -200,7 +200,7 @@ func (c *videoSet) end() {
 	c.logged.reset()
 }
 
-// resetCallCount returns how many calls the platform has received, and resets the count.
+// resetCallCount returns how many calls the platform has received since the last reset. It also ends the refusals.
 func (c *videoSet) resetCallCount() int {
 	c.t.Helper()
 	c.active.Store(nil)
@@ -212,17 +212,18 @@ func (c *videoSet) resetCallCount() int {
 	for _, name := range []string{"youtube", "tiktok_display", "tiktok_research", "vendor"} {
 		sum += calls[name].Calls
 	}
-	if sum == 0 { // the Graph API and the vendors are counted under the platform's name
-		sum = calls[string(c.lane.platform)].Calls
+	if sum == 0 { // the sandbox counts the calls of the Graph API by platform
+		sum = calls[string(c.testedSource.platform)].Calls
 	}
 	c.control(http.MethodDelete, "/_control/calls", nil)
 	return sum
 }
 
-// TestRecordedRefusals_pauseOnlyIfSourceIsRefused sends each source the error answers of its real API.
-func TestRecordedRefusals_pauseOnlyIfSourceIsRefused(t *testing.T) {
+// TestRecordedRefusals_ofASingleTargetDoNotPauseTheSource sends each source the error answers of its real API. If the cause
+// of a refusal is the source, the source must be paused at once. If the cause is unknown, it must be paused after two refused targets.
+func TestRecordedRefusals_ofASingleTargetDoNotPauseTheSource(t *testing.T) {
 	t.Parallel()
-	for _, l := range lanes() {
+	for _, l := range testedSources() {
 		refusals := recordedRefusals()[l.name]
 		require.NotEmpty(t, refusals, l.name)
 		t.Run(l.name, func(t *testing.T) {
@@ -233,7 +234,7 @@ func TestRecordedRefusals_pauseOnlyIfSourceIsRefused(t *testing.T) {
 					h.restart(10 * time.Second)
 					c := h.trackVideos(t, 3, 2)
 					defer c.end()
-					switch r.concern {
+					switch r.cause {
 					case ofSource:
 						c.refuse(r, append(c.bad, c.good...)...)
 						c.fetchDue()
@@ -248,7 +249,7 @@ func TestRecordedRefusals_pauseOnlyIfSourceIsRefused(t *testing.T) {
 					require.Empty(t, c.paused(), h.logged)
 					require.Equal(t, c.good, c.fetchedNow(c.good), "%s", h.logged)
 					require.NotContains(t, c.fetchedNow(c.bad), c.bad[0])
-					if r.concern == ofTarget {
+					if r.cause == ofTarget {
 						return
 					}
 					c.refuse(r, c.bad...)
@@ -268,15 +269,15 @@ func TestRecordedRefusals_pauseOnlyIfSourceIsRefused(t *testing.T) {
 	}
 }
 
-// TestRecordedRefusals_doNotDelayOtherVideos fetches many good videos and a few refused ones. The good ones must be fetched without
-// any delay, and the refusals may cost only few more calls.
-func TestRecordedRefusals_doNotDelayOtherVideos(t *testing.T) {
+// TestRecordedRefusals_doNotDelayTheFetchesOfOtherVideos fetches many good videos together with a few refused videos. The good
+// videos must be fetched without delay. The refusals may cause only a few additional calls.
+func TestRecordedRefusals_doNotDelayTheFetchesOfOtherVideos(t *testing.T) {
 	t.Parallel()
 	videos := 40
 	if *allCombinations {
 		videos = 200
 	}
-	for i, l := range lanes() {
+	for i, l := range testedSources() {
 		engines := []string{storetest.Engines[i%len(storetest.Engines)]}
 		if *allCombinations {
 			engines = storetest.Engines
@@ -287,7 +288,7 @@ func TestRecordedRefusals_doNotDelayOtherVideos(t *testing.T) {
 				h := newHostileTest(t, engine, l)
 				refusals := recordedRefusals()[l.name]
 				r, bad := refusals[0], 1
-				if i := slices.IndexFunc(refusals, func(r recorded) bool { return r.concern == ofTarget }); i >= 0 {
+				if i := slices.IndexFunc(refusals, func(r recordedRefusal) bool { return r.cause == ofTarget }); i >= 0 {
 					r, bad = refusals[i], 3
 				}
 				calls := map[bool]int{}

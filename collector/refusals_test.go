@@ -21,27 +21,27 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// scripted is a source of TikTok videos. The function answer decides which of its calls fail.
-type scripted struct {
+// scriptedSource is a source of TikTok videos. Its function answer decides which calls fail.
+type scriptedSource struct {
 	batch  int
-	answer func(batch []source.Target) error // nil for a good answer; may panic
+	answer func(batch []source.Target) error // error of the call for a batch, nil if the call succeeds; it may also panic
 
 	mu    sync.Mutex
-	calls [][]string // the ids of each call
+	calls [][]string // requested video ids of each call
 }
 
-func (*scripted) Name() string                               { return "scripted" }
-func (*scripted) Timeout() time.Duration                     { return time.Minute }
-func (*scripted) Concurrency() int                           { return 1 }
-func (*scripted) Group(source.Target) string                 { return "" }
-func (*scripted) AsksByHandle(source.Target) bool            { return false }
-func (*scripted) Budgets() []source.Budget                   { return nil }
-func (*scripted) Plan(batch []source.Target) [][]source.Call { return [][]source.Call{{}} }
-func (s *scripted) Serves(t source.Target) (int, bool) {
+func (*scriptedSource) Name() string                               { return "scripted" }
+func (*scriptedSource) Timeout() time.Duration                     { return time.Minute }
+func (*scriptedSource) Concurrency() int                           { return 1 }
+func (*scriptedSource) Group(source.Target) string                 { return "" }
+func (*scriptedSource) AsksByHandle(source.Target) bool            { return false }
+func (*scriptedSource) Budgets() []source.Budget                   { return nil }
+func (*scriptedSource) Plan(batch []source.Target) [][]source.Call { return [][]source.Call{{}} }
+func (s *scriptedSource) Serves(t source.Target) (int, bool) {
 	return s.batch, t.Platform == link.TikTok && t.Kind == source.KindVideo
 }
 
-func (s *scripted) Fetch(_ context.Context, batch []source.Target, _ *source.CallBudget) ([]source.Result, error) {
+func (s *scriptedSource) Fetch(_ context.Context, batch []source.Target, _ *source.CallBudget) ([]source.Result, error) {
 	ids := make([]string, len(batch))
 	results := make([]source.Result, len(batch))
 	for i, t := range batch {
@@ -57,32 +57,32 @@ func (s *scripted) Fetch(_ context.Context, batch []source.Target, _ *source.Cal
 	return results, nil
 }
 
-// callsWith returns how many calls contained a target.
-func (s *scripted) callsWith(id string) int {
+// callsWith returns how many calls to the source requested the video with the given id.
+func (s *scriptedSource) callsWith(id string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(slices.DeleteFunc(slices.Clone(s.calls), func(ids []string) bool { return !slices.Contains(ids, id) }))
 }
 
-func (s *scripted) callCount() int {
+func (s *scriptedSource) callCount() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.calls)
 }
 
-// containsAny returns true if a batch contains one of the ids.
+// containsAny returns true if a target of the batch has one of the ids.
 func containsAny(batch []source.Target, ids ...string) bool {
 	return slices.ContainsFunc(batch, func(t source.Target) bool { return slices.Contains(ids, t.ExternalID) })
 }
 
-// script is a collector with one scripted source, and the ids of its tracked videos.
-type script struct {
+// refusalTest has a collector with one scriptedSource, and an organisation that tracks the videos in ids.
+type refusalTest struct {
 	t    *testing.T
 	db   *storetest.DB
 	org  *store.Org
 	ids  []string
 	logs *lockedLog
-	*scripted
+	*scriptedSource
 	*Collector
 }
 
@@ -111,9 +111,9 @@ func videoIDs(n int) []string {
 	return ids
 }
 
-func newScript(t *testing.T, db *storetest.DB, batch, videos int) *script {
+func newRefusalTest(t *testing.T, db *storetest.DB, batch, videos int) *refusalTest {
 	t.Helper()
-	s := &script{t: t, db: db, ids: videoIDs(videos), logs: &lockedLog{}, scripted: &scripted{batch: batch, answer: func([]source.Target) error { return nil }}}
+	s := &refusalTest{t: t, db: db, ids: videoIDs(videos), logs: &lockedLog{}, scriptedSource: &scriptedSource{batch: batch, answer: func([]source.Target) error { return nil }}}
 	s.Collector = s.collector()
 	o, err := db.CreateOrganisation(t.Context(), "Tester", store.TierPremium, store.SubscriptionActive)
 	require.NoError(t, err)
@@ -128,17 +128,17 @@ func newScript(t *testing.T, db *storetest.DB, batch, videos int) *script {
 	return s
 }
 
-// collector returns another collector on the same database.
-func (s *script) collector() *Collector {
+// collector returns a new collector that uses the database and the source of the test.
+func (s *refusalTest) collector() *Collector {
 	s.t.Helper()
-	c, err := New(Options{Store: s.db.Store, Sources: []source.Source{s.scripted}, Now: s.db.Clock.Now, Logger: slog.New(slog.NewTextHandler(s.logs, nil))})
+	c, err := New(Options{Store: s.db.Store, Sources: []source.Source{s.scriptedSource}, Now: s.db.Clock.Now, Logger: slog.New(slog.NewTextHandler(s.logs, nil))})
 	require.NoError(s.t, err)
 	require.NoError(s.t, c.publishRoutes(s.t.Context()))
 	return c
 }
 
-// fetchDue runs rounds until no target is due.
-func (s *script) fetchDue(c *Collector) {
+// fetchDue runs the collector c until no target is due.
+func (s *refusalTest) fetchDue(c *Collector) {
 	s.t.Helper()
 	for busy := true; busy; {
 		var err error
@@ -147,8 +147,8 @@ func (s *script) fetchDue(c *Collector) {
 	}
 }
 
-// dueNow makes the given targets due now, and all others in two days.
-func (s *script) dueNow(ids ...string) {
+// dueNow makes the targets with the given ids due now, and all other targets due in two days.
+func (s *refusalTest) dueNow(ids ...string) {
 	s.t.Helper()
 	now := store.InstantOf(s.db.Clock.Now())
 	s.db.Exec(s.t, "UPDATE fetch_targets SET next_at = ?", now.Add(48*time.Hour))
@@ -158,20 +158,20 @@ func (s *script) dueNow(ids ...string) {
 }
 
 // fetchedVideos returns the ids of the videos that have counts.
-func (s *script) fetchedVideos() []string {
+func (s *refusalTest) fetchedVideos() []string {
 	s.t.Helper()
 	ids := storetest.Column[string](s.t, s.db, "SELECT external_id FROM videos WHERE organisation_id = ? AND latest_views IS NOT NULL", s.org.ID())
 	slices.Sort(ids)
 	return ids
 }
 
-func (s *script) attempts(id string) int {
+func (s *refusalTest) attempts(id string) int {
 	s.t.Helper()
 	return storetest.Column[int](s.t, s.db, "SELECT attempts FROM fetch_targets WHERE external_id = ?", id)[0]
 }
 
-// paused returns the class of the source's pause; "" if it is not paused.
-func (s *script) paused() source.Class {
+// paused returns the class of the source's pause. It returns "" if the source is not paused.
+func (s *refusalTest) paused() source.Class {
 	s.t.Helper()
 	pauses, err := s.db.Pauses(s.t.Context())
 	require.NoError(s.t, err)
@@ -181,19 +181,19 @@ func (s *script) paused() source.Class {
 	return ""
 }
 
-// others returns all ids except the given ones.
-func (s *script) others(but ...string) []string {
+// others returns the ids of all tracked videos except the ids in but.
+func (s *refusalTest) others(but ...string) []string {
 	return slices.DeleteFunc(slices.Clone(s.ids), func(id string) bool { return slices.Contains(but, id) })
 }
 
-func TestRefusals_ofOneTargetDoNotPause(t *testing.T) {
+func TestRefusals_ofOneTargetDoNotPauseTheSource(t *testing.T) {
 	t.Parallel()
 	for _, class := range []source.Class{source.AuthFailed, source.BadRequest, source.Temporary} {
 		for _, batch := range []int{1, 50} {
 			t.Run(fmt.Sprintf("%s, %d a call", class, batch), func(t *testing.T) {
 				t.Parallel()
 				storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-					s := newScript(t, db, batch, map[int]int{1: 21, 50: 101}[batch])
+					s := newRefusalTest(t, db, batch, map[int]int{1: 21, 50: 101}[batch])
 					bad := s.ids[17]
 					s.answer = func(asked []source.Target) error {
 						if containsAny(asked, bad) {
@@ -212,13 +212,13 @@ func TestRefusals_ofOneTargetDoNotPause(t *testing.T) {
 	}
 }
 
-func TestPanics_affectOnlyTheirTarget(t *testing.T) {
+func TestPanicInASource_affectsOnlyTheTargetThatCausesIt(t *testing.T) {
 	t.Parallel()
 	for _, batch := range []int{1, 50} {
 		t.Run(fmt.Sprintf("%d a call", batch), func(t *testing.T) {
 			t.Parallel()
 			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-				s := newScript(t, db, batch, map[int]int{1: 11, 50: 101}[batch])
+				s := newRefusalTest(t, db, batch, map[int]int{1: 11, 50: 101}[batch])
 				bad := s.ids[7]
 				var panics atomic.Int64
 				s.Collector.panicked = func() { panics.Add(1) }
@@ -255,9 +255,9 @@ func TestRefusals_ofDifferentTargetsPauseTheSource(t *testing.T) {
 		t.Run(string(class), func(t *testing.T) {
 			t.Parallel()
 			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-				s := newScript(t, db, 1, 5)
+				s := newRefusalTest(t, db, 1, 5)
 				s.answer = func([]source.Target) error { return &source.Failure{Class: class, Detail: "refused"} }
-				other := s.collector() // must see the count of the first one in the database
+				other := s.collector() // a second collector, which reads the refusals of the first collector from the database
 				for i := range calls {
 					require.Empty(t, s.paused(), "after %d calls", i)
 					s.dueNow(s.ids[i])
@@ -274,10 +274,10 @@ func TestRefusals_ofDifferentTargetsPauseTheSource(t *testing.T) {
 	}
 }
 
-func TestRefusals_ofSameTargetDoNotPause(t *testing.T) {
+func TestRefusals_repeatedForOneTargetDoNotPauseTheSource(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		s := newScript(t, db, 1, 2)
+		s := newRefusalTest(t, db, 1, 2)
 		s.answer = func([]source.Target) error { return &source.Failure{Class: source.AuthFailed, Detail: "refused"} }
 		for range schedule.FailedParked + 3 {
 			s.dueNow(s.ids[0])
@@ -289,10 +289,10 @@ func TestRefusals_ofSameTargetDoNotPause(t *testing.T) {
 	})
 }
 
-func TestRefusals_areResetByAnyCollector(t *testing.T) {
+func TestRefusals_areCountedFromZeroAfterAnyCollectorGetsAnAnswer(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		s := newScript(t, db, 1, 5)
+		s := newRefusalTest(t, db, 1, 5)
 		bad := []string{s.ids[0], s.ids[2]}
 		s.answer = func(asked []source.Target) error {
 			if containsAny(asked, bad...) {
@@ -311,10 +311,10 @@ func TestRefusals_areResetByAnyCollector(t *testing.T) {
 	})
 }
 
-func TestRefusals_ofCredentialPauseAtOnce(t *testing.T) {
+func TestRefusals_ofTheCredentialPauseTheSourceAtOnce(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		s := newScript(t, db, 50, 50)
+		s := newRefusalTest(t, db, 50, 50)
 		s.answer = func([]source.Target) error {
 			return &source.Failure{Class: source.AuthFailed, OfSource: true, Detail: "the key is invalid"}
 		}
@@ -325,13 +325,13 @@ func TestRefusals_ofCredentialPauseAtOnce(t *testing.T) {
 	})
 }
 
-func TestRefusals_ofWholeBatchPauseTheSource(t *testing.T) {
+func TestRefusals_ofAllTargetsOfABatchPauseTheSource(t *testing.T) {
 	t.Parallel()
 	for _, class := range []source.Class{source.AuthFailed, source.BadRequest, source.Temporary} {
 		t.Run(string(class), func(t *testing.T) {
 			t.Parallel()
 			db := storetest.New(t, "sqlite")
-			s := newScript(t, db, 50, 50)
+			s := newRefusalTest(t, db, 50, 50)
 			s.answer = func([]source.Target) error { return &source.Failure{Class: class, Detail: "refused"} }
 			s.fetchDue(s.Collector)
 			require.Equal(t, class, s.paused())
@@ -346,10 +346,10 @@ func TestRefusals_ofWholeBatchPauseTheSource(t *testing.T) {
 	}
 }
 
-func TestRefusals_areIsolatedAfterNoAnswer(t *testing.T) {
+func TestCallWithoutAnswer_otherTargetsOfTheBatchAreFetchedLater(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
-	s := newScript(t, db, 50, 50)
+	s := newRefusalTest(t, db, 50, 50)
 	bad := s.ids[9]
 	s.answer = func(asked []source.Target) error {
 		if containsAny(asked, bad) {
@@ -366,9 +366,9 @@ func TestRefusals_areIsolatedAfterNoAnswer(t *testing.T) {
 	require.Equal(t, s.others(bad), s.fetchedVideos())
 }
 
-func TestSafely_returnsPanicAsError(t *testing.T) {
+func TestSafely_returnsAPanicAsAnError(t *testing.T) {
 	t.Parallel()
-	s := newScript(t, storetest.New(t, "sqlite"), 1, 1)
+	s := newRefusalTest(t, storetest.New(t, "sqlite"), 1, 1)
 	err := s.safely(t.Context(), func() error { panic("broken") })
 	var p *panicError
 	require.ErrorAs(t, err, &p)

@@ -14,39 +14,40 @@ import (
 
 const newHandle = "quite.another"
 
-// rename changes the handle of an account on its platform. If otherAccount is true, another account then takes the old handle.
-func (w *world) rename(p link.Platform, handle string, otherAccount bool) {
+// rename changes the handle of an account on its platform to newHandle. If otherAccount is true, another account then gets the old handle.
+func (w *testSystem) rename(p link.Platform, handle string, otherAccount bool) {
 	w.t.Helper()
 	w.control(http.MethodPut, "/_control/account", map[string]any{"platform": p, "handle": handle, "to": newHandle, "stranger": otherAccount})
 }
 
-// newOrganisation returns a world with another organisation on the same database and sandbox.
-func (w *world) newOrganisation() *world {
+// newOrganisation returns a testSystem with a new organisation, which uses the database and sandbox of w.
+func (w *testSystem) newOrganisation() *testSystem {
 	w.t.Helper()
 	o, err := w.db.CreateOrganisation(w.t.Context(), "Another", store.TierPremium, store.SubscriptionActive)
 	require.NoError(w.t, err)
-	return &world{t: w.t, db: w.db, sandbox: w.sandbox, url: w.url, org: w.db.Org(o.ID), log: w.log}
+	return &testSystem{t: w.t, db: w.db, sandbox: w.sandbox, url: w.url, org: w.db.Org(o.ID), log: w.log}
 }
 
-// requireHandle checks that an account has this handle with the correct counts and videos, and that the handle finds this account.
-func (w *world) requireHandle(ref store.AccountRef, handle string) {
+// requireHandle checks that the stored account ref has the given handle, correct counts and its own videos. It also checks that a link with
+// the handle leads to this account.
+func (w *testSystem) requireHandle(ref store.AccountRef, handle string) {
 	w.t.Helper()
 	a := w.account(ref)
 	require.Equal(w.t, handle, a.Username)
 	require.True(w.t, a.HandleCurrent)
 	require.Equal(w.t, link.AccountURL(a.Platform, handle), a.Link)
-	truth, ok := w.sandbox.World().Account(a.Platform, handle, a.CheckedAt.Time())
+	correct, ok := w.sandbox.World().Account(a.Platform, handle, a.CheckedAt.Time())
 	require.True(w.t, ok)
-	require.Equal(w.t, truth.Followers, a.LatestFollowersCount)
+	require.Equal(w.t, correct.Followers, a.LatestFollowersCount)
 	if a.ExternalID != nil {
-		require.Equal(w.t, truth.ID, *a.ExternalID)
+		require.Equal(w.t, correct.ID, *a.ExternalID)
 	}
 	videos := w.accountVideos(ref)
 	require.NotEmpty(w.t, videos)
 	for id, v := range videos {
 		author, ok := w.sandbox.World().Video(a.Platform, id, w.db.Clock.Now())
 		require.True(w.t, ok)
-		require.Equal(w.t, truth.ID, author.Account.ID, "a video of another account")
+		require.Equal(w.t, correct.ID, author.Account.ID, "a video of another account")
 		require.Equal(w.t, handle, v.Username)
 	}
 	byHandle, err := w.org.Account(w.t.Context(), store.AccountRef{Link: w.accountLink(a.Platform, handle)})
@@ -54,15 +55,15 @@ func (w *world) requireHandle(ref store.AccountRef, handle string) {
 	require.Equal(w.t, ref.ID, byHandle.ID)
 }
 
-func (w *world) accountCount() int64 {
+func (w *testSystem) accountCount() int64 {
 	w.t.Helper()
 	page, err := w.org.Accounts(w.t.Context(), store.AccountQuery{IncludeLinked: true, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 10}})
 	require.NoError(w.t, err)
 	return page.Total
 }
 
-// If the source can fetch an account by id, the next fetch stores the changed handle, even if another account has the old one.
-func TestRenames_areDetectedByID(t *testing.T) {
+// If the source can fetch an account by id, the next fetch stores the new handle, even if another account has taken the old handle.
+func TestRenamedAccount_isRecognisedByItsID(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		platform link.Platform
@@ -75,7 +76,7 @@ func TestRenames_areDetectedByID(t *testing.T) {
 			t.Run(name+map[bool]string{true: " old handle reused"}[otherAccount], func(t *testing.T) {
 				t.Parallel()
 				storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-					w := newWorld(t, db)
+					w := newTestSystem(t, db)
 					second := w.newOrganisation()
 					handle := w.accountWithUploads(tt.platform, 5)
 					ref, other := w.trackAccount(w.accountLink(tt.platform, handle), store.TrackLatest30), second.trackAccount(w.accountLink(tt.platform, handle), store.TrackLatest30)
@@ -88,7 +89,7 @@ func TestRenames_areDetectedByID(t *testing.T) {
 					w.rename(tt.platform, handle, otherAccount)
 					db.Clock.Advance(pastNextSlot)
 					for _, o := range []struct {
-						*world
+						*testSystem
 						ref store.AccountRef
 					}{{w, ref}, {second, other}} {
 						o.waitForCheck(o.ref, store.InstantOf(db.Clock.Now()))
@@ -105,15 +106,15 @@ func TestRenames_areDetectedByID(t *testing.T) {
 	}
 }
 
-// deferDetails prevents fetches of video details, which contain the author, within a time.
-func (w *world) deferDetails(within time.Duration) {
+// deferDetails prevents fetches of video details, which contain the handle of the author, for the given duration.
+func (w *testSystem) deferDetails(within time.Duration) {
 	w.t.Helper()
 	w.db.Exec(w.t, "UPDATE fetch_targets SET details_at = ? WHERE kind = 'video'", store.InstantOf(w.db.Clock.Now().Add(within)))
 }
 
-// requireOtherAccount tracks a handle that the account ref once had. It requires that the handle now belongs to another account, and that
-// the followers of ref stay the same.
-func (w *world) requireOtherAccount(handle string, ref store.AccountRef) {
+// requireOtherAccount tracks the former handle of the account ref. It checks that the handle now belongs to another account, and that the
+// stored followers of ref do not change.
+func (w *testSystem) requireOtherAccount(handle string, ref store.AccountRef) {
 	w.t.Helper()
 	a := w.account(ref)
 	otherAccount := w.trackAccount(w.accountLink(a.Platform, handle), store.TrackLatest30)
@@ -123,16 +124,16 @@ func (w *world) requireOtherAccount(handle string, ref store.AccountRef) {
 	require.Equal(w.t, a.LatestFollowersCount, w.account(ref).LatestFollowersCount)
 }
 
-// If a source can fetch accounts only by handle, counts of another account are never stored. The new handle is stored as soon as the
-// details of one of the account's videos contain it.
-func TestRenames_areDetectedByVideos(t *testing.T) {
+// The sources can fetch accounts only by handle. After a rename, the counts of another account with the old handle must not be stored. The
+// new handle is stored as soon as the details of one of the account's videos contain it.
+func TestRenamedAccount_newHandleIsTakenFromTheDetailsOfItsVideos(t *testing.T) {
 	t.Parallel()
 	for _, p := range []link.Platform{link.TikTok, link.Instagram} {
 		for _, otherAccount := range []bool{false, true} {
 			t.Run(string(p)+map[bool]string{true: " old handle reused"}[otherAccount], func(t *testing.T) {
 				t.Parallel()
 				storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-					w := newWorld(t, db)
+					w := newTestSystem(t, db)
 					handle := w.accountWithUploads(p, 5)
 					ref := w.trackAccount(w.accountLink(p, handle), store.TrackLatest30)
 					w.start("sandbox")
@@ -158,7 +159,7 @@ func TestRenames_areDetectedByVideos(t *testing.T) {
 						w.requireOtherAccount(handle, ref)
 					}
 
-					db.Clock.Advance(8 * 24 * time.Hour) // the details of the videos are due again
+					db.Clock.Advance(8 * 24 * time.Hour) // eight days later, the details of the videos are due again
 					w.waitForCheck(ref, store.InstantOf(db.Clock.Now()))
 					w.waitFor("all videos have the new handle", func() bool {
 						for _, v := range w.accountVideos(ref) {
@@ -176,14 +177,14 @@ func TestRenames_areDetectedByVideos(t *testing.T) {
 	}
 }
 
-// The Graph API finds Instagram accounts only by handle, and has its own ids for them.
-func TestRenames_onInstagramDoNotStoreOtherAccount(t *testing.T) {
+// The Graph API finds Instagram accounts only by handle. Its account ids differ from the ids that vendors return.
+func TestRenamedAccount_countsOfAnotherInstagramAccountAreNotStored(t *testing.T) {
 	t.Parallel()
 	for _, otherAccount := range []bool{false, true} {
 		t.Run(map[bool]string{true: "old handle reused", false: "old handle unused"}[otherAccount], func(t *testing.T) {
 			t.Parallel()
 			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-				w := newWorld(t, db)
+				w := newTestSystem(t, db)
 				handle := w.accountWithUploads(link.Instagram, 5)
 				ref := w.trackAccount(w.accountLink(link.Instagram, handle), store.TrackLatest30)
 				w.start("meta")
@@ -212,11 +213,11 @@ func TestRenames_onInstagramDoNotStoreOtherAccount(t *testing.T) {
 	}
 }
 
-// TikTok identifies the authorized account by an id that it issues for the operator's app.
-func TestRenames_ofAuthorizedAccountAreDetected(t *testing.T) {
+// TikTok's Display API identifies the authorized account by an id that is valid only for the operator's app.
+func TestRenamedAccount_authorizedTikTokAccountIsRecognisedByItsID(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		w := newWorld(t, db)
+		w := newTestSystem(t, db)
 		handle := w.sandbox.TikTokAccount()
 		ref := w.trackAccount(w.accountLink(link.TikTok, handle), store.TrackLatest30)
 		w.startWith(w.display(), w.research())
@@ -231,15 +232,15 @@ func TestRenames_ofAuthorizedAccountAreDetected(t *testing.T) {
 	})
 }
 
-// A vendor and the Graph API have different ids for an Instagram account. The vendor's answer is stored only while the handle was
-// confirmed recently.
-func TestRenames_areDetectedWithDifferentSourceIDs(t *testing.T) {
+// A vendor and the Graph API return different ids for the same Instagram account. The vendor's answer is stored only if the account was
+// fetched by its handle a short time before.
+func TestRenamedAccount_isDetectedAlthoughSourcesHaveDifferentIDs(t *testing.T) {
 	t.Parallel()
 	for name, late := range map[string]time.Duration{"the next day": pastNextSlot, "after a long time": 10 * 24 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-				w := newWorld(t, db)
+				w := newTestSystem(t, db)
 				handle := w.accountWithUploads(link.Instagram, 5)
 				ref := w.trackAccount(w.accountLink(link.Instagram, handle), store.TrackNewOnly)
 				stop := w.startWith(w.metaSources()...)

@@ -33,8 +33,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// The simulation runs the real collector, store and sandbox for weeks of simulated time. The clock advances only when nothing is due.
-// `make simulate` runs the full size and draws docs/evidence/schedule.svg.
+// Flags of the simulation, which runs the real collector, store and sandbox for weeks of simulated time. The clock advances only when no
+// target is due. `make simulate` runs it with more videos and days and draws docs/evidence/schedule.svg.
 var (
 	simulatedVideos = flag.Int("simulation.videos", 120, "number of tracked videos")
 	simulatedDays   = flag.Int("simulation.days", 10, "number of simulated days")
@@ -42,16 +42,16 @@ var (
 	simulationOut   = flag.String("simulation.out", "", "folder to write the chart to")
 )
 
-// tick is by how much the clock advances when nothing is due.
+// tick is how far the simulated clock advances when no target is due.
 const tick = 10 * time.Minute
 
-// simulation is the state of one run.
+// simulation is the state of one simulation run, with its organisations, tracked videos and measurements.
 type simulation struct {
 	t     *testing.T
-	db    *storetest.DB // used only for SQL of the test, because its checks of statements would take most of the time
+	db    *storetest.DB // used only for SQL statements of the test itself; the collector uses the store fast, which does not check SQL
 	fast  *store.Store
-	clock worldClock
-	// platformNow is the clock by which the platforms' counts change.
+	clock simulationClock
+	// platformNow returns the time of the clock by which the counts of the platforms change.
 	platformNow func() time.Time
 	box         *sandbox.Sandbox
 	client      *fetch.Client
@@ -61,47 +61,47 @@ type simulation struct {
 	// pacific is the time zone of YouTube's quota day.
 	pacific *time.Location
 
-	tracked []link.Link
-	known   map[string]bool
-	limits  map[string]int64 // units per window, by budget
-	plans   map[string]plan
-	days    []simulatedDay
+	tracked   []link.Link
+	known     map[string]bool
+	limits    map[string]int64 // units that may be used in one window, by budget
+	scheduled map[string]scheduledFetch
+	days      []simulatedDay
 
 	mu       sync.Mutex
-	units    map[string]int64 // by budget and window
-	requests map[string]int   // fetches since the last tick, by id
+	units    map[string]int64 // units used so far, by budget and window
+	requests map[string]int   // number of fetches since the last tick, by id of the video
 }
 
-// worldClock is the clock of the collector and the store in a simulation.
-type worldClock interface {
+// simulationClock is the clock of the collector and the store in a simulation.
+type simulationClock interface {
 	Now() time.Time
 	Set(at time.Time)
 	Advance(d time.Duration)
 }
 
-// plan has the time of a fetch, and when the target was scheduled next.
-type plan struct{ at, next time.Time }
+// scheduledFetch has the time of the last fetch of a target and the time for which its next fetch is scheduled.
+type scheduledFetch struct{ at, next time.Time }
 
 // simulatedDay has the measurements of one day.
 type simulatedDay struct {
 	calls         map[string]int64
 	limits        map[string]int64
 	fetches, late int
-	maxDeviation  float64                 // the largest deviation from the schedule, as a fraction of the interval
-	age           map[queue.Lane]quantile // age of the counts at the end of the day
-	throttle      float64                 // throttle of Instagram, which has the short budget
+	maxDeviation  float64                 // largest deviation of a fetch from its scheduled time, as a fraction of the interval
+	age           map[queue.Lane]quantile // age of Instagram's counts at the end of the day, by lane
+	throttle      float64                 // throttle of Instagram's videos at the end of the day
 }
 
 type quantile struct{ median, p95 time.Duration }
 
-// RoundTrip passes a request to the sandbox without a network, and counts its units.
+// RoundTrip passes a request to the sandbox without a network connection, and counts the units that the request uses.
 func (s *simulation) RoundTrip(r *http.Request) (*http.Response, error) {
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, r)
 	return w.Result(), nil
 }
 
-// ServeHTTP passes a request to the sandbox and counts its units.
+// ServeHTTP passes a request to the sandbox and counts the units that the request uses.
 func (s *simulation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	budget, window := "tiktok", s.clock.Now().UTC().Format(time.DateOnly)
 	switch {
@@ -134,8 +134,8 @@ func (n recordingSource) Fetch(ctx context.Context, batch []source.Target, budge
 	return n.Source.Fetch(ctx, batch, budget)
 }
 
-// newSimulation starts a simulation in a database. The platforms may use another clock than the collector.
-func newSimulation(t *testing.T, db *storetest.DB, clock worldClock, platformNow func() time.Time) *simulation {
+// newSimulation creates the organisations of a simulation in a database. The platforms may use another clock than the collector.
+func newSimulation(t *testing.T, db *storetest.DB, clock simulationClock, platformNow func() time.Time) *simulation {
 	t.Helper()
 	clock.Set(time.Date(2026, 10, 5, 0, 0, 0, 0, time.UTC))
 	pacific, err := time.LoadLocation("America/Los_Angeles")
@@ -144,7 +144,7 @@ func newSimulation(t *testing.T, db *storetest.DB, clock worldClock, platformNow
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, fast.Close()) })
 	s := &simulation{t: t, db: db, fast: fast, clock: clock, platformNow: platformNow, box: sandbox.New(sandbox.Options{Now: platformNow}), rng: rand.New(rand.NewPCG(1, 2)), pacific: pacific,
-		known: map[string]bool{}, plans: map[string]plan{}, units: map[string]int64{}, requests: map[string]int{}}
+		known: map[string]bool{}, scheduled: map[string]scheduledFetch{}, units: map[string]int64{}, requests: map[string]int{}}
 	s.client = fetch.New(fetch.Options{Transport: s})
 	for i := range *simulatedOrgs {
 		tier, subscription := store.TierBasic, store.SubscriptionActive
@@ -161,7 +161,7 @@ func newSimulation(t *testing.T, db *storetest.DB, clock worldClock, platformNow
 	return s
 }
 
-// newCollector starts a collector with these budgets, in units a day.
+// newCollector returns a started collector with the given budgets. limits has the units a day by budget.
 func (s *simulation) newCollector(limits map[string]int64) *collector.Collector {
 	s.t.Helper()
 	s.limits = limits
@@ -176,7 +176,8 @@ func (s *simulation) newCollector(limits map[string]int64) *collector.Collector 
 	return c
 }
 
-// simulatedSources returns sources for YouTube, TikTok and Instagram. The last two are one vendor with separate accounts.
+// simulatedSources returns sources for YouTube, TikTok and Instagram. TikTok and Instagram are fetched from a vendor, with a budget for
+// each.
 func simulatedSources(base string, client *fetch.Client, now func() time.Time, limits map[string]int64) ([]source.Source, error) {
 	yt, err := youtube.New(youtube.Options{BaseURL: base + "/youtube/", APIKey: sandbox.YouTubeAPIKey, Client: client, Now: now,
 		CommonLimit: limits["youtube/common"], StatsLimit: limits["youtube/stats"]})
@@ -201,7 +202,7 @@ func simulatedSources(base string, client *fetch.Client, now func() time.Time, l
 	return sources, nil
 }
 
-// findVideos returns n untracked videos of a platform: up to perAccount of the newest videos of each account.
+// findVideos returns n videos of a platform that are not tracked yet. It takes up to perAccount of the newest videos of each account.
 func (s *simulation) findVideos(p link.Platform, n, perAccount int) []link.Link {
 	s.t.Helper()
 	var found []link.Link
@@ -223,7 +224,7 @@ func (s *simulation) findVideos(p link.Platform, n, perAccount int) []link.Link 
 	return found
 }
 
-// track tracks videos: 30 % of them by two to four organisations, the others by one.
+// track tracks the links for random organisations: 30 % of the links for two to four organisations, the other links for one.
 func (s *simulation) track(links []link.Link, immediate bool) {
 	s.t.Helper()
 	byOrg := map[int][]link.Link{}
@@ -249,7 +250,7 @@ func (s *simulation) track(links []link.Link, immediate bool) {
 	s.tracked = append(s.tracked, links...)
 }
 
-// fetchDue runs the collector until nothing is due, and compares the fetches with the schedule.
+// fetchDue runs the collector until no target is due. It then compares the times of the fetches with the schedule.
 func (s *simulation) fetchDue(c *collector.Collector, day *simulatedDay) {
 	s.t.Helper()
 	for busy := true; busy; {
@@ -262,9 +263,9 @@ func (s *simulation) fetchDue(c *collector.Collector, day *simulatedDay) {
 	for id, n := range s.requests {
 		require.Equal(s.t, 1, n, "%s was fetched %d times at %s", id, n, now)
 		ids = append(ids, id)
-		// Refused or held-back targets, which are due again within an hour, are not compared.
-		if p, ok := s.plans[id]; ok && p.next.Sub(p.at) >= time.Hour {
-			// Intervals shorter than six hours have the same tolerance as six hours.
+		// Fetches that were scheduled within an hour after the last fetch are retries, and are not compared.
+		if p, ok := s.scheduled[id]; ok && p.next.Sub(p.at) >= time.Hour {
+			// The deviation is a fraction of the interval. Intervals shorter than six hours count as six hours.
 			deviation := math.Abs(now.Sub(p.next).Hours()) / max(6, p.next.Sub(p.at).Hours())
 			day.fetches++
 			day.maxDeviation = max(day.maxDeviation, deviation)
@@ -275,7 +276,7 @@ func (s *simulation) fetchDue(c *collector.Collector, day *simulatedDay) {
 		}
 	}
 	clear(s.requests)
-	for id, p := range s.plans { // targets that were due but not fetched may have been deferred
+	for id, p := range s.scheduled { // also read the new scheduled times of targets that were due and were deferred instead of fetched
 		if !p.next.After(now) {
 			ids = append(ids, id)
 		}
@@ -291,16 +292,16 @@ func (s *simulation) fetchDue(c *collector.Collector, day *simulatedDay) {
 			id, next, _ := strings.Cut(row, " ")
 			at, err := strconv.ParseInt(next, 10, 64)
 			require.NoError(s.t, err)
-			if p, known := s.plans[id]; known && !p.next.After(now) && fetched[id] == 0 {
-				s.plans[id] = plan{p.at, store.Instant(at).Time()}
+			if p, known := s.scheduled[id]; known && !p.next.After(now) && fetched[id] == 0 {
+				s.scheduled[id] = scheduledFetch{p.at, store.Instant(at).Time()}
 			} else {
-				s.plans[id] = plan{now, store.Instant(at).Time()}
+				s.scheduled[id] = scheduledFetch{now, store.Instant(at).Time()}
 			}
 		}
 	}
 }
 
-// ages returns the age of Instagram's counts by lane.
+// ages returns the median and the 95th percentile of the age of Instagram's stored counts, by lane.
 func (s *simulation) ages() map[queue.Lane]quantile {
 	s.t.Helper()
 	ages := map[queue.Lane][]time.Duration{}
@@ -321,7 +322,7 @@ func (s *simulation) ages() map[queue.Lane]quantile {
 	return out
 }
 
-// runDay simulates one day.
+// runDay simulates one day with the collector c and appends its measurements to s.days.
 func (s *simulation) runDay(c *collector.Collector) {
 	s.t.Helper()
 	before := s.total()
@@ -350,19 +351,20 @@ func (s *simulation) total() map[string]int64 {
 	return totals
 }
 
-func TestSimulation_keepsScheduleAndBudgets(t *testing.T) {
+func TestSimulation_fetchesFollowTheScheduleAndTheBudgets(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	db := storetest.New(t, "sqlite")
 	s, videos, days := newSimulation(t, db, db.Clock, db.Clock.Now), *simulatedVideos, *simulatedDays
 	instagram := max(30, videos/20)
 	rest := videos - instagram
-	newPerDay := max(1, rest/20/days) // for each of the two platforms
+	newPerDay := max(1, rest/20/days) // number of new videos a day, for YouTube and for TikTok
 	s.track(s.findVideos(link.YouTube, rest/2-newPerDay*days, 50), false)
 	s.track(s.findVideos(link.TikTok, rest/2-newPerDay*days, 50), false)
 	s.track(s.findVideos(link.Instagram, instagram, 50), false)
 
-	// Instagram needs one call for each fetch of a video. In the middle of the run its budget is far below the demand.
+	// Each fetch of an Instagram video needs its own call. In the middle of the simulation, Instagram's budget is too small for all
+	// fetches.
 	ampleBudgets := map[string]int64{"youtube/common": 10_000, "youtube/stats": 10_000, "tiktok": int64(2 * videos), "instagram": int64(6 * instagram)}
 	shortBudgets := map[string]int64{"youtube/common": 10_000, "youtube/stats": 10_000, "tiktok": int64(2 * videos), "instagram": int64(instagram) * 8 / 10}
 	shortFrom, shortTo := days*3/10, days*6/10
@@ -370,7 +372,7 @@ func TestSimulation_keepsScheduleAndBudgets(t *testing.T) {
 	for day := range days {
 		switch day {
 		case shortFrom:
-			clear(s.units) // Instagram's windows end with the day; the other budgets stay the same
+			clear(s.units) // count from zero, because Instagram's limit is smaller from this day on
 			c = s.newCollector(shortBudgets)
 		case shortTo:
 			c = s.newCollector(ampleBudgets)

@@ -13,10 +13,10 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-func TestUpkeep_rollsUpOnceADay(t *testing.T) {
+func TestUpkeep_rollsUpOldPointsOnceADay(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		w := newWorld(t, db)
+		w := newTestSystem(t, db)
 		now := db.Clock.Now()
 		long := now.AddDate(0, 0, -150)
 		id := w.track("https://youtu.be/dQw4w9WgXcQ")[0].VideoID
@@ -53,10 +53,10 @@ func TestUpkeep_rollsUpOnceADay(t *testing.T) {
 	})
 }
 
-func TestUpkeep_deletesExpiredRows(t *testing.T) {
+func TestUpkeep_deletesExpiredIdempotencyKeysAndShortLinks(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		w := newWorld(t, db)
+		w := newTestSystem(t, db)
 		_, err := w.org.BeginKey(t.Context(), "TrackVideo", "k", []byte("f"))
 		require.NoError(t, err)
 		db.Exec(t, "INSERT INTO short_links (platform, code, target, resolved_at) VALUES ('tiktok', 'x', 'y', ?)", store.InstantOf(db.Clock.Now().AddDate(0, 0, -30)))

@@ -16,8 +16,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// callsFor returns how many calls of a source asked for a video, from the call log of the sandbox.
-func (w *world) callsFor(source, id string) (calls int) {
+// callsFor returns how many calls of a source to the sandbox requested the video with the given id.
+func (w *testSystem) callsFor(source, id string) (calls int) {
 	w.t.Helper()
 	var log map[string]struct {
 		Batches [][]string `json:"batches"`
@@ -31,14 +31,14 @@ func (w *world) callsFor(source, id string) (calls int) {
 	return calls
 }
 
-func TestRoute_asksSourceThatDoesNotShowTheVideoOnceAWeek(t *testing.T) {
+func TestRoute_sourceThatDoesNotShowAVideoIsAskedOnlyOnceAWeek(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		c := newClaimTest(t, db, link.TikTok, func(w *world) []source.Source {
+		c := newClaimTest(t, db, link.TikTok, func(w *testSystem) []source.Source {
 			return append([]source.Source{w.display()}, w.sources("ensembledata")...)
 		})
 		id := c.sandbox.World().Find(link.TikTok, sandbox.Normal)
-		video := c.newTenant("https://www.tiktok.com/@/video/" + id) // not a video of the account that has logged in
+		video := c.newTenant("https://www.tiktok.com/@/video/" + id) // a video of an account that has not authorized the Display API, so only the vendor returns it
 		start := db.Clock.Now()
 		for db.Clock.Now().Sub(start) < 28*24*time.Hour {
 			next := storetest.Column[store.Instant](t, db, "SELECT MIN(next_at) FROM fetch_targets WHERE kind = 'video'")[0].Time()

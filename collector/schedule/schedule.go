@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	newVideo  = 3 * 24 * time.Hour  // age below which a video counts as fast, because its numbers change most in its first days
-	slowVideo = 30 * 24 * time.Hour // minimum age of a slow video
-	// fastGrowth, fastViews and slowGrowth classify videos by growth. A video is fast if its views grow by at least the fraction fastGrowth
-	// and by at least fastViews a day. It is slow if its views grow by less than the fraction slowGrowth a day.
+	newVideo  = 3 * 24 * time.Hour  // younger videos count as fast, because the counts of a video change most in its first days
+	slowVideo = 30 * 24 * time.Hour // younger videos never count as slow
+	// fastGrowth and slowGrowth are fractions of a video's views, and fastViews is a number of views. A video is fast if its views grow by
+	// at least fastGrowth and by at least fastViews a day. A video is slow if its views grow by less than slowGrowth a day.
 	fastGrowth = 0.1
 	fastViews  = 100
 	slowGrowth = 0.01
@@ -32,11 +32,11 @@ const (
 	longestDays = 7
 	// detailsDays is the number of days after which the details of a video, such as title and account, are fetched again.
 	detailsDays = 7
-	// Early is how much earlier than due a target may be fetched if a call has room for another target.
+	// Early is how long before its scheduled time a target may be fetched, if a call for other targets can take one more target.
 	Early = 15 * time.Minute
 )
 
-// PaceOf returns how fast a video's numbers change. It compares the stored counts in t with the new facts.
+// PaceOf returns how fast the views of a video change. It compares the stored views in t with the new views in f.
 func PaceOf(t queue.Target, f *ingest.VideoFacts, now time.Time) queue.Pace {
 	if f.UploadedAt != nil && now.Sub(*f.UploadedAt) < newVideo {
 		return queue.PaceFast
@@ -59,8 +59,8 @@ func PaceOf(t queue.Target, f *ingest.VideoFacts, now time.Time) queue.Pace {
 	return queue.PaceSteady
 }
 
-// Next returns the time of the next fetch after a successful fetch. The fetches of a day start at the target's fixed second of the day and
-// are spread evenly. A late fetch therefore does not delay the following fetches.
+// Next returns the time of the next fetch of a target that was fetched successfully at now. The fetches of a day start at the target's
+// fixed second of the day and are spread evenly. A late fetch therefore does not delay the following fetches.
 func (s Throttle) Next(t queue.Target, pace queue.Pace, now time.Time) time.Time {
 	today, every := store.DateOf(now), s.days(t.BaseLane, pace)
 	day := today + 1
@@ -68,13 +68,14 @@ func (s Throttle) Next(t queue.Target, pace queue.Pace, now time.Time) time.Time
 		day++
 	}
 	next := slotOn(t, day)
-	// The mean number of fetches is rounded per target. If the mean is 2.7, seven of ten targets have three fetches and the others have two.
+	// The mean number of fetches a day is rounded up or down for each target. If the mean is 2.7, seven of ten targets have three fetches a
+	// day and three targets have two.
 	fetches := int(s.fetches(t.BaseLane, pace) + fraction(t, "turn"))
 	if fetches <= 1 {
 		return next
 	}
 	apart := 24 * time.Hour / time.Duration(fetches)
-	soonest := now.Add(apart / 2) // half an interval after now, because the fetch at now may have been early
+	soonest := now.Add(apart / 2) // the next slot must be more than half an interval after now, because the fetch at now may have been early
 	for _, slot := range []time.Time{slotOn(t, today-1), slotOn(t, today)} {
 		for k := range fetches {
 			if at := slot.Add(time.Duration(k) * apart); at.After(soonest) && at.Before(next) {
@@ -85,9 +86,9 @@ func (s Throttle) Next(t queue.Target, pace queue.Pace, now time.Time) time.Time
 	return next
 }
 
-// Due returns whether a claimed target must be fetched now. If the throttle has become stronger since the fetch was scheduled, due can be
-// false. next is then the new time of the fetch. A target is always due if an organisation is waiting for it, if its last fetch failed, or
-// if its number is suspicious.
+// Due returns true in due if a claimed target must be fetched now. If the throttle has become stronger since the fetch was scheduled, due
+// can be false, and next is the new time of the fetch. A target is always due if an organisation waits for the fetch, if the last fetch
+// failed, or if the last counts were suspicious.
 func (s Throttle) Due(t queue.Target, now time.Time) (next time.Time, due bool) {
 	if s == 0 || t.Lane == queue.LaneInteractive || t.Attempts > 0 || t.Suspect != nil || t.FetchedAt == nil || t.RequestedAt > *t.FetchedAt {
 		return now, true
@@ -101,40 +102,40 @@ func (s Throttle) Interval(t queue.Target) time.Duration {
 	return time.Duration(float64(24*time.Hour) / s.PerDay(t.BaseLane, t.Pace))
 }
 
-// NeedsDetails returns true if the next fetch of a video must include details such as title and account. This is so for the first fetch on
-// one day in detailsDays. Targets with similar times of the day have the same day for details. A call with details costs the same for one
-// target and for a full batch, so they share calls.
+// NeedsDetails returns true if the fetch of a video at now must include details such as title and account. Details are fetched once in
+// detailsDays days. Targets with similar times of the day have the same day for details, so that one call can fetch the details of many
+// targets.
 func NeedsDetails(t queue.Target, now time.Time) bool {
 	return t.DetailsAt == nil || detailsUntil(t, now) > detailsUntil(t, t.DetailsAt.Time())
 }
 
-// detailsUntil returns how many times details of the target were scheduled until at, counted from 1970.
+// detailsUntil returns how often fetches of the target's details were scheduled between 1970 and the time at.
 func detailsUntil(t queue.Target, at time.Time) int64 {
-	const day, early = 24 * 60 * 60, 60 * 60 // one hour of tolerance, because a fetch may be early
+	const day, early = 24 * 60 * 60, 60 * 60 // in seconds; early is the tolerance for fetches before their scheduled time
 	slot := int64(queue.SlotOf(t.Platform, t.ExternalID) / time.Second)
-	own := detailsDays * slot / day // the day within each period of detailsDays on which the target gets details
+	own := detailsDays * slot / day // number of the day, within each period of detailsDays, on which the details of the target are fetched
 	return (at.Unix() - (slot - early + own*day)) / (detailsDays * day)
 }
 
-// fetchDays returns the number of days on which a target was scheduled until a day, counted from 1970. every is the mean interval in days.
+// fetchDays returns on how many days between 1970 and the given day a fetch of the target is scheduled. every is the mean interval in days.
 // A hash of the target spreads the targets over the days.
 func fetchDays(t queue.Target, day store.Date, every float64) float64 {
 	return math.Floor((float64(day) + fraction(t, "day")*every) / every)
 }
 
-// slotOn returns the time on a day at which the target is scheduled.
+// slotOn returns the time at which the first fetch of the target on the given day is scheduled.
 func slotOn(t queue.Target, day store.Date) time.Time {
 	return day.Time().Add(queue.SlotOf(t.Platform, t.ExternalID))
 }
 
-// fraction returns a number in [0, 1) that depends only on the target and the purpose.
+// fraction returns a hash of the target and the purpose as a number in [0, 1).
 func fraction(t queue.Target, purpose string) float64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(purpose + "/" + string(t.Platform) + "/" + t.ExternalID))
 	return float64(h.Sum64()%1024) / 1024
 }
 
-// Jitter returns d, changed at random by up to a tenth, so that targets that failed together are not retried together.
+// Jitter returns the duration d, changed at random by up to a tenth, so that targets that failed together are retried at different times.
 func Jitter(d time.Duration) time.Duration {
-	return time.Duration(float64(d) * (0.9 + 0.2*rand.Float64())) //nolint:gosec // randomness for load, not for security
+	return time.Duration(float64(d) * (0.9 + 0.2*rand.Float64())) //nolint:gosec // math/rand is enough, because the result has no effect on security
 }

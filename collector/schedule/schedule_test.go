@@ -26,8 +26,8 @@ func drawTarget(t *rapid.T) queue.Target {
 		ExternalID: rapid.StringMatching(`[A-Za-z0-9_-]{11}`).Draw(t, "id")}
 }
 
-// fetchTimes returns the times at which fetches of a target are scheduled in the days after someDay. It assumes that each fetch happens at a
-// random time, at most delay after its scheduled time.
+// fetchTimes returns the times at which fetches of a target are scheduled in the given number of days after someDay. Each fetch happens at
+// a random time, at most delay after its scheduled time.
 func fetchTimes(t *rapid.T, s Throttle, target queue.Target, pace queue.Pace, days int, delay time.Duration) []time.Time {
 	at, end := someDay, someDay.AddDate(0, 0, days)
 	times := []time.Time{}
@@ -41,7 +41,7 @@ func fetchTimes(t *rapid.T, s Throttle, target queue.Target, pace queue.Pace, da
 	}
 }
 
-func TestNext_isDailyWithoutThrottle(t *testing.T) {
+func TestNext_schedulesOneFetchADayWithoutThrottle(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		target, pace := drawTarget(rt), anyPace.Draw(rt, "pace")
@@ -59,7 +59,7 @@ func TestNext_isDailyWithoutThrottle(t *testing.T) {
 	})
 }
 
-func TestNext_isWithinAWeek(t *testing.T) {
+func TestNext_isAtMostAWeekAfterTheLastFetch(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		target, pace := drawTarget(rt), anyPace.Draw(rt, "pace")
@@ -72,7 +72,7 @@ func TestNext_isWithinAWeek(t *testing.T) {
 	})
 }
 
-func TestNext_matchesPerDay(t *testing.T) {
+func TestNext_schedulesAsManyFetchesAsPerDayReturns(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		lane, pace := anyLane.Draw(rt, "lane"), anyPace.Draw(rt, "pace")
@@ -88,13 +88,13 @@ func TestNext_matchesPerDay(t *testing.T) {
 	})
 }
 
-func TestNext_isNotShiftedByLateFetch(t *testing.T) {
+func TestNext_isNotDelayedByALateFetch(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		target := drawTarget(rt)
 		punctual := fetchTimes(rt, 0, target, queue.PaceFast, 5, 0)
 		late := fetchTimes(rt, 0, target, queue.PaceFast, 5, 2*time.Hour)
-		require.Equal(rt, punctual[1:], late[len(late)-len(punctual)+1:]) // the first fetch may be too soon after the previous one
+		require.Equal(rt, punctual[1:], late[len(late)-len(punctual)+1:]) // without the first fetch, which may be left out if the previous fetch was late
 		for i := 1; i < len(punctual); i++ {
 			require.Equal(rt, 6*time.Hour, punctual[i].Sub(punctual[i-1]))
 		}
@@ -103,11 +103,11 @@ func TestNext_isNotShiftedByLateFetch(t *testing.T) {
 	})
 }
 
-func TestNeedsDetails_isOnceAWeek(t *testing.T) {
+func TestNeedsDetails_isTrueForOneFetchAWeek(t *testing.T) {
 	t.Parallel()
 	const targets, days = 700, 28
 	onDay := map[store.Date]int{}
-	hours := map[time.Time][2]int{} // fetches without and with details
+	hours := map[time.Time][2]int{} // number of fetches without details and with details, by hour
 	for i := range targets {
 		target := queue.Target{Platform: link.TikTok, Kind: queue.KindVideo, ExternalID: fmt.Sprint(7_000_000_000 + i), DetailsAt: new(store.InstantOf(someDay))}
 		asked := 0
@@ -138,7 +138,7 @@ func TestNeedsDetails_isOnceAWeek(t *testing.T) {
 	require.True(t, NeedsDetails(queue.Target{ExternalID: "1"}, someDay), "a target without details needs them")
 }
 
-func TestThrottle_slowsLanesInOrder(t *testing.T) {
+func TestThrottle_reducesTheFetchesOfOneLaneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		less := Throttle(rapid.Float64Range(0, float64(MaxThrottle)).Draw(rt, "less"))
@@ -148,7 +148,7 @@ func TestThrottle_slowsLanesInOrder(t *testing.T) {
 				require.GreaterOrEqual(rt, less.PerDay(lane, pace), more.PerDay(lane, pace), "%d %d", lane, pace)
 			}
 		}
-		// A stage is throttled only after all stages before it have reached their maximum.
+		// A stage of throttling begins only after all earlier stages are applied completely.
 		order := []float64{}
 		for _, lane := range throttledLanes {
 			for stage := range stages {
@@ -165,7 +165,7 @@ func TestThrottle_slowsLanesInOrder(t *testing.T) {
 	require.InDelta(t, 1, Throttle(0).days(queue.LaneFree, queue.PaceSlow), 0)
 }
 
-func TestPaceOf_followsGrowth(t *testing.T) {
+func TestPaceOf_dependsOnTheAgeOfTheVideoAndTheGrowthOfItsViews(t *testing.T) {
 	t.Parallel()
 	ago := func(d time.Duration) *store.Instant { return new(store.InstantOf(someDay.Add(-d))) }
 	uploaded := func(days int) *time.Time { return new(someDay.AddDate(0, 0, -days)) }
@@ -196,7 +196,7 @@ func TestPaceOf_followsGrowth(t *testing.T) {
 	}
 }
 
-// drawNeeds draws the needs of three groups: two share a budget, and one has its own.
+// drawNeeds returns random needs of three groups. The first two groups share a budget. The third group has a budget of its own.
 func drawNeeds(t *rapid.T) []Need {
 	costs := [][]map[string]float64{{{"a": 0.02}, {"b": 0.02}}, {{"b": 1}}, {{"c": 1}}}
 	needs := make([]Need, len(costs))
@@ -211,7 +211,7 @@ func drawNeeds(t *rapid.T) []Need {
 	return needs
 }
 
-func TestFit_returnsTheSmallestThrottle(t *testing.T) {
+func TestFit_returnsTheSmallestSufficientThrottle(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		needs := drawNeeds(rt)
@@ -234,7 +234,7 @@ func TestFit_returnsTheSmallestThrottle(t *testing.T) {
 	})
 }
 
-func TestFit_doesNotThrottleWithoutLimits(t *testing.T) {
+func TestFit_returnsZeroIfTheBudgetsAreUnlimited(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		for g, s := range Fit(drawNeeds(rt), map[string]float64{"a": math.MaxFloat64, "c": math.MaxFloat64}) {
@@ -243,7 +243,7 @@ func TestFit_doesNotThrottleWithoutLimits(t *testing.T) {
 	})
 }
 
-func TestDue_defersFetchesPlannedBeforeTheThrottle(t *testing.T) {
+func TestDue_defersFetchesThatWereScheduledBeforeTheThrottleRose(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		target, s := drawTarget(rt), Throttle(rapid.Float64Range(0, float64(MaxThrottle)).Draw(rt, "throttle"))

@@ -9,8 +9,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// Throttle says how much less often targets are fetched than scheduled, because the budgets are too small. It ranges from 0 (all fetches as
-// scheduled) to MaxThrottle. Lanes are throttled one after the other, the free lane first. Within a lane, slow targets are reduced first,
+// Throttle is how strongly the number of fetches is reduced because the budgets are too small for the schedule. It ranges from 0 (no
+// reduction) to MaxThrottle. Lanes are throttled one after the other, the free lane first. Within a lane, slow targets are reduced first,
 // down to one fetch a week. Then fast targets are reduced down to one fetch a day. Finally all targets are reduced down to one fetch a
 // week.
 type Throttle float64
@@ -29,16 +29,16 @@ const (
 // MaxThrottle is the largest Throttle. All targets are then fetched once a week.
 var MaxThrottle = Throttle(stages * len(throttledLanes))
 
-// stage returns how far a stage of throttling a lane is applied, from 0 (not at all) to 1 (completely).
+// stage returns how far the throttle s applies a stage to a lane, from 0 (not at all) to 1 (completely).
 func (s Throttle) stage(stage int, lane queue.Lane) float64 {
 	at := slices.Index(throttledLanes, lane)
 	if at < 0 {
-		at = len(throttledLanes) - 1 // not listed: the interactive lane, throttled like the last one
+		at = len(throttledLanes) - 1 // the interactive lane is not listed and is throttled like the premium lane
 	}
 	return min(1, max(0, float64(s)-float64(at*stages+stage)))
 }
 
-// days returns the mean interval in days between two days on which a target is fetched, from 1 to longestDays.
+// days returns the mean number of days from one day with fetches of a target to the next such day. It is between 1 and longestDays.
 func (s Throttle) days(lane queue.Lane, pace queue.Pace) float64 {
 	stage := stageAll
 	if pace == queue.PaceSlow {
@@ -47,7 +47,7 @@ func (s Throttle) days(lane queue.Lane, pace queue.Pace) float64 {
 	return 1 + (longestDays-1)*s.stage(stage, lane)
 }
 
-// fetches returns the mean number of fetches on a day on which a target is fetched.
+// fetches returns how many times a target is fetched, on average, on a day on which it is fetched at all.
 func (s Throttle) fetches(lane queue.Lane, pace queue.Pace) float64 {
 	if pace != queue.PaceFast {
 		return 1
@@ -55,29 +55,29 @@ func (s Throttle) fetches(lane queue.Lane, pace queue.Pace) float64 {
 	return fastFetches - (fastFetches-1)*s.stage(stageFast, lane)
 }
 
-// PerDay returns the mean number of fetches of a target in a day.
+// PerDay returns the mean number of fetches per day of a target with the given lane and pace.
 func (s Throttle) PerDay(lane queue.Lane, pace queue.Pace) float64 {
 	return s.fetches(lane, pace) / s.days(lane, pace)
 }
 
-// Group identifies the targets that have the same throttle.
+// Group identifies a set of targets that have the same throttle: the videos or the accounts of one platform.
 type Group struct {
 	Platform link.Platform
 	Kind     queue.Kind
 }
 
-// Need has the number of targets of a group and what their fetches cost.
+// Need has the number of targets of a group and the cost of fetching one target.
 type Need struct {
 	Group   Group
 	Targets []queue.Demand
-	// Counts and Details are the costs of fetching one target without and with details. Each has one entry for each source, in the order in
-	// which the sources are asked. An entry has the units by budget key. Details are fetched once in detailsDays.
+	// Counts is the cost of fetching one target without details, and Details is the cost with details. Both have one entry for each source,
+	// in the order in which the sources are asked. An entry has the units to spend, by budget key.
 	Counts, Details []map[string]float64
 }
 
-// Fit returns the smallest throttle of each group at which the supply is enough for the needs. supply has the available units a day by
-// budget key. Groups that can spend from the same budget get the same throttle, so that a lane is throttled on all their platforms before
-// the next lane.
+// Fit returns the smallest throttle of each group with which the units in supply are enough for all fetches of a day. supply has the
+// available units a day, by budget key. Groups that can spend from the same budget get the same throttle. A lane is then throttled on all
+// platforms of these groups before the next lane is throttled.
 func Fit(needs []Need, supply map[string]float64) map[Group]Throttle {
 	throttles := make(map[Group]Throttle, len(needs))
 	for len(needs) > 0 {
@@ -101,7 +101,8 @@ func Fit(needs []Need, supply map[string]float64) map[Group]Throttle {
 	return throttles
 }
 
-// splitConnected divides needs. pool has the first need and all needs that share a budget with a need in pool. rest has all other needs.
+// splitConnected divides needs into pool and rest. pool has the first need and all needs that share a budget, directly or through other
+// needs. rest has all other needs.
 func splitConnected(needs []Need, supply map[string]float64) (pool, rest []Need) {
 	pool, rest = needs[:1:1], needs[1:]
 	for at := 0; at < len(pool); at++ {
@@ -131,7 +132,7 @@ func (n Need) sharesBudget(other Need, supply map[string]float64) bool {
 	return false
 }
 
-// fits returns true if the supply is enough for the needs of a day at the throttle s.
+// fits returns true if the units in supply are enough for all fetches of a day with the throttle s.
 func fits(pool []Need, supply map[string]float64, s Throttle) bool {
 	left := make(map[string]float64, len(supply))
 	maps.Copy(left, supply)
@@ -149,12 +150,12 @@ func fits(pool []Need, supply map[string]float64, s Throttle) bool {
 	return true
 }
 
-// pay subtracts the cost of a number of fetches from the units in left. It uses the first cost until a budget is spent, then the next cost.
-// It returns false if the units are not enough for all fetches.
+// pay subtracts the cost of a number of fetches from the units in left. It pays with the first entry of costs until a budget of that entry
+// is spent, then with the next entry. It returns false if the units are not enough for all fetches.
 func pay(fetches float64, costs []map[string]float64, left map[string]float64) bool {
 	const nothing = 1e-6
 	if len(costs) == 0 {
-		return true // without a source there is no cost
+		return true // no source serves the targets, so their fetches spend no units
 	}
 	for _, cost := range costs {
 		most := math.Inf(1)

@@ -12,37 +12,37 @@ import (
 type Budget struct {
 	Name  string // name of the budget, unique within the source, such as "videos.list"
 	Limit int64  // units in one window; 0 means that the limit is not known
-	// Window returns the id of the window that contains now, and the end of that window. Windows follow the source's time zone. If Window is
-	// nil, the spent units are not counted.
+	// Window returns the id and the end of the window of time that contains now. A window can begin at midnight in the time zone of the
+	// source. If Window is nil, the spent units are not counted.
 	Window func(now time.Time) (id string, ends time.Time)
 }
 
-// Call is a number of units of one budget that a request or a group of requests costs.
+// Call is the number of units that one or more requests take from one budget.
 type Call struct {
-	Bucket string // the Name of the Budget that pays for the call
+	Bucket string // name of the budget from which the units are taken
 	Units  int64
 }
 
-// ErrNoUnits is the cause of a failure whose request was not sent because the call budget has no unit left.
+// ErrNoUnits is the cause of a Failure if a request was not sent because no unit of the CallBudget was left.
 var ErrNoUnits = errors.New("no unit of the call budget is left")
 
-// CallBudget has the units that one Fetch may spend, as reserved by the collector. All reserved units count as spent, unless the source
-// meters its requests or calls SetSpent. A nil *CallBudget allows any number of free requests.
+// CallBudget has the units that the collector has reserved for one call of Fetch. If the source neither meters its requests nor calls
+// SetSpent, all reserved units count as spent. A nil *CallBudget allows any number of requests and counts none.
 type CallBudget struct {
 	calls    []Call
 	meter    atomic.Int32 // metering mode: unmetered, limited or counted
 	spent    atomic.Int64 // number of metered requests
-	smallest int64        // smallest number of units among calls; the limit of metered requests, because each request takes one unit of every call
-	setSpent []Call       // the units that were set by SetSpent
+	smallest int64        // smallest Units of the calls: the limit of metered requests, because each request takes one unit of every call
+	setSpent []Call       // arguments of the calls of SetSpent
 }
 
 const (
 	unmetered int32 = iota
-	limited         // metered; requests beyond the reservation are refused
-	counted         // metered; requests beyond the reservation are allowed
+	limited         // requests are counted; Spend returns false after the reserved units are spent
+	counted         // requests are counted; Spend always returns true
 )
 
-// NewCallBudget returns a budget with the units of the reserved calls.
+// NewCallBudget returns a CallBudget with the units that are reserved by calls.
 func NewCallBudget(calls []Call) *CallBudget {
 	b := &CallBudget{calls: slices.Clone(calls), smallest: math.MaxInt64}
 	for _, call := range calls {
@@ -51,22 +51,23 @@ func NewCallBudget(calls []Call) *CallBudget {
 	return b
 }
 
-// Calls returns the reserved calls.
+// Calls returns a copy of the calls whose units are reserved.
 func (b *CallBudget) Calls() []Call { return slices.Clone(b.calls) }
 
-// Meter makes every request cost one unit of each call. When no unit is left, Spend returns false.
+// Meter makes every call of Spend take one unit of each reserved call. When no unit is left, Spend returns false.
 func (b *CallBudget) Meter() { b.meter.Store(limited) }
 
-// MeterWithoutLimit makes every request cost one unit of each call, like Meter, but Spend allows requests beyond the reservation. Sources
-// use it if they cannot know their costs before the call.
+// MeterWithoutLimit makes Spend count requests like Meter, but Spend also returns true when no unit is left. A source uses it if it cannot
+// know the number of its requests before the call.
 func (b *CallBudget) MeterWithoutLimit() { b.meter.Store(counted) }
 
-// SetSpent sets how many units of the budget named bucket were spent.
+// SetSpent records how many units of the budget with the name bucket the source has spent.
 func (b *CallBudget) SetSpent(bucket string, units int64) {
 	b.setSpent = append(b.setSpent, Call{bucket, units})
 }
 
-// Spend takes the units of one request, before the request is sent. It returns false if no unit is left. The request must then not be sent.
+// Spend must be called before each request. It takes the units of the request. If it returns false, no unit is left and the request must
+// not be sent.
 func (b *CallBudget) Spend() bool {
 	if b == nil || b.meter.Load() == unmetered {
 		return true
@@ -83,7 +84,7 @@ func (b *CallBudget) Exhausted() bool {
 	return b != nil && b.meter.Load() == limited && b.spent.Load() >= b.smallest
 }
 
-// Spent returns the calls with the number of units that were spent, at most the reserved units.
+// Spent returns the reserved calls with the numbers of units that were spent. A number is never larger than the reserved number.
 func (b *CallBudget) Spent() []Call {
 	spent := b.Calls()
 	for i := range spent {

@@ -8,7 +8,7 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// spendAll calls Spend until it returns false or until n requests are paid. It returns the number of paid requests.
+// spendAll calls b.Spend until it returns false, at most n times. It returns how often Spend returned true.
 func spendAll(b *source.CallBudget, n int) (paid int) {
 	for paid < n && b.Spend() {
 		paid++
@@ -16,7 +16,7 @@ func spendAll(b *source.CallBudget, n int) (paid int) {
 	return paid
 }
 
-func TestCallBudget_countsAllReservedUnitsIfNotMetered(t *testing.T) {
+func TestCallBudget_allReservedUnitsCountAsSpentIfRequestsAreNotMetered(t *testing.T) {
 	t.Parallel()
 	b := source.NewCallBudget([]source.Call{{Bucket: "units", Units: 3}})
 	require.Equal(t, 10, spendAll(b, 10))
@@ -24,7 +24,7 @@ func TestCallBudget_countsAllReservedUnitsIfNotMetered(t *testing.T) {
 	require.Equal(t, []source.Call{{Bucket: "units", Units: 3}}, b.Spent())
 }
 
-func TestCallBudget_refusesRequestsBeyondReservation(t *testing.T) {
+func TestCallBudget_meterRefusesRequestsBeyondTheReservedUnits(t *testing.T) {
 	t.Parallel()
 	b := source.NewCallBudget([]source.Call{{Bucket: "units", Units: 5}, {Bucket: "calls", Units: 3}})
 	b.Meter()
@@ -35,7 +35,7 @@ func TestCallBudget_refusesRequestsBeyondReservation(t *testing.T) {
 	require.True(t, b.Exhausted())
 }
 
-func TestCallBudget_countsRequestsWithoutLimit(t *testing.T) {
+func TestCallBudget_meterWithoutLimitAllowsRequestsBeyondTheReservedUnits(t *testing.T) {
 	t.Parallel()
 	b := source.NewCallBudget([]source.Call{{Bucket: "calls", Units: 3}})
 	b.MeterWithoutLimit()
@@ -44,7 +44,7 @@ func TestCallBudget_countsRequestsWithoutLimit(t *testing.T) {
 	require.Equal(t, []source.Call{{Bucket: "calls", Units: 3}}, b.Spent(), "the spent units must not exceed the reserved units")
 }
 
-func TestCallBudget_setSpentIsLimitedToReservation(t *testing.T) {
+func TestCallBudget_setSpentIsLimitedToTheReservedUnits(t *testing.T) {
 	t.Parallel()
 	for units, want := range map[int64]int64{-5: 0, 2: 2, 500: 3} {
 		b := source.NewCallBudget([]source.Call{{Bucket: "records", Units: 3}, {Bucket: "calls", Units: 1}})

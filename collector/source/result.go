@@ -11,44 +11,45 @@ import (
 // Class is the class of a result or a failure. It decides what happens to the target and to its source.
 type Class string
 
-// The classes of answers. OK, Gone, Missing, OtherOwner, Private, Restricted, Unsupported, Unconfirmed and Temporary concern one target.
-// RateLimited, QuotaSpent, AuthFailed and BadRequest concern the whole source.
+// The classes of results and failures. The classes from OK to Temporary concern one target. RateLimited and QuotaSpent concern the whole
+// source. The cause of AuthFailed and BadRequest can be a target or the source.
 const (
 	OK          Class = "ok"
-	Gone        Class = "gone"          // the target was deleted, or is private and the source cannot tell; nothing is written
-	Missing     Class = "missing"       // this source does not show the target, but another source may; if there is no other source, the target counts as Gone
-	OtherOwner  Class = "handle_reused" // another account has the handle now; another source is asked, because it may find the target by id
+	Gone        Class = "gone"          // the target does not exist: it was deleted, or is private and the source cannot tell the difference
+	Missing     Class = "missing"       // this source does not return the target, but another source may; without another source, the target counts as Gone
+	OtherOwner  Class = "handle_reused" // another account has the target's handle now; the next source is asked, because it may find the account by id
 	Private     Class = "private"       // the source says that the target is private
 	Restricted  Class = "restricted"    // the source refuses the target because of its age or region restriction
 	Unsupported Class = "unsupported"   // this source can never answer for this target
-	Unconfirmed Class = "unconfirmed"   // not found under unconfirmed handles; another source is asked, and the target never counts as Gone
+	Unconfirmed Class = "unconfirmed"   // the video was not found under handles that no source has confirmed; the next source is asked, and the video never counts as Gone
 	Temporary   Class = "temporary"     // the call failed, but a retry may succeed
 
-	RateLimited Class = "rate_limited" // the source refuses further calls until RetryAt
-	QuotaSpent  Class = "quota_spent"  // the source's budget is used up until RetryAt
-	AuthFailed  Class = "auth_failed"  // the credential was refused
+	RateLimited Class = "rate_limited" // the source refuses all calls until the failure's RetryAt
+	QuotaSpent  Class = "quota_spent"  // the source's quota is used up until the failure's RetryAt
+	AuthFailed  Class = "auth_failed"  // the source refused the credential
 	BadRequest  Class = "bad_request"  // the platform rejected the request as malformed
 )
 
-// Facts are what a source said about a video. A nil pointer means that the source did not give the value. It never means zero or empty.
+// Facts are what a source returned about a video. A nil pointer means that the source did not return the value. It never means zero or
+// empty.
 type Facts = ingest.VideoFacts
 
-// AccountFacts are what a source said about an account, and its newest videos.
+// AccountFacts are what a source returned about an account and about its newest videos.
 type AccountFacts = ingest.AccountFacts
 
 // Result is a source's answer for one target of a batch.
 type Result struct {
 	Target Target
 	Class  Class
-	Detail string // text for the log; never contains a credential
+	Detail string // reason as text for the log; it never contains a credential
 	// Facts is set for a video and Account is set for an account, if Class is OK.
 	Facts   *Facts
 	Account *AccountFacts
-	// Sandbox is true if a sandbox answered. Its numbers are made up.
+	// Sandbox is true if a sandbox answered instead of the platform. The numbers are then made up.
 	Sandbox bool
 	// Lags is true if the source's numbers can be days old. Such numbers never replace newer numbers of another source.
 	Lags bool
-	// Failed is the failure of this target's call, if other calls for the same batch were answered. Class is then Temporary.
+	// Failed is set if the call for this target failed although other calls for the same batch were answered. Class is then Temporary.
 	Failed *Failure
 }
 
@@ -76,27 +77,27 @@ func HandleReused(t Target, sandbox bool) Result {
 	return Result{Target: t, Class: OtherOwner, Sandbox: sandbox, Detail: "the handle " + t.Handle + " belongs to another account now: nothing of it is written"}
 }
 
-// Failure is the error of a call that answered for no target of its batch.
+// Failure is the error of a call that returned no result for any target of its batch.
 type Failure struct {
 	Class   Class
-	Bucket  string    // the budget that the failure concerns; "" means the whole source
+	Bucket  string    // name of the budget that the failure concerns; "" means the whole source
 	RetryAt time.Time // the time from which the source accepts calls again; zero if the source did not say
-	// OfSource is true if the answer says that the credential or the source is the cause, not the target. If OfSource is false, the target
-	// may be the cause, unless the class is RateLimited or QuotaSpent.
+	// OfSource is true if the answer says that the credential or the source is the cause of the failure. If OfSource is false, a target may
+	// be the cause. The classes RateLimited and QuotaSpent always concern the source.
 	OfSource bool
-	Detail   string // text for the log; never contains a credential
-	Cause    error  // cause for errors.Is and errors.As; can be nil; never contains a credential
+	Detail   string // reason as text for the log; it never contains a credential
+	Cause    error  // underlying error for errors.Is and errors.As; it can be nil and never contains a credential
 }
 
 func (f *Failure) Error() string { return string(f.Class) + ": " + f.Detail }
 
-// Unwrap returns the cause, so that callers can recognise a timeout or an answer that is too large.
+// Unwrap returns the cause of the failure, so that callers can use errors.Is to recognise a timeout or an answer that is too large.
 func (f *Failure) Unwrap() error { return f.Cause }
 
-// ConcernsSource returns true if the cause of the failure is the source and not the target.
+// ConcernsSource returns true if the cause of the failure is the source and not a target.
 func (f *Failure) ConcernsSource() bool {
 	return f.OfSource || f.Class == RateLimited || f.Class == QuotaSpent
 }
 
-// ErrNoAnswer is the cause of a failure whose call got no complete answer, such as a timeout or a broken connection.
-var ErrNoAnswer = errors.New("no complete answer")
+// ErrNoAnswer is the cause of a failure if no complete answer was received, for example because of a timeout or a broken connection.
+var ErrNoAnswer = errors.New("no complete answer was received")

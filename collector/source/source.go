@@ -20,52 +20,52 @@ const (
 	KindAccount = store.KindAccount
 )
 
-// Source is one way to get numbers. Several sources can serve one platform; the collector asks them in the configured order. All methods
-// may be called concurrently.
+// Source fetches the counts of videos and accounts from an API. Several sources can serve one platform. The collector asks them in the
+// configured order. All methods may be called concurrently.
 type Source interface {
 	// Name returns the name of the source in logs, metrics, the queue and the provenance of points, e.g. "youtube" or
 	// "vendor:apify". It is unique among the configured sources.
 	Name() string
-	// Serves returns whether this source can answer for a target, and how many such targets fit into one Fetch. A target without ExternalID
-	// represents all targets of its platform and kind.
+	// Serves returns ok = true if this source can fetch the target, and the largest number of such targets in one call of Fetch. A target
+	// without ExternalID represents all targets of its platform and kind.
 	Serves(t Target) (batch int, ok bool)
-	// Group returns the name of the group of a target. One Fetch may request only targets with the same group, platform, kind and batch
-	// size. Most sources return "". A source that lists the videos of an account returns the account.
+	// Group returns the group of a target. All targets of one call of Fetch must have the same group, platform, kind and batch size. Most
+	// sources return "". A source that finds videos in the list of their account returns the account.
 	Group(t Target) string
-	// AsksByHandle returns true if the answer for the target can depend on its handle. If the handle is only claimed, an answer without
-	// numbers then says nothing about the video.
+	// AsksByHandle returns true if the answer for the target can depend on its handle. If no source has confirmed the handle, an answer
+	// without numbers then does not mean that the video is gone.
 	AsksByHandle(t Target) bool
-	// Timeout returns the longest duration of one call to the source.
+	// Timeout returns the duration after which one call to the source is cancelled.
 	Timeout() time.Duration
 	// Concurrency returns how many Fetch calls one collector may make at the same time, at least 1.
 	Concurrency() int
-	// Budgets returns the budgets that pay for the calls of the source.
+	// Budgets returns the budgets from which the calls of the source take units.
 	Budgets() []Budget
-	// Plan returns the possible ways to request the batch, preferred way first. Each way is a list of calls with the largest number of units
-	// that Fetch would spend on them. The collector reserves the first way that the budgets allow and passes it to Fetch. Plan returns nil
-	// if the source must not be asked now.
+	// Plan returns the possible ways to request the batch, the preferred way first. Each way is a list of calls with the largest number of
+	// units that Fetch would spend on them. The collector reserves the units of the first way that the budgets allow and passes them to
+	// Fetch. Plan returns nil if the source must not be asked now.
 	Plan(batch []Target) [][]Call
-	// Fetch asks for a batch of targets of one platform, kind and group. It spends at most the calls in budget. If little of a budget is
-	// left, a call has fewer units than Plan requested, and Fetch then fetches only what these units pay for.
+	// Fetch fetches a batch of targets of one platform, kind and group. It spends at most the units in budget. These can be fewer units
+	// than Plan requested, if little of a budget is left. Fetch then fetches only as much as the units allow.
 	//
 	// Fetch returns a result for each target, in the given order, or a *Failure. If a call fails after another call for the batch was
-	// answered, the results of the remaining targets have Failed set. A target that is missing from a successful answer gets the class Gone,
-	// unless the source can tell the reason.
+	// answered, the results of the remaining targets have Failed set. If a target is missing from a successful answer and the source gives
+	// no reason, its result has the class Gone.
 	Fetch(ctx context.Context, batch []Target, budget *CallBudget) ([]Result, error)
 }
 
-// NetworkSource is a source that is reached over the network.
+// NetworkSource is a source that is called over the network.
 type NetworkSource interface {
 	// Address returns the base URL of the source's requests, without credentials.
 	Address() string
-	// Clock returns the server's time. It returns the zero time if the answer does not contain the time, and an error if the server cannot
-	// be reached.
+	// Clock returns the time of the source's server. It returns the zero time if the server's answer does not contain the time, and an
+	// error if the server cannot be reached.
 	Clock(ctx context.Context) (time.Time, error)
 }
 
-// OwnAccountSource is a source that can be limited to the operator's own accounts.
+// OwnAccountSource is implemented by sources that can be limited to the operator's own accounts and their videos.
 type OwnAccountSource interface {
-	// OwnAccountsOnly returns true if the source answers for the operator's own accounts only. The class Unsupported for another account's
-	// video then does not mean that the credential is wrong.
+	// OwnAccountsOnly returns true if the source fetches only the operator's own accounts and their videos. A result of class Unsupported
+	// for a video of another account then does not mean that the credential is wrong.
 	OwnAccountsOnly() bool
 }

@@ -7,14 +7,14 @@ import (
 )
 
 const (
-	// handleTrusted is how long after the last fetch of an account its handle is trusted if no id can confirm the account.
+	// handleTrusted is how long after the last fetch of an account its handle is assumed to be unchanged, if no id can confirm the account.
 	handleTrusted = 3 * 24 * time.Hour
 	// longestLag is the maximum age of the numbers of a source whose results have Lags set.
 	longestLag = 10 * 24 * time.Hour
 )
 
-// Account returns r if r is about the requested account. If another account has the handle now, it returns a result of class OtherOwner. If
-// this cannot be ruled out, it returns a result of class Missing. asked is the target that was sent to the source.
+// Account returns the result r if it is about the requested account. If another account has the handle now, Account returns a result of
+// class OtherOwner. If another account may have the handle, it returns a result of class Missing. asked is the requested target.
 func Account(asked source.Target, r source.Result, now time.Time) source.Result {
 	switch {
 	case r.Account == nil:
@@ -33,8 +33,8 @@ func incomparableIDs(t source.Target, f *source.AccountFacts) bool {
 	return !common && (t.AccountID != "" || t.SourceID != "") && (f.ID != nil || f.SourceID != nil)
 }
 
-// IsOlder returns true if the facts of a source with Lags are older than the stored counts, because they have fewer views. It returns false
-// if the stored counts are older than longestLag. Fewer views then mean that the views have fallen.
+// IsOlder returns true if a result with Lags is older than the stored counts. This is assumed if the result has fewer views. If the stored
+// counts are older than longestLag, IsOlder returns false, because the views have then really fallen.
 func IsOlder(t source.Target, r source.Result, now time.Time) bool {
 	f := r.Facts
 	return r.Lags && f != nil && t.Views != nil && f.Views != nil && *f.Views < *t.Views && t.FetchedAt != nil && now.Sub(t.FetchedAt.Time()) < longestLag

@@ -1,8 +1,8 @@
 // Package verify decides whether a source's answer is plausible enough to be stored. Its functions depend only on their parameters.
 //
 // Sources sometimes answer with zeros, with the numbers of another video, with old numbers, or with another account that has taken over a
-// handle. A suspicious number is stored only after the source has repeated such a number for some time ([Check]). An answer about another
-// account, or an older answer, is never stored ([Account], [IsOlder]). Start reading at [Check].
+// handle. A suspicious number is stored only after the sources have returned suspicious numbers for some time ([Check]). An answer about
+// another account, or an older answer, is never stored ([Account], [IsOlder]). Start reading at [Check].
 package verify
 
 import (
@@ -12,29 +12,29 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// Suspicion is why and since when a number of a target is suspicious. It is stored with the target as JSON.
+// Suspicion says why the counts of a target are suspicious, and since when. It is stored with the target as JSON.
 type Suspicion struct {
 	Why   string    `json:"why"`
 	Since time.Time `json:"since"`
-	Seen  int       `json:"seen"` // number of answers in a row that were suspicious for this reason
+	Seen  int       `json:"seen"` // number of consecutive answers that were suspicious for the reason in Why
 }
 
 const (
-	// enoughAnswers is the number of suspicious answers in a row after which a number is accepted. The answers must also span at least
-	// confirmKnown if the target has stored numbers, and at least confirmNew otherwise.
+	// enoughAnswers is the number of consecutive suspicious answers after which the counts are accepted. If the target has
+	// stored counts, these answers must also span at least confirmKnown. Otherwise they must span at least confirmNew.
 	enoughAnswers = 4
 	confirmKnown  = 6 * time.Hour
 	confirmNew    = time.Hour
-	// implausibleDrop is the fraction of the last stored count below which a new count is suspicious.
+	// implausibleDrop is a fraction. New views or followers below this fraction of the stored number are suspicious.
 	implausibleDrop = 0.01
 	// zeroIsNormalFor is the time after the upload in which zero views are not suspicious.
 	zeroIsNormalFor = 24 * time.Hour
-	// aheadOfViews is the number of likes from which a video without views is suspicious. Fewer likes are normal, because some platforms
-	// count views later than likes.
+	// aheadOfViews is the number of likes, comments, shares or bookmarks at which a video with zero views is suspicious. Smaller numbers are
+	// normal, because some platforms count views later.
 	aheadOfViews = 10
-	// likesExpected is the number of views from which a video without likes is suspicious.
+	// likesExpected is the number of views at which a video with zero likes is suspicious.
 	likesExpected = 10_000
-	// comparableViews is the minimum number of views of videos that MixedUp compares. Smaller numbers are often equal by chance.
+	// comparableViews is the number of views below which MixedUp does not compare videos, because small numbers are often equal by chance.
 	comparableViews = 1000
 	// expectedGrowth is the largest factor by which the views of a video are expected to grow between two fetches.
 	expectedGrowth = 1.25
@@ -42,8 +42,8 @@ const (
 
 const otherVideosViews = "the views of another video"
 
-// Check returns nil if the facts of a result may be stored: they are plausible, or were confirmed by later fetches. Otherwise it returns the
-// suspicion to store with the target. mixedUp must be true if the map that MixedUp returned contains the result's index.
+// Check returns nil if the facts of the result r may be stored, because they are plausible or were confirmed by repeated fetches. Otherwise
+// it returns the suspicion to store with the target t. mixedUp must be true if MixedUp returned the index of r.
 func Check(t source.Target, r source.Result, mixedUp bool, now time.Time) *Suspicion {
 	var before Suspicion
 	if t.Suspect == nil || json.Unmarshal([]byte(*t.Suspect), &before) != nil {
@@ -55,8 +55,8 @@ func Check(t source.Target, r source.Result, mixedUp bool, now time.Time) *Suspi
 		why = doubtAccount(t, r.Account)
 	case r.Facts != nil:
 		why = doubtVideo(t, r.Facts, now)
-		// The video may have been fetched without the other video of its earlier batch, so mixedUp can be false although the number is
-		// unchanged.
+		// The suspicion stays while the views are implausible. mixedUp can be false although the views are still those of another video,
+		// because the other video may not be in this batch.
 		still := before.Why == otherVideosViews && r.Facts.Views != nil && t.Views != nil && !isPlausibleGrowth(*r.Facts.Views, *t.Views)
 		if why == "" && (mixedUp || still) {
 			why = otherVideosViews
@@ -80,11 +80,11 @@ func Check(t source.Target, r source.Result, mixedUp bool, now time.Time) *Suspi
 	return &s
 }
 
-// Text returns the suspicion as JSON.
+// Text returns the suspicion as JSON text, as it is stored with the target.
 func (s *Suspicion) Text() *string {
 	b, err := json.Marshal(s)
 	if err != nil {
-		return nil // cannot fail: a Suspicion has only texts, a time and a number
+		return nil // json.Marshal cannot fail here, because a Suspicion has only a text, a time and a number
 	}
 	text := string(b)
 	return &text
@@ -124,8 +124,8 @@ func doubtAccount(t source.Target, a *source.AccountFacts) string {
 	return ""
 }
 
-// MixedUp returns the indexes of the results that have the views of another video of the batch. Either two videos have swapped their views,
-// or one video has a copy of another video's views. Videos without stored views are not compared.
+// MixedUp returns the indexes of the results that probably contain the views of another video of the batch. Either videos have swapped
+// their views, or one video has a copy of another video's views. Videos without stored views are not compared.
 func MixedUp(batch []source.Target, results []source.Result) map[int]bool {
 	type pair struct{ was, is int64 }
 	views := make(map[int]pair, len(batch))
@@ -151,7 +151,7 @@ func MixedUp(batch []source.Target, results []source.Result) map[int]bool {
 			}
 		}
 	}
-	if fell && len(swapped) > 1 { // views hardly ever fall, so a fall shows that the videos have swapped their views
+	if fell && len(swapped) > 1 { // a fall of views shows a swap, because views hardly ever fall; without a fall, the videos may have grown fast
 		for _, i := range swapped {
 			mixedUp[i] = true
 		}
@@ -159,7 +159,7 @@ func MixedUp(batch []source.Target, results []source.Result) map[int]bool {
 	return mixedUp
 }
 
-// isPlausibleGrowth returns true if a video can have is views now, given that it had was views at the last fetch.
+// isPlausibleGrowth returns true if views can grow from was to is between two fetches: they must not fall or exceed expectedGrowth.
 func isPlausibleGrowth(is, was int64) bool {
 	return is >= was && float64(is) <= expectedGrowth*float64(was)
 }

@@ -18,7 +18,7 @@ func fetchedTarget(views int64) queue.Target {
 	return queue.Target{Platform: link.TikTok, Kind: queue.KindVideo, Views: &views, FetchedAt: new(store.InstantOf(now.Add(-24 * time.Hour)))}
 }
 
-func TestCheck_holdsBackUnlikelyCounts(t *testing.T) {
+func TestDoubtVideo_returnsWhyCountsAreSuspicious(t *testing.T) {
 	t.Parallel()
 	old := now.Add(-100 * time.Hour)
 	for why, c := range map[string]struct {
@@ -43,7 +43,7 @@ func TestCheck_holdsBackUnlikelyCounts(t *testing.T) {
 	}
 }
 
-func TestMixedUp_findsSwappedCounts(t *testing.T) {
+func TestMixedUp_findsVideosWithTheViewsOfAnotherVideo(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		oldViews, newViews []int64
@@ -69,7 +69,7 @@ func TestMixedUp_findsSwappedCounts(t *testing.T) {
 	}
 }
 
-func TestCheck_keepsSuspicionOfSwappedViews(t *testing.T) {
+func TestCheck_swappedViewsStaySuspiciousIfTheVideoIsFetchedAlone(t *testing.T) {
 	t.Parallel()
 	target := fetchedTarget(1_000)
 	r := source.Result{Class: source.OK, Facts: &source.Facts{Views: new(int64(50_000))}}
@@ -86,7 +86,7 @@ func TestCheck_keepsSuspicionOfSwappedViews(t *testing.T) {
 	require.Nil(t, Check(target, r, false, now.Add(confirmKnown)), "counts that are repeated for long enough are accepted")
 }
 
-func TestCheck_holdsBackLostFollowers(t *testing.T) {
+func TestCheck_fallOfFollowersToLessThanAHundredthIsSuspicious(t *testing.T) {
 	t.Parallel()
 	of := func(followers int64) *Suspicion {
 		return Check(fetchedTarget(5_000), source.Result{Class: source.OK, Account: &source.AccountFacts{Followers: &followers}}, false, now)

@@ -19,20 +19,21 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// lane is a source of counts for one platform. A vendor has one lane for each platform.
-type lane struct {
+// testedSource describes a source of counts for one platform. A vendor has one testedSource for each platform that it serves.
+type testedSource struct {
 	name     string
 	platform link.Platform
 	source   func(h *hostileTest) source.Source
-	// counts has the paths of each count in an item of the answer, by column name.
+	// counts has the JSON paths of each count in an item of the answer. The keys are names of counts, such as "views".
 	counts map[string][]string
-	// singleCalls is true if each call fetches only one video.
+	// singleCalls is true if each call to the source fetches only one video.
 	singleCalls bool
-	// countsOnly is true if the calls get only counts. All videos of such a lane were fetched before.
+	// countsOnly is true if the tested calls request only counts. Such calls are made only for videos that were fetched before.
 	countsOnly bool
 	ownVideos  bool          // the source serves only the videos of the authorized account
-	lag        time.Duration // how old the counts of the source are
-	// listCalls is true if the pages of an account's video list are separate calls. noAccounts is true if the source serves no accounts.
+	lag        time.Duration // age of the counts that the source returns
+	// listCalls is true if the source gets the video list of an account by separate calls. noAccounts is true if the source does not fetch
+	// accounts.
 	listCalls, noAccounts bool
 }
 
@@ -45,11 +46,11 @@ var (
 	tiktokCounts  = map[string][]string{"views": {"view_count"}, "likes": {"like_count"}, "comments": {"comment_count"}, "shares": {"share_count"}}
 )
 
-// lanes returns all lanes.
-func lanes() []lane {
+// testedSources returns all sources with which the tests of hostile answers run.
+func testedSources() []testedSource {
 	research := map[string][]string{"bookmarks": {"favorites_count"}}
 	maps.Copy(research, tiktokCounts)
-	return []lane{
+	return []testedSource{
 		{name: "youtube", platform: link.YouTube, source: youtubeSource, counts: youtubeCounts, listCalls: true},
 		{name: "youtube counts", platform: link.YouTube, source: youtubeSource, counts: youtubeCounts, countsOnly: true},
 		{name: "tiktok display", platform: link.TikTok, source: (*hostileTest).displaySource, counts: tiktokCounts, ownVideos: true, listCalls: true},
@@ -119,35 +120,35 @@ func vendorSource(name string) func(h *hostileTest) source.Source {
 	return func(h *hostileTest) source.Source {
 		config, err := vendor.Load(name)
 		require.NoError(h.t, err)
-		config.Timeout = vendor.Duration(h.timeout) // a vendor's description has its own timeout
+		config.Timeout = vendor.Duration(h.timeout) // overrides the timeout in the description of the vendor
 		s, err := vendor.New(config, vendor.Options{BaseURL: h.url + "/vendor", Key: sandbox.VendorKey, Client: h.client, Now: h.db.Clock.Now})
 		require.NoError(h.t, err)
 		return s
 	}
 }
 
-// The tests use videos between these ages. A missing video is then neither too new to be listed nor beyond the newest page of its
-// account.
+// The tests use videos with at least minViews views and an age between minAge and maxAge. Such a video is old enough to be listed and new
+// enough to be on the first page of its account's video list.
 const (
 	minAge   = 12 * 24 * time.Hour
 	maxAge   = 300 * 24 * time.Hour
-	minViews = 10_000 // views
+	minViews = 10_000
 	month    = 26 * 24 * time.Hour
 )
 
-// findVideos returns three ordinary videos of one account: known, unfetched and unaffected. The last one has at least twice the views
-// of the first one, so that their counts cannot be confused. If the source fetches by month, all three are of one month.
+// findVideos returns three ordinary videos of one account, sorted by views. The third video has at least twice the views of the first, so
+// that their counts cannot be confused. For a source with a lag, the three videos were uploaded within one month.
 func (h *hostileTest) findVideos() [3]sandbox.VideoTruth {
 	h.t.Helper()
 	for ; h.next < 100_000; h.next++ {
-		handle := h.sandbox.World().Handle(h.lane.platform, uint32(h.next))
-		if h.lane.ownVideos {
+		handle := h.sandbox.World().Handle(h.testedSource.platform, uint32(h.next))
+		if h.testedSource.ownVideos {
 			handle = h.sandbox.TikTokAccount()
 		}
 		found := h.ordinaryVideos(handle)
 		for len(found) >= 3 {
 			some := found
-			if h.lane.lag > 0 {
+			if h.testedSource.lag > 0 {
 				some = slices.DeleteFunc(slices.Clone(found), func(v sandbox.VideoTruth) bool { return found[0].UploadedAt.Sub(v.UploadedAt) > month })
 			}
 			slices.SortFunc(some, func(a, b sandbox.VideoTruth) int { return cmp.Compare(a.Views, b.Views) })
@@ -155,27 +156,27 @@ func (h *hostileTest) findVideos() [3]sandbox.VideoTruth {
 				h.next++
 				return [3]sandbox.VideoTruth{some[0], some[n/2], some[n-1]}
 			}
-			if h.lane.lag == 0 {
+			if h.testedSource.lag == 0 {
 				break
 			}
 			found = found[1:]
 		}
-		require.False(h.t, h.lane.ownVideos, "the authorized account has too few videos")
+		require.False(h.t, h.testedSource.ownVideos, "the authorized account has too few videos")
 	}
 	h.t.Fatal("no account has enough videos")
 	return [3]sandbox.VideoTruth{}
 }
 
-// ordinaryVideos returns the ordinary videos on the newest page of an account.
+// ordinaryVideos returns those of the 40 newest videos of an account that are ordinary and have a suitable age and number of views.
 func (h *hostileTest) ordinaryVideos(handle string) []sandbox.VideoTruth {
 	now, w := h.db.Clock.Now(), h.sandbox.World()
-	if a, ok := w.Account(h.lane.platform, handle, now); !ok || a.Category != sandbox.AccountNormal {
+	if a, ok := w.Account(h.testedSource.platform, handle, now); !ok || a.Category != sandbox.AccountNormal {
 		return nil
 	}
 	var found []sandbox.VideoTruth
-	ids := w.Uploads(h.lane.platform, handle, now)
+	ids := w.Uploads(h.testedSource.platform, handle, now)
 	for _, id := range ids[:min(40, len(ids))] {
-		v, ok := w.Video(h.lane.platform, id, now)
+		v, ok := w.Video(h.testedSource.platform, id, now)
 		if ok && v.Category == sandbox.Normal && v.Views >= minViews && now.Sub(v.UploadedAt) > minAge && now.Sub(v.UploadedAt) < maxAge {
 			found = append(found, v)
 		}
@@ -183,7 +184,7 @@ func (h *hostileTest) ordinaryVideos(handle string) []sandbox.VideoTruth {
 	return found
 }
 
-// linkOf returns the link by which a video is tracked. It contains the handle of the account if the source needs it.
+// linkOf returns the link by which the tests track the video v. Links of Instagram contain the handle, because the source needs it.
 func (h *hostileTest) linkOf(v sandbox.VideoTruth) string {
 	if v.Platform == link.Instagram {
 		return "https://www.instagram.com/" + v.Account.Handle + "/reel/" + v.ID + "/"
