@@ -2,5 +2,5 @@
 
 package server_test
 
-// raceFactor multiplies the limits of processor time and memory in tests, because the race detector needs more of both.
+// raceFactor is multiplied with the limits of processor time and memory in tests, because the race detector makes tests slower and larger.
 const raceFactor = 4
