@@ -204,7 +204,7 @@ func withFiveAccounts(t *testing.T, a *app) *caller {
 }
 
 // Spec: 4-05
-func TestListAccounts_sortsByOrderBy(t *testing.T) {
+func TestListAccounts_sortsByTheParameterOrderBy(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := withFiveAccounts(t, a)

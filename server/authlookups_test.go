@@ -77,7 +77,7 @@ func (a *app) authenticateFrom(ctx context.Context, address, token string) *http
 	return w
 }
 
-// requireCode requires a problem response with the given status and error code.
+// requireCode requires an error response with the given status and error code.
 func requireCode(t *testing.T, w *httptest.ResponseRecorder, status int, code server.Code) {
 	t.Helper()
 	require.Equal(t, status, w.Code, "%s", w.Body)
@@ -187,7 +187,7 @@ func TestTokens_eachAddressCanSendAtMost60UnknownTokens(t *testing.T) {
 	require.EqualValues(t, 200*60, lookups.Load(), "the valid token stays cached, so it is not looked up again")
 }
 
-func TestTokens_concurrentRequestsWithOneTokenShareALookUp(t *testing.T) {
+func TestTokens_concurrentRequestsWithTheSameTokenCauseOneLookUp(t *testing.T) {
 	t.Parallel()
 	lookUpStarted, release := make(chan struct{}, 100), make(chan struct{})
 	a, lookups := newAppWithLookUps(t, newSQLite(t), func() {

@@ -73,7 +73,7 @@ func TestListCollections_filtersByParent(t *testing.T) {
 }
 
 // Spec: 4.1-07, 4.1-08
-func TestListCollections_sortsByOrderBy(t *testing.T) {
+func TestListCollections_sortsByTheParameterOrderBy(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)

@@ -177,7 +177,7 @@ func (f *fuzz) exchange(r *generatedRequest) {
 	}
 }
 
-// valueOnly returns text. It makes it possible to use the two results of generatedRequest.get in an expression.
+// valueOnly returns text and ignores its second argument. An expression can use it to drop the second result of generatedRequest.get.
 func valueOnly(text string, _ bool) string { return text }
 
 // send sends a request and checks the status. The response is nil if the request is not valid HTTP, or if the response violates the
@@ -252,7 +252,7 @@ type fuzzTally struct {
 	operations map[string]*operationTally
 }
 
-// add counts one response of the operation with the given id. elapsed is the response time.
+// add counts one response. operation is the operation id, and elapsed is the response time.
 func (y *fuzzTally) add(t *testing.T, operation string, status int, elapsed time.Duration) {
 	y.mu.Lock()
 	defer y.mu.Unlock()

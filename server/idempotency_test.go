@@ -177,7 +177,7 @@ func TestIdempotency_keyCanBeUsedAgainAfterAPanic(t *testing.T) {
 	track().requireStatus(http.StatusOK)
 }
 
-func TestIdempotency_onlyOneOfConcurrentEqualRequestsHasAnEffect(t *testing.T) {
+func TestIdempotency_onlyOneOfSeveralConcurrentRequestsHasAnEffect(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		const requests = 64

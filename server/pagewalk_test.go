@@ -177,7 +177,7 @@ var walkCases = []struct {
 	{"order_by=latest_updated_at&order_direction=asc", false, 1, 2},
 	{"order_by=latest_views&order_direction=asc", false, 1, 2},
 	{"", false, 0, 1}, // without order_by, the order is latest_updated_at, descending
-	// In this query, a new video is added after the last page and a stopped video keeps its position, so each page keeps its videos.
+	// The videos of a page do not change in this query, because new videos come after the last page and stopped videos keep their position.
 	{"order_by=created_at&order_direction=asc&include_removed=true", true, 1, 1},
 }
 

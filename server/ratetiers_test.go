@@ -128,7 +128,7 @@ func (w *pipeListener) dial(ctx context.Context, _, _ string) (net.Conn, error) 
 // the bubble without real waiting.
 func inSynctestBubble(t *testing.T, run func(t *testing.T, a *app, wait func(time.Duration))) {
 	t.Helper()
-	rates := server.NewMemoryRateStore() // the store is created outside of the bubble, because the goroutine that it starts never ends
+	rates := server.NewMemoryRateStore() // the store is created outside of the synctest bubble, because the goroutine that it starts never ends
 	now := time.Now()
 	synctest.Test(t, func(t *testing.T) {
 		<-time.After(time.Until(now.AddDate(1, 0, 0))) // wait until the bubble is ahead of the real time, because the store deletes counts that are old in real time
@@ -249,7 +249,7 @@ func TestRateLimit_countsEveryResponseExcept304(t *testing.T) {
 		track(tiktok, http.StatusUnsupportedMediaType, 3, "Content-Type", "text/plain")
 		track(strings.Repeat(" ", 2<<20)+"{}", http.StatusRequestEntityTooLarge, 2)
 		track(tiktok, http.StatusOK, 1)
-		track(tiktok, http.StatusOK, 0) // the video is already tracked
+		track(tiktok, http.StatusOK, 0) // the request counts against the limit, although the video is already tracked
 		track(tiktok, http.StatusTooManyRequests, 0)
 		// Another operation has its own count, and a request for an unknown id also counts.
 		got := c.send(http.MethodGet, "/videos/01938c32-8f07-7a46-93be-1d2c3b4a5968", nil)

@@ -79,7 +79,7 @@ func wrongPath(g *generator, r *generatedRequest) *generatedRequest {
 		return r.withExpectation(expect4xx, "the link in the path is not encoded")
 	}
 	wrong := append(g.wrongTexts(p.Schema.Value), "a\x00b", "a\xffb", "\x00")
-	r.path[p.Name] = oneOf(g.random, slices.DeleteFunc(wrong, func(s string) bool { return s == "" })) // without empty values, because the path would be the path of another operation
+	r.path[p.Name] = oneOf(g.random, slices.DeleteFunc(wrong, func(s string) bool { return s == "" })) // skip empty values, because an empty value results in the path of another operation
 	return r.withExpectation(expect400, "%s is %.100q", p.Name, r.path[p.Name])
 }
 

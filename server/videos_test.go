@@ -331,7 +331,7 @@ func TestListVideos_appliesFilters(t *testing.T) {
 }
 
 // Spec: 4.2-18
-func TestListVideos_responseContainsTheFilters(t *testing.T) {
+func TestListVideos_responseContainsTheAppliedFilters(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -352,7 +352,7 @@ func TestListVideos_responseContainsTheFilters(t *testing.T) {
 }
 
 // Spec: 4.2-04, 4.2-05, 4.2-06
-func TestListVideos_sortsByOrderBy(t *testing.T) {
+func TestListVideos_sortsByTheParameterOrderBy(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := withFiveVideos(t, a)
