@@ -247,7 +247,7 @@ func checkHeaders(resp *http.Response, fail func(string, ...any)) {
 	}
 }
 
-// checkProblem calls fail if body is not a problem, or if the problem contradicts the status or the headers of the response.
+// checkProblem calls fail if body is not a problem of RFC 9457, or if the problem contradicts the status or the headers of the response.
 func checkProblem(resp *http.Response, body []byte, fail func(string, ...any)) {
 	var p struct {
 		Type, Title, Detail, Instance, Code, Error string

@@ -46,7 +46,7 @@ func (a *app) fetchProfiles(facts func(target queue.Target) ingest.AccountFacts)
 	}
 }
 
-// memberAccounts returns the response of GET /collections/{collection_id}/accounts.
+// memberAccounts returns the decoded response of GET /collections/{collection_id}/accounts.
 func (c *caller) memberAccounts(collection uuid.UUID, query string) client.CollectionAccountPage {
 	c.t.Helper()
 	return decode[client.CollectionAccountPage](c.send(http.MethodGet, "/collections/"+collection.String()+"/accounts?"+query, nil).requireStatus(http.StatusOK))

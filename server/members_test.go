@@ -37,7 +37,7 @@ func (c *caller) changeMembers(method string, collection uuid.UUID, kind string,
 	return c.send(method, "/collections/"+collection.String()+"/"+kind, map[string]any{strings.TrimSuffix(kind, "s") + "_ids": ids})
 }
 
-// memberVideos returns the response of GET /collections/{collection_id}/videos.
+// memberVideos returns the decoded response of GET /collections/{collection_id}/videos.
 func (c *caller) memberVideos(collection uuid.UUID, query string) client.CollectionVideoPage {
 	c.t.Helper()
 	return decode[client.CollectionVideoPage](c.send(http.MethodGet, "/collections/"+collection.String()+"/videos?"+query, nil).requireStatus(http.StatusOK))
@@ -153,7 +153,7 @@ func TestCollectionMembers_refusesInvalidIDLists(t *testing.T) {
 }
 
 // TestCollectionMembers_areTheSameInEveryResponse adds videos to a collection directly, through their account and through a hashtag.
-// The list, the count and the filter of the collection and the labels of the videos must agree about which videos it contains.
+// The list, the count and the filter of the collection and the labels of the videos must agree about the videos in the collection.
 //
 // Spec: 2.1-11, 2.2-25, 2.2-26, 4.1-26, 4.2-16
 func TestCollectionMembers_areTheSameInEveryResponse(t *testing.T) {

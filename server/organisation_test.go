@@ -28,7 +28,7 @@ func (c *caller) organisationHistory(query string) []client.OrganisationHistoryP
 	return decode[[]client.OrganisationHistoryPoint](c.send(http.MethodGet, "/organisation/history?"+query, nil).requireStatus(http.StatusOK))
 }
 
-// statistics returns the response of GET /statistics/videos or /statistics/accounts. kind is "videos" or "accounts".
+// statistics returns the decoded response of GET /statistics/{kind}. kind is "videos" or "accounts".
 func (c *caller) statistics(kind string) client.Statistics {
 	c.t.Helper()
 	return decode[client.Statistics](c.send(http.MethodGet, "/statistics/"+kind, nil).requireStatus(http.StatusOK))
