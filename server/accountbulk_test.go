@@ -18,7 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// trackAccounts sends POST /accounts/bulk and requires the given status. more contains names and values of further body members.
+// trackAccounts sends POST /accounts/bulk and requires the given status. more contains the name and value of each further member of the
+// body.
 func (c *caller) trackAccounts(status int, links []string, more ...any) client.TrackAccountsResult {
 	c.t.Helper()
 	body := map[string]any{"links": links}
@@ -28,7 +29,7 @@ func (c *caller) trackAccounts(status int, links []string, more ...any) client.T
 	return decode[client.TrackAccountsResult](c.send(http.MethodPost, "/accounts/bulk", body).requireStatus(status))
 }
 
-// accountURLs returns the links of the TikTok accounts @member001 and so on, with the numbers from and to included.
+// accountURLs returns links of TikTok accounts whose handles are numbered, such as @member001. from is the first number, to is the last.
 func accountURLs(from, to int) []string {
 	var links []string
 	for n := from; n <= to; n++ {
@@ -69,7 +70,7 @@ func TestBulkTrackAccounts_returnsAResultForEachLink(t *testing.T) {
 			require.Equal(t, client.TrackStatusTracked, got.Results[1].Status)
 			require.False(t, got.Results[1].WasExisting)
 			require.Equal(t, "all", *c.account(got.Results[1].AccountID.String()).TrackingType)
-			require.Equal(t, "latest_30", *c.account(known.String()).TrackingType, "the tracking type of a tracked account is unchanged")
+			require.Equal(t, "latest_30", *c.account(known.String()).TrackingType, "a second request does not change the tracking type of a tracked account")
 		})
 
 		t.Run("207 if some links were tracked", func(t *testing.T) {
@@ -101,7 +102,7 @@ func TestBulkTrackAccounts_returnsAResultForEachLink(t *testing.T) {
 			a.platforms.redirect("https://vm.tiktok.com/ZMsame0001/", links[4])
 			got := c.trackAccounts(http.StatusMultiStatus, []string{links[4] + "?lang=en", strings.ToUpper(links[4]), "https://vm.tiktok.com/ZMsame0001/", "bad", "bad"})
 			require.Equal(t, client.TrackSummary{Total: 2, Succeeded: 1, Failed: 1}, got.Summary)
-			require.Equal(t, links[4]+"?lang=en", got.Results[0].URL, "the result has the first of the equal links")
+			require.Equal(t, links[4]+"?lang=en", got.Results[0].URL, "the result contains the first of several links of one account")
 		})
 
 		t.Run("the channel id and the handle of a fetched account are one result", func(t *testing.T) {
@@ -174,11 +175,11 @@ func TestBulkTrackAccounts_fetchesUpTo50AccountsImmediately(t *testing.T) {
 		require.Len(t, got.Warnings, 1)
 		require.Zero(t, a.claimDueAccounts())
 		a.Clock.Advance(25 * time.Hour)
-		require.Equal(t, 101, a.claimDueAccounts(), "the schedule fetches all accounts")
+		require.Equal(t, 101, a.claimDueAccounts(), "the daily schedule fetches all tracked accounts")
 	})
 }
 
-func TestBulkTrackAccounts_fetchesOnlyThePreviewAllowanceWithoutASubscription(t *testing.T) {
+func TestBulkTrackAccounts_fetchesOnly10AccountsForAnOrganisationWithoutASubscription(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierLimited)
@@ -212,7 +213,7 @@ func TestBulkTrackAccounts_refusesTooManyLinks(t *testing.T) {
 	c := a.newCaller(t, store.TierPremium)
 	require.Equal(t, int32(500), c.trackAccounts(http.StatusOK, accountURLs(1, 500)).Summary.Total)
 	long := "https://www.tiktok.com/@" + strings.Repeat("a", 3000)
-	require.Equal(t, "invalid_url", string(*c.trackAccounts(http.StatusUnprocessableEntity, []string{long}).Results[0].Code), "a link that is too long fails, but not the request")
+	require.Equal(t, "invalid_url", string(*c.trackAccounts(http.StatusUnprocessableEntity, []string{long}).Results[0].Code), "a link that is too long fails alone, and the request itself is valid")
 	for name, body := range map[string]any{
 		"no links":                             map[string]any{"links": []string{}},
 		"501 links":                            map[string]any{"links": accountURLs(1, 501)},
@@ -281,7 +282,7 @@ func TestBulkStopAccounts_acceptsIDsAndLinks(t *testing.T) {
 	})
 }
 
-func TestBulkStopAccounts_acceptsTheChannelIDAndTheHandle(t *testing.T) {
+func TestBulkStopAccounts_acceptsYouTubeLinksWithTheChannelIDOrTheHandle(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)

@@ -27,19 +27,19 @@ func (c *caller) account(ref string) client.Account {
 	return decode[client.Account](c.send(http.MethodGet, "/accounts/"+url.PathEscape(ref), nil).requireStatus(http.StatusOK))
 }
 
-// accounts returns the array of GET /accounts.
+// accounts returns the response of GET /accounts without paginated=true, which is an array.
 func (c *caller) accounts(query string) []client.Account {
 	c.t.Helper()
 	return decode[[]client.Account](c.send(http.MethodGet, "/accounts?"+query, nil).requireStatus(http.StatusOK))
 }
 
-// accountPage returns the page of GET /accounts?paginated=true.
+// accountPage returns the response of GET /accounts?paginated=true.
 func (c *caller) accountPage(query string) client.AccountPage {
 	c.t.Helper()
 	return decode[client.AccountPage](c.send(http.MethodGet, "/accounts?paginated=true&"+query, nil).requireStatus(http.StatusOK))
 }
 
-// joinHandles returns the handles of the accounts, in their order, separated by spaces.
+// joinHandles returns the handles of the accounts, separated by spaces, in the order of the slice.
 func joinHandles(accounts []client.Account) string {
 	names := make([]string, len(accounts))
 	for i, a := range accounts {
@@ -48,8 +48,8 @@ func joinHandles(accounts []client.Account) string {
 	return strings.Join(names, " ")
 }
 
-// accountFacts returns fetched facts of an account. The account lists the TikTok
-// videos with the given numbers. The first video is the newest.
+// accountFacts returns facts of an account with a list of TikTok videos, as a fetch returns them. videos are the arguments of videoURL.
+// The first video is the newest.
 func accountFacts(a *app, id string, followers int64, videos ...int) ingest.AccountFacts {
 	f := ingest.AccountFacts{ID: &id, Followers: &followers, Listed: true}
 	for i, n := range videos {
@@ -109,7 +109,7 @@ func TestGetAccount_returnsTheFetchedCountsAndStatistics(t *testing.T) {
 	})
 }
 
-func TestGetAccount_isEmptyIfThePlatformListsNoVideos(t *testing.T) {
+func TestGetAccount_returnsEmptyTrueIfThePlatformListsNoVideos(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -162,7 +162,7 @@ func TestGetAccount_returnsTheUntrackedAuthorOfATrackedVideo(t *testing.T) {
 		require.Empty(t, c.accounts("link="+url.QueryEscape(accountLink)))
 		require.Len(t, c.accounts("include_linked=true&link="+url.QueryEscape(accountLink)), 1)
 
-		require.Equal(t, linked.AccountID, c.trackAccount(map[string]any{"link": accountLink}).AccountID, "the account keeps its id when it is tracked")
+		require.Equal(t, linked.AccountID, c.trackAccount(map[string]any{"link": accountLink}).AccountID, "an account that was only the author of a video keeps its id when it is tracked")
 		require.Len(t, c.accounts(""), 1)
 	})
 }
@@ -204,7 +204,7 @@ func withFiveAccounts(t *testing.T, a *app) *caller {
 }
 
 // Spec: 4-05
-func TestListAccounts_sortsByOrderBy(t *testing.T) {
+func TestListAccounts_sortsByTheParameterOrderBy(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := withFiveAccounts(t, a)
@@ -213,7 +213,7 @@ func TestListAccounts_sortsByOrderBy(t *testing.T) {
 			"order_by=created_at&order_direction=asc":             "cora anna bert dora emil",
 			"order_by=username&order_direction=asc":               "anna bert cora dora emil",
 			"order_by=username":                                   "emil dora cora bert anna",
-			"order_by=latest_followers_count":                     "bert anna dora cora emil", // accounts with equal values are ordered by id, and null is last
+			"order_by=latest_followers_count":                     "bert anna dora cora emil", // accounts with equal counts are ordered by id, and an account without a count is last
 			"order_by=latest_followers_count&order_direction=asc": "cora dora anna bert emil",
 			"order_by=total_views":                                "cora anna bert dora emil",
 			"order_by=median_views&order_direction=asc":           "dora bert anna cora emil",
@@ -325,7 +325,7 @@ func TestListAccounts_refusesInvalidParameters(t *testing.T) {
 		"link=" + tiktokLink:          "link",
 		"link=https://example.com/@a": "link",
 		"paginated=true&page=2&order_by=username&cursor=" + cursor:          "page",
-		"paginated=true&cursor=" + cursor:                                   "cursor", // the cursor was returned for order_by=username
+		"paginated=true&cursor=" + cursor:                                   "cursor", // the cursor is invalid, because it was returned for order_by=username
 		"paginated=true&order_by=username&platform=tiktok&cursor=" + cursor: "cursor",
 		"paginated=true&order_by=username&cursor=A" + cursor:                "cursor",
 	} {
@@ -333,11 +333,11 @@ func TestListAccounts_refusesInvalidParameters(t *testing.T) {
 		require.Equal(t, name, *p.Errors[0].Name, query)
 	}
 	p := c.send(http.MethodGet, "/accounts?page=3&cursor=x&link=nonsense", nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
-	require.Len(t, p.Errors, 4, "the response lists every fault: %s", p.Detail)
+	require.Len(t, p.Errors, 4, "the response must list every fault, but its detail is: %s", p.Detail)
 	require.Len(t, c.accountPage("limit=4&order_by=username&cursor="+cursor).Data, 4, "a cursor is valid with a different limit")
 }
 
-func TestListAccounts_returnsOneMaskedAccountToLowerTiers(t *testing.T) {
+func TestListAccounts_returnsOneAccountWithoutMetricsToLowerTiers(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := withFiveAccounts(t, a)
@@ -355,7 +355,7 @@ func TestListAccounts_returnsOneMaskedAccountToLowerTiers(t *testing.T) {
 	})
 }
 
-// accountVideos returns the array of GET /accounts/{account_id}/videos.
+// accountVideos returns the response of GET /accounts/{account_id}/videos, which is an array.
 func (c *caller) accountVideos(ref, query string) []client.Video {
 	c.t.Helper()
 	return decode[[]client.Video](c.send(http.MethodGet, "/accounts/"+url.PathEscape(ref)+"/videos?"+query, nil).requireStatus(http.StatusOK))

@@ -44,7 +44,8 @@ func TestTrackAccount_returnsTheSameAccountForEveryFormOfTheLink(t *testing.T) {
 	})
 }
 
-// accountListing returns fetched facts of an account with n videos. One video was uploaded on each of the last n days, ending yesterday.
+// accountListing returns facts of an account with n videos, as a fetch returns them. One video was uploaded on each of the n days before
+// today.
 func accountListing(a *app, n int) ingest.AccountFacts {
 	numbers := make([]int, n)
 	for i := range numbers {
@@ -71,7 +72,7 @@ func TestTrackAccount_trackingTypeLimitsTheTrackedVideos(t *testing.T) {
 			a.Clock.Advance(36 * time.Hour)
 			c.send(http.MethodPost, "/refresh/accounts", map[string]any{"link": accountLink}).requireStatus(http.StatusAccepted)
 			a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return accountListing(a, 221) })
-			require.Len(t, c.accountVideos(accountLink, ""), found+1, "%s: the later upload is tracked too", kind)
+			require.Len(t, c.accountVideos(accountLink, ""), found+1, "tracking type %q: a video that was uploaded later must be tracked", kind)
 		})
 	}
 }
@@ -148,9 +149,9 @@ func TestTrackAccount_resolvesShortLinks(t *testing.T) {
 	})
 }
 
-// TestTrackAccount_concurrentGeneratedClientCallsCreateOneAccount sends one link 64 times concurrently. One account must be created, and exactly one
-// response must not report "already".
-func TestTrackAccount_concurrentGeneratedClientCallsCreateOneAccount(t *testing.T) {
+// TestTrackAccount_concurrentCallsOfTheGeneratedClientCreateOneAccount sends the same link 64 times concurrently. The requests must create
+// one account. 63 of the responses must report that the account was tracked already.
+func TestTrackAccount_concurrentCallsOfTheGeneratedClientCreateOneAccount(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -163,7 +164,7 @@ func TestTrackAccount_concurrentGeneratedClientCallsCreateOneAccount(t *testing.
 				mu.Lock()
 				defer mu.Unlock()
 				if err != nil || got.JSON200 == nil {
-					t.Errorf("tracking the link failed: error %v, status %s", err, got.Status())
+					t.Errorf("POST /accounts failed with error %v and status %s", err, got.Status())
 					return
 				}
 				ids[got.JSON200.AccountID] = true
@@ -211,19 +212,19 @@ func TestStopAccount_keepsTheCollectedDataReadable(t *testing.T) {
 			stop(made.AccountID).requireProblem(http.StatusNotFound, server.CodeNotFound)
 			a.Clock.Advance(24 * time.Hour)
 		}
-		require.False(t, c.account(c.trackAccount(map[string]any{"link": accountLink}).AccountID.String()).Removed, "tracking a stopped item again keeps its id")
+		require.False(t, c.account(c.trackAccount(map[string]any{"link": accountLink}).AccountID.String()).Removed, "a stopped account that is tracked again keeps its id")
 	})
 }
 
 // Spec: 4-07
-func TestStopAccount_stopsVideosThatOnlyTheAccountTracks(t *testing.T) {
+func TestStopAccount_stopsVideosThatAreTrackedOnlyThroughTheAccount(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		c.track(videoURL(4))
 		id := c.trackAccount(map[string]any{"link": accountLink}).AccountID.String()
 		a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return accountFacts(a, "42", 1, 1, 2, 3, 4) })
-		c.track(videoURL(3)) // the video was found by fetching the account, and is now tracked by its own link too
+		c.track(videoURL(3)) // the video is now tracked through its account and also by its own link
 		c.send(http.MethodDelete, "/videos", map[string]any{"id": videoURL(3)}).requireStatus(http.StatusOK)
 		c.send(http.MethodDelete, "/accounts/"+id, nil).requireStatus(http.StatusOK)
 		removed := func() (out []bool) {

@@ -13,7 +13,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// concurrentRequests is the number of equal requests that sendConcurrently sends.
+// concurrentRequests is the number of requests that one call of sendConcurrently sends.
 const concurrentRequests = 64
 
 // sendConcurrently sends the same request concurrentRequests times at the same time and returns all responses.
@@ -39,7 +39,7 @@ func (c *caller) sendConcurrently(method, target string, body any, headers ...st
 	return responses
 }
 
-// countBy groups the responses by the result of key, and returns the number of responses in each group.
+// countBy calls key for each response. It returns the number of responses for each result of key.
 func countBy(responses []response, key func(response) string) map[string]int {
 	out := map[string]int{}
 	for _, a := range responses {
@@ -48,7 +48,7 @@ func countBy(responses []response, key func(response) string) map[string]int {
 	return out
 }
 
-// countRows returns, for each table, the number of rows of the organisation of c.
+// countRows returns the number of rows that belong to the organisation of c, for each of the given database tables.
 func (c *caller) countRows(tables ...string) map[string]int {
 	c.t.Helper()
 	out := map[string]int{}
@@ -135,8 +135,8 @@ func TestTrackAccount_concurrentRequestsCreateOneAccount(t *testing.T) {
 	})
 }
 
-// TestCreateCollection_eachConcurrentRequestCreatesACollection sends no Idempotency-Key. Two
-// collections can have the same name, so each POST creates one.
+// TestCreateCollection_eachConcurrentRequestCreatesACollection sends the same POST request concurrently, without an
+// Idempotency-Key. Each request must create a collection, because several collections can have the same name.
 func TestCreateCollection_eachConcurrentRequestCreatesACollection(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {

@@ -39,7 +39,7 @@ func TestAuthenticate_returnsTheOrganisationAndTheToken(t *testing.T) {
 	})
 }
 
-func TestToken_acceptsAnyCaseAndSpacesOfBearer(t *testing.T) {
+func TestToken_schemeBearerCanHaveAnyCaseAndExtraSpaces(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	token := a.newCaller(t, store.TierPremium).token
@@ -49,7 +49,7 @@ func TestToken_acceptsAnyCaseAndSpacesOfBearer(t *testing.T) {
 }
 
 // Spec: 5-01
-func TestToken_invalidTokenReturnsTheErrorCodeOfItsFault(t *testing.T) {
+func TestToken_eachKindOfInvalidTokenHasItsOwnErrorCode(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -122,7 +122,7 @@ func TestToken_lastUseIsStoredAtMostOnceAMinute(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		lastUsedAt := func() *store.Instant {
-			a.server.Close() // Close waits until the last use of the token is written
+			a.server.Close() // Close waits until the server has stored the time at which the token was last used
 			tokens, err := a.Tokens(t.Context(), c.org.ID)
 			require.NoError(t, err)
 			return tokens[0].LastUsedAt
@@ -140,7 +140,7 @@ func TestToken_lastUseIsStoredAtMostOnceAMinute(t *testing.T) {
 	})
 }
 
-func TestLog_containsRequestsButNoSecrets(t *testing.T) {
+func TestLog_containsEachRequestButNoSecrets(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)

@@ -22,7 +22,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// unknownToken returns the n-th token of a series. Its form and checksum are valid, but no organisation has the token.
+// unknownToken returns a token that contains the number n. Its form and checksum are valid, but no organisation has the token.
 func unknownToken(n int) string {
 	const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 	body := fmt.Sprintf("rt_%040d", n)
@@ -36,11 +36,12 @@ func unknownToken(n int) string {
 // lookUpCounter counts the database queries that look up a token.
 type lookUpCounter struct {
 	atomic.Int64
-	// beforeEach is called before each look-up. It can be nil.
+	// beforeEach is called before each database query that looks up a token. It can be nil.
 	beforeEach func()
 }
 
-// newAppWithLookUps starts a server that enforces rate limits and counts the database queries that look up a token.
+// newAppWithLookUps starts a server that enforces rate limits. It also returns a counter of the database queries that look up a token.
+// beforeEach can be nil, and is called before each of these queries.
 func newAppWithLookUps(t *testing.T, db *storetest.DB, beforeEach func(), change ...func(*server.Options)) (*app, *lookUpCounter) {
 	t.Helper()
 	lookups := &lookUpCounter{beforeEach: beforeEach}
@@ -62,7 +63,8 @@ func newAppWithLookUps(t *testing.T, db *storetest.DB, beforeEach func(), change
 	return a, lookups
 }
 
-// authenticateFrom calls the handler with GET /authenticate from a client address, without a network. It sends no token if token is "".
+// authenticateFrom calls the HTTP handler directly with GET /authenticate, as if address were the address of the client. An empty token is
+// not sent.
 func (a *app) authenticateFrom(ctx context.Context, address, token string) *httptest.ResponseRecorder {
 	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/authenticate", nil)
 	r.RemoteAddr = "192.0.2.1:1234"
@@ -75,7 +77,7 @@ func (a *app) authenticateFrom(ctx context.Context, address, token string) *http
 	return w
 }
 
-// requireCode requires a problem response with the given status and error code.
+// requireCode requires an error response with the given status and error code.
 func requireCode(t *testing.T, w *httptest.ResponseRecorder, status int, code server.Code) {
 	t.Helper()
 	require.Equal(t, status, w.Code, "%s", w.Body)
@@ -84,7 +86,7 @@ func requireCode(t *testing.T, w *httptest.ResponseRecorder, status int, code se
 	require.Equal(t, code, p.Code)
 }
 
-func TestTokens_unknownTokensOfAnAddressCauseAtMost60LookUps(t *testing.T) {
+func TestTokens_unknownTokensFromOneAddressCauseAtMost60LookUps(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		a, lookups := newAppWithLookUps(t, db, nil)
@@ -105,7 +107,7 @@ func TestTokens_unknownTokensOfAnAddressCauseAtMost60LookUps(t *testing.T) {
 			}
 		}
 		require.LessOrEqual(t, lookups.Load(), int64(60))
-		a.Clock.Advance(time.Second) // the cached valid token expires, so that the next request looks it up again
+		a.Clock.Advance(time.Second) // the cached token expires, so that the next request looks up the token in the database
 		require.Equal(t, http.StatusOK, a.authenticateFrom(t.Context(), "198.51.100.7", c.token).Code)
 		fresh := a.newToken(t, c.org, store.ScopeRead)
 		require.Equal(t, http.StatusOK, a.authenticateFrom(t.Context(), "198.51.100.8", fresh.token).Code, "the limit of one address does not affect another address")
@@ -128,7 +130,7 @@ func TestTokens_refusedTokenIsLookedUpOnceInTenSeconds(t *testing.T) {
 		expired:         server.CodeTokenExpired,
 	} {
 		lookups.Store(0)
-		for n := range 1000 { // 100 addresses, so that no address reaches its limit
+		for n := range 1000 { // the requests use 100 client addresses, so that no address reaches its limit
 			requireCode(t, a.authenticateFrom(t.Context(), fmt.Sprintf("198.51.100.%d", n%100), token), http.StatusUnauthorized, code)
 			if n == 499 {
 				a.Clock.Advance(9 * time.Second)
@@ -141,7 +143,7 @@ func TestTokens_refusedTokenIsLookedUpOnceInTenSeconds(t *testing.T) {
 	}
 }
 
-// countingRateStore counts the calls of Take.
+// countingRateStore is a RateStore that counts the calls of its method Take.
 type countingRateStore struct {
 	server.RateStore
 	takes atomic.Int64
@@ -152,21 +154,21 @@ func (c *countingRateStore) Take(ctx context.Context, key string, limit int64, w
 	return c.RateStore.Take(ctx, key, limit, window)
 }
 
-func TestTokens_requestsWithoutATokenAreRefusedFromMemory(t *testing.T) {
+func TestTokens_requestsWithoutATokenAreRefusedWithoutALookUp(t *testing.T) {
 	t.Parallel()
 	rates := &countingRateStore{RateStore: server.NewMemoryRateStore()}
 	a, lookups := newAppWithLookUps(t, newSQLite(t), nil, func(o *server.Options) { o.RateStore = rates })
 	c := a.newCaller(t, store.TierPremium)
 	for n := range 200 {
 		w := a.authenticateFrom(t.Context(), "198.51.100.7", "")
-		require.Equal(t, n >= 60, w.Code == http.StatusTooManyRequests)
+		require.Equal(t, n >= 60, w.Code == http.StatusTooManyRequests, "only the first 60 requests can get 401, but request %d got status %d", n, w.Code)
 	}
 	require.Zero(t, lookups.Load())
 	require.EqualValues(t, 61, rates.takes.Load(), "after 61 calls of Take, the address is refused without calling the rate store")
 	require.Equal(t, http.StatusOK, a.authenticateFrom(t.Context(), "198.51.100.7", c.token).Code, "a valid token is accepted although the address exceeded its limit")
 }
 
-func TestTokens_limitUnknownTokensPerAddress(t *testing.T) {
+func TestTokens_eachAddressCanSendAtMost60UnknownTokens(t *testing.T) {
 	t.Parallel()
 	a, lookups := newAppWithLookUps(t, newSQLite(t), nil)
 	c := a.newCaller(t, store.TierPremium)
@@ -177,7 +179,7 @@ func TestTokens_limitUnknownTokensPerAddress(t *testing.T) {
 		for i := range 62 {
 			n++
 			w := a.authenticateFrom(t.Context(), fmt.Sprintf("203.0.113.%d", address), unknownToken(n))
-			require.Equal(t, i >= 60, w.Code == http.StatusTooManyRequests, "request %d of address %d has status %d", i, address, w.Code)
+			require.Equal(t, i >= 60, w.Code == http.StatusTooManyRequests, "only the first 60 requests of an address can get 401, but request %d of address %d got status %d", i, address, w.Code)
 		}
 	}
 	require.EqualValues(t, 200*60, lookups.Load())
@@ -185,7 +187,7 @@ func TestTokens_limitUnknownTokensPerAddress(t *testing.T) {
 	require.EqualValues(t, 200*60, lookups.Load(), "the valid token stays cached, so it is not looked up again")
 }
 
-func TestTokens_concurrentRequestsWithOneTokenShareALookUp(t *testing.T) {
+func TestTokens_concurrentRequestsWithTheSameTokenCauseOneLookUp(t *testing.T) {
 	t.Parallel()
 	lookUpStarted, release := make(chan struct{}, 100), make(chan struct{})
 	a, lookups := newAppWithLookUps(t, newSQLite(t), func() {
@@ -209,7 +211,7 @@ func TestTokens_concurrentRequestsWithOneTokenShareALookUp(t *testing.T) {
 	require.EqualValues(t, 1, lookups.Load())
 }
 
-func TestTokens_lookUpOfADisconnectedCallerContinues(t *testing.T) {
+func TestTokens_lookUpContinuesIfTheCallerDisconnects(t *testing.T) {
 	t.Parallel()
 	a, lookups := newAppWithLookUps(t, newSQLite(t), nil)
 	ctx, cancel := context.WithCancel(t.Context())

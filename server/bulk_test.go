@@ -28,7 +28,7 @@ func (c *caller) trackVideos(status int, links []string, labels ...string) clien
 	return decode[client.TrackVideosResult](c.send(http.MethodPost, "/videos/bulk", body).requireStatus(status))
 }
 
-// videoURLs returns videoURL(n) for each n, with from and to included.
+// videoURLs returns videoURL(n) for each number n between from and to, inclusive.
 func videoURLs(from, to int) []string {
 	var links []string
 	for n := from; n <= to; n++ {
@@ -108,7 +108,7 @@ func TestBulkTrackVideos_returnsAResultForEachLink(t *testing.T) {
 			got := c.trackVideos(http.StatusMultiStatus, []string{
 				videoURL(4) + "?is_from_webapp=1", videoURL(4), "https://vm.tiktok.com/ZMsame0001/", "m.tiktok.com/v/7300000000000000004.html", "bad", "bad"})
 			require.Equal(t, client.TrackSummary{Total: 2, Succeeded: 1, Failed: 1}, got.Summary)
-			require.Equal(t, videoURL(4)+"?is_from_webapp=1", got.Results[0].URL, "the result has the first of the equal links")
+			require.Equal(t, videoURL(4)+"?is_from_webapp=1", got.Results[0].URL, "the result contains the first of several links of one video")
 			require.Equal(t, "bad", got.Results[1].URL)
 		})
 
@@ -136,7 +136,7 @@ func TestBulkTrackVideos_retryableLinkSucceedsWhenSentAgain(t *testing.T) {
 		again := c.trackVideos(http.StatusOK, []string{first.Results[1].URL})
 		require.Equal(t, client.TrackStatusTracked, again.Results[0].Status)
 		require.Equal(t, *again.Results[0].VideoID, c.video(videoURL(2)).AdID)
-		require.Len(t, c.listVideos("").Data, 2, "sending only the failed link again is enough")
+		require.Len(t, c.listVideos("").Data, 2, "both videos are tracked after only the failed link was sent again")
 	})
 }
 
@@ -176,7 +176,7 @@ func TestBulkTrackVideos_fetchesUpTo50VideosImmediately(t *testing.T) {
 }
 
 // Spec: 4.4-07, 4.4-08, 4.4-09, 4.4-16, 5-03
-func TestBulkTrackVideos_fetchesOnlyThePreviewAllowanceWithoutASubscription(t *testing.T) {
+func TestBulkTrackVideos_fetchesOnly10VideosForAnOrganisationWithoutASubscription(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierLimited)
@@ -198,7 +198,7 @@ func TestBulkTrackVideos_fetchesOnlyThePreviewAllowanceWithoutASubscription(t *t
 	})
 }
 
-func TestBulkTrackVideos_usesTheConfiguredPreviewAllowance(t *testing.T) {
+func TestBulkTrackVideos_fetchesAtMostTheConfiguredPreviewAllowance(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t), func(o *server.Options) { o.PreviewAllowance = 1 })
 	c := a.newCaller(t, store.TierPremium)
@@ -214,7 +214,7 @@ func TestBulkTrackVideos_refusesTooManyLinks(t *testing.T) {
 	require.Equal(t, int32(500), c.trackVideos(http.StatusOK, videoURLs(1, 500)).Summary.Total)
 	long := "https://www.tiktok.com/" + strings.Repeat("a", 3000)
 	failed := c.trackVideos(http.StatusUnprocessableEntity, []string{long}).Results[0]
-	require.Equal(t, "invalid_url", string(*failed.Code), "a link that is too long fails, but not the request")
+	require.Equal(t, "invalid_url", string(*failed.Code), "a link that is too long fails alone, and the request itself is valid")
 	require.Equal(t, long[:2048]+"…", failed.URL, "the result shortens a long link to 2048 characters")
 	for name, body := range map[string]any{
 		"no links":                             map[string]any{"links": []string{}},

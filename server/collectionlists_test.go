@@ -15,13 +15,14 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// collections returns the response of GET /collections.
+// collections sends GET /collections with the given query and returns the decoded response.
 func (c *caller) collections(query string) client.CollectionList {
 	c.t.Helper()
 	return decode[client.CollectionList](c.send(http.MethodGet, "/collections?"+query, nil).requireStatus(http.StatusOK))
 }
 
-// collectionNames returns the names of the collections in the response of GET /collections, in order and separated by spaces.
+// collectionNames returns the names of the collections in the response of GET /collections, separated by spaces, in the order of the
+// response.
 func (c *caller) collectionNames(query string) string {
 	c.t.Helper()
 	var names []string
@@ -72,7 +73,7 @@ func TestListCollections_filtersByParent(t *testing.T) {
 }
 
 // Spec: 4.1-07, 4.1-08
-func TestListCollections_sortsByOrderBy(t *testing.T) {
+func TestListCollections_sortsByTheParameterOrderBy(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -211,7 +212,7 @@ func TestListCollections_refusesInvalidParameters(t *testing.T) {
 }
 
 // Spec: 4-02, 4.1-01, 4.1-15, 8-12
-func TestListCollections_returnsOneMaskedCollectionToLowerTiers(t *testing.T) {
+func TestListCollections_returnsOneCollectionWithoutCountsToLowerTiers(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)

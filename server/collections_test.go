@@ -24,7 +24,7 @@ func (c *caller) createCollection(body map[string]any) uuid.UUID {
 	return decode[client.CreatedCollection](c.send(http.MethodPost, "/collections", body).requireStatus(http.StatusCreated)).ID
 }
 
-// createNamedCollection creates a collection and advances the clock by a second. Without a parent, the collection is a root.
+// createNamedCollection creates a collection and advances the clock by a second. The collection has no parent if parent is omitted.
 func (c *caller) createNamedCollection(name string, parent ...uuid.UUID) uuid.UUID {
 	c.t.Helper()
 	body := map[string]any{"name": name}
@@ -36,13 +36,13 @@ func (c *caller) createNamedCollection(name string, parent ...uuid.UUID) uuid.UU
 	return id
 }
 
-// readCollection returns a collection with its counts.
+// readCollection returns a collection with the numbers of its videos and accounts.
 func (c *caller) readCollection(id uuid.UUID) client.Collection {
 	c.t.Helper()
 	return decode[client.Collection](c.send(http.MethodGet, "/collections/"+id.String()+"?include_counts=true", nil).requireStatus(http.StatusOK))
 }
 
-// patchCollection sends PATCH /collections/{collection_id}.
+// patchCollection sends PATCH /collections/{collection_id} and returns the response. headers contains names and values.
 func (c *caller) patchCollection(id uuid.UUID, body any, headers ...string) response {
 	c.t.Helper()
 	return c.send(http.MethodPatch, "/collections/"+id.String(), body, headers...)
@@ -116,7 +116,7 @@ func TestCreateAndUpdateCollection_refuseInvalidBodies(t *testing.T) {
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	id := c.createNamedCollection("Launch")
-	invalidBodies := map[string]string{ // body → pointer and code of its fault; the bodies are invalid for POST and PATCH
+	invalidBodies := map[string]string{ // maps an invalid body to the pointer and the code of its fault
 		`{"name":""}`:    "/name min_length",
 		`{"name":" \t"}`: "/name pattern",
 		`{"name":null}`:  "/name nullable",
@@ -172,7 +172,7 @@ func TestCreateAndUpdateCollection_refuseInvalidBodies(t *testing.T) {
 			require.Equal(t, want, *p.Errors[0].Pointer+" "+p.Errors[0].Code, "%s %s", method, body)
 		}
 	}
-	require.Equal(t, "Launch", c.collectionNames(""), "a refused request creates and changes no collection")
+	require.Equal(t, "Launch", c.collectionNames(""), "a refused request must not create or change a collection")
 	for _, path := range []string{"x", "null", "{" + id.String() + "}", strings.ReplaceAll(id.String(), "-", ""), "urn:uuid:" + id.String()} {
 		for _, method := range []string{http.MethodGet, http.MethodDelete} {
 			p := c.send(method, "/collections/"+path, nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
@@ -204,23 +204,23 @@ func TestUpdateCollection_changesOnlyTheMembersInTheBody(t *testing.T) {
 		want.ParentID = &parent
 		change(`{"parent_id":"` + parent.String() + `"}`)
 		want.Name = "Spring"
-		change(`{"name":"Spring"}`) // without parent_id, the parent does not change
+		change(`{"name":"Spring"}`) // the parent does not change, because the body has no parent_id
 		want.ParentID = nil
 		change(`{"parent_id":null}`)
 		want.Hashtags = []string{"three", "two"}
 		change(`{"hashtags":["#Two","three"]}`)
 		want.Hashtags = []string{}
 		change(`{"hashtags":[]}`)
-		change(`{"password":"12345678"}`) // the response of GET does not contain the password
+		change(`{"password":"12345678"}`) // the expected collection stays the same, because GET does not return the password
 		require.Nil(t, want.Hash)
 		want.Access = client.AccessProtected
 		change(`{"access":"protected"}`)
 		require.Regexp(t, `^[A-Za-z0-9]{14}$`, *want.Hash)
 		want.Access = client.AccessPrivate
-		change(`{"access":"private"}`) // want.Hash is the hash that "protected" created
+		change(`{"access":"private"}`) // the collection keeps the hash that it got when access was set to "protected"
 		want.Access = client.AccessPublic
 		change(`{"access":"public"}`)
-		// display_settings is returned as sent: with the order of its members, and with a number that no float can represent.
+		// The server returns display_settings exactly as sent: it keeps the order of members and a number that no float can represent.
 		want.DisplaySettings = json.RawMessage(`{"theme":"dark","zz":{"big":12345678901234567891,"list":[1,null,"a/b"]},"sort":{"by":"latest_views","direction":"asc","then":"x"},"title":"T"}`)
 		change(`{"display_settings": ` + string(want.DisplaySettings) + `}`)
 		change(`{"name":"Spring"}`)
@@ -239,8 +239,8 @@ func TestUpdateCollection_protectedAccessRequiresAPassword(t *testing.T) {
 		id := c.createNamedCollection("Launch")
 		p := c.patchCollection(id, map[string]any{"access": "protected", "name": "x"}).requireProblem(http.StatusConflict, server.CodePasswordRequired)
 		require.Equal(t, "/access", *p.Errors[0].Pointer)
-		require.Equal(t, "Launch", c.readCollection(id).Name, "the refused request changes nothing")
-		const password = "päss wörd" // 9 characters, 11 bytes
+		require.Equal(t, "Launch", c.readCollection(id).Name, "the refused request must not change the collection")
+		const password = "päss wörd" // this password has 9 characters and 11 bytes
 		c.patchCollection(id, map[string]any{"access": "protected", "password": password}).requireStatus(http.StatusNoContent)
 		for _, path := range []string{"/collections", "/collections/" + id.String()} {
 			body := string(c.send(http.MethodGet, path, nil).requireStatus(http.StatusOK).body)
@@ -266,7 +266,7 @@ func TestUpdateCollection_protectedAccessRequiresAPassword(t *testing.T) {
 	})
 }
 
-func TestUpdateCollection_refusesAParentCycle(t *testing.T) {
+func TestUpdateCollection_refusesAParentThatCreatesACycle(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -290,7 +290,7 @@ func TestUpdateCollection_refusesAParentCycle(t *testing.T) {
 	})
 }
 
-func TestUpdateCollection_refusesMoreThan16Levels(t *testing.T) {
+func TestUpdateCollection_refusesCollectionsNestedDeeperThan16Levels(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -310,7 +310,7 @@ func TestUpdateCollection_refusesMoreThan16Levels(t *testing.T) {
 }
 
 // Spec: 3-10, 3-11, 4.1-18, 4.1-19
-func TestDeleteCollection_keepsVideosAndMovesChildren(t *testing.T) {
+func TestDeleteCollection_keepsVideosAndMovesChildrenToTheParent(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)

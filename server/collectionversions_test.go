@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// collectionETag returns the ETag of GET /collections/{collection_id} with the given query.
+// collectionETag sends GET /collections/{collection_id} with the given query and returns the ETag of the response.
 func (c *caller) collectionETag(id uuid.UUID, query string) string {
 	c.t.Helper()
 	tag := c.send(http.MethodGet, "/collections/"+id.String()+query, nil).requireStatus(http.StatusOK).Header.Get("ETag")
@@ -24,7 +24,7 @@ func (c *caller) collectionETag(id uuid.UUID, query string) string {
 	return tag
 }
 
-func TestUpdateCollection_refusesAnOutdatedIfMatch(t *testing.T) {
+func TestUpdateCollection_refusesAnOutdatedETagInIfMatch(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -37,7 +37,7 @@ func TestUpdateCollection_refusesAnOutdatedIfMatch(t *testing.T) {
 		first := c.collectionETag(id, "")
 		rename("a", first).requireStatus(http.StatusNoContent)
 		rename("b", first).requireProblem(http.StatusPreconditionFailed, server.CodePreconditionFailed)
-		require.Equal(t, "a", c.readCollection(id).Name, "the refused request changes nothing")
+		require.Equal(t, "a", c.readCollection(id).Name, "the refused request must not change the collection")
 		rename("b", c.collectionETag(id, "")).requireStatus(http.StatusNoContent)
 		rename("c", c.collectionETag(id, "?include_counts=true")).requireStatus(http.StatusNoContent)
 		rename("d", first+", "+c.collectionETag(id, "")).requireStatus(http.StatusNoContent)
@@ -88,7 +88,7 @@ func TestUpdateCollection_refusesAnOutdatedIfMatch(t *testing.T) {
 	})
 }
 
-func TestGetCollection_etagDoesNotRevealMaskedCounts(t *testing.T) {
+func TestGetCollection_etagDoesNotChangeIfAMaskedCountChanges(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -105,7 +105,8 @@ func TestGetCollection_etagDoesNotRevealMaskedCounts(t *testing.T) {
 	require.Equal(t, hidden, c.collectionETag(id, "?include_counts=true"), "the ETag does not change when a masked count changes")
 }
 
-// TestUpdateCollection_onlyOneConcurrentWriteWithTheSameIfMatchSucceeds sends 8 concurrent PATCH requests with the same ETag, five times.
+// TestUpdateCollection_onlyOneConcurrentWriteWithTheSameIfMatchSucceeds sends 8 concurrent PATCH requests with the same ETag in If-Match.
+// Exactly one of them must succeed. The test repeats this five times.
 func TestUpdateCollection_onlyOneConcurrentWriteWithTheSameIfMatchSucceeds(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {

@@ -13,7 +13,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// decodedBody returns the body after undoing its Content-Encoding.
+// decodedBody returns the decompressed body of a response. It fails the test if Content-Encoding is neither gzip nor zstd.
 func (a response) decodedBody() string {
 	a.t.Helper()
 	var reader io.Reader = strings.NewReader(string(a.body))
@@ -43,7 +43,7 @@ func TestCompression_usesTheEncodingOfAcceptEncoding(t *testing.T) {
 	for n := range 5 {
 		c.track(videoURL(n))
 	}
-	// get does not use checkedClient, because the contract check cannot read compressed bodies.
+	// get sends a GET request. It does not check the response against the contract, because the check cannot read compressed bodies.
 	get := func(path, accept string, headers ...string) response {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, a.http.URL+path, nil)
 		require.NoError(t, err)

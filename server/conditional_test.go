@@ -13,7 +13,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// examplePaths returns, for the path template of each GET operation, a request path that returns data.
+// examplePaths maps the path template of each GET operation to a request path. A request to this path gets a response with status 200.
 func (c *caller) examplePaths() map[string]string {
 	c.t.Helper()
 	video := c.track(tiktokLink).String()
@@ -39,7 +39,7 @@ func (c *caller) examplePaths() map[string]string {
 	}
 }
 
-func TestConditional_everyGetHasAnETag(t *testing.T) {
+func TestConditionalRequest_everyGETResponseHasAnETag(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -63,14 +63,14 @@ func TestConditional_everyGetHasAnETag(t *testing.T) {
 			c.send(http.MethodGet, target, nil, "If-None-Match", `"another"`).requireStatus(http.StatusOK)
 			head := c.send(http.MethodHead, target, nil).requireStatus(http.StatusOK)
 			require.Equal(t, tag, head.Header.Get("ETag"), path)
-			if path != "/authenticate" { // the response of /authenticate describes the token
+			if path != "/authenticate" { // the response of /authenticate contains the id of the token, so its ETag depends on the token
 				require.Equal(t, tag, otherToken.send(http.MethodGet, target, nil).requireStatus(http.StatusOK).Header.Get("ETag"), "%s: two tokens of one organisation get the same ETag", path)
 			}
 		}
 	})
 }
 
-func TestConditional_etagDoesNotRevealMaskedMetrics(t *testing.T) {
+func TestConditionalRequest_etagDoesNotChangeIfAMaskedMetricChanges(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierBasic)
@@ -89,6 +89,6 @@ func TestConditional_etagDoesNotRevealMaskedMetrics(t *testing.T) {
 		require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierBasic))
 		a.Clock.Advance(48 * 3600 * 1e9)
 		deliver()
-		require.Equal(t, before, c.send(http.MethodGet, video, nil).requireStatus(http.StatusOK).Header.Get("ETag"), "the ETag of a masked response must not change with a masked number")
+		require.Equal(t, before, c.send(http.MethodGet, video, nil).requireStatus(http.StatusOK).Header.Get("ETag"), "the ETag of a response must not change if only a masked metric changed")
 	})
 }

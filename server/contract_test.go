@@ -24,7 +24,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-func TestContract_documentAndExamplesAreValid(t *testing.T) {
+func TestContract_openAPIDocumentAndItsExamplesAreValid(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, sharedContract().doc.Validate(context.Background(), openapi3.EnableExamplesValidation()))
 }
@@ -75,7 +75,7 @@ func TestContract_everyOperationHasDescriptionsExamplesAndLimits(t *testing.T) {
 	}
 }
 
-// requireBounds requires that every string and array in the schema has a maximum length, and every number a minimum and a maximum.
+// requireBounds requires a maximum length for every string and array in the schema, and a minimum and a maximum for every number.
 func requireBounds(t *testing.T, name string, s *openapi3.Schema) {
 	t.Helper()
 	switch {
@@ -120,7 +120,7 @@ func TestContract_hasTheSameRoutesAsTheRouter(t *testing.T) {
 	require.ElementsMatch(t, declared, routed)
 }
 
-// exampleRequest returns the target and the body of a valid request of an operation, from the examples in openapi.yaml.
+// exampleRequest returns the path and the body of a valid request of an operation. It uses the examples in openapi.yaml.
 func exampleRequest(t *testing.T, op *contractOperation) (target string, body any) {
 	t.Helper()
 	target = op.Path
@@ -147,7 +147,7 @@ func exampleRequest(t *testing.T, op *contractOperation) (target string, body an
 	return target, body
 }
 
-// eachOperation runs a subtest for every operation of the contract, with a valid target and body. It uses only SQLite.
+// eachOperation runs a subtest on SQLite for every operation of the contract. target and body are those of a valid request.
 func eachOperation(t *testing.T, run func(t *testing.T, a *app, op *contractOperation, target string, body any)) {
 	t.Helper()
 	for _, op := range sharedContract().operations {
@@ -163,7 +163,7 @@ func eachOperation(t *testing.T, run func(t *testing.T, a *app, op *contractOper
 func TestEveryOperation_refusesAMissingOrWrongToken(t *testing.T) {
 	t.Parallel()
 	eachOperation(t, func(t *testing.T, a *app, op *contractOperation, target string, _ any) {
-		// The query and the body are invalid too, but the server checks the token first.
+		// The query and the body are also invalid, but the server checks the token first.
 		p := a.send(t, op.Method, target+"?x=1;y", "{").requireProblem(http.StatusUnauthorized, server.CodeTokenMissing)
 		require.Equal(t, "/errors#token_missing", p.Type)
 		a.send(t, op.Method, target, nil, "Authorization", "Bearer rt_nonsense").requireProblem(http.StatusUnauthorized, server.CodeTokenMistyped)
@@ -208,7 +208,7 @@ func TestEveryOperationWithABody_refusesInvalidAndLargeBodies(t *testing.T) {
 		c := a.newCaller(t, store.TierPremium)
 		if op.Operation.RequestBody == nil {
 			got := c.send(op.Method, target, `{"not": "read"}`)
-			require.NotContains(t, []int{400, 413, 415}, got.StatusCode, "the body of an operation without a body is ignored")
+			require.NotContains(t, []int{400, 413, 415}, got.StatusCode, "the server must ignore the body if the operation does not declare a body")
 			return
 		}
 		c.send(op.Method, target, strings.Repeat(" ", 2<<20)+"{}").requireProblem(http.StatusRequestEntityTooLarge, server.CodeBodyTooLarge)
@@ -251,11 +251,11 @@ func TestEveryOperation_hidesTheCauseOfADatabaseFailure(t *testing.T) {
 	})
 }
 
-// TestEveryMaskedOperation_returnsNullMetricsToLowerTiers calls each operation that has x-tier-masked. Every metric in the response must be null for
-// the tiers limited and basic, and not null for the tier premium.
+// TestEveryOperationThatMasksMetrics_returnsNullMetricsToLowerTiers calls each operation that has x-tier-masked in openapi.yaml.
+// Every metric in the response must be null for the tiers limited and basic. No metric can be null for the tier premium.
 //
 // Spec: 4-02, 4.1-01, 4.1-15, 4.1-26, 4.1-34, 4.2-01, 4.2-21, 4.2-22, 4.2-28, 5-02, 8-12
-func TestEveryMaskedOperation_returnsNullMetricsToLowerTiers(t *testing.T) {
+func TestEveryOperationThatMasksMetrics_returnsNullMetricsToLowerTiers(t *testing.T) {
 	t.Parallel()
 	for _, op := range sharedContract().operations {
 		if masked, _ := op.Operation.Extensions["x-tier-masked"].(bool); !masked {
@@ -287,7 +287,7 @@ func TestEveryMaskedOperation_returnsNullMetricsToLowerTiers(t *testing.T) {
 				require.NoError(t, json.Unmarshal(got.body, &whole))
 				objects := withMetrics(whole)
 				if op.id == "listCollections" && tier == store.TierPremium {
-					require.Empty(t, objects, "without include_counts the response contains no metrics")
+					require.Empty(t, objects, "the response must not contain metrics if the query has no include_counts")
 					continue
 				}
 				require.NotEmpty(t, objects)
@@ -307,14 +307,14 @@ func TestEveryMaskedOperation_returnsNullMetricsToLowerTiers(t *testing.T) {
 	}
 }
 
-// isMetric returns true if a response member with the given name is a metric.
+// isMetric returns true if a member of a JSON response with the given name is a metric, such as views.
 func isMetric(name string) bool {
 	begins := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
 	return slices.ContainsFunc([]string{"latest_", "increase_", "mean_", "median_", "most_", "percent_", "total_"}, begins) && name != "total_pages" ||
 		slices.Contains([]string{"outlier_multiplier", "accounts", "videos", "uploads", "followers", "following", "views", "likes", "comments", "shares", "bookmarks", "engagements", "video_count", "account_count"}, name)
 }
 
-// withMetrics returns all JSON objects in v that have a metric or the member metrics_masked.
+// withMetrics returns all JSON objects in v that have a metric or the member metrics_masked. v is decoded JSON.
 func withMetrics(v any) []map[string]any {
 	var out []map[string]any
 	switch v := v.(type) {
@@ -325,7 +325,7 @@ func withMetrics(v any) []map[string]any {
 	case map[string]any:
 		for name, e := range v {
 			if name == "filters" {
-				continue // the filters contain names of metrics, but no metric values
+				continue // the member filters has members that are named like metrics, but contains no metrics
 			}
 			out = append(out, withMetrics(e)...)
 			if isMetric(name) || name == "metrics_masked" {

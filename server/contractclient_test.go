@@ -22,13 +22,13 @@ import (
 	"github.com/reeltally/reeltally"
 )
 
-// contract is the parsed openapi.yaml. The tests check every request and response against it, without using code of the server.
+// contract is the parsed openapi.yaml. The tests check every request and response against the contract, without using code of the server.
 type contract struct {
 	doc        *openapi3.T
 	operations []*contractOperation
 
 	mu   sync.Mutex
-	seen map[string]map[int]bool // operation id → statuses of the responses that the tests received
+	seen map[string]map[int]bool // maps an operation id to the set of response statuses that the tests received
 }
 
 // contractOperation is an operation of openapi.yaml. segments is the path template, split at slashes.
@@ -38,7 +38,7 @@ type contractOperation struct {
 	segments []string
 }
 
-// sharedContract returns the contract that all tests share. It is shared because it records the statuses that the tests received.
+// sharedContract returns the same contract to all tests. The contract records the response statuses that the tests received.
 var sharedContract = sync.OnceValue(func() *contract {
 	doc, err := openapi3.NewLoader().LoadFromData([]byte(reeltally.OpenAPI))
 	if err != nil {
@@ -59,7 +59,7 @@ var sharedContract = sync.OnceValue(func() *contract {
 	return c
 })
 
-// closeSchema makes a schema refuse members that it does not declare. The published contract allows such members, so that a later
+// closeSchema makes a schema refuse undeclared members of JSON objects. The published contract allows undeclared members, so that a later
 // version can add members.
 func closeSchema(s *openapi3.Schema) {
 	if s.Type.Is("object") && s.AdditionalProperties.Has == nil && s.AdditionalProperties.Schema == nil {
@@ -74,15 +74,15 @@ func closeSchema(s *openapi3.Schema) {
 	}
 }
 
-// match returns the operation of a request and its path parameters. It prefers a literal path to a path template. The operation is nil if
-// the contract has no operation for the request.
+// match returns the operation and the path parameters of a request. It prefers an operation whose path has no parameters. The operation
+// is nil if the contract has no operation for the request.
 func (c *contract) match(method string, u *url.URL) (*contractOperation, map[string]string) {
 	if method == http.MethodHead {
 		method = http.MethodGet
 	}
 	path := u.EscapedPath()
 	if strings.HasPrefix(path, "/refresh/") {
-		path = strings.TrimSuffix(path, "/") // the contract allows a trailing slash here
+		path = strings.TrimSuffix(path, "/") // the contract allows a trailing slash in the paths of the refresh operations
 	}
 	sent := strings.Split(path, "/")
 	var best *contractOperation
@@ -110,7 +110,8 @@ func (c *contract) match(method string, u *url.URL) (*contractOperation, map[str
 	return best, params
 }
 
-// contractTransport is a RoundTripper that returns an error if a response violates the contract, or if the server accepts an invalid request.
+// contractTransport is a RoundTripper that returns an error if a response violates the contract, or if the server accepts an invalid
+// request.
 type contractTransport struct {
 	contract *contract
 	next     http.RoundTripper
@@ -142,7 +143,7 @@ func (t contractTransport) RoundTrip(req *http.Request) (*http.Response, error) 
 	_ = resp.Body.Close()
 	resp.Body = io.NopCloser(bytes.NewReader(body))
 	if faults := t.check(req, op, params, refused, resp, body); len(faults) > 0 {
-		return nil, fmt.Errorf("%s %s → %d violates the contract: %w\n%s", req.Method, req.URL, resp.StatusCode, errors.Join(faults...), body)
+		return nil, fmt.Errorf("the response of %s %s with status %d violates the contract: %w\n%s", req.Method, req.URL, resp.StatusCode, errors.Join(faults...), body)
 	}
 	return resp, nil
 }
@@ -156,7 +157,7 @@ func validRequest(req *http.Request, op *contractOperation, params map[string]st
 		Request: clone, PathParams: params, Route: op.Route, Options: contractOptions(anyText)})
 }
 
-// absoluteURI returns an error unless s is an absolute URI. It validates the format "uri" in responses.
+// absoluteURI returns an error if s is not an absolute URI. It validates texts with the format "uri" in responses.
 func absoluteURI(s string) error {
 	if u, err := url.Parse(s); err != nil || u.Host == "" {
 		return errors.New("the text is not an absolute URI")
@@ -164,10 +165,10 @@ func absoluteURI(s string) error {
 	return nil
 }
 
-// anyText accepts any text. It validates the format "uri" in requests, because the server also accepts links that are not URIs.
+// anyText accepts any text with the format "uri" in requests, because the server also accepts links that are not URIs.
 func anyText(string) error { return nil }
 
-// contractOptions returns validation options. uri validates texts with the format "uri".
+// contractOptions returns options for validating requests and responses. uri returns an error if a text with the format "uri" is invalid.
 func contractOptions(uri func(string) error) *openapi3filter.Options {
 	return &openapi3filter.Options{
 		AuthenticationFunc: openapi3filter.NoopAuthenticationFunc, SkipSettingDefaults: true, IncludeResponseStatus: true,
@@ -182,7 +183,7 @@ func contractOptions(uri func(string) error) *openapi3filter.Options {
 	}
 }
 
-// check returns all violations of the contract in a response. refused is the reason why the request is invalid, or nil.
+// check returns all violations of the contract in a response. refused is the reason why the request is invalid, or nil if it is valid.
 func (t contractTransport) check(req *http.Request, op *contractOperation, params map[string]string, refused error, resp *http.Response, body []byte) []error {
 	var faults []error
 	fail := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
@@ -195,7 +196,7 @@ func (t contractTransport) check(req *http.Request, op *contractOperation, param
 	if status >= 400 && req.Method != http.MethodHead && strings.HasPrefix(resp.Header.Get("Content-Type"), "application/problem+json") {
 		checkProblem(resp, body, fail)
 	} else if status >= 400 && op == nil && req.Method != http.MethodHead {
-		fail("the error response is not application/problem+json")
+		fail("the Content-Type of the error response is not application/problem+json")
 	}
 	if leakedText := internalText(randomText.ReplaceAllString(string(body), "")); leakedText != "" && (op != nil || status >= 400) {
 		fail("the response contains the internal text %q", leakedText)
@@ -208,7 +209,7 @@ func (t contractTransport) check(req *http.Request, op *contractOperation, param
 	}
 	checkHeaders(resp, fail)
 	if resp.Header.Get("Access-Control-Allow-Origin") != "*" {
-		fail("Access-Control-Allow-Origin is not *")
+		fail("the header Access-Control-Allow-Origin must be *")
 	}
 	input := &openapi3filter.ResponseValidationInput{
 		RequestValidationInput: &openapi3filter.RequestValidationInput{Request: req, PathParams: params, Route: op.Route},
@@ -224,7 +225,8 @@ func (t contractTransport) check(req *http.Request, op *contractOperation, param
 	return faults
 }
 
-// checkHeaders calls fail for each rate limit, Retry-After or WWW-Authenticate header that does not fit the status of the response.
+// checkHeaders calls fail for each rate limit, Retry-After or WWW-Authenticate header that is missing, wrong or not allowed with the
+// status.
 func checkHeaders(resp *http.Response, fail func(string, ...any)) {
 	status := resp.StatusCode
 	if status < 500 && status != http.StatusUnauthorized {
@@ -241,11 +243,11 @@ func checkHeaders(resp *http.Response, fail func(string, ...any)) {
 		fail("the response with status %d must not have Retry-After", status)
 	}
 	if challenge := resp.Header.Get("WWW-Authenticate"); (status == http.StatusUnauthorized) != strings.HasPrefix(challenge, "Bearer") {
-		fail("WWW-Authenticate is %q; only a 401 has it, with Bearer", challenge)
+		fail("WWW-Authenticate is %q, but it must begin with Bearer in a 401 response and be missing in all others", challenge)
 	}
 }
 
-// checkProblem calls fail if the problem in the body contradicts the status or the headers of its response.
+// checkProblem calls fail if body is not a problem of RFC 9457, or if the problem contradicts the status or the headers of the response.
 func checkProblem(resp *http.Response, body []byte, fail func(string, ...any)) {
 	var p struct {
 		Type, Title, Detail, Instance, Code, Error string
@@ -259,12 +261,12 @@ func checkProblem(resp *http.Response, body []byte, fail func(string, ...any)) {
 	replayed := resp.Header.Get("Idempotent-Replayed") != "" // a replayed response contains the request id of the original request
 	if p.Status != resp.StatusCode || !replayed && p.RequestID != resp.Header.Get("X-Request-Id") || p.Type != "/errors#"+p.Code ||
 		p.Title == "" || p.Detail == "" || p.Error != p.Detail || p.Instance == "" {
-		fail("the problem does not match its response: %+v", p)
+		fail("the problem contradicts the status or the headers of its response: %+v", p)
 	}
 }
 
-// internalTexts contains texts that no response can contain: SQL, driver names, Go error messages and file paths. If the text alone is too
-// general, a pattern must match too. Searching for the text first is much faster than matching the pattern.
+// internalTexts contains texts that no response can contain: SQL, driver names, Go error messages and file paths. A text with a
+// pattern is allowed where the pattern does not match. Searching for the text first is much faster than matching the pattern.
 var internalTexts = map[string]*regexp.Regexp{
 	"SELECT": regexp.MustCompile(`\bSELECT\b`), "INSERT INTO": regexp.MustCompile(`\bINSERT INTO\b`), "UPDATE ": regexp.MustCompile(`\bUPDATE \w+ SET\b`),
 	"DELETE FROM": regexp.MustCompile(`\bDELETE FROM\b`), "WHERE": regexp.MustCompile(`\bWHERE\b`), "JOIN": regexp.MustCompile(`\bJOIN\b`),
@@ -276,7 +278,7 @@ var internalTexts = map[string]*regexp.Regexp{
 	"github.com/": nil,
 }
 
-// internalText returns one of internalTexts that the body contains, or "" if the body contains none.
+// internalText returns one of the internalTexts that occur in the body, or "" if none occurs.
 func internalText(body string) string {
 	for text, pattern := range internalTexts {
 		if strings.Contains(body, text) && (pattern == nil || pattern.MatchString(body)) {
@@ -286,7 +288,7 @@ func internalText(body string) string {
 	return ""
 }
 
-// randomText matches the member next_cursor. A cursor is random text, so it can contain any word by chance.
+// randomText matches the member next_cursor of a JSON text. A cursor is random text, so it can contain one of internalTexts by chance.
 var randomText = regexp.MustCompile(`"next_cursor":"[^"]*"`)
 
 // untestedResponses returns the operation id and status of each response that the contract declares and no test has received.

@@ -29,13 +29,14 @@ const (
 	fuzzCountVariable  = "REELTALLY_FUZZ_COUNT"  // total number of requests; default 6,000
 	fuzzReportVariable = "REELTALLY_FUZZ_REPORT" // file for the report; by default no report is written
 
-	// requestsPerServer is the number of requests sent to one test server. More requests would create more items and slow down the lists.
+	// requestsPerServer is the number of requests that are sent to one test server. More requests would create more items and make lists
+	// slow.
 	requestsPerServer = 2000
 )
 
 // TestContract_randomRequestsGetDeclaredResponses sends random requests. Half of them are valid, and half have one fault.
-// The contract must declare every response, and no status can be 5xx. The server must not refuse a valid request as invalid, and
-// must refuse an invalid request. The same seed generates the same requests.
+// The server must accept valid requests and refuse invalid requests. The contract must declare every response, and no status can be 5xx.
+// The same seed generates the same requests.
 func TestContract_randomRequestsGetDeclaredResponses(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
@@ -61,7 +62,7 @@ func TestContract_randomRequestsGetDeclaredResponses(t *testing.T) {
 	}
 }
 
-// fuzzSetting returns the number in an environment variable, or otherwise if the variable is not set.
+// fuzzSetting returns the number in the environment variable with the given name. If the variable is not set, it returns otherwise.
 func fuzzSetting(t *testing.T, name string, otherwise int) int {
 	t.Helper()
 	text := os.Getenv(name)
@@ -73,7 +74,7 @@ func fuzzSetting(t *testing.T, name string, otherwise int) int {
 	return n
 }
 
-// inProcess is a RoundTripper that calls the handler of a server without a network.
+// inProcess is a RoundTripper that calls the HTTP handler of a server directly, without a network.
 type inProcess struct{ http.Handler }
 
 func (p inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -81,7 +82,7 @@ func (p inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	p.ServeHTTP(w, r)
 	resp := w.Result()
 	if resp.Request = r; r.Method == http.MethodHead {
-		resp.Body = http.NoBody // a real server omits the body of a HEAD response
+		resp.Body = http.NoBody // a real HTTP server does not send the body of a response to HEAD
 	}
 	return resp, nil
 }
@@ -97,7 +98,7 @@ type fuzz struct {
 	failures      []string
 }
 
-// newFuzz starts a test server with short links, callers of all tiers with items, and another organisation with items.
+// newFuzz starts a test server and creates the data of the requests: organisations of all tiers with items, and short links.
 func newFuzz(t *testing.T, tally *fuzzTally, seed, server uint64) *fuzz {
 	t.Helper()
 	a := newApp(t, newSQLite(t))
@@ -123,7 +124,7 @@ func newFuzz(t *testing.T, tally *fuzzTally, seed, server uint64) *fuzz {
 	return &fuzz{generator: g, t: t, nextOperation: int(server) * 7, transport: contractTransport{sharedContract(), inProcess{a.server.Handler()}}, tally: tally}
 }
 
-// run sends the given number of requests. It calls the operations one after the other, and then starts again.
+// run sends the given number of requests and calls the operations in turn. It fails the test if a response was wrong.
 func (f *fuzz) run(requests int) {
 	operations := sharedContract().operations
 	for f.requestsLeft = requests; f.requestsLeft > 0; {
@@ -134,7 +135,7 @@ func (f *fuzz) run(requests int) {
 			}
 		}
 	}
-	require.Empty(f.t, f.failures, "%d responses violate the contract; the first ones:\n%s", len(f.failures), strings.Join(f.failures[:min(5, len(f.failures))], "\n\n"))
+	require.Empty(f.t, f.failures, "%d responses violate the contract; the first of these responses are:\n%s", len(f.failures), strings.Join(f.failures[:min(5, len(f.failures))], "\n\n"))
 }
 
 // generateRequest returns a valid request or, with a probability of 50 percent, a request with one fault.
@@ -145,7 +146,7 @@ func (f *fuzz) generateRequest(op *contractOperation) *generatedRequest {
 	return f.generateInvalid(op)
 }
 
-// exchange sends a request and checks the response. If the response has a cursor or an ETag, exchange can also send a request that uses it.
+// exchange sends a request and checks the response. It can then send a request with the cursor or the ETag of the response.
 func (f *fuzz) exchange(r *generatedRequest) {
 	resp, body := f.send(r)
 	if resp == nil || r.want != expectValid || resp.StatusCode != http.StatusOK || f.requestsLeft <= 0 {
@@ -176,10 +177,11 @@ func (f *fuzz) exchange(r *generatedRequest) {
 	}
 }
 
-// valueOnly returns the first result of generatedRequest.get and drops the second result.
+// valueOnly returns text and ignores its second argument. An expression can use it to drop the second result of generatedRequest.get.
 func valueOnly(text string, _ bool) string { return text }
 
-// send sends a request and checks the status. It returns nil if the request is not valid HTTP, or if the response violates the contract.
+// send sends a request and checks the status. The response is nil if the request is not valid HTTP, or if the response violates the
+// contract.
 func (f *fuzz) send(r *generatedRequest) (*http.Response, []byte) {
 	req := f.request(r)
 	if req == nil {
@@ -205,12 +207,12 @@ func (f *fuzz) send(r *generatedRequest) (*http.Response, []byte) {
 	return resp, body
 }
 
-// unexpectedStatus returns why the status of a response is wrong, or "" if the status is as expected.
+// unexpectedStatus returns the reason why the status of a response is wrong, or "" if the status is the expected one.
 func (r *generatedRequest) unexpectedStatus(resp *http.Response) string {
 	status := resp.StatusCode
 	switch {
 	case status >= http.StatusInternalServerError:
-		return "the status is 5xx"
+		return "the status is 5xx, but every request must get a status below 500"
 	case r.want == expectValid && slices.Contains([]int{400, 401, 403, 405, 413, 415, 429}, status):
 		return "the server refused a valid request"
 	case r.want == expect400 && status != http.StatusBadRequest, r.want == expect4xx && (status < 400 || status == http.StatusTooManyRequests):
@@ -234,14 +236,14 @@ func allows(op *contractOperation, field string) bool {
 	return true
 }
 
-// operationTally has the number of requests to one operation, the number of responses by status, and the total time.
+// operationTally contains the number of requests to one operation, the number of responses by status, and the sum of the response times.
 type operationTally struct {
 	requests int
 	statuses map[int]int
 	elapsed  time.Duration
 }
 
-// fuzzTally collects the counts of all test servers. It is safe for concurrent use.
+// fuzzTally counts the requests to each operation, on all test servers. It is safe for concurrent use.
 type fuzzTally struct {
 	total int
 
@@ -250,7 +252,7 @@ type fuzzTally struct {
 	operations map[string]*operationTally
 }
 
-// add counts a response.
+// add counts one response. operation is the operation id, and elapsed is the response time.
 func (y *fuzzTally) add(t *testing.T, operation string, status int, elapsed time.Duration) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
@@ -286,8 +288,8 @@ func (y *fuzzTally) report(seed int) []byte {
 	return out.Bytes()
 }
 
-// TestContract_everyTextFieldHasATestDataGenerator requires an entry in kindsByField for each text parameter and text member. Without the entry,
-// the tests could not generate requests for a new operation.
+// TestContract_everyTextFieldHasATestDataGenerator requires an entry in kindsByField for each parameter and body member that contains a
+// text. The tests need the entry to generate requests.
 func TestContract_everyTextFieldHasATestDataGenerator(t *testing.T) {
 	t.Parallel()
 	for _, op := range sharedContract().operations {
@@ -297,14 +299,14 @@ func TestContract_everyTextFieldHasATestDataGenerator(t *testing.T) {
 	}
 }
 
-// textField is a parameter, header or body member of a request that contains a text.
+// textField is a path parameter, query parameter, header or body member whose value is a text.
 type textField struct {
-	in, name string   // in is "path", "query", "header" or "body"
-	pointer  []string // names of the members that lead to a body member
+	in, name string   // in is the location of the field: "path", "query", "header" or "body"
+	pointer  []string // member names from the root of the body to the field; nil for a parameter or header
 	schema   *openapi3.Schema
 }
 
-// textFields returns the text fields of an operation, without dates and enumerations. A field can also be an array of texts.
+// textFields returns the text fields of an operation, including arrays of texts. It omits dates and enumerations.
 func textFields(op *contractOperation) []textField {
 	var out []textField
 	add := func(s textField) {

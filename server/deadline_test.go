@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	shortTimeout = 500 * time.Millisecond // request timeout of the server
-	maxWait      = 8 * time.Second        // a test fails if a response takes longer
+	shortTimeout = 500 * time.Millisecond // request timeout of the server in these tests
+	maxWait      = 8 * time.Second        // maximum response time; a test fails if a response takes longer
 )
 
 // newAppWithShortTimeout starts a server whose request timeout is shortTimeout.
@@ -25,11 +25,11 @@ func newAppWithShortTimeout(t *testing.T, engine string) *app {
 	return newApp(t, storetest.New(t, engine), func(o *server.Options) { o.RequestTimeout = shortTimeout })
 }
 
-// blockDatabase makes statements wait until the test ends or release is called. On SQLite, another connection holds the write lock, so only
-// writes wait. On PostgreSQL, another transaction locks the table videos.
+// blockDatabase makes database statements wait until the test ends or release is called. On SQLite, it takes the write lock, so only
+// writes wait. On PostgreSQL, it locks the table videos.
 func (a *app) blockDatabase(t *testing.T) (release func()) {
 	t.Helper()
-	tx, err := a.Raw(t).BeginTx(t.Context(), nil) // on SQLite, BEGIN takes the write lock
+	tx, err := a.Raw(t).BeginTx(t.Context(), nil) // on SQLite, the statement BEGIN takes the write lock
 	require.NoError(t, err)
 	if a.Engine == "postgres" {
 		_, err = tx.ExecContext(t.Context(), "LOCK TABLE videos IN ACCESS EXCLUSIVE MODE")
@@ -63,7 +63,7 @@ func (c *caller) sendBefore(method, target string, body any, headers ...string) 
 	return response{}
 }
 
-func TestDeadline_blockedDatabaseReturns503(t *testing.T) {
+func TestDeadline_requestGets503IfTheDatabaseIsBlocked(t *testing.T) {
 	t.Parallel()
 	for _, engine := range storetest.Engines {
 		t.Run(engine, func(t *testing.T) {
@@ -87,8 +87,9 @@ func TestDeadline_blockedDatabaseReturns503(t *testing.T) {
 	}
 }
 
-// TestDeadline_exhaustedConnectionPoolReturns503 uses a pool of one connection. A second request must get 503 before its request timeout.
-func TestDeadline_exhaustedConnectionPoolReturns503(t *testing.T) {
+// TestDeadline_requestGets503IfNoDatabaseConnectionIsFree uses a pool with one database connection. While one request uses the connection,
+// a second request must get 503 within maxWait.
+func TestDeadline_requestGets503IfNoDatabaseConnectionIsFree(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "postgres")
 	single, err := store.Open(t.Context(), store.Options{URL: db.URL + "&pool_max_conns=1", Now: db.Clock.Now, Timeout: time.Minute})
@@ -135,7 +136,7 @@ func TestReadyz_doesNotWaitForTheWriteConnection(t *testing.T) {
 	c := a.newCaller(t, store.TierPremium)
 	c.listVideos("")
 	var during response
-	a.Guard.Before("INSERT", func() { during = a.send(t, http.MethodGet, "/readyz", nil) }) // runs during the write transaction, before its first INSERT
+	a.Guard.Before("INSERT", func() { during = a.send(t, http.MethodGet, "/readyz", nil) }) // the function runs during the write transaction, before the first INSERT
 	c.track(tiktokLink)
 	during.requireStatus(http.StatusOK)
 }

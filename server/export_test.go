@@ -1,4 +1,5 @@
 package server
 
-// SetMaxPage sets the maximum size in bytes of a page of a list. A page that reaches n ends before its limit of rows.
+// SetMaxPage sets the maximum size of a page of a list to n bytes. A page that reaches n bytes ends, even if it has fewer rows than
+// requested.
 func (s *Server) SetMaxPage(n int64) { s.maxPage = n }

@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, "openapi.yaml declares these responses, but no test received them:\n\t"+strings.Join(missing, "\n\t"))
 			code = 1
 		}
-		// The limiter library stops its cleaner goroutine only after its store is garbage-collected.
+		// Ignore the cleaner goroutine of the limiter library, which ends only after the store of the library is garbage-collected.
 		if err := goleak.Find(goleak.IgnoreAnyFunction("github.com/ulule/limiter/v3/drivers/store/memory.(*cleaner).Run")); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			code = 1
@@ -50,7 +50,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// wholePackage returns true if no flag selects or skips tests.
+// wholePackage returns true if the command line has no flag that selects, skips or lists tests.
 func wholePackage() bool {
 	for _, name := range []string{"test.run", "test.skip", "test.list", "test.fuzz"} {
 		if f := flag.Lookup(name); f != nil && f.Value.String() != "" {
@@ -74,7 +74,8 @@ type app struct {
 	log       *syncBuffer
 }
 
-// newApp starts a server on db. The functions in change modify its options. Without a changed RateStore, no rate limit applies.
+// newApp starts a server that uses the database db. The functions in change modify the options of the server. By default, the server has
+// no rate limits.
 func newApp(t *testing.T, db *storetest.DB, change ...func(*server.Options)) *app {
 	t.Helper()
 	p := newPlatforms(t)
@@ -84,7 +85,7 @@ func newApp(t *testing.T, db *storetest.DB, change ...func(*server.Options)) *ap
 	return a
 }
 
-// buildApp creates a server that does not listen yet. platformsURL is the address of the simulated platforms.
+// buildApp creates a server, but does not start it. platformsURL is the address of the HTTP server that simulates the platforms.
 func buildApp(t *testing.T, db *storetest.DB, platformsURL string, change ...func(*server.Options)) *app {
 	t.Helper()
 	a := &app{DB: db, t: t, log: &syncBuffer{}}
@@ -105,10 +106,10 @@ func buildApp(t *testing.T, db *storetest.DB, platformsURL string, change ...fun
 	return a
 }
 
-// serve starts s, and closes s and the server when the test ends.
+// serve starts the HTTP server s. It closes s and the server of a when the test ends.
 func (a *app) serve(s *httptest.Server) {
 	s.Start()
-	s.Client().Transport.(*http.Transport).DisableCompression = true // TestCompression_usesTheEncodingOfAcceptEncoding tests compression
+	s.Client().Transport.(*http.Transport).DisableCompression = true // compression has its own test, TestCompression_usesTheEncodingOfAcceptEncoding
 	a.http = s
 	a.t.Cleanup(func() {
 		a.http.Close()
@@ -116,7 +117,7 @@ func (a *app) serve(s *httptest.Server) {
 	})
 }
 
-// inspect is called with each database statement, before the statement runs.
+// inspect is called before each database statement runs. The statement fails if inspect returns an error.
 func (a *app) inspect(statement string) error {
 	if err := a.databaseError.Load(); err != nil {
 		return *err
@@ -133,21 +134,21 @@ func (a *app) breakDatabase(err error) {
 	a.databaseError.Store(&err)
 }
 
-// eachDatabase runs a test with a new server on SQLite and on PostgreSQL.
+// eachDatabase calls run twice: with a new server on SQLite, and with a new server on PostgreSQL.
 func eachDatabase(t *testing.T, run func(t *testing.T, a *app)) {
 	t.Helper()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) { run(t, newApp(t, db)) })
 }
 
-// platforms is an HTTP server that simulates the hosts of TikTok and others for the resolver of short links.
+// platforms is an HTTP server that simulates TikTok and the other platforms. It answers requests for short links.
 type platforms struct {
 	*httptest.Server
 
 	mu sync.Mutex
-	// locations maps the host and path of a short link to its redirect target. The response is 404 without an entry, 502 for an empty
-	// target, and 429 for the target respond429.
+	// locations maps the host and path of a short link to the URL to which the link redirects. The response is 404 for a link without an
+	// entry, 502 if the URL is "", and 429 if the URL is respond429.
 	locations map[string]string
-	requests  int // number of received requests
+	requests  int // number of requests that the server received
 }
 
 func newPlatforms(t *testing.T) *platforms {
@@ -158,10 +159,10 @@ func newPlatforms(t *testing.T) *platforms {
 	return p
 }
 
-// respond429 is a redirect target that makes platforms respond with 429.
+// respond429 is a value for the parameter target of platforms.redirect. Requests for the short link then get status 429.
 const respond429 = "busy"
 
-// redirect sets the redirect target of a short link. If target is "", platforms responds with 502.
+// redirect makes a short link redirect to target. If target is "", requests for the link get status 502.
 func (p *platforms) redirect(short, target string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -191,7 +192,7 @@ func (p *platforms) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// syncBuffer is a buffer for logs that is safe for concurrent use.
+// syncBuffer is a bytes.Buffer for log output that is safe for concurrent use.
 type syncBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -209,14 +210,14 @@ func (s *syncBuffer) String() string {
 	return s.b.String()
 }
 
-// caller sends requests with a token of an organisation.
+// caller is an API client that sends requests with a token of one organisation.
 type caller struct {
 	*client.ClientWithResponses
 	app   *app
 	t     *testing.T
 	org   store.Organisation
 	token string
-	items inventory // items that createItems created; otherwise nil
+	items inventory // the videos, accounts and collections that createItems created; nil if it was not called
 }
 
 // newCaller creates an organisation with an active subscription and a token with the scopes read and write.
@@ -248,20 +249,20 @@ func (a *app) checkedClient() *http.Client {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// response is an HTTP response whose body was already read into body.
+// response is an HTTP response. body contains the whole response body.
 type response struct {
 	t *testing.T
 	*http.Response
 	body []byte
 }
 
-// send sends a request with the token of c. target is an encoded path with its query.
+// send sends a request with the token of c. target is the encoded path and query. headers contains names and values.
 func (c *caller) send(method, target string, body any, headers ...string) response {
 	c.t.Helper()
 	return c.app.send(c.t, method, target, body, append([]string{"Authorization", "Bearer " + c.token}, headers...)...)
 }
 
-// send sends a request without a token. headers contains names and values, and an empty value removes the header.
+// send sends a request without a token. headers contains names and values. A header whose value is "" is not sent.
 func (a *app) send(t *testing.T, method, target string, body any, headers ...string) response {
 	t.Helper()
 	got, err := a.exchange(t, method, target, body, headers...)
@@ -269,7 +270,8 @@ func (a *app) send(t *testing.T, method, target string, body any, headers ...str
 	return got
 }
 
-// exchange sends a request like send, but returns an error instead of failing the test. Goroutines use it, because they must not call FailNow.
+// exchange sends a request like send, but returns an error instead of failing the test. Goroutines call exchange, because they must not
+// call FailNow.
 func (a *app) exchange(t *testing.T, method, target string, body any, headers ...string) (response, error) {
 	t.Helper()
 	var reader io.Reader
@@ -307,14 +309,14 @@ func (a *app) exchange(t *testing.T, method, target string, body any, headers ..
 	return response{t, resp, read}, err
 }
 
-// requireStatus fails the test unless the response has the given status.
+// requireStatus requires that the response has the given status. It returns the response.
 func (a response) requireStatus(status int) response {
 	a.t.Helper()
 	require.Equal(a.t, status, a.StatusCode, "%s", a.body)
 	return a
 }
 
-// problem fails the test unless the response is a problem with the given status. It returns the problem.
+// problem requires a response with the given status and the Content-Type application/problem+json. It returns the decoded body.
 func (a response) problem(status int) client.Problem {
 	a.t.Helper()
 	a.requireStatus(status)
@@ -322,7 +324,7 @@ func (a response) problem(status int) client.Problem {
 	return decode[client.Problem](a)
 }
 
-// requireProblem fails the test unless the response is a problem with the given status and code. It returns the problem.
+// requireProblem requires an error response (RFC 9457) with the given status and error code. It returns the decoded body.
 func (a response) requireProblem(status int, code server.Code) client.Problem {
 	a.t.Helper()
 	p := a.problem(status)
@@ -330,7 +332,7 @@ func (a response) requireProblem(status int, code server.Code) client.Problem {
 	return p
 }
 
-// decode decodes the JSON body of a response.
+// decode returns the JSON body of a response, decoded as a value of type T.
 func decode[T any](a response) T {
 	a.t.Helper()
 	var v T
@@ -353,7 +355,8 @@ func (c *caller) track(raw string) uuid.UUID {
 	return decode[client.TrackVideoResult](a).VideoID
 }
 
-// fetch advances the clock by a second, claims all due videos and stores facts for them, as a collector does.
+// fetch does the work of a collector: it advances the clock by a second, claims all due videos and stores the result of facts for each
+// video.
 func (a *app) fetch(facts func(target queue.Target) ingest.VideoFacts) {
 	a.t.Helper()
 	a.Clock.Advance(time.Second)
@@ -373,18 +376,18 @@ func (a *app) fetch(facts func(target queue.Target) ingest.VideoFacts) {
 	}
 }
 
-// views returns a function for fetch. The function returns facts that contain only the view count n.
+// views returns an argument for fetch that stores only the view count n for each video.
 func views(n int64) func(queue.Target) ingest.VideoFacts {
 	return func(queue.Target) ingest.VideoFacts { return ingest.VideoFacts{Views: &n} }
 }
 
-// newSQLite creates an SQLite database. Tests that do not depend on the database engine use it.
+// newSQLite creates an SQLite database for a test that does not need to run on both database engines.
 func newSQLite(t *testing.T) *storetest.DB {
 	t.Helper()
 	return storetest.New(t, "sqlite")
 }
 
-// listVideos returns the response of GET /videos.
+// listVideos sends GET /videos with the given query and returns the decoded response.
 func (c *caller) listVideos(query string) client.VideoPage {
 	c.t.Helper()
 	return decode[client.VideoPage](c.send(http.MethodGet, "/videos?"+query, nil).requireStatus(http.StatusOK))

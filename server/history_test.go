@@ -15,17 +15,17 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// videoHistory returns the array of GET /videos/{ad_id}/history.
+// videoHistory returns the decoded response of GET /videos/{ad_id}/history. ref is an id or a link.
 func (c *caller) videoHistory(ref, query string) []client.VideoHistoryPoint {
 	c.t.Helper()
 	return decode[[]client.VideoHistoryPoint](c.send(http.MethodGet, "/videos/"+ref+"/history?"+query, nil).requireStatus(http.StatusOK))
 }
 
-// daysAgo returns the date n days ago, in the format of the API.
+// daysAgo returns the date n days before the current time of the test clock, as YYYY-MM-DD.
 func (a *app) daysAgo(n int) string { return a.Clock.Now().AddDate(0, 0, -n).Format(time.DateOnly) }
 
-// withVideoHistory creates an organisation with a video that was fetched once a day for the given number of days, ending today. It
-// returns the video id.
+// withVideoHistory creates an organisation that tracks one video. The video was fetched once on each of the last days, including today.
+// The second result is the video id.
 func withVideoHistory(t *testing.T, a *app, tier store.Tier, days int) (*caller, string) {
 	t.Helper()
 	c := a.newCaller(t, tier)
@@ -96,7 +96,7 @@ func TestVideoHistory_interpolatesDaysWithoutAFetch(t *testing.T) {
 }
 
 // Spec: 4.2-24, 5-02, 8-11
-func TestVideoHistory_refusesDatesBeyondTheLimitOfTheTier(t *testing.T) {
+func TestVideoHistory_refusesAStartDateOlderThanTheTierAllows(t *testing.T) {
 	t.Parallel()
 	for tier, days := range map[store.Tier]int{store.TierLimited: 90, store.TierBasic: 90, store.TierPremium: 730} {
 		a := newApp(t, newSQLite(t))
@@ -117,7 +117,7 @@ func TestVideoHistory_refusesDatesBeyondTheLimitOfTheTier(t *testing.T) {
 }
 
 // Spec: 4-02, 4.2-22
-func TestVideoHistory_returnsOneMaskedPointToLowerTiers(t *testing.T) {
+func TestVideoHistory_returnsOnePointWithoutMetricsToLowerTiers(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		for _, tier := range []store.Tier{store.TierLimited, store.TierBasic} {
@@ -132,7 +132,7 @@ func TestVideoHistory_returnsOneMaskedPointToLowerTiers(t *testing.T) {
 	})
 }
 
-func TestVideoHistory_includesQualityIfRequested(t *testing.T) {
+func TestVideoHistory_includesTheQualityOfEachPointIfRequested(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -181,7 +181,7 @@ func TestVideoHistory_includesQualityIfRequested(t *testing.T) {
 	})
 }
 
-func TestVideoHistory_omitsQualityForMaskedTiers(t *testing.T) {
+func TestVideoHistory_omitsTheQualityOfEachPointForLowerTiers(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c, id := withVideoHistory(t, a, store.TierBasic, 3)

@@ -15,8 +15,9 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// hostileResponses maps the check that refuses a hostile link to the expected response. status and code are for a request with one link.
-// failure is the code in a bulk result. connection is true if the server connects to the platform.
+// hostileResponses contains the expected response for a hostile link. The key is the check that refuses the link. status and code are
+// expected for a request with one link, and failure in the result of a bulk request. connection is true if the server connects to a
+// platform.
 var hostileResponses = map[string]struct {
 	status     int
 	code       server.Code
@@ -31,8 +32,8 @@ var hostileResponses = map[string]struct {
 	outboundtest.Platform:     {http.StatusNotFound, server.CodeNotFound, "not_found", true},
 }
 
-// TestHostileLinks_causeNoConnectionToInternalAddresses sends each hostile link to the tracking
-// operations. It uses the real resolver with a simulated internet.
+// TestHostileLinks_causeNoConnectionToInternalAddresses sends each hostile link to the operations that track
+// videos and accounts. The server uses the real resolver of short links with a simulated DNS and network.
 func TestHostileLinks_causeNoConnectionToInternalAddresses(t *testing.T) {
 	t.Parallel()
 	isPlatforms := func(host string) bool {
@@ -50,7 +51,7 @@ func TestHostileLinks_causeNoConnectionToInternalAddresses(t *testing.T) {
 	callers := map[string]outboundtest.Link{}
 	for _, l := range links {
 		callers[l.URL] = l
-		if !strings.Contains(l.URL, "\x00") { // a NUL byte would make the whole request invalid
+		if !strings.Contains(l.URL, "\x00") { // a bulk request with a NUL byte in one link would be refused as a whole
 			raw = append(raw, l.URL)
 		}
 	}

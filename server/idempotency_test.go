@@ -18,7 +18,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// postRequests returns a path and two different valid bodies for each POST operation, by operation id.
+// postRequests maps the id of each POST operation to a path and two different valid bodies.
 func (c *caller) postRequests() map[string][3]any {
 	c.t.Helper()
 	const account, other = "https://www.tiktok.com/@southwind", "https://www.tiktok.com/@eastwind"
@@ -40,7 +40,7 @@ func (c *caller) postRequests() map[string][3]any {
 	}
 }
 
-// postOperations returns the ids of all POST operations in openapi.yaml.
+// postOperations returns the operation ids of all POST operations in openapi.yaml.
 func postOperations() []string {
 	var ids []string
 	for _, item := range sharedContract().doc.Paths.Map() {
@@ -51,7 +51,7 @@ func postOperations() []string {
 	return ids
 }
 
-func TestIdempotency_secondRequestGetsTheFirstResponse(t *testing.T) {
+func TestIdempotency_secondRequestWithTheSameKeyGetsTheFirstResponse(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -78,7 +78,7 @@ func TestIdempotency_secondRequestGetsTheFirstResponse(t *testing.T) {
 			a.Exec(t, "UPDATE idempotency_keys SET status = NULL, started_at = ? WHERE key = ?", store.InstantOf(a.Clock.Now()), key)
 			send(request[1], key).requireProblem(http.StatusConflict, server.CodeIdempotencyKeyInUse)
 
-			// Another organisation can use the same key.
+			// Another organisation can use the same Idempotency-Key for another request.
 			if id == "createCollection" {
 				a.newCaller(t, store.TierPremium).send(http.MethodPost, path, request[2], "Idempotency-Key", key).requireStatus(http.StatusCreated)
 			}
@@ -88,7 +88,7 @@ func TestIdempotency_secondRequestGetsTheFirstResponse(t *testing.T) {
 	})
 }
 
-func TestIdempotency_comparesTheDecodedBody(t *testing.T) {
+func TestIdempotency_comparesTheDecodedBodiesOfRequests(t *testing.T) {
 	t.Parallel()
 	c := newApp(t, newSQLite(t)).newCaller(t, store.TierPremium)
 	send := func(body string) response {
@@ -97,11 +97,11 @@ func TestIdempotency_comparesTheDecodedBody(t *testing.T) {
 	first := send(`{"name": "Launch", "hashtags": ["one", "two"]}`).requireStatus(http.StatusCreated)
 	require.Equal(t, string(first.body), string(send("{\n\"hashtags\":[\"one\",\"\\u0074wo\"],\"name\":\"Launch\"}").requireStatus(http.StatusCreated).body))
 	send(`{"name": "Launch", "hashtags": ["two", "one"]}`).requireProblem(http.StatusUnprocessableEntity, server.CodeIdempotencyKeyReused)
-	// Another operation can use the same key.
+	// The same Idempotency-Key can be used for another operation.
 	c.send(http.MethodPost, "/videos", map[string]any{"link": videoURL(1)}, "Idempotency-Key", "k").requireStatus(http.StatusOK)
 }
 
-func TestIdempotency_stores404ButNot400Responses(t *testing.T) {
+func TestIdempotency_replays404ButNot400Responses(t *testing.T) {
 	t.Parallel()
 	c := newApp(t, newSQLite(t)).newCaller(t, store.TierPremium)
 	send := func(body, key string) response {
@@ -126,7 +126,7 @@ func TestIdempotency_stores404ButNot400Responses(t *testing.T) {
 	}
 }
 
-func TestIdempotency_retryAfterACrashReturnsTheSameID(t *testing.T) {
+func TestIdempotency_retryAfterACrashReturnsTheSameCollectionID(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -150,7 +150,7 @@ func TestIdempotency_keyCanBeUsedAgainAfterATemporaryFailure(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		const short = "https://vm.tiktok.com/ZMabcdef1/"
-		a.platforms.redirect(short, "") // the short link fails temporarily
+		a.platforms.redirect(short, "") // the platform responds with 502 to a request for the short link
 		send := func() response {
 			return c.send(http.MethodPost, "/videos", map[string]any{"link": short}, "Idempotency-Key", "k")
 		}
@@ -160,7 +160,8 @@ func TestIdempotency_keyCanBeUsedAgainAfterATemporaryFailure(t *testing.T) {
 	})
 }
 
-// TestIdempotency_keyCanBeUsedAgainAfterAPanic requires status 500 after a panic of the handler, and that the same key can be used again.
+// TestIdempotency_keyCanBeUsedAgainAfterAPanic makes the handler panic, which must return status 500. A later request with the same
+// Idempotency-Key must succeed.
 func TestIdempotency_keyCanBeUsedAgainAfterAPanic(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
@@ -176,7 +177,7 @@ func TestIdempotency_keyCanBeUsedAgainAfterAPanic(t *testing.T) {
 	track().requireStatus(http.StatusOK)
 }
 
-func TestIdempotency_onlyOneConcurrentRequestHasAnEffect(t *testing.T) {
+func TestIdempotency_onlyOneOfSeveralConcurrentRequestsHasAnEffect(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		const requests = 64
@@ -197,7 +198,7 @@ func TestIdempotency_onlyOneConcurrentRequestHasAnEffect(t *testing.T) {
 				}
 				require.Less(t, got.StatusCode, 300, "%s: %s", id, got.body)
 				if got.Header.Get("Idempotent-Replayed") == "" {
-					require.Nil(t, first, "%s: two responses have no Idempotent-Replayed", id)
+					require.Nil(t, first, "%s: only one response can have no header Idempotent-Replayed, but two have none", id)
 					first = &got
 				}
 			}
@@ -224,7 +225,7 @@ func TestIdempotency_requestHasNoEffectIfTheDatabaseFails(t *testing.T) {
 	require.Empty(t, storetest.Column[string](t, a.DB, "SELECT id FROM videos"))
 }
 
-func TestIdempotency_refusesNewKeysIfTheStoreIsFull(t *testing.T) {
+func TestIdempotency_refusesNewKeysIfTheStorageForResponsesIsFull(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c, other := a.newCaller(t, store.TierPremium), a.newCaller(t, store.TierPremium)

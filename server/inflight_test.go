@@ -16,10 +16,11 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// blockingResolver blocks each call of Resolve until release is closed. It panics if more than four calls run at the same time.
+// blockingResolver is a resolver of short links. Each call of Resolve waits until release is closed, and panics if four other calls are
+// running.
 type blockingResolver struct {
 	running atomic.Int64
-	started chan struct{} // receives a value when a call starts
+	started chan struct{} // receives a value when a call of Resolve starts
 	release chan struct{} // closing this channel ends all calls of Resolve
 }
 
@@ -33,7 +34,7 @@ func (r *blockingResolver) Resolve(ctx context.Context, _ link.Link) (link.Link,
 	case <-r.release:
 	case <-ctx.Done():
 	}
-	return link.Link{}, errors.New("the short link is not resolved")
+	return link.Link{}, errors.New("blockingResolver resolves no short link")
 }
 
 func TestInFlight_limitsConcurrentRequestsPerOrganisation(t *testing.T) {
@@ -48,14 +49,14 @@ func TestInFlight_limitsConcurrentRequestsPerOrganisation(t *testing.T) {
 			body := map[string]any{"link": fmt.Sprintf("https://vm.tiktok.com/inflight%d/", i)}
 			got, err := a.exchange(t, http.MethodPost, "/videos", body, "Authorization", "Bearer "+limitedCaller.token)
 			if err != nil || got.StatusCode == http.StatusOK {
-				t.Errorf("the request with an unresolved short link must fail, but got status %d and error %v", got.StatusCode, err)
+				t.Errorf("POST /videos with a short link that cannot be resolved must fail, but got status %d and error %v", got.StatusCode, err)
 			}
 		})
 	}
 	for range maxConcurrent {
 		<-resolver.started
 	}
-	other.listVideos("") // gets a response while all requests of limitedCaller are blocked
+	other.listVideos("") // another organisation gets a response while all requests of limitedCaller are blocked
 	close(resolver.release)
 	requestsDone.Wait()
 	require.NotContains(t, a.log.String(), "more than four concurrent requests")

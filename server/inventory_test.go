@@ -17,10 +17,10 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// textKind is the kind of value that a text field of a request contains.
+// textKind describes what a text in a request is, such as a video id, a link or a hashtag.
 type textKind string
 
-// Texts of all kinds except freeText identify items of an organisation, such as videos, accounts, collections and tokens.
+// The kinds of texts. A text of every kind except freeText identifies an item of an organisation, such as a video, an account or a token.
 const (
 	videoID        textKind = "video id"
 	videoLink      textKind = "video link"
@@ -39,12 +39,12 @@ const (
 	freeText       textKind = "text"
 )
 
-// itemKinds contains all kinds except freeText, in a fixed order.
+// itemKinds contains all text kinds except freeText. The order is fixed, so that the same seed generates the same requests.
 var itemKinds = []textKind{videoID, videoLink, accountID, accountLinks, collectionID, collectionName, username, hashtag, captionWord,
 	pageCursor, entityTag, shareHash, tokenID, organisationID}
 
-// kindsByField maps the name of a text field to the kinds of text that the field accepts. A key such as "videos link" is for the field "link"
-// of operations whose path contains "videos". The tests that generate requests fail if a text field has no entry.
+// kindsByField maps the name of a text field to the kinds of text that the field accepts. The key "videos link" means the field "link" in
+// operations whose path contains "videos". Tests that generate requests fail if a text field has no entry.
 var kindsByField = map[string][]textKind{
 	"ad_id": {videoID, videoLink}, "video_ids": {videoID},
 	"account_id": {accountID, accountLinks}, "account_ids": {accountID}, "linked_account_id": {accountID},
@@ -58,7 +58,7 @@ var kindsByField = map[string][]textKind{
 	"accounts link": {accountLinks}, "accounts links": {accountLinks}, "accounts id": {accountID, accountLinks}, "accounts ids": {accountID, accountLinks},
 }
 
-// kindsOf returns the kinds of text that a field of an operation accepts, or nil if kindsByField has no entry.
+// kindsOf returns the kinds of text that the field with the given name accepts, or nil if kindsByField has no entry for the field.
 func kindsOf(op *contractOperation, name string) []textKind {
 	if found, ok := kindsByField[name]; ok {
 		return found
@@ -71,10 +71,10 @@ func kindsOf(op *contractOperation, name string) []textKind {
 	return nil
 }
 
-// inventory contains, for each kind, the texts that identify the items of one organisation.
+// inventory contains the ids, links and other texts that identify the items of one organisation, by kind of text.
 type inventory map[textKind][]string
 
-// videoLinkOf returns the link of video number n. The platform depends on n%4.
+// videoLinkOf returns a video link that contains the number n. n%4 selects the platform.
 func videoLinkOf(n int) string {
 	switch n % 4 {
 	case 0:
@@ -87,7 +87,7 @@ func videoLinkOf(n int) string {
 	return fmt.Sprintf("https://www.facebook.com/reel/%d", 1139247760000000+n)
 }
 
-// accountLinkOf returns the link of account number n. The platform depends on n%4.
+// accountLinkOf returns an account link that contains the number n. n%4 selects the platform.
 func accountLinkOf(n int) string {
 	switch n % 4 {
 	case 0:
@@ -100,8 +100,8 @@ func accountLinkOf(n int) string {
 	return fmt.Sprintf("https://www.facebook.com/user%d", n)
 }
 
-// createItems creates equal videos, accounts and collections for each caller, and sets items of each caller. The items have four-digit
-// numbers that start at first.
+// createItems creates the same videos, accounts and collections for each caller, and sets the field items of each caller. The ids and
+// names contain four-digit numbers, of which first is the lowest.
 func (a *app) createItems(first int, callers ...*caller) {
 	a.t.Helper()
 	for _, c := range callers {
@@ -118,10 +118,10 @@ func (a *app) createItems(first int, callers ...*caller) {
 	}
 }
 
-// trailingNumber matches the four-digit item number at the end of an id on the platform.
+// trailingNumber matches the last four-digit number in the id that a platform gave to a video. Letters can follow the number.
 var trailingNumber = regexp.MustCompile(`(\d{4})\D*$`)
 
-// createCallerItems creates three collections, and tracks six videos and three accounts.
+// createCallerItems creates three collections, six videos and three accounts. Their names and links contain numbers from first on.
 func (c *caller) createCallerItems(first int) {
 	c.t.Helper()
 	var collections []string
@@ -141,7 +141,7 @@ func (c *caller) createCallerItems(first int) {
 	}
 }
 
-// inventory returns the ids, links and names of the items that createCallerItems created.
+// inventory returns the texts that identify the items that createCallerItems created. first is the lowest number in these texts.
 func (c *caller) inventory(first int) inventory {
 	c.t.Helper()
 	items := inventory{organisationID: {c.org.ID.String()}}
@@ -179,7 +179,7 @@ func (c *caller) inventory(first int) inventory {
 	return items
 }
 
-// cursorOf returns a next_cursor of the list operation op, requested with default parameters except the limit.
+// cursorOf sends a request with limit=1 to the list operation op and returns next_cursor of the response.
 func (c *caller) cursorOf(op *contractOperation, items inventory) string {
 	c.t.Helper()
 	query := "?limit=1"
@@ -200,14 +200,14 @@ func (c *caller) cursorOf(op *contractOperation, items inventory) string {
 			return string(found[1])
 		}
 	}
-	require.Fail(c.t, "no list of the operation has two rows", op.id)
+	require.Fail(c.t, "no response of the list operation has a next_cursor, which requires two rows", op.id)
 	return ""
 }
 
 var nextCursor = regexp.MustCompile(`"next_cursor":"([^"]+)"`)
 
-// unknownItems returns an inventory of items that do not exist. Each text has the same form and the same position in every sort order as
-// the text of the existing item that it replaces. The item numbers start at first for existing items, and at other in the result.
+// unknownItems returns an inventory of items that do not exist. It replaces the numbers from first on by numbers from other on, and ids by
+// new ids. Each new text has the same form and the same position in every sort order as the text that it replaces.
 func (items inventory) unknownItems(first, other int) inventory {
 	var ids []string
 	for _, m := range []textKind{videoID, accountID, collectionID, tokenID, organisationID} {
@@ -236,7 +236,7 @@ func (items inventory) unknownItems(first, other int) inventory {
 	return unknown
 }
 
-// changed replaces the last letter but one of a text, so that the text is different but has nearly the same position in a sort order.
+// changed returns s with a different character before the last one. The result has nearly the same position in a sort order as s.
 func changed(s string) string {
 	letters := []byte(s)
 	at := len(letters) - 2

@@ -19,8 +19,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// loadManyLabels tracks videos of at most ten accounts, and creates collections that each
-// contain all accounts. Each video has all collections as labels.
+// loadManyLabels tracks the given number of videos, which belong to at most ten accounts. It also creates the given number of collections,
+// and adds all accounts to each collection. Each video therefore has all collections as labels.
 func loadManyLabels(t *testing.T, c *caller, videos, collections int) {
 	t.Helper()
 	o := c.app.Org(c.org.ID)
@@ -47,13 +47,13 @@ func loadManyLabels(t *testing.T, c *caller, videos, collections int) {
 type responseMeter struct {
 	header      http.Header
 	status      int
-	keepBody    bool   // whether Write stores the body
-	body        []byte // empty unless keepBody is true
-	size        int    // bytes written
-	largest     int    // size of the largest write
-	heapBefore  uint64 // heap size before the request
-	heapMax     uint64 // largest heap size during the request
-	sampledSize int    // value of size at the last measurement of the heap
+	keepBody    bool   // true if Write appends the written bytes to body
+	body        []byte // response body; empty if keepBody is false
+	size        int    // number of bytes written so far
+	largest     int    // number of bytes in the largest call of Write
+	heapBefore  uint64 // heap size in bytes before the request
+	heapMax     uint64 // largest heap size in bytes during the request
+	sampledSize int    // number of bytes written when the heap size was last measured
 }
 
 func (m *responseMeter) Header() http.Header    { return m.header }
@@ -79,7 +79,8 @@ func heapBytes() uint64 {
 	return stats.HeapAlloc
 }
 
-// serveMetered calls the handler with a GET request, without a network, and requires status 200. The meter has the body only if keepBody is true.
+// serveMetered calls the HTTP handler directly with a GET request and requires status 200. The result contains the response body only if
+// keepBody is true.
 func (c *caller) serveMetered(target string, keepBody bool) *responseMeter {
 	c.t.Helper()
 	r, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, target, nil)
@@ -115,14 +116,14 @@ func TestListVideos_usesLittleMemoryForManyLabels(t *testing.T) {
 	require.False(t, page.Pagination.HasMore)
 }
 
-func TestListVideos_numberOfStatementsDoesNotDependOnLabels(t *testing.T) {
+func TestListVideos_numberOfSQLStatementsDoesNotDependOnTheNumberOfLabels(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		count := func(collections int) int {
 			c := a.newCaller(t, store.TierPremium)
 			loadManyLabels(t, c, 30, collections)
-			c.listVideos("") // the server caches the token, so that the counted request does not look it up
-			a.server.Close() // Close waits until the last use of the token is written
+			c.listVideos("") // the server caches the token, so that the request whose statements are counted does not look up the token
+			a.server.Close() // Close waits until the server has stored the time at which the token was last used
 			a.Guard.Statements()
 			require.Len(t, c.listVideos("").Data[29].LabelIds, collections)
 			return len(a.Guard.Statements())
@@ -133,7 +134,7 @@ func TestListVideos_numberOfStatementsDoesNotDependOnLabels(t *testing.T) {
 	})
 }
 
-func TestLists_largePagesEndEarlyAndLinkToTheNextPage(t *testing.T) {
+func TestLists_pageAboveTheMaximumSizeEndsEarlyAndLinksToTheNextPage(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := with23Videos(t, a)
@@ -164,7 +165,7 @@ func TestLists_largePagesEndEarlyAndLinkToTheNextPage(t *testing.T) {
 				for target := list; target != ""; pages++ {
 					got := c.send(http.MethodGet, target, nil).requireStatus(http.StatusOK)
 					rows := rowsIn(t, got)
-					require.True(t, len(rows) == 1 || int64(len(got.body)) <= size+2000, "%s: %d bytes in %d rows", target, len(got.body), len(rows))
+					require.True(t, len(rows) == 1 || int64(len(got.body)) <= size+2000, "%s: a page with %d bytes and %d rows is too large", target, len(got.body), len(rows))
 					for _, row := range rows {
 						id := row.id()
 						require.False(t, seen[id], "%s was returned twice", id)
@@ -172,7 +173,7 @@ func TestLists_largePagesEndEarlyAndLinkToTheNextPage(t *testing.T) {
 					}
 					header := got.Header.Get("Link")
 					if strings.HasPrefix(string(got.body), "{") && !strings.Contains(string(got.body), `"count":`) {
-						require.Equal(t, header != "", !strings.Contains(string(got.body), `"next_cursor":null`), "%s: there is a Link header exactly if next_cursor is not null", target)
+						require.Equal(t, header != "", !strings.Contains(string(got.body), `"next_cursor":null`), "%s: the response must have a Link header if next_cursor is not null, and none otherwise", target)
 					}
 					if target = ""; header != "" {
 						next, err := base.Parse(strings.TrimSuffix(strings.TrimPrefix(header, "<"), `>; rel="next"`))
@@ -192,13 +193,14 @@ func TestLists_largePagesEndEarlyAndLinkToTheNextPage(t *testing.T) {
 	})
 }
 
-// row is a row of a list. AdID is set for a video, AccountID for an account, and ID for a collection.
+// row is a row of a list response. Only AdID is set for a video, only AccountID for an account, and only ID for a collection.
 type row struct {
 	AdID      uuid.UUID `json:"ad_id"`
 	AccountID uuid.UUID `json:"account_id"`
 	ID        uuid.UUID `json:"id"`
 }
 
+// id returns the id of the video, account or collection.
 func (r row) id() uuid.UUID {
 	for _, id := range []uuid.UUID{r.AdID, r.AccountID} {
 		if id != uuid.Nil {
@@ -208,7 +210,7 @@ func (r row) id() uuid.UUID {
 	return r.ID
 }
 
-// rowsIn returns the rows of a list response, which is an array or a page.
+// rowsIn returns the rows of a list response. The response is either an array or an object whose member data is an array.
 func rowsIn(t *testing.T, a response) []row {
 	t.Helper()
 	if strings.HasPrefix(string(a.body), "[") {
@@ -217,20 +219,20 @@ func rowsIn(t *testing.T, a response) []row {
 	return decode[struct{ Data []row }](a).Data
 }
 
-func TestListVideos_closesTheConnectionIfItFailsAfterTheFirstByte(t *testing.T) {
+func TestListVideos_closesTheConnectionIfTheDatabaseFailsAfterTheFirstByte(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	loadManyLabels(t, c, 500, 1)
 	c.listVideos("limit=1")
-	const chunk = "videos.id IN" // part of the statement that reads the next rows
+	const chunk = "videos.id IN" // part of the SQL statement that reads the next rows of the list
 	fail := func() { a.breakDatabase(store.ErrUnavailable) }
 
-	a.Guard.Before(chunk, fail) // the first of these statements fails, before the first byte is sent
+	a.Guard.Before(chunk, fail) // the first statement that contains chunk fails, before the server sends the first byte
 	c.send(http.MethodGet, "/videos", nil).problem(http.StatusServiceUnavailable)
 	a.databaseError.Store(nil)
 
-	a.Guard.Before(chunk, func() { a.Guard.Before(chunk, fail) }) // the second of these statements fails, after the first rows were sent
+	a.Guard.Before(chunk, func() { a.Guard.Before(chunk, fail) }) // the second statement that contains chunk fails, after the server sent the first rows
 	_, err := a.exchange(t, http.MethodGet, "/videos", nil, "Authorization", "Bearer "+c.token)
 	require.ErrorContains(t, err, "EOF")
 	require.Contains(t, a.log.String(), "sending a list failed after the first byte")
@@ -241,7 +243,7 @@ func TestCreateCollection_refusesMoreThan1000Collections(t *testing.T) {
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	loadManyLabels(t, c, 0, store.DefaultMaxCollections-1)
-	c.createCollection(map[string]any{"name": "The last"}) // reaches the maximum number of collections
+	c.createCollection(map[string]any{"name": "The last"}) // the organisation now has the maximum number of collections
 	for path, body := range map[string]map[string]any{
 		"/collections": {"name": "One more"},
 		"/videos":      {"link": tiktokLink, "collection_names": []string{"One more"}},
@@ -250,18 +252,18 @@ func TestCreateCollection_refusesMoreThan1000Collections(t *testing.T) {
 		p := c.send(http.MethodPost, path, body).requireProblem(http.StatusConflict, server.CodeTooManyCollections)
 		require.Contains(t, p.Detail, "at most 1000 are allowed")
 	}
-	require.Empty(t, c.listVideos("").Data, "nothing was tracked")
+	require.Empty(t, c.listVideos("").Data, "a refused request must not track a video")
 	c.send(http.MethodPost, "/videos", map[string]any{"link": tiktokLink, "collection_names": []string{"The last"}}).requireStatus(http.StatusOK)
 }
 
-func TestConditional_unchangedListIsNotReadFromTheDatabase(t *testing.T) {
+func TestConditionalRequest_unchangedListIsNotReadFromTheDatabase(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		other := a.newCaller(t, store.TierPremium)
 		paths := c.examplePaths()
 		for _, single := range []string{"/authenticate", "/videos/{ad_id}", "/accounts/{account_id}", "/collections/{collection_id}"} {
-			delete(paths, single) // the ETag of a single object is computed from the body, so the object is read
+			delete(paths, single) // skip operations that return one object: the server reads the object to compute its ETag
 		}
 		for _, target := range paths {
 			tag := c.send(http.MethodGet, target, nil).requireStatus(http.StatusOK).Header.Get("ETag")
@@ -286,7 +288,7 @@ func TestConditional_unchangedListIsNotReadFromTheDatabase(t *testing.T) {
 	})
 }
 
-func TestRateLimit_counts304ResponsesSeparately(t *testing.T) {
+func TestRateLimit_counts304ResponsesAgainstASeparateLimit(t *testing.T) {
 	t.Parallel()
 	a := newRateLimitedApp(t)
 	c := a.newCaller(t, store.TierLimited)

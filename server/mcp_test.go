@@ -25,7 +25,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// assistant is a session of the official MCP client library with the server.
+// assistant is an MCP session with the server. It uses the official MCP client library.
 type assistant struct {
 	*mcp.ClientSession
 	t *testing.T
@@ -43,7 +43,7 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return b.next.RoundTrip(r)
 }
 
-// assistant opens an MCP session with the token of c.
+// assistant opens an MCP session that sends the token of c. The session is closed when the test ends.
 func (c *caller) assistant() assistant {
 	c.t.Helper()
 	transport := &mcp.StreamableClientTransport{Endpoint: c.app.http.URL + "/mcp", MaxRetries: -1,
@@ -54,7 +54,7 @@ func (c *caller) assistant() assistant {
 	return assistant{session, c.t}
 }
 
-// tools returns the tools that the server lists, by name.
+// tools returns all MCP tools that the server lists, by tool name.
 func (a assistant) tools() map[string]*mcp.Tool {
 	a.t.Helper()
 	tools := map[string]*mcp.Tool{}
@@ -65,7 +65,7 @@ func (a assistant) tools() map[string]*mcp.Tool {
 	return tools
 }
 
-// call calls a tool. It fails the test only if the protocol fails, not if the result is an error.
+// call calls an MCP tool and returns the result, which can be an error result. It fails the test if the server does not return a result.
 func (a assistant) call(tool string, arguments any) *mcp.CallToolResult {
 	a.t.Helper()
 	result, err := a.CallTool(a.t.Context(), &mcp.CallToolParams{Name: tool, Arguments: arguments})
@@ -85,7 +85,7 @@ func texts(t *testing.T, r *mcp.CallToolResult) []string {
 	return out
 }
 
-// refused requires an error result that contains a problem with the given status and code. It returns the problem.
+// refused requires that r is an error result of an MCP tool with the given HTTP status and error code. It returns the decoded error.
 func (a assistant) refused(r *mcp.CallToolResult, status int, code server.Code) map[string]any {
 	a.t.Helper()
 	require.True(a.t, r.IsError)
@@ -103,7 +103,7 @@ func toolName(operation string) string {
 	return strings.ToLower(regexp.MustCompile(`([A-Z])`).ReplaceAllString(operation, "_$1"))
 }
 
-// compileSchema compiles a JSON schema. The compiled schema also checks formats.
+// compileSchema compiles a JSON schema. The compiled schema also validates formats, such as "uuid".
 func compileSchema(t *testing.T, schema any) *jsonschema.Schema {
 	t.Helper()
 	c := jsonschema.NewCompiler()
@@ -150,7 +150,7 @@ func TestMCP_listsAToolForEachOperation(t *testing.T) {
 // mcpItems contains the ids of the items that createMCPItems created.
 type mcpItems struct {
 	video, other, account, collection, child uuid.UUID
-	since                                    string // a date that the history operations of every tier accept
+	since                                    string // a start date that the history operations accept in every tier
 }
 
 const (
@@ -162,7 +162,8 @@ const (
 	profile      = "https://www.tiktok.com/@northwind.studio"
 )
 
-// createMCPItems creates two collections, and tracks two videos and an account with counts and texts that other people wrote.
+// createMCPItems creates two collections, and tracks two videos and an account. Their titles and bio contain instructions to an AI
+// assistant.
 func (c *caller) createMCPItems() mcpItems {
 	c.t.Helper()
 	w := mcpItems{since: c.app.daysAgo(30), video: c.track(tiktokLink)}
@@ -186,8 +187,8 @@ func (c *caller) createMCPItems() mcpItems {
 	return w
 }
 
-// calls returns one call for each operation. The calls must run in this order, because later calls use data that earlier calls change.
-// The first readCalls calls change nothing.
+// calls returns one call for each operation. The calls must run in the returned order, because later calls depend on earlier calls.
+// The calls at the indexes below readCalls change no data.
 func (w mcpItems) calls() []call {
 	return []call{
 		{"authenticate", nil},
@@ -227,16 +228,17 @@ func (w mcpItems) calls() []call {
 	}
 }
 
-// readCalls is the number of calls at the beginning of mcpItems.calls that only read.
+// readCalls is the number of calls that tests run to read data. They are the first calls in the result of mcpItems.calls.
 const readCalls = 13
 
-// call is a call of an operation, by REST or by its MCP tool.
+// call is an operation with its arguments. It can be sent as a REST request or as a call of an MCP tool.
 type call struct {
 	operation string
-	arguments map[string]any // parameter or member name of openapi.yaml → value
+	arguments map[string]any // values by the name of the parameter or body member in openapi.yaml
 }
 
-// toolArguments returns the arguments with the names that the MCP tool uses: in lower case, and with _ instead of -.
+// toolArguments returns the arguments of the MCP tool. It changes the names of parameters to lower case and replaces - by _, so If-Match
+// becomes if_match.
 func (c call) toolArguments() map[string]any {
 	out := map[string]any{}
 	for name, value := range c.arguments {
@@ -277,7 +279,8 @@ func (c call) sendREST(t *testing.T, sender *caller) response {
 // idsAndTimes matches the UUIDs, times and cursors in a JSON text.
 var idsAndTimes = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d{4}-\d\d-\d\dT[0-9:.]+\+00:00|"next_cursor":"[^"]*"`)
 
-// comparableJSON encodes v and replaces ids, times and cursors, because these differ between two organisations with equal data.
+// comparableJSON returns v as JSON, with each id, time and cursor replaced by "…". Two organisations with equal data differ only in ids,
+// times and cursors.
 func comparableJSON(t *testing.T, v any) string {
 	t.Helper()
 	encoded, err := json.Marshal(v)
@@ -285,8 +288,8 @@ func comparableJSON(t *testing.T, v any) string {
 	return idsAndTimes.ReplaceAllString(string(encoded), "…")
 }
 
-// TestMCP_everyToolReturnsTheResponseOfItsOperation calls each tool for one organisation, and the operation of the tool over REST for another
-// organisation with equal data. The responses must be equal.
+// TestMCP_everyToolReturnsTheResponseOfItsOperation calls each MCP tool for one organisation. It calls the REST operation of the tool for
+// another organisation with equal data. The two responses must be equal.
 func TestMCP_everyToolReturnsTheResponseOfItsOperation(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -324,7 +327,7 @@ func TestMCP_everyToolReturnsTheResponseOfItsOperation(t *testing.T) {
 	})
 }
 
-func TestMCP_failedBulkRequestReturnsAnErrorWithResults(t *testing.T) {
+func TestMCP_failedBulkRequestReturnsAnErrorWithTheResultOfEachLink(t *testing.T) {
 	t.Parallel()
 	session := newApp(t, newSQLite(t)).newCaller(t, store.TierPremium).assistant()
 	got := session.call("track_videos", map[string]any{"links": []string{"nonsense"}})
@@ -359,7 +362,8 @@ func TestMCP_masksTheSameMetricsAsREST(t *testing.T) {
 	}
 }
 
-// TestMCP_marksTextThatOtherPeopleWrote requires marks around every text that other people wrote, such as titles and user names, wherever it occurs.
+// TestMCP_marksTextThatOtherPeopleWrote calls the tools that read data. Titles, user names and other texts that people on the platforms
+// wrote must be enclosed in marks.
 func TestMCP_marksTextThatOtherPeopleWrote(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
@@ -372,7 +376,7 @@ func TestMCP_marksTextThatOtherPeopleWrote(t *testing.T) {
 		got := session.call(toolName(call.operation), call.toolArguments())
 		encoded, err := json.Marshal(got.StructuredContent)
 		require.NoError(t, err)
-		require.NotContains(t, string(encoded), "foreign-", "the structured content contains no marks")
+		require.NotContains(t, string(encoded), "foreign-", "the structured content of a tool result must not contain marks")
 		blocks := texts(t, got)
 		text := blocks[len(blocks)-1]
 		if !strings.Contains(string(encoded), `"username"`) {
@@ -399,7 +403,8 @@ func TestMCP_marksTextThatOtherPeopleWrote(t *testing.T) {
 	require.Len(t, slices.Compact(tags), 7, "each result has its own random mark")
 }
 
-// requireMarked requires marks around each text in v that other people wrote. It returns the number of these texts.
+// requireMarked requires that each title, user name or similar text in v is enclosed in the marks <tag> and </tag>. It returns the number
+// of marked texts.
 func requireMarked(t *testing.T, v any, tag string) int {
 	t.Helper()
 	found := 0

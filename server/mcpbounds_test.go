@@ -16,8 +16,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// allocatedBytes calls run and returns the number of bytes that the whole process
-// allocated during the call. Other tests must not run at the same time.
+// allocatedBytes calls run and returns the number of bytes that the process allocated during the call. Other tests must not run at the
+// same time, because their allocations would be counted.
 func allocatedBytes(run func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -26,7 +26,7 @@ func allocatedBytes(run func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// trackLongTitles tracks n videos and stores a title of size bytes for each video.
+// trackLongTitles tracks n videos and stores a title with a length of size bytes for each video.
 func (c *caller) trackLongTitles(n, size int) {
 	c.t.Helper()
 	for first := 1; first <= n; first += 100 {
@@ -38,12 +38,12 @@ func (c *caller) trackLongTitles(n, size int) {
 	})
 }
 
-// toolCall returns a tools/call message. arguments is a JSON object.
+// toolCall returns an MCP message that calls the tool with the given name. arguments is the text of a JSON object.
 func toolCall(name, arguments string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, name, arguments)
 }
 
-func TestMCP_refusesABatchBeforeItRuns(t *testing.T) { //nolint:paralleltest // the test measures the allocations of the whole process
+func TestMCP_refusesABatchOfMessagesWithoutRunningThem(t *testing.T) { //nolint:paralleltest // the test measures the allocations of the whole process
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	c.trackLongTitles(200, 4000)
@@ -65,13 +65,13 @@ func TestMCP_refusesABatchBeforeItRuns(t *testing.T) { //nolint:paralleltest // 
 			require.Less(t, spent, uint64(4<<20), version)
 		}
 	}
-	require.NotContains(t, a.log.String(), `"method":"GET","route":"/videos"`, "the server runs no call of a refused batch")
+	require.NotContains(t, a.log.String(), `"method":"GET","route":"/videos"`, "the server must not run the calls of a refused batch")
 }
 
 func TestMCP_refusesALargeMessageWithLittleMemory(t *testing.T) { //nolint:paralleltest // the test measures the allocations of the whole process
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	// fill repeats piece up to the size that a message can have.
+	// fill repeats piece until the text is nearly as long as the longest message that the server accepts.
 	fill := func(piece string) string {
 		return strings.TrimSuffix(strings.Repeat(piece, (2<<20-300)/len(piece)), ",")
 	}
@@ -89,11 +89,11 @@ func TestMCP_refusesALargeMessageWithLittleMemory(t *testing.T) { //nolint:paral
 		spent := allocatedBytes(func() { got = a.postMCP(t, body, "Authorization", "Bearer "+c.token) })
 		p := got.requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Regexp(t, "deeper than 64 levels|more than 10000 values", p.Detail, name)
-		require.Less(t, spent, uint64(raceFactor*(16<<20)), "%s: the limit includes the bodies, which client and server read", name)
+		require.Less(t, spent, uint64(raceFactor*(16<<20)), "%s: the server must refuse the message with little memory; the limit includes the memory for reading the body", name)
 	}
 }
 
-func TestMCP_countsEachMessageAgainstTheLimitOfTheOrganisation(t *testing.T) {
+func TestMCP_countsEachMessageAgainstTheRateLimitOfTheOrganisation(t *testing.T) {
 	t.Parallel()
 	inSynctestBubble(t, func(t *testing.T, a *app, _ func(time.Duration)) {
 		for _, tier := range []store.Tier{store.TierLimited, store.TierPremium} {
@@ -136,7 +136,7 @@ func TestMCP_countsEachMessageAgainstTheLimitOfTheOrganisation(t *testing.T) {
 	})
 }
 
-func TestMCP_limitsTheSizeOfAResult(t *testing.T) {
+func TestMCP_limitsTheSizeOfAToolResult(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)

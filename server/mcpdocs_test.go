@@ -13,7 +13,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// TestMCP_documentationListsAllTools requires that the table in docs/mcp.md lists the tools that the server lists.
+// TestMCP_documentationListsAllTools requires that the table in docs/mcp.md contains exactly the MCP tools of the server.
 func TestMCP_documentationListsAllTools(t *testing.T) {
 	t.Parallel()
 	tools := newApp(t, newSQLite(t)).newCaller(t, store.TierLimited).assistant().tools()

@@ -19,7 +19,7 @@ func TestMCP_refusesInvalidArguments(t *testing.T) {
 	session := c.assistant()
 	for name, test := range map[string]struct {
 		tool, arguments     string
-		place, code, detail string // pointer or name, code, and part of the detail of the first fault in the response
+		place, code, detail string // expected first fault: its pointer or parameter name, its code, and a part of its detail
 	}{
 		"an unknown argument":                             {"get_video", `{"ad_id": "x", "colour": "red"}`, "/colour", "unknown_member", "it takes ad_id"},
 		"an unknown argument of a tool without arguments": {"authenticate", `{"colour": "red"}`, "/colour", "unknown_member", "it takes no arguments"},
@@ -60,7 +60,7 @@ func TestMCP_refusesInvalidArguments(t *testing.T) {
 	}
 }
 
-func TestMCP_pathArgumentCannotChangeTheOperation(t *testing.T) {
+func TestMCP_pathArgumentCannotSelectAnotherOperation(t *testing.T) {
 	t.Parallel()
 	session := newApp(t, newSQLite(t)).newCaller(t, store.TierPremium).assistant()
 	for argument, place := range map[string]string{"..": "/videos/..", "bulk": "/videos/bulk", "x/history": "/videos/x%2Fhistory", "x?limit=1#": "/videos/x%3Flimit=1%23", "%2F": "/videos/%252F"} {
@@ -93,7 +93,7 @@ func TestMCP_hidesDataOfOtherOrganisations(t *testing.T) {
 	}
 }
 
-func TestMCP_refusesATokenWithoutTheScope(t *testing.T) {
+func TestMCP_refusesACallIfTheTokenLacksTheScopeOfTheTool(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	org := a.newCaller(t, store.TierPremium).org
@@ -103,11 +103,11 @@ func TestMCP_refusesATokenWithoutTheScope(t *testing.T) {
 	require.Contains(t, p["detail"], "write")
 }
 
-func TestMCP_toolCallsCountAgainstTheLimitsOfREST(t *testing.T) {
+func TestMCP_toolCallsCountAgainstTheRateLimitsOfTheRESTOperations(t *testing.T) {
 	t.Parallel()
 	a := newRateLimitedApp(t)
 	c := a.newCaller(t, store.TierLimited)
-	session := c.assistant() // initialize and tools/list do not count against the limit of an operation
+	session := c.assistant() // only tool calls count against the rate limit of an operation, not the MCP messages initialize and tools/list
 	for range 10 {
 		session.tools()
 	}

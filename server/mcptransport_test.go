@@ -16,7 +16,7 @@ import (
 // initialize is the first message of an MCP session.
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`
 
-// postMCP sends a message to /mcp without a token.
+// postMCP sends an MCP message to the endpoint /mcp. The request has a token only if headers contains Authorization.
 func (a *app) postMCP(t *testing.T, body string, headers ...string) response {
 	t.Helper()
 	return a.send(t, http.MethodPost, "/mcp", body, append([]string{"Accept", "application/json, text/event-stream"}, headers...)...)
@@ -49,7 +49,7 @@ func TestMCP_acceptsOnlyPOST(t *testing.T) {
 	require.Contains(t, preflight.Header.Get("Access-Control-Allow-Headers"), "Mcp-Protocol-Version")
 }
 
-func TestMCP_refusesInvalidMessagesWithTheReason(t *testing.T) {
+func TestMCP_refusesInvalidMessagesAndExplainsTheReason(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	token := "Bearer " + a.newCaller(t, store.TierPremium).token
@@ -127,7 +127,7 @@ func TestMCP_getCollectionReturnsTheETagForIfMatch(t *testing.T) {
 	session.refused(session.call("update_collection", change), http.StatusPreconditionFailed, server.CodePreconditionFailed)
 }
 
-func TestMCP_logsTheOperationOfATool(t *testing.T) {
+func TestMCP_logsTheRESTRouteOfEachToolCall(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)

@@ -19,7 +19,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// trackAccountLink tracks the account with the given link, without a request to the API, and returns the id of the account.
+// trackAccountLink tracks the account with the given link and returns the account id. It calls the store directly, without an HTTP request.
 func (c *caller) trackAccountLink(raw string) uuid.UUID {
 	c.t.Helper()
 	l, err := link.Parse(raw)
@@ -30,7 +30,8 @@ func (c *caller) trackAccountLink(raw string) uuid.UUID {
 	return tracked[0].AccountID
 }
 
-// fetchProfiles claims all due accounts of the interactive lane and stores facts for them, as a collector does.
+// fetchProfiles does the work of a collector: it claims all due accounts of the interactive lane and stores the result of facts for each
+// account.
 func (a *app) fetchProfiles(facts func(target queue.Target) ingest.AccountFacts) {
 	a.t.Helper()
 	for _, p := range link.Platforms {
@@ -45,13 +46,13 @@ func (a *app) fetchProfiles(facts func(target queue.Target) ingest.AccountFacts)
 	}
 }
 
-// memberAccounts returns the response of GET /collections/{collection_id}/accounts.
+// memberAccounts returns the decoded response of GET /collections/{collection_id}/accounts.
 func (c *caller) memberAccounts(collection uuid.UUID, query string) client.CollectionAccountPage {
 	c.t.Helper()
 	return decode[client.CollectionAccountPage](c.send(http.MethodGet, "/collections/"+collection.String()+"/accounts?"+query, nil).requireStatus(http.StatusOK))
 }
 
-// accountNames returns the handles of the accounts of a collection, in the order of the response and separated by spaces.
+// accountNames returns the handles of the accounts of a collection, separated by spaces, in the order of the response.
 func (c *caller) accountNames(collection uuid.UUID, query string) string {
 	c.t.Helper()
 	var names []string
@@ -61,8 +62,8 @@ func (c *caller) accountNames(collection uuid.UUID, query string) string {
 	return strings.Join(names, " ")
 }
 
-// withCollectedAccounts creates an organisation with a collection of four accounts, and returns the collection id and the account ids by
-// handle. Anna, bert and carl are tracked accounts. Dora is not tracked, but is the author of a tracked video.
+// withCollectedAccounts creates an organisation with a collection of four accounts. It returns the collection id and the account ids by
+// handle. The accounts anna, bert and carl are tracked. The account dora is not tracked, but is the author of a tracked video.
 func withCollectedAccounts(t *testing.T, a *app) (*caller, uuid.UUID, map[string]uuid.UUID) {
 	t.Helper()
 	c := a.newCaller(t, store.TierPremium)

@@ -31,13 +31,13 @@ func (c *caller) addAccounts(collection uuid.UUID, accounts ...uuid.UUID) int32 
 	return decode[client.AddedAccounts](got).AccountsAdded
 }
 
-// changeMembers sends POST or DELETE to /collections/{collection_id}/videos or /accounts. kind is "videos" or "accounts".
+// changeMembers sends a POST or DELETE request to /collections/{collection_id}/{kind}. kind is "videos" or "accounts".
 func (c *caller) changeMembers(method string, collection uuid.UUID, kind string, ids any) response {
 	c.t.Helper()
 	return c.send(method, "/collections/"+collection.String()+"/"+kind, map[string]any{strings.TrimSuffix(kind, "s") + "_ids": ids})
 }
 
-// memberVideos returns the response of GET /collections/{collection_id}/videos.
+// memberVideos returns the decoded response of GET /collections/{collection_id}/videos.
 func (c *caller) memberVideos(collection uuid.UUID, query string) client.CollectionVideoPage {
 	c.t.Helper()
 	return decode[client.CollectionVideoPage](c.send(http.MethodGet, "/collections/"+collection.String()+"/videos?"+query, nil).requireStatus(http.StatusOK))
@@ -77,11 +77,11 @@ func TestCollectionMembers_canBeAddedAndRemoved(t *testing.T) {
 			step(http.MethodDelete, "removed", []string{strings.ToUpper(ids[0].String())}, 1)
 			step(http.MethodDelete, "removed", ids, 0)
 		}
-		require.False(t, c.video(one.String()).Removed, "removing a video from a collection does not stop tracking")
+		require.False(t, c.video(one.String()).Removed, "a video that is removed from a collection must stay tracked")
 	})
 }
 
-func TestAddCollectionMembers_unknownIDsAreReportedAndNothingIsAdded(t *testing.T) {
+func TestAddCollectionMembers_reportsUnknownIDsAndAddsNoMember(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c, other := a.newCaller(t, store.TierPremium), a.newCaller(t, store.TierPremium)
@@ -152,8 +152,8 @@ func TestCollectionMembers_refusesInvalidIDLists(t *testing.T) {
 	})
 }
 
-// TestCollectionMembers_areTheSameInEveryResponse adds videos to a collection directly, by their account and by a hashtag. The list, the counts,
-// the filter and the labels must all show the same videos.
+// TestCollectionMembers_areTheSameInEveryResponse adds videos to a collection directly, through their account and through a hashtag.
+// The list, the count and the filter of the collection and the labels of the videos must agree about the videos in the collection.
 //
 // Spec: 2.1-11, 2.2-25, 2.2-26, 4.1-26, 4.2-16
 func TestCollectionMembers_areTheSameInEveryResponse(t *testing.T) {
@@ -231,7 +231,7 @@ func TestCollectionMembers_areTheSameInEveryResponse(t *testing.T) {
 	})
 }
 
-func TestCollectionMembers_collectionIDIsNotMatchedAgainstNames(t *testing.T) {
+func TestCollectionMembers_collectionIDInThePathIsNotMatchedAgainstCollectionNames(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -331,7 +331,7 @@ func TestListCollectionVideos_refusesInvalidParameters(t *testing.T) {
 }
 
 // Spec: 4.1-26, 8-12
-func TestListCollectionVideos_returnsOneMaskedVideoToLowerTiers(t *testing.T) {
+func TestListCollectionVideos_returnsOneVideoWithoutMetricsToLowerTiers(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c, id := withCollectedVideos(t, a)

@@ -16,26 +16,26 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// accountHistory returns the array of GET /accounts/{account_id}/history.
+// accountHistory returns the decoded response of GET /accounts/{account_id}/history. ref is an id or a link.
 func (c *caller) accountHistory(ref, query string) []client.AccountHistoryPoint {
 	c.t.Helper()
 	return decode[[]client.AccountHistoryPoint](c.send(http.MethodGet, "/accounts/"+url.PathEscape(ref)+"/history?"+query, nil).requireStatus(http.StatusOK))
 }
 
-// organisationHistory returns the array of GET /organisation/history.
+// organisationHistory returns the decoded response of GET /organisation/history.
 func (c *caller) organisationHistory(query string) []client.OrganisationHistoryPoint {
 	c.t.Helper()
 	return decode[[]client.OrganisationHistoryPoint](c.send(http.MethodGet, "/organisation/history?"+query, nil).requireStatus(http.StatusOK))
 }
 
-// statistics returns the response of GET /statistics/videos or /statistics/accounts. kind is "videos" or "accounts".
+// statistics returns the decoded response of GET /statistics/{kind}. kind is "videos" or "accounts".
 func (c *caller) statistics(kind string) client.Statistics {
 	c.t.Helper()
 	return decode[client.Statistics](c.send(http.MethodGet, "/statistics/"+kind, nil).requireStatus(http.StatusOK))
 }
 
-// withDailyHistory creates an organisation with an account that has two videos. The account and the videos were fetched once a day
-// for the given number of days, ending today.
+// withDailyHistory creates an organisation that tracks an account with two videos. The account and the videos were fetched once on each of
+// the last days, including today.
 func withDailyHistory(t *testing.T, a *app, tier store.Tier, days int) *caller {
 	t.Helper()
 	c := a.newCaller(t, tier)
@@ -107,7 +107,7 @@ func TestOrganisationHistory_returnsTheSumOfAllAccountsPerDay(t *testing.T) {
 }
 
 // Spec: 4-11, 4-12
-func TestAccountAndOrganisationHistory_refuseDatesBeyondTheLimitOfTheTier(t *testing.T) {
+func TestAccountAndOrganisationHistory_refuseAStartDateOlderThanTheTierAllows(t *testing.T) {
 	t.Parallel()
 	for tier, days := range map[store.Tier]int{store.TierLimited: 90, store.TierBasic: 90, store.TierPremium: 730} {
 		a := newApp(t, newSQLite(t))
@@ -126,7 +126,7 @@ func TestAccountAndOrganisationHistory_refuseDatesBeyondTheLimitOfTheTier(t *tes
 	}
 }
 
-func TestAccountAndOrganisationHistory_returnOneMaskedPointToLowerTiers(t *testing.T) {
+func TestAccountAndOrganisationHistory_returnOnePointWithoutMetricsToLowerTiers(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := withDailyHistory(t, a, store.TierBasic, 3)

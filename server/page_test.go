@@ -33,7 +33,7 @@ func with23Videos(t *testing.T, a *app) *caller {
 }
 
 // Spec: 2.3-01, 2.3-02, 2.3-03, 2.3-04, 2.3-05, 4.2-02, 4.2-03, 4.2-17, 8-09
-func TestListVideos_paginationMatchesTheRows(t *testing.T) {
+func TestListVideos_paginationMatchesTheReturnedVideos(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := with23Videos(t, a)
@@ -67,8 +67,8 @@ func TestListVideos_paginationMatchesTheRows(t *testing.T) {
 	})
 }
 
-// TestCursor_returnsEveryVideoOnceDuringWrites reads the list of videos by cursor, with random orders and limits. Between two pages it can
-// track a new video. Each video that existed before the first page must be returned exactly once.
+// TestCursor_returnsEveryVideoOnceDuringWrites reads all pages of GET /videos by cursor, with random orders and limits. Between two pages,
+// it sometimes tracks a new video. Each video that existed before the first page must be returned exactly once.
 func TestCursor_returnsEveryVideoOnceDuringWrites(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -86,7 +86,7 @@ func TestCursor_returnsEveryVideoOnceDuringWrites(t *testing.T) {
 				query.Set("limit", fmt.Sprint(rapid.IntRange(6, 12).Draw(rt, "limit")))
 				got := c.listVideos(query.Encode())
 				if got.Pagination.Page != page {
-					rt.Fatalf("pagination.page of page %d is %d", page, got.Pagination.Page)
+					rt.Fatalf("pagination.page must be %d, not %d", page, got.Pagination.Page)
 				}
 				for _, v := range got.Data {
 					timesReturned[v.AdID]++
@@ -102,7 +102,7 @@ func TestCursor_returnsEveryVideoOnceDuringWrites(t *testing.T) {
 			}
 			for id := range lastingIDs {
 				if timesReturned[id] != 1 {
-					rt.Fatalf("a video was returned %d times, not once", timesReturned[id])
+					rt.Fatalf("all pages together must contain each video once, but one video was returned %d times", timesReturned[id])
 				}
 			}
 		})
@@ -147,7 +147,7 @@ func TestCursor_isRefusedForAnotherList(t *testing.T) {
 }
 
 // Spec: 2.3-06, 2.3-07, 4-02, 4.2-01, 8-12
-func TestListVideos_returnsOneMaskedVideoToLowerTiers(t *testing.T) {
+func TestListVideos_returnsOneVideoWithoutMetricsToLowerTiers(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := with23Videos(t, a)
@@ -174,7 +174,7 @@ func TestListVideos_returnsOneMaskedVideoToLowerTiers(t *testing.T) {
 }
 
 // Spec: 2.3-01, 2.3-02, 2.3-03, 2.3-04, 2.3-05, 2.3-06, 2.3-07, 4.1-29, 4.2-17, 4.2-30
-func TestPagination_hasOrderAndHasMoreOnlyInListVideos(t *testing.T) {
+func TestPagination_hasOrderByAndHasMoreOnlyInTheListOfVideos(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -206,10 +206,10 @@ func TestLists_linkHeaderPointsToTheNextPage(t *testing.T) {
 	c.addAccounts(collection, *account)
 	c.addAccounts(collection, c.trackAccountLink("https://www.tiktok.com/@other"))
 	c.trackAccountLink("https://www.tiktok.com/@third")
-	for list, want := range map[string]int{ // list → number of rows on all pages
+	for list, want := range map[string]int{ // maps a list to the total number of rows on all its pages
 		"/videos?order_by=latest_views&username=@Northwind.Studio&limit=5&page=1": 23,
 		"/collections?paginated=true&limit=1":                                     2,
-		"/collections/" + collection.String() + "/videos?limit=9":                 23, // all videos of the member account
+		"/collections/" + collection.String() + "/videos?limit=9":                 23, // the collection contains an account, and therefore all 23 videos of the account
 		"/collections/" + collection.String() + "/accounts?limit=1":               2,
 		"/accounts?paginated=true&limit=1":                                        2,
 		"/accounts/" + account.String() + "/videos?paginated=true&limit=9":        23,

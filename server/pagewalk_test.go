@@ -20,16 +20,16 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// The numbers of videos in TestListVideos_pagingDuringWritesReturnsUnchangedVideosOnce.
+// These constants configure TestListVideos_pagingDuringWritesReturnsUnchangedVideosOnce.
 const (
-	lastingVideos    = 10_000 // videos that are never stopped
-	stoppableVideos  = 400    // videos that writers stop while the list is read
-	videosPerAccount = 100    // videos of each account
-	walkPageSize     = 1000   // videos on each page
+	lastingVideos    = 10_000 // number of videos that the test never stops
+	stoppableVideos  = 400    // number of videos that the test can stop while it reads the list
+	videosPerAccount = 100    // number of videos of each account
+	walkPageSize     = 1000   // number of videos on each page of the list
 )
 
-// withManyVideos creates an organisation with 10,400 videos, so that a list has several pages. It returns the ids of the videos that the test
-// never stops, and the ids of the videos that the test can stop.
+// withManyVideos creates an organisation with 10,400 videos, so that a list has several pages. lasting contains the ids of the videos that
+// the test never stops. stoppable contains the ids of the videos that the test can stop.
 func withManyVideos(t *testing.T, a *app) (c *caller, lasting, stoppable []uuid.UUID) {
 	t.Helper()
 	c = a.newCaller(t, store.TierPremium)
@@ -60,8 +60,8 @@ func withManyVideos(t *testing.T, a *app) (c *caller, lasting, stoppable []uuid.
 	return c, lasting, stoppable
 }
 
-// walk reads all pages of GET /videos and returns how often each video occurred. It calls write between two pages. It uses page numbers if
-// byPage is true, and cursors otherwise.
+// walk reads all pages of GET /videos and returns the number of times that each video was returned. It calls write between two pages.
+// It requests pages by their numbers if byPage is true, and by cursors otherwise.
 func (c *caller) walk(ctx context.Context, query string, byPage bool, write func()) (map[uuid.UUID]int, error) {
 	timesReturned := map[uuid.UUID]int{}
 	next := ""
@@ -75,7 +75,7 @@ func (c *caller) walk(ctx context.Context, query string, byPage bool, write func
 			return nil, err
 		}
 		r.Header.Set("Authorization", "Bearer "+c.token)
-		resp, err := inProcess{c.app.server.Handler()}.RoundTrip(r) // does not check the contract, because that is slow
+		resp, err := inProcess{c.app.server.Handler()}.RoundTrip(r) // this transport does not check the response against the contract, because the check is slow
 		if err != nil {
 			return nil, err
 		}
@@ -88,7 +88,7 @@ func (c *caller) walk(ctx context.Context, query string, byPage bool, write func
 			} `json:"pagination"`
 		}
 		if err := json.NewDecoder(resp.Body).Decode(&got); err != nil || resp.StatusCode != http.StatusOK {
-			return nil, fmt.Errorf("GET /videos?%s: page %d has status %d and error %w", query, page, resp.StatusCode, err)
+			return nil, fmt.Errorf("reading GET /videos?%s failed on page %d with status %d and error %w", query, page, resp.StatusCode, err)
 		}
 		for _, v := range got.Data {
 			timesReturned[v.AdID]++
@@ -101,8 +101,8 @@ func (c *caller) walk(ctx context.Context, query string, byPage bool, write func
 	}
 }
 
-// writers changes an organisation while other goroutines read its lists. For each value in
-// steps, it tracks a video, stops a video, and refreshes a video.
+// writers changes the videos of an organisation while other goroutines read its lists. For each value in the channel steps, it tracks a
+// video, stops a video, requests a refresh of a video, and stores facts for all due videos.
 type writers struct {
 	c                  *caller
 	lasting, stoppable []uuid.UUID
@@ -111,7 +111,7 @@ type writers struct {
 	done               sync.WaitGroup
 }
 
-// run executes a step for each value in steps, until steps is closed or a step fails.
+// run makes the changes of one step for each value in the channel steps. It returns when the channel is closed or a change fails.
 func (w *writers) run() {
 	for n := range w.steps {
 		for _, r := range []struct {
@@ -125,7 +125,7 @@ func (w *writers) run() {
 		} {
 			got, err := w.c.app.exchange(w.c.t, r.method, r.target, r.body, "Authorization", "Bearer "+w.c.token)
 			if err == nil && got.StatusCode != r.status {
-				err = fmt.Errorf("%s %s has the unexpected status %d: %s", r.method, r.target, got.StatusCode, got.body)
+				err = fmt.Errorf("the response of %s %s has the unexpected status %d: %s", r.method, r.target, got.StatusCode, got.body)
 			}
 			if err != nil {
 				w.errs <- err
@@ -139,7 +139,8 @@ func (w *writers) run() {
 	}
 }
 
-// deliver stores facts for all due videos. These videos then have the latest latest_updated_at and the highest latest_views.
+// deliver stores facts for all due videos, as a collector does. The due videos then have a later latest_updated_at and a higher
+// latest_views than all other videos.
 func (w *writers) deliver() error {
 	a, ctx := w.c.app, w.c.t.Context()
 	a.Clock.Advance(time.Millisecond)
@@ -160,9 +161,9 @@ func (w *writers) deliver() error {
 	return nil
 }
 
-// walkCases contains queries of GET /videos. The walk must return each video that is never stopped minReturned to maxReturned times. A
-// video is returned once if its position does not change. A fetch changes its position by latest_updated_at or latest_views, so the video
-// can then be missed or returned twice.
+// walkCases contains queries of GET /videos. A test reads all pages while videos change. Each video that is never stopped must be returned
+// at least minReturned and at most maxReturned times. A fetch can move a video in an order by latest_updated_at or latest_views. Such a
+// video can be returned twice or not at all, and every other video is returned once.
 var walkCases = []struct {
 	query                    string
 	byPage                   bool
@@ -175,8 +176,8 @@ var walkCases = []struct {
 	{"order_by=latest_likes", false, 1, 1},
 	{"order_by=latest_updated_at&order_direction=asc", false, 1, 2},
 	{"order_by=latest_views&order_direction=asc", false, 1, 2},
-	{"", false, 0, 1}, // default order: latest_updated_at, descending
-	// With these parameters, new videos are after the last page, and stopped videos keep their position, so page numbers are stable.
+	{"", false, 0, 1}, // without order_by, the order is latest_updated_at, descending
+	// The videos of a page do not change in this query, because new videos come after the last page and stopped videos keep their position.
 	{"order_by=created_at&order_direction=asc&include_removed=true", true, 1, 1},
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// headerNumber returns the number in a response header. It fails the test if the header is not a number.
+// headerNumber returns the value of a response header as a number. It fails the test if the value is not a number.
 func headerNumber(t *testing.T, a response, header string) int {
 	t.Helper()
 	n, err := strconv.Atoi(a.Header.Get(header))
@@ -21,13 +21,13 @@ func headerNumber(t *testing.T, a response, header string) int {
 	return n
 }
 
-// newRateLimitedApp starts a server that enforces rate limits, counted in memory.
+// newRateLimitedApp starts a server that enforces rate limits and counts requests in memory.
 func newRateLimitedApp(t *testing.T, change ...func(*server.Options)) *app {
 	t.Helper()
 	return newApp(t, newSQLite(t), append([]func(*server.Options){func(o *server.Options) { o.RateStore = nil }}, change...)...)
 }
 
-func TestRateLimit_countsPerOrganisationAndOperation(t *testing.T) {
+func TestRateLimit_countsRequestsPerOrganisationAndOperation(t *testing.T) {
 	t.Parallel()
 	a := newRateLimitedApp(t)
 	c := a.newCaller(t, store.TierLimited)
@@ -57,7 +57,7 @@ func TestRateLimit_countsPerOrganisationAndOperation(t *testing.T) {
 	})
 }
 
-func TestRateLimit_limitsAnAddressOnlyForRequestsWithoutAToken(t *testing.T) {
+func TestRateLimit_limitsRequestsPerAddressOnlyIfTheyHaveNoToken(t *testing.T) {
 	t.Parallel()
 	a := newRateLimitedApp(t)
 	c := a.newCaller(t, store.TierPremium)
@@ -68,13 +68,13 @@ func TestRateLimit_limitsAnAddressOnlyForRequestsWithoutAToken(t *testing.T) {
 	c.send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK)
 }
 
-func TestMemoryRateStore_allowsRequestsAfterTheReset(t *testing.T) {
+func TestMemoryRateStore_allowsRequestsAfterTheWindowEnds(t *testing.T) {
 	t.Parallel()
-	rates := server.NewMemoryRateStore() // created outside of the synctest bubble, because its cleaner goroutine never ends
+	rates := server.NewMemoryRateStore() // the store is created outside of the synctest bubble, because the goroutine that it starts never ends
 	now := time.Now()
 	synctest.Test(t, func(t *testing.T) {
-		<-time.After(time.Until(now.AddDate(1, 0, 0)))    // the cleaner uses the real time and would delete counts with an older time
-		pass := func(d time.Duration) { <-time.After(d) } // in a synctest bubble, the clock advances without waiting
+		<-time.After(time.Until(now.AddDate(1, 0, 0)))    // wait until the bubble is ahead of the real time, because the store deletes counts that are old in real time
+		pass := func(d time.Duration) { <-time.After(d) } // advances the clock of the synctest bubble by d without real waiting
 		take := func(limit int64) server.Quota {
 			q, err := rates.Take(t.Context(), strconv.FormatInt(limit, 10), limit, time.Minute)
 			require.NoError(t, err)
@@ -98,7 +98,7 @@ func TestMemoryRateStore_allowsRequestsAfterTheReset(t *testing.T) {
 				require.LessOrEqual(t, q.Reset, time.Minute)
 				pass(q.Reset - 2*time.Second)
 				q = take(limit)
-				require.True(t, q.Exceeded, "two seconds before the reset, the limit is still exceeded")
+				require.True(t, q.Exceeded, "the limit must stay exceeded until the window ends")
 				pass(q.Reset)
 			}
 		}

@@ -20,16 +20,16 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// longTimeout is the query of a Redis URL. It sets a read timeout that is long enough for a busy machine.
+// longTimeout is appended to the URL of Redis. It sets a read timeout that is not reached even on a busy machine.
 const longTimeout = "?read_timeout=30s"
 
-// redisRates returns an option that makes a server store its rate limits in r.
+// redisRates returns a function that changes the options of a server so that it counts requests in the Redis server r.
 func redisRates(t *testing.T, r *redistest.Redis) func(*server.Options) {
 	t.Helper()
 	return func(o *server.Options) { o.RateStore = redisStore(t, r.URL+longTimeout, o.Now, o.Logger) }
 }
 
-// redisStore creates a rate store that uses the Redis at url. It is closed when the test ends.
+// redisStore creates a RedisRateStore that uses the Redis server at url. The store is closed when the test ends.
 func redisStore(t *testing.T, url string, now func() time.Time, log *slog.Logger) *server.RedisRateStore {
 	t.Helper()
 	o, err := redis.ParseURL(url)
@@ -39,19 +39,19 @@ func redisStore(t *testing.T, url string, now func() time.Time, log *slog.Logger
 	return rates
 }
 
-// twoServers starts two servers that use the same database and the same Redis.
+// twoServers starts two ReelTally servers that use the same database and the same Redis server.
 func twoServers(t *testing.T, r *redistest.Redis) (a, b *app) {
 	t.Helper()
 	db := newSQLite(t)
 	return newApp(t, db, redisRates(t, r)), newApp(t, db, redisRates(t, r))
 }
 
-// onServer returns a caller that sends requests to another server, with the token of c.
+// onServer returns a caller that sends requests with the token of c to the server other.
 func (c *caller) onServer(other *app) *caller {
 	return &caller{app: other, t: c.t, org: c.org, token: c.token}
 }
 
-// countAccepted sends n equal requests, alternating between the callers, and returns the number of responses other than 429.
+// countAccepted sends n equal requests and returns the number of responses whose status is not 429. The callers send in turn.
 func countAccepted(callers []*caller, n int, method, target string, body any) int {
 	ok := 0
 	for i := range n {
@@ -62,7 +62,7 @@ func countAccepted(callers []*caller, n int, method, target string, body any) in
 	return ok
 }
 
-// redisAway and redisBack are the log messages when Redis becomes unavailable and when it is available again.
+// The server logs redisAway when Redis becomes unavailable, and redisBack when Redis becomes available again.
 const (
 	redisAway = "redis is away"
 	redisBack = "redis is back"
@@ -126,7 +126,7 @@ func TestRedisRateStore_countsEachOrganisationSeparately(t *testing.T) {
 	tokens := []*caller{c, b.newToken(t, c.org, store.ScopeRead), a.newToken(t, c.org, store.ScopeRead)}
 	require.Equal(t, 5, countAccepted(tokens, 10, http.MethodGet, "/videos", nil), "all tokens of an organisation share its limit")
 	other := b.newCaller(t, store.TierLimited)
-	require.Equal(t, 5, countAccepted([]*caller{other, other.onServer(a)}, 10, http.MethodGet, "/videos", nil), "the requests of one organisation do not count for another")
+	require.Equal(t, 5, countAccepted([]*caller{other, other.onServer(a)}, 10, http.MethodGet, "/videos", nil), "the requests of one organisation must not count against the limit of another organisation")
 	for range 30 {
 		a.send(t, http.MethodGet, "/videos", nil).requireStatus(http.StatusUnauthorized)
 		b.send(t, http.MethodGet, "/videos", nil).requireStatus(http.StatusUnauthorized)
@@ -161,7 +161,7 @@ func TestRedisRateStore_keysHaveAPrefixAndExpireAfterAMinute(t *testing.T) {
 	require.NoError(t, r.PExpire(t.Context(), organisation, time.Millisecond).Err())
 	require.Eventually(t, func() bool { return r.Exists(t.Context(), organisation).Val() == 0 }, 5*time.Second, time.Millisecond)
 	got := c.onServer(b).send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK)
-	require.Equal(t, 14, headerNumber(t, got, "RateLimit-Remaining"), "after the key expired, a new window starts")
+	require.Equal(t, 14, headerNumber(t, got, "RateLimit-Remaining"), "a new window must start after the key expired in Redis")
 	unchanged := c.send(http.MethodGet, "/videos", nil, "If-None-Match", got.Header.Get("ETag")).requireStatus(http.StatusNotModified)
 	require.Equal(t, 14, headerNumber(t, unchanged, "RateLimit-Remaining"), "a 304 response is not counted")
 }
@@ -194,7 +194,7 @@ func TestRedisRateStore_countsInMemoryWhileRedisIsUnavailable(t *testing.T) {
 	requireLogged(t, 1, 1, a, b)
 }
 
-func TestRedisRateStore_startsWithoutRedis(t *testing.T) {
+func TestRedisRateStore_serverStartsIfRedisIsUnavailable(t *testing.T) {
 	t.Parallel()
 	r := redistest.New(t)
 	a, b := twoServers(t, r)
@@ -209,9 +209,9 @@ func TestRedisRateStore_startsWithoutRedis(t *testing.T) {
 	requireLogged(t, 1, 1, a, b)
 }
 
-// TestRedisRateStore_delaysOneRequestPerSecondWhileRedisDoesNotRespond uses a Redis that accepts connections but does not respond. In each second,
-// only one request can wait for Redis, and only for the read timeout.
-func TestRedisRateStore_delaysOneRequestPerSecondWhileRedisDoesNotRespond(t *testing.T) {
+// TestRedisRateStore_delaysOnlyOneRequestPerSecondWhileRedisDoesNotRespond uses a Redis server that does not respond to commands. In each
+// second, only one request can wait for Redis, and only until the read timeout.
+func TestRedisRateStore_delaysOnlyOneRequestPerSecondWhileRedisDoesNotRespond(t *testing.T) {
 	t.Parallel()
 	r := redistest.Start(t)
 	clock, log := storetest.NewClock(), &syncBuffer{}
@@ -231,7 +231,7 @@ func TestRedisRateStore_delaysOneRequestPerSecondWhileRedisDoesNotRespond(t *tes
 				slow++
 			}
 		}
-		require.LessOrEqual(t, slow, 3, "one request waits for Redis; a busy machine can delay two more")
+		require.LessOrEqual(t, slow, 3, "only one request can wait for Redis, and a busy machine can delay two more requests")
 		clock.Advance(time.Second)
 	}
 	r.Thaw()
@@ -261,7 +261,7 @@ func TestRedisRateStore_countsRequestsOfDisconnectedCallers(t *testing.T) {
 	require.Empty(t, log.String(), "a disconnected caller is not logged as an error of Redis")
 }
 
-func TestRedisRateStore_treatsAnErrorOfRedisAsUnavailable(t *testing.T) {
+func TestRedisRateStore_countsInMemoryIfRedisReturnsAnError(t *testing.T) {
 	t.Parallel()
 	r := redistest.Start(t)
 	require.NoError(t, r.ConfigSet(t.Context(), "requirepass", "right").Err())

@@ -19,18 +19,18 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// limitPerTier contains the limit of an operation for each tier, in requests per minute.
+// limitPerTier contains the rate limit of an operation for each tier, in requests per minute.
 type limitPerTier struct{ limited, basic, premium int }
 
-// forTier returns the limit of the operation for a tier, in requests per minute.
+// forTier returns the rate limit for the tier t, in requests per minute.
 func (m limitPerTier) forTier(t store.Tier) int {
 	return map[store.Tier]int{store.TierLimited: m.limited, store.TierBasic: m.basic, store.TierPremium: m.premium}[t]
 }
 
-// specifiedLimits contains the limits of spec.md section 8 and interface.md section 6, by method and path. They are written by hand, so
-// that the tests find errors in openapi.yaml and in the server.
+// specifiedLimits contains the rate limits of spec.md section 8 and interface.md section 6, by method and path. They are copied by hand
+// instead of read from openapi.yaml, so that the tests find errors in openapi.yaml and in the server.
 var specifiedLimits = map[string]limitPerTier{
-	// spec.md section 8, first row of the table
+	// The following limits are in the first row of the table in spec.md section 8.
 	"GET /collections":                             {5, 15, 30},
 	"POST /collections":                            {5, 15, 30},
 	"GET /collections/{collection_id}":             {5, 15, 30},
@@ -46,7 +46,7 @@ var specifiedLimits = map[string]limitPerTier{
 	"GET /videos/{ad_id}":               {5, 15, 30},
 	"GET /accounts/{account_id}/videos": {5, 15, 30},
 
-	// spec.md section 8, second row of the table
+	// The following limits are in the second row of the table in spec.md section 8.
 	"POST /videos":                {5, 15, 120},
 	"DELETE /videos":              {5, 15, 120},
 	"POST /videos/bulk":           {5, 15, 120},
@@ -54,7 +54,7 @@ var specifiedLimits = map[string]limitPerTier{
 	"DELETE /videos/{ad_id}":      {5, 15, 120},
 	"GET /videos/{ad_id}/history": {5, 15, 120},
 
-	// interface.md section 6
+	// The following limits are in interface.md section 6.
 	"GET /accounts":                      {5, 15, 30},
 	"GET /accounts/{account_id}":         {5, 15, 30},
 	"GET /statistics/videos":             {5, 15, 30},
@@ -83,7 +83,7 @@ func TestRateLimit_isSpecifiedForEveryOperation(t *testing.T) {
 	require.ElementsMatch(t, decided, declared)
 }
 
-// pipeListener is a listener for connections in memory. In a synctest bubble, the clock
+// pipeListener is a net.Listener whose connections are pipes in memory. Tests in a synctest bubble need it, because the clock of the bubble
 // does not advance while a goroutine waits for a real socket.
 type pipeListener struct {
 	conns  chan net.Conn
@@ -111,7 +111,7 @@ func (w *pipeListener) Close() error {
 
 func (w *pipeListener) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80} }
 
-// dial connects to the listener.
+// dial returns a connection to the listener. It ignores the network and the address.
 func (w *pipeListener) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	clientConn, serverConn := net.Pipe()
 	select {
@@ -124,14 +124,14 @@ func (w *pipeListener) dial(ctx context.Context, _, _ string) (net.Conn, error) 
 	}
 }
 
-// inSynctestBubble runs a test in a synctest bubble, with a server that counts rate limits in
-// memory. wait advances the clock of the bubble without real waiting.
+// inSynctestBubble calls run in a synctest bubble, with a server that counts requests in memory. The function wait advances the clock of
+// the bubble without real waiting.
 func inSynctestBubble(t *testing.T, run func(t *testing.T, a *app, wait func(time.Duration))) {
 	t.Helper()
-	rates := server.NewMemoryRateStore() // created outside of the bubble, because its cleaner goroutine never ends
+	rates := server.NewMemoryRateStore() // the store is created outside of the synctest bubble, because the goroutine that it starts never ends
 	now := time.Now()
 	synctest.Test(t, func(t *testing.T) {
-		<-time.After(time.Until(now.AddDate(1, 0, 0))) // the cleaner uses the real time and would delete counts with an older time
+		<-time.After(time.Until(now.AddDate(1, 0, 0))) // wait until the bubble is ahead of the real time, because the store deletes counts that are old in real time
 		a := buildApp(t, newSQLite(t), "http://127.0.0.1:1", func(o *server.Options) { o.RateStore = rates })
 		w := newPipeListener()
 		s := &httptest.Server{Listener: w, Config: &http.Server{Handler: a.server.Handler(), ReadHeaderTimeout: time.Hour}}
@@ -142,7 +142,8 @@ func inSynctestBubble(t *testing.T, run func(t *testing.T, a *app, wait func(tim
 	})
 }
 
-// TestEveryOperation_returns429AfterTheLimitOfTheTier sends as many requests to each operation as the tier allows. The next request must get 429.
+// TestEveryOperation_returns429AfterTheLimitOfTheTier sends as many requests to each operation as the tier allows in a minute. The next
+// request must get 429.
 //
 // Spec: 4-02, 5-02, 8-01, 8-02, 8-13
 func TestEveryOperation_returns429AfterTheLimitOfTheTier(t *testing.T) {
@@ -157,7 +158,7 @@ func TestEveryOperation_returns429AfterTheLimitOfTheTier(t *testing.T) {
 					require.Positive(t, limit)
 					for left := limit - 1; left >= 0; left-- {
 						got := c.send(op.Method, target, body)
-						require.NotEqual(t, http.StatusTooManyRequests, got.StatusCode, "tier %s: 429 although %d of %d requests remain", tier, left, limit)
+						require.NotEqual(t, http.StatusTooManyRequests, got.StatusCode, "the status is 429 in tier %s, although %d of %d requests remain", tier, left, limit)
 						requireRateLimitHeaders(t, got, op.id, limit, left)
 						if left == limit/2 {
 							wait(20 * time.Second)
@@ -170,7 +171,7 @@ func TestEveryOperation_returns429AfterTheLimitOfTheTier(t *testing.T) {
 					requireRateLimitHeaders(t, last, op.id, limit, 0)
 					retry := headerNumber(t, last, "Retry-After")
 					require.Equal(t, headerNumber(t, last, "RateLimit-Reset"), retry)
-					require.InDelta(t, 40, retry, 1, "the window of 60 seconds started with the first request, 20 seconds ago")
+					require.InDelta(t, 40, retry, 1, "Retry-After must be about 40, because the window of 60 seconds started 20 seconds ago")
 
 					wait(time.Duration(retry-2) * time.Second)
 					c.send(op.Method, target, body).requireProblem(http.StatusTooManyRequests, server.CodeRateLimited)
@@ -185,7 +186,8 @@ func TestEveryOperation_returns429AfterTheLimitOfTheTier(t *testing.T) {
 	}
 }
 
-// requireRateLimitHeaders requires the rate limit headers of interface.md section 1. left is the number of remaining requests.
+// requireRateLimitHeaders requires that the response has the rate limit headers of interface.md section 1. limit is the expected number of
+// requests per minute, and left is the expected number of remaining requests.
 func requireRateLimitHeaders(t *testing.T, a response, operation string, limit, left int) {
 	t.Helper()
 	reset := headerNumber(t, a, "RateLimit-Reset")
@@ -198,7 +200,8 @@ func requireRateLimitHeaders(t *testing.T, a response, operation string, limit, 
 	require.Equal(t, a.StatusCode == http.StatusTooManyRequests, a.Header.Get("Retry-After") != "")
 }
 
-// TestRateLimit_countsEveryResponseExcept304 requires that every response except 304 counts against the limit, and that all have rate limit headers.
+// TestRateLimit_countsEveryResponseExcept304 sends valid and invalid requests with a token. Each response except 304 must count against the
+// rate limit of the operation. Every response must have rate limit headers.
 func TestRateLimit_countsEveryResponseExcept304(t *testing.T) {
 	t.Parallel()
 	inSynctestBubble(t, func(t *testing.T, a *app, _ func(time.Duration)) {
@@ -212,7 +215,7 @@ func TestRateLimit_countsEveryResponseExcept304(t *testing.T) {
 			left--
 			requireRateLimitHeaders(t, got.requireStatus(status), "listVideos", 15, left)
 		}
-		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodGet} { // a 304 response is not counted
+		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodGet} { // responses with status 304 do not count against the limit
 			unchanged := c.send(method, "/videos", nil, "If-None-Match", tag.Header.Get("ETag"))
 			requireRateLimitHeaders(t, unchanged.requireStatus(http.StatusNotModified), "listVideos", 15, left)
 		}
@@ -222,7 +225,7 @@ func TestRateLimit_countsEveryResponseExcept304(t *testing.T) {
 		counted(c.send(http.MethodGet, "/videos?cursor=nonsense", nil), http.StatusBadRequest)
 		counted(writer.send(http.MethodGet, "/videos", nil), http.StatusForbidden)
 		broken := errors.New("the database is broken")
-		a.databaseError.Store(&broken) // the token is cached, so the request is authenticated without the database
+		a.databaseError.Store(&broken) // the server can still authenticate the request, because the token is cached
 		counted(c.send(http.MethodGet, "/videos", nil), http.StatusInternalServerError)
 		a.databaseError.Store(nil)
 		// A request without a token does not count against the limit of an organisation, and its response has no rate limit headers.
@@ -246,9 +249,9 @@ func TestRateLimit_countsEveryResponseExcept304(t *testing.T) {
 		track(tiktok, http.StatusUnsupportedMediaType, 3, "Content-Type", "text/plain")
 		track(strings.Repeat(" ", 2<<20)+"{}", http.StatusRequestEntityTooLarge, 2)
 		track(tiktok, http.StatusOK, 1)
-		track(tiktok, http.StatusOK, 0) // the video is already tracked
+		track(tiktok, http.StatusOK, 0) // the request counts against the limit, although the video is already tracked
 		track(tiktok, http.StatusTooManyRequests, 0)
-		// Each operation is counted separately, and a request for an unknown id is counted.
+		// Another operation has its own count, and a request for an unknown id also counts.
 		got := c.send(http.MethodGet, "/videos/01938c32-8f07-7a46-93be-1d2c3b4a5968", nil)
 		requireRateLimitHeaders(t, got.requireStatus(http.StatusNotFound), "getVideo", 5, 4)
 	})

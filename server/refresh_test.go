@@ -16,7 +16,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// refreshTargets tracks a video and an account. It returns, for the path of each refresh operation, the id and two links of the item.
+// refreshTargets tracks a video and an account. The keys of the result are the paths of the refresh operations. The values are the id and
+// two links of the video or account.
 func refreshTargets(c *caller) map[string][]string {
 	video, account := c.track(tiktokLink), c.trackAccount(map[string]any{"link": accountLink}).AccountID
 	return map[string][]string{
@@ -25,7 +26,7 @@ func refreshTargets(c *caller) map[string][]string {
 	}
 }
 
-// fetchAll stores facts for all due videos and accounts, as a collector does.
+// fetchAll does the work of a collector: it claims due videos and accounts and stores facts for them.
 func fetchAll(a *app) {
 	a.t.Helper()
 	a.fetch(views(5))
@@ -33,7 +34,7 @@ func fetchAll(a *app) {
 }
 
 // Spec: 4-14
-func TestRefresh_schedulesAFetchFourHoursAfterTheLastFetch(t *testing.T) {
+func TestRefresh_schedulesAFetchOnlyIfTheLastFetchIsFourHoursOld(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		for _, path := range []string{"/refresh/videos", "/refresh/accounts"} {
@@ -47,11 +48,11 @@ func TestRefresh_schedulesAFetchFourHoursAfterTheLastFetch(t *testing.T) {
 				a.Clock.Advance(4*time.Hour - time.Second)
 				got := decode[client.RefreshNotDue](refresh().requireStatus(http.StatusOK))
 				require.NotEmpty(t, got.Message)
-				require.True(t, got.LatestUpdatedAt.Equal(at), "latest_updated_at is %s instead of %s", got.LatestUpdatedAt, at)
+				require.True(t, got.LatestUpdatedAt.Equal(at), "latest_updated_at is %s, but must be %s", got.LatestUpdatedAt, at)
 				require.True(t, got.RefreshAfter.Equal(at.Add(4*time.Hour)))
 
 				a.Clock.Advance(time.Second)
-				for range 2 { // a second request before the fetch gets the same response
+				for range 2 { // a second refresh request gets the same response if no fetch happened in between
 					scheduled := refresh().requireStatus(http.StatusAccepted)
 					require.Empty(t, scheduled.body)
 					require.Empty(t, scheduled.Header.Get("Content-Type"))
@@ -61,8 +62,8 @@ func TestRefresh_schedulesAFetchFourHoursAfterTheLastFetch(t *testing.T) {
 	})
 }
 
-// TestRefresh_hidesTheFetchTimeFromLowerTiers requires that the tiers limited and basic cannot derive the time of the last fetch, which GET
-// masks for these tiers.
+// TestRefresh_hidesTheFetchTimeFromLowerTiers requires that a response of a refresh operation does not reveal the exact time of the last
+// fetch in the tiers limited and basic.
 func TestRefresh_hidesTheFetchTimeFromLowerTiers(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -85,7 +86,7 @@ func TestRefresh_hidesTheFetchTimeFromLowerTiers(t *testing.T) {
 	})
 }
 
-func TestRefresh_putsTheItemIntoTheInteractiveLane(t *testing.T) {
+func TestRefresh_putsTheRefreshedItemIntoTheInteractiveLane(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)

@@ -23,19 +23,19 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// A single request of TestRequestCost_expensiveRequestsStayBelowTheLimits must stay below these limits.
+// These limits apply to each single request of TestRequestCost_expensiveRequestsUseLittleTimeAndMemory.
 const (
-	maxRequestCPU   = raceFactor * time.Second // processor time
-	maxRequestBytes = 64 << 20                 // allocated memory, before it is multiplied by raceFactor
+	maxRequestCPU   = raceFactor * time.Second // maximum processor time
+	maxRequestBytes = 64 << 20                 // maximum number of allocated bytes; multiplied by raceFactor where it is used
 )
 
-// cost is the processor time and the memory that the process has used since it started.
+// cost contains the processor time and the allocated bytes of the process since its start.
 type cost struct {
 	cpu   time.Duration
-	bytes uint64 // all bytes ever allocated, including freed bytes
+	bytes uint64 // number of bytes allocated since the start of the process, including bytes that were freed
 }
 
-// processCost returns the cost of the process so far.
+// processCost returns the processor time and the allocated bytes of the process since its start.
 func processCost(t *testing.T) cost {
 	t.Helper()
 	var used syscall.Rusage
@@ -45,18 +45,18 @@ func processCost(t *testing.T) cost {
 	return cost{time.Duration(used.Utime.Nano() + used.Stime.Nano()), memory.TotalAlloc}
 }
 
-// hostileRequest is a request that is cheap for its caller and can be expensive for the server.
+// hostileRequest is a request that is easy to send, but could use much processor time or memory of the server.
 type hostileRequest struct {
 	method, target, body string
 	header               []string
 	status               int
-	// fault is the expected first fault: its pointer or name, a space, and its code. It is "" if the response contains no faults.
+	// fault is the first fault that the response must contain, as "POINTER CODE" or "NAME CODE". It is "" if no fault is expected.
 	fault string
-	// detail is a text that the response must contain.
+	// detail is a text that must occur in the response body.
 	detail string
 }
 
-// hostileRequests returns expensive requests, by a description of the attack. collection is the path of a collection of the caller.
+// hostileRequests returns hostile requests. The keys are descriptions of the attacks. collection is the path of an existing collection.
 func hostileRequests(collection string) map[string]hostileRequest {
 	post := func(path, body, fault, detail string) hostileRequest {
 		return hostileRequest{http.MethodPost, path, body, nil, http.StatusBadRequest, fault, detail}
@@ -135,11 +135,11 @@ func hostileRequests(collection string) map[string]hostileRequest {
 	}
 }
 
-// TestRequestCost_expensiveRequestsStayBelowTheLimits sends expensive requests. Each must use
-// less than maxRequestCPU and allocate less than maxRequestBytes.
+// TestRequestCost_expensiveRequestsUseLittleTimeAndMemory sends the requests of hostileRequests. Each request must use less
+// processor time than maxRequestCPU and allocate less than raceFactor*maxRequestBytes.
 //
 //nolint:paralleltest // the test measures the time and memory of the whole process
-func TestRequestCost_expensiveRequestsStayBelowTheLimits(t *testing.T) {
+func TestRequestCost_expensiveRequestsUseLittleTimeAndMemory(t *testing.T) {
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	made := decode[client.Collection](c.send(http.MethodPost, "/collections", map[string]any{"name": "Launch"}).requireStatus(http.StatusCreated))
@@ -157,7 +157,7 @@ func TestRequestCost_expensiveRequestsStayBelowTheLimits(t *testing.T) {
 				r.Header.Set(hostile.header[i], hostile.header[i+1])
 			}
 			w := httptest.NewRecorder()
-			w.Body = bytes.NewBuffer(make([]byte, 0, 8<<20)) // preallocated, so that the measured memory does not include the growth of this buffer
+			w.Body = bytes.NewBuffer(make([]byte, 0, 8<<20)) // the buffer is allocated before the measurement, so that its memory is not measured
 			before := processCost(t)
 			a.server.Handler().ServeHTTP(w, r)
 			after := processCost(t)
@@ -178,7 +178,7 @@ func TestRequestCost_expensiveRequestsStayBelowTheLimits(t *testing.T) {
 	}
 }
 
-// faultPlace returns the pointer of a fault, or its name if it has no pointer.
+// faultPlace returns the JSON pointer of a fault in a body, or the parameter name of a fault without a pointer.
 func faultPlace(f client.Fault) string {
 	if f.Pointer != nil {
 		return *f.Pointer
@@ -186,8 +186,8 @@ func faultPlace(f client.Fault) string {
 	return *f.Name
 }
 
-// TestRequestCost_bulkRequestWithShortLinksReusesConnections resolves 500 dead short links over TLS. The measured cost includes the simulated
-// platform, because it runs in the same process.
+// TestRequestCost_bulkRequestWithShortLinksReusesConnections sends a bulk request with 500 dead short links, which are resolved over TLS.
+// The measured memory includes the memory of the simulated platform, because the platform runs in the same process.
 //
 //nolint:paralleltest // the test measures the time and memory of the whole process
 func TestRequestCost_bulkRequestWithShortLinksReusesConnections(t *testing.T) {
@@ -208,14 +208,14 @@ func TestRequestCost_bulkRequestWithShortLinksReusesConnections(t *testing.T) {
 	c.send(http.MethodPost, "/videos/bulk", map[string]any{"links": links}).requireStatus(http.StatusUnprocessableEntity)
 	after := processCost(t)
 	t.Logf("%v of processor time, %.1f MiB allocated, %d connections", after.cpu-before.cpu, float64(after.bytes-before.bytes)/(1<<20), internet.Connections())
-	// The resolver requests each dead link twice. The second response has a body, so the resolver closes the connection after it. A new
-	// connection for each request would take more than a second of processor time for TLS handshakes.
+	// The resolver sends two requests for each dead link, and closes the connection after the second response because it has a body.
+	// Without reuse, there would be 1000 connections, and their TLS handshakes would take more than a second of processor time.
 	require.Less(t, internet.Connections(), 600)
-	require.Less(t, after.bytes-before.bytes, uint64(2*maxRequestBytes), "the memory includes the TLS handshakes of the resolver and of the platform")
+	require.Less(t, after.bytes-before.bytes, uint64(2*maxRequestBytes), "the allocated memory must stay below the limit, which includes the TLS handshakes of the resolver and of the platform")
 }
 
-// TestRequestCost_limitsConcurrentShortLinksPerOrganisation makes the platform block the 16 short links that one organisation can resolve at the same
-// time. Further links of this organisation must wait. Another organisation must not wait.
+// TestRequestCost_limitsConcurrentShortLinksPerOrganisation makes the platform block the short links of one organisation. The server must
+// resolve only 16 of these links at the same time. Meanwhile, the server must resolve the short links of another organisation.
 func TestRequestCost_limitsConcurrentShortLinksPerOrganisation(t *testing.T) {
 	t.Parallel()
 	var (
@@ -255,7 +255,7 @@ func TestRequestCost_limitsConcurrentShortLinksPerOrganisation(t *testing.T) {
 		requests.Go(func() {
 			got, err := a.exchange(t, http.MethodPost, "/videos/bulk", map[string]any{"links": links}, "Authorization", "Bearer "+hostile.token)
 			if err != nil || got.StatusCode != http.StatusUnprocessableEntity {
-				t.Errorf("the request with dead short links must get 422, but got status %d and error %v", got.StatusCode, err)
+				t.Errorf("POST /videos/bulk with only dead short links must get 422, but got status %d and error %v", got.StatusCode, err)
 			}
 		})
 	}

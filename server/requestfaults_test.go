@@ -12,8 +12,8 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// faults contains functions that put one fault into a valid request and set the expected response. A function returns nil if the operation
-// cannot have the fault. A function that occurs several times is chosen more often.
+// faults contains functions that put one fault into a valid request and set the expected response. A function returns nil if requests of
+// the operation cannot have the fault. One function is chosen at random, so a function that is listed several times is chosen more often.
 var faults = []func(g *generator, r *generatedRequest) *generatedRequest{
 	wrongParameter, wrongParameter, wrongParameter, wrongPath, wrongPath, wrongBody, wrongBody, wrongBody, wrongBody,
 	brokenQuery, unknownParameter, repeatedParameter, brokenBody, brokenBody, repeatedMember, wrongMedia, bodyTooLarge,
@@ -29,7 +29,7 @@ func (g *generator) generateInvalid(op *contractOperation) *generatedRequest {
 	}
 }
 
-// wrongParameter gives a query parameter an invalid value.
+// wrongParameter sets a random query parameter to an invalid value.
 func wrongParameter(g *generator, r *generatedRequest) *generatedRequest {
 	params := r.op.parameters(openapi3.ParameterInQuery)
 	if len(params) == 0 {
@@ -44,7 +44,7 @@ func wrongParameter(g *generator, r *generatedRequest) *generatedRequest {
 	return r.withExpectation(expect400, "%s is %.100q", p.Name, value)
 }
 
-// wrongParameters returns invalid values of a query parameter.
+// wrongParameters returns values that are invalid for the query parameter p.
 func (g *generator) wrongParameters(op *contractOperation, p *openapi3.Parameter) []string {
 	s := p.Schema.Value
 	nonsense := []string{"a\x00b", "a\xffb", "\xc3\x28", "\xed\xa0\x80", "\x00"}
@@ -62,28 +62,28 @@ func (g *generator) wrongParameters(op *contractOperation, p *openapi3.Parameter
 		if most := s.Items.Value.MaxLength; most != nil {
 			return append(wrong, strings.Repeat("a", int(*most)+1))
 		}
-		return append(wrong, item+"x", strings.ToUpper(item)) // item is one of the values of an enumeration
+		return append(wrong, item+"x", strings.ToUpper(item)) // the items are an enumeration, so neither text is one of its values
 	}
 	return append(nonsense, g.wrongTexts(s)...)
 }
 
-// wrongPath gives a path parameter an invalid value.
+// wrongPath sets a random path parameter to an invalid value.
 func wrongPath(g *generator, r *generatedRequest) *generatedRequest {
 	params := r.op.parameters(openapi3.ParameterInPath)
 	if len(params) == 0 {
 		return nil
 	}
 	p := oneOf(g.random, params)
-	if g.chance(10) { // an unencoded link, whose slashes split the path
+	if g.chance(10) { // use a link that is not percent-encoded, so that its slashes split the path
 		r.target = strings.Replace(r.op.Path, "{"+p.Name+"}", oneOf(g.random, g.ownItems[videoLink]), 1)
 		return r.withExpectation(expect4xx, "the link in the path is not encoded")
 	}
 	wrong := append(g.wrongTexts(p.Schema.Value), "a\x00b", "a\xffb", "\x00")
-	r.path[p.Name] = oneOf(g.random, slices.DeleteFunc(wrong, func(s string) bool { return s == "" })) // an empty value would be the path of another operation
+	r.path[p.Name] = oneOf(g.random, slices.DeleteFunc(wrong, func(s string) bool { return s == "" })) // skip empty values, because an empty value results in the path of another operation
 	return r.withExpectation(expect400, "%s is %.100q", p.Name, r.path[p.Name])
 }
 
-// node is a value in a JSON body, with its pointer and schema. set replaces the value.
+// node is a value in a JSON body, with its JSON pointer and its schema. The function set replaces the value in the body.
 type node struct {
 	pointer string
 	schema  *openapi3.Schema
@@ -91,7 +91,7 @@ type node struct {
 	set     func(any)
 }
 
-// nodesOf returns value and all values in it that have a schema.
+// nodesOf returns a node for value, and nodes for all members and entries in value that have a schema. The function set replaces value.
 func nodesOf(pointer string, s *openapi3.Schema, value any, set func(any)) []node {
 	out := []node{{pointer, s, value, set}}
 	switch value := value.(type) {
@@ -109,13 +109,13 @@ func nodesOf(pointer string, s *openapi3.Schema, value any, set func(any)) []nod
 	return out
 }
 
-// wrongBody replaces a value of the body by one that does not match its schema.
+// wrongBody replaces a random value in the body by a value that does not match the schema.
 func wrongBody(g *generator, r *generatedRequest) *generatedRequest {
 	s := r.op.bodySchema()
 	if s == nil || r.body == nil {
 		return nil
 	}
-	if g.chance(50) { // add optional members that the body does not have yet
+	if g.chance(50) { // add missing optional members to half of the bodies
 		members, _ := r.body.(map[string]any)
 		for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 			if _, there := members[name]; !there && g.chance(50) {
@@ -132,7 +132,7 @@ func wrongBody(g *generator, r *generatedRequest) *generatedRequest {
 	return r.withExpectation(expect400, "%s of the body is %.100s", at.pointer, render(value))
 }
 
-// brokenQuery adds invalid syntax to the query.
+// brokenQuery adds text with invalid syntax or encoding to the query.
 func brokenQuery(g *generator, r *generatedRequest) *generatedRequest {
 	r.rawQuery = oneOf(g.random, []string{"a=1;b=2", "%zz", "%", "limit=%4", "limit=1;", "%C3%28=1", "%00=1", "=1", "=", "x;y", "%ff", "limit%=1"})
 	return r.withExpectation(expect400, "the query contains the invalid part %s", r.rawQuery)
@@ -148,7 +148,7 @@ func unknownParameter(g *generator, r *generatedRequest) *generatedRequest {
 	return r.withExpectation(expect400, "the operation has no parameter %.100s", r.rawQuery)
 }
 
-// repeatedParameter adds a query parameter twice.
+// repeatedParameter makes a query parameter occur twice.
 func repeatedParameter(g *generator, r *generatedRequest) *generatedRequest {
 	params := r.op.parameters(openapi3.ParameterInQuery)
 	if len(params) == 0 {
@@ -164,7 +164,7 @@ func repeatedParameter(g *generator, r *generatedRequest) *generatedRequest {
 	return r.withExpectation(expect400, "the query parameter %s occurs twice", p.Name)
 }
 
-// brokenBody replaces the body by text that is not one JSON object.
+// brokenBody replaces the body by a text that is not exactly one JSON object.
 func brokenBody(g *generator, r *generatedRequest) *generatedRequest {
 	if r.body == nil {
 		return nil
@@ -222,14 +222,14 @@ func wrongMedia(g *generator, r *generatedRequest) *generatedRequest {
 
 // bodyTooLarge makes the body larger than 2 MiB.
 func bodyTooLarge(g *generator, r *generatedRequest) *generatedRequest {
-	if r.body == nil || !g.chance(5) { // rarely, because large bodies are slow
+	if r.body == nil || !g.chance(5) { // only 5 percent of the bodies become too large, because large bodies are slow
 		return nil
 	}
 	r.raw = append(bytes.Repeat([]byte(" "), 2<<20), render(r.body)...)
 	return r.withStatus(http.StatusRequestEntityTooLarge, "the body is larger than 2 MiB")
 }
 
-// wrongToken sends an invalid Authorization header or none.
+// wrongToken replaces the Authorization header by an invalid header, or removes the header.
 func wrongToken(g *generator, r *generatedRequest) *generatedRequest {
 	r.caller = nil
 	r.headers["Authorization"] = oneOf(g.random, []string{"", "Bearer", "Bearer ", "Basic dXNlcjpwYXNz", "Bearer rt_nonsense", "Bearer rt_" + strings.Repeat("A", 46), "bearer  x y", g.callers[0].token,
@@ -237,7 +237,7 @@ func wrongToken(g *generator, r *generatedRequest) *generatedRequest {
 	return r.withStatus(http.StatusUnauthorized, "the token is %.60q", r.headers["Authorization"])
 }
 
-// wrongScope uses a token without the scope of the operation.
+// wrongScope uses a token that does not have the scope that the operation requires.
 func wrongScope(g *generator, r *generatedRequest) *generatedRequest {
 	switch scope, _ := r.op.Operation.Extensions["x-scope"].(string); scope {
 	case "read":
@@ -261,12 +261,12 @@ func wrongMethod(g *generator, r *generatedRequest) *generatedRequest {
 		return nil // another operation of the contract has this method and path
 	}
 	if r.method == http.MethodOptions {
-		return r.withStatus(http.StatusNoContent, "OPTIONS")
+		return r.withStatus(http.StatusNoContent, "the method is OPTIONS")
 	}
 	return r.withStatus(http.StatusMethodNotAllowed, "the method is %s", r.method)
 }
 
-// wrongLink replaces a link by a link of the wrong kind, or by a text that is no supported link.
+// wrongLink replaces a video link by an account link, an account link by a video link, or a link by a text that is not a supported link.
 func wrongLink(g *generator, r *generatedRequest) *generatedRequest {
 	other := map[textKind]textKind{videoLink: accountLinks, accountLinks: videoLink}
 	pick := func(kinds []textKind) string {
@@ -290,7 +290,7 @@ func wrongLink(g *generator, r *generatedRequest) *generatedRequest {
 	return nil
 }
 
-// wrongRange gives a date range a start after its end, or a start that is older than the tier allows.
+// wrongRange sets the start of a date range to a date that is after the end or older than the tier allows.
 func wrongRange(g *generator, r *generatedRequest) *generatedRequest {
 	ends := g.ranges(r.op)
 	if len(ends) == 0 {
@@ -311,7 +311,7 @@ func wrongRange(g *generator, r *generatedRequest) *generatedRequest {
 	return r.withExpectation(expect400, "%s is after %s", pair[0], pair[1])
 }
 
-// pageOfUnpaginatedList requests page 2 without paginated=true.
+// pageOfUnpaginatedList requests page 2 of a list without paginated=true, which is invalid.
 func pageOfUnpaginatedList(g *generator, r *generatedRequest) *generatedRequest {
 	if r.op.Operation.Parameters.GetByInAndName("query", "paginated") == nil {
 		return nil
@@ -324,7 +324,7 @@ func pageOfUnpaginatedList(g *generator, r *generatedRequest) *generatedRequest 
 	return r.withExpectation(expect400, "page is 2, but paginated is not true")
 }
 
-// cursorOfAnotherList sends a cursor that another organisation got, or a text that is not a cursor.
+// cursorOfAnotherList sends a cursor that the server returned to another organisation, or a text that is not a cursor.
 func cursorOfAnotherList(g *generator, r *generatedRequest) *generatedRequest {
 	if r.op.Operation.Parameters.GetByInAndName("query", "cursor") == nil {
 		return nil
@@ -337,7 +337,7 @@ func cursorOfAnotherList(g *generator, r *generatedRequest) *generatedRequest {
 	return r.withExpectation(expect4xx, "the cursor is not a cursor of this list")
 }
 
-// wrongHeader makes the value of a header parameter too long.
+// wrongHeader sets a header to a value that is longer than the contract allows.
 func wrongHeader(g *generator, r *generatedRequest) *generatedRequest {
 	params := r.op.parameters(openapi3.ParameterInHeader)
 	if len(params) == 0 {
@@ -348,7 +348,7 @@ func wrongHeader(g *generator, r *generatedRequest) *generatedRequest {
 	return r.withExpectation(expect400, "%s is too long", p.Name)
 }
 
-// corruptBytes changes random bytes of the body or of the target. The request can still be valid, so any status below 500 is expected.
+// corruptBytes changes random bytes of the body or of the path and query. The request can stay valid, so any status below 500 is expected.
 func corruptBytes(g *generator, r *generatedRequest) *generatedRequest {
 	if g.chance(10) {
 		r.caller = g.callers[0]
@@ -361,7 +361,7 @@ func corruptBytes(g *generator, r *generatedRequest) *generatedRequest {
 	return r.withExpectation(expectAny, "some bytes of the request are corrupted")
 }
 
-// corrupt replaces, deletes, duplicates or inserts bytes at one to three random positions.
+// corrupt returns b after replacing, deleting, duplicating or inserting bytes at one to three random positions.
 func (g *generator) corrupt(b []byte) []byte {
 	for range 1 + g.IntN(3) {
 		if len(b) == 0 {

@@ -14,64 +14,64 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// expectation is the kind of response that the test expects for a generated request.
+// expectation describes which response statuses are correct for a generated request.
 type expectation int
 
 const (
-	expectAny    expectation = iota // every declared response except 5xx
-	expectValid                     // the request is valid, so 400, 401, 403, 405, 413, 415 and 429 are wrong
+	expectAny    expectation = iota // every status below 500 that the contract declares is correct
+	expectValid                     // the request is valid, so the statuses 400, 401, 403, 405, 413, 415 and 429 are wrong
 	expect400                       // the request violates a schema, so the status must be 400
-	expect4xx                       // the request violates a rule that no schema expresses, so the status must be 4xx, but not 429
+	expect4xx                       // the request violates a rule that is not in a schema, so the status must be 4xx except 429
 	expectStatus                    // the status must be equal to generatedRequest.status
 )
 
-// generatedRequest is a random request and the expected response.
+// generatedRequest is a random request with the expected response.
 type generatedRequest struct {
 	op       *contractOperation
 	method   string
-	path     map[string]string // values of the path parameters
-	target   string            // encoded path and query; if it is not "", path and query are ignored
-	query    [][2]string       // names and values of query parameters, not encoded
-	rawQuery string            // an encoded part that is added to the query
-	body     any               // decoded JSON body; nil if there is no body
-	raw      []byte            // encoded body; if it is not nil, body is ignored
+	path     map[string]string // values of the path parameters, by parameter name
+	target   string            // encoded path and query; if target is not "", the fields path, query and rawQuery are ignored
+	query    [][2]string       // names and values of query parameters, before encoding
+	rawQuery string            // encoded text that is added to the query
+	body     any               // decoded JSON body; nil if the request has no body
+	raw      []byte            // encoded body; if raw is not nil, the field body is ignored
 	headers  map[string]string
-	caller   *caller // the request has the token of caller; nil means that headers contains the token
-	address  string  // address of the client
+	caller   *caller // the caller whose token is sent; if caller is nil, the token is in headers
+	address  string  // IP address and port of the client
 
 	want        expectation
-	status      int    // expected status, if want is expectStatus
-	description string // what is special about the request, for messages
+	status      int    // expected response status if want is expectStatus; otherwise 0
+	description string // description of the request for failure messages, such as its fault
 }
 
-// generator generates requests for one test server.
+// generator generates random valid and invalid requests for one test server.
 type generator struct {
 	random
 	now            time.Time
-	ownItems       inventory // items of the caller of the current request
+	ownItems       inventory // items of the organisation that sends the current request
 	otherItems     inventory // items of another organisation
 	missingItems   inventory // items that do not exist
-	callers        []*caller // callers with both scopes, of all tiers
-	reader, writer *caller   // callers with only the scope read, and only the scope write
-	shortLinks     []string  // one short link of a video, and dead short links
-	wrongLinks     []string  // links that are neither videos nor accounts
-	onlyOwnItems   bool      // whether texts identify only items of the caller
+	callers        []*caller // callers whose tokens have the scopes read and write
+	reader, writer *caller   // callers whose tokens have only the scope read (reader) or only the scope write (writer)
+	shortLinks     []string  // short links, of which at most one redirects to a video
+	wrongLinks     []string  // texts that are not links of a video or an account
+	onlyOwnItems   bool      // true if requests contain only ids and links of the organisation that sends them
 	requestCount   int       // number of requests generated so far
 }
 
-// withExpectation sets the expected response, and describes what is special about the request.
+// withExpectation sets the expected response and the description of r, and returns r. description is a format string for args.
 func (r *generatedRequest) withExpectation(want expectation, description string, args ...any) *generatedRequest {
 	r.want, r.description = want, fmt.Sprintf(description, args...)
 	return r
 }
 
-// withStatus sets the expected status, and describes what is special about the request.
+// withStatus sets the expected status and the description of r, and returns r. description is a format string for args.
 func (r *generatedRequest) withStatus(status int, description string, args ...any) *generatedRequest {
 	r.status = status
 	return r.withExpectation(expectStatus, description, args...)
 }
 
-// parameters returns the parameters of an operation in "path", "query" or "header", in the order of the contract.
+// parameters returns the parameters of an operation at one location, in the order of the contract. in is "path", "query" or "header".
 func (op *contractOperation) parameters(in string) []*openapi3.Parameter {
 	var out []*openapi3.Parameter
 	for _, p := range op.Operation.Parameters {
@@ -82,7 +82,7 @@ func (op *contractOperation) parameters(in string) []*openapi3.Parameter {
 	return out
 }
 
-// bodySchema returns the schema of the JSON body, or nil if the operation has no body.
+// bodySchema returns the schema of the JSON request body, or nil if the operation has no request body.
 func (op *contractOperation) bodySchema() *openapi3.Schema {
 	if op.Operation.RequestBody == nil {
 		return nil
@@ -90,11 +90,11 @@ func (op *contractOperation) bodySchema() *openapi3.Schema {
 	return op.Operation.RequestBody.Value.Content.Get("application/json").Schema.Value
 }
 
-// generateValid generates a valid request of an operation, with random values for random parameters.
+// generateValid generates a valid request of an operation. It chooses optional parameters and all values at random.
 func (g *generator) generateValid(op *contractOperation) *generatedRequest {
 	g.requestCount++
 	r := &generatedRequest{op: op, method: op.Method, path: map[string]string{}, headers: map[string]string{}, caller: oneOf(g.random, g.callers),
-		// Each request has another address, because requests without a token are limited by address.
+		// Each request has a different client address, because the server limits requests without a token per address.
 		address: fmt.Sprintf("198.51.%d.%d:4711", g.requestCount/250%250, g.requestCount%250)}
 	if g.chance(50) {
 		r.caller = g.callers[0]
@@ -133,7 +133,7 @@ func (g *generator) generateValid(op *contractOperation) *generatedRequest {
 	return r.withExpectation(expectValid, "valid")
 }
 
-// asHeader removes the characters that a header cannot contain. It quotes the text if the quoted text matches the schema.
+// asHeader returns text without the characters that a header cannot contain. The result is in quotes if the schema allows quotes.
 func asHeader(s *openapi3.Schema, text string) string {
 	text = strings.TrimSpace(strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
@@ -147,7 +147,7 @@ func asHeader(s *openapi3.Schema, text string) string {
 	return text
 }
 
-// validParameter generates a valid value of a query parameter.
+// validParameter returns a random valid value of the query parameter p.
 func (g *generator) validParameter(op *contractOperation, p *openapi3.Parameter) string {
 	s := p.Schema.Value
 	switch {
@@ -167,7 +167,7 @@ func (g *generator) validParameter(op *contractOperation, p *openapi3.Parameter)
 	return g.validText(op, p.Name, s)
 }
 
-// get returns the value of a query parameter, and whether the request has the parameter.
+// get returns the value of a query parameter. The second result is false if the request does not have the parameter.
 func (r *generatedRequest) get(name string) (string, bool) {
 	for _, pair := range r.query {
 		if pair[0] == name {
@@ -177,18 +177,19 @@ func (r *generatedRequest) get(name string) (string, bool) {
 	return "", false
 }
 
-// drop removes query parameters.
+// drop removes the query parameters with the given names.
 func (r *generatedRequest) drop(names ...string) {
 	r.query = slices.DeleteFunc(r.query, func(pair [2]string) bool { return slices.Contains(names, pair[0]) })
 }
 
-// set replaces the value of a query parameter.
+// set sets a query parameter, and replaces an existing value.
 func (r *generatedRequest) set(name, value string) {
 	r.drop(name)
 	r.query = append(r.query, [2]string{name, value})
 }
 
-// makeConsistent changes parameters that are valid alone but invalid together: page without paginated, and ranges that end before they start.
+// makeConsistent changes query parameters that are valid alone but invalid together. It removes page if paginated is not true, and corrects
+// ranges that end before they start.
 func (g *generator) makeConsistent(r *generatedRequest) {
 	paginated, _ := r.get("paginated")
 	if r.op.Operation.Parameters.GetByInAndName("query", "paginated") != nil && paginated != "true" {
@@ -203,16 +204,16 @@ func (g *generator) makeConsistent(r *generatedRequest) {
 				r.set(ends[0], to)
 				r.set(ends[1], from)
 			}
-		case hasTo && r.isHistory(): // without a start, the range starts 30 days ago
+		case hasTo && r.isHistory(): // a history without a start date starts 30 days ago, so the end must be later
 			r.set(ends[1], g.now.AddDate(0, 0, -g.IntN(30)).Format(time.DateOnly))
 		}
 	}
 }
 
-// isHistory returns true if the operation returns a history.
+// isHistory returns true if the path of the operation ends with /history.
 func (r *generatedRequest) isHistory() bool { return strings.HasSuffix(r.op.Path, "/history") }
 
-// ranges returns the names of the start and end parameters of each range of an operation.
+// ranges returns a pair of parameter names for each date range of an operation: the start parameter and the end parameter.
 func (g *generator) ranges(op *contractOperation) [][2]string {
 	var out [][2]string
 	for _, p := range op.parameters(openapi3.ParameterInQuery) {
@@ -233,7 +234,7 @@ func (g *generator) parseTime(text string) time.Time {
 	panic("neither a date nor a time: " + text)
 }
 
-// targetOf returns the encoded path and query of r. It varies the encoding, the order of the parameters and the case of escapes.
+// targetOf returns the encoded path and query of r. The order of the parameters and the form of percent-encoding are random.
 func (g *generator) targetOf(r *generatedRequest) string {
 	if r.target != "" {
 		return r.target
@@ -242,7 +243,7 @@ func (g *generator) targetOf(r *generatedRequest) string {
 	for _, name := range slices.Sorted(maps.Keys(r.path)) {
 		value := url.PathEscape(r.path[name])
 		switch g.IntN(10) {
-		case 0: // encode every byte
+		case 0: // percent-encode every byte of the value
 			value = ""
 			for _, b := range []byte(r.path[name]) {
 				value += fmt.Sprintf("%%%02x", b)
@@ -270,7 +271,7 @@ func (g *generator) targetOf(r *generatedRequest) string {
 	return path
 }
 
-// request converts r to an HTTP request. It returns nil if the target is not valid in HTTP.
+// request converts r to an HTTP request. It returns nil if the path and query are not valid in HTTP.
 func (g *generator) request(r *generatedRequest) *http.Request {
 	r.target = g.targetOf(r)
 	u, err := url.ParseRequestURI(r.target)
@@ -296,12 +297,12 @@ func (g *generator) request(r *generatedRequest) *http.Request {
 	return req
 }
 
-// readCloser is a request body whose Close does nothing.
+// readCloser is a bytes.Reader with a method Close that does nothing, for use as a request body.
 type readCloser struct{ *bytes.Reader }
 
 func (readCloser) Close() error { return nil }
 
-// String returns the operation, description, method, target, headers and first 2000 bytes of the body, so that a person can repeat the request.
+// String describes the request for a failure message, so that a developer can repeat the request. It shows at most 2000 bytes of the body.
 func (r *generatedRequest) String() string {
 	body := r.raw
 	if len(body) > 2000 {

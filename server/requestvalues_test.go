@@ -16,10 +16,10 @@ import (
 	"github.com/google/uuid"
 )
 
-// verbatim is JSON text that render copies into a body unchanged, such as a number that Go cannot represent.
+// verbatim is a JSON text that the function render copies unchanged into a body, such as a number that Go cannot represent.
 type verbatim string
 
-// suspiciousTexts contains texts that often reveal bugs. None of them is in internalTexts.
+// suspiciousTexts contains texts that often reveal bugs, such as special characters and SQL. No text in it occurs in internalTexts.
 var suspiciousTexts = []string{
 	"Launch", "summer launch", "Ünïcødé", "日本語", "😀", "👩‍👩‍👧‍👦", "مرحبا", "e\u0301", "ﬁ", "İ", "ß", "a\u200bb", "\u202eabc", "\u00a0", "a\u00a0b", "a\tb", "a\nb", "\r\n",
 	" padded ", "a'b", `"quoted"`, `back\slash`, "100%", "%41", "%2F", "_", "%", "'; DROP TABLE videos; --", "<script>alert(1)</script>", "{{7*7}}", "${x}",
@@ -28,10 +28,11 @@ var suspiciousTexts = []string{
 	"{01938c32-8f07-7a46-93be-1d2c3b4a5968}", "01938c328f077a4693be1d2c3b4a5968", "01938c32-8f07-7a46-93be-1d2c3b4a596", "01938c32-8f07-7a46-93be-1d2c3b4a596g", "2026-01-01", "2026-01-01T00:00:00Z",
 }
 
-// alphabets contains sets of characters for random texts. A text uses one set.
+// alphabets contains sets of characters. Each random text consists of characters of one set.
 var alphabets = [][]rune{[]rune("abcxyz0189"), []rune("äöüßéñ"), []rune("日本語漢字"), []rune("😀🎬👍"), []rune("aé日😀 -_'\"<>&%#@~,")}
 
-// The following lists contain texts that are not valid as a date, time, UUID, integer or boolean. Each text is invalid for another reason.
+// Each of these lists contains texts that are not valid as a date, a time, a UUID, an integer or a boolean. The texts in a list are invalid
+// for different reasons.
 var (
 	notDates = []string{"2026-02-30", "2026-13-01", "2026-00-10", "0000-01-01", "1969-12-31", "3000-01-01", "9999-12-31", "2026-1-1", "20260101", "2026-01-01T00:00:00Z", "yesterday", "294277-01-01", "２０２６-01-01"}
 	notTimes = []string{"2026-02-22", "2026-02-22T00:31:05", "2026-02-30T00:00:00Z", "2026-02-22T25:00:00Z", "2026-02-22T00:31:05+99:99", "0000-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "294277-01-01T00:00:00Z", "2026-02-22 00:31:05+00:00", "1969-12-31T23:59:59Z", "2026-02-22T1:00:00+00:00", "2026-02-22T01:00:00,5Z", "1700000000"}
@@ -40,16 +41,16 @@ var (
 	notBools = []string{"yes", "no", "2", "null", "truee", "wahr", "[]", "-1"}
 )
 
-// random is a random number generator with methods for choices and texts.
+// random is a random number generator with methods that make random decisions and return random texts.
 type random struct{ *rand.Rand }
 
-// chance returns true with the given probability.
+// chance returns true with a probability of the given percentage.
 func (d random) chance(percent int) bool { return d.IntN(100) < percent }
 
 // oneOf returns a random element of a slice.
 func oneOf[T any](d random, of []T) T { return of[d.IntN(len(of))] }
 
-// text returns a random text of n characters of one alphabet.
+// text returns a random text of n characters. All characters are from the same element of alphabets.
 func (d random) text(n int) string {
 	alphabet := oneOf(d, alphabets)
 	out := make([]rune, n)
@@ -59,7 +60,7 @@ func (d random) text(n int) string {
 	return string(out)
 }
 
-// patterns caches the compiled regular expressions of the contract. It is safe for concurrent use while it is locked.
+// patterns caches compiled regular expressions of the contract. Its mutex must be locked during access to the cache.
 var patterns = struct {
 	sync.Mutex
 	compiled map[string]*regexp.Regexp
@@ -75,7 +76,7 @@ func matchesPattern(pattern, text string) bool {
 	return patterns.compiled[pattern].MatchString(text)
 }
 
-// matchesSchema returns true if a text matches the schema of a string. It does not use the validation library of the server, so that the
+// matchesSchema returns true if a text matches the string schema s. It does not use the validation library of the server, so that the
 // tests can find errors in the library.
 func matchesSchema(s *openapi3.Schema, text string) bool {
 	n := uint64(utf8.RuneCountInString(text))
@@ -133,12 +134,12 @@ func (g *generator) validText(op *contractOperation, name string, s *openapi3.Sc
 	panic(fmt.Sprintf("%s: 50 generated texts did not match the schema of %q", op.id, name))
 }
 
-// mustBeLink returns true if a field refuses a text that is not a link. Other fields accept any text.
+// mustBeLink returns true if a field with the given schema and kinds accepts only links, and refuses all other texts.
 func mustBeLink(s *openapi3.Schema, kinds []textKind) bool {
 	return s.Format == "uri" || len(kinds) == 1 && (kinds[0] == videoLink || kinds[0] == accountLinks) && s.MaxLength != nil && *s.MaxLength == 2048
 }
 
-// anyText generates a text that is not always valid. Most texts are of one of the given kinds.
+// anyText returns a random text, usually of one of the given kinds. The text does not always match the schema s.
 func (g *generator) anyText(kinds []textKind, s *openapi3.Schema) string {
 	switch n := g.IntN(20); {
 	case g.onlyOwnItems, n < 14:
@@ -160,8 +161,8 @@ func (g *generator) anyText(kinds []textKind, s *openapi3.Schema) string {
 	return g.text(1 + g.IntN(30))
 }
 
-// itemText returns a text of the given kind. It identifies an item of the caller, an
-// item of another organisation, or an item that does not exist.
+// itemText returns a text of the kind m. It usually identifies an item of the organisation that sends the request. Sometimes the item
+// belongs to another organisation or does not exist.
 func (g *generator) itemText(m textKind) string {
 	of := g.ownItems
 	switch n := g.IntN(10); {
@@ -179,7 +180,7 @@ func (g *generator) itemText(m textKind) string {
 	return oneOf(g.random, of[m])
 }
 
-// link generates a link of a video or an account, in a random form. It can be a short link of a video.
+// link returns a link of a video or an account in a random form. m is videoLink or accountLinks. A video link can be a short link.
 func (g *generator) link(m textKind) string {
 	if m == videoLink && g.chance(4) {
 		return oneOf(g.random, g.shortLinks)
@@ -187,7 +188,7 @@ func (g *generator) link(m textKind) string {
 	return g.itemText(m)
 }
 
-// otherForm returns a link of the same item in a random form, for example without https or with a query.
+// otherForm returns a link of the same video or account in a random form, for example without https or with a query.
 func (g *generator) otherForm(link string) string {
 	switch g.IntN(8) {
 	case 0:
@@ -204,7 +205,7 @@ func (g *generator) otherForm(link string) string {
 	return link
 }
 
-// validValue generates a value that matches the schema of a member in a JSON body.
+// validValue returns a random value that matches the schema s. name is the name of the member in the JSON body.
 func (g *generator) validValue(op *contractOperation, name string, s *openapi3.Schema) any {
 	switch {
 	case s.Nullable && g.chance(10):
@@ -225,7 +226,7 @@ func (g *generator) validValue(op *contractOperation, name string, s *openapi3.S
 	return g.validText(op, name, s)
 }
 
-// validLength returns a random length of an array. It is rarely the maximum, because long arrays are slow.
+// validLength returns a random length that the schema allows for an array. The length is usually small, because long arrays are slow.
 func (g *generator) validLength(s *openapi3.Schema) int {
 	least, most := int(s.MinItems), 4
 	if s.MaxItems != nil {
@@ -251,11 +252,12 @@ func (g *generator) validInteger(s *openapi3.Schema) string {
 	return fmt.Sprint(least + g.Int64N(min(20, most-least+1)))
 }
 
-// slowFields contains the members that the server processes slowly, with the percentage of requests that have the member. The server hashes
-// a password, which is slow.
+// slowFields contains body members that the server processes slowly. The value is the maximum percentage of requests with the member.
+// The member password is slow, because the server hashes it.
 var slowFields = map[string]int{"password": 2}
 
-// validObject generates a JSON object with the required members, random optional members and sometimes an undeclared member.
+// validObject returns a JSON object that matches the schema s. It has random optional members and, if the schema allows it, undeclared
+// members.
 func (g *generator) validObject(op *contractOperation, s *openapi3.Schema) map[string]any {
 	out := map[string]any{}
 	optionalPercent := oneOf(g.random, []int{0, 30, 30, 60})
@@ -274,12 +276,12 @@ func (g *generator) validObject(op *contractOperation, s *openapi3.Schema) map[s
 	return out
 }
 
-// isOpen returns true if an object can have members that its schema does not declare.
+// isOpen returns true if the schema s allows objects with members that s does not declare.
 func isOpen(s *openapi3.Schema) bool {
 	return s.AdditionalProperties.Has == nil || *s.AdditionalProperties.Has
 }
 
-// wrongTexts returns texts that violate the schema of a string.
+// wrongTexts returns texts that violate the string schema s.
 func (g *generator) wrongTexts(s *openapi3.Schema) []string {
 	var out []string
 	switch {
@@ -301,7 +303,7 @@ func (g *generator) wrongTexts(s *openapi3.Schema) []string {
 	return out
 }
 
-// wrongValues returns values of a JSON body that violate a schema. valid is a value that matches the schema.
+// wrongValues returns JSON values that violate the schema s. valid is a value that matches s and is used to build invalid values.
 func (g *generator) wrongValues(s *openapi3.Schema, valid any) []any {
 	var out []any
 	for kind, value := range map[string]any{"string": "text", "boolean": true, "array": []any{}, "object": map[string]any{}, "number": verbatim("1.5")} {
@@ -309,7 +311,7 @@ func (g *generator) wrongValues(s *openapi3.Schema, valid any) []any {
 			out = append(out, value)
 		}
 	}
-	slices.SortFunc(out, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) }) // the iteration order of a map is random
+	slices.SortFunc(out, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) }) // sort the values, because the iteration order of a map is random
 	out = append(out, verbatim("0"), verbatim("1e400"), verbatim("-9223372036854775809"))
 	if s.Type.Is("integer") || s.Type.Is("number") {
 		out = []any{"5", verbatim("1.5"), verbatim("1e400"), verbatim(fmt.Sprint(int64(*s.Min) - 1)), verbatim(fmt.Sprint(uint64(*s.Max) + 1))}
@@ -352,7 +354,7 @@ func (g *generator) wrongValues(s *openapi3.Schema, valid any) []any {
 	return out
 }
 
-// render encodes a JSON body. The members of objects are sorted by name, so that equal bodies have equal bytes.
+// render returns v as JSON text. It sorts the members of objects by name, so that equal values have equal texts.
 func render(v any) []byte {
 	switch v := v.(type) {
 	case verbatim:
@@ -378,7 +380,7 @@ func render(v any) []byte {
 	}
 	out, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // impossible: v is a text, a boolean or nil
+		panic(err) // json.Marshal cannot fail, because v is a text, a boolean or nil
 	}
 	return out
 }

@@ -29,7 +29,7 @@ func TestRoutes_headReturnsTheHeadersOfGetWithoutABody(t *testing.T) {
 	}
 }
 
-func TestRoutes_refuseOtherMethodsWithAnAllowHeader(t *testing.T) {
+func TestRoutes_refuseUnsupportedMethodsWithAnAllowHeader(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -57,7 +57,7 @@ func TestRoutes_allowCrossOriginRequests(t *testing.T) {
 	require.Equal(t, "*", h.Get("Access-Control-Allow-Origin"))
 	require.Equal(t, "DELETE, GET, POST", h.Get("Access-Control-Allow-Methods"))
 	require.Contains(t, h.Get("Access-Control-Allow-Headers"), "Authorization")
-	require.Empty(t, h.Get("Access-Control-Allow-Credentials"), "browsers must not send cookies or other credentials")
+	require.Empty(t, h.Get("Access-Control-Allow-Credentials"), "the server must not allow browsers to send cookies with cross-origin requests")
 	h = a.newCaller(t, store.TierPremium).send(http.MethodGet, "/videos", nil, "Origin", "https://elsewhere.example.test").Header
 	require.Contains(t, h.Get("Access-Control-Expose-Headers"), "RateLimit-Remaining")
 	require.Empty(t, a.send(t, http.MethodGet, "/readyz", nil).Header.Get("Access-Control-Allow-Origin"))
@@ -72,7 +72,7 @@ func TestRoutes_unknownPathsReturn404(t *testing.T) {
 	}
 }
 
-func TestRoutes_problemDoesNotContainAVeryLongPath(t *testing.T) {
+func TestRoutes_errorResponseDoesNotContainAVeryLongPath(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -93,7 +93,7 @@ func TestRoutes_rootRedirectsToSwaggerUI(t *testing.T) {
 func TestRoutes_returnAValidRequestIDUnchanged(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
-	for sent, kept := range map[string]bool{ // X-Request-Id of the request → whether the response has the same id
+	for sent, kept := range map[string]bool{ // maps X-Request-Id of the request to true if the response must have the same X-Request-Id
 		"abc": true, "a.b-c_1": true, strings.Repeat("a", 128): true,
 		strings.Repeat("a", 129): false, "a b": false, "é": false, "a\"b": false, "<x>": false,
 	} {
@@ -114,7 +114,7 @@ func TestRoutes_setStandardHeadersInEveryResponse(t *testing.T) {
 		require.Equal(t, "true", h.Get("ReelTally-Sandbox"))
 		require.Equal(t, "nosniff", h.Get("X-Content-Type-Options"))
 		require.Equal(t, "default-src 'none'; frame-ancestors 'none'", h.Get("Content-Security-Policy"))
-		require.NotEmpty(t, h.Get("Strict-Transport-Security"), "Strict-Transport-Security is set because AppURL starts with https")
+		require.NotEmpty(t, h.Get("Strict-Transport-Security"), "Strict-Transport-Security must be set if AppURL starts with https")
 	}
 	plain := newApp(t, newSQLite(t), func(o *server.Options) { o.AppURL = "http://127.0.0.1:8080" })
 	h := plain.newCaller(t, store.TierPremium).send(http.MethodGet, "/videos", nil).Header
@@ -132,7 +132,7 @@ func TestRoutes_healthEndpointsReturn200(t *testing.T) {
 	})
 }
 
-func TestRoutes_panicReturns500(t *testing.T) {
+func TestRoutes_requestGets500IfTheHandlerPanics(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -146,13 +146,13 @@ func TestRoutes_panicReturns500(t *testing.T) {
 	require.Empty(t, c.listVideos("").Data)
 }
 
-// panicking is a resolver of short links that panics.
+// panicking is a resolver of short links whose method Resolve panics.
 type panicking struct{}
 
 func (panicking) Resolve(context.Context, link.Link) (link.Link, error) { panic("a bug in /usr/src") }
 
 // Spec: 4.4-12, 7-08
-func TestBulkTrackVideos_resolverPanicFailsOnlyOneLink(t *testing.T) {
+func TestBulkTrackVideos_onlyOneLinkFailsIfTheResolverPanics(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t), func(o *server.Options) { o.Resolver = panicking{} })
 	c := a.newCaller(t, store.TierPremium)
@@ -212,7 +212,7 @@ func TestDatabaseFailure_returns503WithRateLimitHeaders(t *testing.T) {
 	c := a.newCaller(t, store.TierPremium)
 	c.listVideos("")
 	a.databaseError.Store(new(driver.ErrBadConn))
-	got := c.send(http.MethodGet, "/videos", nil) // the token is cached, so the request fails only after the rate limit was checked
+	got := c.send(http.MethodGet, "/videos", nil) // the request fails after the rate limit was checked, because the token is cached
 	got.requireProblem(http.StatusServiceUnavailable, server.CodeUnavailable)
 	require.NotEmpty(t, got.Header.Get("RateLimit-Limit"))
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// samples returns the code samples of an operation in openapi.yaml, by language.
+// samples returns the code samples that openapi.yaml contains for an operation, by programming language.
 func samples(t *testing.T, op *contractOperation) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -35,7 +35,8 @@ func samples(t *testing.T, op *contractOperation) map[string]string {
 	return found
 }
 
-// renderSamples converts a curl sample to other languages with the JavaScript of the documentation page. It returns the samples by language.
+// renderSamples converts a curl command to code samples in other programming languages, and returns the samples by language. It runs the
+// JavaScript module that the documentation page uses.
 func renderSamples(t *testing.T, curl string) map[string]string {
 	t.Helper()
 	module, err := filepath.Abs("swagger/page/samples.mjs")
@@ -77,22 +78,22 @@ console.log(answer.status, await answer.text());
 	}, rendered)
 }
 
-// interpreters contains, for each language, the file name of a sample and the command that runs the file.
+// interpreters contains a file name for a code sample and the command that runs the file, by programming language.
 var interpreters = map[string]struct{ file, command string }{
 	"Shell":      {"sample.sh", "bash"},
 	"Python":     {"sample.py", "python3"},
 	"TypeScript": {"sample.mjs", "node"}, // the samples contain no TypeScript types, so node can run them as JavaScript
 }
 
-// The ids of the video, the account and the collection in the examples of openapi.yaml.
+// These are the ids of the video, the account and the collection in the examples of openapi.yaml.
 const (
 	exampleVideo      = "01938c32-8f07-7a46-93be-1d2c3b4a5968"
 	exampleAccount    = "01938c31-52d8-7e02-b6a1-90f3c4d5e6f7"
 	exampleCollection = "01938c33-1c9e-7b54-a0d2-7f6e5d4c3b2a"
 )
 
-// TestCodeSamples_ofTheContractRunWithoutErrors runs every code sample of the contract, and every sample rendered from a curl sample. It replaces
-// only the example ids by the ids of existing items.
+// TestCodeSamples_ofTheContractRunWithoutErrors runs every code sample of openapi.yaml, and every sample that renderSamples creates from a
+// curl sample. Before a run, the test replaces the example ids by ids of existing items.
 func TestCodeSamples_ofTheContractRunWithoutErrors(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
@@ -160,7 +161,8 @@ func TestResponseTimes_canBeParsedInPythonAndJavaScript(t *testing.T) {
 	}
 }
 
-// runSample runs a program with the server address and the token of c in its environment. It returns the output of the program.
+// runSample runs the program with the given name and arguments, and returns its output. REELTALLY_URL and REELTALLY_TOKEN contain the
+// address of the server and the token of c.
 func (c *caller) runSample(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	_, err := exec.LookPath(name)
@@ -175,8 +177,8 @@ func (c *caller) runSample(t *testing.T, name string, args ...string) string {
 // goCodeBlock matches a Go code block in Markdown.
 var goCodeBlock = regexp.MustCompile("(?s)```go\n(.*?)```")
 
-// buildGoSamples builds a program from the Go samples and from the first Go block of docs/clients.md, which creates the client. It returns
-// the path of the program. The first argument of the program is the id of the operation whose sample runs.
+// buildGoSamples builds a program from all Go samples and returns its path. The program runs the sample of the operation whose id is its
+// first argument. The first Go block of docs/clients.md contains the code that creates the API client.
 func buildGoSamples(t *testing.T) string {
 	t.Helper()
 	page, err := os.ReadFile("../docs/clients.md")

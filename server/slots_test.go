@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestSlots_limitTheSlotsPerOrganisationAndInTotal(t *testing.T) {
+func TestSlots_limitConcurrentShortLinksPerOrganisationAndInTotal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		slots := newSlots(maxResolvesPerOrganisation, maxResolves)
@@ -50,7 +50,7 @@ func TestSlots_limitTheSlotsPerOrganisationAndInTotal(t *testing.T) {
 		}
 		require.Len(t, slots.total, maxResolves)
 
-		cancel() // waiting goroutines return with an error, and goroutines with a slot release it
+		cancel() // slots.acquire returns an error to each goroutine that waits for a slot
 		close(done)
 		synctest.Wait()
 		require.Empty(t, slots.total)

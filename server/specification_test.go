@@ -12,8 +12,8 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// successStatuses contains the success statuses of each operation that has another success status than 200. They are specified in interface.md
-// section 1 and spec.md sections 4.4 and 4.5.
+// successStatuses contains the success statuses of operations. An operation without an entry has only the success status 200. The statuses
+// are specified in interface.md section 1 and in spec.md sections 4.4 and 4.5.
 var successStatuses = map[string][]string{
 	"createCollection": {"201"},
 	"updateCollection": {"204"},
@@ -39,12 +39,12 @@ func TestContract_declaresTheSpecifiedSuccessStatuses(t *testing.T) {
 		if !ok {
 			want = []string{"200"}
 		}
-		require.ElementsMatch(t, want, got, op.id) // TestMain requires that a test receives each of these statuses
+		require.ElementsMatch(t, want, got, op.id) // TestMain requires that a test receives each declared status
 	}
 }
 
-// TestContract_declaresEveryErrorStatus requires 400, 401, 429, 500 and 503 for every operation, 403 for an operation with a scope, 404 for a
-// path with a parameter, and 413 and 415 for an operation with a body.
+// TestContract_declaresEveryErrorStatus requires that every operation declares the statuses 400, 401, 429, 500 and 503. An operation that
+// requires a scope must declare 403, a path with a parameter 404, and an operation with a body 413 and 415.
 func TestContract_declaresEveryErrorStatus(t *testing.T) {
 	t.Parallel()
 	for _, op := range sharedContract().operations {
@@ -65,7 +65,7 @@ func TestContract_declaresEveryErrorStatus(t *testing.T) {
 	}
 }
 
-func TestEveryPath_listsItsMethodsInAllow(t *testing.T) {
+func TestEveryPath_listsItsMethodsInTheAllowHeader(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -106,7 +106,7 @@ func TestEveryQueryParameter_refusesInvalidSyntax(t *testing.T) {
 			} {
 				problem := c.send(op.Method, target+"?"+query, body).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 				require.True(t, strings.EqualFold(name, *problem.Errors[0].Name), query)
-				if code != "empty" { // the code is "empty" or, if the schema has a minimum length, "min_length"
+				if code != "empty" { // an empty value has the code "empty" or "min_length", depending on the schema
 					require.Equal(t, code, problem.Errors[0].Code, query)
 				}
 			}

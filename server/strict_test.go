@@ -15,7 +15,7 @@ import (
 	"github.com/reeltally/reeltally/gen/api"
 )
 
-func TestCheckJSON_reportsFaultsThatEncodingJSONIgnores(t *testing.T) {
+func TestCheckJSON_returnsThePointerAndCodeOfTheFault(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
 		`{"a":1,"b":[{"c":"x"}]}`:           "",
@@ -67,7 +67,7 @@ func TestCheckJSON_limitsTheNumberOfFaults(t *testing.T) {
 	}
 }
 
-// scanBody returns the faults that checkJSON finds in a body, without a schema.
+// scanBody returns the faults that checkJSON finds in a body if the schema is empty.
 func scanBody(t *testing.T, body string) []api.Fault {
 	t.Helper()
 	faults, err := checkJSON(t.Context(), []byte(body), &openapi3.Schema{})
@@ -75,7 +75,7 @@ func scanBody(t *testing.T, body string) []api.Fault {
 	return faults
 }
 
-// listVideosOperation returns the operation GET /videos.
+// listVideosOperation returns the operation GET /videos of the contract.
 func listVideosOperation(tb testing.TB) *operation {
 	tb.Helper()
 	ops, err := readOperations(reeltally.OpenAPI)
@@ -83,7 +83,8 @@ func listVideosOperation(tb testing.TB) *operation {
 	return ops.byRoute["GET /videos"]
 }
 
-// FuzzQuery checks that checkQuery and url.ParseQuery return the same values for each query without faults, and no value twice.
+// FuzzQuery checks each query in which checkQuery finds no fault. checkQuery must return the same values as url.ParseQuery, and one value
+// for each parameter.
 func FuzzQuery(f *testing.F) {
 	op := listVideosOperation(f)
 	for _, seed := range []string{"", "limit=1", "limit=1&limit=2", "a=1;b=2", "%zz", "q=a+b%20c", "&&", "=", "q", "q=%00", "q=%ff", "collections=a,b", "q=%C3%A9&limit=5"} {
@@ -93,7 +94,7 @@ func FuzzQuery(f *testing.F) {
 		values, faults := checkQuery(raw, op)
 		for _, fault := range faults {
 			if fault.Detail == "" || fault.Code == "" || fault.Name == nil || !utf8.ValidString(fault.Detail) || !utf8.ValidString(*fault.Name) {
-				t.Fatalf("the fault lacks a code, a name or a detail, or is not valid UTF-8: %+v", fault)
+				t.Fatalf("a fault must have a code, a name and a detail in valid UTF-8, but checkQuery returned %+v", fault)
 			}
 		}
 		if len(faults) > 0 {
@@ -111,7 +112,7 @@ func FuzzQuery(f *testing.F) {
 	})
 }
 
-// FuzzJSON checks that a body in which checkJSON finds no fault is exactly one valid JSON value, and that none of its texts contains NUL.
+// FuzzJSON checks each body in which checkJSON finds no fault. The body must be one valid JSON value, and no text in it can contain NUL.
 func FuzzJSON(f *testing.F) {
 	for _, seed := range []string{`{}`, `{"a":1,"a":2}`, `{} {}`, `"\ud800"`, `"\u0000"`, `[1,2,{"x":[null,true]}]`, `{"a":{"b":{}}}`, "\xef\xbb\xbf{}", `1e999`, `"\/"`, `{"\u0000":x}`} {
 		f.Add([]byte(seed))
@@ -121,7 +122,7 @@ func FuzzJSON(f *testing.F) {
 		if len(faults) > 0 {
 			for _, fault := range faults {
 				if fault.Pointer == nil || invalidText(*fault.Pointer) != "" || !utf8.ValidString(fault.Detail) {
-					t.Fatalf("the fault has no valid pointer or detail: %+v", fault)
+					t.Fatalf("a fault must have a valid pointer and a detail in valid UTF-8, but checkJSON returned %+v", fault)
 				}
 			}
 			return
@@ -137,7 +138,7 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-// walkText requires that no text in v contains NUL. It also checks the member names and values of objects and arrays.
+// walkText requires that no text in v contains NUL. It checks strings, member names, and the contents of objects and arrays.
 func walkText(t *testing.T, v any) {
 	t.Helper()
 	switch v := v.(type) {
@@ -155,7 +156,8 @@ func walkText(t *testing.T, v any) {
 	}
 }
 
-// cancelledAfter is a context whose Err returns nil for the first validCalls calls, and context.Canceled afterwards. errCalls counts the calls.
+// cancelledAfter is a context whose method Err returns nil in the first validCalls calls, and then context.Canceled. errCalls counts the
+// calls.
 type cancelledAfter struct {
 	context.Context
 	validCalls, errCalls int

@@ -17,14 +17,13 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// minComparisons contains, for each database engine, the minimum number of requests that contain a text of another organisation.
+// minComparisons contains the minimum number of pairs of requests that the test sends, by database engine.
 var minComparisons = map[string]int{"sqlite": 6000, "postgres": 4000}
 
-// TestTenancy_hidesDataOfOtherOrganisations puts texts that identify items of another organisation into every text field of every operation:
-// ids, links, names, hashtags, cursors, ETags and hashes. Two organisations with equal items send each request. In the first request, the text
-// identifies an item of another organisation. In the second request, it identifies an item that does not exist. Except for these texts, the
-// responses must be equal, and the rows of the other organisation must not change. The requests are generated from the contract, so that new
-// operations are tested too.
+// TestTenancy_hidesDataOfOtherOrganisations sends pairs of equal requests that differ only in ids, links, names, hashtags, cursors, ETags
+// and hashes. In the first request, these texts identify an item of another organisation. In the second request, they identify an item that
+// does not exist. The two responses must be equal except for these texts, so that a caller cannot detect that the item exists. The database
+// rows of the other organisation must not change. The test generates requests for every text field of every operation in the contract.
 func TestTenancy_hidesDataOfOtherOrganisations(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -50,7 +49,7 @@ func TestTenancy_hidesDataOfOtherOrganisations(t *testing.T) {
 	})
 }
 
-// prober sends each request twice: with texts that identify items of another organisation, and with texts of items that do not exist.
+// prober sends each request twice: with ids or links of items of another organisation, and with ids or links of items that do not exist.
 type prober struct {
 	t                *testing.T
 	app              *app
@@ -59,11 +58,12 @@ type prober struct {
 	secondGenerator  *generator        // generates the same requests with items that do not exist
 	otherItems       inventory         // items of another organisation
 	missingItems     inventory         // items that do not exist
-	namePlaceholders *strings.Replacer // replaces the texts that differ between the two responses
-	sent             int               // number of compared pairs of requests
+	namePlaceholders *strings.Replacer // replaces the ids and links that can differ between the two responses
+	sent             int               // number of pairs of requests sent so far
 }
 
-// newProber creates two organisations with equal items, which send the requests.
+// newProber creates a prober with two organisations that have equal items. One organisation sends the first request of each pair, the other
+// the second.
 func newProber(t *testing.T, a *app, otherItems, missingItems inventory) *prober {
 	t.Helper()
 	p := &prober{t: t, app: a, transport: contractTransport{sharedContract(), inProcess{a.server.Handler()}}, otherItems: otherItems, missingItems: missingItems}
@@ -76,16 +76,16 @@ func newProber(t *testing.T, a *app, otherItems, missingItems inventory) *prober
 	return p
 }
 
-// withoutNames returns a replacer that replaces the texts of all inventories. The
-// texts of the inventories in one pair get equal replacements.
+// withoutNames returns a Replacer that replaces the texts of all inventories by placeholders. Corresponding texts of the two inventories in
+// a pair get the same placeholder.
 func withoutNames(pairs ...[]inventory) *strings.Replacer {
 	var names [][]string
 	for side, pair := range pairs {
 		for _, items := range pair {
 			for _, m := range itemKinds {
 				for i, name := range items[m] {
-					name = strings.Trim(name, `"`) // an ETag has quotes
-					// Error messages contain only the first 60 or 100 characters of long values.
+					name = strings.Trim(name, `"`) // remove the quotes of an ETag
+					// Error messages can contain only the first 60 or 100 characters of a long text, so these prefixes are also replaced.
 					for _, form := range []string{name, url.PathEscape(name), strings.ToUpper(name), strings.ToLower(name), name[:min(60, len(name))], name[:min(100, len(name))]} {
 						names = append(names, []string{form, fmt.Sprintf("⟨%s %d.%d⟩", m, side, i)})
 					}
@@ -97,7 +97,7 @@ func withoutNames(pairs ...[]inventory) *strings.Replacer {
 	return strings.NewReplacer(slices.Concat(names...)...)
 }
 
-// probeField compares the responses for each text of another organisation that the field s accepts.
+// probeField sends a pair of requests for each text of another organisation that the field s accepts.
 func (p *prober) probeField(op *contractOperation, s textField) {
 	p.t.Helper()
 	named := 0
@@ -117,7 +117,7 @@ func (p *prober) probeField(op *contractOperation, s textField) {
 	}
 }
 
-// probeAllFields compares the responses for a request in which all fields contain texts of another organisation.
+// probeAllFields sends a pair of requests in which all fields contain texts of another organisation.
 func (p *prober) probeAllFields(op *contractOperation, fields []textField) {
 	p.t.Helper()
 	p.compare(op, "all fields contain texts of another organisation", func(r *generatedRequest, items inventory) {
@@ -129,7 +129,8 @@ func (p *prober) probeAllFields(op *contractOperation, fields []textField) {
 	})
 }
 
-// compare sends a request of each organisation and requires equal responses. name puts the texts of an inventory into a request.
+// compare sends a pair of requests and requires equal responses. The function name puts texts of an inventory into a request. description
+// is for the failure message.
 func (p *prober) compare(op *contractOperation, description string, name func(*generatedRequest, inventory)) {
 	p.t.Helper()
 	p.sent++
@@ -138,7 +139,8 @@ func (p *prober) compare(op *contractOperation, description string, name func(*g
 	require.Equal(p.t, want, got, "%s: %s\n%s\nThe request with items that do not exist is:\n%s", op.id, description, firstRequest, secondRequest)
 }
 
-// sendGenerated generates a request, puts texts of items into it, and sends it. It returns the request and a text that describes the response.
+// sendGenerated generates a request, calls name to put texts of items into the request, and sends the request. It returns the request and a
+// text that describes the response.
 func (p *prober) sendGenerated(g *generator, op *contractOperation, items inventory, name func(*generatedRequest, inventory)) (*generatedRequest, string) {
 	p.t.Helper()
 	r := g.generateValid(op)
@@ -153,11 +155,11 @@ func (p *prober) sendGenerated(g *generator, op *contractOperation, items invent
 	require.Less(p.t, resp.StatusCode, http.StatusInternalServerError, "%s\n%s", r, body)
 	h := resp.Header.Clone()
 	for name := range h {
-		if name == "X-Request-Id" || name == "Etag" || strings.HasPrefix(name, "Ratelimit") { // these headers differ although the responses are equal; the ETag is computed from the body
+		if name == "X-Request-Id" || name == "Etag" || strings.HasPrefix(name, "Ratelimit") { // these headers can differ between two responses with equal data
 			h.Del(name)
 		}
 	}
-	text := instanceMember.ReplaceAllStringFunc(string(body), func(path string) string { // the two requests can escape the path differently
+	text := instanceMember.ReplaceAllStringFunc(string(body), func(path string) string { // decode the path, because the two requests can have different percent-encoding
 		decoded, err := url.PathUnescape(path)
 		require.NoError(p.t, err)
 		return decoded
@@ -166,13 +168,13 @@ func (p *prober) sendGenerated(g *generator, op *contractOperation, items invent
 	return r, fmt.Sprintf("%d %v, tag %t\n%s", resp.StatusCode, h, resp.Header.Get("ETag") != "", anyID.ReplaceAllString(text, "…"))
 }
 
-// anyID matches a UUID. The ids of new items differ between the two responses.
+// anyID matches a UUID in upper or lower case.
 var anyID = regexp.MustCompile(`(?i)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
-// instanceMember matches the member instance of a problem, which contains the path of the request.
+// instanceMember matches the member instance of an error response. Its value is the path of the request.
 var instanceMember = regexp.MustCompile(`"instance":"[^"]*"`)
 
-// setField sets the value of a text field in a request.
+// setField sets the text field s of the request r to value.
 func (r *generatedRequest) setField(s textField, value string) {
 	switch s.in {
 	case "path":
@@ -221,7 +223,8 @@ func columnsOf(t *testing.T, db *storetest.DB, table string) []string {
 	return names
 }
 
-// rowsOf returns the rows of the organisation of c, as sorted texts, for each table with the column organisation_id.
+// rowsOf returns the rows of the organisation of c, by table. It reads all tables with a column organisation_id, and sorts the rows as
+// texts.
 func rowsOf(t *testing.T, db *storetest.DB, c *caller) map[string][]string {
 	t.Helper()
 	out := map[string][]string{}

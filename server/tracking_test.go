@@ -15,7 +15,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// unknownID is a valid id of no item.
+// unknownID is a valid UUID that is not the id of any video, account or collection.
 const unknownID = "01938c36-9999-7999-8999-999999999999"
 
 // Spec: 3-01, 3-03, 3-04, 4.3-01, 4.3-02, 4.3-05, 4.3-06, 4.3-07, 7-01
@@ -103,7 +103,7 @@ func TestTrackVideo_refusesLinksThatAreNotVideos(t *testing.T) {
 		require.NotEmpty(t, c.send(http.MethodPost, "/videos", body).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest).Errors, name)
 	}
 	p := c.send(http.MethodPost, "/videos", `{"collection_ids":["x"],"collection_names":[""],"colour":1}`).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
-	require.Len(t, p.Errors, 4, "the response lists every fault: %s", p.Detail)
+	require.Len(t, p.Errors, 4, "the response must list every fault, but its detail is: %s", p.Detail)
 
 	var many strings.Builder
 	for n := range 9_000 {
@@ -183,7 +183,7 @@ func TestStopVideo_keepsTheCollectedDataReadable(t *testing.T) {
 		}
 		id := c.track(tiktokLink)
 		v := decode[client.Video](c.send(http.MethodGet, "/videos/"+id.String(), nil).requireStatus(http.StatusOK))
-		require.False(t, v.Removed, "tracking a stopped item again keeps its id")
+		require.False(t, v.Removed, "a stopped video that is tracked again keeps its id")
 	})
 }
 
@@ -204,9 +204,9 @@ func TestStopVideo_refusesUntrackedVideos(t *testing.T) {
 	}
 }
 
-// TestTrackVideo_concurrentGeneratedClientCallsCreateOneVideo sends one link 64 times concurrently. One video must be created, and exactly one
-// response must not report "already".
-func TestTrackVideo_concurrentGeneratedClientCallsCreateOneVideo(t *testing.T) {
+// TestTrackVideo_concurrentCallsOfTheGeneratedClientCreateOneVideo sends the same link 64 times concurrently. The requests must create one
+// video. 63 of the responses must report that the video was tracked already.
+func TestTrackVideo_concurrentCallsOfTheGeneratedClientCreateOneVideo(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -219,7 +219,7 @@ func TestTrackVideo_concurrentGeneratedClientCallsCreateOneVideo(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				if err != nil || got.JSON200 == nil {
-					t.Errorf("tracking the link failed: error %v, status %s", err, got.Status())
+					t.Errorf("POST /videos failed with error %v and status %s", err, got.Status())
 					return
 				}
 				ids[got.JSON200.VideoID] = true

@@ -76,12 +76,12 @@ func TestGetVideo_returnsTheFetchedFacts(t *testing.T) {
 		require.True(t, v.LatestUpdatedAt.Equal(a.Clock.Now()))
 		require.Len(t, c.listVideos("username=North~100087").Data, 1)
 		require.Len(t, c.listVideos("linked_account_id="+v.LinkedAccountID.String()).Data, 1)
-		require.Empty(t, c.listVideos("username=north").Data, "the suffix ~100087 is part of the username")
+		require.Empty(t, c.listVideos("username=north").Data, "the username filter must compare the whole username, including the suffix ~100087")
 	})
 }
 
 // Spec: 2.2-29, 4.2-17
-func TestGetVideo_returnsTheSameVideoAsTheLists(t *testing.T) {
+func TestGetVideo_returnsTheSameFieldsAsTheLists(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -132,7 +132,7 @@ func TestGetVideo_computesIncreasesAndOutlierMultiplier(t *testing.T) {
 	})
 }
 
-// awkwardLinks contains forms of tiktokLink with characters that need careful escaping in a path or a query.
+// awkwardLinks contains links of one video with characters that must be percent-encoded in a path or a query.
 var awkwardLinks = []string{
 	tiktokLink, tiktokLink + "?a=1&b=2", tiktokLink + "#frag", tiktokLink + "?x=%20y", tiktokLink + "?x=%25", tiktokLink + "?x=%2F",
 	tiktokLink + "?x=+", tiktokLink + "?x=,;", tiktokLink + "?x=é", tiktokLink + "/", "//www.tiktok.com/@northwind.studio/video/7338812345678901234",
@@ -145,7 +145,7 @@ func TestGetVideo_acceptsEveryFormOfTheLink(t *testing.T) {
 		c := a.newCaller(t, store.TierPremium)
 		id := c.track(tiktokLink)
 		for _, raw := range awkwardLinks {
-			upper := url.QueryEscape(raw) // escapes slashes too
+			upper := url.QueryEscape(raw) // QueryEscape also escapes slashes
 			upper = strings.ReplaceAll(upper, "+", "%20")
 			for _, escaped := range []string{upper, lowerEscapes(upper)} {
 				for _, suffix := range []string{"", "/history"} {
@@ -163,7 +163,7 @@ func TestGetVideo_acceptsEveryFormOfTheLink(t *testing.T) {
 	})
 }
 
-// lowerEscapes converts the hexadecimal digits of percent escapes to lower case.
+// lowerEscapes returns s with percent-encoding in lower case: it changes %2F to %2f.
 func lowerEscapes(s string) string {
 	var out strings.Builder
 	for i := 0; i < len(s); i++ {
@@ -205,7 +205,7 @@ func TestGetVideo_returns404ForUnknownVideos(t *testing.T) {
 	})
 }
 
-func TestGetVideo_explainsAnUnencodedLinkInThePath(t *testing.T) {
+func TestGetVideo_explainsThatALinkInThePathMustBeEncoded(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -216,7 +216,8 @@ func TestGetVideo_explainsAnUnencodedLinkInThePath(t *testing.T) {
 	}
 }
 
-// withFiveVideos creates an organisation with five tracked videos. Four were fetched and have different counts, upload dates and titles.
+// withFiveVideos creates an organisation with five tracked videos. Four of the videos were fetched and have different counts, upload dates
+// and titles.
 func withFiveVideos(t *testing.T, a *app) *caller {
 	t.Helper()
 	c := a.newCaller(t, store.TierPremium)
@@ -237,13 +238,13 @@ func withFiveVideos(t *testing.T, a *app) *caller {
 	return c
 }
 
-// january returns noon of a day in January 2026, in UTC.
+// january returns the time 12:00 UTC on day d of January 2026.
 func january(d int) time.Time {
 	return time.Date(2026, time.January, d, 12, 0, 0, 0, time.UTC)
 }
 
-// videoNames returns the first words of the titles that GET /videos returns, separated by spaces. A video without a title is "Five". The
-// words are sorted unless the query contains order_by.
+// videoNames sends GET /videos and returns the first word of each title, separated by spaces. The word is "Five" for a video without a
+// title. The words are in the order of the response if the query contains order_by, and sorted otherwise.
 func videoNames(c *caller, query string) string {
 	c.t.Helper()
 	page := c.listVideos(query)
@@ -330,7 +331,7 @@ func TestListVideos_appliesFilters(t *testing.T) {
 }
 
 // Spec: 4.2-18
-func TestListVideos_responseContainsTheFilters(t *testing.T) {
+func TestListVideos_responseContainsTheAppliedFilters(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -351,7 +352,7 @@ func TestListVideos_responseContainsTheFilters(t *testing.T) {
 }
 
 // Spec: 4.2-04, 4.2-05, 4.2-06
-func TestListVideos_sortsByOrderBy(t *testing.T) {
+func TestListVideos_sortsByTheParameterOrderBy(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := withFiveVideos(t, a)
@@ -383,7 +384,7 @@ func TestListVideos_refusesInvalidParameters(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	for query, want := range map[string]string{ // query → name of the parameter and code of the fault
+	for query, want := range map[string]string{ // maps an invalid query to the name of the parameter and the code of the fault
 		"limit=0":                              "limit minimum",
 		"limit=5001":                           "limit maximum",
 		"limit=20000":                          "limit maximum",
