@@ -18,7 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// web simulates a platform that answers by path and requested fields or metrics. It records the requests.
+// web is a test server that simulates the Graph API, and a source that uses the server. The server chooses an answer by the path and the
+// fields or metrics of a request. It records the requests.
 type web struct {
 	*facebook.Source
 	requests *[]string
@@ -161,7 +162,7 @@ func TestNew_checksOptions(t *testing.T) {
 	t.Parallel()
 	o := facebook.Options{Token: "t0k", Client: fetch.New(fetch.Options{}), Now: time.Now, PageIDs: []string{mira, "natgeo"}}
 	_, err := facebook.New(o)
-	require.EqualError(t, err, `facebook: the id of an own page must be up to 20 digits, such as 100064550044307, not "natgeo"`)
+	require.EqualError(t, err, `facebook: a page id must be up to 20 digits, such as 100064550044307, not "natgeo"`)
 	o.PageIDs, o.VideoMetric = nil, "views,likes"
 	_, err = facebook.New(o)
 	require.EqualError(t, err, `facebook: a metric must be one name of lower-case letters, digits and underscores, such as total_video_views, not "views,likes"`)

@@ -24,7 +24,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const secret = "AIzaSy-secret/1"
 
-// newEndpoint returns an endpoint for the server at base, which counts as configured by the operator.
+// newEndpoint returns an endpoint for the test server at base. The server may have a private address, because no public standard URL is
+// given.
 func newEndpoint(t *testing.T, base string, o fetch.Options) *fetch.Endpoint {
 	t.Helper()
 	c := fetch.New(o)

@@ -54,13 +54,14 @@ func TestEndpoint_refusesOtherServers(t *testing.T) {
 	}
 }
 
-// TestEndpoint_allowsPrivateAddressesForConfiguredHosts tests the decision in docs/decisions/0015.
+// TestEndpoint_allowsPrivateAddressesForConfiguredHosts checks the decision in docs/decisions/0015: a host that the operator configures may
+// resolve to a private address, but a platform's public host may not.
 func TestEndpoint_allowsPrivateAddressesForConfiguredHosts(t *testing.T) {
 	t.Parallel()
 	const standard = "https://youtube.googleapis.com/"
 	for name, c := range map[string]struct {
 		base, standard, answer string
-		dialed                 string // the address that is connected to; "" if the connection is refused
+		dialed                 string // expected address of the connection; "" if the connection must be refused
 	}{
 		"standard host, public address":          {"", standard, "93.184.215.14", "93.184.215.14:443"},
 		"standard host, private address":         {"", standard, "10.0.0.1", ""},

@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// platform is a test server whose answer can be set, and a client that calls the server.
+// platform is a test server whose answer can be set, and a client that sends its requests to the server.
 type platform struct {
 	*graph.Client
 	now      atomic.Pointer[time.Time]

@@ -68,8 +68,7 @@ func TestClient_returnsFailureForRefusedProof(t *testing.T) {
 	}
 }
 
-// pages simulates a platform with two Facebook pages. It lists one page token in each answer, and accepts only the newest token of each
-// page.
+// pages is a test server with two Facebook pages. It returns one page token in each answer, and accepts only the newest token of each page.
 type pages struct {
 	mu    sync.Mutex
 	round int
