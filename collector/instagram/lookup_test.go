@@ -18,7 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// web simulates a platform that answers by path and fields. It records each request without the names of the posts' fields.
+// web is a test server that simulates the Graph API, and a source that uses the server. The server chooses an answer by the path and the
+// fields of a request. It records each request without the names of the posts' fields.
 type web struct {
 	*instagram.Source
 	requests *[]string
@@ -76,7 +77,7 @@ func TestSource_requestsEachAccountOnce(t *testing.T) {
 
 func TestSource_requestsNoPagesOlderThanTheVideo(t *testing.T) {
 	t.Parallel()
-	// On each page of this list, the posts are one month older than on the previous page.
+	// page returns the requested page of an account's list. Its posts are one month older than the posts of the previous page.
 	page := func(fields string) string {
 		at := 0
 		if i := strings.Index(fields, "media.after(c"); i >= 0 {
@@ -234,7 +235,7 @@ func TestNew_checksOptions(t *testing.T) {
 	for _, id := range []string{"", "natgeo", "1/2", "t0k", strings.Repeat("1", 21)} {
 		o.AccountID = id
 		_, err := instagram.New(o)
-		require.ErrorContains(t, err, "instagram: the own account's id must be up to 20 digits")
+		require.ErrorContains(t, err, "instagram: the account id must be up to 20 digits")
 		require.NotContains(t, err.Error(), "t0k")
 	}
 	o.Token = ""

@@ -17,8 +17,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// paged returns a source whose Research API returns pages with the given number of rows. If failingPage is not 0, this page and all later
-// pages fail. The API requires that a request for a later page has the cursor and the search id of the previous page.
+// paged starts a test server whose pages have the given number of rows, and returns a source for the server. If failingPage is not 0, this
+// page and all later pages fail. A request for a later page must contain the cursor and the search id of the previous page.
 func paged(t *testing.T, rows, failingPage int) (s *tiktok.Research, requests func() []request) {
 	t.Helper()
 	base, requests := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {
@@ -60,7 +60,7 @@ func paged(t *testing.T, rows, failingPage int) (s *tiktok.Research, requests fu
 func TestResearch_requestsPagesWithinPlan(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		days                string // the upload days, separated by spaces; the ids are divided evenly among the days
+		days                string // upload days, separated by spaces; each day has the same number of video ids
 		rows, fails         int
 		planned, made, lost int
 	}{
