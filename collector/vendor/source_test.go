@@ -20,7 +20,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// recorder is a server that answers every request with the same text and records the requests.
+// recorder is a server that returns the same text for every request and records the requests.
 type recorder struct {
 	base     string
 	requests chan string
@@ -103,7 +103,7 @@ func TestSource_usesDescriptionOfNewVendor(t *testing.T) {
 		Views: new(int64(1482337)), Likes: new(int64(90211)), Comments: new(int64(1204)), Shares: new(int64(877)), Bookmarks: new(int64(4310)),
 		Title: new("pancakes"), Username: new("mira.cooks"), AccountID: new("6801234567890123456"), AccountName: new("Mira"),
 		UploadedAt: new(time.Date(2024, 6, 21, 8, 53, 20, 0, time.UTC)), LengthSeconds: new(58.0),
-		SongName: new("Sunny Side"), IsAd: new(true), // no SongLink, because the vendor sent a link with javascript:
+		SongName: new("Sunny Side"), IsAd: new(true), // SongLink must be nil, because the vendor returned a javascript: link
 	}, results[1].Facts)
 	require.Equal(t, source.OK, results[0].Class)
 	require.Equal(t, source.Gone, results[2].Class)

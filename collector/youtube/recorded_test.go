@@ -34,7 +34,7 @@ func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 		Body: io.NopCloser(strings.NewReader(r.answer)), Request: request}, nil
 }
 
-// TestFetch_sendsDocumentedRequests compares the sent requests with the documentation (developers.google.com/youtube/v3/docs/videos/list
+// TestFetch_sendsRequestsAsDocumented compares the sent requests with the documentation (developers.google.com/youtube/v3/docs/videos/list
 // and .../videos/batchGetStats).
 func TestFetch_sendsDocumentedRequests(t *testing.T) {
 	t.Parallel()
