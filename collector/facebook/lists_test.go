@@ -40,7 +40,7 @@ func endlessList(t *testing.T, videos func(page int) []string) (base string, cal
 	return web.URL + "/v25.0", calls
 }
 
-func TestSource_requestsPagesUntilDepthOrLimit(t *testing.T) {
+func TestSource_requestsListPagesUntilItHasEnoughVideosOrReachesPageLimit(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		depth        int

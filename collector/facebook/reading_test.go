@@ -67,7 +67,7 @@ const (
 	insightsRequest = pancakes + "/video_insights fb_reels_total_plays,post_video_social_actions"
 )
 
-func TestSource_requestsMetricsOneByOneIfOneIsUnknown(t *testing.T) {
+func TestSource_requestsEachMetricSeparatelyIfFacebookDoesNotKnowAMetric(t *testing.T) {
 	t.Parallel()
 	renamed := graphError(100, 0, "(#100) The value must be a valid insights metric")
 	w := newWeb(t, []string{mira}, map[string]string{
@@ -93,7 +93,7 @@ func TestSource_requestsMetricsOneByOneIfOneIsUnknown(t *testing.T) {
 	require.Len(t, *w.requests, 3)
 }
 
-func TestSource_checksOwnPageIfVideoIsNotReadable(t *testing.T) {
+func TestSource_checksTokenWithConfiguredPageIfVideoIsNotReadable(t *testing.T) {
 	t.Parallel()
 	w := newWeb(t, []string{mira}, map[string]string{videoRequest: notReadable, mira + " id": `{"id":"` + mira + `"}`})
 	r, err := w.fetch(t, video(pancakes))
@@ -107,7 +107,7 @@ func TestSource_checksOwnPageIfVideoIsNotReadable(t *testing.T) {
 	require.Equal(t, source.AuthFailed, f.Class, "the class must be auth_failed because the own page is not readable either")
 }
 
-func TestSource_cachesHandlesOfPages(t *testing.T) {
+func TestSource_cachesHandlesOfPagesForOneDay(t *testing.T) {
 	t.Parallel()
 	w := newWeb(t, nil, map[string]string{videoRequest: reel, handleRequest: `{"id":"` + mira + `"}`})
 	for range 2 {
@@ -130,7 +130,7 @@ func TestSource_cachesHandlesOfPages(t *testing.T) {
 	require.Contains(t, r.Detail, "the page's handle is unknown: auth_failed")
 }
 
-func TestSource_servesFacebookTargets(t *testing.T) {
+func TestSource_servesOnlyValidFacebookTargets(t *testing.T) {
 	t.Parallel()
 	s := newSource(t, "https://graph.example/v25.0", nil)
 	require.Equal(t, "facebook", s.Name())
@@ -158,7 +158,7 @@ func TestSource_servesFacebookTargets(t *testing.T) {
 	require.Equal(t, source.BadRequest, f.Class)
 }
 
-func TestNew_checksOptions(t *testing.T) {
+func TestNew_refusesInvalidOptions(t *testing.T) {
 	t.Parallel()
 	o := facebook.Options{Token: "t0k", Client: fetch.New(fetch.Options{}), Now: time.Now, PageIDs: []string{mira, "natgeo"}}
 	_, err := facebook.New(o)

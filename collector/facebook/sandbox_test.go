@@ -79,7 +79,7 @@ func (s sandboxed) fetch(t *testing.T, target source.Target) (source.Result, err
 	return results[0], nil
 }
 
-func TestSandbox_fetchesVideos(t *testing.T) {
+func TestSource_fetchesVideosFromSandbox(t *testing.T) {
 	t.Parallel()
 	s := startSandbox(t)
 	requireTruth := func(t *testing.T, id string, shares bool) {
@@ -123,7 +123,7 @@ func asSystemUser(o *facebook.Options, w *sandbox.World) {
 	o.Token, o.PageIDs = sandbox.FacebookUserToken, w.FacebookPages()
 }
 
-func TestSandbox_fetchesOwnPagesWithTokenOfSystemUser(t *testing.T) {
+func TestSource_fetchesConfiguredPagesWithTokenOfSystemUser(t *testing.T) {
 	t.Parallel()
 	s := startSandboxWith(t, asSystemUser)
 	check := func() {
@@ -162,7 +162,7 @@ func TestSandbox_fetchesOwnPagesWithTokenOfSystemUser(t *testing.T) {
 	require.Contains(t, r.Detail, "A page access token is required")
 }
 
-func TestSandbox_requiresAppSecretProof(t *testing.T) {
+func TestSource_sendsAppSecretProofIfSandboxRequiresIt(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		secret string
@@ -188,7 +188,7 @@ func TestSandbox_requiresAppSecretProof(t *testing.T) {
 	}
 }
 
-func TestSandbox_fetchesAccounts(t *testing.T) {
+func TestSource_fetchesAccountsFromSandbox(t *testing.T) {
 	t.Parallel()
 	s := startSandbox(t)
 	for number := range uint32(20) {
@@ -223,7 +223,7 @@ func TestSandbox_fetchesAccounts(t *testing.T) {
 	}
 }
 
-func TestSandbox_classifiesFaults(t *testing.T) {
+func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		fault   string

@@ -108,7 +108,7 @@ func TestSource_fetchesVideos(t *testing.T) {
 	})
 }
 
-func TestSource_fetchesInsightsOfOwnVideos(t *testing.T) {
+func TestSource_fetchesInsightsOfVideosOnConfiguredPages(t *testing.T) {
 	t.Parallel()
 	f := facts()
 	f.Views, f.Shares = new(int64(1500001)), new(int64(877))

@@ -42,7 +42,7 @@ func serve(t *testing.T, h http.HandlerFunc) string {
 	return s.URL
 }
 
-func TestClient_sendsRequests(t *testing.T) {
+func TestClient_sendsRequestAndReturnsAnswer(t *testing.T) {
 	t.Parallel()
 	t.Run("sends the URL byte for byte, with its User-Agent", func(t *testing.T) {
 		t.Parallel()
@@ -109,7 +109,7 @@ func TestClient_sendsRequests(t *testing.T) {
 	})
 }
 
-func TestClient_spendsBudget(t *testing.T) {
+func TestClient_spendsOneBudgetUnitPerRequest(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int32
 	base := serve(t, func(http.ResponseWriter, *http.Request) { calls.Add(1) })
@@ -141,7 +141,7 @@ func TestClient_spendsBudget(t *testing.T) {
 	require.Equal(t, []source.Call{{Bucket: "calls", Units: 0}}, budget.Spent(), "a request that is not sent costs nothing")
 }
 
-func TestClient_limitsTimeAndBodySize(t *testing.T) {
+func TestClient_limitsDurationAndBodySizeOfAnswers(t *testing.T) {
 	t.Parallel()
 	requireFailure := func(t *testing.T, err, cause error) string {
 		t.Helper()
@@ -216,7 +216,7 @@ func TestClient_limitsTimeAndBodySize(t *testing.T) {
 	})
 }
 
-func TestClient_hidesCredentials(t *testing.T) {
+func TestClient_removesCredentialsFromErrorsAndLogs(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	o := fetch.Options{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))}

@@ -18,7 +18,7 @@ import (
 	"github.com/reeltally/reeltally/outbound"
 )
 
-func TestEndpoint_checksBaseURL(t *testing.T) {
+func TestEndpoint_refusesInvalidBaseURL(t *testing.T) {
 	t.Parallel()
 	c := fetch.New(fetch.Options{})
 	for _, base := range []string{"", "127.0.0.1:9090", "/vendor", "ftp://127.0.0.1/", "http://", "http://:80/", "http://127.0.0.1/?x=1", "http://127.0.0.1/#x", "http://user:pass@127.0.0.1/", "http://%zz/"} {
@@ -34,7 +34,7 @@ func TestEndpoint_checksBaseURL(t *testing.T) {
 	}
 }
 
-func TestEndpoint_refusesOtherServers(t *testing.T) {
+func TestEndpoint_refusesRequestsToOtherServers(t *testing.T) {
 	t.Parallel()
 	other := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("another server got a request") })
 	base := serve(t, func(http.ResponseWriter, *http.Request) {})
@@ -137,7 +137,7 @@ func TestEndpoint_connectsToProxyOnly(t *testing.T) {
 	}
 }
 
-func TestEndpoint_readsServerClock(t *testing.T) {
+func TestEndpoint_returnsTimeOfServer(t *testing.T) {
 	t.Parallel()
 	base := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodHead {

@@ -237,7 +237,7 @@ func (e apiError) lacksAccess() bool {
 }
 
 // ErrPageToken is the cause of a failure if Meta requires the access token of the page that owns the object.
-var ErrPageToken = errors.New("the call needs the token of a page")
+var ErrPageToken = errors.New("the request requires the access token of a Facebook page")
 
 // wantsPageToken returns true if the error means that the request requires the access token of a page.
 func (e apiError) wantsPageToken() bool {

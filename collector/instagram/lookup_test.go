@@ -53,7 +53,7 @@ func (w web) fetch(t *testing.T, batch ...source.Target) []source.Result {
 
 const ownProfile = ownID + " id,username,name"
 
-func TestSource_requestsEachAccountOnce(t *testing.T) {
+func TestSource_requestsListOfEachAccountOnce(t *testing.T) {
 	t.Parallel()
 	w := newWeb(t, func(_, fields string) (int, string) {
 		if strings.Contains(fields, "(mira.cooks)") {
@@ -75,7 +75,7 @@ func TestSource_requestsEachAccountOnce(t *testing.T) {
 	require.Equal(t, [][]source.Call{{{Bucket: graph.Budget, Units: 7}}}, w.Plan(batch))
 }
 
-func TestSource_requestsNoPagesOlderThanTheVideo(t *testing.T) {
+func TestSource_stopsSearchAtPostsOlderThanVideo(t *testing.T) {
 	t.Parallel()
 	// page returns the requested page of an account's list. Its posts are one month older than the posts of the previous page.
 	page := func(fields string) string {
@@ -115,7 +115,7 @@ func TestSource_requestsNoPagesOlderThanTheVideo(t *testing.T) {
 	require.Len(t, *w.requests, 1+20)
 }
 
-func TestSource_returnsPostWithoutInsights(t *testing.T) {
+func TestSource_returnsPostEvenIfInsightsAreMissing(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		status int
@@ -164,7 +164,7 @@ func TestSource_returnsPostWithoutInsights(t *testing.T) {
 	}
 }
 
-func TestSource_treatsMissingListAsTemporary(t *testing.T) {
+func TestSource_returnsTemporaryIfAnswerHasNoListOfPosts(t *testing.T) {
 	t.Parallel()
 	w := newWeb(t, func(string, string) (int, string) { return 200, discovery(mira+`,"media_count":4`, "") })
 	require.Equal(t, source.Temporary, w.fetch(t, video(pancakes, "mira.cooks"))[0].Class)
@@ -176,7 +176,7 @@ func TestSource_treatsMissingListAsTemporary(t *testing.T) {
 	require.Equal(t, source.Missing, w.fetch(t, video(pancakes, "mira.cooks"))[0].Class)
 }
 
-func TestSource_returnsFailureIfOwnAccountIsNotReadable(t *testing.T) {
+func TestSource_returnsFailureIfConfiguredAccountIsNotReadable(t *testing.T) {
 	t.Parallel()
 	hidden := graphError(100, 33, "Unsupported get request. Object with ID '17841405822304914' does not exist")
 	w := newWeb(t, func(string, string) (int, string) { return 400, hidden })
@@ -188,7 +188,7 @@ func TestSource_returnsFailureIfOwnAccountIsNotReadable(t *testing.T) {
 	}
 }
 
-func TestSource_acceptsEmptyListOfOwnAccount(t *testing.T) {
+func TestSource_returnsMissingIfListOfConfiguredAccountIsEmpty(t *testing.T) {
 	t.Parallel()
 	w := newWeb(t, func(string, string) (int, string) { return 200, `{"data":[]}` })
 	require.Equal(t, source.Missing, w.fetch(t, video(pancakes, "our.kitchen"))[0].Class)
@@ -197,7 +197,7 @@ func TestSource_acceptsEmptyListOfOwnAccount(t *testing.T) {
 	require.Contains(t, results[0].Detail, "track the account, or a link that names it")
 }
 
-func TestSource_servesInstagramTargets(t *testing.T) {
+func TestSource_servesOnlyValidInstagramTargets(t *testing.T) {
 	t.Parallel()
 	s := newSource(t, "https://graph.example/v25.0", nil)
 	require.Equal(t, "instagram", s.Name())
@@ -229,7 +229,7 @@ func TestSource_servesInstagramTargets(t *testing.T) {
 	require.Equal(t, source.BadRequest, f.Class)
 }
 
-func TestNew_checksOptions(t *testing.T) {
+func TestNew_refusesInvalidOptions(t *testing.T) {
 	t.Parallel()
 	o := instagram.Options{Token: "t0k", Client: fetch.New(fetch.Options{}), Now: time.Now}
 	for _, id := range []string{"", "natgeo", "1/2", "t0k", strings.Repeat("1", 21)} {

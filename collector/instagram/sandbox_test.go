@@ -88,7 +88,7 @@ func (s sandboxed) fetch(t *testing.T, batch ...source.Target) ([]source.Result,
 	return s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 }
 
-func TestSandbox_fetchesVideos(t *testing.T) {
+func TestSource_fetchesVideosFromSandbox(t *testing.T) {
 	t.Parallel()
 	s := startSandbox(t)
 	batch, truths := s.categoryBatch(t)
@@ -162,7 +162,7 @@ func graphID(t *testing.T, s sandboxed, name string) string {
 	return *results[0].Facts.AccountSourceID
 }
 
-func TestSandbox_fetchesAccounts(t *testing.T) {
+func TestSource_fetchesAccountsFromSandbox(t *testing.T) {
 	t.Parallel()
 	s := startSandbox(t)
 	for number := range uint32(20) {
@@ -190,7 +190,7 @@ func TestSandbox_fetchesAccounts(t *testing.T) {
 	require.Equal(t, source.Unsupported, results[0].Class)
 }
 
-func TestSandbox_classifiesFaults(t *testing.T) {
+func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		fault   string

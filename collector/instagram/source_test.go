@@ -141,7 +141,7 @@ func side(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(`{"id":"` + ownID + `","username":"Our.Kitchen","name":"Our Kitchen"}`))
 }
 
-func TestSource_fetchesInsightsOfOwnVideos(t *testing.T) {
+func TestSource_fetchesInsightsOfVideosOfConfiguredAccount(t *testing.T) {
 	t.Parallel()
 	first := source.Facts{Views: new(int64(1482337)), Likes: new(int64(90211)), Comments: new(int64(1204)), Shares: new(int64(877)), Bookmarks: new(int64(4310)),
 		Title: new("Big pancakes 🥞"), Username: new("our.kitchen"), AccountSourceID: new("instagram/" + ownID), AccountName: new("Our Kitchen"), UploadedAt: &uploadedPancakes, Private: new(false), HiddenStats: new(false)}

@@ -163,7 +163,7 @@ func page(more bool, cursor int64, entries ...string) sourcetest.Reply {
 	return sourcetest.Reply{Body: ok(fmt.Sprintf(`{"videos":[%s],"cursor":%d,"has_more":%t}`, strings.Join(entries, ","), cursor, more))}
 }
 
-func TestDisplay_fetchesOwnAccount(t *testing.T) {
+func TestDisplay_fetchesAccountThatHasLoggedIn(t *testing.T) {
 	t.Parallel()
 	const new1, old1 = int64(1766782800), int64(1700000000)
 	full := source.AccountFacts{SourceID: new("tiktok_display:aw1234/723f24d7"), Username: new(owner), Name: new("Soup Season"), Bio: new("Soup.\nAll year"), Followers: new(int64(1230000)), Following: new(int64(7)), Listed: true}
@@ -229,7 +229,7 @@ func recordRequests(t *testing.T, h http.HandlerFunc) (base string, requests fun
 	}
 }
 
-func TestDisplay_sendsDocumentedRequests(t *testing.T) {
+func TestDisplay_sendsRequestsAsDocumented(t *testing.T) {
 	t.Parallel()
 	base, requests := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -355,7 +355,7 @@ func TestDisplay_requestsNextPageAfterShortPage(t *testing.T) {
 	require.EqualValues(t, 2, budget.Spent()[0].Units)
 }
 
-func TestNewDisplay_checksOptions(t *testing.T) {
+func TestNewDisplay_refusesInvalidOptions(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	client := fetch.New(fetch.Options{})

@@ -138,7 +138,7 @@ func TestResearch_splitsQueriesByUploadTime(t *testing.T) {
 	}
 }
 
-func TestResearch_treatsMissingNewVideoAsTemporary(t *testing.T) {
+func TestResearch_returnsTemporaryForMissingNewVideo(t *testing.T) {
 	t.Parallel()
 	reply := list()
 	base, _ := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {

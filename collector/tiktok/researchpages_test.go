@@ -57,7 +57,7 @@ func paged(t *testing.T, rows, failingPage int) (s *tiktok.Research, requests fu
 	return newResearch(t, base, nil), requests
 }
 
-func TestResearch_requestsPagesWithinPlan(t *testing.T) {
+func TestResearch_requestsAtMostPlannedNumberOfPages(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		days                string // upload days, separated by spaces; each day has the same number of video ids
@@ -99,7 +99,7 @@ func TestResearch_requestsPagesWithinPlan(t *testing.T) {
 	}
 }
 
-func TestSandbox_researchReturnsVideosOfAllPages(t *testing.T) {
+func TestResearch_returnsVideosOfAllPagesOfSandbox(t *testing.T) {
 	t.Parallel()
 	s := startSandbox(t)
 	old := sourcetest.Now.AddDate(0, -3, 0)

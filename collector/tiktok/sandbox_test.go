@@ -73,7 +73,7 @@ func control(t *testing.T, base, path, text string) {
 	require.Less(t, res.StatusCode, 300, "%s %s", path, text)
 }
 
-func TestSandbox_displayFetchesOwnVideos(t *testing.T) {
+func TestDisplay_fetchesVideosOfLoggedInAccountFromSandbox(t *testing.T) {
 	t.Parallel()
 	s := startSandbox(t)
 	handle, world := s.box.TikTokAccount(), s.box.World()
@@ -133,7 +133,7 @@ func TestSandbox_displayFetchesOwnVideos(t *testing.T) {
 	require.Equal(t, source.OK, fetchAll(t, s.display, batch)[0].Class, "Fetch must get a new token, because the old one has expired in the sandbox")
 }
 
-func TestSandbox_researchFetchesDelayedNumbers(t *testing.T) {
+func TestResearch_fetchesDelayedNumbersFromSandbox(t *testing.T) {
 	t.Parallel()
 	s := startSandbox(t)
 	world, then := s.box.World(), sourcetest.Now.Add(-sandbox.ResearchLag)
@@ -172,7 +172,7 @@ func TestSandbox_researchFetchesDelayedNumbers(t *testing.T) {
 	}
 }
 
-func TestSandbox_classifiesFaults(t *testing.T) {
+func TestSources_classifyFaultsOfSandbox(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		fault   string

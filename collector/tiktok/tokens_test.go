@@ -124,7 +124,7 @@ func TestTokens_areStoredForNextProcess(t *testing.T) {
 	})
 }
 
-func TestTokens_areExchangedByOneCollector(t *testing.T) {
+func TestTokens_areExchangedByOneCollectorAtATime(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		i := newIssuer(t, firstToken)
@@ -159,7 +159,7 @@ func TestTokens_areExchangedByOneCollector(t *testing.T) {
 	})
 }
 
-func TestTokens_areRenewedIfRefused(t *testing.T) {
+func TestTokens_areRenewedIfTikTokRefusesThem(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	i := newIssuer(t, firstToken)
@@ -170,7 +170,7 @@ func TestTokens_areRenewedIfRefused(t *testing.T) {
 	require.Equal(t, 2, i.count())
 }
 
-func TestTokens_areStoredIfCallerCancels(t *testing.T) {
+func TestTokens_areStoredEvenIfCallerCancelsContext(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	i := newIssuer(t, firstToken)
@@ -181,7 +181,7 @@ func TestTokens_areStoredIfCallerCancels(t *testing.T) {
 	require.Equal(t, 1, i.count())
 }
 
-func TestTokens_areRenewedAfterOtherCollectorWasKilled(t *testing.T) {
+func TestTokens_areRenewedAfterAnotherCollectorWasKilled(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	i := newIssuer(t, firstToken)
@@ -212,7 +212,7 @@ func (s *flaky) ReplaceSourceToken(ctx context.Context, t queue.SourceToken, sea
 	return s.TokenStore.ReplaceSourceToken(ctx, t, sealed)
 }
 
-func TestTokens_areUsedAndStoredLaterIfDatabaseFails(t *testing.T) {
+func TestTokens_areUsedAndStoredLaterIfDatabaseWriteFails(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	i, log := newIssuer(t, firstToken), &bytes.Buffer{}
@@ -231,7 +231,7 @@ func TestTokens_areUsedAndStoredLaterIfDatabaseFails(t *testing.T) {
 	require.Equal(t, 2, i.count())
 }
 
-func TestTokens_reportIfNewLoginIsNeeded(t *testing.T) {
+func TestTokens_reportThatNewLoginIsNeeded(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	i, log := newIssuer(t, "rft.another"), &bytes.Buffer{}
@@ -248,7 +248,7 @@ func TestTokens_reportIfNewLoginIsNeeded(t *testing.T) {
 	require.NoError(t, fetchOnce(t.Context(), d), "a new refresh token must work")
 }
 
-func TestTokens_areNotDecryptedWithOtherClientSecret(t *testing.T) {
+func TestTokens_areNotDecryptedWithAnotherClientSecret(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	i, log := newIssuer(t, firstToken), &bytes.Buffer{}
@@ -268,7 +268,7 @@ func TestTokens_areNotDecryptedWithOtherClientSecret(t *testing.T) {
 	require.Equal(t, source.AuthFailed, f.Class)
 }
 
-func TestTokens_classifyBadAnswers(t *testing.T) {
+func TestTokens_classifyErrorsOfTokenEndpoint(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		status int

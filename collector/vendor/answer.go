@@ -40,8 +40,9 @@ func (c Config) message(body gjson.Result) string {
 	return ""
 }
 
-// findItems returns the items at the first of the paths that exists in a successful answer. Inside each item, it replaces the item by the
-// object at a path in unwrap. It returns an error if no path has an object or a list, or if the list has more than fetch.MaxItems items.
+// findItems returns the items of a successful answer, from the first of the paths that has an object or a list. If an item has an object
+// at a path in unwrap, this object is returned instead of the item. findItems returns an error if no path has an object or a list, or if
+// the list has more than fetch.MaxItems items.
 func findItems(body gjson.Result, paths, unwrap []string) ([]gjson.Result, error) {
 	for _, path := range paths {
 		v := body
@@ -81,11 +82,11 @@ func findItems(body gjson.Result, paths, unwrap []string) ([]gjson.Result, error
 // used.
 func (c Call) results(items []gjson.Result, requested []string, now time.Time) map[string]source.Result {
 	out := make(map[string]source.Result, len(requested))
-	foreign := false // true if an item belongs to no requested id
+	unrequested := false // true if an item belongs to no requested id
 	for _, item := range items {
 		id := c.match(item, items, requested)
 		if id == "" {
-			foreign = true
+			unrequested = true
 			continue
 		}
 		if _, twice := out[id]; !twice {
@@ -94,7 +95,7 @@ func (c Call) results(items []gjson.Result, requested []string, now time.Time) m
 	}
 	missing := source.Result{Class: source.Gone, Detail: "missing from the vendor's answer"}
 	switch {
-	case foreign:
+	case unrequested:
 		missing = source.Result{Class: source.Temporary, Detail: "missing from an answer with an item that was not requested"}
 	case c.Missing != "":
 		missing.Class = c.Missing

@@ -20,7 +20,7 @@ const (
 	maxFresh = 1000
 )
 
-// split is the class of an answer that means that the call had too many targets. Only rules can give this class.
+// split is the class of an answer which means that a call had too many targets and must be split. Only rules can give this class.
 const split = "split"
 
 var (

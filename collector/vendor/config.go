@@ -262,7 +262,7 @@ func decodeStrictly(text []byte, into any) error {
 		return errors.New(strings.ReplaceAll(strings.TrimPrefix(err.Error(), "json: "), ".Request.", "."))
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("there is more than one JSON value")
+		return errors.New("the text has more than one JSON value")
 	}
 	return nil
 }

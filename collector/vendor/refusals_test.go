@@ -53,7 +53,7 @@ func TestVendors_returnUnsupportedForBadLinkAndBadRequestForBadParameter(t *test
 	}
 }
 
-func TestSandbox_returnsUnsupportedForBadLink(t *testing.T) {
+func TestSource_returnsUnsupportedForBadLinkFromSandbox(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"ensembledata", "scrapecreators"} {
 		s, _, _ := startSandbox(t, name)

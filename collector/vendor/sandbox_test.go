@@ -18,7 +18,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-func TestSandbox_requestsDetailsByLinkAndCountsByIDs(t *testing.T) {
+func TestSource_requestsDetailsByLinkAndCountsByID(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"ensembledata", "sandbox"} {
 		t.Run(name, func(t *testing.T) {
@@ -150,7 +150,7 @@ func requireTruth(t *testing.T, truth sandbox.VideoTruth, r source.Result) {
 	}
 }
 
-func TestSandbox_fetchesVideos(t *testing.T) {
+func TestSource_fetchesVideosFromSandbox(t *testing.T) {
 	t.Parallel()
 	for name, platforms := range map[string][]link.Platform{
 		"ensembledata":   {link.TikTok, link.Instagram},
@@ -185,7 +185,7 @@ func TestSandbox_fetchesVideos(t *testing.T) {
 	}
 }
 
-func TestSandbox_classifiesUnavailableVideos(t *testing.T) {
+func TestSource_classifiesUnavailableVideosOfSandbox(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string][2]source.Class{ // expected classes of a deleted video and of a private video, by vendor
 		"ensembledata":   {source.Gone, source.Private},
@@ -217,7 +217,7 @@ func control(t *testing.T, base, path, text string) {
 	require.Less(t, res.StatusCode, 300, "%s %s", path, text)
 }
 
-func TestSandbox_classifiesFaults(t *testing.T) {
+func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"ensembledata", "scrapecreators", "apify"} {
 		for fault, class := range map[string]source.Class{

@@ -201,7 +201,7 @@ func TestApify_fetchesTikTokVideos(t *testing.T) {
 	})
 }
 
-func TestApify_treatsEmptyListAsTemporary(t *testing.T) {
+func TestApify_returnsTemporaryForEmptyList(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, source.Temporary, fetchOne(t, "apify", http.StatusCreated, "[]", tiktok(pancakes, "")).Class)
 	require.Equal(t, source.Gone, fetchOne(t, "ensembledata", http.StatusOK, `{"data":[]}`, tiktok(pancakes, "")).Class)

@@ -83,7 +83,7 @@ func requireTruth(t *testing.T, truth sandbox.VideoTruth, r source.Result, detai
 	require.False(t, *f.Private)
 }
 
-func TestSandbox_fetchesVideos(t *testing.T) {
+func TestSource_fetchesVideosFromSandbox(t *testing.T) {
 	t.Parallel()
 	for name, details := range map[string]bool{"with details": true, "counts only": false} {
 		t.Run(name, func(t *testing.T) {
@@ -132,7 +132,7 @@ func control(t *testing.T, base, path, text string) {
 	require.Less(t, res.StatusCode, 300, "%s %s", path, text)
 }
 
-func TestSandbox_classifiesFaults(t *testing.T) {
+func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		fault   string

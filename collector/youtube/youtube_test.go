@@ -126,7 +126,7 @@ func TestSource_fetchesVideosWithDetails(t *testing.T) {
 	})
 }
 
-func TestSource_fetchesCounts(t *testing.T) {
+func TestSource_fetchesCountsWithBatchGetStats(t *testing.T) {
 	t.Parallel()
 	first := source.Facts{
 		Views: new(int64(1482337)), Likes: new(int64(90211)), Comments: new(int64(1204)),
@@ -199,7 +199,7 @@ func (s server) calls() []string {
 	return calls
 }
 
-func TestSource_sendsDocumentedRequests(t *testing.T) {
+func TestSource_sendsRequestsAsDocumented(t *testing.T) {
 	t.Parallel()
 	const key = "&key=s3cret%2BKey%2F42"
 	web := serve(t, map[string]http.Handler{
@@ -229,7 +229,7 @@ func TestSource_sendsDocumentedRequests(t *testing.T) {
 	}
 }
 
-func TestSource_plansByDetails(t *testing.T) {
+func TestSource_plansVideosListFirstIfDetailsAreNeeded(t *testing.T) {
 	t.Parallel()
 	s := newSource(t, "https://youtube.example", nil)
 	list := func(units int64) []source.Call {
@@ -267,7 +267,7 @@ func TestSource_countsQuotaPerPacificDay(t *testing.T) {
 	}
 }
 
-func TestSource_servesYouTubeTargets(t *testing.T) {
+func TestSource_servesOnlyValidYouTubeTargets(t *testing.T) {
 	t.Parallel()
 	s := newSource(t, "https://youtube.example", nil)
 	batch, ok := s.Serves(target(pancakes, false))
@@ -337,7 +337,7 @@ func TestSource_classifiesErrors(t *testing.T) {
 	}
 }
 
-func TestSource_replacesDisabledBatchGetStats(t *testing.T) {
+func TestSource_callsVideosListIfBatchGetStatsIsDisabled(t *testing.T) {
 	t.Parallel()
 	batch := []source.Target{target(pancakes, false), target(train, false)}
 	for name, refusal := range map[string]http.Handler{
@@ -386,7 +386,7 @@ func TestSource_replacesDisabledBatchGetStats(t *testing.T) {
 	})
 }
 
-func TestSource_cachesHandles(t *testing.T) {
+func TestSource_cachesHandlesOfChannels(t *testing.T) {
 	t.Parallel()
 	batch := []source.Target{target(pancakes, true), target(train, true)}
 	var now atomic.Pointer[time.Time]
@@ -409,7 +409,7 @@ func TestSource_cachesHandles(t *testing.T) {
 	require.Len(t, fetchOnce(), 2, "expired handles must be requested again")
 }
 
-func TestSource_returnsCountsIfChannelsCallFails(t *testing.T) {
+func TestSource_returnsCountsIfRequestForHandlesFails(t *testing.T) {
 	t.Parallel()
 	batch := []source.Target{target(pancakes, true), target(train, true)}
 	for name, channels := range map[string]http.Handler{
@@ -434,7 +434,7 @@ func TestSource_returnsCountsIfChannelsCallFails(t *testing.T) {
 	}
 }
 
-func TestSource_treatsVideosMissingFromUnexpectedAnswersAsTemporary(t *testing.T) {
+func TestSource_returnsTemporaryForVideosMissingFromUnexpectedAnswer(t *testing.T) {
 	t.Parallel()
 	item := `{"id":"` + train + `","statistics":{"viewCount":"5"}}`
 	for answer, want := range map[string][2]source.Class{
@@ -479,7 +479,7 @@ func TestSource_treatsVideosMissingFromUnexpectedAnswersAsTemporary(t *testing.T
 	}
 }
 
-func TestNew_checksOptions(t *testing.T) {
+func TestNew_refusesInvalidOptions(t *testing.T) {
 	t.Parallel()
 	_, err := youtube.New(youtube.Options{})
 	require.EqualError(t, err, "youtube: the API key is missing")
