@@ -81,7 +81,8 @@ var (
 	_ source.OwnAccountSource = (*Source)(nil)
 )
 
-// New returns a Source for Facebook's Graph API. It returns an error if the token is missing, or if a page id, a metric or the base URL is not valid.
+// New returns a Source for Facebook's Graph API. It returns an error if the token is missing, or if a page id, a metric or the base URL is
+// not valid.
 func New(o Options) (*Source, error) {
 	c, err := graph.New(graph.Options{Source: Name, BaseURL: o.BaseURL, Token: o.Token, AppSecret: o.AppSecret, Client: o.Client, Now: o.Now})
 	if err != nil {
@@ -226,7 +227,7 @@ func (s *Source) get(ctx context.Context, budget *source.CallBudget, path string
 			break
 		}
 		ownRes, ownErr := s.graph.GetAsPage(ctx, budget, page, path, notReadable, parameters...)
-		if _, ok := graph.AsTargetError(ownErr); !ok { // ownRes was read with the token of page, or ownErr is a failure of the source: use them as the answer
+		if _, ok := graph.AsTargetError(ownErr); !ok { // ownErr is not an error about the object, so this answer is used
 			res, err = ownRes, ownErr
 		}
 	}

@@ -33,7 +33,7 @@ const SandboxHeader = "ReelTally-Sandbox"
 // Causes of the failures that Endpoint.Do returns. Check for a cause with errors.Is.
 var (
 	ErrTimeout     = fmt.Errorf("%w in time", source.ErrNoAnswer)
-	ErrTooLarge    = errors.New("answer too large")
+	ErrTooLarge    = errors.New("the body of the answer is too large")
 	ErrUnreachable = fmt.Errorf("%w: the server cannot be reached", source.ErrNoAnswer)
 )
 

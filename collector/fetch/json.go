@@ -17,8 +17,8 @@ const MaxItems = 1000
 
 var errItems = fmt.Errorf("the answer lists more than %d items", MaxItems)
 
-// Items is a list of items that are not decoded yet. The caller decodes each item by itself, so that a malformed item does not
-// affect the others.
+// Items is a list of items that are not decoded yet. The caller decodes each item separately, so that a malformed item does not affect the
+// other items.
 type Items []json.RawMessage
 
 // UnmarshalJSON accepts null or a list of at most MaxItems elements. It stops at element MaxItems+1, because a few megabytes of tiny
@@ -87,7 +87,7 @@ func checkMembers(text []byte) error {
 			if nameNext {
 				name := string(text[i+1 : end])
 				if strings.Contains(name, `\`) && json.Unmarshal(text[i:end+1], &name) != nil {
-					return errors.New("the answer has a member without a readable name")
+					return errors.New("an object in the answer has a member whose name cannot be decoded")
 				}
 				if open[len(open)-1][name] {
 					return errors.New("an object in the answer has two members with the same name")

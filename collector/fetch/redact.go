@@ -37,7 +37,7 @@ func Redact(text string, secrets ...string) string {
 	return truncate(strings.Join(strings.Fields(text), " "), maxDetail)
 }
 
-// truncate shortens text to the given number of runes and appends an ellipsis. It returns a text that is not longer unchanged.
+// truncate shortens text to the given number of runes and appends an ellipsis. A shorter text is returned unchanged.
 func truncate(text string, runes int) string {
 	n := 0
 	for i := range text {

@@ -320,7 +320,7 @@ func AsTargetError(err error) (*TargetError, bool) { return errors.AsType[*Targe
 // timeLayout is the layout of RFC 3339, but without a colon in the time zone.
 const timeLayout = "2006-01-02T15:04:05-0700"
 
-// Time parses an upload time of the Graph API. It returns nil if text is nil, malformed or cannot be an upload time.
+// Time parses an upload time of the Graph API. It returns nil if text is nil or malformed, or if the time is not a possible upload time.
 func Time(text *string, now time.Time) *time.Time {
 	if text == nil {
 		return nil

@@ -12,8 +12,8 @@ import (
 )
 
 // Some data of a Facebook page can be read only with the access token of that page. The client requests these tokens from me/accounts,
-// which lists the pages on which the owner of the client's token has a role. It caches the page tokens in memory, and requests them again
-// if Meta refuses one.
+// which lists the pages on which the owner of the client's token has a role. The client caches the page tokens in memory. If Meta refuses a
+// page token, the client requests all page tokens again.
 
 const (
 	pagesPerCall = 100
@@ -58,8 +58,7 @@ func (c *Client) GetAsPage(ctx context.Context, budget *source.CallBudget, page,
 }
 
 // pageToken returns the token of a page, or the client's token if no token of the page is known. refused is a page token that Meta has
-// refused, or "". pageToken requests the page tokens from Meta if no tokens are cached, or if the cached token of the page is the refused
-// one.
+// refused, or "". pageToken requests the page tokens from Meta if no tokens are cached, or if the cached token of the page equals refused.
 func (c *Client) pageToken(ctx context.Context, budget *source.CallBudget, page, refused string) (string, error) {
 	c.pages.mu.Lock()
 	defer c.pages.mu.Unlock()

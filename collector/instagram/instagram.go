@@ -17,7 +17,8 @@ import (
 const Name = "instagram"
 
 const (
-	// batchSize is the largest number of videos in a batch. The videos of one account usually need only one call together.
+	// batchSize is the largest number of videos in a batch. One call usually returns all videos of the batch that belong to the same
+	// account.
 	batchSize = 25
 	pageSize  = 50
 	// maxPages is the maximum number of pages of an account's list in which a video is searched.
@@ -56,7 +57,8 @@ var (
 	_ source.OwnAccountSource = (*Source)(nil)
 )
 
-// New returns a Source for the Instagram Graph API. It returns an error if the token is missing, or if the account id or the base URL is not valid.
+// New returns a Source for the Instagram Graph API. It returns an error if the token is missing, or if the account id or the base URL is
+// not valid.
 func New(o Options) (*Source, error) {
 	c, err := graph.New(graph.Options{Source: Name, BaseURL: o.BaseURL, Token: o.Token, AppSecret: o.AppSecret, Client: o.Client, Now: o.Now})
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 // handle can change.
 type ownAccount struct {
 	id   string
-	lock chan struct{} // guards the fields below; a channel, so that waiting for the lock ends with the context
+	lock chan struct{} // guards the following fields; it is a channel, so that waiting for the lock can end with the context
 
 	profile  profile
 	at       time.Time

@@ -36,8 +36,8 @@ type DisplayOptions struct {
 	Name                    string // name of the source; "" means DisplayName; two sources must not have the same name
 	BaseURL                 string // base URL of the API, with or without a path prefix; "" means DefaultBaseURL
 	ClientKey, ClientSecret string // client key and secret of the operator's app
-	// RefreshToken is the refresh token that TikTok returned when the account logged in. It is used once. After that, the newer tokens in
-	// Tokens are used.
+	// RefreshToken is the refresh token that TikTok returned when the account logged in. It is used once. After that, the newer refresh
+	// tokens in Tokens are used.
 	RefreshToken string
 	Client       *fetch.Client
 	Tokens       TokenStore
@@ -110,8 +110,8 @@ func (d *Display) AsksByHandle(source.Target) bool { return false }
 func (d *Display) Budgets() []source.Budget { return d.budget }
 
 // Serves returns the batch size 20 for any TikTok video, because only TikTok's answer shows whether the video belongs to the logged-in
-// account. For an account with a valid handle, it returns the batch size 1. It returns false for an account that is known to differ from
-// the logged-in account.
+// account. For an account, it returns the batch size 1. It returns false for an account without a valid handle, and for an account that is
+// known to differ from the logged-in account.
 func (d *Display) Serves(t source.Target) (int, bool) {
 	switch {
 	case t.Platform != link.TikTok:
@@ -218,7 +218,7 @@ func (d *Display) missingVideo(ctx context.Context, budget *source.CallBudget, t
 		_, err := d.profile(ctx, budget)
 		failure, failed := errors.AsType[*source.Failure](err)
 		switch {
-		case failed && failure.Class != source.AuthFailed: // a retry can help, because AuthFailed would mean that the scope for the handle is missing
+		case failed && failure.Class != source.AuthFailed: // the failure is not a missing scope for the handle (AuthFailed), so a retry can help
 			return source.Temporary, "the account of the video cannot be verified: " + failure.Detail, nil
 		case err != nil && !failed:
 			return "", "", err

@@ -175,7 +175,7 @@ func decodeList(a answer, username string, now time.Time) (list, bool) {
 		}
 		found := ingest.FoundVideo{ID: string(item.ID), Link: link.AccountURL(link.TikTok, username) + "/video/" + string(item.ID)}
 		if l, ok := (video{ShareURL: item.ShareURL}).shareLink(); ok && l.ID == found.ID && l.Handle == username {
-			found.Link = l.Canonical // used instead of the link above, because the link of a photo post does not contain /video/
+			found.Link = l.Canonical // the link in the answer is used, because links of photo posts differ from links of videos
 		}
 		if at := item.CreateTime.Value(); at != nil {
 			if uploaded := fetch.UploadTime(time.Unix(*at, 0), now); uploaded != nil {

@@ -142,7 +142,7 @@ func (u *userTokens) renew(ctx context.Context, held queue.SourceToken) error {
 		if failure, ok := errors.AsType[*source.Failure](err); ok && failure.Class == source.AuthFailed {
 			failure.Detail += "; log in to the account again and set REELTALLY_TIKTOK_REFRESH_TOKEN to the new refresh token"
 		}
-		u.log.WarnContext(ctx, "TikTok token not renewed", "error", err, "login", u.account)
+		u.log.WarnContext(ctx, "TikTok access token could not be renewed", "error", err, "login", u.account)
 		return errors.Join(err, u.store.ReleaseSourceToken(ctx, held))
 	}
 	if got.Refresh == "" {

@@ -16,6 +16,7 @@ import (
 // videoID matches the ids of videos, which currently have 19 digits.
 var videoID = regexp.MustCompile(`^[1-9][0-9]{14,19}$`)
 
+// isVideo returns true if t is a TikTok video with a valid id.
 func isVideo(t source.Target) bool {
 	return t.Platform == link.TikTok && t.Kind == source.KindVideo && videoID.MatchString(t.ExternalID)
 }

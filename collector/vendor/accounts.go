@@ -16,6 +16,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
+// areAccounts returns true if the batch consists of accounts. All targets of a batch have the same kind.
 func areAccounts(batch []source.Target) bool {
 	return len(batch) > 0 && batch[0].Kind == source.KindAccount
 }

@@ -308,8 +308,8 @@ func (c Call) checkBatch(p *problems, member string) {
 	}
 }
 
-// placeholders are the placeholders that a request may contain. {id}, {link} and {handle} must come first, because they identify the
-// target. A request must contain at least one of them.
+// placeholders are the placeholders that a request may contain. The first three, {id}, {link} and {handle}, identify the target. A request
+// must contain at least one of these three placeholders.
 type placeholders []string
 
 var (

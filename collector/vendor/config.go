@@ -73,7 +73,7 @@ type State struct {
 type When struct {
 	Path     string   `json:"path"`
 	OneOf    []string `json:"one_of,omitempty"`   // true if the value, as text, equals one of these texts
-	Contains []string `json:"contains,omitempty"` // true if the value, as text, contains one of these texts, in upper or lower case
+	Contains []string `json:"contains,omitempty"` // true if the value, as text, contains one of these texts; upper and lower case are the same
 }
 
 // Request is a template of an HTTP request. The placeholders {id}, {link} and {handle} in Path, Query and Body are replaced by the values

@@ -171,6 +171,7 @@ type chunk struct {
 	targets []source.Target
 }
 
+// ids returns the external ids of the chunk's targets.
 func (c chunk) ids() []string {
 	ids := make([]string, len(c.targets))
 	for i, t := range c.targets {
@@ -183,7 +184,7 @@ func (c chunk) ids() []string {
 func (s *Source) chunks(batch []source.Target) []chunk {
 	var chunks []chunk
 	seen := make(map[string]bool, len(batch))
-	open := make(map[int]int) // index in chunks of the last chunk of each call, by index of the call
+	open := make(map[int]int) // index of the last chunk of each call, by index of the call
 	for _, t := range batch {
 		call := s.callFor(t)
 		if call < 0 || t.ExternalID == "" || seen[t.ExternalID] {

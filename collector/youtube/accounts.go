@@ -199,7 +199,7 @@ func (c channels) result(id string) source.Result {
 func (s *Source) fetchChannels(ctx context.Context, budget *source.CallBudget, filter string, ids []string) (channels, error) {
 	res, err := s.call(ctx, budget, BudgetCommon, methodChannels, "part=snippet,statistics&maxResults=50&"+filter)
 	if e, ok := errors.AsType[*targetError](err); ok {
-		if len(ids) > 1 { // the error does not say which of the channels it concerns
+		if len(ids) > 1 { // the error does not name the channel that it concerns
 			e.class = source.Temporary
 		}
 		return channels{err: e}, nil

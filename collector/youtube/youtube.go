@@ -106,6 +106,7 @@ func New(o Options) (*Source, error) {
 	return s, nil
 }
 
+// areAccounts returns true if the batch consists of accounts. All targets of a batch have the same kind.
 func areAccounts(batch []source.Target) bool {
 	return len(batch) > 0 && batch[0].Kind == source.KindAccount
 }
