@@ -104,7 +104,7 @@ func TestSource_checksTokenWithConfiguredPageIfVideoIsNotReadable(t *testing.T) 
 	_, err = w.fetch(t, video(pancakes))
 	var f *source.Failure
 	require.ErrorAs(t, err, &f)
-	require.Equal(t, source.AuthFailed, f.Class, "the class must be auth_failed because the own page is not readable either")
+	require.Equal(t, source.AuthFailed, f.Class, "the class must be auth_failed because the configured page is not readable either")
 }
 
 func TestSource_cachesHandlesOfPagesForOneDay(t *testing.T) {

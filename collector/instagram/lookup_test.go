@@ -71,7 +71,7 @@ func TestSource_requestsListOfEachAccountOnce(t *testing.T) {
 		ownProfile, ownID + " business_discovery.username(mira.cooks){id,username,name,media_count,media.limit(50)", ownID + " business_discovery.username(rails){id,username,name,media_count,media.limit(50)",
 	}, *w.requests)
 	w.fetch(t, batch...)
-	require.Len(t, *w.requests, 5, "the profile of the own account is cached for a day")
+	require.Len(t, *w.requests, 5, "the profile of the configured account is cached for a day")
 	require.Equal(t, [][]source.Call{{{Bucket: graph.Budget, Units: 7}}}, w.Plan(batch))
 }
 

@@ -36,7 +36,7 @@ func (s *Source) ownProfile(ctx context.Context, budget *source.CallBudget) (pro
 		if errors.Is(ctx.Err(), context.Canceled) {
 			return profile{}, fmt.Errorf("the call was cancelled: %w", context.Canceled)
 		}
-		return profile{}, &source.Failure{Class: source.Temporary, Cause: fetch.ErrTimeout, Detail: "no answer about the own account before the caller's deadline"}
+		return profile{}, &source.Failure{Class: source.Temporary, Cause: fetch.ErrTimeout, Detail: "no answer about the configured account before the caller's deadline"}
 	}
 	now := s.now()
 	if s.own.profile.Username != nil && now.Sub(s.own.at) < ownProfileTTL {
