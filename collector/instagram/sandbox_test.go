@@ -119,7 +119,7 @@ func TestSource_fetchesVideosFromSandbox(t *testing.T) {
 			require.Equal(t, want, r.Class, "%s: %s", truths[i].Category, r.Detail)
 		}
 	})
-	t.Run("returns insights of the own account's videos", func(t *testing.T) {
+	t.Run("returns insights of the configured account's videos", func(t *testing.T) {
 		t.Parallel()
 		s := startSandbox(t)
 		codes := s.world.Uploads(link.Instagram, s.own, sourcetest.Now)

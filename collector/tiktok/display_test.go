@@ -279,10 +279,10 @@ func TestDisplay_returnsUnsupportedForOtherAccounts(t *testing.T) {
 	results, err := d.Fetch(t.Context(), batch, source.NewCallBudget(d.Plan(batch)[0]))
 	require.NoError(t, err)
 	require.Equal(t, []source.Class{source.Unsupported, source.Unsupported, source.Temporary, source.Unsupported}, classes(results),
-		"a video of the own account must not be gone if the answer has no list")
+		"a video of the logged-in account must not be gone if the answer has no list")
 	require.Len(t, requests(), 3, "the profile is requested once")
 	_, ok := d.Serves(accountTarget("somebody.else", 1))
-	require.False(t, ok, "an account with another handle than the own account must not be served")
+	require.False(t, ok, "an account with another handle than the logged-in account must not be served")
 	_, ok = d.Serves(accountTarget(owner, 1))
 	require.True(t, ok)
 	_, ok = d.Serves(source.Target{Platform: link.YouTube, Kind: source.KindVideo, ExternalID: soup})
@@ -313,7 +313,7 @@ func TestDisplay_requestsFieldsOfGrantedScopesOnly(t *testing.T) {
 	batch := []source.Target{target(soup, owner, true)}
 	results, err := d.Fetch(t.Context(), batch, source.NewCallBudget(d.Plan(batch)[0]))
 	require.NoError(t, err)
-	require.Equal(t, []source.Class{source.Unsupported}, classes(results), "must be unsupported if the handle of the own account is not known")
+	require.Equal(t, []source.Class{source.Unsupported}, classes(results), "must be unsupported if the handle of the logged-in account is not known")
 	require.Equal(t, "GET /v2/user/info/?fields=open_id%2Cdisplay_name", requests()[2].line, "only fields of granted scopes are requested")
 	account := []source.Target{accountTarget(owner, 1)}
 	results, err = d.Fetch(t.Context(), account, source.NewCallBudget(d.Plan(account)[0]))
