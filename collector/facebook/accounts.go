@@ -20,11 +20,11 @@ const (
 	maxPages = 100
 )
 
-// lists are the names of the lists of a page's videos in the Graph API. Reels are in a separate list.
+// lists are the names of the two Graph API lists that contain the videos of a Facebook page. Reels have a list of their own.
 var lists = []string{"videos", "video_reels"}
 
-// listPages returns the maximum number of pages of a list that are requested to find depth videos. It is larger than the number of full
-// pages. Facebook filters the entries of each page, so a page can be short or empty although more pages follow.
+// listPages returns the maximum number of result pages to request from a list of videos until depth videos are found. The maximum is four
+// times the number of full pages, because Facebook filters the entries and can return short or empty pages.
 func listPages(depth int) int { return min(4*max(1, (depth+pageSize-1)/pageSize), maxPages) }
 
 // page is the profile of a Facebook page in the format of the Graph API.
@@ -37,7 +37,7 @@ type page struct {
 	Followers fetch.Count `json:"followers_count"`
 }
 
-// fetchAccount requests the profile of a Facebook page and both lists of its videos.
+// fetchAccount requests the profile of a Facebook page and its two lists of videos.
 func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t source.Target) (source.Result, error) {
 	path := pathOf(t)
 	res, err := s.get(ctx, budget, path, "fields", "id,name,username,about,website,followers_count")
@@ -68,14 +68,14 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 		Followers: p.Followers.Value(), Private: new(false),
 	}
 	if a.Username == nil {
-		a.Username = &id // a page without a handle is named by its id, as for videos in Source.pageHandle
+		a.Username = &id // the page has no handle, so its id is used as the handle
 	}
 	s.cacheHandle(id, *a.Username)
 	r := source.Result{Class: source.OK, Account: a, Sandbox: res.Sandbox}
 	for _, list := range lists {
 		found, err := s.fetchList(ctx, budget, id, list, t.Depth)
 		if e, ok := graph.AsTargetError(err); ok {
-			r.Detail = "no list of " + list + ": " + e.Detail // a failed list does not make the profile invalid
+			r.Detail = "no list of " + list + ": " + e.Detail // the profile is returned even if a list of videos cannot be requested
 			continue
 		}
 		if err != nil {
@@ -88,7 +88,8 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 	return r, nil
 }
 
-// mergeLists removes duplicates and sorts the videos newest first. A reel can be in both lists.
+// mergeLists removes duplicate videos from found and sorts the videos by upload time, newest first. A reel can occur twice, because it can
+// be in the list of videos and in the list of reels.
 func mergeLists(found []ingest.FoundVideo) []ingest.FoundVideo {
 	seen := make(map[string]bool, len(found))
 	found = slices.DeleteFunc(found, func(v ingest.FoundVideo) bool {

@@ -32,23 +32,24 @@ var (
 	vanity  = regexp.MustCompile(`^[a-z0-9._-]{2,80}$`)
 )
 
-// Metrics that are requested in the insights of a video. Facebook renames metrics from time to time.
+// Names of the metrics that are requested from the insights of a video. Insights are statistics that only the owner of a page can read.
+// Facebook renames metrics from time to time.
 const (
 	DefaultReelMetric  = "fb_reels_total_plays"
 	DefaultVideoMetric = "total_video_views"
 	metricActions      = "post_video_social_actions"
 )
 
-// Options configure a Source.
+// Options are the settings of a Source.
 type Options struct {
 	BaseURL string // base URL with the API's version at its end; "" means graph.DefaultBaseURL
-	// Token is the access token of an own page, or of a person or system user with a role on the own pages. To read other pages, the app
-	// that issued the token needs the feature Page Public Content Access.
+	// Token is the access token of one of the operator's pages, or of a person or system user with a role on these pages. To read other
+	// pages, the app that issued the token needs the feature Page Public Content Access.
 	Token     string
 	PageIDs   []string // the ids of the operator's own pages; their insights are requested with the token or with page tokens
 	AppSecret string   // the secret of the app that issued the token; "" means that no appsecret_proof is sent
-	// ReelMetric is the metric that counts the views of a reel, and VideoMetric the metric that counts the views of another video. "" means
-	// the default.
+	// ReelMetric is the metric that counts the views of a reel. VideoMetric is the metric that counts the views of any other video. ""
+	// means DefaultReelMetric or DefaultVideoMetric.
 	ReelMetric, VideoMetric string
 	Client                  *fetch.Client
 	Now                     func() time.Time
@@ -65,10 +66,10 @@ type Source struct {
 
 	mu      sync.Mutex
 	handles map[string]pageHandle
-	warned  map[string]time.Time // by id of an own page: the time of the last warning that its insights are refused
+	warned  map[string]time.Time // time of the last warning about refused insights, by page id
 }
 
-// pageHandle is the cached handle of a Facebook page.
+// pageHandle is a cached handle of a Facebook page, with the time at which it was fetched.
 type pageHandle struct {
 	handle string // the handle, or the id of the page if it has no handle
 	at     time.Time
@@ -80,7 +81,8 @@ var (
 	_ source.OwnAccountSource = (*Source)(nil)
 )
 
-// New returns a Source for Facebook's Graph API. It returns an error if the token is missing, or if a page id, a metric or the base URL is not valid.
+// New returns a Source for Facebook's Graph API. It returns an error if the token is missing, or if a page id, a metric or the base URL is
+// not valid.
 func New(o Options) (*Source, error) {
 	c, err := graph.New(graph.Options{Source: Name, BaseURL: o.BaseURL, Token: o.Token, AppSecret: o.AppSecret, Client: o.Client, Now: o.Now})
 	if err != nil {
@@ -88,7 +90,7 @@ func New(o Options) (*Source, error) {
 	}
 	for _, id := range o.PageIDs {
 		if !pageID.MatchString(id) {
-			return nil, fmt.Errorf("facebook: the id of an own page must be up to 20 digits, such as 100064550044307, not %q", fetch.Redact(id, o.Token, o.AppSecret))
+			return nil, fmt.Errorf("facebook: a page id must be up to 20 digits, such as 100064550044307, not %q", fetch.Redact(id, o.Token, o.AppSecret))
 		}
 	}
 	if o.Logger == nil {
@@ -112,28 +114,31 @@ func New(o Options) (*Source, error) {
 // Name returns "facebook".
 func (s *Source) Name() string { return Name }
 
-// Address returns the base URL of the API's methods.
+// Address returns the base URL of the Graph API, including the version.
 func (s *Source) Address() string { return s.graph.Address() }
 
-// Clock returns the current time of the API's server.
+// Clock returns the current time of the Graph API's server.
 func (s *Source) Clock(ctx context.Context) (time.Time, error) { return s.graph.Clock(ctx) }
 
 // Timeout returns the timeout of one call, which is the timeout of the HTTP client.
 func (s *Source) Timeout() time.Duration { return s.graph.Timeout() }
 
-// Concurrency returns 8, because each video needs a separate call. Plan limits the calls when much of Meta's hourly limit is used.
+// Concurrency returns the maximum number of concurrent Fetch calls: 8, because each video needs a separate request. Plan returns nil while
+// requests must be delayed because of Meta's hourly limit.
 func (s *Source) Concurrency() int { return 8 }
 
-// Group returns "", because targets need not share an account to be fetched together.
+// Group returns "" for every target, because targets of different accounts may be fetched together.
 func (s *Source) Group(source.Target) string { return "" }
 
-// AsksByHandle returns false, because Facebook finds videos by their ids.
+// AsksByHandle returns false, because a video is requested by its id and not by the handle of its account.
 func (s *Source) AsksByHandle(source.Target) bool { return false }
 
-// Budgets returns the single budget that pays for all calls. Its limit is not known, because Facebook reports only the used percentage.
+// Budgets returns one budget, which counts all requests to the Graph API. Its limit is not known, because Facebook reports only the used
+// percentage.
 func (s *Source) Budgets() []source.Budget { return s.graph.Budgets() }
 
-// Serves returns true for Facebook videos and accounts with a valid id or handle. Each target is fetched alone.
+// Serves returns the batch size 1 and true for Facebook videos and accounts with a valid id or handle. It returns false for any other
+// target.
 func (s *Source) Serves(t source.Target) (int, bool) {
 	switch {
 	case t.Platform != link.Facebook:
@@ -146,11 +151,12 @@ func (s *Source) Serves(t source.Target) (int, bool) {
 	return 0, false
 }
 
-// OwnAccountsOnly returns true if own pages are configured. A video of another page then gets the class Unsupported only if an own page can
-// be read, which shows that the credential is valid.
+// OwnAccountsOnly returns true if Options.PageIDs names pages of the operator. If a video of another page is not readable, Fetch then
+// checks the token by requesting one of the operator's pages. If the operator's page is readable, the video gets the class Unsupported.
 func (s *Source) OwnAccountsOnly() bool { return len(s.ownPages) > 0 }
 
-// pathOf returns the path of an account in the API: its id, or its handle if the id is not known. It returns "" if both are missing.
+// pathOf returns the Graph API path of an account's profile: the id of the account, or its handle if the id is not known. It returns "" if
+// the account has no valid id and no valid handle.
 func pathOf(t source.Target) string {
 	switch name := link.DisplayUsername(t.Handle); {
 	case pageID.MatchString(t.AccountID):
@@ -161,8 +167,9 @@ func pathOf(t source.Target) string {
 	return ""
 }
 
-// Plan returns one call for a video, one for the handle of its page, and one for its insights. For an account, it returns one call for the
-// profile and the calls for both lists of videos. It returns nil while the client delays its calls.
+// Plan returns the number of calls to reserve for a batch. A video needs one call, another call for the handle of its page if details are
+// needed, and another call for insights if the operator's pages are configured. An account needs one call for the profile and the calls for
+// its two lists of videos. Plan returns nil while calls must be delayed because of Meta's limit.
 func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	calls := 0
 	for _, t := range batch {
@@ -181,7 +188,7 @@ func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	return s.graph.Plan(calls)
 }
 
-// Fetch requests videos or accounts, one after the other.
+// Fetch requests the targets of a batch one after the other. The targets are either all videos or all accounts.
 func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
 	if calls := budget.Calls(); len(calls) != 1 {
 		return nil, &source.Failure{Class: source.BadRequest, Detail: fmt.Sprintf("a plan with %d calls: facebook has one budget", len(calls))}
@@ -200,8 +207,8 @@ func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *sourc
 	})
 }
 
-// notReadable are the errors that concern one object. Facebook often returns the same error for a missing object and for an object that the
-// token may not read.
+// notReadable maps the codes of errors that concern one requested object to classes. Facebook often returns the same error for a missing
+// object and for an object that the token may not read.
 var notReadable = func() graph.ErrorClasses {
 	classes := graph.ErrorClasses{{Main: 100, Sub: 33}: source.Missing, {Main: 803}: source.Missing, {Main: 3}: source.Unsupported, {Main: 10}: source.Unsupported}
 	for code := 200; code <= 299; code++ {
@@ -210,9 +217,9 @@ var notReadable = func() graph.ErrorClasses {
 	return classes
 }()
 
-// get requests an object. If only the token of the object's page may read the object, get tries the tokens of the own pages. If the object
-// cannot be read, get checks whether an own page can be read. If the own page cannot be read either, the credential is not valid, and get
-// returns the failure for the own page.
+// get requests an object. If Facebook requires the token of the page that owns the object, get tries the tokens of the operator's pages. If
+// the token may not read the object, get requests one of the operator's pages to check the token. If the operator's page is not readable
+// either, the token is not valid, and get returns the failure for the operator's page.
 func (s *Source) get(ctx context.Context, budget *source.CallBudget, path string, parameters ...string) (graph.Answer, error) {
 	res, err := s.getAsOwnPage(ctx, budget, path, path, parameters...)
 	for _, page := range s.ownPages {
@@ -220,7 +227,7 @@ func (s *Source) get(ctx context.Context, budget *source.CallBudget, path string
 			break
 		}
 		ownRes, ownErr := s.graph.GetAsPage(ctx, budget, page, path, notReadable, parameters...)
-		if _, ok := graph.AsTargetError(ownErr); !ok { // without a target error, the object belongs to this page
+		if _, ok := graph.AsTargetError(ownErr); !ok { // ownErr is not an error about the object, so this answer is used
 			res, err = ownRes, ownErr
 		}
 	}
@@ -233,8 +240,8 @@ func (s *Source) get(ctx context.Context, budget *source.CallBudget, path string
 	return res, err
 }
 
-// asTargetError converts the failure of a call that requires the token of the page into a target error. It returns any other error
-// unchanged.
+// asTargetError converts a failure with the cause graph.ErrPageToken into a *graph.TargetError of class Unsupported. It returns any other
+// error unchanged.
 func asTargetError(err error) error {
 	if f, ok := errors.AsType[*source.Failure](err); ok && errors.Is(err, graph.ErrPageToken) {
 		return &graph.TargetError{Class: source.Unsupported, Detail: f.Detail}
@@ -242,7 +249,7 @@ func asTargetError(err error) error {
 	return err
 }
 
-// getAsOwnPage requests path. It uses the token of the page if the page is an own page, and the client's token otherwise.
+// getAsOwnPage requests path. It uses the token of the given page if the page belongs to the operator, and the client's token otherwise.
 func (s *Source) getAsOwnPage(ctx context.Context, budget *source.CallBudget, page, path string, parameters ...string) (graph.Answer, error) {
 	if slices.Contains(s.ownPages, page) {
 		return s.graph.GetAsPage(ctx, budget, page, path, notReadable, parameters...)
@@ -276,6 +283,7 @@ type edge struct {
 	} `json:"summary"`
 }
 
+// total returns the number of likes or comments in the summary, or the zero Count if the summary is missing.
 func (e *edge) total() fetch.Count {
 	if e == nil || e.Summary == nil {
 		return fetch.Count{}
@@ -283,7 +291,8 @@ func (e *edge) total() fetch.Count {
 	return e.Summary.Total
 }
 
-// fetchVideo requests a video, its insights if its page is an own page, and the handle of its page if details are wanted.
+// fetchVideo requests a video. It also requests the insights if the video's page belongs to the operator, and the handle of the page if
+// t.NeedDetails is true.
 func (s *Source) fetchVideo(ctx context.Context, budget *source.CallBudget, t source.Target) (source.Result, error) {
 	res, err := s.get(ctx, budget, t.ExternalID, "fields", videoFields)
 	if e, ok := graph.AsTargetError(err); ok {
@@ -336,13 +345,14 @@ func (s *Source) fetchVideo(ctx context.Context, budget *source.CallBudget, t so
 			if errors.Is(err, context.Canceled) {
 				return source.Result{}, err
 			}
-			r.Detail = "the page's handle is unknown: " + err.Error() // the counts are still valid
+			r.Detail = "the page's handle is unknown: " + err.Error() // the result still contains the counts, but no handle
 		}
 	}
 	return r, nil
 }
 
-// pageHandle returns the handle of a page, or the id of the page if the page has no handle.
+// pageHandle returns the handle of the page with the given id, from the cache if it is less than handleTTL old. If the page has no handle,
+// pageHandle returns the id.
 func (s *Source) pageHandle(ctx context.Context, budget *source.CallBudget, id string) (*string, error) {
 	now := s.now()
 	s.mu.Lock()
@@ -369,6 +379,7 @@ func (s *Source) pageHandle(ctx context.Context, budget *source.CallBudget, id s
 	return &known.handle, nil
 }
 
+// cacheHandle stores the handle of the page with the given id in the cache. If the cache is full, it is emptied first.
 func (s *Source) cacheHandle(id, handle string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,7 +12,8 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// Classes of errors of insights. None of these errors means that the credential is not valid, because the page was just read with it.
+// Classes of the errors that Facebook returns for insights. These errors do not mean that the token is invalid, because the token was just
+// used to read the video.
 const (
 	metricUnknown     = source.Unsupported // Facebook does not have the metric or has removed the metric
 	noInsights        = source.Missing     // the video has no insights
@@ -24,28 +25,29 @@ var insightErrors = func() graph.ErrorClasses {
 	for code := 200; code <= 299; code++ {
 		classes[graph.Code{Main: code}] = permissionMissing
 	}
-	for _, sub := range []int{2069030, 2069031, 2069033} { // the video does not support insights
+	for _, sub := range []int{2069030, 2069031, 2069033} { // subcodes which mean that the video does not support insights
 		classes[graph.Code{Main: 200, Sub: sub}] = noInsights
 	}
 	return classes
 }()
 
 const (
-	notEnoughViewers = "not enough viewers" // part of the message of an error that has the same code as a missing permission
-	// warnInterval is the minimum time between two warnings for one page. Without a minimum, each video of the page would cause a warning.
+	notEnoughViewers = "not enough viewers" // text in the message of an error whose code also means a missing permission
+	// warnInterval is the minimum time between two warnings about the refused insights of a page. Without a minimum, each video of the page
+	// would cause a warning.
 	warnInterval = 24 * time.Hour
 )
 
-// addInsights replaces the public views in f by the views of the insights, and adds shares. A metric that has no value yet stays nil. If
-// Facebook refuses all insights of a video, addInsights removes the views and returns the reason as detail. It does not return the public
-// views in that case: they are counted differently, so the stored views would jump.
+// addInsights sets the views and shares in f to the values of the insights, or to nil if a metric has no value yet. If Facebook refuses all
+// insights of the video, views and shares become nil, and detail contains the reason. The public views are not used then, because Facebook
+// counts them differently and the stored views would jump.
 func (s *Source) addInsights(ctx context.Context, budget *source.CallBudget, page string, v video, f *source.Facts) (detail string, err error) {
 	views := s.videoMetric
 	if v.Permalink != nil && strings.Contains(*v.Permalink, "/reel/") {
 		views = s.reelMetric
 	}
 	values, err := s.insights(ctx, budget, page, string(v.ID), views+","+metricActions)
-	if e, ok := graph.AsTargetError(err); ok && e.Class == metricUnknown { // one unknown metric makes the whole call fail
+	if e, ok := graph.AsTargetError(err); ok && e.Class == metricUnknown { // if one metric is unknown, the whole call fails, so each metric is requested alone
 		values, err = s.insightsOneByOne(ctx, budget, page, string(v.ID), views, metricActions)
 	}
 	if e, ok := graph.AsTargetError(err); ok {
@@ -75,7 +77,8 @@ func (s *Source) addInsights(ctx context.Context, budget *source.CallBudget, pag
 	return "", nil
 }
 
-// warnMissingPermission logs that a page's insights require a permission, at most once per warnInterval.
+// warnMissingPermission logs that the insights of a page require a permission which the token lacks. It logs at most once per page and
+// warnInterval.
 func (s *Source) warnMissingPermission(ctx context.Context, page, detail string) {
 	now := s.now()
 	s.mu.Lock()
@@ -86,12 +89,13 @@ func (s *Source) warnMissingPermission(ctx context.Context, page, detail string)
 	}
 	s.mu.Unlock()
 	if !recent {
-		s.log.WarnContext(ctx, "insights refused: the own page gets no views and no shares until the token has the permission read_insights",
+		s.log.WarnContext(ctx, "insights refused: videos of the page get no views and no shares until the token has the permission read_insights",
 			"source", Name, "page", page, "detail", detail)
 	}
 }
 
-// insightsOneByOne requests each metric in a separate call and returns the values of the metrics that Facebook has.
+// insightsOneByOne requests each metric of a video in a separate call. It returns the values by metric name, without the metrics that
+// Facebook does not know.
 func (s *Source) insightsOneByOne(ctx context.Context, budget *source.CallBudget, page, id string, metrics ...string) (map[string]json.RawMessage, error) {
 	values := map[string]json.RawMessage{}
 	for _, metric := range metrics {
@@ -107,10 +111,10 @@ func (s *Source) insightsOneByOne(ctx context.Context, budget *source.CallBudget
 	return values, nil
 }
 
-// insights returns the values of a video's metrics by name. metrics has the names of the metrics, separated by commas.
+// insights requests metrics of a video and returns their values by metric name. metrics are names separated by commas.
 func (s *Source) insights(ctx context.Context, budget *source.CallBudget, page, id, metrics string) (map[string]json.RawMessage, error) {
 	res, err := s.graph.GetAsPage(ctx, budget, page, id+"/video_insights", insightErrors, "metric", metrics)
-	if f, ok := errors.AsType[*source.Failure](err); ok && errors.Is(err, graph.ErrPageToken) { // the token has no role on the page
+	if f, ok := errors.AsType[*source.Failure](err); ok && errors.Is(err, graph.ErrPageToken) { // the owner of the token has no role on the page
 		return nil, &graph.TargetError{Class: permissionMissing, Detail: f.Detail}
 	}
 	if e, ok := graph.AsTargetError(err); ok && strings.Contains(strings.ToLower(e.Detail), notEnoughViewers) {

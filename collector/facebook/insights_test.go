@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-func TestSource_returnsVideoWithoutInsights(t *testing.T) {
+func TestSource_returnsVideoIfInsightsAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		refusal string
@@ -54,7 +54,7 @@ func TestSource_returnsVideoWithoutInsights(t *testing.T) {
 	require.Equal(t, source.AuthFailed, f.Class, "an expired token concerns the source")
 }
 
-func TestSource_stopsAtFirstMetricWithoutEnoughViewers(t *testing.T) {
+func TestSource_returnsNoViewsIfVideoHasTooFewViewersForInsights(t *testing.T) {
 	t.Parallel()
 	w := newWeb(t, []string{mira}, map[string]string{videoRequest: reel, insightsRequest: graphError(100, 0, "(#100) The value must be a valid insights metric"),
 		pancakes + "/video_insights fb_reels_total_plays": graphError(10, 0, "(#10) Not enough viewers")})
@@ -64,7 +64,7 @@ func TestSource_stopsAtFirstMetricWithoutEnoughViewers(t *testing.T) {
 	require.Nil(t, r.Facts.Shares)
 }
 
-func TestSandbox_warnsOncePerDayAboutRefusedInsights(t *testing.T) {
+func TestSource_logsRefusedInsightsOncePerDay(t *testing.T) {
 	t.Parallel()
 	var logs bytes.Buffer
 	now := sourcetest.Now

@@ -14,8 +14,8 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// endlessList serves a page whose list of reels never ends. videos returns the ids of the videos on a page of the list. calls counts the
-// requests for the list.
+// endlessList starts a server with one Facebook page whose list of reels never ends. videos returns the video ids on a page of the list, by
+// page number. calls is the number of requests for the list.
 func endlessList(t *testing.T, videos func(page int) []string) (base string, calls *atomic.Int32) {
 	t.Helper()
 	calls = &atomic.Int32{}
@@ -40,7 +40,7 @@ func endlessList(t *testing.T, videos func(page int) []string) (base string, cal
 	return web.URL + "/v25.0", calls
 }
 
-func TestSource_requestsPagesUntilDepthOrLimit(t *testing.T) {
+func TestSource_requestsListPagesUntilItHasEnoughVideosOrReachesPageLimit(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		depth        int

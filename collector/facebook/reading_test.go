@@ -18,7 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// web simulates a platform that answers by path and requested fields or metrics. It records the requests.
+// web is a test server that simulates the Graph API, and a source that uses the server. The server chooses an answer by the path and the
+// fields or metrics of a request. It records the requests.
 type web struct {
 	*facebook.Source
 	requests *[]string
@@ -66,7 +67,7 @@ const (
 	insightsRequest = pancakes + "/video_insights fb_reels_total_plays,post_video_social_actions"
 )
 
-func TestSource_requestsMetricsOneByOneIfOneIsUnknown(t *testing.T) {
+func TestSource_requestsEachMetricSeparatelyIfFacebookDoesNotKnowAMetric(t *testing.T) {
 	t.Parallel()
 	renamed := graphError(100, 0, "(#100) The value must be a valid insights metric")
 	w := newWeb(t, []string{mira}, map[string]string{
@@ -92,7 +93,7 @@ func TestSource_requestsMetricsOneByOneIfOneIsUnknown(t *testing.T) {
 	require.Len(t, *w.requests, 3)
 }
 
-func TestSource_checksOwnPageIfVideoIsNotReadable(t *testing.T) {
+func TestSource_checksTokenWithConfiguredPageIfVideoIsNotReadable(t *testing.T) {
 	t.Parallel()
 	w := newWeb(t, []string{mira}, map[string]string{videoRequest: notReadable, mira + " id": `{"id":"` + mira + `"}`})
 	r, err := w.fetch(t, video(pancakes))
@@ -103,10 +104,10 @@ func TestSource_checksOwnPageIfVideoIsNotReadable(t *testing.T) {
 	_, err = w.fetch(t, video(pancakes))
 	var f *source.Failure
 	require.ErrorAs(t, err, &f)
-	require.Equal(t, source.AuthFailed, f.Class, "the class must be auth_failed because the own page is not readable either")
+	require.Equal(t, source.AuthFailed, f.Class, "the class must be auth_failed because the configured page is not readable either")
 }
 
-func TestSource_cachesHandlesOfPages(t *testing.T) {
+func TestSource_cachesHandlesOfPagesForOneDay(t *testing.T) {
 	t.Parallel()
 	w := newWeb(t, nil, map[string]string{videoRequest: reel, handleRequest: `{"id":"` + mira + `"}`})
 	for range 2 {
@@ -129,7 +130,7 @@ func TestSource_cachesHandlesOfPages(t *testing.T) {
 	require.Contains(t, r.Detail, "the page's handle is unknown: auth_failed")
 }
 
-func TestSource_servesFacebookTargets(t *testing.T) {
+func TestSource_servesOnlyValidFacebookTargets(t *testing.T) {
 	t.Parallel()
 	s := newSource(t, "https://graph.example/v25.0", nil)
 	require.Equal(t, "facebook", s.Name())
@@ -157,11 +158,11 @@ func TestSource_servesFacebookTargets(t *testing.T) {
 	require.Equal(t, source.BadRequest, f.Class)
 }
 
-func TestNew_checksOptions(t *testing.T) {
+func TestNew_refusesInvalidOptions(t *testing.T) {
 	t.Parallel()
 	o := facebook.Options{Token: "t0k", Client: fetch.New(fetch.Options{}), Now: time.Now, PageIDs: []string{mira, "natgeo"}}
 	_, err := facebook.New(o)
-	require.EqualError(t, err, `facebook: the id of an own page must be up to 20 digits, such as 100064550044307, not "natgeo"`)
+	require.EqualError(t, err, `facebook: a page id must be up to 20 digits, such as 100064550044307, not "natgeo"`)
 	o.PageIDs, o.VideoMetric = nil, "views,likes"
 	_, err = facebook.New(o)
 	require.EqualError(t, err, `facebook: a metric must be one name of lower-case letters, digits and underscores, such as total_video_views, not "views,likes"`)

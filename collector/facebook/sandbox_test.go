@@ -19,20 +19,21 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// hostileVariants is the number of different hostile answers of the sandbox. Each call gets the next variant.
+// hostileVariants is the number of different malformed or misleading answers that the sandbox returns in turn.
 const hostileVariants = 13
 
-// sandboxed is a running sandbox and a source that calls the sandbox with its token.
+// sandboxed is a running sandbox, and a source that sends its requests to the sandbox.
 type sandboxed struct {
 	*facebook.Source
 	world *sandbox.World
 	base  string
-	own   string // the id of the own page
+	own   string // the id of the operator's page
 }
 
 func startSandbox(t *testing.T) sandboxed { return startSandboxWith(t, nil) }
 
-// startSandboxWith does what startSandbox does, but change can change the options and the sandbox first.
+// startSandboxWith starts a sandbox and returns a source for it. If change is not nil, it modifies the options and the sandbox's data
+// before the source is created.
 func startSandboxWith(t *testing.T, change func(*facebook.Options, *sandbox.World)) sandboxed {
 	t.Helper()
 	now := func() time.Time { return sourcetest.Now }
@@ -44,7 +45,7 @@ func startSandboxWith(t *testing.T, change func(*facebook.Options, *sandbox.Worl
 		name, value, _ := strings.Cut(line, "=")
 		settings[name] = value
 	}
-	// Compression is off, because compressing the hostile answers would take most of the test's time.
+	// Compression is disabled, because compressing the large malformed answers would take most of the test's time.
 	client := fetch.New(fetch.Options{Transport: &http.Transport{DisableCompression: true}})
 	t.Cleanup(client.Close)
 	o := facebook.Options{BaseURL: settings["REELTALLY_FACEBOOK_BASE_URL"], Token: settings["REELTALLY_FACEBOOK_ACCESS_TOKEN"],
@@ -78,7 +79,7 @@ func (s sandboxed) fetch(t *testing.T, target source.Target) (source.Result, err
 	return results[0], nil
 }
 
-func TestSandbox_fetchesVideos(t *testing.T) {
+func TestSource_fetchesVideosFromSandbox(t *testing.T) {
 	t.Parallel()
 	s := startSandbox(t)
 	requireTruth := func(t *testing.T, id string, shares bool) {
@@ -102,7 +103,7 @@ func TestSandbox_fetchesVideos(t *testing.T) {
 		requireTruth(t, s.world.Find(link.Facebook, category), false)
 	}
 	for _, id := range s.world.Uploads(link.Facebook, s.own, sourcetest.Now)[:5] {
-		requireTruth(t, id, true) // only own videos have shares
+		requireTruth(t, id, true) // true means that the video has shares, which only videos of the operator's page have
 	}
 	requireTruth(t, "1139247764231866", false)
 	t.Run("classifies deleted and private videos", func(t *testing.T) {
@@ -117,12 +118,12 @@ func TestSandbox_fetchesVideos(t *testing.T) {
 	})
 }
 
-// asSystemUser changes the options to the token of a system user who has a role on three pages.
+// asSystemUser sets the options to the token of a system user who has a role on three pages, and to the ids of these pages.
 func asSystemUser(o *facebook.Options, w *sandbox.World) {
 	o.Token, o.PageIDs = sandbox.FacebookUserToken, w.FacebookPages()
 }
 
-func TestSandbox_fetchesOwnPagesWithTokenOfSystemUser(t *testing.T) {
+func TestSource_fetchesConfiguredPagesWithTokenOfSystemUser(t *testing.T) {
 	t.Parallel()
 	s := startSandboxWith(t, asSystemUser)
 	check := func() {
@@ -161,7 +162,7 @@ func TestSandbox_fetchesOwnPagesWithTokenOfSystemUser(t *testing.T) {
 	require.Contains(t, r.Detail, "A page access token is required")
 }
 
-func TestSandbox_requiresAppSecretProof(t *testing.T) {
+func TestSource_sendsAppSecretProofIfSandboxRequiresIt(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		secret string
@@ -187,7 +188,7 @@ func TestSandbox_requiresAppSecretProof(t *testing.T) {
 	}
 }
 
-func TestSandbox_fetchesAccounts(t *testing.T) {
+func TestSource_fetchesAccountsFromSandbox(t *testing.T) {
 	t.Parallel()
 	s := startSandbox(t)
 	for number := range uint32(20) {
@@ -206,7 +207,7 @@ func TestSandbox_fetchesAccounts(t *testing.T) {
 			v, _ := s.world.Video(link.Facebook, id, sourcetest.Now)
 			want.Videos = append(want.Videos, ingest.FoundVideo{ID: id, Link: v.Link, UploadedAt: new(store.InstantOf(v.UploadedAt))})
 		}
-		for _, id := range []string{"", truth.ID} { // first by handle, then by id
+		for _, id := range []string{"", truth.ID} { // the account is requested by its handle if its id is ""
 			target := account(name, 500)
 			target.AccountID = id
 			r, err := s.fetch(t, target)
@@ -222,7 +223,7 @@ func TestSandbox_fetchesAccounts(t *testing.T) {
 	}
 }
 
-func TestSandbox_classifiesFaults(t *testing.T) {
+func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		fault   string
@@ -264,7 +265,8 @@ func TestSandbox_classifiesFaults(t *testing.T) {
 			require.Contains(t, []source.Class{source.OK, source.Temporary}, r.Class, r.Detail)
 			if r.Facts != nil {
 				for _, count := range []*int64{r.Facts.Views, r.Facts.Likes, r.Facts.Comments} {
-					// A source cannot detect that the answer swaps two counts of a video. Each count must therefore be one of the true counts.
+					// The source cannot detect an answer in which two counts of a video are swapped. The test therefore accepts any true
+					// count of the video.
 					if count != nil {
 						require.Contains(t, []int64{truth.Views, *truth.Likes, *truth.Comments}, *count)
 					}

@@ -25,7 +25,7 @@ func newTestSource(t *testing.T, base string, client *fetch.Client) source.Sourc
 	return newSource(t, base+"/v25.0/", func(o *facebook.Options) { o.Client = client })
 }
 
-// graphError returns the body of an error of the Graph API.
+// graphError returns the JSON body of a Graph API error with the given code, subcode and message.
 func graphError(code, subcode int, message string) string {
 	return fmt.Sprintf(`{"error":{"message":%q,"type":"OAuthException","code":%d,"error_subcode":%d,"fbtrace_id":"AkP1"}}`, message, code, subcode)
 }
@@ -50,7 +50,8 @@ const reel = `{"id":"` + pancakes + `","title":"Reel","description":"Big pancake
 	"permalink_url":"/reel/` + pancakes + `/","views":1482337,"likes":{"data":[],"summary":{"total_count":90211,"can_like":false}},
 	"comments":{"data":[],"summary":{"order":"ranked","total_count":1204}},"from":{"id":"` + mira + `","name":"Mira Cooks"}}`
 
-// side answers all requests that are not for the video: the requests for the page's handle, for page tokens and for insights.
+// side answers the requests that the source sends in addition to the request for the video: for the page's handle, page tokens and
+// insights.
 func side(w http.ResponseWriter, r *http.Request) {
 	if strings.HasSuffix(r.URL.Path, "/video_insights") {
 		_, _ = w.Write([]byte(insights))
@@ -74,7 +75,7 @@ func facts() source.Facts {
 		Private: new(false), HiddenStats: new(false)}
 }
 
-// answers returns the answers to a request for one video whose expected facts are f.
+// answers returns the server's answer to a request for one video, by test case. f are the facts that the source must return for the video.
 func answers(f source.Facts) map[sourcetest.Case]sourcetest.Answer {
 	swap := func(from, to string) string { return strings.Replace(reel, from, to, 1) }
 	ok, temporary, missing := []source.Class{source.OK}, []source.Class{source.Temporary}, []source.Class{source.Missing}
@@ -86,7 +87,7 @@ func answers(f source.Facts) map[sourcetest.Case]sourcetest.Answer {
 		sourcetest.Bare: {Body: `{"id":"` + pancakes + `","comments":{"data":[],"summary":{"total_count":5}}}`, Classes: ok,
 			Facts: []*source.Facts{{Comments: new(int64(5)), HiddenStats: new(true), Private: new(false)}}},
 		sourcetest.Gone:        {Status: http.StatusBadRequest, Body: notThere, Classes: missing},
-		sourcetest.Private:     {Status: http.StatusBadRequest, Body: notThere, Classes: missing}, // Facebook returns the same error if a permission is missing
+		sourcetest.Private:     {Status: http.StatusBadRequest, Body: notThere, Classes: missing}, // Facebook returns the same error for a private video and for a missing video
 		sourcetest.Restricted:  {Status: http.StatusForbidden, Body: notReadable, Classes: []source.Class{source.Unsupported}},
 		sourcetest.WrongTypes:  {Body: swap(`"length":58.433`, `"length":"58"`), Classes: temporary},
 		sourcetest.Strings:     {Body: strings.NewReplacer("90211", `"90211"`, `"id":"`+pancakes+`"`, `"id":`+pancakes).Replace(reel), Classes: ok},
@@ -107,7 +108,7 @@ func TestSource_fetchesVideos(t *testing.T) {
 	})
 }
 
-func TestSource_fetchesInsightsOfOwnVideos(t *testing.T) {
+func TestSource_fetchesInsightsOfVideosOnConfiguredPages(t *testing.T) {
 	t.Parallel()
 	f := facts()
 	f.Views, f.Shares = new(int64(1500001)), new(int64(877))
@@ -156,7 +157,7 @@ func TestSource_fetchesAccounts(t *testing.T) {
 		sourcetest.Bare:           {Profile: sourcetest.Reply{Body: `{"id":"` + mira + `","username":"mira.cooks"}`}, Pages: none, Class: source.OK, Account: &bare},
 		sourcetest.Empty:          {Profile: profileWith("", ""), Pages: none, Class: source.OK, Account: &empty},
 		sourcetest.Gone:           {Profile: sourcetest.Reply{Status: http.StatusNotFound, Body: graphError(803, 0, "(#803) Some of the aliases you requested do not exist: mira.cooks")}, Class: source.Missing},
-		sourcetest.PrivateAccount: refused, // a person's profile
+		sourcetest.PrivateAccount: refused, // a private account is a person's profile, which the API does not return
 		sourcetest.WrongTypes:     {Profile: profileWith("1230000", `["1230000"]`), Class: source.Temporary},
 		sourcetest.Strings:        {Profile: profileWith("1230000", `"1230000"`), Pages: pages, Class: source.OK},
 		sourcetest.Big:            {Profile: profileWith("1230000", "9007199254740993"), Pages: pages, Class: source.OK, Account: &big},

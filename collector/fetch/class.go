@@ -12,12 +12,12 @@ import (
 // MaxRetryAfter is the longest wait that is accepted from a Retry-After header. A longer wait is probably a mistake of the server.
 const MaxRetryAfter = 24 * time.Hour
 
-// ClassOf returns the class of an HTTP status. Call ClassOf if the platform's own error code does not decide the class. ClassOf never
-// returns a class that concerns one target only, such as Gone: a 404 can also mean a wrong base URL. ClassOf does not decide whether the
-// source is at fault. The collector decides that from whether other targets get the same answer (see NamesCredential).
+// ClassOf returns the class of an answer by its HTTP status. Call ClassOf only if the platform's own error code does not decide the class.
+// ClassOf never returns a class that concerns one target only, such as Gone, because a 404 can also mean a wrong base URL. It does not
+// decide whether the credential is at fault; see NamesCredential.
 //
-// isJSON is true if the body is JSON, so that the platform itself answered. An HTML page usually comes from a proxy, a load balancer or a
-// login portal. The 403 of such a page does not make an API key invalid, and its 404 does not mean that the request was wrong.
+// isJSON is true if the body is JSON, which shows that the platform itself answered. An HTML page usually comes from a proxy, a load
+// balancer or a login portal. A 403 or 404 without JSON therefore gets the class Temporary.
 func ClassOf(status int, isJSON bool) source.Class {
 	switch {
 	case status >= 200 && status < 300 && isJSON:
@@ -43,7 +43,7 @@ func NamesCredential(status int) bool {
 	return status == http.StatusUnauthorized || status == http.StatusProxyAuthRequired
 }
 
-// RetryAfter parses the Retry-After header, which contains seconds or an HTTP date. It returns a time between now and now plus
+// RetryAfter parses the Retry-After header, which contains a number of seconds or an HTTP date. It returns a time between now and now plus
 // MaxRetryAfter. It returns the zero time if the header is absent or malformed.
 func RetryAfter(h http.Header, now time.Time) time.Time {
 	text := strings.TrimSpace(h.Get("Retry-After"))

@@ -11,7 +11,7 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-func TestClassOf_dependsOnStatusAndJSON(t *testing.T) {
+func TestClassOf_returnsClassByStatusAndJSON(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[int]source.Class{
 		200: source.OK, 201: source.OK, 204: source.OK, 301: source.Temporary, 304: source.Temporary,
@@ -30,7 +30,7 @@ func TestClassOf_dependsOnStatusAndJSON(t *testing.T) {
 	}
 }
 
-func TestRetryAfter_readsSecondsAndDates(t *testing.T) {
+func TestRetryAfter_parsesSecondsAndDates(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 7, 0, 0, 0, time.UTC)
 	for text, want := range map[string]time.Time{

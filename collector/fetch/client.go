@@ -21,7 +21,7 @@ import (
 	"github.com/reeltally/reeltally/outbound"
 )
 
-// Default values of Options.
+// Default values of Options.Timeout and, in bytes, of Options.MaxBody.
 const (
 	DefaultTimeout = 30 * time.Second
 	DefaultMaxBody = 8 << 20
@@ -30,28 +30,29 @@ const (
 // SandboxHeader is the header that a sandbox sets to "true" in every answer.
 const SandboxHeader = "ReelTally-Sandbox"
 
-// Causes of a failed Endpoint.Do, for errors.Is.
+// Causes of the failures that Endpoint.Do returns. Check for a cause with errors.Is.
 var (
 	ErrTimeout     = fmt.Errorf("%w in time", source.ErrNoAnswer)
-	ErrTooLarge    = errors.New("answer too large")
+	ErrTooLarge    = errors.New("the body of the answer is too large")
 	ErrUnreachable = fmt.Errorf("%w: the server cannot be reached", source.ErrNoAnswer)
 )
 
-// Options configure a Client. The zero value is ready for use.
+// Options are the settings of a Client. Each field that is not set has a default, so Options{} is valid.
 type Options struct {
 	Timeout time.Duration // timeout of a whole call, including reading the body; 0 means DefaultTimeout
 	MaxBody int64         // maximum size of an answer's body in bytes, after decompression; 0 means DefaultMaxBody
 	Version string        // version in the User-Agent header; "" means the version of the binary
-	// Proxy is used for every call; nil means no proxy. HTTP_PROXY and similar variables are ignored, because they are often set for other
-	// programs. A plain http proxy can read the API keys that some platforms require in the query.
+	// Proxy is the proxy for all requests. nil means that no proxy is used. Environment variables such as HTTP_PROXY are ignored, because
+	// they are often set for other programs. If the base URL of a platform is not https, the proxy can read the API keys in the requests.
 	Proxy *url.URL
-	// RootCAs replaces the system's root certificates. Lookup and Dial replace the functions with the same names in [outbound.Guard].
+	// RootCAs replaces the system's root certificates if it is not nil. Lookup and Dial are passed to [outbound.Guard], which uses its
+	// defaults if they are nil.
 	RootCAs *x509.CertPool
 	Lookup  func(ctx context.Context, network, host string) ([]netip.Addr, error)
 	Dial    func(ctx context.Context, network, address string) (net.Conn, error)
 	// Transport replaces the client's transport. Proxy, RootCAs, Lookup and Dial are then ignored; Timeout and MaxBody still apply.
 	Transport http.RoundTripper
-	Logger    *slog.Logger // logger for one debug line a call, without query, headers and bodies; nil disables logging
+	Logger    *slog.Logger // logs one debug line for each request, without query, headers and bodies; nil disables logging
 }
 
 // Client holds the settings and connections that all endpoints share. It follows no redirects, stores no cookies, accepts gzip and never
@@ -67,7 +68,7 @@ type Client struct {
 	endpoints []*Endpoint
 }
 
-// New returns a client with the given options.
+// New returns a client with the given options. It replaces missing options by their defaults.
 func New(o Options) *Client {
 	c := &Client{
 		options:   o,
@@ -88,7 +89,7 @@ func New(o Options) *Client {
 	return c
 }
 
-// buildVersion returns the version that the binary was built from, or "dev".
+// buildVersion returns the version of ReelTally in the binary's build information, or "dev" if the version is not known.
 func buildVersion() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
 		return info.Main.Version
@@ -105,7 +106,7 @@ func (c *Client) Close() {
 	}
 }
 
-// Request is one HTTP request.
+// Request is an HTTP request that Endpoint.Do sends.
 type Request struct {
 	Method  string             // HTTP method; "" means GET
 	URL     string             // URL on the endpoint's server; sent unchanged
@@ -113,7 +114,7 @@ type Request struct {
 	Body    []byte             // body of the request: JSON unless Header has another Content-Type; nil for no body
 	Timeout time.Duration      // timeout of this request; 0 means the timeout of the client
 	Secrets []string           // credentials in URL, Header or Body; Do removes them from every error
-	Budget  *source.CallBudget // the budget that pays for the request; nil if the request costs nothing
+	Budget  *source.CallBudget // budget from which Do spends one unit; nil if the request needs no budget
 }
 
 // Response is an answer whose body was read completely.
@@ -121,7 +122,7 @@ type Response struct {
 	Status  int
 	Header  http.Header
 	Body    []byte // body after decompression, at most Options.MaxBody bytes
-	Sandbox bool   // true if a sandbox answered; its numbers are made up
+	Sandbox bool   // true if the server is a sandbox, whose numbers are made up
 }
 
 // Do sends one request. It returns a Response for every complete answer, whatever the status is. Its errors are:
@@ -131,7 +132,7 @@ type Response struct {
 //   - a *source.Failure of class Temporary with the cause [source.ErrNoUnits], if r.Budget has no unit left. No request was sent.
 //   - a *source.Failure of class BadRequest with an *outbound.RefusedError as cause, if r.URL is not on the endpoint's server. No
 //     request was sent.
-//   - context.Canceled if ctx was cancelled. This is not a Failure, because it says nothing about the platform.
+//   - an error that wraps context.Canceled, if ctx was cancelled. It is not a *source.Failure, because the platform did not fail.
 func (e *Endpoint) Do(ctx context.Context, r Request) (*Response, error) {
 	c := e.client
 	timeout := c.timeout
@@ -155,7 +156,7 @@ func (e *Endpoint) Do(ctx context.Context, r Request) (*Response, error) {
 	res, err := e.roundTrip(req)
 	if err != nil {
 		if refused, ok := errors.AsType[*outbound.RefusedError](err); ok {
-			// A public host name resolved to an internal address, which can be a DNS rebinding attack.
+			// The host name resolved to an address that is not allowed. This can be a DNS rebinding attack.
 			c.log.WarnContext(ctx, "source call refused", "method", req.Method, "host", req.URL.Host, "error", refused)
 		}
 		err = callError(ctx, callCtx, err, timeout, c.maxBody, r.Secrets)
@@ -168,6 +169,7 @@ func (e *Endpoint) Do(ctx context.Context, r Request) (*Response, error) {
 	return res, nil
 }
 
+// newRequest returns the HTTP request for r with the client's User-Agent. It returns a failure of class BadRequest if r is malformed.
 func (c *Client) newRequest(ctx context.Context, r Request) (*http.Request, error) {
 	method := r.Method
 	if method == "" {
@@ -179,7 +181,7 @@ func (c *Client) newRequest(ctx context.Context, r Request) (*http.Request, erro
 	}
 	req, err := http.NewRequestWithContext(ctx, method, r.URL, body)
 	if err != nil {
-		// The error of net/http is not used, because it contains the URL with the key.
+		// The error of http.NewRequestWithContext is not returned, because it contains the URL, which can contain an API key.
 		return nil, &source.Failure{Class: source.BadRequest, Detail: "the method or the URL of the request is malformed"}
 	}
 	for name, values := range r.Header {
@@ -193,6 +195,7 @@ func (c *Client) newRequest(ctx context.Context, r Request) (*http.Request, erro
 	return req, nil
 }
 
+// roundTrip sends req and reads the whole answer. It returns ErrTooLarge if the body is larger than the client's limit.
 func (e *Endpoint) roundTrip(req *http.Request) (*Response, error) {
 	c := e.client
 	res, err := e.http.Do(req)
@@ -222,7 +225,7 @@ func (e *Endpoint) roundTrip(req *http.Request) (*Response, error) {
 // from ctx with the timeout of the call.
 func callError(ctx, callCtx context.Context, err error, timeout time.Duration, maxBody int64, secrets []string) error {
 	if outer, ok := errors.AsType[*url.Error](err); ok {
-		err = outer.Err // the outer error contains the URL with its query
+		err = outer.Err // the outer error contains the URL, whose query can contain an API key
 	}
 	failure := &source.Failure{Class: source.Temporary}
 	netErr, _ := errors.AsType[net.Error](err)

@@ -24,7 +24,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const secret = "AIzaSy-secret/1"
 
-// newEndpoint returns an endpoint for the server at base, which counts as configured by the operator.
+// newEndpoint returns an endpoint for the test server at base. The server may have a private address, because no public standard URL is
+// given.
 func newEndpoint(t *testing.T, base string, o fetch.Options) *fetch.Endpoint {
 	t.Helper()
 	c := fetch.New(o)
@@ -41,7 +42,7 @@ func serve(t *testing.T, h http.HandlerFunc) string {
 	return s.URL
 }
 
-func TestClient_sendsRequests(t *testing.T) {
+func TestClient_sendsRequestAndReturnsAnswer(t *testing.T) {
 	t.Parallel()
 	t.Run("sends the URL byte for byte, with its User-Agent", func(t *testing.T) {
 		t.Parallel()
@@ -108,7 +109,7 @@ func TestClient_sendsRequests(t *testing.T) {
 	})
 }
 
-func TestClient_spendsBudget(t *testing.T) {
+func TestClient_spendsOneBudgetUnitPerRequest(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int32
 	base := serve(t, func(http.ResponseWriter, *http.Request) { calls.Add(1) })
@@ -140,7 +141,7 @@ func TestClient_spendsBudget(t *testing.T) {
 	require.Equal(t, []source.Call{{Bucket: "calls", Units: 0}}, budget.Spent(), "a request that is not sent costs nothing")
 }
 
-func TestClient_limitsTimeAndBodySize(t *testing.T) {
+func TestClient_limitsDurationAndBodySizeOfAnswers(t *testing.T) {
 	t.Parallel()
 	requireFailure := func(t *testing.T, err, cause error) string {
 		t.Helper()
@@ -215,7 +216,7 @@ func TestClient_limitsTimeAndBodySize(t *testing.T) {
 	})
 }
 
-func TestClient_hidesCredentials(t *testing.T) {
+func TestClient_removesCredentialsFromErrorsAndLogs(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	o := fetch.Options{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))}

@@ -19,8 +19,8 @@ import (
 // clockTimeout is the timeout of the request that Endpoint.Clock sends.
 const clockTimeout = 10 * time.Second
 
-// Endpoint sends requests to one server. It never connects to another host or port, whatever an answer contains. It also refuses to connect
-// if the host resolves to an address that is not allowed. All methods may be called concurrently.
+// Endpoint sends requests to one server. It never connects to another host or port, even if an answer contains a link to one. It also
+// refuses to connect if the host resolves to an IP address that is not allowed. All methods may be called concurrently.
 type Endpoint struct {
 	client *Client
 	base   string
@@ -28,8 +28,8 @@ type Endpoint struct {
 	http   *http.Client
 }
 
-// Endpoint returns an endpoint for the server of the URL base, or of the URL standard if base is "". standard is the public URL of the
-// platform or vendor. Endpoint returns an error if base is not an http or https URL, or if base has a query or credentials.
+// Endpoint returns an endpoint for the server of the URL base. If base is "", it uses the URL standard, which is the public URL of the
+// platform or vendor. It returns an error if base is not an http or https URL, or if base has a query or credentials.
 //
 // If base has the same host as standard, the host must resolve to a public address. Any other host was configured by the operator and may
 // also resolve to this machine or to a private network. A literal IP address and localhost are always allowed.
@@ -50,7 +50,7 @@ func (c *Client) Endpoint(base, standard string) (*Endpoint, error) {
 	}
 	e.http = &http.Client{
 		Transport: transport,
-		// A redirect could send a credential to another host, and no platform needs redirects.
+		// Redirects are not followed. A redirect could send a credential to another host, and no platform needs redirects.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	c.mu.Lock()
@@ -59,7 +59,7 @@ func (c *Client) Endpoint(base, standard string) (*Endpoint, error) {
 	return e, nil
 }
 
-// isStandard returns true if u has the same host name as the URL standard. It returns false for a literal IP address.
+// isStandard returns true if u has the same host name as the URL standard, and false if the host of u is an IP address.
 func isStandard(u *url.URL, standard string) bool {
 	s, err := url.Parse(standard)
 	if err != nil || !strings.EqualFold(strings.TrimSuffix(u.Hostname(), "."), strings.TrimSuffix(s.Hostname(), ".")) {
@@ -69,10 +69,11 @@ func isStandard(u *url.URL, standard string) bool {
 	return err != nil
 }
 
-// originOf returns scheme, host and port of u in a normalised form.
+// originOf returns the scheme, host and port of u in lower case, such as https://example.com:443.
 func originOf(u *url.URL) string { return strings.ToLower(u.Scheme) + "://" + outbound.AddressOf(u) }
 
-// newTransport returns a transport that connects to address only. If a proxy is configured, the transport connects to the proxy only.
+// newTransport returns a transport that connects only to address, or only to the proxy if a proxy is configured. reach limits the IP
+// addresses to which the host may resolve.
 func (c *Client) newTransport(address string, reach outbound.Reach) *http.Transport {
 	proxy := c.options.Proxy
 	if proxy != nil {
@@ -99,7 +100,7 @@ func (c *Client) newTransport(address string, reach outbound.Reach) *http.Transp
 	return t
 }
 
-// proxyAddress returns host and port of a proxy. The default port of a SOCKS proxy is 1080.
+// proxyAddress returns the host and port of a proxy, such as proxy.example:8080. The default port of a SOCKS proxy is 1080.
 func proxyAddress(proxy *url.URL) string {
 	if proxy.Port() == "" && strings.HasPrefix(proxy.Scheme, "socks5") {
 		return net.JoinHostPort(strings.ToLower(proxy.Hostname()), "1080")
@@ -107,8 +108,8 @@ func proxyAddress(proxy *url.URL) string {
 	return outbound.AddressOf(proxy)
 }
 
-// checkServer returns a failure if u is not on the endpoint's server. The check is needed in addition to the transport, because with a
-// proxy the transport connects to the proxy only.
+// checkServer returns a failure if u is not on the endpoint's server. The transport cannot check this if a proxy is used, because the
+// transport then connects to the proxy only.
 func (e *Endpoint) checkServer(u *url.URL) *source.Failure {
 	if originOf(u) == e.origin && u.User == nil {
 		return nil
@@ -123,8 +124,8 @@ func (e *Endpoint) Address() string { return e.base }
 // Timeout returns the timeout of a request that has no timeout of its own.
 func (e *Endpoint) Timeout() time.Duration { return e.client.timeout }
 
-// Clock returns the server's time from the Date header of an answer. It returns the zero time if the header is absent or malformed,
-// and the error of Do if there is no answer.
+// Clock returns the server's time from the Date header of an answer. It returns the zero time if the header is absent or malformed. If
+// there is no answer, it returns the error of Do.
 func (e *Endpoint) Clock(ctx context.Context) (time.Time, error) {
 	res, err := e.Do(ctx, Request{Method: http.MethodHead, URL: e.base, Timeout: clockTimeout})
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/reeltally/reeltally/outbound"
 )
 
-func TestEndpoint_checksBaseURL(t *testing.T) {
+func TestEndpoint_refusesInvalidBaseURL(t *testing.T) {
 	t.Parallel()
 	c := fetch.New(fetch.Options{})
 	for _, base := range []string{"", "127.0.0.1:9090", "/vendor", "ftp://127.0.0.1/", "http://", "http://:80/", "http://127.0.0.1/?x=1", "http://127.0.0.1/#x", "http://user:pass@127.0.0.1/", "http://%zz/"} {
@@ -34,7 +34,7 @@ func TestEndpoint_checksBaseURL(t *testing.T) {
 	}
 }
 
-func TestEndpoint_refusesOtherServers(t *testing.T) {
+func TestEndpoint_refusesRequestsToOtherServers(t *testing.T) {
 	t.Parallel()
 	other := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("another server got a request") })
 	base := serve(t, func(http.ResponseWriter, *http.Request) {})
@@ -54,13 +54,14 @@ func TestEndpoint_refusesOtherServers(t *testing.T) {
 	}
 }
 
-// TestEndpoint_allowsPrivateAddressesForConfiguredHosts tests the decision in docs/decisions/0015.
+// TestEndpoint_allowsPrivateAddressesForConfiguredHosts checks the decision in docs/decisions/0015: a host that the operator configures may
+// resolve to a private address, but a platform's public host may not.
 func TestEndpoint_allowsPrivateAddressesForConfiguredHosts(t *testing.T) {
 	t.Parallel()
 	const standard = "https://youtube.googleapis.com/"
 	for name, c := range map[string]struct {
 		base, standard, answer string
-		dialed                 string // the address that is connected to; "" if the connection is refused
+		dialed                 string // expected address of the connection; "" if the connection must be refused
 	}{
 		"standard host, public address":          {"", standard, "93.184.215.14", "93.184.215.14:443"},
 		"standard host, private address":         {"", standard, "10.0.0.1", ""},
@@ -136,7 +137,7 @@ func TestEndpoint_connectsToProxyOnly(t *testing.T) {
 	}
 }
 
-func TestEndpoint_readsServerClock(t *testing.T) {
+func TestEndpoint_returnsTimeOfServer(t *testing.T) {
 	t.Parallel()
 	base := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodHead {

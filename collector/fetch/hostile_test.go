@@ -17,7 +17,7 @@ import (
 
 const graph = "https://graph.facebook.com/v25.0/"
 
-func TestEndpoint_refusesHostileLinks(t *testing.T) {
+func TestEndpoint_refusesHostileLinksToOtherServers(t *testing.T) {
 	t.Parallel()
 	world := outboundtest.NewInternet(t, outboundtest.In("graph.facebook.com"), http.NotFoundHandler())
 	client := fetch.New(fetch.Options{Lookup: world.Lookup, Dial: world.Dial, RootCAs: world.Authority.Roots})

@@ -12,16 +12,16 @@ import (
 // MaxDepth is the deepest nesting of JSON that an answer may have. Real answers have up to about fifteen levels.
 const MaxDepth = 64
 
-// MaxItems is the largest number of items that an answer may list. No call asks for more than 500.
+// MaxItems is the largest number of items that an answer may list. No request asks for more than 500 items.
 const MaxItems = 1000
 
 var errItems = fmt.Errorf("the answer lists more than %d items", MaxItems)
 
-// Items is a list of items that are not decoded yet. The caller decodes each item by itself, so that a malformed item does not
-// affect the others.
+// Items is a list of items that are not decoded yet. The caller decodes each item separately, so that a malformed item does not affect the
+// other items.
 type Items []json.RawMessage
 
-// UnmarshalJSON accepts a list of at most MaxItems elements, or null. It stops at element MaxItems+1, because a few megabytes of tiny
+// UnmarshalJSON accepts null or a list of at most MaxItems elements. It stops at element MaxItems+1, because a few megabytes of tiny
 // elements would otherwise need a hundred times as much memory.
 func (items *Items) UnmarshalJSON(raw []byte) error {
 	*items = nil
@@ -45,8 +45,8 @@ func (items *Items) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// CheckJSON returns an error if text is not exactly one JSON value, is nested deeper than MaxDepth, or has an object with a repeated
-// member. Check an answer with CheckJSON before any other function reads it.
+// CheckJSON returns an error if text is not exactly one JSON value, is nested deeper than MaxDepth, or contains an object with two members
+// of the same name. Check an answer with CheckJSON before any other function reads it.
 func CheckJSON(text []byte) error {
 	if trimmed := bytes.TrimLeft(text, " \t\r\n"); len(trimmed) == 0 {
 		return errors.New("the answer is empty")
@@ -62,8 +62,8 @@ func CheckJSON(text []byte) error {
 	return checkMembers(text)
 }
 
-// checkMembers returns an error if an object of a valid JSON text has the same member twice. JSON parsers disagree about which of the
-// two values counts.
+// checkMembers returns an error if an object in a valid JSON text has two members of the same name. JSON parsers disagree about which of
+// the two values is used.
 func checkMembers(text []byte) error {
 	var open []map[string]bool // the member names of each enclosing object, innermost last; nil for a list
 	nameNext := false          // true if the next string is the name of a member
@@ -87,10 +87,10 @@ func checkMembers(text []byte) error {
 			if nameNext {
 				name := string(text[i+1 : end])
 				if strings.Contains(name, `\`) && json.Unmarshal(text[i:end+1], &name) != nil {
-					return errors.New("the answer has a member without a readable name")
+					return errors.New("an object in the answer has a member whose name cannot be decoded")
 				}
 				if open[len(open)-1][name] {
-					return errors.New("the answer has a member twice in one object")
+					return errors.New("an object in the answer has two members with the same name")
 				}
 				open[len(open)-1][name], nameNext = true, false
 			}
@@ -100,8 +100,8 @@ func checkMembers(text []byte) error {
 	return nil
 }
 
-// checkDepth returns an error if text is nested deeper than MaxDepth. It accepts invalid JSON, because it runs before the recursive JSON
-// parser.
+// checkDepth returns an error if text is nested deeper than MaxDepth. It also works for invalid JSON, because it must run before the JSON
+// parser, which is recursive.
 func checkDepth(text []byte) error {
 	depth, inString := 0, false
 	for i := 0; i < len(text); i++ {
@@ -122,8 +122,8 @@ func checkDepth(text []byte) error {
 	return nil
 }
 
-// Count decodes a count in an answer: a JSON number or a decimal string. Decoding never fails, so that an invalid count affects one item
-// only. After decoding, call Invalid to detect an invalid count.
+// Count decodes a count in an answer: a JSON number or a decimal string. Decoding never returns an error, so an invalid count affects one
+// item only. After decoding, call Invalid to detect an invalid count.
 type Count struct {
 	value   *int64
 	invalid bool
@@ -136,7 +136,7 @@ func (c Count) Value() *int64 { return c.value }
 // type.
 func (c Count) Invalid() bool { return c.invalid }
 
-// UnmarshalJSON accepts any value and never returns an error.
+// UnmarshalJSON accepts any JSON value and never returns an error. After an invalid value, Invalid returns true.
 func (c *Count) UnmarshalJSON(raw []byte) error {
 	*c = Count{}
 	text := string(raw)
@@ -161,7 +161,8 @@ func (c *Count) UnmarshalJSON(raw []byte) error {
 // an overflow of int64 when all counts of an organisation are added.
 const MaxCount = 10_000_000_000_000_000
 
-// ParseCount parses a decimal count of at most MaxCount. It does not use float64, which would round numbers above 2^53.
+// ParseCount parses a decimal count of at most MaxCount, and returns false for any other text. It does not use float64, which would round
+// numbers above 2^53.
 func ParseCount(text string) (int64, bool) {
 	if text == "" || len(text) > len("9223372036854775807") || strings.Trim(text, "0123456789") != "" {
 		return 0, false
@@ -174,7 +175,7 @@ func ParseCount(text string) (int64, bool) {
 // without an error.
 type ID string
 
-// UnmarshalJSON accepts any value and never returns an error.
+// UnmarshalJSON accepts any JSON value and never returns an error. It sets id to "" if the value is not a valid id.
 func (id *ID) UnmarshalJSON(raw []byte) error {
 	*id = ""
 	text := string(raw)

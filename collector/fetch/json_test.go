@@ -28,7 +28,7 @@ func TestCheckJSON_refusesInvalidText(t *testing.T) {
 	require.NoError(t, fetch.CheckJSON([]byte(`{"a":"`+strings.Repeat(`[{\"`, 100)+`"}`)), "brackets in a string do not count")
 }
 
-func TestItems_decodesUpToLimit(t *testing.T) {
+func TestItems_decodesAtMostMaxItems(t *testing.T) {
 	t.Parallel()
 	list := func(n int) []byte {
 		return []byte("[" + strings.TrimSuffix(strings.Repeat(`{"a":[1]}, `, n), ", ") + "]")
@@ -98,12 +98,12 @@ func TestID_acceptsStringsAndIntegers(t *testing.T) {
 	}
 }
 
-func TestCheckJSON_refusesRepeatedMember(t *testing.T) {
+func TestCheckJSON_refusesObjectWithRepeatedMember(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		`{"views":1,"views":2}`, `{"a":[{"views":1,"likes":{"views":2},"views":1}]}`, `{"views":1,"\u0076iews":2}`, `{"":1,"":2}`, `{"a\"b":1,"a\"b":2}`,
 	} {
-		require.EqualError(t, fetch.CheckJSON([]byte(text)), "the answer has a member twice in one object", text)
+		require.EqualError(t, fetch.CheckJSON([]byte(text)), "an object in the answer has two members with the same name", text)
 	}
 	for _, text := range []string{
 		`{"views":1,"Views":2}`, `[{"views":1},{"views":1}]`, `{"views":{"views":["views","views",{"views":1}]}}`, `{"a":"\"views\":1,","views":"views"}`, `"views"`, `[]`, `{}`,

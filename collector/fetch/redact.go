@@ -12,8 +12,8 @@ const (
 	maxDetail = 300 // maximum length in runes of a platform's text in an error or a log line
 )
 
-// credentialParameter matches a query parameter that usually contains a credential, also inside a longer text. It finds credentials that
-// the caller does not know, such as a token in a URL that a server echoes.
+// credentialParameter matches a query parameter whose value is usually a credential, anywhere in a text. It finds credentials that the
+// caller does not know, such as a token in a URL that a server repeats in its answer.
 var credentialParameter = regexp.MustCompile(`(?i)\b((?:api_?|access_|x-api-)?(?:key|token)|client_secret|appsecret_proof)=[^&\s"'<>]+`)
 
 // Redact prepares a platform's text for an error or a log line. It replaces the secrets and the values of parameters such as key and
@@ -37,7 +37,7 @@ func Redact(text string, secrets ...string) string {
 	return truncate(strings.Join(strings.Fields(text), " "), maxDetail)
 }
 
-// truncate returns the first runes of text. If text is longer, it ends the result with an ellipsis.
+// truncate shortens text to the given number of runes and appends an ellipsis. A shorter text is returned unchanged.
 func truncate(text string, runes int) string {
 	n := 0
 	for i := range text {

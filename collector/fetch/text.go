@@ -16,8 +16,8 @@ const (
 	maxLength = 366 * 24 * time.Hour
 )
 
-// Text cleans a text such as a title. It removes invalid UTF-8 and control characters except line feed and tab, because PostgreSQL does not
-// accept NUL. It truncates a text of more than 5,000 characters. It returns nil for nil and a pointer to "" for "".
+// Text cleans a text such as a title. It removes invalid UTF-8, and control characters except line feed and tab, because PostgreSQL does
+// not accept NUL. It truncates a text of more than 5,000 characters. It returns nil for nil and a pointer to "" for "".
 func Text(text *string) *string {
 	if text == nil {
 		return nil
@@ -34,7 +34,7 @@ func Text(text *string) *string {
 	return &clean
 }
 
-// Name cleans a name like Text does, but returns nil if the name is blank.
+// Name cleans a name in the same way as Text. It returns nil if the name is nil or blank.
 func Name(text *string) *string {
 	clean := Text(text)
 	if clean == nil || strings.TrimSpace(*clean) == "" {
@@ -60,8 +60,8 @@ func Handle(text *string) *string {
 	return &handle
 }
 
-// Link returns text if it is an absolute http or https URL without credentials, and nil otherwise, for example for `javascript:` and
-// `data:`.
+// Link returns text if it is an absolute http or https URL without credentials. It returns nil for any other text, such as a `javascript:`
+// or `data:` URL.
 func Link(text *string) *string {
 	if text == nil || len(*text) > maxLink {
 		return nil
@@ -74,7 +74,7 @@ func Link(text *string) *string {
 	return &link
 }
 
-// Length returns a video's length in seconds. It returns nil if the length is negative, not a number or longer than a year.
+// Length returns the length of a video in seconds. It returns nil if seconds is negative, not a number or more than 366 days.
 func Length(seconds float64) *float64 {
 	if math.IsNaN(seconds) || seconds < 0 || seconds > maxLength.Seconds() {
 		return nil
@@ -82,8 +82,8 @@ func Length(seconds float64) *float64 {
 	return &seconds
 }
 
-// UploadTime returns t in UTC, or nil if t cannot be an upload time: before 2004, when no platform existed, or more than two days after
-// now.
+// UploadTime returns t in UTC. It returns nil if t cannot be an upload time, because it is before 2004, when no platform existed, or more
+// than two days after now.
 func UploadTime(t, now time.Time) *time.Time {
 	if t.Year() < 2004 || t.After(now.Add(48*time.Hour)) {
 		return nil

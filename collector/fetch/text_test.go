@@ -39,7 +39,7 @@ func TestText_removesInvalidCharacters(t *testing.T) {
 	require.Equal(t, "Song", *fetch.Name(p("Song")))
 }
 
-func TestHandle_normalises(t *testing.T) {
+func TestHandle_returnsLowerCaseHandleWithoutAtSign(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"@MrBeast": "mrbeast", "a.b_c-d·e": "a.b_c-d·e", "@ÉCLAIR": "éclair", " @x ": "x", "name~100012345": "name~100012345",

@@ -28,13 +28,13 @@ const Budget = "calls"
 
 var version = regexp.MustCompile(`/v[1-9][0-9]*\.[0-9]+/?$`)
 
-// Options configure a Client.
+// Options are the settings of a Client.
 type Options struct {
 	Source  string // the name of the source, used in error messages
 	BaseURL string // the base URL, with the API's version at its end; "" means DefaultBaseURL
 	Token   string // the access token that is sent with each request
-	// AppSecret is the secret of the app that issued the token. If AppSecret is set, each request has an appsecret_proof. Meta requires the
-	// proof if the app is configured so.
+	// AppSecret is the secret of the app that issued the token. If AppSecret is set, each request contains an appsecret_proof, which is an
+	// HMAC of the token. Meta requires this proof if the app's settings demand it.
 	AppSecret string
 	Client    *fetch.Client
 	Now       func() time.Time
@@ -74,7 +74,7 @@ func (c *Client) Timeout() time.Duration { return c.api.Timeout() }
 // Clock returns the current time of the API's server.
 func (c *Client) Clock(ctx context.Context) (time.Time, error) { return c.api.Clock(ctx) }
 
-// Budgets returns the single budget that pays for all calls. Its limit is not known.
+// Budgets returns one budget, which counts all requests. The limit of the budget is not known.
 func (c *Client) Budgets() []source.Budget {
 	return []source.Budget{{Name: Budget, Window: func(now time.Time) (string, time.Time) {
 		hour := now.UTC().Truncate(time.Hour) // an approximation: Meta counts the last 60 minutes
@@ -82,7 +82,8 @@ func (c *Client) Budgets() []source.Budget {
 	}}}
 }
 
-// Plan returns a plan with the given number of calls. While calls are delayed because much of Meta's limit is used, it returns nil.
+// Plan returns a plan with the given number of calls, at least 1. It returns nil while calls must be delayed because much of Meta's limit
+// is used.
 func (c *Client) Plan(calls int) [][]source.Call {
 	if c.usage.isDelayed(c.now()) {
 		return nil
@@ -90,7 +91,7 @@ func (c *Client) Plan(calls int) [][]source.Call {
 	return [][]source.Call{{{Bucket: Budget, Units: int64(max(calls, 1))}}}
 }
 
-// Answer is a successful answer. Its body is JSON that fetch.CheckJSON has accepted.
+// Answer is a successful answer of the Graph API. Its body is JSON that fetch.CheckJSON has accepted.
 type Answer struct {
 	Body    []byte
 	Sandbox bool
@@ -98,33 +99,33 @@ type Answer struct {
 
 // TargetError is an error of Meta that concerns only the requested object.
 type TargetError struct {
-	Class   source.Class // a class that concerns one target
+	Class   source.Class // class of the result for the requested target
 	Detail  string       // text for the log; never contains a credential
 	Sandbox bool
 }
 
 func (e *TargetError) Error() string { return e.Detail }
 
-// Result returns the error as the result of its target.
+// Result returns the error as a result for the requested target.
 func (e *TargetError) Result() source.Result {
 	return source.Result{Class: e.Class, Detail: e.Detail, Sandbox: e.Sandbox}
 }
 
-// Code is the code and the subcode of an error of Meta. A Sub of 0 matches all subcodes.
+// Code is the code and the subcode of an error of Meta. In ErrorClasses, a Sub of 0 matches all subcodes.
 type Code struct{ Main, Sub int }
 
-// ErrorClasses maps the errors that concern only the requested object to their classes. The class AuthFailed is for an object of the
-// operator: if the token cannot read that object, the source cannot work.
+// ErrorClasses maps the codes of errors that concern only the requested object to classes. The class AuthFailed is an exception. It is for
+// an object of the operator: if the token cannot read this object, the whole source fails.
 type ErrorClasses map[Code]source.Class
 
 // Get requests a path below the API version. parameters are alternately names and values of query parameters. If the answer is an error
-// whose code is in classes, Get returns a *TargetError. For any other answer that is not a success with JSON, it returns a *source.Failure.
+// whose code is in classes, Get returns a *TargetError. If the answer has another error or is not JSON, Get returns a *source.Failure.
 // While Meta's limit is used up, Get returns a failure without sending a request.
 func (c *Client) Get(ctx context.Context, budget *source.CallBudget, path string, classes ErrorClasses, parameters ...string) (Answer, error) {
 	return c.get(ctx, budget, c.token, path, classes, parameters...)
 }
 
-// get does what Get does, but with the given access token.
+// get sends the request of Get with the given access token.
 func (c *Client) get(ctx context.Context, budget *source.CallBudget, token, path string, classes ErrorClasses, parameters ...string) (Answer, error) {
 	if f := c.usage.exhausted(c.now()); f != nil {
 		return Answer{}, f
@@ -158,7 +159,7 @@ func (c *Client) get(ctx context.Context, budget *source.CallBudget, token, path
 	return Answer{Body: res.Body, Sandbox: res.Sandbox}, nil
 }
 
-// appSecretProof returns the appsecret_proof that belongs to a token.
+// appSecretProof returns the appsecret_proof of a token: the hexadecimal HMAC-SHA256 of the token with the app secret as key.
 func appSecretProof(token, secret string) string {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte(token))
@@ -175,7 +176,7 @@ type apiError struct {
 	} `json:"error"`
 }
 
-// Codes of Meta's errors.
+// Error codes of the Graph API.
 const (
 	codeUnknown        = 1
 	codeService        = 2
@@ -198,7 +199,7 @@ const (
 )
 
 // class returns the class of an error by its code. ok is false if the code does not decide the class; the caller then uses the HTTP status.
-// Rate limits are checked before transient errors, because Meta marks rate limits as transient too.
+// Rate limits are checked before transient errors, because Meta marks rate limits as transient errors.
 func (e apiError) class() (class source.Class, ok bool) {
 	switch code := e.Error.Code; {
 	case e.refusesCredential():
@@ -225,8 +226,8 @@ func (e apiError) concernsSource() bool {
 	return e.refusesCredential() && !e.wantsPageToken()
 }
 
-// noAccess are parts of error messages. An error with code 100 and one of these parts means that the token may not read the object. Meta
-// also uses code 10 for this.
+// noAccess are texts in the messages of errors with code 100 which mean that the token may not read the object. In other cases, Meta
+// reports this with code 10.
 var noAccess = []string{"public content access", "public metadata access", "missing permission", "reviewable feature"}
 
 // lacksAccess returns true if an error of code 100 without a subcode means that the token may not read the requested object.
@@ -235,21 +236,21 @@ func (e apiError) lacksAccess() bool {
 	return e.Error.Code == codeParameter && e.Error.Subcode == 0 && slices.ContainsFunc(noAccess, func(part string) bool { return strings.Contains(message, part) })
 }
 
-// ErrPageToken is the cause of a failure if the call requires the access token of the page.
-var ErrPageToken = errors.New("the call needs the token of a page")
+// ErrPageToken is the cause of a failure if Meta requires the access token of the page that owns the object.
+var ErrPageToken = errors.New("the request requires the access token of a Facebook page")
 
-// wantsPageToken returns true if the error says that the call requires the access token of the page.
+// wantsPageToken returns true if the error means that the request requires the access token of a page.
 func (e apiError) wantsPageToken() bool {
 	return e.Error.Code == codePageToken || e.Error.Code == codeToken && strings.Contains(strings.ToLower(e.Error.Message), "page access token")
 }
 
-// refusesCredential returns true if the call needs a page token or a valid appsecret_proof, whatever object was requested.
+// refusesCredential returns true if Meta refused the request because it requires the token of a page or a valid appsecret_proof.
 func (e apiError) refusesCredential() bool {
 	return e.wantsPageToken() || e.Error.Code == codeParameter && strings.Contains(e.Error.Message, "appsecret_proof")
 }
 
-// errorOf returns the error for an answer that is not a success: a *TargetError or a *source.Failure. jsonErr is the error of
-// fetch.CheckJSON.
+// errorOf returns a *TargetError or a *source.Failure for an answer that is not a success. jsonErr is the error of fetch.CheckJSON for the
+// answer's body.
 func (c *Client) errorOf(res *fetch.Response, jsonErr error, u usageReport, classes ErrorClasses, now time.Time, secrets []string) error {
 	f := &source.Failure{
 		Class:   fetch.ClassOf(res.Status, jsonErr == nil),
@@ -297,7 +298,8 @@ func (c *Client) errorOf(res *fetch.Response, jsonErr error, u usageReport, clas
 	return f
 }
 
-// lookup returns the class of an error code. An entry with the same subcode takes precedence over an entry that matches all subcodes.
+// lookup returns the class of the error with the given code and subcode, and false if classes has no entry for the error. An entry with the
+// same subcode takes precedence over an entry that matches all subcodes.
 func (classes ErrorClasses) lookup(code, subcode int) (source.Class, bool) {
 	if code == 0 {
 		return "", false
@@ -315,10 +317,10 @@ var ErrFormat = &source.Failure{Class: source.Temporary, Detail: "the JSON of th
 // AsTargetError returns err as a *TargetError, and false if err is another error.
 func AsTargetError(err error) (*TargetError, bool) { return errors.AsType[*TargetError](err) }
 
-// timeLayout is RFC 3339 without the colon in the time zone.
+// timeLayout is the layout of RFC 3339, but without a colon in the time zone.
 const timeLayout = "2006-01-02T15:04:05-0700"
 
-// Time parses an upload time of the Graph API. It returns nil if text is nil, malformed or cannot be an upload time.
+// Time parses an upload time of the Graph API. It returns nil if text is nil or malformed, or if the time is not a possible upload time.
 func Time(text *string, now time.Time) *time.Time {
 	if text == nil {
 		return nil
@@ -334,7 +336,7 @@ func Time(text *string, now time.Time) *time.Time {
 // maxCursor is the maximum length in bytes of a cursor that is sent back to Meta.
 const maxCursor = 2048
 
-// List is one page of a list, usually newest first. Data is nil if the answer has no list.
+// List is one page of a list in the Graph API, usually sorted newest first. Data is nil if the answer has no list.
 type List struct {
 	Data   *fetch.Items `json:"data"`
 	Paging *struct {
@@ -347,8 +349,10 @@ type List struct {
 
 // After returns the cursor of the next page, or "" on the last page. topLevel is true if the list itself was requested, and false if the
 // list is inside another object.
-// A top-level list has a next URL on every page except the last one. Its pages can be empty, because Meta filters their entries. The next
-// URL is not requested, because it contains the token. A list inside another object has only a cursor, and an empty page is its last page.
+//
+// A top-level list has a next URL on every page except the last one. After does not return this URL, because it contains the token. A page
+// of a top-level list can be empty, because Meta filters the entries. A list inside another object has only a cursor, and an empty page is
+// its last page.
 func (l *List) After(topLevel bool) string {
 	p := l.Paging
 	switch {
@@ -361,8 +365,8 @@ func (l *List) After(topLevel bool) string {
 }
 
 // FetchEach calls fetchOne for each target of a batch, one after the other. If a call fails after another target was answered, the
-// remaining targets get the result source.Unanswered. FetchEach returns the answers so far even if the deadline of ctx has passed.
-// Otherwise a slow batch would never make progress.
+// remaining targets get the result source.Unanswered. FetchEach returns the answers so far even if the deadline of ctx has passed, because
+// a slow batch would otherwise never make progress.
 func FetchEach(ctx context.Context, batch []source.Target, fetchOne func(context.Context, source.Target) (source.Result, error)) ([]source.Result, error) {
 	results := make([]source.Result, len(batch))
 	var failed error

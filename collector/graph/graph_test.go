@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// platform is a test server whose answer can be set, and a client that calls the server.
+// platform is a test server whose answer can be set, and a client that sends its requests to the server.
 type platform struct {
 	*graph.Client
 	now      atomic.Pointer[time.Time]
@@ -70,7 +70,7 @@ func (p *platform) failure(t *testing.T, classes graph.ErrorClasses) *source.Fai
 	return f
 }
 
-func TestClient_sendsDocumentedRequests(t *testing.T) {
+func TestClient_sendsRequestsAsDocumented(t *testing.T) {
 	t.Parallel()
 	p := newPlatform(t)
 	_, err := p.Get(t.Context(), nil, "17841405822304914", nil, "fields", "business_discovery.username(mira){id,media.limit(50){id}}", "after", "QVF=")
@@ -115,7 +115,7 @@ func TestClient_classifiesErrors(t *testing.T) {
 	require.Equal(t, source.Temporary, p.failure(t, graph.ErrorClasses{{Main: 803}: source.Missing}).Class, "an internal server error says nothing about the object")
 }
 
-func TestClient_delaysOrStopsCallsByReportedUsage(t *testing.T) {
+func TestClient_delaysOrStopsCallsDependingOnReportedUsage(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		header, value string
@@ -176,7 +176,7 @@ func TestClient_delaysOrStopsCallsByReportedUsage(t *testing.T) {
 	})
 }
 
-func TestFetchEach_returnsAnsweredTargetsAfterFailure(t *testing.T) {
+func TestFetchEach_returnsAnswersReceivedBeforeFailure(t *testing.T) {
 	t.Parallel()
 	batch := []source.Target{{ExternalID: "a"}, {ExternalID: "b"}, {ExternalID: "c"}}
 	limit := &source.Failure{Class: source.RateLimited, Detail: "limit"}
@@ -201,7 +201,7 @@ func TestFetchEach_returnsAnsweredTargetsAfterFailure(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-func TestNew_checksOptions(t *testing.T) {
+func TestNew_refusesInvalidOptions(t *testing.T) {
 	t.Parallel()
 	_, err := graph.New(graph.Options{Source: "instagram"})
 	require.EqualError(t, err, "instagram: the access token is missing")

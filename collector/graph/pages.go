@@ -12,8 +12,8 @@ import (
 )
 
 // Some data of a Facebook page can be read only with the access token of that page. The client requests these tokens from me/accounts,
-// which lists the pages on which the owner of the client's token has a role. It caches the page tokens in memory, and requests them again
-// if Meta refuses one.
+// which lists the pages on which the owner of the client's token has a role. The client caches the page tokens in memory. If Meta refuses a
+// page token, the client requests all page tokens again.
 
 const (
 	pagesPerCall = 100
@@ -26,8 +26,8 @@ type pageTokens struct {
 	known map[string]string // page tokens by page id; nil until the first request
 }
 
-// noPageTokens are the error codes of me/accounts that mean that the client's token cannot list pages, for example because it is itself a
-// page token.
+// noPageTokens are the errors of the request me/accounts which mean that the client's token cannot list pages. One reason is that the
+// client's token is itself a page token.
 var noPageTokens = func() ErrorClasses {
 	classes := ErrorClasses{{Main: codeParameter}: source.Unsupported, {Main: codePermission}: source.Unsupported}
 	for code := firstPermission; code <= lastPermission; code++ {
@@ -36,8 +36,8 @@ var noPageTokens = func() ErrorClasses {
 	return classes
 }()
 
-// GetAsPage sends the request of Get with the token of a page. If there is no token for the page, it uses the client's token. If Meta
-// refuses the page token, GetAsPage requests a new one and tries once more.
+// GetAsPage sends the same request as Get, but with the token of a page. If no token of the page is known, it uses the client's token. If
+// Meta refuses the page token, GetAsPage requests a new page token and tries once more.
 func (c *Client) GetAsPage(ctx context.Context, budget *source.CallBudget, page, path string, classes ErrorClasses, parameters ...string) (Answer, error) {
 	token, err := c.pageToken(ctx, budget, page, "")
 	if err != nil {
@@ -57,8 +57,8 @@ func (c *Client) GetAsPage(ctx context.Context, budget *source.CallBudget, page,
 	return c.get(ctx, budget, renewed, path, classes, parameters...)
 }
 
-// pageToken returns the token of a page, or the client's token if there is no token for the page. refused is a page token that Meta has
-// refused, or "". pageToken requests the tokens from Meta if none are cached or if refused is still cached.
+// pageToken returns the token of a page, or the client's token if no token of the page is known. refused is a page token that Meta has
+// refused, or "". pageToken requests the page tokens from Meta if no tokens are cached, or if the cached token of the page equals refused.
 func (c *Client) pageToken(ctx context.Context, budget *source.CallBudget, page, refused string) (string, error) {
 	c.pages.mu.Lock()
 	defer c.pages.mu.Unlock()
@@ -75,6 +75,7 @@ func (c *Client) pageToken(ctx context.Context, budget *source.CallBudget, page,
 	return c.token, nil
 }
 
+// fetchPageTokens requests me/accounts and returns page tokens by page id. It returns an empty map if the client's token cannot list pages.
 func (c *Client) fetchPageTokens(ctx context.Context, budget *source.CallBudget) (map[string]string, error) {
 	known := map[string]string{}
 	after := ""

@@ -68,8 +68,7 @@ func TestClient_returnsFailureForRefusedProof(t *testing.T) {
 	}
 }
 
-// pages simulates a platform with two Facebook pages. It lists one page token in each answer, and accepts only the newest token of each
-// page.
+// pages is a test server with two Facebook pages. It returns one page token in each answer, and accepts only the newest token of each page.
 type pages struct {
 	mu    sync.Mutex
 	round int
@@ -103,7 +102,7 @@ func (p *pages) answer(path string, q url.Values) (int, string) {
 	return http.StatusBadRequest, `{"error":{"message":"Error validating access token ` + q.Get("access_token") + `","type":"OAuthException","code":190,"error_subcode":460}}`
 }
 
-func TestClient_requestsPageTokensAndRenewsRefusedOnes(t *testing.T) {
+func TestClient_requestsPageTokensAndReplacesRefusedPageTokens(t *testing.T) {
 	t.Parallel()
 	p := &pages{}
 	c := newClient(t, p.answer)
@@ -143,7 +142,7 @@ func TestClient_requestsPageTokensAndRenewsRefusedOnes(t *testing.T) {
 	require.Equal(t, source.AuthFailed, f.Class)
 }
 
-func TestClient_hidesPageTokens(t *testing.T) {
+func TestClient_removesPageTokensFromErrors(t *testing.T) {
 	t.Parallel()
 	c := newClient(t, func(path string, q url.Values) (int, string) {
 		if path == "/v25.0/me/accounts" {

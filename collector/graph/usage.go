@@ -11,32 +11,33 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// Limits of the client's requests, by the used percentage that Meta reports.
+// Limits of the client's requests, by the percentage of Meta's limit that Meta reports as used.
 const (
 	// delayFrom is the used percentage from which calls are delayed. The delay grows with the percentage, up to maxDelay.
 	delayFrom = 75
 	maxDelay  = time.Minute
-	// stopFrom is the used percentage from which no calls are made for some time.
+	// stopFrom is the used percentage from which all calls are stopped for a pause.
 	stopFrom = 95
-	// defaultPause is the pause if Meta does not report when calls are allowed again. Meta counts the last 60 minutes, and counts refused
-	// calls too.
+	// defaultPause is the length of a pause if Meta does not report when calls are allowed again. Meta counts all calls of the last 60
+	// minutes, including refused calls.
 	defaultPause = 15 * time.Minute
 )
 
 // usageReport is the usage of Meta's limits, as reported in the headers of one answer.
 type usageReport struct {
 	percent float64       // the highest used percentage of all reported limits
-	regain  time.Duration // the time until calls are allowed again; 0 if they are allowed
+	regain  time.Duration // time until calls are allowed again, as Meta reported it; 0 if Meta reported none
 }
 
-// limitUsage is the used percentage of one limit.
+// limitUsage is the used percentage of the parts of one limit, and the time until calls are allowed again.
 type limitUsage struct {
 	Calls  float64 `json:"call_count"`
 	CPU    float64 `json:"total_cputime"`
 	Time   float64 `json:"total_time"`
-	Regain float64 `json:"estimated_time_to_regain_access"` // time in minutes
+	Regain float64 `json:"estimated_time_to_regain_access"` // minutes until calls are allowed again
 }
 
+// add merges the usage of a limit into the report. The report keeps the highest percentage and the longest time.
 func (r *usageReport) add(l limitUsage) {
 	r.percent = max(r.percent, l.Calls, l.CPU, l.Time)
 	if l.Regain > 0 {
@@ -44,7 +45,7 @@ func (r *usageReport) add(l limitUsage) {
 	}
 }
 
-// usageOf reads the usage from the headers of an answer. It ignores malformed headers.
+// usageOf returns the usage that the headers of an answer report. It ignores malformed headers.
 func usageOf(h http.Header, now time.Time) usageReport {
 	var r usageReport
 	var app limitUsage
@@ -65,7 +66,8 @@ func usageOf(h http.Header, now time.Time) usageReport {
 	return r
 }
 
-// pause returns how long no calls are made. It returns 0 if the limit is not used up.
+// pause returns how long calls stop after the limit is used up. It is the time that Meta reported, or defaultPause if Meta reported no
+// time.
 func (r usageReport) pause() time.Duration {
 	if r.regain > 0 {
 		return r.regain
@@ -73,15 +75,15 @@ func (r usageReport) pause() time.Duration {
 	return defaultPause
 }
 
-// usage is the current usage of Meta's limits.
+// usage stores until when calls are delayed or stopped because of Meta's limits.
 type usage struct {
 	mu          sync.Mutex
-	delayed     time.Time // until then, the next call is delayed
-	stopped     time.Time // until then, no calls are made, because the limit is used up
-	stopPercent float64   // the reported percentage because of which no calls are made
+	delayed     time.Time // calls are delayed until this time
+	stopped     time.Time // calls are stopped until this time, because the limit is used up
+	stopPercent float64   // the reported percentage that caused the stop
 }
 
-// record updates the state with the usage of an answer.
+// record delays or stops calls according to the usage that an answer reported.
 func (u *usage) record(r usageReport, now time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -93,14 +95,14 @@ func (u *usage) record(r usageReport, now time.Time) {
 	}
 }
 
-// isDelayed returns true if the next call must still be delayed.
+// isDelayed returns true if calls must still be delayed at the time now.
 func (u *usage) isDelayed(now time.Time) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return now.Before(u.delayed)
 }
 
-// exhausted returns a failure if no calls may be made now because the limit is used up, and nil otherwise.
+// exhausted returns a failure if calls are stopped at the time now because the limit is used up, and nil otherwise.
 func (u *usage) exhausted(now time.Time) *source.Failure {
 	u.mu.Lock()
 	defer u.mu.Unlock()

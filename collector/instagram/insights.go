@@ -10,20 +10,21 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// Metrics that are requested in the insights of a post. If Meta removes one of these metrics, the whole call fails.
+// Names of the metrics that are requested from the insights of a post. If Meta removes one of these metrics, the whole request fails.
 const (
 	metricViews  = "views"
 	metricShares = "shares"
 	metricSaved  = "saved"
 )
 
-// insightErrors are the errors for a post without insights. The post is older than the account's conversion to a professional account, has
-// too few viewers, or was just deleted.
+// insightErrors are the errors that Meta returns for a post without insights. Such a post is older than the account's conversion to a
+// professional account, has too few viewers, or was just deleted.
 var insightErrors = graph.ErrorClasses{{Main: 100, Sub: 2108006}: source.Missing, {Main: 10}: source.Missing, {Main: 100, Sub: 33}: source.Missing}
 
 const notEnoughViewers = "not enough viewers"
 
-// addInsights adds the insights of a post of the own account to its facts. A metric that has no value yet stays nil.
+// addInsights sets the views, shares and bookmarks in f to the values of the post's insights. A metric that is missing from the answer does
+// not change its count. The post must belong to the operator's account.
 func (s *Source) addInsights(ctx context.Context, budget *source.CallBudget, mediaID string, f *source.Facts) (source.Result, error) {
 	if !accountNum.MatchString(mediaID) {
 		return source.Result{Class: source.Temporary, Detail: "the post has no id, which is needed to request its insights"}, nil

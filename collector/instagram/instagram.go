@@ -17,12 +17,14 @@ import (
 const Name = "instagram"
 
 const (
-	// batchSize is the largest number of videos in a batch. All videos of one account usually need only one call.
+	// batchSize is the largest number of videos in a batch. One call usually returns all videos of the batch that belong to the same
+	// account.
 	batchSize = 25
 	pageSize  = 50
 	// maxPages is the maximum number of pages of an account's list in which a video is searched.
 	maxPages = 20
-	// ownProfileTTL is how long the profile of the own account is cached. The profile is fetched again because its handle can change.
+	// ownProfileTTL is how long the profile of the operator's account is cached. The profile expires because the handle of the account can
+	// change.
 	ownProfileTTL = 24 * time.Hour
 )
 
@@ -32,12 +34,12 @@ var (
 	accountNum = regexp.MustCompile(`^[0-9]{1,20}$`)
 )
 
-// Options configure a Source.
+// Options are the settings of a Source.
 type Options struct {
 	BaseURL   string // base URL with the API's version at its end; "" means graph.DefaultBaseURL
 	Token     string // token of a Facebook login with the permissions instagram_basic, instagram_manage_insights and pages_read_engagement
 	AppSecret string // the secret of the app that issued the token; "" means that no appsecret_proof is sent
-	AccountID string // the Graph API id of the own professional account, which business discovery requires
+	AccountID string // Graph API id of the operator's professional account; every business discovery request contains this id
 	Client    *fetch.Client
 	Now       func() time.Time
 }
@@ -55,14 +57,15 @@ var (
 	_ source.OwnAccountSource = (*Source)(nil)
 )
 
-// New returns a Source for the Instagram Graph API. It returns an error if the token is missing, or if the account id or the base URL is not valid.
+// New returns a Source for the Instagram Graph API. It returns an error if the token is missing, or if the account id or the base URL is
+// not valid.
 func New(o Options) (*Source, error) {
 	c, err := graph.New(graph.Options{Source: Name, BaseURL: o.BaseURL, Token: o.Token, AppSecret: o.AppSecret, Client: o.Client, Now: o.Now})
 	if err != nil {
 		return nil, err
 	}
 	if !accountNum.MatchString(o.AccountID) {
-		return nil, fmt.Errorf("instagram: the own account's id must be up to 20 digits, such as 17841405822304914, not %q", fetch.Redact(o.AccountID, o.Token, o.AppSecret))
+		return nil, fmt.Errorf("instagram: the account id must be up to 20 digits, such as 17841405822304914, not %q", fetch.Redact(o.AccountID, o.Token, o.AppSecret))
 	}
 	return &Source{graph: c, own: ownAccount{id: o.AccountID, lock: make(chan struct{}, 1)}, now: o.Now}, nil
 }
@@ -70,22 +73,25 @@ func New(o Options) (*Source, error) {
 // Name returns "instagram".
 func (s *Source) Name() string { return Name }
 
-// Address returns the base URL of the API's methods.
+// Address returns the base URL of the Graph API, including the version.
 func (s *Source) Address() string { return s.graph.Address() }
 
-// Clock returns the current time of the API's server.
+// Clock returns the current time of the Graph API's server.
 func (s *Source) Clock(ctx context.Context) (time.Time, error) { return s.graph.Clock(ctx) }
 
 // Timeout returns the timeout of one call, which is the timeout of the HTTP client.
 func (s *Source) Timeout() time.Duration { return s.graph.Timeout() }
 
-// Concurrency returns 8, because each account needs a separate call. Plan limits the calls when much of Meta's hourly limit is used.
+// Concurrency returns the maximum number of concurrent Fetch calls: 8, because each account needs a separate request. Plan returns nil
+// while requests must be delayed because of Meta's hourly limit.
 func (s *Source) Concurrency() int { return 8 }
 
-// Budgets returns the single budget that pays for all calls. Its limit is not known, because Meta reports only the used percentage.
+// Budgets returns one budget, which counts all requests to the Graph API. Its limit is not known, because Meta reports only the used
+// percentage.
 func (s *Source) Budgets() []source.Budget { return s.graph.Budgets() }
 
-// Serves returns true for Instagram videos, in batches of 25, and for accounts with a valid handle, which are fetched alone.
+// Serves returns the batch size 25 for Instagram videos, and 1 for Instagram accounts with a valid handle. It returns false for any other
+// target.
 func (s *Source) Serves(t source.Target) (int, bool) {
 	switch {
 	case t.Platform != link.Instagram:
@@ -98,18 +104,19 @@ func (s *Source) Serves(t source.Target) (int, bool) {
 	return 0, false
 }
 
-// AsksByHandle returns true for every video, because a video is searched in the list of the account with its handle.
+// AsksByHandle returns true for every video, because a video is searched in the list of the account that has the target's handle.
 func (s *Source) AsksByHandle(t source.Target) bool { return t.Kind == source.KindVideo }
 
-// OwnAccountsOnly returns true, because a video whose link does not name its account is searched in the own account only.
+// OwnAccountsOnly returns true, because a video whose account is not known is searched in the operator's account only.
 func (s *Source) OwnAccountsOnly() bool { return true }
 
 // Group returns the handle of the account whose list contains the target, or "" if the handle is not known.
 func (s *Source) Group(t source.Target) string { return accountOf(t, "") }
 
-// Plan returns one call for the own account, one for each account of the batch, and one for each video, because own posts have insights. An
-// old video costs more calls, because the list of its account must be requested up to the page with the video. Plan returns nil while the
-// client delays its calls.
+// Plan returns the number of calls to reserve for a batch. A batch of videos needs one call for the operator's account, one for each
+// account of the videos, and one for the insights of each video. An old video needs more calls than planned, because the list of its
+// account is requested up to the page with the video. An account needs as many calls as its list can have pages. Plan returns nil while
+// calls must be delayed because of Meta's limit.
 func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	if len(batch) > 0 && batch[0].Kind == source.KindAccount {
 		calls := 0
@@ -125,8 +132,9 @@ func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	return s.graph.Plan(1 + len(accounts) + len(batch))
 }
 
-// Fetch finds videos in the lists of their accounts, or requests accounts with their newest videos. A video that is not in the list of its
-// account gets the class Missing. Such a video was deleted or archived, or is a joint post that belongs to the other account.
+// Fetch requests up to 25 videos, or accounts with their newest videos. It searches a video in the list of the video's account. If the list
+// does not contain the video, the video gets the class Missing. Such a video was deleted or archived, or it is a joint post of two accounts
+// and is in the list of the other account only.
 func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
 	calls := budget.Calls()
 	if len(batch) > batchSize || len(calls) != 1 {
@@ -147,9 +155,10 @@ func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *sourc
 	return s.fetchVideos(ctx, batch, budget)
 }
 
-// fetchVideos searches the videos of a batch. It requests the list of each account once for all videos of that account.
+// fetchVideos searches the videos of a batch in the lists of their accounts. It requests the list of each account once for all videos of
+// that account.
 func (s *Source) fetchVideos(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
-	results := map[string]map[string]source.Result{} // results by handle and then by post code
+	results := map[string]map[string]source.Result{} // results by handle of the account and by code of the post
 	return graph.FetchEach(ctx, batch, func(ctx context.Context, t source.Target) (source.Result, error) {
 		if !s.isFetchable(t) {
 			return source.Result{Class: source.Unsupported, Detail: "not an Instagram video"}, nil
@@ -173,7 +182,7 @@ func (s *Source) fetchVideos(ctx context.Context, batch []source.Target, budget 
 		}
 		r := results[name][t.ExternalID]
 		if r.Facts != nil {
-			facts := *r.Facts // copied, because a batch may contain a target twice
+			facts := *r.Facts // copied, so that two results for the same video do not share Facts
 			r.Facts = &facts
 		}
 		if name == "" && t.Handle != own && r.Class == source.Missing {
@@ -183,14 +192,14 @@ func (s *Source) fetchVideos(ctx context.Context, batch []source.Target, budget 
 	})
 }
 
-// isFetchable returns true if a request for the target can be built.
+// isFetchable returns true if the source serves the target and the target has an ExternalID.
 func (s *Source) isFetchable(t source.Target) bool {
 	_, ok := s.Serves(t)
 	return ok && t.ExternalID != ""
 }
 
-// accountOf returns the handle of the account whose list contains a video. It returns "" for a video of the own account, and for a video
-// whose account is not known.
+// accountOf returns the handle of the account whose list contains the target. own is the handle of the operator's account. accountOf
+// returns "" if the target's handle is own or is not valid.
 func accountOf(t source.Target, own string) string {
 	if t.Handle == own || !handle.MatchString(t.Handle) {
 		return ""

@@ -18,7 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// web simulates a platform that answers by path and fields. It records each request without the names of the posts' fields.
+// web is a test server that simulates the Graph API, and a source that uses the server. The server chooses an answer by the path and the
+// fields of a request. It records each request without the names of the posts' fields.
 type web struct {
 	*instagram.Source
 	requests *[]string
@@ -52,7 +53,7 @@ func (w web) fetch(t *testing.T, batch ...source.Target) []source.Result {
 
 const ownProfile = ownID + " id,username,name"
 
-func TestSource_requestsEachAccountOnce(t *testing.T) {
+func TestSource_requestsListOfEachAccountOnce(t *testing.T) {
 	t.Parallel()
 	w := newWeb(t, func(_, fields string) (int, string) {
 		if strings.Contains(fields, "(mira.cooks)") {
@@ -70,13 +71,13 @@ func TestSource_requestsEachAccountOnce(t *testing.T) {
 		ownProfile, ownID + " business_discovery.username(mira.cooks){id,username,name,media_count,media.limit(50)", ownID + " business_discovery.username(rails){id,username,name,media_count,media.limit(50)",
 	}, *w.requests)
 	w.fetch(t, batch...)
-	require.Len(t, *w.requests, 5, "the profile of the own account is cached for a day")
+	require.Len(t, *w.requests, 5, "the profile of the configured account is cached for a day")
 	require.Equal(t, [][]source.Call{{{Bucket: graph.Budget, Units: 7}}}, w.Plan(batch))
 }
 
-func TestSource_requestsNoPagesOlderThanTheVideo(t *testing.T) {
+func TestSource_stopsSearchAtPostsOlderThanVideo(t *testing.T) {
 	t.Parallel()
-	// On each page of this list, the posts are one month older than on the previous page.
+	// page returns the requested page of an account's list. Its posts are one month older than the posts of the previous page.
 	page := func(fields string) string {
 		at := 0
 		if i := strings.Index(fields, "media.after(c"); i >= 0 {
@@ -114,7 +115,7 @@ func TestSource_requestsNoPagesOlderThanTheVideo(t *testing.T) {
 	require.Len(t, *w.requests, 1+20)
 }
 
-func TestSource_returnsPostWithoutInsights(t *testing.T) {
+func TestSource_returnsPostEvenIfInsightsAreMissing(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		status int
@@ -163,7 +164,7 @@ func TestSource_returnsPostWithoutInsights(t *testing.T) {
 	}
 }
 
-func TestSource_treatsMissingListAsTemporary(t *testing.T) {
+func TestSource_returnsTemporaryIfAnswerHasNoListOfPosts(t *testing.T) {
 	t.Parallel()
 	w := newWeb(t, func(string, string) (int, string) { return 200, discovery(mira+`,"media_count":4`, "") })
 	require.Equal(t, source.Temporary, w.fetch(t, video(pancakes, "mira.cooks"))[0].Class)
@@ -175,7 +176,7 @@ func TestSource_treatsMissingListAsTemporary(t *testing.T) {
 	require.Equal(t, source.Missing, w.fetch(t, video(pancakes, "mira.cooks"))[0].Class)
 }
 
-func TestSource_returnsFailureIfOwnAccountIsNotReadable(t *testing.T) {
+func TestSource_returnsFailureIfConfiguredAccountIsNotReadable(t *testing.T) {
 	t.Parallel()
 	hidden := graphError(100, 33, "Unsupported get request. Object with ID '17841405822304914' does not exist")
 	w := newWeb(t, func(string, string) (int, string) { return 400, hidden })
@@ -187,7 +188,7 @@ func TestSource_returnsFailureIfOwnAccountIsNotReadable(t *testing.T) {
 	}
 }
 
-func TestSource_acceptsEmptyListOfOwnAccount(t *testing.T) {
+func TestSource_returnsMissingIfListOfConfiguredAccountIsEmpty(t *testing.T) {
 	t.Parallel()
 	w := newWeb(t, func(string, string) (int, string) { return 200, `{"data":[]}` })
 	require.Equal(t, source.Missing, w.fetch(t, video(pancakes, "our.kitchen"))[0].Class)
@@ -196,7 +197,7 @@ func TestSource_acceptsEmptyListOfOwnAccount(t *testing.T) {
 	require.Contains(t, results[0].Detail, "track the account, or a link that names it")
 }
 
-func TestSource_servesInstagramTargets(t *testing.T) {
+func TestSource_servesOnlyValidInstagramTargets(t *testing.T) {
 	t.Parallel()
 	s := newSource(t, "https://graph.example/v25.0", nil)
 	require.Equal(t, "instagram", s.Name())
@@ -228,13 +229,13 @@ func TestSource_servesInstagramTargets(t *testing.T) {
 	require.Equal(t, source.BadRequest, f.Class)
 }
 
-func TestNew_checksOptions(t *testing.T) {
+func TestNew_refusesInvalidOptions(t *testing.T) {
 	t.Parallel()
 	o := instagram.Options{Token: "t0k", Client: fetch.New(fetch.Options{}), Now: time.Now}
 	for _, id := range []string{"", "natgeo", "1/2", "t0k", strings.Repeat("1", 21)} {
 		o.AccountID = id
 		_, err := instagram.New(o)
-		require.ErrorContains(t, err, "instagram: the own account's id must be up to 20 digits")
+		require.ErrorContains(t, err, "instagram: the account id must be up to 20 digits")
 		require.NotContains(t, err.Error(), "t0k")
 	}
 	o.Token = ""

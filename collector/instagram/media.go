@@ -16,19 +16,19 @@ import (
 const (
 	postFields      = "id,shortcode,caption,comments_count,like_count,media_type,media_product_type,permalink,timestamp"
 	discoveryFields = postFields + ",view_count" // only business discovery returns view_count, and only for reels
-	// codeMargin is the largest difference by which a post's timestamp can be earlier than the time in its code. A post that was a draft has
-	// a timestamp that is later than its code.
+	// codeMargin is how much earlier the timestamp of a post can be than the upload time in the post's code. If a post was saved as a
+	// draft, its timestamp is later than the time in its code.
 	codeMargin = time.Hour
 )
 
-// Errors that concern one account. Meta returns the same error for a personal account and for a missing account. An error for an object
-// that cannot be loaded concerns the own account, because every request names the own account.
+// Classes of the errors of requests for accounts. Meta returns code 110 for a personal account and for a missing account. Code 100 with
+// subcode 33 means that the operator's account cannot be loaded, because every request names this account.
 var (
 	accountErrors    = graph.ErrorClasses{{Main: 110}: source.Unsupported, {Main: 100, Sub: 33}: source.AuthFailed}
 	ownAccountErrors = graph.ErrorClasses{{Main: 100, Sub: 33}: source.AuthFailed}
 )
 
-// profile is the profile of an account.
+// profile is the profile of an account in the format of the Graph API.
 type profile struct {
 	ID        fetch.ID    `json:"id"`
 	Username  *string     `json:"username"`
@@ -48,7 +48,7 @@ func (p profile) sourceID() *string {
 	return new(Name + "/" + string(p.ID))
 }
 
-// page is one page of an account's list of posts, newest first.
+// page is one page of an account's list of posts, newest first, with the profile of the account.
 type page struct {
 	profile
 	posts   []post
@@ -57,14 +57,15 @@ type page struct {
 	sandbox bool
 }
 
-// post is an item of an account's list. Only its code and its upload time are decoded at first; readPost decodes the counts.
+// post is an item of an account's list. First only its code and its upload time are decoded. readPost later decodes the counts in raw.
 type post struct {
 	code     string
 	uploaded *time.Time
 	raw      json.RawMessage
 }
 
-// fetchDiscovery uses business discovery to request fields of an account and a page of its list.
+// fetchDiscovery requests a profile and a page of its posts by business discovery. name is the handle of the account, fields are the
+// profile's fields, and after is the cursor of the page.
 func (s *Source) fetchDiscovery(ctx context.Context, budget *source.CallBudget, name, fields, after string) (page, error) {
 	if after != "" {
 		after = ".after(" + after + ")"
@@ -99,7 +100,7 @@ func (s *Source) fetchDiscovery(ctx context.Context, budget *source.CallBudget, 
 	return p, nil
 }
 
-// fetchOwnPage requests a page of the own account's list.
+// fetchOwnPage requests a page of the list of posts of the operator's account. after is the cursor of the page.
 func (s *Source) fetchOwnPage(ctx context.Context, budget *source.CallBudget, after string) (page, error) {
 	parameters := []string{"fields", postFields, "limit", fmt.Sprint(pageSize)}
 	if after != "" {
@@ -118,7 +119,7 @@ func (s *Source) fetchOwnPage(ctx context.Context, budget *source.CallBudget, af
 	return p, nil
 }
 
-// addPosts adds the posts of a list to the page. topLevel is true if the list itself was requested, and false if it is inside another
+// addPosts adds the posts of a list to the page. topLevel is true if the list itself was requested, and false if the list is inside another
 // object.
 func (p *page) addPosts(l *graph.List, topLevel bool, now time.Time) {
 	p.after = l.After(topLevel)
@@ -141,7 +142,7 @@ func (p *page) addPosts(l *graph.List, topLevel bool, now time.Time) {
 	}
 }
 
-// codeOf returns the code of a post in the form that links use. It returns "" if the code is not valid or differs from the code in
+// codeOf returns the code of a post as it is written in links. It returns "" if the code is not valid or differs from the code in
 // permalink.
 func codeOf(code string, permalink *string) string {
 	if permalink != nil {
@@ -159,8 +160,8 @@ func codeOf(code string, permalink *string) string {
 	return l.ID
 }
 
-// findPosts searches posts by their codes in the list of the account with the handle name. If name is "", it searches the list of the own
-// account. self is the profile of the own account.
+// findPosts searches posts by their codes in the list of the account with the handle name. If name is "", it searches the list of the
+// operator's account, whose profile is self. It returns the results by code.
 func (s *Source) findPosts(ctx context.Context, budget *source.CallBudget, name string, codes []string, self profile) (map[string]source.Result, error) {
 	found := make(map[string]source.Result, len(codes))
 	missing := slices.Clone(codes)
@@ -214,8 +215,8 @@ func (s *Source) findPosts(ctx context.Context, budget *source.CallBudget, name 
 	return found, nil
 }
 
-// isOlderThan returns true if all posts of the page are older than all upload times that the codes contain. It checks all posts, because a
-// pinned post can be older than the posts that follow it.
+// isOlderThan returns true if all posts of the page are older than the upload times in the codes. It checks all posts, because a pinned
+// post can be older than the posts that follow the pinned post.
 func (p page) isOlderThan(codes []string) bool {
 	if len(p.posts) == 0 {
 		return false
@@ -242,7 +243,8 @@ type counts struct {
 	Views    fetch.Count `json:"view_count"`
 }
 
-// readPost decodes the counts of a post. If name is "", the post belongs to the own account, and readPost also requests its insights.
+// readPost decodes the counts of a post. If name is "", the post belongs to the operator's account, and readPost also requests the post's
+// insights.
 func (s *Source) readPost(ctx context.Context, budget *source.CallBudget, name string, p page, item post) (source.Result, error) {
 	mediaID, r := p.facts(item)
 	if name != "" || r.Class != source.OK {
@@ -251,7 +253,7 @@ func (s *Source) readPost(ctx context.Context, budget *source.CallBudget, name s
 	return s.addInsights(ctx, budget, mediaID, r.Facts)
 }
 
-// facts returns the result for a post of the page, and the post's id in the Graph API.
+// facts returns the result for a post of the page, and the Graph API id of the post.
 func (p page) facts(item post) (mediaID string, r source.Result) {
 	var c counts
 	switch err := json.Unmarshal(item.raw, &c); {

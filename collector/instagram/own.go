@@ -13,11 +13,11 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// ownAccount caches the profile of the account that owns the access token. The profile is requested once a day, because its handle can
-// change.
+// ownAccount caches the profile of the operator's account, which owns the access token. The profile is requested once a day, because its
+// handle can change.
 type ownAccount struct {
 	id   string
-	lock chan struct{} // guards the fields below; a channel, so that waiting for the lock ends with the context
+	lock chan struct{} // guards the following fields; it is a channel, so that waiting for the lock can end with the context
 
 	profile  profile
 	at       time.Time
@@ -25,9 +25,8 @@ type ownAccount struct {
 	attempts atomic.Int64 // number of requests for the profile; can be read without the lock
 }
 
-// ownProfile returns the profile of the own account. Its handle shows which videos belong to the own account. If another call fails while
-// this call waits for the lock, this call returns the same failure. Otherwise many waiting calls would reach the timeout one after the
-// other.
+// ownProfile returns the profile of the operator's account, from the cache if it is less than a day old. If another call fails while this
+// call waits for the lock, this call returns the same failure. Otherwise many waiting calls would reach the timeout one after the other.
 func (s *Source) ownProfile(ctx context.Context, budget *source.CallBudget) (profile, error) {
 	attempts := s.own.attempts.Load()
 	select {
@@ -37,7 +36,7 @@ func (s *Source) ownProfile(ctx context.Context, budget *source.CallBudget) (pro
 		if errors.Is(ctx.Err(), context.Canceled) {
 			return profile{}, fmt.Errorf("the call was cancelled: %w", context.Canceled)
 		}
-		return profile{}, &source.Failure{Class: source.Temporary, Cause: fetch.ErrTimeout, Detail: "no answer about the own account before the caller's deadline"}
+		return profile{}, &source.Failure{Class: source.Temporary, Cause: fetch.ErrTimeout, Detail: "no answer about the configured account before the caller's deadline"}
 	}
 	now := s.now()
 	if s.own.profile.Username != nil && now.Sub(s.own.at) < ownProfileTTL {
@@ -56,6 +55,7 @@ func (s *Source) ownProfile(ctx context.Context, budget *source.CallBudget) (pro
 	return self, nil
 }
 
+// fetchOwnProfile requests the id, the handle and the name of the operator's account.
 func (s *Source) fetchOwnProfile(ctx context.Context, budget *source.CallBudget) (profile, error) {
 	res, err := s.graph.Get(ctx, budget, s.own.id, ownAccountErrors, "fields", "id,username,name")
 	if err != nil {

@@ -20,15 +20,15 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// hostileVariants is the number of different hostile answers of the sandbox. Each call gets the next variant.
+// hostileVariants is the number of different malformed or misleading answers that the sandbox returns in turn.
 const hostileVariants = 13
 
-// sandboxed is a running sandbox and a source that calls the sandbox with its token.
+// sandboxed is a running sandbox, and a source that sends its requests to the sandbox.
 type sandboxed struct {
 	*instagram.Source
 	world *sandbox.World
 	base  string
-	own   string // the own account's handle
+	own   string // handle of the account that owns the token
 }
 
 func startSandbox(t *testing.T) sandboxed {
@@ -42,7 +42,7 @@ func startSandbox(t *testing.T) sandboxed {
 		name, value, _ := strings.Cut(line, "=")
 		settings[name] = value
 	}
-	// Compression is off, because compressing the hostile answers would take most of the test's time.
+	// Compression is disabled, because compressing the large malformed answers would take most of the test's time.
 	client := fetch.New(fetch.Options{Transport: &http.Transport{DisableCompression: true}})
 	t.Cleanup(client.Close)
 	s, err := instagram.New(instagram.Options{BaseURL: settings["REELTALLY_INSTAGRAM_BASE_URL"], Token: settings["REELTALLY_INSTAGRAM_ACCESS_TOKEN"],
@@ -51,8 +51,8 @@ func startSandbox(t *testing.T) sandboxed {
 	return sandboxed{Source: s, world: box.World(), base: web.URL, own: ownHandle(t, box.World(), settings["REELTALLY_INSTAGRAM_ACCOUNT_ID"])}
 }
 
-// ownHandle returns the handle of the account with the given Graph API id. The last digits of the id are the index of the account in the
-// sandbox.
+// ownHandle returns the handle of the sandbox's account with the given Graph API id. The last digits of the id are the index of the
+// account.
 func ownHandle(t *testing.T, world *sandbox.World, id string) string {
 	t.Helper()
 	number, err := strconv.ParseUint(strings.TrimPrefix(id, "178414"), 10, 32)
@@ -71,7 +71,8 @@ func (s sandboxed) control(t *testing.T, path, text string) {
 	require.Less(t, res.StatusCode, 300, "%s %s", path, text)
 }
 
-// categoryBatch returns a batch with one video of each category, and the sandbox's true data of these videos.
+// categoryBatch returns a batch with one video of each category of the sandbox, such as deleted and private videos, and the true data of
+// these videos.
 func (s sandboxed) categoryBatch(t *testing.T) (batch []source.Target, truths []sandbox.VideoTruth) {
 	t.Helper()
 	for _, category := range sandbox.Categories(link.Instagram) {
@@ -87,7 +88,7 @@ func (s sandboxed) fetch(t *testing.T, batch ...source.Target) ([]source.Result,
 	return s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 }
 
-func TestSandbox_fetchesVideos(t *testing.T) {
+func TestSource_fetchesVideosFromSandbox(t *testing.T) {
 	t.Parallel()
 	s := startSandbox(t)
 	batch, truths := s.categoryBatch(t)
@@ -118,7 +119,7 @@ func TestSandbox_fetchesVideos(t *testing.T) {
 			require.Equal(t, want, r.Class, "%s: %s", truths[i].Category, r.Detail)
 		}
 	})
-	t.Run("returns insights of the own account's videos", func(t *testing.T) {
+	t.Run("returns insights of the configured account's videos", func(t *testing.T) {
 		t.Parallel()
 		s := startSandbox(t)
 		codes := s.world.Uploads(link.Instagram, s.own, sourcetest.Now)
@@ -149,7 +150,7 @@ func TestSandbox_fetchesVideos(t *testing.T) {
 	})
 }
 
-// graphID returns the Graph API id of the named account, as reported in the results of its videos.
+// graphID returns the Graph API id of the account with the handle name. It takes the id from the results of the account's videos.
 func graphID(t *testing.T, s sandboxed, name string) string {
 	t.Helper()
 	uploads := s.world.Uploads(link.Instagram, name, sourcetest.Now)
@@ -161,7 +162,7 @@ func graphID(t *testing.T, s sandboxed, name string) string {
 	return *results[0].Facts.AccountSourceID
 }
 
-func TestSandbox_fetchesAccounts(t *testing.T) {
+func TestSource_fetchesAccountsFromSandbox(t *testing.T) {
 	t.Parallel()
 	s := startSandbox(t)
 	for number := range uint32(20) {
@@ -189,7 +190,7 @@ func TestSandbox_fetchesAccounts(t *testing.T) {
 	require.Equal(t, source.Unsupported, results[0].Class)
 }
 
-func TestSandbox_classifiesFaults(t *testing.T) {
+func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		fault   string
@@ -218,7 +219,7 @@ func TestSandbox_classifiesFaults(t *testing.T) {
 		t.Parallel()
 		s := startSandbox(t)
 		batch, truths := s.categoryBatch(t)
-		_, err := s.fetch(t, batch[0]) // caches the profile of the own account, so that later hostile answers concern the video only
+		_, err := s.fetch(t, batch[0]) // caches the profile of the operator's account, so that the malformed answers that follow concern the video only
 		require.NoError(t, err)
 		s.control(t, "faults", `{"source":"instagram","fault":"hostile"}`)
 		for range hostileVariants {
@@ -233,7 +234,7 @@ func TestSandbox_classifiesFaults(t *testing.T) {
 			require.Contains(t, []source.Class{source.OK, source.Temporary}, r.Class, r.Detail)
 			if r.Facts != nil {
 				for _, count := range []*int64{r.Facts.Views, r.Facts.Likes, r.Facts.Comments} {
-					if count != nil { // each count must be one of the true counts; a source cannot detect that two counts were swapped
+					if count != nil { // a source cannot detect that two counts were swapped, so any true count of the video is accepted
 						require.Contains(t, []int64{truths[0].Views, *truths[0].Likes, *truths[0].Comments}, *count)
 					}
 				}

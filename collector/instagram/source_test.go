@@ -25,7 +25,7 @@ func newTestSource(t *testing.T, base string, client *fetch.Client) source.Sourc
 	return newSource(t, base+"/v25.0", func(o *instagram.Options) { o.Client = client })
 }
 
-// graphError returns the body of an error of the Graph API.
+// graphError returns the JSON body of a Graph API error with the given code, subcode and message.
 func graphError(code, subcode int, message string) string {
 	return fmt.Sprintf(`{"error":{"message":%q,"type":"OAuthException","code":%d,"error_subcode":%d,"fbtrace_id":"AkP1"}}`, message, code, subcode)
 }
@@ -44,7 +44,7 @@ func refusals() map[sourcetest.Case]sourcetest.Answer {
 	}
 }
 
-// post returns an item of a list with additional members.
+// post returns a list item with the given code. more is the JSON text of additional members, or "".
 func post(code, more string) string {
 	if more != "" {
 		more = "," + more
@@ -65,7 +65,8 @@ func mediaList(after string, posts ...string) string {
 	return `{"data":[` + strings.Join(posts, ",") + `]` + after + `}`
 }
 
-// discovery returns an answer of business discovery.
+// discovery returns an answer to a business discovery request. account is the JSON text of the profile's members, and media is the list of
+// posts, or "" for no list.
 func discovery(account, media string) string {
 	if media != "" {
 		media = `,"media":` + media
@@ -77,8 +78,8 @@ const miraID = "17841401234567890"
 
 const mira = `"username":"mira.cooks","name":"Mira Cooks"`
 
-// answersFor returns the answers to a request for two videos with the facts first and second. wrap returns the answer that contains the
-// given list.
+// answersFor returns the server's answers to a request for two videos, by test case. first and second are the facts of the videos. wrap
+// returns the answer that contains the given list.
 func answersFor(wrap func(list string) string, first, second source.Facts) map[sourcetest.Case]sourcetest.Answer {
 	answer := func(posts ...string) string { return wrap(mediaList("", posts...)) }
 	ok, missing := []source.Class{source.OK}, []source.Class{source.Missing, source.OK}
@@ -130,7 +131,8 @@ func TestSource_fetchesVideosOfOtherAccounts(t *testing.T) {
 const insights = `{"data":[{"name":"views","period":"lifetime","values":[{"value":1482337}]},
 	{"name":"shares","period":"lifetime","values":[{"value":877}]},{"name":"saved","period":"lifetime","values":[{"value":4310}]}]}`
 
-// side answers all requests that are not for the tested posts: the own account's profile and the insights of its posts.
+// side answers the requests that the source sends in addition to the requests for the tested posts: for the profile of the operator's
+// account and for insights.
 func side(w http.ResponseWriter, r *http.Request) {
 	if strings.HasSuffix(r.URL.Path, "/insights") {
 		_, _ = w.Write([]byte(insights))
@@ -139,14 +141,14 @@ func side(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(`{"id":"` + ownID + `","username":"Our.Kitchen","name":"Our Kitchen"}`))
 }
 
-func TestSource_fetchesInsightsOfOwnVideos(t *testing.T) {
+func TestSource_fetchesInsightsOfVideosOfConfiguredAccount(t *testing.T) {
 	t.Parallel()
 	first := source.Facts{Views: new(int64(1482337)), Likes: new(int64(90211)), Comments: new(int64(1204)), Shares: new(int64(877)), Bookmarks: new(int64(4310)),
 		Title: new("Big pancakes 🥞"), Username: new("our.kitchen"), AccountSourceID: new("instagram/" + ownID), AccountName: new("Our Kitchen"), UploadedAt: &uploadedPancakes, Private: new(false), HiddenStats: new(false)}
 	second := first
 	second.Likes, second.Comments, second.HiddenStats, second.Title, second.UploadedAt = nil, new(int64(0)), new(true), new(""), &uploadedTrain
 	answers := answersFor(func(list string) string { return list }, first, second)
-	gone := answers[sourcetest.Gone] // Gone, because the list of the own account is complete
+	gone := answers[sourcetest.Gone] // a post that is not public is also missing from the list of the operator's account
 	answers[sourcetest.Private], answers[sourcetest.Restricted] = gone, gone
 	sourcetest.Run(t, sourcetest.Harness{
 		New: newTestSource, Targets: []source.Target{video(pancakes, "our.kitchen"), video(train, "our.kitchen")}, Answers: answers,

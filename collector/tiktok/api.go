@@ -18,14 +18,14 @@ import (
 const DefaultBaseURL = "https://open.tiktokapis.com/"
 
 const (
-	tokenPath = "v2/oauth/token/" //nolint:gosec // a path, no token
+	tokenPath = "v2/oauth/token/" //nolint:gosec // a URL path, not a credential
 	// ratePause is the pause after a rate limit without Retry-After. TikTok counts the requests of the last 60 seconds.
 	ratePause = time.Minute
 )
 
 var (
 	errFormat = errors.New("the JSON of the answer does not have TikTok's format")
-	// errTokenRefused is the cause of a failure if the access token is no longer valid.
+	// errTokenRefused is the cause of a failure if TikTok answers that the access token is not valid or has expired.
 	errTokenRefused = errors.New("the access token was refused")
 )
 
@@ -42,7 +42,7 @@ func (a app) Address() string { return a.api.Address() }
 // Clock returns the current time of the API's server.
 func (a app) Clock(ctx context.Context) (time.Time, error) { return a.api.Clock(ctx) }
 
-// newApp returns an app. sourceName is the name of the source in error messages.
+// newApp returns an app with the given client key and client secret. sourceName is the name of the source in error messages.
 func newApp(sourceName, base, key, secret string, client *fetch.Client, now func() time.Time) (app, error) {
 	switch {
 	case key == "" || secret == "":
@@ -64,7 +64,7 @@ type request struct {
 	body   any
 }
 
-// answer is the data of a successful call.
+// answer is the content of a successful answer of the API.
 type answer struct {
 	data    json.RawMessage // the data member of the answer, a JSON object
 	sandbox bool
@@ -192,19 +192,21 @@ func (a app) failure(res *fetch.Response, jsonErr error, e envelope, token strin
 	return f
 }
 
-// utcDay returns the UTC date of now as an id, and the end of that day. TikTok's daily quotas are counted per UTC day.
+// utcDay returns the UTC date of now, which is the id of a budget's window, and the end of that day. TikTok counts its daily quotas per UTC
+// day.
 func utcDay(now time.Time) (id string, ends time.Time) {
 	day := now.UTC().Truncate(24 * time.Hour)
 	return day.Format(time.DateOnly), day.Add(24 * time.Hour)
 }
 
-// minute returns the minute of now as an id, and the end of that minute.
+// minute returns the minute of now, which is the id of a budget's window, and the end of that minute.
 func minute(now time.Time) (id string, ends time.Time) {
 	start := now.UTC().Truncate(time.Minute)
 	return start.Format("2006-01-02T15:04"), start.Add(time.Minute)
 }
 
-// limit returns the limit of a budget: defaultLimit if the option is 0, 0 (no known limit) if it is negative, and the option otherwise.
+// limit returns the limit of a budget. It is defaultLimit if option is 0, 0 (which means no known limit) if option is negative, and option
+// otherwise.
 func limit(option, defaultLimit int64) int64 {
 	switch {
 	case option == 0:

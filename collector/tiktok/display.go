@@ -22,23 +22,22 @@ const DisplayName = "tiktok_display"
 const BudgetRequests = "requests"
 
 const (
-	displayBatch = 20 // maximum number of ids in a call, and of videos on a page
-	// displayLimit is half of TikTok's limit for each method in any 60 seconds. It is half because any 60 seconds can overlap two windows of
-	// the budget.
+	displayBatch = 20 // maximum number of video ids in a call, and of videos on a page of a list
+	// displayLimit is the default limit of calls a minute. It is half of TikTok's limit for any 60 seconds, because 60 seconds can overlap
+	// two windows of the budget.
 	displayLimit  = 300
 	displayFields = "id,create_time,share_url,video_description,duration,title,like_count,comment_count,share_count,view_count"
-	// usernameTTL is how long the handle of the own account is cached. In this package, the own account is the account that has logged in
-	// to the operator's app.
+	// usernameTTL is how long the handle of the account that has logged in to the operator's app is cached.
 	usernameTTL = time.Hour
 )
 
-// DisplayOptions configure Display.
+// DisplayOptions are the settings of Display.
 type DisplayOptions struct {
-	Name                    string // name of the source; "" means DisplayName; if there are several accounts, each source needs a different name
+	Name                    string // name of the source; "" means DisplayName; two sources must not have the same name
 	BaseURL                 string // base URL of the API, with or without a path prefix; "" means DefaultBaseURL
 	ClientKey, ClientSecret string // client key and secret of the operator's app
-	// RefreshToken is the refresh token that TikTok returned when the account logged in. It is used once; later, Tokens has the newer
-	// tokens.
+	// RefreshToken is the refresh token that TikTok returned when the account logged in. It is used once. After that, the newer refresh
+	// tokens in Tokens are used.
 	RefreshToken string
 	Client       *fetch.Client
 	Tokens       TokenStore
@@ -48,9 +47,9 @@ type DisplayOptions struct {
 	Limit int64
 }
 
-// Display fetches the videos of one account, which has logged in, from TikTok's Display API. The API returns views, likes, comments and
-// shares. It does not return bookmarks, songs and flags. For a video of another account, the result is Unsupported, so that the next source
-// is asked.
+// Display fetches the videos of one account from TikTok's Display API. The owner of the account has logged in to the operator's app. The
+// API returns views, likes, comments and shares, but no bookmarks, songs and advertising flags. For a video of another account, the result
+// has the class Unsupported, so that the collector asks the next source.
 type Display struct {
 	app
 	name   string
@@ -58,9 +57,9 @@ type Display struct {
 	budget []source.Budget
 
 	mu         sync.Mutex
-	username   string    // the handle of the own account; "" if it is not known
+	username   string    // the handle of the logged-in account; "" if it is not known
 	usernameAt time.Time // the time at which username was fetched
-	sourceID   string    // the id of the own account; "" if it is not known
+	sourceID   string    // the id of the logged-in account; "" if it is not known
 }
 
 var (
@@ -91,26 +90,28 @@ func NewDisplay(o DisplayOptions) (*Display, error) {
 	return d, err
 }
 
-// Name returns the name in the options, or DisplayName.
+// Name returns the name in DisplayOptions, or DisplayName if that name is empty.
 func (d *Display) Name() string { return d.name }
 
 // Timeout returns the timeout of one call, which is the timeout of the HTTP client.
 func (d *Display) Timeout() time.Duration { return d.api.Timeout() }
 
-// Concurrency returns 4. A call takes about a second, so four concurrent calls nearly reach the limit of 300 calls a minute.
+// Concurrency returns the maximum number of concurrent Fetch calls: 4. A call takes about a second, so four concurrent calls nearly reach
+// the limit of 300 calls a minute.
 func (d *Display) Concurrency() int { return 4 }
 
-// Group returns "", because one Fetch can request any videos together.
+// Group returns "" for every target, because one Fetch can request the videos of any accounts together.
 func (d *Display) Group(source.Target) string { return "" }
 
-// AsksByHandle returns false, because TikTok finds videos by their ids.
+// AsksByHandle returns false, because a video is requested by its id and not by the handle of its account.
 func (d *Display) AsksByHandle(source.Target) bool { return false }
 
 // Budgets returns the budget that counts calls per minute.
 func (d *Display) Budgets() []source.Budget { return d.budget }
 
-// Serves returns true for any TikTok video, in batches of 20, because only TikTok knows which account a video belongs to. For an account,
-// it returns true if the handle is valid and the account is not known to differ from the own account.
+// Serves returns the batch size 20 for any TikTok video, because only TikTok's answer shows whether the video belongs to the logged-in
+// account. For an account, it returns the batch size 1. It returns false for an account without a valid handle, and for an account that is
+// known to differ from the logged-in account.
 func (d *Display) Serves(t source.Target) (int, bool) {
 	switch {
 	case t.Platform != link.TikTok:
@@ -130,8 +131,8 @@ func (d *Display) Serves(t source.Target) (int, bool) {
 // OwnAccountsOnly returns true, because the Display API shows only the videos of the account that has logged in.
 func (d *Display) OwnAccountsOnly() bool { return true }
 
-// Plan returns one call for videos. For an account, it returns one call for the profile and one for each page of the list, and some
-// additional calls, because TikTok's pages can be short.
+// Plan returns the number of calls to reserve for a batch. A batch of videos needs one call. An account needs one call for the profile and
+// one for each page of its list. Some additional calls are planned, because TikTok's pages can be short.
 func (d *Display) Plan(batch []source.Target) [][]source.Call {
 	units := int64(1)
 	if len(batch) > 0 && batch[0].Kind == source.KindAccount {
@@ -200,9 +201,9 @@ func (d *Display) Fetch(ctx context.Context, batch []source.Target, budget *sour
 	return results, nil
 }
 
-// missingVideo returns the class and the detail for a video that is missing from the answer. found has the videos in the answer. The class
-// is Unsupported if the video's handle is not the handle of the own account. Otherwise, the class is Missing for a confirmed handle, and
-// Unconfirmed for a handle that is only in a caller's link.
+// missingVideo returns the class and the detail for a video that is missing from the answer. found are the videos in the answer. The class
+// is Unsupported if the video's handle is not the handle of the logged-in account. Otherwise, the class is Unconfirmed if only a caller's
+// link names the handle, and Missing if the handle is confirmed.
 func (d *Display) missingVideo(ctx context.Context, budget *source.CallBudget, t source.Target, found videos) (source.Class, string, error) {
 	if found.incomplete != "" {
 		return source.Temporary, found.incomplete, nil
@@ -217,7 +218,7 @@ func (d *Display) missingVideo(ctx context.Context, budget *source.CallBudget, t
 		_, err := d.profile(ctx, budget)
 		failure, failed := errors.AsType[*source.Failure](err)
 		switch {
-		case failed && failure.Class != source.AuthFailed: // AuthFailed means that the scope for the handle is missing, so that a retry cannot help
+		case failed && failure.Class != source.AuthFailed: // the failure is not a missing scope for the handle (AuthFailed), so a retry can help
 			return source.Temporary, "the account of the video cannot be verified: " + failure.Detail, nil
 		case err != nil && !failed:
 			return "", "", err
@@ -235,21 +236,22 @@ func (d *Display) missingVideo(ctx context.Context, budget *source.CallBudget, t
 	return source.Missing, "missing from TikTok's answer: the video is deleted or private, or belongs to another account than its link says", nil
 }
 
-// ownUsername returns the handle of the own account. known is false if the handle was never fetched or the cached handle has expired.
+// ownUsername returns the handle of the logged-in account. It returns false if the handle was never fetched or the cached handle has
+// expired.
 func (d *Display) ownUsername() (string, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.username, d.username != "" && d.now().Before(d.usernameAt.Add(usernameTTL))
 }
 
-// ownID returns the id of the own account, or "" if it is not known.
+// ownID returns the id of the logged-in account, or "" if the id is not known.
 func (d *Display) ownID() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.sourceID
 }
 
-// rememberAccount caches the handle and the id in f as those of the own account.
+// rememberAccount caches the handle and the id in f as the handle and the id of the logged-in account.
 func (d *Display) rememberAccount(f *source.AccountFacts) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// profileScopes are the OAuth scopes that the owner of the account can refuse, with the profile fields that need each scope.
+// profileScopes are the OAuth scopes that the owner of the account can refuse to grant. fields are the profile fields that need the scope.
 var profileScopes = []struct{ scope, fields string }{
 	{"user.info.profile", "username,bio_description"},
 	{"user.info.stats", "follower_count,following_count"},
@@ -24,12 +24,12 @@ func pages(t source.Target) int64 {
 	return int64(max(1, (t.Depth+displayBatch-1)/displayBatch))
 }
 
-// maxPages returns the maximum number of pages to request. It is larger than pages(t), because a page can be short or empty although more
-// pages follow.
+// maxPages returns the maximum number of pages to request for the videos of t. It is larger than pages(t), because a page can be short or
+// empty although more pages follow.
 func maxPages(t source.Target) int64 { return pages(t) + pages(t)/10 + 2 }
 
-// fetchAccount requests the profile of the own account. If its handle or id shows that the target is the own account, fetchAccount also
-// requests the list of its videos.
+// fetchAccount requests the profile of the logged-in account. If the handle or the id in the profile is the target's, fetchAccount also
+// requests the list of the account's videos. Otherwise the result is Unsupported.
 func (d *Display) fetchAccount(ctx context.Context, budget *source.CallBudget, t source.Target) (source.Result, error) {
 	handle := handleOf(t)
 	if handle == "" || t.Platform != link.TikTok {
@@ -47,9 +47,9 @@ func (d *Display) fetchAccount(ctx context.Context, budget *source.CallBudget, t
 	return d.addVideos(ctx, budget, t, r)
 }
 
-// profile requests the profile of the own account and caches the handle.
+// profile requests the profile of the logged-in account, and caches the handle and the id of the account.
 func (d *Display) profile(ctx context.Context, budget *source.CallBudget) (source.Result, error) {
-	// The token exchange is done first, because its answer contains the granted scopes.
+	// The access token is requested first, because TikTok's answer with the token contains the granted scopes.
 	if _, err := d.tokens.token(ctx, ""); err != nil {
 		return source.Result{}, err
 	}
@@ -67,7 +67,7 @@ func (d *Display) profile(ctx context.Context, budget *source.CallBudget) (sourc
 	}
 	r := decodeUser(got, withUsername)
 	if r.Class == source.OK {
-		if r.Account.SourceID != nil { // TikTok returns a different id to each app
+		if r.Account.SourceID != nil { // prefixed with the key of the app, because TikTok returns a different id to each app
 			*r.Account.SourceID = DisplayName + ":" + d.key + "/" + *r.Account.SourceID
 		}
 		d.rememberAccount(r.Account)
@@ -75,7 +75,7 @@ func (d *Display) profile(ctx context.Context, budget *source.CallBudget) (sourc
 	return r, nil
 }
 
-// decodeUser decodes a profile. withUsername is true if the request asked for the handle.
+// decodeUser decodes the profile in an answer. withUsername is true if the handle was requested and must be in the answer.
 func decodeUser(a answer, withUsername bool) source.Result {
 	var data struct {
 		User *struct {
@@ -108,7 +108,8 @@ func decodeUser(a answer, withUsername bool) source.Result {
 	return source.Result{Class: source.OK, Account: f, Sandbox: a.sandbox}
 }
 
-// addVideos adds the newest videos of the own account to its result r. It requests as many pages as t.Depth needs.
+// addVideos adds the newest videos of the logged-in account to r, the result with the account's profile. It requests as many pages as
+// t.Depth needs.
 func (d *Display) addVideos(ctx context.Context, budget *source.CallBudget, t source.Target, r source.Result) (source.Result, error) {
 	seen := map[string]bool{}
 	body := struct {
@@ -174,7 +175,7 @@ func decodeList(a answer, username string, now time.Time) (list, bool) {
 		}
 		found := ingest.FoundVideo{ID: string(item.ID), Link: link.AccountURL(link.TikTok, username) + "/video/" + string(item.ID)}
 		if l, ok := (video{ShareURL: item.ShareURL}).shareLink(); ok && l.ID == found.ID && l.Handle == username {
-			found.Link = l.Canonical // a photo post has another form of link than a video
+			found.Link = l.Canonical // the link in the answer is used, because links of photo posts differ from links of videos
 		}
 		if at := item.CreateTime.Value(); at != nil {
 			if uploaded := fetch.UploadTime(time.Unix(*at, 0), now); uploaded != nil {

@@ -46,7 +46,7 @@ func accountTarget(handle string, depth int) source.Target {
 		Link: "https://www.tiktok.com/@" + handle, Depth: depth}
 }
 
-// ok returns the body of a successful answer with the given data.
+// ok returns the body of a successful answer with the given data member.
 func ok(data string) string {
 	return `{"data":` + data + `,"error":{"code":"ok","message":"","log_id":"202611211530000102231234560A0B0C0D"}}`
 }
@@ -72,7 +72,7 @@ const tokens = `{"open_id":"723f24d7","scope":"user.info.basic,user.info.profile
 
 const profile = `{"user":{"open_id":"723f24d7","display_name":"Soup Season","username":"Soup.Season","bio_description":"Soup.\nAll year","follower_count":1230000,"following_count":7}}`
 
-// side answers all requests that are not for videos: the requests for tokens and for the profile.
+// side answers the requests that the source sends in addition to the requests for videos: for tokens and for the profile.
 func side(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case strings.HasSuffix(r.URL.Path, "/oauth/token/"):
@@ -102,7 +102,7 @@ func newDisplay(t testing.TB, db *storetest.DB, base string, client *fetch.Clien
 
 var logins atomic.Int64
 
-// anotherLogin changes the options to the first refresh token of another login.
+// anotherLogin sets the refresh token in the options to the first refresh token of another login.
 func anotherLogin(o *tiktok.DisplayOptions) {
 	o.RefreshToken = fmt.Sprintf("%s-%d", sourcetest.Credential, logins.Add(1))
 }
@@ -136,7 +136,7 @@ func TestDisplay_fetchesVideos(t *testing.T) {
 		sourcetest.OK:         {Body: list(item(soup, counts), item(kite, counts2)), Classes: good, Facts: both},
 		sourcetest.Bare:       {Body: list(`{"id":"`+soup+`","view_count":5}`, `{"id":"`+kite+`","view_count":5}`), Classes: good, Facts: []*source.Facts{bare, bare}},
 		sourcetest.Gone:       {Body: list(item(kite, counts2)), Classes: gone},
-		sourcetest.Private:    {Body: list(item(kite, counts2)), Classes: gone}, // TikTok answers for private and for deleted videos in the same way
+		sourcetest.Private:    {Body: list(item(kite, counts2)), Classes: gone}, // TikTok leaves out a private video in the same way as a deleted video
 		sourcetest.Restricted: {Body: list(item(soup, counts), item(kite, counts2)), Classes: good},
 		sourcetest.WrongTypes: {Body: list(item(soup, `"view_count":["1482337"]`), item(kite, counts2)), Classes: doubtful},
 		sourcetest.Strings: {Body: list(strings.ReplaceAll(item(soup, `"view_count":"1482337","like_count":"90211","comment_count":"1204","share_count":"311"`), `"`+soup+`"`, soup),
@@ -163,7 +163,7 @@ func page(more bool, cursor int64, entries ...string) sourcetest.Reply {
 	return sourcetest.Reply{Body: ok(fmt.Sprintf(`{"videos":[%s],"cursor":%d,"has_more":%t}`, strings.Join(entries, ","), cursor, more))}
 }
 
-func TestDisplay_fetchesOwnAccount(t *testing.T) {
+func TestDisplay_fetchesAccountThatHasLoggedIn(t *testing.T) {
 	t.Parallel()
 	const new1, old1 = int64(1766782800), int64(1700000000)
 	full := source.AccountFacts{SourceID: new("tiktok_display:aw1234/723f24d7"), Username: new(owner), Name: new("Soup Season"), Bio: new("Soup.\nAll year"), Followers: new(int64(1230000)), Following: new(int64(7)), Listed: true}
@@ -185,7 +185,7 @@ func TestDisplay_fetchesOwnAccount(t *testing.T) {
 		sourcetest.Strings:    {Profile: with("1230000", `"1230000"`), Pages: pages, Class: source.OK},
 		sourcetest.Big:        {Profile: with("1230000", "9007199254740993"), Pages: pages, Class: source.OK, Account: &big},
 		sourcetest.Foreign:    {Profile: with("Soup.Season", "kite.club"), Class: source.Unsupported},
-		// TikTok returns the profile and the public videos of the own account even if the account is private.
+		// Even if the logged-in account is private, TikTok returns the profile and the public videos of the account.
 		sourcetest.PrivateAccount: {Profile: whole, Pages: none, Class: source.OK, Account: &empty},
 		sourcetest.Empty:          {Profile: whole, Pages: none, Class: source.OK, Account: &empty},
 		sourcetest.Pinned:         {Profile: whole, Pages: []sourcetest.Reply{pages[0], page(false, 0, entry(kite, old1), entry(soup, new1))}, Class: source.OK},
@@ -206,7 +206,7 @@ func TestDisplay_fetchesOwnAccount(t *testing.T) {
 	})
 }
 
-// request has the recorded parts of a request that the test server received.
+// request is the recorded part of a request that the test server received.
 type request struct{ line, auth, contentType, body string }
 
 // recordRequests serves requests with a handler and records them.
@@ -229,7 +229,7 @@ func recordRequests(t *testing.T, h http.HandlerFunc) (base string, requests fun
 	}
 }
 
-func TestDisplay_sendsDocumentedRequests(t *testing.T) {
+func TestDisplay_sendsRequestsAsDocumented(t *testing.T) {
 	t.Parallel()
 	base, requests := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -279,10 +279,10 @@ func TestDisplay_returnsUnsupportedForOtherAccounts(t *testing.T) {
 	results, err := d.Fetch(t.Context(), batch, source.NewCallBudget(d.Plan(batch)[0]))
 	require.NoError(t, err)
 	require.Equal(t, []source.Class{source.Unsupported, source.Unsupported, source.Temporary, source.Unsupported}, classes(results),
-		"a video of the own account must not be gone if the answer has no list")
+		"a video of the logged-in account must not be gone if the answer has no list")
 	require.Len(t, requests(), 3, "the profile is requested once")
 	_, ok := d.Serves(accountTarget("somebody.else", 1))
-	require.False(t, ok, "an account with another handle than the own account must not be served")
+	require.False(t, ok, "an account with another handle than the logged-in account must not be served")
 	_, ok = d.Serves(accountTarget(owner, 1))
 	require.True(t, ok)
 	_, ok = d.Serves(source.Target{Platform: link.YouTube, Kind: source.KindVideo, ExternalID: soup})
@@ -313,7 +313,7 @@ func TestDisplay_requestsFieldsOfGrantedScopesOnly(t *testing.T) {
 	batch := []source.Target{target(soup, owner, true)}
 	results, err := d.Fetch(t.Context(), batch, source.NewCallBudget(d.Plan(batch)[0]))
 	require.NoError(t, err)
-	require.Equal(t, []source.Class{source.Unsupported}, classes(results), "must be unsupported if the handle of the own account is not known")
+	require.Equal(t, []source.Class{source.Unsupported}, classes(results), "must be unsupported if the handle of the logged-in account is not known")
 	require.Equal(t, "GET /v2/user/info/?fields=open_id%2Cdisplay_name", requests()[2].line, "only fields of granted scopes are requested")
 	account := []source.Target{accountTarget(owner, 1)}
 	results, err = d.Fetch(t.Context(), account, source.NewCallBudget(d.Plan(account)[0]))
@@ -326,7 +326,7 @@ func TestDisplay_requestsNextPageAfterShortPage(t *testing.T) {
 	t.Parallel()
 	pages := []string{
 		page(true, 300, entry(soup, 1766782800)).Body, page(true, 200).Body, page(true, 100, entry(kite, 1700000000)).Body, page(true, 50, entry(foreign, 1699999999)).Body,
-	} // as many pages as the plan has calls
+	} // four pages, because the plan for 25 videos allows four calls for the list
 	base, requests := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/video/list/") {
 			_, _ = io.WriteString(w, pages[0])
@@ -355,7 +355,7 @@ func TestDisplay_requestsNextPageAfterShortPage(t *testing.T) {
 	require.EqualValues(t, 2, budget.Spent()[0].Units)
 }
 
-func TestNewDisplay_checksOptions(t *testing.T) {
+func TestNewDisplay_refusesInvalidOptions(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	client := fetch.New(fetch.Options{})

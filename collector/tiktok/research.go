@@ -21,32 +21,33 @@ const ResearchName = "tiktok_research"
 const BudgetRecords = "records"
 
 const (
-	researchBatch    = 100 // maximum number of rows in an answer
+	researchBatch    = 100 // maximum number of videos in a query and in an answer
 	researchRequests = 1_000
 	researchRecords  = 100_000
 	researchFields   = "id,create_time,username,video_description,video_duration,music_id,view_count,like_count,comment_count,share_count,favorites_count"
 	researchProfile  = "display_name,bio_description,follower_count,following_count"
-	// researchSpan is the longest time in days between the start and the end of a query.
+	// researchSpan is the maximum number of days between the start date and the end date of a query.
 	researchSpan = 30
-	// idsPerExtraRequest is the number of ids for which one additional request is planned. A page can be short although more pages follow.
+	// idsPerExtraRequest is the number of video ids for which one additional request is planned. Additional requests are needed because a
+	// page can be short although more pages follow.
 	idsPerExtraRequest = 50
-	// indexingDelay is the longest time after the upload until the API finds a video.
+	// indexingDelay is the longest time between the upload of a video and the time from which the API finds the video.
 	indexingDelay = 10 * 24 * time.Hour
 )
 
-// ResearchOptions configure Research.
+// ResearchOptions are the settings of Research.
 type ResearchOptions struct {
 	BaseURL                 string // base URL of the API, with or without a path prefix; "" means DefaultBaseURL
 	ClientKey, ClientSecret string // client key and secret of the approved research project
 	Client                  *fetch.Client
 	Now                     func() time.Time
-	// Requests and Records are the limits of the two budgets per UTC day. 0 means 1,000 requests and 100,000 records. A negative number
-	// means that the limit is not known.
+	// Requests and Records are the limits of the two budgets per UTC day. 0 means the default: 1,000 requests or 100,000 records. A
+	// negative number means that the limit is not known.
 	Requests, Records int64
 }
 
 // Research fetches public videos and profiles of any account from TikTok's Research API. The API returns views, likes, comments, shares,
-// bookmarks and the song's id. Its numbers can be days old, so its results have Lags set. It does not list the videos of an account.
+// bookmarks and the song's id. It does not list the videos of an account. Its numbers can be days old, so Lags is true in all results.
 type Research struct {
 	app
 	tokens  *clientTokens
@@ -76,21 +77,22 @@ func (r *Research) Name() string { return ResearchName }
 // Timeout returns the timeout of one call, which is the timeout of the HTTP client.
 func (r *Research) Timeout() time.Duration { return r.api.Timeout() }
 
-// Concurrency returns 2. A query answers for 100 videos, so even two concurrent calls spend the 1,000 requests of a day within minutes.
+// Concurrency returns the maximum number of concurrent Fetch calls: 2. A query returns up to 100 videos, so even two concurrent calls spend
+// the 1,000 requests of a day within minutes.
 func (r *Research) Concurrency() int { return 2 }
 
-// Group returns "", because one Fetch can request any videos together.
+// Group returns "" for every target, because one Fetch can request the videos of any accounts together.
 func (r *Research) Group(source.Target) string { return "" }
 
-// AsksByHandle returns false, because TikTok finds videos by their ids.
+// AsksByHandle returns false, because a video is requested by its id and not by the handle of its account.
 func (r *Research) AsksByHandle(source.Target) bool { return false }
 
 // Budgets returns the budgets of requests and of records, both per UTC day.
 func (r *Research) Budgets() []source.Budget { return r.budgets }
 
-// Serves returns true for TikTok videos whose id contains an upload time, in batches of 100. The upload time is necessary because a query
-// names a range of upload days. For an account, Serves returns true if the handle is known and no id is known. The API's profiles have no
-// id. For an account with a known id, a reused handle could therefore not be detected.
+// Serves returns the batch size 100 for TikTok videos whose id contains an upload time. The upload time is necessary because a query names
+// a range of upload days. For an account, Serves returns the batch size 1 if a handle but no id is known. The API's profiles have no id, so
+// a reused handle could not be detected for an account with a known id.
 func (r *Research) Serves(t source.Target) (int, bool) {
 	switch {
 	case t.Platform != link.TikTok:
@@ -146,8 +148,8 @@ func (r *Research) queries(batch []source.Target) []query {
 	return out
 }
 
-// Plan returns one request for each query, and additional requests for further pages. For an account, it returns one request. It also
-// returns one record for each target.
+// Plan returns the numbers of requests and records to reserve for a batch. A batch of videos needs one request for each query, and
+// additional requests for further pages. An account needs one request. Each target needs one record.
 func (r *Research) Plan(batch []source.Target) [][]source.Call {
 	requests := int64(len(batch))
 	if len(batch) > 0 && batch[0].Kind == source.KindVideo {
@@ -156,8 +158,8 @@ func (r *Research) Plan(batch []source.Target) [][]source.Call {
 	return [][]source.Call{{{Bucket: BudgetRequests, Units: requests}, {Bucket: BudgetRecords, Units: int64(max(1, len(batch)))}}}
 }
 
-// Fetch requests up to 100 videos with as many queries as their upload times need, or one profile. If a query fails after another query was
-// answered, its targets get the result source.Unanswered.
+// Fetch requests up to 100 videos, or one profile. Videos need as many queries as their upload times require. If a query fails after
+// another query was answered, the targets of the failed query get the result source.Unanswered.
 func (r *Research) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
 	calls := budget.Calls()
 	account := len(batch) > 0 && batch[0].Kind == source.KindAccount
@@ -254,7 +256,7 @@ func (r *Research) page(ctx context.Context, budget *source.CallBudget, q query,
 	return found, next, err
 }
 
-// result returns the result for a target of a query. found has the videos in the answers to the query.
+// result returns the result for a target of a query. found are the videos in the answers to the query.
 func (r *Research) result(t source.Target, found videos) source.Result {
 	got, ok := found.result(t)
 	got.Lags = true
@@ -277,8 +279,8 @@ func (r *Research) result(t source.Target, found videos) source.Result {
 	return got
 }
 
-// withBucket returns err with the budget of requests as its Bucket if err is a failure of class QuotaSpent. It returns any other error
-// unchanged.
+// withBucket returns err. If err is a failure of class QuotaSpent, withBucket first sets the Bucket of the failure to the budget of
+// requests.
 func (r *Research) withBucket(err error) error {
 	if f, ok := errors.AsType[*source.Failure](err); ok && f.Class == source.QuotaSpent {
 		f.Bucket = BudgetRequests
@@ -286,7 +288,7 @@ func (r *Research) withBucket(err error) error {
 	return err
 }
 
-// profile requests an account by its handle.
+// profile requests the profile of an account by the account's handle.
 func (r *Research) profile(ctx context.Context, budget *source.CallBudget, t source.Target) (source.Result, error) {
 	handle := handleOf(t)
 	if handle == "" || t.Platform != link.TikTok {
@@ -303,6 +305,7 @@ func (r *Research) profile(ctx context.Context, budget *source.CallBudget, t sou
 	return decodeProfile(got, handle), nil
 }
 
+// decodeProfile decodes an answer as the result for the account with the given handle. The result is Temporary if the profile is malformed.
 func decodeProfile(a answer, handle string) source.Result {
 	var data struct {
 		DisplayName *string     `json:"display_name"`

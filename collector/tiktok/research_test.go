@@ -33,14 +33,14 @@ func newResearch(t testing.TB, base string, client *fetch.Client) *tiktok.Resear
 
 const clientToken = `{"access_token":"` + sourcetest.Credential + `","expires_in":7200,"token_type":"Bearer"}`
 
-// row returns an item of the Research API. Its ids are JSON numbers, not strings.
+// row returns an item in an answer of the Research API. Its id is a JSON number, not a string. more is the JSON text of additional members.
 func row(id, more string) string {
 	return fmt.Sprintf(`{"id":%s,"create_time":1766782800,"username":"soup.season","video_description":"Leek soup, slowly","video_duration":58,"music_id":7050000000000000001,%s}`, id, more)
 }
 
 const rowCounts = counts + `,"favorites_count":77`
 
-// near is the id of another video, which was uploaded in the same month as the video soup.
+// near is the id of a video that was uploaded in the same month as the video with the id soup.
 const near = "7588213403351190999"
 
 func TestResearch_fetchesVideos(t *testing.T) {
@@ -66,14 +66,14 @@ func TestResearch_fetchesVideos(t *testing.T) {
 		sourcetest.OK:         {Body: list(row(soup, rowCounts), row(near, counts2)), Classes: good, Facts: both},
 		sourcetest.Bare:       {Body: list(`{"id":`+soup+`,"view_count":5}`, `{"id":`+near+`,"view_count":5}`), Classes: good, Facts: []*source.Facts{bare, bare}},
 		sourcetest.Gone:       {Body: list(row(near, counts2)), Classes: gone},
-		sourcetest.Private:    {Body: list(row(near, counts2)), Classes: gone}, // TikTok answers for private and for deleted videos in the same way
+		sourcetest.Private:    {Body: list(row(near, counts2)), Classes: gone}, // TikTok leaves out a private video in the same way as a deleted video
 		sourcetest.Restricted: {Body: list(row(soup, counts+`,"favourites_count":77`), row(near, counts2)), Classes: good, Facts: []*source.Facts{&british, &second}},
 		sourcetest.WrongTypes: {Body: list(row(soup, `"view_count":{}`), row(near, counts2)), Classes: doubtful},
 		sourcetest.Strings:    {Body: list(strings.Replace(strings.Replace(row(soup, rowCounts), soup, `"`+soup+`"`, 1), "90211", `"90211"`, 1), row(near, counts2)), Classes: good},
 		sourcetest.Big:        {Body: list(row(soup, counts+`,"favorites_count":9007199254740993`), row(near, counts2)), Classes: good, Facts: []*source.Facts{&big, &second}},
 		sourcetest.Duplicates: {Body: list(row(soup, rowCounts), row(near, counts2), row(soup, counts2)), Classes: good},
 		sourcetest.Foreign:    {Body: list(row(foreign, counts), row(soup, rowCounts), row(near, counts2)), Classes: good},
-		// The id in the answer and the requested id are equal if they are converted to float64.
+		// The id in the answer differs from the requested id, but both ids are equal after a conversion to float64.
 		sourcetest.GoneForeign: {Body: list(row("7588213403351190802", counts), row(near, counts2)), Classes: doubtful},
 	})
 	sourcetest.Run(t, sourcetest.Harness{
@@ -138,7 +138,7 @@ func TestResearch_splitsQueriesByUploadTime(t *testing.T) {
 	}
 }
 
-func TestResearch_treatsMissingNewVideoAsTemporary(t *testing.T) {
+func TestResearch_returnsTemporaryForMissingNewVideo(t *testing.T) {
 	t.Parallel()
 	reply := list()
 	base, _ := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {

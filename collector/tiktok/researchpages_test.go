@@ -17,8 +17,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// paged returns a source whose Research API returns pages with the given number of rows. If failingPage is not 0, this page and all later
-// pages fail. The API requires that a request for a later page has the cursor and the search id of the previous page.
+// paged starts a test server whose pages have the given number of rows, and returns a source for the server. If failingPage is not 0, this
+// page and all later pages fail. A request for a later page must contain the cursor and the search id of the previous page.
 func paged(t *testing.T, rows, failingPage int) (s *tiktok.Research, requests func() []request) {
 	t.Helper()
 	base, requests := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {
@@ -57,10 +57,10 @@ func paged(t *testing.T, rows, failingPage int) (s *tiktok.Research, requests fu
 	return newResearch(t, base, nil), requests
 }
 
-func TestResearch_requestsPagesWithinPlan(t *testing.T) {
+func TestResearch_requestsAtMostPlannedNumberOfPages(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		days                string // the upload days, separated by spaces; the ids are divided evenly among the days
+		days                string // upload days, separated by spaces; each day has the same number of video ids
 		rows, fails         int
 		planned, made, lost int
 	}{
@@ -99,7 +99,7 @@ func TestResearch_requestsPagesWithinPlan(t *testing.T) {
 	}
 }
 
-func TestSandbox_researchReturnsVideosOfAllPages(t *testing.T) {
+func TestResearch_returnsVideosOfAllPagesOfSandbox(t *testing.T) {
 	t.Parallel()
 	s := startSandbox(t)
 	old := sourcetest.Now.AddDate(0, -3, 0)

@@ -18,10 +18,10 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// hostileVariants is the number of different hostile answers of the sandbox. Each call gets the next variant.
+// hostileVariants is the number of different malformed or misleading answers that the sandbox returns in turn.
 const hostileVariants = 13
 
-// sandboxed is a running sandbox with a Display source and a Research source, which call the sandbox.
+// sandboxed is a running sandbox, and a Display and a Research source that send their requests to the sandbox.
 type sandboxed struct {
 	box      *sandbox.Sandbox
 	base     string
@@ -40,7 +40,7 @@ func startSandbox(t *testing.T) sandboxed {
 		name, value, _ := strings.Cut(line, "=")
 		settings[name] = value
 	}
-	// Compression is off, because compressing the hostile answers would take most of the test's time.
+	// Compression is disabled, because compressing the large malformed answers would take most of the test's time.
 	client := fetch.New(fetch.Options{Transport: &http.Transport{DisableCompression: true}})
 	t.Cleanup(client.Close)
 	display, err := tiktok.NewDisplay(tiktok.DisplayOptions{BaseURL: settings["REELTALLY_TIKTOK_BASE_URL"], ClientKey: settings["REELTALLY_TIKTOK_CLIENT_KEY"],
@@ -53,7 +53,7 @@ func startSandbox(t *testing.T) sandboxed {
 	return sandboxed{box, web.URL, display, research}
 }
 
-// fetchAll fetches a batch with the first plan, as the collector does.
+// fetchAll fetches a batch with the calls of its first plan, as the collector does.
 func fetchAll(t *testing.T, s source.Source, batch []source.Target) []source.Result {
 	t.Helper()
 	results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
@@ -73,7 +73,7 @@ func control(t *testing.T, base, path, text string) {
 	require.Less(t, res.StatusCode, 300, "%s %s", path, text)
 }
 
-func TestSandbox_displayFetchesOwnVideos(t *testing.T) {
+func TestDisplay_fetchesVideosOfLoggedInAccountFromSandbox(t *testing.T) {
 	t.Parallel()
 	s := startSandbox(t)
 	handle, world := s.box.TikTokAccount(), s.box.World()
@@ -133,7 +133,7 @@ func TestSandbox_displayFetchesOwnVideos(t *testing.T) {
 	require.Equal(t, source.OK, fetchAll(t, s.display, batch)[0].Class, "Fetch must get a new token, because the old one has expired in the sandbox")
 }
 
-func TestSandbox_researchFetchesDelayedNumbers(t *testing.T) {
+func TestResearch_fetchesDelayedNumbersFromSandbox(t *testing.T) {
 	t.Parallel()
 	s := startSandbox(t)
 	world, then := s.box.World(), sourcetest.Now.Add(-sandbox.ResearchLag)
@@ -172,7 +172,7 @@ func TestSandbox_researchFetchesDelayedNumbers(t *testing.T) {
 	}
 }
 
-func TestSandbox_classifiesFaults(t *testing.T) {
+func TestSources_classifyFaultsOfSandbox(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		fault   string
@@ -224,7 +224,7 @@ func TestSandbox_classifiesFaults(t *testing.T) {
 					continue
 				}
 				for _, count := range []*int64{r.Facts.Views, r.Facts.Likes, r.Facts.Comments, r.Facts.Shares, r.Facts.Bookmarks} {
-					if count != nil { // each count must be one of the true counts; a source cannot detect that two counts were swapped
+					if count != nil { // a source cannot detect that two counts were swapped, so any true count of the video is accepted
 						require.Contains(t, []int64{truth.Views, *truth.Likes, *truth.Comments, *truth.Shares, *truth.Bookmarks}, *count)
 					}
 				}

@@ -10,14 +10,15 @@ import (
 	"errors"
 )
 
-// seal encrypts credentials for the database with AES-256-GCM. Its key is derived from the app's client secret, which is not stored in the
-// database. A copy of the database is therefore not enough to decrypt the credentials.
+// seal encrypts credentials for the database with AES-256-GCM. The encryption key is derived from the app's client secret, which is not
+// stored in the database. A copy of the database is therefore not enough to decrypt the credentials.
 type seal struct {
 	aead cipher.AEAD
-	// context is the source and the account. It is authenticated with the encrypted text: a text cannot be decrypted with another context.
+	// context names the source and the account. Encrypted credentials can be decrypted only with the same context.
 	context []byte
 }
 
+// newSeal returns a seal whose key is derived from the client secret. source and account are the context of the encrypted credentials.
 func newSeal(secret, source, account string) (seal, error) {
 	key, err := hkdf.Key(sha256.New, []byte(secret), nil, "reeltally source token", 32)
 	if err != nil {
@@ -31,7 +32,7 @@ func newSeal(secret, source, account string) (seal, error) {
 	return seal{aead, []byte(source + "\n" + account)}, err
 }
 
-// close returns the credentials as encrypted bytes.
+// close encrypts the credentials.
 func (s seal) close(c credentials) ([]byte, error) {
 	plain, err := json.Marshal(c)
 	if err != nil {
@@ -46,7 +47,7 @@ func (s seal) close(c credentials) ([]byte, error) {
 
 var errSealed = errors.New("the stored token was encrypted with another client secret")
 
-// open decrypts bytes that close returned. It returns errSealed if they were encrypted with another client secret or context.
+// open decrypts bytes that close returned. It returns errSealed if the bytes were encrypted with another client secret or another context.
 func (s seal) open(sealed []byte) (credentials, error) {
 	if len(sealed) < s.aead.NonceSize() {
 		return credentials{}, errSealed

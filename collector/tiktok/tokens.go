@@ -26,7 +26,7 @@ const (
 // credentials are the tokens that TikTok returned from one exchange. They are stored encrypted; see seal.
 type credentials struct {
 	Access  string    `json:"access,omitempty"`
-	RenewAt time.Time `json:"renew_at,omitzero"` // when a new token should be requested; earlier than the expiry of this token
+	RenewAt time.Time `json:"renew_at,omitzero"` // time from which a new token is requested; earlier than Expires
 	Expires time.Time `json:"expires,omitzero"`
 	Refresh string    `json:"refresh,omitempty"`
 	Scope   string    `json:"scope,omitempty"` // the granted scopes, separated by commas; "" if they are not known
@@ -47,8 +47,8 @@ func (c credentials) granted(scope string) bool {
 	return c.Scope == "" || strings.Contains(","+c.Scope+",", ","+scope+",")
 }
 
-// exchange requests tokens from the token endpoint. The endpoint's errors have another format than the errors of the API:
-// {"error":"invalid_grant","error_description":…}.
+// exchange requests tokens from TikTok's token endpoint. form has the parameters of the request without the app's key and secret. The
+// endpoint's errors have their own format: {"error":"invalid_grant","error_description":…}.
 func (a app) exchange(ctx context.Context, form url.Values, secrets ...string) (credentials, error) {
 	form.Set("client_key", a.key)
 	form.Set("client_secret", a.secret)
@@ -90,10 +90,10 @@ func (a app) exchange(ctx context.Context, form url.Values, secrets ...string) (
 		f.Class = tokenClassOf(name, class)
 		f.Detail = fetch.Redact(strings.TrimRight(f.Detail+" "+name+": "+body.Description, ": "), secrets...)
 	}
-	f.OfSource = true // the request for tokens concerns no target
+	f.OfSource = true // a request for tokens names no target, so its failure concerns the source
 	switch f.Class {
 	case source.OK, source.BadRequest, source.QuotaSpent:
-		f.Class = source.Temporary // the token endpoint uses these classes for other problems, so the call counts as temporarily failed
+		f.Class = source.Temporary // these classes do not fit an error of the token endpoint, so the request is tried again later
 	case source.RateLimited:
 		if f.RetryAt.IsZero() {
 			f.RetryAt = a.now().Add(ratePause)
@@ -103,7 +103,7 @@ func (a app) exchange(ctx context.Context, form url.Values, secrets ...string) (
 	return credentials{}, f
 }
 
-// tokenClassOf returns the class of an error that the token endpoint named. For an unknown name it returns defaultClass.
+// tokenClassOf returns the class of an error that the token endpoint returned by name. For an unknown name it returns defaultClass.
 func tokenClassOf(errorName string, defaultClass source.Class) source.Class {
 	switch errorName {
 	case "server_error", "temporarily_unavailable", "internal_error":
@@ -116,29 +116,32 @@ func tokenClassOf(errorName string, defaultClass source.Class) source.Class {
 	return defaultClass
 }
 
-// ctxMutex is a mutex. Waiting for its lock ends when a context ends.
+// ctxMutex is a mutex. Its lock method stops waiting when a context ends.
 type ctxMutex chan struct{}
 
 func newCtxMutex() ctxMutex { return make(ctxMutex, 1) }
 
+// lock locks the mutex. It returns an error if ctx ends before the mutex is locked.
 func (m ctxMutex) lock(ctx context.Context) error {
 	select {
 	case m <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("waiting for an access token: %w", context.Cause(ctx))
+		return fmt.Errorf("the call ended while it waited for an access token: %w", context.Cause(ctx))
 	}
 }
 
 func (m ctxMutex) unlock() { <-m }
 
-// clientTokens provides the access tokens of the operator's app itself. Each process requests its own tokens and does not store them.
+// clientTokens provides the access tokens of the operator's app, which belong to no account. Each process requests its own tokens and does
+// not store them.
 type clientTokens struct {
 	app
 	ctxMutex
 	known credentials
 }
 
+// token returns an access token that differs from refused. It requests a new token if the known token is refused or its renewal is due.
 func (c *clientTokens) token(ctx context.Context, refused string) (string, error) {
 	if err := c.lock(ctx); err != nil {
 		return "", err

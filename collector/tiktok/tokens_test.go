@@ -24,14 +24,14 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// issuer simulates a token endpoint and an API. It accepts each refresh token once, and only the newest access token.
+// issuer simulates TikTok's token endpoint and an API method. It accepts each refresh token once, and only the newest access token.
 type issuer struct {
 	*httptest.Server
 	mu        sync.Mutex
-	refresh   string // the refresh token that is accepted now
+	refresh   string // the only refresh token that is accepted now
 	made      int
 	exchanges int
-	reply     func(w http.ResponseWriter) bool // if not nil, writes the answer of the next exchange instead
+	reply     func(w http.ResponseWriter) bool // if not nil, it writes the answer to the next token request
 }
 
 func newIssuer(t *testing.T, first string) *issuer {
@@ -84,7 +84,7 @@ func (i *issuer) revoke() {
 
 const firstToken = "rft.secret.first"
 
-// newCollector returns a source with its own connection to the database, like a source in another process.
+// newCollector returns a source that has its own connection to the database, like a source in another process.
 func newCollector(t *testing.T, db *storetest.DB, i *issuer, log io.Writer, change func(*tiktok.DisplayOptions)) *tiktok.Display {
 	t.Helper()
 	return newDisplay(t, db, i.URL, nil, func(o *tiktok.DisplayOptions) {
@@ -114,7 +114,7 @@ func TestTokens_areStoredForNextProcess(t *testing.T) {
 			require.NoError(t, fetchOnce(t.Context(), d))
 			require.NoError(t, fetchOnce(t.Context(), d))
 			require.Equal(t, n+1, i.count(), "the access token is used while it is valid")
-			db.Clock.Advance(100 * time.Minute) // the token lives 120 minutes, so its renewal is due now
+			db.Clock.Advance(100 * time.Minute) // a token expires after 120 minutes, so its renewal is due now
 		}
 		require.NotContains(t, log.String(), "secret", "the log must not contain a token")
 		sealed := storetest.Column[[]byte](t, db, "SELECT sealed FROM source_tokens")
@@ -124,7 +124,7 @@ func TestTokens_areStoredForNextProcess(t *testing.T) {
 	})
 }
 
-func TestTokens_areExchangedByOneCollector(t *testing.T) {
+func TestTokens_areExchangedByOneCollectorAtATime(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		i := newIssuer(t, firstToken)
@@ -141,7 +141,7 @@ func TestTokens_areExchangedByOneCollector(t *testing.T) {
 					wg.Go(func() {
 						err := fetchOnce(t.Context(), d)
 						if f, ok := errors.AsType[*source.Failure](err); ok && f.Class == source.RateLimited {
-							waited.Add(1) // another collector was exchanging the token
+							waited.Add(1) // the call failed because another collector was exchanging the token
 						} else if err != nil {
 							t.Errorf("fetch: %v", err)
 						}
@@ -159,7 +159,7 @@ func TestTokens_areExchangedByOneCollector(t *testing.T) {
 	})
 }
 
-func TestTokens_areRenewedIfRefused(t *testing.T) {
+func TestTokens_areRenewedIfTikTokRefusesThem(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	i := newIssuer(t, firstToken)
@@ -170,7 +170,7 @@ func TestTokens_areRenewedIfRefused(t *testing.T) {
 	require.Equal(t, 2, i.count())
 }
 
-func TestTokens_areStoredIfCallerCancels(t *testing.T) {
+func TestTokens_areStoredEvenIfCallerCancelsContext(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	i := newIssuer(t, firstToken)
@@ -181,7 +181,7 @@ func TestTokens_areStoredIfCallerCancels(t *testing.T) {
 	require.Equal(t, 1, i.count())
 }
 
-func TestTokens_areRenewedAfterOtherCollectorWasKilled(t *testing.T) {
+func TestTokens_areRenewedAfterAnotherCollectorWasKilled(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	i := newIssuer(t, firstToken)
@@ -199,7 +199,7 @@ func TestTokens_areRenewedAfterOtherCollectorWasKilled(t *testing.T) {
 	require.NoError(t, fetchOnce(t.Context(), d))
 }
 
-// flaky is a token store whose writes can be made to fail.
+// flaky is a token store whose writes fail if a test demands it.
 type flaky struct {
 	tiktok.TokenStore
 	away atomic.Bool
@@ -212,7 +212,7 @@ func (s *flaky) ReplaceSourceToken(ctx context.Context, t queue.SourceToken, sea
 	return s.TokenStore.ReplaceSourceToken(ctx, t, sealed)
 }
 
-func TestTokens_areUsedAndStoredLaterIfDatabaseFails(t *testing.T) {
+func TestTokens_areUsedAndStoredLaterIfDatabaseWriteFails(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	i, log := newIssuer(t, firstToken), &bytes.Buffer{}
@@ -231,7 +231,7 @@ func TestTokens_areUsedAndStoredLaterIfDatabaseFails(t *testing.T) {
 	require.Equal(t, 2, i.count())
 }
 
-func TestTokens_reportIfNewLoginIsNeeded(t *testing.T) {
+func TestTokens_reportThatNewLoginIsNeeded(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	i, log := newIssuer(t, "rft.another"), &bytes.Buffer{}
@@ -248,7 +248,7 @@ func TestTokens_reportIfNewLoginIsNeeded(t *testing.T) {
 	require.NoError(t, fetchOnce(t.Context(), d), "a new refresh token must work")
 }
 
-func TestTokens_areNotDecryptedWithOtherClientSecret(t *testing.T) {
+func TestTokens_areNotDecryptedWithAnotherClientSecret(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	i, log := newIssuer(t, firstToken), &bytes.Buffer{}
@@ -260,7 +260,7 @@ func TestTokens_areNotDecryptedWithOtherClientSecret(t *testing.T) {
 	require.Contains(t, log.String(), "cannot be decrypted")
 	require.NoError(t, fetchOnce(t.Context(), newCollector(t, db, i, log, nil)), "the stored token must not be changed")
 
-	// The encrypted token of one login cannot be decrypted for another login.
+	// The encrypted token of a login cannot be decrypted for another login.
 	d = newCollector(t, db, i, log, func(o *tiktok.DisplayOptions) { o.RefreshToken = "rft.other" })
 	require.Error(t, fetchOnce(t.Context(), d))
 	db.Exec(t, "UPDATE source_tokens SET sealed = (SELECT s.sealed FROM source_tokens s WHERE s.version > 1)")
@@ -268,7 +268,7 @@ func TestTokens_areNotDecryptedWithOtherClientSecret(t *testing.T) {
 	require.Equal(t, source.AuthFailed, f.Class)
 }
 
-func TestTokens_classifyBadAnswers(t *testing.T) {
+func TestTokens_classifyErrorsOfTokenEndpoint(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		status int

@@ -13,7 +13,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// TokenStore stores tokens that change with each use, for all collectors. *store.Store implements this interface.
+// TokenStore stores the refresh tokens, which change with each use, for all collectors. *queue.Queue implements this interface.
 type TokenStore interface {
 	KeepSourceToken(ctx context.Context, source, account string, sealed []byte) (queue.SourceToken, error)
 	HoldSourceToken(ctx context.Context, t queue.SourceToken, d time.Duration) (queue.SourceToken, bool, error)
@@ -25,17 +25,17 @@ var _ TokenStore = (*queue.Queue)(nil)
 
 const (
 	storedSource = "tiktok"
-	// holdFor is how long a collector reserves a token for an exchange. It is longer than the longest exchange, so that two collectors never
-	// exchange the same token.
+	// holdFor is how long a collector reserves a refresh token for an exchange. It is longer than the longest exchange, so that two
+	// collectors never exchange the same token.
 	holdFor = 3 * exchangeTimeout
-	// heldRetry is how long a call is deferred if another collector is exchanging the token.
+	// heldRetry is how long a call is deferred if another collector is exchanging the refresh token.
 	heldRetry = 2 * time.Second
 )
 
-// userTokens provides the access tokens of an account that has logged in to the app. Each exchange returns a new refresh token and
-// invalidates the old refresh token. Only one collector therefore exchanges a token at a time, and stores the new tokens at once. If the
-// database is not available, userTokens has the new tokens in memory and stores them at the next call. If the process is killed between
-// TikTok's answer and the write to the database, the account may have to log in again.
+// userTokens provides the access tokens of an account that has logged in to the app. Each exchange returns a new refresh token and makes
+// the old refresh token invalid. Only one collector therefore exchanges a refresh token at a time, and stores the new tokens at once. If
+// the database is not available, userTokens keeps the new tokens in memory and stores them at the next call. If the process is killed
+// before it has stored the new tokens, the account may have to log in again.
 type userTokens struct {
 	app
 	ctxMutex
@@ -47,7 +47,7 @@ type userTokens struct {
 
 	known      credentials
 	unsaved    *unsavedTokens
-	retryRenew time.Time // after a failed exchange: when to try again, while the old access token is still usable
+	retryRenew time.Time // after a failed exchange, the old access token is used until this time
 }
 
 // unsavedTokens are tokens that TikTok has returned but that are not stored in the database yet.
@@ -56,6 +56,7 @@ type unsavedTokens struct {
 	sealed []byte
 }
 
+// newUserTokens returns the tokens of the login with the given first refresh token, which st stores.
 func newUserTokens(a app, refresh string, st TokenStore, log *slog.Logger) (*userTokens, error) {
 	sum := sha256.Sum256([]byte("reeltally tiktok login\n" + refresh))
 	u := &userTokens{app: a, ctxMutex: newCtxMutex(), store: st, log: log, account: hex.EncodeToString(sum[:16]), first: credentials{Refresh: refresh}}
@@ -73,6 +74,8 @@ func (u *userTokens) granted(ctx context.Context, scope string) bool {
 	return u.known.granted(scope)
 }
 
+// token returns an access token that differs from refused. If the known token is refused or its renewal is due, token loads the stored
+// tokens and, if necessary, exchanges the refresh token.
 func (u *userTokens) token(ctx context.Context, refused string) (string, error) {
 	if err := u.lock(ctx); err != nil {
 		return "", err
@@ -99,7 +102,7 @@ func (u *userTokens) token(ctx context.Context, refused string) (string, error) 
 	case ok:
 		err = u.renew(ctx, held)
 	default:
-		// RateLimited makes the collector try again at RetryAt.
+		// The class RateLimited makes the collector try again at RetryAt.
 		err = &source.Failure{Class: source.RateLimited, RetryAt: u.now().Add(heldRetry), Detail: "another collector is renewing the access token"}
 	}
 	switch {
@@ -112,7 +115,7 @@ func (u *userTokens) token(ctx context.Context, refused string) (string, error) 
 	return u.known.Access, nil
 }
 
-// load returns the tokens that were last stored by any collector.
+// load reads the newest stored tokens of the login into u.known. If no tokens are stored, it stores the configured refresh token.
 func (u *userTokens) load(ctx context.Context) (queue.SourceToken, error) {
 	sealed, err := u.seal.close(u.first)
 	if err != nil {
@@ -129,8 +132,8 @@ func (u *userTokens) load(ctx context.Context) (queue.SourceToken, error) {
 	return row, nil
 }
 
-// renew exchanges the refresh token that this collector holds. It waits for TikTok's answer and stores the new tokens even if ctx is
-// cancelled in the meantime, because the old refresh token is no longer valid.
+// renew exchanges the refresh token that this collector has reserved. It stores the new tokens even if ctx is cancelled during the
+// exchange, because the old refresh token is no longer valid then.
 func (u *userTokens) renew(ctx context.Context, held queue.SourceToken) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), holdFor)
 	defer cancel()
@@ -139,7 +142,7 @@ func (u *userTokens) renew(ctx context.Context, held queue.SourceToken) error {
 		if failure, ok := errors.AsType[*source.Failure](err); ok && failure.Class == source.AuthFailed {
 			failure.Detail += "; log in to the account again and set REELTALLY_TIKTOK_REFRESH_TOKEN to the new refresh token"
 		}
-		u.log.WarnContext(ctx, "TikTok token not renewed", "error", err, "login", u.account)
+		u.log.WarnContext(ctx, "TikTok access token could not be renewed", "error", err, "login", u.account)
 		return errors.Join(err, u.store.ReleaseSourceToken(ctx, held))
 	}
 	if got.Refresh == "" {

@@ -16,11 +16,12 @@ import (
 // videoID matches the ids of videos, which currently have 19 digits.
 var videoID = regexp.MustCompile(`^[1-9][0-9]{14,19}$`)
 
+// isVideo returns true if t is a TikTok video with a valid id.
 func isVideo(t source.Target) bool {
 	return t.Platform == link.TikTok && t.Kind == source.KindVideo && videoID.MatchString(t.ExternalID)
 }
 
-// handleOf returns the handle of an account target, or "" if it has no valid handle.
+// handleOf returns the handle of an account target in lower case without "@", or "" if the target has no valid handle.
 func handleOf(t source.Target) string {
 	handle := fetch.Handle(&t.Handle) // t.Handle may be newer than the handle in ExternalID
 	if handle == nil && strings.HasPrefix(t.ExternalID, "@") {
@@ -42,7 +43,7 @@ type videos struct {
 	sandbox    bool
 }
 
-// add adds the videos of the next page.
+// add adds the videos of the next page of the same query to v.
 func (v *videos) add(page videos) {
 	for id, r := range page.byID {
 		if _, twice := v.byID[id]; !twice {
@@ -53,20 +54,20 @@ func (v *videos) add(page videos) {
 	v.noList, v.more = v.noList || page.noList, page.more
 }
 
-// result returns the result for a target. ok is false if the target is missing from the answer.
+// result returns the result for the video t. It returns false if the video is missing from the answer.
 func (v videos) result(t source.Target) (source.Result, bool) {
 	r, ok := v.byID[t.ExternalID]
 	if r.Facts != nil {
-		facts := *r.Facts // copied, because a batch may contain a target twice
+		facts := *r.Facts // copied, so that two results for the same video do not share Facts
 		r.Facts = &facts
 	}
 	r.Target, r.Sandbox = t, v.sandbox
 	return r, ok
 }
 
-// video is an item in an answer of the Display or Research API. The Display API has title, duration and share_url. The Research API has
-// video_duration, username, favorites_count and music_id, and its ids are numbers above 2^53. One page of its documentation spells
-// favourites_count.
+// video is an item in an answer of the Display or Research API. Only the Display API has title, duration and share_url. Only the Research
+// API has video_duration, username, favorites_count and music_id, and its ids are numbers above 2^53. One page of TikTok's documentation
+// has the spelling favourites_count.
 type video struct {
 	Views         fetch.Count `json:"view_count"`
 	Likes         fetch.Count `json:"like_count"`
@@ -84,8 +85,8 @@ type video struct {
 	MusicID       fetch.ID    `json:"music_id"`
 }
 
-// decodeVideos decodes a list of videos. A malformed item does not affect other items. If an item has no id or an id that is not in
-// requested, missing videos do not count as gone.
+// decodeVideos decodes a list of videos. A malformed item does not affect other items. If an item has no id or an id that was not
+// requested, the videos that are missing from the list may still exist, and incomplete is set.
 func decodeVideos(a answer, requested []string, now time.Time) (videos, error) {
 	var data struct {
 		Videos *fetch.Items `json:"videos"` // nil if the answer has no list
@@ -117,6 +118,7 @@ func decodeVideos(a answer, requested []string, now time.Time) (videos, error) {
 	return out, nil
 }
 
+// decodeVideo decodes an item of a list as the result for the video with the given id. The result is Temporary if the item is malformed.
 func decodeVideo(raw []byte, id string, now time.Time) source.Result {
 	var v video
 	if json.Unmarshal(raw, &v) != nil {
@@ -147,7 +149,7 @@ func decodeVideo(raw []byte, id string, now time.Time) source.Result {
 	return source.Result{Class: source.OK, Facts: f}
 }
 
-// describe sets all facts that are not counts. A malformed member becomes nil and does not affect other members.
+// describe sets all facts in f except the counts. A malformed member becomes nil and does not affect other members.
 func (v video) describe(f *source.Facts, now time.Time) {
 	f.Title = fetch.Name(v.Title)
 	if f.Title == nil {
@@ -174,7 +176,7 @@ func (v video) describe(f *source.Facts, now time.Time) {
 	}
 }
 
-// shareLink returns the link in share_url. It returns false if share_url is missing or is not a link to the video.
+// shareLink parses the link in share_url. It returns false if share_url is missing or is not a link to a TikTok video.
 func (v video) shareLink() (link.Link, bool) {
 	if v.ShareURL == nil {
 		return link.Link{}, false

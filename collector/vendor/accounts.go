@@ -16,22 +16,24 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
+// areAccounts returns true if the batch consists of accounts. All targets of a batch have the same kind.
 func areAccounts(batch []source.Target) bool {
 	return len(batch) > 0 && batch[0].Kind == source.KindAccount
 }
 
-// wantedEntries returns the minimum number of an account's newest entries to request.
+// wantedEntries returns how many of the newest entries of an account's list to request: depth, Fresh or Page, whichever is largest.
 func (l *List) wantedEntries(depth int) int {
 	return max(depth, l.Fresh, l.Page)
 }
 
-// units returns the value of {units} for a call that requests the wanted number of entries. It is the number of page units.
+// units returns the value of the placeholder {units} in a call that requests the wanted number of entries: the number of page units, from 1
+// to MaxUnits.
 func (l *List) units(wanted int) int {
 	return max(1, min((wanted+l.Page-1)/l.Page, l.MaxUnits))
 }
 
-// calls returns the maximum number of calls to get the wanted number of entries. It is larger than the number of full pages, because a page
-// can be short or empty although more pages follow.
+// calls returns the maximum number of calls that request the wanted number of entries. It is larger than the number of full pages, because
+// a page can be short or empty although more pages follow. It is 0 if the list is in the answer with the profile.
 func (l *List) calls(wanted int) int {
 	switch {
 	case l.Path == "":
@@ -128,8 +130,8 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 	return s.addVideos(ctx, budget, call, v, t.Depth, r)
 }
 
-// account returns the result for a target from the first item of a profile. If another account has the handle now, it returns
-// source.HandleReused. requested are the placeholder values of the request.
+// account returns the result for the account t. items are the items in the answer with the profile, of which the first is used. requested
+// are the placeholder values of the request. If the handle now belongs to another account, the result is source.HandleReused.
 func (c Call) account(items []gjson.Result, t source.Target, requested values) source.Result {
 	if len(items) == 0 {
 		if c.Missing == source.Temporary {
@@ -158,7 +160,7 @@ func (c Call) account(items []gjson.Result, t source.Target, requested values) s
 	}
 	switch {
 	case source.IsOtherAccount(t, f):
-		return source.HandleReused(t, false) // the caller sets Sandbox in the result
+		return source.HandleReused(t, false) // the sandbox argument is false here, because the caller sets Sandbox in the result
 	case (t.AccountID != "" || t.SourceID != "") && f.ID == nil && c.asksByHandle():
 		return source.Result{Class: source.Temporary, Detail: "the item has no id, so that the account cannot be verified"}
 	case t.AccountID == "" && c.asksByHandle() && f.Username != nil &&
@@ -168,13 +170,14 @@ func (c Call) account(items []gjson.Result, t source.Target, requested values) s
 	return source.Result{Class: source.OK, Account: f}
 }
 
-// asksByHandle returns true if the profile or list request of the call contains {handle}.
+// asksByHandle returns true if the request for the profile or for the list contains {handle}.
 func (c Call) asksByHandle() bool {
 	return slices.ContainsFunc(c.templates(), func(template string) bool { return strings.Contains(template, "{handle}") })
 }
 
-// addVideos adds the newest videos of an account to its result r. It stops when it has v.count videos or when the list ends. If the calls
-// are used up before depth videos are found, the result is Temporary, so that the next fetch tries again to find the remaining videos.
+// addVideos adds the newest videos of an account to r, the result with the account's profile. It stops when it has v.count videos or when
+// the list ends. If the calls are used up before depth videos are found, the result is Temporary, so that the next fetch tries again to
+// find the remaining videos.
 func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call Call, v values, depth int, r source.Result) (source.Result, error) {
 	l := call.List
 	if !v.hasAllFor(l.Request) {
@@ -196,7 +199,7 @@ func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call 
 			return r, nil
 		case page.class != source.OK && v.cursor != "":
 			return source.Result{Class: source.Temporary, Detail: "a later page of the list failed: " + page.detail, Sandbox: page.sandbox}, nil
-		case page.class != source.OK: // the profile is valid even if the list cannot be requested
+		case page.class != source.OK: // the result still contains the profile, but no videos
 			r.Detail = "no list: " + page.detail
 			return r, nil
 		}
@@ -206,7 +209,7 @@ func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call 
 		}
 		found = removeDuplicates(append(found, entries...))
 		next := l.next(page.body)
-		outOfBudget := n+1 < calls && budget.Exhausted() // true if the budget has no unit for the next page; the list then counts as ended
+		outOfBudget := n+1 < calls && budget.Exhausted() // true if the budget has no unit for the next page; the list then ends with this page
 		if more = next != "" && next != v.cursor && !outOfBudget; !more || len(found) >= v.count {
 			break
 		}
@@ -219,8 +222,8 @@ func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call 
 	return r, nil
 }
 
-// removeDuplicates removes all entries of a video except the first one. The list contains a pinned video twice: at the top and at its place by
-// date.
+// removeDuplicates removes all entries of a video except the first one. A list can contain a pinned video twice: at the top and at its
+// place by date.
 func removeDuplicates(found []ingest.FoundVideo) []ingest.FoundVideo {
 	seen := make(map[string]bool, len(found))
 	return slices.DeleteFunc(found, func(v ingest.FoundVideo) bool {
@@ -230,7 +233,7 @@ func removeDuplicates(found []ingest.FoundVideo) []ingest.FoundVideo {
 	})
 }
 
-// entries decodes a page of the list and leaves out malformed entries. It returns a failure if all entries are malformed.
+// entries returns the videos on a page of the list, without malformed entries. It returns a failure if all entries are malformed.
 func (l *List) entries(body gjson.Result, p link.Platform, handle string, now time.Time) ([]ingest.FoundVideo, error) {
 	items, err := findItems(body, l.Items, l.Unwrap)
 	if err != nil {
@@ -264,6 +267,7 @@ func (l *List) entries(body gjson.Result, p link.Platform, handle string, now ti
 	return out, nil
 }
 
+// videoLink returns the URL of the video with the given id. Only TikTok's URL contains the handle of the account.
 func videoLink(p link.Platform, id, handle string) string {
 	switch p {
 	case link.TikTok:
@@ -280,7 +284,7 @@ func videoLink(p link.Platform, id, handle string) string {
 // maxCursor is the maximum length in bytes of a cursor that is sent back to the vendor.
 const maxCursor = 2048
 
-// next returns the cursor of the next page, or "" on the last page.
+// next returns the cursor of the page that follows the page in body, or "" on the last page.
 func (l *List) next(body gjson.Result) string {
 	if l.More != nil && !l.More.isTrue(body) {
 		return ""
@@ -297,20 +301,20 @@ func (l *List) next(body gjson.Result) string {
 	return ""
 }
 
-// page is a successful answer for an account, or an error that concerns only the requested account.
+// page is an answer to a call for one account: either a success, or an error that concerns only this account.
 type page struct {
 	body    gjson.Result
-	class   source.Class // OK, or the class of the account's result
+	class   source.Class // OK, or the class of the error
 	detail  string
 	sandbox bool
 }
 
-// result returns the result for a page that is an error.
+// result returns the result for the account if the page is an error.
 func (p page) result() source.Result {
 	return source.Result{Class: p.class, Detail: p.detail, Sandbox: p.sandbox}
 }
 
-// fetchPage makes one call for one account. It returns a *source.Failure if the call failed or the answer concerns the whole source.
+// fetchPage makes one call for one account. It returns a *source.Failure if there is no answer or if the answer concerns the whole source.
 func (s *Source) fetchPage(ctx context.Context, budget *source.CallBudget, r Request, v values) (page, error) {
 	res, err := s.send(ctx, budget, r, batchValues{targets: []values{v}})
 	if err != nil {

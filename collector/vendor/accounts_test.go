@@ -94,7 +94,7 @@ func TestEnsembleData_fetchesAccounts(t *testing.T) {
 	})
 }
 
-func TestSource_sendsRequestsOfEachVendorForAccounts(t *testing.T) {
+func TestSource_sendsAccountRequestsInFormatOfEachVendor(t *testing.T) {
 	t.Parallel()
 	const key = "s3cret%2BKey%2F42"
 	for name, tt := range map[string]struct {
@@ -197,7 +197,7 @@ func TestSource_detectsReusedHandle(t *testing.T) {
 	})
 }
 
-func TestSandbox_fetchesAccounts(t *testing.T) {
+func TestSource_fetchesAccountsFromSandbox(t *testing.T) {
 	t.Parallel()
 	for name, platforms := range map[string][]link.Platform{
 		"ensembledata":   {link.TikTok, link.Instagram},
@@ -330,7 +330,7 @@ func TestDecode_refusesInvalidAccountCalls(t *testing.T) {
 	}
 }
 
-func TestSource_stopsListWhenBudgetIsSpent(t *testing.T) {
+func TestSource_requestsNoMoreListPagesWhenBudgetIsSpent(t *testing.T) {
 	t.Parallel()
 	web := record(t, `{"user":{"id":"1","uniqueId":"mira.cooks"},"aweme_list":[],"max_cursor":"c 1","has_more":1}`)
 	s := newSource(t, "scrapecreators", web.base, nil)

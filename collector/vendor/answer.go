@@ -13,11 +13,12 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// classOf returns the class of an answer, or the constant split, from the status, the error and the rules. body is the zero Result if the
-// answer is not JSON. The vendor itself has then not answered, so its rules do not apply.
+// classOf returns the class of an answer, or the constant split. The first matching rule gives the class. If no rule matches, the HTTP
+// status gives the class. body is the zero Result if the answer is not JSON. The rules do not apply to such an answer, because it does not
+// come from the vendor itself.
 //
-// ofSource is true if the status or a rule says that the credential is refused. A rule that matches status 403 without a condition in When
-// is not enough. Vendors also return 403 if the platform refuses one target.
+// ofSource is true if the status or a rule means that the credential is refused. A rule for status 403 without a condition in When is not
+// sufficient, because vendors also return 403 if the platform refuses one target.
 func (c Config) classOf(status int, body gjson.Result) (class string, ofSource bool) {
 	isJSON := body.Exists()
 	for _, r := range c.Rules {
@@ -39,8 +40,9 @@ func (c Config) message(body gjson.Result) string {
 	return ""
 }
 
-// findItems returns the items of a successful answer. It returns an error if none of the paths has an item or a list, or if the list has
-// more than fetch.MaxItems items.
+// findItems returns the items of a successful answer, from the first of the paths that has an object or a list. If an item has an object
+// at a path in unwrap, this object is returned instead of the item. findItems returns an error if no path has an object or a list, or if
+// the list has more than fetch.MaxItems items.
 func findItems(body gjson.Result, paths, unwrap []string) ([]gjson.Result, error) {
 	for _, path := range paths {
 		v := body
@@ -75,15 +77,16 @@ func findItems(body gjson.Result, paths, unwrap []string) ([]gjson.Result, error
 	return nil, fmt.Errorf("the answer has no items at %s", strings.Join(paths, ", "))
 }
 
-// results returns the result for each requested id. If an item belongs to none of the requested ids, the missing ids are Temporary. If two
-// items have the same id, the first one is used.
+// results returns the result for each requested id. A requested id without an item gets the class in c.Missing, or Gone by default. If an
+// item has an id that was not requested, the ids without an item get the class Temporary. If two items have the same id, the first item is
+// used.
 func (c Call) results(items []gjson.Result, requested []string, now time.Time) map[string]source.Result {
 	out := make(map[string]source.Result, len(requested))
-	foreign := false // true if an item belongs to none of the requested ids
+	unrequested := false // true if an item belongs to no requested id
 	for _, item := range items {
 		id := c.match(item, items, requested)
 		if id == "" {
-			foreign = true
+			unrequested = true
 			continue
 		}
 		if _, twice := out[id]; !twice {
@@ -92,7 +95,7 @@ func (c Call) results(items []gjson.Result, requested []string, now time.Time) m
 	}
 	missing := source.Result{Class: source.Gone, Detail: "missing from the vendor's answer"}
 	switch {
-	case foreign:
+	case unrequested:
 		missing = source.Result{Class: source.Temporary, Detail: "missing from an answer with an item that was not requested"}
 	case c.Missing != "":
 		missing.Class = c.Missing
@@ -105,7 +108,7 @@ func (c Call) results(items []gjson.Result, requested []string, now time.Time) m
 	return out
 }
 
-// match returns the requested id that an item belongs to, or "" if it belongs to none of them.
+// match returns the requested id to which an item belongs, or "" if the item belongs to no requested id. all are the items of the answer.
 func (c Call) match(item gjson.Result, all []gjson.Result, requested []string) string {
 	if c.Match.Sole && len(all) == 1 && len(requested) == 1 && item.IsObject() {
 		return requested[0]
@@ -126,7 +129,7 @@ func (c Call) match(item gjson.Result, all []gjson.Result, requested []string) s
 	return ""
 }
 
-// state returns the result for an item that matches one of the call's states. ok is false if the item matches none of them.
+// state returns the result for an item that matches one of the call's states, such as deleted. ok is false if the item matches no state.
 func (c Call) state(item gjson.Result) (source.Result, bool) {
 	for _, s := range c.States {
 		if s.isTrue(item) {
@@ -136,7 +139,7 @@ func (c Call) state(item gjson.Result) (source.Result, bool) {
 	return source.Result{}, false
 }
 
-// result returns the result for an item of a video.
+// result returns the result for the video in an item.
 func (c Call) result(item gjson.Result, now time.Time) source.Result {
 	if state, ok := c.state(item); ok {
 		return state
@@ -188,7 +191,7 @@ func (c Call) result(item gjson.Result, now time.Time) source.Result {
 	return source.Result{Class: source.OK, Facts: f}
 }
 
-// reportsHidden returns true if the vendor's answers show whether the platform hides the named count.
+// reportsHidden returns true if the vendor's answers show whether the platform hides the count with the given name.
 func (c Call) reportsHidden(name string) bool {
 	return slices.Contains(c.HiddenWhenAbsent, name) ||
 		slices.ContainsFunc(c.Fields[name], func(a Alternative) bool { return a.Withheld != nil })

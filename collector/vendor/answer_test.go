@@ -28,7 +28,7 @@ func TestPeriod_windowReturnsIDAndEnd(t *testing.T) {
 	}
 }
 
-func TestField_readsFlags(t *testing.T) {
+func TestField_decodesBooleans(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		field Field
@@ -63,7 +63,7 @@ func TestField_readsFlags(t *testing.T) {
 	}
 }
 
-func TestField_readsJSONInsideStrings(t *testing.T) {
+func TestField_decodesJSONInsideStrings(t *testing.T) {
 	t.Parallel()
 	field := Field{{Path: "a", Inside: "0.id"}, {Path: "b"}}
 	for item, want := range map[string]string{
@@ -84,7 +84,7 @@ func TestField_readsJSONInsideStrings(t *testing.T) {
 	}
 }
 
-func TestField_readsTimesAndLengths(t *testing.T) {
+func TestField_decodesTimesAndLengths(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 15, 30, 0, 0, time.UTC)
 	at := time.Date(2024, 6, 21, 8, 53, 20, 0, time.UTC)
@@ -125,7 +125,7 @@ func TestCall_reportsHiddenCounts(t *testing.T) {
 	require.Equal(t, source.Temporary, r.Class, "an item without counts is temporary")
 }
 
-func TestFindItems_limitsItems(t *testing.T) {
+func TestFindItems_limitsNumberOfItems(t *testing.T) {
 	t.Parallel()
 	items, err := findItems(gjson.Parse(`{"data":[`+strings.TrimSuffix(strings.Repeat("0,", 1000), ",")+`]}`), []string{"data"}, nil)
 	require.NoError(t, err)
@@ -184,7 +184,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// checkFacts checks rules that hold for the facts of any answer, however malformed.
+// checkFacts checks conditions that the facts must satisfy even if the answer was malformed.
 func checkFacts(t *testing.T, f source.Facts, now time.Time) {
 	hasCounts := false
 	for _, count := range []*int64{f.Views, f.Likes, f.Comments, f.Shares, f.Bookmarks} {

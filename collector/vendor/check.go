@@ -20,7 +20,7 @@ const (
 	maxFresh = 1000
 )
 
-// split is the class of an answer that means that the call had too many targets. Only rules can give this class.
+// split is the class of an answer which means that a call had too many targets and must be split. Only rules can give this class.
 const split = "split"
 
 var (
@@ -29,14 +29,15 @@ var (
 	placeholder   = regexp.MustCompile(`\{[^{}]*\}`)
 )
 
-// problems are the errors of a vendor description. Each error begins with the name of the wrong member.
+// problems are the errors of a vendor description. The text of each error begins with the name of the wrong member.
 type problems []error
 
+// add adds an error about a member of the description. The text of the error is the name of the member followed by the formatted text.
 func (p *problems) add(member, format string, args ...any) {
 	*p = append(*p, fmt.Errorf("%s %s", member, fmt.Sprintf(format, args...)))
 }
 
-// check returns all errors of a vendor description, joined.
+// check returns all errors of a vendor description, joined to one error, or nil.
 func (c Config) check() error {
 	var p problems
 	if !shippedName.MatchString(c.Name) || len(c.Name) > 40 {
@@ -88,6 +89,7 @@ func (c Config) check() error {
 	return errors.Join(p...)
 }
 
+// checkBase adds an error if base is not an http or https URL, or if it has credentials, a query or a fragment.
 func checkBase(p *problems, member, base string) {
 	u, err := url.Parse(base)
 	if err != nil || u.Host == "" || u.User != nil || (u.Scheme != "https" && u.Scheme != "http") || u.RawQuery != "" || u.Fragment != "" {
@@ -95,6 +97,7 @@ func checkBase(p *problems, member, base string) {
 	}
 }
 
+// checkPeriod adds an error if period is not minute, hour, day or month.
 func checkPeriod(p *problems, member string, period Period) {
 	if !slices.Contains([]Period{"minute", "hour", "day", "month"}, period) {
 		p.add(member, "must be minute, hour, day or month, not %q", period)
@@ -103,18 +106,20 @@ func checkPeriod(p *problems, member string, period Period) {
 
 var notPlain = regexp.MustCompile(`^$|^\.|@|\||(^|\.)!|^[{\[]`)
 
-// checkPath accepts simple gjson paths only. A gjson modifier can parse a text inside the answer whose nesting depth was not checked.
-// Alternative.Inside checks the depth before it parses such a text.
+// checkPath adds an error if path is not a simple gjson path. A path with a gjson modifier could parse a JSON text inside the answer
+// without a check of its nesting depth. Alternative.Inside is the safe way to read such a text.
 func checkPath(p *problems, member, path string) {
 	if notPlain.MatchString(path) {
 		p.add(member, "must be a path such as data.items without modifiers, pipes and multipaths, not %q", path)
 	}
 }
 
+// check adds an error if the path of the condition is not valid.
 func (w When) check(p *problems, member string) {
 	checkPath(p, member+".path", w.Path)
 }
 
+// check adds an error for each invalid member of the rule.
 func (r Rule) check(p *problems, member string) {
 	if len(r.Status) == 0 && r.When == nil {
 		p.add(member, "must name a status or a condition in when")
@@ -139,6 +144,7 @@ func (r Rule) check(p *problems, member string) {
 	}
 }
 
+// check adds an error for each invalid member of the call.
 func (c Call) check(p *problems, member string) {
 	if !slices.Contains(link.Platforms, c.Platform) {
 		p.add(member+".platform", "must be one of %v, not %q", link.Platforms, c.Platform)
@@ -167,6 +173,7 @@ func (c Call) check(p *problems, member string) {
 	}
 }
 
+// checkVideos checks the members of a call for videos. It refuses members that only calls for accounts use.
 func (c Call) checkVideos(p *problems, member string) {
 	c.Request.check(p, member, videoPlaceholders)
 	c.checkBatch(p, member)
@@ -201,8 +208,8 @@ func (c Call) checkVideos(p *problems, member string) {
 	}
 }
 
-// checkAccount checks a call for accounts. It refuses members that only calls for videos use. Match, for example, is refused because
-// accounts are requested one at a time.
+// checkAccount checks the members of a call for accounts. It refuses members that only calls for videos use, such as Batch and Match,
+// because accounts are requested one at a time.
 func (c Call) checkAccount(p *problems, member string) {
 	if c.size() > 1 {
 		p.add(member+".batch", "is for videos only: accounts are requested one at a time")
@@ -232,6 +239,7 @@ func (c Call) checkAccount(p *problems, member string) {
 	}
 }
 
+// check adds an error for each invalid member of the list.
 func (l List) check(p *problems, member string) {
 	if l.Path != "" {
 		l.Request.check(p, member, listPlaceholders)
@@ -270,6 +278,7 @@ func (l List) check(p *problems, member string) {
 	}
 }
 
+// checkItems adds an error if items is empty or if a path in items or unwrap is not valid.
 func checkItems(p *problems, member string, items, unwrap []string) {
 	if len(items) == 0 {
 		p.add(member+".items", "must have at least one path")
@@ -284,7 +293,7 @@ func checkItems(p *problems, member string, items, unwrap []string) {
 	}
 }
 
-// checkBatch checks that the request of the call can contain the values of several targets.
+// checkBatch adds an error if a call for several targets has a request that cannot contain the values of several targets.
 func (c Call) checkBatch(p *problems, member string) {
 	if c.size() == 1 {
 		return
@@ -300,7 +309,7 @@ func (c Call) checkBatch(p *problems, member string) {
 }
 
 // placeholders are the placeholders that a request may contain. The first three, {id}, {link} and {handle}, identify the target. A request
-// must contain at least one of these three.
+// must contain at least one of these three placeholders.
 type placeholders []string
 
 var (
@@ -310,6 +319,7 @@ var (
 	listPlaceholders            = placeholders{"{id}", "{link}", "{handle}", "{cursor}", "{units}", "{count}"}
 )
 
+// check adds an error for each invalid member of the request. known are the placeholders that the request may contain.
 func (r Request) check(p *problems, member string, known placeholders) {
 	if r.Method != "" && r.Method != http.MethodGet && r.Method != http.MethodPost {
 		p.add(member+".method", "must be GET or POST, not %q", r.Method)
@@ -342,7 +352,7 @@ func (r Request) check(p *problems, member string, known placeholders) {
 	}
 }
 
-// check checks the placeholders in a text. It returns true if one of the placeholders identifies the target.
+// check adds an error for each unknown placeholder in text. It returns true if one of the placeholders identifies the target.
 func (known placeholders) check(p *problems, member, text string) (identifies bool) {
 	for _, f := range placeholder.FindAllString(text, -1) {
 		if !slices.Contains(known, f) {

@@ -28,12 +28,12 @@ type Config struct {
 	Timeout     Duration `json:"timeout,omitempty"`
 	Concurrency int      `json:"concurrency,omitempty"` // maximum number of concurrent calls of one collector; 0 means 4
 	Limits      []Limit  `json:"limits,omitempty"`
-	// QuotaResets is the period of the vendor's quota. A spent quota is available again at the end of this period. QuotaResets is used only
-	// if the vendor's answer does not contain this time.
+	// QuotaResets is the period of the vendor's quota. A spent quota is available again at the end of the period. QuotaResets is used only
+	// if the vendor's answer does not say when the quota is available again.
 	QuotaResets Period   `json:"quota_resets,omitempty"`
-	Message     []string `json:"message,omitempty"` // paths of the text in an error answer
-	Rules       []Rule   `json:"rules,omitempty"`   // the first rule that matches an answer gives its class; if no rule matches, the HTTP status gives the class
-	Calls       []Call   `json:"calls"`             // the first call that can request a target is used for it
+	Message     []string `json:"message,omitempty"` // possible paths of the error text in an error answer
+	Rules       []Rule   `json:"rules,omitempty"`   // the first matching rule gives the class of an answer; if no rule matches, the HTTP status gives the class
+	Calls       []Call   `json:"calls"`             // a target uses the first call that can request the target
 
 	standard string // the vendor's public base URL if the description is shipped with the program; "" otherwise
 }
@@ -44,32 +44,36 @@ type Auth struct {
 	Name string `json:"name,omitempty"` // the name of the header or query parameter; "" for "bearer"
 }
 
-// Limit is a maximum number of calls in a period. The vendor sets the limit, or the operator sets a smaller one to limit the costs.
+// Limit is the maximum number of calls in a period. It is the vendor's limit, or a smaller limit that the operator sets to reduce the
+// costs.
 type Limit struct {
 	Name  string `json:"name"`
 	Calls int64  `json:"calls"`
 	Per   Period `json:"per"`
 }
 
-// Rule gives the class of an answer that is JSON. The rule matches if all its conditions are true.
+// Rule gives the class of an answer that is JSON. The rule matches if Status contains the HTTP status, and When and And are true. A
+// condition that is not set counts as true.
 type Rule struct {
 	Status []int  `json:"status,omitempty"`
 	When   *When  `json:"when,omitempty"`
-	And    *When  `json:"and,omitempty"` // a second condition, in addition to when
+	And    *When  `json:"and,omitempty"` // a second condition, which can only be used together with When
 	Class  string `json:"class"`         // class of the answer: a source.Class, or "split" if the call had too many targets
 }
 
-// State is a rule for an item that is not available, such as a deleted or private video. It gives the class of the item's target.
+// State is a rule for an item that is not available, such as a deleted or private video. If the condition is true for the item, the target
+// gets the class.
 type State struct {
 	When
 	Class source.Class `json:"class"` // class of the target: gone, private, restricted, unsupported or temporary
 }
 
-// When is a condition on the value at Path. If OneOf and Contains are empty, the condition is true if the value exists and is not null.
+// When is a condition on the value at Path in an answer or item. If OneOf and Contains are empty, the condition is true if the value exists
+// and is not null.
 type When struct {
 	Path     string   `json:"path"`
 	OneOf    []string `json:"one_of,omitempty"`   // true if the value, as text, equals one of these texts
-	Contains []string `json:"contains,omitempty"` // true if the value, as text, contains one of these texts, in upper or lower case
+	Contains []string `json:"contains,omitempty"` // true if the value, as text, contains one of these texts; upper and lower case are the same
 }
 
 // Request is a template of an HTTP request. The placeholders {id}, {link} and {handle} in Path, Query and Body are replaced by the values
@@ -78,86 +82,89 @@ type Request struct {
 	Method string  `json:"method,omitempty"` // HTTP method: GET or POST; "" means GET
 	Path   string  `json:"path"`
 	Query  []Param `json:"query,omitempty"` // query parameters, sent in this order
-	// Body is JSON. A string with a placeholder that is an element of a list is repeated for each target. In any other string, the values of
-	// all targets are joined. The strings "{count}" and "{units}" are replaced by numbers.
+	// Body is a JSON template. If an element of a list is a string with a placeholder, the element is repeated for each target. In any
+	// other string, a placeholder is replaced by the joined values of all targets. The strings "{count}" and "{units}" are replaced by
+	// numbers.
 	Body json.RawMessage `json:"body,omitempty"`
 }
 
-// Call describes a call for targets of one platform and kind. A call for accounts requests one account at a time and can have a List. If
-// the answer with the profile also contains the list, {count} is the number of wanted entries.
+// Call describes an API call for targets of one platform and kind. A call for accounts requests one account at a time and can have a List.
+// If the answer with the profile also contains the list, the placeholder {count} is the number of wanted entries.
 type Call struct {
 	Platform link.Platform `json:"platform"`
 	Kind     source.Kind   `json:"kind"`
-	// Details is true if only targets that need details use this call. Other targets use a later call in the description, which has larger
+	// Details is true if only targets that need details use this call. Other targets use a later call of the description, which has larger
 	// batches but returns fewer facts.
 	Details bool `json:"details,omitempty"`
 	Request
 	Batch Batch `json:"batch,omitzero"`
-	// Items are the possible paths of the item or the list of items. The first path that exists in the answer is used. "." means the whole
-	// answer.
+	// Items are the possible paths of the item or of the list of items. The first path that exists in the answer is used. "." is the path
+	// of the whole answer.
 	Items []string `json:"items"`
-	// Unwrap are paths inside an item. If one of them exists, its value is used instead of the item.
+	// Unwrap are the possible paths of an object inside an item. If one of the paths exists, the object is used instead of the item.
 	Unwrap []string `json:"unwrap,omitempty"`
 	Match  Match    `json:"match"`
 	// Missing is the class of a target that is missing from a successful answer: gone (the default) or temporary.
 	Missing source.Class `json:"missing,omitempty"`
 	States  []State      `json:"states,omitempty"`
-	// HiddenWhenAbsent are the names of counts. If one of these counts is absent from an item, the platform hides the count.
+	// HiddenWhenAbsent are names of counts, such as likes. If an item has views but not the named count, the platform hides the count.
 	HiddenWhenAbsent []string         `json:"hidden_when_absent,omitempty"`
 	Fields           map[string]Field `json:"fields"`
 	// List describes the list of an account's videos. It is nil if the vendor has no list.
 	List *List `json:"list,omitempty"`
 }
 
-// List describes the list of an account's newest videos. Its request can contain the placeholders of the account, whose values come from
-// the profile, and three more placeholders: {cursor} is the start of the page, {units} is the number of units of the page, and {count} is
-// the total number of wanted entries. A query parameter with {cursor} is left out for the first page, which has no cursor.
+// List describes the list of an account's newest videos. Its request can contain the placeholders {id}, {link} and {handle} of the account,
+// whose values come from the profile. It can also contain {cursor}, the start of the page, {units}, the number of units of the page, and
+// {count}, the total number of wanted entries. A query parameter with {cursor} is left out for the first page, because this page has no
+// cursor.
 type List struct {
-	// Request is the request for a page. If it has no Path, the entries are in the answer with the profile.
+	// Request is the request for a page of the list. If Request has no Path, the entries of the list are in the answer with the profile.
 	Request
 	Items  []string `json:"items"`
 	Unwrap []string `json:"unwrap,omitempty"`
 	// Page is the number of entries on a page. If the vendor's pages consist of units, Page is the number of entries in one unit.
 	Page int `json:"page"`
-	// MaxUnits is the largest number of page units in one call. It is required if the request contains {units}.
+	// MaxUnits is the largest number of page units in one call. It is required if the request contains {units}, and must be 0 otherwise.
 	MaxUnits int `json:"max_units,omitempty"`
-	// Fresh is the number of newest entries that are requested to find new videos. 0 means one page.
+	// Fresh is the number of newest entries that are requested to find new videos. 0 means the number of entries on one page.
 	Fresh int `json:"fresh,omitempty"`
-	// Next are the possible paths of the {cursor} for the next page. If no path has a value, the page is the last one.
+	// Next are the possible paths of the cursor of the next page, the value of {cursor}. If no path has a value, the page is the last one.
 	Next []string `json:"next,omitempty"`
-	// More is an additional condition: if it is not nil and false, the page is the last one.
+	// More is a condition on the answer. If More is set and the condition is false, the page is the last one. nil means no condition.
 	More *When `json:"more,omitempty"`
-	// Empty is a condition on an entry. If it is true, the entry is not a video, but a message that the account has no videos. Empty can be
-	// nil.
+	// Empty is a condition on an entry. If the condition is true, the entry is not a video but a message that the account has no videos.
+	// nil means that all entries are videos.
 	Empty  *When            `json:"empty,omitempty"`
-	Fields map[string]Field `json:"fields"` // paths of an entry's facts: id and uploaded_at
+	Fields map[string]Field `json:"fields"` // paths of the facts of an entry: "id" and "uploaded_at"
 }
 
-// Param is a query parameter. If a call has several targets, their values are joined.
+// Param is a query parameter of a request. If a call has several targets, Value is expanded for each target, and the results are joined
+// with Batch.Join.
 type Param struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 }
 
-// Batch is the maximum number of targets in one call, and the separator between their values.
+// Batch is the maximum number of targets in one call, and the separator between the values of several targets.
 type Batch struct {
 	Size int    `json:"size"`
 	Join string `json:"join,omitempty"`
 }
 
-// Match says how the target of an item is found.
+// Match says how to find the requested target to which an item of the answer belongs.
 type Match struct {
-	ID   []string `json:"id,omitempty"`   // paths of the target's id
-	Link []string `json:"link,omitempty"` // paths of a link that contains the target's id
-	// Sole is true if the only item in the answer to a call for one target belongs to this target, whatever id the item has. Some vendors
-	// return an id that differs from the id in the link.
+	ID   []string `json:"id,omitempty"`   // possible paths of the target's id in an item
+	Link []string `json:"link,omitempty"` // possible paths of a link in an item; the link contains the target's id
+	// Sole is true if the only item of an answer belongs to the only requested target, whatever id the item has. Some vendors return an id
+	// that differs from the id in the link.
 	Sole bool `json:"sole,omitempty"`
 }
 
 // Period is a calendar period in UTC: "minute", "hour", "day" or "month".
 type Period string
 
-// window returns the id of the period that contains now, and the end of the period.
+// window returns the id of the period that contains now, such as 2026-12 for a month, and the end of the period.
 func (p Period) window(now time.Time) (id string, ends time.Time) {
 	now = now.UTC()
 	switch p {
@@ -179,7 +186,7 @@ func (p Period) window(now time.Time) (id string, ends time.Time) {
 // Duration is a time.Duration in JSON, such as "90s".
 type Duration time.Duration
 
-// UnmarshalJSON accepts the format of time.ParseDuration.
+// UnmarshalJSON accepts a string with a positive duration in the format of time.ParseDuration.
 func (d *Duration) UnmarshalJSON(raw []byte) error {
 	var text string
 	if err := json.Unmarshal(raw, &text); err != nil {
@@ -198,11 +205,11 @@ var shipped embed.FS
 
 var shippedName = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 
-// Shipped returns the names of the vendors that the program has a description for.
+// Shipped returns the names of the vendors whose descriptions are part of the program.
 func Shipped() []string {
 	entries, err := shipped.ReadDir("configs")
 	if err != nil {
-		return nil // cannot fail: the directory is embedded
+		return nil // this case cannot occur, because the directory is embedded
 	}
 	names := make([]string, len(entries))
 	for i, entry := range entries {
@@ -211,8 +218,8 @@ func Shipped() []string {
 	return names
 }
 
-// Load returns the description of a shipped vendor if nameOrPath is its name. Otherwise it reads the description from the JSON file
-// nameOrPath. If the description has an unknown member, a wrong type or an invalid value, the error names the member.
+// Load returns the description of a vendor. nameOrPath is the name of a vendor in Shipped, or the path of a JSON file. If the description
+// has an unknown member, a wrong type or an invalid value, the error names the member.
 func Load(nameOrPath string) (Config, error) {
 	var text []byte
 	var err error
@@ -255,7 +262,7 @@ func decodeStrictly(text []byte, into any) error {
 		return errors.New(strings.ReplaceAll(strings.TrimPrefix(err.Error(), "json: "), ".Request.", "."))
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("there is more than one JSON value")
+		return errors.New("the text has more than one JSON value")
 	}
 	return nil
 }

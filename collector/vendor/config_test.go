@@ -48,7 +48,7 @@ func TestDecode_refusesInvalidDescriptions(t *testing.T) {
 		"an unknown member":                      {`"name": "mine"`, `"name": "mine", "nmae": 1`, `unknown field "nmae"`},
 		"an unknown member of a call":            {`"kind": "video"`, `"kind": "video", "matches": 1`, `unknown field "matches"`},
 		"a member of the wrong type":             {`"path": "/v"`, `"path": 7`, "calls.path"},
-		"a second JSON value":                    {"}]\n}", "}]\n} {}", "there is more than one JSON value"},
+		"a second JSON value":                    {"}]\n}", "}]\n} {}", "the text has more than one JSON value"},
 		"no name":                                {`"mine"`, `"My Vendor"`, `name must be up to 40 lower-case letters, digits and hyphens, not "My Vendor"`},
 		"a base address with a query":            {`https://vendor.example`, `https://vendor.example?x=1`, `base_url must be an http or https address without query, not "https://vendor.example?x=1"`},
 		"an unknown place of the credential":     {`"bearer"`, `"cookie"`, `auth.in must be header, bearer or query, not "cookie"`},
@@ -106,7 +106,7 @@ func TestDecode_refusesInvalidDescriptions(t *testing.T) {
 	}
 }
 
-func TestDecode_acceptsThreeFormsOfField(t *testing.T) {
+func TestDecode_acceptsFieldAsPathObjectOrList(t *testing.T) {
 	t.Parallel()
 	var f vendor.Field
 	require.NoError(t, json.Unmarshal([]byte(`"a.b"`), &f))

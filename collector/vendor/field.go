@@ -16,24 +16,27 @@ import (
 
 // Field describes where an item has a fact. The first alternative with a value is used. In JSON, a field is a path, an Alternative, or a
 // list of paths and Alternatives.
-// For a boolean fact, all alternatives are used. The fact is true if one alternative is true. It is false if one is false and none is true.
-// Otherwise it is unknown.
+//
+// For a boolean fact, all alternatives are used. The fact is true if one alternative is true. It is false if at least one alternative is
+// false and no alternative is true. Otherwise it is unknown.
 type Field []Alternative
 
-// Alternative is one place where an item can have a fact.
+// Alternative describes one place in an item at which a fact can be found.
 type Alternative struct {
 	Path string `json:"path"`
-	// Inside is a path inside the value at Path. It is used if the value is a string that contains JSON.
+	// Inside is a path inside the JSON text at Path. It is used only if the value at Path is a string that contains JSON.
 	Inside string `json:"inside,omitempty"`
 	// Unit is the unit of a time ("unix", "unix_ms" or "rfc3339") or of a length ("s", the default, or "ms").
 	Unit string `json:"unit,omitempty"`
-	// OneOf is for boolean facts. The fact is true if the value, or one of its elements, equals one of these texts, and false otherwise.
+	// OneOf is for boolean facts. The fact is true if the value, or an element of the value if it is a list, equals one of these texts.
+	// Otherwise the fact is false.
 	OneOf []string `json:"one_of,omitempty"`
-	// NotEmpty is for boolean facts. The fact is true if the value is a string or a list that is not empty.
+	// NotEmpty is for boolean facts. The fact is true if the value is a string or list that is not empty, and false if the string or list
+	// is empty.
 	NotEmpty bool `json:"not_empty,omitempty"`
 	// Withheld is for counts. If the value equals one of these texts, the platform hides the count.
 	Withheld []string `json:"withheld,omitempty"`
-	// Format is for links: a URL in which {} is replaced by the value.
+	// Format is for links. It is a URL in which {} is replaced by the value.
 	Format string `json:"format,omitempty"`
 }
 
@@ -56,7 +59,7 @@ func (f *Field) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// factKind is the data type of a fact.
+// factKind is the type of a fact, such as count, text or time.
 type factKind int
 
 const (
@@ -71,10 +74,10 @@ const (
 	flagFact
 )
 
-// factNames maps the facts that may occur as members of fields to their types.
+// factNames maps the names of facts to the types of these facts. A description may use only these names in fields.
 type factNames map[string]factKind
 
-// facts are the facts that a video can have.
+// facts are the facts that a video can have, by name.
 var facts = factNames{
 	"views": countFact, "likes": countFact, "comments": countFact, "shares": countFact, "bookmarks": countFact,
 	"title": textFact, "username": handleFact, "account_id": idFact, "account_name": nameFact, "uploaded_at": timeFact,
@@ -82,15 +85,16 @@ var facts = factNames{
 	"hidden_stats": flagFact, "is_ad": flagFact, "shop_ad": flagFact, "shop_product_id": idFact,
 }
 
-// accountFacts are the facts that a profile can have.
+// accountFacts are the facts that the profile of an account can have, by name.
 var accountFacts = factNames{
 	"account_id": idFact, "username": handleFact, "account_name": nameFact, "bio": nameFact, "profile_link": linkFact,
 	"followers": countFact, "following": countFact, "private": flagFact,
 }
 
-// entryFacts are the facts that an entry of an account's list can have.
+// entryFacts are the facts that an entry of an account's list can have, by name.
 var entryFacts = factNames{"id": idFact, "uploaded_at": timeFact}
 
+// check adds an error if name is not in known, or if an alternative of the field is not valid for the fact's type.
 func (f Field) check(p *problems, member, name string, known factNames) {
 	kind, ok := known[name]
 	if !ok {
@@ -132,7 +136,7 @@ func (f Field) check(p *problems, member, name string, known factNames) {
 	}
 }
 
-// value returns the value of the alternative in an item. ok is false if the value does not exist or is null.
+// value returns the value in an item at the place that the alternative describes. ok is false if the value does not exist or is null.
 func (a Alternative) value(item gjson.Result) (v gjson.Result, ok bool) {
 	v = item.Get(a.Path)
 	if a.Inside != "" && v.Type == gjson.String {
@@ -144,7 +148,7 @@ func (a Alternative) value(item gjson.Result) (v gjson.Result, ok bool) {
 	return v, v.Exists() && v.Type != gjson.Null
 }
 
-// scalar returns a string, a number or a boolean as text. ok is false for other types.
+// scalar returns the text of a JSON string, number or boolean. ok is false for any other JSON type.
 func scalar(v gjson.Result) (text string, ok bool) {
 	switch v.Type {
 	case gjson.String:
@@ -156,7 +160,8 @@ func scalar(v gjson.Result) (text string, ok bool) {
 	}
 }
 
-// count returns the count in an item. withheld is true if the platform hides the count. wrong is true if the value is not a count.
+// count returns the count in an item, or nil if the item has no count. withheld is true if the platform hides the count. wrong is true if
+// the value is not a count.
 func (f Field) count(item gjson.Result) (n *int64, withheld, wrong bool) {
 	for _, a := range f {
 		v, ok := a.value(item)
@@ -176,7 +181,7 @@ func (f Field) count(item gjson.Result) (n *int64, withheld, wrong bool) {
 	return nil, false, false
 }
 
-// text returns the first alternative's value that is a string or a number, as text, or nil.
+// text returns the value of the first alternative that is a string or a number, as text. It returns nil if no alternative has such a value.
 func (f Field) text(item gjson.Result) *string {
 	for _, a := range f {
 		v, ok := a.value(item)
@@ -207,7 +212,7 @@ func (f Field) id(item gjson.Result) *string {
 	return text
 }
 
-// time returns the first valid time in an item. It returns nil if there is no valid time, or if the time cannot be an upload time.
+// time returns the first valid time in an item. It returns nil if no time is valid, or if the time cannot be an upload time.
 func (f Field) time(item gjson.Result, now time.Time) *time.Time {
 	for _, a := range f {
 		v, ok := a.value(item)
@@ -235,7 +240,7 @@ func (f Field) time(item gjson.Result, now time.Time) *time.Time {
 	return nil
 }
 
-// length returns the first valid length in an item, in seconds, or nil.
+// length returns the first valid length in an item, in seconds, or nil if no length is valid.
 func (f Field) length(item gjson.Result) *float64 {
 	for _, a := range f {
 		v, ok := a.value(item)
@@ -255,7 +260,7 @@ func (f Field) length(item gjson.Result) *float64 {
 	return nil
 }
 
-// flag returns the boolean fact of an item, or nil if no alternative has a value.
+// flag returns the boolean fact of an item, or nil if no alternative has a boolean value.
 func (f Field) flag(item gjson.Result) *bool {
 	var result *bool
 	for _, a := range f {
@@ -271,7 +276,7 @@ func (f Field) flag(item gjson.Result) *bool {
 	return result
 }
 
-// boolean returns a value of an item as a boolean. known is false if the value has a type that cannot be a boolean.
+// boolean converts a value of an item to a boolean. known is false if the value cannot be converted.
 func (a Alternative) boolean(v gjson.Result) (yes, known bool) {
 	switch {
 	case a.NotEmpty:
@@ -294,7 +299,7 @@ func (a Alternative) boolean(v gjson.Result) (yes, known bool) {
 	}
 }
 
-// anyOf returns true if match returns true for an element of the list. It does not copy the list.
+// anyOf returns true if match returns true for an element of the JSON list. It does not copy the list.
 func anyOf(list gjson.Result, match func(gjson.Result) bool) (found bool) {
 	list.ForEach(func(_, element gjson.Result) bool {
 		found = match(element)
@@ -303,6 +308,7 @@ func anyOf(list gjson.Result, match func(gjson.Result) bool) (found bool) {
 	return found
 }
 
+// isOneOf returns true if the text of the JSON value v is in OneOf.
 func (a Alternative) isOneOf(v gjson.Result) bool {
 	text, ok := scalar(v)
 	return ok && slices.Contains(a.OneOf, text)

@@ -12,7 +12,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// invalid returns the error of EnsembleData's framework for an invalid parameter.
+// invalid returns the JSON body with which EnsembleData refuses a parameter. kind is the type of the error.
 func invalid(parameter, kind string) string {
 	return `{"detail":[{"loc":["query","` + parameter + `"],"msg":"no","type":"` + kind + `"}]}`
 }
@@ -53,7 +53,7 @@ func TestVendors_returnUnsupportedForBadLinkAndBadRequestForBadParameter(t *test
 	}
 }
 
-func TestSandbox_returnsUnsupportedForBadLink(t *testing.T) {
+func TestSource_returnsUnsupportedForBadLinkFromSandbox(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"ensembledata", "scrapecreators"} {
 		s, _, _ := startSandbox(t, name)

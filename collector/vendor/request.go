@@ -14,11 +14,11 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// size returns the largest number of targets in one call.
+// size returns the largest number of targets in one call. It is at least 1.
 func (c Call) size() int { return max(c.Batch.Size, 1) }
 
-// canRequest returns true if the call has the platform and kind of the target, and the target has all values that the request needs. For a
-// target without an id, only platform and kind are compared.
+// canRequest returns true if the call is for the platform and kind of the target, and the target has all values that the request needs. If
+// the target has no id, canRequest checks only the platform and the kind.
 func (c Call) canRequest(t source.Target) bool {
 	if c.Platform != t.Platform || c.Kind != t.Kind {
 		return false
@@ -41,7 +41,7 @@ func (c Call) canRequest(t source.Target) bool {
 	})
 }
 
-// values are the values of the placeholders of a request for one target.
+// values are the values of the placeholders in a request for one target.
 type values struct {
 	id, link, handle, cursor string
 	units, count             int
@@ -59,7 +59,7 @@ func valuesOf(t source.Target) values {
 	return v
 }
 
-// hasAllFor returns true if v has a value for each placeholder in the request.
+// hasAllFor returns true if v has a value for each placeholder {id}, {link} and {handle} in the request.
 func (v values) hasAllFor(r Request) bool {
 	return !slices.ContainsFunc(r.templates(), func(template string) bool {
 		return strings.Contains(template, "{id}") && v.id == "" || strings.Contains(template, "{link}") && v.link == "" ||
@@ -74,7 +74,7 @@ func (v values) expand(template string) string {
 		"{units}", strconv.Itoa(v.units), "{count}", strconv.Itoa(v.count)).Replace(template)
 }
 
-// templates returns all texts of a request that may contain placeholders.
+// templates returns the path, the query values and the strings in the body of a request, which may contain placeholders.
 func (r Request) templates() []string {
 	out := []string{r.Path}
 	for _, q := range r.Query {
@@ -82,13 +82,13 @@ func (r Request) templates() []string {
 	}
 	if r.Body != nil {
 		var body any
-		_ = json.Unmarshal(r.Body, &body) // cannot fail: check has validated the body
+		_ = json.Unmarshal(r.Body, &body) // cannot fail, because Request.check has validated the body
 		out = append(out, texts(body)...)
 	}
 	return out
 }
 
-// batchValues are the values of the placeholders of a request for one or several targets.
+// batchValues are the values of the placeholders in a request for one or several targets.
 type batchValues struct {
 	targets []values
 	join    string // separator between the values of several targets
@@ -106,7 +106,7 @@ func (b batchValues) expand(template string) string {
 	return strings.Join(expanded, b.join)
 }
 
-// build returns the HTTP request for the targets of b.
+// build returns the HTTP request that requests the targets of b and contains the credential key.
 func (r Request) build(base string, auth Auth, key string, timeout time.Duration, b batchValues) fetch.Request {
 	out := fetch.Request{Method: r.Method, Header: http.Header{}, Timeout: timeout, Secrets: []string{key}}
 	var query []string
@@ -140,17 +140,17 @@ func (r Request) build(base string, auth Auth, key string, timeout time.Duration
 	return out
 }
 
-// body returns the JSON body of the request for the targets of b.
+// body returns the JSON body of the request that requests the targets of b.
 func (r Request) body(b batchValues) []byte {
 	decoder := json.NewDecoder(bytes.NewReader(r.Body))
 	decoder.UseNumber()
 	var template any
-	_ = decoder.Decode(&template) // cannot fail: check has validated the body
+	_ = decoder.Decode(&template) // cannot fail, because Request.check has validated the body
 	out, _ := json.Marshal(b.fill(template))
 	return out
 }
 
-// fill returns a copy of a decoded JSON template in which all placeholders are replaced.
+// fill returns a copy of a decoded JSON template in which all placeholders are replaced by the values of the targets.
 func (b batchValues) fill(template any) any {
 	switch v := template.(type) {
 	case string:

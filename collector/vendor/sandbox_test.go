@@ -18,7 +18,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-func TestSandbox_requestsDetailsByLinkAndCountsByIDs(t *testing.T) {
+func TestSource_requestsDetailsByLinkAndCountsByID(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"ensembledata", "sandbox"} {
 		t.Run(name, func(t *testing.T) {
@@ -66,10 +66,10 @@ func methods(t *testing.T, base string) map[string]int {
 	return calls["vendor"].ByMethod
 }
 
-// hostileVariants is the number of different hostile answers of the sandbox. Each call gets the next variant.
+// hostileVariants is the number of different malformed or misleading answers that the sandbox returns in turn.
 const hostileVariants = 13
 
-// startSandbox starts a sandbox and returns a source for the named vendor that calls the sandbox with its key.
+// startSandbox starts a sandbox and returns a source for the vendor with the given name, which sends its requests to the sandbox.
 func startSandbox(t *testing.T, name string) (*vendor.Source, *sandbox.World, string) {
 	t.Helper()
 	now := func() time.Time { return sourcetest.Now }
@@ -83,7 +83,7 @@ func startSandbox(t *testing.T, name string) (*vendor.Source, *sandbox.World, st
 	}
 	config, err := vendor.Load(name)
 	require.NoError(t, err)
-	// Compression is off, because compressing the hostile answers would take most of the test's time.
+	// Compression is disabled, because compressing the large malformed answers would take most of the test's time.
 	client := fetch.New(fetch.Options{Transport: &http.Transport{DisableCompression: true}})
 	t.Cleanup(client.Close)
 	s, err := vendor.New(config, vendor.Options{
@@ -93,7 +93,7 @@ func startSandbox(t *testing.T, name string) (*vendor.Source, *sandbox.World, st
 	return s, box.World(), web.URL
 }
 
-// categoryBatch returns a target of each category of a platform, and the sandbox's true data of these videos.
+// categoryBatch returns one video of each category of the sandbox, such as deleted and private videos, and the true data of these videos.
 func categoryBatch(t *testing.T, world *sandbox.World, platform link.Platform) ([]source.Target, []sandbox.VideoTruth) {
 	t.Helper()
 	var targets []source.Target
@@ -150,7 +150,7 @@ func requireTruth(t *testing.T, truth sandbox.VideoTruth, r source.Result) {
 	}
 }
 
-func TestSandbox_fetchesVideos(t *testing.T) {
+func TestSource_fetchesVideosFromSandbox(t *testing.T) {
 	t.Parallel()
 	for name, platforms := range map[string][]link.Platform{
 		"ensembledata":   {link.TikTok, link.Instagram},
@@ -185,9 +185,9 @@ func TestSandbox_fetchesVideos(t *testing.T) {
 	}
 }
 
-func TestSandbox_classifiesUnavailableVideos(t *testing.T) {
+func TestSource_classifiesUnavailableVideosOfSandbox(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string][2]source.Class{ // wanted classes of a deleted and of a private video, by vendor
+	for name, want := range map[string][2]source.Class{ // expected classes of a deleted video and of a private video, by vendor
 		"ensembledata":   {source.Gone, source.Private},
 		"scrapecreators": {source.Gone, source.Private},
 		"apify":          {source.Gone, source.Gone},
@@ -217,7 +217,7 @@ func control(t *testing.T, base, path, text string) {
 	require.Less(t, res.StatusCode, 300, "%s %s", path, text)
 }
 
-func TestSandbox_classifiesFaults(t *testing.T) {
+func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"ensembledata", "scrapecreators", "apify"} {
 		for fault, class := range map[string]source.Class{
@@ -243,7 +243,7 @@ func TestSandbox_classifiesFaults(t *testing.T) {
 			t.Parallel()
 			s, world, base := startSandbox(t, name)
 			targets, truths := categoryBatch(t, world, link.TikTok)
-			targets = targets[:1] // with one video, each returned count must be one of its true counts
+			targets = targets[:1] // with only one video, each returned count must be a true count of this video
 			control(t, base, "faults", `{"source":"vendor","fault":"hostile"}`)
 			for range hostileVariants {
 				results, err := s.Fetch(t.Context(), targets, source.NewCallBudget(nil))
@@ -272,8 +272,7 @@ func TestSandbox_classifiesFaults(t *testing.T) {
 	}
 }
 
-// requireOneOf checks that each count is one of the true counts of the video. It allows swapped counts, because a source cannot detect
-// them.
+// requireOneOf checks that each count is one of the true counts of the video. A source cannot detect swapped counts, so they are accepted.
 func requireOneOf(t *testing.T, truth sandbox.VideoTruth, counts ...*int64) {
 	t.Helper()
 	known := []int64{truth.Views}

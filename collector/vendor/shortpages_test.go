@@ -14,8 +14,8 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// serveList simulates ScrapeCreators with one account that has the given number of videos. size returns the number of videos on a page.
-// calls counts the requested pages.
+// serveList starts a server that simulates ScrapeCreators with one account. videos is the number of the account's videos. size returns the
+// number of videos on a page, by page number. calls counts the requested pages.
 func serveList(t *testing.T, videos int, size func(page int) int) (base string, calls *atomic.Int32) {
 	t.Helper()
 	calls = &atomic.Int32{}

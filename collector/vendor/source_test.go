@@ -20,7 +20,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// recorder is a server that answers every request with the same text and records the requests.
+// recorder is a server that returns the same text for every request and records the requests.
 type recorder struct {
 	base     string
 	requests chan string
@@ -39,7 +39,7 @@ func record(t *testing.T, text string) recorder {
 	return r
 }
 
-func TestSource_sendsRequestsOfEachVendor(t *testing.T) {
+func TestSource_sendsVideoRequestsInFormatOfEachVendor(t *testing.T) {
 	t.Parallel()
 	const key = "s3cret%2BKey%2F42"
 	batch := []source.Target{tiktok(pancakes, "mira.cooks"), tiktok(train, ""), tiktok(pancakes, "mira.cooks")}
@@ -87,7 +87,7 @@ func TestSource_sendsRequestsOfEachVendor(t *testing.T) {
 	})
 }
 
-func TestSource_usesDescriptionOfNewVendor(t *testing.T) {
+func TestSource_fetchesVideosFromVendorWithCustomDescription(t *testing.T) {
 	t.Parallel()
 	web := record(t, body(t, "newcomer/ok"))
 	s := newSource(t, "testdata/newcomer/vendor.json", web.base, nil)
@@ -103,7 +103,7 @@ func TestSource_usesDescriptionOfNewVendor(t *testing.T) {
 		Views: new(int64(1482337)), Likes: new(int64(90211)), Comments: new(int64(1204)), Shares: new(int64(877)), Bookmarks: new(int64(4310)),
 		Title: new("pancakes"), Username: new("mira.cooks"), AccountID: new("6801234567890123456"), AccountName: new("Mira"),
 		UploadedAt: new(time.Date(2024, 6, 21, 8, 53, 20, 0, time.UTC)), LengthSeconds: new(58.0),
-		SongName: new("Sunny Side"), IsAd: new(true), // no SongLink, because the vendor sent a link with javascript:
+		SongName: new("Sunny Side"), IsAd: new(true), // SongLink must be nil, because the vendor returned a javascript: link
 	}, results[1].Facts)
 	require.Equal(t, source.OK, results[0].Class)
 	require.Equal(t, source.Gone, results[2].Class)
@@ -119,7 +119,7 @@ func TestSource_usesDescriptionOfNewVendor(t *testing.T) {
 	require.Equal(t, time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC), ends)
 }
 
-func TestSource_servesDescribedTargets(t *testing.T) {
+func TestSource_servesOnlyTargetsOfDescribedCalls(t *testing.T) {
 	t.Parallel()
 	ensemble := newSource(t, "ensembledata", "", nil)
 	creators := newSource(t, "scrapecreators", "", nil)
@@ -162,7 +162,7 @@ func withoutWindow(budgets []source.Budget) []source.Budget {
 	return budgets
 }
 
-func TestSource_reducesBatchSize(t *testing.T) {
+func TestSource_reducesBatchSizeAfterVendorRefusesBatch(t *testing.T) {
 	t.Parallel()
 	var now atomic.Pointer[time.Time]
 	now.Store(&sourcetest.Now)
@@ -225,7 +225,7 @@ func TestSource_reducesBatchSize(t *testing.T) {
 	}
 }
 
-func TestSource_splitsBatchIntoCalls(t *testing.T) {
+func TestSource_splitsBatchIntoSeveralCalls(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int32
 	var status atomic.Int32
@@ -279,7 +279,7 @@ func TestSource_usesConcurrencyAndTimeoutOfDescription(t *testing.T) {
 	require.Equal(t, 20*time.Second, s.Timeout(), "the default timeout must be the timeout of the client")
 }
 
-func TestSource_returnsCancellationOfContext(t *testing.T) {
+func TestSource_returnsErrorOfCancelledContext(t *testing.T) {
 	t.Parallel()
 	web := record(t, "{}")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -289,7 +289,7 @@ func TestSource_returnsCancellationOfContext(t *testing.T) {
 	require.Empty(t, web.requests, "no call was made")
 }
 
-func TestNew_checksOptions(t *testing.T) {
+func TestNew_refusesInvalidOptions(t *testing.T) {
 	t.Parallel()
 	config, err := vendor.Load("apify")
 	require.NoError(t, err)

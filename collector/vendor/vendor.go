@@ -23,7 +23,7 @@ const (
 	callBudget     = "calls" // the name of the only budget of a vendor whose description has no limits
 )
 
-// Options configure a Source.
+// Options are the settings of a Source.
 type Options struct {
 	BaseURL string // base URL of the vendor's API; "" means the base URL in the vendor's description
 	Key     string
@@ -41,10 +41,10 @@ type Source struct {
 	sizes   []batchSize // one batch size for each of config.Calls
 }
 
-// batchSize is the largest batch of a call. It is reduced for some time after the vendor refused a batch because of its size.
+// batchSize is the largest batch of a call. It is reduced for some time after the vendor refused a batch as too large.
 type batchSize struct {
 	mu      sync.Mutex
-	reduced int // the size that is used before the time until; 0 if the size was never reduced
+	reduced int // batch size until the time in the field until; 0 if the batch size was never reduced
 	until   time.Time
 }
 
@@ -53,8 +53,8 @@ var (
 	_ source.NetworkSource = (*Source)(nil)
 )
 
-// New returns a source for a description that Load or Decode returned. It returns an error if the key is missing or the base URL is not an
-// http or https URL.
+// New returns a source for the vendor that config describes. It returns an error if the key is missing, or if the base URL is not an http
+// or https URL.
 func New(config Config, o Options) (*Source, error) {
 	if o.Key == "" {
 		return nil, fmt.Errorf("vendor: the key of %s is missing", config.Name)
@@ -91,15 +91,15 @@ func (s *Source) Name() string { return "vendor:" + s.config.Name }
 // Address returns the base URL of the vendor's API.
 func (s *Source) Address() string { return s.api.Address() }
 
-// Clock returns the current time of the API's server.
+// Clock returns the current time of the vendor's server.
 func (s *Source) Clock(ctx context.Context) (time.Time, error) { return s.api.Clock(ctx) }
 
 // Budgets returns a budget for each limit of the description. If the description has no limits, Budgets returns one budget without a known
 // limit.
 func (s *Source) Budgets() []source.Budget { return s.budgets }
 
-// Plan returns the number of calls for the batch, usually one, for every budget. For an account, it returns one call for the profile and
-// the largest number of calls that the pages of the list can need.
+// Plan returns the number of calls to reserve from each budget. A batch of videos usually needs one call. An account needs one call for the
+// profile and as many calls as its list can have pages.
 func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	var calls int
 	if areAccounts(batch) {
@@ -114,8 +114,8 @@ func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	return [][]source.Call{plan}
 }
 
-// Serves returns true if a call of the description can request the target, and the largest batch of that call. For a target without an id,
-// it returns the largest batch of all calls that match.
+// Serves returns the largest batch of the call that requests the target, and false if no call can request the target. For a target without
+// an id, it returns the largest batch of all calls for the target's platform and kind.
 func (s *Source) Serves(t source.Target) (int, bool) {
 	if t.ExternalID != "" {
 		i := s.callFor(t)
@@ -133,13 +133,13 @@ func (s *Source) Serves(t source.Target) (int, bool) {
 	return largest, largest > 0
 }
 
-// AsksByHandle returns true if the call that requests the target contains the handle of the account.
+// AsksByHandle returns true if the call that requests the target contains the placeholder {handle}.
 func (s *Source) AsksByHandle(t source.Target) bool {
 	call := s.callFor(t)
 	return call >= 0 && slices.ContainsFunc(s.config.Calls[call].templates(), func(template string) bool { return strings.Contains(template, "{handle}") })
 }
 
-// size returns the current batch size of the call with the given index.
+// size returns the current batch size of a call. call is the index of the call in the description.
 func (s *Source) size(call int) int { return s.sizes[call].get(s.config.Calls[call].size(), s.now()) }
 
 // callFor returns the index of the first call that can request the target, or -1 if no call can request it.
@@ -147,7 +147,7 @@ func (s *Source) callFor(t source.Target) int {
 	return slices.IndexFunc(s.config.Calls, func(c Call) bool { return c.canRequest(t) })
 }
 
-// get returns the current batch size. full is the batch size if it is not reduced.
+// get returns the current batch size: the reduced size until the reduction ends, and full afterwards.
 func (b *batchSize) get(full int, now time.Time) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -157,7 +157,7 @@ func (b *batchSize) get(full int, now time.Time) int {
 	return full
 }
 
-// reduce sets the batch size to half of the size of the refused batch. It returns the new size.
+// reduce sets the batch size to half of the size of the refused batch for smallBatchTime. It returns the new size.
 func (b *batchSize) reduce(refused int, now time.Time) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -165,12 +165,13 @@ func (b *batchSize) reduce(refused int, now time.Time) int {
 	return b.reduced
 }
 
-// chunk is a set of distinct targets that are requested in one call.
+// chunk is a set of different targets that one call requests. call is the index of the call in the description.
 type chunk struct {
 	call    int
 	targets []source.Target
 }
 
+// ids returns the external ids of the chunk's targets.
 func (c chunk) ids() []string {
 	ids := make([]string, len(c.targets))
 	for i, t := range c.targets {
@@ -179,12 +180,11 @@ func (c chunk) ids() []string {
 	return ids
 }
 
-// chunks divides a batch into the targets of separate calls. Usually one call is enough. More calls are needed if the description has
-// different calls for the targets.
+// chunks divides the targets of a batch among calls. One call is enough if the description uses the same call for all targets.
 func (s *Source) chunks(batch []source.Target) []chunk {
 	var chunks []chunk
 	seen := make(map[string]bool, len(batch))
-	open := make(map[int]int) // by index of the call: the index of its last chunk
+	open := make(map[int]int) // index of the last chunk of each call, by index of the call
 	for _, t := range batch {
 		call := s.callFor(t)
 		if call < 0 || t.ExternalID == "" || seen[t.ExternalID] {
@@ -202,8 +202,8 @@ func (s *Source) chunks(batch []source.Target) []chunk {
 	return chunks
 }
 
-// Fetch requests a batch, usually with one call. If the vendor refuses several targets and one of them may be the cause, the failure is
-// Temporary, so that the collector then tries smaller batches. If the vendor says that there are too many targets, Serves returns smaller
+// Fetch requests a batch, usually with one call. If the vendor refuses a call for several targets because of one target, the failure is
+// Temporary, so that the collector then tries smaller batches. If the vendor says that a call has too many targets, Serves returns smaller
 // batches for some time. If a call after the first one fails, the targets of that call get the result source.Unanswered.
 func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
 	if areAccounts(batch) {
@@ -235,7 +235,7 @@ func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *sourc
 			r = source.Result{Class: source.Unsupported, Detail: s.config.Name + " has no call for this target"}
 		}
 		if r.Facts != nil {
-			facts := *r.Facts // copied, because a batch may contain a target twice
+			facts := *r.Facts // copied, so that two results for the same target do not share Facts
 			r.Facts = &facts
 		}
 		r.Target = t
@@ -244,7 +244,7 @@ func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *sourc
 	return results, nil
 }
 
-// fetchChunk makes one call. It returns a result for each id of the chunk, or a failure.
+// fetchChunk makes one call. It returns a result for each id in the chunk, or a failure.
 func (s *Source) fetchChunk(ctx context.Context, budget *source.CallBudget, c chunk) (map[string]source.Result, error) {
 	call := s.config.Calls[c.call]
 	b := batchValues{join: call.Batch.Join}
@@ -268,22 +268,21 @@ func (s *Source) Timeout() time.Duration {
 	return cmp.Or(time.Duration(s.config.Timeout), s.api.Timeout())
 }
 
-// Concurrency returns the concurrency in the description, because each vendor allows a different number of concurrent calls. The default is
-// 4.
+// Concurrency returns the maximum number of concurrent Fetch calls: the number in the description, or 4 if the description has none.
 func (s *Source) Concurrency() int { return cmp.Or(s.config.Concurrency, defaultConcurrency) }
 
-// Group returns "", because one Fetch can request any targets of a kind together.
+// Group returns "" for every target, because one Fetch can request any targets of the same platform and kind together.
 func (s *Source) Group(source.Target) string { return "" }
 
-// send sends a request that is built for the targets of b.
+// send builds the request r for the targets of b and sends it.
 func (s *Source) send(ctx context.Context, budget *source.CallBudget, r Request, b batchValues) (*fetch.Response, error) {
 	req := r.build(s.Address(), s.config.Auth, s.key, time.Duration(s.config.Timeout), b)
 	req.Budget = budget
 	return s.api.Do(ctx, req)
 }
 
-// classify returns the class of an answer, which is the result of Config.classOf, and a detail for the log. body is the parsed body, or the
-// zero Result if the answer is not JSON.
+// classify returns the class of an answer according to Config.classOf, and a detail for the log. body is the parsed body, or the zero
+// Result if the answer is not JSON.
 func (s *Source) classify(res *fetch.Response) (body gjson.Result, class, detail string) {
 	detail = fmt.Sprintf("HTTP %d", res.Status)
 	if err := fetch.CheckJSON(res.Body); err != nil {
@@ -309,7 +308,8 @@ func (s *Source) failure(res *fetch.Response, body gjson.Result, class source.Cl
 	return f
 }
 
-// results returns the results by id from the answer to a call, or a failure. at is the index of the call in config.Calls.
+// results returns the results in the answer to a call, by requested id. If the answer concerns the whole call, results returns a failure.
+// at is the index of the call in config.Calls.
 func (s *Source) results(res *fetch.Response, at int, ids []string) (map[string]source.Result, error) {
 	now := s.now()
 	call := s.config.Calls[at]

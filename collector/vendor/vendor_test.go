@@ -54,7 +54,7 @@ func newSource(t testing.TB, nameOrPath, base string, client *fetch.Client) *ven
 		t.Cleanup(client.Close)
 	}
 	if config.Timeout != 0 && base != "" {
-		config.Timeout = 0 // the suite's slow servers would otherwise take a minute, as the description has a long timeout
+		config.Timeout = 0 // replaces the long timeout of the description, so that tests with slow servers do not take a minute
 	}
 	s, err := vendor.New(config, vendor.Options{
 		BaseURL: base, Key: sourcetest.Credential, Client: client, Now: func() time.Time { return sourcetest.Now },
@@ -69,7 +69,8 @@ func newTestSource(nameOrPath string) func(*testing.T, string, *fetch.Client) so
 	}
 }
 
-// answers returns the answers in the files of a folder, by case. The class of each case that is not in overrides is OK.
+// answers returns the answers in the files of a folder, by test case. A case in overrides replaces the answer of the folder. All other
+// cases have the class OK.
 func answers(t *testing.T, folder string, facts []*source.Facts, overrides map[sourcetest.Case]sourcetest.Answer) map[sourcetest.Case]sourcetest.Answer {
 	t.Helper()
 	all := map[sourcetest.Case]sourcetest.Answer{}
@@ -200,7 +201,7 @@ func TestApify_fetchesTikTokVideos(t *testing.T) {
 	})
 }
 
-func TestApify_treatsEmptyListAsTemporary(t *testing.T) {
+func TestApify_returnsTemporaryForEmptyList(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, source.Temporary, fetchOne(t, "apify", http.StatusCreated, "[]", tiktok(pancakes, "")).Class)
 	require.Equal(t, source.Gone, fetchOne(t, "ensembledata", http.StatusOK, `{"data":[]}`, tiktok(pancakes, "")).Class)

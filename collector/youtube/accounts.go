@@ -14,19 +14,20 @@ import (
 
 const kindChannels = "youtube#channelListResponse"
 
-// account says how channels.list finds an account: by its channel id, or by names that are tried in order.
+// account says how to request an account from channels.list: by its channel id, or by names that are tried in the given order.
 type account struct {
 	id    string
 	names []name
 }
 
-// name is a query parameter of channels.list with its value.
+// name is a query parameter of channels.list that names a channel, with the value of the parameter.
 type name struct{ parameter, value string }
 
-// accountOf returns how channels.list finds the account of a target. ok is false if the target does not name a YouTube account.
+// accountOf returns how to request the account of a target from channels.list. ok is false if the target is not a valid YouTube account.
 //
-// In older forms of links, the name can be the handle of another channel. /user/NAME contains a user name, never a handle. /c/NAME contains
-// a custom name, which is usually the handle today and never a user name. /NAME contains either a custom name or a user name.
+// In older forms of links, the name in the link can also be the handle of another channel. /user/NAME contains a user name, never a handle.
+// /c/NAME contains a custom name, which is usually the handle today and never a user name. /NAME contains either a custom name or a user
+// name.
 func accountOf(t source.Target) (account, bool) {
 	if t.AccountID != "" {
 		return account{id: t.AccountID}, channelID.MatchString(t.AccountID)
@@ -46,7 +47,7 @@ func accountOf(t source.Target) (account, bool) {
 	}
 }
 
-// path returns the path of a link without the leading slash, or "" if link is not valid.
+// path returns the path of a link without the leading slash, or "" if the link is not a valid URL.
 func path(link string) string {
 	u, err := url.Parse(link)
 	if err != nil {
@@ -55,8 +56,8 @@ func path(link string) string {
 	return strings.TrimPrefix(u.Path, "/")
 }
 
-// accountBatch returns how many accounts like t fit into one Fetch. An account whose uploads need several pages is fetched alone, so that
-// no Fetch takes minutes.
+// accountBatch returns how many accounts like t one Fetch may request, and false if t is not a valid account. An account whose uploads need
+// several pages is fetched alone, because a Fetch of many such accounts would take minutes.
 func accountBatch(t source.Target) (int, bool) {
 	if t.ExternalID == "" {
 		return batchSize, true
@@ -75,8 +76,8 @@ func accountBatch(t source.Target) (int, bool) {
 // videos.
 func pages(t source.Target) int { return max(1, (t.Depth+pageSize-1)/pageSize) }
 
-// accountUnits returns the largest number of units that a batch can cost: one for all channel ids, one for each name, and one for each page
-// of uploads.
+// accountUnits returns the maximum number of units that a batch of accounts can cost: one unit for all channel ids, one for each name, and
+// one for each page of uploads.
 func accountUnits(batch []source.Target) int64 {
 	units, byID := 0, false
 	for _, t := range batch {
@@ -130,8 +131,8 @@ func (s *Source) fetchAccounts(ctx context.Context, batch []source.Target, budge
 	return results, nil
 }
 
-// fetchAccount requests one account and its uploads. known has the channels that were already requested by id. An account without a channel
-// id is requested by its names.
+// fetchAccount requests one account and its uploads. known are the channels that were already requested by channel id. An account without a
+// channel id is requested by its names.
 func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t source.Target, known channels) (source.Result, error) {
 	a, ok := accountOf(t)
 	if !ok {
@@ -152,19 +153,19 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 	if r.Class != source.OK {
 		return r, nil
 	}
-	s.handles.put(id, *r.Account.Username) // cached so that later answers for videos have the newest handle
+	s.handles.put(id, *r.Account.Username) // cached, so that later results for videos have the newest handle
 	return s.addUploads(ctx, budget, t, r)
 }
 
-// channels is the decoded answer of channels.list.
+// channels is the decoded answer of the API method channels.list.
 type channels struct {
 	byID       map[string]source.Result // results without Target and without videos, by channel id
-	incomplete string                   // why a missing channel may still exist; "" if missing channels are gone
-	err        *targetError             // set if the answer was an error that concerns the requested channels
+	incomplete string                   // reason why a channel that is missing from the answer may still exist; "" if missing channels are gone
+	err        *targetError             // error that concerns the requested channels; nil if the answer was a success
 	sandbox    bool
 }
 
-// onlyID returns the id of the only channel of an answer, or "" if there is none.
+// onlyID returns the id of the only channel in an answer, or "" if the answer has no channel.
 func (c channels) onlyID() string {
 	for id := range c.byID {
 		return id
@@ -172,13 +173,14 @@ func (c channels) onlyID() string {
 	return ""
 }
 
-// result returns the result for the channel with the given id.
+// result returns the result for the channel with the given id. A channel that is missing from the answer gets the class Gone or, if the
+// answer is incomplete, Temporary.
 func (c channels) result(id string) source.Result {
 	r, ok := c.byID[id]
 	switch {
 	case ok:
 		if r.Account != nil {
-			account := *r.Account // copied, because a batch may contain a target twice
+			account := *r.Account // copied, so that two results for the same channel do not share the account
 			r.Account = &account
 		}
 	case c.err != nil:
@@ -192,11 +194,12 @@ func (c channels) result(id string) source.Result {
 	return r
 }
 
-// fetchChannels calls channels.list with a filter parameter: distinct ids, or one name if ids is nil.
+// fetchChannels calls channels.list. filter is the query parameter that selects the channels. ids are the distinct channel ids in filter,
+// or nil if filter contains a name.
 func (s *Source) fetchChannels(ctx context.Context, budget *source.CallBudget, filter string, ids []string) (channels, error) {
 	res, err := s.call(ctx, budget, BudgetCommon, methodChannels, "part=snippet,statistics&maxResults=50&"+filter)
 	if e, ok := errors.AsType[*targetError](err); ok {
-		if len(ids) > 1 { // if several channels were requested, the error does not say which of them it concerns
+		if len(ids) > 1 { // the error does not name the channel that it concerns
 			e.class = source.Temporary
 		}
 		return channels{err: e}, nil
@@ -212,7 +215,7 @@ func (s *Source) fetchChannels(ctx context.Context, budget *source.CallBudget, f
 	return answer, nil
 }
 
-// channel is an item of channels.list.
+// channel is an item in the answer of channels.list.
 type channel struct {
 	Snippet *struct {
 		Title       *string `json:"title"`
@@ -225,8 +228,8 @@ type channel struct {
 	} `json:"statistics"`
 }
 
-// decodeChannels decodes an answer that fetch.CheckJSON has accepted. ids are the requested ids, or nil if one name was requested. A name
-// belongs to at most one channel. If no channel is found, YouTube's answer has no member items.
+// decodeChannels decodes an answer of channels.list that fetch.CheckJSON has accepted. ids are the requested ids, or nil if a name was
+// requested. A name belongs to at most one channel. If YouTube finds no channel, its answer has no member with the name items.
 func decodeChannels(body []byte, ids []string) (channels, error) {
 	var answer struct {
 		Kind  string      `json:"kind"`
@@ -257,6 +260,7 @@ func decodeChannels(body []byte, ids []string) (channels, error) {
 	return out, nil
 }
 
+// decodeChannel decodes an item as the result for the channel with the given id. The result is Temporary if the item is malformed.
 func decodeChannel(raw []byte, id string) source.Result {
 	var c channel
 	if json.Unmarshal(raw, &c) != nil {
@@ -273,7 +277,7 @@ func decodeChannel(raw []byte, id string) source.Result {
 		Username: fetch.Handle(c.Snippet.CustomURL),
 	}
 	if f.Username == nil {
-		f.Username = &id // old channels have no handle and are named by their id, as in fetchHandles
+		f.Username = &id // old channels have no handle, so the channel id is used instead
 	}
 	if c.Statistics.Hidden == nil || !*c.Statistics.Hidden {
 		f.Followers = c.Statistics.Subscribers.Value()

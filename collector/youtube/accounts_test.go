@@ -118,7 +118,7 @@ func recordRequests(t *testing.T, handler http.HandlerFunc) (base string, reques
 	return web.URL, requests
 }
 
-func TestSource_findsAccountsByLink(t *testing.T) {
+func TestSource_requestsAccountByNameInLink(t *testing.T) {
 	t.Parallel()
 	for pasted, want := range map[string][]string{
 		"https://www.youtube.com/@MiraCooks":       {"channels?forHandle=%40miracooks"},
@@ -164,7 +164,7 @@ func TestSource_findsAccountsByLink(t *testing.T) {
 	})
 }
 
-func TestSource_limitsBatchesOfAccounts(t *testing.T) {
+func TestSource_limitsBatchSizeOfAccounts(t *testing.T) {
 	t.Parallel()
 	s := newSource(t, "http://127.0.0.1:1", nil)
 	size := func(target source.Target) int {
@@ -218,7 +218,7 @@ func TestSource_classifiesErrorsOfAccounts(t *testing.T) {
 	}
 }
 
-func TestSandbox_fetchesAccounts(t *testing.T) {
+func TestSource_fetchesAccountsFromSandbox(t *testing.T) {
 	t.Parallel()
 	for _, category := range sandbox.AccountCategories(link.YouTube) {
 		t.Run(string(category), func(t *testing.T) {
@@ -293,7 +293,7 @@ func TestSource_returnsAccountsAnsweredBeforeFailure(t *testing.T) {
 	require.NotNil(t, results[1].Failed)
 }
 
-func TestSource_stopsListWhenBudgetIsSpent(t *testing.T) {
+func TestSource_requestsNoMoreListPagesWhenBudgetIsSpent(t *testing.T) {
 	t.Parallel()
 	page := 0
 	base, requests := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {

@@ -13,11 +13,11 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// channelID matches ids that need no escaping in a query. It is less strict than YouTube's format, which is UC and 22 characters.
+// channelID matches ids that need no escaping in a query. It accepts more than YouTube's real channel ids, which are UC and 22 characters.
 var channelID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// addHandles sets the account's handle in every result that has a channel id. It requests the handles that are not cached, at most 50. If
-// this request fails, the results have counts but no handle, and Detail contains the error.
+// addHandles sets the account's handle in every result that has a channel id. It requests up to 50 handles that are not cached. If this
+// request fails, the results have counts but no handle, and Detail contains the error.
 func (s *Source) addHandles(ctx context.Context, budget *source.CallBudget, results []source.Result) {
 	handles := make(map[string]string)
 	var unknown []string
@@ -85,14 +85,15 @@ func (s *Source) fetchHandles(ctx context.Context, budget *source.CallBudget, id
 		if handle := fetch.Handle(item.Snippet.CustomURL); handle != nil {
 			handles[string(item.ID)] = *handle
 		} else {
-			// Old channels have no handle. Their id is used instead. Its case is not changed, because ids are case-sensitive.
+			// An old channel has no handle, so its id is used instead. The id is not converted to lower case, because ids are
+			// case-sensitive.
 			handles[string(item.ID)] = string(item.ID)
 		}
 	}
 	return handles, nil
 }
 
-// handleCache is an LRU cache of handles by channel id. Its entries expire after a fixed time.
+// handleCache is an LRU cache of handles by channel id. Its entries expire after a fixed time. All methods may be called concurrently.
 type handleCache struct {
 	size int
 	ttl  time.Duration
@@ -108,10 +109,12 @@ type cachedHandle struct {
 	expires    time.Time
 }
 
+// newHandleCache returns a cache for size handles, which expire after ttl.
 func newHandleCache(size int, ttl time.Duration, now func() time.Time) *handleCache {
 	return &handleCache{size: size, ttl: ttl, now: now, order: list.New(), byID: make(map[string]*list.Element)}
 }
 
+// get returns the cached handle of the channel with the given id, and false if the handle is not cached or has expired.
 func (c *handleCache) get(id string) (handle string, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -128,6 +131,7 @@ func (c *handleCache) get(id string) (handle string, ok bool) {
 	return cached.handle, true
 }
 
+// put stores a handle. If the cache is full, put removes the least recently used handle.
 func (c *handleCache) put(id, handle string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -140,6 +144,7 @@ func (c *handleCache) put(id, handle string) {
 	}
 }
 
+// remove removes an element of c.order from the cache. The caller must have locked c.mu.
 func (c *handleCache) remove(element *list.Element) {
 	c.order.Remove(element)
 	delete(c.byID, element.Value.(*cachedHandle).id)

@@ -13,7 +13,7 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-func TestParseDuration_acceptsBothFormats(t *testing.T) {
+func TestParseDuration_acceptsISO8601AndProtobufFormat(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]float64{
 		"PT58S": 58, "PT15M51S": 951, "PT1H": 3600, "P1DT2H3S": 93603, "P0D": 0, "PT0S": 0, "P1W": 604800, "P1W2DT3M": 777780, "PT1.25S": 1.25,
@@ -80,7 +80,7 @@ func FuzzDecodeVideos(f *testing.F) {
 	})
 }
 
-// checkFacts checks rules that hold for the facts of any answer, however malformed.
+// checkFacts checks conditions that the facts must satisfy even if the answer was malformed.
 func checkFacts(t *testing.T, f source.Facts, now time.Time) {
 	for _, count := range []*int64{f.Views, f.Likes, f.Comments} {
 		require.True(t, count == nil || *count >= 0)
@@ -102,7 +102,7 @@ func checkFacts(t *testing.T, f source.Facts, now time.Time) {
 	}
 }
 
-func TestHandleCache_removesExpiredAndLeastUsedEntries(t *testing.T) {
+func TestHandleCache_removesExpiredAndLeastRecentlyUsedEntries(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	c := newHandleCache(2, time.Hour, func() time.Time { return now })

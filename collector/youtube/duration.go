@@ -6,15 +6,16 @@ import (
 	"strings"
 )
 
-// The expressions limit the number of digits so that no number overflows. fetch.Length refuses lengths that are too large.
+// Formats of durations. The expressions limit the number of digits, so that no number overflows. fetch.Length refuses lengths that are too
+// large.
 var (
 	isoDuration   = regexp.MustCompile(`^P(?:(\d{1,9})W)?(?:(\d{1,9})D)?(?:T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9}(?:\.\d{1,9})?)S)?)?$`)
 	protoDuration = regexp.MustCompile(`^(\d{1,12}(?:\.\d{1,9})?)s$`)
 )
 
-// parseDuration parses a duration and returns it in seconds. videos.list uses ISO 8601 (PT58S, P1DT2H3S, or P0D for a live or upcoming
-// video). batchGetStats uses protobuf durations (58s, 58.5s). ok is false for a malformed duration, for years and months, which have no
-// fixed length, and for an ISO 8601 duration without any part.
+// parseDuration parses a duration and returns it in seconds. videos.list returns ISO 8601 durations such as PT58S or P1DT2H3S, and P0D for
+// a live or upcoming video. batchGetStats returns protobuf durations such as 58s or 58.5s. ok is false for a malformed duration, for an ISO
+// 8601 duration without any part, and for years and months, which have no fixed length.
 func parseDuration(text string) (seconds float64, ok bool) {
 	if m := protoDuration.FindStringSubmatch(text); m != nil {
 		seconds, err := strconv.ParseFloat(m[1], 64)

@@ -27,12 +27,12 @@ type apiError struct {
 	} `json:"error"`
 }
 
-// reasons returns the error's reasons, the more precise ones first.
+// reasons returns the reasons in the error, the most precise reason first.
 func (e apiError) reasons() []string {
 	var out []string
 	for _, d := range e.Error.Details {
-		// The newer quota system reports RATE_LIMIT_EXCEEDED even if the daily quota is spent. Only the name of the limit shows that it is
-		// the daily quota.
+		// YouTube's newer quota system returns the reason RATE_LIMIT_EXCEEDED even if the daily quota is spent. Only the name of the limit
+		// shows that the daily quota is spent.
 		if name, _ := d.Metadata["quota_limit"].(string); strings.Contains(name, "PerDay") {
 			out = append(out, "dailyLimitExceeded")
 		}
@@ -61,8 +61,8 @@ func classOf(reason string) (class source.Class, ok bool) {
 	}
 }
 
-// failure returns the failure for an answer that is not a success. jsonErr is the error of fetch.CheckJSON, and bucket is the budget that
-// paid for the call.
+// failure returns the failure for an answer that is not a success. jsonErr is the error of fetch.CheckJSON for the body. bucket is the name
+// of the budget that paid for the call.
 func (s *Source) failure(res *fetch.Response, jsonErr error, bucket string) *source.Failure {
 	now := s.now()
 	f := &source.Failure{
@@ -93,7 +93,7 @@ func (s *Source) failure(res *fetch.Response, jsonErr error, bucket string) *sou
 	}
 	switch {
 	case bucket == BudgetStats && !known && isStatsDisabled(res.Status, jsonErr == nil):
-		// The failure pauses only this budget, so that the collector uses videos.list instead of batchGetStats.
+		// The failure pauses only the budget of batchGetStats, so that the collector calls videos.list instead of batchGetStats.
 		until := now.Add(statsPause)
 		s.statsRefusedUntil.Store(until.Unix())
 		f.Class, f.Bucket, f.RetryAt = source.QuotaSpent, bucket, until
@@ -105,13 +105,13 @@ func (s *Source) failure(res *fetch.Response, jsonErr error, bucket string) *sou
 	return f
 }
 
-// isStatsDisabled returns true if an error of batchGetStats means that the method is not enabled for this project. The caller must first
-// handle errors whose reason concerns quotas or keys.
+// isStatsDisabled returns true if an error of batchGetStats means that Google has not enabled the method for the operator's project. The
+// caller must first handle errors whose reason concerns quotas or keys.
 func isStatsDisabled(status int, isJSON bool) bool {
 	return status == http.StatusNotFound || (status == http.StatusForbidden && isJSON)
 }
 
-// targetError is an error of YouTube that concerns only the requested channel or list.
+// targetError is an error of YouTube that concerns only the requested channel or the requested list of uploads.
 type targetError struct {
 	class          source.Class
 	reason, detail string
@@ -120,11 +120,12 @@ type targetError struct {
 
 func (e *targetError) Error() string { return e.detail }
 
+// result returns the error as a result for the requested target.
 func (e *targetError) result() source.Result {
 	return source.Result{Class: e.class, Detail: e.detail, Sandbox: e.sandbox}
 }
 
-// targetErrorOf returns the error in an answer if the error concerns only the requested channel or list, and nil otherwise.
+// targetErrorOf returns the error in an answer if the error concerns only the requested channel or list of uploads, and nil otherwise.
 func targetErrorOf(res *fetch.Response) *targetError {
 	var body apiError
 	_ = json.Unmarshal(res.Body, &body) // a body in another format has no reasons

@@ -34,9 +34,9 @@ func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 		Body: io.NopCloser(strings.NewReader(r.answer)), Request: request}, nil
 }
 
-// TestFetch_sendsDocumentedRequests compares the sent requests with the documentation (developers.google.com/youtube/v3/docs/videos/list
+// TestFetch_sendsRequestsAsDocumented compares the sent requests with the documentation (developers.google.com/youtube/v3/docs/videos/list
 // and .../videos/batchGetStats).
-func TestFetch_sendsDocumentedRequests(t *testing.T) {
+func TestFetch_sendsRequestsAsDocumented(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		details bool

@@ -17,10 +17,10 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// hostileVariants is the number of different hostile answers of the sandbox. Each call gets the next variant.
+// hostileVariants is the number of different malformed or misleading answers that the sandbox returns in turn.
 const hostileVariants = 13
 
-// startSandbox starts a sandbox and returns a source that calls the sandbox with its key.
+// startSandbox starts a sandbox and returns a source that sends its requests to the sandbox.
 func startSandbox(t *testing.T) (*youtube.Source, *sandbox.World, string) {
 	t.Helper()
 	now := func() time.Time { return sourcetest.Now }
@@ -32,7 +32,7 @@ func startSandbox(t *testing.T) (*youtube.Source, *sandbox.World, string) {
 		name, value, _ := strings.Cut(line, "=")
 		settings[name] = value
 	}
-	// Compression is off, because compressing the hostile answers would take most of the test's time.
+	// Compression is disabled, because compressing the large malformed answers would take most of the test's time.
 	client := fetch.New(fetch.Options{Transport: &http.Transport{DisableCompression: true}})
 	t.Cleanup(client.Close)
 	s, err := youtube.New(youtube.Options{
@@ -42,7 +42,8 @@ func startSandbox(t *testing.T) (*youtube.Source, *sandbox.World, string) {
 	return s, box.World(), web.URL
 }
 
-// categoryBatch returns a batch with one video of each category, and the sandbox's true data of these videos.
+// categoryBatch returns a batch with one video of each category of the sandbox, such as deleted and private videos, and the true data of
+// these videos.
 func categoryBatch(t *testing.T, world *sandbox.World, details bool) ([]source.Target, []sandbox.VideoTruth) {
 	t.Helper()
 	var batch []source.Target
@@ -82,7 +83,7 @@ func requireTruth(t *testing.T, truth sandbox.VideoTruth, r source.Result, detai
 	require.False(t, *f.Private)
 }
 
-func TestSandbox_fetchesVideos(t *testing.T) {
+func TestSource_fetchesVideosFromSandbox(t *testing.T) {
 	t.Parallel()
 	for name, details := range map[string]bool{"with details": true, "counts only": false} {
 		t.Run(name, func(t *testing.T) {
@@ -109,9 +110,9 @@ func TestSandbox_fetchesVideos(t *testing.T) {
 		for _, plan := range s.Plan(batch) {
 			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(plan))
 			require.NoError(t, err)
-			want := source.Gone // YouTube answers for private and for deleted videos in the same way
+			want := source.Gone // YouTube leaves out a private video in the same way as a deleted video
 			if plan[0].Bucket == youtube.BudgetStats {
-				want = source.Temporary // batchGetStats leaves out some existing videos
+				want = source.Temporary // batchGetStats leaves out some existing videos, so a missing video is not known to be gone
 			}
 			require.Equal(t, want, results[0].Class)
 			require.Equal(t, want, results[1].Class)
@@ -131,7 +132,7 @@ func control(t *testing.T, base, path, text string) {
 	require.Less(t, res.StatusCode, 300, "%s %s", path, text)
 }
 
-func TestSandbox_classifiesFaults(t *testing.T) {
+func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		fault   string
@@ -164,7 +165,7 @@ func TestSandbox_classifiesFaults(t *testing.T) {
 		t.Parallel()
 		s, world, base := startSandbox(t)
 		batch, truths := categoryBatch(t, world, false)
-		batch = batch[:1] // with one video, each returned count must be one of its true counts
+		batch = batch[:1] // with only one video, each returned count must be a true count of this video
 		control(t, base, "faults", `{"source":"youtube","fault":"hostile"}`)
 		for range hostileVariants {
 			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[1]))
@@ -193,8 +194,7 @@ func TestSandbox_classifiesFaults(t *testing.T) {
 	})
 }
 
-// requireOneOf checks that each count is one of the true counts of the video. It allows swapped counts, because a source cannot detect
-// them.
+// requireOneOf checks that each count is one of the true counts of the video. A source cannot detect swapped counts, so they are accepted.
 func requireOneOf(t *testing.T, truth sandbox.VideoTruth, counts ...*int64) {
 	t.Helper()
 	known := []int64{truth.Views}

@@ -21,11 +21,11 @@ const (
 	maxPageToken = 512
 )
 
-// addUploads adds the newest videos of an account to its result r. It requests as many pages as t.Depth needs.
+// addUploads adds the newest videos of an account to r, the result with the account's profile. It requests as many pages as t.Depth needs.
 func (s *Source) addUploads(ctx context.Context, budget *source.CallBudget, t source.Target, r source.Result) (source.Result, error) {
 	suffix, ok := strings.CutPrefix(*r.Account.ID, "UC")
 	if !ok {
-		return r, nil // only a channel id that begins with UC gives the id of the uploads list
+		return r, nil // the id of the uploads list can only be derived from a channel id that begins with UC
 	}
 	seen := map[string]bool{}
 	token := ""
@@ -41,7 +41,7 @@ func (s *Source) addUploads(ctx context.Context, budget *source.CallBudget, t so
 				r.Account.Listed = true
 				return r, nil
 			case e.class == source.Private:
-				return r, nil // the channel is public, but its uploads are not, so the result has no videos
+				return r, nil // the list of uploads is private, so the result has the profile but no videos
 			}
 			return e.result(), nil
 		}
@@ -63,12 +63,13 @@ func (s *Source) addUploads(ctx context.Context, budget *source.CallBudget, t so
 	return r, nil
 }
 
-// uploads is one page of a channel's uploads.
+// uploads is one page of the list of a channel's uploads.
 type uploads struct {
 	videos []ingest.FoundVideo
 	next   string // token of the next page; "" on the last page
 }
 
+// fetchUploads calls playlistItems.list with the given query and decodes the answer.
 func (s *Source) fetchUploads(ctx context.Context, budget *source.CallBudget, query string) (uploads, error) {
 	res, err := s.call(ctx, budget, BudgetCommon, methodUploads, query)
 	if err != nil {
@@ -81,8 +82,8 @@ func (s *Source) fetchUploads(ctx context.Context, budget *source.CallBudget, qu
 	return page, nil
 }
 
-// decodeUploads decodes an answer that fetch.CheckJSON has accepted. It leaves out malformed items and videos without a publishing date,
-// which are not published. It returns an error if all items are malformed.
+// decodeUploads decodes an answer of playlistItems.list that fetch.CheckJSON has accepted. It leaves out malformed items and videos without
+// a publishing date, because such videos are not published. It returns an error if all items are malformed.
 func decodeUploads(body []byte, now time.Time) (uploads, error) {
 	var answer struct {
 		Kind  string      `json:"kind"`

@@ -11,8 +11,8 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// Values of the member kind in the answers of videos.list and batchGetStats. If an answer has another kind, a missing video may still
-// exist.
+// Values of the member "kind" in the answers of videos.list and batchGetStats. If an answer has another value, a video that is missing from
+// the answer may still exist.
 const (
 	kindList  = "youtube#videoListResponse"
 	kindStats = "youtube#batchGetStatsResponse"
@@ -21,18 +21,19 @@ const (
 // videos is the decoded answer of videos.list or batchGetStats.
 type videos struct {
 	byID map[string]source.Result // results without Target, by video id
-	// incomplete is the reason why a missing video may still exist. It is "" if missing videos are gone.
+	// incomplete is the reason why a video that is missing from the answer may still exist. It is "" if missing videos are gone.
 	incomplete string
 	sandbox    bool
 }
 
-// result returns the result for the target t.
+// result returns the result for the video t. A video that is missing from the answer gets the class Gone or, if the answer is incomplete,
+// Temporary.
 func (v videos) result(t source.Target) source.Result {
 	r, ok := v.byID[t.ExternalID]
 	switch {
 	case ok:
 		if r.Facts != nil {
-			facts := *r.Facts // copied, because a batch may contain a target twice
+			facts := *r.Facts // copied, so that two results for the same video do not share Facts
 			r.Facts = &facts
 		}
 	case v.incomplete != "":
@@ -44,8 +45,8 @@ func (v videos) result(t source.Target) source.Result {
 	return r
 }
 
-// fetchVideos requests videos by their ids, which must be distinct and valid. It calls the method that is paid from the budget named
-// bucket.
+// fetchVideos requests the videos with the given ids, which must be distinct and valid. bucket is the name of the budget that pays:
+// BudgetStats for batchGetStats, and BudgetCommon for videos.list.
 func (s *Source) fetchVideos(ctx context.Context, budget *source.CallBudget, bucket string, ids []string) (videos, error) {
 	method, part, kind := "videos", "snippet,statistics,contentDetails,status", kindList
 	if bucket == BudgetStats {
@@ -93,8 +94,9 @@ type video struct {
 	} `json:"status"`
 }
 
-// decodeVideos decodes an answer that fetch.CheckJSON has accepted. A malformed item does not affect other items. If an item has no id or
-// an id that was not requested, missing videos do not count as gone.
+// decodeVideos decodes an answer that fetch.CheckJSON has accepted. kind is the expected kind of the answer. A malformed item does not
+// affect other items. If an item has no id or an id that was not requested, the videos that are missing from the answer may still exist,
+// and incomplete is set.
 func decodeVideos(body []byte, kind string, requested []string, now time.Time) (videos, error) {
 	var answer struct {
 		Kind  string      `json:"kind"`
@@ -122,6 +124,7 @@ func decodeVideos(body []byte, kind string, requested []string, now time.Time) (
 	return out, nil
 }
 
+// decodeVideo decodes an item as the result for a video. The result is Temporary if the item is malformed.
 func decodeVideo(raw []byte, now time.Time) source.Result {
 	var v video
 	if json.Unmarshal(raw, &v) != nil {
@@ -157,7 +160,7 @@ func decodeVideo(raw []byte, now time.Time) source.Result {
 	return source.Result{Class: source.OK, Facts: f}
 }
 
-// describe sets all facts that are not counts. A malformed member becomes nil and does not affect other members.
+// describe sets all facts in f except the counts. A malformed member becomes nil and does not affect other members.
 func (v video) describe(f *source.Facts, now time.Time) {
 	if s := v.Snippet; s != nil {
 		f.Title = fetch.Text(s.Title)

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
-	_ "time/tzdata" // embedded, because quotas end at midnight Pacific time and time zone files may not be installed
+	_ "time/tzdata" // embeds the time zone files, which may not be installed; quotas end at midnight in Pacific time
 
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/source"
@@ -19,7 +19,8 @@ import (
 // Name is the name of the source in logs, in metrics and in stored history points.
 const Name = "youtube"
 
-// Names of the budgets. YouTube counts calls of batchGetStats separately from calls of all other methods.
+// Names of the budgets. YouTube counts the calls of batchGetStats (BudgetStats) separately from the calls of all other methods
+// (BudgetCommon).
 const (
 	BudgetCommon = "common"
 	BudgetStats  = "stats"
@@ -37,23 +38,23 @@ const (
 	batchSize       = 50 // maximum number of video or channel ids in one call
 	concurrentCalls = 4
 	defaultLimit    = 10_000
-	// statsPause is how long videos.list replaces batchGetStats after batchGetStats was refused. It is long enough to waste few units on
-	// refused calls, and short enough to notice when Google enables the method for a project.
+	// statsPause is how long videos.list is called instead of batchGetStats after YouTube refused batchGetStats. Longer pauses waste fewer
+	// units on refused calls. Shorter pauses notice earlier that Google has enabled the method for the project.
 	statsPause    = 6 * time.Hour
-	handleTTL     = 10 * time.Minute // short, because another process may have fetched a newer handle
+	handleTTL     = 10 * time.Minute // short, because another process may have fetched a newer handle in the meantime
 	handlesCached = 20_000
 )
 
 var videoID = regexp.MustCompile(`^[A-Za-z0-9_-]{11}$`)
 
-// Options configure a Source.
+// Options are the settings of a Source.
 type Options struct {
 	BaseURL string // base URL of the API, with or without a path prefix; "" means DefaultBaseURL
 	APIKey  string
 	Client  *fetch.Client
 	Now     func() time.Time
-	// CommonLimit and StatsLimit are the numbers of units a day that the Google project has. 0 means 10,000, which is YouTube's default. A
-	// negative number means that the limit is not known.
+	// CommonLimit and StatsLimit are the numbers of units that the Google project may spend each day. 0 means 10,000, which is YouTube's
+	// default. A negative number means that the limit is not known.
 	CommonLimit, StatsLimit int64
 }
 
@@ -105,10 +106,13 @@ func New(o Options) (*Source, error) {
 	return s, nil
 }
 
+// areAccounts returns true if the batch consists of accounts. All targets of a batch have the same kind.
 func areAccounts(batch []source.Target) bool {
 	return len(batch) > 0 && batch[0].Kind == source.KindAccount
 }
 
+// limit returns the limit of a budget: defaultLimit if option is 0, 0 (which means no known limit) if option is negative, and option
+// otherwise.
 func limit(option int64) int64 {
 	switch {
 	case option == 0:
@@ -120,8 +124,8 @@ func limit(option int64) int64 {
 	}
 }
 
-// window returns the date of now in Pacific time and the midnight at which this date ends. YouTube's quotas are counted per day in Pacific
-// time.
+// window returns the date of now in Pacific time, which is the id of a budget's window, and the midnight at which the date ends. YouTube
+// counts its quotas per day in Pacific time.
 func (s *Source) window(now time.Time) (string, time.Time) {
 	local := now.In(s.pacific)
 	year, month, day := local.Date()
@@ -131,7 +135,7 @@ func (s *Source) window(now time.Time) (string, time.Time) {
 // Name returns "youtube".
 func (s *Source) Name() string { return Name }
 
-// Address returns the base URL of the API's methods.
+// Address returns the base URL of the API, including the version.
 func (s *Source) Address() string { return s.api.Address() + "youtube/v3/" }
 
 // Clock returns the current time of the API's server.
@@ -140,21 +144,21 @@ func (s *Source) Clock(ctx context.Context) (time.Time, error) { return s.api.Cl
 // Timeout returns the timeout of one call, which is the timeout of the HTTP client.
 func (s *Source) Timeout() time.Duration { return s.api.Timeout() }
 
-// Concurrency returns 4. A call takes less than a second and answers for 50 videos. More concurrent calls would only spend the daily quota
-// sooner.
+// Concurrency returns the maximum number of concurrent Fetch calls: 4. A call takes less than a second and returns 50 videos. More
+// concurrent calls would only spend the daily quota sooner.
 func (s *Source) Concurrency() int { return concurrentCalls }
 
-// Group returns "", because one Fetch can request any videos together, or any accounts together.
+// Group returns "" for every target, because one Fetch can request videos or channels of any accounts together.
 func (s *Source) Group(source.Target) string { return "" }
 
-// AsksByHandle returns false, because YouTube finds videos by their ids.
+// AsksByHandle returns false, because a video is requested by its id and not by the handle of its account.
 func (s *Source) AsksByHandle(source.Target) bool { return false }
 
 // Budgets returns the common budget and the budget of batchGetStats. Both are counted per day in Pacific time.
 func (s *Source) Budgets() []source.Budget { return s.budgets }
 
-// Serves returns true for YouTube videos and accounts with a valid id or name. A batch has up to 50 videos, or up to 50 accounts if their
-// channel id is known and one page of uploads is enough. Any other account is fetched alone.
+// Serves returns the largest batch for YouTube videos and accounts with a valid id or name, and false for any other target. The largest
+// batch is 50 videos. It is 50 accounts if their channel ids are known and one page of uploads is enough, and 1 account otherwise.
 func (s *Source) Serves(t source.Target) (int, bool) {
 	switch {
 	case t.Platform != link.YouTube:
@@ -167,15 +171,18 @@ func (s *Source) Serves(t source.Target) (int, bool) {
 	return 0, false
 }
 
-// isFetchable returns true if a request for the target can be built.
+// isFetchable returns true if the source serves the target and the target has an ExternalID.
 func (s *Source) isFetchable(t source.Target) bool {
 	_, ok := s.Serves(t)
 	return ok && t.ExternalID != ""
 }
 
-// Plan prefers videos.list if details are wanted or if the previous fetch of a target had no answer. Otherwise it prefers batchGetStats,
-// which has its own budget. The method that is not preferred is the second plan. With details, a second unit pays for the handles of the
-// channels. For accounts, Plan returns the largest number of calls that can be needed.
+// Plan returns two plans for a batch of videos: a call of videos.list and a call of batchGetStats, which has its own budget. videos.list is
+// the first plan if a target needs details or if an earlier attempt for a target failed. Otherwise batchGetStats is the first plan. While
+// batchGetStats is refused, videos.list is the only plan. If a target needs details, videos.list needs a second unit for the handles of the
+// channels.
+//
+// For a batch of accounts, Plan returns one plan with the maximum number of units that the accounts can cost.
 func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	if areAccounts(batch) {
 		return [][]source.Call{{{Bucket: BudgetCommon, Units: accountUnits(batch)}}}
@@ -192,7 +199,7 @@ func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	switch {
 	case s.statsRefused():
 		return [][]source.Call{list}
-	case details, retry: // batchGetStats leaves out some existing videos, so the retry uses videos.list
+	case details, retry: // batchGetStats returns few details and leaves out some existing videos, so videos.list is the first plan
 		return [][]source.Call{list, stats}
 	default:
 		return [][]source.Call{stats, list}
@@ -201,8 +208,9 @@ func (s *Source) Plan(batch []source.Target) [][]source.Call {
 
 func (s *Source) statsRefused() bool { return s.now().Unix() < s.statsRefusedUntil.Load() }
 
-// Fetch requests up to 50 videos with batchGetStats or videos.list, depending on the reserved budget. If the common budget has a second
-// unit, Fetch also requests the handles of the channels. If this second call fails, the results have no handles.
+// Fetch requests up to 50 videos with batchGetStats or videos.list, depending on which budget the collector has reserved. If two units of
+// the common budget are reserved, Fetch also requests the handles of the channels. If the request for handles fails, the results have no
+// handles.
 //
 // For accounts, Fetch calls channels.list for up to 50 channels and then playlistItems.list for the uploads of each channel.
 func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
@@ -244,8 +252,8 @@ func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *sourc
 	return results, nil
 }
 
-// call calls a method of the API. If the answer is an error that concerns only the requested channel or list, call returns a *targetError.
-// For any other answer that is not a success with JSON, it returns a *source.Failure.
+// call calls a method of the API. If the answer is an error that concerns only the requested channel or list of uploads, call returns a
+// *targetError. If the answer has another error or is not JSON, call returns a *source.Failure.
 func (s *Source) call(ctx context.Context, budget *source.CallBudget, bucket, method, query string) (*fetch.Response, error) {
 	res, err := s.api.Do(ctx, fetch.Request{
 		URL:     s.Address() + method + "?" + query + "&key=" + url.QueryEscape(s.key),

@@ -126,7 +126,7 @@ func TestSource_fetchesVideosWithDetails(t *testing.T) {
 	})
 }
 
-func TestSource_fetchesCounts(t *testing.T) {
+func TestSource_fetchesCountsWithBatchGetStats(t *testing.T) {
 	t.Parallel()
 	first := source.Facts{
 		Views: new(int64(1482337)), Likes: new(int64(90211)), Comments: new(int64(1204)),
@@ -147,9 +147,9 @@ func TestSource_fetchesCounts(t *testing.T) {
 	maps.Copy(answers, map[sourcetest.Case]sourcetest.Answer{
 		sourcetest.OK:   {Body: body(t, "stats/ok"), Classes: ok, Facts: []*source.Facts{&first, &second}},
 		sourcetest.Bare: {Body: body(t, "stats/bare"), Classes: ok, Facts: []*source.Facts{bare, bare}},
-		sourcetest.Gone: {Body: body(t, "stats/gone"), Classes: []source.Class{source.Temporary, source.OK}}, // Temporary, so that the next fetch asks videos.list
-		// batchGetStats leaves out videos that are not public. The source parses the other members of the video if YouTube adds them to the
-		// method.
+		sourcetest.Gone: {Body: body(t, "stats/gone"), Classes: []source.Class{source.Temporary, source.OK}}, // Temporary, so that the next attempt calls videos.list
+		// batchGetStats leaves out videos that are not public. If YouTube adds more members of a video to this method, the source decodes
+		// them.
 		sourcetest.Private:     {Body: body(t, "stats/gone"), Classes: []source.Class{source.Temporary, source.OK}},
 		sourcetest.Restricted:  {Body: body(t, "stats/more"), Classes: ok, Facts: []*source.Facts{&more, &second}},
 		sourcetest.WrongTypes:  {Body: body(t, "stats/wrong_types"), Classes: []source.Class{source.Temporary, source.OK}},
@@ -169,7 +169,7 @@ func TestSource_fetchesCounts(t *testing.T) {
 	})
 }
 
-// server records the requests and answers each request with the handler of the requested method.
+// server records the requests. It answers each request with the handler for the requested API method.
 type server struct {
 	base string
 	log  chan string
@@ -199,7 +199,7 @@ func (s server) calls() []string {
 	return calls
 }
 
-func TestSource_sendsDocumentedRequests(t *testing.T) {
+func TestSource_sendsRequestsAsDocumented(t *testing.T) {
 	t.Parallel()
 	const key = "&key=s3cret%2BKey%2F42"
 	web := serve(t, map[string]http.Handler{
@@ -229,7 +229,7 @@ func TestSource_sendsDocumentedRequests(t *testing.T) {
 	}
 }
 
-func TestSource_plansByDetails(t *testing.T) {
+func TestSource_plansVideosListFirstIfDetailsAreNeeded(t *testing.T) {
 	t.Parallel()
 	s := newSource(t, "https://youtube.example", nil)
 	list := func(units int64) []source.Call {
@@ -255,8 +255,8 @@ func TestSource_countsQuotaPerPacificDay(t *testing.T) {
 		"2026-11-21T07:59:59Z": {"2026-11-20", "2026-11-21T08:00:00Z"},
 		"2026-11-21T08:00:00Z": {"2026-11-21", "2026-11-22T08:00:00Z"},
 		"2026-07-01T06:59:59Z": {"2026-06-30", "2026-07-01T07:00:00Z"},
-		"2026-03-08T12:00:00Z": {"2026-03-08", "2026-03-09T07:00:00Z"}, // a day of 23 hours
-		"2026-11-01T12:00:00Z": {"2026-11-01", "2026-11-02T08:00:00Z"}, // a day of 25 hours
+		"2026-03-08T12:00:00Z": {"2026-03-08", "2026-03-09T07:00:00Z"}, // this day has 23 hours, because daylight saving time begins
+		"2026-11-01T12:00:00Z": {"2026-11-01", "2026-11-02T08:00:00Z"}, // this day has 25 hours, because daylight saving time ends
 		"2026-12-31T23:00:00Z": {"2026-12-31", "2027-01-01T08:00:00Z"},
 		"2028-02-29T12:00:00Z": {"2028-02-29", "2028-03-01T08:00:00Z"},
 	} {
@@ -267,7 +267,7 @@ func TestSource_countsQuotaPerPacificDay(t *testing.T) {
 	}
 }
 
-func TestSource_servesYouTubeTargets(t *testing.T) {
+func TestSource_servesOnlyValidYouTubeTargets(t *testing.T) {
 	t.Parallel()
 	s := newSource(t, "https://youtube.example", nil)
 	batch, ok := s.Serves(target(pancakes, false))
@@ -337,7 +337,7 @@ func TestSource_classifiesErrors(t *testing.T) {
 	}
 }
 
-func TestSource_replacesDisabledBatchGetStats(t *testing.T) {
+func TestSource_callsVideosListIfBatchGetStatsIsDisabled(t *testing.T) {
 	t.Parallel()
 	batch := []source.Target{target(pancakes, false), target(train, false)}
 	for name, refusal := range map[string]http.Handler{
@@ -386,7 +386,7 @@ func TestSource_replacesDisabledBatchGetStats(t *testing.T) {
 	})
 }
 
-func TestSource_cachesHandles(t *testing.T) {
+func TestSource_cachesHandlesOfChannels(t *testing.T) {
 	t.Parallel()
 	batch := []source.Target{target(pancakes, true), target(train, true)}
 	var now atomic.Pointer[time.Time]
@@ -409,7 +409,7 @@ func TestSource_cachesHandles(t *testing.T) {
 	require.Len(t, fetchOnce(), 2, "expired handles must be requested again")
 }
 
-func TestSource_returnsCountsIfChannelsCallFails(t *testing.T) {
+func TestSource_returnsCountsIfRequestForHandlesFails(t *testing.T) {
 	t.Parallel()
 	batch := []source.Target{target(pancakes, true), target(train, true)}
 	for name, channels := range map[string]http.Handler{
@@ -434,7 +434,7 @@ func TestSource_returnsCountsIfChannelsCallFails(t *testing.T) {
 	}
 }
 
-func TestSource_treatsVideosMissingFromUnexpectedAnswersAsTemporary(t *testing.T) {
+func TestSource_returnsTemporaryForVideosMissingFromUnexpectedAnswer(t *testing.T) {
 	t.Parallel()
 	item := `{"id":"` + train + `","statistics":{"viewCount":"5"}}`
 	for answer, want := range map[string][2]source.Class{
@@ -479,7 +479,7 @@ func TestSource_treatsVideosMissingFromUnexpectedAnswersAsTemporary(t *testing.T
 	}
 }
 
-func TestNew_checksOptions(t *testing.T) {
+func TestNew_refusesInvalidOptions(t *testing.T) {
 	t.Parallel()
 	_, err := youtube.New(youtube.Options{})
 	require.EqualError(t, err, "youtube: the API key is missing")
