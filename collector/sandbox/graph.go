@@ -76,12 +76,12 @@ func parseGraphName(rest *string) (string, bool) {
 	return word, word != ""
 }
 
-// absent is the value of a field that the API knows but that the object does not have.
+// absent is the value of a valid field that an object does not have. The API leaves such a field out of the answer without an error.
 type absent struct{}
 
 // graphNode is an object of the Graph API with its fields and edges.
 type graphNode struct {
-	kind   string // the type of the object, as named in errors
+	kind   string // the name of the object's type, for error messages
 	fields object
 	edges  map[string]func(graphField) (any, *reply)
 }

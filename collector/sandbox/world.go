@@ -126,7 +126,7 @@ func (w *World) video(p link.Platform, id string, at time.Time) (*video, bool) {
 	}
 	if v.uploaded == 0 {
 		d := rng{hash(w.seed, "uploaded", string(p), key)}
-		v.uploaded = anchor(at) - int64(d.between(3600, block-day))
+		v.uploaded = anchorFor(at) - int64(d.between(3600, anchorInterval-day))
 	}
 	v.category = pickCategory(shares(p), rng{hash(w.seed, "category", string(p), key)}, Normal)
 	d := rng{hash(w.seed, "turn", string(p), key)}

@@ -156,7 +156,7 @@ func TestWorld_derivesUploadTimeFromID(t *testing.T) {
 			for i := range 500 {
 				v, _ := w.Video(p, exampleID(p, i), testNow)
 				require.Less(t, v.UploadedAt.Unix(), epoch)
-				require.GreaterOrEqual(t, v.UploadedAt.Unix(), epoch-int64(block))
+				require.GreaterOrEqual(t, v.UploadedAt.Unix(), epoch-int64(anchorInterval))
 			}
 		}
 	})
