@@ -115,8 +115,8 @@ type video struct {
 	curve    curve
 }
 
-// video returns the data of a video that do not depend on the time. at is used only for an id that contains no upload time: the upload time
-// is then before at. video returns false if the id is not valid.
+// video returns the data of a video that do not depend on the time. If the id contains no upload time before at, the upload time is a
+// random time before at. video returns false if the id is not valid.
 func (w *World) video(p link.Platform, id string, at time.Time) (*video, bool) {
 	if !validID(p, id) {
 		return nil, false
