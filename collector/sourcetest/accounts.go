@@ -125,7 +125,7 @@ func (h AccountHarness) runRefused(t *testing.T, c Case) {
 		require.NotNil(t, got.failure, "Fetch must return a failure")
 		require.Equal(t, class, got.failure.Class, got.failure.Detail)
 		require.Equal(t, want.Bucket, got.failure.Bucket)
-		require.True(t, want.RetryAt.Equal(got.failure.RetryAt), "want %s, got %s", want.RetryAt, got.failure.RetryAt)
+		require.True(t, want.RetryAt.Equal(got.failure.RetryAt), "RetryAt: want %s, got %s", want.RetryAt, got.failure.RetryAt)
 	}
 }
 

@@ -149,12 +149,12 @@ func (h Harness) runRefused(t *testing.T, c Case) {
 		return got.failure
 	}
 	f := refuse(t, nil)
-	require.True(t, want.RetryAt.Equal(f.RetryAt), "want %s, got %s", want.RetryAt, f.RetryAt)
+	require.True(t, want.RetryAt.Equal(f.RetryAt), "RetryAt: want %s, got %s", want.RetryAt, f.RetryAt)
 	if c == RateLimited || c == ServerError {
 		f = refuse(t, http.Header{"Retry-After": {"120"}})
-		require.True(t, Now.Add(2*time.Minute).Equal(f.RetryAt), "got %s", f.RetryAt)
+		require.True(t, Now.Add(2*time.Minute).Equal(f.RetryAt), "RetryAt is %s", f.RetryAt)
 		f = refuse(t, http.Header{"Retry-After": {"Sat, 21 Nov 2026 15:31:00 GMT"}})
-		require.True(t, Now.Add(time.Minute).Equal(f.RetryAt), "got %s", f.RetryAt)
+		require.True(t, Now.Add(time.Minute).Equal(f.RetryAt), "RetryAt is %s", f.RetryAt)
 	}
 }
 

@@ -97,7 +97,7 @@ func New(o Options) (*Resolver, error) {
 			if address == baseAddress {
 				return outbound.Operated
 			}
-			return outbound.Nowhere
+			return outbound.NoAddress
 		}
 	}
 	transport := outbound.NewTransport(guard)
@@ -126,7 +126,7 @@ func New(o Options) (*Resolver, error) {
 func reachPlatforms(address string) outbound.Reach {
 	host, port, err := net.SplitHostPort(address)
 	if _, ok := link.HostPlatform(host); err != nil || !ok || port != "443" {
-		return outbound.Nowhere
+		return outbound.NoAddress
 	}
 	return outbound.Public
 }
