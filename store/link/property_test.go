@@ -195,10 +195,10 @@ func unescape(s string) string {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, c := range allMeanings() {
+	for _, c := range allAcceptedLinks() {
 		f.Add(c.in)
 	}
-	for _, c := range allRefusals() {
+	for _, c := range allRefusedLinks() {
 		if len(c.in) < 4096 {
 			f.Add(c.in)
 		}
@@ -375,7 +375,7 @@ func TestUploadTime_returnsTimeInVideoID(t *testing.T) {
 func BenchmarkParse500(b *testing.B) {
 	var links []string
 	for i := 0; len(links) < 500; i++ {
-		c := allMeanings()[i%len(allMeanings())]
+		c := allAcceptedLinks()[i%len(allAcceptedLinks())]
 		links = append(links, c.in)
 	}
 	b.ReportAllocs()
