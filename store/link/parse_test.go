@@ -9,14 +9,14 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// acceptedLink is a test case of Parse: a link and the expected result.
+// acceptedLink is a test case for Parse: a link that Parse accepts, and the expected result.
 type acceptedLink struct {
 	name string
 	in   string
 	want link.Link
 }
 
-// refusedLink is a test case of Parse: a link that is refused, the expected reason, and a part of the expected detail.
+// refusedLink is a test case for Parse: a link that Parse refuses, the expected Error.Reason, and a part of the expected Error.Detail.
 type refusedLink struct {
 	name       string
 	in         string
@@ -40,7 +40,7 @@ func allRefusedLinks() []refusedLink {
 	return all
 }
 
-func TestParse_returnsExpectedLink(t *testing.T) {
+func TestParse_returnsPlatformKindIDAndCanonicalLink(t *testing.T) {
 	t.Parallel()
 	for _, c := range allAcceptedLinks() {
 		t.Run(string(c.want.Platform)+"/"+c.name, func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestParse_returnsReasonAndDetailForRefusedLink(t *testing.T) {
 	}
 }
 
-func TestParseCases_areUniqueAndAtLeast300(t *testing.T) {
+func TestParse_hasAtLeast300DifferentTestCases(t *testing.T) {
 	t.Parallel()
 	names, links := map[string]bool{}, map[string]bool{}
 	for _, c := range allAcceptedLinks() {
@@ -84,7 +84,7 @@ func TestParseCases_areUniqueAndAtLeast300(t *testing.T) {
 	require.Len(t, links, total, "the links of the test cases must be unique")
 }
 
-func TestParse_returnsSameLinkForCanonicalForm(t *testing.T) {
+func TestParse_returnsSameResultForCanonicalLink(t *testing.T) {
 	t.Parallel()
 	for _, c := range allAcceptedLinks() {
 		again, err := link.Parse(c.want.Canonical)
@@ -93,8 +93,8 @@ func TestParse_returnsSameLinkForCanonicalForm(t *testing.T) {
 	}
 }
 
-// withoutLostHandle returns the result of parsing the canonical form of l. Canonical links of Instagram and Facebook
-// videos do not contain the handle, so the result has no handle for them.
+// withoutLostHandle returns the expected result of parsing the canonical link of l. It is l itself, but without a handle if l is a video of
+// Instagram or Facebook, because canonical links of such videos do not contain the handle.
 func withoutLostHandle(l link.Link) link.Link {
 	if l.Kind == link.Video && (l.Platform == link.Instagram || l.Platform == link.Facebook) {
 		l.Handle = ""
@@ -109,7 +109,7 @@ const (
 	channelID   = "UCLqxVugv74EIW3VWh2NOa3Q"
 	facebookID  = "1139247764231866"
 	secUID      = "MS4wLjABAAAATh8Vewkn0LYM7Fo03iec3qKdeCUOcBIouRk1mkiag6h3o_pQu_dUXvZ2EZlGST7_"
-	// privateTail is the text that Instagram appends to the code of a private account's post.
+	// privateTail has the form of the text that Instagram appends to the code of a private account's post.
 	privateTail = "ABCDEFGHIJKLMNOPQRSTUVWXYZ01"
 )
 
@@ -159,7 +159,7 @@ func short(p link.Platform, code, canonical string) link.Link {
 	return link.Link{Platform: p, Kind: link.Short, ID: code, Canonical: canonical}
 }
 
-// linksWithSurroundings returns links in different spellings and encodings, and with surrounding text.
+// linksWithSurroundings returns test cases with links in unusual spellings and encodings, and with surrounding text.
 func linksWithSurroundings() []acceptedLink {
 	return []acceptedLink{
 		{"without a scheme", "tiktok.com/@user/video/" + tiktokID, tiktokVideo("user")},
