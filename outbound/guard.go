@@ -23,7 +23,8 @@ const (
 	// connectTimeout is the time limit for trying all addresses of a host. It is needed because the transport of net/http continues to dial
 	// after the request was cancelled.
 	connectTimeout = 10 * time.Second
-	// addressTimeout is the time limit for connecting to one address of a host. For the last address of a host, only connectTimeout applies.
+	// addressTimeout is the time limit for connecting to one address of a host. For the last address of a host, only connectTimeout
+	// applies.
 	addressTimeout = 3 * time.Second
 )
 
@@ -35,16 +36,16 @@ const (
 	NoAddress Reach = iota
 	// Public means that the host may resolve only to public addresses. It is for hosts on the internet.
 	Public
-	// Operated means that the host may resolve to public, loopback and private addresses. It is for hosts that the operator configured. If the
-	// operator configured an IP address instead of a host name, it can be any address, for example a link-local address.
+	// Operated means that the host may resolve to public, loopback and private addresses. It is for hosts that the operator configured. If
+	// the operator configured an IP address instead of a host name, it can be any address, for example a link-local address.
 	Operated
 )
 
 // Guard is a dialer that connects only to allowed hosts. The zero value allows no host. A Guard must not be changed after its first use. It
 // is safe for concurrent use.
 type Guard struct {
-	// Reach returns to which IP addresses the host in address may resolve. address is a "host:port" in lower case. If Reach is nil, no host is
-	// allowed.
+	// Reach returns to which IP addresses the host in address may resolve. address is a "host:port" in lower case. If Reach is nil, no host
+	// is allowed.
 	Reach func(address string) Reach
 	// Lookup returns the IP addresses of a host. If Lookup is nil, [net.Resolver.LookupNetIP] of the default resolver is used.
 	Lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
@@ -66,7 +67,8 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("connection to %s refused: %s is %s", e.Host, e.Addr, e.Why)
 }
 
-// AddressOf returns the "host:port" of an http or https URL, in lower case. If the URL has no port, the port is 80 for http and 443 for https.
+// AddressOf returns the "host:port" of an http or https URL, in lower case. If the URL has no port, the port is 80 for http and 443 for
+// https.
 func AddressOf(u *url.URL) string {
 	port := u.Port()
 	switch {
@@ -141,7 +143,8 @@ func (g *Guard) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	return addrs, nil
 }
 
-// dial connects to an allowed address. If last is false, it stops after addressTimeout, so that time is left for the host's other addresses.
+// dial connects to an allowed address. If last is false, it stops after addressTimeout, so that time is left for the host's other
+// addresses.
 func (g *Guard) dial(ctx context.Context, t target, network, address string, last bool) (net.Conn, error) {
 	if !last {
 		var cancel context.CancelFunc

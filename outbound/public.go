@@ -50,7 +50,8 @@ func isLocal(addr netip.Addr) bool {
 	return !addr.Is4In6() && addr.Zone() == "" && (addr.IsLoopback() || addr.IsPrivate())
 }
 
-// nonPublicReason returns the reason why addr is not public, which completes the sentence "the address is …". It returns "" if addr is public.
+// nonPublicReason returns the reason why addr is not public, which completes the sentence "the address is …". It returns "" if addr is
+// public.
 func nonPublicReason(addr netip.Addr) string {
 	switch {
 	case !addr.IsValid():

@@ -65,8 +65,8 @@ func newRebindingServer(t *testing.T) *outboundtest.NameServer {
 	})
 }
 
-// connectionCounter counts connections immediately before the system makes them. It aborts connections to outboundtest.Public, so that no packet
-// leaves this machine, and allows all other connections.
+// connectionCounter counts connections immediately before the system makes them. It aborts connections to outboundtest.Public, so that no
+// packet leaves this machine, and allows all other connections.
 type connectionCounter struct {
 	public atomic.Int64 // number of connections to outboundtest.Public
 	others atomic.Int64 // number of connections to other addresses
@@ -86,8 +86,8 @@ func (s *connectionCounter) dialer(r *net.Resolver) *net.Dialer {
 	}}
 }
 
-// TestGuard_refusesDNSRebinding dials the hosts of attacks 10,000 times. The name server of these hosts changes its answers between public and
-// internal addresses. The guard must never connect to an internal address.
+// TestGuard_refusesDNSRebinding dials the hosts of attacks 10,000 times. The name server of these hosts changes its answers between public
+// and internal addresses. The guard must never connect to an internal address.
 func TestGuard_refusesDNSRebinding(t *testing.T) {
 	t.Parallel()
 	const rounds = 10_000
@@ -126,8 +126,8 @@ func TestGuard_refusesDNSRebinding(t *testing.T) {
 	}
 }
 
-// TestUnsafeDialer_connectsToInternalAddressAfterDNSRebinding shows that TestGuard_refusesDNSRebinding can detect an unsafe dialer. The unsafe
-// dialer looks up a host twice: it checks the address of the first look-up, and connects to the address of the second one.
+// TestUnsafeDialer_connectsToInternalAddressAfterDNSRebinding shows that TestGuard_refusesDNSRebinding can detect an unsafe dialer. The
+// unsafe dialer looks up a host twice: it checks the address of the first look-up, and connects to the address of the second one.
 func TestUnsafeDialer_connectsToInternalAddressAfterDNSRebinding(t *testing.T) {
 	t.Parallel()
 	server, listener := newRebindingServer(t), outboundtest.NewLocalListener(t)
@@ -148,8 +148,8 @@ func TestUnsafeDialer_connectsToInternalAddressAfterDNSRebinding(t *testing.T) {
 	require.Positive(t, listener.Visits(t))
 }
 
-// TestGuard_refusesEveryHostileLink dials the hosts of all hostile links in links.txt. The guard of this test allows every host name. So only
-// the guard's check of the IP address can prevent a connection to an internal address.
+// TestGuard_refusesEveryHostileLink dials the hosts of all hostile links in links.txt. The guard of this test allows every host name. So
+// only the guard's check of the IP address can prevent a connection to an internal address.
 func TestGuard_refusesEveryHostileLink(t *testing.T) {
 	t.Parallel()
 	internet := outboundtest.NewInternet(t, outboundtest.In("tiktok.com"), nil)

@@ -19,9 +19,9 @@ func (w *World) facebookOwn() identity {
 	return w.byNumber(link.Facebook, number)
 }
 
-// serveFacebook answers /facebook/VERSION/…: pages with their lists of videos and reels, videos, and video insights. Every public account is
-// a page, which any valid token may read. Private accounts are personal profiles, which no token may read. Insights need the token of the
-// video's page.
+// serveFacebook answers /facebook/VERSION/…: pages with their lists of videos and reels, videos, and video insights. Every public account
+// is a page, which any valid token may read. Private accounts are personal profiles, which no token may read. Insights need the token of
+// the video's page.
 func (s *Sandbox) serveFacebook(w http.ResponseWriter, r *http.Request, path string) {
 	known := func(token string) bool {
 		_, ok := s.facebookTokenOwner(token)
@@ -156,7 +156,8 @@ var facebookMetrics = []string{"total_video_views", "fb_reels_total_plays", "blu
 // minInsightViews is the smallest number of views with which a video has insights.
 const minInsightViews = 5
 
-// facebookInsights answers ID/video_insights. owner is the id of the page to which the token belongs, or "". metrics is separated by commas.
+// facebookInsights answers ID/video_insights. owner is the id of the page to which the token belongs, or "". metrics is separated by
+// commas.
 func (s *Sandbox) facebookInsights(c *call, owner, id, metrics string) reply {
 	t, ok := s.world.Video(link.Facebook, id, c.now)
 	if !ok || t.State == Deleted || t.State == Private {

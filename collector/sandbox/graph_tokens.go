@@ -115,8 +115,8 @@ func (s *Sandbox) facebookPages(c *call, q graphRequest, owner string) reply {
 	return reply{status: http.StatusOK, body: list}
 }
 
-// requirePageToken returns nil if the owner of a token may read the videos of a page, and an error reply otherwise. The system user must not
-// read the videos of the pages after the first in FacebookPages. Real pages of a newer type have the same restriction.
+// requirePageToken returns nil if the owner of a token may read the videos of a page, and an error reply otherwise. The system user must
+// not read the videos of the pages after the first in FacebookPages. Real pages of a newer type have the same restriction.
 func (s *Sandbox) requirePageToken(owner, page string) *reply {
 	if owner != "" || !slices.Contains(s.world.FacebookPages()[1:], page) {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// curve has the parameters of the growth of a video's counts. Likes, comments, shares and bookmarks are fixed fractions of the views, so that
-// none of them ever exceeds the views.
+// curve has the parameters of the growth of a video's counts. Likes, comments, shares and bookmarks are fixed fractions of the views, so
+// that none of them ever exceeds the views.
 type curve struct {
 	final     float64    // the number of views that the video approaches
 	tau, beta float64    // parameters of the power law; tau is in seconds
@@ -20,8 +20,8 @@ type curve struct {
 	likes, comments, shares, bookmarks float64 // likes, comments, shares and bookmarks as fractions of the views
 }
 
-// curve returns the random growth curve of a video. account is the account that is derived from the video id. An account that Claim made the
-// author has no influence, because the counts of a video must not depend on earlier requests.
+// curve returns the random growth curve of a video. account is the account that is derived from the video id. An account that Claim made
+// the author has no influence, because the counts of a video must not depend on earlier requests.
 func (w *World) curve(p link.Platform, id string, account uint32, c Category) curve {
 	scale := rng{w.accountKey("scale", p, account)}
 	median := scale.logBetween(1_500, 300_000)
@@ -72,8 +72,8 @@ func warp(age float64, phases [2]float64) float64 {
 // logistic returns the logistic function of x, which grows from 0 to 1.
 func logistic(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 
-// Counts are the counts of a video at a time. A count is nil if the platform does not show it. Only TikTok and Facebook show shares, and only
-// TikTok shows bookmarks. Likes are nil if the creator hides them. Comments are nil on YouTube if they are turned off.
+// Counts are the counts of a video at a time. A count is nil if the platform does not show it. Only TikTok and Facebook show shares, and
+// only TikTok shows bookmarks. Likes are nil if the creator hides them. Comments are nil on YouTube if they are turned off.
 type Counts struct {
 	Views     int64  `json:"views"`
 	Likes     *int64 `json:"likes"`
@@ -82,8 +82,8 @@ type Counts struct {
 	Bookmarks *int64 `json:"bookmarks"`
 }
 
-// counts returns the counts of the video at a Unix time in seconds. Counts are at least 1, except comments that are turned off. The views are
-// greater than the sum of the other counts.
+// counts returns the counts of the video at a Unix time in seconds. Counts are at least 1, except comments that are turned off. The views
+// are greater than the sum of the other counts.
 func (v *video) counts(at int64) Counts {
 	views := v.curve.final * v.curve.progress(at-v.uploaded)
 	if v.category == Falling && at >= v.turnsAt {

@@ -14,8 +14,8 @@ type hostileVariant struct {
 	apply func(good reply) reply
 }
 
-// hostileVariants returns all variants of the fault "hostile". Successive calls get successive variants, and after the last variant the first
-// one again.
+// hostileVariants returns all variants of the fault "hostile". Successive calls get successive variants, and after the last variant the
+// first one again.
 func hostileVariants() []hostileVariant {
 	return []hostileVariant{
 		{"wrong types", changeMembers(wrongType)},

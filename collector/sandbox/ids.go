@@ -53,9 +53,9 @@ type origin struct {
 	uploaded int64 // Unix time in seconds; 0 if the id contains no time
 }
 
-// origin returns the origin of a valid video id. TikTok ids and Instagram shortcodes contain the upload time, as in reality. Their other bits
-// contain the account number. Ids of YouTube and Facebook contain the account number and the upload time only if uploadID generated them.
-// For all other ids, the account number is a hash of the id, and the upload time is 0.
+// origin returns the origin of a valid video id. TikTok ids and Instagram shortcodes contain the upload time, as in reality. Their other
+// bits contain the account number. Ids of YouTube and Facebook contain the account number and the upload time only if uploadID generated
+// them. For all other ids, the account number is a hash of the id, and the upload time is 0.
 func (w *World) origin(p link.Platform, id string, at time.Time) origin {
 	byHash := origin{account: uint32(hash(w.seed, "owner", string(p), id))}
 	switch p {
@@ -98,8 +98,8 @@ func (w *World) origin(p link.Platform, id string, at time.Time) origin {
 	return byHash
 }
 
-// uploadID returns the id of a video that an account uploaded: the upload with an index, at a Unix time in seconds. The method origin returns
-// the account and the time of such an id.
+// uploadID returns the id of a video that an account uploaded: the upload with an index, at a Unix time in seconds. The method origin
+// returns the account and the time of such an id.
 func (w *World) uploadID(p link.Platform, account uint32, index, uploaded int64) string {
 	switch p {
 	case link.TikTok:
@@ -117,8 +117,8 @@ func (w *World) uploadID(p link.Platform, account uint32, index, uploaded int64)
 	}
 }
 
-// timeKey returns the key with which account numbers are scrambled in ids with an upload time. The key differs for every second, so that the
-// ids of one account look unrelated.
+// timeKey returns the key with which account numbers are scrambled in ids with an upload time. The key differs for every second, so that
+// the ids of one account look unrelated.
 func (w *World) timeKey(p link.Platform, second int64) uint64 {
 	return mix(hash(w.seed, "id", string(p)) + uint64(second))
 }
@@ -131,8 +131,8 @@ func (w *World) packFacebookID(account uint32, index int64) uint64 {
 	return uint64(account)<<19 | low ^ mix(key+uint64(account))&0x7ffff
 }
 
-// unpackFacebookID returns the account number and the index of the upload in a number from packFacebookID. ok is false if the check value is
-// wrong.
+// unpackFacebookID returns the account number and the index of the upload in a number from packFacebookID. ok is false if the check value
+// is wrong.
 func (w *World) unpackFacebookID(n uint64) (account uint32, index int64, ok bool) {
 	key := hash(w.seed, "id", string(link.Facebook))
 	account = uint32(n >> 19)

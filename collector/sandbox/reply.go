@@ -120,8 +120,8 @@ func acceptsGzip(r *http.Request) bool {
 	return false
 }
 
-// problem returns a reply with an error in the format of RFC 9457. Control calls and unknown paths get such replies. They do not simulate the
-// error of a platform.
+// problem returns a reply with an error in the format of RFC 9457. Control calls and unknown paths get such replies. They do not simulate
+// the error of a platform.
 func problem(status int, detail string) reply {
 	return reply{
 		status: status, kind: "application/problem+json",

@@ -16,8 +16,9 @@ const (
 	InstagramToken = "sandbox-instagram-token"
 	// FacebookToken is the access token of the first page in World.FacebookPages. It can read all pages, but insights only of its own page.
 	FacebookToken = "sandbox-facebook-token"
-	// FacebookUserToken is the access token of a system user. me/accounts returns the tokens of the pages in World.FacebookPages to this user.
-	// FacebookUserToken cannot read insights of any page, and cannot read the videos of the second and third page in World.FacebookPages.
+	// FacebookUserToken is the access token of a system user. me/accounts returns the tokens of the pages in World.FacebookPages to this
+	// user. FacebookUserToken cannot read insights of any page, and cannot read the videos of the second and third page in
+	// World.FacebookPages.
 	FacebookUserToken = "sandbox-facebook-user-token"
 	// MetaAppSecret is the secret of the app that issued all tokens of the Graph API.
 	MetaAppSecret = "sandbox-meta-app-secret" //nolint:gosec // valid only in the sandbox
@@ -147,8 +148,8 @@ const (
 	sourceShortLinks     = "shortlinks"
 )
 
-// errorReplies has functions that create the answers of one source to calls with a fault. hostile gets the number of the call and its correct
-// answer.
+// errorReplies has functions that create the answers of one source to calls with a fault. hostile gets the number of the call and its
+// correct answer.
 type errorReplies struct {
 	rateLimited, quotaSpent, serverError func() reply
 	hostile                              func(turn int, good reply) reply

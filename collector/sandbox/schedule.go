@@ -11,8 +11,8 @@ const (
 	day = 24 * 60 * 60 // length of a day in seconds
 
 	// anchorInterval is the time between two anchors in seconds. Upload times that are not contained in an id are computed backwards from a
-	// fixed time, the anchor. The last anchor is epoch, so these upload times never change after epoch. If the clock is set to a time before
-	// epoch, an earlier anchor is used, and the upload times differ.
+	// fixed time, the anchor. The last anchor is epoch, so these upload times never change after epoch. If the clock is set to a time
+	// before epoch, an earlier anchor is used, and the upload times differ.
 	anchorInterval = 400 * day
 	// maxUploads is the largest number of uploads of an account. It is 2^11, because Facebook ids have 11 bits for the index of an upload.
 	maxUploads = 1 << 11
@@ -21,8 +21,8 @@ const (
 // epoch is the last anchor, as a Unix time in seconds.
 var epoch = time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC).Unix()
 
-// anchorFor returns the anchor, as a Unix time in seconds, for a clock that is set to at. It is epoch, or a whole number of anchor intervals
-// before epoch so that it is not after at.
+// anchorFor returns the anchor, as a Unix time in seconds, for a clock that is set to at. It is epoch, or a whole number of anchor
+// intervals before epoch so that it is not after at.
 func anchorFor(at time.Time) int64 {
 	if behind := epoch - at.Unix(); behind > 0 {
 		return epoch - (behind+anchorInterval-1)/anchorInterval*anchorInterval
@@ -47,8 +47,8 @@ func (w *World) schedule(p link.Platform, account uint32, at time.Time) schedule
 	return schedule{start: anchorFor(at) - before*interval, interval: interval, key: key}
 }
 
-// upload returns the Unix time in seconds of the upload with an index, counted from 0. Each upload has a random time inside its own interval,
-// so an upload with a higher index is always later.
+// upload returns the Unix time in seconds of the upload with an index, counted from 0. Each upload has a random time inside its own
+// interval, so an upload with a higher index is always later.
 func (s schedule) upload(index int64) int64 {
 	jitter := int64(mix(s.key+uint64(index)) % uint64(s.interval*4/5))
 	return s.start + index*s.interval + jitter

@@ -12,8 +12,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// follow requests a short link from the sandbox and follows up to limit redirects. It returns the last URL, the status of the last response,
-// and the number of redirects.
+// follow requests a short link from the sandbox and follows up to limit redirects. It returns the last URL, the status of the last
+// response, and the number of redirects.
 func (r testServer) follow(t *testing.T, address string, limit int) (last string, status, hops int) {
 	t.Helper()
 	for {

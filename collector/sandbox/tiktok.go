@@ -14,7 +14,8 @@ import (
 )
 
 // Credentials of TikTok's own APIs in the sandbox. The Display API needs TikTokClientKey, TikTokClientSecret and TikTokRefreshToken. The
-// Research API needs the two constants with Research in their names. TikTokRefreshToken can be used many times: each use starts a new login.
+// Research API needs the two constants with Research in their names. TikTokRefreshToken can be used many times: each use starts a new
+// login.
 const (
 	TikTokClientKey            = "sandbox-tiktok-key"
 	TikTokClientSecret         = "sandbox-tiktok-secret"    //nolint:gosec // valid only in the sandbox
@@ -45,7 +46,8 @@ func newTikTokLogins(seed uint64, now time.Time) *tiktokLogins {
 	return &tiktokLogins{seed: seed, started: strconv.FormatInt(now.UnixNano(), 36), newest: map[string]int{}}
 }
 
-// sign returns a token with a kind, a content and a signature. The kind is "act", "rft" or "clt": access token, refresh token or client token.
+// sign returns a token with a kind, a content and a signature. The kind is "act", "rft" or "clt": access token, refresh token or client
+// token.
 func (l *tiktokLogins) sign(kind, content string) string {
 	return fmt.Sprintf("%s.%s.%016x", kind, content, hash(l.seed, "tiktok", kind, content))
 }

@@ -57,8 +57,8 @@ func (s *Sandbox) tiktokQuery(c *call, wants func(string) bool) reply {
 	return tiktokOK(object{"videos": videos})
 }
 
-// tiktokList answers video/list with a page of the videos of the logged-in account, newest first. The cursor is a Unix time in milliseconds,
-// and all videos on the page are older than the cursor.
+// tiktokList answers video/list with a page of the videos of the logged-in account, newest first. The cursor is a Unix time in
+// milliseconds, and all videos on the page are older than the cursor.
 func (s *Sandbox) tiktokList(c *call, wants func(string) bool) reply {
 	var in struct {
 		Cursor   *int64 `json:"cursor"`

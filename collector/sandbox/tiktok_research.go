@@ -20,8 +20,8 @@ const (
 	ResearchLag = 48 * time.Hour
 )
 
-// researchQuery is the body of a request for videos to the Research API. The sandbox supports only conditions on video ids and handles, combined
-// by "and", because ReelTally uses no other conditions.
+// researchQuery is the body of a request for videos to the Research API. The sandbox supports only conditions on video ids and handles,
+// combined by "and", because ReelTally uses no other conditions.
 type researchQuery struct {
 	Query struct {
 		And []struct {

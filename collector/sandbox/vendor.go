@@ -26,8 +26,8 @@ func (s *Sandbox) serveVendor(w http.ResponseWriter, r *http.Request, path strin
 // errLink is the error for a link that does not lead to a video of the requested platform.
 var errLink = errors.New("the link does not lead to a video of the requested platform")
 
-// linkedVideo returns the id of the video that a link or a short link leads to. If the link contains an account, linkedVideo makes this account
-// the author of the video.
+// linkedVideo returns the id of the video that a link or a short link leads to. If the link contains an account, linkedVideo makes this
+// account the author of the video.
 func (s *Sandbox) linkedVideo(p link.Platform, raw string) (id string, err error) {
 	l, err := link.Parse(raw)
 	if err == nil && l.Kind == link.Short {

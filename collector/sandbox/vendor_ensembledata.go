@@ -10,8 +10,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// ensembleMethod describes one path of EnsembleData's API. A request without a required parameter is refused. Like the real API, the sandbox
-// ignores unknown parameters.
+// ensembleMethod describes one path of EnsembleData's API. A request without a required parameter is refused. Like the real API, the
+// sandbox ignores unknown parameters.
 type ensembleMethod struct {
 	platform link.Platform
 	required []string
@@ -137,7 +137,8 @@ func (s *Sandbox) tiktokObject(c *call, t VideoTruth) object {
 	return s.tiktokMobile(t, author)
 }
 
-// ensembleTikToks answers tt/post/multi-info with the requested videos. Like the real API, it leaves out unavailable videos without an error.
+// ensembleTikToks answers tt/post/multi-info with the requested videos. Like the real API, it leaves out unavailable videos without an
+// error.
 func (s *Sandbox) ensembleTikToks(c *call, q url.Values) reply {
 	for id := range strings.SplitSeq(q.Get("ids"), ";") {
 		if id = strings.TrimSpace(id); id != "" {
@@ -178,8 +179,8 @@ func (s *Sandbox) ensembleTikTokUser(c *call, q url.Values) reply {
 	return ensembleOK(object{"user": tiktokWebUser(t), "stats": tiktokWebStats(t)}, 1)
 }
 
-// ensemblePage returns the video ids on one page of the list of the account t. The page begins at the index in the parameter named cursor and
-// has up to depth times ensembleChunk ids. next is the next cursor, or 0 on the last page. units is the price of the call.
+// ensemblePage returns the video ids on one page of the list of the account t. The page begins at the index in the parameter named cursor
+// and has up to depth times ensembleChunk ids. next is the next cursor, or 0 on the last page. units is the price of the call.
 func (s *Sandbox) ensemblePage(c *call, q url.Values, t AccountTruth, cursor string) (ids []string, next, units int, bad *reply) {
 	if t.State == Private {
 		rep := ensembleError(statusPrivate, "Private user")

@@ -33,8 +33,8 @@ var creatorsMethods = map[string]creatorsMethod{
 const (
 	// creatorsPage is the number of entries on a page of a list.
 	creatorsPage = 10
-	// creatorsShort is the number of entries on a page of a TikTok list. It is smaller than the usual 10, so that tests cover short pages that
-	// are not the last page.
+	// creatorsShort is the number of entries on a page of a TikTok list. It is smaller than the usual 10, so that tests cover short pages
+	// that are not the last page.
 	creatorsShort = 9
 )
 
@@ -149,8 +149,8 @@ func (s *Sandbox) creatorsYouTube(c *call, q url.Values) reply {
 	return creatorsOK(members)
 }
 
-// creatorsAccount returns nil if an account is available, and otherwise ScrapeCreators' error. ok is false if there is no such account. list is
-// true if the request is for the account's videos, which are not available if the account is private.
+// creatorsAccount returns nil if an account is available, and otherwise ScrapeCreators' error. ok is false if there is no such account.
+// list is true if the request is for the account's videos, which are not available if the account is private.
 func creatorsAccount(t AccountTruth, ok, list bool) *reply {
 	var rep reply
 	switch {

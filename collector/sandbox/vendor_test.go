@@ -283,8 +283,8 @@ func TestScrapeCreators_returnsDocumentedStatusCodes(t *testing.T) {
 func TestScrapeCreators_returnsVideosOfAccounts(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
-	// pages requests all pages of a list and returns all ids. step requests the page at a cursor and returns its ids and the next cursor, which
-	// is "" after the last page.
+	// pages requests all pages of a list and returns all ids. step requests the page at a cursor and returns its ids and the next cursor,
+	// which is "" after the last page.
 	pages := func(step func(cursor string) ([]string, string)) []string {
 		var all []string
 		for cursor := ""; ; {

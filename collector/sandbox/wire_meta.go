@@ -2,9 +2,9 @@ package sandbox
 
 import "strconv"
 
-// instagramWeb returns a post in the format of Instagram's site, which names it "xdt_shortcode_media". video_play_count is the number of views.
-// video_view_count is an older count of views of at least three seconds. In the sandbox, video_view_count is three quarters of the views. If
-// the creator hides the likes, the number of likes is -1, and like_and_view_counts_disabled is true.
+// instagramWeb returns a post in the format of Instagram's site, which names it "xdt_shortcode_media". video_play_count is the number of
+// views. video_view_count is an older count of views of at least three seconds. In the sandbox, video_view_count is three quarters of the
+// views. If the creator hides the likes, the number of likes is -1, and like_and_view_counts_disabled is true.
 func instagramWeb(t VideoTruth) object {
 	likes := int64(-1)
 	if t.Likes != nil {
@@ -24,8 +24,8 @@ func instagramWeb(t VideoTruth) object {
 	return media
 }
 
-// instagramApp returns a reel in the format of Instagram's mobile app, which vendors use in lists of reels. If the creator hides the likes, the
-// object has no like_count.
+// instagramApp returns a reel in the format of Instagram's mobile app, which vendors use in lists of reels. If the creator hides the likes,
+// the object has no like_count.
 func instagramApp(t VideoTruth) object {
 	media := object{
 		"pk": mediaID(t.ID), "id": mediaID(t.ID) + "_" + t.Account.ID, "code": t.ID, "media_type": 2, "product_type": "clips",

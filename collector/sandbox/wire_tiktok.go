@@ -46,8 +46,8 @@ func (s *Sandbox) tiktokMobile(t VideoTruth, author AccountTruth) object {
 	return aweme
 }
 
-// shopAnchor returns the link from a TikTok video to a product, in TikTok's format "anchor". Its member extra is a string that contains a JSON
-// list of anchors. The member extra of each anchor in that list is a string that contains the product as JSON.
+// shopAnchor returns the link from a TikTok video to a product, in TikTok's format "anchor". Its member extra is a string that contains a
+// JSON list of anchors. The member extra of each anchor in that list is a string that contains the product as JSON.
 func shopAnchor(product string) object {
 	inner := object{
 		"type": 33, "component_key": "anchor_shop", "id": product, "keyword": "Shop",

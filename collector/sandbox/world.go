@@ -13,9 +13,9 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// World generates the data of all accounts and videos of the sandbox. Tests compare the generated data with the data that the collector stored.
-// The data depend only on the seed and the time, with two exceptions: World stores handles and ids from requests, and renamed handles, until
-// the process ends. All methods may be called concurrently.
+// World generates the data of all accounts and videos of the sandbox. Tests compare the generated data with the data that the collector
+// stored. The data depend only on the seed and the time, with two exceptions: World stores handles and ids from requests, and renamed
+// handles, until the process ends. All methods may be called concurrently.
 type World struct {
 	seed uint64
 
@@ -191,9 +191,10 @@ func (w *World) Video(p link.Platform, id string, at time.Time) (VideoTruth, boo
 	return t, true
 }
 
-// HistoryTruth returns the counts of a video at the end of each UTC day from the day of from to the day of to. The last point is at to if that
-// is before the end of the day. HistoryTruth leaves out days before the upload and days at whose end the video is private or deleted. If the
-// id does not contain the upload time, HistoryTruth uses the upload time that Video returns for to. It returns nil if the id is not valid.
+// HistoryTruth returns the counts of a video at the end of each UTC day from the day of from to the day of to. The last point is at to if
+// that is before the end of the day. HistoryTruth leaves out days before the upload and days at whose end the video is private or deleted.
+// If the id does not contain the upload time, HistoryTruth uses the upload time that Video returns for to. It returns nil if the id is not
+// valid.
 func (w *World) HistoryTruth(p link.Platform, id string, from, to time.Time) []Point {
 	v, ok := w.video(p, id, to)
 	if !ok {
@@ -214,7 +215,8 @@ func (w *World) HistoryTruth(p link.Platform, id string, from, to time.Time) []P
 }
 
 // Account returns the generated data of an account at a time. ref is a handle, a channel id of YouTube, or a numeric id of Instagram or
-// Facebook. A handle can be in upper or lower case, begin with "@", and on Facebook end with "~ID". Account returns false if ref is not valid.
+// Facebook. A handle can be in upper or lower case, begin with "@", and on Facebook end with "~ID". Account returns false if ref is not
+// valid.
 func (w *World) Account(p link.Platform, ref string, at time.Time) (AccountTruth, bool) {
 	i, ok := w.accountByRef(p, ref)
 	if !ok {
@@ -276,8 +278,8 @@ func (w *World) account(i identity, at time.Time) AccountTruth {
 	return t
 }
 
-// Uploads returns the ids of an account's videos at a time, newest first, without private and deleted videos. ref is a handle or an id, in the
-// forms that Account accepts. Uploads returns nil if ref is not valid or the account has no videos.
+// Uploads returns the ids of an account's videos at a time, newest first, without private and deleted videos. ref is a handle or an id, in
+// the forms that Account accepts. Uploads returns nil if ref is not valid or the account has no videos.
 func (w *World) Uploads(p link.Platform, ref string, at time.Time) []string {
 	i, ok := w.accountByRef(p, ref)
 	if !ok {
@@ -299,8 +301,8 @@ func (w *World) listedVideos(i identity, at time.Time) []string {
 }
 
 // Find returns the id of a video of a category, whose account has the category AccountNormal. It always returns the same id. If the video
-// becomes private, is deleted or loses views, this happens in 2027, so that a test can set the clock before or after that time. Find returns
-// "" if the platform does not have the category.
+// becomes private, is deleted or loses views, this happens in 2027, so that a test can set the clock before or after that time. Find
+// returns "" if the platform does not have the category.
 func (w *World) Find(p link.Platform, c Category) string {
 	if !slices.Contains(Categories(p), c) {
 		return ""

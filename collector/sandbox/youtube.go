@@ -78,7 +78,8 @@ type youtubeRequest struct {
 
 func (q youtubeRequest) wants(part string) bool { return slices.Contains(q.parts, part) }
 
-// serveYouTube answers /youtube/youtube/v3/METHOD. A client library of Google requests this path if its endpoint is the sandbox's /youtube/.
+// serveYouTube answers /youtube/youtube/v3/METHOD. A client library of Google requests this path if its endpoint is the sandbox's
+// /youtube/.
 func (s *Sandbox) serveYouTube(w http.ResponseWriter, r *http.Request, path string) {
 	name, _ := strings.CutPrefix(strings.TrimPrefix(path, "youtube/"), "v3/")
 	c := &call{r: r, now: s.clock(), source: sourceYouTube, method: path}
@@ -147,8 +148,8 @@ func youtubeKey(r *http.Request, values url.Values) (reply, bool) {
 	return rep, false
 }
 
-// check returns the parsed parameters of a request, or false and YouTube's error. It refuses unknown and repeated parameters, numbers out of
-// range, unknown parts, and too many ids.
+// check returns the parsed parameters of a request, or false and YouTube's error. It refuses unknown and repeated parameters, numbers out
+// of range, unknown parts, and too many ids.
 func (m youtubeMethod) check(values url.Values, ids []string) (youtubeRequest, reply, bool) {
 	req := youtubeRequest{values: values}
 	fail := func(rep reply) (youtubeRequest, reply, bool) { return req, rep, false }
@@ -196,8 +197,8 @@ func (m youtubeMethod) check(values url.Values, ids []string) (youtubeRequest, r
 	return req, reply{}, true
 }
 
-// oneFilter returns the name of the only parameter among filters that the request has. If the request has none or several of them, oneFilter
-// returns an error reply.
+// oneFilter returns the name of the only parameter among filters that the request has. If the request has none or several of them,
+// oneFilter returns an error reply.
 func oneFilter(values url.Values, filters ...string) (string, *reply) {
 	var given []string
 	for _, name := range filters {
@@ -216,8 +217,8 @@ func oneFilter(values url.Values, filters ...string) (string, *reply) {
 	return "", &rep
 }
 
-// finishYouTube applies the field mask of the request to a successful reply and adds its ETag. If the client already has the reply with this
-// ETag, finishYouTube returns status 304. It returns other replies unchanged.
+// finishYouTube applies the field mask of the request to a successful reply and adds its ETag. If the client already has the reply with
+// this ETag, finishYouTube returns status 304. It returns other replies unchanged.
 func finishYouTube(r *http.Request, values url.Values, rep reply) reply {
 	if rep.status != http.StatusOK {
 		return rep

@@ -15,8 +15,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// officialClient returns Google's Go client for YouTube's API, which sends its requests to the sandbox. If this client can read the answers, the
-// sandbox uses YouTube's real format.
+// officialClient returns Google's Go client for YouTube's API, which sends its requests to the sandbox. If this client can read the
+// answers, the sandbox uses YouTube's real format.
 func officialClient(t *testing.T, r testServer, key string) *youtube.Service {
 	t.Helper()
 	var endpoint string

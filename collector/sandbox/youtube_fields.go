@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// fields is a parsed field mask of Google's APIs, such as a,b/c,d(e,f), which selects the members of a response. It maps the name of a member
-// to the mask for its value. An empty mask selects the whole value.
+// fields is a parsed field mask of Google's APIs, such as a,b/c,d(e,f), which selects the members of a response. It maps the name of a
+// member to the mask for its value. An empty mask selects the whole value.
 type fields map[string]fields
 
 // parseFields parses a field mask. The error contains the text of the mask from the invalid place on.
@@ -24,8 +24,8 @@ func badSelection(at string) error {
 	return fmt.Errorf("Invalid field selection %s", at) //nolint:staticcheck // Google's wording
 }
 
-// parse parses a field mask up to a closing parenthesis without an opening one, or up to its end, and adds the members to f. rest is the text
-// from that parenthesis on.
+// parse parses a field mask up to a closing parenthesis without an opening one, or up to its end, and adds the members to f. rest is the
+// text from that parenthesis on.
 func (f fields) parse(mask string) (rest string, err error) {
 	for {
 		end := strings.IndexAny(mask, ",/()")

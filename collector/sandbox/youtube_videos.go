@@ -136,8 +136,8 @@ func (s *Sandbox) youtubeStats(c *call, q youtubeRequest) reply {
 	return reply{status: http.StatusOK, body: object{"kind": "youtube#batchGetStatsResponse", "items": items}}
 }
 
-// protobufDuration returns the length of a video in the JSON format of the type google.protobuf.Duration, such as "58s" or "58.500s". One video
-// in ten has a random fraction of a second. videos.list returns whole seconds and does not contain this fraction.
+// protobufDuration returns the length of a video in the JSON format of the type google.protobuf.Duration, such as "58s" or "58.500s". One
+// video in ten has a random fraction of a second. videos.list returns whole seconds and does not contain this fraction.
 func protobufDuration(t VideoTruth) string {
 	d := rng{hash(0, "fraction", t.ID)}
 	if t.LengthSeconds > 0 && d.unit() < 0.1 {

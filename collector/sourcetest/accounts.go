@@ -16,8 +16,8 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// Cases that only an AccountHarness has. An AccountHarness also has these cases of a Harness: OK with a list of at least two pages, Bare, Gone,
-// WrongTypes, Strings, Big, Foreign (the platform answers with the profile of another account), and all cases in refused.
+// Cases that only an AccountHarness has. An AccountHarness also has these cases of a Harness: OK with a list of at least two pages, Bare,
+// Gone, WrongTypes, Strings, Big, Foreign (the platform answers with the profile of another account), and all cases in refused.
 const (
 	PrivateAccount Case = "private account" // the profile or the list says that the account is private
 	Empty          Case = "empty"           // the account has no videos
@@ -55,14 +55,14 @@ type AccountHarness struct {
 	// IsList returns true if r requests a page of the account's list of videos. It returns false if r requests the profile.
 	IsList  func(r *http.Request) bool
 	Answers map[Case]AccountAnswer
-	// IsSide returns true if r requests something else than the profile and the list, for example a token. Side answers such requests. IsSide
-	// is nil if the source sends only requests for the profile and the list.
+	// IsSide returns true if r requests something else than the profile and the list, for example a token. Side answers such requests.
+	// IsSide is nil if the source sends only requests for the profile and the list.
 	IsSide func(r *http.Request) bool
 	Side   http.Handler
 }
 
-// RunAccounts tests the source of h with answers about an account. It checks that the source returns exactly the facts in the answers, that a
-// wrong or broken answer gives a temporary failure, and that Fetch makes no more calls than planned.
+// RunAccounts tests the source of h with answers about an account. It checks that the source returns exactly the facts in the answers, that
+// a wrong or broken answer gives a temporary failure, and that Fetch makes no more calls than planned.
 func RunAccounts(t *testing.T, h AccountHarness) {
 	t.Helper()
 	for _, c := range append(append([]Case{}, accountAnswered...), refused...) {
@@ -107,8 +107,8 @@ func (h AccountHarness) runAnswered(t *testing.T, c Case) {
 	require.Equal(t, account, r.Account)
 }
 
-// runRefused calls Fetch three times. The server refuses the request for the profile in the first call, the request for the first page of the
-// list in the second call, and the request for the second page in the third call.
+// runRefused calls Fetch three times. The server refuses the request for the profile in the first call, the request for the first page of
+// the list in the second call, and the request for the second page in the third call.
 func (h AccountHarness) runRefused(t *testing.T, c Case) {
 	want := h.Answers[c]
 	class := classOf(c, want.Class)
@@ -180,8 +180,8 @@ func (h AccountHarness) requireTemporary(t *testing.T, got outcome) {
 	require.Equal(t, source.Temporary, got.results[0].Class, got.results[0].Detail)
 }
 
-// runHostile changes the valid answers of the case OK at random. It requires that all counts and video ids in the result occur in the changed
-// answers.
+// runHostile changes the valid answers of the case OK at random. It requires that all counts and video ids in the result occur in the
+// changed answers.
 func (h AccountHarness) runHostile(t *testing.T) {
 	t.Run("hostile answers", func(t *testing.T) {
 		t.Parallel()
@@ -236,8 +236,8 @@ func (a AccountAnswer) requireContains(t require.TestingT, f *source.AccountFact
 	}
 }
 
-// server returns a function that returns the handler for one request. The handler sends the profile or, if list is true, the next page of the
-// list. Every response has the additional headers.
+// server returns a function that returns the handler for one request. The handler sends the profile or, if list is true, the next page of
+// the list. Every response has the additional headers.
 func (a AccountAnswer) server(header http.Header) func(list bool) http.HandlerFunc {
 	var requested atomic.Int64
 	return func(list bool) http.HandlerFunc {
@@ -265,8 +265,8 @@ func (h AccountHarness) route(server func(list bool) http.HandlerFunc) http.Hand
 	}
 }
 
-// fetch calls Fetch of a new source whose requests are answered by server. It checks the outcome with Harness.check, and requires that Fetch
-// spent one unit for each call.
+// fetch calls Fetch of a new source whose requests are answered by server. It checks the outcome with Harness.check, and requires that
+// Fetch spent one unit for each call.
 func (h AccountHarness) fetch(t *testing.T, server func(list bool) http.HandlerFunc) outcome {
 	t.Helper()
 	var calls atomic.Int64

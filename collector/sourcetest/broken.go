@@ -14,8 +14,8 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// runBroken serves broken answers, such as truncated JSON or HTML. It requires that each of them gives a temporary failure, so that no video
-// is treated as deleted or private. For a page of HTML with status 404 it requires a failure of the class NotFound.
+// runBroken serves broken answers, such as truncated JSON or HTML. It requires that each of them gives a temporary failure, so that no
+// video is treated as deleted or private. For a page of HTML with status 404 it requires a failure of the class NotFound.
 func (h Harness) runBroken(t *testing.T) {
 	ok := h.Answers[OK].Body
 	page := "<!DOCTYPE html><html><title>Sign in</title><p>" + ok + "</html>"

@@ -18,8 +18,8 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// runHostile changes the valid answer of the case OK at random. It requires that all counts in the results occur in the changed answer, and that
-// a failure has the class source.Temporary.
+// runHostile changes the valid answer of the case OK at random. It requires that all counts in the results occur in the changed answer, and
+// that a failure has the class source.Temporary.
 func (h Harness) runHostile(t *testing.T) {
 	t.Run("a hostile answer", func(t *testing.T) {
 		t.Parallel()

@@ -58,11 +58,11 @@ type Answer struct {
 	Status  int            // HTTP status; 0 means 200
 	Body    string         // the body, in which the server replaces {{credential}} by Credential
 	Classes []source.Class // expected class of each target, or one class for all targets; nil in the cases in refused
-	// Facts are the exact expected facts of each target. They are nil for a target whose class is not source.OK. If Facts is nil, the Facts of
-	// the case OK are expected.
+	// Facts are the exact expected facts of each target. They are nil for a target whose class is not source.OK. If Facts is nil, the Facts
+	// of the case OK are expected.
 	Facts []*source.Facts
-	// RetryAt and Bucket are the expected fields of the source.Failure if the answer has no header Retry-After. Class is the expected class of
-	// the failure. "" means the usual class of the case, which classOf returns.
+	// RetryAt and Bucket are the expected fields of the source.Failure if the answer has no header Retry-After. Class is the expected class
+	// of the failure. "" means the usual class of the case, which classOf returns.
 	RetryAt time.Time
 	Bucket  string
 	Class   source.Class
@@ -74,8 +74,8 @@ type Harness struct {
 	New     func(t *testing.T, base string, client *fetch.Client) source.Source
 	Targets []source.Target // one batch of targets
 	Plan    int             // index of the plan to test in the result of the source's Plan method
-	// IsMain returns true if r requests the targets. Side answers all other requests of the source, for example for a token. IsMain is nil if
-	// the source only sends requests for the targets.
+	// IsMain returns true if r requests the targets. Side answers all other requests of the source, for example for a token. IsMain is nil
+	// if the source only sends requests for the targets.
 	IsMain func(r *http.Request) bool
 	Side   http.Handler
 	// SideCounts is the part of Side's answers that contains counts. runHostile allows these counts in the results.
@@ -180,7 +180,8 @@ func (a Answer) handler(header http.Header) http.HandlerFunc {
 	}
 }
 
-// outcome has the results or the error that Fetch returned, and what Fetch logged. The error is a *source.Failure or the error of the context.
+// outcome has the results or the error that Fetch returned, and what Fetch logged. The error is a *source.Failure or the error of the
+// context.
 type outcome struct {
 	results []source.Result
 	err     error
@@ -236,8 +237,8 @@ func (h Harness) fetchFrom(t *testing.T, base string, o fetch.Options) outcome {
 	return got
 }
 
-// check requires what is true for every call of Fetch: it returns either an error or one result for each target, in the order of the targets,
-// and no error, result or log contains the credential.
+// check requires what is true for every call of Fetch: it returns either an error or one result for each target, in the order of the
+// targets, and no error, result or log contains the credential.
 func (h Harness) check(t require.TestingT, got outcome) {
 	texts := []string{got.logs}
 	if got.err != nil {

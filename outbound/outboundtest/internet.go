@@ -23,8 +23,8 @@ var Public = netip.MustParseAddr("93.184.215.14")
 
 var errUnreachable = errors.New("no server at this address")
 
-// Internet simulates the internet. The simulated internet has one public address, Public, where a server at port 443 answers the requests for
-// all hosts. Dial really connects to all other addresses, so that Inside counts a connection to this machine.
+// Internet simulates the internet. The simulated internet has one public address, Public, where a server at port 443 answers the requests
+// for all hosts. Dial really connects to all other addresses, so that Inside counts a connection to this machine.
 type Internet struct {
 	*NameServer
 
@@ -51,8 +51,8 @@ func NewInternet(t *testing.T, isPublic func(host string) bool, h http.Handler) 
 	return n
 }
 
-// Dial records the address and connects to it. If the address is PublicAddress, Dial connects to the simulated server. If the address is another
-// port of Public, Dial fails.
+// Dial records the address and connects to it. If the address is PublicAddress, Dial connects to the simulated server. If the address is
+// another port of Public, Dial fails.
 func (n *Internet) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	n.mu.Lock()
 	n.dialed = append(n.dialed, address)
@@ -131,8 +131,9 @@ func NewLocalListener(t *testing.T) *LocalListener {
 // Address returns the "ip:port" of the listener at 127.0.0.1.
 func (c *LocalListener) Address() string { return net.JoinHostPort("127.0.0.1", c.Port) }
 
-// Visits stops the listener and returns the number of connections to it. Before it stops the listener, it makes a connection itself and waits
-// until the listener has accepted it. By then, the listener has counted all earlier connections. Visits does not count its own connection.
+// Visits stops the listener and returns the number of connections to it. Before it stops the listener, it makes a connection itself and
+// waits until the listener has accepted it. By then, the listener has counted all earlier connections. Visits does not count its own
+// connection.
 func (c *LocalListener) Visits(t *testing.T) int {
 	t.Helper()
 	c.stop.Do(func() {
@@ -151,7 +152,8 @@ func (c *LocalListener) Visits(t *testing.T) int {
 // AttackerZone returns the function that NewNameServer needs to simulate the name server of an attacker. The first label of a host name can
 // contain an IP address, as in "ip-10-0-0-1" and "ip-v6-fe80--1". Such a host resolves to this address. A label that begins with "cname-"
 // resolves to the address through a CNAME record, and a label that begins with "mixed-" resolves to the address and to Public. A host whose
-// label begins with "gone-" does not exist. Any other host resolves to Public if isPublic returns true, and otherwise to the loopback addresses.
+// label begins with "gone-" does not exist. Any other host resolves to Public if isPublic returns true, and otherwise to the loopback
+// addresses.
 func AttackerZone(isPublic func(host string) bool) func(string) Answer {
 	return func(host string) Answer {
 		label, _, _ := strings.Cut(host, ".")

@@ -24,8 +24,8 @@ type Link struct {
 	Dialer string
 }
 
-// Names of the checks that refuse a hostile link, as they are used in links.txt. Each comment says why the check refuses the link. Platform means
-// that no check refuses the link.
+// Names of the checks that refuse a hostile link, as they are used in links.txt. Each comment says why the check refuses the link. Platform
+// means that no check refuses the link.
 const (
 	Parse        = "parse"        // the text is not a web address
 	Name         = "name"         // the URL has a host or a port to which links may not lead

@@ -29,8 +29,8 @@ type NameServer struct {
 	asked map[string]int // number of questions, by host
 }
 
-// NewNameServer starts a name server, which is stopped at the end of the test. The server calls zone for each question about a host, whether for
-// IPv4 or IPv6 addresses. The parameter host of zone is in lower case and has no trailing dot.
+// NewNameServer starts a name server, which is stopped at the end of the test. The server calls zone for each question about a host,
+// whether for IPv4 or IPv6 addresses. The parameter host of zone is in lower case and has no trailing dot.
 func NewNameServer(t *testing.T, zone func(host string) Answer) *NameServer {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0") //nolint:noctx // listening does not block

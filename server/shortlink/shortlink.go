@@ -101,8 +101,8 @@ func New(o Options) (*Resolver, error) {
 		}
 	}
 	transport := outbound.NewTransport(guard)
-	// Most short links of a bulk request are on one host. Reused connections save TLS handshakes, each of which takes a millisecond of processor
-	// time.
+	// Most short links of a bulk request are on one host. Reused connections save TLS handshakes, each of which takes a millisecond of
+	// processor time.
 	transport.MaxIdleConnsPerHost, transport.IdleConnTimeout = maxIdle, idleTimeout
 	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.RootCAs}
 	r := &Resolver{
@@ -193,8 +193,8 @@ func (r *Resolver) follow(ctx context.Context, l link.Link) (target link.Link, h
 	return link.Link{}, hops, unresolved(nil, "The link redirects more than %d times; try again later.", maxHops)
 }
 
-// checkHop returns nil if the resolver may request u, and an error otherwise. u must be an https URL of platform p with port 443 and without
-// a user name.
+// checkHop returns nil if the resolver may request u, and an error otherwise. u must be an https URL of platform p with port 443 and
+// without a user name.
 func checkHop(u *url.URL, p link.Platform) *Error {
 	platform, ok := link.HostPlatform(u.Hostname())
 	if !ok || platform != p || u.Scheme != "https" || u.User != nil || u.Port() != "" && u.Port() != "443" {
@@ -203,8 +203,8 @@ func checkHop(u *url.URL, p link.Platform) *Error {
 	return nil
 }
 
-// parseTarget returns the video, account or short link at next, which is the address of a redirect. It fails if next is another page or a page
-// of another platform than p.
+// parseTarget returns the video, account or short link at next, which is the address of a redirect. It fails if next is another page or a
+// page of another platform than p.
 func parseTarget(next *url.URL, p link.Platform) (link.Link, *Error) {
 	target, err := link.Parse(next.String())
 	if err == nil {
@@ -223,8 +223,8 @@ func parseTarget(next *url.URL, p link.Platform) (link.Link, *Error) {
 	return link.Link{}, offPlatformError(p)
 }
 
-// isDeadPage returns true for the pages to which platforms redirect a short link whose video or account is deleted. These are the front page,
-// the page for missing pages, and a login page whose URL contains no page or one of these pages.
+// isDeadPage returns true for the pages to which platforms redirect a short link whose video or account is deleted. These are the front
+// page, the page for missing pages, and a login page whose URL contains no page or one of these pages.
 func isDeadPage(u *url.URL) bool {
 	switch first, _, _ := strings.Cut(strings.Trim(strings.ToLower(u.Path), "/"), "/"); first {
 	case "", "404", "notfound", "home.php":
@@ -237,9 +237,9 @@ func isDeadPage(u *url.URL) bool {
 	return false
 }
 
-// nextHop returns the address to request after a redirect to another short link. next is the address of the redirect, and target is the short
-// link that was parsed from next. If next is a login page, nextHop returns the address of target. Otherwise it returns next, which can have a
-// query that target lacks.
+// nextHop returns the address to request after a redirect to another short link. next is the address of the redirect, and target is the
+// short link that was parsed from next. If next is a login page, nextHop returns the address of target. Otherwise it returns next, which
+// can have a query that target lacks.
 func nextHop(next *url.URL, target link.Link) (*url.URL, error) {
 	inner, err := url.Parse(target.Canonical)
 	if err != nil {
@@ -256,8 +256,8 @@ func nextHop(next *url.URL, target link.Link) (*url.URL, error) {
 	return &hop, nil
 }
 
-// redirectOf requests an address and returns the address to which the response redirects. It sends HEAD first. If the response to HEAD is not a
-// redirect, it sends GET, because some servers redirect only GET.
+// redirectOf requests an address and returns the address to which the response redirects. It sends HEAD first. If the response to HEAD is
+// not a redirect, it sends GET, because some servers redirect only GET.
 func (r *Resolver) redirectOf(ctx context.Context, address *url.URL) (location string, failed *Error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
@@ -312,8 +312,8 @@ func (r *Resolver) requestURL(address *url.URL) string {
 	return actual
 }
 
-// networkError returns the Error for a request that failed with err and got no response. Its Detail does not contain the text of err, because
-// that can contain internal addresses.
+// networkError returns the Error for a request that failed with err and got no response. Its Detail does not contain the text of err,
+// because that can contain internal addresses.
 func (r *Resolver) networkError(err error, host string) *Error {
 	if refused := (*outbound.RefusedError)(nil); errors.As(err, &refused) || errors.Is(err, context.Canceled) {
 		return unresolved(err, "%s could not be reached; try again later.", host)

@@ -154,8 +154,8 @@ func (a *address) facebookShare() (Link, *Error) {
 	return Link{Platform: Facebook, Kind: Short, ID: code, Canonical: "https://www.facebook.com/" + path + code + "/"}, nil
 }
 
-// facebookShortHost returns the short link of an address on fb.watch or fb.me, where all links are short links. A short word can precede the
-// code in the path, as in /v/CODE. slash is the end of the canonical link: "/" or "".
+// facebookShortHost returns the short link of an address on fb.watch or fb.me, where all links are short links. A short word can precede
+// the code in the path, as in /v/CODE. slash is the end of the canonical link: "/" or "".
 func (a *address) facebookShortHost(host, slash string) (Link, *Error) {
 	code, path := a.part(0), ""
 	if len(a.parts) == 2 && allOf(code, 1, 5, isAlnum) {
@@ -210,8 +210,8 @@ func isFacebookName(s string) bool {
 	return true
 }
 
-// pageNumber returns the id in a page's title followed by the page's id, such as "Any-Title-100063551323670". It returns false if s does not
-// have this form.
+// pageNumber returns the id in a page's title followed by the page's id, such as "Any-Title-100063551323670". It returns false if s does
+// not have this form.
 func pageNumber(s string) (id string, ok bool) {
 	i := strings.LastIndexByte(s, '-')
 	if i < 1 || !allOf(s[i+1:], 9, 20, isDigit) {

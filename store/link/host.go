@@ -36,8 +36,8 @@ func HostPlatform(host string) (Platform, bool) {
 	return platform, ok
 }
 
-// lookUpHost returns the platform of a host in lower case, or false if the host belongs to no platform. base is the platform's domain name at
-// the end of the host, such as "tiktok.com".
+// lookUpHost returns the platform of a host in lower case, or false if the host belongs to no platform. base is the platform's domain name
+// at the end of the host, such as "tiktok.com".
 func lookUpHost(host string) (platform Platform, base string, ok bool) {
 	for _, h := range hosts {
 		rest, found := strings.CutSuffix(host, h.name)

@@ -55,8 +55,9 @@ func (a *address) instagram() (Link, *Error) {
 	return Link{}, a.refusePath()
 }
 
-// instagramVideo returns the link of the post with a code. word is the path part before the code, such as "p" or "reel". The same post has links
-// with each of these words. The canonical link has "reel" if word is "reel" or "reels", and "p" otherwise. name is the account in the link, or "".
+// instagramVideo returns the link of the post with a code. word is the path part before the code, such as "p" or "reel". The same post has
+// links with each of these words. The canonical link has "reel" if word is "reel" or "reels", and "p" otherwise. name is the account in the
+// link, or "".
 func (a *address) instagramVideo(name, word, code string) (Link, *Error) {
 	if len(code) > privateTail && allOf(code, 1, 2*privateTail, isID) {
 		code = code[:len(code)-privateTail]

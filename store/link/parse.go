@@ -29,7 +29,8 @@ const openers = `<("'[{*` + "`" + "（【「『《“‘«"
 //
 // Parse accepts a link without scheme, on any host of the platform, with any query and fragment, with percent-encoding or "&amp;", and with
 // punctuation of the surrounding text. All links to the same video give the same Platform and ID. If a link contains another link in its
-// query, as the links of redirectors and login pages do, Parse returns the inner link. It refuses an inner link that itself contains a link.
+// query, as the links of redirectors and login pages do, Parse returns the inner link. It refuses an inner link that itself contains a
+// link.
 //
 // Parse refuses a host that ends in a dot. No platform uses such hosts, and other code compares hosts byte by byte.
 func Parse(raw string) (Link, error) {
@@ -129,8 +130,8 @@ var appSchemes = [...]string{
 	"instagram", "fb", "tiktok", "snssdk1233", "snssdk1180", "musically", "youtube", "vnd.youtube", "intent",
 }
 
-// cutScheme returns the part of a link after "https://", "http://" or "//". It returns a link without scheme unchanged, and refuses links with
-// another scheme.
+// cutScheme returns the part of a link after "https://", "http://" or "//". It returns a link without scheme unchanged, and refuses links
+// with another scheme.
 func cutScheme(s string) (string, *Error) {
 	i := strings.IndexAny(s, ":/?#")
 	if i < 0 || s[i] != ':' {
@@ -153,8 +154,8 @@ func cutScheme(s string) (string, *Error) {
 	return "", refuse(InvalidURL, "The scheme %s is not accepted; a link starts with https:// or http://.", quote(scheme))
 }
 
-// setHost sets platform, host, base and sub. authority is the part of the link between the scheme and the path. setHost refuses a link with a
-// user name, with a port other than 80 and 443, or with a host that belongs to no platform.
+// setHost sets platform, host, base and sub. authority is the part of the link between the scheme and the path. setHost refuses a link with
+// a user name, with a port other than 80 and 443, or with a host that belongs to no platform.
 func (a *address) setHost(authority string) *Error {
 	host, userinfo := authority, false
 	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
@@ -239,8 +240,8 @@ func (a *address) get(name string) string {
 	return ""
 }
 
-// pairs iterates over the pairs "key=value" of a query. The separator between pairs can be "&", "&amp;" as in HTML, "&amp;amp;", or ";" as in
-// links of old programs.
+// pairs iterates over the pairs "key=value" of a query. The separator between pairs can be "&", "&amp;" as in HTML, "&amp;amp;", or ";" as
+// in links of old programs.
 func pairs(query string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for query != "" {
@@ -257,8 +258,8 @@ func pairs(query string) func(yield func(string) bool) {
 	}
 }
 
-// inFragment returns an address on the same host whose path and query are the fragment of a, as in "#!/path" or "#/path". Old web applications
-// used such links. inFragment returns nil if the fragment is not a path.
+// inFragment returns an address on the same host whose path and query are the fragment of a, as in "#!/path" or "#/path". Old web
+// applications used such links. inFragment returns nil if the fragment is not a path.
 func (a *address) inFragment() *address {
 	rest := strings.TrimPrefix(a.fragment, "!")
 	if !strings.HasPrefix(rest, "/") {
@@ -272,8 +273,8 @@ func (a *address) inFragment() *address {
 	return &b
 }
 
-// unwrap parses inner, which is a link in the query of the link a. inner can also be a path on the platform of a. If a is itself an inner link,
-// unwrap refuses it.
+// unwrap parses inner, which is a link in the query of the link a. inner can also be a path on the platform of a. If a is itself an inner
+// link, unwrap refuses it.
 func (a *address) unwrap(inner string) (Link, *Error) {
 	switch {
 	case inner == "":
@@ -286,8 +287,8 @@ func (a *address) unwrap(inner string) (Link, *Error) {
 	return parseOne(inner, a.depth+1)
 }
 
-// accountHost reports whether the first path part of a link on the host of a can be an account. On other hosts, such as help.instagram.com, the
-// first path part is something else, such as an article.
+// accountHost reports whether the first path part of a link on the host of a can be an account. On other hosts, such as help.instagram.com,
+// the first path part is something else, such as an article.
 func (a *address) accountHost() bool {
 	switch a.sub {
 	case "", "www", "m", "mobile", "www.m", "web", "mbasic", "touch", "free", "lite", "d", "x", "p":

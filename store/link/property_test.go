@@ -109,8 +109,8 @@ func TestParse_handlesRandomLinks(t *testing.T) {
 	}))
 }
 
-// checkInvariants parses raw and requires what is true for every result of Parse. For example, an accepted link has a canonical link with https,
-// and Parse returns the same result for the canonical link.
+// checkInvariants parses raw and requires what is true for every result of Parse. For example, an accepted link has a canonical link with
+// https, and Parse returns the same result for the canonical link.
 func checkInvariants(t require.TestingT, raw string) {
 	got, err := link.Parse(raw)
 	if err != nil {
@@ -179,7 +179,8 @@ func containsHostOf(raw string, p link.Platform) bool {
 	return false
 }
 
-// unescape decodes the valid percent-escapes in s once. Unlike url.PathUnescape, it does not fail for an invalid escape but leaves it unchanged.
+// unescape decodes the valid percent-escapes in s once. Unlike url.PathUnescape, it does not fail for an invalid escape but leaves it
+// unchanged.
 func unescape(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {

@@ -12,8 +12,8 @@ func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 // isAlnum reports whether c is an ASCII letter or digit.
 func isAlnum(c byte) bool { return isDigit(c) || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 
-// isID reports whether c can occur in an id: a letter, a digit, "-" or "_". This is the alphabet of base64url, which the platforms use for ids
-// with letters.
+// isID reports whether c can occur in an id: a letter, a digit, "-" or "_". This is the alphabet of base64url, which the platforms use for
+// ids with letters.
 func isID(c byte) bool { return isAlnum(c) || c == '-' || c == '_' }
 
 // allOf reports whether s has at least least and at most most bytes, and passes returns true for each byte.
@@ -39,8 +39,8 @@ func isLocale(s string) bool {
 // isBlank reports whether r is a white space or another invisible character. Such characters often surround a pasted link.
 func isBlank(r rune) bool { return unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) }
 
-// isForbidden reports whether Parse refuses a link that contains r. These are blanks, control characters, and invisible characters such as marks
-// that change the direction of text. Zero-width joiners and non-joiners are allowed, because some scripts need them in handles.
+// isForbidden reports whether Parse refuses a link that contains r. These are blanks, control characters, and invisible characters such as
+// marks that change the direction of text. Zero-width joiners and non-joiners are allowed, because some scripts need them in handles.
 func isForbidden(r rune) bool {
 	if r < 0x80 {
 		return r <= ' ' || r == 0x7f

@@ -113,8 +113,9 @@ func (a *address) tiktokVideo(handle, kind, id string) (Link, *Error) {
 	}, nil
 }
 
-// tiktokAccount returns the link of the account with a handle. In the place of the handle, TikTok also accepts its two kinds of ids. A secUid
-// becomes the ID. A number can be a handle or a numeric id. So it becomes the handle, and also the ID if it is as long as a numeric id.
+// tiktokAccount returns the link of the account with a handle. In the place of the handle, TikTok also accepts its two kinds of ids. A
+// secUid becomes the ID. A number can be a handle or a numeric id. So it becomes the handle, and also the ID if it is as long as a numeric
+// id.
 func (a *address) tiktokAccount(handle string) (Link, *Error) {
 	l := Link{Platform: TikTok, Kind: Account}
 	switch {
@@ -140,8 +141,8 @@ func (a *address) tiktokUser(id string) (Link, *Error) {
 	return Link{Platform: TikTok, Kind: Account, ID: id, Canonical: AccountIDURL(TikTok, id)}, nil
 }
 
-// tiktokShort returns the short link whose code is the path part with index i. It refuses the link if further parts follow. prefix is the part
-// of the canonical link before the code.
+// tiktokShort returns the short link whose code is the path part with index i. It refuses the link if further parts follow. prefix is the
+// part of the canonical link before the code.
 func (a *address) tiktokShort(i int, prefix string) (Link, *Error) {
 	code := a.part(i)
 	if !isShareCode(code) || len(a.parts) != i+1 {
@@ -150,8 +151,8 @@ func (a *address) tiktokShort(i int, prefix string) (Link, *Error) {
 	return Link{Platform: TikTok, Kind: Short, ID: code, Canonical: prefix + code + "/"}, nil
 }
 
-// tiktokQueryID returns the video id in the query, as in a link to a feed such as tiktok.com/foryou?item_id=ID. It returns "" if the query has no
-// video id.
+// tiktokQueryID returns the video id in the query, as in a link to a feed such as tiktok.com/foryou?item_id=ID. It returns "" if the query
+// has no video id.
 func (a *address) tiktokQueryID() string {
 	for _, name := range [...]string{"item_id", "shareId", "share_item_id"} {
 		if id := a.get(name); isTikTokID(id) {

@@ -15,9 +15,9 @@ const (
 
 // youtube parses an address whose host belongs to YouTube.
 //
-// Besides handles, YouTube has older account names, in links such as /c/NAME, /NAME and /user/NAME. Such a name can belong to another channel
-// than the handle with the same spelling. So the canonical link keeps the form of the path, for example /c/NAME. Link.Handle is NAME in lower
-// case.
+// Besides handles, YouTube has older account names, in links such as /c/NAME, /NAME and /user/NAME. Such a name can belong to another
+// channel than the handle with the same spelling. So the canonical link keeps the form of the path, for example /c/NAME. Link.Handle is
+// NAME in lower case.
 func (a *address) youtube() (Link, *Error) {
 	if inner := a.inFragment(); inner != nil {
 		if l, err := inner.youtube(); err == nil {
@@ -96,8 +96,8 @@ func (a *address) youtubeWatch(word string) (Link, *Error) {
 // characters, like an id.
 func isYouTubePlayerWord(s string) bool { return s == "videoseries" || s == "live_stream" }
 
-// youtubeChannelPage parses the path of a channel's page, such as /@handle/shorts, and returns the channel or one of its videos. tab is the index
-// of the path part after the channel. account returns the link of the channel.
+// youtubeChannelPage parses the path of a channel's page, such as /@handle/shorts, and returns the channel or one of its videos. tab is the
+// index of the path part after the channel. account returns the link of the channel.
 func (a *address) youtubeChannelPage(tab int, account func() (Link, *Error)) (Link, *Error) {
 	word := a.word(tab)
 	switch word {
@@ -152,8 +152,8 @@ func refuseLastCharacter(id, kind string) *Error {
 	return refuse(UnsupportedLink, "%s is not a possible %s: its last character cannot occur there. Check it for a typing error.", quote(id), kind)
 }
 
-// isYouTubeChannel reports whether s can be a channel id: "UC" and 22 characters. The characters encode a 128-bit number with 6 bits each, so
-// only four characters can be the last one.
+// isYouTubeChannel reports whether s can be a channel id: "UC" and 22 characters. The characters encode a 128-bit number with 6 bits each,
+// so only four characters can be the last one.
 func isYouTubeChannel(s string) bool {
 	return allOf(s, 24, 24, isID) && s[:2] == "UC" && strings.Contains("AQgw", s[23:])
 }
@@ -171,7 +171,8 @@ func (a *address) youtubeAccount(prefix, name string) (Link, *Error) {
 	return Link{Platform: YouTube, Kind: Account, Handle: name, Canonical: "https://www.youtube.com/" + prefix + url.PathEscape(name)}, nil
 }
 
-// youtubeWrapped returns the link that a redirector, a consent page or a similar page has in its query. It returns false for other addresses.
+// youtubeWrapped returns the link that a redirector, a consent page or a similar page has in its query. It returns false for other
+// addresses.
 func (a *address) youtubeWrapped() (inner string, ok bool) {
 	switch a.word(0) {
 	case "attribution_link":
@@ -190,8 +191,8 @@ func (a *address) youtubeWrapped() (inner string, ok bool) {
 	return "", false
 }
 
-// youtubeQueryID returns the first valid video id in a parameter "v" or "vi". It searches the query and then the fragment, because some links
-// have the query in the fragment. It returns false if there is no valid video id.
+// youtubeQueryID returns the first valid video id in a parameter "v" or "vi". It searches the query and then the fragment, because some
+// links have the query in the fragment. It returns false if there is no valid video id.
 func (a *address) youtubeQueryID() (string, bool) {
 	for _, query := range [...]string{a.query, strings.TrimPrefix(a.fragment, "!")} {
 		for pair := range pairs(query) {
@@ -207,8 +208,8 @@ func (a *address) youtubeQueryID() (string, bool) {
 	return "", false
 }
 
-// youtubeID returns the video id at the start of s. It returns false if s does not begin with a valid id. A text can follow the id if it begins
-// with a character that cannot occur in an id, as in "ID?t=1", or with a word that some programs append to ids by mistake.
+// youtubeID returns the video id at the start of s. It returns false if s does not begin with a valid id. A text can follow the id if it
+// begins with a character that cannot occur in an id, as in "ID?t=1", or with a word that some programs append to ids by mistake.
 func youtubeID(s string) (id string, ok bool) {
 	const length = 11
 	if len(s) < length {
@@ -225,8 +226,8 @@ func youtubeID(s string) (id string, ok bool) {
 	return id, ok || tail == "" || !isID(tail[0])
 }
 
-// isYouTubeName reports whether s has the form of a handle or an older account name: letters and digits of any script, "-", "_", "." and "·".
-// least is the smallest number of characters of a name in ASCII. A name with other characters can be a single character.
+// isYouTubeName reports whether s has the form of a handle or an older account name: letters and digits of any script, "-", "_", "." and
+// "·". least is the smallest number of characters of a name in ASCII. A name with other characters can be a single character.
 func isYouTubeName(s string, least int) bool {
 	count, ascii := 0, true
 	for _, r := range s {
@@ -245,7 +246,8 @@ func isYouTubeName(s string, least int) bool {
 	return count >= least && count <= 30 && len(s) <= 200 && s[len(s)-1] != '.'
 }
 
-// isYouTubeReserved reports whether word, the first part of a path in lower case, is a page of YouTube itself and not an older account name.
+// isYouTubeReserved reports whether word, the first part of a path in lower case, is a page of YouTube itself and not an older account
+// name.
 func isYouTubeReserved(word string) bool {
 	switch word {
 	case "playlist", "p", "view_play_list", "watch_videos", "movies", "clip", "source", "hashtag", "feed", "feeds", "results",
