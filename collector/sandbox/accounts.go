@@ -161,7 +161,7 @@ func (w *World) Claim(p link.Platform, id, handle string) bool {
 	}
 	if folded, _ := foldHandle(p, handle); folded != "" {
 		if _, passed := w.renamedHandle(p, folded); passed {
-			return true // the account that has the handle now may not be the author
+			return true // the handle now can belong to an account that is not the author
 		}
 	}
 	w.claim(p, id, owner)
@@ -255,7 +255,7 @@ func accountIDs(p link.Platform) numericIDs {
 	}
 }
 
-// idCheck returns the check bits in the id of an account. bits is their number.
+// idCheck returns the check value in the id of an account. The check value has the given number of bits.
 func (w *World) idCheck(p link.Platform, number uint32, bits uint) uint64 {
 	return w.accountKey("id check", p, number) & (1<<bits - 1)
 }

@@ -25,8 +25,8 @@ var (
 	errTaken     = errors.New("an account already has this handle")
 )
 
-// Rename changes the handle of an account to the handle to, also in the data of the account's videos. If reuse is true, the old handle then
-// belongs to another account. If reuse is false, the old handle then belongs to no account.
+// Rename gives the account with the handle handle the new handle to, also in the data of the account's videos. If reuse is true, the old
+// handle then belongs to another account. If reuse is false, the old handle then belongs to no account.
 func (w *World) Rename(p link.Platform, handle, to string, reuse bool) error {
 	old, ok := foldHandle(p, handle)
 	if !ok {
@@ -60,7 +60,7 @@ func (w *World) Rename(p link.Platform, handle, to string, reuse bool) error {
 	return nil
 }
 
-// otherAccount returns the number of an account in the category AccountNormal. It is never the number of.
+// otherAccount returns the number of an account in the category AccountNormal that is not the account with the number of.
 func (w *World) otherAccount(p link.Platform, of uint32) uint32 {
 	number := uint32(w.accountKey("stranger", p, of))
 	for number == of || w.accountCategory(p, number) != AccountNormal {

@@ -21,8 +21,8 @@ const (
 // epoch is the last anchor, as a Unix time in seconds.
 var epoch = time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC).Unix()
 
-// anchorFor returns the anchor, as a Unix time in seconds, for a clock that is set to at. It is epoch, or a whole number of anchor
-// intervals before epoch so that it is not after at.
+// anchorFor returns the anchor, as a Unix time in seconds, for a clock that is set to at. It is epoch if at is not before
+// epoch. Otherwise it is the latest time up to at that is a whole number of anchor intervals before epoch.
 func anchorFor(at time.Time) int64 {
 	if behind := epoch - at.Unix(); behind > 0 {
 		return epoch - (behind+anchorInterval-1)/anchorInterval*anchorInterval
