@@ -1,4 +1,4 @@
-// Package outbound restricts which machines this program connects to.
+// Package outbound restricts to which hosts and IP addresses this program connects.
 //
 // A Guard is a dialer that allows only the hosts and ports that the caller configured. It checks the IP address immediately before it
 // connects, so that neither a redirect nor a name server can lead to another machine. NewTransport returns an HTTP transport that uses a
@@ -23,7 +23,8 @@ const (
 	// connectTimeout is the time limit for trying all addresses of a host. It is needed because the transport of net/http continues to dial
 	// after the request was cancelled.
 	connectTimeout = 10 * time.Second
-	// addressTimeout is the time limit for connecting to one address of a host. It does not apply to the last address.
+	// addressTimeout is the time limit for connecting to one address of a host. For the last address of a host, only connectTimeout
+	// applies.
 	addressTimeout = 3 * time.Second
 )
 
@@ -31,19 +32,20 @@ const (
 type Reach int
 
 const (
-	// Nowhere allows no address. It is for hosts that are not configured.
-	Nowhere Reach = iota
-	// Public allows public addresses only. It is for hosts on the internet.
+	// NoAddress means that the host may not be dialled at all. It is for hosts that are not configured.
+	NoAddress Reach = iota
+	// Public means that the host may resolve only to public addresses. It is for hosts on the internet.
 	Public
-	// Operated allows public, loopback and private addresses. It is for hosts that the operator configured. Any other address, for example a
-	// link-local one, is allowed only if the operator configured the address itself instead of a host name.
+	// Operated means that the host may resolve to public, loopback and private addresses. It is for hosts that the operator configured. If
+	// the operator configured an IP address instead of a host name, it can be any address, for example a link-local address.
 	Operated
 )
 
 // Guard is a dialer that connects only to allowed hosts. The zero value allows no host. A Guard must not be changed after its first use. It
 // is safe for concurrent use.
 type Guard struct {
-	// Reach returns which IP addresses the host of a "host:port" in lower case may resolve to. If Reach is nil, no host is allowed.
+	// Reach returns to which IP addresses the host in address may resolve. address is a "host:port" in lower case. If Reach is nil, no host
+	// is allowed.
 	Reach func(address string) Reach
 	// Lookup returns the IP addresses of a host. If Lookup is nil, [net.Resolver.LookupNetIP] of the default resolver is used.
 	Lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
@@ -55,7 +57,7 @@ type Guard struct {
 type RefusedError struct {
 	Host string     // the requested host, or "host:port" if the host or the port is not allowed
 	Addr netip.Addr // the IP address of the host that is not allowed; invalid if the host or the port is not allowed
-	Why  string     // the reason; if Addr is valid, Why is the end of the sentence "the address is …"
+	Why  string     // the reason; if Addr is valid, it completes the sentence "the address is …"
 }
 
 func (e *RefusedError) Error() string {
@@ -65,7 +67,8 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("connection to %s refused: %s is %s", e.Host, e.Addr, e.Why)
 }
 
-// AddressOf returns the "host:port" of an http or https URL, in lower case. If the URL has no port, the port is 80 or 443.
+// AddressOf returns the "host:port" of an http or https URL, in lower case. If the URL has no port, the port is 80 for http and 443 for
+// https.
 func AddressOf(u *url.URL) string {
 	port := u.Port()
 	switch {
@@ -85,11 +88,11 @@ func (g *Guard) DialContext(ctx context.Context, network, address string) (net.C
 	if err != nil {
 		return nil, err
 	}
-	reach := Nowhere
+	reach := NoAddress
 	if g.Reach != nil {
 		reach = g.Reach(strings.ToLower(address))
 	}
-	if reach == Nowhere {
+	if reach == NoAddress {
 		return nil, &RefusedError{Host: address, Why: "this host and port are not allowed"}
 	}
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
@@ -134,13 +137,14 @@ func (g *Guard) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 		return nil, &net.DNSError{Err: "no addresses", Name: host, IsNotFound: true}
 	}
 	for i := range addrs {
-		// The resolver returns IPv4 addresses as IPv4-mapped IPv6 addresses, which check refuses.
+		// net.Resolver can return an IPv4 address as an IPv4-mapped IPv6 address. Unmap it, because check refuses IPv4-mapped addresses.
 		addrs[i] = addrs[i].Unmap()
 	}
 	return addrs, nil
 }
 
-// dial connects to an allowed address. If last is false, it stops after addressTimeout, so that time is left for the host's other addresses.
+// dial connects to an allowed address. If last is false, it stops after addressTimeout, so that time is left for the host's other
+// addresses.
 func (g *Guard) dial(ctx context.Context, t target, network, address string, last bool) (net.Conn, error) {
 	if !last {
 		var cancel context.CancelFunc
@@ -154,17 +158,18 @@ func (g *Guard) dial(ctx context.Context, t target, network, address string, las
 	return d.DialContext(ctx, network, address)
 }
 
-// target is the host of one DialContext call.
+// target is the host that DialContext connects to, and the IP addresses that the host may have.
 type target struct {
 	host  string
 	reach Reach
 }
 
-// control is the Control function of net.Dialer. It checks the IP address again immediately before the system connects to it.
+// control is the function for net.Dialer.Control. It checks the IP address immediately before the system connects to it, in addition to the
+// check in DialContext.
 func (t target) control(_, address string, _ syscall.RawConn) error {
 	addr, err := netip.ParseAddrPort(address)
 	if err != nil {
-		return &RefusedError{Host: t.host, Why: fmt.Sprintf("%q is not an IP address", address)}
+		return &RefusedError{Host: t.host, Why: fmt.Sprintf("%q is not an IP address with a port", address)}
 	}
 	return t.check(addr.Addr())
 }

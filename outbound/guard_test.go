@@ -95,7 +95,7 @@ func TestIsPublic_returnsFalseForIPv6FormsOfLocalAddresses(t *testing.T) {
 	})
 }
 
-// fixedLookup returns a lookup function that always returns addresses, and the number of its calls.
+// fixedLookup returns a lookup function that always returns addresses. calls counts how often the lookup function is called.
 func fixedLookup(addresses []netip.Addr) (lookup func(context.Context, string, string) ([]netip.Addr, error), calls *atomic.Int64) {
 	calls = new(atomic.Int64)
 	return func(context.Context, string, string) ([]netip.Addr, error) {
@@ -104,7 +104,7 @@ func fixedLookup(addresses []netip.Addr) (lookup func(context.Context, string, s
 	}, calls
 }
 
-// dialRecorder records the addresses to dial. It does not dial them; its dial returns errRecorded.
+// dialRecorder has a dial function that records the addresses and never connects. The dial function always returns errRecorded.
 type dialRecorder struct {
 	mu     sync.Mutex
 	dialed []string
@@ -125,7 +125,7 @@ func allowAllHosts(string) outbound.Reach { return outbound.Public }
 // allowPort443 allows the public addresses of all hosts, but only at port 443.
 func allowPort443(address string) outbound.Reach {
 	if !strings.HasSuffix(address, ":443") {
-		return outbound.Nowhere
+		return outbound.NoAddress
 	}
 	return outbound.Public
 }
@@ -134,7 +134,7 @@ func allowPort443(address string) outbound.Reach {
 func allowOperated(configured string) func(string) outbound.Reach {
 	return func(address string) outbound.Reach {
 		if address != configured {
-			return outbound.Nowhere
+			return outbound.NoAddress
 		}
 		return outbound.Operated
 	}
@@ -192,7 +192,7 @@ func TestGuard_dialsPublicAddressesOnly(t *testing.T) {
 	}
 }
 
-func TestGuard_returnsErrorsOfTheResolver(t *testing.T) {
+func TestGuard_returnsErrorIfHostCannotBeLookedUp(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("no name server")
 	g := &outbound.Guard{Reach: allowAllHosts, Lookup: func(context.Context, string, string) ([]netip.Addr, error) { return nil, broken }}
@@ -209,9 +209,9 @@ func TestGuard_returnsErrorsOfTheResolver(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestGuard_checksAddressThatSystemConnectsTo(t *testing.T) {
+func TestGuard_checksIPAddressBeforeSystemConnects(t *testing.T) {
 	t.Parallel()
-	listener := outboundtest.NewCanary(t)
+	listener := outboundtest.NewLocalListener(t)
 	_, err := (&outbound.Guard{Reach: allowAllHosts}).DialContext(t.Context(), "tcp", listener.Address())
 	var refused *outbound.RefusedError
 	require.ErrorAs(t, err, &refused)
@@ -241,9 +241,9 @@ func TestGuard_refusesHostsThatAreNotConfigured(t *testing.T) {
 	require.Zero(t, calls.Load(), "a refused host must not be looked up")
 }
 
-func TestGuard_dialsPrivateAddressesOfOperatedHosts(t *testing.T) {
+func TestGuard_dialsPrivateAddressesOfConfiguredHosts(t *testing.T) {
 	t.Parallel()
-	listener := outboundtest.NewCanary(t)
+	listener := outboundtest.NewLocalListener(t)
 	conn, err := (&outbound.Guard{Reach: allowOperated(listener.Address())}).DialContext(t.Context(), "tcp", listener.Address())
 	require.NoError(t, err)
 	require.NoError(t, conn.Close())
@@ -278,7 +278,7 @@ func TestAddressOf_returnsHostAndPort(t *testing.T) {
 	}
 }
 
-func TestGuard_limitsTimeOfEachAddressButTheLast(t *testing.T) {
+func TestGuard_limitsConnectTimeOfEachAddressExceptLast(t *testing.T) {
 	t.Parallel()
 	lookup, _ := fixedLookup(addrs("2606:4700::1", "93.184.215.14"))
 	var timeouts []time.Duration
@@ -296,7 +296,7 @@ func TestGuard_limitsTimeOfEachAddressButTheLast(t *testing.T) {
 }
 
 func TestNewTransport_usesNoProxy(t *testing.T) { //nolint:paralleltest // it changes environment variables
-	proxy := outboundtest.NewCanary(t)
+	proxy := outboundtest.NewLocalListener(t)
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"} {
 		t.Setenv(name, "http://"+proxy.Address())
 	}

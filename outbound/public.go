@@ -10,11 +10,11 @@ func IsPublic(addr netip.Addr) bool { return nonPublicReason(addr) == "" }
 // specialRanges lists the ranges in IANA's registries of special-purpose addresses for which netip has no check.
 var specialRanges = [...]struct {
 	prefix netip.Prefix
-	why    string // the end of the sentence "the address is …"
+	why    string // the reason for refusing the range, which completes the sentence "the address is …"
 }{
 	{netip.MustParsePrefix("0.0.0.0/8"), "of this network"},
-	{netip.MustParsePrefix("100.64.0.0/10"), "shared by a carrier"},    // contains the metadata service of Alibaba Cloud
-	{netip.MustParsePrefix("168.63.129.16/32"), "internal to a cloud"}, // part of a public range, but reachable only inside Azure
+	{netip.MustParsePrefix("100.64.0.0/10"), "shared by a carrier"},    // includes 100.100.100.200, the metadata service of Alibaba Cloud
+	{netip.MustParsePrefix("168.63.129.16/32"), "internal to a cloud"}, // IANA lists it as public, but it is a service inside Azure
 	{netip.MustParsePrefix("192.0.0.0/24"), "reserved"},
 	{netip.MustParsePrefix("192.0.2.0/24"), "for documentation"},
 	{netip.MustParsePrefix("192.88.99.0/24"), "reserved"},
@@ -22,7 +22,7 @@ var specialRanges = [...]struct {
 	{netip.MustParsePrefix("198.51.100.0/24"), "for documentation"},
 	{netip.MustParsePrefix("203.0.113.0/24"), "for documentation"},
 	{netip.MustParsePrefix("240.0.0.0/4"), "reserved"},
-	{netip.MustParsePrefix("2001::/23"), "reserved"}, // contains Teredo, which embeds IPv4 addresses
+	{netip.MustParsePrefix("2001::/23"), "reserved"}, // includes Teredo addresses, which embed IPv4 addresses
 	{netip.MustParsePrefix("2001:db8::/32"), "for documentation"},
 	{netip.MustParsePrefix("2002::/16"), "an IPv4 address in IPv6"},
 	{netip.MustParsePrefix("3fff::/20"), "for documentation"},
@@ -31,7 +31,7 @@ var specialRanges = [...]struct {
 var (
 	// globalUnicast is the range of all assigned public IPv6 addresses.
 	globalUnicast = netip.MustParsePrefix("2000::/3")
-	// nat64Prefix is the range of NAT64 (RFC 6052). The last four bytes are an IPv4 address.
+	// nat64Prefix is the range of NAT64 addresses (RFC 6052). The last four bytes of a NAT64 address are an IPv4 address.
 	nat64Prefix = netip.MustParsePrefix("64:ff9b::/96")
 )
 
@@ -50,7 +50,8 @@ func isLocal(addr netip.Addr) bool {
 	return !addr.Is4In6() && addr.Zone() == "" && (addr.IsLoopback() || addr.IsPrivate())
 }
 
-// nonPublicReason returns why addr is not public, as the end of the sentence "the address is …". It returns "" if addr is public.
+// nonPublicReason returns the reason why addr is not public, which completes the sentence "the address is …". It returns "" if addr is
+// public.
 func nonPublicReason(addr netip.Addr) string {
 	switch {
 	case !addr.IsValid():
@@ -65,7 +66,7 @@ func nonPublicReason(addr netip.Addr) string {
 		return "this machine's own"
 	case addr.IsPrivate():
 		return "private"
-	case addr.IsLinkLocalUnicast(): // contains 169.254.169.254, the metadata service of most clouds
+	case addr.IsLinkLocalUnicast(): // includes 169.254.169.254, the metadata service of most clouds
 		return "link-local"
 	case addr.IsMulticast():
 		return "multicast"

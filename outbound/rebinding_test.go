@@ -17,8 +17,8 @@ import (
 	"github.com/reeltally/reeltally/outbound/outboundtest"
 )
 
-// attacks maps a label below rebind.example to a function that returns the answer of a hostile name server to question n about the host,
-// counted from 0. A look-up asks two questions, for IPv4 and IPv6, so n/2 is the number of the look-up. Every answer has TTL 0.
+// attacks maps a label to a function that returns the answer of a hostile name server to question n about the host LABEL.rebind.example,
+// counted from 0. A look-up asks two questions, one for IPv4 and one for IPv6. So question n belongs to look-up n/2.
 var attacks = map[string]func(n int64) outboundtest.Answer{
 	"per-question":  func(n int64) outboundtest.Answer { return answerOf(rotate(n, "93.184.215.14", "127.0.0.1")) },
 	"per-lookup":    func(n int64) outboundtest.Answer { return answerOf(rotate(n/2, "93.184.215.14", "127.0.0.1")) },
@@ -42,6 +42,7 @@ var attacks = map[string]func(n int64) outboundtest.Answer{
 // rotate returns the value with index n. After the last value it starts again with the first.
 func rotate(n int64, values ...string) string { return values[n%int64(len(values))] }
 
+// answerOf returns an answer with IP addresses.
 func answerOf(addresses ...string) outboundtest.Answer {
 	return outboundtest.Answer{Addrs: addrs(addresses...)}
 }
@@ -64,14 +65,16 @@ func newRebindingServer(t *testing.T) *outboundtest.NameServer {
 	})
 }
 
-// connectionCounter counts connections immediately before the system makes them, separately for outboundtest.Public and for all other
-// addresses. It aborts connections to outboundtest.Public, so that no packet leaves this machine. It does not abort other connections.
+// connectionCounter counts connections immediately before the system makes them. It aborts connections to outboundtest.Public, so that no
+// packet leaves this machine, and allows all other connections.
 type connectionCounter struct {
-	public, others atomic.Int64
+	public atomic.Int64 // number of connections to outboundtest.Public
+	others atomic.Int64 // number of connections to other addresses
 }
 
 var errPublic = errors.New("connection to the public address aborted by the test")
 
+// dialer returns a dialer that uses the resolver r and counts its connections.
 func (s *connectionCounter) dialer(r *net.Resolver) *net.Dialer {
 	return &net.Dialer{Resolver: r, Control: func(_, address string, _ syscall.RawConn) error {
 		if addr, err := netip.ParseAddrPort(address); err == nil && addr.Addr() == outboundtest.Public {
@@ -83,11 +86,12 @@ func (s *connectionCounter) dialer(r *net.Resolver) *net.Dialer {
 	}}
 }
 
-// TestGuard_refusesDNSRebinding dials hosts 10,000 times. Their name server changes its answers between public and internal addresses.
+// TestGuard_refusesDNSRebinding dials the hosts of attacks 10,000 times. The name server of these hosts changes its answers between public
+// and internal addresses. The guard must never connect to an internal address.
 func TestGuard_refusesDNSRebinding(t *testing.T) {
 	t.Parallel()
 	const rounds = 10_000
-	server, canary := newRebindingServer(t), outboundtest.NewCanary(t)
+	server, listener := newRebindingServer(t), outboundtest.NewLocalListener(t)
 	var counter connectionCounter
 	guard := &outbound.Guard{Reach: allowAllHosts, Lookup: server.Lookup, Dial: counter.dialer(nil).DialContext}
 	var refused, dialed, failed atomic.Int64
@@ -95,7 +99,7 @@ func TestGuard_refusesDNSRebinding(t *testing.T) {
 	for name := range attacks {
 		work.Go(func() {
 			for range rounds / len(attacks) {
-				_, err := guard.DialContext(t.Context(), "tcp", net.JoinHostPort(name+".rebind.example", canary.Port))
+				_, err := guard.DialContext(t.Context(), "tcp", net.JoinHostPort(name+".rebind.example", listener.Port))
 				if _, ok := errors.AsType[*outbound.RefusedError](err); ok {
 					refused.Add(1)
 				} else if errors.Is(err, errPublic) {
@@ -108,25 +112,25 @@ func TestGuard_refusesDNSRebinding(t *testing.T) {
 	}
 	work.Wait()
 	t.Logf("%d rounds: %d refused, %d to the public address, %d failed", rounds, refused.Load(), dialed.Load(), failed.Load())
-	require.Zero(t, canary.Visits(t), "number of connections to this machine")
+	require.Zero(t, listener.Visits(t), "number of connections to this machine")
 	require.Zero(t, counter.others.Load(), "number of connections to addresses other than the public one")
 	require.Equal(t, dialed.Load(), counter.public.Load())
 	require.EqualValues(t, rounds, refused.Load()+dialed.Load()+failed.Load())
 	require.Less(t, failed.Load(), int64(rounds/100), "number of failed look-ups")
 	require.Greater(t, refused.Load(), int64(rounds/10), "number of refused connections")
 	require.Greater(t, dialed.Load(), int64(rounds/10), "number of connections to the public address")
-	if failed.Load() == 0 { // after a lost packet the resolver repeats its question, so the numbers below would differ
+	if failed.Load() == 0 { // a failed look-up can have repeated questions, which would change the number of questions
 		for name := range attacks {
 			require.Equal(t, 2*rounds/len(attacks), server.Questions(name+".rebind.example"), "each dial must ask two questions about %s, for IPv4 and IPv6", name)
 		}
 	}
 }
 
-// TestRebinding_reachesCanaryIfDialerLooksUpTwice shows that TestGuard_refusesDNSRebinding can fail. A dialer that checks the addresses of a
-// host and then dials the host by its name connects to the canary.
-func TestRebinding_reachesCanaryIfDialerLooksUpTwice(t *testing.T) {
+// TestUnsafeDialer_connectsToInternalAddressAfterDNSRebinding shows that TestGuard_refusesDNSRebinding can detect an unsafe dialer. The
+// unsafe dialer looks up a host twice: it checks the address of the first look-up, and connects to the address of the second one.
+func TestUnsafeDialer_connectsToInternalAddressAfterDNSRebinding(t *testing.T) {
 	t.Parallel()
-	server, canary := newRebindingServer(t), outboundtest.NewCanary(t)
+	server, listener := newRebindingServer(t), outboundtest.NewLocalListener(t)
 	var counter connectionCounter
 	unsafeDialer := counter.dialer(server.Resolver())
 	for range 20 {
@@ -135,17 +139,17 @@ func TestRebinding_reachesCanaryIfDialerLooksUpTwice(t *testing.T) {
 		if !outbound.IsPublic(found[0].Unmap()) {
 			continue
 		}
-		conn, err := unsafeDialer.DialContext(t.Context(), "tcp4", net.JoinHostPort("per-question.rebind.example.", canary.Port))
+		conn, err := unsafeDialer.DialContext(t.Context(), "tcp4", net.JoinHostPort("per-question.rebind.example.", listener.Port))
 		if err == nil {
 			require.NoError(t, conn.Close())
 		}
 	}
 	require.Positive(t, counter.others.Load())
-	require.Positive(t, canary.Visits(t))
+	require.Positive(t, listener.Visits(t))
 }
 
-// TestGuard_refusesEveryHostileLink dials the hosts of all links in links.txt. The guard allows every host name, so only the check of the IP
-// address can refuse a connection.
+// TestGuard_refusesEveryHostileLink dials the hosts of all hostile links in links.txt. The guard of this test allows every host name. So
+// only the guard's check of the IP address can prevent a connection to an internal address.
 func TestGuard_refusesEveryHostileLink(t *testing.T) {
 	t.Parallel()
 	internet := outboundtest.NewInternet(t, outboundtest.In("tiktok.com"), nil)

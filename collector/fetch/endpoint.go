@@ -81,7 +81,7 @@ func (c *Client) newTransport(address string, reach outbound.Reach) *http.Transp
 	}
 	guard := &outbound.Guard{Lookup: c.options.Lookup, Dial: c.options.Dial, Reach: func(wanted string) outbound.Reach {
 		if wanted != address {
-			return outbound.Nowhere
+			return outbound.NoAddress
 		}
 		return reach
 	}}

@@ -13,10 +13,11 @@ import (
 
 // Limits of the client's requests, by the percentage of Meta's limit that Meta reports as used.
 const (
-	// delayFrom is the used percentage from which calls are delayed. The delay grows with the percentage, up to maxDelay.
+	// delayFrom is a percentage of Meta's rate limit. If Meta reports that at least this part is used, calls are delayed. The delay grows with
+	// the used percentage, up to maxDelay.
 	delayFrom = 75
 	maxDelay  = time.Minute
-	// stopFrom is the used percentage from which all calls are stopped for a pause.
+	// stopFrom is a percentage of Meta's rate limit. If Meta reports that at least this part is used, no calls are made for some time.
 	stopFrom = 95
 	// defaultPause is the length of a pause if Meta does not report when calls are allowed again. Meta counts all calls of the last 60
 	// minutes, including refused calls.

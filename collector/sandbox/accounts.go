@@ -21,22 +21,24 @@ type identity struct {
 	id       string // the id of the account on its platform
 }
 
-// externalNames are a handle and an id that came in requests and that the sandbox did not generate. The number of their account is a hash
-// of the name that came first.
+// externalNames has the handle and the id of an account that requests contained and that the sandbox did not generate. The number of the
+// account is a hash of the handle or id that was requested first.
 type externalNames struct{ handle, id string }
 
+// accountRef identifies an account by its platform and its number.
 type accountRef struct {
 	platform link.Platform
 	number   uint32
 }
 
+// videoRef identifies a video by its platform and its id.
 type videoRef struct {
 	platform link.Platform
 	id       string
 }
 
-// maxRemembered is the largest number of external names, and of claimed videos, that World stores. Requests with further names are still
-// answered, but these names are not stored.
+// maxRemembered is the largest number of accounts with external names that World stores, and the largest number of claimed videos. World
+// also answers requests beyond this limit, but does not store their names.
 const maxRemembered = 200_000
 
 var (
@@ -47,8 +49,9 @@ var (
 	digits          = regexp.MustCompile(`^[0-9]{1,20}$`)
 )
 
-// foldHandle returns a handle in its normal form. ok is false if no account of the platform can have the handle.
-func foldHandle(p link.Platform, handle string) (string, bool) {
+// foldHandle returns a handle in lower case, without surrounding blanks and a leading "@". ok is false if the handle is not valid on the
+// platform.
+func foldHandle(p link.Platform, handle string) (folded string, ok bool) {
 	handle = strings.ToLower(strings.TrimPrefix(strings.TrimSpace(handle), "@"))
 	switch p {
 	case link.TikTok:
@@ -70,8 +73,8 @@ func foldHandle(p link.Platform, handle string) (string, bool) {
 	return "", false
 }
 
-// byHandle returns the account with a handle. It returns false if the handle is not valid or is no longer used after a rename. A Facebook
-// handle can have the suffix "~id". The id then selects the account.
+// byHandle returns the account with a handle. It returns false if the handle is not valid, or if a rename left the handle unused. A
+// Facebook handle can have the suffix "~ID". The account is then the one with this ID.
 func (w *World) byHandle(p link.Platform, handle string) (identity, bool) {
 	name, suffix, suffixed := strings.Cut(handle, "~")
 	folded, ok := foldHandle(p, name)
@@ -110,6 +113,7 @@ func (w *World) byID(p link.Platform, id string) (identity, bool) {
 	return w.byNumber(p, number), true
 }
 
+// byNumber returns the account with a number. If requests used another handle or id for the account, it has that handle or id.
 func (w *World) byNumber(p link.Platform, number uint32) identity {
 	found := identity{platform: p, number: number, handle: handleOfNumber(p, number), id: w.idOfNumber(p, number)}
 	w.mu.RLock()
@@ -124,6 +128,7 @@ func (w *World) byNumber(p link.Platform, number uint32) identity {
 	return found
 }
 
+// remember stores the names of an account that came from a request. It stores no name that can be computed from the account's number.
 func (w *World) remember(ref accountRef, names externalNames) {
 	if own, ok := numberOfHandle(ref.platform, names.handle); ok && own == ref.number {
 		return
@@ -146,9 +151,9 @@ func (w *World) remember(ref accountRef, names externalNames) {
 // Handle returns the generated handle of the account with a number. The account's number can be computed from its handle or its id.
 func (w *World) Handle(p link.Platform, number uint32) string { return handleOfNumber(p, number) }
 
-// Claim makes the account with the given handle the author of a video, as a request does whose link contains both. A new process uses Claim
-// to restore the authors of an earlier process. Claim returns false if the handle or the id is not valid. It does nothing if the handle was
-// affected by a rename.
+// Claim makes the account with a handle the author of the video with an id. A request whose link contains a handle and a video id has the
+// same effect. A new process uses Claim to restore the authors that an earlier process stored. Claim returns false if the handle or the id
+// is not valid. If a rename gave the handle to an account or took it from one, Claim changes nothing.
 func (w *World) Claim(p link.Platform, id, handle string) bool {
 	owner, ok := w.accountByRef(p, handle)
 	if !ok || !validID(p, id) {
@@ -156,13 +161,14 @@ func (w *World) Claim(p link.Platform, id, handle string) bool {
 	}
 	if folded, _ := foldHandle(p, handle); folded != "" {
 		if _, passed := w.renamedHandle(p, folded); passed {
-			return true // the account that has the handle now may not be the author
+			return true // the handle now can belong to an account that is not the author
 		}
 	}
 	w.claim(p, id, owner)
 	return true
 }
 
+// claim makes owner the author of the video with an id. It stores at most maxRemembered videos.
 func (w *World) claim(p link.Platform, id string, owner identity) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -172,6 +178,7 @@ func (w *World) claim(p link.Platform, id string, owner identity) {
 	}
 }
 
+// owner returns the author of the video with an id: the account that was set by claim, or else the account in by.
 func (w *World) owner(p link.Platform, id string, by origin) identity {
 	w.mu.RLock()
 	number, claimed := w.owners[videoRef{p, id}]
@@ -184,6 +191,7 @@ func (w *World) owner(p link.Platform, id string, by origin) identity {
 
 const suffixAlphabet = "abcdefghijklmnopqrstuvwxyz234567"
 
+// handleSeparator returns the character between the words and the last four characters of a generated handle.
 func handleSeparator(p link.Platform) string {
 	if p == link.Facebook {
 		return "." // a Facebook handle cannot contain an underscore
@@ -200,6 +208,7 @@ func handleOfNumber(p link.Platform, number uint32) string {
 	return adjectives[number>>26] + nouns[number>>20&63] + handleSeparator(p) + string(suffix[:])
 }
 
+// numberOfHandle returns the account number in a generated handle. It returns false if the sandbox did not generate the handle.
 func numberOfHandle(p link.Platform, handle string) (uint32, bool) {
 	cut := len(handle) - 5
 	if cut <= 0 || handle[cut:cut+1] != handleSeparator(p) {
@@ -227,13 +236,14 @@ func numberOfHandle(p link.Platform, handle string) (uint32, bool) {
 	return 0, false
 }
 
-// numericIDs is the format of numeric account ids: a base plus the account's number and check bits. The check bits show whether the sandbox
-// generated the id.
+// numericIDs is the format of numeric account ids: base + (the account's number << checkBits | check value). The check value shows whether
+// the sandbox generated the id.
 type numericIDs struct {
 	base      uint64
-	checkBits uint
+	checkBits uint // number of bits of the check value
 }
 
+// accountIDs returns the format of the numeric account ids of a platform.
 func accountIDs(p link.Platform) numericIDs {
 	switch p {
 	case link.TikTok:
@@ -245,10 +255,12 @@ func accountIDs(p link.Platform) numericIDs {
 	}
 }
 
+// idCheck returns the check value in the id of an account. The check value has the given number of bits.
 func (w *World) idCheck(p link.Platform, number uint32, bits uint) uint64 {
 	return w.accountKey("id check", p, number) & (1<<bits - 1)
 }
 
+// idOfNumber returns the generated account id for an account number.
 func (w *World) idOfNumber(p link.Platform, number uint32) string {
 	if p == link.YouTube {
 		key := hash(w.seed, "channel")
@@ -261,6 +273,7 @@ func (w *World) idOfNumber(p link.Platform, number uint32) string {
 	return strconv.FormatUint(ids.base+(uint64(number)<<ids.checkBits|w.idCheck(p, number, ids.checkBits)), 10)
 }
 
+// numberOfID returns the account number in a generated account id. It returns false if the sandbox did not generate the id.
 func (w *World) numberOfID(p link.Platform, id string) (uint32, bool) {
 	var number uint32
 	if p == link.YouTube {
@@ -280,7 +293,7 @@ func (w *World) numberOfID(p link.Platform, id string) (uint32, bool) {
 	return number, w.idOfNumber(p, number) == id
 }
 
-// secUID returns the second id of a TikTok account, which has 76 characters.
+// secUID returns the sec_uid of a TikTok account, a text of 76 characters. TikTok identifies each account by a number and a sec_uid.
 func (w *World) secUID(i identity) string {
 	d := rng{w.accountKey("sec uid", i.platform, i.number)}
 	var out strings.Builder
@@ -291,7 +304,7 @@ func (w *World) secUID(i identity) string {
 	return out.String()
 }
 
-// uploads returns the ids of all videos that an account had uploaded until a time, newest first. It includes videos that are not available.
+// uploads returns the ids of all videos that an account had uploaded until a time, newest first. It includes private and deleted videos.
 func (w *World) uploads(i identity, at time.Time) []string {
 	if w.accountCategory(i.platform, i.number) == AccountEmpty {
 		return nil
@@ -304,6 +317,7 @@ func (w *World) uploads(i identity, at time.Time) []string {
 	return list
 }
 
+// accountCategory returns the category of the account with a number. It depends only on the seed and the number.
 func (w *World) accountCategory(p link.Platform, number uint32) AccountCategory {
 	return pickCategory(accountShares(p), rng{w.accountKey("account category", p, number)}, AccountNormal)
 }

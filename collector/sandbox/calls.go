@@ -5,24 +5,26 @@ import (
 	"sync"
 )
 
-// keptBatches is the maximum number of batches in the call log of each source. Older batches are removed.
+// keptBatches is the maximum length of sourceCalls.Batches. When a new call exceeds it, the oldest call is removed from the list.
 const keptBatches = 1000
 
-// sourceCalls has the numbers of calls to one source, including refused calls.
+// sourceCalls has the number of calls to one source and their ids. Refused calls are included.
 type sourceCalls struct {
 	Calls          int            `json:"calls"`
-	IDs            int            `json:"ids"` // number of requested ids, links and handles, including repeated ones
-	MaxBatch       int            `json:"max_batch"`
+	IDs            int            `json:"ids"`       // number of requested ids, links and handles, including repeated ones
+	MaxBatch       int            `json:"max_batch"` // largest number of ids in one call
 	ByMethod       map[string]int `json:"by_method"`
-	Batches        [][]string     `json:"batches"` // the requested ids of each call, oldest call first
-	BatchesDropped int            `json:"batches_dropped"`
+	Batches        [][]string     `json:"batches"`         // the requested ids of each call, oldest call first
+	BatchesDropped int            `json:"batches_dropped"` // number of calls that were removed from Batches
 }
 
+// callLog counts the calls to each source and records their ids.
 type callLog struct {
 	mu      sync.Mutex
 	sources map[string]*sourceCalls
 }
 
+// newCallLog returns a call log with an empty entry for each source.
 func newCallLog() *callLog {
 	l := &callLog{sources: map[string]*sourceCalls{}}
 	l.addSources()
@@ -36,12 +38,14 @@ func (l *callLog) addSources() {
 	}
 }
 
+// reset removes all calls from the log.
 func (l *callLog) reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.addSources()
 }
 
+// add records a call for its source. A call to a vendor is also recorded for its platform.
 func (l *callLog) add(c *call) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,7 +66,7 @@ func (l *callLog) add(c *call) {
 	}
 }
 
-// snapshot returns a deep copy of the log's content.
+// snapshot returns a copy of the call log: the entry of each source, by the name of the source.
 func (l *callLog) snapshot() map[string]sourceCalls {
 	l.mu.Lock()
 	defer l.mu.Unlock()

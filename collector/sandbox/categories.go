@@ -14,10 +14,10 @@ type Category string
 const (
 	Normal        Category = "normal"
 	Viral         Category = "viral"          // views grow late and steeply, far above the account's other videos
-	HiddenLikes   Category = "hidden_likes"   // the creator hides the likes (not on TikTok)
+	HiddenLikes   Category = "hidden_likes"   // the creator hides the number of likes (every platform except TikTok)
 	CommentsOff   Category = "comments_off"   // the creator has turned comments off
 	ShopAd        Category = "shop_ad"        // TikTok: a shop ad with a product
-	AgeRestricted Category = "age_restricted" // the video is visible to adults only
+	AgeRestricted Category = "age_restricted" // only adults can see the video
 	TurnsPrivate  Category = "private"        // the video is public until VideoTruth.TurnsAt and private afterwards
 	TurnsDeleted  Category = "deleted"        // the video is public until VideoTruth.TurnsAt and deleted afterwards
 	Falling       Category = "falling"        // every count falls once, at VideoTruth.TurnsAt, and then grows again
@@ -31,7 +31,7 @@ type AccountCategory string
 // Categories of accounts. World.FindAccount returns an account of each category.
 const (
 	AccountNormal    AccountCategory = "normal"
-	AccountPrivate   AccountCategory = "private"          // the account and all its videos are private (not on YouTube)
+	AccountPrivate   AccountCategory = "private"          // the account and all its videos are private (every platform except YouTube)
 	AccountGone      AccountCategory = "gone"             // the account and all its videos are deleted
 	AccountEmpty     AccountCategory = "empty"            // the account has no videos
 	FollowersHidden  AccountCategory = "hidden_followers" // YouTube: the number of subscribers is hidden (hiddenSubscriberCount)
@@ -45,8 +45,8 @@ type share[C ~string] struct {
 	perMille int
 }
 
-// shares returns the shares of all categories of videos except Normal. Less than 3 % of all videos lack a count or are unavailable, so
-// nearly every id from a real link is a normal public video.
+// shares returns how many of a thousand videos have each category. All remaining videos are Normal. Less than 3 % of all videos lack a
+// count or are unavailable, so nearly every id from a real link is a normal public video.
 func shares(p link.Platform) []share[Category] {
 	list := []share[Category]{
 		{Viral, 20}, {CommentsOff, 6}, {AgeRestricted, 3}, {TurnsPrivate, 3}, {TurnsDeleted, 4}, {Falling, 3},
@@ -62,6 +62,7 @@ func shares(p link.Platform) []share[Category] {
 	return list
 }
 
+// accountShares returns how many of a thousand accounts have each category. All remaining accounts are AccountNormal.
 func accountShares(p link.Platform) []share[AccountCategory] {
 	list := []share[AccountCategory]{{AccountGone, 2}, {AccountEmpty, 3}}
 	if p == link.YouTube {
@@ -70,8 +71,8 @@ func accountShares(p link.Platform) []share[AccountCategory] {
 	return append(list, share[AccountCategory]{AccountPrivate, 3})
 }
 
-// pickCategory returns a random category. Each category of the list has a probability of perMille thousandths, and rest has the remaining
-// probability.
+// pickCategory returns a random category. Each category in list has the probability share.perMille/1000. The category rest has the
+// remaining probability.
 func pickCategory[C ~string](list []share[C], d rng, rest C) C {
 	at := d.below(categoryPerMille)
 	for _, s := range list {
@@ -91,6 +92,7 @@ func AccountCategories(p link.Platform) []AccountCategory {
 	return names(accountShares(p), AccountNormal)
 }
 
+// names returns rest, followed by the categories in list in alphabetical order without duplicates.
 func names[C ~string](list []share[C], rest C) []C {
 	set := map[C]bool{}
 	for _, s := range list {

@@ -45,10 +45,12 @@ func (s *Sandbox) serveControl(w http.ResponseWriter, r *http.Request, path stri
 	write(w, r, answer(r))
 }
 
+// getFaults answers GET faults with all active faults.
 func (s *Sandbox) getFaults(*http.Request) reply {
 	return reply{status: http.StatusOK, body: object{"faults": s.faults.list()}}
 }
 
+// putFault answers PUT faults: it sets the fault of a source.
 func (s *Sandbox) putFault(r *http.Request) reply {
 	var in struct {
 		Source     *string         `json:"source"`
@@ -93,6 +95,7 @@ func (s *Sandbox) putFault(r *http.Request) reply {
 	return reply{status: http.StatusOK, body: set}
 }
 
+// deleteFaults answers DELETE faults: it deletes the fault of one source, or all faults.
 func (s *Sandbox) deleteFaults(r *http.Request) reply {
 	source := r.URL.Query().Get("source")
 	if source != "" && source != everySource && !slices.Contains(faultSources, source) {
@@ -103,20 +106,23 @@ func (s *Sandbox) deleteFaults(r *http.Request) reply {
 	return reply{status: http.StatusNoContent}
 }
 
+// getCalls answers GET calls with the call log.
 func (s *Sandbox) getCalls(*http.Request) reply {
 	return reply{status: http.StatusOK, body: s.calls.snapshot()}
 }
 
+// deleteCalls answers DELETE calls: it empties the call log.
 func (s *Sandbox) deleteCalls(*http.Request) reply {
 	s.calls.reset()
 	return reply{status: http.StatusNoContent}
 }
 
+// getClock answers GET clock with the time of the sandbox's clock.
 func (s *Sandbox) getClock(*http.Request) reply {
 	return reply{status: http.StatusOK, body: object{"now": s.clock().Format(time.RFC3339), "frozen": s.frozen.Load() != nil}}
 }
 
-// putClock stops the clock at the time in the request.
+// putClock answers PUT clock: it stops the sandbox's clock at the time in the request.
 func (s *Sandbox) putClock(r *http.Request) reply {
 	var in struct {
 		Now string `json:"now"`
@@ -133,13 +139,14 @@ func (s *Sandbox) putClock(r *http.Request) reply {
 	return s.getClock(r)
 }
 
+// deleteClock answers DELETE clock: the sandbox uses real time again.
 func (s *Sandbox) deleteClock(*http.Request) reply {
 	s.frozen.Store(nil)
 	return reply{status: http.StatusNoContent}
 }
 
-// platformOf returns the platform and the time that the query parameters platform and at contain. The time is the clock's time if at is
-// absent.
+// platformOf returns the values of the query parameters "platform" and "at". Without "at", the time is the current time of the sandbox's
+// clock. If a value is not valid, platformOf returns an error reply.
 func (s *Sandbox) platformOf(r *http.Request) (link.Platform, time.Time, *reply) {
 	p := link.Platform(r.URL.Query().Get("platform"))
 	if !slices.Contains(link.Platforms, p) {
@@ -158,6 +165,7 @@ func (s *Sandbox) platformOf(r *http.Request) (link.Platform, time.Time, *reply)
 	return p, at, nil
 }
 
+// getVideo answers GET video with the VideoTruth of a video.
 func (s *Sandbox) getVideo(r *http.Request) reply {
 	p, at, bad := s.platformOf(r)
 	if bad != nil {
@@ -176,6 +184,7 @@ func (s *Sandbox) getVideo(r *http.Request) reply {
 	return reply{status: http.StatusOK, body: truth}
 }
 
+// getAccount answers GET account with the AccountTruth of an account and the ids of its uploads.
 func (s *Sandbox) getAccount(r *http.Request) reply {
 	p, at, bad := s.platformOf(r)
 	if bad != nil {
@@ -197,7 +206,7 @@ func (s *Sandbox) getAccount(r *http.Request) reply {
 	}{truth, append([]string{}, s.world.Uploads(p, ref, at)...)}}
 }
 
-// putAccount renames an account.
+// putAccount answers PUT account: it renames an account.
 func (s *Sandbox) putAccount(r *http.Request) reply {
 	var in struct {
 		Platform link.Platform `json:"platform"`
@@ -231,7 +240,7 @@ func strictJSON(body io.Reader, into any) error {
 		return err
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("there is text after the JSON value")
+		return errors.New("the body has text after the JSON value; send one JSON value")
 	}
 	return nil
 }

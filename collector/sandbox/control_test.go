@@ -49,7 +49,7 @@ func TestHandler_setsSandboxHeader(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	for _, path := range []string{"/", "/nothing", "/youtube/", "/instagram/", "/facebook/", "/vendor/", "/shortlinks/", "/_control/", "/_control/clock"} {
-		r.do(t, http.MethodGet, path, "") // do checks the header
+		r.do(t, http.MethodGet, path, "") // do fails if the header is missing
 	}
 	require.Equal(t, http.StatusNotFound, r.do(t, http.MethodGet, "/nothing", "").StatusCode)
 }
@@ -135,7 +135,7 @@ func TestControl_appliesMostSpecificFault(t *testing.T) {
 	require.Equal(t, []int{200, 200, 200}, []int{tiktok(), instagram(), youtube()})
 }
 
-func TestControl_countsCalls(t *testing.T) {
+func TestControl_countsCallsToEachSource(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	read := func(source, member string) any {
@@ -145,7 +145,7 @@ func TestControl_countsCalls(t *testing.T) {
 	r.youtube(t, "videos", "part", "id", "id", "dQw4w9WgXcQ,jNQXAC9IVRw")
 	r.youtube(t, "videos", "part", "id", "id", "dQw4w9WgXcQ")
 	r.youtube(t, "channels", "part", "id", "forHandle", "@nasa")
-	r.do(t, http.MethodGet, "/youtube/youtube/v3/videos?part=id&id=x", "") // a refused call is counted too
+	r.do(t, http.MethodGet, "/youtube/youtube/v3/videos?part=id&id=x", "") // the call log counts refused calls as well
 	r.ensemble(t, "tt/post/multi-info", "ids", "7106594312292453675;7004270927972852994")
 	r.ensemble(t, "instagram/post/details", "code", "DOq6eV6iIgD")
 	r.creators(t, "v1/youtube/video", "url", "https://youtu.be/dQw4w9WgXcQ")
@@ -165,7 +165,7 @@ func TestControl_countsCalls(t *testing.T) {
 	require.Equal(t, json.Number("0"), read("youtube", "calls"))
 }
 
-func TestControl_limitsCallLog(t *testing.T) {
+func TestCallLog_keepsOnlyNewestBatches(t *testing.T) {
 	t.Parallel()
 	l := newCallLog()
 	for range keptBatches + 5 {
@@ -177,7 +177,7 @@ func TestControl_limitsCallLog(t *testing.T) {
 	require.Equal(t, 5, log.BatchesDropped)
 }
 
-func TestControl_stopsClock(t *testing.T) {
+func TestControl_stopsClockAtGivenTime(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	views := func() any {
@@ -195,7 +195,7 @@ func TestControl_stopsClock(t *testing.T) {
 	}
 }
 
-func TestControl_returnsTrueData(t *testing.T) {
+func TestControl_returnsGeneratedDataOfVideosAndAccounts(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	get := func(query string) answer { return r.do(t, http.MethodGet, "/_control/"+query, "") }
@@ -219,12 +219,12 @@ func TestControl_returnsTrueData(t *testing.T) {
 	}
 }
 
-func TestFaults_haveErrorFormatOfSource(t *testing.T) {
+func TestFaults_returnErrorsInFormatOfSource(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		request                  func(*testing.T, testServer) answer
 		limited, spent, internal int
-		message                  []any // the path of the error text in the body
+		message                  []any // path of the member with the error text in the JSON body
 	}{
 		"youtube": {func(t *testing.T, r testServer) answer {
 			return r.youtube(t, "videos", "part", "id", "id", "dQw4w9WgXcQ")
@@ -251,7 +251,7 @@ func TestFaults_haveErrorFormatOfSource(t *testing.T) {
 	}
 }
 
-func TestFaults_truncateBodies(t *testing.T) {
+func TestFaults_truncatedReturnsHalfOfBody(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	r.fault(t, `{"source":"youtube","fault":"truncated"}`)
@@ -266,7 +266,7 @@ func TestFaults_truncateBodies(t *testing.T) {
 	require.Error(t, second.err, "the second truncated answer must have the Content-Length of the whole body")
 }
 
-func TestFaults_zerosSetCountsToZero(t *testing.T) {
+func TestFaults_zerosSetsAllCountsToZero(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	r.fault(t, `{"source":"*","fault":"zeros"}`)
@@ -299,13 +299,13 @@ func TestFaults_slowAnswerEndsIfCallerCancels(t *testing.T) {
 	require.Eventually(t, func() bool {
 		r.Sandbox.faults.mu.Lock()
 		defer r.Sandbox.faults.mu.Unlock()
-		return len(r.Sandbox.faults.rules) == 0 // true after the fault was applied
+		return len(r.Sandbox.faults.rules) == 0 // the rule is deleted when its last call begins
 	}, 10e9, 1e6)
 	cancel()
 	require.ErrorIs(t, (<-done).err, context.Canceled)
 }
 
-func TestFaults_hostileAnswersCycleThroughVariants(t *testing.T) {
+func TestFaults_hostileReturnsEachVariantInTurn(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	r.fault(t, `{"source":"*","fault":"hostile"}`)
@@ -350,7 +350,7 @@ func TestFaults_doNotApplyToCallsWithoutValidKey(t *testing.T) {
 	require.Equal(t, 491, r.do(t, http.MethodGet, "/vendor/tt/user/info?username=a&token=wrong", "").StatusCode)
 }
 
-func TestFaults_endAfterCountCalls(t *testing.T) {
+func TestFaults_applyToGivenNumberOfCalls(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		f := faults{rules: map[string]*rule{}}
@@ -455,7 +455,7 @@ func TestControl_renamesAccounts(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, newTestServer(t).do(t, http.MethodPut, "/_control/account", `{"platform":"vine","handle":"a","to":"b"}`).StatusCode)
 }
 
-func TestFaults_refusedAppliesToGivenIDsOnly(t *testing.T) {
+func TestFaults_refusedAppliesOnlyToCallsWithGivenIDs(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	const link = "https://www.youtube.com/watch?v=aaaaaaaaaaA"

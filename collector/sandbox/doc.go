@@ -1,7 +1,7 @@
 // Package sandbox simulates the platforms and vendors. One http.Handler serves their real formats with made-up accounts and videos. The
 // collector needs only other base URLs and keys to use the sandbox. Every response has the header "ReelTally-Sandbox: true".
 //
-// The main types are [Sandbox], which serves the requests, and [World], which has the made-up accounts and videos. Start reading at
+// The main types are [Sandbox], which serves the requests, and [World], which generates the accounts and videos. Start reading at
 // [Sandbox.Handler]. Each platform and each vendor has separate files.
 //
 // # Paths
@@ -9,7 +9,8 @@
 //	/youtube/youtube/v3/METHOD   YouTube Data API v3: videos, videos:batchGetStats, channels, playlistItems. Key: YouTubeAPIKey.
 //	/tiktok/v2/METHOD/           TikTok's own APIs. Display, for TikTokAccount only: user/info, video/query, video/list. Research, with the data of
 //	                             two days ago: research/video/query (by ids and handles, up to 60 rows a page), research/user/info. Tokens: oauth/token, see below.
-//	/instagram/VERSION/PATH      Instagram Graph API: the own account with its media and insights, business discovery. Token: InstagramToken.
+//	/instagram/VERSION/PATH      Instagram Graph API: the account of the token with its media and insights, business discovery. Token:
+//	                             InstagramToken.
 //	/facebook/VERSION/PATH       Facebook's Graph API: pages, videos, video_reels, video_insights. Tokens: FacebookToken;
 //	                             FacebookUserToken, which gets the tokens of its pages from me/accounts.
 //	/vendor/PATH                 the paths of the vendors. Key: VendorKey, sent in the way of the vendor.
@@ -29,8 +30,8 @@
 //
 // The Graph API accepts GET, versions 22.0 to 26.0, access_token and field expansion (media.after(…).limit(50){id,…}). It refuses unknown
 // fields, metrics and modifiers, and a wrong appsecret_proof. A control call makes it require an appsecret_proof. The Graph API's ids of
-// Instagram accounts and media differ from the ids of Instagram itself. Posts of the own account and videos of the own page have insights
-// when they are at least one hour old and have at least five views.
+// Instagram accounts and media differ from the ids of Instagram itself. The owner of a token can request insights of its posts or videos if
+// they are at least one hour old. Facebook videos must also have at least five views.
 //
 // Every Instagram account that is not private is professional, and every Facebook account that is not private is a page. Three in four
 // videos of a page are reels. The entries of a page's two lists are filtered. A page of a list can therefore be short or empty although
@@ -42,10 +43,10 @@
 // {"data":{"reels":[{"media":…}],"nextCursor"}}), facebook/post/info?url=, facebook/user/info?username=,
 // facebook/user/reels?username=&depth=. A private video is 472, an age-restricted one 471, a deleted one 404, an unknown user 473.
 //
-// # The world
+// # Generated data
 //
-// Every valid id is a video and every valid handle is an account. Their data depend only on Options.Seed. [World] returns these true data,
-// so that a test can compare them with the collected data.
+// Every valid id is a video and every valid handle is an account. Their data depend only on Options.Seed and the time. [World] generates
+// these data. A test can compare the data that World returns with the data that the collector stored.
 //
 //   - TikTok's ids and Instagram's shortcodes contain the upload time, as in reality. The upload times of all other ids are random times
 //     in the 400 days before 1 October 2026. If the clock is set to an earlier day, these times are in an earlier period of 400 days.
@@ -87,13 +88,13 @@
 //	PUT    /_control/clock   {"now"}: stops the clock at the time now
 //	GET    /_control/clock   {"now","frozen"}
 //	DELETE /_control/clock   returns to real time
-//	GET    /_control/video   ?platform=&id= or ?platform=&category=: the true data now, or at &at=
+//	GET    /_control/video   ?platform=&id= or ?platform=&category=: the data of World now, or at &at=
 //	PUT    /_control/account {"platform","handle","to","stranger"}: renames an account. If stranger is true, its old
 //	                         handle then belongs to another account; otherwise no account has the old handle
 //	PUT    /_control/meta    {"require_app_secret","refuse_insights","expire_page_tokens"}: whether the Graph API requires appsecret_proof;
 //	                         whether Facebook's insights fail because of a missing permission; whether to invalidate the page tokens
 //	                         of me/accounts, which then returns new ones
-//	GET    /_control/account ?platform=&handle= or ?platform=&category=: the true data now, with the ids of its uploads
+//	GET    /_control/account ?platform=&handle= or ?platform=&category=: the data of World now, with the ids of the account's uploads
 //
 // The sources are youtube, instagram, facebook, tiktok_display, tiktok_research, vendor, shortlinks, and tiktok. tiktok, instagram and
 // facebook also include a vendor's calls for these platforms. "" or "*" means all sources. If several faults match a call, the most

@@ -12,14 +12,14 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Names of the faults. The package comment describes them.
+// Names of the faults that a control call can set. The package comment describes each fault.
 const (
-	faultRateLimited = "rate_limited" // the source's answer for a rate limit; Retry-After only with retry_after
+	faultRateLimited = "rate_limited" // the source's answer for a rate limit, with Retry-After only if retry_after is set
 	faultQuotaSpent  = "quota_spent"  // the source's answer for a spent quota
 	faultServerError = "server_error" // the source's answer for a server error (5xx)
 	faultTruncated   = "truncated"    // status 200 and half of the correct body
-	faultHostile     = "hostile"      // status 200 and a hostile body; see hostileVariants
-	faultSlow        = "slow"         // the correct answer after retry_after seconds
+	faultHostile     = "hostile"      // status 200 and a wrong or harmful body from hostileVariants
+	faultSlow        = "slow"         // the correct answer after a delay of retry_after seconds
 	faultZeros       = "zeros"        // the correct answer with all counts 0
 	faultRefused     = "refused"      // the rule's status and body, for each call that contains one of the rule's ids
 )
@@ -28,6 +28,7 @@ var faultNames = []string{
 	faultRateLimited, faultQuotaSpent, faultServerError, faultTruncated, faultHostile, faultSlow, faultZeros, faultRefused,
 }
 
+// everySource is the source of a fault that applies to the calls to all sources.
 const everySource = "*"
 
 // faultSources are the names of sources in faults and in the call log.
@@ -41,8 +42,9 @@ type rule struct {
 	Fault      string `json:"fault"`
 	Count      int    `json:"count"` // number of calls that get the fault; 0 means all calls until the fault is deleted
 	RetryAfter *int   `json:"retry_after"`
-	Used       int    `json:"used"` // number of calls that got the fault so far
-	// IDs, Status and Body are set for the fault refused. IDs are the refused ids, handles or links. Status and Body are the answer.
+	Used       int    `json:"used"` // number of calls that have got the fault
+	// IDs, Status and Body are set only for the fault "refused". A call that contains one of IDs gets the answer with Status and Body. IDs
+	// can be ids, handles or links.
 	IDs    []string        `json:"ids,omitempty"`
 	Status int             `json:"status,omitempty"`
 	Body   json.RawMessage `json:"body,omitempty"`
@@ -59,6 +61,7 @@ type faults struct {
 	rules map[string]*rule
 }
 
+// set activates a rule. It replaces an earlier rule of the same source.
 func (f *faults) set(r rule) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -76,6 +79,7 @@ func (f *faults) clear(source string) {
 	delete(f.rules, source)
 }
 
+// list returns a copy of all active rules, in alphabetical order of their sources.
 func (f *faults) list() []rule {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -86,8 +90,8 @@ func (f *faults) list() []rule {
 	return list
 }
 
-// take returns the most specific rule for a call and increases its number of calls. A rule for the platform is more specific than a rule
-// for the source, which is more specific than a rule for all sources. earlier is the number of earlier calls that got the rule.
+// take returns the rule to apply to a call: the rule for the platform, else the rule for the source, else the rule for all sources. It
+// increases the rule's Used by 1. earlier is the number of calls that got the rule before. ok is false if no rule applies.
 func (f *faults) take(source, platform string, ids []string) (r rule, earlier int, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -105,9 +109,9 @@ func (f *faults) take(source, platform string, ids []string) (r rule, earlier in
 	return rule{}, 0, false
 }
 
-const slowDefault = 30 // in seconds
+const slowDefault = 30 // delay of the fault "slow" in seconds if the fault has no retry_after
 
-// wait blocks for the given number of seconds, or for slowDefault if seconds is nil. It returns false if ctx ends first.
+// wait blocks for the given number of seconds, or for slowDefault seconds if seconds is nil. It returns false if ctx ends before that time.
 func wait(ctx context.Context, seconds *int) bool {
 	limit := slowDefault
 	if seconds != nil {
@@ -163,7 +167,7 @@ func zeroed(good reply) reply {
 	return good
 }
 
-// decoded decodes JSON that the sandbox has encoded. It decodes numbers as json.Number, so that they are not rounded.
+// decoded returns the decoded value of a JSON text that the sandbox has encoded. Numbers become json.Number, so that they are not rounded.
 func decoded(raw []byte) any {
 	var value any
 	decoder := json.NewDecoder(strings.NewReader(string(raw)))
@@ -172,17 +176,18 @@ func decoded(raw []byte) any {
 	return value
 }
 
-// drop is the value that a change function returns if rewrite must remove the member.
+// drop is the type of the value that the function change of rewrite returns to remove a member or list element.
 type drop struct{}
 
-// rewrite applies change to all parts of a decoded JSON value, innermost first. The key of a list's element is the key of the list.
+// rewrite replaces each part of a decoded JSON value by the result of change, innermost parts first. key is the name of the member that has
+// the value. The elements of a list have the key of the list.
 func rewrite(value any, change func(key string, value any) any) any {
 	var walk func(key string, value any) any
 	walk = func(key string, value any) any {
 		switch v := value.(type) {
 		case object:
 			out := make(object, len(v))
-			for _, name := range slices.Sorted(maps.Keys(v)) { // sorted, because map order is random
+			for _, name := range slices.Sorted(maps.Keys(v)) { // sorted, so that the calls of change always have the same order
 				if changed := walk(name, v[name]); changed != (drop{}) {
 					out[name] = changed
 				}

@@ -22,6 +22,7 @@ type graphField struct {
 	fields    []graphField
 }
 
+// graphName matches the name of a field or modifier at the start of a text.
 var graphName = regexp.MustCompile(`^[a-z][a-z0-9_]*`)
 
 // parseGraphFields parses a field expansion. If its syntax is wrong, ok is false and at is the position of the error.
@@ -75,12 +76,12 @@ func parseGraphName(rest *string) (string, bool) {
 	return word, word != ""
 }
 
-// absent is the value of a field that the API knows but that the object does not have.
+// absent is the value of a valid field that an object does not have. The API leaves such a field out of the answer without an error.
 type absent struct{}
 
 // graphNode is an object of the Graph API with its fields and edges.
 type graphNode struct {
-	kind   string // the type of the object, as named in errors
+	kind   string // the name of the object's type, for error messages
 	fields object
 	edges  map[string]func(graphField) (any, *reply)
 }
@@ -145,7 +146,7 @@ func graphPage(ids []string, limit, after, next string, fields []graphField, sho
 	if len(part) > 0 {
 		cursors := object{"before": graphCursor(start)}
 		paging := object{"cursors": cursors}
-		if next != "" || nextStart != 0 { // a list inside another object has no cursor on its last page
+		if next != "" || nextStart != 0 { // the last page of a list inside another object has no cursor "after"
 			cursors["after"] = graphCursor(start + len(part))
 		}
 		if next != "" && nextStart != 0 {
@@ -158,10 +159,12 @@ func graphPage(ids []string, limit, after, next string, fields []graphField, sho
 
 const cursorPrefix = "sandbox-list:"
 
+// graphCursor returns the cursor for the list entry with index offset.
 func graphCursor(offset int) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(cursorPrefix + strconv.Itoa(offset)))
 }
 
+// readGraphCursor returns the index in a cursor from graphCursor, or 0 for an empty cursor. It returns false if the cursor is not valid.
 func readGraphCursor(cursor string) (int, bool) {
 	if cursor == "" {
 		return 0, true
@@ -172,7 +175,7 @@ func readGraphCursor(cursor string) (int, bool) {
 	return n, err == nil && ok && bad == nil && n >= 0
 }
 
-// graphRequest is a request that has passed the checks that all paths of the API share.
+// graphRequest is a request to the Graph API that has passed the checks of serveGraph.
 type graphRequest struct {
 	path   []string // the elements of the path after the version
 	fields []graphField
@@ -214,7 +217,7 @@ func (s *Sandbox) serveGraph(w http.ResponseWriter, r *http.Request, source stri
 	})
 }
 
-// refuse returns the reply, marked as a reply to a caller without a valid credential.
+// refuse marks a reply as the refusal of a request without a valid credential. Faults are not applied to such replies.
 func refuse(r reply) reply {
 	r.refused = true
 	return r
@@ -243,6 +246,7 @@ func graphError(status, code, subcode int, message string) reply {
 	return reply{status: status, body: object{"error": e}}
 }
 
+// graphMissing returns Meta's error for an id that does not exist or that the token may not read.
 func graphMissing(id string) reply {
 	return graphError(http.StatusBadRequest, 100, 33, fmt.Sprintf("Unsupported get request. Object with ID '%s' does not exist, cannot be loaded due to missing permissions, or does not support this operation", id))
 }
@@ -253,6 +257,7 @@ var graphLimits = map[string]struct {
 	kind string
 }{sourceInstagram: {80002, "instagram"}, sourceFacebook: {80001, "pages"}}
 
+// graphErrors returns the answers of the Graph API to calls with a fault. source is sourceInstagram or sourceFacebook.
 func graphErrors(source string) errorReplies {
 	return errorReplies{
 		rateLimited: func() reply {

@@ -10,7 +10,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// facebookOwn returns the page to which FacebookToken belongs. It is a normal account that Find never returns.
+// facebookOwn returns the page to which FacebookToken belongs. Its category is AccountNormal, and Find never returns one of its videos.
 func (w *World) facebookOwn() identity {
 	number := uint32(1_000_000)
 	for w.accountCategory(link.Facebook, number) != AccountNormal {
@@ -19,8 +19,9 @@ func (w *World) facebookOwn() identity {
 	return w.byNumber(link.Facebook, number)
 }
 
-// serveFacebook answers /facebook/VERSION/…: pages with their lists of videos and reels, videos, and the insights of the own page. Every
-// account is a page that the token may read. The exception are private accounts, which are personal profiles.
+// serveFacebook answers /facebook/VERSION/…: pages with their lists of videos and reels, videos, and video insights. Every public account
+// is a page, which any valid token may read. Private accounts are personal profiles, which no token may read. Insights need the token of
+// the video's page.
 func (s *Sandbox) serveFacebook(w http.ResponseWriter, r *http.Request, path string) {
 	known := func(token string) bool {
 		_, ok := s.facebookTokenOwner(token)
@@ -81,7 +82,7 @@ func (s *Sandbox) serveFacebook(w http.ResponseWriter, r *http.Request, path str
 	})
 }
 
-// facebookPage returns a page by its id or its handle.
+// facebookPage returns the page with an id or a handle. If the account is private or deleted, it returns an error reply.
 func (s *Sandbox) facebookPage(c *call, ref string) (identity, *reply) {
 	i, ok := s.world.accountByRef(link.Facebook, ref)
 	state := Deleted
@@ -99,6 +100,7 @@ func (s *Sandbox) facebookPage(c *call, ref string) (identity, *reply) {
 	return identity{}, &bad
 }
 
+// facebookPageNode returns a page as a node of the Graph API.
 func (s *Sandbox) facebookPageNode(c *call, i identity) graphNode {
 	t := s.world.account(i, c.now)
 	n := graphNode{kind: "Page", fields: object{
@@ -116,7 +118,7 @@ func (s *Sandbox) isReel(id string) bool {
 	return hash(s.world.seed, "reel", id)%4 > 0
 }
 
-// facebookVideo returns the node of a video. The node has no hidden reactions.
+// facebookVideo returns a video as a node of the Graph API. If the creator hides the reactions, the node has no likes.
 func (s *Sandbox) facebookVideo(c *call, id string) graphNode {
 	t, _ := s.world.Video(link.Facebook, id, c.now) // always ok: the caller has checked the id
 	permalink := "/" + t.Account.Handle + "/videos/" + id + "/"
@@ -151,9 +153,11 @@ func (s *Sandbox) facebookVideo(c *call, id string) graphNode {
 // facebookMetrics are the supported metrics of a video's insights.
 var facebookMetrics = []string{"total_video_views", "fb_reels_total_plays", "blue_reels_play_count", "post_video_social_actions", "post_video_likes_by_reaction_type"}
 
-// minInsightViews is the number of views that a video needs to have insights.
+// minInsightViews is the smallest number of views with which a video has insights.
 const minInsightViews = 5
 
+// facebookInsights answers ID/video_insights. owner is the id of the page to which the token belongs, or "". metrics is separated by
+// commas.
 func (s *Sandbox) facebookInsights(c *call, owner, id, metrics string) reply {
 	t, ok := s.world.Video(link.Facebook, id, c.now)
 	if !ok || t.State == Deleted || t.State == Private {
@@ -187,7 +191,7 @@ func (s *Sandbox) facebookInsights(c *call, owner, id, metrics string) reply {
 		}
 		isReels := strings.Contains(metric, "reels")
 		if c.now.Sub(t.UploadedAt) < time.Hour || isReels != s.isReel(id) && !strings.HasPrefix(metric, "post_") {
-			continue // the metric has no value yet, or is only for the other kind of video
+			continue // a new video has no values, reels have no metrics of videos, and videos have no metrics of reels
 		}
 		data = append(data, object{"name": metric, "period": "lifetime", "values": []object{{"value": value}}, "id": id + "/video_insights/" + metric + "/" + strconv.Itoa(0)})
 	}

@@ -17,15 +17,17 @@ const (
 	instagramMediaBase = 17_900_000_000_000_000
 )
 
+// instagramUserID returns the id that the Graph API uses for an Instagram account.
 func instagramUserID(number uint32) string {
 	return strconv.FormatUint(instagramUserBase+uint64(number), 10)
 }
 
+// instagramMediaID returns the id that the Graph API uses for the Instagram post with a shortcode.
 func (w *World) instagramMediaID(code string) string {
 	return strconv.FormatUint(instagramMediaBase+hash(w.seed, "graph media", code)%99_999_999_999_999, 10)
 }
 
-// instagramOwn returns the account to which InstagramToken belongs. It is a normal account that Find never returns.
+// instagramOwn returns the account to which InstagramToken belongs. Its category is AccountNormal, and Find never returns one of its posts.
 func (w *World) instagramOwn() identity {
 	number := uint32(1_000_000)
 	for w.accountCategory(link.Instagram, number) != AccountNormal {
@@ -37,7 +39,8 @@ func (w *World) instagramOwn() identity {
 // InstagramAccount returns the handle of the professional account to which InstagramToken belongs.
 func (s *Sandbox) InstagramAccount() string { return s.world.instagramOwn().handle }
 
-// serveInstagram answers /instagram/VERSION/…: the own account, its media with their insights, and business discovery of other accounts.
+// serveInstagram answers /instagram/VERSION/…: the account of InstagramToken, its posts with their insights, and other accounts by business
+// discovery.
 func (s *Sandbox) serveInstagram(w http.ResponseWriter, r *http.Request, path string) {
 	s.serveGraph(w, r, sourceInstagram, func(token string) bool { return token == InstagramToken }, path, func(c *call, q graphRequest) reply {
 		own := s.world.instagramOwn()
@@ -68,7 +71,7 @@ func (s *Sandbox) serveInstagram(w http.ResponseWriter, r *http.Request, path st
 	})
 }
 
-// instagramOwnNode returns the node of the own account, which has the edge business_discovery.
+// instagramOwnNode returns the account of InstagramToken as a node of the Graph API. Only this node has the edge business_discovery.
 func (s *Sandbox) instagramOwnNode(c *call, own identity) graphNode {
 	n := s.instagramUser(c, own, false)
 	n.edges["business_discovery"] = func(f graphField) (any, *reply) {
@@ -89,7 +92,7 @@ func (s *Sandbox) instagramOwnNode(c *call, own identity) graphNode {
 	return n
 }
 
-// instagramUser returns the node of an account. discovered is true if the account is returned by business discovery.
+// instagramUser returns an account as a node of the Graph API. discovered is true if the request uses business discovery.
 func (s *Sandbox) instagramUser(c *call, i identity, discovered bool) graphNode {
 	t := s.world.account(i, c.now)
 	n := graphNode{kind: "ShadowIGUser", edges: map[string]func(graphField) (any, *reply){}, fields: object{
@@ -113,9 +116,10 @@ func (s *Sandbox) instagramUser(c *call, i identity, discovered bool) graphNode 
 	return n
 }
 
-// instagramMedia returns the node of a post. Only the owner sees hidden likes, and only business discovery returns views.
+// instagramMedia returns a post as a node of the Graph API. If discovered is true, the node has the views but no hidden likes. Otherwise it
+// has the hidden likes but no views.
 func (s *Sandbox) instagramMedia(c *call, code string, discovered bool) graphNode {
-	t, _ := s.world.Video(link.Instagram, code, c.now) // always ok: the post is in a list
+	t, _ := s.world.Video(link.Instagram, code, c.now) // always found, because the code is from a list of posts
 	n := graphNode{kind: "ShadowIGMedia", fields: object{
 		"id": s.world.instagramMediaID(code), "shortcode": code, "caption": t.Title, "comments_count": *t.Comments, "like_count": absent{},
 		"media_type": "VIDEO", "media_product_type": "REELS", "permalink": t.Link, "username": t.Account.Handle,
@@ -133,7 +137,7 @@ func (s *Sandbox) instagramMedia(c *call, code string, discovered bool) graphNod
 	return n
 }
 
-// hiddenLikes returns the likes of a video that hides its likes, which only its owner can see.
+// hiddenLikes returns the number of likes of a video whose creator hides the likes. Only the creator's own token can read this number.
 func (t VideoTruth) hiddenLikes(w *World) int64 {
 	v, _ := w.video(t.Platform, t.ID, t.UploadedAt)
 	return 1 + int64(float64(t.Views-20)*v.curve.likes)
@@ -142,11 +146,13 @@ func (t VideoTruth) hiddenLikes(w *World) int64 {
 // instagramMetrics are the supported metrics of a post's insights.
 var instagramMetrics = []string{"views", "likes", "comments", "shares", "saved", "reach", "total_interactions"}
 
+// metricName matches the name of a metric.
 var metricName = regexp.MustCompile(`^[a-z_]+$`)
 
+// instagramInsights answers ID/insights. code is the shortcode of the post. metrics is separated by commas.
 func (s *Sandbox) instagramInsights(c *call, id, code, metrics string) reply {
 	t, _ := s.world.Video(link.Instagram, code, c.now)
-	shares, saved := t.Views/200, t.Views/150 // derived from the views, because the world has no shares and bookmarks for Instagram
+	shares, saved := t.Views/200, t.Views/150 // derived from the views, because World generates no shares and bookmarks for Instagram
 	likes := int64(0)
 	if t.Likes != nil {
 		likes = *t.Likes
@@ -160,7 +166,7 @@ func (s *Sandbox) instagramInsights(c *call, id, code, metrics string) reply {
 			return graphError(http.StatusBadRequest, 100, 0, "(#100) metric[0] must be one of the following values: "+strings.Join(instagramMetrics, ", "))
 		}
 		if c.now.Sub(t.UploadedAt) < time.Hour {
-			continue // the metric has no value yet
+			continue // a post that is less than an hour old has no insights
 		}
 		data = append(data, object{"name": metric, "period": "lifetime", "values": []object{{"value": value}}, "title": metric, "id": id + "/insights/" + metric + "/lifetime"})
 	}

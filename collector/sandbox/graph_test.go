@@ -23,7 +23,8 @@ func (r testServer) facebook(t *testing.T, path string, pairs ...string) answer 
 
 func (r testServer) ownID() string { return instagramUserID(r.World().instagramOwn().number) }
 
-// requireGraphError checks the codes of an error answer and a part of its message.
+// requireGraphError requires that a is an error answer of the Graph API with this status, code and subcode, and with message in its
+// message. It does not check the subcode if subcode is 0.
 func requireGraphError(t *testing.T, a answer, status, code, subcode int, message string) {
 	t.Helper()
 	require.Equal(t, status, a.StatusCode, a.text)
@@ -192,7 +193,7 @@ func TestInstagram_returnsInsightsToOwner(t *testing.T) {
 	require.Empty(t, r.instagram(t, id+"/insights", "metric", "views").json(t)["data"], "new posts have no insights")
 }
 
-func TestFacebook_pagesAndVideosHaveRealFormat(t *testing.T) {
+func TestFacebook_returnsPagesAndVideosInFormatOfGraphAPI(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	truth, ok := r.World().Video(link.Facebook, r.World().Find(link.Facebook, HiddenLikes), testNow)
@@ -235,7 +236,7 @@ func TestFacebook_pagesAndVideosHaveRealFormat(t *testing.T) {
 	require.EqualValues(t, decimal(*truth.Shares), at(t, insights, "data", 1, "values", 0, "value", "SHARE"))
 }
 
-func TestGraph_faultsHaveErrorFormatOfMeta(t *testing.T) {
+func TestGraph_faultsReturnErrorsInFormatOfMeta(t *testing.T) {
 	t.Parallel()
 	for source, request := range map[string]func(r testServer) answer{
 		"instagram": func(r testServer) answer { return r.instagram(t, r.ownID(), "fields", "username") },

@@ -17,17 +17,19 @@ import (
 // metaApp is the state of the Meta app that issued the tokens of the Graph API.
 type metaApp struct {
 	mu            sync.Mutex
-	requireSecret bool
+	requireSecret bool // true if each call needs an appsecret_proof
 	noInsights    bool // true if the app lacks the permission read_insights
-	generation    int  // generation of the page tokens; tokens of earlier generations are not valid
+	generation    int  // number in all valid page tokens; increasing it makes the earlier page tokens invalid
 }
 
+// refusesInsights returns true if the app lacks the permission to read insights.
 func (m *metaApp) refusesInsights() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.noInsights
 }
 
+// get returns whether the app requires an appsecret_proof, and the generation of the valid page tokens.
 func (m *metaApp) get() (requireSecret bool, generation int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -72,11 +74,13 @@ func (w *World) FacebookPages() []string {
 	return ids
 }
 
+// facebookPageToken returns the token of the page with an id. It is valid while generation equals metaApp.generation.
 func facebookPageToken(id string, generation int) string {
 	return fmt.Sprintf("sandbox-facebook-page-%s-%d", id, generation)
 }
 
-// facebookTokenOwner returns the owner of a token: the id of a page, or "" for the system user. ok is false if the token is not valid.
+// facebookTokenOwner returns the id of the page to which a token belongs, or "" if the token belongs to the system user. ok is false if the
+// token is not valid.
 func (s *Sandbox) facebookTokenOwner(token string) (page string, ok bool) {
 	_, generation := s.meta.get()
 	switch token {
@@ -111,8 +115,8 @@ func (s *Sandbox) facebookPages(c *call, q graphRequest, owner string) reply {
 	return reply{status: http.StatusOK, body: list}
 }
 
-// requirePageToken returns an error if the system user requests videos of the second or the third page. Only the token of the page itself
-// may read these pages, as with real pages of a newer type. It returns nil if the request is allowed.
+// requirePageToken returns nil if the owner of a token may read the videos of a page, and an error reply otherwise. The system user must
+// not read the videos of the pages after the first in FacebookPages. Real pages of a newer type have the same restriction.
 func (s *Sandbox) requirePageToken(owner, page string) *reply {
 	if owner != "" || !slices.Contains(s.world.FacebookPages()[1:], page) {
 		return nil
@@ -121,7 +125,7 @@ func (s *Sandbox) requirePageToken(owner, page string) *reply {
 	return &bad
 }
 
-// putMeta changes the state of the simulated Meta app.
+// putMeta answers PUT /_control/meta: it changes the state of the simulated Meta app.
 func (s *Sandbox) putMeta(r *http.Request) reply {
 	var in struct {
 		RequireAppSecret *bool `json:"require_app_secret"`

@@ -7,20 +7,21 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// curve describes the growth of a video's counts. All counts grow in the same proportion, so that no count ever exceeds the views.
+// curve has the parameters of the growth of a video's counts. Likes, comments, shares and bookmarks are fixed fractions of the views, so
+// that none of them ever exceeds the views.
 type curve struct {
-	final     float64 // the number of views that the video approaches
-	tau, beta float64 // parameters of the power law; tau is in seconds
-	late      bool    // true if most views come in one late burst
-	burstAt   float64 // the video's age at the burst, in seconds
-	burstLen  float64
-	phases    [2]float64 // phases of the daily and of the weekly wave
+	final     float64    // the number of views that the video approaches
+	tau, beta float64    // parameters of the power law; tau is in seconds
+	late      bool       // true if most views come in one late burst
+	burstAt   float64    // the video's age at the burst, in seconds
+	burstLen  float64    // duration of the burst, in seconds
+	phases    [2]float64 // phases of the daily and the weekly wave, in radians
 
 	likes, comments, shares, bookmarks float64 // likes, comments, shares and bookmarks as fractions of the views
 }
 
-// curve returns the random curve of a video. Its scale depends on the account that is derived from the id, not on a claimed account,
-// because the counts of an id must not depend on earlier requests.
+// curve returns the random growth curve of a video. account is the account that is derived from the video id. An account that Claim made
+// the author has no influence, because the counts of a video must not depend on earlier requests.
 func (w *World) curve(p link.Platform, id string, account uint32, c Category) curve {
 	scale := rng{w.accountKey("scale", p, account)}
 	median := scale.logBetween(1_500, 300_000)
@@ -44,8 +45,8 @@ func (w *World) curve(p link.Platform, id string, account uint32, c Category) cu
 	return v
 }
 
-// progress returns the fraction of the final views that a video has at an age in seconds. It grows from 0 towards 1 and never falls. The
-// age is rounded down to whole minutes, because rounding errors could make smaller steps fall.
+// progress returns the fraction of its final views that a video has at an age in seconds. The fraction grows from 0 towards 1 and never
+// falls. progress rounds the age down to whole minutes. With smaller steps, rounding errors could make the fraction fall.
 func (c curve) progress(age int64) float64 {
 	if age < 60 {
 		return 0
@@ -68,10 +69,11 @@ func warp(age float64, phases [2]float64) float64 {
 		0.55/weekly*(math.Sin(weekly*age+phases[1])-math.Sin(phases[1]))
 }
 
+// logistic returns the logistic function of x, which grows from 0 to 1.
 func logistic(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 
-// Counts are the counts of a video at a time. A count is nil if the platform does not show it: shares except on TikTok and Facebook,
-// bookmarks except on TikTok, hidden likes, and comments on YouTube if they are turned off.
+// Counts are the counts of a video at a time. A count is nil if the platform does not show it. Only TikTok and Facebook show shares, and
+// only TikTok shows bookmarks. Likes are nil if the creator hides them. Comments are nil on YouTube if they are turned off.
 type Counts struct {
 	Views     int64  `json:"views"`
 	Likes     *int64 `json:"likes"`
@@ -80,8 +82,8 @@ type Counts struct {
 	Bookmarks *int64 `json:"bookmarks"`
 }
 
-// counts returns the counts at a Unix time in seconds. Each count is at least 1, and the views are greater than the sum of the other
-// counts.
+// counts returns the counts of the video at a Unix time in seconds. Counts are at least 1, except comments that are turned off. The views
+// are greater than the sum of the other counts.
 func (v *video) counts(at int64) Counts {
 	views := v.curve.final * v.curve.progress(at-v.uploaded)
 	if v.category == Falling && at >= v.turnsAt {

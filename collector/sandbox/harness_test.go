@@ -32,7 +32,7 @@ func newTestServer(t *testing.T) testServer {
 type answer struct {
 	*http.Response
 	text string
-	err  error // error from reading the body
+	err  error // error of the request or of reading the body
 }
 
 // json decodes the body of the answer.
@@ -45,7 +45,7 @@ func (a answer) json(t *testing.T) object {
 	return out
 }
 
-// at returns the part of a decoded JSON value at a path of member names and list indexes.
+// at returns a part of a decoded JSON value. path has the names of members and the indexes in lists that lead to the part.
 func at(t *testing.T, value any, path ...any) any {
 	t.Helper()
 	for _, step := range path {
@@ -72,7 +72,7 @@ func (r testServer) do(t *testing.T, method, path, body string, headers ...strin
 	return a
 }
 
-// send sends a request. It makes no assertions, so that it can run in any goroutine.
+// send sends a request to the sandbox. It can run in any goroutine, because it never fails the test.
 func (r testServer) send(ctx context.Context, method, path, body string, headers ...string) answer {
 	req, err := http.NewRequestWithContext(ctx, method, r.base+path, strings.NewReader(body))
 	if err != nil {

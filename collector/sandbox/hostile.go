@@ -14,7 +14,8 @@ type hostileVariant struct {
 	apply func(good reply) reply
 }
 
-// hostileVariants returns all variants. The calls with the fault hostile get the variants in turn.
+// hostileVariants returns all variants of the fault "hostile". Successive calls get successive variants, and after the last variant the
+// first one again.
 func hostileVariants() []hostileVariant {
 	return []hostileVariant{
 		{"wrong types", changeMembers(wrongType)},
@@ -47,12 +48,13 @@ func hostileVariants() []hostileVariant {
 	}
 }
 
-// hostileJSON returns the hostile answer for the nth call, which is a changed copy of the correct answer good.
+// hostileJSON returns the answer to call n with the fault "hostile". The answer is a changed copy of the correct answer good.
 func hostileJSON(n int, good reply) reply {
 	variants := hostileVariants()
 	return variants[n%len(variants)].apply(good)
 }
 
+// bytesOnly returns the reply with the body raw.
 func (r reply) bytesOnly(raw []byte) reply {
 	r.raw = raw
 	return r
@@ -66,11 +68,13 @@ func changeMembers(change func(key string, value any) any) func(reply) reply {
 	}
 }
 
+// idKeys are the names of members that contain an id.
 var idKeys = map[string]bool{
 	"id": true, "videoId": true, "channelId": true, "aweme_id": true, "shortcode": true, "code": true, "pk": true,
 	"video_id": true, "post_id": true, "uid": true, "sec_uid": true, "uploads": true,
 }
 
+// textKeys are the names of members that contain a text of a user.
 var textKeys = map[string]bool{
 	"title": true, "desc": true, "caption": true, "text": true, "description": true, "nickname": true, "full_name": true, "name": true, "channelTitle": true,
 }
@@ -78,6 +82,7 @@ var textKeys = map[string]bool{
 // plainNumber matches integers in JSON format, without leading zeros.
 var plainNumber = regexp.MustCompile(`^(0|-?[1-9][0-9]*)$`)
 
+// wrongType returns a JSON value with another type: a list for a number, an object for a string, and a string for a boolean.
 func wrongType(_ string, value any) any {
 	switch v := value.(type) {
 	case json.Number:
@@ -90,6 +95,7 @@ func wrongType(_ string, value any) any {
 	return value
 }
 
+// swapNumbersAndStrings returns a number as a string, and a string of digits as a number.
 func swapNumbersAndStrings(_ string, value any) any {
 	switch v := value.(type) {
 	case json.Number:
@@ -102,7 +108,8 @@ func swapNumbersAndStrings(_ string, value any) any {
 	return value
 }
 
-// numericID changes ids into JSON numbers. A parser that uses float64 loses the last digits of long ids.
+// numericID returns the id in the member key as a JSON number. A parser that uses float64 loses the last digits of long ids. numericID
+// returns values that are not ids unchanged.
 func numericID(key string, value any) any {
 	id, ok := value.(string)
 	if !idKeys[key] || !ok {
@@ -114,7 +121,7 @@ func numericID(key string, value any) any {
 	return json.Number("9007199254740993123456789")
 }
 
-// swapped exchanges views with likes, and ids with texts.
+// swapped returns an object with views and likes exchanged, and ids and texts exchanged. It returns other values unchanged.
 func swapped(_ string, value any) any {
 	o, ok := value.(object)
 	if !ok {
@@ -133,13 +140,14 @@ func swapped(_ string, value any) any {
 	return o
 }
 
+// deeplyNested returns a JSON object whose members are lists, nested 100,000 levels deep.
 func deeplyNested() []byte {
 	const depth = 100_000
 	nest := strings.Repeat("[", depth) + strings.Repeat("]", depth)
 	return []byte(`{"items":` + nest + `,"data":` + nest + `,"aweme_detail":` + nest + `}`)
 }
 
-// withHugeText replaces one text by a text of ten megabytes.
+// withHugeText returns the reply with ten megabytes appended to one text in its body.
 func withHugeText(good reply) reply {
 	done := false
 	return changeMembers(func(key string, value any) any {
@@ -152,7 +160,7 @@ func withHugeText(good reply) reply {
 	})(good)
 }
 
-// withInvalidText adds NUL, a lone surrogate and invalid UTF-8 to all texts.
+// withInvalidText returns the reply with all texts in its body replaced by a text with NUL, a lone surrogate and invalid UTF-8.
 func withInvalidText(good reply) reply {
 	const mark = "reeltally-bad-text"
 	marked := changeMembers(func(key string, value any) any {
@@ -164,7 +172,7 @@ func withInvalidText(good reply) reply {
 	return good.bytesOnly(bytes.ReplaceAll(marked.bytes(), []byte(mark), []byte("\\u0000\\ud800\xff\xfe\xc0\x80")))
 }
 
-// withImpossibleCounts replaces counts by negative numbers, fractions, and numbers beyond int64 or float64.
+// withImpossibleCounts returns the reply with its counts replaced by negative numbers, fractions, and numbers beyond int64 or float64.
 func withImpossibleCounts(good reply) reply {
 	values, at := []json.Number{"-1", "1.5", "9223372036854775808", "1e400"}, 0
 	return changeMembers(func(key string, value any) any {
@@ -183,7 +191,8 @@ func withImpossibleCounts(good reply) reply {
 	})(good)
 }
 
-// hostileRedirect changes the redirect of a short link to a URL that a resolver must not request.
+// hostileRedirect returns the answer to call n for a short link with the fault "hostile": a redirect to a URL that a resolver must not
+// request. If the correct answer good is not a redirect, hostileRedirect returns good.
 func hostileRedirect(n int, good reply) reply {
 	targets := []string{
 		"http://127.0.0.1:22/", "http://169.254.169.254/latest/meta-data/", "https://www.tiktok.com.evil.example/@a/video/7106594312292453675",

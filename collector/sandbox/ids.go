@@ -19,6 +19,7 @@ var (
 	facebookPattern  = regexp.MustCompile(`^[1-9][0-9]{8,16}$`)
 )
 
+// validID returns true if a video of the platform can have the id.
 func validID(p link.Platform, id string) bool {
 	switch p {
 	case link.TikTok:
@@ -35,25 +36,26 @@ func validID(p link.Platform, id string) bool {
 
 const (
 	instagramAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-	instagramEpoch    = 1314220021721 // Unix time in milliseconds from which the time in a shortcode counts
-	// instagramPrivateTail is the number of characters that a private account's shortcode has after the public shortcode.
+	instagramEpoch    = 1314220021721 // start of the time in shortcodes, as a Unix time in milliseconds
+	// instagramPrivateTail is the number of characters that Instagram appends to the shortcode of a private account's post.
 	instagramPrivateTail = 28
 
 	facebookBase = 1_000_000_000_000_000 // base of Facebook ids, which have sixteen digits and are below 2^53
-	// Earliest upload times that an id can contain, as Unix times in seconds. An id with an earlier time is treated as an id without a time.
+	// tiktokSince and instagramSince are the earliest upload times that an id can contain, as Unix times in seconds. An id with an earlier
+	// time is treated as an id without a time.
 	tiktokSince    = 1388534400 // 1 January 2014
-	instagramSince = 1314220021
+	instagramSince = 1314220021 // 24 August 2011
 )
 
-// origin is the account and the upload time that are derived from a video id.
+// origin has the account number and the upload time that are derived from a video id.
 type origin struct {
 	account  uint32
 	uploaded int64 // Unix time in seconds; 0 if the id contains no time
 }
 
-// origin returns the origin of a valid id. TikTok ids and shortcodes contain the upload time, as in reality. Their other bits contain the
-// account. Real ids of YouTube and Facebook contain neither. In the sandbox, the ids in an account's list contain the account and the time.
-// The account of any other id is a hash of the id.
+// origin returns the origin of a valid video id. TikTok ids and Instagram shortcodes contain the upload time, as in reality. Their other
+// bits contain the account number. Ids of YouTube and Facebook contain the account number and the upload time only if uploadID generated
+// them. For all other ids, the account number is a hash of the id, and the upload time is 0.
 func (w *World) origin(p link.Platform, id string, at time.Time) origin {
 	byHash := origin{account: uint32(hash(w.seed, "owner", string(p), id))}
 	switch p {
@@ -88,7 +90,7 @@ func (w *World) origin(p link.Platform, id string, at time.Time) origin {
 		if err != nil || n < facebookBase || n-facebookBase >= 1<<51 {
 			return byHash
 		}
-		account, index, ok := w.facebookSplit(n - facebookBase)
+		account, index, ok := w.unpackFacebookID(n - facebookBase)
 		if uploaded := w.schedule(p, account, at).upload(index); ok && uploaded <= at.Unix() {
 			return origin{account, uploaded}
 		}
@@ -96,7 +98,8 @@ func (w *World) origin(p link.Platform, id string, at time.Time) origin {
 	return byHash
 }
 
-// uploadID returns the id of a video that an account uploaded. origin is the inverse function.
+// uploadID returns the id of a video that an account uploaded: the upload with an index, at a Unix time in seconds. The method origin
+// returns the account and the time of such an id.
 func (w *World) uploadID(p link.Platform, account uint32, index, uploaded int64) string {
 	switch p {
 	case link.TikTok:
@@ -110,24 +113,27 @@ func (w *World) uploadID(p link.Platform, account uint32, index, uploaded int64)
 		n := scramble(uint64(account)<<32|uint64(uint32(uploaded)), 64, hash(w.seed, "id", string(p)))
 		return base64.RawURLEncoding.EncodeToString(binary.BigEndian.AppendUint64(nil, n))
 	default:
-		return strconv.FormatUint(facebookBase+w.facebookJoin(account, index), 10)
+		return strconv.FormatUint(facebookBase+w.packFacebookID(account, index), 10)
 	}
 }
 
-// timeKey returns a key that differs for every second. It makes the ids of one account look unrelated.
+// timeKey returns the key with which account numbers are scrambled in ids with an upload time. The key differs for every second, so that
+// the ids of one account look unrelated.
 func (w *World) timeKey(p link.Platform, second int64) uint64 {
 	return mix(hash(w.seed, "id", string(p)) + uint64(second))
 }
 
-// facebookJoin packs an account (32 bits), an index (11 bits) and a check value (8 bits) into a number. The check value shows whether an id
-// is in an account's list.
-func (w *World) facebookJoin(account uint32, index int64) uint64 {
+// packFacebookID returns the number in a generated Facebook video id. Its 51 bits contain the account number (32 bits), the index of the
+// upload (11 bits) and a check value (8 bits). unpackFacebookID uses the check value to recognise generated ids.
+func (w *World) packFacebookID(account uint32, index int64) uint64 {
 	key := hash(w.seed, "id", string(link.Facebook))
 	low := uint64(index)<<8 | mix(key^uint64(account)<<16^uint64(index))&0xff
 	return uint64(account)<<19 | low ^ mix(key+uint64(account))&0x7ffff
 }
 
-func (w *World) facebookSplit(n uint64) (account uint32, index int64, ok bool) {
+// unpackFacebookID returns the account number and the index of the upload in a number from packFacebookID. ok is false if the check value
+// is wrong.
+func (w *World) unpackFacebookID(n uint64) (account uint32, index int64, ok bool) {
 	key := hash(w.seed, "id", string(link.Facebook))
 	account = uint32(n >> 19)
 	low := n&0x7ffff ^ mix(key+uint64(account))&0x7ffff
@@ -135,7 +141,8 @@ func (w *World) facebookSplit(n uint64) (account uint32, index int64, ok bool) {
 	return account, index, low&0xff == mix(key^uint64(account)<<16^uint64(index))&0xff
 }
 
-// publicShortcode returns a shortcode without the additional characters of a private account's shortcode.
+// publicShortcode returns a shortcode without the characters that Instagram appends for a private account. It returns other shortcodes
+// unchanged.
 func publicShortcode(code string) string {
 	if len(code) > instagramPrivateTail+5 {
 		return code[:len(code)-instagramPrivateTail]
@@ -159,6 +166,7 @@ func shortcodeNumber(code string) (uint64, bool) {
 	return n, true
 }
 
+// shortcode returns the Instagram shortcode that encodes the number n.
 func shortcode(n uint64) string {
 	var digits [11]byte
 	at := len(digits)

@@ -3,28 +3,29 @@ package sandbox
 import (
 	"sync"
 	"time"
-	_ "time/tzdata" // embedded, because quotas end at midnight Pacific time and time zone files may not be installed
+	_ "time/tzdata" // embeds the time zones, because YouTube's quotas end at midnight Pacific time
 )
 
-// dailyQuota is Google's default number of units a day for each bucket.
+// dailyQuota is Google's default number of quota units a day for each of YouTube's buckets.
 const dailyQuota = 10_000
 
 // researchQuota is the number of requests a day to TikTok's Research API.
 const researchQuota = 1_000
 
-// Names of the buckets of YouTube's quota.
+// Names of the buckets of YouTube's quota. videos.batchGetStats has a separate bucket. All other methods share bucketCommon.
 const (
 	bucketCommon = "common"
 	bucketStats  = "videos.batchGetStats"
 )
 
-// quota counts the spent units by bucket and day. Deleting faults or the call log does not reset these counts.
+// quota counts the spent quota units by day and bucket. No control call resets these counts.
 type quota struct {
 	mu      sync.Mutex
 	pacific *time.Location
-	spent   map[string]int
+	spent   map[string]int // number of spent units, by "YYYY-MM-DD BUCKET"
 }
 
+// newQuota returns a quota of which no units are spent.
 func newQuota() *quota {
 	pacific, err := time.LoadLocation("America/Los_Angeles")
 	if err != nil { // cannot fail: the time zones are embedded
@@ -43,6 +44,7 @@ func (q *quota) chargeResearch(now time.Time) bool {
 	return q.take(sourceTikTokResearch, now.UTC(), researchQuota)
 }
 
+// take spends one unit of a bucket. It returns false if limit units are already spent on the date of day, in the time zone of day.
 func (q *quota) take(bucket string, day time.Time, limit int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

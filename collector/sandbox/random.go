@@ -2,8 +2,8 @@ package sandbox
 
 import "math"
 
-// hash returns a hash of parts with a seed. It computes FNV-1a with a separator after each part, so that ("ab","c") and ("a","bc") differ.
-// It then applies mix, so that similar inputs have very different hashes.
+// hash returns a 64-bit hash of a seed and texts. It computes FNV-1a with a separator after each text, so that ("ab","c") and ("a","bc")
+// have different hashes. It then applies mix, so that similar inputs have very different hashes.
 func hash(seed uint64, parts ...string) uint64 {
 	h := uint64(14695981039346656037) ^ mix(seed)
 	for _, part := range parts {
@@ -22,10 +22,11 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// rng is a deterministic random number generator. Each property of a video or an account (title, curve, category) has a separate rng, so
-// that a new property never changes the values of other properties.
+// rng is a deterministic random number generator. The title, the growth curve, the category and other properties use separate generators.
+// So a property that is added later does not change the values of the others.
 type rng struct{ state uint64 }
 
+// next returns 64 random bits.
 func (d *rng) next() uint64 {
 	d.state += 0x9e3779b97f4a7c15
 	return mix(d.state)
@@ -37,6 +38,7 @@ func (d *rng) unit() float64 { return float64(d.next()>>11) / (1 << 53) }
 // below returns an integer in [0, n).
 func (d *rng) below(n int) int { return int(d.next() % uint64(n)) }
 
+// between returns a number in [low, high), uniformly distributed.
 func (d *rng) between(low, high float64) float64 { return low + (high-low)*d.unit() }
 
 // logBetween returns a number from low to high, log-uniformly distributed.
@@ -53,12 +55,14 @@ func (d *rng) normal() float64 {
 	return sum
 }
 
+// pick returns a random element of from.
 func pick[T any](d *rng, from []T) T { return from[d.below(len(from))] }
 
+// scrambleRounds is the number of rounds of the Feistel network of scramble and unscramble.
 const scrambleRounds = 6
 
-// scramble permutes the numbers of the given number of bits, which must be even, with a key. It is a Feistel network, and unscramble is its
-// inverse. Generated ids are scrambled numbers: they look random, but the account's number can be computed from them.
+// scramble encrypts a number with a key and returns a number with the same number of bits, which must be even. It is a Feistel network.
+// unscramble decrypts the result. Generated ids contain scrambled account numbers: they look random, but the number can be recovered.
 func scramble(x uint64, bits uint, key uint64) uint64 {
 	half := bits / 2
 	mask := uint64(1)<<half - 1
@@ -69,6 +73,7 @@ func scramble(x uint64, bits uint, key uint64) uint64 {
 	return left<<half | right
 }
 
+// unscramble decrypts the result of scramble: it returns y if x is scramble(y, bits, key).
 func unscramble(x uint64, bits uint, key uint64) uint64 {
 	half := bits / 2
 	mask := uint64(1)<<half - 1

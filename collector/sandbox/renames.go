@@ -7,12 +7,13 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
+// handleRef identifies a handle on a platform.
 type handleRef struct {
 	platform link.Platform
-	handle   string // the handle in its normal form: in lower case, without "@"
+	handle   string // the handle in lower case, without "@"
 }
 
-// handleOwner is the current owner of a handle after a rename changed the owner.
+// handleOwner is the account that has a handle after a rename gave or took the handle.
 type handleOwner struct {
 	number uint32 // the number of the account that has the handle
 	unused bool   // true if no account has the handle
@@ -20,12 +21,12 @@ type handleOwner struct {
 
 var (
 	errNoAccount = errors.New("no account has this handle")
-	errNoHandle  = errors.New("this is not a valid handle")
+	errNoHandle  = errors.New("the new handle is not valid on this platform")
 	errTaken     = errors.New("an account already has this handle")
 )
 
-// Rename changes the handle of an account, also in the data of its videos. If reuse is true, another normal account gets the old handle.
-// Otherwise no account has the old handle afterwards.
+// Rename gives the account with the handle handle the new handle to, also in the data of the account's videos. If reuse is true, the old
+// handle then belongs to another account. If reuse is false, the old handle then belongs to no account.
 func (w *World) Rename(p link.Platform, handle, to string, reuse bool) error {
 	old, ok := foldHandle(p, handle)
 	if !ok {
@@ -59,7 +60,7 @@ func (w *World) Rename(p link.Platform, handle, to string, reuse bool) error {
 	return nil
 }
 
-// otherAccount returns the number of a normal account other than the account of.
+// otherAccount returns the number of an account in the category AccountNormal that is not the account with the number of.
 func (w *World) otherAccount(p link.Platform, of uint32) uint32 {
 	number := uint32(w.accountKey("stranger", p, of))
 	for number == of || w.accountCategory(p, number) != AccountNormal {
@@ -75,7 +76,7 @@ func (w *World) rename(ref accountRef, handle string) {
 	w.names[ref] = known
 }
 
-// renamedHandle returns the owner of a handle that was changed by a rename. ok is false for any other handle.
+// renamedHandle returns the owner of a handle that a rename gave or took. ok is false if no rename concerned the handle.
 func (w *World) renamedHandle(p link.Platform, handle string) (owner handleOwner, ok bool) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()

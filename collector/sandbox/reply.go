@@ -17,13 +17,14 @@ type object = map[string]any
 type reply struct {
 	status  int
 	header  map[string]string
-	body    any    // body that is encoded as JSON, unless raw is set
-	raw     []byte // the encoded body; used instead of body if it is set
+	body    any    // the value to send as JSON; ignored if raw is not nil
+	raw     []byte // the bytes to send; nil to send body
 	kind    string // content type of the body; "" means JSON
-	pretty  bool
-	refused bool // true if the credential was refused
+	pretty  bool   // true to indent the JSON
+	refused bool   // true if the request has no valid credential or path; faults are not applied to such replies
 
-	truncate, promiseAll bool // see the method truncated
+	truncate   bool // true to send only the first half of the body
+	promiseAll bool // true to set Content-Length to the length of the whole body although only its first half is sent
 }
 
 // with returns a copy of the reply with an additional header.
@@ -45,13 +46,14 @@ func (r reply) retryAfter(seconds *int) reply {
 	return r.with("Retry-After", strconv.Itoa(*seconds))
 }
 
-// truncated returns the reply without the second half of its body. If promiseAll is true, Content-Length is still the length of the whole
-// body.
+// truncated returns the reply without the second half of its body. If promiseAll is true, Content-Length is the length of the whole body,
+// and otherwise the length of the first half.
 func (r reply) truncated(promiseAll bool) reply {
 	r.truncate, r.promiseAll = true, promiseAll
 	return r
 }
 
+// redirects returns true if the reply is a redirect with a Location.
 func (r reply) redirects() bool {
 	return r.status >= 300 && r.status < 400 && r.header["Location"] != ""
 }
@@ -70,7 +72,7 @@ func (r reply) bytes() []byte {
 	return out.Bytes()
 }
 
-// write sends a reply.
+// write sends a reply as the response to a request. It compresses the body if the request accepts gzip.
 func write(w http.ResponseWriter, r *http.Request, rep reply) {
 	body := rep.bytes()
 	if rep.truncate && !rep.promiseAll {
@@ -107,6 +109,7 @@ func write(w http.ResponseWriter, r *http.Request, rep reply) {
 	_, _ = w.Write(body) // an error means that the client has closed the connection
 }
 
+// acceptsGzip returns true if the header Accept-Encoding of a request allows gzip.
 func acceptsGzip(r *http.Request) bool {
 	for offer := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
 		coding, quality, _ := strings.Cut(strings.TrimSpace(offer), ";")
@@ -117,7 +120,8 @@ func acceptsGzip(r *http.Request) bool {
 	return false
 }
 
-// problem returns an error of the sandbox itself, in contrast to a simulated error of a platform.
+// problem returns a reply with an error in the format of RFC 9457. Control calls and unknown paths get such replies. They do not simulate
+// the error of a platform.
 func problem(status int, detail string) reply {
 	return reply{
 		status: status, kind: "application/problem+json",

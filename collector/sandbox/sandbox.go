@@ -12,26 +12,26 @@ import (
 const (
 	YouTubeAPIKey = "sandbox-youtube-key"
 	VendorKey     = "sandbox-vendor-key"
-	// InstagramToken is the access token of the own Instagram account.
+	// InstagramToken is the access token of the Instagram account that Sandbox.InstagramAccount returns.
 	InstagramToken = "sandbox-instagram-token"
-	// FacebookToken is the access token of the own Facebook page. It can also read all other pages.
+	// FacebookToken is the access token of the first page in World.FacebookPages. It can read all pages, but insights only of its own page.
 	FacebookToken = "sandbox-facebook-token"
-	// FacebookUserToken is the access token of a system user. The user has a role on the pages of World.FacebookPages, and gets their tokens
-	// from me/accounts. Only the token of the page itself can read insights, and the videos of the second and third of these pages. The
-	// system user's token can read everything else.
+	// FacebookUserToken is the access token of a system user. me/accounts returns the tokens of the pages in World.FacebookPages to this
+	// user. FacebookUserToken cannot read insights of any page, and cannot read the videos of the second and third page in
+	// World.FacebookPages.
 	FacebookUserToken = "sandbox-facebook-user-token"
 	// MetaAppSecret is the secret of the app that issued all tokens of the Graph API.
 	MetaAppSecret = "sandbox-meta-app-secret" //nolint:gosec // valid only in the sandbox
 )
 
-// Header is the name of a header that every response has, with the value "true". It shows that the numbers are made up.
+// Header is the name of a header that the sandbox sets to "true" in every response. It shows that the data are made up.
 const Header = "ReelTally-Sandbox"
 
 // Options configure a Sandbox. The zero value is ready for use.
 type Options struct {
 	Now    func() time.Time // clock of the sandbox; nil means time.Now
 	Logger *slog.Logger     // logger for the calls; nil disables logging
-	Seed   uint64           // determines the data of all accounts and videos
+	Seed   uint64           // seed of the random data; the same seed always gives the same accounts and videos
 }
 
 // Sandbox simulates the platforms and vendors. Use New to create a Sandbox. All methods may be called concurrently.
@@ -39,7 +39,7 @@ type Sandbox struct {
 	now    func() time.Time
 	logger *slog.Logger
 	world  *World
-	frozen atomic.Pointer[time.Time] // the time at which the clock is stopped, set by PUT /_control/clock; nil for real time
+	frozen atomic.Pointer[time.Time] // time at which a control call has stopped the clock; nil if the clock runs
 	faults *faults
 	calls  *callLog
 	quota  *quota
@@ -47,7 +47,7 @@ type Sandbox struct {
 	meta   metaApp
 }
 
-// New returns a sandbox. A Sandbox has nothing that must be closed.
+// New returns a sandbox. It opens no files or connections, so that there is no Close method.
 func New(o Options) *Sandbox {
 	if o.Now == nil {
 		o.Now = time.Now //nolint:forbidigo // the default of Options.Now
@@ -61,7 +61,7 @@ func New(o Options) *Sandbox {
 	}
 }
 
-// World returns the world, which has the made-up accounts and videos.
+// World returns the generator of the sandbox's accounts and videos.
 func (s *Sandbox) World() *World { return s.world }
 
 // Settings returns environment variables in the form NAME=value. They make all sources and the resolver of short links use the sandbox.
@@ -130,32 +130,33 @@ func (s *Sandbox) clock() time.Time {
 type call struct {
 	r        *http.Request
 	now      time.Time
-	source   string // one of the source constants below
+	source   string // name of the called source, such as sourceYouTube
 	platform string // the platform of a vendor's call; "" for other calls
 	method   string
 	ids      []string // the ids, links or handles that the call requests
 }
 
-// Names of the sources in faults and in the call log. A vendor's call is also listed under the name of its platform.
+// Names of the sources in faults and in the call log. The call log also lists a call to a vendor under the name of the platform.
 const (
 	sourceYouTube   = "youtube"
 	sourceVendor    = "vendor"
 	sourceInstagram = "instagram"
 	sourceFacebook  = "facebook"
-	// The names of TikTok's own APIs differ from "tiktok", which is the name for a vendor's calls for TikTok.
+	// TikTok's own APIs have names other than "tiktok", because "tiktok" is the name for calls to a vendor for TikTok.
 	sourceTikTokDisplay  = "tiktok_display"
 	sourceTikTokResearch = "tiktok_research"
 	sourceShortLinks     = "shortlinks"
 )
 
-// errorReplies create the answers of one source for the faults.
+// errorReplies has functions that create the answers of one source to calls with a fault. hostile gets the number of the call and its
+// correct answer.
 type errorReplies struct {
 	rateLimited, quotaSpent, serverError func() reply
 	hostile                              func(turn int, good reply) reply
 }
 
-// serve answers and counts a call, and applies the current fault. No fault is applied to a call without a valid key, because a platform
-// checks the key first.
+// serve answers a call, records it in the call log, and applies the active fault of its source. It applies no fault to a call without a
+// valid key, because a real platform checks the key first.
 func (s *Sandbox) serve(w http.ResponseWriter, c *call, replies errorReplies, answer func(*call) reply) {
 	rep := answer(c)
 	s.calls.add(c)

@@ -10,20 +10,22 @@ import (
 const (
 	day = 24 * 60 * 60 // length of a day in seconds
 
-	// block is the time between two anchors, in seconds. Some data are not contained in an id, such as the upload time of a YouTube video or
-	// the number of an account's videos. These data are computed backwards from a fixed time, the anchor. The last anchor is epoch, so these
-	// data never change after epoch. If the clock is before epoch, an earlier anchor is used, with other upload times.
-	block = 400 * day
-	// maxUploads is the largest number of an account's uploads. It is limited by the 11 bits for the index in Facebook ids.
+	// anchorInterval is the time between two anchors in seconds. Upload times that are not contained in an id are computed backwards from a
+	// fixed time, the anchor. The last anchor is epoch, so these upload times never change after epoch. If the clock is set to a time
+	// before epoch, an earlier anchor is used, and the upload times differ.
+	anchorInterval = 400 * day
+	// maxUploads is the largest number of uploads of an account. It is 2^11, because Facebook ids have 11 bits for the index of an upload.
 	maxUploads = 1 << 11
 )
 
+// epoch is the last anchor, as a Unix time in seconds.
 var epoch = time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC).Unix()
 
-// anchor returns the anchor for a time, as a Unix time in seconds.
-func anchor(at time.Time) int64 {
+// anchorFor returns the anchor, as a Unix time in seconds, for a clock that is set to at. It is epoch if at is not before
+// epoch. Otherwise it is the latest time up to at that is a whole number of anchor intervals before epoch.
+func anchorFor(at time.Time) int64 {
 	if behind := epoch - at.Unix(); behind > 0 {
-		return epoch - (behind+block-1)/block*block
+		return epoch - (behind+anchorInterval-1)/anchorInterval*anchorInterval
 	}
 	return epoch
 }
@@ -31,26 +33,28 @@ func anchor(at time.Time) int64 {
 // schedule is the upload schedule of an account. The account uploads 5 to 50 videos before the anchor, and further videos at the same rate:
 // one every 1.5 to 20 days.
 type schedule struct {
-	start, interval int64
-	key             uint64
+	start    int64 // Unix time in seconds before the first upload
+	interval int64 // average time between two uploads in seconds
+	key      uint64
 }
 
+// schedule returns the upload schedule of the account with a number, for a clock that is set to at.
 func (w *World) schedule(p link.Platform, account uint32, at time.Time) schedule {
 	key := w.accountKey("schedule", p, account)
 	d := rng{key}
 	interval := int64(d.logBetween(1.5, 20) * day)
 	before := int64(d.between(5, 51))
-	return schedule{start: anchor(at) - before*interval, interval: interval, key: key}
+	return schedule{start: anchorFor(at) - before*interval, interval: interval, key: key}
 }
 
-// upload returns the Unix time of the upload with the given index, which counts from 0. Each upload is inside a separate interval, so
-// uploads are in order.
+// upload returns the Unix time in seconds of the upload with an index, counted from 0. Each upload has a random time inside its own
+// interval, so an upload with a higher index is always later.
 func (s schedule) upload(index int64) int64 {
 	jitter := int64(mix(s.key+uint64(index)) % uint64(s.interval*4/5))
 	return s.start + index*s.interval + jitter
 }
 
-// uploaded returns the number of uploads until a Unix time.
+// uploaded returns the number of uploads until a Unix time in seconds.
 func (s schedule) uploaded(at int64) int64 {
 	if at < s.start {
 		return 0
@@ -62,7 +66,7 @@ func (s schedule) uploaded(at int64) int64 {
 	return min(index, maxUploads)
 }
 
-// hasUploadAt returns true if there is an upload in the given second.
+// hasUploadAt returns true if the account uploaded a video in the given second of Unix time.
 func (s schedule) hasUploadAt(second int64) bool {
 	if second < s.start {
 		return false
@@ -71,6 +75,7 @@ func (s schedule) hasUploadAt(second int64) bool {
 	return index < maxUploads && s.upload(index) == second
 }
 
+// accountKey returns the random seed for one property of an account. facet is the name of the property.
 func (w *World) accountKey(facet string, p link.Platform, account uint32) uint64 {
 	return hash(w.seed, facet, string(p), strconv.FormatUint(uint64(account), 10))
 }

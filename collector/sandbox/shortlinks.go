@@ -10,7 +10,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// shortCase is the kind of page to which a short link redirects.
+// shortCase is the kind of page to which a short link redirects, or another special behaviour of the link.
 type shortCase string
 
 const (
@@ -18,14 +18,15 @@ const (
 	shortAccount shortCase = "account"
 	shortHome    shortCase = "home" // the platform's home page
 	shortLogin   shortCase = "login"
-	shortMissing shortCase = "missing" // status 404
+	shortMissing shortCase = "missing" // the short link is answered with status 404
 	shortLive    shortCase = "live"    // TikTok: a live room
 	shortPhoto   shortCase = "photo"   // TikTok: a slideshow
-	shortHops    shortCase = "hops"    // two redirects before the video
-	shortLoop    shortCase = "loop"    // redirects without end
+	shortHops    shortCase = "hops"    // the short link leads to a video by two redirects
+	shortLoop    shortCase = "loop"    // the short link redirects to itself
 )
 
-// shortPrefixes are the prefixes of a short link's code that determine its case. On TikTok, the prefix follows the first two letters.
+// shortPrefixes lists the prefixes with which the code of a short link determines the link's case. On TikTok, the prefix follows the first
+// two letters of the code.
 var shortPrefixes = []struct {
 	prefix string
 	is     shortCase
@@ -34,7 +35,8 @@ var shortPrefixes = []struct {
 	{"Live", shortLive}, {"Foto", shortPhoto}, {"Hops", shortHops}, {"Loop", shortLoop},
 }
 
-// shortShares are the shares of the cases among the codes without a prefix of shortPrefixes, per thousand.
+// shortShares lists how many of a thousand short links have each case. All remaining short links have the case shortVideo. A prefix of
+// shortPrefixes in the code overrides the case.
 var shortShares = []share[shortCase]{{shortAccount, 15}, {shortHome, 5}, {shortMissing, 5}, {shortHops, 10}}
 
 // target is the page to which a short link redirects.
@@ -47,7 +49,7 @@ type target struct {
 func (s *Sandbox) shortTarget(p link.Platform, code string) target {
 	d := rng{hash(s.world.seed, "short", string(p), code)}
 	t := target{is: pickCategory(shortShares, d, shortVideo)}
-	// Only Meta's platforms redirect to a login page.
+	// Only Instagram and Facebook redirect short links to a login page.
 	if d.next(); p != link.TikTok && d.unit() < 0.01 {
 		t.is = shortLogin
 	}
@@ -72,8 +74,8 @@ func (s *Sandbox) shortTarget(p link.Platform, code string) target {
 	return t
 }
 
-// shortVideo returns a random normal account and one of its first videos. It uses the first videos so that the result does not depend on
-// the clock.
+// shortVideo returns a random account of the category AccountNormal and one of its five oldest videos. All five are uploaded before epoch,
+// so the result does not depend on the clock. If photo is true, shortVideo returns the slideshow of World.Find and its author.
 func (s *Sandbox) shortVideo(p link.Platform, d *rng, photo bool) (identity, string) {
 	at := time.Unix(epoch, 0)
 	if photo {
@@ -93,6 +95,7 @@ func (s *Sandbox) shortVideo(p link.Platform, d *rng, photo bool) (identity, str
 	}
 }
 
+// tiktokTarget returns the URL to which a short link of TikTok with the case is redirects, or "" for shortMissing.
 func tiktokTarget(is shortCase, owner identity, id string, d *rng) string {
 	switch is {
 	case shortAccount:
@@ -111,6 +114,7 @@ func tiktokTarget(is shortCase, owner identity, id string, d *rng) string {
 	return fmt.Sprintf("https://www.tiktok.com/@%s/video/%s?_r=1&_t=ZM-%08x", owner.handle, id, uint32(d.next()))
 }
 
+// instagramTarget returns the URL to which a short link of Instagram with the case is redirects, or "" for shortMissing.
 func instagramTarget(is shortCase, owner identity, id string) string {
 	const home = "https://www.instagram.com/"
 	switch is {
@@ -126,6 +130,7 @@ func instagramTarget(is shortCase, owner identity, id string) string {
 	return home + "reel/" + id + "/?igsh=MWQ1ZGUxMzBkMA=="
 }
 
+// facebookTarget returns the URL to which a short link of Facebook with the case is redirects, or "" for shortMissing.
 func facebookTarget(is shortCase, owner identity, id string, d *rng) string {
 	const home = "https://www.facebook.com/"
 	video := pick(d, []string{home + "reel/" + id + "/?rdid=sandbox", home + "watch/?v=" + id, home + owner.handle + "/videos/" + id + "/"})
@@ -142,7 +147,7 @@ func facebookTarget(is shortCase, owner identity, id string, d *rng) string {
 	return video
 }
 
-// serveShortLink answers GET and HEAD for /shortlinks/HOST/PATH with the answer that HOST would return for PATH.
+// serveShortLink answers GET and HEAD requests for /shortlinks/HOST/PATH as HOST would answer requests for PATH.
 func (s *Sandbox) serveShortLink(w http.ResponseWriter, r *http.Request) {
 	host, path, _ := strings.Cut(strings.TrimPrefix(r.URL.EscapedPath(), "/shortlinks/"), "/")
 	c := &call{r: r, now: s.clock(), source: sourceShortLinks, method: host, ids: []string{host + "/" + path}}
@@ -159,12 +164,13 @@ func (s *Sandbox) serveShortLink(w http.ResponseWriter, r *http.Request) {
 		case err != nil && !knownHost(host):
 			return refused(page(http.StatusNotFound, "The sandbox does not simulate this host"))
 		case err != nil || l.Kind != link.Short || l.Platform == link.YouTube:
-			return page(http.StatusOK, "A page of "+host) // the last page after the redirects: home page, login page, video or account
+			return page(http.StatusOK, "A page of "+host) // the page to which a short link redirects, such as a video
 		}
 		return redirect(l, s.shortTarget(l.Platform, l.ID))
 	})
 }
 
+// redirect returns the redirect of the short link l to the target t, or a reply with status 404 for shortMissing.
 func redirect(l link.Link, t target) reply {
 	status := http.StatusFound
 	if l.Platform == link.TikTok {
@@ -184,7 +190,7 @@ func redirect(l link.Link, t target) reply {
 	return page(status, "Moved").with("Location", t.location)
 }
 
-// otherAddress returns another URL that has the same short link code.
+// otherAddress returns the URL with which the case shortHops continues: another URL of the platform with the same code.
 func otherAddress(l link.Link) string {
 	switch l.Platform {
 	case link.TikTok:
@@ -196,19 +202,22 @@ func otherAddress(l link.Link) string {
 	}
 }
 
+// knownHost returns true if a host belongs to one of the platforms.
 func knownHost(host string) bool {
 	_, ok := link.HostPlatform(strings.ToLower(host))
 	return ok
 }
 
+// page returns a reply with an HTML page.
 func page(status int, title string) reply {
 	return reply{status: status, kind: "text/html; charset=utf-8", raw: []byte("<!DOCTYPE html><title>" + title + "</title>")}
 }
 
+// shortErrors returns the answers to requests for short links with a fault.
 func shortErrors() errorReplies {
 	return errorReplies{
 		rateLimited: func() reply { return page(http.StatusTooManyRequests, "Too Many Requests") },
-		quotaSpent:  func() reply { return page(http.StatusTooManyRequests, "Too Many Requests") }, // short links have no quota
+		quotaSpent:  func() reply { return page(http.StatusTooManyRequests, "Too Many Requests") }, // the same answer as for a rate limit, because short links have no quota
 		serverError: func() reply { return page(http.StatusServiceUnavailable, "Service Unavailable") },
 		hostile:     hostileRedirect,
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// follow requests a short link of the sandbox and follows its redirects, at most limit times. It returns the last URL and the number of
-// redirects.
+// follow requests a short link from the sandbox and follows up to limit redirects. It returns the last URL, the status of the last
+// response, and the number of redirects.
 func (r testServer) follow(t *testing.T, address string, limit int) (last string, status, hops int) {
 	t.Helper()
 	for {
@@ -28,11 +28,11 @@ func (r testServer) follow(t *testing.T, address string, limit int) (last string
 	}
 }
 
-func TestShortLinks_prefixDeterminesTarget(t *testing.T) {
+func TestShortLinks_prefixOfCodeDeterminesTarget(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	for _, c := range []struct {
-		short, want string // want is a pattern of the last URL
+		short, want string // a short link, and a regular expression for the last URL
 		status      int
 		hops        int
 	}{
@@ -108,7 +108,7 @@ func TestShortLinks_refuseOtherHostsAndMethods(t *testing.T) {
 	require.Contains(t, get.Header.Get("Content-Type"), "text/html")
 }
 
-func TestShortLinks_returnFaults(t *testing.T) {
+func TestShortLinks_returnErrorsOfFaults(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	request := func() answer { return r.do(t, http.MethodGet, "/shortlinks/vm.tiktok.com/ZMVideabc/", "") }

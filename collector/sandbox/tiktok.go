@@ -13,8 +13,9 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Credentials of TikTok's own APIs. The Display API needs the credentials of an app and a refresh token. The Research API needs the
-// credentials of a research project. TikTokRefreshToken can be used many times: each use starts a new login.
+// Credentials of TikTok's own APIs in the sandbox. The Display API needs TikTokClientKey, TikTokClientSecret and TikTokRefreshToken. The
+// Research API needs the two constants with Research in their names. TikTokRefreshToken can be used many times: each use starts a new
+// login.
 const (
 	TikTokClientKey            = "sandbox-tiktok-key"
 	TikTokClientSecret         = "sandbox-tiktok-secret"    //nolint:gosec // valid only in the sandbox
@@ -29,27 +30,29 @@ const (
 	tiktokScopes     = "user.info.basic,user.info.profile,user.info.stats,video.list"
 )
 
-// tiktokLogins stores the newest refresh token of each login, because each exchange invalidates the previous token. Tokens contain the
-// login and a signature, so that the tokens of an earlier process remain valid.
+// tiktokLogins issues and checks TikTok's tokens. Each refresh token is valid for one exchange. Tokens contain the name of the login and a
+// signature, so that the tokens that an earlier process issued remain valid.
 type tiktokLogins struct {
 	seed    uint64
-	started string
+	started string // start time of the process, which makes the names of its logins unique
 
 	mu     sync.Mutex
-	made   int
-	newest map[string]int
+	made   int            // number of logins that this process has started
+	newest map[string]int // generation of the newest refresh token, by name of the login
 }
 
+// newTikTokLogins returns an empty set of logins. now is the start time of the process.
 func newTikTokLogins(seed uint64, now time.Time) *tiktokLogins {
 	return &tiktokLogins{seed: seed, started: strconv.FormatInt(now.UnixNano(), 36), newest: map[string]int{}}
 }
 
-// sign returns a signed token of the given kind that contains what.
-func (l *tiktokLogins) sign(kind, what string) string {
-	return fmt.Sprintf("%s.%s.%016x", kind, what, hash(l.seed, "tiktok", kind, what))
+// sign returns a token with a kind, a content and a signature. The kind is "act", "rft" or "clt": access token, refresh token or client
+// token.
+func (l *tiktokLogins) sign(kind, content string) string {
+	return fmt.Sprintf("%s.%s.%016x", kind, content, hash(l.seed, "tiktok", kind, content))
 }
 
-// read returns the kind and the parts of a token. ok is false if the signature is wrong.
+// read returns the kind of a token and the parts of its content, which are separated by dots. ok is false if the signature is wrong.
 func (l *tiktokLogins) read(token string) (kind string, parts []string, ok bool) {
 	parts = strings.Split(token, ".")
 	if len(parts) < 3 {
@@ -59,7 +62,8 @@ func (l *tiktokLogins) read(token string) (kind string, parts []string, ok bool)
 	return kind, parts, token == l.sign(kind, strings.Join(parts, "."))
 }
 
-// exchange returns new tokens for a refresh token. ok is false if the refresh token is not valid.
+// exchange returns the answer to the exchange of a refresh token, with a new access token and a new refresh token. It returns false if the
+// refresh token is not valid.
 func (l *tiktokLogins) exchange(refresh string, now time.Time) (object, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -87,6 +91,7 @@ func (l *tiktokLogins) exchange(refresh string, now time.Time) (object, bool) {
 	}, true
 }
 
+// tiktokOpenID is TikTok's id of the account that has logged in to the Display API.
 const tiktokOpenID = "723f24d7-e717-40f8-a2b6-cb8464cd23b4"
 
 // access returns a new access token of the given kind for a login.
@@ -117,15 +122,17 @@ func (s *Sandbox) tiktokAccount() identity {
 	}
 }
 
-// tiktokMethod describes a method of TikTok's APIs, including how its requests are checked.
+// tiktokMethod describes a method of TikTok's APIs: which requests are valid, and the function that answers them.
 type tiktokMethod struct {
 	source, name string
-	token        string // the required kind of access token
-	get          bool
-	fields       []string
-	answer       func(*Sandbox, *call, func(string) bool) reply
+	token        string   // the required kind of token: "act" or "clt"
+	get          bool     // true for GET, false for POST
+	fields       []string // valid values of the query parameter "fields"
+	// answer answers a valid request. wants returns true if a field is requested.
+	answer func(s *Sandbox, c *call, wants func(field string) bool) reply
 }
 
+// tiktokMethods has the methods of TikTok's APIs by path.
 var tiktokMethods = map[string]tiktokMethod{
 	"v2/user/info/": {
 		source: sourceTikTokDisplay, name: "user.info", token: "act", get: true, answer: (*Sandbox).tiktokUser,
@@ -151,14 +158,14 @@ var tiktokMethods = map[string]tiktokMethod{
 	},
 }
 
-// serveTikTok answers a request as open.tiktokapis.com does.
+// serveTikTok answers requests below /tiktok/ as TikTok's API server, open.tiktokapis.com, does.
 func (s *Sandbox) serveTikTok(w http.ResponseWriter, r *http.Request, path string) {
 	if path == "v2/oauth/token/" {
 		s.serveTikTokToken(w, r)
 		return
 	}
 	m, ok := tiktokMethods[path]
-	if !ok { // a path without its final slash is not found
+	if !ok { // TikTok refuses a path without its final slash as unknown
 		write(w, r, tiktokError(http.StatusNotFound, "unsupported_path", "Unsupported path(Janus)"))
 		return
 	}
@@ -166,6 +173,7 @@ func (s *Sandbox) serveTikTok(w http.ResponseWriter, r *http.Request, path strin
 	s.serve(w, c, tiktokErrors(), func(c *call) reply { return s.tiktok(c, m) })
 }
 
+// tiktok checks the token, the quota and the fields of a request, and then answers it with m.answer.
 func (s *Sandbox) tiktok(c *call, m tiktokMethod) reply {
 	if method := map[bool]string{true: http.MethodGet, false: http.MethodPost}[m.get]; c.r.Method != method {
 		rep := tiktokError(http.StatusNotFound, "unsupported_path", "Unsupported path(Janus)")
@@ -195,7 +203,7 @@ func (s *Sandbox) tiktok(c *call, m tiktokMethod) reply {
 	return m.answer(s, c, func(field string) bool { return slices.Contains(fields, field) })
 }
 
-// serveTikTokToken answers the token endpoint. Faults do not apply to this endpoint.
+// serveTikTokToken answers v2/oauth/token/, which issues tokens. Faults do not apply to this path.
 func (s *Sandbox) serveTikTokToken(w http.ResponseWriter, r *http.Request) {
 	c := &call{r: r, now: s.clock(), source: sourceTikTokDisplay, method: "oauth.token"}
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
@@ -245,20 +253,25 @@ func tiktokTokenError(status int, name, description string) reply {
 	return reply{status: status, body: object{"error": name, "error_description": description, "log_id": tiktokLogID}}
 }
 
+// tiktokLogID is the log_id in all answers of TikTok's APIs.
 const tiktokLogID = "202611211530000102231234560A0B0C0D"
 
+// tiktokOK returns a successful reply of TikTok's APIs.
 func tiktokOK(data object) reply {
 	return reply{status: http.StatusOK, body: object{"data": data, "error": object{"code": "ok", "message": "", "log_id": tiktokLogID}}}
 }
 
+// tiktokError returns a reply with an error in the format of TikTok's APIs.
 func tiktokError(status int, code, message string) reply {
 	return reply{status: status, body: object{"data": object{}, "error": object{"code": code, "message": message, "log_id": tiktokLogID}}}
 }
 
+// tiktokBad returns TikTok's error for a request with invalid parameters.
 func tiktokBad(message string) reply {
 	return tiktokError(http.StatusBadRequest, "invalid_params", message)
 }
 
+// tiktokErrors returns the answers of TikTok's APIs to calls with a fault.
 func tiktokErrors() errorReplies {
 	return errorReplies{
 		rateLimited: func() reply {
@@ -274,7 +287,7 @@ func tiktokErrors() errorReplies {
 	}
 }
 
-// selectMembers returns the members of an object that are requested and not nil.
+// selectMembers returns a copy of the object all without the members that are nil or for which wants returns false.
 func selectMembers(all object, wants func(string) bool) object {
 	out := object{}
 	for name, value := range all {
@@ -285,7 +298,7 @@ func selectMembers(all object, wants func(string) bool) object {
 	return out
 }
 
-// countOrNil returns the count n as a JSON value, or nil if n is nil. It never returns a typed nil pointer.
+// countOrNil returns *n, or the untyped nil if n is nil. selectMembers does not recognise a nil pointer of type *int64.
 func countOrNil(n *int64) any {
 	if n == nil {
 		return nil

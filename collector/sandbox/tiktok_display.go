@@ -6,6 +6,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
+// tiktokVideoFields are the fields of a video that the Display API supports.
 var tiktokVideoFields = []string{
 	"id", "create_time", "cover_image_url", "share_url", "video_description", "duration", "height", "width", "title", "embed_html", "embed_link",
 	"like_count", "comment_count", "share_count", "view_count",
@@ -13,13 +14,14 @@ var tiktokVideoFields = []string{
 
 // Limits of requests to the Display API.
 const (
-	maxTikTokIDs  = 20
-	tiktokPage    = 10
-	maxTikTokPage = 20
-	// shortPages is the fraction of pages that are shorter than requested although more pages follow.
+	maxTikTokIDs  = 20 // largest number of ids in a request
+	tiktokPage    = 10 // number of videos on a page if the request has no max_count
+	maxTikTokPage = 20 // largest max_count
+	// shortPages is the fraction of pages that have fewer videos than max_count although more pages follow.
 	shortPages = 0.15
 )
 
+// tiktokUser answers user/info with the logged-in account.
 func (s *Sandbox) tiktokUser(c *call, wants func(string) bool) reply {
 	i := s.tiktokAccount()
 	t := s.world.account(i, c.now)
@@ -31,6 +33,7 @@ func (s *Sandbox) tiktokUser(c *call, wants func(string) bool) reply {
 	}, wants)})
 }
 
+// tiktokQuery answers video/query with the requested videos. It leaves out videos of other accounts than the logged-in one.
 func (s *Sandbox) tiktokQuery(c *call, wants func(string) bool) reply {
 	var in struct {
 		Filters struct {
@@ -54,8 +57,8 @@ func (s *Sandbox) tiktokQuery(c *call, wants func(string) bool) reply {
 	return tiktokOK(object{"videos": videos})
 }
 
-// tiktokList returns a page of the own account's videos. The cursor is a Unix time in milliseconds, and the page has videos older than the
-// cursor.
+// tiktokList answers video/list with a page of the videos of the logged-in account, newest first. The cursor is a Unix time in
+// milliseconds, and all videos on the page are older than the cursor.
 func (s *Sandbox) tiktokList(c *call, wants func(string) bool) reply {
 	var in struct {
 		Cursor   *int64 `json:"cursor"`
@@ -80,7 +83,7 @@ func (s *Sandbox) tiktokList(c *call, wants func(string) bool) reply {
 	if d := (rng{hash(s.world.seed, "page", own.id, fmt.Sprint(cursor))}); d.unit() < shortPages {
 		size = d.below(size)
 	}
-	videos, more, next := []object{}, false, cursor-1 // next is used as the cursor if the page is empty
+	videos, more, next := []object{}, false, cursor-1 // cursor-1 is the next cursor if the page is empty
 	for _, id := range s.world.listedVideos(own, c.now) {
 		t, _ := s.world.Video(link.TikTok, id, c.now)
 		at := t.UploadedAt.UnixMilli()

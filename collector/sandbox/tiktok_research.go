@@ -11,16 +11,17 @@ import (
 )
 
 const (
-	maxResearchPage  = 100
-	researchPage     = 20
-	researchMost     = 60 // maximum number of rows on a page, even if the request asks for more
-	maxResearchSpan  = 30 * 24 * time.Hour
-	maxResearchItems = 100 // maximum number of values in a condition
-	// ResearchLag is the age of the Research API's numbers. The API does not return videos that are newer than ResearchLag.
+	maxResearchPage  = 100                 // largest max_count
+	researchPage     = 20                  // max_count of a request without max_count
+	researchMost     = 60                  // largest number of videos on a page, even if max_count is larger
+	maxResearchSpan  = 30 * 24 * time.Hour // largest time between start_date and end_date
+	maxResearchItems = 100                 // largest number of values in a condition
+	// ResearchLag is the age of the data that the Research API returns. The API does not return videos that are uploaded later.
 	ResearchLag = 48 * time.Hour
 )
 
-// researchQuery is the body of a query. The sandbox supports only the conditions that ReelTally uses: ids and handles, combined by "and".
+// researchQuery is the body of a request for videos to the Research API. The sandbox supports only conditions on video ids and handles,
+// combined by "and", because ReelTally uses no other conditions.
 type researchQuery struct {
 	Query struct {
 		And []struct {
@@ -29,17 +30,17 @@ type researchQuery struct {
 			Values    []string `json:"field_values"`
 		} `json:"and"`
 	} `json:"query"`
-	StartDate string `json:"start_date"`
-	EndDate   string `json:"end_date"`
-	MaxCount  *int   `json:"max_count"`
-	Cursor    int    `json:"cursor"`
-	SearchID  string `json:"search_id"`
-	IsRandom  *bool  `json:"is_random"`
-	from, to  time.Time
-	size      int
+	StartDate string    `json:"start_date"`
+	EndDate   string    `json:"end_date"`
+	MaxCount  *int      `json:"max_count"`
+	Cursor    int       `json:"cursor"`
+	SearchID  string    `json:"search_id"`
+	IsRandom  *bool     `json:"is_random"`
+	from, to  time.Time // parsed StartDate and EndDate
+	size      int       // *MaxCount, or researchPage if MaxCount is nil
 }
 
-// check returns TikTok's error message for an invalid query, or "" if the query is valid.
+// check returns TikTok's error message for an invalid query, or "" if the query is valid. It sets from, to and size.
 func (q *researchQuery) check() string {
 	var err error
 	if q.from, err = time.Parse("20060102", q.StartDate); err != nil {
@@ -75,7 +76,7 @@ func (q *researchQuery) check() string {
 	return ""
 }
 
-// candidates returns the ids of all videos that match at least one condition of the query.
+// candidates returns the ids of all videos that satisfy at least one condition of the query, sorted.
 func (s *Sandbox) candidates(q researchQuery, at time.Time) []string {
 	var ids []string
 	for _, c := range q.Query.And {
@@ -91,7 +92,7 @@ func (s *Sandbox) candidates(q researchQuery, at time.Time) []string {
 	return slices.Compact(ids)
 }
 
-// matches returns true if a video matches every condition of the query.
+// matches returns true if a video satisfies every condition of the query and was uploaded between its dates.
 func (q *researchQuery) matches(t VideoTruth) bool {
 	for _, c := range q.Query.And {
 		value := t.ID
@@ -105,6 +106,7 @@ func (q *researchQuery) matches(t VideoTruth) bool {
 	return !t.UploadedAt.Before(q.from) && t.UploadedAt.Before(q.to.Add(24*time.Hour))
 }
 
+// researchVideos answers research/video/query.
 func (s *Sandbox) researchVideos(c *call, wants func(string) bool) reply {
 	var q researchQuery
 	if err := strictJSON(c.r.Body, &q); err != nil {
@@ -140,6 +142,7 @@ func researched(t VideoTruth, wants func(string) bool) object {
 	}, wants)
 }
 
+// researchUser answers research/user/info.
 func (s *Sandbox) researchUser(c *call, wants func(string) bool) reply {
 	var in struct {
 		Username string `json:"username"`

@@ -45,7 +45,7 @@ func (r testServer) tiktok(t *testing.T, token, path, body string) answer {
 	return r.do(t, method, "/tiktok/v2/"+path, body, "Authorization", "Bearer "+token, "Content-Type", "application/json")
 }
 
-func TestTikTok_refreshTokensWorkOnce(t *testing.T) {
+func TestTikTok_acceptsEachRefreshTokenOnlyOnce(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	first := r.exchange(t, TikTokRefreshToken)
@@ -68,7 +68,7 @@ func TestTikTok_refreshTokensWorkOnce(t *testing.T) {
 	require.Equal(t, "invalid_request", a.json(t)["error"])
 }
 
-func TestTikTok_accessTokensExpire(t *testing.T) {
+func TestTikTok_refusesAccessTokenAfterTwoHours(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	user, client := r.login(t), r.researchToken(t)
@@ -120,7 +120,7 @@ func TestTikTok_refusesInvalidRequests(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, r.tiktok(t, user, "video/query/?fields=id", "").StatusCode, "GET")
 }
 
-func TestTikTok_displayReturnsOwnVideosOnly(t *testing.T) {
+func TestTikTokDisplay_returnsOnlyVideosOfLoggedInAccount(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	own, stranger := r.World().Uploads(link.TikTok, r.TikTokAccount(), testNow)[0], r.World().Find(link.TikTok, Normal)

@@ -23,11 +23,11 @@ func (s *Sandbox) serveVendor(w http.ResponseWriter, r *http.Request, path strin
 	}
 }
 
-// errLink is the error for a link that is not a link to a video of the requested platform.
-var errLink = errors.New("not a link of a video of this platform")
+// errLink is the error for a link that does not lead to a video of the requested platform.
+var errLink = errors.New("the link does not lead to a video of the requested platform")
 
-// linkedVideo returns the id of the video in a link, which can be a short link. If the link contains an account, linkedVideo claims the
-// video for this account.
+// linkedVideo returns the id of the video that a link or a short link leads to. If the link contains an account, linkedVideo makes this
+// account the author of the video.
 func (s *Sandbox) linkedVideo(p link.Platform, raw string) (id string, err error) {
 	l, err := link.Parse(raw)
 	if err == nil && l.Kind == link.Short {
@@ -52,7 +52,7 @@ func (s *Sandbox) linkedAccount(p link.Platform, raw string) (identity, bool) {
 	return s.world.accountByRef(p, l.Handle)
 }
 
-// window returns up to size ids from the index start. next is the index after them, or 0 at the end of the list.
+// window returns up to size ids, beginning at the index start. next is the index of the first id after part, or 0 if part ends the list.
 func window(ids []string, start, size int) (part []string, next int) {
 	start = min(max(start, 0), len(ids))
 	end := min(start+max(size, 0), len(ids))
@@ -71,7 +71,7 @@ func number(s string) int {
 	return n
 }
 
-// objects returns the JSON objects of the given videos. encode returns the object of one video in the format of the answer.
+// objects returns a JSON object for each video with one of the ids. encode converts the data of one video to its JSON object.
 func (s *Sandbox) objects(c *call, p link.Platform, ids []string, encode func(VideoTruth) object) []object {
 	out := []object{}
 	for _, id := range ids {

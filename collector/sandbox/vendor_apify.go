@@ -14,9 +14,11 @@ import (
 // apifyActor is a simulated actor (a program that customers run) of Apify.
 type apifyActor struct {
 	platform link.Platform
-	run      func(*Sandbox, *call, apifyInput) ([]object, bool) // ok is false if the input requests nothing
+	// run returns the items of the actor's data set. ok is false if the input contains neither a post nor a profile.
+	run func(s *Sandbox, c *call, in apifyInput) (items []object, ok bool)
 }
 
+// apifyActors returns the actor with a name. It returns false if the sandbox does not simulate the actor.
 func apifyActors(name string) (apifyActor, bool) {
 	switch name {
 	case "clockworks~tiktok-scraper", "clockworks~free-tiktok-scraper", "clockworks~tiktok-video-scraper", "clockworks~tiktok-profile-scraper":
@@ -27,12 +29,12 @@ func apifyActors(name string) (apifyActor, bool) {
 	return apifyActor{}, false
 }
 
-// apifyInput is the input of the actors. Unknown members are ignored, as the real actors do.
+// apifyInput is the input of the simulated actors. Like the real actors, they ignore unknown members.
 type apifyInput struct {
-	PostURLs       []string `json:"postURLs"` // for clockworks~tiktok-scraper
-	Profiles       []string `json:"profiles"`
-	ResultsPerPage *int     `json:"resultsPerPage"`
-	DirectURLs     []string `json:"directUrls"` // for apify~instagram-scraper
+	PostURLs       []string `json:"postURLs"`       // links of videos, for the TikTok actors
+	Profiles       []string `json:"profiles"`       // handles, for the TikTok actors
+	ResultsPerPage *int     `json:"resultsPerPage"` // number of videos of each profile; nil means 1
+	DirectURLs     []string `json:"directUrls"`     // links of posts, for apify~instagram-scraper
 }
 
 // serveApify answers POST /acts/ACTOR/run-sync-get-dataset-items, which runs an actor and returns its items.
@@ -61,6 +63,7 @@ func (s *Sandbox) serveApify(w http.ResponseWriter, c *call, path string) {
 	})
 }
 
+// apifyRun runs an actor with the input in the request and returns the items of its data set.
 func (s *Sandbox) apifyRun(c *call, actor apifyActor) reply {
 	var in apifyInput
 	kind, _, _ := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
@@ -81,6 +84,7 @@ func (s *Sandbox) apifyRun(c *call, actor apifyActor) reply {
 		with("X-Apify-Pagination-Offset", "0").with("X-Apify-Pagination-Limit", total)
 }
 
+// apifyTikTok runs the TikTok actors: it returns an item for each video link, and items for the newest videos of each profile.
 func (s *Sandbox) apifyTikTok(c *call, in apifyInput) ([]object, bool) {
 	c.ids = append(append(c.ids, in.PostURLs...), in.Profiles...)
 	items := []object{}
@@ -103,7 +107,7 @@ func (s *Sandbox) apifyTikTok(c *call, in apifyInput) ([]object, bool) {
 	return items, len(c.ids) > 0
 }
 
-// apifyTikTokPost returns the item of a video, or an item with an error if the video is not available.
+// apifyTikTokPost returns the item for the link of a video, or an item with an error if the video is not available.
 func (s *Sandbox) apifyTikTokPost(c *call, raw string) object {
 	id, err := s.linkedVideo(link.TikTok, raw)
 	t, ok := s.world.Video(link.TikTok, id, c.now)
@@ -121,6 +125,7 @@ func (s *Sandbox) apifyTikTokPost(c *call, raw string) object {
 	return item
 }
 
+// apifyInstagram runs apify~instagram-scraper: it returns an item for each link.
 func (s *Sandbox) apifyInstagram(c *call, in apifyInput) ([]object, bool) {
 	c.ids = append(c.ids, in.DirectURLs...)
 	items := []object{}
@@ -138,10 +143,12 @@ func (s *Sandbox) apifyInstagram(c *call, in apifyInput) ([]object, bool) {
 	return items, len(c.ids) > 0
 }
 
+// apifyError returns a reply with an error in Apify's format.
 func apifyError(status int, kind, message string) reply {
 	return reply{status: status, body: object{"error": object{"type": kind, "message": message}}}
 }
 
+// apifyErrors returns the answers of Apify to calls with a fault.
 func apifyErrors() errorReplies {
 	return errorReplies{
 		rateLimited: func() reply {

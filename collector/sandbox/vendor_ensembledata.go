@@ -10,8 +10,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// ensembleMethod describes one path of EnsembleData's API. Missing required parameters are refused. Unknown parameters are ignored, as the
-// real API does.
+// ensembleMethod describes one path of EnsembleData's API. A request without a required parameter is refused. Like the real API, the
+// sandbox ignores unknown parameters.
 type ensembleMethod struct {
 	platform link.Platform
 	required []string
@@ -45,9 +45,10 @@ const (
 	statusUnitsSpent  = 495
 	ensembleChunk     = 10  // number of entries in one unit of depth
 	ensembleMaxIDs    = 100 // maximum number of ids in a call of multi-info
-	ensembleMaxLength = 100 // maximum depth of a call, in units
+	ensembleMaxLength = 100 // maximum value of the parameter depth
 )
 
+// serveEnsembleData answers the paths in ensembleMethods as EnsembleData does.
 func (s *Sandbox) serveEnsembleData(w http.ResponseWriter, c *call, path string) {
 	m, known := ensembleMethods[path]
 	c.platform = string(m.platform)
@@ -76,7 +77,7 @@ func (s *Sandbox) serveEnsembleData(w http.ResponseWriter, c *call, path string)
 	})
 }
 
-// refused returns the reply, marked as a reply to a caller whose credential or path was refused.
+// refused marks a reply as the refusal of a request without a valid credential or path. Faults are not applied to such replies.
 func refused(r reply) reply {
 	r.refused = true
 	return r
@@ -89,15 +90,17 @@ func ensembleInvalid(name, message, kind string) reply {
 	return rep
 }
 
+// ensembleError returns a reply with an error in EnsembleData's format.
 func ensembleError(status int, detail string) reply {
 	return reply{status: status, body: object{"detail": detail}}.with("units_charged", "0")
 }
 
+// ensembleOK returns a successful reply in EnsembleData's format. units is the price of the call.
 func ensembleOK(data any, units int) reply {
 	return reply{status: http.StatusOK, body: object{"data": data}}.with("units_charged", strconv.Itoa(units))
 }
 
-// ensembleUnavailable returns the error for a video that is not available, or nil if the video is available.
+// ensembleUnavailable returns nil if a video is public, and otherwise EnsembleData's error. ok is false if there is no such video.
 func ensembleUnavailable(t VideoTruth, ok bool) *reply {
 	var rep reply
 	switch {
@@ -113,6 +116,7 @@ func ensembleUnavailable(t VideoTruth, ok bool) *reply {
 	return &rep
 }
 
+// ensembleTikTok answers tt/post/info.
 func (s *Sandbox) ensembleTikTok(c *call, q url.Values) reply {
 	id, err := s.linkedVideo(link.TikTok, q.Get("url"))
 	c.ids = []string{q.Get("url")}
@@ -127,13 +131,14 @@ func (s *Sandbox) ensembleTikTok(c *call, q url.Values) reply {
 	return ensembleOK([]object{s.tiktokObject(c, t)}, 1)
 }
 
-// tiktokObject returns a video with the counts of its author, in the format of TikTok's mobile API.
+// tiktokObject returns a video in the format of TikTok's mobile API, including the number of followers of its author.
 func (s *Sandbox) tiktokObject(c *call, t VideoTruth) object {
 	author, _ := s.world.Account(link.TikTok, t.Account.Handle, c.now)
 	return s.tiktokMobile(t, author)
 }
 
-// ensembleTikToks returns several videos and leaves out the unavailable ones, as the real API does.
+// ensembleTikToks answers tt/post/multi-info with the requested videos. Like the real API, it leaves out unavailable videos without an
+// error.
 func (s *Sandbox) ensembleTikToks(c *call, q url.Values) reply {
 	for id := range strings.SplitSeq(q.Get("ids"), ";") {
 		if id = strings.TrimSpace(id); id != "" {
@@ -165,6 +170,7 @@ func (s *Sandbox) ensembleUser(c *call, p link.Platform, username string) (Accou
 	return t, nil
 }
 
+// ensembleTikTokUser answers tt/user/info.
 func (s *Sandbox) ensembleTikTokUser(c *call, q url.Values) reply {
 	t, bad := s.ensembleUser(c, link.TikTok, q.Get("username"))
 	if bad != nil {
@@ -173,7 +179,8 @@ func (s *Sandbox) ensembleTikTokUser(c *call, q url.Values) reply {
 	return ensembleOK(object{"user": tiktokWebUser(t), "stats": tiktokWebStats(t)}, 1)
 }
 
-// ensemblePage returns the ids on one page of an account's list: depth chunks that begin at start_cursor.
+// ensemblePage returns the video ids on one page of the list of the account t. The page begins at the index in the parameter named cursor
+// and has up to depth times ensembleChunk ids. next is the next cursor, or 0 on the last page. units is the price of the call.
 func (s *Sandbox) ensemblePage(c *call, q url.Values, t AccountTruth, cursor string) (ids []string, next, units int, bad *reply) {
 	if t.State == Private {
 		rep := ensembleError(statusPrivate, "Private user")
@@ -188,8 +195,8 @@ func (s *Sandbox) ensemblePage(c *call, q url.Values, t AccountTruth, cursor str
 	return ids, next, depth, nil
 }
 
-// ensembleTikTokPosts answers tt/user/posts. In contrast to the other methods, the answer has the list at the top level, with the cursor
-// next to it.
+// ensembleTikTokPosts answers tt/user/posts. The member data of the answer is the list itself, and nextCursor is a member of the answer. In
+// other methods that return lists, the list and nextCursor are members of data.
 func (s *Sandbox) ensembleTikTokPosts(c *call, q url.Values) reply {
 	t, bad := s.ensembleUser(c, link.TikTok, q.Get("username"))
 	if bad != nil {
@@ -206,6 +213,7 @@ func (s *Sandbox) ensembleTikTokPosts(c *call, q url.Values) reply {
 	return rep
 }
 
+// ensembleInstagram answers instagram/post/details.
 func (s *Sandbox) ensembleInstagram(c *call, q url.Values) reply {
 	c.ids = []string{q.Get("code")}
 	if !validID(link.Instagram, q.Get("code")) {
@@ -218,6 +226,7 @@ func (s *Sandbox) ensembleInstagram(c *call, q url.Values) reply {
 	return ensembleOK(instagramWeb(t), 1)
 }
 
+// ensembleInstagramUser answers instagram/user/info, which has no counts.
 func (s *Sandbox) ensembleInstagramUser(c *call, q url.Values) reply {
 	t, bad := s.ensembleUser(c, link.Instagram, q.Get("username"))
 	if bad != nil {
@@ -226,6 +235,7 @@ func (s *Sandbox) ensembleInstagramUser(c *call, q url.Values) reply {
 	return ensembleOK(instagramBrief(t), 1)
 }
 
+// ensembleInstagramProfile answers instagram/user/detailed-info, which has the counts.
 func (s *Sandbox) ensembleInstagramProfile(c *call, q url.Values) reply {
 	t, bad := s.ensembleUser(c, link.Instagram, q.Get("username"))
 	if bad != nil {
@@ -234,7 +244,7 @@ func (s *Sandbox) ensembleInstagramProfile(c *call, q url.Values) reply {
 	return ensembleOK(instagramProfile(t), 1)
 }
 
-// ensembleInstagramReels accepts only a numeric id, not a username.
+// ensembleInstagramReels answers instagram/user/reels. The parameter user_id must be a numeric account id, not a username.
 func (s *Sandbox) ensembleInstagramReels(c *call, q url.Values) reply {
 	c.ids = []string{q.Get("user_id")}
 	i, ok := s.world.byID(link.Instagram, q.Get("user_id"))
@@ -256,6 +266,7 @@ func (s *Sandbox) ensembleInstagramReels(c *call, q url.Values) reply {
 	return ensembleOK(data, units)
 }
 
+// ensembleFacebook answers facebook/post/info.
 func (s *Sandbox) ensembleFacebook(c *call, q url.Values) reply {
 	id, err := s.linkedVideo(link.Facebook, q.Get("url"))
 	c.ids = []string{q.Get("url")}
@@ -270,6 +281,7 @@ func (s *Sandbox) ensembleFacebook(c *call, q url.Values) reply {
 	return ensembleOK(facebookPost(t), 1)
 }
 
+// ensembleFacebookUser answers facebook/user/info.
 func (s *Sandbox) ensembleFacebookUser(c *call, q url.Values) reply {
 	t, bad := s.ensembleUser(c, link.Facebook, q.Get("username"))
 	if bad != nil {
@@ -278,6 +290,7 @@ func (s *Sandbox) ensembleFacebookUser(c *call, q url.Values) reply {
 	return ensembleOK(facebookProfile(t), 1)
 }
 
+// ensembleFacebookReels answers facebook/user/reels.
 func (s *Sandbox) ensembleFacebookReels(c *call, q url.Values) reply {
 	t, bad := s.ensembleUser(c, link.Facebook, q.Get("username"))
 	if bad != nil {
@@ -294,6 +307,7 @@ func (s *Sandbox) ensembleFacebookReels(c *call, q url.Values) reply {
 	return ensembleOK(data, units)
 }
 
+// ensembleErrors returns the answers of EnsembleData to calls with a fault.
 func ensembleErrors() errorReplies {
 	return errorReplies{
 		rateLimited: func() reply { return ensembleError(http.StatusTooManyRequests, "Too many requests") },

@@ -9,13 +9,14 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// creatorsMethod describes one path of ScrapeCreators' API. A request must have one of the parameters in oneOf.
+// creatorsMethod describes one path of ScrapeCreators' API. A request must have at least one of the parameters in oneOf.
 type creatorsMethod struct {
 	platform link.Platform
 	oneOf    []string
 	answer   func(*Sandbox, *call, url.Values) reply
 }
 
+// creatorsMethods has the methods of ScrapeCreators' API by path.
 var creatorsMethods = map[string]creatorsMethod{
 	"v2/tiktok/video":           {link.TikTok, []string{"url"}, (*Sandbox).creatorsTikTok},
 	"v1/tiktok/profile":         {link.TikTok, []string{"handle"}, (*Sandbox).creatorsTikTokProfile},
@@ -32,14 +33,15 @@ var creatorsMethods = map[string]creatorsMethod{
 const (
 	// creatorsPage is the number of entries on a page of a list.
 	creatorsPage = 10
-	// creatorsShort is the number of entries on a page of a TikTok list. It is smaller than creatorsPage, so that pages are short although
-	// more pages follow.
+	// creatorsShort is the number of entries on a page of a TikTok list. It is smaller than the usual 10, so that tests cover short pages
+	// that are not the last page.
 	creatorsShort = 9
 )
 
+// serveScrapeCreators answers the paths in creatorsMethods as ScrapeCreators does.
 func (s *Sandbox) serveScrapeCreators(w http.ResponseWriter, c *call, path string) {
 	m, known := creatorsMethods[path]
-	if m.platform != link.YouTube { // youtube is not set, because in the call log youtube is the name of the official API
+	if m.platform != link.YouTube { // "youtube" is the name of YouTube's own API in the call log, so a vendor's call must not use it
 		c.platform = string(m.platform)
 	}
 	s.serve(w, c, creatorsErrors(), func(c *call) reply {
@@ -64,18 +66,20 @@ func (s *Sandbox) serveScrapeCreators(w http.ResponseWriter, c *call, path strin
 	})
 }
 
+// creatorsError returns a reply with an error in ScrapeCreators' format.
 func creatorsError(status int, message string) reply {
 	return reply{status: status, body: object{"success": false, "error": message, "message": message}}
 }
 
+// creatorsOK returns a successful reply of ScrapeCreators with additional members.
 func creatorsOK(members object) reply {
 	body := object{"success": true, "credits_remaining": 1_000_000}
 	maps.Copy(body, members)
 	return reply{status: http.StatusOK, body: body}
 }
 
-// creatorsVideo returns the video in a link, or an error reply if the video is not available. For a private or age-restricted video, the
-// reply has status 200 and success:false.
+// creatorsVideo returns the video that the parameter url leads to, or an error reply if the video is not available. The error reply for a
+// private or age-restricted video has status 200 and the member "success" with the value false.
 func (s *Sandbox) creatorsVideo(c *call, p link.Platform, q url.Values) (VideoTruth, *reply) {
 	var rep reply
 	id, err := s.linkedVideo(p, q.Get("url"))
@@ -98,6 +102,7 @@ func (s *Sandbox) creatorsVideo(c *call, p link.Platform, q url.Values) (VideoTr
 	return t, &rep
 }
 
+// creatorsTikTok answers v2/tiktok/video.
 func (s *Sandbox) creatorsTikTok(c *call, q url.Values) reply {
 	t, bad := s.creatorsVideo(c, link.TikTok, q)
 	if bad != nil {
@@ -106,6 +111,7 @@ func (s *Sandbox) creatorsTikTok(c *call, q url.Values) reply {
 	return creatorsOK(object{"aweme_detail": s.tiktokObject(c, t), "status_code": 0})
 }
 
+// creatorsInstagram answers v1/instagram/post.
 func (s *Sandbox) creatorsInstagram(c *call, q url.Values) reply {
 	t, bad := s.creatorsVideo(c, link.Instagram, q)
 	if bad != nil {
@@ -114,6 +120,7 @@ func (s *Sandbox) creatorsInstagram(c *call, q url.Values) reply {
 	return creatorsOK(object{"data": object{"xdt_shortcode_media": instagramWeb(t)}, "status": "ok"})
 }
 
+// creatorsFacebook answers v1/facebook/post.
 func (s *Sandbox) creatorsFacebook(c *call, q url.Values) reply {
 	t, bad := s.creatorsVideo(c, link.Facebook, q)
 	if bad != nil {
@@ -122,6 +129,7 @@ func (s *Sandbox) creatorsFacebook(c *call, q url.Values) reply {
 	return creatorsOK(facebookPost(t))
 }
 
+// creatorsYouTube answers v1/youtube/video.
 func (s *Sandbox) creatorsYouTube(c *call, q url.Values) reply {
 	t, bad := s.creatorsVideo(c, link.YouTube, q)
 	if bad != nil {
@@ -141,21 +149,22 @@ func (s *Sandbox) creatorsYouTube(c *call, q url.Values) reply {
 	return creatorsOK(members)
 }
 
-// creatorsAccount returns the error for an account that is not available, or for the list of a private account. list is true if the list is
-// requested. It returns nil if there is no error.
+// creatorsAccount returns nil if an account is available, and otherwise ScrapeCreators' error. ok is false if there is no such account.
+// list is true if the request is for the account's videos, which are not available if the account is private.
 func creatorsAccount(t AccountTruth, ok, list bool) *reply {
 	var rep reply
 	switch {
 	case !ok || t.State == Deleted:
 		rep = creatorsError(http.StatusNotFound, "User not found")
 	case list && t.State == Private:
-		rep = reply{status: http.StatusOK, body: object{"success": false, "message": "This account is private"}} // this answer has no member named error
+		rep = reply{status: http.StatusOK, body: object{"success": false, "message": "This account is private"}} // unlike other errors, this answer has no member "error"
 	default:
 		return nil
 	}
 	return &rep
 }
 
+// creatorsTikTokProfile answers v1/tiktok/profile.
 func (s *Sandbox) creatorsTikTokProfile(c *call, q url.Values) reply {
 	t, ok := s.world.Account(link.TikTok, q.Get("handle"), c.now)
 	if bad := creatorsAccount(t, ok, false); bad != nil {
@@ -170,6 +179,7 @@ func (s *Sandbox) creatorsTikTokProfile(c *call, q url.Values) reply {
 	return creatorsOK(object{"user": tiktokWebUser(t), "stats": stats, "statsV2": text})
 }
 
+// creatorsTikTokVideos answers v3/tiktok/profile/videos.
 func (s *Sandbox) creatorsTikTokVideos(c *call, q url.Values) reply {
 	t, ok := s.world.Account(link.TikTok, q.Get("handle"), c.now)
 	if bad := creatorsAccount(t, ok, true); bad != nil {
@@ -184,6 +194,7 @@ func (s *Sandbox) creatorsTikTokVideos(c *call, q url.Values) reply {
 	return creatorsOK(object{"aweme_list": list, "max_cursor": next, "has_more": more, "status_code": 0})
 }
 
+// creatorsInstagramProfile answers v1/instagram/profile.
 func (s *Sandbox) creatorsInstagramProfile(c *call, q url.Values) reply {
 	t, ok := s.world.Account(link.Instagram, q.Get("handle"), c.now)
 	if bad := creatorsAccount(t, ok, false); bad != nil {
@@ -192,6 +203,7 @@ func (s *Sandbox) creatorsInstagramProfile(c *call, q url.Values) reply {
 	return creatorsOK(object{"data": object{"user": instagramProfile(t)}, "status": "ok"})
 }
 
+// creatorsInstagramReels answers v1/instagram/user/reels.
 func (s *Sandbox) creatorsInstagramReels(c *call, q url.Values) reply {
 	i, ok := s.world.byID(link.Instagram, q.Get("user_id"))
 	if !q.Has("user_id") {
@@ -213,6 +225,7 @@ func (s *Sandbox) creatorsInstagramReels(c *call, q url.Values) reply {
 	return creatorsOK(object{"items": items, "paging_info": paging})
 }
 
+// creatorsFacebookProfile answers v1/facebook/profile.
 func (s *Sandbox) creatorsFacebookProfile(c *call, q url.Values) reply {
 	i, ok := s.linkedAccount(link.Facebook, q.Get("url"))
 	if !ok {
@@ -225,6 +238,7 @@ func (s *Sandbox) creatorsFacebookProfile(c *call, q url.Values) reply {
 	return creatorsOK(facebookProfile(t))
 }
 
+// creatorsFacebookReels answers v1/facebook/profile/reels.
 func (s *Sandbox) creatorsFacebookReels(c *call, q url.Values) reply {
 	i, ok := s.linkedAccount(link.Facebook, q.Get("url"))
 	if !ok {
@@ -242,6 +256,7 @@ func (s *Sandbox) creatorsFacebookReels(c *call, q url.Values) reply {
 	return creatorsOK(members)
 }
 
+// creatorsErrors returns the answers of ScrapeCreators to calls with a fault.
 func creatorsErrors() errorReplies {
 	return errorReplies{
 		rateLimited: func() reply { return creatorsError(http.StatusTooManyRequests, "Rate limit exceeded") },

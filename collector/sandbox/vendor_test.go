@@ -15,7 +15,7 @@ import (
 
 const scoutVideo = "https://www.tiktok.com/@scout2015/video/6718335390845095173"
 
-// requireAweme checks that an aweme, TikTok's JSON object for a video, has the true data of a video.
+// requireAweme requires that got has the data in truth. got is an aweme, which is TikTok's JSON object for a video.
 func requireAweme(t *testing.T, truth VideoTruth, got any) {
 	t.Helper()
 	number := func(n int64) json.Number { return json.Number(decimal(n)) }
@@ -48,7 +48,7 @@ func TestEnsembleData_returnsTikTokVideos(t *testing.T) {
 		truth, _ := r.World().Video(link.TikTok, "6718335390845095173", testNow)
 		require.Equal(t, "scout2015", truth.Account.Handle)
 		requireAweme(t, truth, at(t, a.json(t), "data", 0))
-		// Later calls with only the video id return the same author.
+		// The sandbox stores the author in the link, so a later call with only the video id returns the same author.
 		requireAweme(t, truth, at(t, r.ensemble(t, "tt/post/multi-info", "ids", "6718335390845095173").json(t), "data", 0))
 	})
 	t.Run("leaves out unavailable videos of a batch", func(t *testing.T) {
@@ -141,7 +141,7 @@ func TestEnsembleData_returnsDocumentedStatusCodes(t *testing.T) {
 	})
 }
 
-func TestEnsembleData_returnsLists(t *testing.T) {
+func TestEnsembleData_returnsVideosOfAccounts(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	t.Run("returns lists of TikTok accounts", func(t *testing.T) {
@@ -280,11 +280,11 @@ func TestScrapeCreators_returnsDocumentedStatusCodes(t *testing.T) {
 	require.Equal(t, 401, r.do(t, http.MethodGet, "/vendor/v2/tiktok/video?url=x", "", "x-api-key", "wrong").StatusCode)
 }
 
-func TestScrapeCreators_returnsLists(t *testing.T) {
+func TestScrapeCreators_returnsVideosOfAccounts(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
-	// pages requests a list page by page to its end and returns all ids. step returns the ids of a page and the next cursor, which is "" on
-	// the last page.
+	// pages requests all pages of a list and returns all ids. step requests the page at a cursor and returns its ids and the next cursor,
+	// which is "" after the last page.
 	pages := func(step func(cursor string) ([]string, string)) []string {
 		var all []string
 		for cursor := ""; ; {

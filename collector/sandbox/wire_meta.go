@@ -2,9 +2,9 @@ package sandbox
 
 import "strconv"
 
-// instagramWeb returns a post in the format of Instagram's site ("xdt_shortcode_media"), with the counts in edges. video_play_count is the
-// number of views of a reel. video_view_count is an older count of views of at least three seconds, which some vendors still return. In the
-// sandbox, it is three quarters of the views. Hidden likes are -1, and a flag says that the likes are hidden.
+// instagramWeb returns a post in the format of Instagram's site, which names it "xdt_shortcode_media". video_play_count is the number of
+// views. video_view_count is an older count of views of at least three seconds. In the sandbox, video_view_count is three quarters of the
+// views. If the creator hides the likes, the number of likes is -1, and like_and_view_counts_disabled is true.
 func instagramWeb(t VideoTruth) object {
 	likes := int64(-1)
 	if t.Likes != nil {
@@ -24,7 +24,8 @@ func instagramWeb(t VideoTruth) object {
 	return media
 }
 
-// instagramApp returns a reel in the format of Instagram's app, which lists of reels use. The number of hidden likes is left out.
+// instagramApp returns a reel in the format of Instagram's mobile app, which vendors use in lists of reels. If the creator hides the likes,
+// the object has no like_count.
 func instagramApp(t VideoTruth) object {
 	media := object{
 		"pk": mediaID(t.ID), "id": mediaID(t.ID) + "_" + t.Account.ID, "code": t.ID, "media_type": 2, "product_type": "clips",
@@ -38,7 +39,7 @@ func instagramApp(t VideoTruth) object {
 	return media
 }
 
-// instagramItem returns an item of Apify's instagram-scraper. Hidden likes are -1.
+// instagramItem returns a post in the format of Apify's instagram-scraper. If the creator hides the likes, likesCount is -1.
 func instagramItem(t VideoTruth) object {
 	item := object{
 		"id": mediaID(t.ID), "type": "Video", "productType": "clips", "shortCode": t.ID, "url": "https://www.instagram.com/p/" + t.ID + "/", "caption": t.Title,
@@ -74,7 +75,7 @@ func instagramProfile(t AccountTruth) object {
 	}
 }
 
-// facebookPost returns a video in the format of ScrapeCreators. Hidden reactions are null.
+// facebookPost returns a Facebook video in the format of ScrapeCreators. If the creator hides the reactions, like_count is null.
 func facebookPost(t VideoTruth) object {
 	return object{
 		"post_id": t.ID, "url": t.Link, "description": t.Title, "creation_time": isoTime(t.UploadedAt),
@@ -85,7 +86,7 @@ func facebookPost(t VideoTruth) object {
 	}
 }
 
-// facebookReel returns an entry of an account's list of reels, without likes and comments.
+// facebookReel returns a Facebook video in the format of ScrapeCreators' lists of reels, which have no likes and comments.
 func facebookReel(t VideoTruth) object {
 	return object{
 		"post_id": t.ID, "video_id": t.ID, "url": t.Link, "description": t.Title, "creation_time": isoTime(t.UploadedAt),
@@ -93,6 +94,7 @@ func facebookReel(t VideoTruth) object {
 	}
 }
 
+// facebookProfile returns a Facebook account in the format of ScrapeCreators.
 func facebookProfile(t AccountTruth) object {
 	return object{
 		"id": t.ID, "name": t.Name, "username": t.Handle, "url": t.Link, "intro": t.Bio, "website": t.BioLink,

@@ -46,8 +46,8 @@ func (s *Sandbox) tiktokMobile(t VideoTruth, author AccountTruth) object {
 	return aweme
 }
 
-// shopAnchor returns the shop link of a video as a TikTok "anchor" object. TikTok encodes the product twice as a string: the extra of an
-// anchor of type 35 is a list of anchors of type 33, and the extra of such an anchor is the product.
+// shopAnchor returns the link from a TikTok video to a product, in TikTok's format "anchor". Its member extra is a string that contains a
+// JSON list of anchors. The member extra of each anchor in that list is a string that contains the product as JSON.
 func shopAnchor(product string) object {
 	inner := object{
 		"type": 33, "component_key": "anchor_shop", "id": product, "keyword": "Shop",
@@ -56,12 +56,13 @@ func shopAnchor(product string) object {
 	return object{"type": 35, "component_key": "anchor_complex_shop", "keyword": "Shop", "extra": jsonText([]object{inner})}
 }
 
+// jsonText returns a value as a JSON text.
 func jsonText(value any) string {
 	raw, _ := json.Marshal(value) // encoding cannot fail
 	return string(raw)
 }
 
-// tiktokWebUser returns an account in the format of TikTok's site, which vendors use for profiles.
+// tiktokWebUser returns a TikTok account in the format of TikTok's site, which vendors use for profiles.
 func tiktokWebUser(t AccountTruth) object {
 	user := object{
 		"id": t.ID, "uniqueId": t.Handle, "nickname": t.Name, "secUid": t.SecUID, "signature": t.Bio, "verified": false,
@@ -73,6 +74,7 @@ func tiktokWebUser(t AccountTruth) object {
 	return user
 }
 
+// tiktokWebStats returns the counts of a TikTok account in the format of TikTok's site.
 func tiktokWebStats(t AccountTruth) object {
 	return object{
 		"followerCount": t.Followers, "followingCount": t.Following, "heart": t.Likes, "heartCount": t.Likes, "videoCount": t.Videos, "diggCount": 0, "friendCount": 0,
@@ -103,4 +105,5 @@ func tiktokClockworks(t VideoTruth, author AccountTruth) object {
 	return item
 }
 
+// isoTime returns a time in ISO 8601 format with milliseconds. t must be in UTC.
 func isoTime(t time.Time) string { return t.Format("2006-01-02T15:04:05.000Z") }

@@ -9,6 +9,7 @@ var adjectives = [64]string{
 	"misty", "modern", "neon", "nimble", "noble", "odd", "plain", "proud", "quick", "quiet", "rapid", "rosy", "silent", "sunny", "tiny", "witty",
 }
 
+// nouns are the second words of generated handles.
 var nouns = [64]string{
 	"artist", "atlas", "attic", "baker", "barista", "beats", "bike", "bistro", "botanist", "builder", "camper", "canvas", "chef", "cinema", "climber", "closet",
 	"coder", "comet", "crafts", "cyclist", "dancer", "diary", "diner", "drummer", "explorer", "falcon", "farmer", "fitness", "florist", "forest", "fox", "gamer",
@@ -16,6 +17,7 @@ var nouns = [64]string{
 	"potter", "reader", "runner", "sailor", "skater", "studio", "surfer", "tailor", "teacher", "thrift", "traveler", "vet", "violin", "weaver", "wizard", "yogi",
 }
 
+// captions are the texts at the start of generated video titles.
 var captions = []string{
 	"Three ways to fold a fitted sheet", "I tried the viral pancake trick so you don't have to", "Wait for the last second", "POV: your cat runs the household",
 	"This took me 47 hours to draw", "Day 12 of learning the drums", "Five minute dinner that my kids finally eat", "Nobody told me this about succulents",
@@ -28,6 +30,7 @@ var captions = []string{
 	"दस मिनट में बनने वाली चाय", "Mein erster Marathon, ungeschnitten", "Eu não acredito que isso funcionou", "퇴근 후 십 분 요리",
 }
 
+// hashtags are the hashtags that are appended to generated video titles.
 var hashtags = []string{
 	"fyp", "viral", "shorts", "reels", "foryou", "diy", "recipe", "fitness", "travel", "petsoftiktok", "catsofinstagram", "smallbusiness", "thrifted", "plantmom", "booktok",
 	"cleantok", "drawing", "pottery", "vanlife", "coffee", "running", "dance", "comedy", "makeup", "skincare", "gaming", "music", "learnontiktok", "streetfood", "homedecor",
@@ -36,13 +39,15 @@ var hashtags = []string{
 // emoji are added to titles. Each emoji has at least one character that needs four bytes in UTF-8.
 var emoji = []string{"😂", "🔥", "🎉", "🧺", "🥞", "🐈", "🥁", "🌵", "🎨", "🏃", "🍜", "🛠", "🎧", "📚", "🏔", "🧶", "🤯", "💡", "🪴", "🙌🏽", "👩‍🍳"}
 
-var songs = [][2]string{ // title and artist of each song
+// songs are the title and the artist of each song that generated videos use.
+var songs = [][2]string{
 	{"Paper Lanterns", "Noa Vale"}, {"Slow Tide", "The Harbour Lights"}, {"Neon Laundry", "KITSU"}, {"Count Me In", "Rae Okafor"}, {"Midnight Tram", "Oskar & June"},
 	{"Sugarcoat", "Lola Pines"}, {"Gravel Road", "Dusty Moreno"}, {"Hologram Heart", "VANTA"}, {"Kerosene", "Mila Storm"}, {"Bolo de Fubá", "Caio Prado"},
 	{"Upside Downtown", "Brassline"}, {"Soft Reset", "Ada Quill"}, {"Winter Fruit", "Jun Arai"}, {"Tambourine Girl", "The Odd Socks"}, {"Afterglow (Sped Up)", "Nils Hart"},
 	{"Ride or Tide", "Marlo"}, {"Blue Kitchen", "Ines Duarte"}, {"Echo Park 3AM", "Leon Wray"}, {"Static Bloom", "Fern & Wire"}, {"Monsoon", "Priya Anand"},
 }
 
+// bios are the profile texts of generated accounts.
 var bios = []string{
 	"Making small things every day", "Food, mostly noodles 🍜", "Dog person in a cat house", "New video every week", "Collabs: see link", "Learning in public", "Just here for the comments",
 	"Two friends and a camera", "Slow living, fast edits", "Opinions are my cat's",

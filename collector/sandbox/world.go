@@ -13,17 +13,19 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// World has the true data of all made-up accounts and videos. The data depend only on the seed, except for names in requests and renamed
-// handles. World stores these names and handles until the process ends (see the package comment). All methods may be called concurrently.
+// World generates the data of all accounts and videos of the sandbox. Tests compare the generated data with the data that the collector
+// stored. The data depend only on the seed and the time, with two exceptions: World stores handles and ids from requests, and renamed
+// handles, until the process ends. All methods may be called concurrently.
 type World struct {
 	seed uint64
 
 	mu      sync.RWMutex
 	names   map[accountRef]externalNames
-	owners  map[videoRef]uint32 // the numbers of the accounts that were claimed as authors of videos
+	owners  map[videoRef]uint32 // author of each video for which Claim was called, as an account number
 	renamed map[handleRef]handleOwner
 }
 
+// newWorld returns a generator with a seed.
 func newWorld(seed uint64) *World {
 	return &World{seed: seed, names: map[accountRef]externalNames{}, owners: map[videoRef]uint32{}, renamed: map[handleRef]handleOwner{}}
 }
@@ -34,17 +36,17 @@ type State string
 // States of videos and accounts.
 const (
 	Public     State = "public"
-	Restricted State = "restricted" // visible to adults only; YouTube's API returns such a video like a public one
+	Restricted State = "restricted" // only adults can see the video, but YouTube's API returns it like a public one
 	Private    State = "private"
 	Deleted    State = "deleted"
 )
 
-// AccountName has the names and ids of an account that are also in the data of its videos.
+// AccountName has the names and ids of an account. The data of a video contain the AccountName of the author.
 type AccountName struct {
 	ID     string `json:"id"`     // a channel id on YouTube, a numeric id on other platforms
 	Handle string `json:"handle"` // handle in lower case, without "@"
 	Name   string `json:"name"`
-	SecUID string `json:"sec_uid,omitempty"` // TikTok's second id of the account
+	SecUID string `json:"sec_uid,omitempty"` // the sec_uid, which TikTok uses besides the numeric id; "" on other platforms
 }
 
 // Song is the song of a video.
@@ -55,27 +57,27 @@ type Song struct {
 	Link   string `json:"link,omitempty"` // link to the song; set on TikTok only
 }
 
-// VideoTruth is the true data of a video at a time.
+// VideoTruth has the data that World generates for a video at a time.
 type VideoTruth struct {
 	Platform      link.Platform `json:"platform"`
 	ID            string        `json:"id"`
 	Link          string        `json:"link"`
 	Category      Category      `json:"category"`
 	State         State         `json:"state"`
-	TurnsAt       *time.Time    `json:"turns_at"` // when the video becomes private, is deleted or falls; nil for other categories
+	TurnsAt       *time.Time    `json:"turns_at"` // when the video becomes private, is deleted, or loses views; nil for other categories
 	Account       AccountName   `json:"account"`
 	Title         string        `json:"title"`
 	UploadedAt    time.Time     `json:"uploaded_at"`    // upload time in UTC, in whole seconds
-	LengthSeconds float64       `json:"length_seconds"` // length in whole seconds on YouTube, with milliseconds elsewhere; 0 for a photo or a live broadcast
+	LengthSeconds float64       `json:"length_seconds"` // length in seconds, without a fraction on YouTube; 0 for a slideshow or a live broadcast
 	Song          *Song         `json:"song"`           // the song of the video; nil on YouTube
-	NotSafe       bool          `json:"not_safe"`
-	HiddenStats   bool          `json:"hidden_stats"`
-	ShopAd        bool          `json:"shop_ad"`
+	NotSafe       bool          `json:"not_safe"`       // true if the video is age-restricted
+	HiddenStats   bool          `json:"hidden_stats"`   // true if the creator hides the likes
+	ShopAd        bool          `json:"shop_ad"`        // true if the video is a shop ad
 	ShopProductID string        `json:"shop_product_id,omitempty"`
-	Counts                      // the counts; set in every state
+	Counts                      // the counts at the time, which private and deleted videos also have
 }
 
-// AccountTruth is the true data of an account at a time.
+// AccountTruth has the data that World generates for an account at a time.
 type AccountTruth struct {
 	AccountName
 	Platform  link.Platform   `json:"platform"`
@@ -85,11 +87,11 @@ type AccountTruth struct {
 	JoinedAt  time.Time       `json:"joined_at"`
 	Bio       string          `json:"bio"`
 	BioLink   string          `json:"bio_link"`
-	Followers *int64          `json:"followers"` // followers; nil if hidden; three significant figures on YouTube
+	Followers *int64          `json:"followers"` // number of followers, rounded to three significant figures on YouTube; nil if hidden
 	Following int64           `json:"following"`
-	Videos    int64           `json:"videos"` // the number of public videos
-	Views     int64           `json:"views"`  // views of all public videos together
-	Likes     int64           `json:"likes"`  // likes of all public videos together, without hidden likes
+	Videos    int64           `json:"videos"` // number of videos in the account's list
+	Views     int64           `json:"views"`  // sum of the views of the videos in the account's list
+	Likes     int64           `json:"likes"`  // sum of the likes of the videos in the account's list, without hidden likes
 
 	self identity
 }
@@ -100,20 +102,21 @@ type Point struct {
 	Counts
 }
 
-// video has the data of a video that do not change.
+// video has the data of a video that do not depend on the time.
 type video struct {
 	platform link.Platform
 	id       string
 	account  uint32 // the number of the account that is derived from the id
-	uploaded int64
+	uploaded int64  // upload time as a Unix time in seconds
 	category Category
-	turnsAt  int64
-	fall     float64
-	state    State // Public, unless the account or the shortcode is private or deleted
+	turnsAt  int64   // time of VideoTruth.TurnsAt as a Unix time in seconds, also if the category does not use it
+	fall     float64 // fraction of the views that a video of the category Falling loses at turnsAt
+	state    State   // Deleted if the account is deleted; Private if the account or the shortcode is private; otherwise Public
 	curve    curve
 }
 
-// video returns the data of a video that do not change. ok is false if the id is not valid.
+// video returns the data of a video that do not depend on the time. If the id contains no upload time before at, the upload time is a
+// random time before at. video returns false if the id is not valid.
 func (w *World) video(p link.Platform, id string, at time.Time) (*video, bool) {
 	if !validID(p, id) {
 		return nil, false
@@ -126,7 +129,7 @@ func (w *World) video(p link.Platform, id string, at time.Time) (*video, bool) {
 	}
 	if v.uploaded == 0 {
 		d := rng{hash(w.seed, "uploaded", string(p), key)}
-		v.uploaded = anchor(at) - int64(d.between(3600, block-day))
+		v.uploaded = anchorFor(at) - int64(d.between(3600, anchorInterval-day))
 	}
 	v.category = pickCategory(shares(p), rng{hash(w.seed, "category", string(p), key)}, Normal)
 	d := rng{hash(w.seed, "turn", string(p), key)}
@@ -160,7 +163,7 @@ func (v *video) stateAt(at time.Time) State {
 	return Public
 }
 
-// Video returns the true data of a video at a time. ok is false if the id is not valid.
+// Video returns the generated data of a video at a time. It returns false if the id is not valid.
 func (w *World) Video(p link.Platform, id string, at time.Time) (VideoTruth, bool) {
 	v, ok := w.video(p, id, at)
 	if !ok {
@@ -188,9 +191,10 @@ func (w *World) Video(p link.Platform, id string, at time.Time) (VideoTruth, boo
 	return t, true
 }
 
-// HistoryTruth returns the counts of a video at the end of each UTC day between from and to. If the last day has not ended, its point is at
-// to. It leaves out days before the upload and days on which the video is not available. If the id does not contain the upload time, the
-// upload time is the one for a clock that is set to to. HistoryTruth returns nil if the id is not valid.
+// HistoryTruth returns the counts of a video at the end of each UTC day from the day of from to the day of to. The last point is at to if
+// that is before the end of the day. HistoryTruth leaves out days before the upload and days at whose end the video is private or deleted.
+// If the id does not contain the upload time, HistoryTruth uses the upload time that Video returns for to. It returns nil if the id is not
+// valid.
 func (w *World) HistoryTruth(p link.Platform, id string, from, to time.Time) []Point {
 	v, ok := w.video(p, id, to)
 	if !ok {
@@ -210,8 +214,9 @@ func (w *World) HistoryTruth(p link.Platform, id string, from, to time.Time) []P
 	return points
 }
 
-// Account returns the true data of an account at a time. ref is a handle (in upper or lower case, with or without "@", on Facebook also
-// with "~id"), a channel id, or a numeric id on Instagram and Facebook. ok is false if ref is not valid.
+// Account returns the generated data of an account at a time. ref is a handle, a channel id of YouTube, or a numeric id of Instagram or
+// Facebook. A handle can be in upper or lower case, begin with "@", and on Facebook end with "~ID". Account returns false if ref is not
+// valid.
 func (w *World) Account(p link.Platform, ref string, at time.Time) (AccountTruth, bool) {
 	i, ok := w.accountByRef(p, ref)
 	if !ok {
@@ -220,6 +225,7 @@ func (w *World) Account(p link.Platform, ref string, at time.Time) (AccountTruth
 	return w.account(i, at), true
 }
 
+// accountByRef returns the account with the handle or id ref. It returns false if ref is neither a valid handle nor a valid id.
 func (w *World) accountByRef(p link.Platform, ref string) (identity, bool) {
 	if p == link.YouTube && channelPattern.MatchString(ref) ||
 		(p == link.Instagram || p == link.Facebook) && digits.MatchString(ref) {
@@ -228,6 +234,7 @@ func (w *World) accountByRef(p link.Platform, ref string) (identity, bool) {
 	return w.byHandle(p, ref)
 }
 
+// account returns the generated data of an account at a time.
 func (w *World) account(i identity, at time.Time) AccountTruth {
 	s := w.schedule(i.platform, i.number, at)
 	d := rng{w.accountKey("profile", i.platform, i.number)}
@@ -271,8 +278,8 @@ func (w *World) account(i identity, at time.Time) AccountTruth {
 	return t
 }
 
-// Uploads returns the ids of an account's available videos at a time, newest first. ref is a handle or an id, in the forms that Account
-// accepts. Uploads returns nil if ref is not valid or there are no videos.
+// Uploads returns the ids of an account's videos at a time, newest first, without private and deleted videos. ref is a handle or an id, in
+// the forms that Account accepts. Uploads returns nil if ref is not valid or the account has no videos.
 func (w *World) Uploads(p link.Platform, ref string, at time.Time) []string {
 	i, ok := w.accountByRef(p, ref)
 	if !ok {
@@ -293,9 +300,9 @@ func (w *World) listedVideos(i identity, at time.Time) []string {
 	return list
 }
 
-// Find returns the id of a listed video of a category, from a normal account. It always returns the same id. If the video becomes private,
-// is deleted or falls, this happens in 2027, so that a test can set the clock before or after this time. Find returns "" if the platform
-// does not have the category.
+// Find returns the id of a video of a category, whose account has the category AccountNormal. It always returns the same id. If the video
+// becomes private, is deleted or loses views, this happens in 2027, so that a test can set the clock before or after that time. Find
+// returns "" if the platform does not have the category.
 func (w *World) Find(p link.Platform, c Category) string {
 	if !slices.Contains(Categories(p), c) {
 		return ""
@@ -330,9 +337,10 @@ func (w *World) FindAccount(p link.Platform, c AccountCategory) string {
 	return ""
 }
 
-// findLimit is the number of accounts that Find and FindAccount search. It is large enough to find an account of the rarest category.
+// findLimit is the number of accounts that Find and FindAccount search. It is large enough for both to find the rarest category.
 const findLimit = 100_000
 
+// accountName returns the names and ids of an account.
 func (w *World) accountName(i identity) AccountName {
 	n := AccountName{ID: i.id, Handle: i.handle, Name: displayName(i)}
 	if i.platform == link.TikTok {
@@ -349,11 +357,13 @@ func displayName(i identity) string {
 	return capital(i.handle)
 }
 
+// capital returns a text with its first letter in upper case.
 func capital(s string) string {
 	_, first := utf8.DecodeRuneInString(s)
 	return strings.ToUpper(s[:first]) + s[first:]
 }
 
+// title returns a random title: a caption, sometimes an emoji, and one to three hashtags. YouTube titles have at most 100 characters.
 func (w *World) title(p link.Platform, d *rng) string {
 	title := pick(d, captions)
 	if d.unit() < 0.45 {
@@ -368,6 +378,7 @@ func (w *World) title(p link.Platform, d *rng) string {
 	return title
 }
 
+// length returns the random length of a video in seconds.
 func length(p link.Platform, c Category, d *rng) float64 {
 	seconds := d.logBetween(6, 90)
 	if kind := d.unit(); p == link.YouTube && kind < 0.15 {
@@ -384,6 +395,7 @@ func length(p link.Platform, c Category, d *rng) float64 {
 	return math.Floor(seconds*1000) / 1000
 }
 
+// song returns the random song of a video: either its author's own song or a song of the list songs. It returns nil on YouTube.
 func (w *World) song(p link.Platform, owner identity, d *rng) *Song {
 	if p == link.YouTube {
 		return nil
@@ -402,6 +414,7 @@ func (w *World) song(p link.Platform, owner identity, d *rng) *Song {
 	return &s
 }
 
+// songID returns the id of a song, in the platform's format, for a random number.
 func songID(p link.Platform, n uint64) string {
 	if p == link.TikTok {
 		return strconv.FormatUint(7_000_000_000_000_000_000+n%400_000_000_000_000_000, 10)
@@ -409,6 +422,7 @@ func songID(p link.Platform, n uint64) string {
 	return strconv.FormatUint(200_000_000_000_000+n%700_000_000_000_000, 10)
 }
 
+// videoLink returns the canonical link of a video.
 func videoLink(p link.Platform, id string, owner identity, c Category) string {
 	switch p {
 	case link.TikTok:
@@ -426,6 +440,7 @@ func videoLink(p link.Platform, id string, owner identity, c Category) string {
 	}
 }
 
+// accountLink returns the canonical link of an account.
 func accountLink(i identity) string {
 	switch i.platform {
 	case link.TikTok:

@@ -15,12 +15,13 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// testNow is the time at which the clock of the test sandboxes is stopped.
+// testNow is the time that the clock of the sandbox returns in all tests of this package.
 var testNow = time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 
+// anyPlatform draws a random platform.
 func anyPlatform() *rapid.Generator[link.Platform] { return rapid.SampledFrom(link.Platforms) }
 
-// anyID generates valid ids of a platform that the sandbox did not generate.
+// anyID draws random valid video ids of a platform. They are not in the list of any generated account.
 func anyID(p link.Platform) *rapid.Generator[string] {
 	switch p {
 	case link.TikTok:
@@ -40,13 +41,14 @@ func anyID(p link.Platform) *rapid.Generator[string] {
 	}
 }
 
+// anyInstant draws a random time in the three years after epoch.
 func anyInstant() *rapid.Generator[time.Time] {
 	return rapid.Custom(func(t *rapid.T) time.Time {
 		return time.Unix(rapid.Int64Range(epoch, epoch+3*365*day).Draw(t, "instant"), 0).UTC()
 	})
 }
 
-func TestWorld_dataDependOnSeedOnly(t *testing.T) {
+func TestWorld_returnsSameDataForSameSeed(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		p := anyPlatform().Draw(t, "platform")
@@ -62,7 +64,7 @@ func TestWorld_dataDependOnSeedOnly(t *testing.T) {
 	})
 }
 
-func TestWorld_countsNeverFallUnlessCategoryIsFalling(t *testing.T) {
+func TestWorld_countsDecreaseOnlyInCategoryFalling(t *testing.T) {
 	t.Parallel()
 	w := newWorld(0)
 	rapid.Check(t, func(t *rapid.T) {
@@ -98,7 +100,7 @@ func TestWorld_countsNeverFallUnlessCategoryIsFalling(t *testing.T) {
 	})
 }
 
-func TestWorld_nearlyEveryIDIsNormalVideo(t *testing.T) {
+func TestWorld_moreThan97PercentOfIDsArePublicVideos(t *testing.T) {
 	t.Parallel()
 	w := newWorld(0)
 	for _, p := range link.Platforms {
@@ -117,7 +119,8 @@ func TestWorld_nearlyEveryIDIsNormalVideo(t *testing.T) {
 	}
 }
 
-// exampleID returns the ith id of a fixed sequence of ids that the sandbox did not generate.
+// exampleID returns a valid video id of a platform. Different values of i give different ids. The ids are not in the list of any generated
+// account.
 func exampleID(p link.Platform, i int) string {
 	n := mix(uint64(i) + 77)
 	switch p {
@@ -156,7 +159,7 @@ func TestWorld_derivesUploadTimeFromID(t *testing.T) {
 			for i := range 500 {
 				v, _ := w.Video(p, exampleID(p, i), testNow)
 				require.Less(t, v.UploadedAt.Unix(), epoch)
-				require.GreaterOrEqual(t, v.UploadedAt.Unix(), epoch-int64(block))
+				require.GreaterOrEqual(t, v.UploadedAt.Unix(), epoch-int64(anchorInterval))
 			}
 		}
 	})
@@ -218,7 +221,7 @@ func TestWorld_listedVideosBelongToAccount(t *testing.T) {
 	})
 }
 
-func TestWorld_listsGetNewVideosAtTheirRate(t *testing.T) {
+func TestWorld_accountsUploadNewVideosRegularly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(0)
 	for _, p := range link.Platforms {
@@ -291,7 +294,7 @@ func TestWorld_findsAccountByHandleAndID(t *testing.T) {
 	})
 }
 
-func TestWorld_claimChangesOnlyAuthorOfVideo(t *testing.T) {
+func TestWorld_claimChangesAuthorOfVideoAndNothingElse(t *testing.T) {
 	t.Parallel()
 	w := newWorld(0)
 	before, _ := w.Video(link.TikTok, "7106594312292453675", testNow)
@@ -305,7 +308,7 @@ func TestWorld_claimChangesOnlyAuthorOfVideo(t *testing.T) {
 	require.Equal(t, before.Title, after.Title)
 }
 
-func TestWorld_findReturnsEveryCategory(t *testing.T) {
+func TestWorld_findReturnsVideoAndAccountOfEveryCategory(t *testing.T) {
 	t.Parallel()
 	w := newWorld(0)
 	for _, p := range link.Platforms {
@@ -358,7 +361,7 @@ func TestWorld_findReturnsEveryCategory(t *testing.T) {
 	require.Empty(t, w.Find(link.TikTok, HiddenLikes))
 }
 
-func TestWorld_viralVideosExceedOtherVideos(t *testing.T) {
+func TestWorld_viralVideoGetsMoreViewsThanMostVideosOfAccount(t *testing.T) {
 	t.Parallel()
 	w := newWorld(0)
 	v, _ := w.video(link.TikTok, w.Find(link.TikTok, Viral), testNow)
@@ -410,7 +413,7 @@ func TestWorld_historyHasCountsAtEndOfEachDay(t *testing.T) {
 	})
 }
 
-func TestWorld_titlesLookReal(t *testing.T) {
+func TestWorld_titlesHaveHashtagsAndEmoji(t *testing.T) {
 	t.Parallel()
 	w := newWorld(0)
 	wide := 0
@@ -429,7 +432,7 @@ func TestWorld_titlesLookReal(t *testing.T) {
 	require.Greater(t, wide, 60, "four-byte characters must be common")
 }
 
-func TestHandles_areUnambiguous(t *testing.T) {
+func TestHandles_canBeDecodedInOnlyOneWay(t *testing.T) {
 	t.Parallel()
 	for i, a := range adjectives {
 		for j, b := range adjectives {

@@ -12,16 +12,17 @@ import (
 	"strings"
 )
 
-// youtubeMethod describes a method of the YouTube Data API v3, including how its requests are checked.
+// youtubeMethod describes a method of the YouTube Data API v3: which requests are valid, and the function that answers them.
 type youtubeMethod struct {
 	name   string
-	bucket string
-	params []string // parameters with one value, besides part and id
-	parts  []string
+	bucket string   // bucket of the quota that pays for the method
+	params []string // allowed parameters, without part and id; none of them may be repeated
+	parts  []string // parts that every caller may request
 	owner  []string // parts that only the owner of the video or channel may request
 	answer func(*Sandbox, *call, youtubeRequest) reply
 }
 
+// youtubeMethods has the methods of the YouTube Data API v3 by the last part of their path.
 var youtubeMethods = map[string]youtubeMethod{
 	"videos": {
 		name: "videos.list", bucket: bucketCommon,
@@ -68,7 +69,7 @@ var systemParams = []string{
 // maxYouTubeIDs is the largest number of ids in a call.
 const maxYouTubeIDs = 50
 
-// youtubeRequest is a request that has passed the checks that all methods share.
+// youtubeRequest is a request to YouTube's API that has passed the checks of youtubeMethod.check.
 type youtubeRequest struct {
 	parts  []string
 	ids    []string // the requested ids in the order of the request, without repeated ids
@@ -77,7 +78,8 @@ type youtubeRequest struct {
 
 func (q youtubeRequest) wants(part string) bool { return slices.Contains(q.parts, part) }
 
-// serveYouTube answers /youtube/youtube/v3/METHOD. Google's official clients request this path if their endpoint is set to /youtube/.
+// serveYouTube answers /youtube/youtube/v3/METHOD. A client library of Google requests this path if its endpoint is the sandbox's
+// /youtube/.
 func (s *Sandbox) serveYouTube(w http.ResponseWriter, r *http.Request, path string) {
 	name, _ := strings.CutPrefix(strings.TrimPrefix(path, "youtube/"), "v3/")
 	c := &call{r: r, now: s.clock(), source: sourceYouTube, method: path}
@@ -88,6 +90,7 @@ func (s *Sandbox) serveYouTube(w http.ResponseWriter, r *http.Request, path stri
 	})
 }
 
+// youtube checks a request for the method with a name, charges its quota unit, and then answers it.
 func (s *Sandbox) youtube(c *call, name string) reply {
 	m, ok := youtubeMethods[name]
 	if !ok || c.r.Method != http.MethodGet {
@@ -117,6 +120,7 @@ func (s *Sandbox) youtube(c *call, name string) reply {
 	return finishYouTube(c.r, values, m.answer(s, c, req))
 }
 
+// youtubeKey returns true if a request has the valid API key, and Google's error otherwise.
 func youtubeKey(r *http.Request, values url.Values) (reply, bool) {
 	key := values.Get("key")
 	if key == "" {
@@ -144,7 +148,8 @@ func youtubeKey(r *http.Request, values url.Values) (reply, bool) {
 	return rep, false
 }
 
-// check makes the checks that all methods share. It refuses unknown and repeated parameters, numbers out of range, and unknown parts.
+// check returns the parsed parameters of a request, or false and YouTube's error. It refuses unknown and repeated parameters, numbers out
+// of range, unknown parts, and too many ids.
 func (m youtubeMethod) check(values url.Values, ids []string) (youtubeRequest, reply, bool) {
 	req := youtubeRequest{values: values}
 	fail := func(rep reply) (youtubeRequest, reply, bool) { return req, rep, false }
@@ -192,7 +197,8 @@ func (m youtubeMethod) check(values url.Values, ids []string) (youtubeRequest, r
 	return req, reply{}, true
 }
 
-// oneFilter returns the name of the request's filter. It returns an error unless the request has exactly one of the filters.
+// oneFilter returns the name of the only parameter among filters that the request has. If the request has none or several of them,
+// oneFilter returns an error reply.
 func oneFilter(values url.Values, filters ...string) (string, *reply) {
 	var given []string
 	for _, name := range filters {
@@ -211,7 +217,8 @@ func oneFilter(values url.Values, filters ...string) (string, *reply) {
 	return "", &rep
 }
 
-// finishYouTube applies the field mask and adds the ETag to a successful answer.
+// finishYouTube applies the field mask of the request to a successful reply and adds its ETag. If the client already has the reply with
+// this ETag, finishYouTube returns status 304. It returns other replies unchanged.
 func finishYouTube(r *http.Request, values url.Values, rep reply) reply {
 	if rep.status != http.StatusOK {
 		return rep
@@ -231,12 +238,14 @@ func finishYouTube(r *http.Request, values url.Values, rep reply) reply {
 	return rep.with("ETag", tag).with("Cache-Control", "private")
 }
 
+// etag returns the ETag of a JSON value: a hash of its encoding.
 func etag(body any) string {
 	raw, _ := json.Marshal(body) // encoding cannot fail
 	sum := sha256.Sum256(raw)
 	return base64.RawURLEncoding.EncodeToString(sum[:20])
 }
 
+// splitList returns the entries of a list that is separated by commas, without blanks and empty entries.
 func splitList(list string) []string {
 	var out []string
 	for entry := range strings.SplitSeq(list, ",") {
@@ -247,6 +256,7 @@ func splitList(list string) []string {
 	return out
 }
 
+// sortedKeys returns the names of query parameters in alphabetical order.
 func sortedKeys(values url.Values) []string {
 	var keys []string
 	for name := range values {
@@ -256,12 +266,13 @@ func sortedKeys(values url.Values) []string {
 	return keys
 }
 
+// youtubeBad returns YouTube's error for a request with invalid parameters.
 func youtubeBad(reason, message, location, locationType string) reply {
 	return googleError(http.StatusBadRequest, message, reason, "youtube.parameter", location, locationType, "")
 }
 
-// googleError returns a reply with an error in Google's format. If location or status is "", the member is left out: YouTube's own errors
-// have no status, and the errors of Google's front end have no location.
+// googleError returns a reply with an error in Google's format. If location or status is "", the error does not have this member. Errors of
+// YouTube itself have no status, and errors of Google's front-end servers have no location.
 func googleError(code int, message, reason, domain, location, locationType, status string) reply {
 	entry := object{"message": message, "domain": domain, "reason": reason}
 	if location != "" {
@@ -274,6 +285,7 @@ func googleError(code int, message, reason, domain, location, locationType, stat
 	return reply{status: code, body: object{"error": e}}
 }
 
+// youtubeErrors returns the answers of YouTube's API to calls with a fault.
 func youtubeErrors() errorReplies {
 	return errorReplies{
 		rateLimited: func() reply {

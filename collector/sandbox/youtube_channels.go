@@ -12,6 +12,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
+// youtubeChannels answers channels.list.
 func (s *Sandbox) youtubeChannels(c *call, q youtubeRequest) reply {
 	filter, bad := oneFilter(q.values, "id", "forHandle", "forUsername", "managedByMe", "mine", "mySubscribers", "categoryId")
 	if bad != nil {
@@ -46,13 +47,14 @@ func (s *Sandbox) youtubeChannels(c *call, q youtubeRequest) reply {
 		}
 	}
 	body := object{"kind": "youtube#channelListResponse", "pageInfo": object{"totalResults": len(items), "resultsPerPage": 5}}
-	if len(items) > 0 { // if nothing is found, channels.list leaves out items; videos.list returns an empty list instead
+	if len(items) > 0 { // without a result, channels.list has no member "items"
 		body["items"] = items
 		body["pageInfo"].(object)["resultsPerPage"] = max(5, len(items))
 	}
 	return reply{status: http.StatusOK, body: body}
 }
 
+// youtubeChannel returns an account as an item of channels.list.
 func youtubeChannel(t AccountTruth, q youtubeRequest) object {
 	item := object{"kind": "youtube#channel", "id": t.ID}
 	if q.wants("snippet") {
@@ -89,6 +91,7 @@ func youtubeChannel(t AccountTruth, q youtubeRequest) object {
 	return item
 }
 
+// youtubePlaylistItems answers playlistItems.list. The only playlists are the lists of uploads of channels.
 func (s *Sandbox) youtubePlaylistItems(c *call, q youtubeRequest) reply {
 	filter, bad := oneFilter(q.values, "id", "playlistId")
 	if bad != nil {
@@ -99,7 +102,7 @@ func (s *Sandbox) youtubePlaylistItems(c *call, q youtubeRequest) reply {
 		c.ids = append(c.ids, playlist)
 	}
 	switch playlist {
-	case "WL", "HL", "LL": // ids of private lists that every account has
+	case "WL", "HL", "LL": // ids of playlists that only their owner can read, such as "Watch later"
 		return googleError(http.StatusForbidden, "The request is not properly authorized to retrieve the requested playlist items.", "playlistItemsNotAccessible", "youtube.playlistItem", "", "", "")
 	}
 	suffix, isUploads := strings.CutPrefix(playlist, "UU")
@@ -152,6 +155,7 @@ func (s *Sandbox) youtubePlaylistItems(c *call, q youtubeRequest) reply {
 	return reply{status: http.StatusOK, body: body}
 }
 
+// youtubePlaylistItem returns a video as an item of playlistItems.list. position is its index in the playlist.
 func (s *Sandbox) youtubePlaylistItem(id, playlist string, position int, at time.Time, q youtubeRequest) object {
 	t, _ := s.world.Video(link.YouTube, id, at)
 	published := t.UploadedAt.Format(time.RFC3339)
@@ -173,8 +177,8 @@ func (s *Sandbox) youtubePlaylistItem(id, playlist string, position int, at time
 	return item
 }
 
-// pageToken returns a page token in YouTube's format: a protocol buffer with a direction and "PT:", followed by a second protocol buffer
-// with the offset. forward is true for a token of the next page and false for a token of the previous page.
+// pageToken returns a page token in YouTube's format: a base64 text of a protocol buffer with the direction and the offset. forward is true
+// for the token of the next page, which begins at offset. It is false for the token of the previous page, which ends before offset.
 func pageToken(offset int, forward bool) string {
 	inner := binary.AppendUvarint([]byte{0x08}, uint64(offset))
 	text := "PT:" + base64.RawStdEncoding.EncodeToString(inner)
@@ -186,6 +190,7 @@ func pageToken(offset int, forward bool) string {
 	return base64.RawURLEncoding.EncodeToString(outer)
 }
 
+// readPageToken returns the offset and the direction in a token from pageToken. ok is false if the token is not valid.
 func readPageToken(token string) (offset int, forward, ok bool) {
 	outer, err := base64.RawURLEncoding.DecodeString(token)
 	if err != nil || len(outer) < 8 {

@@ -15,8 +15,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// officialClient returns Google's official Go client with the sandbox's base URL. The tests with this client show that the sandbox uses
-// YouTube's real format.
+// officialClient returns Google's Go client for YouTube's API, which sends its requests to the sandbox. If this client can read the
+// answers, the sandbox uses YouTube's real format.
 func officialClient(t *testing.T, r testServer, key string) *youtube.Service {
 	t.Helper()
 	var endpoint string
@@ -30,7 +30,7 @@ func officialClient(t *testing.T, r testServer, key string) *youtube.Service {
 	return service
 }
 
-func TestOfficialClient_readsVideos(t *testing.T) {
+func TestGoogleClient_readsVideosFromSandbox(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	service := officialClient(t, r, YouTubeAPIKey)
@@ -69,7 +69,7 @@ func TestOfficialClient_readsVideos(t *testing.T) {
 	}
 }
 
-func TestOfficialClient_readsStats(t *testing.T) {
+func TestGoogleClient_readsVideoCountsFromSandbox(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	list, err := officialClient(t, r, YouTubeAPIKey).Videos.BatchGetStats().Part("id", "snippet", "statistics", "contentDetails").Id("dQw4w9WgXcQ", "jNQXAC9IVRw").Do()
@@ -84,7 +84,7 @@ func TestOfficialClient_readsStats(t *testing.T) {
 	require.InDelta(t, truth.LengthSeconds, length.Seconds(), 1)
 }
 
-func TestOfficialClient_readsChannelsAndTheirUploads(t *testing.T) {
+func TestGoogleClient_readsChannelsAndUploadsFromSandbox(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	service := officialClient(t, r, YouTubeAPIKey)
@@ -125,7 +125,7 @@ func TestOfficialClient_readsChannelsAndTheirUploads(t *testing.T) {
 	require.Equal(t, (len(ids)+6)/7, pages)
 }
 
-func TestOfficialClient_readsErrors(t *testing.T) {
+func TestGoogleClient_readsErrorsFromSandbox(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	request := func(service *youtube.Service) *googleapi.Error {
@@ -163,7 +163,7 @@ func TestOfficialClient_readsErrors(t *testing.T) {
 	require.Equal(t, "playlistNotFound", failure.Errors[0].Reason)
 }
 
-func TestOfficialClient_supportsETags(t *testing.T) {
+func TestGoogleClient_getsNotModifiedForKnownETag(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	service := officialClient(t, r, YouTubeAPIKey)
@@ -173,7 +173,7 @@ func TestOfficialClient_supportsETags(t *testing.T) {
 	require.True(t, googleapi.IsNotModified(err))
 }
 
-func TestOfficialClient_supportsFieldMasks(t *testing.T) {
+func TestGoogleClient_getsOnlyMembersOfFieldMask(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	list, err := officialClient(t, r, YouTubeAPIKey).Videos.List([]string{"snippet", "statistics"}).Id("dQw4w9WgXcQ").Fields("items(id,statistics/viewCount)").Do()

@@ -5,10 +5,11 @@ import (
 	"strings"
 )
 
-// fields is a parsed field mask of Google's partial responses, such as a,b/c,d(e,f). A member without a mask selects everything below it.
+// fields is a parsed field mask of Google's APIs, such as a,b/c,d(e,f), which selects the members of a response. It maps the name of a
+// member to the mask for its value. An empty mask selects the whole value.
 type fields map[string]fields
 
-// parseFields parses a field mask. The error contains the position of the problem.
+// parseFields parses a field mask. The error contains the text of the mask from the invalid place on.
 func parseFields(mask string) (fields, error) {
 	out := fields{}
 	rest, err := out.parse(mask)
@@ -18,12 +19,13 @@ func parseFields(mask string) (fields, error) {
 	return out, err
 }
 
-// badSelection returns Google's error for an invalid field mask.
+// badSelection returns Google's error for a field mask that is invalid at the text at.
 func badSelection(at string) error {
 	return fmt.Errorf("Invalid field selection %s", at) //nolint:staticcheck // Google's wording
 }
 
-// parse parses a list of selections up to a closing parenthesis or the end. rest is the text that was not parsed.
+// parse parses a field mask up to a closing parenthesis without an opening one, or up to its end, and adds the members to f. rest is the
+// text from that parenthesis on.
 func (f fields) parse(mask string) (rest string, err error) {
 	for {
 		end := strings.IndexAny(mask, ",/()")
@@ -70,7 +72,7 @@ func (f fields) parse(mask string) (rest string, err error) {
 	}
 }
 
-// apply returns the selected parts of a decoded JSON value. For a list, it applies the mask to each element.
+// apply returns the parts of a decoded JSON value that the mask selects. It applies the mask to each element of a list.
 func (f fields) apply(value any) any {
 	switch v := value.(type) {
 	case []any:

@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-func TestYouTube_videosHaveRealFormat(t *testing.T) {
+func TestYouTube_returnsVideosInFormatOfYouTubeAPI(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	item := func(c Category, part string) object {
@@ -149,7 +149,7 @@ func TestYouTube_returnsChannelsOfEveryCategory(t *testing.T) {
 	require.NotContains(t, r.youtube(t, "channels", "part", "id", "id", "UCtooshort").json(t), "items")
 }
 
-func TestYouTube_pageTokensLeadForwardAndBack(t *testing.T) {
+func TestYouTube_pageTokensSelectNextAndPreviousPage(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	truth, _ := r.World().Account(link.YouTube, "pagetest", testNow)
@@ -175,9 +175,9 @@ func TestYouTube_listsNewUploadsAfterClockAdvances(t *testing.T) {
 	require.NotEqual(t, before, total())
 }
 
-func TestYouTube_limitsUnitsPerBucketAndPacificDay(t *testing.T) {
+func TestYouTube_limitsQuotaUnitsPerBucketAndPacificDay(t *testing.T) {
 	t.Parallel()
-	clock := time.Date(2026, 11, 21, 7, 59, 0, 0, time.UTC) // 23:59 of the previous day in California
+	clock := time.Date(2026, 11, 21, 7, 59, 0, 0, time.UTC) // one minute before midnight in California
 	s := New(Options{Now: func() time.Time { return clock }})
 	handler := s.Handler()
 	request := func(method string) int {
@@ -186,7 +186,7 @@ func TestYouTube_limitsUnitsPerBucketAndPacificDay(t *testing.T) {
 		return w.Code
 	}
 	for range dailyQuota {
-		request("videos?part=wrong") // a failed request costs a unit too
+		request("videos?part=wrong") // a failed request also costs one quota unit
 	}
 	require.Equal(t, http.StatusForbidden, request("channels?part=id&forHandle=abc"))
 	require.Equal(t, http.StatusOK, request("videos:batchGetStats?part=id&id=dQw4w9WgXcQ"))
@@ -194,7 +194,7 @@ func TestYouTube_limitsUnitsPerBucketAndPacificDay(t *testing.T) {
 	require.Equal(t, http.StatusOK, request("channels?part=id&forHandle=abc"))
 }
 
-func TestYouTube_compressesIfAccepted(t *testing.T) {
+func TestYouTube_compressesResponseIfClientAcceptsGzip(t *testing.T) {
 	t.Parallel()
 	handler := New(Options{}).Handler()
 	req := httptest.NewRequest(http.MethodGet, "/youtube/youtube/v3/videos?part=id&id=dQw4w9WgXcQ&key="+YouTubeAPIKey, nil)
@@ -239,7 +239,7 @@ func TestReadPageToken_acceptsOnlyTokensOfPageToken(t *testing.T) {
 	})
 }
 
-func TestFields_selectMembersOfMask(t *testing.T) {
+func TestFieldMask_selectsMembersOfResponse(t *testing.T) {
 	t.Parallel()
 	body := decoded([]byte(`{"kind":"k","items":[{"id":"a","s":{"v":1,"l":2}},{"id":"b","s":{"v":3}}],"n":{"x":1}}`))
 	for mask, want := range map[string]string{

@@ -9,6 +9,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
+// youtubeVideos answers videos.list. It leaves out private, deleted and unknown videos without an error.
 func (s *Sandbox) youtubeVideos(c *call, q youtubeRequest) reply {
 	filter, bad := oneFilter(q.values, "id", "chart", "myRating")
 	if bad != nil {
@@ -34,12 +35,13 @@ func (s *Sandbox) youtubeVideos(c *call, q youtubeRequest) reply {
 	}}
 }
 
-// visible returns a video. ok is true if the video is public or age-restricted.
+// visible returns the data of a video at a time. It returns true if the video is public or age-restricted.
 func (s *Sandbox) visible(p link.Platform, id string, at time.Time) (VideoTruth, bool) {
 	t, ok := s.world.Video(p, id, at)
 	return t, ok && (t.State == Public || t.State == Restricted)
 }
 
+// youtubeVideo returns a video as an item of videos.list.
 func youtubeVideo(t VideoTruth, q youtubeRequest) object {
 	item := object{"kind": "youtube#video", "id": t.ID}
 	live := t.Category == Live
@@ -107,6 +109,7 @@ func youtubeStatistics(t VideoTruth) object {
 	return statistics
 }
 
+// youtubeStats answers videos.batchGetStats.
 func (s *Sandbox) youtubeStats(c *call, q youtubeRequest) reply {
 	if _, bad := oneFilter(q.values, "id"); bad != nil {
 		return *bad
@@ -133,8 +136,8 @@ func (s *Sandbox) youtubeStats(c *call, q youtubeRequest) reply {
 	return reply{status: http.StatusOK, body: object{"kind": "youtube#batchGetStatsResponse", "items": items}}
 }
 
-// protobufDuration returns a video's length in the protobuf format, such as 58.5s. One video in ten has a fraction of a second, which
-// videos.list does not show.
+// protobufDuration returns the length of a video in the JSON format of the type google.protobuf.Duration, such as "58s" or "58.500s". One
+// video in ten has a random fraction of a second. videos.list returns whole seconds and does not contain this fraction.
 func protobufDuration(t VideoTruth) string {
 	d := rng{hash(0, "fraction", t.ID)}
 	if t.LengthSeconds > 0 && d.unit() < 0.1 {
@@ -143,7 +146,7 @@ func protobufDuration(t VideoTruth) string {
 	return fmt.Sprintf("%ds", int64(t.LengthSeconds))
 }
 
-// isoDuration returns a length in seconds as an ISO 8601 duration: PT58S, PT15M51S, PT1H, P1DT2H3S, or P0D for 0.
+// isoDuration returns a number of seconds as an ISO 8601 duration, such as PT58S, PT15M51S, PT1H or P1DT2H3S. It returns P0D for 0.
 func isoDuration(seconds int64) string {
 	if seconds == 0 {
 		return "P0D"
@@ -169,6 +172,7 @@ func isoDuration(seconds int64) string {
 	return out
 }
 
+// youtubeThumbnails returns the preview images of a video.
 func youtubeThumbnails(id string) object {
 	return object{"default": object{"url": "https://i.ytimg.com/vi/" + id + "/default.jpg", "width": 120, "height": 90}}
 }

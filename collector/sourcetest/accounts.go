@@ -16,22 +16,23 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// Cases that only accounts have. Accounts also use these cases of videos: OK with a list of at least two pages, Bare, Gone, WrongTypes,
-// Strings, Big, Foreign (the platform answers with the profile of another account), RateLimited, QuotaSpent, AuthFailed and ServerError.
+// Cases that only an AccountHarness has. An AccountHarness also has these cases of a Harness: OK with a list of at least two pages, Bare,
+// Gone, WrongTypes, Strings, Big, Foreign (the platform answers with the profile of another account), and all cases in refused.
 const (
 	PrivateAccount Case = "private account" // the profile or the list says that the account is private
-	Empty          Case = "empty"           // an account without videos
-	Pinned         Case = "pinned"          // like the case OK, with one video that is listed twice
-	BrokenEntry    Case = "broken entry"    // like the case OK, with an additional list entry without an id
-	BrokenList     Case = "broken list"     // a list in which no entry has an id
+	Empty          Case = "empty"           // the account has no videos
+	Pinned         Case = "pinned"          // the answers of the case OK, with one video that is listed twice
+	BrokenEntry    Case = "broken entry"    // the answers of the case OK, with an additional list entry without an id
+	BrokenList     Case = "broken list"     // no entry of the account's list of videos has an id
 )
 
+// accountAnswered lists the cases in which the platform answers the requests about an account.
 var accountAnswered = []Case{OK, Bare, Gone, WrongTypes, Strings, Big, Foreign, PrivateAccount, Empty, Pinned, BrokenEntry, BrokenList}
 
 // Reply is one answer of the platform.
 type Reply struct {
 	Status int    // HTTP status; 0 means 200
-	Body   string // {{credential}} is replaced by Credential
+	Body   string // the body, in which the server replaces {{credential}} by Credential
 }
 
 // AccountAnswer has the platform's answers about an account and the expected result.
@@ -39,29 +40,29 @@ type AccountAnswer struct {
 	Profile Reply
 	// Pages are the pages of the account's list of videos, in the order of the requests. It is nil if the list must not be requested.
 	Pages []Reply
-	Class source.Class // expected class of the account, or of the failure if the call is refused
-	// Account is the exact expected result if Class is OK. nil means the same result as in the case OK.
+	Class source.Class // expected class of the result; if the platform refuses the call, expected class of the failure
+	// Account is the exact expected Result.Account if Class is source.OK. nil means the Account of the case OK.
 	Account *source.AccountFacts
-	// RetryAt and Bucket are the expected fields of the failure if the answer has no Retry-After.
+	// RetryAt and Bucket are the expected fields of the source.Failure if the answer has no header Retry-After.
 	RetryAt time.Time
 	Bucket  string
 }
 
-// AccountHarness describes a source and a test account to the suite.
+// AccountHarness describes a source, a test account, and the platform's answers about the account. RunAccounts tests the source with it.
 type AccountHarness struct {
 	New    func(t *testing.T, base string, client *fetch.Client) source.Source
 	Target source.Target
 	// IsList returns true if r requests a page of the account's list of videos. It returns false if r requests the profile.
 	IsList  func(r *http.Request) bool
 	Answers map[Case]AccountAnswer
-	// IsSide returns true if r requests neither the profile nor the list, for example a token. Side answers these requests. IsSide is nil if
-	// the source sends no such requests.
+	// IsSide returns true if r requests something else than the profile and the list, for example a token. Side answers such requests.
+	// IsSide is nil if the source sends only requests for the profile and the list.
 	IsSide func(r *http.Request) bool
 	Side   http.Handler
 }
 
-// RunAccounts runs the suite for accounts. It checks that all facts are parsed and that no fact is invented. It also checks that a failure
-// of the source does not change the account, and that Fetch makes no more calls than planned.
+// RunAccounts tests the source of h with answers about an account. It checks that the source returns exactly the facts in the answers, that
+// a wrong or broken answer gives a temporary failure, and that Fetch makes no more calls than planned.
 func RunAccounts(t *testing.T, h AccountHarness) {
 	t.Helper()
 	for _, c := range append(append([]Case{}, accountAnswered...), refused...) {
@@ -84,6 +85,7 @@ func RunAccounts(t *testing.T, h AccountHarness) {
 	h.runHostile(t)
 }
 
+// runAnswered serves the answers of the case c and requires the expected class and account.
 func (h AccountHarness) runAnswered(t *testing.T, c Case) {
 	want := h.Answers[c]
 	got := h.fetch(t, want.server(nil))
@@ -105,7 +107,8 @@ func (h AccountHarness) runAnswered(t *testing.T, c Case) {
 	require.Equal(t, account, r.Account)
 }
 
-// runRefused refuses the request for the profile, then the request for the first page of the list, then the request for the second page.
+// runRefused calls Fetch three times. The server refuses the request for the profile in the first call, the request for the first page of
+// the list in the second call, and the request for the second page in the third call.
 func (h AccountHarness) runRefused(t *testing.T, c Case) {
 	want := h.Answers[c]
 	class := classOf(c, want.Class)
@@ -122,10 +125,11 @@ func (h AccountHarness) runRefused(t *testing.T, c Case) {
 		require.NotNil(t, got.failure, "Fetch must return a failure")
 		require.Equal(t, class, got.failure.Class, got.failure.Detail)
 		require.Equal(t, want.Bucket, got.failure.Bucket)
-		require.True(t, want.RetryAt.Equal(got.failure.RetryAt), "want %s, got %s", want.RetryAt, got.failure.RetryAt)
+		require.True(t, want.RetryAt.Equal(got.failure.RetryAt), "RetryAt: want %s, got %s", want.RetryAt, got.failure.RetryAt)
 	}
 }
 
+// runBroken serves broken answers for the profile or for the list, and requires that each of them gives a temporary failure.
 func (h AccountHarness) runBroken(t *testing.T) {
 	ok := h.Answers[OK]
 	for name, broken := range map[string]func(body string) Reply{
@@ -154,7 +158,7 @@ func (h AccountHarness) runBroken(t *testing.T) {
 	})
 	t.Run("a list without end", func(t *testing.T) {
 		t.Parallel()
-		// The server returns the first page for every request. The source must stop without an end of the list.
+		// The server returns the first page of the list for every request, so the list has no end. The source must stop nevertheless.
 		endless := AccountAnswer{Profile: ok.Profile}
 		for range 10_000 {
 			endless.Pages = append(endless.Pages, ok.Pages[0])
@@ -165,6 +169,7 @@ func (h AccountHarness) runBroken(t *testing.T) {
 	})
 }
 
+// requireTemporary requires that Fetch returned a temporary failure or the class source.Temporary.
 func (h AccountHarness) requireTemporary(t *testing.T, got outcome) {
 	t.Helper()
 	if got.failure != nil {
@@ -175,7 +180,8 @@ func (h AccountHarness) requireTemporary(t *testing.T, got outcome) {
 	require.Equal(t, source.Temporary, got.results[0].Class, got.results[0].Detail)
 }
 
-// runHostile changes valid answers at random. Each number and each video in the result must occur in the changed answers.
+// runHostile changes the valid answers of the case OK at random. It requires that all counts and video ids in the result occur in the
+// changed answers.
 func (h AccountHarness) runHostile(t *testing.T) {
 	t.Run("hostile answers", func(t *testing.T) {
 		t.Parallel()
@@ -212,7 +218,7 @@ func (h AccountHarness) runHostile(t *testing.T) {
 	})
 }
 
-// requireContains checks that the numbers and the video ids of f occur in the answer.
+// requireContains requires that the counts of f occur in the profile, and the video ids of f in the profile or a page.
 func (a AccountAnswer) requireContains(t require.TestingT, f *source.AccountFacts) {
 	for name, count := range map[string]*int64{"followers": f.Followers, "following": f.Following} {
 		if count != nil {
@@ -230,8 +236,8 @@ func (a AccountAnswer) requireContains(t require.TestingT, f *source.AccountFact
 	}
 }
 
-// server returns a function that returns the handler for the profile. If list is true, that function returns the handler for the next page
-// instead.
+// server returns a function that returns the handler for one request. The handler sends the profile or, if list is true, the next page of
+// the list. Every response has the additional headers.
 func (a AccountAnswer) server(header http.Header) func(list bool) http.HandlerFunc {
 	var requested atomic.Int64
 	return func(list bool) http.HandlerFunc {
@@ -239,7 +245,7 @@ func (a AccountAnswer) server(header http.Header) func(list bool) http.HandlerFu
 		if list {
 			n := int(requested.Add(1))
 			if n > len(a.Pages) {
-				reply = Reply{Status: http.StatusTeapot, Body: `"there are no more pages"`}
+				reply = Reply{Status: http.StatusTeapot, Body: `"the test account's list has no more pages"`}
 			} else {
 				reply = a.Pages[n-1]
 			}
@@ -248,6 +254,7 @@ func (a AccountAnswer) server(header http.Header) func(list bool) http.HandlerFu
 	}
 }
 
+// route returns a handler that sends each request to Side or to a handler from server.
 func (h AccountHarness) route(server func(list bool) http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if h.IsSide != nil && h.IsSide(r) {
@@ -258,8 +265,8 @@ func (h AccountHarness) route(server func(list bool) http.HandlerFunc) http.Hand
 	}
 }
 
-// fetch runs Fetch against a server and checks the rules that hold for every outcome. It also checks that the spent units equal the calls
-// that were made.
+// fetch calls Fetch of a new source whose requests are answered by server. It checks the outcome with Harness.check, and requires that
+// Fetch spent one unit for each call.
 func (h AccountHarness) fetch(t *testing.T, server func(list bool) http.HandlerFunc) outcome {
 	t.Helper()
 	var calls atomic.Int64
@@ -279,7 +286,7 @@ func (h AccountHarness) fetch(t *testing.T, server func(list bool) http.HandlerF
 	return got
 }
 
-// harness returns a Harness with the fields that videos and accounts have in common.
+// harness returns a Harness with the source and the target of h, but without answers.
 func (h AccountHarness) harness() Harness {
 	return Harness{New: h.New, Targets: []source.Target{h.Target}}
 }

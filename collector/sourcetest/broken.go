@@ -14,7 +14,8 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// runBroken serves broken answers, such as truncated JSON. They must not change the state of a video.
+// runBroken serves broken answers, such as truncated JSON or HTML. It requires that each of them gives a temporary failure, so that no
+// video is treated as deleted or private. For a page of HTML with status 404 it requires a failure of the class NotFound.
 func (h Harness) runBroken(t *testing.T) {
 	ok := h.Answers[OK].Body
 	page := "<!DOCTYPE html><html><title>Sign in</title><p>" + ok + "</html>"
@@ -80,6 +81,7 @@ func (h Harness) runBroken(t *testing.T) {
 	})
 }
 
+// requireTemporary requires that Fetch returned a temporary failure, or the class source.Temporary for every target.
 func (h Harness) requireTemporary(t *testing.T, got outcome) {
 	t.Helper()
 	if got.failure != nil {
@@ -92,7 +94,7 @@ func (h Harness) requireTemporary(t *testing.T, got outcome) {
 	}
 }
 
-// runSlow tests servers that never finish an answer, and a cancelled call.
+// runSlow calls Fetch with servers that never finish an answer, and with a context that is cancelled during the call.
 func (h Harness) runSlow(t *testing.T) {
 	t.Run("a slow answer ends with the client's timeout", func(t *testing.T) {
 		t.Parallel()
@@ -110,7 +112,7 @@ func (h Harness) runSlow(t *testing.T) {
 		h.requireTemporary(t, got)
 		require.ErrorIs(t, got.err, fetch.ErrTimeout)
 	})
-	t.Run("a cancelled call is not a failure", func(t *testing.T) {
+	t.Run("a cancelled call returns no Failure", func(t *testing.T) {
 		t.Parallel()
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()

@@ -18,7 +18,8 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// runHostile changes a valid answer at random. Each count in a result must occur in the changed answer, and a failure must be Temporary.
+// runHostile changes the valid answer of the case OK at random. It requires that all counts in the results occur in the changed answer, and
+// that a failure has the class source.Temporary.
 func (h Harness) runHostile(t *testing.T) {
 	t.Run("a hostile answer", func(t *testing.T) {
 		t.Parallel()
@@ -51,7 +52,7 @@ func (h Harness) runHostile(t *testing.T) {
 	})
 }
 
-// requireCounts checks that the counts of f occur in body.
+// requireCounts requires that all counts in f occur in the answer body. A count that does not occur there is invented.
 func requireCounts(t require.TestingT, body []byte, f *source.Facts) {
 	for name, count := range map[string]*int64{
 		"views": f.Views, "likes": f.Likes, "comments": f.Comments, "shares": f.Shares, "bookmarks": f.Bookmarks,
@@ -64,7 +65,7 @@ func requireCounts(t require.TestingT, body []byte, f *source.Facts) {
 	}
 }
 
-// mutate changes up to four values of a JSON text. Sometimes it also truncates the text or changes a byte.
+// mutate returns a JSON text with one to four random changes of values. Sometimes it also truncates the text or changes a byte.
 func mutate(t *rapid.T, text []byte) []byte {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
@@ -86,7 +87,7 @@ func mutate(t *rapid.T, text []byte) []byte {
 	return out
 }
 
-// mutateValue replaces, removes, repeats or swaps a value at a random place inside the JSON value v.
+// mutateValue returns v with one change at a random place: a value inside v is replaced, removed, repeated or swapped with another value.
 func mutateValue(t *rapid.T, v any) any {
 	descend := rapid.IntRange(0, 9).Draw(t, "descend") > 0
 	switch v := v.(type) {
@@ -129,6 +130,7 @@ func mutateValue(t *rapid.T, v any) any {
 	}
 }
 
+// replacement draws a random JSON value that parsers often handle wrongly.
 func replacement(t *rapid.T) any {
 	return rapid.SampledFrom([]any{
 		nil, true, false, "", "x", "0", "-1", "\x00", "javascript:alert(1)", "9223372036854775808", "12.5", "PT-5S", "9999-99-99T00:00:00Z",

@@ -19,16 +19,16 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// Credential is the credential of the source under test. It has characters that must be escaped in a query.
+// Credential is the key or token that the source under test sends. It has characters that must be escaped in a URL.
 const Credential = "s3cret+Key/42"
 
-// Now is the time that the clock of the source under test returns: 07:30 in California.
+// Now is the time that the clock of the source under test returns. It is 07:30 in California, where the quotas of some platforms end.
 var Now = time.Date(2026, 11, 21, 15, 30, 0, 0, time.UTC)
 
-// Case is a kind of answer that each platform sends in its own format.
+// Case is the name of a situation, such as a deleted video, for which a harness has an answer in the format of its platform.
 type Case string
 
-// Cases for which each Harness has an answer to a call for Harness.Targets.
+// Cases for which each Harness has an answer. The answer is sent when the source requests Harness.Targets.
 const (
 	OK          Case = "ok"           // the answer has all facts of all targets
 	Bare        Case = "bare"         // the answer has all targets, with only the members that the platform always sends
@@ -36,49 +36,52 @@ const (
 	Private     Case = "private"      // the first target is private
 	Restricted  Case = "restricted"   // the first target is restricted, for example by age
 	WrongTypes  Case = "wrong types"  // the first target has members of wrong types
-	Strings     Case = "strings"      // like the case OK, with numbers sent as strings and strings sent as numbers
+	Strings     Case = "strings"      // the answer of the case OK, with numbers sent as strings and strings sent as numbers
 	Big         Case = "big"          // the answer has counts or ids above 2^53
-	Duplicates  Case = "duplicates"   // like the case OK, with a second item for the first target at the end, which has other counts
-	Foreign     Case = "foreign"      // like the case OK, with an additional item that was not requested
-	GoneForeign Case = "gone foreign" // like the case Gone, with an additional item that was not requested, so that the answer may belong to another request
-	RateLimited Case = "rate limited" // the whole call is refused; the suite adds Retry-After
-	QuotaSpent  Case = "quota spent"  // the whole call is refused
-	AuthFailed  Case = "auth failed"  // the whole call is refused; {{credential}} in the body is replaced by Credential
-	ServerError Case = "server error" // the whole call fails; the suite adds Retry-After
+	Duplicates  Case = "duplicates"   // the answer of the case OK, with a second item for the first target, which has other counts
+	Foreign     Case = "foreign"      // the answer of the case OK, with an additional item that was not requested
+	GoneForeign Case = "gone foreign" // the answer of the case Gone, with an additional item that was not requested
+	RateLimited Case = "rate limited" // the platform refuses the call because of a rate limit
+	QuotaSpent  Case = "quota spent"  // the platform refuses the call because the quota is spent
+	AuthFailed  Case = "auth failed"  // the platform refuses the call because of the credential, which the answer can contain
+	ServerError Case = "server error" // the platform answers the call with a server error
 )
 
+// answered lists the cases in which the platform answers the call for some or all targets.
 var answered = []Case{OK, Bare, Gone, Private, Restricted, WrongTypes, Strings, Big, Duplicates, Foreign, GoneForeign}
+
+// refused lists the cases in which the whole call fails.
 var refused = []Case{RateLimited, QuotaSpent, AuthFailed, ServerError}
 
-// Answer has an answer of the platform and the expected result.
+// Answer has the platform's answer in one case, and what the source must return for it.
 type Answer struct {
 	Status  int            // HTTP status; 0 means 200
-	Body    string         // {{credential}} is replaced by Credential
-	Classes []source.Class // expected class of each target, or one class for all targets; unused if the call is refused
-	// Facts are the exact expected facts of each target, with nil for a target whose class is not OK. If Facts is nil, the facts of the case
-	// OK are expected.
+	Body    string         // the body, in which the server replaces {{credential}} by Credential
+	Classes []source.Class // expected class of each target, or one class for all targets; nil in the cases in refused
+	// Facts are the exact expected facts of each target. They are nil for a target whose class is not source.OK. If Facts is nil, the Facts
+	// of the case OK are expected.
 	Facts []*source.Facts
-	// RetryAt and Bucket are the expected fields of the failure if the answer has no Retry-After. Class is the expected class of the failure
-	// if the platform cannot express the usual class of this case. "" means the usual class.
+	// RetryAt and Bucket are the expected fields of the source.Failure if the answer has no header Retry-After. Class is the expected class
+	// of the failure. "" means the usual class of the case, which classOf returns.
 	RetryAt time.Time
 	Bucket  string
 	Class   source.Class
 }
 
-// Harness describes a source, a batch and one plan of the source to the suite.
+// Harness describes a source, a batch of videos, and the platform's answers about the videos. Run tests the source with it.
 type Harness struct {
 	// New returns the source. It sends its requests to base through client with Credential, and its clock returns Now.
 	New     func(t *testing.T, base string, client *fetch.Client) source.Source
 	Targets []source.Target // one batch of targets
-	Plan    int             // index of the tested plan in the result of the source's Plan method
-	// IsMain returns true if r requests the targets. Side answers all other requests of the source. IsMain is nil if the source sends no
-	// other requests.
+	Plan    int             // index of the plan to test in the result of the source's Plan method
+	// IsMain returns true if r requests the targets. Side answers all other requests of the source, for example for a token. IsMain is nil
+	// if the source only sends requests for the targets.
 	IsMain func(r *http.Request) bool
 	Side   http.Handler
-	// SideCounts is the part of Side's answers that contains counts.
+	// SideCounts is the part of Side's answers that contains counts. runHostile allows these counts in the results.
 	SideCounts string
 	Answers    map[Case]Answer
-	// NotFound is the expected class of the failure for a 404 whose body is not JSON. "" means Temporary.
+	// NotFound is the expected class of the failure for a response with status 404 whose body is not JSON. "" means source.Temporary.
 	NotFound source.Class
 }
 
@@ -105,6 +108,7 @@ func Run(t *testing.T, h Harness) {
 	h.runHostile(t)
 }
 
+// runAnswered serves the answer of the case c and requires the expected class and facts of each target.
 func (h Harness) runAnswered(t *testing.T, c Case) {
 	want := h.Answers[c]
 	facts := want.Facts
@@ -131,6 +135,8 @@ func (h Harness) runAnswered(t *testing.T, c Case) {
 	}
 }
 
+// runRefused serves the answer of the case c and requires the expected failure. In the cases RateLimited and ServerError it also serves the
+// answer with the header Retry-After.
 func (h Harness) runRefused(t *testing.T, c Case) {
 	want := h.Answers[c]
 	class := classOf(c, want.Class)
@@ -143,16 +149,16 @@ func (h Harness) runRefused(t *testing.T, c Case) {
 		return got.failure
 	}
 	f := refuse(t, nil)
-	require.True(t, want.RetryAt.Equal(f.RetryAt), "want %s, got %s", want.RetryAt, f.RetryAt)
+	require.True(t, want.RetryAt.Equal(f.RetryAt), "RetryAt: want %s, got %s", want.RetryAt, f.RetryAt)
 	if c == RateLimited || c == ServerError {
 		f = refuse(t, http.Header{"Retry-After": {"120"}})
-		require.True(t, Now.Add(2*time.Minute).Equal(f.RetryAt), "got %s", f.RetryAt)
+		require.True(t, Now.Add(2*time.Minute).Equal(f.RetryAt), "RetryAt is %s", f.RetryAt)
 		f = refuse(t, http.Header{"Retry-After": {"Sat, 21 Nov 2026 15:31:00 GMT"}})
-		require.True(t, Now.Add(time.Minute).Equal(f.RetryAt), "got %s", f.RetryAt)
+		require.True(t, Now.Add(time.Minute).Equal(f.RetryAt), "RetryAt is %s", f.RetryAt)
 	}
 }
 
-// classOf returns the expected class of a refused call: given, or the usual class of the case c if given is "".
+// classOf returns the expected class of the failure in the case c, which is one of refused: given, or the usual class of c if given is "".
 func classOf(c Case, given source.Class) source.Class {
 	if given != "" {
 		return given
@@ -174,16 +180,17 @@ func (a Answer) handler(header http.Header) http.HandlerFunc {
 	}
 }
 
-// outcome is what Fetch returned: either results or an error. The error is a *source.Failure or the error of the context.
+// outcome has the results or the error that Fetch returned, and what Fetch logged. The error is a *source.Failure or the error of the
+// context.
 type outcome struct {
 	results []source.Result
 	err     error
 	failure *source.Failure
 	logs    string
-	spent   []source.Call // units that Fetch spent, by budget
+	spent   []source.Call // units that Fetch spent, one entry for each budget
 }
 
-// fetch runs Fetch against a new server with the given handler, and checks the rules that hold for every outcome.
+// fetch calls Fetch of a new source. main answers the requests for the targets. fetch checks the outcome with check.
 func (h Harness) fetch(t *testing.T, main http.HandlerFunc, o fetch.Options) outcome {
 	t.Helper()
 	server := httptest.NewServer(h.route(main))
@@ -191,6 +198,7 @@ func (h Harness) fetch(t *testing.T, main http.HandlerFunc, o fetch.Options) out
 	return h.fetchFrom(t, server.URL, o)
 }
 
+// route returns a handler that sends the requests for the targets to main and all other requests to Side.
 func (h Harness) route(main http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// The server notices a closed connection only after it has read the body of the request.
@@ -203,7 +211,7 @@ func (h Harness) route(main http.Handler) http.Handler {
 	})
 }
 
-// fetchFrom runs Fetch against the server at base, and checks the rules that hold for every outcome.
+// fetchFrom calls Fetch of a new source that sends its requests to the server at base. It checks the outcome with check.
 func (h Harness) fetchFrom(t *testing.T, base string, o fetch.Options) outcome {
 	t.Helper()
 	var logs bytes.Buffer
@@ -229,7 +237,8 @@ func (h Harness) fetchFrom(t *testing.T, base string, o fetch.Options) outcome {
 	return got
 }
 
-// check checks the rules that hold for every outcome.
+// check requires what is true for every call of Fetch: it returns either an error or one result for each target, in the order of the
+// targets, and no error, result or log contains the credential.
 func (h Harness) check(t require.TestingT, got outcome) {
 	texts := []string{got.logs}
 	if got.err != nil {
@@ -238,11 +247,11 @@ func (h Harness) check(t require.TestingT, got outcome) {
 		if f, ok := errors.AsType[*source.Failure](got.err); ok {
 			require.Contains(t, []source.Class{
 				source.RateLimited, source.QuotaSpent, source.AuthFailed, source.BadRequest, source.Temporary,
-			}, f.Class, "the class of a failure must concern the whole source")
+			}, f.Class, "a failure must have a class for failures of the whole call")
 			require.NotEmpty(t, f.Detail)
 		}
 	} else {
-		require.Len(t, got.results, len(h.Targets), "one result for each target")
+		require.Len(t, got.results, len(h.Targets), "Fetch must return one result for each target")
 	}
 	for i, r := range got.results {
 		require.Equal(t, h.Targets[i], r.Target, "the results must be in the order of the targets")
@@ -256,7 +265,7 @@ func (h Harness) check(t require.TestingT, got outcome) {
 	}
 	for _, text := range texts {
 		for _, form := range []string{Credential, url.QueryEscape(Credential), url.PathEscape(Credential)} {
-			require.NotContains(t, text, form, "a credential is in an error or a log")
+			require.NotContains(t, text, form, "an error, a result or a log contains the credential")
 		}
 	}
 }

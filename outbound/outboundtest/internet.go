@@ -1,5 +1,5 @@
 // Package outboundtest helps to test that hostile links never lead to an internal address. Links returns hostile links. Internet simulates
-// the internet with an attacker's name server, and records every connection. Canary counts connections to internal addresses.
+// the internet with an attacker's name server, and records every connection. LocalListener counts connections to this machine.
 package outboundtest
 
 import (
@@ -18,30 +18,30 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Public is the IP address of all host names that do not belong to the attacker.
+// Public is the IP address to which the attacker's name server resolves the public hosts of a test.
 var Public = netip.MustParseAddr("93.184.215.14")
 
 var errUnreachable = errors.New("no server at this address")
 
-// Internet simulates the internet. Its only public address is Public, where a server at port 443 answers for every host. It really connects
-// to all other addresses, so that a connection to an internal address reaches the Canary.
+// Internet simulates the internet. The simulated internet has one public address, Public, where a server at port 443 answers the requests
+// for all hosts. Dial really connects to all other addresses, so that Inside counts a connection to this machine.
 type Internet struct {
 	*NameServer
 
 	Authority *Authority
-	// Inside counts the connections to addresses of this machine. The tested code must make none.
-	Inside *Canary
+	// Inside counts the connections to addresses of this machine. The tested code must not make any such connection.
+	Inside *LocalListener
 
-	secure *httptest.Server
+	secure *httptest.Server // the server at PublicAddress
 	mu     sync.Mutex
 	dialed []string
 }
 
-// NewInternet starts a simulated internet, which is stopped at the end of the test. isPublic is the parameter of Zone. h handles the requests
-// to the server at PublicAddress.
+// NewInternet starts a simulated internet, which is stopped at the end of the test. isPublic returns true if a
+// host resolves to Public, as in AttackerZone. h handles the requests to the server at PublicAddress.
 func NewInternet(t *testing.T, isPublic func(host string) bool, h http.Handler) *Internet {
 	t.Helper()
-	n := &Internet{NameServer: NewNameServer(t, Zone(isPublic)), Authority: NewAuthority(t), Inside: NewCanary(t)}
+	n := &Internet{NameServer: NewNameServer(t, AttackerZone(isPublic)), Authority: NewAuthority(t), Inside: NewLocalListener(t)}
 	n.secure = httptest.NewUnstartedServer(h)
 	n.secure.TLS = n.Authority.ServerConfig()
 	n.secure.EnableHTTP2 = true
@@ -51,7 +51,8 @@ func NewInternet(t *testing.T, isPublic func(host string) bool, h http.Handler) 
 	return n
 }
 
-// Dial records the address and connects to it. PublicAddress leads to the simulated server. Dial fails for the other ports of Public.
+// Dial records the address and connects to it. If the address is PublicAddress, Dial connects to the simulated server. If the address is
+// another port of Public, Dial fails.
 func (n *Internet) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	n.mu.Lock()
 	n.dialed = append(n.dialed, address)
@@ -60,7 +61,7 @@ func (n *Internet) Dial(ctx context.Context, network, address string) (net.Conn,
 	case address == PublicAddress():
 		address = n.secure.Listener.Addr().String()
 	case strings.HasPrefix(address, Public.String()+":"):
-		return nil, errUnreachable // a real server has this address, and a test must not connect to it
+		return nil, errUnreachable // a test must not connect to the real server that has this address
 	}
 	return new(net.Dialer).DialContext(ctx, network, address)
 }
@@ -82,8 +83,8 @@ func (n *Internet) Connections() int {
 	return len(n.dialed)
 }
 
-// RequireUntouched requires that only PublicAddress was dialled, that allowed returns true for every host that was looked up, and that the
-// Canary accepted no connection.
+// RequireUntouched requires that no address except PublicAddress was dialled, and that Inside accepted no connection. It also requires that
+// allowed returns true for every host that was looked up.
 func (n *Internet) RequireUntouched(t *testing.T, allowed func(host string) bool) {
 	t.Helper()
 	for _, address := range n.Dialed() {
@@ -95,9 +96,9 @@ func (n *Internet) RequireUntouched(t *testing.T, allowed func(host string) bool
 	require.Zero(t, n.Inside.Visits(t), "number of connections to this machine")
 }
 
-// Canary is a listener at all addresses of this machine. It counts its connections.
-type Canary struct {
-	Port string // the port at which the listener listens, the same at every address
+// LocalListener is a TCP listener at all addresses of this machine. It counts the connections to it and closes them at once.
+type LocalListener struct {
+	Port string // the port of the listener, which is the same at every address
 
 	inner net.Listener
 	done  sync.WaitGroup
@@ -105,14 +106,14 @@ type Canary struct {
 	count int
 }
 
-// NewCanary starts a Canary, which is stopped at the end of the test.
-func NewCanary(t *testing.T) *Canary {
+// NewLocalListener starts a LocalListener at a free port. The listener is stopped at the end of the test.
+func NewLocalListener(t *testing.T) *LocalListener {
 	t.Helper()
 	inner, err := net.Listen("tcp", ":0") //nolint:gosec,noctx // at every address, so that every connection to this machine is counted
 	require.NoError(t, err)
 	_, port, err := net.SplitHostPort(inner.Addr().String())
 	require.NoError(t, err)
-	c := &Canary{Port: port, inner: inner}
+	c := &LocalListener{Port: port, inner: inner}
 	c.done.Go(func() {
 		for {
 			conn, err := inner.Accept()
@@ -128,11 +129,12 @@ func NewCanary(t *testing.T) *Canary {
 }
 
 // Address returns the "ip:port" of the listener at 127.0.0.1.
-func (c *Canary) Address() string { return net.JoinHostPort("127.0.0.1", c.Port) }
+func (c *LocalListener) Address() string { return net.JoinHostPort("127.0.0.1", c.Port) }
 
-// Visits stops the listener and returns the number of connections. It first makes one connection, which it does not count. The listener
-// accepts connections in order, so all earlier connections are counted then.
-func (c *Canary) Visits(t *testing.T) int {
+// Visits stops the listener and returns the number of connections to it. Before it stops the listener, it makes a connection itself and
+// waits until the listener has accepted it. By then, the listener has counted all earlier connections. Visits does not count its own
+// connection.
+func (c *LocalListener) Visits(t *testing.T) int {
 	t.Helper()
 	c.stop.Do(func() {
 		conn, err := net.Dial("tcp", c.Address()) //nolint:noctx // this machine answers at once
@@ -147,11 +149,12 @@ func (c *Canary) Visits(t *testing.T) int {
 	return c.count
 }
 
-// Zone returns the function with which an attacker's name server answers. The first label of a host can contain its address: "ip-10-0-0-1"
-// and "ip-v6-fe80--1" resolve to the address in the label. "cname-…" resolves to the address in the label through a CNAME record. "mixed-…"
-// resolves to the address in the label and to Public. "gone-…" does not exist. Any other host resolves to Public if isPublic returns true
-// for it, and otherwise to the loopback addresses.
-func Zone(isPublic func(host string) bool) func(string) Answer {
+// AttackerZone returns the function that NewNameServer needs to simulate the name server of an attacker. The first label of a host name can
+// contain an IP address, as in "ip-10-0-0-1" and "ip-v6-fe80--1". Such a host resolves to this address. A label that begins with "cname-"
+// resolves to the address through a CNAME record, and a label that begins with "mixed-" resolves to the address and to Public. A host whose
+// label begins with "gone-" does not exist. Any other host resolves to Public if isPublic returns true, and otherwise to the loopback
+// addresses.
+func AttackerZone(isPublic func(host string) bool) func(string) Answer {
 	return func(host string) Answer {
 		label, _, _ := strings.Cut(host, ".")
 		kind, rest, _ := strings.Cut(label, "-")

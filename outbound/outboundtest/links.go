@@ -13,31 +13,30 @@ import (
 //go:embed links.txt
 var linksFile string
 
-// Link is a hostile link, and the checks that must refuse it.
+// Link is a hostile link and the names of the checks that must refuse it. The constants Parse to Platform are the possible names.
 type Link struct {
 	URL string
-	// Caller is the name of the check that refuses the link if a caller of the API sends it. The constants below are the possible values of
-	// Caller, Redirect and Dialer.
+	// Caller is the name of the check that refuses the link if a caller of the API sends it.
 	Caller string
 	// Redirect is the name of the check that refuses the link if a short link of TikTok redirects to it.
 	Redirect string
-	// Dialer is the name of the check that refuses the link if only the dialer of short links checks it.
+	// Dialer is the name of the check that refuses the link if the link is requested without any check before the dialer.
 	Dialer string
 }
 
-// The names of the checks in links.txt. Each comment says when the check refuses a link. Platform is not a check: it means that all checks
-// accept the link.
+// Names of the checks that refuse a hostile link, as they are used in links.txt. Each comment says why the check refuses the link. Platform
+// means that no check refuses the link.
 const (
 	Parse        = "parse"        // the text is not a web address
 	Name         = "name"         // the URL has a host or a port to which links may not lead
 	Path         = "path"         // the host belongs to a platform, but the path is neither a video nor an account
 	Address      = "address"      // the host belongs to a platform and resolves to an internal address
 	Unresolvable = "unresolvable" // the host belongs to a platform and does not exist
-	Platform     = "platform"     // never refused: the link leads to the platform at its public address
+	Platform     = "platform"     // no check refuses the link, because it leads to the platform at its public address
 )
 
-// Links returns the links in links.txt. It replaces PORT in a link by the port of the canary.
-func Links(t *testing.T, canary *Canary) []Link {
+// Links returns the links in links.txt. It replaces the word PORT in a link by the port of listener.
+func Links(t *testing.T, listener *LocalListener) []Link {
 	t.Helper()
 	var links []Link
 	seen := map[string]bool{}
@@ -52,7 +51,7 @@ func Links(t *testing.T, canary *Canary) []Link {
 		require.NoError(t, err, line)
 		require.False(t, seen[raw], "duplicate: %s", line)
 		seen[raw] = true
-		links = append(links, Link{URL: strings.ReplaceAll(raw, "PORT", canary.Port), Caller: words[0], Redirect: words[1], Dialer: words[2]})
+		links = append(links, Link{URL: strings.ReplaceAll(raw, "PORT", listener.Port), Caller: words[0], Redirect: words[1], Dialer: words[2]})
 	}
 	require.GreaterOrEqual(t, len(links), 150)
 	return links

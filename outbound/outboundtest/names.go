@@ -15,8 +15,8 @@ import (
 
 // Answer is the answer of a name server to a question about a host.
 type Answer struct {
-	Addrs []netip.Addr // if empty, the host does not exist
-	Via   string       // the name that has the addresses, if the host is an alias (CNAME); otherwise ""
+	Addrs []netip.Addr // the IP addresses of the host; empty if the host does not exist
+	Via   string       // the target of the host's CNAME record; "" if the host has no CNAME record
 }
 
 // NameServer is a DNS server over UDP. It counts the questions about each host. Its answers have a TTL of 0.
@@ -29,8 +29,8 @@ type NameServer struct {
 	asked map[string]int // number of questions, by host
 }
 
-// NewNameServer starts a name server, which is stopped at the end of the test. It calls zone for each question, A or AAAA. host is in lower
-// case and has no trailing dot.
+// NewNameServer starts a name server, which is stopped at the end of the test. The server calls zone for each question about a host,
+// whether for IPv4 or IPv6 addresses. The parameter host of zone is in lower case and has no trailing dot.
 func NewNameServer(t *testing.T, zone func(host string) Answer) *NameServer {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0") //nolint:noctx // listening does not block
@@ -50,7 +50,7 @@ func NewNameServer(t *testing.T, zone func(host string) Answer) *NameServer {
 
 // Lookup asks this name server for the addresses of a host. It uses no cache.
 func (s *NameServer) Lookup(ctx context.Context, network, host string) ([]netip.Addr, error) {
-	return s.resolver.LookupNetIP(ctx, network, strings.TrimSuffix(host, ".")+".") // a name with a trailing dot is looked up without the search list
+	return s.resolver.LookupNetIP(ctx, network, strings.TrimSuffix(host, ".")+".") // the trailing dot prevents that the resolver appends the search domains of this machine
 }
 
 // Resolver returns a resolver that uses this name server.

@@ -24,8 +24,8 @@ func isPlatformHost(host string) bool {
 	return ok
 }
 
-// redirectToLinks simulates a platform: the short link PREFIX/ZMcodeN/ redirects to the hostile link with index N. links is a pointer, because
-// the test sets the links after it starts the server.
+// redirectToLinks returns the handler of a simulated platform, where the short link PREFIX/ZMcodeN/ redirects to the hostile link with
+// index N. links is a pointer, because the links are known only after the server has started.
 func redirectToLinks(links *[]outboundtest.Link, prefix string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var n int
@@ -70,7 +70,7 @@ func refusingCheck(err error) string {
 	}
 }
 
-func TestResolver_connectsToNoInternalAddress(t *testing.T) {
+func TestResolver_neverConnectsToInternalAddress(t *testing.T) {
 	t.Parallel()
 	var links []outboundtest.Link
 	var requests atomic.Int64
@@ -106,7 +106,7 @@ func TestResolver_connectsToNoInternalAddress(t *testing.T) {
 	internet.RequireUntouched(t, isPlatformHost)
 }
 
-func TestResolver_connectsOnlyToBaseURL(t *testing.T) {
+func TestResolver_withBaseURLConnectsToNoOtherServer(t *testing.T) {
 	t.Parallel()
 	var links []outboundtest.Link
 	internet := outboundtest.NewInternet(t, isPlatformHost, http.NotFoundHandler())

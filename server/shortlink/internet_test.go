@@ -19,16 +19,16 @@ import (
 	"github.com/reeltally/reeltally/server/shortlink"
 )
 
-// publicAddress is the IP address of all hosts of the platforms in a test.
+// publicAddress is the IP address to which all hosts of the simulated internet resolve.
 const publicAddress = "93.184.215.14"
 
-// answer is the response to a request for one page.
+// answer describes the response of a simulated platform to a request for one page.
 type answer struct {
 	status   int
 	location string
-	head     int           // the status of the response to HEAD, which has no Location; 0 means the same response as for GET
-	cookie   string        // the Set-Cookie header; "" for none
-	endless  chan struct{} // if not nil, the body is endless, and the channel is closed when the client closes the connection
+	head     int           // status of the response to HEAD, which then has no headers; 0 means the same response as to GET
+	cookie   string        // value of the header Set-Cookie; "" means no such header
+	endless  chan struct{} // if not nil, the body never ends, and the channel is closed when the client closes the connection
 	silent   bool          // the server sends no response
 }
 
@@ -40,15 +40,16 @@ func moved(location string) answer {
 // found returns a redirect with status 302.
 func found(location string) answer { return answer{status: http.StatusFound, location: location} }
 
-// routes maps a page, as host and path with query, to its answer. Other pages are answered with 404.
+// routes maps a page to its answer. A page is a host and a path with query, such as "vm.tiktok.com/ZMabc1234/". All other pages get status
+// 404.
 type routes map[string]answer
 
-// simulatedInternet simulates the internet. A TLS server answers for the hosts of all platforms, which resolve to publicAddress. All requests and
-// connections are recorded.
+// simulatedInternet simulates the internet. All hosts resolve to publicAddress, where one TLS server answers the requests for all hosts.
+// simulatedInternet records all requests and connections.
 type simulatedInternet struct {
 	sites   routes
-	secure  *httptest.Server // answers for all hosts over https
-	plain   *httptest.Server // answers over http, for tests with a base URL
+	secure  *httptest.Server // the TLS server at publicAddress
+	plain   *httptest.Server // an http server with the pages of the host simulated.example, for tests of Options.BaseURL
 	roots   *x509.CertPool
 	arrived chan struct{} // receives a value for each request
 
@@ -56,7 +57,7 @@ type simulatedInternet struct {
 	received []string      // method and page of each request
 	sent     []http.Header // headers of each request
 	contacts []string      // dialled addresses
-	done     chan struct{} // closed at the end of the test
+	done     chan struct{} // closed at the end of the test, which ends requests without an answer
 }
 
 // newInternet starts a simulatedInternet, which is stopped at the end of the test.
@@ -79,7 +80,7 @@ func newInternet(t *testing.T, sites routes) *simulatedInternet {
 	return w
 }
 
-// serve records the request and answers with the page of host.
+// serve records a request and sends the answer that w.sites has for the requested page of host.
 func (w *simulatedInternet) serve(rw http.ResponseWriter, r *http.Request, host string) {
 	page := host + r.URL.RequestURI()
 	w.mu.Lock()
@@ -122,7 +123,7 @@ func (w *simulatedInternet) serve(rw http.ResponseWriter, r *http.Request, host 
 	}
 }
 
-// resolver returns a resolver that uses lookup and w.dial, unless o sets Lookup or Dial.
+// resolver returns a resolver with the options o. If o.Lookup or o.Dial is nil, the resolver uses lookup or w.dial.
 func (w *simulatedInternet) resolver(t *testing.T, o shortlink.Options) *shortlink.Resolver {
 	t.Helper()
 	if o.Lookup == nil {
@@ -142,7 +143,7 @@ func lookup(context.Context, string, string) ([]netip.Addr, error) {
 	return []netip.Addr{netip.MustParseAddr(publicAddress)}, nil
 }
 
-// dial records the address. It connects to the TLS server instead of publicAddress, and really connects to any other address.
+// dial records the address and connects to it. If the address is port 443 of publicAddress, dial connects to the TLS server.
 func (w *simulatedInternet) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	w.mu.Lock()
 	w.contacts = append(w.contacts, address)
@@ -153,14 +154,14 @@ func (w *simulatedInternet) dial(ctx context.Context, network, address string) (
 	return new(net.Dialer).DialContext(ctx, network, address)
 }
 
-// requests returns the method and page of each request.
+// requests returns the method and page of each request in order, such as "HEAD vm.tiktok.com/ZMabc1234/".
 func (w *simulatedInternet) requests() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]string(nil), w.received...)
 }
 
-// headers returns the headers of each request.
+// headers returns the headers of each request in order.
 func (w *simulatedInternet) headers() []http.Header {
 	w.mu.Lock()
 	defer w.mu.Unlock()

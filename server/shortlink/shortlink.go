@@ -1,8 +1,8 @@
 // Package shortlink resolves a short link to the video or account that it leads to.
 //
 // Resolver.Resolve follows the redirects of the link. It is the only code of the server that sends requests to addresses that callers
-// supply. So it reads only headers, connects only to hosts of the platform, and follows at most maxHops redirects. Start reading in
-// Resolver.follow: for each hop, checkHop checks the address, redirectOf requests it, and parseTarget parses the address it redirects to.
+// supply. So it reads only headers, connects only to hosts of the platform, and requests at most maxHops addresses. Start reading in
+// Resolver.follow: checkHop checks an address, redirectOf requests it, and parseTarget parses the address to which it redirects.
 package shortlink
 
 import (
@@ -24,18 +24,18 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// The codes of [Error]. They are also result codes of the contract.
+// The possible values of [Error.Code]. The API returns them as result codes.
 const (
-	CodeNotFound        = "not_found"        // the video or account that the link led to does not exist any more
-	CodeUnsupportedLink = "unsupported_link" // the link leads to neither a video nor an account
-	CodeLinkUnresolved  = "link_unresolved"  // the link could not be resolved for another reason, for example because of a redirect loop
+	CodeNotFound        = "not_found"        // the video or account of the short link does not exist any more
+	CodeUnsupportedLink = "unsupported_link" // the short link leads to a page that is not a video or an account of the link's platform
+	CodeLinkUnresolved  = "link_unresolved"  // the short link could not be resolved for another reason, for example a redirect loop
 
 	CodePlatformUnavailable = "platform_unavailable" // the platform answered with 5xx or not at all
 	CodeRateLimited         = "rate_limited"         // the platform got too many requests
 )
 
 const (
-	maxHops        = 5               // maximum number of addresses to request for one short link
+	maxHops        = 5               // maximum number of addresses that are requested to resolve one short link
 	defaultTimeout = 5 * time.Second // default of Options.Timeout
 	maxIdle        = 16              // maximum number of idle connections to each host
 	idleTimeout    = time.Second     // time after which an idle connection is closed
@@ -45,12 +45,12 @@ const (
 // Error is the reason why a short link could not be resolved.
 type Error struct {
 	Code string
-	// Retryable is true if resolving the same link later can succeed. It is true for CodeLinkUnresolved, CodePlatformUnavailable and
-	// CodeRateLimited.
+	// Retryable is true if a later attempt to resolve the same link can succeed. It is true for CodeLinkUnresolved, CodePlatformUnavailable
+	// and CodeRateLimited.
 	Retryable bool
-	// Detail is a sentence for the caller. It names no hosts other than those of the platform.
+	// Detail is a sentence for the caller of the API. It contains no internal addresses.
 	Detail string
-	cause  error // the network or parse error; nil if there is none
+	cause  error // the network or parse error; nil if the platform's response is the reason
 }
 
 func (e *Error) Error() string { return e.Detail }
@@ -64,17 +64,17 @@ type Options struct {
 	// https://HOST/PATH, and connects to no other host. If BaseURL is empty, the resolver uses the real platforms.
 	BaseURL string
 	Logger  *slog.Logger     // nil disables logging
-	Now     func() time.Time // used only for the log; nil means time.Now
+	Now     func() time.Time // clock for measuring the time in log messages; nil means time.Now
 	Timeout time.Duration    // time limit for requesting one address; 0 means 5 seconds
 	RootCAs *x509.CertPool   // trusted root certificates; nil means the root certificates of the system
-	// Lookup and Dial are passed to [outbound.Guard].
+	// Lookup and Dial are the fields of [outbound.Guard] with the same names. nil means the default of the field.
 	Lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
 	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // Resolver resolves short links. It has no cache. It is safe for concurrent use.
 type Resolver struct {
-	// transport is used without an http.Client, which would follow redirects and add a Referer.
+	// transport sends the requests. It is used without an http.Client, because a client would follow redirects and add a Referer.
 	transport *http.Transport
 
 	base    string // Options.BaseURL without trailing slash; "" for the real platforms
@@ -97,12 +97,12 @@ func New(o Options) (*Resolver, error) {
 			if address == baseAddress {
 				return outbound.Operated
 			}
-			return outbound.Nowhere
+			return outbound.NoAddress
 		}
 	}
 	transport := outbound.NewTransport(guard)
-	// Most links of a bulk request are on one host. Reusing connections saves TLS handshakes, each of which takes a millisecond of processor
-	// time.
+	// Most short links of a bulk request are on one host. Reused connections save TLS handshakes, each of which takes a millisecond of
+	// processor time.
 	transport.MaxIdleConnsPerHost, transport.IdleConnTimeout = maxIdle, idleTimeout
 	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.RootCAs}
 	r := &Resolver{
@@ -117,7 +117,7 @@ func New(o Options) (*Resolver, error) {
 		r.log = slog.New(slog.DiscardHandler)
 	}
 	if r.now == nil {
-		r.now = time.Now //nolint:forbidigo // the default; used only for the log
+		r.now = time.Now //nolint:forbidigo // the default of Options.Now
 	}
 	return r, nil
 }
@@ -126,7 +126,7 @@ func New(o Options) (*Resolver, error) {
 func reachPlatforms(address string) outbound.Reach {
 	host, port, err := net.SplitHostPort(address)
 	if _, ok := link.HostPlatform(host); err != nil || !ok || port != "443" {
-		return outbound.Nowhere
+		return outbound.NoAddress
 	}
 	return outbound.Public
 }
@@ -134,7 +134,7 @@ func reachPlatforms(address string) outbound.Reach {
 // Resolve returns the link of the video or account that a short link leads to. It returns any other link unchanged. Every error is an
 // [*Error].
 //
-// Resolve does not request the video or account itself. It treats a redirect to a login page as a redirect to the page behind the login.
+// Resolve does not request the video or account itself. If a redirect leads to a login page, Resolve uses the page in the login page's URL.
 func (r *Resolver) Resolve(ctx context.Context, l link.Link) (link.Link, error) {
 	if l.Kind != link.Short {
 		return l, nil
@@ -151,7 +151,7 @@ func (r *Resolver) Resolve(ctx context.Context, l link.Link) (link.Link, error) 
 	}
 	level := slog.LevelDebug
 	if refused := (*outbound.RefusedError)(nil); errors.As(failed, &refused) {
-		// The host name of a platform resolved to a private address, which suggests an attack on the name server.
+		// A host of a platform resolved to an IP address that is not public. This suggests an attack on the name server, so log a warning.
 		level = slog.LevelWarn
 	}
 	log.Log(ctx, level, "cannot resolve a short link", slog.String("code", failed.Code), slog.Any("cause", failed.cause))
@@ -193,7 +193,8 @@ func (r *Resolver) follow(ctx context.Context, l link.Link) (target link.Link, h
 	return link.Link{}, hops, unresolved(nil, "The link redirects more than %d times; try again later.", maxHops)
 }
 
-// checkHop returns an error unless u is an https address of platform p at port 443 without a user name.
+// checkHop returns nil if the resolver may request u, and an error otherwise. u must be an https URL of platform p with port 443 and
+// without a user name.
 func checkHop(u *url.URL, p link.Platform) *Error {
 	platform, ok := link.HostPlatform(u.Hostname())
 	if !ok || platform != p || u.Scheme != "https" || u.User != nil || u.Port() != "" && u.Port() != "443" {
@@ -202,8 +203,8 @@ func checkHop(u *url.URL, p link.Platform) *Error {
 	return nil
 }
 
-// parseTarget returns the link of the video, account or short link that a redirect to next leads to. It fails if next leads to something else
-// or to another platform than p.
+// parseTarget returns the video, account or short link at next, which is the address of a redirect. It fails if next is another page or a
+// page of another platform than p.
 func parseTarget(next *url.URL, p link.Platform) (link.Link, *Error) {
 	target, err := link.Parse(next.String())
 	if err == nil {
@@ -222,8 +223,8 @@ func parseTarget(next *url.URL, p link.Platform) (link.Link, *Error) {
 	return link.Link{}, offPlatformError(p)
 }
 
-// isDeadPage returns true for the pages to which platforms redirect links to deleted items: the front page, the page for missing pages, and
-// a login page that leads to no page or to a dead page.
+// isDeadPage returns true for the pages to which platforms redirect a short link whose video or account is deleted. These are the front
+// page, the page for missing pages, and a login page whose URL contains no page or one of these pages.
 func isDeadPage(u *url.URL) bool {
 	switch first, _, _ := strings.Cut(strings.Trim(strings.ToLower(u.Path), "/"), "/"); first {
 	case "", "404", "notfound", "home.php":
@@ -236,8 +237,9 @@ func isDeadPage(u *url.URL) bool {
 	return false
 }
 
-// nextHop returns the address to request next, where next is the address of the redirect and target is the short link parsed from next. If next
-// is a login page that contains the short link, nextHop returns the address of target. Otherwise it returns next, because target lacks the query of next.
+// nextHop returns the address to request after a redirect to another short link. next is the address of the redirect, and target is the
+// short link that was parsed from next. If next is a login page, nextHop returns the address of target. Otherwise it returns next, which
+// can have a query that target lacks.
 func nextHop(next *url.URL, target link.Link) (*url.URL, error) {
 	inner, err := url.Parse(target.Canonical)
 	if err != nil {
@@ -254,8 +256,8 @@ func nextHop(next *url.URL, target link.Link) (*url.URL, error) {
 	return &hop, nil
 }
 
-// redirectOf returns the address that an address redirects to. It sends HEAD first. If the response is not a redirect, it sends GET, because
-// some servers answer HEAD differently.
+// redirectOf requests an address and returns the address to which the response redirects. It sends HEAD first. If the response to HEAD is
+// not a redirect, it sends GET, because some servers redirect only GET.
 func (r *Resolver) redirectOf(ctx context.Context, address *url.URL) (location string, failed *Error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
@@ -293,7 +295,7 @@ func (r *Resolver) roundTrip(ctx context.Context, method string, address *url.UR
 	if err != nil {
 		return 0, "", r.networkError(err, address.Host)
 	}
-	// The body is not read. If it is not empty, Close ends the connection; otherwise the connection is reused.
+	// Close the body without reading it. If the body is not empty, Close also closes the connection, so that it is not reused.
 	_ = response.Body.Close()
 	return response.StatusCode, response.Header.Get("Location"), nil
 }
@@ -310,8 +312,8 @@ func (r *Resolver) requestURL(address *url.URL) string {
 	return actual
 }
 
-// networkError converts the error of a request without a response. Its detail does not contain err, because err can contain internal
-// addresses.
+// networkError returns the Error for a request that failed with err and got no response. Its Detail does not contain the text of err,
+// because that can contain internal addresses.
 func (r *Resolver) networkError(err error, host string) *Error {
 	if refused := (*outbound.RefusedError)(nil); errors.As(err, &refused) || errors.Is(err, context.Canceled) {
 		return unresolved(err, "%s could not be reached; try again later.", host)
@@ -328,17 +330,17 @@ func unresolved(cause error, format string, args ...any) *Error {
 	return retryable(CodeLinkUnresolved, cause, format, args...)
 }
 
-// retryable returns an error after which the same link can be resolved later.
+// retryable returns an Error with Retryable set. Its Detail is the formatted text.
 func retryable(code string, cause error, format string, args ...any) *Error {
 	return &Error{Code: code, Retryable: true, Detail: fmt.Sprintf(format, args...), cause: cause}
 }
 
-// deadLink returns the error of a link whose video or account does not exist any more.
+// deadLink returns the Error for a short link whose video or account does not exist any more.
 func deadLink(cause error, format string, args ...any) *Error {
 	return &Error{Code: CodeNotFound, Detail: fmt.Sprintf(format, args...), cause: cause}
 }
 
-// offPlatformError returns the error of a redirect to an address that does not belong to platform p.
+// offPlatformError returns the Error for a short link of platform p that redirects to an address outside of the platform.
 func offPlatformError(p link.Platform) *Error {
 	return &Error{
 		Code:   CodeUnsupportedLink,

@@ -29,6 +29,7 @@ const (
 	facebookID = "1139247764231866"
 )
 
+// parse returns the parsed link of a URL.
 func parse(t *testing.T, raw string) link.Link {
 	t.Helper()
 	l, err := link.Parse(raw)
@@ -36,7 +37,7 @@ func parse(t *testing.T, raw string) link.Link {
 	return l
 }
 
-func TestResolver_followsShortLinks(t *testing.T) {
+func TestResolver_returnsVideoOrAccountOfShortLink(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		short    string
@@ -141,7 +142,7 @@ func TestResolver_followsShortLinks(t *testing.T) {
 	}
 }
 
-func TestResolver_failsIfLinkLeadsToNoVideoOrAccount(t *testing.T) {
+func TestResolver_failsIfShortLinkLeadsToNoVideoOrAccount(t *testing.T) {
 	t.Parallel()
 	const short = "https://vm.tiktok.com/ZMabc1234/"
 	at := func(a answer) routes { return routes{"vm.tiktok.com/ZMabc1234/": a} }
@@ -196,7 +197,7 @@ func TestResolver_failsIfLinkLeadsToNoVideoOrAccount(t *testing.T) {
 	}
 }
 
-// requireCode requires that err is a *shortlink.Error with this code. Its detail must be a sentence without IP addresses.
+// requireCode requires that err is a *shortlink.Error with a code. The Detail of err must be a sentence without IP addresses.
 func requireCode(t *testing.T, err error, code string) {
 	t.Helper()
 	var failed *shortlink.Error
@@ -209,14 +210,14 @@ func requireCode(t *testing.T, err error, code string) {
 	require.NotContains(t, failed.Detail, publicAddress)
 }
 
-func TestResolver_readsOnlyHeaders(t *testing.T) {
+func TestResolver_doesNotReadResponseBodies(t *testing.T) {
 	t.Parallel()
 	stopped := make(chan struct{})
 	w := newInternet(t, routes{"vm.tiktok.com/ZMabc1234/": {status: 302, location: tiktokLink, head: 405, endless: stopped}})
 	got, err := w.resolver(t, shortlink.Options{}).Resolve(t.Context(), parse(t, "https://vm.tiktok.com/ZMabc1234/"))
 	require.NoError(t, err)
 	require.Equal(t, tiktokLink, got.Canonical)
-	<-stopped // waits until the server sees that the client closed the connection
+	<-stopped // waits until the client has closed the connection without reading the endless body
 	for _, header := range w.headers() {
 		for _, name := range []string{"Cookie", "Authorization", "Referer", "Proxy-Authorization", "Accept-Encoding"} {
 			require.Empty(t, header.Get(name), name)
@@ -225,7 +226,7 @@ func TestResolver_readsOnlyHeaders(t *testing.T) {
 	}
 }
 
-func TestResolver_sendsNoCookies(t *testing.T) {
+func TestResolver_ignoresCookiesOfResponses(t *testing.T) {
 	t.Parallel()
 	w := newInternet(t, routes{
 		"vm.tiktok.com/ZMabc1234/": {status: 302, location: "/ZMabc1235/", cookie: "session=1; Path=/"},
@@ -250,7 +251,7 @@ func TestResolver_stopsAtRedirectLoop(t *testing.T) {
 	require.Equal(t, []string{"HEAD vm.tiktok.com/ZMabc1234/", "HEAD vm.tiktok.com/ZMabc1235/"}, w.requests())
 }
 
-func TestResolver_returnsOtherLinksUnchanged(t *testing.T) {
+func TestResolver_returnsLinkThatIsNotShortUnchanged(t *testing.T) {
 	t.Parallel()
 	w := newInternet(t, nil)
 	video := parse(t, tiktokLink)
@@ -336,11 +337,11 @@ func TestResolver_refusesDNSRebinding(t *testing.T) {
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, []string{"HEAD vm.tiktok.com/ZMabc1234/"}, w.requests())
 	require.Equal(t, []string{publicAddress + ":443"}, w.dialed())
-	require.Contains(t, log.String(), `"level":"WARN"`, "the log level of a platform host with an internal address")
+	require.Contains(t, log.String(), `"level":"WARN"`, "the resolver must log a warning if a platform host resolves to an internal address")
 	require.Contains(t, log.String(), `"msg":"cannot resolve a short link"`)
 }
 
-func TestResolver_requestsBaseURL(t *testing.T) {
+func TestResolver_sendsRequestsToBaseURL(t *testing.T) {
 	t.Parallel()
 	w := newInternet(t, routes{
 		"simulated.example/shortlinks/vm.tiktok.com/ZMabc1234/":          moved("https://www.tiktok.com/t/ZTabc1234/?k=1"),
@@ -381,12 +382,12 @@ func TestNew_failsIfBaseURLIsInvalid(t *testing.T) {
 	}
 }
 
-func TestResolver_refusesLinkWithAddressOutsidePlatform(t *testing.T) {
+func TestResolver_refusesShortLinkWithAddressOutsideItsPlatform(t *testing.T) {
 	t.Parallel()
 	w := newInternet(t, nil)
 	for _, canonical := range []string{
 		"http://vm.tiktok.com/ZMabc1234/", "https://evil.net/ZMabc1234/", "https://user@vm.tiktok.com/", "https://vm.tiktok.com:80/", "%zz", "",
-		"https://fb.watch/3zYsXdnxjf/", // an address of another platform
+		"https://fb.watch/3zYsXdnxjf/", // an address of Facebook, which is not the platform of the link
 	} {
 		forged := link.Link{Platform: link.TikTok, Kind: link.Short, ID: "ZMabc1234", Canonical: canonical}
 		_, err := w.resolver(t, shortlink.Options{}).Resolve(t.Context(), forged)

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// AccountURL returns the canonical link of the account with a handle, or "" if the handle is "". It percent-encodes characters of the handle
-// that are not ASCII.
+// AccountURL returns the canonical link of the account with a handle, or "" if the handle is "". In links of YouTube and Facebook, it
+// percent-encodes the characters of the handle that are not ASCII.
 func AccountURL(p Platform, handle string) string {
 	if handle == "" {
 		return ""
@@ -22,7 +22,8 @@ func AccountURL(p Platform, handle string) string {
 	return "https://www.facebook.com/" + url.PathEscape(DisplayUsername(handle))
 }
 
-// AccountIDURL returns the link of an account that contains the platform's own id and not the handle.
+// AccountIDURL returns a link to an account by the platform's id of the account, not by its handle. Instagram has no such links, so for
+// Instagram id must be the handle. For TikTok, id can be a numeric id or a secUid.
 func AccountIDURL(p Platform, id string) string {
 	switch p {
 	case TikTok:
@@ -37,10 +38,11 @@ func AccountIDURL(p Platform, id string) string {
 	return AccountURL(p, id)
 }
 
-// unknownHandle is the beginning of a TikTok video link without the author's handle.
+// unknownHandle is the beginning of a canonical TikTok video link that does not contain the author's handle.
 const unknownHandle = "https://www.tiktok.com/@/"
 
-// WithHandle adds the author's handle to the canonical link of a TikTok video without a handle. It returns all other links unchanged.
+// WithHandle adds the author's handle to the canonical link of a TikTok video if the link contains no handle. It returns all other links
+// unchanged.
 func WithHandle(p Platform, canonical, handle string) string {
 	if rest, ok := strings.CutPrefix(canonical, unknownHandle); ok && p == TikTok && handle != "" {
 		return AccountURL(TikTok, handle) + "/" + rest
@@ -48,8 +50,8 @@ func WithHandle(p Platform, canonical, handle string) string {
 	return canonical
 }
 
-// UnderHandle replaces the handle in the canonical link of a TikTok video. An empty handle removes the handle. UnderHandle returns all other
-// links unchanged.
+// UnderHandle replaces the handle in the canonical link of a TikTok video. If handle is "", it removes the handle from the link.
+// UnderHandle returns all other links unchanged.
 func UnderHandle(p Platform, canonical, handle string) string {
 	const before = "https://www.tiktok.com/@"
 	rest, ok := strings.CutPrefix(canonical, before)

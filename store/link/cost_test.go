@@ -8,11 +8,11 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// TestParse_costIsBounded parses links of the greatest accepted length that repeat one fragment of text. Each link can allocate at most
-// 80 KiB, so the 500 links of a bulk request allocate at most 40 MiB.
+// TestParse_allocatesAtMost80KiBForLongestLinks parses links of the greatest accepted length, each of which repeats one text. If Parse
+// allocates at most 80 KiB for a link, it allocates at most 40 MiB for the 500 links of a bulk request.
 //
 //nolint:paralleltest // the test measures the allocations of the whole process
-func TestParse_costIsBounded(t *testing.T) {
+func TestParse_allocatesAtMost80KiBForLongestLinks(t *testing.T) {
 	const maxBytes = 80 << 10
 	starts := []string{
 		"https://www.tiktok.com/", "https://www.tiktok.com/@a/video/", "https://vm.tiktok.com/", "https://www.instagram.com/", "https://www.instagram.com/a/reel/",
@@ -34,7 +34,7 @@ func TestParse_costIsBounded(t *testing.T) {
 				_, _ = link.Parse(raw)
 				runtime.ReadMemStats(&after)
 				if got := after.TotalAlloc - before.TotalAlloc; got > maxBytes {
-					t.Errorf("Parse allocates %d KiB, more than %d KiB, for %s…%s, %d times %q", got>>10, maxBytes>>10, start, end, (2048-len(start)-len(end))/len(fragment), fragment)
+					t.Errorf("Parse allocates %d KiB for a link, but at most %d KiB are allowed; the link is %s…%s, with %d times %q instead of …", got>>10, maxBytes>>10, start, end, (2048-len(start)-len(end))/len(fragment), fragment)
 				}
 			}
 		}

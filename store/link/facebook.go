@@ -20,7 +20,7 @@ func (a *address) facebook() (Link, *Error) {
 		return a.facebookShortHost(a.host, "")
 	}
 	if inner := a.inFragment(); inner != nil {
-		// facebook.com/NAME#!/video.php?v=ID
+		// Old links have the video in the fragment, as in facebook.com/NAME#!/video.php?v=ID.
 		if l, err := inner.facebook(); err == nil {
 			return l, nil
 		}
@@ -36,7 +36,7 @@ func (a *address) facebook() (Link, *Error) {
 	case "reel", "reels":
 		return a.facebookVideo("", a.part(1))
 	case "watch", "video.php", "photo.php":
-		// photo.php?v=ID is a video, photo.php?fbid=ID is a photo.
+		// The link photo.php?v=ID leads to a video, but photo.php?fbid=ID leads to a photo.
 		if id := a.get("v"); id != "" {
 			return a.facebookVideo("", id)
 		}
@@ -62,7 +62,7 @@ func (a *address) facebook() (Link, *Error) {
 	return Link{}, a.refusePath()
 }
 
-// facebookProfile parses a path that begins with an account's name: the account, or one of its videos.
+// facebookProfile parses a path that begins with the name of an account, and returns the account or one of its videos.
 func (a *address) facebookProfile() (Link, *Error) {
 	name := a.part(0)
 	if name == "" || isFacebookReserved(a.word(0)) || strings.HasSuffix(a.word(0), ".php") {
@@ -114,8 +114,8 @@ func (a *address) facebookVideo(name, id string) (Link, *Error) {
 	return l, nil
 }
 
-// facebookAccount returns the link of the account of the first path part: a name, a number, or the title of a page followed by the page's
-// number.
+// facebookAccount returns the link of an account. name is the first part of the path: a chosen name, an account id, or the title of a page
+// followed by the page's id, such as "Any-Title-100063551323670".
 func (a *address) facebookAccount(name string) (Link, *Error) {
 	if !a.accountHost() {
 		return Link{}, a.refusePath()
@@ -132,7 +132,7 @@ func (a *address) facebookAccount(name string) (Link, *Error) {
 	return l, nil
 }
 
-// facebookNumber returns the link of the account with a number as id.
+// facebookNumber returns the link of the account with a numeric id. It refuses an id that is not a number of up to 20 digits.
 func (a *address) facebookNumber(id string) (Link, *Error) {
 	if !allOf(id, 1, 20, isDigit) {
 		return Link{}, a.refuseHandle(id, "a Facebook account id has up to 20 digits, as in facebook.com/profile.php?id=100064550044307")
@@ -140,8 +140,8 @@ func (a *address) facebookNumber(id string) (Link, *Error) {
 	return Link{Platform: Facebook, Kind: Account, ID: id, Canonical: AccountIDURL(Facebook, id)}, nil
 }
 
-// facebookShare returns the short link for /share/CODE, /share/v/CODE, /share/r/CODE and /share/p/CODE. /share/p/CODE is a post, and a post
-// can be a video.
+// facebookShare returns the short link of a path such as /share/CODE, /share/v/CODE, /share/r/CODE or /share/p/CODE. It accepts the path
+// /share/p/CODE, which leads to a post, because a post can be a video.
 func (a *address) facebookShare() (Link, *Error) {
 	path, code, length := "share/", a.part(1), 2
 	switch word := a.word(1); word {
@@ -154,8 +154,8 @@ func (a *address) facebookShare() (Link, *Error) {
 	return Link{Platform: Facebook, Kind: Short, ID: code, Canonical: "https://www.facebook.com/" + path + code + "/"}, nil
 }
 
-// facebookShortHost returns a short link of a host that has only short links. A short word can precede the code in the path, as in /v/CODE.
-// slash is the end of the canonical form: "/" or "".
+// facebookShortHost returns the short link of an address on fb.watch or fb.me, where all links are short links. A short word can precede
+// the code in the path, as in /v/CODE. slash is the end of the canonical link: "/" or "".
 func (a *address) facebookShortHost(host, slash string) (Link, *Error) {
 	code, path := a.part(0), ""
 	if len(a.parts) == 2 && allOf(code, 1, 5, isAlnum) {
@@ -169,7 +169,8 @@ func (a *address) facebookShortHost(host, slash string) (Link, *Error) {
 	return Link{Platform: Facebook, Kind: Short, ID: code, Canonical: "https://" + host + "/" + path + code + slash}, nil
 }
 
-// facebookWrapped returns the inner link of a redirector, an embedded player or a login page. It returns false for other addresses.
+// facebookWrapped returns the link that a redirector, an embedded player or a login page has in its query. It returns false for other
+// addresses.
 func (a *address) facebookWrapped() (inner string, ok bool) {
 	first := a.word(0)
 	// The path of the embedded player can begin with the version of the API: /v2.5/plugins/video.php.
@@ -190,9 +191,10 @@ func (a *address) facebookWrapped() (inner string, ok bool) {
 	return "", false
 }
 
+// isFacebookID reports whether s has the form of a Facebook video id.
 func isFacebookID(s string) bool { return allOf(s, 9, 17, isDigit) }
 
-// isFacebookName reports whether s is an account's chosen name, or the title and number of a page.
+// isFacebookName reports whether s has the form of an account's chosen name, or of a page's title followed by the page's id.
 func isFacebookName(s string) bool {
 	if allOf(s, 2, 80, func(c byte) bool { return isID(c) || c == '.' }) {
 		return s[len(s)-1] != '.'
@@ -208,8 +210,8 @@ func isFacebookName(s string) bool {
 	return true
 }
 
-// pageNumber returns the number at the end of a page's title and number, such as "Any-Title-100063551323670". It returns false if s has
-// another form.
+// pageNumber returns the id in a page's title followed by the page's id, such as "Any-Title-100063551323670". It returns false if s does
+// not have this form.
 func pageNumber(s string) (id string, ok bool) {
 	i := strings.LastIndexByte(s, '-')
 	if i < 1 || !allOf(s[i+1:], 9, 20, isDigit) {
@@ -218,8 +220,7 @@ func pageNumber(s string) (id string, ok bool) {
 	return s[i+1:], true
 }
 
-// isFacebookReserved reports whether a first path part is a word that Facebook reserves, and so not the name of an account. word must be in
-// lower case.
+// isFacebookReserved reports whether word, the first part of a path in lower case, is a page of Facebook itself and not an account.
 func isFacebookReserved(word string) bool {
 	switch word {
 	case "groups", "events", "photo", "photos", "media", "ads", "stories", "story", "posts", "permalink", "watchparty", "marketplace", "gaming",

@@ -2,7 +2,7 @@ package link_test
 
 import "github.com/reeltally/reeltally/store/link"
 
-func facebookMeanings() []meaning {
+func facebookAcceptedLinks() []acceptedLink {
 	const id = facebookID
 	name := account(link.Facebook, "some.name", "https://www.facebook.com/some.name")
 	numeric := numbered(link.Facebook, "100063551323670", "https://www.facebook.com/profile.php?id=100063551323670")
@@ -10,7 +10,7 @@ func facebookMeanings() []meaning {
 	shortest.ID, shortest.Canonical = "274175099", "https://www.facebook.com/reel/274175099"
 	longest.ID, longest.Canonical = "10153870694020942", "https://www.facebook.com/reel/10153870694020942"
 
-	return []meaning{
+	return []acceptedLink{
 		{"reel", "https://www.facebook.com/reel/" + id, facebookVideo("")},
 		{"reel with slash and query", "https://www.facebook.com/reel/" + id + "/?s=single_unit&mibextid=abc", facebookVideo("")},
 		{"reel without www", "facebook.com/reel/" + id, facebookVideo("")},
@@ -107,9 +107,9 @@ func facebookMeanings() []meaning {
 	}
 }
 
-func facebookRefusals() []refusal {
+func facebookRefusedLinks() []refusedLink {
 	const fb = link.UnsupportedLink
-	return []refusal{
+	return []refusedLink{
 		{"Facebook front page", "https://www.facebook.com/", fb, "front page"},
 		{"Facebook group", "https://www.facebook.com/groups/1024490957622648/", fb, "/groups/"},
 		{"Facebook group post", "https://www.facebook.com/groups/1024490957622648/permalink/1396382447100162/", fb, "/groups/"},

@@ -9,7 +9,7 @@ var hosts = [...]struct {
 	platform Platform
 }{
 	{"tiktok.com", TikTok},
-	{"tiktokv.com", TikTok}, // links in TikTok's data exports
+	{"tiktokv.com", TikTok}, // host of the links in TikTok's data exports
 	{"tiktokv.us", TikTok},
 	{"tiktokv.eu", TikTok},
 	{"instagram.com", Instagram},
@@ -18,7 +18,7 @@ var hosts = [...]struct {
 	{"youtu.be", YouTube},
 	{"youtube-nocookie.com", YouTube},
 	{"youtubekids.com", YouTube},
-	{"youtube.googleapis.com", YouTube}, // the embedded player of old pages
+	{"youtube.googleapis.com", YouTube}, // host of the embedded player in old web pages
 	{"facebook.com", Facebook},
 	{"fb.com", Facebook},
 	{"fb.watch", Facebook},
@@ -26,16 +26,18 @@ var hosts = [...]struct {
 	{facebookOnion, Facebook},
 }
 
+// facebookOnion is Facebook's host in the Tor network.
 const facebookOnion = "facebookwkhpilnemxj7asaniu7vnjjbiltxjqhye3mhbshg7kx5tfyd.onion"
 
 // HostPlatform returns the platform of a host, or false if the host belongs to no platform. host has no port and can be in upper case.
-// HostPlatform compares whole labels: "eviltiktok.com", "tiktok.com.evil.net" and "tiktok.com." belong to no platform.
+// HostPlatform compares whole labels from the end. So "eviltiktok.com", "tiktok.com.evil.net" and "tiktok.com." belong to no platform.
 func HostPlatform(host string) (Platform, bool) {
 	platform, _, ok := lookUpHost(strings.ToLower(host))
 	return platform, ok
 }
 
-// lookUpHost does the same as HostPlatform for a host in lower case. base is the registered domain name at the end of the host.
+// lookUpHost returns the platform of a host in lower case, or false if the host belongs to no platform. base is the platform's domain name
+// at the end of the host, such as "tiktok.com".
 func lookUpHost(host string) (platform Platform, base string, ok bool) {
 	for _, h := range hosts {
 		rest, found := strings.CutSuffix(host, h.name)
@@ -52,7 +54,7 @@ func lookUpHost(host string) (platform Platform, base string, ok bool) {
 	return "", "", false
 }
 
-// isLabels reports whether s is a sequence of non-empty ASCII labels.
+// isLabels reports whether s is a sequence of labels of a host name, such as "www" or "www.m".
 func isLabels(s string) bool {
 	for label := range strings.SplitSeq(s, ".") {
 		if !allOf(label, 1, 63, isID) {

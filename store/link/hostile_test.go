@@ -6,10 +6,10 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-func linksOfOtherHosts() []refusal {
+func linksOfOtherHosts() []refusedLink {
 	const other = link.UnsupportedPlatform
 	const path = "/@user/video/" + tiktokID
-	return []refusal{
+	return []refusedLink{
 		{"another site", "https://example.com" + path, other, "example.com"},
 		{"another platform", "https://vimeo.com/123456789", other, "TikTok, Instagram, YouTube, Facebook"},
 		{"Douyin", "https://www.douyin.com/video/" + tiktokID, other, "douyin.com"},
@@ -69,10 +69,10 @@ func linksOfOtherHosts() []refusal {
 	}
 }
 
-func notWebAddresses() []refusal {
+func notWebAddresses() []refusedLink {
 	const bad = link.InvalidURL
 	const path = "/@user/video/" + tiktokID
-	return []refusal{
+	return []refusedLink{
 		{"nothing", "", bad, "empty"},
 		{"spaces", " \t\n ", bad, "empty"},
 		{"word", "hello", bad, "hello"},

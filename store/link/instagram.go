@@ -55,8 +55,9 @@ func (a *address) instagram() (Link, *Error) {
 	return Link{}, a.refusePath()
 }
 
-// instagramVideo returns the link of the post with a code. word is the path part before the code. Links with "p", "tv" and "reel" lead to the
-// same post. The canonical link has "reel" if word is "reel" or "reels", and "p" otherwise. name is the account in the link, or "".
+// instagramVideo returns the link of the post with a code. word is the path part before the code, such as "p" or "reel". The same post has
+// links with each of these words. The canonical link has "reel" if word is "reel" or "reels", and "p" otherwise. name is the account in the
+// link, or "".
 func (a *address) instagramVideo(name, word, code string) (Link, *Error) {
 	if len(code) > privateTail && allOf(code, 1, 2*privateTail, isID) {
 		code = code[:len(code)-privateTail]
@@ -83,7 +84,7 @@ func (a *address) instagramAccount(name string) (Link, *Error) {
 	return Link{Platform: Instagram, Kind: Account, Handle: name, Canonical: AccountURL(Instagram, name)}, nil
 }
 
-// instagramShare returns the short link for /share/CODE, /share/reel/CODE, /share/p/CODE and /share/tv/CODE.
+// instagramShare returns the short link of a path such as /share/CODE, /share/reel/CODE, /share/p/CODE or /share/tv/CODE.
 func (a *address) instagramShare() (Link, *Error) {
 	path, code, length := "share/", a.part(1), 2
 	switch word := a.word(1); word {
@@ -96,12 +97,12 @@ func (a *address) instagramShare() (Link, *Error) {
 	return Link{Platform: Instagram, Kind: Short, ID: code, Canonical: "https://www.instagram.com/" + path + code + "/"}, nil
 }
 
+// isInstagramName reports whether s has the form of an Instagram username.
 func isInstagramName(s string) bool {
 	return allOf(s, 1, 30, func(c byte) bool { return isAlnum(c) || c == '_' || c == '.' }) && s[len(s)-1] != '.'
 }
 
-// isInstagramReserved reports whether a first path part is a word that Instagram reserves, and so not the name of an account. word must be
-// in lower case.
+// isInstagramReserved reports whether word, the first part of a path in lower case, is a page of Instagram itself and not an account.
 func isInstagramReserved(word string) bool {
 	switch word {
 	case "explore", "stories", "direct", "about", "legal", "developer", "api", "graphql", "static", "oauth",

@@ -6,14 +6,14 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-func instagramMeanings() []meaning {
+func instagramAcceptedLinks() []acceptedLink {
 	const id = instagramID
 	user := account(link.Instagram, "user.name_1", "https://www.instagram.com/user.name_1/")
 	old := link.Link{Platform: link.Instagram, Kind: link.Video, ID: "aye83DjauH", Canonical: "https://www.instagram.com/p/aye83DjauH/"}
 	dashed := link.Link{Platform: link.Instagram, Kind: link.Video, ID: "-Cmh1cukG2", Canonical: "https://www.instagram.com/p/-Cmh1cukG2/"}
 	underscored := link.Link{Platform: link.Instagram, Kind: link.Video, ID: "_Cmh1cukG2", Canonical: "https://www.instagram.com/p/_Cmh1cukG2/"}
 
-	return []meaning{
+	return []acceptedLink{
 		{"reel", "https://www.instagram.com/reel/" + id + "/", instagramVideo("", "reel")},
 		{"reel without final slash", "https://www.instagram.com/reel/" + id, instagramVideo("", "reel")},
 		{"reel without www", "https://instagram.com/reel/" + id + "/", instagramVideo("", "reel")},
@@ -79,9 +79,9 @@ func instagramMeanings() []meaning {
 	}
 }
 
-func instagramRefusals() []refusal {
+func instagramRefusedLinks() []refusedLink {
 	const ig = link.UnsupportedLink
-	return []refusal{
+	return []refusedLink{
 		{"Instagram front page", "https://www.instagram.com/", ig, "front page"},
 		{"Instagram sound", "https://www.instagram.com/reels/audio/1234567890123456/", ig, "/reels/audio/"},
 		{"Instagram story", "https://www.instagram.com/stories/user/3412345678901234567/", ig, "/stories/"},

@@ -32,11 +32,12 @@ const (
 type Link struct {
 	Platform Platform
 	Kind     Kind
-	// ID is the platform's own id of the video or account, or the code of a short link. The link of an account can have no id. ID is then "".
+	// ID is the platform's id of the video or account, or the code of a short link. It is "" if the link of an account contains no id.
 	ID string
 	// Handle is the account's handle in lower case, without "@". It is "" if the link does not contain the handle.
 	Handle string
-	// Canonical is the form in which all links to this video or account are stored. For a short link, it is the https form of the short link.
+	// Canonical is the link to this video or account in the form that ReelTally stores. For a short link, it is the https form of the short
+	// link.
 	Canonical string
 }
 
@@ -47,7 +48,7 @@ type Reason string
 const (
 	InvalidURL          Reason = "invalid_url"          // the link is not a valid web address
 	UnsupportedPlatform Reason = "unsupported_platform" // the link is a web address of another site
-	UnsupportedLink     Reason = "unsupported_link"     // the link is a web address of a platform, but neither a video nor an account
+	UnsupportedLink     Reason = "unsupported_link"     // the link leads to a page of a platform that is neither a video nor an account
 )
 
 // Error reports that a link was refused.

@@ -9,17 +9,17 @@ import (
 	"unicode/utf8"
 )
 
-// maxBytes is the highest number of bytes of a link. Browsers and proxies cut longer links.
+// maxBytes is the largest length of a link in bytes. Browsers and proxies truncate longer links.
 const maxBytes = 2048
 
-// maxParts is the highest number of parts of a path. It limits the memory for parsing a link.
+// maxParts is the largest number of parts between slashes in the path of a link. It limits the memory for parsing a link.
 const maxParts = 32
 
-// maxTrim is the highest number of trailing characters that Parse removes from a link because they belong to the surrounding text.
+// maxTrim is the largest number of characters that Parse removes from the end of a link because they can belong to the surrounding text.
 const maxTrim = 8
 
-// closers are characters that often follow a link in a text. Parse removes them only if it refuses the link with them, because some of them,
-// such as "_", can also be the end of an id.
+// closers are characters that often follow a link in a text. Some of them, such as "_", can also be the last character of an id. So Parse
+// removes a closer from the end of a link only if it would refuse the link otherwise.
 const closers = `.,;:!?)]}>"'*_~|` + "`" + "…。，、；：！？）】」』》”’»"
 
 // openers are characters that often precede a link in a text. Parse always removes them.
@@ -27,10 +27,10 @@ const openers = `<("'[{*` + "`" + "（【「『《“‘«"
 
 // Parse parses a link of a video or account. If it refuses the link, the error is an [*Error] with a detail for the caller.
 //
-// The link can lack the scheme. It can have any host of the platform, any query and fragment, percent-encoding, "&amp;", and punctuation of
-// the surrounding text. These variations do not change the result. All links to the same video have the same Platform and ID. If a link
-// contains another link, as links of redirectors, consent pages, login pages and oEmbed do, Parse returns the inner link. It refuses an
-// inner link that contains a link again.
+// Parse accepts a link without scheme, on any host of the platform, with any query and fragment, with percent-encoding or "&amp;", and with
+// punctuation of the surrounding text. All links to the same video give the same Platform and ID. If a link contains another link in its
+// query, as the links of redirectors and login pages do, Parse returns the inner link. It refuses an inner link that itself contains a
+// link.
 //
 // Parse refuses a host that ends in a dot. No platform uses such hosts, and other code compares hosts byte by byte.
 func Parse(raw string) (Link, error) {
@@ -41,7 +41,7 @@ func Parse(raw string) (Link, error) {
 	return l, nil
 }
 
-// parse does the same as Parse with an *Error as error type.
+// parse parses a link as Parse does. The type of its error is *Error instead of error.
 func parse(raw string) (Link, *Error) {
 	if len(raw) > maxBytes {
 		return Link{}, refuse(InvalidURL, "The link has %d bytes; at most %d are accepted.", len(raw), maxBytes)
@@ -55,7 +55,7 @@ func parse(raw string) (Link, *Error) {
 	}
 	l, first := parseOne(s, 0)
 	for err, i := first, 0; err != nil; i++ {
-		// Remove a trailing character and try again. If the host belongs to no platform, that cannot help.
+		// Remove the last character and try again, if it is a closer and the host belongs to a platform.
 		_, size := utf8.DecodeLastRuneInString(s)
 		if first.Reason != UnsupportedLink || i == maxTrim || size == 0 || !strings.Contains(closers, s[len(s)-size:]) {
 			return Link{}, first
@@ -88,12 +88,12 @@ func parseOne(s string, depth int) (Link, *Error) {
 // address is a link of one of the platforms, split into its parts.
 type address struct {
 	platform Platform
-	host     string   // lower case, without port
+	host     string   // the host in lower case, without port
 	base     string   // the platform's registered domain name at the end of host
 	sub      string   // the labels of host before base, such as "", "www" or "www.m"
-	parts    []string // the parts of the path, decoded
-	query    string   // percent-encoded
-	fragment string   // percent-encoded
+	parts    []string // the parts of the path between slashes, decoded and without empty parts
+	query    string   // the query without "?", still percent-encoded
+	fragment string   // the fragment without "#", still percent-encoded
 	depth    int      // 0 for the caller's link, 1 for a link inside another link
 }
 
@@ -130,7 +130,8 @@ var appSchemes = [...]string{
 	"instagram", "fb", "tiktok", "snssdk1233", "snssdk1180", "musically", "youtube", "vnd.youtube", "intent",
 }
 
-// cutScheme returns the part of s after "https://", "http://" or "//". It returns s if s has no scheme, and refuses other schemes.
+// cutScheme returns the part of a link after "https://", "http://" or "//". It returns a link without scheme unchanged, and refuses links
+// with another scheme.
 func cutScheme(s string) (string, *Error) {
 	i := strings.IndexAny(s, ":/?#")
 	if i < 0 || s[i] != ':' {
@@ -143,7 +144,7 @@ func cutScheme(s string) (string, *Error) {
 			return strings.TrimLeft(rest, "/"), nil
 		}
 	} else if rest != "" && isDigit(rest[0]) {
-		return s, nil // host:port without a scheme
+		return s, nil // s is a host and a port without a scheme
 	}
 	for _, app := range appSchemes {
 		if strings.EqualFold(scheme, app) {
@@ -153,8 +154,8 @@ func cutScheme(s string) (string, *Error) {
 	return "", refuse(InvalidURL, "The scheme %s is not accepted; a link starts with https:// or http://.", quote(scheme))
 }
 
-// setHost sets platform, host, base and sub from the part of the link between the scheme and the path. It refuses user names and unusual
-// ports.
+// setHost sets platform, host, base and sub. authority is the part of the link between the scheme and the path. setHost refuses a link with
+// a user name, with a port other than 80 and 443, or with a host that belongs to no platform.
 func (a *address) setHost(authority string) *Error {
 	host, userinfo := authority, false
 	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
@@ -182,14 +183,14 @@ func (a *address) setHost(authority string) *Error {
 	return nil
 }
 
-// setPath sets parts and query from rest, which is the path and the query of the link. It decodes the path once and drops empty parts.
+// setPath sets parts and query. rest is the path and the query of the link. setPath decodes the path once and leaves out empty parts.
 func (a *address) setPath(rest string) *Error {
 	path, query, _ := strings.Cut(rest, "?")
 	if strings.IndexByte(path, '%') >= 0 {
 		if decoded, err := url.PathUnescape(path); err == nil {
 			path = decoded
 		}
-		// If the whole link was percent-encoded, the decoded path contains the "?" before the query.
+		// If the "?" before the query was percent-encoded, the decoded path contains the query.
 		if before, after, ok := strings.Cut(path, "?"); ok {
 			path, query = before, after+"&"+query
 		}
@@ -205,7 +206,7 @@ func (a *address) setPath(rest string) *Error {
 	a.parts = make([]string, 0, 6)
 	for part := range strings.SplitSeq(path, "/") {
 		switch part = strings.TrimSpace(part); part {
-		case "", ".": // browsers ignore such parts; a "." can also be the full stop after a link
+		case "", ".": // browsers also ignore empty parts and "."; the "." can be a full stop after the link
 		case "..":
 			return refuse(InvalidURL, `The path of the link contains %q; send the link as the platform shows it.`, part)
 		default:
@@ -239,8 +240,8 @@ func (a *address) get(name string) string {
 	return ""
 }
 
-// pairs iterates over the pairs "key=value" of a query. The separator can be "&", "&amp;" as in HTML, "&amp;amp;", or ";" as in links of old
-// programs.
+// pairs iterates over the pairs "key=value" of a query. The separator between pairs can be "&", "&amp;" as in HTML, "&amp;amp;", or ";" as
+// in links of old programs.
 func pairs(query string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for query != "" {
@@ -257,8 +258,8 @@ func pairs(query string) func(yield func(string) bool) {
 	}
 }
 
-// inFragment returns the address with the path in the fragment, such as "#!/path" or "#/path". Old web applications used such links. It
-// returns nil if the fragment is not a path.
+// inFragment returns an address on the same host whose path and query are the fragment of a, as in "#!/path" or "#/path". Old web
+// applications used such links. inFragment returns nil if the fragment is not a path.
 func (a *address) inFragment() *address {
 	rest := strings.TrimPrefix(a.fragment, "!")
 	if !strings.HasPrefix(rest, "/") {
@@ -272,7 +273,8 @@ func (a *address) inFragment() *address {
 	return &b
 }
 
-// unwrap parses the inner link of a link. inner can be a path on the host of the outer link. unwrap refuses an inner link of an inner link.
+// unwrap parses inner, which is a link in the query of the link a. inner can also be a path on the platform of a. If a is itself an inner
+// link, unwrap refuses it.
 func (a *address) unwrap(inner string) (Link, *Error) {
 	switch {
 	case inner == "":
@@ -285,8 +287,8 @@ func (a *address) unwrap(inner string) (Link, *Error) {
 	return parseOne(inner, a.depth+1)
 }
 
-// accountHost reports whether the first path part of a link on this host can be an account. On service hosts, such as help.instagram.com, the
-// first path part is an article.
+// accountHost reports whether the first path part of a link on the host of a can be an account. On other hosts, such as help.instagram.com,
+// the first path part is something else, such as an article.
 func (a *address) accountHost() bool {
 	switch a.sub {
 	case "", "www", "m", "mobile", "www.m", "web", "mbasic", "touch", "free", "lite", "d", "x", "p":
@@ -304,7 +306,7 @@ func (a *address) refusePath() *Error {
 		quote("/"+strings.Join(a.parts, "/")), a.host, accepted(a.platform))
 }
 
-// refuseID returns the error for a video link whose id is missing or has the wrong form. shape is a sentence about the right form.
+// refuseID returns the error for a video link whose id is missing or has the wrong form. shape is a text that describes the right form.
 func (a *address) refuseID(id, shape string) *Error {
 	if id == "" {
 		return refuse(UnsupportedLink, "The link to %s names no video id; %s.", a.host, shape)
@@ -312,11 +314,12 @@ func (a *address) refuseID(id, shape string) *Error {
 	return refuse(UnsupportedLink, "%s is not a video id of %s; %s.", quote(id), a.base, shape)
 }
 
-// refuseHandle returns the error for an account link whose handle has the wrong form. shape is a sentence about the right form.
+// refuseHandle returns the error for an account link whose handle has the wrong form. shape is a text that describes the right form.
 func (a *address) refuseHandle(handle, shape string) *Error {
 	return refuse(UnsupportedLink, "%s is not an account name of %s; %s.", quote(handle), a.base, shape)
 }
 
+// platformNames has the names of all platforms, for use in error messages.
 const platformNames = "TikTok, Instagram, YouTube, Facebook"
 
 // accepted returns the usual forms of a platform's links, for use in error messages.
@@ -338,7 +341,7 @@ func refuse(reason Reason, format string, args ...any) *Error {
 	return &Error{Reason: reason, Detail: fmt.Sprintf(format, args...)}
 }
 
-// quote returns a part of a link in quotes and escaped, for an error message. It cuts the part after 60 characters.
+// quote returns s as a quoted Go string for use in an error message. If s has more than 60 characters, it ends with "…" after the 60th.
 func quote(s string) string {
 	left := 60
 	for i := range s {

@@ -9,40 +9,40 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// meaning is a test case of Parse: a link and the expected result.
-type meaning struct {
+// acceptedLink is a test case for Parse: a link that Parse accepts, and the expected result.
+type acceptedLink struct {
 	name string
 	in   string
 	want link.Link
 }
 
-// refusal is a test case of Parse: a link that is refused, the expected reason, and a part of the expected detail.
-type refusal struct {
+// refusedLink is a test case for Parse: a link that Parse refuses, the expected Error.Reason, and a part of the expected Error.Detail.
+type refusedLink struct {
 	name       string
 	in         string
 	reason     link.Reason
 	wantDetail string
 }
 
-func allMeanings() []meaning {
-	var all []meaning
-	for _, table := range [][]meaning{tiktokMeanings(), instagramMeanings(), youtubeMeanings(), facebookMeanings(), surroundings()} {
+func allAcceptedLinks() []acceptedLink {
+	var all []acceptedLink
+	for _, table := range [][]acceptedLink{tiktokAcceptedLinks(), instagramAcceptedLinks(), youtubeAcceptedLinks(), facebookAcceptedLinks(), linksWithSurroundings()} {
 		all = append(all, table...)
 	}
 	return all
 }
 
-func allRefusals() []refusal {
-	var all []refusal
-	for _, table := range [][]refusal{tiktokRefusals(), instagramRefusals(), youtubeRefusals(), facebookRefusals(), linksOfOtherHosts(), notWebAddresses()} {
+func allRefusedLinks() []refusedLink {
+	var all []refusedLink
+	for _, table := range [][]refusedLink{tiktokRefusedLinks(), instagramRefusedLinks(), youtubeRefusedLinks(), facebookRefusedLinks(), linksOfOtherHosts(), notWebAddresses()} {
 		all = append(all, table...)
 	}
 	return all
 }
 
-func TestParse_returnsExpectedLink(t *testing.T) {
+func TestParse_returnsPlatformKindIDAndCanonicalLink(t *testing.T) {
 	t.Parallel()
-	for _, c := range allMeanings() {
+	for _, c := range allAcceptedLinks() {
 		t.Run(string(c.want.Platform)+"/"+c.name, func(t *testing.T) {
 			t.Parallel()
 			got, err := link.Parse(c.in)
@@ -54,7 +54,7 @@ func TestParse_returnsExpectedLink(t *testing.T) {
 
 func TestParse_returnsReasonAndDetailForRefusedLink(t *testing.T) {
 	t.Parallel()
-	for _, c := range allRefusals() {
+	for _, c := range allRefusedLinks() {
 		t.Run(string(c.reason)+"/"+c.name, func(t *testing.T) {
 			t.Parallel()
 			got, err := link.Parse(c.in)
@@ -69,32 +69,32 @@ func TestParse_returnsReasonAndDetailForRefusedLink(t *testing.T) {
 	}
 }
 
-func TestParseCases_areUniqueAndAtLeast300(t *testing.T) {
+func TestParse_hasAtLeast300DifferentTestCases(t *testing.T) {
 	t.Parallel()
 	names, links := map[string]bool{}, map[string]bool{}
-	for _, c := range allMeanings() {
+	for _, c := range allAcceptedLinks() {
 		names[string(c.want.Platform)+c.name], links[c.in] = true, true
 	}
-	for _, c := range allRefusals() {
+	for _, c := range allRefusedLinks() {
 		names[string(c.reason)+c.name], links[c.in] = true, true
 	}
-	total := len(allMeanings()) + len(allRefusals())
+	total := len(allAcceptedLinks()) + len(allRefusedLinks())
 	require.GreaterOrEqual(t, total, 300)
 	require.Len(t, names, total, "the names of the test cases must be unique")
 	require.Len(t, links, total, "the links of the test cases must be unique")
 }
 
-func TestParse_returnsSameLinkForCanonicalForm(t *testing.T) {
+func TestParse_returnsSameResultForCanonicalLink(t *testing.T) {
 	t.Parallel()
-	for _, c := range allMeanings() {
+	for _, c := range allAcceptedLinks() {
 		again, err := link.Parse(c.want.Canonical)
 		require.NoError(t, err, c.want.Canonical)
 		require.Equal(t, withoutLostHandle(c.want), again)
 	}
 }
 
-// withoutLostHandle returns the result of parsing the canonical form of l. Canonical links of Instagram and Facebook
-// videos do not contain the handle, so the result has no handle for them.
+// withoutLostHandle returns the expected result of parsing the canonical link of l. It is l itself, but without a handle if l is a video of
+// Instagram or Facebook, because canonical links of such videos do not contain the handle.
 func withoutLostHandle(l link.Link) link.Link {
 	if l.Kind == link.Video && (l.Platform == link.Instagram || l.Platform == link.Facebook) {
 		l.Handle = ""
@@ -109,7 +109,7 @@ const (
 	channelID   = "UCLqxVugv74EIW3VWh2NOa3Q"
 	facebookID  = "1139247764231866"
 	secUID      = "MS4wLjABAAAATh8Vewkn0LYM7Fo03iec3qKdeCUOcBIouRk1mkiag6h3o_pQu_dUXvZ2EZlGST7_"
-	// privateTail is the text that Instagram appends to the code of a private account's post.
+	// privateTail has the form of the text that Instagram appends to the code of a private account's post.
 	privateTail = "ABCDEFGHIJKLMNOPQRSTUVWXYZ01"
 )
 
@@ -159,9 +159,9 @@ func short(p link.Platform, code, canonical string) link.Link {
 	return link.Link{Platform: p, Kind: link.Short, ID: code, Canonical: canonical}
 }
 
-// surroundings returns links in different spellings and encodings, and with surrounding text.
-func surroundings() []meaning {
-	return []meaning{
+// linksWithSurroundings returns test cases with links in unusual spellings and encodings, and with surrounding text.
+func linksWithSurroundings() []acceptedLink {
+	return []acceptedLink{
 		{"without a scheme", "tiktok.com/@user/video/" + tiktokID, tiktokVideo("user")},
 		{"with http", "http://www.tiktok.com/@user/video/" + tiktokID, tiktokVideo("user")},
 		{"with the scheme in upper case", "HTTPS://www.tiktok.com/@user/video/" + tiktokID, tiktokVideo("user")},

@@ -15,8 +15,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// drawLink returns a link of a random kind with a random id, and the expected result of Parse.
-func drawLink(t *rapid.T) (string, link.Link) {
+// drawLink returns a link with a random platform, kind and id, and the result that Parse must return for it.
+func drawLink(t *rapid.T) (raw string, want link.Link) {
 	number := func(length int) string {
 		return rapid.StringOfN(rapid.RuneFrom([]rune("123456789")), length, length, -1).Draw(t, "number")
 	}
@@ -56,7 +56,7 @@ func drawLink(t *rapid.T) (string, link.Link) {
 	}
 }
 
-func TestParse_properties(t *testing.T) {
+func TestParse_handlesRandomLinks(t *testing.T) {
 	t.Parallel()
 
 	t.Run("parsing the canonical form gives the same link", rapid.MakeCheck(func(t *rapid.T) {
@@ -109,7 +109,8 @@ func TestParse_properties(t *testing.T) {
 	}))
 }
 
-// checkInvariants parses raw and checks the properties that every result of Parse must have.
+// checkInvariants parses raw and requires what is true for every result of Parse. For example, an accepted link has a canonical link with
+// https, and Parse returns the same result for the canonical link.
 func checkInvariants(t require.TestingT, raw string) {
 	got, err := link.Parse(raw)
 	if err != nil {
@@ -129,7 +130,7 @@ func checkInvariants(t require.TestingT, raw string) {
 	platform, ok := link.HostPlatform(canonical.Hostname())
 	require.True(t, ok, got.Canonical)
 	require.Equal(t, got.Platform, platform)
-	require.True(t, wrapsHostOf(raw, got.Platform), "the text must contain a host of %s: %q", got.Platform, raw)
+	require.True(t, containsHostOf(raw, got.Platform), "the text must contain a host of %s: %q", got.Platform, raw)
 
 	for _, r := range got.Canonical {
 		require.True(t, r > ' ' && r < 0x7f, "%q must contain only visible ASCII characters", got.Canonical)
@@ -160,8 +161,8 @@ func checkInvariants(t require.TestingT, raw string) {
 	require.Equal(t, withoutLostHandle(got), again)
 }
 
-// wrapsHostOf reports whether raw contains a host name of the platform, possibly percent-encoded up to four times.
-func wrapsHostOf(raw string, p link.Platform) bool {
+// containsHostOf reports whether raw contains a host name of the platform. The host name can be percent-encoded up to three times.
+func containsHostOf(raw string, p link.Platform) bool {
 	names := map[link.Platform][]string{
 		link.TikTok:    {"tiktok.com", "tiktokv.com", "tiktokv.us", "tiktokv.eu"},
 		link.Instagram: {"instagram.com", "instagr.am"},
@@ -178,7 +179,8 @@ func wrapsHostOf(raw string, p link.Platform) bool {
 	return false
 }
 
-// unescape decodes every complete percent-escape of s once. It does not change incomplete escapes.
+// unescape decodes the valid percent-escapes in s once. Unlike url.PathUnescape, it does not fail for an invalid escape but leaves it
+// unchanged.
 func unescape(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
@@ -195,10 +197,10 @@ func unescape(s string) string {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, c := range allMeanings() {
+	for _, c := range allAcceptedLinks() {
 		f.Add(c.in)
 	}
-	for _, c := range allRefusals() {
+	for _, c := range allRefusedLinks() {
 		if len(c.in) < 4096 {
 			f.Add(c.in)
 		}
@@ -213,7 +215,7 @@ func FuzzFoldUsername(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		folded := link.FoldUsername(s)
 		if !strings.HasPrefix(folded, "@") {
-			require.Equal(t, folded, link.FoldUsername(folded), "folding a folded username must not change it")
+			require.Equal(t, folded, link.FoldUsername(folded), "FoldUsername must return a folded username unchanged")
 		}
 		shown := link.DisplayUsername(folded)
 		require.NotContains(t, shown, "~")
@@ -240,7 +242,7 @@ func TestParse_takesLessThan10msForLongInput(t *testing.T) {
 	}
 }
 
-func TestDescribe_encodesFiveMembersInOrder(t *testing.T) {
+func TestDescribe_returnsJSONWithFiveMembersInFixedOrder(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ in, want string }{
 		"video with its account": {
@@ -291,7 +293,7 @@ func TestHostPlatform_comparesWholeLabels(t *testing.T) {
 	}
 }
 
-func TestFoldUsername_removesBlanksAndAtSignAndFoldsCase(t *testing.T) {
+func TestFoldUsername_removesBlanksAndAtSignAndReturnsLowerCase(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
 		"user": "user", "USER": "user", "@User": "user", "  @User\t": "user", "@@user": "@user", "": "", "@": "",
@@ -301,7 +303,7 @@ func TestFoldUsername_removesBlanksAndAtSignAndFoldsCase(t *testing.T) {
 	}
 }
 
-func TestDisplayUsername_cutsAtTheFirstTilde(t *testing.T) {
+func TestDisplayUsername_removesSuffixAfterFirstTilde(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
 		"some.name": "some.name", "some.name~100063551323670": "some.name", "a~b~c": "a", "~1": "", "": "",
@@ -310,7 +312,7 @@ func TestDisplayUsername_cutsAtTheFirstTilde(t *testing.T) {
 	}
 }
 
-func TestAccountURL_isParsedToSameCanonicalLink(t *testing.T) {
+func TestParse_returnsSameCanonicalLinkForAccountURL(t *testing.T) {
 	t.Parallel()
 	for p, handle := range map[link.Platform]string{
 		link.TikTok: "user.name", link.Instagram: "user_name", link.YouTube: "ハンドル·1", link.Facebook: "слово-100063551323670",
@@ -341,7 +343,7 @@ func TestWithHandle_addsHandleToTikTokLinkWithoutHandle(t *testing.T) {
 	require.Equal(t, youtubeVideo().Canonical, link.WithHandle(link.YouTube, youtubeVideo().Canonical, "user"))
 }
 
-func TestUploadTime_returnsTimeInVideoID(t *testing.T) {
+func TestUploadTime_returnsUploadTimeThatVideoIDContains(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		in    string
@@ -375,7 +377,7 @@ func TestUploadTime_returnsTimeInVideoID(t *testing.T) {
 func BenchmarkParse500(b *testing.B) {
 	var links []string
 	for i := 0; len(links) < 500; i++ {
-		c := allMeanings()[i%len(allMeanings())]
+		c := allAcceptedLinks()[i%len(allAcceptedLinks())]
 		links = append(links, c.in)
 	}
 	b.ReportAllocs()

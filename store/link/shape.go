@@ -6,14 +6,17 @@ import (
 	"unicode"
 )
 
+// isDigit reports whether c is an ASCII digit.
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
+// isAlnum reports whether c is an ASCII letter or digit.
 func isAlnum(c byte) bool { return isDigit(c) || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 
-// isID reports whether c is in the base-64url alphabet. All platforms whose ids contain letters use this alphabet.
+// isID reports whether c can occur in an id: a letter, a digit, "-" or "_". This is the alphabet of base64url, which the platforms use for
+// ids with letters.
 func isID(c byte) bool { return isAlnum(c) || c == '-' || c == '_' }
 
-// allOf reports whether the length of s is between least and most bytes, and passes returns true for each byte.
+// allOf reports whether s has at least least and at most most bytes, and passes returns true for each byte.
 func allOf(s string, least, most int, passes func(byte) bool) bool {
 	if len(s) < least || len(s) > most {
 		return false
@@ -36,8 +39,8 @@ func isLocale(s string) bool {
 // isBlank reports whether r is a white space or another invisible character. Such characters often surround a pasted link.
 func isBlank(r rune) bool { return unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) }
 
-// isForbidden reports whether a link must not contain r. Blanks, control characters and marks that change the direction of text are
-// forbidden. Zero-width joiners and non-joiners are allowed, because some scripts need them in handles.
+// isForbidden reports whether Parse refuses a link that contains r. These are blanks, control characters, and invisible characters such as
+// marks that change the direction of text. Zero-width joiners and non-joiners are allowed, because some scripts need them in handles.
 func isForbidden(r rune) bool {
 	if r < 0x80 {
 		return r <= ' ' || r == 0x7f
@@ -55,7 +58,7 @@ func unescapeQuery(s string) string {
 	if strings.IndexByte(s, '%') < 0 {
 		return s
 	}
-	// Use PathUnescape, which does not replace "+" by a blank: a link inside a query that is not encoded can contain "+".
+	// Use PathUnescape instead of QueryUnescape, which would replace each "+" by a blank. A link in a query can contain "+".
 	if decoded, err := url.PathUnescape(s); err == nil {
 		return decoded
 	}

@@ -71,7 +71,7 @@ func (a *address) tiktok() (Link, *Error) {
 	return Link{}, a.refusePath()
 }
 
-// tiktokProfile parses a path that begins with "/@" and a handle: the account, or one of its videos.
+// tiktokProfile parses a path that begins with "/@" and a handle, and returns the account or one of its videos.
 func (a *address) tiktokProfile(handle string) (Link, *Error) {
 	switch kind := a.word(1); kind {
 	case "video", "photo":
@@ -113,8 +113,9 @@ func (a *address) tiktokVideo(handle, kind, id string) (Link, *Error) {
 	}, nil
 }
 
-// tiktokAccount returns the link of the account with a handle. In the place of the handle, TikTok also accepts its two kinds of ids. A secUid
-// becomes the ID. A number can be a handle or a numeric id. So it becomes the handle, and also the ID if it is as long as a numeric id.
+// tiktokAccount returns the link of the account with a handle. In the place of the handle, TikTok also accepts its two kinds of ids. A
+// secUid becomes the ID. A number can be a handle or a numeric id. So it becomes the handle, and also the ID if it is as long as a numeric
+// id.
 func (a *address) tiktokAccount(handle string) (Link, *Error) {
 	l := Link{Platform: TikTok, Kind: Account}
 	switch {
@@ -131,7 +132,7 @@ func (a *address) tiktokAccount(handle string) (Link, *Error) {
 	return l, nil
 }
 
-// tiktokUser returns the link of the account with a numeric id. Ids of old accounts have as few as 4 digits.
+// tiktokUser returns the link of the account with a numeric id, which has 4 to 20 digits. It refuses other ids.
 func (a *address) tiktokUser(id string) (Link, *Error) {
 	id = strings.TrimSuffix(id, ".html")
 	if !allOf(id, 4, 20, isDigit) {
@@ -140,8 +141,8 @@ func (a *address) tiktokUser(id string) (Link, *Error) {
 	return Link{Platform: TikTok, Kind: Account, ID: id, Canonical: AccountIDURL(TikTok, id)}, nil
 }
 
-// tiktokShort returns the short link whose code is the path part with index i, which must be the last part. prefix is the canonical form
-// before the code.
+// tiktokShort returns the short link whose code is the path part with index i. It refuses the link if further parts follow. prefix is the
+// part of the canonical link before the code.
 func (a *address) tiktokShort(i int, prefix string) (Link, *Error) {
 	code := a.part(i)
 	if !isShareCode(code) || len(a.parts) != i+1 {
@@ -150,7 +151,8 @@ func (a *address) tiktokShort(i int, prefix string) (Link, *Error) {
 	return Link{Platform: TikTok, Kind: Short, ID: code, Canonical: prefix + code + "/"}, nil
 }
 
-// tiktokQueryID returns the id of the video in the query of a feed's link, or "" if the query has no video id.
+// tiktokQueryID returns the video id in the query, as in a link to a feed such as tiktok.com/foryou?item_id=ID. It returns "" if the query
+// has no video id.
 func (a *address) tiktokQueryID() string {
 	for _, name := range [...]string{"item_id", "shareId", "share_item_id"} {
 		if id := a.get(name); isTikTokID(id) {
@@ -160,16 +162,18 @@ func (a *address) tiktokQueryID() string {
 	return ""
 }
 
+// isTikTokID reports whether s has the form of a TikTok video id.
 func isTikTokID(s string) bool { return allOf(s, 15, 20, isDigit) }
 
+// isTikTokHandle reports whether s has the form of a TikTok handle.
 func isTikTokHandle(s string) bool {
 	return allOf(s, 2, 24, func(c byte) bool { return isAlnum(c) || c == '_' || c == '.' }) && s[len(s)-1] != '.'
 }
 
-// isSecUID reports whether s has the form of a secUid. A TikTok account has a numeric id and a secUid.
+// isSecUID reports whether s has the form of a secUid, a text that identifies a TikTok account like its numeric id.
 func isSecUID(s string) bool {
 	return strings.HasPrefix(s, "MS4wLjAB") && allOf(s, 40, 120, isID)
 }
 
-// isShareCode reports whether s has the form of a short link's code, on any platform.
+// isShareCode reports whether s has the form of the code in a short link of TikTok, Instagram or Facebook.
 func isShareCode(s string) bool { return allOf(s, 5, 40, isID) }

@@ -6,7 +6,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-func tiktokMeanings() []meaning {
+func tiktokAcceptedLinks() []acceptedLink {
 	const id = tiktokID
 	photo := tiktokVideo("user")
 	photo.Canonical = "https://www.tiktok.com/@user/photo/" + id
@@ -18,7 +18,7 @@ func tiktokMeanings() []meaning {
 	shortest.ID, shortest.Canonical = "710659431229245", "https://www.tiktok.com/@user/video/710659431229245"
 	longest.ID, longest.Canonical = "71065943122924536750", "https://www.tiktok.com/@user/video/71065943122924536750"
 
-	return []meaning{
+	return []acceptedLink{
 		{"video", "https://www.tiktok.com/@user/video/" + id, tiktokVideo("user")},
 		{"video without www", "https://tiktok.com/@user/video/" + id, tiktokVideo("user")},
 		{"video on the mobile host", "https://m.tiktok.com/@user/video/" + id, tiktokVideo("user")},
@@ -110,9 +110,9 @@ func tiktokMeanings() []meaning {
 	}
 }
 
-func tiktokRefusals() []refusal {
+func tiktokRefusedLinks() []refusedLink {
 	const tt = link.UnsupportedLink
-	return []refusal{
+	return []refusedLink{
 		{"TikTok front page", "https://www.tiktok.com/", tt, "front page"},
 		{"TikTok front page after an expired short link", "https://www.tiktok.com/?_r=1", tt, "front page"},
 		{"TikTok live", "https://www.tiktok.com/@user/live", tt, "/@user/live"},

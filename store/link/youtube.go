@@ -15,8 +15,9 @@ const (
 
 // youtube parses an address whose host belongs to YouTube.
 //
-// Besides handles, YouTube has older account names: /c/NAME, /NAME and /user/NAME. Such a name can belong to another channel than the handle
-// with the same spelling. So the canonical link has the same form of path as the parsed link. Link.Handle is the folded NAME.
+// Besides handles, YouTube has older account names, in links such as /c/NAME, /NAME and /user/NAME. Such a name can belong to another
+// channel than the handle with the same spelling. So the canonical link keeps the form of the path, for example /c/NAME. Link.Handle is
+// NAME in lower case.
 func (a *address) youtube() (Link, *Error) {
 	if inner := a.inFragment(); inner != nil {
 		if l, err := inner.youtube(); err == nil {
@@ -29,7 +30,7 @@ func (a *address) youtube() (Link, *Error) {
 		}
 	}
 	if name, ok := strings.CutPrefix(a.part(0), "+"); ok {
-		// Names of Google+ have a plus before the name. YouTube redirects them to the account's channel.
+		// The path /+NAME contains the account's name on Google+. YouTube redirects it to the account's channel.
 		a.parts[0] = name
 	}
 	if handle, ok := strings.CutPrefix(a.part(0), "@"); ok {
@@ -91,11 +92,12 @@ func (a *address) youtubeWatch(word string) (Link, *Error) {
 	return Link{}, a.refuseYouTubeID(id)
 }
 
-// isYouTubePlayerWord reports whether s is a command for the player. Such a command has the same length and the same place in the path as an
-// id.
+// isYouTubePlayerWord reports whether s is one of two words that can be in the path /embed/WORD instead of a video id. Both words have 11
+// characters, like an id.
 func isYouTubePlayerWord(s string) bool { return s == "videoseries" || s == "live_stream" }
 
-// youtubeChannelPage parses a page of a channel. tab is the index of the path part after the account. account returns the link of the account.
+// youtubeChannelPage parses the path of a channel's page, such as /@handle/shorts, and returns the channel or one of its videos. tab is the
+// index of the path part after the channel. account returns the link of the channel.
 func (a *address) youtubeChannelPage(tab int, account func() (Link, *Error)) (Link, *Error) {
 	word := a.word(tab)
 	switch word {
@@ -110,7 +112,7 @@ func (a *address) youtubeChannelPage(tab int, account func() (Link, *Error)) (Li
 			return youtubeVideo(id, false), nil
 		}
 	}
-	// Refuse the tab "live", because it shows a different broadcast at different times.
+	// Refuse the tab "live", because it leads to the channel's current broadcast, which changes.
 	if word == "live" || !allOf(word, 0, 20, func(c byte) bool { return c >= 'a' && c <= 'z' || c == '_' }) {
 		return Link{}, a.refusePath()
 	}
@@ -150,8 +152,8 @@ func refuseLastCharacter(id, kind string) *Error {
 	return refuse(UnsupportedLink, "%s is not a possible %s: its last character cannot occur there. Check it for a typing error.", quote(id), kind)
 }
 
-// isYouTubeChannel reports whether s is a possible channel id: "UC" and 22 characters. The characters are a 128-bit number in 132 bits, so the
-// last character has only four possible values.
+// isYouTubeChannel reports whether s can be a channel id: "UC" and 22 characters. The characters encode a 128-bit number with 6 bits each,
+// so only four characters can be the last one.
 func isYouTubeChannel(s string) bool {
 	return allOf(s, 24, 24, isID) && s[:2] == "UC" && strings.Contains("AQgw", s[23:])
 }
@@ -169,7 +171,8 @@ func (a *address) youtubeAccount(prefix, name string) (Link, *Error) {
 	return Link{Platform: YouTube, Kind: Account, Handle: name, Canonical: "https://www.youtube.com/" + prefix + url.PathEscape(name)}, nil
 }
 
-// youtubeWrapped returns the inner link of a redirector, a consent page or a similar page. It returns false for other addresses.
+// youtubeWrapped returns the link that a redirector, a consent page or a similar page has in its query. It returns false for other
+// addresses.
 func (a *address) youtubeWrapped() (inner string, ok bool) {
 	switch a.word(0) {
 	case "attribution_link":
@@ -188,8 +191,8 @@ func (a *address) youtubeWrapped() (inner string, ok bool) {
 	return "", false
 }
 
-// youtubeQueryID returns the first valid id of a parameter "v", or "vi" in links of old programs. It searches the query and then the fragment,
-// because some links have the query in the fragment.
+// youtubeQueryID returns the first valid video id in a parameter "v" or "vi". It searches the query and then the fragment, because some
+// links have the query in the fragment. It returns false if there is no valid video id.
 func (a *address) youtubeQueryID() (string, bool) {
 	for _, query := range [...]string{a.query, strings.TrimPrefix(a.fragment, "!")} {
 		for pair := range pairs(query) {
@@ -205,15 +208,15 @@ func (a *address) youtubeQueryID() (string, bool) {
 	return "", false
 }
 
-// youtubeID returns the id at the start of s. The text after the id must begin with a character that no id contains, as in "ID?t=1" and
-// "ID.swf", or with a word that some faulty programs append to the id.
+// youtubeID returns the video id at the start of s. It returns false if s does not begin with a valid id. A text can follow the id if it
+// begins with a character that cannot occur in an id, as in "ID?t=1", or with a word that some programs append to ids by mistake.
 func youtubeID(s string) (id string, ok bool) {
 	const length = 11
 	if len(s) < length {
 		return "", false
 	}
 	id, tail := s[:length], s[length:]
-	// The id is a 64-bit number in 66 bits, so its last character has only 16 possible values.
+	// The 11 characters encode a 64-bit number with 6 bits each, so only 16 characters can be the last one.
 	if !allOf(id, length, length, isID) || !strings.Contains("048AEIMQUYcgkosw", id[length-1:]) {
 		return "", false
 	}
@@ -223,8 +226,8 @@ func youtubeID(s string) (id string, ok bool) {
 	return id, ok || tail == "" || !isID(tail[0])
 }
 
-// isYouTubeName reports whether s has the form of a handle or older account name: letters and digits of any script, "-", "_", "." and "·".
-// least is the minimum length of a name in ASCII. A name with other characters can have a single character.
+// isYouTubeName reports whether s has the form of a handle or an older account name: letters and digits of any script, "-", "_", "." and
+// "·". least is the smallest number of characters of a name in ASCII. A name with other characters can be a single character.
 func isYouTubeName(s string, least int) bool {
 	count, ascii := 0, true
 	for _, r := range s {
@@ -232,7 +235,7 @@ func isYouTubeName(s string, least int) bool {
 		switch {
 		case unicode.IsLetter(r), unicode.IsDigit(r), strings.ContainsRune("-_.·・", r):
 			count++
-		case unicode.IsMark(r), r == '\u200c', r == '\u200d': // a mark or joiner belongs to the letter before it
+		case unicode.IsMark(r), r == '\u200c', r == '\u200d': // do not count marks and joiners, which are parts of a letter
 		default:
 			return false
 		}
@@ -243,8 +246,8 @@ func isYouTubeName(s string, least int) bool {
 	return count >= least && count <= 30 && len(s) <= 200 && s[len(s)-1] != '.'
 }
 
-// isYouTubeReserved reports whether a first path part is a word that YouTube reserves, and so not an older account name. word must be in lower
-// case.
+// isYouTubeReserved reports whether word, the first part of a path in lower case, is a page of YouTube itself and not an older account
+// name.
 func isYouTubeReserved(word string) bool {
 	switch word {
 	case "playlist", "p", "view_play_list", "watch_videos", "movies", "clip", "source", "hashtag", "feed", "feeds", "results",

@@ -6,7 +6,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-func youtubeMeanings() []meaning {
+func youtubeAcceptedLinks() []acceptedLink {
 	const id = youtubeID
 	dashed := link.Link{Platform: link.YouTube, Kind: link.Video, ID: "-wtIMTCHWuI", Canonical: "https://www.youtube.com/watch?v=-wtIMTCHWuI"}
 	handle := account(link.YouTube, "handle", "https://www.youtube.com/@handle")
@@ -15,7 +15,7 @@ func youtubeMeanings() []meaning {
 	user := account(link.YouTube, "name", "https://www.youtube.com/user/name")
 	vanity := account(link.YouTube, "name", "https://www.youtube.com/name")
 
-	return []meaning{
+	return []acceptedLink{
 		{"short", "https://www.youtube.com/shorts/" + id, youtubeShort()},
 		{"short without www", "https://youtube.com/shorts/" + id + "?feature=share", youtubeShort()},
 		{"short shared from the application", "https://youtube.com/shorts/" + id + "?si=AbCdEfGhIjKlMnOp", youtubeShort()},
@@ -150,9 +150,9 @@ func youtubeMeanings() []meaning {
 	}
 }
 
-func youtubeRefusals() []refusal {
+func youtubeRefusedLinks() []refusedLink {
 	const yt = link.UnsupportedLink
-	return []refusal{
+	return []refusedLink{
 		{"YouTube front page", "https://www.youtube.com/", yt, "front page"},
 		{"YouTube playlist", "https://www.youtube.com/playlist?list=PL9D9FC436B881BA21", yt, "/playlist"},
 		{"YouTube playlist that names a video", "https://www.youtube.com/playlist?list=PL9D9FC436B881BA21&v=" + youtubeID, yt, "/playlist"},
