@@ -44,13 +44,13 @@ func read(t *testing.T, name string) string {
 type testFunc struct {
 	file string // from the root of the repository, with slashes
 	name string
-	rows []string // ids of the requirements that its Spec comment names
+	rows []string // ids of the requirements in the comment above the test
 }
 
-// marker matches a Spec comment, which lists the requirements that the test below it shows.
-var marker = regexp.MustCompile(`^// Spec:\s*(.*)$`)
+// marker matches the comment above a test that lists the requirements that the test checks.
+var marker = regexp.MustCompile(`^// Requirements in docs/coverage\.md:\s*(.*)$`)
 
-// tests returns all test functions and fuzz targets of the repository, and the faults in their Spec comments.
+// tests returns all test functions and fuzz targets of the repository, and the faults in the comments that list their requirements.
 var tests = sync.OnceValues(func() (found []testFunc, faults []string) {
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {

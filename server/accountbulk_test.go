@@ -50,7 +50,7 @@ func (a *app) claimDueAccounts() int {
 	return n
 }
 
-// Spec: 4-08
+// Requirements in docs/coverage.md: 4-08
 func TestBulkTrackAccounts_returnsAResultForEachLink(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -232,7 +232,7 @@ func (c *caller) stopAccounts(status int, ids ...string) client.StopResult {
 	return decode[client.StopResult](c.send(http.MethodDelete, "/accounts/bulk", map[string]any{"ids": ids}).requireStatus(status))
 }
 
-// Spec: 4-09
+// Requirements in docs/coverage.md: 4-09
 func TestBulkStopAccounts_acceptsIDsAndLinks(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {

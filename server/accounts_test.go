@@ -59,7 +59,7 @@ func accountFacts(a *app, id string, followers int64, videos ...int) ingest.Acco
 	return f
 }
 
-// Spec: 2.6-01, 4-10
+// Requirements in docs/coverage.md: 2.6-01, 4-10
 func TestGetAccount_returnsNullCountsBeforeTheFirstFetch(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -76,7 +76,7 @@ func TestGetAccount_returnsNullCountsBeforeTheFirstFetch(t *testing.T) {
 	})
 }
 
-// Spec: 2.6-01
+// Requirements in docs/coverage.md: 2.6-01
 func TestGetAccount_returnsTheFetchedCountsAndStatistics(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -118,7 +118,7 @@ func TestGetAccount_returnsEmptyTrueIfThePlatformListsNoVideos(t *testing.T) {
 	require.True(t, c.account(id).Empty)
 }
 
-// Spec: 4-10, 4.2-28
+// Requirements in docs/coverage.md: 4-10, 4.2-28
 func TestGetAccount_acceptsEveryFormOfTheLink(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -203,7 +203,7 @@ func withFiveAccounts(t *testing.T, a *app) *caller {
 	return c
 }
 
-// Spec: 4-05
+// Requirements in docs/coverage.md: 4-05
 func TestListAccounts_sortsByTheParameterOrderBy(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -243,7 +243,7 @@ func TestListAccounts_sortsByTheParameterOrderBy(t *testing.T) {
 	})
 }
 
-// Spec: 4-05
+// Requirements in docs/coverage.md: 4-05
 func TestListAccounts_appliesFilters(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -276,7 +276,7 @@ func TestListAccounts_appliesFilters(t *testing.T) {
 	})
 }
 
-// Spec: 4-05
+// Requirements in docs/coverage.md: 4-05
 func TestListAccounts_returnsAPageOnlyIfPaginatedIsTrue(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -361,7 +361,7 @@ func (c *caller) accountVideos(ref, query string) []client.Video {
 	return decode[[]client.Video](c.send(http.MethodGet, "/accounts/"+url.PathEscape(ref)+"/videos?"+query, nil).requireStatus(http.StatusOK))
 }
 
-// Spec: 4.2-29, 4.2-30, 4.2-33
+// Requirements in docs/coverage.md: 4.2-29, 4.2-30, 4.2-33
 func TestListAccountVideos_returnsOnlyVideosOfTheAccount(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -431,7 +431,7 @@ func TestListAccountVideos_returnsOnlyVideosOfTheAccount(t *testing.T) {
 	})
 }
 
-// Spec: 4.2-30, 4.2-31, 4.2-32, 8-09
+// Requirements in docs/coverage.md: 4.2-30, 4.2-31, 4.2-32, 8-09
 func TestListAccountVideos_refusesInvalidParameters(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))

@@ -18,7 +18,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// Spec: 4-06
+// Requirements in docs/coverage.md: 4-06
 func TestTrackAccount_returnsTheSameAccountForEveryFormOfTheLink(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -54,7 +54,7 @@ func accountListing(a *app, n int) ingest.AccountFacts {
 	return accountFacts(a, "42", 1, numbers...)
 }
 
-// Spec: 4-06
+// Requirements in docs/coverage.md: 4-06
 func TestTrackAccount_trackingTypeLimitsTheTrackedVideos(t *testing.T) {
 	t.Parallel()
 	for kind, found := range map[string]int{"latest_30": 30, "latest_200": 200, "new_only": 0, "all": 220, "": 30} {
@@ -182,7 +182,7 @@ func TestTrackAccount_concurrentCallsOfTheGeneratedClientCreateOneAccount(t *tes
 	})
 }
 
-// Spec: 4-07
+// Requirements in docs/coverage.md: 4-07
 func TestStopAccount_keepsTheCollectedDataReadable(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -216,7 +216,7 @@ func TestStopAccount_keepsTheCollectedDataReadable(t *testing.T) {
 	})
 }
 
-// Spec: 4-07
+// Requirements in docs/coverage.md: 4-07
 func TestStopAccount_stopsVideosThatAreTrackedOnlyThroughTheAccount(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {

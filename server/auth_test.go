@@ -13,7 +13,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// Spec: 4-15, 5-04
+// Requirements in docs/coverage.md: 4-15, 5-04
 func TestAuthenticate_returnsTheOrganisationAndTheToken(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -48,7 +48,7 @@ func TestToken_schemeBearerCanHaveAnyCaseAndExtraSpaces(t *testing.T) {
 	}
 }
 
-// Spec: 5-01
+// Requirements in docs/coverage.md: 5-01
 func TestToken_eachKindOfInvalidTokenHasItsOwnErrorCode(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))

@@ -49,8 +49,8 @@ func (a *app) claimDueVideos() int {
 	return n
 }
 
-// Spec: 3-01, 3-05, 3-12, 3-13, 4.4-04, 4.4-05, 4.4-06, 4.4-07, 4.4-08, 4.4-10, 4.4-11, 4.4-12, 4.4-17, 4.4-18, 4.4-19, 7-02
-// Spec: 7-03, 7-04, 7-05, 7-08
+// Requirements in docs/coverage.md: 3-01, 3-05, 3-12, 3-13, 4.4-04, 4.4-05, 4.4-06, 4.4-07, 4.4-08, 4.4-10, 4.4-11, 4.4-12, 4.4-17, 4.4-18, 4.4-19, 7-02
+// Requirements in docs/coverage.md: 7-03, 7-04, 7-05, 7-08
 func TestBulkTrackVideos_returnsAResultForEachLink(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -122,7 +122,7 @@ func TestBulkTrackVideos_returnsAResultForEachLink(t *testing.T) {
 	})
 }
 
-// Spec: 4.4-13
+// Requirements in docs/coverage.md: 4.4-13
 func TestBulkTrackVideos_retryableLinkSucceedsWhenSentAgain(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -140,7 +140,7 @@ func TestBulkTrackVideos_retryableLinkSucceedsWhenSentAgain(t *testing.T) {
 	})
 }
 
-// Spec: 3-02, 4.4-03
+// Requirements in docs/coverage.md: 3-02, 4.4-03
 func TestBulkTrackVideos_addsEachVideoToTheCollections(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -158,7 +158,7 @@ func TestBulkTrackVideos_addsEachVideoToTheCollections(t *testing.T) {
 	})
 }
 
-// Spec: 4.4-06, 4.4-07, 4.4-14, 4.4-15, 8-08
+// Requirements in docs/coverage.md: 4.4-06, 4.4-07, 4.4-14, 4.4-15, 8-08
 func TestBulkTrackVideos_fetchesUpTo50VideosImmediately(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -175,7 +175,7 @@ func TestBulkTrackVideos_fetchesUpTo50VideosImmediately(t *testing.T) {
 	})
 }
 
-// Spec: 4.4-07, 4.4-08, 4.4-09, 4.4-16, 5-03
+// Requirements in docs/coverage.md: 4.4-07, 4.4-08, 4.4-09, 4.4-16, 5-03
 func TestBulkTrackVideos_fetchesOnly10VideosForAnOrganisationWithoutASubscription(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -206,7 +206,7 @@ func TestBulkTrackVideos_fetchesAtMostTheConfiguredPreviewAllowance(t *testing.T
 	require.Len(t, c.trackVideos(http.StatusOK, videoURLs(1, 3)).PendingTmvQueue.Videos, 2)
 }
 
-// Spec: 4.4-02, 8-06
+// Requirements in docs/coverage.md: 4.4-02, 8-06
 func TestBulkTrackVideos_refusesTooManyLinks(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
@@ -235,7 +235,7 @@ func (c *caller) stopVideos(status int, ids ...string) client.StopResult {
 	return decode[client.StopResult](c.send(http.MethodDelete, "/videos/bulk", map[string]any{"ids": ids}).requireStatus(status))
 }
 
-// Spec: 3-06, 4.5-02, 4.5-03, 4.5-04, 4.5-05, 4.5-06, 7-06, 7-07
+// Requirements in docs/coverage.md: 3-06, 4.5-02, 4.5-03, 4.5-04, 4.5-05, 4.5-06, 7-06, 7-07
 func TestBulkStopVideos_acceptsIDsAndLinks(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -288,7 +288,7 @@ func TestBulkStopVideos_acceptsIDsAndLinks(t *testing.T) {
 	})
 }
 
-// Spec: 4.5-01, 8-07
+// Requirements in docs/coverage.md: 4.5-01, 8-07
 func TestBulkStopVideos_refusesTooManyEntries(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))

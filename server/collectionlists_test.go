@@ -32,7 +32,7 @@ func (c *caller) collectionNames(query string) string {
 	return strings.Join(names, " ")
 }
 
-// Spec: 4.1-01, 4.1-02, 4.1-03, 4.1-04, 4.1-09
+// Requirements in docs/coverage.md: 4.1-01, 4.1-02, 4.1-03, 4.1-04, 4.1-09
 func TestListCollections_filtersByParent(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -72,7 +72,7 @@ func TestListCollections_filtersByParent(t *testing.T) {
 	})
 }
 
-// Spec: 4.1-07, 4.1-08
+// Requirements in docs/coverage.md: 4.1-07, 4.1-08
 func TestListCollections_sortsByTheParameterOrderBy(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -102,7 +102,7 @@ func TestListCollections_sortsByTheParameterOrderBy(t *testing.T) {
 	})
 }
 
-// Spec: 2.3-01, 2.3-02, 2.3-03, 2.3-04, 4.1-05, 4.1-06
+// Requirements in docs/coverage.md: 2.3-01, 2.3-02, 2.3-03, 2.3-04, 4.1-05, 4.1-06
 func TestListCollections_pagesReturnEveryCollectionOnce(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -165,7 +165,7 @@ func TestListCollections_pagesReturnEveryCollectionOnce(t *testing.T) {
 	})
 }
 
-// Spec: 4.1-05, 4.1-06, 4.1-08, 8-09, 8-10
+// Requirements in docs/coverage.md: 4.1-05, 4.1-06, 4.1-08, 8-09, 8-10
 func TestListCollections_refusesInvalidParameters(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
@@ -211,7 +211,7 @@ func TestListCollections_refusesInvalidParameters(t *testing.T) {
 	require.Empty(t, c.collections("paginated=true&page=2147483647").Data)
 }
 
-// Spec: 4-02, 4.1-01, 4.1-15, 8-12
+// Requirements in docs/coverage.md: 4-02, 4.1-01, 4.1-15, 8-12
 func TestListCollections_returnsOneCollectionWithoutCountsToLowerTiers(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {

@@ -48,8 +48,8 @@ func (c *caller) patchCollection(id uuid.UUID, body any, headers ...string) resp
 	return c.send(http.MethodPatch, "/collections/"+id.String(), body, headers...)
 }
 
-// Spec: 2.1-01, 2.1-03, 2.1-04, 2.1-05, 2.1-06, 2.1-07, 2.1-08, 2.1-09, 2.1-10, 2.1-11, 2.1-12, 2.1-13, 4.1-04, 4.1-09
-// Spec: 4.1-10, 4.1-13, 4.1-14, 4.1-16
+// Requirements in docs/coverage.md: 2.1-01, 2.1-03, 2.1-04, 2.1-05, 2.1-06, 2.1-07, 2.1-08, 2.1-09, 2.1-10, 2.1-11, 2.1-12, 2.1-13, 4.1-04, 4.1-09
+// Requirements in docs/coverage.md: 4.1-10, 4.1-13, 4.1-14, 4.1-16
 func TestCreateCollection_createsACollectionThatCanBeRead(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -70,7 +70,7 @@ func TestCreateCollection_createsACollectionThatCanBeRead(t *testing.T) {
 	})
 }
 
-// Spec: 2.1-02, 2.1-04, 2.1-05, 2.1-06, 2.1-10, 4.1-11, 4.1-12, 4.1-13, 8-03
+// Requirements in docs/coverage.md: 2.1-02, 2.1-04, 2.1-05, 2.1-06, 2.1-10, 4.1-11, 4.1-12, 4.1-13, 8-03
 func TestCreateCollection_storesAllMembersOfTheBody(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -110,7 +110,7 @@ func TestCreateCollection_storesAllMembersOfTheBody(t *testing.T) {
 	})
 }
 
-// Spec: 2.1-02, 2.1-05, 4-03, 4.1-11, 4.1-12, 4.1-13, 4.1-15, 4.1-20, 4.1-21, 4.1-22, 4.1-23, 4.1-24, 8-03, 8-04
+// Requirements in docs/coverage.md: 2.1-02, 2.1-05, 4-03, 4.1-11, 4.1-12, 4.1-13, 4.1-15, 4.1-20, 4.1-21, 4.1-22, 4.1-23, 4.1-24, 8-03, 8-04
 func TestCreateAndUpdateCollection_refuseInvalidBodies(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
@@ -182,7 +182,7 @@ func TestCreateAndUpdateCollection_refuseInvalidBodies(t *testing.T) {
 	require.Equal(t, id, decode[client.Collection](c.send(http.MethodGet, "/collections/"+strings.ToUpper(id.String()), nil).requireStatus(http.StatusOK)).ID)
 }
 
-// Spec: 2.1-07, 3-08, 3-09, 4.1-20, 4.1-21, 4.1-22, 4.1-23, 4.1-24, 4.1-25
+// Requirements in docs/coverage.md: 2.1-07, 3-08, 3-09, 4.1-20, 4.1-21, 4.1-22, 4.1-23, 4.1-24, 4.1-25
 func TestUpdateCollection_changesOnlyTheMembersInTheBody(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -231,7 +231,7 @@ func TestUpdateCollection_changesOnlyTheMembersInTheBody(t *testing.T) {
 	})
 }
 
-// Spec: 3-08, 4.1-23, 8-04
+// Requirements in docs/coverage.md: 3-08, 4.1-23, 8-04
 func TestUpdateCollection_protectedAccessRequiresAPassword(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -309,7 +309,7 @@ func TestUpdateCollection_refusesCollectionsNestedDeeperThan16Levels(t *testing.
 	})
 }
 
-// Spec: 3-10, 3-11, 4.1-18, 4.1-19
+// Requirements in docs/coverage.md: 3-10, 3-11, 4.1-18, 4.1-19
 func TestDeleteCollection_keepsVideosAndMovesChildrenToTheParent(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -336,7 +336,7 @@ func TestDeleteCollection_keepsVideosAndMovesChildrenToTheParent(t *testing.T) {
 	})
 }
 
-// Spec: 4.1-17
+// Requirements in docs/coverage.md: 4.1-17
 func TestDeleteCollection_acceptsNoBodyOrAnEmptyObject(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))

@@ -159,7 +159,7 @@ func eachOperation(t *testing.T, run func(t *testing.T, a *app, op *contractOper
 	}
 }
 
-// Spec: 4-01, 5-01, 7-09
+// Requirements in docs/coverage.md: 4-01, 5-01, 7-09
 func TestEveryOperation_refusesAMissingOrWrongToken(t *testing.T) {
 	t.Parallel()
 	eachOperation(t, func(t *testing.T, a *app, op *contractOperation, target string, _ any) {
@@ -201,7 +201,7 @@ func TestEveryOperation_refusesUnknownParameters(t *testing.T) {
 	})
 }
 
-// Spec: 4.3-01, 4.4-01, 7-09
+// Requirements in docs/coverage.md: 4.3-01, 4.4-01, 7-09
 func TestEveryOperationWithABody_refusesInvalidAndLargeBodies(t *testing.T) {
 	t.Parallel()
 	eachOperation(t, func(t *testing.T, a *app, op *contractOperation, target string, body any) {
@@ -237,7 +237,7 @@ func TestEveryOperationWithABody_refusesInvalidAndLargeBodies(t *testing.T) {
 	})
 }
 
-// Spec: 7-09
+// Requirements in docs/coverage.md: 7-09
 func TestEveryOperation_hidesTheCauseOfADatabaseFailure(t *testing.T) {
 	t.Parallel()
 	eachOperation(t, func(t *testing.T, a *app, op *contractOperation, target string, body any) {
@@ -254,7 +254,7 @@ func TestEveryOperation_hidesTheCauseOfADatabaseFailure(t *testing.T) {
 // TestEveryOperationThatMasksMetrics_returnsNullMetricsToLowerTiers calls each operation that has x-tier-masked in openapi.yaml.
 // Every metric in the response must be null for the tiers limited and basic. No metric can be null for the tier premium.
 //
-// Spec: 4-02, 4.1-01, 4.1-15, 4.1-26, 4.1-34, 4.2-01, 4.2-21, 4.2-22, 4.2-28, 5-02, 8-12
+// Requirements in docs/coverage.md: 4-02, 4.1-01, 4.1-15, 4.1-26, 4.1-34, 4.2-01, 4.2-21, 4.2-22, 4.2-28, 5-02, 8-12
 func TestEveryOperationThatMasksMetrics_returnsNullMetricsToLowerTiers(t *testing.T) {
 	t.Parallel()
 	for _, op := range sharedContract().operations {
@@ -337,7 +337,7 @@ func withMetrics(v any) []map[string]any {
 	return out
 }
 
-// Spec: 7-09
+// Requirements in docs/coverage.md: 7-09
 func TestErrorsPage_explainsEveryErrorCode(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))

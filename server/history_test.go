@@ -41,7 +41,7 @@ func withVideoHistory(t *testing.T, a *app, tier store.Tier, days int) (*caller,
 	return c, id.String()
 }
 
-// Spec: 2.4-01, 2.4-02, 4.2-23, 4.2-25, 4.2-26, 8-11
+// Requirements in docs/coverage.md: 2.4-01, 2.4-02, 4.2-23, 4.2-25, 4.2-26, 8-11
 func TestVideoHistory_returnsOnePointPerDayNewestFirst(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -75,7 +75,7 @@ func TestVideoHistory_returnsOnePointPerDayNewestFirst(t *testing.T) {
 	})
 }
 
-// Spec: 4.2-27
+// Requirements in docs/coverage.md: 4.2-27
 func TestVideoHistory_interpolatesDaysWithoutAFetch(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -95,7 +95,7 @@ func TestVideoHistory_interpolatesDaysWithoutAFetch(t *testing.T) {
 	})
 }
 
-// Spec: 4.2-24, 5-02, 8-11
+// Requirements in docs/coverage.md: 4.2-24, 5-02, 8-11
 func TestVideoHistory_refusesAStartDateOlderThanTheTierAllows(t *testing.T) {
 	t.Parallel()
 	for tier, days := range map[store.Tier]int{store.TierLimited: 90, store.TierBasic: 90, store.TierPremium: 730} {
@@ -116,7 +116,7 @@ func TestVideoHistory_refusesAStartDateOlderThanTheTierAllows(t *testing.T) {
 	}
 }
 
-// Spec: 4-02, 4.2-22
+// Requirements in docs/coverage.md: 4-02, 4.2-22
 func TestVideoHistory_returnsOnePointWithoutMetricsToLowerTiers(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {

@@ -93,7 +93,7 @@ func withCollectedAccounts(t *testing.T, a *app) (*caller, uuid.UUID, map[string
 	return c, id, accounts
 }
 
-// Spec: 2.1-12, 4.1-34, 8-09
+// Requirements in docs/coverage.md: 2.1-12, 4.1-34, 8-09
 func TestListCollectionAccounts_sortsAndPaginatesAccounts(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -163,7 +163,7 @@ func TestListCollectionAccounts_sortsAndPaginatesAccounts(t *testing.T) {
 	})
 }
 
-// Spec: 4.1-34
+// Requirements in docs/coverage.md: 4.1-34
 func TestListCollectionAccounts_refusesInvalidParameters(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))

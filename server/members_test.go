@@ -53,7 +53,7 @@ func (c *caller) videoIDs(collection uuid.UUID, query string) []uuid.UUID {
 	return sorted(ids)
 }
 
-// Spec: 4.1-31, 4.1-33, 4.1-36, 4.1-38
+// Requirements in docs/coverage.md: 4.1-31, 4.1-33, 4.1-36, 4.1-38
 func TestCollectionMembers_canBeAddedAndRemoved(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -111,7 +111,7 @@ func TestAddCollectionMembers_reportsUnknownIDsAndAddsNoMember(t *testing.T) {
 	})
 }
 
-// Spec: 4.1-27, 4.1-30, 4.1-32, 4.1-35, 4.1-37, 8-05, 8-09
+// Requirements in docs/coverage.md: 4.1-27, 4.1-30, 4.1-32, 4.1-35, 4.1-37, 8-05, 8-09
 func TestCollectionMembers_refusesInvalidIDLists(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
@@ -155,7 +155,7 @@ func TestCollectionMembers_refusesInvalidIDLists(t *testing.T) {
 // TestCollectionMembers_areTheSameInEveryResponse adds videos to a collection directly, through their account and through a hashtag.
 // The list, the count and the filter of the collection and the labels of the videos must agree about the videos in the collection.
 //
-// Spec: 2.1-11, 2.2-25, 2.2-26, 4.1-26, 4.2-16
+// Requirements in docs/coverage.md: 2.1-11, 2.2-25, 2.2-26, 4.1-26, 4.2-16
 func TestCollectionMembers_areTheSameInEveryResponse(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -263,7 +263,7 @@ func withCollectedVideos(t *testing.T, a *app) (*caller, uuid.UUID) {
 	return c, id
 }
 
-// Spec: 4.1-27, 4.1-28, 4.1-29
+// Requirements in docs/coverage.md: 4.1-27, 4.1-28, 4.1-29
 func TestListCollectionVideos_pagesReturnEveryVideoOnce(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -298,7 +298,7 @@ func TestListCollectionVideos_pagesReturnEveryVideoOnce(t *testing.T) {
 	})
 }
 
-// Spec: 4.1-27, 4.1-28, 8-09, 8-10
+// Requirements in docs/coverage.md: 4.1-27, 4.1-28, 8-09, 8-10
 func TestListCollectionVideos_refusesInvalidParameters(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
@@ -330,7 +330,7 @@ func TestListCollectionVideos_refusesInvalidParameters(t *testing.T) {
 	}
 }
 
-// Spec: 4.1-26, 8-12
+// Requirements in docs/coverage.md: 4.1-26, 8-12
 func TestListCollectionVideos_returnsOneVideoWithoutMetricsToLowerTiers(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {

@@ -57,7 +57,7 @@ func withDailyHistory(t *testing.T, a *app, tier store.Tier, days int) *caller {
 	return c
 }
 
-// Spec: 4-11
+// Requirements in docs/coverage.md: 4-11
 func TestAccountHistory_returnsOnePointPerDayNewestFirst(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -85,7 +85,7 @@ func TestAccountHistory_returnsOnePointPerDayNewestFirst(t *testing.T) {
 	})
 }
 
-// Spec: 4-12
+// Requirements in docs/coverage.md: 4-12
 func TestOrganisationHistory_returnsTheSumOfAllAccountsPerDay(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -106,7 +106,7 @@ func TestOrganisationHistory_returnsTheSumOfAllAccountsPerDay(t *testing.T) {
 	})
 }
 
-// Spec: 4-11, 4-12
+// Requirements in docs/coverage.md: 4-11, 4-12
 func TestAccountAndOrganisationHistory_refuseAStartDateOlderThanTheTierAllows(t *testing.T) {
 	t.Parallel()
 	for tier, days := range map[store.Tier]int{store.TierLimited: 90, store.TierBasic: 90, store.TierPremium: 730} {
@@ -141,7 +141,7 @@ func TestAccountAndOrganisationHistory_returnOnePointWithoutMetricsToLowerTiers(
 	})
 }
 
-// Spec: 4-13
+// Requirements in docs/coverage.md: 4-13
 func TestStatistics_countTrackedAndRemovedItems(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {

@@ -32,7 +32,7 @@ func with23Videos(t *testing.T, a *app) *caller {
 	return c
 }
 
-// Spec: 2.3-01, 2.3-02, 2.3-03, 2.3-04, 2.3-05, 4.2-02, 4.2-03, 4.2-17, 8-09
+// Requirements in docs/coverage.md: 2.3-01, 2.3-02, 2.3-03, 2.3-04, 2.3-05, 4.2-02, 4.2-03, 4.2-17, 8-09
 func TestListVideos_paginationMatchesTheReturnedVideos(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -146,7 +146,7 @@ func TestCursor_isRefusedForAnotherList(t *testing.T) {
 	})
 }
 
-// Spec: 2.3-06, 2.3-07, 4-02, 4.2-01, 8-12
+// Requirements in docs/coverage.md: 2.3-06, 2.3-07, 4-02, 4.2-01, 8-12
 func TestListVideos_returnsOneVideoWithoutMetricsToLowerTiers(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -173,7 +173,7 @@ func TestListVideos_returnsOneVideoWithoutMetricsToLowerTiers(t *testing.T) {
 	})
 }
 
-// Spec: 2.3-01, 2.3-02, 2.3-03, 2.3-04, 2.3-05, 2.3-06, 2.3-07, 4.1-29, 4.2-17, 4.2-30
+// Requirements in docs/coverage.md: 2.3-01, 2.3-02, 2.3-03, 2.3-04, 2.3-05, 2.3-06, 2.3-07, 4.1-29, 4.2-17, 4.2-30
 func TestPagination_hasOrderByAndHasMoreOnlyInTheListOfVideos(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))

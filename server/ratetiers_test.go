@@ -145,7 +145,7 @@ func inSynctestBubble(t *testing.T, run func(t *testing.T, a *app, wait func(tim
 // TestEveryOperation_returns429AfterTheLimitOfTheTier sends as many requests to each operation as the tier allows in a minute. The next
 // request must get 429.
 //
-// Spec: 4-02, 5-02, 8-01, 8-02, 8-13
+// Requirements in docs/coverage.md: 4-02, 5-02, 8-01, 8-02, 8-13
 func TestEveryOperation_returns429AfterTheLimitOfTheTier(t *testing.T) {
 	t.Parallel()
 	for _, op := range sharedContract().operations {

@@ -33,7 +33,7 @@ func fetchAll(a *app) {
 	a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return ingest.AccountFacts{Followers: new(int64(1))} })
 }
 
-// Spec: 4-14
+// Requirements in docs/coverage.md: 4-14
 func TestRefresh_schedulesAFetchOnlyIfTheLastFetchIsFourHoursOld(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -106,7 +106,7 @@ func TestRefresh_putsTheRefreshedItemIntoTheInteractiveLane(t *testing.T) {
 	})
 }
 
-// Spec: 4-14
+// Requirements in docs/coverage.md: 4-14
 func TestRefresh_refusesUntrackedItems(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))

@@ -151,7 +151,7 @@ type panicking struct{}
 
 func (panicking) Resolve(context.Context, link.Link) (link.Link, error) { panic("a bug in /usr/src") }
 
-// Spec: 4.4-12, 7-08
+// Requirements in docs/coverage.md: 4.4-12, 7-08
 func TestBulkTrackVideos_onlyOneLinkFailsIfTheResolverPanics(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t), func(o *server.Options) { o.Resolver = panicking{} })

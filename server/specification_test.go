@@ -25,7 +25,7 @@ var successStatuses = map[string][]string{
 	"stopAccounts":     {"200", "207"},
 }
 
-// Spec: 4-04
+// Requirements in docs/coverage.md: 4-04
 func TestContract_declaresTheSpecifiedSuccessStatuses(t *testing.T) {
 	t.Parallel()
 	for _, op := range sharedContract().operations {

@@ -18,7 +18,7 @@ import (
 // unknownID is a valid UUID that is not the id of any video, account or collection.
 const unknownID = "01938c36-9999-7999-8999-999999999999"
 
-// Spec: 3-01, 3-03, 3-04, 4.3-01, 4.3-02, 4.3-05, 4.3-06, 4.3-07, 7-01
+// Requirements in docs/coverage.md: 3-01, 3-03, 3-04, 4.3-01, 4.3-02, 4.3-05, 4.3-06, 4.3-07, 7-01
 func TestTrackVideo_returnsTheSameVideoForEveryFormOfTheLink(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -48,7 +48,7 @@ func TestTrackVideo_returnsTheSameVideoForEveryFormOfTheLink(t *testing.T) {
 	})
 }
 
-// Spec: 3-02, 4.3-03, 4.3-04
+// Requirements in docs/coverage.md: 3-02, 4.3-03, 4.3-04
 func TestTrackVideo_addsTheVideoToCollections(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -72,7 +72,7 @@ func TestTrackVideo_addsTheVideoToCollections(t *testing.T) {
 	})
 }
 
-// Spec: 4.3-02, 4.3-03
+// Requirements in docs/coverage.md: 4.3-02, 4.3-03
 func TestTrackVideo_refusesLinksThatAreNotVideos(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
@@ -151,7 +151,7 @@ func TestTrackVideo_resolvesShortLinks(t *testing.T) {
 	})
 }
 
-// Spec: 2.2-07, 3-06, 3-07, 3-13, 4.3-08, 4.3-09, 4.3-10, 4.3-11
+// Requirements in docs/coverage.md: 2.2-07, 3-06, 3-07, 3-13, 4.3-08, 4.3-09, 4.3-10, 4.3-11
 func TestStopVideo_keepsTheCollectedDataReadable(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -187,7 +187,7 @@ func TestStopVideo_keepsTheCollectedDataReadable(t *testing.T) {
 	})
 }
 
-// Spec: 4-03, 4.3-10
+// Requirements in docs/coverage.md: 4-03, 4.3-10
 func TestStopVideo_refusesUntrackedVideos(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))

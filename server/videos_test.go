@@ -26,8 +26,8 @@ func (c *caller) video(ref string) client.Video {
 	return decode[client.Video](c.send(http.MethodGet, "/videos/"+url.PathEscape(ref), nil).requireStatus(http.StatusOK))
 }
 
-// Spec: 2.2-01, 2.2-02, 2.2-04, 2.2-05, 2.2-06, 2.2-09, 2.2-10, 2.2-11, 2.2-12, 2.2-18, 2.2-23, 2.2-24, 2.2-25, 2.2-26, 4.2-19
-// Spec: 4.2-21
+// Requirements in docs/coverage.md: 2.2-01, 2.2-02, 2.2-04, 2.2-05, 2.2-06, 2.2-09, 2.2-10, 2.2-11, 2.2-12, 2.2-18, 2.2-23, 2.2-24, 2.2-25, 2.2-26, 4.2-19
+// Requirements in docs/coverage.md: 4.2-21
 func TestGetVideo_returnsNullCountsBeforeTheFirstFetch(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -45,8 +45,8 @@ func TestGetVideo_returnsNullCountsBeforeTheFirstFetch(t *testing.T) {
 	})
 }
 
-// Spec: 2.2-03, 2.2-08, 2.2-09, 2.2-10, 2.2-11, 2.2-12, 2.2-13, 2.2-14, 2.2-15, 2.2-16, 2.2-17, 2.2-18, 2.2-19, 2.2-22, 2.2-24
-// Spec: 2.2-27, 2.2-28, 4.2-07, 4.2-08
+// Requirements in docs/coverage.md: 2.2-03, 2.2-08, 2.2-09, 2.2-10, 2.2-11, 2.2-12, 2.2-13, 2.2-14, 2.2-15, 2.2-16, 2.2-17, 2.2-18, 2.2-19, 2.2-22, 2.2-24
+// Requirements in docs/coverage.md: 2.2-27, 2.2-28, 4.2-07, 4.2-08
 func TestGetVideo_returnsTheFetchedFacts(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -80,7 +80,7 @@ func TestGetVideo_returnsTheFetchedFacts(t *testing.T) {
 	})
 }
 
-// Spec: 2.2-29, 4.2-17
+// Requirements in docs/coverage.md: 2.2-29, 4.2-17
 func TestGetVideo_returnsTheSameFieldsAsTheLists(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -99,7 +99,7 @@ func TestGetVideo_returnsTheSameFieldsAsTheLists(t *testing.T) {
 	})
 }
 
-// Spec: 2.2-20, 2.2-21
+// Requirements in docs/coverage.md: 2.2-20, 2.2-21
 func TestGetVideo_computesIncreasesAndOutlierMultiplier(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -138,7 +138,7 @@ var awkwardLinks = []string{
 	tiktokLink + "?x=+", tiktokLink + "?x=,;", tiktokLink + "?x=é", tiktokLink + "/", "//www.tiktok.com/@northwind.studio/video/7338812345678901234",
 }
 
-// Spec: 4.2-19, 4.2-20, 4.2-22
+// Requirements in docs/coverage.md: 4.2-19, 4.2-20, 4.2-22
 func TestGetVideo_acceptsEveryFormOfTheLink(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -260,7 +260,7 @@ func videoNames(c *caller, query string) string {
 	return strings.Join(names, " ")
 }
 
-// Spec: 4.2-01, 4.2-07, 4.2-08, 4.2-09, 4.2-10, 4.2-11, 4.2-12, 4.2-13, 4.2-14, 4.2-15, 4.2-16
+// Requirements in docs/coverage.md: 4.2-01, 4.2-07, 4.2-08, 4.2-09, 4.2-10, 4.2-11, 4.2-12, 4.2-13, 4.2-14, 4.2-15, 4.2-16
 func TestListVideos_appliesFilters(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -330,7 +330,7 @@ func TestListVideos_appliesFilters(t *testing.T) {
 	})
 }
 
-// Spec: 4.2-18
+// Requirements in docs/coverage.md: 4.2-18
 func TestListVideos_responseContainsTheAppliedFilters(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
@@ -351,7 +351,7 @@ func TestListVideos_responseContainsTheAppliedFilters(t *testing.T) {
 		string(decode[map[string]json.RawMessage](c.send(http.MethodGet, "/videos", nil))["filters"]))
 }
 
-// Spec: 4.2-04, 4.2-05, 4.2-06
+// Requirements in docs/coverage.md: 4.2-04, 4.2-05, 4.2-06
 func TestListVideos_sortsByTheParameterOrderBy(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -379,7 +379,7 @@ func TestListVideos_sortsByTheParameterOrderBy(t *testing.T) {
 	})
 }
 
-// Spec: 4.2-02, 4.2-03, 4.2-04, 4.2-06, 8-09, 8-10
+// Requirements in docs/coverage.md: 4.2-02, 4.2-03, 4.2-04, 4.2-06, 8-09, 8-10
 func TestListVideos_refusesInvalidParameters(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))

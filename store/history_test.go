@@ -44,7 +44,7 @@ func drawSeries(t *rapid.T, today store.Date) storetest.Series {
 }
 
 // TestHistory_returnsTheSamePointsAsASimpleImplementation compares History with a simple implementation, for random histories and ranges.
-// Spec: 2.4-02, 4.2-27
+// Requirements in docs/coverage.md: 2.4-02, 4.2-27
 func TestHistory_returnsTheSamePointsAsASimpleImplementation(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -76,7 +76,7 @@ func TestHistory_returnsTheSamePointsAsASimpleImplementation(t *testing.T) {
 }
 
 // TestHistory_interpolatesBetweenTwoPoints checks the interpolated days between a weekly point and two daily points.
-// Spec: 4.2-27
+// Requirements in docs/coverage.md: 4.2-27
 func TestHistory_interpolatesBetweenTwoPoints(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

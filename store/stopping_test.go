@@ -14,7 +14,7 @@ import (
 )
 
 // TestStopVideos_endsFetchesAndKeepsTheData checks that a stopped video is not fetched again and keeps its counts and history.
-// Spec: 3-06, 3-07
+// Requirements in docs/coverage.md: 3-06, 3-07
 func TestStopVideos_endsFetchesAndKeepsTheData(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

@@ -44,7 +44,7 @@ var forms = map[link.Platform][5]func(v video, short string) string{
 	},
 }
 
-// Spec: 2.2-04, 3-01, 4.3-02
+// Requirements in docs/coverage.md: 2.2-04, 3-01, 4.3-02
 func TestTracking_fetchesEveryLinkForm(t *testing.T) {
 	t.Parallel()
 	for _, engine := range storetest.Engines {
@@ -89,7 +89,7 @@ func TestTracking_fetchesEveryLinkForm(t *testing.T) {
 	}
 }
 
-// Spec: 4.4-12, 4.4-18, 7-08
+// Requirements in docs/coverage.md: 4.4-12, 4.4-18, 7-08
 func TestBulk_tracksValidLinksBesideInvalidLinks(t *testing.T) {
 	t.Parallel()
 	for _, engine := range storetest.Engines {

@@ -71,7 +71,7 @@ func TestOrg_createsChangesAndListsOrganisations(t *testing.T) {
 	}
 }
 
-// Spec: 5-04
+// Requirements in docs/coverage.md: 5-04
 func TestToken_createsListsAndRevokesTokens(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")

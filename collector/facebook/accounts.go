@@ -88,8 +88,8 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 	return r, nil
 }
 
-// mergeLists removes duplicate videos from found and sorts the videos by upload time, newest first. A reel can occur twice, because it can
-// be in the list of videos and in the list of reels.
+// mergeLists removes duplicate videos from found and sorts the videos by upload time, newest first. Videos without an upload time come last.
+// A reel can occur twice, because it can be in the list of videos and in the list of reels.
 func mergeLists(found []ingest.FoundVideo) []ingest.FoundVideo {
 	seen := make(map[string]bool, len(found))
 	found = slices.DeleteFunc(found, func(v ingest.FoundVideo) bool {
@@ -97,12 +97,13 @@ func mergeLists(found []ingest.FoundVideo) []ingest.FoundVideo {
 		seen[v.ID] = true
 		return twice
 	})
-	slices.SortStableFunc(found, func(a, b ingest.FoundVideo) int {
-		if a.UploadedAt == nil || b.UploadedAt == nil {
+	uploadedAt := func(v ingest.FoundVideo) store.Instant {
+		if v.UploadedAt == nil {
 			return 0
 		}
-		return cmp.Compare(*b.UploadedAt, *a.UploadedAt)
-	})
+		return *v.UploadedAt
+	}
+	slices.SortStableFunc(found, func(a, b ingest.FoundVideo) int { return cmp.Compare(uploadedAt(b), uploadedAt(a)) })
 	return found
 }
 

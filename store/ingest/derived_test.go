@@ -40,7 +40,7 @@ func expectedIncrease(byDay map[store.Date]int64, latest *int64, day store.Date,
 
 // This test covers a row of docs/testdata/spec_rows.csv.
 //
-// Spec: 2.2-21
+// Requirements in docs/coverage.md: 2.2-21
 func TestIncreases_compareWithTheLastPointBeforeThePeriod(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -161,7 +161,7 @@ func requireFloat(t require.TestingT, want, got *float64, what string) {
 
 // This test covers a row of docs/testdata/spec_rows.csv.
 //
-// Spec: 2.2-20
+// Requirements in docs/coverage.md: 2.2-20
 func TestAccountStatistics_areComputedFromTheTrackedVideosOfTheAccount(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
