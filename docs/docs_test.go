@@ -72,7 +72,7 @@ var tests = sync.OnceValues(func() (found []testFunc, faults []string) {
 	return found, faults
 })
 
-// testsOf returns the test functions and fuzz targets of a file, and the faults in its Spec comments.
+// testsOf returns the test functions and fuzz targets of a file, and the faults in the comments that list their requirements.
 func testsOf(path string) (found []testFunc, faults []string, err error) {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, path, nil, parser.ParseComments|parser.SkipObjectResolution)
@@ -91,13 +91,13 @@ func testsOf(path string) (found []testFunc, faults []string, err error) {
 	}
 	for _, g := range file.Comments {
 		if !above[g] && len(rowsIn(g)) > 0 {
-			faults = append(faults, files.Position(g.Pos()).String()+": a Spec line that is not above a test")
+			faults = append(faults, files.Position(g.Pos()).String()+": a list of requirements that is not above a test")
 		}
 	}
 	return found, faults, nil
 }
 
-// rowsIn returns the ids of the requirements in the Spec lines of a comment.
+// rowsIn returns the ids of the requirements in a comment.
 func rowsIn(g *ast.CommentGroup) (rows []string) {
 	if g == nil {
 		return nil
