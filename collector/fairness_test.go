@@ -349,8 +349,10 @@ func requireFairness(t *testing.T, engine string, delays delayConfig, platforms 
 		_, err := w.add(w.org, videoLinks(platforms[n/50%len(platforms)], n, 50)...)
 		require.NoError(t, err)
 	}
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
 	for began := w.db.Clock.Now(); w.db.Clock.Now().Sub(began) < delays.headStart; {
-		time.Sleep(10 * time.Millisecond)
+		<-look.C
 	}
 	results := make([]waitResult, len(platforms))
 	var all sync.WaitGroup

@@ -157,7 +157,7 @@ func (u *up) useSandbox(address string) {
 	u.Sources.Vendor = []string{settings["REELTALLY_VENDOR"]}
 	u.Sources.VendorBaseURL = []string{settings["REELTALLY_VENDOR_BASE_URL"]}
 	u.Sources.VendorKey = []boot.Secret{boot.Secret(settings["REELTALLY_VENDOR_KEY"])}
-	// If a platform has a real source, made-up numbers must not be used when the source fails.
+	// The sandbox serves only platforms without a real source. If a real source fails, made-up numbers must not replace its numbers.
 	var unconfigured []link.Platform
 	if !u.Sources.HasTikTok() {
 		unconfigured = append(unconfigured, link.TikTok)

@@ -25,7 +25,7 @@ var (
 	errTaken     = errors.New("an account already has this handle")
 )
 
-// Rename gives the account with the handle handle the new handle to, also in the data of the account's videos. If reuse is true, the old
+// Rename changes the handle of an account from handle to the handle to, also in the data of the account's videos. If reuse is true, the old
 // handle then belongs to another account. If reuse is false, the old handle then belongs to no account.
 func (w *World) Rename(p link.Platform, handle, to string, reuse bool) error {
 	old, ok := foldHandle(p, handle)

@@ -43,7 +43,7 @@ const (
 	statusNoUser      = 473
 	statusBadToken    = 491
 	statusUnitsSpent  = 495
-	ensembleChunk     = 10  // number of entries in one unit of depth
+	ensembleChunk     = 10  // number of list entries that a request with depth=1 returns; depth=2 returns twice as many
 	ensembleMaxIDs    = 100 // maximum number of ids in a call of multi-info
 	ensembleMaxLength = 100 // maximum value of the parameter depth
 )

@@ -72,7 +72,7 @@ func TestNext_isAtMostAWeekAfterTheLastFetch(t *testing.T) {
 	})
 }
 
-func TestNext_schedulesAsManyFetchesAsPerDayReturns(t *testing.T) {
+func TestNext_schedulesTheNumberOfFetchesThatPerDayPredicts(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		lane, pace := anyLane.Draw(rt, "lane"), anyPace.Draw(rt, "pace")

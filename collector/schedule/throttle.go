@@ -10,9 +10,9 @@ import (
 )
 
 // Throttle is how strongly the number of fetches is reduced because the budgets are too small for the schedule. It ranges from 0 (no
-// reduction) to MaxThrottle. Lanes are throttled one after the other, the free lane first. Within a lane, slow targets are reduced first,
-// down to one fetch a week. Then fast targets are reduced down to one fetch a day. Finally all targets are reduced down to one fetch a
-// week.
+// reduction) to MaxThrottle. Lanes are throttled one after the other, the free lane first. Within a lane, targets whose numbers
+// hardly change are reduced first, down to one fetch a week. Then targets whose numbers change fast are reduced down to one fetch a day.
+// Finally all targets are reduced down to one fetch a week.
 type Throttle float64
 
 // throttledLanes are the lanes in the order in which they are throttled.

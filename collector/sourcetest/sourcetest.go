@@ -78,7 +78,7 @@ type Harness struct {
 	// if the source only sends requests for the targets.
 	IsMain func(r *http.Request) bool
 	Side   http.Handler
-	// SideCounts is the part of Side's answers that contains counts. runHostile allows these counts in the results.
+	// SideCounts is the part of the answers of Side that contains counts. The tests of hostile answers accept these counts in the results.
 	SideCounts string
 	Answers    map[Case]Answer
 	// NotFound is the expected class of the failure for a response with status 404 whose body is not JSON. "" means source.Temporary.

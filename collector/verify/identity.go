@@ -33,8 +33,9 @@ func incomparableIDs(t source.Target, f *source.AccountFacts) bool {
 	return !common && (t.AccountID != "" || t.SourceID != "") && (f.ID != nil || f.SourceID != nil)
 }
 
-// IsOlder returns true if a result with Lags is older than the stored counts. This is assumed if the result has fewer views. If the stored
-// counts are older than longestLag, IsOlder returns false, because the views have then really fallen.
+// IsOlder returns true if a result is probably older than the stored counts. Some sources give counts that are hours old (Result.Lags). Such
+// a result counts as older if it has fewer views than stored. If the stored counts were fetched more than longestLag ago, IsOlder returns
+// false, because the number of views then really fell.
 func IsOlder(t source.Target, r source.Result, now time.Time) bool {
 	f := r.Facts
 	return r.Lags && f != nil && t.Views != nil && f.Views != nil && *f.Views < *t.Views && t.FetchedAt != nil && now.Sub(t.FetchedAt.Time()) < longestLag

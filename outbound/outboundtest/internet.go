@@ -24,7 +24,8 @@ var Public = netip.MustParseAddr("93.184.215.14")
 var errUnreachable = errors.New("no server at this address")
 
 // Internet simulates the internet. The simulated internet has one public address, Public, where a server at port 443 answers the requests
-// for all hosts. Dial really connects to all other addresses, so that Inside counts a connection to this machine.
+// for all hosts. Any other address is dialled on the real network. A forbidden connection to this machine therefore succeeds, and Inside
+// counts it.
 type Internet struct {
 	*NameServer
 

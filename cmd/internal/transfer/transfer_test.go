@@ -41,7 +41,7 @@ func newOrg(t *testing.T, db *storetest.DB) *store.Org {
 }
 
 func noShortLinks(context.Context, link.Link) (link.Link, error) {
-	return link.Link{}, errors.New("cannot be resolved")
+	return link.Link{}, errors.New("the short link cannot be resolved in this test")
 }
 
 // runImport imports a text. Each function of change can modify the Import.

@@ -52,8 +52,8 @@ func (o *Output) String() string {
 	return o.text.String()
 }
 
-// Await waits for a complete line that contains all substrings and returns the first such line. If the output ends before, or after
-// timeout, Await fails the test.
+// Await waits for a complete line that contains all substrings and returns the first such line. Await fails the test if
+// the output ends without such a line, or if no such line was written within timeout.
 func (o *Output) Await(t testing.TB, timeout time.Duration, substrings ...string) string {
 	t.Helper()
 	timer := time.NewTimer(timeout)
