@@ -57,7 +57,7 @@ func newHonest(t *testing.T, s *stack) *honest {
 // timing is the duration and outcome of one honest request.
 type timing struct {
 	kind     int       // index into honestKinds
-	at       time.Time // when it was sent
+	at       time.Time // when the request was sent
 	duration time.Duration
 	fail     string // error or unexpected status; "" for success
 }

@@ -188,15 +188,15 @@ func (a *attack) raw(n int, chunks func(write func(string) error) error) {
 	<-written        //nolint:errcheck // the write can fail, because the server does not have to read all bytes
 }
 
-// conditional requests a list n times with the ETag that rememberETag stored.
-func (a *attack) conditional(path string, n int) {
+// getWithETag requests a list n times with If-None-Match and the ETag that rememberETag stored.
+func (a *attack) getWithETag(path string, n int) {
 	a.Helper()
 	for range n {
 		a.get(path, "If-None-Match", a.etag)
 	}
 }
 
-// rememberETag returns a function that requests a list and stores its ETag for conditional.
+// rememberETag returns a function that requests a list and stores its ETag for getWithETag.
 func rememberETag(path string) func(a *attack) {
 	return func(a *attack) {
 		res, err := a.client.Do(a.request(http.MethodGet, path, nil))

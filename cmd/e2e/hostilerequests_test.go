@@ -275,8 +275,8 @@ const hostileInterval = 250 * time.Millisecond
 type honestResult struct {
 	alone, during []timing       // requests without and with hostile requests
 	ratio         float64        // p99During divided by p99Alone
-	p99Alone      time.Duration  // median over the windows
-	p99During     time.Duration  // median over the windows
+	p99Alone      time.Duration  // 99th percentile without hostile requests, median of all windows
+	p99During     time.Duration  // 99th percentile with hostile requests, median of all windows
 	hostile       map[string]int // responses to hostile requests
 	failed        map[string]int // failed honest requests by reason
 }

@@ -102,9 +102,9 @@ func repeatCases() []hostileCase {
 		return "[" + strings.Join(messages, ",") + "]"
 	}
 	return []hostileCase{
-		{name: "40 conditional requests for 5,000 videos, nothing changed", prepare: rememberETag("/videos?limit=5000"), run: func(a *attack) { a.conditional("/videos?limit=5000", 40) }},
-		{name: "40 conditional requests for 100 videos, nothing changed", prepare: rememberETag("/videos?limit=100"), run: func(a *attack) { a.conditional("/videos?limit=100", 40) }},
-		{name: "40 conditional requests for all collections, nothing changed", prepare: rememberETag("/collections?order_by=video_count"), run: func(a *attack) { a.conditional("/collections?order_by=video_count", 40) }},
+		{name: "40 conditional requests for 5,000 videos, nothing changed", prepare: rememberETag("/videos?limit=5000"), run: func(a *attack) { a.getWithETag("/videos?limit=5000", 40) }},
+		{name: "40 conditional requests for 100 videos, nothing changed", prepare: rememberETag("/videos?limit=100"), run: func(a *attack) { a.getWithETag("/videos?limit=100", 40) }},
+		{name: "40 conditional requests for all collections, nothing changed", prepare: rememberETag("/collections?order_by=video_count"), run: func(a *attack) { a.getWithETag("/collections?order_by=video_count", 40) }},
 		{name: "500 links of 4,000 characters with an Idempotency-Key, sent twice", run: func(a *attack) {
 			body := inArray(listOf(500, func(i int) string { return "https://example.com/" + noise(uint64(i), 4000) }))
 			key := uuid.NewString()

@@ -74,7 +74,8 @@ func (p *progress) set(ctx context.Context, done int64, points int) {
 	}
 }
 
-// nextOrganisation starts counting the points of the next organisation.
+// nextOrganisation is called before each organisation. It stores the number of points so far, so that the points of the organisation that
+// follows can be counted on their own.
 func (p *progress) nextOrganisation() { p.pointsBefore = int(p.points.Load()) }
 
 // finish removes the bar and logs the totals.

@@ -55,8 +55,8 @@ func Check(t source.Target, r source.Result, mixedUp bool, now time.Time) *Suspi
 		why = doubtAccount(t, r.Account)
 	case r.Facts != nil:
 		why = doubtVideo(t, r.Facts, now)
-		// Views that were suspected once stay suspected while they are implausible. mixedUp can be false although the views are still those of another video,
-		// because the other video may not be in this batch.
+		// Views that were suspected once stay suspected while they are implausible. mixedUp can be false although the views are still those
+		// of another video, because the other video may not be in this batch.
 		still := before.Why == otherVideosViews && r.Facts.Views != nil && t.Views != nil && !isPlausibleGrowth(*r.Facts.Views, *t.Views)
 		if why == "" && (mixedUp || still) {
 			why = otherVideosViews

@@ -59,7 +59,7 @@ func serveInMemory(t *testing.T, handler http.Handler) (dial func() net.Conn) {
 	}
 }
 
-// writeSlowly writes one byte a second until the server closes the connection, and returns how long that took.
+// writeSlowly writes one byte a second until the server closes the connection. It returns the time until the connection was closed.
 func writeSlowly(c net.Conn) time.Duration {
 	start := time.Now()
 	for {

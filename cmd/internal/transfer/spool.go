@@ -146,7 +146,8 @@ func newSpool(in <-chan record, dir string, onBadRow func(line int, reason error
 	return s, errors.Join(flush(), w.Flush())
 }
 
-// eachBatch calls do with the groups, in batches that fit into a transaction.
+// eachBatch reads the videos of the spool from the beginning. It calls do with one batch of videos after another. A batch has at most
+// maxBatchVideos videos and about maxBatchPoints points, so that one transaction can write it. eachBatch ends at the first error.
 func (s *spool) eachBatch(ctx context.Context, do func([]videoGroup) error) error {
 	if _, err := s.file.Seek(0, io.SeekStart); err != nil {
 		return err
