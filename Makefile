@@ -53,18 +53,26 @@ test: ## test on SQLite and PostgreSQL, without the long tests (10 minutes; PKG=
 		test -short -shuffle=on -timeout=20m $(ARGS) $(or $(PKG),$(PACKAGES))
 
 .PHONY: check
-check: gen-check lint test-all ## run everything that CI runs: gen-check, lint, test-all
+check: gen-check lint test-all test-long ## run everything that CI runs: gen-check, lint, test-all, test-long
 
 # The race detector needs a C compiler. It does not instrument the SQLite driver, which is C translated to Go: that would take
 # most of the time and find nothing.
 RACE := -race -gcflags='modernc.org/...=-race=false'
+# Simulations, and thousands of generated hostile answers, are one goroutine's work for minutes. With the race detector they would take an
+# hour. The other tests of the collector check the same code with it.
+LONG := ^(TestSimulation|TestHostile)_
 .PHONY: test-all
-test-all: ## run every test with the race detector: also browser, nginx, Redis, simulations, killed processes (PKG, ARGS)
+test-all: ## run every test but those of test-long, with the race detector: also browser, nginx, Redis, killed processes (PKG, ARGS)
 	@$(NEED_CC)
 	@$(NEED_REDIS)
 	@$(if $(PKG),,$(NEED_END_TO_END))
 	@CGO_ENABLED=1 exec $(WITH_POSTGRES) bash -o pipefail -c 'go test -json "$$@" | go run ./.ci/engines $(if $(PKG)$(ARGS),-part)' \
-		test $(RACE) -shuffle=on -timeout=75m $(ARGS) $(or $(PKG),$(PACKAGES))
+		test $(RACE) -skip='$(LONG)' -shuffle=on -timeout=75m $(ARGS) $(or $(PKG),$(PACKAGES))
+
+.PHONY: test-long
+test-long: ## run the simulations and the generated hostile answers, without the race detector
+	@CGO_ENABLED=0 exec $(WITH_POSTGRES) bash -o pipefail -c 'go test -json "$$@" | go run ./.ci/engines -part' \
+		test -shuffle=on -timeout=30m -run='$(LONG)' ./collector
 
 .PHONY: e2e
 e2e: ## run the end-to-end tests alone: the real programs, on SQLite and PostgreSQL

@@ -289,7 +289,7 @@ func (r *scenarioRun) forgedValues(id string) []int64 {
 	return r.tampering.forgedFor(id)
 }
 
-// fetchTampered fetches the due videos once while the platform changes its answers.
+// fetchTampered fetches the due videos once. The test server falsifies the answers of the platform during this fetch.
 func (r *scenarioRun) fetchTampered(s scenario) {
 	r.t.Helper()
 	r.tampering = &tampering{testedSource: r.testedSource, tamper: s.tamper, otherCalls: s.otherCalls}

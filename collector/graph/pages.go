@@ -26,7 +26,7 @@ type pageTokens struct {
 	known map[string]string // page tokens by page id; nil until the first request
 }
 
-// noPageTokens are the errors of the request me/accounts which mean that the client's token cannot list pages. One reason is that the
+// noPageTokens contains the classes of errors of the request me/accounts that mean that the client's token cannot list pages. One reason is that the
 // client's token is itself a page token.
 var noPageTokens = func() ErrorClasses {
 	classes := ErrorClasses{{Main: codeParameter}: source.Unsupported, {Main: codePermission}: source.Unsupported}

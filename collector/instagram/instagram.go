@@ -132,7 +132,7 @@ func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	return s.graph.Plan(1 + len(accounts) + len(batch))
 }
 
-// Fetch requests up to 25 videos, or accounts with their newest videos. It searches a video in the list of the video's account. If the list
+// Fetch requests up to 25 videos, or accounts with their newest videos. It looks a video up in the list of the video's account. If the list
 // does not contain the video, the video gets the class Missing. Such a video was deleted or archived, or it is a joint post of two accounts
 // and is in the list of the other account only.
 func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {

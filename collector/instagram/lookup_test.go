@@ -164,7 +164,7 @@ func TestSource_returnsPostEvenIfInsightsAreMissing(t *testing.T) {
 	}
 }
 
-func TestSource_returnsTemporaryIfAnswerHasNoListOfPosts(t *testing.T) {
+func TestSource_returnsTemporaryFailureIfAnswerHasNoListOfPosts(t *testing.T) {
 	t.Parallel()
 	w := newWeb(t, func(string, string) (int, string) { return 200, discovery(mira+`,"media_count":4`, "") })
 	require.Equal(t, source.Temporary, w.fetch(t, video(pancakes, "mira.cooks"))[0].Class)

@@ -215,8 +215,8 @@ func (s *Source) findPosts(ctx context.Context, budget *source.CallBudget, name 
 	return found, nil
 }
 
-// isOlderThan returns true if all posts of the page are older than the upload times in the codes. It checks all posts, because a pinned
-// post can be older than the posts that follow the pinned post.
+// isOlderThan returns true if every post of the page was uploaded before all posts that codes names. A code is an Instagram shortcode, which
+// contains the upload time. Every post of the page is checked, because a pinned post can be older than the posts after it.
 func (p page) isOlderThan(codes []string) bool {
 	if len(p.posts) == 0 {
 		return false

@@ -98,7 +98,8 @@ func (q *Quota) pauseAfter(f *source.Failure, strikes int) time.Time {
 	return until
 }
 
-// pauseAfterRefusals returns the end of the pause, and the outcome, after several targets in a row were refused without a clear cause.
+// pauseAfterRefusals is called after several targets in a row were refused without a clear cause. It returns the end of the source's pause, and
+// the outcome of the last call. strikes is the number of earlier pauses in a row.
 func pauseAfterRefusals(f *source.Failure, strikes int, now time.Time) (time.Time, Outcome) {
 	if f.Class == source.AuthFailed {
 		return now.Add(min(schedule.ProbeWaits.Nth(strikes+1), longestRefusalPause)), Unavailable

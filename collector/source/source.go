@@ -32,8 +32,8 @@ type Source interface {
 	// Group returns the group of a target. All targets of one call of Fetch must have the same group, platform, kind and batch size. Most
 	// sources return "". A source that finds videos in the list of their account returns the account.
 	Group(t Target) string
-	// AsksByHandle returns true if the answer for the target can depend on its handle. If no source has confirmed the handle, an answer
-	// without numbers then does not mean that the video is gone.
+	// AsksByHandle returns true if the source needs the handle of the target to find it. An answer without numbers does not mean that the
+	// video is gone if the handle may be wrong, because no source has confirmed it.
 	AsksByHandle(t Target) bool
 	// Timeout returns the duration after which one call to the source is cancelled.
 	Timeout() time.Duration

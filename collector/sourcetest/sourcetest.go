@@ -70,7 +70,8 @@ type Answer struct {
 
 // Harness describes a source, a batch of videos, and the platform's answers about the videos. Run tests the source with it.
 type Harness struct {
-	// New returns the source. It sends its requests to base through client with Credential, and its clock returns Now.
+	// New returns the source to test. The source sends its requests through client to the URL base, with the credential Credential. Its clock
+	// returns Now.
 	New     func(t *testing.T, base string, client *fetch.Client) source.Source
 	Targets []source.Target // one batch of targets
 	Plan    int             // index of the plan to test in the result of the source's Plan method

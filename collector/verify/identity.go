@@ -9,7 +9,7 @@ import (
 const (
 	// handleTrusted is how long after the last fetch of an account its handle is assumed to be unchanged, if no id can confirm the account.
 	handleTrusted = 3 * 24 * time.Hour
-	// longestLag is the maximum age of the numbers of a source whose results have Lags set.
+	// longestLag is the maximum age of the numbers in a result with Result.Lags. Such a result comes from a source whose numbers can be old.
 	longestLag = 10 * 24 * time.Hour
 )
 

@@ -31,7 +31,7 @@ const (
 	Name         = "name"         // the URL has a host or a port to which links may not lead
 	Path         = "path"         // the host belongs to a platform, but the path is neither a video nor an account
 	Address      = "address"      // the host belongs to a platform and resolves to an internal address
-	Unresolvable = "unresolvable" // the host belongs to a platform and does not exist
+	Unresolvable = "unresolvable" // a host name below the domain of a platform that DNS does not resolve
 	Platform     = "platform"     // no check refuses the link, because it leads to the platform at its public address
 )
 

@@ -26,7 +26,7 @@ const publicAddress = "93.184.215.14"
 type answer struct {
 	status   int
 	location string
-	head     int           // status of the response to HEAD, which then has no headers; 0 means the same response as to GET
+	head     int           // status of the response to HEAD, without headers; if it is 0, the response is the same as to GET
 	cookie   string        // value of the header Set-Cookie; "" means no such header
 	endless  chan struct{} // if not nil, the body never ends, and the channel is closed when the client closes the connection
 	silent   bool          // the server sends no response

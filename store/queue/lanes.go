@@ -90,8 +90,8 @@ func Unsubscribe(tx *gorm.DB, org uuid.UUID, condition string, args ...any) erro
 // SubscriptionsAfter returns the next batch of the organisation's subscriptions, ordered by subject id (the id of a video or account). The
 // batch begins after the subject id after.
 func SubscriptionsAfter(tx *gorm.DB, org, after uuid.UUID) (next []FetchSubscription, err error) {
-	// The batch has all subscriptions of each of its subjects. An account's external_id may change between two batches, but its subject id
-	// does not change.
+	// A batch is a range of subject ids, so it has all subscriptions of a video or account. The external_id of an account can change between
+	// two batches, but its subject id does not change.
 	return next, tx.Raw(`SELECT source, kind, external_id, subject_id FROM fetch_subscriptions
  WHERE organisation_id = ? AND subject_id > ? AND subject_id <= (
   SELECT p.subject_id FROM (SELECT n.subject_id FROM fetch_subscriptions n WHERE n.organisation_id = ? AND n.subject_id > ? ORDER BY n.subject_id LIMIT ?) p

@@ -71,7 +71,7 @@ func TestWhyFailing_returnsTheErrorOfAParkedOrFailedTarget(t *testing.T) {
 	})
 }
 
-func TestEngine_returnsNameVersionAndClock(t *testing.T) {
+func TestEngine_returnsTheNameVersionAndTimeOfTheDatabase(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		engine, err := db.Store.Engine(t.Context())

@@ -190,7 +190,7 @@ func duplicateColumn(f field, a, b string) error {
 	return fmt.Errorf("columns %q and %q both mean %s: ignore one with --map %q=", truncate(a), truncate(b), f, truncate(b))
 }
 
-// truncate shortens a text from the file for an error.
+// truncate shortens a text from the imported file, so that it fits into an error message.
 func truncate(s string) string {
 	const maxBytes = 80
 	if len(s) <= maxBytes {
