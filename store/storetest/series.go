@@ -39,8 +39,9 @@ func WithoutProvenance(points []store.Point) []store.Point {
 func CreatePartitions(t *testing.T, db *DB, days int) {
 	t.Helper()
 	untracked := Outcome(db, queue.Target{Platform: link.TikTok, Kind: "video", ExternalID: "0"}, Views(1))
-	for d := 0; d <= days; d += 28 {
-		require.NoError(t, db.Acknowledge(t.Context(), queue.Claim{}, store.InstantOf(db.Clock.Now().AddDate(0, 0, -d)), []ingest.Outcome{untracked}))
+	for d := 0; d < days+28; d += 28 { // no month is shorter than 28 days
+		at := store.InstantOf(db.Clock.Now().AddDate(0, 0, -min(d, days)))
+		require.NoError(t, db.Acknowledge(t.Context(), queue.Claim{}, at, []ingest.Outcome{untracked}))
 	}
 }
 
