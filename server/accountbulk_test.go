@@ -38,16 +38,18 @@ func accountURLs(from, to int) []string {
 	return links
 }
 
-// claimDueAccounts claims all due TikTok accounts for an hour and returns the number of accounts claimed.
-func (a *app) claimDueAccounts() int {
+// claimDueAccounts claims all due account targets. It returns their number by lane.
+func (a *app) claimDueAccounts() map[queue.Lane]int {
 	a.t.Helper()
-	n := 0
+	due := map[queue.Lane]int{}
 	for _, lane := range queue.Lanes {
 		c, err := a.Claim(a.t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "account", 1000, time.Hour, lane))
 		require.NoError(a.t, err)
-		n += len(c.Targets)
+		if len(c.Targets) > 0 {
+			due[lane] = len(c.Targets)
+		}
 	}
-	return n
+	return due
 }
 
 // Requirements in docs/coverage.md: 4-08
@@ -66,7 +68,7 @@ func TestBulkTrackAccounts_returnsAResultForEachLink(t *testing.T) {
 			require.NotNil(t, got.Warnings)
 			require.Empty(t, got.Warnings)
 			require.Nil(t, got.PendingTmvQueue)
-			require.Equal(t, client.TrackAccountsEntry{Type: "account", URL: links[1], Status: "already_tracked", Success: true, AccountID: &known, WasExisting: true}, got.Results[0])
+			require.Equal(t, client.TrackAccountsEntry{Type: "account", URL: links[1], Status: "already_tracked", Positions: []int32{0}, Success: true, AccountID: &known, WasExisting: true}, got.Results[0])
 			require.Equal(t, client.TrackStatusTracked, got.Results[1].Status)
 			require.False(t, got.Results[1].WasExisting)
 			require.Equal(t, "all", *c.account(got.Results[1].AccountID.String()).TrackingType)
@@ -103,6 +105,8 @@ func TestBulkTrackAccounts_returnsAResultForEachLink(t *testing.T) {
 			got := c.trackAccounts(http.StatusMultiStatus, []string{links[4] + "?lang=en", strings.ToUpper(links[4]), "https://vm.tiktok.com/ZMsame0001/", "bad", "bad"})
 			require.Equal(t, client.TrackSummary{Total: 2, Succeeded: 1, Failed: 1}, got.Summary)
 			require.Equal(t, links[4]+"?lang=en", got.Results[0].URL, "the result contains the first of several links of one account")
+			require.Equal(t, []int32{0, 1, 2}, got.Results[0].Positions)
+			require.Equal(t, []int32{3, 4}, got.Results[1].Positions)
 		})
 
 		t.Run("the channel id and the handle of a fetched account are one result", func(t *testing.T) {
@@ -116,9 +120,12 @@ func TestBulkTrackAccounts_returnsAResultForEachLink(t *testing.T) {
 			})
 			c.send(http.MethodDelete, "/accounts", map[string]any{"id": byHandle}).requireStatus(http.StatusOK)
 			before := c.statistics("accounts")
-			got := c.trackAccounts(http.StatusOK, []string{byID, byHandle, links[8]})
+			got := c.trackAccounts(http.StatusOK, []string{byID, links[8], byHandle, byID})
 			require.Equal(t, client.TrackSummary{Total: 2, Succeeded: 2}, got.Summary)
 			require.Equal(t, byID, got.Results[0].URL)
+			require.Equal(t, []int32{0, 2, 3}, got.Results[0].Positions)
+			require.Equal(t, []int32{1}, got.Results[1].Positions)
+			require.Equal(t, []string{"1 link was sent more than once. It has one entry, whose positions name all its places in the request."}, got.Warnings)
 			require.True(t, got.Results[0].WasExisting)
 			require.True(t, got.TrackingEnqueued)
 			after := c.statistics("accounts")
@@ -168,14 +175,14 @@ func TestBulkTrackAccounts_fetchesUpTo50AccountsImmediately(t *testing.T) {
 		got := c.trackAccounts(http.StatusOK, append(accountURLs(1, 50), accountURLs(1, 1)...))
 		require.Len(t, got.Results, 50)
 		require.True(t, got.TrackingEnqueued)
-		require.Equal(t, 50, a.claimDueAccounts())
+		require.Equal(t, map[queue.Lane]int{queue.LaneInteractive: 50}, a.claimDueAccounts())
 
 		got = c.trackAccounts(http.StatusOK, accountURLs(101, 151))
 		require.False(t, got.TrackingEnqueued)
 		require.Len(t, got.Warnings, 1)
-		require.Zero(t, a.claimDueAccounts())
+		require.Equal(t, map[queue.Lane]int{queue.LanePremium: 51}, a.claimDueAccounts(), "a larger request is due at once, behind the interactive lane")
 		a.Clock.Advance(25 * time.Hour)
-		require.Equal(t, 101, a.claimDueAccounts(), "the daily schedule fetches all tracked accounts")
+		require.Equal(t, map[queue.Lane]int{queue.LaneInteractive: 50, queue.LanePremium: 51}, a.claimDueAccounts(), "the daily schedule fetches all tracked accounts")
 	})
 }
 
@@ -197,12 +204,12 @@ func TestBulkTrackAccounts_fetchesOnly10AccountsForAnOrganisationWithoutASubscri
 		require.Equal(t, []client.PendingItem{{ID: *beyondAllowance.Results[6].AccountID, Platform: "tiktok"}, {ID: *beyondAllowance.Results[7].AccountID, Platform: "tiktok"}},
 			beyondAllowance.PendingTmvQueue.Accounts)
 		require.Empty(t, beyondAllowance.PendingTmvQueue.Videos)
-		require.Equal(t, 10, a.claimDueAccounts())
+		require.Equal(t, map[queue.Lane]int{queue.LaneInteractive: 10}, a.claimDueAccounts())
 
 		t.Run("accounts beyond the preview allowance are fetched after a subscription starts", func(t *testing.T) {
 			require.NoError(t, a.SetSubscription(t.Context(), c.org.ID, store.SubscriptionActive))
 			a.Clock.Advance(25 * time.Hour)
-			require.Equal(t, 12, a.claimDueAccounts())
+			require.Equal(t, map[queue.Lane]int{queue.LaneInteractive: 10, queue.LaneBasic: 2}, a.claimDueAccounts())
 		})
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
@@ -15,22 +16,23 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// immediateLinks is the maximum number of links in a bulk request whose videos or accounts are fetched immediately. The items of a larger
-// request are fetched by the scheduled update.
+// immediateLinks is the maximum number of links in a bulk request whose videos or accounts are fetched in the interactive lane. The items of
+// a larger request are due at once in the lane of the organisation's tier, behind the interactive lane.
 const immediateLinks = 50
 
 // bulkEntry is the result for one video or account of a bulk request, or for one refused link.
 type bulkEntry struct {
 	parsedLink
-	url  string      // first link in the request to this video or account
-	item trackedItem // the tracked video or account; the zero value if the link was refused
+	url       string      // first link in the request to this video or account
+	positions []int32     // positions in the request of all links to this video or account, ascending from 0
+	item      trackedItem // the tracked video or account; the zero value if the link was refused
 }
 
 // bulkResult is the result of a bulk request to track videos or accounts.
 type bulkResult struct {
 	entries  []bulkEntry
 	summary  api.TrackSummary
-	enqueued bool // true if all videos or accounts of the request are fetched immediately
+	enqueued bool // true if all videos or accounts of the request are fetched in the interactive lane
 	warnings []string
 	pending  []api.PendingItem // videos or accounts that are tracked but not fetched, because the organisation has no subscription
 }
@@ -117,7 +119,7 @@ func (s *Server) trackAll(ctx context.Context, res resource, urls []string, r tr
 // refused links with the same text become one entry.
 func distinct(urls []string, parsed []parsedLink) []bulkEntry {
 	entries := make([]bulkEntry, 0, len(urls))
-	seen := make(map[[2]string]bool, len(urls))
+	seen := make(map[[2]string]int, len(urls)) // index of the entry
 	for i, r := range parsed {
 		key := [2]string{string(r.link.Platform), r.link.ID}
 		switch {
@@ -126,27 +128,31 @@ func distinct(urls []string, parsed []parsedLink) []bulkEntry {
 		case r.link.ID == "": // the link contains the handle of an account instead of its id; the @ distinguishes handles from ids
 			key[1] = "@" + r.link.Handle
 		}
-		if !seen[key] {
-			seen[key] = true
-			entries = append(entries, bulkEntry{parsedLink: r, url: urls[i]})
+		at, found := seen[key]
+		if !found {
+			at = len(entries)
+			seen[key], entries = at, append(entries, bulkEntry{parsedLink: r, url: urls[i]})
 		}
+		entries[at].positions = append(entries[at].positions, int32(i))
 	}
 	return entries
 }
 
 // assignItems sets the item of each entry whose link was not refused. items are in the order of these entries. Two entries can be the same
-// account: one link contains the account's id, the other link the account's handle. assignItems then removes the later entry and reduces
-// plan.
+// account: one link contains the account's id, the other link the account's handle. assignItems then merges the later entry into the earlier
+// one and reduces plan.
 func assignItems(entries []bulkEntry, items []trackedItem, plan fetchPlan) ([]bulkEntry, fetchPlan) {
 	kept := make([]bulkEntry, 0, len(entries))
-	seen := make(map[uuid.UUID]bool, len(items))
+	seen := make(map[uuid.UUID]int, len(items)) // index of the entry
 	for _, e := range entries {
 		if e.failure == nil {
 			e.item, items = items[0], items[1:]
-			if seen[e.item.id] {
+			if at, found := seen[e.item.id]; found {
+				kept[at].positions = append(kept[at].positions, e.positions...)
+				slices.Sort(kept[at].positions)
 				continue
 			}
-			seen[e.item.id] = true
+			seen[e.item.id] = len(kept)
 		}
 		kept = append(kept, e)
 	}
@@ -160,7 +166,7 @@ func assignItems(entries []bulkEntry, items []trackedItem, plan fetchPlan) ([]bu
 type fetchPlan struct {
 	accepted  int // number of videos or accounts whose links were not refused
 	enqueue   int // number of videos or accounts that are fetched
-	immediate int // number of videos or accounts that are fetched immediately, and not by the scheduled update
+	immediate int // number of videos or accounts that are fetched in the interactive lane
 }
 
 // planFetches returns how many videos or accounts of a tracking request are fetched. The plan depends on the number of entries and on
@@ -184,7 +190,7 @@ func (s *Server) planFetches(o store.Organisation, entries []bulkEntry) fetchPla
 
 // summarise returns the result of a bulk request: its entries, their counts by status, the warnings, and the items that are not fetched.
 func (s *Server) summarise(entries []bulkEntry, plan fetchPlan) bulkResult {
-	r := bulkResult{entries: entries, enqueued: plan.accepted > 0 && plan.immediate == plan.accepted, warnings: s.warnings(len(entries), plan),
+	r := bulkResult{entries: entries, enqueued: plan.accepted > 0 && plan.immediate == plan.accepted, warnings: s.warnings(entries, plan),
 		pending: []api.PendingItem{}}
 	accepted := 0
 	for _, e := range entries {
@@ -209,15 +215,28 @@ func (s *Server) summarise(entries []bulkEntry, plan fetchPlan) bulkResult {
 	return r
 }
 
-// warnings returns sentences for the caller: one if some items are not fetched, and one if the scheduled update fetches the items.
-func (s *Server) warnings(entries int, plan fetchPlan) []string {
+// warnings returns sentences for the caller: one if some items are not fetched, one if the items are fetched after interactive requests, and
+// one if links were sent more than once.
+func (s *Server) warnings(entries []bulkEntry, plan fetchPlan) []string {
 	notes := []string{}
 	if plan.enqueue < plan.accepted {
 		notes = append(notes, fmt.Sprintf("Without an active subscription only the first %d items of a request are fetched; no data is collected for the other %d.",
 			s.previewAllowance, plan.accepted-plan.enqueue))
 	}
-	if entries > immediateLinks && plan.accepted > 0 {
-		notes = append(notes, fmt.Sprintf("A request of more than %d links is not fetched at once; the scheduled update collects the data.", immediateLinks))
+	if len(entries) > immediateLinks && plan.accepted > 0 {
+		notes = append(notes, fmt.Sprintf("A request of more than %d links is fetched in the background by the scheduled update, which begins now and gives precedence to smaller requests.", immediateLinks))
+	}
+	repeated := 0
+	for _, e := range entries {
+		if len(e.positions) > 1 {
+			repeated++
+		}
+	}
+	switch {
+	case repeated == 1:
+		notes = append(notes, "1 link was sent more than once. It has one entry, whose positions name all its places in the request.")
+	case repeated > 1:
+		notes = append(notes, fmt.Sprintf("%d links were sent more than once. Each has one entry, whose positions name all its places in the request.", repeated))
 	}
 	return notes
 }
@@ -263,7 +282,7 @@ func (e bulkEntry) shownURL() string {
 
 // toTrackVideosEntry converts the result for one link to the JSON type of the operation trackVideos.
 func toTrackVideosEntry(e bulkEntry) api.TrackVideosEntry {
-	out := api.TrackVideosEntry{Type: api.EntryTypeVideo, URL: e.shownURL(), Status: e.status(), Success: e.failure == nil,
+	out := api.TrackVideosEntry{Type: api.EntryTypeVideo, URL: e.shownURL(), Positions: e.positions, Status: e.status(), Success: e.failure == nil,
 		VideoID: e.itemID(), WasExisting: e.item.existing}
 	out.Error, out.Code, out.Retryable = e.failureFields()
 	return out
@@ -271,7 +290,7 @@ func toTrackVideosEntry(e bulkEntry) api.TrackVideosEntry {
 
 // toTrackAccountsEntry converts the result for one link to the JSON type of the operation trackAccounts.
 func toTrackAccountsEntry(e bulkEntry) api.TrackAccountsEntry {
-	out := api.TrackAccountsEntry{Type: api.EntryTypeAccount, URL: e.shownURL(), Status: e.status(), Success: e.failure == nil,
+	out := api.TrackAccountsEntry{Type: api.EntryTypeAccount, URL: e.shownURL(), Positions: e.positions, Status: e.status(), Success: e.failure == nil,
 		AccountID: e.itemID(), WasExisting: e.item.existing}
 	out.Error, out.Code, out.Retryable = e.failureFields()
 	return out

@@ -37,20 +37,22 @@ func videoURLs(from, to int) []string {
 	return links
 }
 
-// claimDueVideos claims all due TikTok videos for an hour and returns the number of videos claimed.
-func (a *app) claimDueVideos() int {
+// claimDueVideos claims all due video targets. It returns their number by lane.
+func (a *app) claimDueVideos() map[queue.Lane]int {
 	a.t.Helper()
-	n := 0
+	due := map[queue.Lane]int{}
 	for _, lane := range queue.Lanes {
 		c, err := a.Claim(a.t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 1000, time.Hour, lane))
 		require.NoError(a.t, err)
-		n += len(c.Targets)
+		if len(c.Targets) > 0 {
+			due[lane] = len(c.Targets)
+		}
 	}
-	return n
+	return due
 }
 
 // Requirements in docs/coverage.md: 3-01, 3-05, 3-12, 3-13, 4.4-04, 4.4-05, 4.4-06, 4.4-07, 4.4-08, 4.4-10, 4.4-11, 4.4-12, 4.4-17, 4.4-18, 4.4-19, 7-02
-// Requirements in docs/coverage.md: 7-03, 7-04, 7-05, 7-08
+// Requirements in docs/coverage.md: 7-03, 7-04, 7-05, 7-08, 11.10-01, 11.10-02
 func TestBulkTrackVideos_returnsAResultForEachLink(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -65,7 +67,7 @@ func TestBulkTrackVideos_returnsAResultForEachLink(t *testing.T) {
 			require.Empty(t, got.Warnings)
 			require.NotNil(t, got.Warnings)
 			require.Nil(t, got.PendingTmvQueue)
-			require.Equal(t, client.TrackVideosEntry{Type: "video", URL: videoURL(1), Status: "already_tracked", Success: true, VideoID: &known, WasExisting: true}, got.Results[0])
+			require.Equal(t, client.TrackVideosEntry{Type: "video", URL: videoURL(1), Status: "already_tracked", Positions: []int32{0}, Success: true, VideoID: &known, WasExisting: true}, got.Results[0])
 			second := got.Results[1]
 			require.Equal(t, client.TrackStatus("tracked"), second.Status)
 			require.False(t, second.WasExisting)
@@ -110,6 +112,9 @@ func TestBulkTrackVideos_returnsAResultForEachLink(t *testing.T) {
 			require.Equal(t, client.TrackSummary{Total: 2, Succeeded: 1, Failed: 1}, got.Summary)
 			require.Equal(t, videoURL(4)+"?is_from_webapp=1", got.Results[0].URL, "the result contains the first of several links of one video")
 			require.Equal(t, "bad", got.Results[1].URL)
+			require.Equal(t, []int32{0, 1, 2, 3}, got.Results[0].Positions)
+			require.Equal(t, []int32{4, 5}, got.Results[1].Positions)
+			require.Equal(t, []string{"2 links were sent more than once. Each has one entry, whose positions name all its places in the request."}, got.Warnings)
 		})
 
 		t.Run("a stopped video is tracked again", func(t *testing.T) {
@@ -166,12 +171,12 @@ func TestBulkTrackVideos_fetchesUpTo50VideosImmediately(t *testing.T) {
 		got := c.trackVideos(http.StatusOK, append(videoURLs(1, 50), videoURL(1)))
 		require.Len(t, got.Results, 50)
 		require.True(t, got.TrackingEnqueued)
-		require.Equal(t, 50, a.claimDueVideos())
+		require.Equal(t, map[queue.Lane]int{queue.LaneInteractive: 50}, a.claimDueVideos())
 
 		got = c.trackVideos(http.StatusOK, videoURLs(101, 151))
 		require.False(t, got.TrackingEnqueued)
 		require.Len(t, got.Warnings, 1)
-		require.Zero(t, a.claimDueVideos())
+		require.Equal(t, map[queue.Lane]int{queue.LanePremium: 51}, a.claimDueVideos(), "a larger request is due at once, behind the interactive lane")
 	})
 }
 
@@ -194,7 +199,7 @@ func TestBulkTrackVideos_fetchesOnly10VideosForAnOrganisationWithoutASubscriptio
 		require.Contains(t, beyondAllowance.Warnings[0], "other 2")
 		require.Equal(t, []client.PendingItem{{ID: *beyondAllowance.Results[6].VideoID, Platform: "tiktok"}, {ID: *beyondAllowance.Results[7].VideoID, Platform: "tiktok"}},
 			beyondAllowance.PendingTmvQueue.Videos)
-		require.Equal(t, 10, a.claimDueVideos())
+		require.Equal(t, map[queue.Lane]int{queue.LaneInteractive: 10}, a.claimDueVideos())
 	})
 }
 

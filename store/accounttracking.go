@@ -125,17 +125,17 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 	return out, err
 }
 
-// AccountEntry returns the queue entry of an account. If immediate is true, the account is due now in the interactive lane. Otherwise it is
-// due at its scheduled time in the lane r.Lane.
+// AccountEntry returns the queue entry of an account, which is due now. If immediate is true, the entry is in the interactive lane.
+// Otherwise it is in the lane r.Lane.
 func AccountEntry(a *Account, r TrackAccountsRequest, immediate bool, now db.Instant) queue.Entry {
 	e := queue.Entry{Source: a.Platform, Kind: KindAccount, ExternalID: accountTarget(a), Handle: a.Username, Link: a.Link,
-		Lane: r.Lane, BaseLane: r.Lane, NextAt: queue.SlotAfter(now, a.Platform, accountTarget(a)), Subject: a.ID, Depth: ListDepths[r.Type], Preview: r.Preview}
+		Lane: r.Lane, BaseLane: r.Lane, NextAt: now, Subject: a.ID, Depth: ListDepths[r.Type], Preview: r.Preview}
 	if a.Removed { // the organisation has tracked the account before
 		db.Assign(&e.TrackedAt, a.TrackedAt)
 		db.Assign(&e.FetchedAt, a.CheckedAt)
 	}
 	if immediate {
-		e.Lane, e.NextAt = queue.LaneInteractive, now
+		e.Lane = queue.LaneInteractive
 	}
 	return e
 }

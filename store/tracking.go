@@ -29,8 +29,8 @@ type TrackRequest struct {
 	CreatedBy uuid.UUID
 	// Lane is the lane of the videos' scheduled fetches.
 	Lane queue.Lane
-	// Immediate is how many of the links, counted from the first, are fetched at once. The other videos are fetched at their scheduled
-	// time.
+	// Immediate is how many of the links, counted from the first, are fetched in the interactive lane. The other videos are also due at once,
+	// but in Lane, so they are fetched after the targets of the interactive lane.
 	Immediate int
 	// Enqueue is how many of the links, counted from the first, are added to the queue. The other videos are saved as pending and are not
 	// fetched.
@@ -219,13 +219,13 @@ func (t Tracking) Enqueue(r TrackRequest, tracked []Tracked, before map[string]V
 			continue
 		}
 		e := queue.Entry{Source: l.Platform, Kind: queue.KindVideo, ExternalID: l.ID, Handle: l.Handle, Link: l.Canonical,
-			BaseLane: r.Lane, Subject: tracked[i].VideoID, Lane: r.Lane, NextAt: queue.SlotAfter(t.Now, l.Platform, l.ID)}
+			BaseLane: r.Lane, Subject: tracked[i].VideoID, Lane: r.Lane, NextAt: t.Now}
 		if v, ok := before[queue.TargetKey(l.Platform, l.ID)]; ok {
 			e.TrackedAt = v.CreatedAt
 			db.Assign(&e.FetchedAt, v.LatestUpdatedAt)
 		}
 		if i < r.Immediate {
-			e.Lane, e.NextAt = queue.LaneInteractive, t.Now
+			e.Lane = queue.LaneInteractive
 		}
 		entries = append(entries, e)
 	}
@@ -339,7 +339,7 @@ func (o *Org) enqueuePending(ctx context.Context) error {
 		lane := LaneOf(org)
 		for _, v := range videos {
 			entries = append(entries, queue.Entry{Source: v.Platform, Kind: queue.KindVideo, ExternalID: v.ExternalID, Handle: v.Username,
-				Link: v.Link, Lane: lane, BaseLane: lane, NextAt: queue.SlotAfter(now, v.Platform, v.ExternalID), Subject: v.ID})
+				Link: v.Link, Lane: lane, BaseLane: lane, NextAt: now, Subject: v.ID})
 		}
 		accounts, err := o.unsubscribedAccounts(tx)
 		if err != nil {

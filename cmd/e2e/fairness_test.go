@@ -1,7 +1,10 @@
 package e2e_test
 
 import (
+	"flag"
+	"math/rand/v2"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -58,4 +61,42 @@ func testBurst(t *testing.T, timeout time.Duration, engine string, without ...st
 		}
 	}
 	require.Greater(t, waiting, 100, "the collector must still have links of the burst to fetch; otherwise the test shows nothing")
+}
+
+// bulkRequests is the number of requests of 500 links in TestBulk_largeRequestsAreFetchedSoon.
+var bulkRequests = flag.Int("bulk.requests", 2, "number of requests of 500 links in TestBulk_largeRequestsAreFetchedSoon")
+
+// Requirements in docs/coverage.md: 11.4-01, 11.4-02
+func TestBulk_largeRequestsAreFetchedSoon(t *testing.T) {
+	t.Parallel()
+	storetest.SkipIfShort(t)
+	for _, engine := range storetest.Engines {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			s := startStack(t, engine)
+			other := &stack{box: s.box, env: s.env, base: s.base}
+			other.token = other.newOrganisation(t)
+			var links []string
+			for i, p := range link.Platforms {
+				links = append(links, linksOf(s.videos(t, p, 500**bulkRequests/len(link.Platforms)+1, uint64(i)))[1:]...)
+			}
+			rand.Shuffle(len(links), func(i, j int) { links[i], links[j] = links[j], links[i] })
+			for batch := range slices.Chunk(links, 500) {
+				a, b := s.bulk(t, batch)
+				require.Equal(t, http.StatusOK, a.status, string(a.body))
+				require.False(t, b.TrackingEnqueued)
+			}
+			sent := time.Now()
+			single := s.videos(t, link.TikTok, 1, 99)[0]
+			require.Equal(t, http.StatusOK, call(t, http.MethodPost, s.base+"/videos", other.token, map[string]any{"link": single.url}).status)
+			await(t, 5*time.Second, 250*time.Millisecond, func() string {
+				if len(other.history(t, single)) == 1 {
+					return ""
+				}
+				return "no numbers yet: " + tail(s.collector.stderr.String())
+			})
+			s.awaitNumbers(t, len(links), 2*time.Minute)
+			t.Logf("%d links have numbers after %s", len(links), time.Since(sent).Round(time.Second))
+		})
+	}
 }

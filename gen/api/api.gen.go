@@ -962,6 +962,12 @@ type HistoryInclude string
 // `interpolated`: the counts are computed from two other points. Only with `include=quality`; absent when the tier masks the counts, as `source` and `fetched_at` are.
 type HistoryQuality string
 
+// LinkPositions The positions of the link in the `links` of the request, in ascending order; the first link has position 0. Links that mean the same video
+// or account share one entry, so the entry can have several positions. Each position of the request is in exactly one entry.
+//
+// Example: [0,3]
+type LinkPositions = []int32
+
 // Message The result of a request, as a message for people.
 type Message struct {
 	// Message The message for people.
@@ -1366,6 +1372,13 @@ type TrackAccountsEntry struct {
 	// Error A message for people that says why the entry failed. Only on failed entries.
 	Error *string `json:"error,omitempty"`
 
+	// Positions The positions of the link in the `links` of the request, in ascending order; the first link has position 0. Links that mean the same video
+	// or account share one entry, so the entry can have several positions. Each position of the request is in exactly one entry.
+	//
+	//
+	// Example: [0,3]
+	Positions LinkPositions `json:"positions"`
+
 	// Retryable Whether sending the link again can succeed. Only on failed entries.
 	Retryable *bool `json:"retryable,omitempty"`
 
@@ -1496,6 +1509,13 @@ type TrackVideosEntry struct {
 
 	// Error A message for people that says why the entry failed. Only on failed entries.
 	Error *string `json:"error,omitempty"`
+
+	// Positions The positions of the link in the `links` of the request, in ascending order; the first link has position 0. Links that mean the same video
+	// or account share one entry, so the entry can have several positions. Each position of the request is in exactly one entry.
+	//
+	//
+	// Example: [0,3]
+	Positions LinkPositions `json:"positions"`
 
 	// Retryable Whether sending the link again can succeed. Only on failed entries.
 	Retryable *bool `json:"retryable,omitempty"`

@@ -963,6 +963,12 @@ type HistoryInclude string
 // `interpolated`: the counts are computed from two other points. Only with `include=quality`; absent when the tier masks the counts, as `source` and `fetched_at` are.
 type HistoryQuality string
 
+// LinkPositions The positions of the link in the `links` of the request, in ascending order; the first link has position 0. Links that mean the same video
+// or account share one entry, so the entry can have several positions. Each position of the request is in exactly one entry.
+//
+// Example: [0,3]
+type LinkPositions = []int32
+
 // Message The result of a request, as a message for people.
 type Message struct {
 	// Message The message for people.
@@ -1367,6 +1373,13 @@ type TrackAccountsEntry struct {
 	// Error A message for people that says why the entry failed. Only on failed entries.
 	Error *string `json:"error,omitempty"`
 
+	// Positions The positions of the link in the `links` of the request, in ascending order; the first link has position 0. Links that mean the same video
+	// or account share one entry, so the entry can have several positions. Each position of the request is in exactly one entry.
+	//
+	//
+	// Example: [0,3]
+	Positions LinkPositions `json:"positions"`
+
 	// Retryable Whether sending the link again can succeed. Only on failed entries.
 	Retryable *bool `json:"retryable,omitempty"`
 
@@ -1497,6 +1510,13 @@ type TrackVideosEntry struct {
 
 	// Error A message for people that says why the entry failed. Only on failed entries.
 	Error *string `json:"error,omitempty"`
+
+	// Positions The positions of the link in the `links` of the request, in ascending order; the first link has position 0. Links that mean the same video
+	// or account share one entry, so the entry can have several positions. Each position of the request is in exactly one entry.
+	//
+	//
+	// Example: [0,3]
+	Positions LinkPositions `json:"positions"`
 
 	// Retryable Whether sending the link again can succeed. Only on failed entries.
 	Retryable *bool `json:"retryable,omitempty"`
@@ -2615,9 +2635,10 @@ type ClientInterface interface {
 	// TrackAccountsWithBody Track many accounts
 	//
 	// Tracks 1 to 500 links of accounts, as `POST /videos/bulk` does those of videos: each on its own, links that mean the same account as one, `results` in the
-	// order of the links, and `retryable` on those that are worth sending again. `tracking_type` holds for all of them; an account that is tracked already keeps its own.
+	// order of the links with their `positions` in the request, and `retryable` on those that are worth sending again. `tracking_type` holds for all of them; an account that is tracked already keeps its own.
 	//
-	// A request of 50 links or fewer (counted after that) starts fetching at once. A larger one is saved, and the scheduled update collects the data; `trackingEnqueued` is then false.
+	// A request of 50 links or fewer (counted after that) is fetched at once. The items of a larger request are saved, and the scheduled update fetches
+	// them as soon as smaller requests and the configured quotas allow; `trackingEnqueued` is then false.
 	//
 	// An organisation without an active subscription gets data only for the first items of a request (5 unless the operator changed it).
 	// The others are saved and listed in `pendingTmvQueue.accounts`, `trackingEnqueued` is false, and `warnings` says so.
@@ -2632,9 +2653,10 @@ type ClientInterface interface {
 	// TrackAccounts Track many accounts
 	//
 	// Tracks 1 to 500 links of accounts, as `POST /videos/bulk` does those of videos: each on its own, links that mean the same account as one, `results` in the
-	// order of the links, and `retryable` on those that are worth sending again. `tracking_type` holds for all of them; an account that is tracked already keeps its own.
+	// order of the links with their `positions` in the request, and `retryable` on those that are worth sending again. `tracking_type` holds for all of them; an account that is tracked already keeps its own.
 	//
-	// A request of 50 links or fewer (counted after that) starts fetching at once. A larger one is saved, and the scheduled update collects the data; `trackingEnqueued` is then false.
+	// A request of 50 links or fewer (counted after that) is fetched at once. The items of a larger request are saved, and the scheduled update fetches
+	// them as soon as smaller requests and the configured quotas allow; `trackingEnqueued` is then false.
 	//
 	// An organisation without an active subscription gets data only for the first items of a request (5 unless the operator changed it).
 	// The others are saved and listed in `pendingTmvQueue.accounts`, `trackingEnqueued` is false, and `warnings` says so.
@@ -3093,10 +3115,10 @@ type ClientInterface interface {
 	//
 	// Tracks 1 to 500 links. Each link is handled on its own: a bad one fails alone, with a `code`, and `retryable` says whether sending it again
 	// is worth while; only such links need to be sent again. Links that mean the same video count as one, so `results` can be shorter than `links`;
-	// its order is that of the links, and `url` is the first spelling sent.
+	// its order is that of the links, and `url` is the first spelling sent. `positions` lists all places of the video's links in the request.
 	//
-	// A request of 50 links or fewer (counted after that) starts fetching at once. A larger one is saved and tracked, and the scheduled update collects
-	// the data; `trackingEnqueued` is then false.
+	// A request of 50 links or fewer (counted after that) is fetched at once. The items of a larger request are saved, and the scheduled update fetches
+	// them as soon as smaller requests and the configured quotas allow; `trackingEnqueued` is then false.
 	//
 	// An organisation without an active subscription gets data only for the first items of a request (5 unless the operator changed it).
 	// The others are saved and listed in `pendingTmvQueue`, `trackingEnqueued` is false, and `warnings` says so.
@@ -3112,10 +3134,10 @@ type ClientInterface interface {
 	//
 	// Tracks 1 to 500 links. Each link is handled on its own: a bad one fails alone, with a `code`, and `retryable` says whether sending it again
 	// is worth while; only such links need to be sent again. Links that mean the same video count as one, so `results` can be shorter than `links`;
-	// its order is that of the links, and `url` is the first spelling sent.
+	// its order is that of the links, and `url` is the first spelling sent. `positions` lists all places of the video's links in the request.
 	//
-	// A request of 50 links or fewer (counted after that) starts fetching at once. A larger one is saved and tracked, and the scheduled update collects
-	// the data; `trackingEnqueued` is then false.
+	// A request of 50 links or fewer (counted after that) is fetched at once. The items of a larger request are saved, and the scheduled update fetches
+	// them as soon as smaller requests and the configured quotas allow; `trackingEnqueued` is then false.
 	//
 	// An organisation without an active subscription gets data only for the first items of a request (5 unless the operator changed it).
 	// The others are saved and listed in `pendingTmvQueue`, `trackingEnqueued` is false, and `warnings` says so.
@@ -3322,9 +3344,10 @@ func (c *Client) StopAccounts(ctx context.Context, body StopAccountsJSONRequestB
 // TrackAccountsWithBody Track many accounts
 //
 // Tracks 1 to 500 links of accounts, as `POST /videos/bulk` does those of videos: each on its own, links that mean the same account as one, `results` in the
-// order of the links, and `retryable` on those that are worth sending again. `tracking_type` holds for all of them; an account that is tracked already keeps its own.
+// order of the links with their `positions` in the request, and `retryable` on those that are worth sending again. `tracking_type` holds for all of them; an account that is tracked already keeps its own.
 //
-// A request of 50 links or fewer (counted after that) starts fetching at once. A larger one is saved, and the scheduled update collects the data; `trackingEnqueued` is then false.
+// A request of 50 links or fewer (counted after that) is fetched at once. The items of a larger request are saved, and the scheduled update fetches
+// them as soon as smaller requests and the configured quotas allow; `trackingEnqueued` is then false.
 //
 // An organisation without an active subscription gets data only for the first items of a request (5 unless the operator changed it).
 // The others are saved and listed in `pendingTmvQueue.accounts`, `trackingEnqueued` is false, and `warnings` says so.
@@ -3349,9 +3372,10 @@ func (c *Client) TrackAccountsWithBody(ctx context.Context, params *TrackAccount
 // TrackAccounts Track many accounts
 //
 // Tracks 1 to 500 links of accounts, as `POST /videos/bulk` does those of videos: each on its own, links that mean the same account as one, `results` in the
-// order of the links, and `retryable` on those that are worth sending again. `tracking_type` holds for all of them; an account that is tracked already keeps its own.
+// order of the links with their `positions` in the request, and `retryable` on those that are worth sending again. `tracking_type` holds for all of them; an account that is tracked already keeps its own.
 //
-// A request of 50 links or fewer (counted after that) starts fetching at once. A larger one is saved, and the scheduled update collects the data; `trackingEnqueued` is then false.
+// A request of 50 links or fewer (counted after that) is fetched at once. The items of a larger request are saved, and the scheduled update fetches
+// them as soon as smaller requests and the configured quotas allow; `trackingEnqueued` is then false.
 //
 // An organisation without an active subscription gets data only for the first items of a request (5 unless the operator changed it).
 // The others are saved and listed in `pendingTmvQueue.accounts`, `trackingEnqueued` is false, and `warnings` says so.
@@ -4190,10 +4214,10 @@ func (c *Client) StopVideos(ctx context.Context, body StopVideosJSONRequestBody,
 //
 // Tracks 1 to 500 links. Each link is handled on its own: a bad one fails alone, with a `code`, and `retryable` says whether sending it again
 // is worth while; only such links need to be sent again. Links that mean the same video count as one, so `results` can be shorter than `links`;
-// its order is that of the links, and `url` is the first spelling sent.
+// its order is that of the links, and `url` is the first spelling sent. `positions` lists all places of the video's links in the request.
 //
-// A request of 50 links or fewer (counted after that) starts fetching at once. A larger one is saved and tracked, and the scheduled update collects
-// the data; `trackingEnqueued` is then false.
+// A request of 50 links or fewer (counted after that) is fetched at once. The items of a larger request are saved, and the scheduled update fetches
+// them as soon as smaller requests and the configured quotas allow; `trackingEnqueued` is then false.
 //
 // An organisation without an active subscription gets data only for the first items of a request (5 unless the operator changed it).
 // The others are saved and listed in `pendingTmvQueue`, `trackingEnqueued` is false, and `warnings` says so.
@@ -4219,10 +4243,10 @@ func (c *Client) TrackVideosWithBody(ctx context.Context, params *TrackVideosPar
 //
 // Tracks 1 to 500 links. Each link is handled on its own: a bad one fails alone, with a `code`, and `retryable` says whether sending it again
 // is worth while; only such links need to be sent again. Links that mean the same video count as one, so `results` can be shorter than `links`;
-// its order is that of the links, and `url` is the first spelling sent.
+// its order is that of the links, and `url` is the first spelling sent. `positions` lists all places of the video's links in the request.
 //
-// A request of 50 links or fewer (counted after that) starts fetching at once. A larger one is saved and tracked, and the scheduled update collects
-// the data; `trackingEnqueued` is then false.
+// A request of 50 links or fewer (counted after that) is fetched at once. The items of a larger request are saved, and the scheduled update fetches
+// them as soon as smaller requests and the configured quotas allow; `trackingEnqueued` is then false.
 //
 // An organisation without an active subscription gets data only for the first items of a request (5 unless the operator changed it).
 // The others are saved and listed in `pendingTmvQueue`, `trackingEnqueued` is false, and `warnings` says so.
@@ -6850,9 +6874,10 @@ type ClientWithResponsesInterface interface {
 	// TrackAccountsWithBodyWithResponse Track many accounts
 	//
 	// Tracks 1 to 500 links of accounts, as `POST /videos/bulk` does those of videos: each on its own, links that mean the same account as one, `results` in the
-	// order of the links, and `retryable` on those that are worth sending again. `tracking_type` holds for all of them; an account that is tracked already keeps its own.
+	// order of the links with their `positions` in the request, and `retryable` on those that are worth sending again. `tracking_type` holds for all of them; an account that is tracked already keeps its own.
 	//
-	// A request of 50 links or fewer (counted after that) starts fetching at once. A larger one is saved, and the scheduled update collects the data; `trackingEnqueued` is then false.
+	// A request of 50 links or fewer (counted after that) is fetched at once. The items of a larger request are saved, and the scheduled update fetches
+	// them as soon as smaller requests and the configured quotas allow; `trackingEnqueued` is then false.
 	//
 	// An organisation without an active subscription gets data only for the first items of a request (5 unless the operator changed it).
 	// The others are saved and listed in `pendingTmvQueue.accounts`, `trackingEnqueued` is false, and `warnings` says so.
@@ -6867,9 +6892,10 @@ type ClientWithResponsesInterface interface {
 	// TrackAccountsWithResponse Track many accounts
 	//
 	// Tracks 1 to 500 links of accounts, as `POST /videos/bulk` does those of videos: each on its own, links that mean the same account as one, `results` in the
-	// order of the links, and `retryable` on those that are worth sending again. `tracking_type` holds for all of them; an account that is tracked already keeps its own.
+	// order of the links with their `positions` in the request, and `retryable` on those that are worth sending again. `tracking_type` holds for all of them; an account that is tracked already keeps its own.
 	//
-	// A request of 50 links or fewer (counted after that) starts fetching at once. A larger one is saved, and the scheduled update collects the data; `trackingEnqueued` is then false.
+	// A request of 50 links or fewer (counted after that) is fetched at once. The items of a larger request are saved, and the scheduled update fetches
+	// them as soon as smaller requests and the configured quotas allow; `trackingEnqueued` is then false.
 	//
 	// An organisation without an active subscription gets data only for the first items of a request (5 unless the operator changed it).
 	// The others are saved and listed in `pendingTmvQueue.accounts`, `trackingEnqueued` is false, and `warnings` says so.
@@ -7354,10 +7380,10 @@ type ClientWithResponsesInterface interface {
 	//
 	// Tracks 1 to 500 links. Each link is handled on its own: a bad one fails alone, with a `code`, and `retryable` says whether sending it again
 	// is worth while; only such links need to be sent again. Links that mean the same video count as one, so `results` can be shorter than `links`;
-	// its order is that of the links, and `url` is the first spelling sent.
+	// its order is that of the links, and `url` is the first spelling sent. `positions` lists all places of the video's links in the request.
 	//
-	// A request of 50 links or fewer (counted after that) starts fetching at once. A larger one is saved and tracked, and the scheduled update collects
-	// the data; `trackingEnqueued` is then false.
+	// A request of 50 links or fewer (counted after that) is fetched at once. The items of a larger request are saved, and the scheduled update fetches
+	// them as soon as smaller requests and the configured quotas allow; `trackingEnqueued` is then false.
 	//
 	// An organisation without an active subscription gets data only for the first items of a request (5 unless the operator changed it).
 	// The others are saved and listed in `pendingTmvQueue`, `trackingEnqueued` is false, and `warnings` says so.
@@ -7373,10 +7399,10 @@ type ClientWithResponsesInterface interface {
 	//
 	// Tracks 1 to 500 links. Each link is handled on its own: a bad one fails alone, with a `code`, and `retryable` says whether sending it again
 	// is worth while; only such links need to be sent again. Links that mean the same video count as one, so `results` can be shorter than `links`;
-	// its order is that of the links, and `url` is the first spelling sent.
+	// its order is that of the links, and `url` is the first spelling sent. `positions` lists all places of the video's links in the request.
 	//
-	// A request of 50 links or fewer (counted after that) starts fetching at once. A larger one is saved and tracked, and the scheduled update collects
-	// the data; `trackingEnqueued` is then false.
+	// A request of 50 links or fewer (counted after that) is fetched at once. The items of a larger request are saved, and the scheduled update fetches
+	// them as soon as smaller requests and the configured quotas allow; `trackingEnqueued` is then false.
 	//
 	// An organisation without an active subscription gets data only for the first items of a request (5 unless the operator changed it).
 	// The others are saved and listed in `pendingTmvQueue`, `trackingEnqueued` is false, and `warnings` says so.
@@ -9293,9 +9319,10 @@ func (c *ClientWithResponses) StopAccountsWithResponse(ctx context.Context, body
 // TrackAccountsWithBodyWithResponse Track many accounts
 //
 // Tracks 1 to 500 links of accounts, as `POST /videos/bulk` does those of videos: each on its own, links that mean the same account as one, `results` in the
-// order of the links, and `retryable` on those that are worth sending again. `tracking_type` holds for all of them; an account that is tracked already keeps its own.
+// order of the links with their `positions` in the request, and `retryable` on those that are worth sending again. `tracking_type` holds for all of them; an account that is tracked already keeps its own.
 //
-// A request of 50 links or fewer (counted after that) starts fetching at once. A larger one is saved, and the scheduled update collects the data; `trackingEnqueued` is then false.
+// A request of 50 links or fewer (counted after that) is fetched at once. The items of a larger request are saved, and the scheduled update fetches
+// them as soon as smaller requests and the configured quotas allow; `trackingEnqueued` is then false.
 //
 // An organisation without an active subscription gets data only for the first items of a request (5 unless the operator changed it).
 // The others are saved and listed in `pendingTmvQueue.accounts`, `trackingEnqueued` is false, and `warnings` says so.
@@ -9316,9 +9343,10 @@ func (c *ClientWithResponses) TrackAccountsWithBodyWithResponse(ctx context.Cont
 // TrackAccountsWithResponse Track many accounts
 //
 // Tracks 1 to 500 links of accounts, as `POST /videos/bulk` does those of videos: each on its own, links that mean the same account as one, `results` in the
-// order of the links, and `retryable` on those that are worth sending again. `tracking_type` holds for all of them; an account that is tracked already keeps its own.
+// order of the links with their `positions` in the request, and `retryable` on those that are worth sending again. `tracking_type` holds for all of them; an account that is tracked already keeps its own.
 //
-// A request of 50 links or fewer (counted after that) starts fetching at once. A larger one is saved, and the scheduled update collects the data; `trackingEnqueued` is then false.
+// A request of 50 links or fewer (counted after that) is fetched at once. The items of a larger request are saved, and the scheduled update fetches
+// them as soon as smaller requests and the configured quotas allow; `trackingEnqueued` is then false.
 //
 // An organisation without an active subscription gets data only for the first items of a request (5 unless the operator changed it).
 // The others are saved and listed in `pendingTmvQueue.accounts`, `trackingEnqueued` is false, and `warnings` says so.
@@ -10031,10 +10059,10 @@ func (c *ClientWithResponses) StopVideosWithResponse(ctx context.Context, body S
 //
 // Tracks 1 to 500 links. Each link is handled on its own: a bad one fails alone, with a `code`, and `retryable` says whether sending it again
 // is worth while; only such links need to be sent again. Links that mean the same video count as one, so `results` can be shorter than `links`;
-// its order is that of the links, and `url` is the first spelling sent.
+// its order is that of the links, and `url` is the first spelling sent. `positions` lists all places of the video's links in the request.
 //
-// A request of 50 links or fewer (counted after that) starts fetching at once. A larger one is saved and tracked, and the scheduled update collects
-// the data; `trackingEnqueued` is then false.
+// A request of 50 links or fewer (counted after that) is fetched at once. The items of a larger request are saved, and the scheduled update fetches
+// them as soon as smaller requests and the configured quotas allow; `trackingEnqueued` is then false.
 //
 // An organisation without an active subscription gets data only for the first items of a request (5 unless the operator changed it).
 // The others are saved and listed in `pendingTmvQueue`, `trackingEnqueued` is false, and `warnings` says so.
@@ -10056,10 +10084,10 @@ func (c *ClientWithResponses) TrackVideosWithBodyWithResponse(ctx context.Contex
 //
 // Tracks 1 to 500 links. Each link is handled on its own: a bad one fails alone, with a `code`, and `retryable` says whether sending it again
 // is worth while; only such links need to be sent again. Links that mean the same video count as one, so `results` can be shorter than `links`;
-// its order is that of the links, and `url` is the first spelling sent.
+// its order is that of the links, and `url` is the first spelling sent. `positions` lists all places of the video's links in the request.
 //
-// A request of 50 links or fewer (counted after that) starts fetching at once. A larger one is saved and tracked, and the scheduled update collects
-// the data; `trackingEnqueued` is then false.
+// A request of 50 links or fewer (counted after that) is fetched at once. The items of a larger request are saved, and the scheduled update fetches
+// them as soon as smaller requests and the configured quotas allow; `trackingEnqueued` is then false.
 //
 // An organisation without an active subscription gets data only for the first items of a request (5 unless the operator changed it).
 // The others are saved and listed in `pendingTmvQueue`, `trackingEnqueued` is false, and `warnings` says so.
