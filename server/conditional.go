@@ -155,8 +155,7 @@ func (s *Server) answerNotModified(c echo.Context, tag string) error {
 // checkNotModified does nothing, because a new ETag would reveal that masked metrics changed.
 func (s *Server) checkNotModified(ctx context.Context, operation string, request ...any) error {
 	caller := CallerFrom(ctx)
-	k, ok := ctx.Value(conditionalKey{}).(*conditional)
-	if !ok || caller.facts.masked {
+	if _, ok := ctx.Value(conditionalKey{}).(*conditional); !ok || caller.facts.masked {
 		return nil
 	}
 	// The version is read before the data. If the data changes between the two reads, the ETag is outdated, so that the next request reads
@@ -171,11 +170,21 @@ func (s *Server) checkNotModified(ctx context.Context, operation string, request
 	}
 	mac := hmac.New(sha256.New, s.cursorKey) // a keyed hash, so that a caller cannot read the version from the ETag or forge an ETag
 	mac.Write(facts)
-	k.tag = tagOf(mac.Sum(nil))
+	return setTag(ctx, tagOf(mac.Sum(nil)))
+}
+
+// setTag sets the ETag of a response whose content is known before the operation reads it. If If-None-Match contains the ETag, setTag
+// returns errNotModified.
+func setTag(ctx context.Context, tag string) error {
+	k, ok := ctx.Value(conditionalKey{}).(*conditional)
+	if !ok {
+		return nil
+	}
+	k.tag = tag
 	if k.matchesAny {
 		return nil
 	}
-	if k.matched, ok = matching(k.ifNoneMatch, k.tag); ok {
+	if k.matched, ok = matching(k.ifNoneMatch, tag); ok {
 		return errNotModified
 	}
 	return nil

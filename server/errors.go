@@ -44,6 +44,8 @@ const (
 	CodeCollectionCycle      Code = "collection_cycle"
 	CodeCollectionTooDeep    Code = "collection_too_deep"
 	CodeTooManyCollections   Code = "too_many_collections"
+	CodeCollectionTooLarge   Code = "collection_too_large"
+	CodeTooManyReports       Code = "too_many_reports"
 	CodePasswordRequired     Code = "password_required"
 	CodePreconditionFailed   Code = "precondition_failed"
 	CodeIdempotencyKeyInUse  Code = "idempotency_key_in_use"
@@ -87,6 +89,8 @@ var codes = [...]CodeInfo{
 	{CodeCollectionCycle, 409, "Collection cycle", "A collection cannot be its own parent, directly or through other collections."},
 	{CodeCollectionTooDeep, 409, "Collection too deep", "Collections can be nested at most 16 levels deep."},
 	{CodeTooManyCollections, 409, "Too many collections", "The organisation has reached its limit of collections. Delete some, or ask the operator for a higher limit."},
+	{CodeCollectionTooLarge, 409, "Collection too large", "The collection has more than 5,000 videos, or its report more than 100,000 points. Choose a smaller collection or a shorter period."},
+	{CodeTooManyReports, 409, "Too many reports", "The organisation has 1,000 reports, which is the limit. Reports are never deleted."},
 	{CodePasswordRequired, 409, "Password required", "The access `protected` needs a password, in the same request or set before."},
 	{CodeIdempotencyKeyInUse, 409, "Idempotency key in use", "The first request with this Idempotency-Key is still running."},
 	{CodePreconditionFailed, 412, "Precondition failed", "If-Match does not name the current version: the item was changed after it was read."},
@@ -195,6 +199,9 @@ func toError(err error) *Error {
 		failed   *linkFailure
 		missing  *store.NotFoundError
 		tooMany  *store.TooManyCollectionsError
+		videos   *store.TooManyVideosError
+		points   *store.TooManyPointsError
+		reports  *store.TooManyReportsError
 		tooLarge *http.MaxBytesError
 		fromEcho *echo.HTTPError
 	)
@@ -209,6 +216,12 @@ func toError(err error) *Error {
 	case errors.As(err, &tooMany):
 		return &Error{Code: CodeTooManyCollections, Cause: err, Detail: fmt.Sprintf(
 			"Your organisation has %d collections, and this request makes %d more; at most %d are allowed.", tooMany.Have, tooMany.New, tooMany.Limit)}
+	case errors.As(err, &videos):
+		return &Error{Code: CodeCollectionTooLarge, Cause: err, Detail: fmt.Sprintf("The collection has more than %d videos; at most %[1]d can be added up.", videos.Limit)}
+	case errors.As(err, &points):
+		return &Error{Code: CodeCollectionTooLarge, Cause: err, Detail: fmt.Sprintf("The report would have more than %d points; at most %[1]d are allowed. Choose a shorter period.", points.Limit)}
+	case errors.As(err, &reports):
+		return &Error{Code: CodeTooManyReports, Cause: err, Detail: fmt.Sprintf("Your organisation has %d reports, and at most %[1]d are allowed.", reports.Limit)}
 	case errors.As(err, &tooLarge):
 		return problem(CodeBodyTooLarge, "The body is larger than the %d bytes allowed.", tooLarge.Limit)
 	case errors.Is(err, store.ErrDuplicate):

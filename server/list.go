@@ -132,6 +132,9 @@ func (l listResponse) VisitListAccountVideosResponse(w http.ResponseWriter) erro
 // VisitListCollectionsResponse implements the generated response interface of listCollections.
 func (l listResponse) VisitListCollectionsResponse(w http.ResponseWriter) error { return l.write(w) }
 
+// VisitListReportsResponse implements the generated response interface of listReports.
+func (l listResponse) VisitListReportsResponse(w http.ResponseWriter) error { return l.write(w) }
+
 // VisitListCollectionVideosResponse implements the generated response interface of listCollectionVideos.
 func (l listResponse) VisitListCollectionVideosResponse(w http.ResponseWriter) error {
 	return l.write(w)

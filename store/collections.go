@@ -75,6 +75,7 @@ type CollectionHashtag struct {
 	OrganisationID uuid.UUID
 	CollectionID   uuid.UUID
 	Tag            string
+	AddedAt        db.Instant
 }
 
 // CollectionQuery selects collections. The zero value selects all collections of the organisation.
@@ -304,16 +305,24 @@ func (c *Collection) share() error {
 	return err
 }
 
-// saveHashtags folds, sorts and stores c.Hashtags. It deletes the hashtags that were stored for the collection before.
+// saveHashtags folds, sorts and stores c.Hashtags. It deletes the hashtags that were stored for the collection before. A hashtag that the
+// collection had before keeps its AddedAt.
 func (o *Org) saveHashtags(tx *gorm.DB, c *Collection) error {
 	for i, tag := range c.Hashtags {
 		c.Hashtags[i] = FoldTag(tag)
 	}
 	slices.Sort(c.Hashtags)
 	c.Hashtags = slices.DeleteFunc(slices.Compact(c.Hashtags), func(t string) bool { return t == "" })
+	var before []CollectionHashtag
+	if err := db.Scoped(tx, "collection_hashtags", o.id).Where("collection_id = ?", c.ID).Find(&before).Error; err != nil {
+		return err
+	}
 	rows := make([]CollectionHashtag, len(c.Hashtags))
 	for i, tag := range c.Hashtags {
-		rows[i] = CollectionHashtag{o.id, c.ID, tag}
+		rows[i] = CollectionHashtag{o.id, c.ID, tag, o.s.db.Now()}
+		if n := slices.IndexFunc(before, func(h CollectionHashtag) bool { return h.Tag == tag }); n >= 0 {
+			rows[i].AddedAt = before[n].AddedAt
+		}
 	}
 	if err := tx.Exec("DELETE FROM collection_hashtags WHERE organisation_id = ? AND collection_id = ?", o.id, c.ID).Error; err != nil || len(rows) == 0 {
 		return err

@@ -819,6 +819,111 @@ type CollectionAccountsRequest struct {
 	AccountIds []openapi_types.UUID `json:"account_ids"`
 }
 
+// CollectionGain The views that a video of a collection gained in a period.
+type CollectionGain struct {
+	// AdID The id of the video.
+	AdID openapi_types.UUID `json:"ad_id"`
+
+	// AdLink The canonical link of the video.
+	AdLink string `json:"ad_link"`
+
+	// AddedAt When the video began to be in the collection.
+	AddedAt string `json:"added_at"`
+
+	// Increase `views_gained` in percent of `views_at_start`; null if these are 0 or unknown.
+	Increase *float64 `json:"increase"`
+
+	// Removed `true` if the video is no longer tracked.
+	Removed bool `json:"removed"`
+
+	// StartDay The day of `views_at_start`; null if no views are known.
+	StartDay *openapi_types.Date `json:"start_day"`
+
+	// ViewsAtEnd The views at the end of the period; null if unknown.
+	ViewsAtEnd *int64 `json:"views_at_end"`
+
+	// ViewsAtStart The views with which the gain of the video begins; null if unknown.
+	ViewsAtStart *int64 `json:"views_at_start"`
+
+	// ViewsGained `views_at_end` less `views_at_start`; null if one of them is unknown.
+	ViewsGained *int64 `json:"views_gained"`
+}
+
+// CollectionHistory Daily sums, newest first.
+type CollectionHistory = []CollectionHistoryPoint
+
+// CollectionHistoryPoint The sums over the videos of a collection on a UTC day. All of them are null if the organisation's tier hides them.
+type CollectionHistoryPoint struct {
+	// Bookmarks The sum of the known bookmarks of the videos; null if none is known.
+	Bookmarks *int64 `json:"bookmarks"`
+
+	// Carried The number of videos whose counts are those of their last point, which is older.
+	Carried *int64 `json:"carried"`
+
+	// Comments The sum of the known comments of the videos; null if none is known.
+	Comments *int64 `json:"comments"`
+
+	// Date The UTC day.
+	Date openapi_types.Date `json:"date"`
+
+	// Engagements The sum of likes, comments, bookmarks and shares; null if none of them is known.
+	Engagements *int64 `json:"engagements"`
+
+	// Interpolated The number of videos whose counts are computed from the points before and after this day.
+	Interpolated *int64 `json:"interpolated"`
+
+	// Likes The sum of the known likes of the videos; null if none is known.
+	Likes *int64 `json:"likes"`
+
+	// Measured The number of videos that were fetched on this day.
+	Measured *int64 `json:"measured"`
+
+	// MetricsMasked `true` if the organisation's tier hides the numbers; absent otherwise.
+	MetricsMasked *bool `json:"metrics_masked,omitempty"`
+
+	// Shares The sum of the known shares of the videos; null if none is known.
+	Shares *int64 `json:"shares"`
+
+	// UnknownBookmarks The number of videos whose bookmarks are unknown. They add nothing to the sum.
+	UnknownBookmarks *int64 `json:"unknown_bookmarks"`
+
+	// UnknownComments The number of videos whose comments are unknown. They add nothing to the sum.
+	UnknownComments *int64 `json:"unknown_comments"`
+
+	// UnknownLikes The number of videos whose likes are unknown. They add nothing to the sum.
+	UnknownLikes *int64 `json:"unknown_likes"`
+
+	// UnknownShares The number of videos whose shares are unknown. They add nothing to the sum.
+	UnknownShares *int64 `json:"unknown_shares"`
+
+	// UnknownViews The number of videos whose views are unknown. They add nothing to the sum.
+	UnknownViews *int64 `json:"unknown_views"`
+
+	// Videos The number of videos in the collection on this day.
+	Videos *int64 `json:"videos"`
+
+	// VideosAdded The number of videos that were added on this day.
+	VideosAdded *int64 `json:"videos_added"`
+
+	// Views The sum of the known views of the videos; null if none is known.
+	Views *int64 `json:"views"`
+
+	// ViewsCorrected The part of `views_gained` that comes from falls of views; 0 or less.
+	ViewsCorrected *int64 `json:"views_corrected"`
+
+	// ViewsFromAdded The views of the videos that were added on this day.
+	ViewsFromAdded *int64 `json:"views_from_added"`
+
+	// ViewsFromKnown Views that became known on this day, less views that became unknown. `views` rises by the sum of `views_gained`, `views_from_added` and `views_from_known`.
+	ViewsFromKnown *int64 `json:"views_from_known"`
+
+	// ViewsGained By how much the views of the videos rose since the day with known views before, without the videos that were added on this day.
+	ViewsGained *int64 `json:"views_gained"`
+
+	// WithoutPoint The number of videos without a point on this day or before.
+	WithoutPoint *int64 `json:"without_point"`
+}
+
 // CollectionList Collections, with `count` or, for `paginated=true`, with `pagination`.
 type CollectionList struct {
 	// Count The number of collections in this response; absent with `paginated=true`.
@@ -835,6 +940,81 @@ type CollectionList struct {
 //
 // Example: name
 type CollectionOrder string
+
+// CollectionStatistics The sums and gains of the videos of a collection in a period. All numbers are null if the organisation's tier hides them.
+type CollectionStatistics struct {
+	// Best The videos that gained the most views, the best first.
+	Best []CollectionGain `json:"best"`
+
+	// Bookmarks The sum of the known bookmarks of the videos at the end of the period; null if none is known.
+	Bookmarks *int64 `json:"bookmarks"`
+
+	// CollectionID The id of the collection.
+	CollectionID openapi_types.UUID `json:"collection_id"`
+
+	// Comments The sum of the known comments of the videos at the end of the period; null if none is known.
+	Comments *int64 `json:"comments"`
+
+	// EndDate The last day of the period.
+	EndDate openapi_types.Date `json:"end_date"`
+
+	// Engagements The sum of likes, comments, bookmarks and shares; null if none of them is known.
+	Engagements *int64 `json:"engagements"`
+
+	// IncludeChildren `true` if the videos of the collections below are included.
+	IncludeChildren bool `json:"include_children"`
+
+	// Increase `views_gained` in percent of `views_at_start`; null if these are 0 or unknown.
+	Increase *float64 `json:"increase"`
+
+	// Likes The sum of the known likes of the videos at the end of the period; null if none is known.
+	Likes *int64 `json:"likes"`
+
+	// MetricsMasked `true` if the organisation's tier hides the numbers; absent otherwise.
+	MetricsMasked *bool `json:"metrics_masked,omitempty"`
+
+	// Shares The sum of the known shares of the videos at the end of the period; null if none is known.
+	Shares *int64 `json:"shares"`
+
+	// StartDate The first day of the period.
+	StartDate openapi_types.Date `json:"start_date"`
+
+	// UnknownBookmarks The number of videos whose bookmarks are unknown at the end of the period. They add nothing to the sum.
+	UnknownBookmarks *int64 `json:"unknown_bookmarks"`
+
+	// UnknownComments The number of videos whose comments are unknown at the end of the period. They add nothing to the sum.
+	UnknownComments *int64 `json:"unknown_comments"`
+
+	// UnknownLikes The number of videos whose likes are unknown at the end of the period. They add nothing to the sum.
+	UnknownLikes *int64 `json:"unknown_likes"`
+
+	// UnknownShares The number of videos whose shares are unknown at the end of the period. They add nothing to the sum.
+	UnknownShares *int64 `json:"unknown_shares"`
+
+	// UnknownViews The number of videos whose views are unknown at the end of the period. They add nothing to the sum.
+	UnknownViews *int64 `json:"unknown_views"`
+
+	// Videos The number of videos that were in the collection at the end of the period.
+	Videos *int64 `json:"videos"`
+
+	// VideosRemoved How many of these videos are no longer tracked.
+	VideosRemoved *int64 `json:"videos_removed"`
+
+	// Views The sum of the known views of the videos at the end of the period; null if none is known.
+	Views *int64 `json:"views"`
+
+	// ViewsAtStart The sum of the views with which the gains of the videos begin; null if no gain is known.
+	ViewsAtStart *int64 `json:"views_at_start"`
+
+	// ViewsCorrected The falls of views in the period, as a number of 0 or less. `views_gained` includes them.
+	ViewsCorrected *int64 `json:"views_corrected"`
+
+	// ViewsGained The sum of the gains of the videos; null if no gain is known.
+	ViewsGained *int64 `json:"views_gained"`
+
+	// Worst The videos that gained the fewest views, the worst first.
+	Worst []CollectionGain `json:"worst"`
+}
 
 // CollectionVideoOrder The members by which the videos of a collection can be sorted. The default is `created_at`.
 //
@@ -879,6 +1059,18 @@ type CreateCollectionRequest struct {
 
 	// ParentID The id of the parent collection. If it is null or absent, the collection has no parent.
 	ParentID *openapi_types.UUID `json:"parent_id,omitempty"`
+}
+
+// CreateReportRequest The period of the report.
+type CreateReportRequest struct {
+	// EndDate The last day. The default is today.
+	EndDate *openapi_types.Date `json:"end_date,omitempty"`
+
+	// IncludeChildren `true`: also count the videos of all collections below the collection.
+	IncludeChildren *bool `json:"include_children,omitempty"`
+
+	// StartDate The first day. The default is 30 days ago.
+	StartDate *openapi_types.Date `json:"start_date,omitempty"`
 }
 
 // CreatedCollection The new collection.
@@ -1200,6 +1392,227 @@ type RemovedVideos struct {
 
 	// VideosRemoved The number of videos or accounts that were taken out of the collection.
 	VideosRemoved int32 `json:"videos_removed"`
+}
+
+// Report A frozen report of a collection.
+type Report struct {
+	// Collections The collection, and the collections below it if they are included.
+	Collections []ReportCollection `json:"collections"`
+
+	// CreatedAt When the report was made.
+	CreatedAt string `json:"created_at"`
+
+	// CreatedBy The id of the token with which the report was made.
+	CreatedBy openapi_types.UUID `json:"created_by"`
+
+	// Days The sums of each day, newest first.
+	Days []CollectionHistoryPoint `json:"days"`
+
+	// Format The version of this form of a report.
+	Format int32 `json:"format"`
+
+	// ID The id of the report.
+	ID openapi_types.UUID `json:"id"`
+
+	// MetricsMasked `true` if the organisation's tier hides the numbers; absent otherwise.
+	MetricsMasked *bool `json:"metrics_masked,omitempty"`
+
+	// Number The number of the report.
+	Number int64 `json:"number"`
+
+	// OrganisationID The id of the organisation.
+	OrganisationID openapi_types.UUID `json:"organisation_id"`
+
+	// Statistics The sums and gains of the videos in the period of the report.
+	Statistics ReportStatistics `json:"statistics"`
+
+	// Videos The videos of the report, by id.
+	Videos []ReportVideo `json:"videos"`
+}
+
+// ReportCollection A collection whose videos a report counts.
+type ReportCollection struct {
+	// ID The id of the collection.
+	ID openapi_types.UUID `json:"id"`
+
+	// Name The name of the collection when the report was made.
+	Name string `json:"name"`
+}
+
+// ReportPage One page of the reports of a collection.
+type ReportPage struct {
+	// Data The reports, in the requested order.
+	Data []ReportSummary `json:"data"`
+
+	// Pagination Describes one page of a list.
+	Pagination Pagination `json:"pagination"`
+}
+
+// ReportPoint A stored point of a video.
+type ReportPoint struct {
+	// Bookmarks The number of bookmarks; null if the platform does not give it.
+	Bookmarks *int64 `json:"bookmarks"`
+
+	// Comments The number of comments; null if the platform does not give it.
+	Comments *int64 `json:"comments"`
+
+	// Date The UTC day of the point.
+	Date openapi_types.Date `json:"date"`
+
+	// FetchedAt When the source was asked.
+	FetchedAt string `json:"fetched_at"`
+
+	// Likes The number of likes; null if the platform does not give it.
+	Likes *int64 `json:"likes"`
+
+	// Quality The quality of the counts of a point. `measured`: the counts are those of the source. `corrected`: the counts are those of the
+	// source, and some are lower than before, because the platform corrected them (for an account, although it has no fewer videos).
+	// `interpolated`: the counts are computed from two other points. Only with `include=quality`; absent when the tier masks the counts, as `source` and `fetched_at` are.
+	Quality HistoryQuality `json:"quality"`
+
+	// Shares The number of shares; null if the platform does not give it.
+	Shares *int64 `json:"shares"`
+
+	// Source The source that gave the counts.
+	Source string `json:"source"`
+
+	// Views The number of views; null if the platform does not give it.
+	Views *int64 `json:"views"`
+}
+
+// ReportStatistics The sums and gains of the videos in the period of the report.
+type ReportStatistics struct {
+	// Bookmarks The sum of the known bookmarks of the videos at the end of the period; null if none is known.
+	Bookmarks *int64 `json:"bookmarks"`
+
+	// CollectionID The id of the collection.
+	CollectionID openapi_types.UUID `json:"collection_id"`
+
+	// Comments The sum of the known comments of the videos at the end of the period; null if none is known.
+	Comments *int64 `json:"comments"`
+
+	// EndDate The last day of the period.
+	EndDate openapi_types.Date `json:"end_date"`
+
+	// Engagements The sum of likes, comments, bookmarks and shares; null if none of them is known.
+	Engagements *int64 `json:"engagements"`
+
+	// IncludeChildren `true` if the videos of the collections below are included.
+	IncludeChildren bool `json:"include_children"`
+
+	// Increase `views_gained` in percent of `views_at_start`; null if these are 0 or unknown.
+	Increase *float64 `json:"increase"`
+
+	// Likes The sum of the known likes of the videos at the end of the period; null if none is known.
+	Likes *int64 `json:"likes"`
+
+	// Shares The sum of the known shares of the videos at the end of the period; null if none is known.
+	Shares *int64 `json:"shares"`
+
+	// StartDate The first day of the period.
+	StartDate openapi_types.Date `json:"start_date"`
+
+	// UnknownBookmarks The number of videos whose bookmarks are unknown at the end of the period. They add nothing to the sum.
+	UnknownBookmarks *int64 `json:"unknown_bookmarks"`
+
+	// UnknownComments The number of videos whose comments are unknown at the end of the period. They add nothing to the sum.
+	UnknownComments *int64 `json:"unknown_comments"`
+
+	// UnknownLikes The number of videos whose likes are unknown at the end of the period. They add nothing to the sum.
+	UnknownLikes *int64 `json:"unknown_likes"`
+
+	// UnknownShares The number of videos whose shares are unknown at the end of the period. They add nothing to the sum.
+	UnknownShares *int64 `json:"unknown_shares"`
+
+	// UnknownViews The number of videos whose views are unknown at the end of the period. They add nothing to the sum.
+	UnknownViews *int64 `json:"unknown_views"`
+
+	// Videos The number of videos that were in the collection at the end of the period.
+	Videos *int64 `json:"videos"`
+
+	// VideosRemoved How many of these videos are no longer tracked.
+	VideosRemoved *int64 `json:"videos_removed"`
+
+	// Views The sum of the known views of the videos at the end of the period; null if none is known.
+	Views *int64 `json:"views"`
+
+	// ViewsAtStart The sum of the views with which the gains of the videos begin; null if no gain is known.
+	ViewsAtStart *int64 `json:"views_at_start"`
+
+	// ViewsCorrected The falls of views in the period, as a number of 0 or less. `views_gained` includes them.
+	ViewsCorrected *int64 `json:"views_corrected"`
+
+	// ViewsGained The sum of the gains of the videos; null if no gain is known.
+	ViewsGained *int64 `json:"views_gained"`
+}
+
+// ReportSummary What identifies a report.
+type ReportSummary struct {
+	// Bytes The number of these bytes.
+	Bytes int64 `json:"bytes"`
+
+	// Checksum The SHA-256 of the bytes that `GET /reports/{report_id}` returns, in hexadecimal digits.
+	Checksum string `json:"checksum"`
+
+	// CollectionID The id of the collection, which may be deleted by now.
+	CollectionID openapi_types.UUID `json:"collection_id"`
+
+	// CollectionName The name of the collection when the report was made.
+	CollectionName string `json:"collection_name"`
+
+	// CreatedAt When the report was made.
+	CreatedAt string `json:"created_at"`
+
+	// CreatedBy The id of the token with which the report was made.
+	CreatedBy openapi_types.UUID `json:"created_by"`
+
+	// EndDate The last day of the period.
+	EndDate openapi_types.Date `json:"end_date"`
+
+	// ID The id of the report.
+	ID openapi_types.UUID `json:"id"`
+
+	// IncludeChildren `true` if the videos of the collections below are included.
+	IncludeChildren bool `json:"include_children"`
+
+	// Number The number of the report: 1 for the organisation's first report, and one more for each next one.
+	Number int64 `json:"number"`
+
+	// StartDate The first day of the period.
+	StartDate openapi_types.Date `json:"start_date"`
+}
+
+// ReportVideo A video of a report, with the stored points from which its counts follow.
+type ReportVideo struct {
+	// AdID The id of the video.
+	AdID openapi_types.UUID `json:"ad_id"`
+
+	// AdLink The canonical link of the video.
+	AdLink string `json:"ad_link"`
+
+	// AddedAt When the video began to be in the collection.
+	AddedAt string `json:"added_at"`
+
+	// Increase `views_gained` in percent of `views_at_start`; null if these are 0 or unknown.
+	Increase *float64 `json:"increase"`
+
+	// Points The stored points from which the counts of the video follow, the oldest first. The counts between them are interpolated.
+	Points []ReportPoint `json:"points"`
+
+	// Removed `true` if the video is no longer tracked.
+	Removed bool `json:"removed"`
+
+	// StartDay The day of `views_at_start`; null if no views are known.
+	StartDay *openapi_types.Date `json:"start_day"`
+
+	// ViewsAtEnd The views at the end of the period; null if unknown.
+	ViewsAtEnd *int64 `json:"views_at_end"`
+
+	// ViewsAtStart The views with which the gain of the video begins; null if unknown.
+	ViewsAtStart *int64 `json:"views_at_start"`
+
+	// ViewsGained `views_at_end` less `views_at_start`; null if one of them is unknown.
+	ViewsGained *int64 `json:"views_gained"`
 }
 
 // Statistics The numbers of videos or accounts of an organisation.
@@ -1906,6 +2319,9 @@ type IdempotencyKey = string
 // IfMatch defines model for IfMatch.
 type IfMatch = string
 
+// IncludeChildren defines model for IncludeChildren.
+type IncludeChildren = bool
+
 // Limit defines model for Limit.
 type Limit = int32
 
@@ -1922,6 +2338,9 @@ type Page = int32
 
 // Paginated defines model for Paginated.
 type Paginated = bool
+
+// ReportID defines model for ReportID.
+type ReportID = openapi_types.UUID
 
 // VideoID defines model for VideoID.
 type VideoID = openapi_types.UUID
@@ -2130,6 +2549,57 @@ type AddCollectionAccountsParams struct {
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
+// GetCollectionHistoryParams defines parameters for GetCollectionHistory.
+type GetCollectionHistoryParams struct {
+	// StartDate The first day, inclusive. The default is 30 days ago. A day after `end_date` gives 400.
+	StartDate *HistoryStart `form:"start_date,omitempty" json:"start_date,omitempty"`
+
+	// EndDate The last day, inclusive. The default is today.
+	EndDate *HistoryEnd `form:"end_date,omitempty" json:"end_date,omitempty"`
+
+	// IncludeChildren `true`: also count the videos of all collections below the collection.
+	IncludeChildren *IncludeChildren `form:"include_children,omitempty" json:"include_children,omitempty"`
+}
+
+// ListReportsParams defines parameters for ListReports.
+type ListReportsParams struct {
+	// Page The number of the page; the first page is 1. It cannot be combined with `cursor`.
+	Page *Page `form:"page,omitempty" json:"page,omitempty"`
+
+	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
+	Limit *MemberLimit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor The `next_cursor` of the page before, with the same filters and order. An item that keeps its place in the order while the pages are
+	// read is returned exactly once; ordered by `created_at`, all items keep their place. An item can move, for example a video whose
+	// metrics change in a list ordered by them. It is missed if it moves to a page that was read before, and returned twice if it moves
+	// from such a page to a later one.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// OrderDirection The direction of the order: ascending or descending.
+	OrderDirection *OrderDirectionParameter `form:"order_direction,omitempty" json:"order_direction,omitempty"`
+}
+
+// CreateReportParams defines parameters for CreateReport.
+type CreateReportParams struct {
+	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
+	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
+	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
+	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// GetCollectionStatisticsParams defines parameters for GetCollectionStatistics.
+type GetCollectionStatisticsParams struct {
+	// StartDate The first day, inclusive. The default is 30 days ago. A day after `end_date` gives 400.
+	StartDate *HistoryStart `form:"start_date,omitempty" json:"start_date,omitempty"`
+
+	// EndDate The last day, inclusive. The default is today.
+	EndDate *HistoryEnd `form:"end_date,omitempty" json:"end_date,omitempty"`
+
+	// IncludeChildren `true`: also count the videos of all collections below the collection.
+	IncludeChildren *IncludeChildren `form:"include_children,omitempty" json:"include_children,omitempty"`
+}
+
 // ListCollectionVideosParams defines parameters for ListCollectionVideos.
 type ListCollectionVideosParams struct {
 	// Page The number of the page; the first page is 1. It cannot be combined with `cursor`.
@@ -2317,6 +2787,9 @@ type RemoveCollectionAccountsJSONRequestBody = CollectionAccountsRequest
 
 // AddCollectionAccountsJSONRequestBody defines body for AddCollectionAccounts for application/json ContentType.
 type AddCollectionAccountsJSONRequestBody = CollectionAccountsRequest
+
+// CreateReportJSONRequestBody defines body for CreateReport for application/json ContentType.
+type CreateReportJSONRequestBody = CreateReportRequest
 
 // RemoveCollectionVideosJSONRequestBody defines body for RemoveCollectionVideos for application/json ContentType.
 type RemoveCollectionVideosJSONRequestBody = CollectionVideosRequest
@@ -2522,6 +2995,18 @@ type ServerInterface interface {
 	// AddCollectionAccounts Add accounts to a collection
 	// (POST /collections/{collection_id}/accounts)
 	AddCollectionAccounts(ctx echo.Context, collectionID CollectionID, params AddCollectionAccountsParams) error
+	// GetCollectionHistory Read the daily sums of a collection
+	// (GET /collections/{collection_id}/history)
+	GetCollectionHistory(ctx echo.Context, collectionID CollectionID, params GetCollectionHistoryParams) error
+	// ListReports List the reports of a collection
+	// (GET /collections/{collection_id}/reports)
+	ListReports(ctx echo.Context, collectionID CollectionID, params ListReportsParams) error
+	// CreateReport Freeze a report of a collection
+	// (POST /collections/{collection_id}/reports)
+	CreateReport(ctx echo.Context, collectionID CollectionID, params CreateReportParams) error
+	// GetCollectionStatistics Read the sums and gains of a collection
+	// (GET /collections/{collection_id}/statistics)
+	GetCollectionStatistics(ctx echo.Context, collectionID CollectionID, params GetCollectionStatisticsParams) error
 	// RemoveCollectionVideos Take videos out of a collection
 	// (DELETE /collections/{collection_id}/videos)
 	RemoveCollectionVideos(ctx echo.Context, collectionID CollectionID) error
@@ -2540,6 +3025,9 @@ type ServerInterface interface {
 	// RefreshVideo Fetch a video now
 	// (POST /refresh/videos)
 	RefreshVideo(ctx echo.Context, params RefreshVideoParams) error
+	// GetReport Read a report
+	// (GET /reports/{report_id})
+	GetReport(ctx echo.Context, reportID ReportID) error
 	// GetAccountStatistics Count the accounts
 	// (GET /statistics/accounts)
 	GetAccountStatistics(ctx echo.Context) error
@@ -3214,6 +3702,166 @@ func (w *ServerInterfaceWrapper) AddCollectionAccounts(ctx echo.Context) error {
 	return err
 }
 
+// GetCollectionHistory converts echo context to params.
+func (w *ServerInterfaceWrapper) GetCollectionHistory(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "collection_id" -------------
+	var collectionID CollectionID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "collection_id", ctx.Param("collection_id"), &collectionID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter collection_id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetCollectionHistoryParams
+	// ------------- Optional query parameter "start_date" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "start_date", ctx.QueryParams(), &params.StartDate, runtime.BindQueryParameterOptions{Type: "string", Format: "date"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter start_date: %s", err))
+	}
+
+	// ------------- Optional query parameter "end_date" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "end_date", ctx.QueryParams(), &params.EndDate, runtime.BindQueryParameterOptions{Type: "string", Format: "date"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter end_date: %s", err))
+	}
+
+	// ------------- Optional query parameter "include_children" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "include_children", ctx.QueryParams(), &params.IncludeChildren, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter include_children: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetCollectionHistory(ctx, collectionID, params)
+	return err
+}
+
+// ListReports converts echo context to params.
+func (w *ServerInterfaceWrapper) ListReports(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "collection_id" -------------
+	var collectionID CollectionID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "collection_id", ctx.Param("collection_id"), &collectionID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter collection_id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListReportsParams
+	// ------------- Optional query parameter "page" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "page", ctx.QueryParams(), &params.Page, runtime.BindQueryParameterOptions{Type: "integer", Format: "int32"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter page: %s", err))
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: "int32"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cursor: %s", err))
+	}
+
+	// ------------- Optional query parameter "order_direction" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "order_direction", ctx.QueryParams(), &params.OrderDirection, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter order_direction: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListReports(ctx, collectionID, params)
+	return err
+}
+
+// CreateReport converts echo context to params.
+func (w *ServerInterfaceWrapper) CreateReport(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "collection_id" -------------
+	var collectionID CollectionID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "collection_id", ctx.Param("collection_id"), &collectionID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter collection_id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params CreateReportParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.CreateReport(ctx, collectionID, params)
+	return err
+}
+
+// GetCollectionStatistics converts echo context to params.
+func (w *ServerInterfaceWrapper) GetCollectionStatistics(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "collection_id" -------------
+	var collectionID CollectionID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "collection_id", ctx.Param("collection_id"), &collectionID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter collection_id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetCollectionStatisticsParams
+	// ------------- Optional query parameter "start_date" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "start_date", ctx.QueryParams(), &params.StartDate, runtime.BindQueryParameterOptions{Type: "string", Format: "date"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter start_date: %s", err))
+	}
+
+	// ------------- Optional query parameter "end_date" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "end_date", ctx.QueryParams(), &params.EndDate, runtime.BindQueryParameterOptions{Type: "string", Format: "date"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter end_date: %s", err))
+	}
+
+	// ------------- Optional query parameter "include_children" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "include_children", ctx.QueryParams(), &params.IncludeChildren, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter include_children: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetCollectionStatistics(ctx, collectionID, params)
+	return err
+}
+
 // RemoveCollectionVideos converts echo context to params.
 func (w *ServerInterfaceWrapper) RemoveCollectionVideos(ctx echo.Context) error {
 	var err error
@@ -3406,6 +4054,22 @@ func (w *ServerInterfaceWrapper) RefreshVideo(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.RefreshVideo(ctx, params)
+	return err
+}
+
+// GetReport converts echo context to params.
+func (w *ServerInterfaceWrapper) GetReport(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "report_id" -------------
+	var reportID ReportID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "report_id", ctx.Param("report_id"), &reportID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter report_id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetReport(ctx, reportID)
 	return err
 }
 
@@ -3790,12 +4454,17 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.DELETE(options.BaseURL+"/collections/:collection_id/accounts", wrapper.RemoveCollectionAccounts, options.OperationMiddlewares["removeCollectionAccounts"]...)
 	router.GET(options.BaseURL+"/collections/:collection_id/accounts", wrapper.ListCollectionAccounts, options.OperationMiddlewares["listCollectionAccounts"]...)
 	router.POST(options.BaseURL+"/collections/:collection_id/accounts", wrapper.AddCollectionAccounts, options.OperationMiddlewares["addCollectionAccounts"]...)
+	router.GET(options.BaseURL+"/collections/:collection_id/history", wrapper.GetCollectionHistory, options.OperationMiddlewares["getCollectionHistory"]...)
+	router.GET(options.BaseURL+"/collections/:collection_id/reports", wrapper.ListReports, options.OperationMiddlewares["listReports"]...)
+	router.POST(options.BaseURL+"/collections/:collection_id/reports", wrapper.CreateReport, options.OperationMiddlewares["createReport"]...)
+	router.GET(options.BaseURL+"/collections/:collection_id/statistics", wrapper.GetCollectionStatistics, options.OperationMiddlewares["getCollectionStatistics"]...)
 	router.DELETE(options.BaseURL+"/collections/:collection_id/videos", wrapper.RemoveCollectionVideos, options.OperationMiddlewares["removeCollectionVideos"]...)
 	router.GET(options.BaseURL+"/collections/:collection_id/videos", wrapper.ListCollectionVideos, options.OperationMiddlewares["listCollectionVideos"]...)
 	router.POST(options.BaseURL+"/collections/:collection_id/videos", wrapper.AddCollectionVideos, options.OperationMiddlewares["addCollectionVideos"]...)
 	router.GET(options.BaseURL+"/organisation/history", wrapper.GetOrganisationHistory, options.OperationMiddlewares["getOrganisationHistory"]...)
 	router.POST(options.BaseURL+"/refresh/accounts", wrapper.RefreshAccount, options.OperationMiddlewares["refreshAccount"]...)
 	router.POST(options.BaseURL+"/refresh/videos", wrapper.RefreshVideo, options.OperationMiddlewares["refreshVideo"]...)
+	router.GET(options.BaseURL+"/reports/:report_id", wrapper.GetReport, options.OperationMiddlewares["getReport"]...)
 	router.GET(options.BaseURL+"/statistics/accounts", wrapper.GetAccountStatistics, options.OperationMiddlewares["getAccountStatistics"]...)
 	router.GET(options.BaseURL+"/statistics/videos", wrapper.GetVideoStatistics, options.OperationMiddlewares["getVideoStatistics"]...)
 	router.DELETE(options.BaseURL+"/videos", wrapper.StopVideo, options.OperationMiddlewares["stopVideo"]...)
@@ -4640,6 +5309,183 @@ func (response AddCollectionAccountsdefaultApplicationProblemPlusJSONResponse) V
 	return err
 }
 
+type GetCollectionHistoryRequestObject struct {
+	CollectionID CollectionID `json:"collection_id"`
+	Params       GetCollectionHistoryParams
+}
+
+type GetCollectionHistoryResponseObject interface {
+	VisitGetCollectionHistoryResponse(w http.ResponseWriter) error
+}
+
+type GetCollectionHistory200JSONResponse CollectionHistory
+
+func (response GetCollectionHistory200JSONResponse) VisitGetCollectionHistoryResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetCollectionHistorydefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetCollectionHistorydefaultApplicationProblemPlusJSONResponse) VisitGetCollectionHistoryResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListReportsRequestObject struct {
+	CollectionID CollectionID `json:"collection_id"`
+	Params       ListReportsParams
+}
+
+type ListReportsResponseObject interface {
+	VisitListReportsResponse(w http.ResponseWriter) error
+}
+
+type ListReports200JSONResponse ReportPage
+
+func (response ListReports200JSONResponse) VisitListReportsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListReportsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListReportsdefaultApplicationProblemPlusJSONResponse) VisitListReportsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateReportRequestObject struct {
+	CollectionID CollectionID `json:"collection_id"`
+	Params       CreateReportParams
+	Body         *CreateReportJSONRequestBody
+}
+
+type CreateReportResponseObject interface {
+	VisitCreateReportResponse(w http.ResponseWriter) error
+}
+
+type CreateReport201JSONResponse ReportSummary
+
+func (response CreateReport201JSONResponse) VisitCreateReportResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(201)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateReport422ApplicationProblemPlusJSONResponse struct {
+	KeyReusedApplicationProblemPlusJSONResponse
+}
+
+func (response CreateReport422ApplicationProblemPlusJSONResponse) VisitCreateReportResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(422)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateReportdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response CreateReportdefaultApplicationProblemPlusJSONResponse) VisitCreateReportResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetCollectionStatisticsRequestObject struct {
+	CollectionID CollectionID `json:"collection_id"`
+	Params       GetCollectionStatisticsParams
+}
+
+type GetCollectionStatisticsResponseObject interface {
+	VisitGetCollectionStatisticsResponse(w http.ResponseWriter) error
+}
+
+type GetCollectionStatistics200JSONResponse CollectionStatistics
+
+func (response GetCollectionStatistics200JSONResponse) VisitGetCollectionStatisticsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetCollectionStatisticsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetCollectionStatisticsdefaultApplicationProblemPlusJSONResponse) VisitGetCollectionStatisticsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type RemoveCollectionVideosRequestObject struct {
 	CollectionID CollectionID `json:"collection_id"`
 	Body         *RemoveCollectionVideosJSONRequestBody
@@ -4933,6 +5779,45 @@ type RefreshVideodefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response RefreshVideodefaultApplicationProblemPlusJSONResponse) VisitRefreshVideoResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetReportRequestObject struct {
+	ReportID ReportID `json:"report_id"`
+}
+
+type GetReportResponseObject interface {
+	VisitGetReportResponse(w http.ResponseWriter) error
+}
+
+type GetReport200JSONResponse Report
+
+func (response GetReport200JSONResponse) VisitGetReportResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetReportdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetReportdefaultApplicationProblemPlusJSONResponse) VisitGetReportResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -5463,6 +6348,18 @@ type StrictServerInterface interface {
 	// AddCollectionAccounts Add accounts to a collection
 	// (POST /collections/{collection_id}/accounts)
 	AddCollectionAccounts(ctx context.Context, request AddCollectionAccountsRequestObject) (AddCollectionAccountsResponseObject, error)
+	// GetCollectionHistory Read the daily sums of a collection
+	// (GET /collections/{collection_id}/history)
+	GetCollectionHistory(ctx context.Context, request GetCollectionHistoryRequestObject) (GetCollectionHistoryResponseObject, error)
+	// ListReports List the reports of a collection
+	// (GET /collections/{collection_id}/reports)
+	ListReports(ctx context.Context, request ListReportsRequestObject) (ListReportsResponseObject, error)
+	// CreateReport Freeze a report of a collection
+	// (POST /collections/{collection_id}/reports)
+	CreateReport(ctx context.Context, request CreateReportRequestObject) (CreateReportResponseObject, error)
+	// GetCollectionStatistics Read the sums and gains of a collection
+	// (GET /collections/{collection_id}/statistics)
+	GetCollectionStatistics(ctx context.Context, request GetCollectionStatisticsRequestObject) (GetCollectionStatisticsResponseObject, error)
 	// RemoveCollectionVideos Take videos out of a collection
 	// (DELETE /collections/{collection_id}/videos)
 	RemoveCollectionVideos(ctx context.Context, request RemoveCollectionVideosRequestObject) (RemoveCollectionVideosResponseObject, error)
@@ -5481,6 +6378,9 @@ type StrictServerInterface interface {
 	// RefreshVideo Fetch a video now
 	// (POST /refresh/videos)
 	RefreshVideo(ctx context.Context, request RefreshVideoRequestObject) (RefreshVideoResponseObject, error)
+	// GetReport Read a report
+	// (GET /reports/{report_id})
+	GetReport(ctx context.Context, request GetReportRequestObject) (GetReportResponseObject, error)
 	// GetAccountStatistics Count the accounts
 	// (GET /statistics/accounts)
 	GetAccountStatistics(ctx context.Context, request GetAccountStatisticsRequestObject) (GetAccountStatisticsResponseObject, error)
@@ -6186,6 +7086,133 @@ func (sh *strictHandler) AddCollectionAccounts(ctx echo.Context, collectionID Co
 	return nil
 }
 
+// GetCollectionHistory operation middleware
+func (sh *strictHandler) GetCollectionHistory(ctx echo.Context, collectionID CollectionID, params GetCollectionHistoryParams) error {
+	var request GetCollectionHistoryRequestObject
+
+	request.CollectionID = collectionID
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetCollectionHistory(ctx.Request().Context(), request.(GetCollectionHistoryRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetCollectionHistory")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GetCollectionHistoryResponseObject); ok {
+		return validResponse.VisitGetCollectionHistoryResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ListReports operation middleware
+func (sh *strictHandler) ListReports(ctx echo.Context, collectionID CollectionID, params ListReportsParams) error {
+	var request ListReportsRequestObject
+
+	request.CollectionID = collectionID
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListReports(ctx.Request().Context(), request.(ListReportsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListReports")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ListReportsResponseObject); ok {
+		return validResponse.VisitListReportsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// CreateReport operation middleware
+func (sh *strictHandler) CreateReport(ctx echo.Context, collectionID CollectionID, params CreateReportParams) error {
+	var request CreateReportRequestObject
+
+	request.CollectionID = collectionID
+	request.Params = params
+
+	var body CreateReportJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateReport(ctx.Request().Context(), request.(CreateReportRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateReport")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(CreateReportResponseObject); ok {
+		return validResponse.VisitCreateReportResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// GetCollectionStatistics operation middleware
+func (sh *strictHandler) GetCollectionStatistics(ctx echo.Context, collectionID CollectionID, params GetCollectionStatisticsParams) error {
+	var request GetCollectionStatisticsRequestObject
+
+	request.CollectionID = collectionID
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetCollectionStatistics(ctx.Request().Context(), request.(GetCollectionStatisticsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetCollectionStatistics")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GetCollectionStatisticsResponseObject); ok {
+		return validResponse.VisitGetCollectionStatisticsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // RemoveCollectionVideos operation middleware
 func (sh *strictHandler) RemoveCollectionVideos(ctx echo.Context, collectionID CollectionID) error {
 	var request RemoveCollectionVideosRequestObject
@@ -6424,6 +7451,31 @@ func (sh *strictHandler) RefreshVideo(ctx echo.Context, params RefreshVideoParam
 		return err
 	} else if validResponse, ok := response.(RefreshVideoResponseObject); ok {
 		return validResponse.VisitRefreshVideoResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// GetReport operation middleware
+func (sh *strictHandler) GetReport(ctx echo.Context, reportID ReportID) error {
+	var request GetReportRequestObject
+
+	request.ReportID = reportID
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetReport(ctx.Request().Context(), request.(GetReportRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetReport")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GetReportResponseObject); ok {
+		return validResponse.VisitGetReportResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}

@@ -820,6 +820,111 @@ type CollectionAccountsRequest struct {
 	AccountIds []openapi_types.UUID `json:"account_ids"`
 }
 
+// CollectionGain The views that a video of a collection gained in a period.
+type CollectionGain struct {
+	// AdID The id of the video.
+	AdID openapi_types.UUID `json:"ad_id"`
+
+	// AdLink The canonical link of the video.
+	AdLink string `json:"ad_link"`
+
+	// AddedAt When the video began to be in the collection.
+	AddedAt time.Time `json:"added_at"`
+
+	// Increase `views_gained` in percent of `views_at_start`; null if these are 0 or unknown.
+	Increase *float64 `json:"increase"`
+
+	// Removed `true` if the video is no longer tracked.
+	Removed bool `json:"removed"`
+
+	// StartDay The day of `views_at_start`; null if no views are known.
+	StartDay *openapi_types.Date `json:"start_day"`
+
+	// ViewsAtEnd The views at the end of the period; null if unknown.
+	ViewsAtEnd *int64 `json:"views_at_end"`
+
+	// ViewsAtStart The views with which the gain of the video begins; null if unknown.
+	ViewsAtStart *int64 `json:"views_at_start"`
+
+	// ViewsGained `views_at_end` less `views_at_start`; null if one of them is unknown.
+	ViewsGained *int64 `json:"views_gained"`
+}
+
+// CollectionHistory Daily sums, newest first.
+type CollectionHistory = []CollectionHistoryPoint
+
+// CollectionHistoryPoint The sums over the videos of a collection on a UTC day. All of them are null if the organisation's tier hides them.
+type CollectionHistoryPoint struct {
+	// Bookmarks The sum of the known bookmarks of the videos; null if none is known.
+	Bookmarks *int64 `json:"bookmarks"`
+
+	// Carried The number of videos whose counts are those of their last point, which is older.
+	Carried *int64 `json:"carried"`
+
+	// Comments The sum of the known comments of the videos; null if none is known.
+	Comments *int64 `json:"comments"`
+
+	// Date The UTC day.
+	Date openapi_types.Date `json:"date"`
+
+	// Engagements The sum of likes, comments, bookmarks and shares; null if none of them is known.
+	Engagements *int64 `json:"engagements"`
+
+	// Interpolated The number of videos whose counts are computed from the points before and after this day.
+	Interpolated *int64 `json:"interpolated"`
+
+	// Likes The sum of the known likes of the videos; null if none is known.
+	Likes *int64 `json:"likes"`
+
+	// Measured The number of videos that were fetched on this day.
+	Measured *int64 `json:"measured"`
+
+	// MetricsMasked `true` if the organisation's tier hides the numbers; absent otherwise.
+	MetricsMasked *bool `json:"metrics_masked,omitempty"`
+
+	// Shares The sum of the known shares of the videos; null if none is known.
+	Shares *int64 `json:"shares"`
+
+	// UnknownBookmarks The number of videos whose bookmarks are unknown. They add nothing to the sum.
+	UnknownBookmarks *int64 `json:"unknown_bookmarks"`
+
+	// UnknownComments The number of videos whose comments are unknown. They add nothing to the sum.
+	UnknownComments *int64 `json:"unknown_comments"`
+
+	// UnknownLikes The number of videos whose likes are unknown. They add nothing to the sum.
+	UnknownLikes *int64 `json:"unknown_likes"`
+
+	// UnknownShares The number of videos whose shares are unknown. They add nothing to the sum.
+	UnknownShares *int64 `json:"unknown_shares"`
+
+	// UnknownViews The number of videos whose views are unknown. They add nothing to the sum.
+	UnknownViews *int64 `json:"unknown_views"`
+
+	// Videos The number of videos in the collection on this day.
+	Videos *int64 `json:"videos"`
+
+	// VideosAdded The number of videos that were added on this day.
+	VideosAdded *int64 `json:"videos_added"`
+
+	// Views The sum of the known views of the videos; null if none is known.
+	Views *int64 `json:"views"`
+
+	// ViewsCorrected The part of `views_gained` that comes from falls of views; 0 or less.
+	ViewsCorrected *int64 `json:"views_corrected"`
+
+	// ViewsFromAdded The views of the videos that were added on this day.
+	ViewsFromAdded *int64 `json:"views_from_added"`
+
+	// ViewsFromKnown Views that became known on this day, less views that became unknown. `views` rises by the sum of `views_gained`, `views_from_added` and `views_from_known`.
+	ViewsFromKnown *int64 `json:"views_from_known"`
+
+	// ViewsGained By how much the views of the videos rose since the day with known views before, without the videos that were added on this day.
+	ViewsGained *int64 `json:"views_gained"`
+
+	// WithoutPoint The number of videos without a point on this day or before.
+	WithoutPoint *int64 `json:"without_point"`
+}
+
 // CollectionList Collections, with `count` or, for `paginated=true`, with `pagination`.
 type CollectionList struct {
 	// Count The number of collections in this response; absent with `paginated=true`.
@@ -836,6 +941,81 @@ type CollectionList struct {
 //
 // Example: name
 type CollectionOrder string
+
+// CollectionStatistics The sums and gains of the videos of a collection in a period. All numbers are null if the organisation's tier hides them.
+type CollectionStatistics struct {
+	// Best The videos that gained the most views, the best first.
+	Best []CollectionGain `json:"best"`
+
+	// Bookmarks The sum of the known bookmarks of the videos at the end of the period; null if none is known.
+	Bookmarks *int64 `json:"bookmarks"`
+
+	// CollectionID The id of the collection.
+	CollectionID openapi_types.UUID `json:"collection_id"`
+
+	// Comments The sum of the known comments of the videos at the end of the period; null if none is known.
+	Comments *int64 `json:"comments"`
+
+	// EndDate The last day of the period.
+	EndDate openapi_types.Date `json:"end_date"`
+
+	// Engagements The sum of likes, comments, bookmarks and shares; null if none of them is known.
+	Engagements *int64 `json:"engagements"`
+
+	// IncludeChildren `true` if the videos of the collections below are included.
+	IncludeChildren bool `json:"include_children"`
+
+	// Increase `views_gained` in percent of `views_at_start`; null if these are 0 or unknown.
+	Increase *float64 `json:"increase"`
+
+	// Likes The sum of the known likes of the videos at the end of the period; null if none is known.
+	Likes *int64 `json:"likes"`
+
+	// MetricsMasked `true` if the organisation's tier hides the numbers; absent otherwise.
+	MetricsMasked *bool `json:"metrics_masked,omitempty"`
+
+	// Shares The sum of the known shares of the videos at the end of the period; null if none is known.
+	Shares *int64 `json:"shares"`
+
+	// StartDate The first day of the period.
+	StartDate openapi_types.Date `json:"start_date"`
+
+	// UnknownBookmarks The number of videos whose bookmarks are unknown at the end of the period. They add nothing to the sum.
+	UnknownBookmarks *int64 `json:"unknown_bookmarks"`
+
+	// UnknownComments The number of videos whose comments are unknown at the end of the period. They add nothing to the sum.
+	UnknownComments *int64 `json:"unknown_comments"`
+
+	// UnknownLikes The number of videos whose likes are unknown at the end of the period. They add nothing to the sum.
+	UnknownLikes *int64 `json:"unknown_likes"`
+
+	// UnknownShares The number of videos whose shares are unknown at the end of the period. They add nothing to the sum.
+	UnknownShares *int64 `json:"unknown_shares"`
+
+	// UnknownViews The number of videos whose views are unknown at the end of the period. They add nothing to the sum.
+	UnknownViews *int64 `json:"unknown_views"`
+
+	// Videos The number of videos that were in the collection at the end of the period.
+	Videos *int64 `json:"videos"`
+
+	// VideosRemoved How many of these videos are no longer tracked.
+	VideosRemoved *int64 `json:"videos_removed"`
+
+	// Views The sum of the known views of the videos at the end of the period; null if none is known.
+	Views *int64 `json:"views"`
+
+	// ViewsAtStart The sum of the views with which the gains of the videos begin; null if no gain is known.
+	ViewsAtStart *int64 `json:"views_at_start"`
+
+	// ViewsCorrected The falls of views in the period, as a number of 0 or less. `views_gained` includes them.
+	ViewsCorrected *int64 `json:"views_corrected"`
+
+	// ViewsGained The sum of the gains of the videos; null if no gain is known.
+	ViewsGained *int64 `json:"views_gained"`
+
+	// Worst The videos that gained the fewest views, the worst first.
+	Worst []CollectionGain `json:"worst"`
+}
 
 // CollectionVideoOrder The members by which the videos of a collection can be sorted. The default is `created_at`.
 //
@@ -880,6 +1060,18 @@ type CreateCollectionRequest struct {
 
 	// ParentID The id of the parent collection. If it is null or absent, the collection has no parent.
 	ParentID *openapi_types.UUID `json:"parent_id,omitempty"`
+}
+
+// CreateReportRequest The period of the report.
+type CreateReportRequest struct {
+	// EndDate The last day. The default is today.
+	EndDate *openapi_types.Date `json:"end_date,omitempty"`
+
+	// IncludeChildren `true`: also count the videos of all collections below the collection.
+	IncludeChildren *bool `json:"include_children,omitempty"`
+
+	// StartDate The first day. The default is 30 days ago.
+	StartDate *openapi_types.Date `json:"start_date,omitempty"`
 }
 
 // CreatedCollection The new collection.
@@ -1201,6 +1393,227 @@ type RemovedVideos struct {
 
 	// VideosRemoved The number of videos or accounts that were taken out of the collection.
 	VideosRemoved int32 `json:"videos_removed"`
+}
+
+// Report A frozen report of a collection.
+type Report struct {
+	// Collections The collection, and the collections below it if they are included.
+	Collections []ReportCollection `json:"collections"`
+
+	// CreatedAt When the report was made.
+	CreatedAt time.Time `json:"created_at"`
+
+	// CreatedBy The id of the token with which the report was made.
+	CreatedBy openapi_types.UUID `json:"created_by"`
+
+	// Days The sums of each day, newest first.
+	Days []CollectionHistoryPoint `json:"days"`
+
+	// Format The version of this form of a report.
+	Format int32 `json:"format"`
+
+	// ID The id of the report.
+	ID openapi_types.UUID `json:"id"`
+
+	// MetricsMasked `true` if the organisation's tier hides the numbers; absent otherwise.
+	MetricsMasked *bool `json:"metrics_masked,omitempty"`
+
+	// Number The number of the report.
+	Number int64 `json:"number"`
+
+	// OrganisationID The id of the organisation.
+	OrganisationID openapi_types.UUID `json:"organisation_id"`
+
+	// Statistics The sums and gains of the videos in the period of the report.
+	Statistics ReportStatistics `json:"statistics"`
+
+	// Videos The videos of the report, by id.
+	Videos []ReportVideo `json:"videos"`
+}
+
+// ReportCollection A collection whose videos a report counts.
+type ReportCollection struct {
+	// ID The id of the collection.
+	ID openapi_types.UUID `json:"id"`
+
+	// Name The name of the collection when the report was made.
+	Name string `json:"name"`
+}
+
+// ReportPage One page of the reports of a collection.
+type ReportPage struct {
+	// Data The reports, in the requested order.
+	Data []ReportSummary `json:"data"`
+
+	// Pagination Describes one page of a list.
+	Pagination Pagination `json:"pagination"`
+}
+
+// ReportPoint A stored point of a video.
+type ReportPoint struct {
+	// Bookmarks The number of bookmarks; null if the platform does not give it.
+	Bookmarks *int64 `json:"bookmarks"`
+
+	// Comments The number of comments; null if the platform does not give it.
+	Comments *int64 `json:"comments"`
+
+	// Date The UTC day of the point.
+	Date openapi_types.Date `json:"date"`
+
+	// FetchedAt When the source was asked.
+	FetchedAt time.Time `json:"fetched_at"`
+
+	// Likes The number of likes; null if the platform does not give it.
+	Likes *int64 `json:"likes"`
+
+	// Quality The quality of the counts of a point. `measured`: the counts are those of the source. `corrected`: the counts are those of the
+	// source, and some are lower than before, because the platform corrected them (for an account, although it has no fewer videos).
+	// `interpolated`: the counts are computed from two other points. Only with `include=quality`; absent when the tier masks the counts, as `source` and `fetched_at` are.
+	Quality HistoryQuality `json:"quality"`
+
+	// Shares The number of shares; null if the platform does not give it.
+	Shares *int64 `json:"shares"`
+
+	// Source The source that gave the counts.
+	Source string `json:"source"`
+
+	// Views The number of views; null if the platform does not give it.
+	Views *int64 `json:"views"`
+}
+
+// ReportStatistics The sums and gains of the videos in the period of the report.
+type ReportStatistics struct {
+	// Bookmarks The sum of the known bookmarks of the videos at the end of the period; null if none is known.
+	Bookmarks *int64 `json:"bookmarks"`
+
+	// CollectionID The id of the collection.
+	CollectionID openapi_types.UUID `json:"collection_id"`
+
+	// Comments The sum of the known comments of the videos at the end of the period; null if none is known.
+	Comments *int64 `json:"comments"`
+
+	// EndDate The last day of the period.
+	EndDate openapi_types.Date `json:"end_date"`
+
+	// Engagements The sum of likes, comments, bookmarks and shares; null if none of them is known.
+	Engagements *int64 `json:"engagements"`
+
+	// IncludeChildren `true` if the videos of the collections below are included.
+	IncludeChildren bool `json:"include_children"`
+
+	// Increase `views_gained` in percent of `views_at_start`; null if these are 0 or unknown.
+	Increase *float64 `json:"increase"`
+
+	// Likes The sum of the known likes of the videos at the end of the period; null if none is known.
+	Likes *int64 `json:"likes"`
+
+	// Shares The sum of the known shares of the videos at the end of the period; null if none is known.
+	Shares *int64 `json:"shares"`
+
+	// StartDate The first day of the period.
+	StartDate openapi_types.Date `json:"start_date"`
+
+	// UnknownBookmarks The number of videos whose bookmarks are unknown at the end of the period. They add nothing to the sum.
+	UnknownBookmarks *int64 `json:"unknown_bookmarks"`
+
+	// UnknownComments The number of videos whose comments are unknown at the end of the period. They add nothing to the sum.
+	UnknownComments *int64 `json:"unknown_comments"`
+
+	// UnknownLikes The number of videos whose likes are unknown at the end of the period. They add nothing to the sum.
+	UnknownLikes *int64 `json:"unknown_likes"`
+
+	// UnknownShares The number of videos whose shares are unknown at the end of the period. They add nothing to the sum.
+	UnknownShares *int64 `json:"unknown_shares"`
+
+	// UnknownViews The number of videos whose views are unknown at the end of the period. They add nothing to the sum.
+	UnknownViews *int64 `json:"unknown_views"`
+
+	// Videos The number of videos that were in the collection at the end of the period.
+	Videos *int64 `json:"videos"`
+
+	// VideosRemoved How many of these videos are no longer tracked.
+	VideosRemoved *int64 `json:"videos_removed"`
+
+	// Views The sum of the known views of the videos at the end of the period; null if none is known.
+	Views *int64 `json:"views"`
+
+	// ViewsAtStart The sum of the views with which the gains of the videos begin; null if no gain is known.
+	ViewsAtStart *int64 `json:"views_at_start"`
+
+	// ViewsCorrected The falls of views in the period, as a number of 0 or less. `views_gained` includes them.
+	ViewsCorrected *int64 `json:"views_corrected"`
+
+	// ViewsGained The sum of the gains of the videos; null if no gain is known.
+	ViewsGained *int64 `json:"views_gained"`
+}
+
+// ReportSummary What identifies a report.
+type ReportSummary struct {
+	// Bytes The number of these bytes.
+	Bytes int64 `json:"bytes"`
+
+	// Checksum The SHA-256 of the bytes that `GET /reports/{report_id}` returns, in hexadecimal digits.
+	Checksum string `json:"checksum"`
+
+	// CollectionID The id of the collection, which may be deleted by now.
+	CollectionID openapi_types.UUID `json:"collection_id"`
+
+	// CollectionName The name of the collection when the report was made.
+	CollectionName string `json:"collection_name"`
+
+	// CreatedAt When the report was made.
+	CreatedAt time.Time `json:"created_at"`
+
+	// CreatedBy The id of the token with which the report was made.
+	CreatedBy openapi_types.UUID `json:"created_by"`
+
+	// EndDate The last day of the period.
+	EndDate openapi_types.Date `json:"end_date"`
+
+	// ID The id of the report.
+	ID openapi_types.UUID `json:"id"`
+
+	// IncludeChildren `true` if the videos of the collections below are included.
+	IncludeChildren bool `json:"include_children"`
+
+	// Number The number of the report: 1 for the organisation's first report, and one more for each next one.
+	Number int64 `json:"number"`
+
+	// StartDate The first day of the period.
+	StartDate openapi_types.Date `json:"start_date"`
+}
+
+// ReportVideo A video of a report, with the stored points from which its counts follow.
+type ReportVideo struct {
+	// AdID The id of the video.
+	AdID openapi_types.UUID `json:"ad_id"`
+
+	// AdLink The canonical link of the video.
+	AdLink string `json:"ad_link"`
+
+	// AddedAt When the video began to be in the collection.
+	AddedAt time.Time `json:"added_at"`
+
+	// Increase `views_gained` in percent of `views_at_start`; null if these are 0 or unknown.
+	Increase *float64 `json:"increase"`
+
+	// Points The stored points from which the counts of the video follow, the oldest first. The counts between them are interpolated.
+	Points []ReportPoint `json:"points"`
+
+	// Removed `true` if the video is no longer tracked.
+	Removed bool `json:"removed"`
+
+	// StartDay The day of `views_at_start`; null if no views are known.
+	StartDay *openapi_types.Date `json:"start_day"`
+
+	// ViewsAtEnd The views at the end of the period; null if unknown.
+	ViewsAtEnd *int64 `json:"views_at_end"`
+
+	// ViewsAtStart The views with which the gain of the video begins; null if unknown.
+	ViewsAtStart *int64 `json:"views_at_start"`
+
+	// ViewsGained `views_at_end` less `views_at_start`; null if one of them is unknown.
+	ViewsGained *int64 `json:"views_gained"`
 }
 
 // Statistics The numbers of videos or accounts of an organisation.
@@ -1907,6 +2320,9 @@ type IdempotencyKey = string
 // IfMatch defines model for IfMatch.
 type IfMatch = string
 
+// IncludeChildren defines model for IncludeChildren.
+type IncludeChildren = bool
+
 // Limit defines model for Limit.
 type Limit = int32
 
@@ -1923,6 +2339,9 @@ type Page = int32
 
 // Paginated defines model for Paginated.
 type Paginated = bool
+
+// ReportID defines model for ReportID.
+type ReportID = openapi_types.UUID
 
 // VideoID defines model for VideoID.
 type VideoID = openapi_types.UUID
@@ -2131,6 +2550,57 @@ type AddCollectionAccountsParams struct {
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
+// GetCollectionHistoryParams defines parameters for GetCollectionHistory.
+type GetCollectionHistoryParams struct {
+	// StartDate The first day, inclusive. The default is 30 days ago. A day after `end_date` gives 400.
+	StartDate *HistoryStart `form:"start_date,omitempty" json:"start_date,omitempty"`
+
+	// EndDate The last day, inclusive. The default is today.
+	EndDate *HistoryEnd `form:"end_date,omitempty" json:"end_date,omitempty"`
+
+	// IncludeChildren `true`: also count the videos of all collections below the collection.
+	IncludeChildren *IncludeChildren `form:"include_children,omitempty" json:"include_children,omitempty"`
+}
+
+// ListReportsParams defines parameters for ListReports.
+type ListReportsParams struct {
+	// Page The number of the page; the first page is 1. It cannot be combined with `cursor`.
+	Page *Page `form:"page,omitempty" json:"page,omitempty"`
+
+	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
+	Limit *MemberLimit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor The `next_cursor` of the page before, with the same filters and order. An item that keeps its place in the order while the pages are
+	// read is returned exactly once; ordered by `created_at`, all items keep their place. An item can move, for example a video whose
+	// metrics change in a list ordered by them. It is missed if it moves to a page that was read before, and returned twice if it moves
+	// from such a page to a later one.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// OrderDirection The direction of the order: ascending or descending.
+	OrderDirection *OrderDirectionParameter `form:"order_direction,omitempty" json:"order_direction,omitempty"`
+}
+
+// CreateReportParams defines parameters for CreateReport.
+type CreateReportParams struct {
+	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
+	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
+	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
+	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// GetCollectionStatisticsParams defines parameters for GetCollectionStatistics.
+type GetCollectionStatisticsParams struct {
+	// StartDate The first day, inclusive. The default is 30 days ago. A day after `end_date` gives 400.
+	StartDate *HistoryStart `form:"start_date,omitempty" json:"start_date,omitempty"`
+
+	// EndDate The last day, inclusive. The default is today.
+	EndDate *HistoryEnd `form:"end_date,omitempty" json:"end_date,omitempty"`
+
+	// IncludeChildren `true`: also count the videos of all collections below the collection.
+	IncludeChildren *IncludeChildren `form:"include_children,omitempty" json:"include_children,omitempty"`
+}
+
 // ListCollectionVideosParams defines parameters for ListCollectionVideos.
 type ListCollectionVideosParams struct {
 	// Page The number of the page; the first page is 1. It cannot be combined with `cursor`.
@@ -2318,6 +2788,9 @@ type RemoveCollectionAccountsJSONRequestBody = CollectionAccountsRequest
 
 // AddCollectionAccountsJSONRequestBody defines body for AddCollectionAccounts for application/json ContentType.
 type AddCollectionAccountsJSONRequestBody = CollectionAccountsRequest
+
+// CreateReportJSONRequestBody defines body for CreateReport for application/json ContentType.
+type CreateReportJSONRequestBody = CreateReportRequest
 
 // RemoveCollectionVideosJSONRequestBody defines body for RemoveCollectionVideos for application/json ContentType.
 type RemoveCollectionVideosJSONRequestBody = CollectionVideosRequest
@@ -2889,6 +3362,72 @@ type ClientInterface interface {
 	// Corresponds with POST /collections/{collection_id}/accounts (the `AddCollectionAccounts` operationId).
 	AddCollectionAccounts(ctx context.Context, collectionID CollectionID, params *AddCollectionAccountsParams, body AddCollectionAccountsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// GetCollectionHistory Read the daily sums of a collection
+	//
+	// An array of daily sums over the videos of a collection, newest first, from the first day on which the collection had a video. Without dates, the last 30 days.
+	// A video counts once, however it was added, and from the day on which it was added. A video of an added account, or with a hashtag of the collection, counts
+	// from the day on which the account or the hashtag was added, but not before it was tracked. Stopped videos count; videos that were taken out of the collection do not.
+	//
+	// The counts of a video are those of `GET /videos/{ad_id}/history`: measured or interpolated. After its last point they are carried on, before
+	// its first point they are unknown. `measured`, `interpolated`, `carried` and `without_point` say how many videos are counted how; `unknown_views` and so on
+	// say how many videos add nothing to a sum.
+	//
+	// `start_date` may be at most 90 days ago, 730 for premium; an older one gives 400 naming the oldest day allowed. A collection of more than 5,000 videos
+	// gives 409 (`collection_too_large`). Limited and basic tiers get only the latest day of the range, masked.
+	//
+	// Corresponds with GET /collections/{collection_id}/history (the `GetCollectionHistory` operationId).
+	GetCollectionHistory(ctx context.Context, collectionID CollectionID, params *GetCollectionHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListReports List the reports of a collection
+	//
+	// One page of the frozen reports of a collection, ordered by number, the newest first. Reports of a deleted collection stay listed. A collection that is unknown
+	// and has no reports gives 404.
+	//
+	// Corresponds with GET /collections/{collection_id}/reports (the `ListReports` operationId).
+	ListReports(ctx context.Context, collectionID CollectionID, params *ListReportsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CreateReportWithBody Freeze a report of a collection
+	//
+	// Makes a report of a collection from the points as they are now. The report never changes: later fetches, corrections, stops, the deletion of old points and the deletion of the
+	// collection do not touch it. It has a number, the sums of each day, the gain of each video, the stored points they follow from with their source and time, and
+	// a SHA-256 checksum of its bytes. `GET /reports/{report_id}` returns it.
+	//
+	// Without dates, the report is about the last 30 days until now. `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos,
+	// or a report of more than 100,000 points, gives 409 (`collection_too_large`). An organisation can have 1,000 reports; another one gives 409 (`too_many_reports`).
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /collections/{collection_id}/reports (the `CreateReport` operationId).
+	CreateReportWithBody(ctx context.Context, collectionID CollectionID, params *CreateReportParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CreateReport Freeze a report of a collection
+	//
+	// Makes a report of a collection from the points as they are now. The report never changes: later fetches, corrections, stops, the deletion of old points and the deletion of the
+	// collection do not touch it. It has a number, the sums of each day, the gain of each video, the stored points they follow from with their source and time, and
+	// a SHA-256 checksum of its bytes. `GET /reports/{report_id}` returns it.
+	//
+	// Without dates, the report is about the last 30 days until now. `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos,
+	// or a report of more than 100,000 points, gives 409 (`collection_too_large`). An organisation can have 1,000 reports; another one gives 409 (`too_many_reports`).
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /collections/{collection_id}/reports (the `CreateReport` operationId).
+	CreateReport(ctx context.Context, collectionID CollectionID, params *CreateReportParams, body CreateReportJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetCollectionStatistics Read the sums and gains of a collection
+	//
+	// The sums over the videos of a collection at the end of a period, the views gained in it, and the best and the worst videos. Without dates, the period is
+	// the last 30 days until now. How videos and their counts are counted is described at `GET /collections/{collection_id}/history`.
+	//
+	// A video gains its views on the last day, less its views on the day before the period. If it was added in the period, its gain begins with its views on the day on which
+	// it was added; if these are unknown, with its first known views. Falls of views count: `views_corrected` says how much. A video whose views are unknown on the last day has no gain.
+	// `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos gives 409 (`collection_too_large`).
+	//
+	// Limited and basic tiers get all numbers as null, and no videos.
+	//
+	// Corresponds with GET /collections/{collection_id}/statistics (the `GetCollectionStatistics` operationId).
+	GetCollectionStatistics(ctx context.Context, collectionID CollectionID, params *GetCollectionStatisticsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// RemoveCollectionVideosWithBody Take videos out of a collection
 	//
 	// Takes out 1 to 100 videos that were added, by id; they stay tracked. An id that was not added is ignored. A video that is also in the collection through its account or a hashtag stays in it.
@@ -2999,6 +3538,16 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /refresh/videos (the `RefreshVideo` operationId).
 	RefreshVideo(ctx context.Context, params *RefreshVideoParams, body RefreshVideoJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetReport Read a report
+	//
+	// Answers with a report as it was made, byte for byte. The `ETag` is the SHA-256 checksum of these bytes, which the list of reports has too.
+	// An unknown id gives 404.
+	//
+	// Limited and basic tiers get the report with all numbers null, only its last day and its first video.
+	//
+	// Corresponds with GET /reports/{report_id} (the `GetReport` operationId).
+	GetReport(ctx context.Context, reportID ReportID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetAccountStatistics Count the accounts
 	//
@@ -3798,6 +4347,122 @@ func (c *Client) AddCollectionAccounts(ctx context.Context, collectionID Collect
 	return c.Client.Do(req)
 }
 
+// GetCollectionHistory Read the daily sums of a collection
+//
+// An array of daily sums over the videos of a collection, newest first, from the first day on which the collection had a video. Without dates, the last 30 days.
+// A video counts once, however it was added, and from the day on which it was added. A video of an added account, or with a hashtag of the collection, counts
+// from the day on which the account or the hashtag was added, but not before it was tracked. Stopped videos count; videos that were taken out of the collection do not.
+//
+// The counts of a video are those of `GET /videos/{ad_id}/history`: measured or interpolated. After its last point they are carried on, before
+// its first point they are unknown. `measured`, `interpolated`, `carried` and `without_point` say how many videos are counted how; `unknown_views` and so on
+// say how many videos add nothing to a sum.
+//
+// `start_date` may be at most 90 days ago, 730 for premium; an older one gives 400 naming the oldest day allowed. A collection of more than 5,000 videos
+// gives 409 (`collection_too_large`). Limited and basic tiers get only the latest day of the range, masked.
+//
+// Corresponds with GET /collections/{collection_id}/history (the `GetCollectionHistory` operationId).
+func (c *Client) GetCollectionHistory(ctx context.Context, collectionID CollectionID, params *GetCollectionHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetCollectionHistoryRequest(c.Server, collectionID, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListReports List the reports of a collection
+//
+// One page of the frozen reports of a collection, ordered by number, the newest first. Reports of a deleted collection stay listed. A collection that is unknown
+// and has no reports gives 404.
+//
+// Corresponds with GET /collections/{collection_id}/reports (the `ListReports` operationId).
+func (c *Client) ListReports(ctx context.Context, collectionID CollectionID, params *ListReportsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListReportsRequest(c.Server, collectionID, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CreateReportWithBody Freeze a report of a collection
+//
+// Makes a report of a collection from the points as they are now. The report never changes: later fetches, corrections, stops, the deletion of old points and the deletion of the
+// collection do not touch it. It has a number, the sums of each day, the gain of each video, the stored points they follow from with their source and time, and
+// a SHA-256 checksum of its bytes. `GET /reports/{report_id}` returns it.
+//
+// Without dates, the report is about the last 30 days until now. `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos,
+// or a report of more than 100,000 points, gives 409 (`collection_too_large`). An organisation can have 1,000 reports; another one gives 409 (`too_many_reports`).
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /collections/{collection_id}/reports (the `CreateReport` operationId).
+func (c *Client) CreateReportWithBody(ctx context.Context, collectionID CollectionID, params *CreateReportParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateReportRequestWithBody(c.Server, collectionID, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CreateReport Freeze a report of a collection
+//
+// Makes a report of a collection from the points as they are now. The report never changes: later fetches, corrections, stops, the deletion of old points and the deletion of the
+// collection do not touch it. It has a number, the sums of each day, the gain of each video, the stored points they follow from with their source and time, and
+// a SHA-256 checksum of its bytes. `GET /reports/{report_id}` returns it.
+//
+// Without dates, the report is about the last 30 days until now. `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos,
+// or a report of more than 100,000 points, gives 409 (`collection_too_large`). An organisation can have 1,000 reports; another one gives 409 (`too_many_reports`).
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /collections/{collection_id}/reports (the `CreateReport` operationId).
+func (c *Client) CreateReport(ctx context.Context, collectionID CollectionID, params *CreateReportParams, body CreateReportJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateReportRequest(c.Server, collectionID, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetCollectionStatistics Read the sums and gains of a collection
+//
+// The sums over the videos of a collection at the end of a period, the views gained in it, and the best and the worst videos. Without dates, the period is
+// the last 30 days until now. How videos and their counts are counted is described at `GET /collections/{collection_id}/history`.
+//
+// A video gains its views on the last day, less its views on the day before the period. If it was added in the period, its gain begins with its views on the day on which
+// it was added; if these are unknown, with its first known views. Falls of views count: `views_corrected` says how much. A video whose views are unknown on the last day has no gain.
+// `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos gives 409 (`collection_too_large`).
+//
+// Limited and basic tiers get all numbers as null, and no videos.
+//
+// Corresponds with GET /collections/{collection_id}/statistics (the `GetCollectionStatistics` operationId).
+func (c *Client) GetCollectionStatistics(ctx context.Context, collectionID CollectionID, params *GetCollectionStatisticsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetCollectionStatisticsRequest(c.Server, collectionID, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // RemoveCollectionVideosWithBody Take videos out of a collection
 //
 // Takes out 1 to 100 videos that were added, by id; they stay tracked. An id that was not added is ignored. A video that is also in the collection through its account or a hashtag stays in it.
@@ -3999,6 +4664,26 @@ func (c *Client) RefreshVideoWithBody(ctx context.Context, params *RefreshVideoP
 // Corresponds with POST /refresh/videos (the `RefreshVideo` operationId).
 func (c *Client) RefreshVideo(ctx context.Context, params *RefreshVideoParams, body RefreshVideoJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewRefreshVideoRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetReport Read a report
+//
+// Answers with a report as it was made, byte for byte. The `ETag` is the SHA-256 checksum of these bytes, which the list of reports has too.
+// An unknown id gives 404.
+//
+// Limited and basic tiers get the report with all numbers null, only its last day and its first video.
+//
+// Corresponds with GET /reports/{report_id} (the `GetReport` operationId).
+func (c *Client) GetReport(ctx context.Context, reportID ReportID, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetReportRequest(c.Server, reportID)
 	if err != nil {
 		return nil, err
 	}
@@ -5649,6 +6334,335 @@ func NewAddCollectionAccountsRequestWithBody(server string, collectionID Collect
 	return req, nil
 }
 
+// NewGetCollectionHistoryRequest constructs an http.Request for the GetCollectionHistory method
+func NewGetCollectionHistoryRequest(server string, collectionID CollectionID, params *GetCollectionHistoryParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "collection_id", collectionID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: "uuid"})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/collections/%s/history", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.StartDate != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "start_date", *params.StartDate, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.EndDate != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "end_date", *params.EndDate, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.IncludeChildren != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "include_children", *params.IncludeChildren, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewListReportsRequest constructs an http.Request for the ListReports method
+func NewListReportsRequest(server string, collectionID CollectionID, params *ListReportsParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "collection_id", collectionID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: "uuid"})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/collections/%s/reports", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Page != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "page", *params.Page, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.OrderDirection != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "order_direction", *params.OrderDirection, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewCreateReportRequest calls the generic CreateReport builder with application/json body
+func NewCreateReportRequest(server string, collectionID CollectionID, params *CreateReportParams, body CreateReportJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewCreateReportRequestWithBody(server, collectionID, params, "application/json", bodyReader)
+}
+
+// NewCreateReportRequestWithBody constructs an http.Request for the CreateReport method, with any body, and a specified content type
+func NewCreateReportRequestWithBody(server string, collectionID CollectionID, params *CreateReportParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "collection_id", collectionID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: "uuid"})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/collections/%s/reports", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewGetCollectionStatisticsRequest constructs an http.Request for the GetCollectionStatistics method
+func NewGetCollectionStatisticsRequest(server string, collectionID CollectionID, params *GetCollectionStatisticsParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "collection_id", collectionID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: "uuid"})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/collections/%s/statistics", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.StartDate != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "start_date", *params.StartDate, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.EndDate != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "end_date", *params.EndDate, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.IncludeChildren != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "include_children", *params.IncludeChildren, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewRemoveCollectionVideosRequest calls the generic RemoveCollectionVideos builder with application/json body
 func NewRemoveCollectionVideosRequest(server string, collectionID CollectionID, body RemoveCollectionVideosJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
@@ -6050,6 +7064,40 @@ func NewRefreshVideoRequestWithBody(server string, params *RefreshVideoParams, c
 			req.Header.Set("Idempotency-Key", headerParam0)
 		}
 
+	}
+
+	return req, nil
+}
+
+// NewGetReportRequest constructs an http.Request for the GetReport method
+func NewGetReportRequest(server string, reportID ReportID) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "report_id", reportID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: "uuid"})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/reports/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
 	}
 
 	return req, nil
@@ -7144,6 +8192,78 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /collections/{collection_id}/accounts (the `AddCollectionAccounts` operationId).
 	AddCollectionAccountsWithResponse(ctx context.Context, collectionID CollectionID, params *AddCollectionAccountsParams, body AddCollectionAccountsJSONRequestBody, reqEditors ...RequestEditorFn) (*AddCollectionAccountsResponse, error)
 
+	// GetCollectionHistoryWithResponse Read the daily sums of a collection
+	//
+	// An array of daily sums over the videos of a collection, newest first, from the first day on which the collection had a video. Without dates, the last 30 days.
+	// A video counts once, however it was added, and from the day on which it was added. A video of an added account, or with a hashtag of the collection, counts
+	// from the day on which the account or the hashtag was added, but not before it was tracked. Stopped videos count; videos that were taken out of the collection do not.
+	//
+	// The counts of a video are those of `GET /videos/{ad_id}/history`: measured or interpolated. After its last point they are carried on, before
+	// its first point they are unknown. `measured`, `interpolated`, `carried` and `without_point` say how many videos are counted how; `unknown_views` and so on
+	// say how many videos add nothing to a sum.
+	//
+	// `start_date` may be at most 90 days ago, 730 for premium; an older one gives 400 naming the oldest day allowed. A collection of more than 5,000 videos
+	// gives 409 (`collection_too_large`). Limited and basic tiers get only the latest day of the range, masked.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /collections/{collection_id}/history (the `GetCollectionHistory` operationId).
+	GetCollectionHistoryWithResponse(ctx context.Context, collectionID CollectionID, params *GetCollectionHistoryParams, reqEditors ...RequestEditorFn) (*GetCollectionHistoryResponse, error)
+
+	// ListReportsWithResponse List the reports of a collection
+	//
+	// One page of the frozen reports of a collection, ordered by number, the newest first. Reports of a deleted collection stay listed. A collection that is unknown
+	// and has no reports gives 404.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /collections/{collection_id}/reports (the `ListReports` operationId).
+	ListReportsWithResponse(ctx context.Context, collectionID CollectionID, params *ListReportsParams, reqEditors ...RequestEditorFn) (*ListReportsResponse, error)
+
+	// CreateReportWithBodyWithResponse Freeze a report of a collection
+	//
+	// Makes a report of a collection from the points as they are now. The report never changes: later fetches, corrections, stops, the deletion of old points and the deletion of the
+	// collection do not touch it. It has a number, the sums of each day, the gain of each video, the stored points they follow from with their source and time, and
+	// a SHA-256 checksum of its bytes. `GET /reports/{report_id}` returns it.
+	//
+	// Without dates, the report is about the last 30 days until now. `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos,
+	// or a report of more than 100,000 points, gives 409 (`collection_too_large`). An organisation can have 1,000 reports; another one gives 409 (`too_many_reports`).
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /collections/{collection_id}/reports (the `CreateReport` operationId).
+	CreateReportWithBodyWithResponse(ctx context.Context, collectionID CollectionID, params *CreateReportParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateReportResponse, error)
+
+	// CreateReportWithResponse Freeze a report of a collection
+	//
+	// Makes a report of a collection from the points as they are now. The report never changes: later fetches, corrections, stops, the deletion of old points and the deletion of the
+	// collection do not touch it. It has a number, the sums of each day, the gain of each video, the stored points they follow from with their source and time, and
+	// a SHA-256 checksum of its bytes. `GET /reports/{report_id}` returns it.
+	//
+	// Without dates, the report is about the last 30 days until now. `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos,
+	// or a report of more than 100,000 points, gives 409 (`collection_too_large`). An organisation can have 1,000 reports; another one gives 409 (`too_many_reports`).
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /collections/{collection_id}/reports (the `CreateReport` operationId).
+	CreateReportWithResponse(ctx context.Context, collectionID CollectionID, params *CreateReportParams, body CreateReportJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateReportResponse, error)
+
+	// GetCollectionStatisticsWithResponse Read the sums and gains of a collection
+	//
+	// The sums over the videos of a collection at the end of a period, the views gained in it, and the best and the worst videos. Without dates, the period is
+	// the last 30 days until now. How videos and their counts are counted is described at `GET /collections/{collection_id}/history`.
+	//
+	// A video gains its views on the last day, less its views on the day before the period. If it was added in the period, its gain begins with its views on the day on which
+	// it was added; if these are unknown, with its first known views. Falls of views count: `views_corrected` says how much. A video whose views are unknown on the last day has no gain.
+	// `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos gives 409 (`collection_too_large`).
+	//
+	// Limited and basic tiers get all numbers as null, and no videos.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /collections/{collection_id}/statistics (the `GetCollectionStatistics` operationId).
+	GetCollectionStatisticsWithResponse(ctx context.Context, collectionID CollectionID, params *GetCollectionStatisticsParams, reqEditors ...RequestEditorFn) (*GetCollectionStatisticsResponse, error)
+
 	// RemoveCollectionVideosWithBodyWithResponse Take videos out of a collection
 	//
 	// Takes out 1 to 100 videos that were added, by id; they stay tracked. An id that was not added is ignored. A video that is also in the collection through its account or a hashtag stays in it.
@@ -7258,6 +8378,18 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /refresh/videos (the `RefreshVideo` operationId).
 	RefreshVideoWithResponse(ctx context.Context, params *RefreshVideoParams, body RefreshVideoJSONRequestBody, reqEditors ...RequestEditorFn) (*RefreshVideoResponse, error)
+
+	// GetReportWithResponse Read a report
+	//
+	// Answers with a report as it was made, byte for byte. The `ETag` is the SHA-256 checksum of these bytes, which the list of reports has too.
+	// An unknown id gives 404.
+	//
+	// Limited and basic tiers get the report with all numbers null, only its last day and its first video.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /reports/{report_id} (the `GetReport` operationId).
+	GetReportWithResponse(ctx context.Context, reportID ReportID, reqEditors ...RequestEditorFn) (*GetReportResponse, error)
 
 	// GetAccountStatisticsWithResponse Count the accounts
 	//
@@ -8357,6 +9489,205 @@ func (r AddCollectionAccountsResponse) ContentType() string {
 	return ""
 }
 
+type GetCollectionHistoryResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *CollectionHistory
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetCollectionHistoryResponse) GetJSON200() *CollectionHistory {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetCollectionHistoryResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetCollectionHistoryResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetCollectionHistoryResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetCollectionHistoryResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetCollectionHistoryResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type ListReportsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ReportPage
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListReportsResponse) GetJSON200() *ReportPage {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListReportsResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListReportsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListReportsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListReportsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListReportsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type CreateReportResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON201 the response for an HTTP 201 `application/json` response
+	JSON201 *ReportSummary
+	// ApplicationProblemJSON422 the response for an HTTP 422 `application/problem+json` response
+	ApplicationProblemJSON422 *KeyReused
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON201 returns the response for an HTTP 201 `application/json` response
+func (r CreateReportResponse) GetJSON201() *ReportSummary {
+	return r.JSON201
+}
+
+// GetApplicationProblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
+func (r CreateReportResponse) GetApplicationProblemJSON422() *KeyReused {
+	return r.ApplicationProblemJSON422
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r CreateReportResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r CreateReportResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r CreateReportResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r CreateReportResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r CreateReportResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type GetCollectionStatisticsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *CollectionStatistics
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetCollectionStatisticsResponse) GetJSON200() *CollectionStatistics {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetCollectionStatisticsResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetCollectionStatisticsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetCollectionStatisticsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetCollectionStatisticsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetCollectionStatisticsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type RemoveCollectionVideosResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -8660,6 +9991,54 @@ func (r RefreshVideoResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r RefreshVideoResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type GetReportResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Report
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetReportResponse) GetJSON200() *Report {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetReportResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetReportResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetReportResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetReportResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetReportResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -9709,6 +11088,108 @@ func (c *ClientWithResponses) AddCollectionAccountsWithResponse(ctx context.Cont
 	return ParseAddCollectionAccountsResponse(rsp)
 }
 
+// GetCollectionHistoryWithResponse Read the daily sums of a collection
+//
+// An array of daily sums over the videos of a collection, newest first, from the first day on which the collection had a video. Without dates, the last 30 days.
+// A video counts once, however it was added, and from the day on which it was added. A video of an added account, or with a hashtag of the collection, counts
+// from the day on which the account or the hashtag was added, but not before it was tracked. Stopped videos count; videos that were taken out of the collection do not.
+//
+// The counts of a video are those of `GET /videos/{ad_id}/history`: measured or interpolated. After its last point they are carried on, before
+// its first point they are unknown. `measured`, `interpolated`, `carried` and `without_point` say how many videos are counted how; `unknown_views` and so on
+// say how many videos add nothing to a sum.
+//
+// `start_date` may be at most 90 days ago, 730 for premium; an older one gives 400 naming the oldest day allowed. A collection of more than 5,000 videos
+// gives 409 (`collection_too_large`). Limited and basic tiers get only the latest day of the range, masked.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /collections/{collection_id}/history (the `GetCollectionHistory` operationId).
+func (c *ClientWithResponses) GetCollectionHistoryWithResponse(ctx context.Context, collectionID CollectionID, params *GetCollectionHistoryParams, reqEditors ...RequestEditorFn) (*GetCollectionHistoryResponse, error) {
+	rsp, err := c.GetCollectionHistory(ctx, collectionID, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetCollectionHistoryResponse(rsp)
+}
+
+// ListReportsWithResponse List the reports of a collection
+//
+// One page of the frozen reports of a collection, ordered by number, the newest first. Reports of a deleted collection stay listed. A collection that is unknown
+// and has no reports gives 404.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /collections/{collection_id}/reports (the `ListReports` operationId).
+func (c *ClientWithResponses) ListReportsWithResponse(ctx context.Context, collectionID CollectionID, params *ListReportsParams, reqEditors ...RequestEditorFn) (*ListReportsResponse, error) {
+	rsp, err := c.ListReports(ctx, collectionID, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListReportsResponse(rsp)
+}
+
+// CreateReportWithBodyWithResponse Freeze a report of a collection
+//
+// Makes a report of a collection from the points as they are now. The report never changes: later fetches, corrections, stops, the deletion of old points and the deletion of the
+// collection do not touch it. It has a number, the sums of each day, the gain of each video, the stored points they follow from with their source and time, and
+// a SHA-256 checksum of its bytes. `GET /reports/{report_id}` returns it.
+//
+// Without dates, the report is about the last 30 days until now. `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos,
+// or a report of more than 100,000 points, gives 409 (`collection_too_large`). An organisation can have 1,000 reports; another one gives 409 (`too_many_reports`).
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /collections/{collection_id}/reports (the `CreateReport` operationId).
+func (c *ClientWithResponses) CreateReportWithBodyWithResponse(ctx context.Context, collectionID CollectionID, params *CreateReportParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateReportResponse, error) {
+	rsp, err := c.CreateReportWithBody(ctx, collectionID, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCreateReportResponse(rsp)
+}
+
+// CreateReportWithResponse Freeze a report of a collection
+//
+// Makes a report of a collection from the points as they are now. The report never changes: later fetches, corrections, stops, the deletion of old points and the deletion of the
+// collection do not touch it. It has a number, the sums of each day, the gain of each video, the stored points they follow from with their source and time, and
+// a SHA-256 checksum of its bytes. `GET /reports/{report_id}` returns it.
+//
+// Without dates, the report is about the last 30 days until now. `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos,
+// or a report of more than 100,000 points, gives 409 (`collection_too_large`). An organisation can have 1,000 reports; another one gives 409 (`too_many_reports`).
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /collections/{collection_id}/reports (the `CreateReport` operationId).
+func (c *ClientWithResponses) CreateReportWithResponse(ctx context.Context, collectionID CollectionID, params *CreateReportParams, body CreateReportJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateReportResponse, error) {
+	rsp, err := c.CreateReport(ctx, collectionID, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCreateReportResponse(rsp)
+}
+
+// GetCollectionStatisticsWithResponse Read the sums and gains of a collection
+//
+// The sums over the videos of a collection at the end of a period, the views gained in it, and the best and the worst videos. Without dates, the period is
+// the last 30 days until now. How videos and their counts are counted is described at `GET /collections/{collection_id}/history`.
+//
+// A video gains its views on the last day, less its views on the day before the period. If it was added in the period, its gain begins with its views on the day on which
+// it was added; if these are unknown, with its first known views. Falls of views count: `views_corrected` says how much. A video whose views are unknown on the last day has no gain.
+// `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos gives 409 (`collection_too_large`).
+//
+// Limited and basic tiers get all numbers as null, and no videos.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /collections/{collection_id}/statistics (the `GetCollectionStatistics` operationId).
+func (c *ClientWithResponses) GetCollectionStatisticsWithResponse(ctx context.Context, collectionID CollectionID, params *GetCollectionStatisticsParams, reqEditors ...RequestEditorFn) (*GetCollectionStatisticsResponse, error) {
+	rsp, err := c.GetCollectionStatistics(ctx, collectionID, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetCollectionStatisticsResponse(rsp)
+}
+
 // RemoveCollectionVideosWithBodyWithResponse Take videos out of a collection
 //
 // Takes out 1 to 100 videos that were added, by id; they stay tracked. An id that was not added is ignored. A video that is also in the collection through its account or a hashtag stays in it.
@@ -9882,6 +11363,24 @@ func (c *ClientWithResponses) RefreshVideoWithResponse(ctx context.Context, para
 		return nil, err
 	}
 	return ParseRefreshVideoResponse(rsp)
+}
+
+// GetReportWithResponse Read a report
+//
+// Answers with a report as it was made, byte for byte. The `ETag` is the SHA-256 checksum of these bytes, which the list of reports has too.
+// An unknown id gives 404.
+//
+// Limited and basic tiers get the report with all numbers null, only its last day and its first video.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /reports/{report_id} (the `GetReport` operationId).
+func (c *ClientWithResponses) GetReportWithResponse(ctx context.Context, reportID ReportID, reqEditors ...RequestEditorFn) (*GetReportResponse, error) {
+	rsp, err := c.GetReport(ctx, reportID, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetReportResponse(rsp)
 }
 
 // GetAccountStatisticsWithResponse Count the accounts
@@ -10798,6 +12297,145 @@ func ParseAddCollectionAccountsResponse(rsp *http.Response) (*AddCollectionAccou
 	return response, nil
 }
 
+// ParseGetCollectionHistoryResponse parses an HTTP response from a GetCollectionHistoryWithResponse call
+func ParseGetCollectionHistoryResponse(rsp *http.Response) (*GetCollectionHistoryResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetCollectionHistoryResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest CollectionHistory
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListReportsResponse parses an HTTP response from a ListReportsWithResponse call
+func ParseListReportsResponse(rsp *http.Response) (*ListReportsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListReportsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ReportPage
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseCreateReportResponse parses an HTTP response from a CreateReportWithResponse call
+func ParseCreateReportResponse(rsp *http.Response) (*CreateReportResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &CreateReportResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 201:
+		var dest ReportSummary
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON201 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest KeyReused
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGetCollectionStatisticsResponse parses an HTTP response from a GetCollectionStatisticsWithResponse call
+func ParseGetCollectionStatisticsResponse(rsp *http.Response) (*GetCollectionStatisticsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetCollectionStatisticsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest CollectionStatistics
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseRemoveCollectionVideosResponse parses an HTTP response from a RemoveCollectionVideosWithResponse call
 func ParseRemoveCollectionVideosResponse(rsp *http.Response) (*RemoveCollectionVideosResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -11010,6 +12648,39 @@ func ParseRefreshVideoResponse(rsp *http.Response) (*RefreshVideoResponse, error
 			return nil, err
 		}
 		response.ApplicationProblemJSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGetReportResponse parses an HTTP response from a GetReportWithResponse call
+func ParseGetReportResponse(rsp *http.Response) (*GetReportResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetReportResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Report
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem

@@ -156,7 +156,7 @@ func (l *loading) collections(collections []LoadCollection) error {
 		rows = append(rows, store.Collection{OrganisationID: l.ID(), ID: c.ID, ParentID: c.ParentID, Name: c.Name, Access: store.AccessPrivate,
 			CreatedBy: c.CreatedBy, CreatedAt: c.CreatedAt, UpdatedAt: c.CreatedAt})
 		for _, tag := range c.Hashtags {
-			tags = append(tags, store.CollectionHashtag{OrganisationID: l.ID(), CollectionID: c.ID, Tag: store.FoldTag(tag)})
+			tags = append(tags, store.CollectionHashtag{OrganisationID: l.ID(), CollectionID: c.ID, Tag: store.FoldTag(tag), AddedAt: c.CreatedAt})
 		}
 	}
 	if len(rows) == 0 {

@@ -94,6 +94,7 @@ var Tables = map[string]Table{
 	"account_days":         {Class: Distributed, Bound: ByTime, Retention: weeklyRetention},
 	"idempotency_keys":     {Class: Distributed, Bound: ByTime, Retention: IdempotencyLife},
 	"idempotency_usage":    {Class: Distributed, Bound: ByTenantData},
+	"reports":              {Class: Distributed, Bound: ByTenantData},
 
 	"fetch_targets":       {Class: Coordinator, Bound: ByTenantData},
 	"fetch_subscriptions": {Class: Coordinator, Bound: ByTenantData},

@@ -1,0 +1,268 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+
+	"github.com/labstack/echo/v4"
+	openapi_types "github.com/oapi-codegen/runtime/types"
+
+	"github.com/reeltally/reeltally/gen/api"
+	"github.com/reeltally/reeltally/store"
+)
+
+const (
+	// rankedVideos is how many of the best and of the worst videos the statistics of a collection list.
+	rankedVideos = 5
+	// reportFormat is the version of the form of reports.
+	reportFormat = 1
+)
+
+// GetCollectionHistory answers GET /collections/{collection_id}/history with the daily sums of a collection.
+func (s *Server) GetCollectionHistory(ctx context.Context, r api.GetCollectionHistoryRequestObject) (api.GetCollectionHistoryResponseObject, error) {
+	caller := CallerFrom(ctx)
+	from, to, err := s.historyRange(caller, r.Params.StartDate, r.Params.EndDate)
+	if err != nil {
+		return nil, err
+	}
+	query := store.CampaignQuery{Collection: r.CollectionID, IncludeChildren: isTrue(r.Params.IncludeChildren), From: from, To: to}
+	if err := s.checkNotModified(ctx, "getCollectionHistory", query); err != nil {
+		return nil, err
+	}
+	campaign, err := caller.Org.Campaign(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	return api.GetCollectionHistory200JSONResponse(toAPICampaignDays(campaign.Days, caller.View)), nil
+}
+
+// GetCollectionStatistics answers GET /collections/{collection_id}/statistics with the sums and gains of a collection.
+func (s *Server) GetCollectionStatistics(ctx context.Context, r api.GetCollectionStatisticsRequestObject) (api.GetCollectionStatisticsResponseObject, error) {
+	caller := CallerFrom(ctx)
+	from, to, err := s.campaignPeriod(caller, r.Params.StartDate, r.Params.EndDate)
+	if err != nil {
+		return nil, err
+	}
+	query := store.CampaignQuery{Collection: r.CollectionID, IncludeChildren: isTrue(r.Params.IncludeChildren), From: from, To: to}
+	if err := s.checkNotModified(ctx, "getCollectionStatistics", query); err != nil {
+		return nil, err
+	}
+	campaign, err := caller.Org.Campaign(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	t := toAPICampaignStatistics(query, campaign, caller.View)
+	return api.GetCollectionStatistics200JSONResponse(api.CollectionStatistics{
+		CollectionID: t.CollectionID, StartDate: t.StartDate, EndDate: t.EndDate, IncludeChildren: t.IncludeChildren, Videos: t.Videos, VideosRemoved: t.VideosRemoved,
+		Views: t.Views, Likes: t.Likes, Comments: t.Comments, Shares: t.Shares, Bookmarks: t.Bookmarks, Engagements: t.Engagements,
+		UnknownViews: t.UnknownViews, UnknownLikes: t.UnknownLikes, UnknownComments: t.UnknownComments, UnknownShares: t.UnknownShares,
+		UnknownBookmarks: t.UnknownBookmarks, ViewsAtStart: t.ViewsAtStart, ViewsGained: t.ViewsGained, ViewsCorrected: t.ViewsCorrected,
+		Increase: t.Increase, Best: toAPIRanked(campaign, true, caller.View), Worst: toAPIRanked(campaign, false, caller.View),
+		MetricsMasked: caller.View.MetricsMasked(),
+	}), nil
+}
+
+// campaignPeriod returns the first and the last day of a period as historyRange does. The period ends today at the latest, and must not begin later.
+func (s *Server) campaignPeriod(caller Caller, start, end *openapi_types.Date) (from, to store.Date, err error) {
+	if from, to, err = s.historyRange(caller, start, end); err != nil {
+		return 0, 0, err
+	}
+	today := store.DateOf(s.now())
+	if from > today {
+		return 0, 0, invalid(queryFault("start_date", faultRange, "start_date %s is in the future; the latest day allowed is today, %s", from, today))
+	}
+	return from, min(to, today), nil
+}
+
+// CreateReport answers POST /collections/{collection_id}/reports: it freezes a report of a collection.
+func (s *Server) CreateReport(ctx context.Context, r api.CreateReportRequestObject) (api.CreateReportResponseObject, error) {
+	caller := CallerFrom(ctx)
+	from, to, err := s.campaignPeriod(caller, r.Body.StartDate, r.Body.EndDate)
+	if err != nil {
+		return nil, inBody(err)
+	}
+	made, err := caller.Org.CreateReport(ctx, store.NewReport{ID: effectID(ctx), CollectionID: r.CollectionID, IncludeChildren: isTrue(r.Body.IncludeChildren),
+		From: from, To: to, CreatedBy: caller.Token.ID, Document: reportDocument})
+	if err != nil {
+		return nil, err
+	}
+	return api.CreateReport201JSONResponse(toAPIReportSummary(made, FullView)), nil
+}
+
+// inBody changes the faults of query parameters into faults of the members of the body with the same names.
+func inBody(err error) error {
+	e := toError(err)
+	for i, f := range e.Faults {
+		if f.Name != nil {
+			e.Faults[i] = bodyFault("/"+*f.Name, f.Code, "%s", f.Detail)
+		}
+	}
+	return e
+}
+
+// reportDocument returns the JSON of a report.
+func reportDocument(r store.Report, c store.Campaign) ([]byte, error) {
+	query := store.CampaignQuery{Collection: r.CollectionID, IncludeChildren: r.IncludeChildren, From: r.StartDate, To: r.EndDate}
+	out := api.Report{Format: reportFormat, ID: r.ID, Number: r.Number, OrganisationID: r.OrganisationID, CreatedBy: r.CreatedBy, CreatedAt: toAPITime(r.CreatedAt),
+		Collections: make([]api.ReportCollection, len(c.Collections)), Statistics: toAPICampaignStatistics(query, c, FullView),
+		Days: toAPICampaignDays(c.Days, FullView), Videos: make([]api.ReportVideo, len(c.Videos))}
+	for i, collection := range c.Collections {
+		out.Collections[i] = api.ReportCollection{ID: collection.ID, Name: collection.Name}
+	}
+	for i, v := range c.Videos {
+		g := toAPICampaignVideo(v, FullView)
+		out.Videos[i] = api.ReportVideo{AdID: g.AdID, AdLink: g.AdLink, Removed: g.Removed, AddedAt: g.AddedAt, StartDay: g.StartDay, ViewsAtStart: g.ViewsAtStart,
+			ViewsAtEnd: g.ViewsAtEnd, ViewsGained: g.ViewsGained, Increase: g.Increase, Points: make([]api.ReportPoint, len(v.StoredPoints))}
+		for n, p := range v.StoredPoints {
+			out.Videos[i].Points[n] = api.ReportPoint{Date: toAPIDate(p.Day), Views: p.Views, Likes: p.Likes, Comments: p.Comments, Shares: p.Shares,
+				Bookmarks: p.Bookmarks, Quality: api.HistoryQuality(p.Quality), Source: *p.Source, FetchedAt: toAPITime(*p.FetchedAt)}
+		}
+	}
+	return json.Marshal(out)
+}
+
+// ListReports answers GET /collections/{collection_id}/reports with the reports of a collection.
+func (s *Server) ListReports(ctx context.Context, r api.ListReportsRequestObject) (api.ListReportsResponseObject, error) {
+	p := r.Params
+	query := store.ReportQuery{CollectionID: r.CollectionID, Order: store.Order{Column: "number", Descending: p.OrderDirection == nil || *p.OrderDirection == api.OrderDirectionDesc}}
+	page, err := s.readPage(ctx, "listReports", pageParams{p.Page, memberLimit(p.Limit), p.Cursor, true}, query.Order, nil, r.CollectionID)
+	if err != nil {
+		return nil, err
+	}
+	return answerList(ctx, s, listRequest[store.Report, api.ReportSummary]{page: page, tag: []any{r.CollectionID, p}, convert: toAPIReportSummary,
+		find: func(w store.Window) (*store.List[store.Report], error) {
+			query.Window = w
+			return CallerFrom(ctx).Org.ListReports(ctx, query)
+		}})
+}
+
+// GetReport answers GET /reports/{report_id} with the stored bytes of a report. If the organisation's tier masks metrics, it answers with
+// the masked report.
+func (s *Server) GetReport(ctx context.Context, r api.GetReportRequestObject) (api.GetReportResponseObject, error) {
+	caller := CallerFrom(ctx)
+	if caller.View.masked {
+		return maskedReport(ctx, caller, r)
+	}
+	report, err := caller.Org.Report(ctx, r.ReportID)
+	if err != nil {
+		return nil, err
+	}
+	if err := setTag(ctx, `"`+report.Checksum+`"`); err != nil {
+		return nil, err
+	}
+	_, document, err := caller.Org.ReportDocument(ctx, r.ReportID)
+	return reportBytes(document), err
+}
+
+// reportBytes is the response of getReport with the stored bytes of a report.
+type reportBytes []byte
+
+// VisitGetReportResponse implements the generated response interface of getReport.
+func (b reportBytes) VisitGetReportResponse(w http.ResponseWriter) error {
+	w.Header().Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
+	w.WriteHeader(http.StatusOK)
+	_, err := w.Write(b)
+	return err
+}
+
+// maskedReport returns a report whose numbers are null, with only its last day and its first video.
+func maskedReport(ctx context.Context, caller Caller, r api.GetReportRequestObject) (api.GetReportResponseObject, error) {
+	_, document, err := caller.Org.ReportDocument(ctx, r.ReportID)
+	if err != nil {
+		return nil, err
+	}
+	var out api.Report
+	if err := json.Unmarshal(document, &out); err != nil {
+		return nil, err
+	}
+	out.MetricsMasked = caller.View.MetricsMasked()
+	out.Statistics = api.ReportStatistics{CollectionID: out.Statistics.CollectionID, StartDate: out.Statistics.StartDate, EndDate: out.Statistics.EndDate,
+		IncludeChildren: out.Statistics.IncludeChildren}
+	out.Days, out.Videos = visiblePoints(out.Days, caller.View), visiblePoints(out.Videos, caller.View)
+	for i := range out.Days {
+		out.Days[i] = api.CollectionHistoryPoint{Date: out.Days[i].Date, MetricsMasked: caller.View.MetricsMasked()}
+	}
+	for i := range out.Videos {
+		v := out.Videos[i]
+		out.Videos[i] = api.ReportVideo{AdID: v.AdID, AdLink: v.AdLink, Removed: v.Removed, AddedAt: v.AddedAt, Points: []api.ReportPoint{}}
+	}
+	return api.GetReport200JSONResponse(out), nil
+}
+
+// toAPIReportSummary converts what identifies a report to the JSON type of the API. It has no metrics, so View changes nothing.
+func toAPIReportSummary(r store.Report, _ View) api.ReportSummary {
+	return api.ReportSummary{ID: r.ID, Number: r.Number, CollectionID: r.CollectionID, CollectionName: r.CollectionName, IncludeChildren: r.IncludeChildren,
+		StartDate: toAPIDate(r.StartDate), EndDate: toAPIDate(r.EndDate), CreatedBy: r.CreatedBy, CreatedAt: toAPITime(r.CreatedAt),
+		Checksum: r.Checksum, Bytes: r.Bytes}
+}
+
+// toAPICampaignDays converts the daily sums of a collection to the JSON type of the API, the newest first. If view is MaskedView, it
+// converts only the newest day, and the numbers are null.
+func toAPICampaignDays(days []store.CampaignDay, view View) []api.CollectionHistoryPoint {
+	newest := slices.Clone(days)
+	slices.Reverse(newest)
+	out := make([]api.CollectionHistoryPoint, len(visiblePoints(newest, view)))
+	for i := range out {
+		d := &newest[i]
+		sums := d.Known()
+		out[i] = api.CollectionHistoryPoint{
+			Date: toAPIDate(d.Day), Videos: view.Count(&d.Videos), VideosAdded: view.Count(&d.Added), Measured: view.Count(&d.Measured),
+			Interpolated: view.Count(&d.Interpolated), Carried: view.Count(&d.Carried), WithoutPoint: view.Count(&d.WithoutPoint),
+			Views: view.Count(sums.Views), Likes: view.Count(sums.Likes), Comments: view.Count(sums.Comments), Shares: view.Count(sums.Shares),
+			Bookmarks: view.Count(sums.Bookmarks), Engagements: view.Count(sums.Engagement()),
+			UnknownViews: view.Count(&d.Unknown.Views), UnknownLikes: view.Count(&d.Unknown.Likes), UnknownComments: view.Count(&d.Unknown.Comments),
+			UnknownShares: view.Count(&d.Unknown.Shares), UnknownBookmarks: view.Count(&d.Unknown.Bookmarks),
+			ViewsGained: view.Count(&d.ViewsGained), ViewsCorrected: view.Count(&d.ViewsCorrected), ViewsFromAdded: view.Count(&d.ViewsFromAdded),
+			ViewsFromKnown: view.Count(&d.ViewsFromKnown), MetricsMasked: view.MetricsMasked(),
+		}
+	}
+	return out
+}
+
+// toAPICampaignStatistics converts the sums and gains of a collection to the JSON type of the API. If view is MaskedView, the numbers are
+// null.
+func toAPICampaignStatistics(q store.CampaignQuery, c store.Campaign, view View) api.ReportStatistics {
+	g := c.Gains()
+	sums, unknown := g.Last.Known(), g.Last.Unknown
+	return api.ReportStatistics{
+		CollectionID: q.Collection, StartDate: toAPIDate(q.From), EndDate: toAPIDate(q.To), IncludeChildren: q.IncludeChildren,
+		Videos: view.Count(&g.Last.Videos), VideosRemoved: view.Count(&g.Removed),
+		Views: view.Count(sums.Views), Likes: view.Count(sums.Likes), Comments: view.Count(sums.Comments), Shares: view.Count(sums.Shares),
+		Bookmarks: view.Count(sums.Bookmarks), Engagements: view.Count(sums.Engagement()),
+		UnknownViews: view.Count(&unknown.Views), UnknownLikes: view.Count(&unknown.Likes), UnknownComments: view.Count(&unknown.Comments),
+		UnknownShares: view.Count(&unknown.Shares), UnknownBookmarks: view.Count(&unknown.Bookmarks),
+		ViewsAtStart: view.Count(g.StartViews), ViewsGained: view.Count(g.Gained), ViewsCorrected: view.Count(&g.Corrected),
+		Increase: view.Ratio(percentOf(g.Gained, g.StartViews)),
+	}
+}
+
+// percentOf returns gained in percent of start. It returns nil if one of them is nil, or if start is 0.
+func percentOf(gained, start *int64) *float64 {
+	if gained == nil || start == nil || *start == 0 {
+		return nil
+	}
+	percent := float64(*gained) / float64(*start) * 100
+	return &percent
+}
+
+// toAPIRanked returns the best or the worst videos of a collection. If view is MaskedView, it returns none, because their order would show
+// the gains.
+func toAPIRanked(c store.Campaign, best bool, view View) []api.CollectionGain {
+	out := []api.CollectionGain{}
+	if view.masked {
+		return out
+	}
+	for _, v := range c.Ranked(best, rankedVideos) {
+		out = append(out, toAPICampaignVideo(v, view))
+	}
+	return out
+}
+
+// toAPICampaignVideo converts the gain of a video to the JSON type of the API. If view is MaskedView, the numbers are null.
+func toAPICampaignVideo(v store.CampaignVideo, view View) api.CollectionGain {
+	return api.CollectionGain{AdID: v.ID, AdLink: v.AdLink, Removed: v.Removed, AddedAt: toAPITime(v.AddedAt), StartDay: toAPIDatePtr(v.StartDay),
+		ViewsAtStart: view.Count(v.StartViews), ViewsAtEnd: view.Count(v.EndViews), ViewsGained: view.Count(v.Gained),
+		Increase: view.Ratio(percentOf(v.Gained, v.StartViews))}
+}

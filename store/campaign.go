@@ -1,0 +1,440 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/reeltally/reeltally/store/internal/db"
+)
+
+// This file adds up the counts of the videos of a collection by day. A video counts once, however many times it is in the collection or in
+// its children.
+
+const (
+	// MaxCampaignVideos is the highest number of videos of a collection whose counts are added up.
+	MaxCampaignVideos = 5000
+	// MaxReportPoints is the highest number of points of a report.
+	MaxReportPoints = 100_000
+)
+
+// CampaignQuery selects the videos and days that Campaign adds up.
+type CampaignQuery struct {
+	Collection      uuid.UUID
+	IncludeChildren bool    // include the videos of all collections below the collection
+	From, To        db.Date // first and last day
+	// Points is true if the result must contain the stored points.
+	Points bool
+}
+
+// Campaign has the sums of the videos of a collection.
+type Campaign struct {
+	Collections []CollectionName // the collection, and the collections below it if they are included
+	Days        []CampaignDay    // one for each day on which the collection had a video, the oldest first
+	Videos      []CampaignVideo  // the videos by id, without those that were added after the last day
+}
+
+// CollectionName is the id and name of a collection.
+type CollectionName struct {
+	ID   uuid.UUID
+	Name string
+}
+
+// CampaignDay has the sums of one day over the videos that are in a collection on that day.
+type CampaignDay struct {
+	Day          db.Date
+	Videos       int64 // number of videos
+	Added        int64 // number of videos that were added on this day
+	Measured     int64 // number of videos with a stored point of this day
+	Interpolated int64 // number of videos whose counts were interpolated between two stored points
+	Carried      int64 // number of videos whose counts are those of their last stored point, which is older
+	WithoutPoint int64 // number of videos without a point on this day or before
+	Sums               // sums of the known counts
+	Unknown      Sums  // for each count, the number of videos whose count is unknown
+
+	ViewsGained    int64 // sum of the changes of views since the last day with known views
+	ViewsCorrected int64 // the part of ViewsGained that falls contribute; at most 0
+	ViewsFromAdded int64 // views of the videos that were added on this day
+	// ViewsFromKnown is what ViewsGained and ViewsFromAdded do not explain of the change since the day before: views that became known, less
+	// views that became unknown.
+	ViewsFromKnown int64
+}
+
+// CampaignVideo is a video of a collection.
+type CampaignVideo struct {
+	ID      uuid.UUID
+	AdLink  string
+	Removed bool
+	AddedAt db.Instant // when the video began to be in the collection
+
+	StartDay     *db.Date // the day of StartViews; nil if no views are known
+	StartViews   *int64   // the first known views in the period, or the views of the day before it
+	EndViews     *int64   // views of the last day; nil if unknown
+	Gained       *int64   // EndViews less StartViews; nil if one of them is unknown
+	StoredPoints []Point  // the points from which the counts follow, the oldest first; set only if CampaignQuery.Points is true
+}
+
+// TooManyVideosError reports that a collection has too many videos to add up their counts.
+type TooManyVideosError struct{ Limit int }
+
+func (e *TooManyVideosError) Error() string {
+	return fmt.Sprintf("the collection has more than %d videos", e.Limit)
+}
+
+// TooManyPointsError reports that a report would have too many points.
+type TooManyPointsError struct{ Limit int }
+
+func (e *TooManyPointsError) Error() string {
+	return fmt.Sprintf("the report would have more than %d points", e.Limit)
+}
+
+// campaignVideos is a SQL query for the videos in the collections @in, with the time since when each is a member. A video that was added is
+// a member from then on. A video of an added account, or with a hashtag of the collection, is a member since the account or the hashtag was
+// added, but not before it was tracked.
+const campaignVideos = `SELECT v.id, v.ad_link, v.removed, j.added_at FROM (
+ SELECT r.video_id, MIN(r.added_at) AS added_at FROM (
+  SELECT m.video_id, m.added_at FROM collection_videos m WHERE m.organisation_id = @org AND m.collection_id IN @in
+  UNION ALL
+  SELECT va.id AS video_id, CASE WHEN va.created_at > ma.added_at THEN va.created_at ELSE ma.added_at END AS added_at FROM collection_accounts ma
+    JOIN videos va ON va.organisation_id = ma.organisation_id AND va.linked_account_id = ma.account_id
+   WHERE ma.organisation_id = @org AND ma.collection_id IN @in
+  UNION ALL
+  SELECT vh.id AS video_id, CASE WHEN vh.created_at > mh.added_at THEN vh.created_at ELSE mh.added_at END AS added_at FROM collection_hashtags mh
+    JOIN video_hashtags h ON h.organisation_id = mh.organisation_id AND h.tag = mh.tag
+    JOIN videos vh ON vh.organisation_id = h.organisation_id AND vh.id = h.video_id
+   WHERE mh.organisation_id = @org AND mh.collection_id IN @in
+ ) AS r GROUP BY r.video_id
+) AS j JOIN videos v ON v.organisation_id = @org AND v.id = j.video_id WHERE j.added_at < @until ORDER BY v.id LIMIT @limit`
+
+// campaignPoints is a SQL query for the points of the videos @ids from which the counts of the days @from to @to follow, ordered by video
+// and day. It begins with the last point up to @from and ends with the first point from @to on.
+const campaignPoints = `WITH wanted AS (SELECT v.organisation_id, v.id,
+  (SELECT MAX(b.day) FROM (SELECT MAX(bd.day) AS day FROM snapshots_daily bd WHERE bd.organisation_id = @org AND bd.video_id = v.id AND bd.day <= @from
+     UNION ALL SELECT MAX(bw.day) AS day FROM snapshots_weekly bw WHERE bw.organisation_id = @org AND bw.video_id = v.id AND bw.day <= @from) AS b) AS first_day,
+  (SELECT MIN(e.day) FROM (SELECT MIN(ed.day) AS day FROM snapshots_daily ed WHERE ed.organisation_id = @org AND ed.video_id = v.id AND ed.day >= @to
+     UNION ALL SELECT MIN(ew.day) AS day FROM snapshots_weekly ew WHERE ew.organisation_id = @org AND ew.video_id = v.id AND ew.day >= @to) AS e) AS last_day
+  FROM videos v WHERE v.organisation_id = @org AND v.id IN @ids)
+SELECT d.video_id, d.day, {d}, d.fetched_at, d.source, 0 AS weekly FROM wanted
+  CROSS JOIN snapshots_daily d WHERE d.organisation_id = @org AND wanted.organisation_id = d.organisation_id AND d.video_id = wanted.id
+   AND d.day >= COALESCE(wanted.first_day, @from) AND d.day <= COALESCE(wanted.last_day, @to)
+UNION ALL
+SELECT w.video_id, w.day, {w}, w.fetched_at, w.source, 1 AS weekly FROM wanted
+  CROSS JOIN snapshots_weekly w WHERE w.organisation_id = @org AND wanted.organisation_id = w.organisation_id AND w.video_id = wanted.id
+   AND w.day >= COALESCE(wanted.first_day, @from) AND w.day <= COALESCE(wanted.last_day, @to)
+ORDER BY 1, 2, weekly`
+
+// Campaign adds up the counts of the videos of a collection on the days q.From to q.To. It returns no days after today. The counts of a
+// video on a day are those of History. After the last point, they stay those of the last point. Before the first point, they are unknown.
+//
+// Campaign returns ErrNotFound for an unknown collection, and *TooManyVideosError or *TooManyPointsError if there is too much to add up.
+func (o *Org) Campaign(ctx context.Context, q CampaignQuery) (Campaign, error) {
+	q.To = min(q.To, o.s.db.Now().Day())
+	c := Campaign{Days: []CampaignDay{}}
+	var err error
+	if c.Collections, err = o.campaignCollections(ctx, q); err != nil {
+		return c, err
+	}
+	ids := make([]uuid.UUID, len(c.Collections))
+	for n, collection := range c.Collections {
+		ids[n] = collection.ID
+	}
+	args := map[string]any{"org": o.id, "in": ids, "until": db.InstantOf((q.To + 1).Time()), "limit": MaxCampaignVideos + 1}
+	if err := o.s.db.Read(ctx).Raw(campaignVideos, args).Scan(&c.Videos).Error; err != nil {
+		return c, db.Translate(err)
+	}
+	if len(c.Videos) > MaxCampaignVideos {
+		return c, &TooManyVideosError{Limit: MaxCampaignVideos}
+	}
+	if q.To < q.From || len(c.Videos) == 0 {
+		return c, nil
+	}
+	t := newTally(q)
+	points := 0
+	for part := range slices.Chunk(c.Videos, db.InsertChunk) {
+		if err := o.tallyVideos(ctx, q, t, part, &points); err != nil {
+			return c, err
+		}
+	}
+	c.Days = t.finished()
+	return c, nil
+}
+
+// campaignCollections returns the collection of q, and the collections below it if q includes them.
+func (o *Org) campaignCollections(ctx context.Context, q CampaignQuery) ([]CollectionName, error) {
+	if err := o.hasCollection(ctx, q.Collection); err != nil {
+		return nil, err
+	}
+	selected := o.q(ctx, "collections").Where("collections.id = ?", q.Collection)
+	if q.IncludeChildren {
+		selected = o.q(ctx, "collections").Where("collections.id = ? OR collections.id IN (?)", q.Collection,
+			o.s.db.Read(ctx).Raw(subtree, map[string]any{"org": o.id, "parent": q.Collection}))
+	}
+	var found []CollectionName
+	err := selected.Select("collections.id, collections.name").Order("collections.id").Find(&found).Error
+	return found, db.Translate(err)
+}
+
+// tallyVideos reads the points of the videos and adds their counts to t. points is the number of points that q.Points has kept so far.
+func (o *Org) tallyVideos(ctx context.Context, q CampaignQuery, t *tally, videos []CampaignVideo, points *int) error {
+	ids := make([]uuid.UUID, len(videos))
+	for n := range videos {
+		ids[n] = videos[n].ID
+	}
+	from := q.From - 1
+	if q.Points {
+		from = 0 // the quality of a point depends on all points before it
+	}
+	rows, err := o.s.db.Read(ctx).Raw(campaignPointsSQL, map[string]any{"org": o.id, "ids": ids, "from": from, "to": q.To}).Rows()
+	if err != nil {
+		return db.Translate(err)
+	}
+	defer func() { _ = rows.Close() }() // rows.Err returns the errors of reading, so the error of Close is not needed
+	var of []Point
+	at := 0
+	finish := func() error {
+		if q.Points {
+			if videos[at].StoredPoints = restsOn(of, videos[at].startsOn(q.From), q.To); len(videos[at].StoredPoints)+*points > MaxReportPoints {
+				return &TooManyPointsError{Limit: MaxReportPoints}
+			}
+			*points += len(videos[at].StoredPoints)
+		}
+		t.add(&videos[at], of)
+		of = of[:0]
+		at++
+		return nil
+	}
+	var p pointRow
+	for rows.Next() {
+		if err := rows.Scan(p.targets()...); err != nil {
+			return db.Translate(err)
+		}
+		for videos[at].ID != p.video {
+			if err := finish(); err != nil {
+				return err
+			}
+		}
+		point := p.point()
+		// While a week is rolled up, a day can have a daily and a weekly point. Counts that the daily point lacks come from the weekly point.
+		if n := len(of); n > 0 && of[n-1].Day == point.Day {
+			point.Update(of[n-1].Counts)
+			of[n-1].Counts = point.Counts
+			continue
+		}
+		of = append(of, point)
+	}
+	if err := rows.Err(); err != nil {
+		return db.Translate(err)
+	}
+	for at < len(videos) {
+		if err := finish(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// campaignPointsSQL is campaignPoints with the columns of all metrics.
+var campaignPointsSQL = strings.NewReplacer("{d}", MetricColumns("d.{m}"), "{w}", MetricColumns("w.{m}")).Replace(campaignPoints)
+
+// pointRow receives a row of campaignPoints.
+type pointRow struct {
+	video   uuid.UUID
+	day     db.Date
+	counts  [MetricCount]sql.Null[int64]
+	fetched db.Instant
+	source  string
+	weekly  int
+}
+
+// targets returns the addresses for Scan in the order of the columns.
+func (r *pointRow) targets() []any {
+	out := []any{&r.video, &r.day}
+	for n := range r.counts {
+		out = append(out, &r.counts[n])
+	}
+	return append(out, &r.fetched, &r.source, &r.weekly)
+}
+
+// point returns the row as a point.
+func (r *pointRow) point() Point {
+	fetched, source := r.fetched, r.source
+	p := Point{Day: r.day, Provenance: Provenance{Source: &source, FetchedAt: &fetched}}
+	for n, count := range p.Fields() {
+		if r.counts[n].Valid {
+			value := r.counts[n].V
+			*count = &value
+		}
+	}
+	return p
+}
+
+// restsOn returns a copy of the points from which the counts of the days from..to follow, with their qualities: the last point up to from,
+// the points between, and the first point from to on. points has all points of the video, the oldest first.
+func restsOn(points []Point, from, to db.Date) []Point {
+	kept := slices.Clone(points)
+	fill(Counts{}, kept, from, from)
+	first := 0
+	for first+1 < len(kept) && kept[first+1].Day <= from {
+		first++
+	}
+	last := first
+	for last < len(kept) && (last == 0 || kept[last-1].Day < to) {
+		last++
+	}
+	return kept[first:last]
+}
+
+// startsOn returns the day with which the gain of a video begins: the day before the period, or the day on which the video was added.
+func (v *CampaignVideo) startsOn(from db.Date) db.Date { return max(from-1, v.AddedAt.Day()) }
+
+// tally adds up the counts of videos by day.
+type tally struct {
+	from, to db.Date
+	days     []CampaignDay // the first one is the day before from
+}
+
+func newTally(q CampaignQuery) *tally {
+	t := &tally{from: q.From, to: q.To, days: make([]CampaignDay, q.To-q.From+2)}
+	for n := range t.days {
+		t.days[n].Day = q.From - 1 + db.Date(n) //nolint:gosec // n is at most the number of days
+	}
+	return t
+}
+
+// add adds the counts of a video to the days on which it is in the collection, and sets its views and its gain. points are ordered by day.
+func (t *tally) add(v *CampaignVideo, points []Point) {
+	joined := v.AddedAt.Day()
+	next := 0 // index of the first point after the day
+	var last *int64
+	for day := v.startsOn(t.from); day <= t.to; day++ {
+		for next < len(points) && points[next].Day <= day {
+			next++
+		}
+		d := &t.days[day-t.from+1]
+		counts := d.countsOf(points, next)
+		for n, count := range counts.All() {
+			if count == nil {
+				*d.Unknown.Fields()[n]++
+			} else {
+				*d.Sums.Fields()[n] += *count
+			}
+		}
+		d.Videos++
+		if day == joined {
+			d.Added++
+		}
+		if counts.Views != nil {
+			switch {
+			case day == joined:
+				d.ViewsFromAdded += *counts.Views
+			case last != nil:
+				d.ViewsGained += *counts.Views - *last
+				d.ViewsCorrected += min(0, *counts.Views-*last)
+			}
+			if last == nil {
+				v.StartDay, v.StartViews = &t.days[day-t.from+1].Day, counts.Views
+			}
+			last = counts.Views
+		}
+		v.EndViews = counts.Views
+	}
+	if v.StartViews != nil && v.EndViews != nil {
+		gained := *v.EndViews - *v.StartViews
+		v.Gained = &gained
+	}
+}
+
+// countsOf returns the counts of a video on the day d, and counts how they are known. next is the index of the first point after the day.
+func (d *CampaignDay) countsOf(points []Point, next int) Counts {
+	switch {
+	case next == 0:
+		d.WithoutPoint++
+		return Counts{}
+	case points[next-1].Day == d.Day:
+		d.Measured++
+		return points[next-1].Counts
+	case next == len(points):
+		d.Carried++
+		return points[next-1].Counts
+	}
+	d.Interpolated++
+	return between(points[next-1], points[next], d.Day).Counts
+}
+
+// finished returns the days of the period from the first day with a video on.
+func (t *tally) finished() []CampaignDay {
+	for n := 1; n < len(t.days); n++ {
+		d := &t.days[n]
+		d.ViewsFromKnown = d.Views - t.days[n-1].Views - d.ViewsGained - d.ViewsFromAdded
+	}
+	days := t.days[1:]
+	for len(days) > 0 && days[0].Videos == 0 {
+		days = days[1:]
+	}
+	return days
+}
+
+// Known returns the sums of the day. A sum is nil if no count of it is known.
+func (d *CampaignDay) Known() Counts {
+	var c Counts
+	for n, field := range c.Fields() {
+		if *d.Unknown.Fields()[n] < d.Videos {
+			sum := *d.Sums.Fields()[n]
+			*field = &sum
+		}
+	}
+	return c
+}
+
+// CampaignGains are the gains of the videos of a collection in a period.
+type CampaignGains struct {
+	Removed    int64       // number of videos whose tracking was stopped
+	Last       CampaignDay // the last day of the period
+	StartViews *int64      // sum of the first views of the videos with a known gain; nil if there is none
+	Gained     *int64      // sum of the known gains; nil if there is none
+	Corrected  int64       // the falls of views in the period; at most 0
+}
+
+// Gains returns the gains of the videos of c.
+func (c *Campaign) Gains() CampaignGains {
+	var g CampaignGains
+	var start, gained int64
+	for i := range c.Videos {
+		v := &c.Videos[i]
+		if v.Removed {
+			g.Removed++
+		}
+		if v.Gained != nil {
+			start, gained = start+*v.StartViews, gained+*v.Gained
+			g.StartViews, g.Gained = &start, &gained
+		}
+	}
+	for i := range c.Days {
+		g.Corrected += c.Days[i].ViewsCorrected
+		g.Last = c.Days[i]
+	}
+	return g
+}
+
+// Ranked returns up to n videos with a known gain: those with the highest gains first if best is true, and those with the lowest first
+// otherwise. Videos with the same gain are ordered by id.
+func (c *Campaign) Ranked(best bool, n int) []CampaignVideo {
+	var known []CampaignVideo
+	for i := range c.Videos {
+		if c.Videos[i].Gained != nil {
+			known = append(known, c.Videos[i])
+		}
+	}
+	slices.SortStableFunc(known, func(a, b CampaignVideo) int {
+		if best {
+			return cmp.Compare(*b.Gained, *a.Gained)
+		}
+		return cmp.Compare(*a.Gained, *b.Gained)
+	})
+	return known[:min(n, len(known))]
+}

@@ -1,0 +1,196 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"github.com/reeltally/reeltally/store/internal/db"
+)
+
+// MaxReports is the highest number of reports of an organisation.
+const MaxReports = 1000
+
+// Report is a frozen report of a collection. It never changes, and it stays when its collection is deleted.
+type Report struct {
+	OrganisationID  uuid.UUID `gorm:"primaryKey"`
+	ID              uuid.UUID `gorm:"primaryKey"`
+	Number          int64     // 1 for the first report of the organisation, and one more for each next one
+	CollectionID    uuid.UUID
+	CollectionName  string // name of the collection when the report was made
+	IncludeChildren bool
+	StartDate       db.Date
+	EndDate         db.Date
+	CreatedBy       uuid.UUID  // id of the API token with which the report was made
+	CreatedAt       db.Instant `gorm:"autoCreateTime:false"`
+	Checksum        string     // SHA-256 of the document, in hexadecimal digits
+	Bytes           int64      // size of the document
+}
+
+// reportRow is a row of reports: a report with its compressed document.
+type reportRow struct {
+	Report
+	Content []byte
+}
+
+func (reportRow) TableName() string { return "reports" }
+
+// reportColumns are the columns of reports without the document.
+const reportColumns = `reports.organisation_id, reports.id, reports.number, reports.collection_id, reports.collection_name, reports.include_children,
+ reports.start_date, reports.end_date, reports.created_by, reports.created_at, reports.checksum, reports.bytes`
+
+// TooManyReportsError reports that the organisation has as many reports as it may have.
+type TooManyReportsError struct{ Limit int }
+
+func (e *TooManyReportsError) Error() string {
+	return fmt.Sprintf("an organisation may have %d reports", e.Limit)
+}
+
+// NewReport has the values with which CreateReport makes a report.
+type NewReport struct {
+	ID              uuid.UUID // the EffectID of the request's IdempotencyKey; if it is zero, CreateReport makes an id
+	CollectionID    uuid.UUID
+	IncludeChildren bool
+	From, To        db.Date
+	CreatedBy       uuid.UUID
+	// Document returns the document of a report. Its fields Checksum and Bytes are not set yet.
+	Document func(Report, Campaign) ([]byte, error)
+}
+
+// CreateReport makes a report of a collection from the points as they are now. If a report with n.ID exists, it returns that report. It
+// returns the errors of Campaign, and *TooManyReportsError if the organisation has MaxReports reports.
+func (o *Org) CreateReport(ctx context.Context, n NewReport) (Report, error) {
+	if n.ID == uuid.Nil {
+		n.ID = db.NewID()
+	} else if made, err := o.Report(ctx, n.ID); !errors.Is(err, db.ErrNotFound) {
+		return made, err // an earlier attempt of the request made the report, but its server crashed before it answered
+	}
+	campaign, err := o.Campaign(ctx, CampaignQuery{Collection: n.CollectionID, IncludeChildren: n.IncludeChildren, From: n.From, To: n.To, Points: true})
+	if err != nil {
+		return Report{}, err
+	}
+	coder, err := sharedBodyCoder()
+	if err != nil {
+		return Report{}, err
+	}
+	row := reportRow{Report: Report{OrganisationID: o.id, ID: n.ID, CollectionID: n.CollectionID, IncludeChildren: n.IncludeChildren,
+		StartDate: n.From, EndDate: n.To, CreatedBy: n.CreatedBy, CreatedAt: o.s.db.Now()}}
+	for _, c := range campaign.Collections {
+		if c.ID == n.CollectionID {
+			row.CollectionName = c.Name
+		}
+	}
+	// The document has the number, and is made outside of the transaction. If another report takes the number, the document is made again.
+	err = db.RepeatOnDuplicate(func() error {
+		if row.Number, err = o.nextReport(o.q(ctx, "reports")); err != nil {
+			return db.Translate(err)
+		}
+		document, err := n.Document(row.Report, campaign)
+		if err != nil {
+			return err
+		}
+		sum := sha256.Sum256(document)
+		row.Checksum, row.Bytes, row.Content = hex.EncodeToString(sum[:]), int64(len(document)), coder.encoder.EncodeAll(document, nil)
+		return o.change(ctx, func(tx *gorm.DB) error {
+			next, err := o.nextReport(db.Scoped(tx, "reports", o.id))
+			if err != nil {
+				return err
+			}
+			if next != row.Number {
+				return db.ErrDuplicate
+			}
+			return tx.Create(&row).Error
+		})
+	})
+	return row.Report, err
+}
+
+// nextReport returns the number of the organisation's next report. reports is a query for the organisation's reports. nextReport returns
+// *TooManyReportsError if the organisation may have no more reports. Reports are never deleted, so the last number is also how many there are.
+func (o *Org) nextReport(reports *gorm.DB) (int64, error) {
+	var last int64
+	if err := reports.Select("COALESCE(MAX(reports.number), 0)").Scan(&last).Error; err != nil {
+		return 0, err
+	}
+	if last >= MaxReports {
+		return 0, &TooManyReportsError{Limit: MaxReports}
+	}
+	return last + 1, nil
+}
+
+// Report returns the report with the given id without its document, or ErrNotFound.
+func (o *Org) Report(ctx context.Context, id uuid.UUID) (Report, error) {
+	row, err := o.reportRow(ctx, id, reportColumns)
+	return row.Report, err
+}
+
+// ReportDocument returns a report and the bytes of its document, or ErrNotFound.
+func (o *Org) ReportDocument(ctx context.Context, id uuid.UUID) (Report, []byte, error) {
+	row, err := o.reportRow(ctx, id, reportColumns+", reports.content")
+	if err != nil {
+		return Report{}, nil, err
+	}
+	coder, err := sharedBodyCoder()
+	if err != nil {
+		return Report{}, nil, err
+	}
+	document, err := coder.decoder.DecodeAll(row.Content, nil)
+	if err != nil {
+		return Report{}, nil, fmt.Errorf("report %s: %w", id, err)
+	}
+	if sum := sha256.Sum256(document); hex.EncodeToString(sum[:]) != row.Checksum {
+		return Report{}, nil, fmt.Errorf("report %s: its document does not have the checksum %s", id, row.Checksum)
+	}
+	return row.Report, document, nil
+}
+
+// reportRow returns the given columns of a report, or ErrNotFound.
+func (o *Org) reportRow(ctx context.Context, id uuid.UUID, columns string) (reportRow, error) {
+	found := make([]reportRow, 0, 1)
+	err := o.q(ctx, "reports").Select(columns).Where("reports.id = ?", id).Limit(1).Find(&found).Error
+	switch {
+	case err != nil:
+		return reportRow{}, db.Translate(err)
+	case len(found) == 0:
+		return reportRow{}, db.NotFound("report", id.String())
+	}
+	return found[0], nil
+}
+
+// ReportQuery selects the reports of a collection.
+type ReportQuery struct {
+	CollectionID uuid.UUID
+	Order        db.Order // the column is one of ReportOrders
+	Window       db.Window
+}
+
+// ReportOrders are the columns by which reports can be ordered.
+var ReportOrders = db.SortColumns{"number": db.SortBy("reports", "number", db.IntegerColumn)}
+
+// ListReports returns a list of the reports of a collection without their documents. The reports of a deleted collection can still be
+// listed. ListReports returns ErrNotFound if the collection is unknown and there are no reports of it.
+func (o *Org) ListReports(ctx context.Context, query ReportQuery) (*db.List[Report], error) {
+	q := o.q(ctx, "reports").Where("reports.collection_id = ?", query.CollectionID)
+	var total int64
+	if err := q.Session(&gorm.Session{}).Count(&total).Error; err != nil {
+		return nil, db.Translate(err)
+	}
+	if total == 0 {
+		if err := o.hasCollection(ctx, query.CollectionID); err != nil {
+			return nil, err
+		}
+	}
+	return db.NewList(q.Session(&gorm.Session{}), db.ListSpec[Report]{
+		Columns: ReportOrders, TextLength: "LENGTH(reports.collection_name)", Total: total,
+		ID: func(r *Report) uuid.UUID { return r.ID },
+		Read: func(ctx context.Context, ids []uuid.UUID) ([]Report, error) {
+			var reports []Report
+			return reports, o.q(ctx, "reports").Select(reportColumns).Where("reports.id IN ?", ids).Find(&reports).Error
+		},
+	}, query.Order, query.Window)
+}
