@@ -262,7 +262,7 @@ func toAPIRanked(c store.Campaign, best bool, view View) []api.CollectionGain {
 
 // toAPICampaignVideo converts the gain of a video to the JSON type of the API. If view is MaskedView, the numbers are null.
 func toAPICampaignVideo(v store.CampaignVideo, view View) api.CollectionGain {
-	return api.CollectionGain{AdID: v.ID, AdLink: v.AdLink, Removed: v.Removed, AddedAt: toAPITime(v.AddedAt), StartDay: toAPIDatePtr(v.StartDay),
+	return api.CollectionGain{AdID: v.ID, AdLink: v.Link, Removed: v.Removed, AddedAt: toAPITime(v.AddedAt), StartDay: toAPIDatePtr(v.StartDay),
 		ViewsAtStart: view.Count(v.StartViews), ViewsAtEnd: view.Count(v.EndViews), ViewsGained: view.Count(v.Gained),
 		Increase: view.Ratio(percentOf(v.Gained, v.StartViews))}
 }

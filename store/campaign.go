@@ -68,15 +68,15 @@ type CampaignDay struct {
 // CampaignVideo is a video of a collection.
 type CampaignVideo struct {
 	ID      uuid.UUID
-	AdLink  string
+	Link    string
 	Removed bool
 	AddedAt db.Instant // when the video began to be in the collection
 
-	StartDay     *db.Date // the day of StartViews; nil if no views are known
-	StartViews   *int64   // the first known views in the period, or the views of the day before it
-	EndViews     *int64   // views of the last day; nil if unknown
-	Gained       *int64   // EndViews less StartViews; nil if one of them is unknown
-	StoredPoints []Point  // the points from which the counts follow, the oldest first; set only if CampaignQuery.Points is true
+	StartDay     *db.Date `gorm:"-"` // the day of StartViews; nil if no views are known
+	StartViews   *int64   `gorm:"-"` // the first known views in the period, or the views of the day before it
+	EndViews     *int64   `gorm:"-"` // views of the last day; nil if unknown
+	Gained       *int64   `gorm:"-"` // EndViews less StartViews; nil if one of them is unknown
+	StoredPoints []Point  `gorm:"-"` // the points from which the counts follow, the oldest first; set only if CampaignQuery.Points is true
 }
 
 // TooManyVideosError reports that a collection has too many videos to add up their counts.
@@ -96,7 +96,7 @@ func (e *TooManyPointsError) Error() string {
 // campaignVideos is a SQL query for the videos in the collections @in, with the time since when each is a member. A video that was added is
 // a member from then on. A video of an added account, or with a hashtag of the collection, is a member since the account or the hashtag was
 // added, but not before it was tracked.
-const campaignVideos = `SELECT v.id, v.ad_link, v.removed, j.added_at FROM (
+const campaignVideos = `SELECT v.id, v.link, v.removed, j.added_at FROM (
  SELECT r.video_id, MIN(r.added_at) AS added_at FROM (
   SELECT m.video_id, m.added_at FROM collection_videos m WHERE m.organisation_id = @org AND m.collection_id IN @in
   UNION ALL
