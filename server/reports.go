@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -149,7 +150,11 @@ func (s *Server) GetReport(ctx context.Context, r api.GetReportRequestObject) (a
 	if err != nil {
 		return nil, err
 	}
-	if err := setTag(ctx, `"`+report.Checksum+`"`); err != nil {
+	sum, err := hex.DecodeString(report.Checksum)
+	if err != nil {
+		return nil, err
+	}
+	if err := setTag(ctx, tagOf(sum)); err != nil {
 		return nil, err
 	}
 	_, document, err := caller.Org.ReportDocument(ctx, r.ReportID)

@@ -1,0 +1,202 @@
+package server_test
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/server"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/queue"
+)
+
+// campaign has videos in four nested collections. Some videos are in several of them.
+type campaign struct {
+	*caller
+	collections []uuid.UUID         // the root first
+	added       map[uuid.UUID]string // day on which each video was added
+}
+
+// withCampaign tracks videos, puts them into four nested collections, and fetches them on each of the last days, except on every seventh
+// day. The last videos are added to a collection halfway. Some videos hide their views on some days, and some views fall.
+func withCampaign(t *testing.T, a *app, videos, days int) campaign {
+	t.Helper()
+	c := campaign{a.newCaller(t, store.TierPremium), nil, map[uuid.UUID]string{}}
+	for level := range 4 {
+		var parent []uuid.UUID
+		if level > 0 {
+			parent = c.collections[level-1:]
+		}
+		c.collections = append(c.collections, c.createNamedCollection(fmt.Sprint("Level ", level), parent...))
+	}
+	var links []string
+	for n := range videos {
+		links = append(links, videoURL(n))
+	}
+	var ids []uuid.UUID
+	for _, entry := range c.trackVideos(http.StatusOK, links).Results {
+		ids = append(ids, *entry.VideoID)
+	}
+	add := func(late bool) {
+		groups := make([][]uuid.UUID, 4)
+		for n, id := range ids {
+			if (n >= videos*9/10) != late {
+				continue
+			}
+			groups[n%4] = append(groups[n%4], id)
+			if n%3 == 0 { // in two collections
+				groups[(n+1)%4] = append(groups[(n+1)%4], id)
+			}
+			c.added[id] = store.DateOf(a.Clock.Now()).String()
+		}
+		for level, group := range groups {
+			for len(group) > 0 {
+				n := min(100, len(group))
+				c.addVideos(c.collections[level], group[:n]...)
+				group = group[n:]
+			}
+		}
+	}
+	add(false)
+	for day := range days {
+		if day > 0 {
+			a.Clock.Advance(24 * time.Hour)
+		}
+		require.NoError(t, a.PrepareDays(t.Context()))
+		if day == days/2 {
+			add(true)
+		}
+		if day%7 == 3 {
+			continue
+		}
+		a.fetch(func(target queue.Target) ingest.VideoFacts {
+			n := int64(target.ExternalID[len(target.ExternalID)-1]) + int64(target.ExternalID[len(target.ExternalID)-2])
+			f := ingest.VideoFacts{Views: new(n * 100 * int64(day+1)), Likes: new(n + int64(day))}
+			if n%10 == 0 && day%5 == 2 {
+				f.Views = nil
+			}
+			if n%9 == 0 && day%6 == 5 {
+				*f.Views -= n * 150
+			}
+			return f
+		})
+	}
+	return c
+}
+
+func (c campaign) path(suffix string) string {
+	return "/collections/" + c.collections[0].String() + suffix
+}
+
+// Requirements in docs/coverage.md: 11.5-01, 11.5-02
+func TestCollectionHistory_equalsTheSumOfTheVideosHistories(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		const videos, days = 300, 60
+		c := withCampaign(t, a, videos, days)
+		from := a.daysAgo(days - 1)
+		sums, joined, known := map[string]int64{}, map[string]int64{}, map[string]int64{}
+		var gained int64
+		last := store.DateOf(a.Clock.Now()).String()
+		for id, added := range c.added {
+			points := decode[[]client.VideoHistoryPoint](c.send(http.MethodGet, "/videos/"+id.String()+"/history?start_date="+from, nil).requireStatus(http.StatusOK))
+			var end, start *int64
+			for _, p := range points { // the newest first
+				day := p.Date.String()
+				if day < added || p.Views == nil {
+					continue
+				}
+				sums[day] += *p.Views
+				known[day]++
+				if day == added {
+					joined[day] += *p.Views
+				}
+				if day == last {
+					end = p.Views
+				}
+				start = p.Views
+			}
+			if end != nil && start != nil {
+				gained += *end - *start
+			}
+		}
+		history := decode[[]client.CollectionHistoryPoint](c.send(http.MethodGet, c.path("/history?include_children=true&start_date="+from), nil).requireStatus(http.StatusOK))
+		require.Len(t, history, days)
+		for n, p := range history {
+			day := p.Date.String()
+			require.Equal(t, sums[day], *p.Views, day)
+			require.Equal(t, joined[day], *p.ViewsFromAdded, day)
+			require.Equal(t, *p.Videos-known[day], *p.UnknownViews, day)
+			require.Equal(t, *p.Videos, *p.Measured+*p.Interpolated+*p.Carried+*p.WithoutPoint, day)
+			require.Nil(t, p.Shares, "no source gave shares")
+			if n+1 < len(history) {
+				require.Equal(t, *p.Views-*history[n+1].Views, *p.ViewsGained+*p.ViewsFromAdded+*p.ViewsFromKnown, day)
+			}
+		}
+		require.Equal(t, int64(videos), *history[0].Videos, "a video that is in two collections counts once")
+		require.Positive(t, *history[days/2-1].VideosAdded)
+		statistics := decode[client.CollectionStatistics](c.send(http.MethodGet, c.path("/statistics?include_children=true&start_date="+from), nil).requireStatus(http.StatusOK))
+		require.Equal(t, gained, *statistics.ViewsGained)
+		require.Equal(t, *history[0].Views, *statistics.Views)
+		require.Negative(t, *statistics.ViewsCorrected)
+		require.Len(t, statistics.Best, 5)
+		require.GreaterOrEqual(t, *statistics.Best[0].ViewsGained, *statistics.Worst[0].ViewsGained)
+	})
+}
+
+// Requirements in docs/coverage.md: 11.5-03, 11.5-04
+func TestReport_staysTheSameWhateverHappensToItsVideos(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := withCampaign(t, a, 20, 12)
+		body := map[string]any{"start_date": a.daysAgo(11), "include_children": true}
+		made := c.send(http.MethodPost, c.path("/reports"), body, "Idempotency-Key", "one").requireStatus(http.StatusCreated)
+		require.Equal(t, made.body, c.send(http.MethodPost, c.path("/reports"), body, "Idempotency-Key", "one").requireStatus(http.StatusCreated).body)
+		summary := decode[client.ReportSummary](made)
+		second := decode[client.ReportSummary](c.send(http.MethodPost, c.path("/reports"), body).requireStatus(http.StatusCreated))
+		require.Equal(t, []int64{1, 2}, []int64{summary.Number, second.Number})
+		path := "/reports/" + summary.ID.String()
+		first := c.send(http.MethodGet, path, nil).requireStatus(http.StatusOK)
+		sum := sha256.Sum256(first.body)
+		require.Equal(t, summary.Checksum, hex.EncodeToString(sum[:]))
+		require.Equal(t, `"`+base64.RawURLEncoding.EncodeToString(sum[:18])+`"`, first.Header.Get("ETag"))
+		c.send(http.MethodGet, path, nil, "If-None-Match", first.Header.Get("ETag")).requireStatus(http.StatusNotModified)
+		report := decode[client.Report](first)
+		require.Len(t, report.Videos, 20)
+		require.NotEmpty(t, report.Videos[0].Points)
+		history := decode[[]client.CollectionHistoryPoint](c.send(http.MethodGet, c.path("/history?include_children=true&start_date="+a.daysAgo(11)), nil).requireStatus(http.StatusOK))
+		require.Equal(t, history, report.Days)
+
+		a.fetch(views(1)) // corrects the points of today
+		for id := range c.added {
+			c.stopVideos(http.StatusOK, id.String())
+		}
+		for _, id := range c.collections {
+			c.send(http.MethodDelete, "/collections/"+id.String(), nil).requireStatus(http.StatusOK)
+		}
+		a.Exec(t, "DELETE FROM snapshots_daily WHERE organisation_id = ?", c.org.ID) // as when the points are too old
+		_, err := a.Migrate(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, first.body, c.send(http.MethodGet, path, nil).requireStatus(http.StatusOK).body)
+		listed := decode[client.ReportPage](c.send(http.MethodGet, c.path("/reports"), nil).requireStatus(http.StatusOK))
+		require.Equal(t, []client.ReportSummary{second, summary}, listed.Data)
+		c.send(http.MethodGet, path, nil).requireStatus(http.StatusOK)
+		a.newCaller(t, store.TierPremium).send(http.MethodGet, path, nil).requireProblem(http.StatusNotFound, server.CodeNotFound)
+
+		require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierBasic))
+		a.Clock.Advance(2 * time.Second)
+		masked := decode[client.Report](c.send(http.MethodGet, path, nil).requireStatus(http.StatusOK))
+		require.Nil(t, masked.Statistics.Views)
+		require.Len(t, masked.Videos, 1)
+		require.Nil(t, masked.Videos[0].ViewsGained)
+	})
+}
