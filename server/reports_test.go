@@ -22,7 +22,7 @@ import (
 // campaign has videos in four nested collections. Some videos are in several of them.
 type campaign struct {
 	*caller
-	collections []uuid.UUID         // the root first
+	collections []uuid.UUID          // the root first
 	added       map[uuid.UUID]string // day on which each video was added
 }
 
