@@ -25,11 +25,11 @@ func (r *fullRateRun) page() string {
 	fmt.Fprintf(&b, `# One organisation at its full rate
 
 `+"`make full-rate`"+` writes this page and its picture. One premium organisation calls all %d operations for %g minutes, each as often as its rate limit
-allows: %s requests a minute. Its requests are as large as the contract allows: bulk requests with 500 new links, alternating with 500 links of 2 MiB in all;
-pages of 5,000; 100 members; settings of 16 KiB with a new password. Every POST that takes an Idempotency-Key has a new key.
-At the same time, %d other organisations together send 60 requests a second: for one video, for 100 videos, and to track a video. In the first minute, only these organisations send requests.
+allows: %s requests a minute. Its requests are as large as the contract allows. Bulk requests have 500 new links, alternating with 500 links of 2 MiB in all.
+Pages of lists have 5,000 items. Requests for members of collections have 100 members. Settings of collections have 16 KiB and a new password. Every POST that takes an Idempotency-Key has a new key.
+At the same time, %d other organisations together send 60 requests a second: for one video, for 100 videos, and to track a video. In the first minute, only the other organisations send requests.
 
-Server, PostgreSQL (with fsync off, as in all tests) and callers share one machine. No collector runs. The organisation had %s videos before.
+Server, PostgreSQL (with fsync off, as in all tests) and callers share one machine. No collector runs. Before the run, the organisation had %s videos.
 
 ![Memory of the server, size of the database, and latency of other organisations](full-rate.svg)
 
@@ -89,12 +89,12 @@ func (r *fullRateRun) growth(b *strings.Builder, minutes float64) {
 		trackedItems += r.sent[operation].responses["200"]
 	}
 	fmt.Fprintf(b, `
-The organisation tracked about %s new videos and accounts, %s a minute: about %.1f KiB of database for each. What limits the growth:
+The organisation tracked about %s new videos and accounts, %s a minute: about %.1f KiB of database for each. These limits apply to the growth:
 
-- Each tracked video or account adds rows, which stay. The rate limits restrict the number of links: 500 in each bulk request, 120 bulk
+- Each tracked video or account adds rows, which are not deleted. The rate limits restrict the number of links: 500 in each bulk request, 120 bulk
   requests of each kind in a minute.
-- The size of idempotency keys is limited for each organisation, and they expire after 24 hours. The run fails if their table takes more than %d MiB.
-- The other tables grow with the number of links, or do not grow. The table above shows their growth.
+- The size of idempotency keys is limited for each organisation, and the keys expire after 24 hours. The run fails if the table of the keys takes more than %d MiB.
+- The other tables grow with the number of links, or do not grow. The table "Growth of the database" shows the growth.
 `, thousands(trackedItems), thousands(int(float64(trackedItems)/minutes)), float64(total)/1024/float64(max(1, trackedItems)), maxKeyBytes>>20)
 }
 
