@@ -93,7 +93,8 @@ func New(o Options) (*Collector, error) {
 	return c, nil
 }
 
-// Run fetches due targets until ctx ends. Before it returns, it stores or releases all claimed targets.
+// Run fetches due targets until ctx ends. Before it returns, it stores or releases all claimed targets. Run stops early and returns a
+// *store.DataKindError if a source gives made-up numbers and the database has real ones, or the other way round.
 func (c *Collector) Run(ctx context.Context) error {
 	if err := c.start(ctx); err != nil {
 		if ctx.Err() != nil {
@@ -102,12 +103,14 @@ func (c *Collector) Run(ctx context.Context) error {
 		return err
 	}
 	c.log.InfoContext(ctx, "collecting", "collector", c.id, "sources", c.sourceNames())
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
 	var wg sync.WaitGroup
 	wg.Go(func() { c.writeHeartbeats(ctx) })
 	wg.Go(func() { c.upkeep(ctx) })
 	for _, s := range c.sources {
 		for _, w := range c.workers(s) {
-			wg.Go(func() { w.run(ctx) })
+			wg.Go(func() { w.run(ctx, stop) })
 		}
 	}
 	wg.Wait()
@@ -118,6 +121,9 @@ func (c *Collector) Run(ctx context.Context) error {
 		return err
 	}
 	c.log.InfoContext(closing, "stopped collecting", "collector", c.id)
+	if kind, ok := errors.AsType[*store.DataKindError](context.Cause(ctx)); ok {
+		return kind
+	}
 	return nil
 }
 

@@ -215,7 +215,7 @@ func (w *worker) unavailableOutcome(t queue.Target, until, now time.Time) ingest
 // provenance returns the source name that is stored with the history points of a result.
 func (w *worker) provenance(r source.Result) string {
 	if r.Sandbox {
-		return "sandbox"
+		return store.SandboxSource
 	}
 	return w.source.Name()
 }

@@ -70,10 +70,14 @@ func (c *Collector) workers(s source.Source) []*worker {
 	return workers
 }
 
-// run calls round again and again until ctx ends, so that this worker fetches due targets.
-func (w *worker) run(ctx context.Context) {
+// run calls round again and again until ctx ends, so that this worker fetches due targets. It calls stop if the numbers of the source must
+// not be stored in the database.
+func (w *worker) run(ctx context.Context, stop context.CancelCauseFunc) {
 	for ctx.Err() == nil {
 		err := w.safely(ctx, func() error { _, err := w.round(ctx, true); return err }, "source", w.source.Name())
+		if kind, ok := errors.AsType[*store.DataKindError](err); ok {
+			stop(kind)
+		}
 		if err != nil && ctx.Err() == nil {
 			w.log.ErrorContext(ctx, "cannot collect a batch", "source", w.source.Name(), "error", err)
 			wait(ctx, schedule.Jitter(w.poll), nil)

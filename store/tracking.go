@@ -35,6 +35,8 @@ type TrackRequest struct {
 	// Enqueue is how many of the links, counted from the first, are added to the queue. The other videos are saved as pending and are not
 	// fetched.
 	Enqueue int
+	// Scheduled is true if the videos are first fetched at their time of the daily schedule, and not as soon as possible.
+	Scheduled bool
 }
 
 // Tracked is the result of Track for one link.
@@ -224,7 +226,10 @@ func (t Tracking) Enqueue(r TrackRequest, tracked []Tracked, before map[string]V
 			e.TrackedAt = v.CreatedAt
 			db.Assign(&e.FetchedAt, v.LatestUpdatedAt)
 		}
-		if i < r.Immediate {
+		switch {
+		case r.Scheduled:
+			e.NextAt = queue.SlotAfter(t.Now, l.Platform, l.ID)
+		case i < r.Immediate:
 			e.Lane = queue.LaneInteractive
 		}
 		entries = append(entries, e)

@@ -68,11 +68,17 @@ func start(t *testing.T, name string, env []string, args ...string) *process {
 	return run(t, filepath.Join(programs, name), env, args...)
 }
 
-// run starts a program whose environment is env, PATH and HOME. The program is killed when the test ends.
+// run starts a program in a new folder. Its environment is env, PATH and HOME. The program is killed when the test ends.
 func run(t *testing.T, path string, env []string, args ...string) *process {
 	t.Helper()
+	return runIn(t, t.TempDir(), path, env, args...)
+}
+
+// runIn is run in an existing folder.
+func runIn(t *testing.T, dir, path string, env []string, args ...string) *process {
+	t.Helper()
 	p := &process{cmd: exec.CommandContext(t.Context(), path, args...), stdout: boottest.NewOutput(), stderr: boottest.NewOutput(), done: make(chan struct{})}
-	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = t.TempDir(), p.stdout, p.stderr
+	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = dir, p.stdout, p.stderr
 	p.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.cmd.Dir}, env...)
 	require.NoError(t, p.cmd.Start())
 	go func() {

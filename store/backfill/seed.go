@@ -73,7 +73,7 @@ type LoadPoint struct {
 // Load skips collections whose id the organisation already has. It also skips accounts whose id the organisation has, together with their
 // videos. So a batch can be loaded twice. The rows of organisation_days are correct only if Load wrote all data of the organisation.
 //
-// Load returns ErrNotFound for an unknown organisation. It returns ErrDuplicate if the organisation has a video or account of the batch
+// Load returns ErrNotFound for an unknown organisation, and a *store.DataKindError if the database has numbers of another kind. It returns ErrDuplicate if the organisation has a video or account of the batch
 // under another id.
 func Load(ctx context.Context, o *store.Org, b LoadBatch) error {
 	org, err := store.OrganisationOf(ctx, o)
@@ -87,6 +87,9 @@ func Load(ctx context.Context, o *store.Org, b LoadBatch) error {
 	return store.DatabaseOf(o).ChangeInBulk(ctx, o.ID(), func(tx *gorm.DB, insert db.InsertRows) error {
 		l := l // a copy of loading, because the transaction may run several times
 		l.tx, l.insert = tx, insert
+		if err := store.RequireDataKind(tx, store.KindOfSource(b.Source)); err != nil {
+			return err
+		}
 		if err := l.collections(b.Collections); err != nil {
 			return err
 		}

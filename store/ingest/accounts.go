@@ -62,6 +62,9 @@ func (s *Writer) AcknowledgeAccounts(ctx context.Context, c queue.Claim, fetched
 				plain[i] = o.Outcome
 				if plain[i].account = o.Account != nil; o.Account != nil {
 					plain[i].followers = o.Account.Followers
+					if err := store.RequireDataKind(tx, store.KindOfSource(o.Source)); err != nil {
+						return err
+					}
 				}
 				if err := s.writeAccount(tx, o, fetchedAt); err != nil {
 					return err

@@ -85,7 +85,7 @@ type Outcome struct {
 // Acknowledge writes the outcomes of a claim in one transaction: points, latest counts, everything that is derived from them, and when the
 // targets are due again. fetchedAt is when the source was called. It decides the day of the points. Counts newer than fetchedAt stay
 // unchanged, so an outcome can be written twice or late. If another collector has claimed a target in the meantime, the target's lease and
-// due time stay unchanged.
+// due time stay unchanged. Acknowledge writes nothing and returns a *store.DataKindError if the database has numbers of another kind.
 func (s *Writer) Acknowledge(ctx context.Context, c queue.Claim, fetchedAt db.Instant, outcomes []Outcome) error {
 	if len(outcomes) == 0 {
 		return nil
@@ -95,6 +95,15 @@ func (s *Writer) Acknowledge(ctx context.Context, c queue.Claim, fetchedAt db.In
 	}
 	return db.RepeatOnDuplicate(func() error {
 		return s.db.Tx(ctx, func(tx *gorm.DB) error {
+			for _, o := range outcomes {
+				if o.Facts == nil {
+					continue
+				}
+				if err := store.RequireDataKind(tx, store.KindOfSource(o.Source)); err != nil {
+					return err
+				}
+				break // all outcomes of a claim have the same source
+			}
 			if err := writeOutcomes(tx, fetchedAt, outcomes); err != nil {
 				return err
 			}

@@ -9,9 +9,9 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// Database is the settings of the database.
+// Database is the settings of the database. A struct that embeds Database changes the default URL with the tag set:"database_url=…".
 type Database struct {
-	DatabaseURL    Secret `setting:"REELTALLY_DATABASE_URL" default:"sqlite:data/reeltally.db" placeholder:"URL" help:"The database: sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE."`
+	DatabaseURL    Secret `setting:"REELTALLY_DATABASE_URL" default:"${database_url}" placeholder:"URL" help:"The database: sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE."`
 	MaxCollections int    `setting:"REELTALLY_MAX_COLLECTIONS" default:"1000" placeholder:"N" help:"Maximum number of collections of an organisation, 1 or more."`
 	// StoreTimeout is store.Options.Timeout, the timeout of a database transaction. Servers and collectors set it. In the operator's
 	// commands it is 0, which means no limit.

@@ -15,7 +15,7 @@ func Parse(p Process, grammar any, options ...kong.Option) (*kong.Context, error
 	exited := false
 	options = append([]kong.Option{
 		kong.Name(p.Name),
-		kong.Vars{"log_level": "info"},
+		kong.Vars{"log_level": "info", "database_url": "sqlite:data/reeltally.db"},
 		kong.Writers(p.Stdout, p.Stderr),
 		kong.Exit(func(int) { exited = true }), // kong calls this after the help and then continues; its later errors are ignored
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 120}),

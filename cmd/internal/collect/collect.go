@@ -20,12 +20,13 @@ import (
 	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/facebook"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/graph"
 	"github.com/reeltally/reeltally/collector/instagram"
 	"github.com/reeltally/reeltally/collector/source"
+	"github.com/reeltally/reeltally/collector/tiktok"
 	"github.com/reeltally/reeltally/collector/vendor"
 	"github.com/reeltally/reeltally/collector/youtube"
 	"github.com/reeltally/reeltally/store"
-	"github.com/reeltally/reeltally/store/link"
 )
 
 // Config is the settings of the sources. A source is used if its credential is set.
@@ -52,8 +53,6 @@ type Config struct {
 	Vendor        []string      `setting:"REELTALLY_VENDOR" placeholder:"NAME" help:"Vendors to buy metrics from, in the order in which they are asked: ${vendors}, or the path of a JSON description."`
 	VendorKey     []boot.Secret `setting:"REELTALLY_VENDOR_KEY" placeholder:"KEY" help:"API key of each vendor, in the order of the vendors."`
 	VendorBaseURL []string      `name:"vendor-base-url" setting:"REELTALLY_VENDOR_BASE_URL" placeholder:"URL" help:"Base URL of each vendor, in the order of the vendors. Without it, the URLs of the descriptions are used."`
-	// VendorPlatforms are the platforms for which vendors are used; nil means all platforms that the vendors offer. It is not a setting.
-	VendorPlatforms []link.Platform `kong:"-"`
 }
 
 // StoreTimeout is the timeout of a collector's database transactions. It keeps a hanging database from blocking the collector forever.
@@ -68,6 +67,11 @@ const allowedLimits = "1 or more, or -1 for no limit"
 // usagef returns a boot.UsageError with a formatted message.
 func usagef(format string, args ...any) error {
 	return boot.UsageError{Err: fmt.Errorf(format, args...)} //nolint:err113 // no caller checks for this error
+}
+
+// HasSource reports whether any source is configured.
+func (c Config) HasSource() bool {
+	return c.HasYouTube() || c.HasTikTok() || c.HasInstagram() || c.HasFacebook() || c.HasVendor()
 }
 
 // HasYouTube reports whether YouTube is configured.
@@ -113,8 +117,35 @@ func (c Config) Check() error {
 	return c.TikTok.check()
 }
 
+// checkDataKind returns a *store.DataKindError if the settings show that the sources do not fit the numbers in the database: the sandbox's
+// vendor with real numbers, or only hosts of platforms and vendors with made-up numbers. Sources whose URLs the operator has changed can be
+// the sandbox or not. For these, the collector finds out with the first answer.
+func (c Config) checkDataKind(ctx context.Context, st *store.Store) error {
+	have, err := st.DataKind(ctx)
+	switch {
+	case err != nil:
+		return err
+	case have == store.RealData && slices.Contains(c.Vendor, store.SandboxSource):
+		return &store.DataKindError{Have: have, New: store.DemoData}
+	case have == store.DemoData && c.HasSource() && !c.hasChangedURL():
+		return &store.DataKindError{Have: have, New: store.RealData}
+	}
+	return nil
+}
+
+// hasChangedURL reports whether the base URL of any source differs from its default.
+func (c Config) hasChangedURL() bool {
+	return len(c.VendorBaseURL) > 0 || c.YouTubeBaseURL != youtube.DefaultBaseURL ||
+		c.TikTok.BaseURL != tiktok.DefaultBaseURL || c.TikTok.ResearchBaseURL != tiktok.DefaultBaseURL ||
+		c.InstagramBaseURL != graph.DefaultBaseURL || c.FacebookBaseURL != graph.DefaultBaseURL
+}
+
 // RequireSources returns the sources of ConfiguredSources. If no source is configured, it returns an error that says how to configure one.
-func (c Config) RequireSources(st *store.Store, logger *slog.Logger) ([]source.Source, error) {
+// It returns a *store.DataKindError if the sources do not fit the numbers in the database.
+func (c Config) RequireSources(ctx context.Context, st *store.Store, logger *slog.Logger) ([]source.Source, error) {
+	if err := c.checkDataKind(ctx, st); err != nil {
+		return nil, err
+	}
 	sources, err := c.ConfiguredSources(st, logger)
 	if err == nil && len(sources) == 0 {
 		return nil, usagef("no source is configured: set REELTALLY_YOUTUBE_API_KEY, REELTALLY_INSTAGRAM_ACCESS_TOKEN, REELTALLY_FACEBOOK_ACCESS_TOKEN, REELTALLY_TIKTOK_CLIENT_KEY with its secret and a refresh token, or REELTALLY_VENDOR (%s, or the path of a JSON description) with REELTALLY_VENDOR_KEY; or, to try it with made-up numbers, the settings that `reeltally sandbox` prints",
@@ -165,9 +196,6 @@ func (c Config) ConfiguredSources(st *store.Store, logger *slog.Logger) ([]sourc
 		if err != nil {
 			return nil, usagef("REELTALLY_VENDOR: %w", err)
 		}
-		if c.VendorPlatforms != nil {
-			description.Calls = slices.DeleteFunc(description.Calls, func(call vendor.Call) bool { return !slices.Contains(c.VendorPlatforms, call.Platform) })
-		}
 		o := vendor.Options{Key: c.VendorKey[i].Reveal(), Client: client, Now: time.Now}
 		if len(c.VendorBaseURL) > 0 {
 			o.BaseURL = c.VendorBaseURL[i]
@@ -215,7 +243,7 @@ func Command(ctx context.Context, p boot.Process) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
-	sources, err := settings.RequireSources(st, logger)
+	sources, err := settings.RequireSources(ctx, st, logger)
 	if err != nil {
 		return err
 	}

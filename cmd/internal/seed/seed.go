@@ -25,7 +25,7 @@ import (
 )
 
 // Source is the source of the seeded points.
-const Source = "sandbox"
+const Source = store.SandboxSource
 
 // Plan says how much data to create for an organisation.
 type Plan struct {

@@ -5,6 +5,7 @@ package serve
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -27,7 +28,7 @@ type Config struct {
 	AppURL           string      `name:"app-url" setting:"REELTALLY_APP_URL" placeholder:"URL" help:"Public URL of the dashboard. Every directUrl begins with it. Without it, http:// and the address of --listen, by default http://127.0.0.1:8080."`
 	TrustedProxies   []string    `setting:"REELTALLY_TRUSTED_PROXIES" placeholder:"NETWORK" help:"Networks of the proxies whose X-Forwarded-For header is trusted, for example 10.0.0.0/8,::1/128. Without it, the header is ignored."`
 	PreviewAllowance int         `setting:"REELTALLY_PREVIEW_ALLOWANCE" default:"5" placeholder:"N" help:"How many items of a request, and videos of a tracked account, are fetched for an organisation without a subscription, 1 or more."`
-	Sandbox          bool        `setting:"REELTALLY_SANDBOX" help:"Mark every response as made-up data. For a database that was filled by the sandbox."`
+	Sandbox          bool        `setting:"REELTALLY_SANDBOX" help:"Mark every response as made-up data, also before the sandbox has stored its first number. Responses of a database with made-up numbers are always marked."`
 	RedisURL         boot.Secret `name:"redis-url" setting:"REELTALLY_REDIS_URL" placeholder:"URL" help:"A Redis or Valkey server that holds the rate limits of several servers: redis://USER:PASSWORD@HOST:PORT/NUMBER, rediss:// for TLS, or unix://PATH. Without it, or while it is unreachable, each server counts on its own."`
 	RateLimits       string      `setting:"REELTALLY_RATE_LIMITS" default:"on" enum:"on,off" placeholder:"STATE" help:"on or off. Use off only for load tests: it lifts all rate limits."`
 	ShortLinkBaseURL string      `name:"shortlink-base-url" setting:"REELTALLY_SHORTLINK_BASE_URL" placeholder:"URL" help:"URL of a replacement for the hosts of short links: https://HOST/PATH is requested as URL/HOST/PATH. Without it, the hosts themselves are used."`
@@ -129,6 +130,11 @@ func New(ctx context.Context, c Config, st *store.Store, registry *prometheus.Re
 	proxies, err := c.trustedProxies()
 	if err != nil {
 		return nil, err
+	}
+	if kind, err := st.DataKind(ctx); err != nil {
+		return nil, err
+	} else if c.Sandbox && kind == store.RealData {
+		return nil, boot.UsageError{Err: fmt.Errorf("REELTALLY_SANDBOX is set: %w", &store.DataKindError{Have: kind, New: store.DemoData})}
 	}
 	resolver, err := shortlink.New(shortlink.Options{BaseURL: c.ShortLinkBaseURL, Logger: logger, Now: time.Now})
 	if err != nil {

@@ -26,12 +26,13 @@ const (
 	fieldUploadedAt
 	fieldVideoLength
 	fieldInterpolated
+	fieldSource
 	fieldCount // number of the fields above
 	fieldIgnored
 )
 
 var fieldNames = [fieldCount]string{"link", "date", "time", "views", "likes", "comments", "shares", "bookmarks", "title", "username",
-	"uploaded_at", "video_length", "interpolated"}
+	"uploaded_at", "video_length", "interpolated", "source"}
 
 func (f field) String() string { return fieldNames[f] }
 
@@ -52,8 +53,9 @@ var aliases = map[field][]string{
 	fieldVideoLength: {"videolength", "length", "duration", "durationseconds", "lengthseconds", "videoduration"},
 
 	fieldInterpolated: {"interpolated"},
+	fieldSource:       {"source"},
 	// Columns of ReelTally's exports and API responses that an import does not need.
-	fieldIgnored: {"source", "engagements", "displayusername", "platform"},
+	fieldIgnored: {"engagements", "displayusername", "platform"},
 }
 
 // byAlias maps each alias to its field.

@@ -27,6 +27,7 @@ type videoGroup struct {
 	account
 	Uploaded *store.Date `json:",omitempty"`
 	Length   *string     `json:",omitempty"`
+	MadeUp   bool        `json:",omitempty"` // whether the counts of a row come from a demo database
 	// Points has at most one point for each day, oldest first. Lines has the line number of each point's last row.
 	Points []backfill.LoadPoint
 	Lines  []int
@@ -34,7 +35,7 @@ type videoGroup struct {
 
 func (g *videoGroup) importVideo() backfill.ImportVideo {
 	return backfill.ImportVideo{Link: link.Link{Platform: g.Platform, Kind: link.Video, ID: g.ID, Handle: g.Handle, Canonical: g.Link},
-		Username: g.Username, AccountID: g.AccountID, Title: g.Title, UploadedAt: g.Uploaded, VideoLength: g.Length, Points: g.Points}
+		Username: g.Username, AccountID: g.AccountID, Title: g.Title, UploadedAt: g.Uploaded, VideoLength: g.Length, Points: g.Points, MadeUp: g.MadeUp}
 }
 
 // sortChunkSize is the number of records that are sorted in memory. More records are sorted on disk.
@@ -70,6 +71,7 @@ func (g *videoGroup) add(r record) error {
 	if r.Length != nil {
 		g.Length = r.Length
 	}
+	g.MadeUp = g.MadeUp || r.MadeUp
 	if !r.Measured {
 		return nil
 	}

@@ -29,6 +29,7 @@ type record struct {
 	account
 	Uploaded *store.Date `json:",omitempty"`
 	Length   *string     `json:",omitempty"`
+	MadeUp   bool        `json:",omitempty"` // whether the counts come from a demo database
 
 	withoutCounts   bool // the row has a date but no counts
 	invalidUsername bool // the username was not valid and was dropped
@@ -76,6 +77,7 @@ func (p rowParser) parse(ctx context.Context, line int, v *values) (record, erro
 	if err := p.parseVideo(ctx, v, &out); err != nil {
 		return out, err
 	}
+	out.MadeUp = v[fieldSource] == store.SandboxSource
 	hasCounts := false
 	for f, to := range map[field]**int64{fieldViews: &out.Counts.Views, fieldLikes: &out.Counts.Likes, fieldComments: &out.Counts.Comments,
 		fieldShares: &out.Counts.Shares, fieldBookmarks: &out.Counts.Bookmarks} {
