@@ -280,6 +280,7 @@ func TestToolResult_hasSelectedFieldsAndNamesTextOfOtherPeople(t *testing.T) {
 	}
 }
 
+// Requirements in docs/coverage.md: 11.7-06
 func TestToolCall_treatsNullAsMissingUnlessItIsAValue(t *testing.T) {
 	t.Parallel()
 	var body []byte
