@@ -128,7 +128,7 @@ contract: ## check openapi.yaml and the server with Spectral, Redocly, oasdiff a
 	@.ci/contract/check $(ARGS)
 
 .PHONY: mcp
-mcp: ## check POST /mcp with the public conformance scenarios and the MCP inspector (needs Node)
+mcp: ## check POST /mcp with the public conformance scenarios, the MCP inspector and two clients (needs Node and Python)
 	@.ci/mcp/check
 
 ##### Generate and lint
