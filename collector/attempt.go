@@ -77,13 +77,14 @@ func (w *worker) withResult(a attempt, r source.Result, at time.Time) attempt {
 	return a
 }
 
-// find returns the first answer of the given class. found is false if there is no such answer.
-func (a attempt) find(class source.Class) (first answer, found bool) {
-	at := slices.IndexFunc(a.Answers, func(r answer) bool { return r.Class == class })
-	if at < 0 {
-		return answer{}, false
+// find returns the first answer of the given class, or nil if there is none.
+func (a attempt) find(class source.Class) *answer {
+	for _, r := range a.Answers {
+		if r.Class == class {
+			return &r
+		}
 	}
-	return a.Answers[at], true
+	return nil
 }
 
 // nextSource returns the first source that serves the target and has not answered in the attempt. It returns nil if no source is left.

@@ -59,12 +59,12 @@ func (w *worker) outcome(t queue.Target, r source.Result, mixedUp bool, now time
 	return w.refusedOutcome(t, asked, r, now)
 }
 
-// needsNextSource returns true if the next source must be asked after the result r without numbers. If the call failed or the source is
-// paused, it must be asked only if an organisation is waiting for the target, or if the pause would delay the target by more than half of its
-// interval.
+// needsNextSource returns true if the next source must be asked after the result r without numbers. After a failed call or because of a pause,
+// it is asked only if an organisation waits for the target, or if the pause would delay the target by more than half of its interval.
 func (w *worker) needsNextSource(t queue.Target, r source.Result) bool {
-	if r.Failed == nil || slices.Contains(lastingClasses, r.Class) {
-		return slices.Contains(lastingClasses, r.Class)
+	lasting := slices.Contains(lastingClasses, r.Class)
+	if lasting || r.Failed == nil {
+		return lasting
 	}
 	last := t.RequestedAt
 	if t.FetchedAt != nil {
@@ -138,11 +138,11 @@ func pausedOutcome(t queue.Target, r source.Result, now time.Time) ingest.Outcom
 // lastOutcome returns the outcome after no source could answer for a target. If the call of an earlier source failed, or if an earlier source
 // is paused, the target does not count as refused, because that source will be asked later.
 func (w *worker) lastOutcome(t queue.Target, a attempt, r source.Result, now time.Time) ingest.Outcome {
-	if failed, ok := a.find(source.Temporary); ok {
+	if failed := a.find(source.Temporary); failed != nil {
 		r.Class, r.Detail = source.Temporary, failed.Source+": "+failed.Detail
 		return w.refusedOutcome(t, a, r, now)
 	}
-	if p, ok := a.find(quota.Paused); ok {
+	if p := a.find(quota.Paused); p != nil {
 		o := unchanged(t)
 		o.State, o.Detail = queue.StateActive, r.Detail+"; "+p.Source+" could be asked, but is paused"
 		o.NextAt = store.InstantOf(p.Until)
@@ -150,7 +150,7 @@ func (w *worker) lastOutcome(t queue.Target, a attempt, r source.Result, now tim
 		return o
 	}
 	o := w.refusedOutcome(t, a, r, now)
-	_, o.HandleLost = a.find(source.OtherOwner)
+	o.HandleLost = a.find(source.OtherOwner) != nil
 	return o
 }
 

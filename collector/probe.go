@@ -10,8 +10,7 @@ import (
 // Probe is the result of a test request for a video that does not exist.
 type Probe struct {
 	Source string
-	// Result is the answer of the source. Its Failed is set if the source did not answer, which may mean that it did not accept the credential.
-	// If the source cannot be asked for a single video, its class is Unsupported and Failed is set.
+	// Result is the answer of the source. If the source did not answer, or cannot be asked for a single video, Failed is set.
 	source.Result
 	// OwnAccountsOnly is true if the source answers only for the operator's own accounts. Its right answer is then of class Unsupported.
 	OwnAccountsOnly bool

@@ -196,11 +196,8 @@ func (w *worker) chooseBatch(due []queue.Target) (batch []queue.Target, lease ti
 			batch, most = append(batch, t), limit
 		}
 	}
-	return batch, w.lease(first)
+	return batch, w.timeout(first) + leaseMargin
 }
-
-// lease returns how long a target is leased for one call.
-func (w *worker) lease(t source.Target) time.Duration { return w.timeout(t) + leaseMargin }
 
 // timeout returns the longest duration of a fetch. A fetch of videos has time for two calls, because some sources need a second call.
 func (w *worker) timeout(t source.Target) time.Duration {
@@ -236,7 +233,7 @@ func (w *worker) fetch(ctx context.Context, claim queue.Claim, batch []source.Ta
 	}
 	errs := []error{err}
 	for _, next := range again {
-		err := w.queue.Extend(writing, claim, next, w.lease(next[0]))
+		err := w.queue.Extend(writing, claim, next, w.timeout(next[0])+leaseMargin)
 		if errors.Is(err, queue.ErrLeaseLost) {
 			continue // another collector fetches the targets of this batch
 		}

@@ -62,9 +62,8 @@ func pausedResult(s source.Source, f source.Failure) source.Result {
 	return source.Result{Class: Paused, Detail: s.Name() + " is paused until " + f.RetryAt.UTC().Format(time.RFC3339), Failed: &f}
 }
 
-// Call asks a source for a batch of one platform, kind and group. It returns one reply, or two replies if some targets of the batch got no
-// answer. Targets that the source does not serve get the class Unsupported, without a call. Call returns an error if a database query
-// failed.
+// Call asks a source for a batch of one platform, kind and group. It returns a second reply if some targets of the batch got no answer. Targets
+// that the source does not serve get the class Unsupported, without a call. Call returns an error if a database query failed.
 func (q *Quota) Call(ctx context.Context, s source.Source, batch []source.Target) ([]Reply, error) {
 	writing := context.WithoutCancel(ctx)
 	reply := Reply{Targets: batch, At: q.now()}
@@ -145,9 +144,8 @@ func (q *Quota) Fail(ctx context.Context, s source.Source, batch []source.Target
 	return []Reply{reply}, err
 }
 
-// Probe asks a source for a single target. It neither pauses the source nor ends a pause. It asks the source even if the source is paused
-// because its credential was refused. If the source gave no answer, Failed of the result says why. Probe returns an error only if a database
-// query failed.
+// Probe asks a source for a single target. It neither pauses the source nor ends a pause, and ignores a pause because of a refused credential.
+// If the source gave no answer, Failed of the result says why. Probe returns an error only if a database query failed.
 func (q *Quota) Probe(ctx context.Context, s source.Source, t source.Target) (source.Result, error) {
 	writing, batch := context.WithoutCancel(ctx), []source.Target{t}
 	st, err := q.state(writing)
