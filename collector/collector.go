@@ -145,7 +145,7 @@ func (c *Collector) repeat(ctx context.Context, every time.Duration, task string
 	for {
 		err := c.safely(ctx, func() error { return run(ctx) }, "task", task)
 		if err != nil && ctx.Err() == nil {
-			c.Logger.ErrorContext(ctx, task+" failed", "error", err)
+			c.Logger.ErrorContext(ctx, "task failed", "task", task, "error", err)
 		}
 		if !wait(ctx, every, nil) {
 			return

@@ -99,8 +99,8 @@ func (q *Quota) takeUnits(ctx context.Context, key string, b source.Budget, call
 		if ok, err := q.queue.ReserveQuota(ctx, key, window, units, b.Limit); err != nil {
 			return r, nil, err
 		} else if ok {
-			if units < call.Units {
-				q.warnOnce(ctx, key, window, "a call needs more units than its budget has and may end early", "units", call.Units, "reserved", units, "limit", b.Limit)
+			if units < call.Units && q.firstWarning(key, window) {
+				q.log.WarnContext(ctx, "a call needs more units than its budget has and may end early", "budget", key, "units", call.Units, "reserved", units, "limit", b.Limit)
 			}
 			return reserved{source.Call{Bucket: call.Bucket, Units: units}, key, window, b.Limit > 0}, nil, nil
 		}
@@ -117,18 +117,19 @@ func (q *Quota) takeUnits(ctx context.Context, key string, b source.Budget, call
 		q.log.WarnContext(ctx, "budget spent", "budget", key, "limit", b.Limit, "window", window, "until", ends)
 		return r, spentUntil(ends), q.pauseSpent(ctx, key, window, b.Limit, ends)
 	}
-	q.warnOnce(ctx, key, window, "a call waits because it needs more units than its budget has left", "units", call.Units, "left", left, "ends", ends)
+	if q.firstWarning(key, window) {
+		q.log.WarnContext(ctx, "a call waits because it needs more units than its budget has left", "budget", key, "units", call.Units, "left", left, "ends", ends)
+	}
 	if later := now.Add(schedule.Jitter(longestDefer)); later.Before(ends) {
 		ends = later
 	}
 	return r, spentUntil(ends), nil
 }
 
-// warnOnce logs a warning about a budget, but only the first one in each window of the budget.
-func (q *Quota) warnOnce(ctx context.Context, key, window, text string, attrs ...any) {
-	if last, known := q.warned.Swap(key, window); !known || last != window {
-		q.log.WarnContext(ctx, text, append(attrs, "budget", key)...)
-	}
+// firstWarning returns true once in each window of a budget.
+func (q *Quota) firstWarning(key, window string) bool {
+	last, known := q.warned.Swap(key, window)
+	return !known || last != window
 }
 
 // pauseSpent pauses a spent budget until its window ends, unless units were returned in the meantime.

@@ -79,7 +79,7 @@ func (q *Quota) Call(ctx context.Context, s source.Source, batch []source.Target
 		return nil, err
 	}
 	if pause != nil {
-		return []Reply{reply.withResult(pausedResult(s, *pause))}, nil
+		return []Reply{reply.withResult(pausedResult(s, *pause))}, nil //nolint:nilerr // err is nil: reserve has returned a pause
 	}
 	results, err := q.fetch(ctx, s, batch, taken)
 	failure := (*source.Failure)(nil)
@@ -92,7 +92,7 @@ func (q *Quota) Call(ctx context.Context, s source.Source, batch []source.Target
 		return []Reply{reply}, err
 	case err != nil && ctx.Err() != nil: // the deadline of the fetch has passed, which says nothing about the source
 		failure = &source.Failure{Class: source.Temporary, Detail: "the fetch took too long", Cause: err}
-		return []Reply{reply.withResult(source.Result{Class: failure.Class, Detail: failure.Detail, Failed: failure})}, nil
+		return []Reply{reply.withResult(source.Result{Class: failure.Class, Detail: failure.Detail, Failed: failure})}, nil //nolint:nilerr // the reply has the error
 	case err != nil:
 		return nil, err
 	}
