@@ -221,7 +221,7 @@ func TestPanicInASource_affectsOnlyTheTargetThatCausesIt(t *testing.T) {
 				s := newRefusalTest(t, db, batch, map[int]int{1: 11, 50: 101}[batch])
 				bad := s.ids[7]
 				var panics atomic.Int64
-				s.Collector.panicked = func() { panics.Add(1) }
+				s.Panicked = func() { panics.Add(1) }
 				s.answer = func(asked []source.Target) error {
 					if containsAny(asked, bad) {
 						panic("unexpected answer")
