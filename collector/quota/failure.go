@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/schedule"
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
@@ -20,7 +21,8 @@ import (
 //   - Several different targets in a row got the same refusal, without a successful answer of the source between them. The refusals are
 //     counted in the database (queue.NoteRefusal), so that all collectors share the count.
 //
-// If a call for several targets is refused as a whole, each half of the batch is requested separately, down to single targets.
+// If a call for several targets is refused as a whole, or if its answer is too large, each half of the batch is requested separately, down
+// to single targets.
 
 const (
 	// authRefusals is the number of AuthFailed calls in a row after which a source is paused.
@@ -47,6 +49,9 @@ func (q *Quota) fail(ctx context.Context, s source.Source, st state, batch []sou
 		if f.Class != source.BadRequest && f.Class != source.Temporary {
 			reply.Outcome = Unavailable
 		}
+	case errors.Is(f, fetch.ErrTooLarge) && len(batch) > 1: // the answer to a smaller batch is smaller
+		reply.Outcome = Divided
+		return reply, nil
 	case !errors.Is(f, source.ErrNoAnswer) && hasSeveralSubjects(s, batch):
 		// The refusal of a batch is not counted, because it is not known which target caused it. The exception is a source that has already
 		// refused other targets.

@@ -213,7 +213,7 @@ func (s *Sandbox) ensembleTikTokPosts(c *call, q url.Values) reply {
 	return rep
 }
 
-// ensembleInstagram answers instagram/post/details.
+// ensembleInstagram answers instagram/post/details. Some posts have the format of Instagram's app, and some the format of its site.
 func (s *Sandbox) ensembleInstagram(c *call, q url.Values) reply {
 	c.ids = []string{q.Get("code")}
 	if !validID(link.Instagram, q.Get("code")) {
@@ -222,6 +222,9 @@ func (s *Sandbox) ensembleInstagram(c *call, q url.Values) reply {
 	t, ok := s.world.Video(link.Instagram, q.Get("code"), c.now)
 	if bad := ensembleUnavailable(t, ok); bad != nil {
 		return *bad
+	}
+	if hasAppFormat(t.ID) {
+		return ensembleOK(instagramApp(t), 1)
 	}
 	return ensembleOK(instagramWeb(t), 1)
 }
