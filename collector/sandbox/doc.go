@@ -43,6 +43,8 @@
 // {"data":{"reels":[{"media":…}],"nextCursor"}}; the posts have the format of Instagram's app or of its site), facebook/post/info?url=, facebook/user/info?username=,
 // facebook/user/reels?username=&depth=. A private video is 472, an age-restricted one 471, a deleted one 404, an unknown user 473.
 //
+// Apify rounds TikTok counts from 10,000 on, as TikTok's site shows them. In ScrapeCreators' TikTok videos, shop_product_url names the product.
+//
 // # Generated data
 //
 // Every valid id is a video and every valid handle is an account. Their data depend only on Options.Seed and the time. [World] generates
