@@ -213,7 +213,8 @@ func (s *Sandbox) ensembleTikTokPosts(c *call, q url.Values) reply {
 	return rep
 }
 
-// ensembleInstagram answers instagram/post/details. Some posts have the format of Instagram's app, and some the format of its site.
+// ensembleInstagram answers instagram/post/details. Posts with hidden likes have the format of Instagram's app,
+// all others the format of its site.
 func (s *Sandbox) ensembleInstagram(c *call, q url.Values) reply {
 	c.ids = []string{q.Get("code")}
 	if !validID(link.Instagram, q.Get("code")) {
@@ -223,7 +224,7 @@ func (s *Sandbox) ensembleInstagram(c *call, q url.Values) reply {
 	if bad := ensembleUnavailable(t, ok); bad != nil {
 		return *bad
 	}
-	if hasAppFormat(t.ID) {
+	if t.HiddenStats {
 		return ensembleOK(instagramApp(t), 1)
 	}
 	return ensembleOK(instagramWeb(t), 1)

@@ -57,10 +57,6 @@ func instagramApp(t VideoTruth) object {
 	return media
 }
 
-// hasAppFormat returns true if EnsembleData returns the post with a shortcode in the format of Instagram's app, and false if it returns
-// the post in the format of Instagram's site.
-func hasAppFormat(code string) bool { return code[len(publicShortcode(code))-1]%2 == 1 }
-
 // instagramItem returns a post in the format of Apify's instagram-scraper. If the creator hides the likes, likesCount is -1.
 func instagramItem(t VideoTruth) object {
 	item := object{

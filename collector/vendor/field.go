@@ -183,7 +183,7 @@ func (f Field) count(item gjson.Result) (n *int64, withheld, wrong bool) {
 	for _, a := range f {
 		v, ok := a.value(item)
 		isNull := v.Exists() && v.Type == gjson.Null
-		if !ok && !(isNull && slices.Contains(a.Withheld, "null")) {
+		if !ok && (!isNull || !slices.Contains(a.Withheld, "null")) {
 			continue
 		}
 		text, ok := scalar(v)

@@ -97,7 +97,7 @@ func TestEnsembleData_halvesBatchesWhoseAnswerIsTooLarge(t *testing.T) {
 	t.Parallel()
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var items []map[string]any
-		for _, id := range strings.Split(r.URL.Query().Get("ids"), ";") {
+		for id := range strings.SplitSeq(r.URL.Query().Get("ids"), ";") {
 			items = append(items, map[string]any{"aweme_id": id, "statistics": map[string]int{"play_count": 1}, "padding": strings.Repeat("x", 200_000)})
 		}
 		_ = json.NewEncoder(w).Encode(map[string]any{"data": items})
