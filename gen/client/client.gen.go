@@ -237,6 +237,7 @@ const (
 	HistoryQualityCorrected    HistoryQuality = "corrected"
 	HistoryQualityInterpolated HistoryQuality = "interpolated"
 	HistoryQualityMeasured     HistoryQuality = "measured"
+	HistoryQualityRounded      HistoryQuality = "rounded"
 )
 
 // Valid indicates whether the value is a known member of the HistoryQuality enum.
@@ -247,6 +248,8 @@ func (e HistoryQuality) Valid() bool {
 	case HistoryQualityInterpolated:
 		return true
 	case HistoryQualityMeasured:
+		return true
+	case HistoryQualityRounded:
 		return true
 	default:
 		return false
@@ -660,6 +663,8 @@ type AccountHistoryPoint struct {
 
 	// Quality The quality of the counts of a point. `measured`: the counts are those of the source. `corrected`: the counts are those of the
 	// source, and some are lower than before, because the platform corrected them (for an account, although it has no fewer videos).
+	// `rounded` (only for videos): the counts are those of the source, which has probably rounded at least one of them, such as 573,942 to 573,900. Such a
+	// point says nothing about whether a count fell, and a later exact count is compared with the last count that was not rounded.
 	// `interpolated`: the counts are computed from two other points. Only with `include=quality`; absent when the tier masks the counts, as `source` and `fetched_at` are.
 	Quality *HistoryQuality `json:"quality,omitempty"`
 
@@ -960,6 +965,8 @@ type HistoryInclude string
 
 // HistoryQuality The quality of the counts of a point. `measured`: the counts are those of the source. `corrected`: the counts are those of the
 // source, and some are lower than before, because the platform corrected them (for an account, although it has no fewer videos).
+// `rounded` (only for videos): the counts are those of the source, which has probably rounded at least one of them, such as 573,942 to 573,900. Such a
+// point says nothing about whether a count fell, and a later exact count is compared with the last count that was not rounded.
 // `interpolated`: the counts are computed from two other points. Only with `include=quality`; absent when the tier masks the counts, as `source` and `fetched_at` are.
 type HistoryQuality string
 
@@ -1687,7 +1694,7 @@ type Video struct {
 	// LatestUpdatedAt When the metrics were last fetched.
 	LatestUpdatedAt *time.Time `json:"latest_updated_at"`
 
-	// LatestViews The latest known number of views.
+	// LatestViews The latest known number of views: on TikTok and YouTube as the platform shows it, on Instagram the plays on Instagram without those on Facebook. It is null if a source gives only another count, such as Instagram's older count of views of at least three seconds.
 	LatestViews *int64 `json:"latest_views"`
 
 	// LinkedAccountID The account that posted the video; null until it is known from the link or a fetch.
@@ -1819,6 +1826,8 @@ type VideoHistoryPoint struct {
 
 	// Quality The quality of the counts of a point. `measured`: the counts are those of the source. `corrected`: the counts are those of the
 	// source, and some are lower than before, because the platform corrected them (for an account, although it has no fewer videos).
+	// `rounded` (only for videos): the counts are those of the source, which has probably rounded at least one of them, such as 573,942 to 573,900. Such a
+	// point says nothing about whether a count fell, and a later exact count is compared with the last count that was not rounded.
 	// `interpolated`: the counts are computed from two other points. Only with `include=quality`; absent when the tier masks the counts, as `source` and `fetched_at` are.
 	Quality *HistoryQuality `json:"quality,omitempty"`
 
@@ -1828,7 +1837,7 @@ type VideoHistoryPoint struct {
 	// Source The source that gave the counts; absent on an interpolated point. Only with `include=quality`.
 	Source *string `json:"source,omitempty"`
 
-	// Views The number of views.
+	// Views The number of views, as in `latest_views` of the video.
 	Views *int64 `json:"views"`
 }
 

@@ -41,6 +41,8 @@ type VideoFacts struct {
 	IsAd            *bool
 	ShopAd          *bool
 	ShopProductID   *string
+	// Rounded is true if the source has probably rounded one of the counts.
+	Rounded bool
 }
 
 // Outcome is the result of fetching one claimed target. It also says when the target is due next.
@@ -337,7 +339,7 @@ func (w videoWriter) savePoints(videos []*store.Video) error {
 	rows := make([]snapshot, len(videos))
 	for i, v := range videos {
 		o := w.outcomes[v.Key()]
-		rows[i] = snapshot{OrganisationID: v.OrganisationID, VideoID: v.ID, Day: day, Week: day.Week(), FetchedAt: w.fetchedAt, Source: o.Source,
+		rows[i] = snapshot{OrganisationID: v.OrganisationID, VideoID: v.ID, Day: day, Week: day.Week(), FetchedAt: w.fetchedAt, Source: store.StoredSource(o.Source, o.Facts.Rounded),
 			Counts: o.Facts.counts()}
 	}
 	if len(rows) == 0 {

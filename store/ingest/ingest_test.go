@@ -56,6 +56,37 @@ func TestAcknowledge_writesAllFacts(t *testing.T) {
 	})
 }
 
+// A source that rounds is used between two exact sources. The rounded count is lower than the exact count before it and higher than the
+// exact count after it.
+//
+// Requirements in docs/coverage.md: 11.12-04
+func TestAcknowledge_marksPointsWithRoundedCounts(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		storetest.CreatePartitions(t, db, 200)
+		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, "https://www.tiktok.com/@someone/video/7301234567890123456")
+		storetest.Track(t, o, l)
+		first := storetest.Today(db)
+		for _, f := range []ingest.VideoFacts{
+			{Views: new(int64(573_942))}, {Views: new(int64(573_900)), Rounded: true}, {Views: new(int64(574_400)), Rounded: true},
+			{Views: new(int64(574_380))}, {Views: new(int64(574_370))},
+		} {
+			require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, f))
+			db.Clock.Advance(24 * time.Hour)
+		}
+		for from := first; from < first+5; from++ {
+			got, err := o.History(t.Context(), store.VideoRef{Link: l}, from, first+4)
+			require.NoError(t, err)
+			want := []store.Quality{store.QualityCorrected, store.QualityMeasured, store.QualityRounded, store.QualityRounded, store.QualityMeasured}
+			require.Len(t, got, int(first+5-from))
+			for i, p := range got {
+				require.Equal(t, want[i], p.Quality, "%s in a range from %s", p.Day, from)
+				require.Equal(t, "test", *p.Source)
+			}
+		}
+	})
+}
+
 func TestAcknowledge_changesNothingIfAnOutcomeIsWrittenAgain(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

@@ -37,12 +37,13 @@ var fieldNames = [fieldCount]string{"link", "date", "time", "views", "likes", "c
 func (f field) String() string { return fieldNames[f] }
 
 // aliases are the column names of common trackers and platforms, in lower case and without spaces and punctuation. Ambiguous names, such
-// as "timestamp", "favorites", "author" and "created_at", are not included. They need --map.
+// as "timestamp", "favorites", "author" and "created_at", are not included. They need --map. "video_view_count" is not included because it is
+// Instagram's older count of views of at least three seconds, which the sources do not store either.
 var aliases = map[field][]string{
 	fieldLink:        {"link", "url", "videourl", "videolink", "adlink", "posturl", "postlink", "permalink", "shareurl", "webvideourl"},
 	fieldDate:        {"date", "day", "snapshotdate"},
 	fieldTime:        {"time", "datetime", "measuredat", "fetchedat", "collectedat", "scrapedat", "recordedat", "snapshotat"},
-	fieldViews:       {"views", "viewcount", "viewscount", "plays", "playcount", "videoviews", "videoviewcount", "videoplaycount"},
+	fieldViews:       {"views", "viewcount", "viewscount", "plays", "playcount", "videoviews", "videoplaycount"},
 	fieldLikes:       {"likes", "likecount", "likescount", "diggcount", "hearts"},
 	fieldComments:    {"comments", "commentcount", "commentscount"},
 	fieldShares:      {"shares", "sharecount", "sharescount"},
