@@ -311,7 +311,7 @@ func TestEveryOperationThatMasksMetrics_returnsNullMetricsToLowerTiers(t *testin
 func isMetric(name string) bool {
 	begins := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
 	return slices.ContainsFunc([]string{"latest_", "increase_", "mean_", "median_", "most_", "percent_", "total_"}, begins) && name != "total_pages" ||
-		slices.Contains([]string{"outlier_multiplier", "accounts", "videos", "uploads", "followers", "following", "views", "likes", "comments", "shares", "bookmarks", "engagements", "video_count", "account_count"}, name)
+		slices.Contains([]string{"outlier_multiplier", "views_gained_7d", "accounts", "videos", "uploads", "followers", "following", "views", "likes", "comments", "shares", "bookmarks", "engagements", "video_count", "account_count"}, name)
 }
 
 // withMetrics returns all JSON objects in v that have a metric or the member metrics_masked. v is decoded JSON.
