@@ -278,6 +278,8 @@ func TestEveryOperationThatMasksMetrics_returnsNullMetricsToLowerTiers(t *testin
 				a.fetchProfiles(func(queue.Target) ingest.AccountFacts {
 					return ingest.AccountFacts{Followers: new(int64(5)), Following: new(int64(5))}
 				})
+				// Growth is unknown, because each video has only one point.
+				a.Exec(t, "UPDATE videos SET increase_1d = 1, increase_7d = 1, increase_14d = 1, increase_30d = 1, views_gained_7d = 1")
 				target := strings.NewReplacer("{ad_id}", id.String(), "{account_id}", account.String(), "{collection_id}", collections[0].String()).Replace(op.Path)
 				if op.Operation.Parameters.GetByInAndName("query", "include_counts") != nil {
 					target += "?include_counts=true"
