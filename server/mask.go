@@ -18,14 +18,6 @@ func (v View) Count(n *int64) *int64 {
 	return n
 }
 
-// Number returns a pointer to f, or nil if v masks metrics.
-func (v View) Number(f float64) *float64 {
-	if v.masked {
-		return nil
-	}
-	return &f
-}
-
 // Ratio returns the ratio f, or nil if v masks metrics. f can be nil, which means that the ratio is unknown.
 func (v View) Ratio(f *float64) *float64 {
 	if v.masked {

@@ -163,8 +163,9 @@ func ToAPIVideo(v store.Video, view View) api.Video {
 		LatestViews: view.Count(v.LatestViews), LatestLikes: view.Count(v.LatestLikes), LatestComments: view.Count(v.LatestComments),
 		LatestBookmarks: view.Count(v.LatestBookmarks), LatestShares: view.Count(v.LatestShares),
 		LatestEngagement: view.Count(v.LatestEngagement), LatestUpdatedAt: view.Text(toAPITimePtr(v.LatestUpdatedAt)),
-		OutlierMultiplier: view.Number(v.OutlierMultiplier), Increase1D: view.Number(v.Increase1d), Increase7D: view.Number(v.Increase7d),
-		Increase14D: view.Number(v.Increase14d), Increase30D: view.Number(v.Increase30d), MetricsMasked: view.MetricsMasked(),
+		OutlierMultiplier: view.Ratio(v.OutlierMultiplier), Increase1D: view.Ratio(v.Increase1d), Increase7D: view.Ratio(v.Increase7d),
+		Increase14D: view.Ratio(v.Increase14d), Increase30D: view.Ratio(v.Increase30d), ViewsGained7D: view.Count(v.ViewsGained7d),
+		MetricsMasked: view.MetricsMasked(),
 	}
 	if v.AdProductIDShop != nil {
 		out.AdProductIDShop = *v.AdProductIDShop

@@ -50,14 +50,29 @@ type Video struct {
 	LatestEngagement *int64
 	LatestUpdatedAt  *db.Instant
 
-	OutlierMultiplier float64
-	Increase1d        float64 `gorm:"column:increase_1d"`
-	Increase7d        float64 `gorm:"column:increase_7d"`
-	Increase14d       float64 `gorm:"column:increase_14d"`
-	Increase30d       float64 `gorm:"column:increase_30d"`
+	OutlierMultiplier *float64 // nil if the views or the account are unknown, or if the account's median is 0
+	Growth
 
 	// Labels are the collections that contain the video, ordered by name and id. Methods that read videos set Labels.
 	Labels []Label `gorm:"-"`
+}
+
+// Growth is how the views of a video grew in the days before its last fetch. ingest.SetGrowth computes it. A field is nil if it cannot be
+// known.
+type Growth struct {
+	Increase1d    *float64 `gorm:"column:increase_1d"` // in percent, as the other increases
+	Increase7d    *float64 `gorm:"column:increase_7d"`
+	Increase14d   *float64 `gorm:"column:increase_14d"`
+	Increase30d   *float64 `gorm:"column:increase_30d"`
+	ViewsGained7d *int64   `gorm:"column:views_gained_7d"`
+}
+
+// GrowthColumns are the columns of Growth, in the order of Growth.Values.
+var GrowthColumns = []string{"increase_1d", "increase_7d", "increase_14d", "increase_30d", "views_gained_7d"}
+
+// Values returns the fields in the order of GrowthColumns.
+func (g *Growth) Values() []any {
+	return []any{g.Increase1d, g.Increase7d, g.Increase14d, g.Increase30d, g.ViewsGained7d}
 }
 
 // Label is a collection that contains a video or account.
@@ -109,8 +124,8 @@ type VideoQuery struct {
 	WithoutTotal    bool // do not count the matching videos; VideoPage.Total is then 0
 }
 
-// VideoOrders are the columns by which videos can be ordered. For created_at, uploaded_at, latest_views and latest_updated_at, the database
-// reads the videos in order from an index. For the other columns, it sorts all matching videos.
+// VideoOrders are the columns by which videos can be ordered. For latest_likes, latest_comments, latest_bookmarks, latest_shares and
+// latest_engagement, the database sorts all matching videos. For the other columns, it reads the videos in order from an index.
 var VideoOrders = db.SortColumns{
 	"created_at":        db.SortBy("videos", "created_at", db.IntegerColumn),
 	"uploaded_at":       db.SortByNullable("videos", "uploaded_at", db.DateColumn),
@@ -121,6 +136,13 @@ var VideoOrders = db.SortColumns{
 	"latest_shares":     db.SortByNullable("videos", "latest_shares", db.IntegerColumn),
 	"latest_engagement": db.SortByNullable("videos", "latest_engagement", db.IntegerColumn),
 	"latest_updated_at": db.SortByNullable("videos", "latest_updated_at", db.IntegerColumn),
+
+	"outlier_multiplier": db.SortByNullable("videos", "outlier_multiplier", db.FloatColumn),
+	"increase_1d":        db.SortByNullable("videos", "increase_1d", db.FloatColumn),
+	"increase_7d":        db.SortByNullable("videos", "increase_7d", db.FloatColumn),
+	"increase_14d":       db.SortByNullable("videos", "increase_14d", db.FloatColumn),
+	"increase_30d":       db.SortByNullable("videos", "increase_30d", db.FloatColumn),
+	"views_gained_7d":    db.SortByNullable("videos", "views_gained_7d", db.IntegerColumn),
 }
 
 // videoText is a SQL expression for the number of characters in a video's text columns. Lists estimate the size of an answer with it. The

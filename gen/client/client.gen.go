@@ -72,21 +72,35 @@ func (e AccountOrder) Valid() bool {
 
 // Defines values for AccountVideoOrder.
 const (
-	AccountVideoOrderCreatedAt        AccountVideoOrder = "created_at"
-	AccountVideoOrderLatestBookmarks  AccountVideoOrder = "latest_bookmarks"
-	AccountVideoOrderLatestComments   AccountVideoOrder = "latest_comments"
-	AccountVideoOrderLatestEngagement AccountVideoOrder = "latest_engagement"
-	AccountVideoOrderLatestLikes      AccountVideoOrder = "latest_likes"
-	AccountVideoOrderLatestShares     AccountVideoOrder = "latest_shares"
-	AccountVideoOrderLatestUpdatedAt  AccountVideoOrder = "latest_updated_at"
-	AccountVideoOrderLatestViews      AccountVideoOrder = "latest_views"
-	AccountVideoOrderUploadedAt       AccountVideoOrder = "uploaded_at"
+	AccountVideoOrderCreatedAt         AccountVideoOrder = "created_at"
+	AccountVideoOrderIncrease14D       AccountVideoOrder = "increase_14d"
+	AccountVideoOrderIncrease1D        AccountVideoOrder = "increase_1d"
+	AccountVideoOrderIncrease30D       AccountVideoOrder = "increase_30d"
+	AccountVideoOrderIncrease7D        AccountVideoOrder = "increase_7d"
+	AccountVideoOrderLatestBookmarks   AccountVideoOrder = "latest_bookmarks"
+	AccountVideoOrderLatestComments    AccountVideoOrder = "latest_comments"
+	AccountVideoOrderLatestEngagement  AccountVideoOrder = "latest_engagement"
+	AccountVideoOrderLatestLikes       AccountVideoOrder = "latest_likes"
+	AccountVideoOrderLatestShares      AccountVideoOrder = "latest_shares"
+	AccountVideoOrderLatestUpdatedAt   AccountVideoOrder = "latest_updated_at"
+	AccountVideoOrderLatestViews       AccountVideoOrder = "latest_views"
+	AccountVideoOrderOutlierMultiplier AccountVideoOrder = "outlier_multiplier"
+	AccountVideoOrderUploadedAt        AccountVideoOrder = "uploaded_at"
+	AccountVideoOrderViewsGained7D     AccountVideoOrder = "views_gained_7d"
 )
 
 // Valid indicates whether the value is a known member of the AccountVideoOrder enum.
 func (e AccountVideoOrder) Valid() bool {
 	switch e {
 	case AccountVideoOrderCreatedAt:
+		return true
+	case AccountVideoOrderIncrease14D:
+		return true
+	case AccountVideoOrderIncrease1D:
+		return true
+	case AccountVideoOrderIncrease30D:
+		return true
+	case AccountVideoOrderIncrease7D:
 		return true
 	case AccountVideoOrderLatestBookmarks:
 		return true
@@ -102,7 +116,11 @@ func (e AccountVideoOrder) Valid() bool {
 		return true
 	case AccountVideoOrderLatestViews:
 		return true
+	case AccountVideoOrderOutlierMultiplier:
+		return true
 	case AccountVideoOrderUploadedAt:
+		return true
+	case AccountVideoOrderViewsGained7D:
 		return true
 	default:
 		return false
@@ -138,21 +156,35 @@ func (e CollectionOrder) Valid() bool {
 
 // Defines values for CollectionVideoOrder.
 const (
-	CollectionVideoOrderCreatedAt        CollectionVideoOrder = "created_at"
-	CollectionVideoOrderLatestBookmarks  CollectionVideoOrder = "latest_bookmarks"
-	CollectionVideoOrderLatestComments   CollectionVideoOrder = "latest_comments"
-	CollectionVideoOrderLatestEngagement CollectionVideoOrder = "latest_engagement"
-	CollectionVideoOrderLatestLikes      CollectionVideoOrder = "latest_likes"
-	CollectionVideoOrderLatestShares     CollectionVideoOrder = "latest_shares"
-	CollectionVideoOrderLatestUpdatedAt  CollectionVideoOrder = "latest_updated_at"
-	CollectionVideoOrderLatestViews      CollectionVideoOrder = "latest_views"
-	CollectionVideoOrderUploadedAt       CollectionVideoOrder = "uploaded_at"
+	CollectionVideoOrderCreatedAt         CollectionVideoOrder = "created_at"
+	CollectionVideoOrderIncrease14D       CollectionVideoOrder = "increase_14d"
+	CollectionVideoOrderIncrease1D        CollectionVideoOrder = "increase_1d"
+	CollectionVideoOrderIncrease30D       CollectionVideoOrder = "increase_30d"
+	CollectionVideoOrderIncrease7D        CollectionVideoOrder = "increase_7d"
+	CollectionVideoOrderLatestBookmarks   CollectionVideoOrder = "latest_bookmarks"
+	CollectionVideoOrderLatestComments    CollectionVideoOrder = "latest_comments"
+	CollectionVideoOrderLatestEngagement  CollectionVideoOrder = "latest_engagement"
+	CollectionVideoOrderLatestLikes       CollectionVideoOrder = "latest_likes"
+	CollectionVideoOrderLatestShares      CollectionVideoOrder = "latest_shares"
+	CollectionVideoOrderLatestUpdatedAt   CollectionVideoOrder = "latest_updated_at"
+	CollectionVideoOrderLatestViews       CollectionVideoOrder = "latest_views"
+	CollectionVideoOrderOutlierMultiplier CollectionVideoOrder = "outlier_multiplier"
+	CollectionVideoOrderUploadedAt        CollectionVideoOrder = "uploaded_at"
+	CollectionVideoOrderViewsGained7D     CollectionVideoOrder = "views_gained_7d"
 )
 
 // Valid indicates whether the value is a known member of the CollectionVideoOrder enum.
 func (e CollectionVideoOrder) Valid() bool {
 	switch e {
 	case CollectionVideoOrderCreatedAt:
+		return true
+	case CollectionVideoOrderIncrease14D:
+		return true
+	case CollectionVideoOrderIncrease1D:
+		return true
+	case CollectionVideoOrderIncrease30D:
+		return true
+	case CollectionVideoOrderIncrease7D:
 		return true
 	case CollectionVideoOrderLatestBookmarks:
 		return true
@@ -168,7 +200,11 @@ func (e CollectionVideoOrder) Valid() bool {
 		return true
 	case CollectionVideoOrderLatestViews:
 		return true
+	case CollectionVideoOrderOutlierMultiplier:
+		return true
 	case CollectionVideoOrderUploadedAt:
+		return true
+	case CollectionVideoOrderViewsGained7D:
 		return true
 	default:
 		return false
@@ -462,21 +498,35 @@ func (e TrackingType) Valid() bool {
 
 // Defines values for VideoOrder.
 const (
-	VideoOrderCreatedAt        VideoOrder = "created_at"
-	VideoOrderLatestBookmarks  VideoOrder = "latest_bookmarks"
-	VideoOrderLatestComments   VideoOrder = "latest_comments"
-	VideoOrderLatestEngagement VideoOrder = "latest_engagement"
-	VideoOrderLatestLikes      VideoOrder = "latest_likes"
-	VideoOrderLatestShares     VideoOrder = "latest_shares"
-	VideoOrderLatestUpdatedAt  VideoOrder = "latest_updated_at"
-	VideoOrderLatestViews      VideoOrder = "latest_views"
-	VideoOrderUploadedAt       VideoOrder = "uploaded_at"
+	VideoOrderCreatedAt         VideoOrder = "created_at"
+	VideoOrderIncrease14D       VideoOrder = "increase_14d"
+	VideoOrderIncrease1D        VideoOrder = "increase_1d"
+	VideoOrderIncrease30D       VideoOrder = "increase_30d"
+	VideoOrderIncrease7D        VideoOrder = "increase_7d"
+	VideoOrderLatestBookmarks   VideoOrder = "latest_bookmarks"
+	VideoOrderLatestComments    VideoOrder = "latest_comments"
+	VideoOrderLatestEngagement  VideoOrder = "latest_engagement"
+	VideoOrderLatestLikes       VideoOrder = "latest_likes"
+	VideoOrderLatestShares      VideoOrder = "latest_shares"
+	VideoOrderLatestUpdatedAt   VideoOrder = "latest_updated_at"
+	VideoOrderLatestViews       VideoOrder = "latest_views"
+	VideoOrderOutlierMultiplier VideoOrder = "outlier_multiplier"
+	VideoOrderUploadedAt        VideoOrder = "uploaded_at"
+	VideoOrderViewsGained7D     VideoOrder = "views_gained_7d"
 )
 
 // Valid indicates whether the value is a known member of the VideoOrder enum.
 func (e VideoOrder) Valid() bool {
 	switch e {
 	case VideoOrderCreatedAt:
+		return true
+	case VideoOrderIncrease14D:
+		return true
+	case VideoOrderIncrease1D:
+		return true
+	case VideoOrderIncrease30D:
+		return true
+	case VideoOrderIncrease7D:
 		return true
 	case VideoOrderLatestBookmarks:
 		return true
@@ -492,7 +542,11 @@ func (e VideoOrder) Valid() bool {
 		return true
 	case VideoOrderLatestViews:
 		return true
+	case VideoOrderOutlierMultiplier:
+		return true
 	case VideoOrderUploadedAt:
+		return true
+	case VideoOrderViewsGained7D:
 		return true
 	default:
 		return false
@@ -705,7 +759,7 @@ type AccountVideoList struct {
 	union json.RawMessage
 }
 
-// AccountVideoOrder The members by which the videos of an account can be sorted. The default is `uploaded_at`.
+// AccountVideoOrder The members by which the videos of an account can be sorted. The default is `uploaded_at`. Videos whose member is null come last in both directions.
 //
 // Example: latest_views
 type AccountVideoOrder string
@@ -842,7 +896,7 @@ type CollectionList struct {
 // Example: name
 type CollectionOrder string
 
-// CollectionVideoOrder The members by which the videos of a collection can be sorted. The default is `created_at`.
+// CollectionVideoOrder The members by which the videos of a collection can be sorted. The default is `created_at`. Videos whose member is null come last in both directions.
 //
 // Example: latest_views
 type CollectionVideoOrder string
@@ -1648,24 +1702,34 @@ type Video struct {
 	// HiddenStats Whether the platform does not give at least one count that it normally gives.
 	HiddenStats bool `json:"hidden_stats"`
 
-	// Increase14D The percentage by which the views grew since the last point on or before 14 days ago; 0 if there is no such point or its views are unknown or 0.
+	// Increase14D The percentage by which the views grew from the last point on or before 14 days before the last fetch (`latest_updated_at`) to `latest_views`.
+	// 0 means that the views did not change. Null if the views at either time are unknown, if the views of that point are 0, or if no later
+	// point has views.
+	//
 	//
 	// Example: 31.5
 	Increase14D *float64 `json:"increase_14d"`
 
-	// Increase1D The percentage by which the views grew since the last point on or before 1 day ago; 0 if there is no such point or its views are unknown
-	// or 0.
+	// Increase1D The percentage by which the views grew from the last point on or before 1 day before the last fetch (`latest_updated_at`) to `latest_views`.
+	// 0 means that the views did not change. Null if the views at either time are unknown, if the views of that point are 0, or if no later
+	// point has views.
 	//
 	//
 	// Example: 1.8
 	Increase1D *float64 `json:"increase_1d"`
 
-	// Increase30D The percentage by which the views grew since the last point on or before 30 days ago; 0 if there is no such point or its views are unknown or 0.
+	// Increase30D The percentage by which the views grew from the last point on or before 30 days before the last fetch (`latest_updated_at`) to `latest_views`.
+	// 0 means that the views did not change. Null if the views at either time are unknown, if the views of that point are 0, or if no later
+	// point has views.
+	//
 	//
 	// Example: 188.9
 	Increase30D *float64 `json:"increase_30d"`
 
-	// Increase7D The percentage by which the views grew since the last point on or before 7 days ago; 0 if there is no such point or its views are unknown or 0.
+	// Increase7D The percentage by which the views grew from the last point on or before 7 days before the last fetch (`latest_updated_at`) to `latest_views`.
+	// 0 means that the views did not change. Null if the views at either time are unknown, if the views of that point are 0, or if no later
+	// point has views.
+	//
 	//
 	// Example: 12.25
 	Increase7D *float64 `json:"increase_7d"`
@@ -1709,7 +1773,9 @@ type Video struct {
 	// OrganisationID The id of the organisation that tracks this video or account, or owns this collection.
 	OrganisationID openapi_types.UUID `json:"organisation_id"`
 
-	// OutlierMultiplier The latest views of the video, divided by the median of the latest views of the account's tracked videos; 0 if it cannot be computed.
+	// OutlierMultiplier The latest views of the video, divided by the median of the latest views of the account's tracked videos. 0 means that the video has
+	// 0 views. Null if the views are unknown, if the account is unknown, or if the median is 0.
+	//
 	//
 	// Example: 6.4
 	OutlierMultiplier *float64 `json:"outlier_multiplier"`
@@ -1748,6 +1814,13 @@ type Video struct {
 	//
 	// Example: 31
 	VideoLength *string `json:"video_length"`
+
+	// ViewsGained7D `latest_views` minus the views of the last point on or before 7 days before the last fetch (`latest_updated_at`). Negative if the
+	// platform corrected the views downwards. Null if the views at either time are unknown, or if no later point has views.
+	//
+	//
+	// Example: 52516
+	ViewsGained7D *int64 `json:"views_gained_7d"`
 }
 
 // VideoArray Videos, in the requested order.
@@ -1841,7 +1914,7 @@ type VideoHistoryPoint struct {
 	Views *int64 `json:"views"`
 }
 
-// VideoOrder The members by which a list of videos can be sorted.
+// VideoOrder The members by which a list of videos can be sorted. Videos whose member is null come last in both directions.
 //
 // Example: latest_views
 type VideoOrder string
@@ -1869,7 +1942,7 @@ type VideoPagination struct {
 	// NextCursor The value of the parameter `cursor` that requests the next page; null on the last page.
 	NextCursor *string `json:"next_cursor"`
 
-	// OrderBy The members by which a list of videos can be sorted.
+	// OrderBy The members by which a list of videos can be sorted. Videos whose member is null come last in both directions.
 	//
 	// Example: latest_views
 	OrderBy VideoOrder `json:"order_by"`

@@ -184,7 +184,7 @@ func (w videoWriter) write(keys []db.RowKey) error {
 	if err := w.savePoints(measured); err != nil {
 		return err
 	}
-	if err := w.increases(measured); err != nil {
+	if err := w.growth(measured); err != nil {
 		return err
 	}
 	if err := SaveVideos(w.tx, videos); err != nil {
@@ -360,9 +360,9 @@ func (w videoWriter) savePoints(videos []*store.Video) error {
 func SaveVideos(tx *gorm.DB, videos []store.Video) error {
 	return tx.Clauses(clause.OnConflict{
 		Columns: db.Columns([]string{"organisation_id", "id"}),
-		DoUpdates: clause.AssignmentColumns(append([]string{"link", "username", "linked_account_id", "uploaded_at", "song_name", "song_link",
+		DoUpdates: clause.AssignmentColumns(slices.Concat([]string{"link", "username", "linked_account_id", "uploaded_at", "song_name", "song_link",
 			"video_length", "title", "title_folded", "not_safe", "private", "hidden_stats", "ad_info_shop", "ad_is_ad", "ad_product_id_shop",
-			"latest_engagement", "latest_updated_at", "increase_1d", "increase_7d", "increase_14d", "increase_30d"}, store.MetricNames("latest_")...)),
+			"latest_engagement", "latest_updated_at"}, store.GrowthColumns, store.MetricNames("latest_"))),
 	}).CreateInBatches(videos, db.InsertChunk/2).Error
 }
 

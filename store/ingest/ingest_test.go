@@ -45,7 +45,7 @@ func TestAcknowledge_writesAllFacts(t *testing.T) {
 		want.Title, want.TitleFolded, want.UploadedAt, want.VideoLength = "A #Dog and a #cat 🐶", "a #dog and a #cat 🐶", new(store.DateOf(*facts.UploadedAt)), new("12.5")
 		want.SongName, want.SongLink, want.AdProductIDShop = facts.SongName, facts.SongLink, facts.ShopProductID
 		want.NotSafe, want.Private, want.HiddenStats, want.AdIsAd, want.AdInfoShop = true, true, true, true, true
-		want.OutlierMultiplier = 1
+		want.OutlierMultiplier = new(1.0)
 		require.Equal(t, want, v, "shares stay null, because the source did not report them")
 
 		a := storetest.AccountByLink(t, o, storetest.ParseLink(t, "https://www.tiktok.com/@someone"))
