@@ -32,7 +32,8 @@ type answer struct {
 	Class  source.Class `json:"class"` // class of the answer, or the constant paused if the source was not asked because of a pause
 	Detail string       `json:"detail,omitempty"`
 	At     time.Time    `json:"at"`
-	Until  time.Time    `json:"until,omitzero"` // the end of the source's pause
+	Until  time.Time    `json:"until,omitzero"`  // the end of the source's pause
+	Pause  source.Class `json:"pause,omitempty"` // the class of the source's pause
 }
 
 // paused is the answer.Class of a source that was not asked because it is paused.

@@ -39,14 +39,19 @@ func (w *worker) outcome(t queue.Target, r source.Result, mixedUp bool, now time
 	defer func() { w.endAfterNumbers(&o, a) }()
 	o = ingest.Outcome{Target: t, Source: w.provenance(r), State: queue.StateActive, Pace: t.Pace}
 	throttle := w.throttle(t)
+	o.Fetch = &queue.FetchChange{Status: queue.FetchOK, Attempted: true}
 	if verify.IsOlder(t, r, now) {
 		o.Detail, o.NextAt = "older than the known numbers", store.InstantOf(throttle.Next(t, o.Pace, now))
 		return o
 	}
 	if s := verify.Check(t, r, mixedUp, now); s != nil {
 		o.Suspect, o.Detail = s.Text(), "held back: "+s.Why
+		o.Fetch.Reason = "The newest counts are held back until they are confirmed: " + s.Why
 		o.NextAt = store.InstantOf(schedule.After(t, schedule.SuspectWaits.Nth(s.Seen), now))
 		return o
+	}
+	if a := r.Account; a != nil && a.Private != nil && *a.Private && !a.Listed {
+		o.Fetch.Status, o.Fetch.Reason = queue.FetchPrivate, sourceTitle(w.source.Name())+" says that the account is private, so its videos are not listed"
 	}
 	if r.Facts != nil {
 		if confirmed := r.Facts.Username; confirmed != nil && *confirmed == t.Handle {
@@ -78,6 +83,7 @@ func (w *worker) endAfterNumbers(o *ingest.Outcome, a attempt) {
 // detailsOutcome returns the outcome after a source was asked for the details of a video only. Another source already gave the counts.
 func (w *worker) detailsOutcome(t queue.Target, a attempt, r source.Result, now time.Time) ingest.Outcome {
 	o := unchanged(t)
+	o.Fetch = &queue.FetchChange{Status: queue.FetchOK, Attempted: true}
 	if r.Class == source.OK {
 		o.Facts, o.DetailsOnly = a.Counted.Facts, true
 		fillDetails(o.Facts, r.Facts)
@@ -131,9 +137,11 @@ func (w *worker) refusedOutcome(t queue.Target, a attempt, r source.Result, now 
 			o.State = queue.StateParked
 		}
 		o.NextAt = store.InstantOf(schedule.AfterFailures(t, o.Attempts, now))
+		o.Fetch = w.refusedChange(t, o, r.Class, w.source.Name())
 		w.end(&o, a, lastingClasses...)
 		return o
 	}
+	o.Fetch = w.refusedChange(t, o, r.Class, w.source.Name())
 	w.end(&o, a, source.Unsupported)
 	return o
 }
@@ -143,12 +151,15 @@ func (w *worker) refusedOutcome(t queue.Target, a attempt, r source.Result, now 
 func (w *worker) lastOutcome(t queue.Target, a attempt, r source.Result, now time.Time) ingest.Outcome {
 	if failed, ok := a.find(source.Temporary); ok {
 		r.Class, r.Detail = source.Temporary, failed.Source+": "+failed.Detail
-		return w.refusedOutcome(t, a, r, now)
+		o := w.refusedOutcome(t, a, r, now)
+		o.Fetch = w.refusedChange(t, o, r.Class, failed.Source)
+		return o
 	}
 	if p, ok := a.find(paused); ok {
 		o := unchanged(t)
 		o.State, o.Detail = queue.StateActive, r.Detail+"; "+p.Source+" could be asked, but is paused"
 		o.NextAt = store.InstantOf(p.Until)
+		o.Fetch = pauseChange(t, p.Source, p.Until, p.Pause, o.Detail, now)
 		w.end(&o, a)
 		return o
 	}
@@ -188,7 +199,7 @@ const longestDefer = 5 * time.Minute
 // unavailableOutcome returns the outcome for a target whose source must not be asked before until. The next source is asked if an
 // organisation is waiting for the target. The next source is also asked if the pause would delay the target by more than half of its
 // interval.
-func (w *worker) unavailableOutcome(t queue.Target, until, now time.Time) ingest.Outcome {
+func (w *worker) unavailableOutcome(t queue.Target, until time.Time, why source.Class, now time.Time) ingest.Outcome {
 	a := attemptOf(t)
 	last := t.RequestedAt
 	if t.FetchedAt != nil {
@@ -200,12 +211,13 @@ func (w *worker) unavailableOutcome(t queue.Target, until, now time.Time) ingest
 	case a.Counted != nil:
 		return w.detailsOutcome(t, a, source.Result{Class: paused, Detail: detail}, now)
 	case t.Lane == queue.LaneInteractive || until.After(latest):
-		if o, ok := w.sendToNextSource(t, a.with(answer{Source: w.source.Name(), Class: paused, Detail: detail, At: now, Until: until}), detail, now); ok {
+		if o, ok := w.sendToNextSource(t, a.with(answer{Source: w.source.Name(), Class: paused, Detail: detail, At: now, Until: until, Pause: why}), detail, now); ok {
 			return o
 		}
 	}
 	o := unchanged(t)
 	o.Detail, o.NextAt = detail, store.InstantOf(until)
+	o.Fetch = pauseChange(t, w.source.Name(), until, why, detail, now)
 	if soon := now.Add(schedule.Jitter(longestDefer)); soon.Before(until) {
 		o.NextAt = store.InstantOf(soon)
 	}

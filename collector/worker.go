@@ -95,7 +95,7 @@ func (w *worker) round(ctx context.Context, poll bool) (busy bool, err error) {
 	for _, t := range claim.Targets {
 		if next, ok := w.throttle(t).Due(t, now); !ok && !attemptOf(t).Running {
 			o := unchanged(t)
-			o.NextAt = store.InstantOf(next)
+			o.NextAt, o.Fetch = store.InstantOf(next), &queue.FetchChange{}
 			early = append(early, o)
 			continue
 		}
@@ -291,7 +291,7 @@ func (w *worker) storeReply(ctx context.Context, claim queue.Claim, reply quota.
 		case searched && reply.Outcome == quota.Unavailable:
 			o = w.outcome(t, stopped, false, reply.At)
 		case reply.Outcome == quota.Unavailable:
-			o = w.unavailableOutcome(t, reply.Until, w.now())
+			o = w.unavailableOutcome(t, reply.Until, reply.Pause, w.now())
 		default:
 			o = w.failedOutcome(t, reply, reply.At)
 		}

@@ -76,7 +76,7 @@ func (q *Quota) fail(ctx context.Context, s source.Source, st state, batch []sou
 		return reply, nil
 	}
 	q.log.WarnContext(ctx, "source paused", append(attrs, "until", until.UTC(), "source_says", f.RetryAt.UTC())...)
-	reply.Until = until
+	reply.Until, reply.Pause = until, f.Class
 	return reply, q.queue.PauseSource(ctx, queue.Pause{Source: Key(s, f.Bucket), Class: string(f.Class), Detail: f.Detail,
 		Strikes: strikes + 1, BlockedUntil: store.InstantOf(until)})
 }

@@ -61,6 +61,7 @@ type Reply struct {
 	Results []source.Result // set if Answered: one result for each target
 	Failure *source.Failure // set if Failed, Refused or Divided, or if the answer to the call made the source Unavailable
 	Until   time.Time       // set if Unavailable: when the source may be asked again
+	Pause   source.Class    // set if Unavailable: why the source is not asked
 }
 
 // Call asks a source for a batch of one platform, kind and group. It returns one reply, or two replies if some targets of the batch got no
@@ -81,7 +82,7 @@ func (q *Quota) Call(ctx context.Context, s source.Source, batch []source.Target
 		return nil, err
 	}
 	if !until.IsZero() {
-		reply.Outcome, reply.Until = Unavailable, until
+		reply.Outcome, reply.Until, reply.Pause = Unavailable, until, state.pauseClass(until)
 		return []Reply{reply}, nil
 	}
 	results, err := q.fetch(ctx, s, batch, taken)
@@ -219,6 +220,17 @@ func (st state) pausedUntil(bucket string, now time.Time) time.Time {
 		return p.BlockedUntil.Time()
 	}
 	return time.Time{}
+}
+
+// pauseClass returns the class of the pause that ends at until. If no such pause is recorded, it returns QuotaSpent, because the call then waits
+// for units of a budget.
+func (st state) pauseClass(until time.Time) source.Class {
+	for _, p := range st.pauses {
+		if p.BlockedUntil.Time().Equal(until) {
+			return source.Class(p.Class)
+		}
+	}
+	return source.QuotaSpent
 }
 
 // Key returns the key of a source's budget in the database. The bucket "" means the source itself.
