@@ -102,8 +102,13 @@ func (s *Queue) statusCounts(ctx context.Context, now db.Instant) ([]StatusCount
 	var stopped struct{ Videos, Accounts int64 }
 	err = s.db.Read(ctx).Raw(`SELECT COALESCE(SUM(t.videos_removed), 0) AS videos, COALESCE(SUM(t.accounts_removed), 0) AS accounts
  FROM organisations o JOIN organisation_totals t ON t.organisation_id = o.id`).Scan(&stopped).Error
-	return append(counts, StatusCount{Kind: KindVideo, Status: FetchStopped, Targets: stopped.Videos},
-		StatusCount{Kind: KindAccount, Status: FetchStopped, Targets: stopped.Accounts}), err
+	if stopped.Videos > 0 {
+		counts = append(counts, StatusCount{Kind: KindVideo, Status: FetchStopped, Targets: stopped.Videos})
+	}
+	if stopped.Accounts > 0 {
+		counts = append(counts, StatusCount{Kind: KindAccount, Status: FetchStopped, Targets: stopped.Accounts})
+	}
+	return counts, err
 }
 
 // TargetStatus says how collecting stands for one target, for operators.
