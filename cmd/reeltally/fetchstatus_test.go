@@ -155,6 +155,26 @@ func (s *statusSystem) advanceUntil(id, status string, step time.Duration) {
 	}
 }
 
+// trackAccount tracks an account and returns its id.
+func (s *statusSystem) trackAccount(link string) string {
+	s.t.Helper()
+	return s.request(http.MethodPost, "/accounts", map[string]any{"link": link, "tracking_type": "new_only"})["accountId"].(string)
+}
+
+// waitForAccount waits until the account with the given id has a fetch status, and returns the account.
+func (s *statusSystem) waitForAccount(id, status string) map[string]any {
+	s.t.Helper()
+	tooLong := time.Now().Add(2 * time.Minute)
+	for {
+		a := s.request(http.MethodGet, "/accounts/"+id, nil)
+		if a["fetch_status"] == status {
+			return a
+		}
+		require.True(s.t, time.Now().Before(tooLong), "the account must become %s, but it is %v", status, a)
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
 func (s *statusSystem) video(id string) map[string]any {
 	s.t.Helper()
 	return s.request(http.MethodGet, "/videos/"+id, nil)
@@ -212,6 +232,10 @@ func TestFetchStatus_isTheSameInRESTAndMCPAndReeltallyStatus(t *testing.T) {
 		s.waitFor(ids["restricted"], "restricted")
 		ids["gone"], _ = s.track(tiktok(gone))
 		s.advanceUntil(ids["gone"], "gone", 10*time.Minute)
+		normal, hiddenAccount := s.trackAccount("https://www.youtube.com/@"+world.FindAccount(link.YouTube, sandbox.AccountEmpty)), s.trackAccount(
+			"https://www.tiktok.com/@"+world.FindAccount(link.TikTok, sandbox.AccountPrivate))
+		require.Nil(t, s.waitForAccount(normal, "ok")["fetch_detail"])
+		require.Contains(t, s.waitForAccount(hiddenAccount, "private")["fetch_detail"], "The vendor sandbox says that the account is private")
 		s.fault("vendor", "server_error")
 		ids["failing"], _ = s.track(tiktok(hidden(sandbox.Normal)))
 		s.advanceUntil(ids["failing"], "failing", 20*time.Second)
