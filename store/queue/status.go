@@ -2,9 +2,11 @@ package queue
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"gorm.io/gorm"
 
 	"github.com/reeltally/reeltally/store/internal/db"
@@ -93,22 +95,34 @@ const targetStatusSQL = "CASE WHEN status IN ? AND next_at < ? THEN ? ELSE statu
 
 // statusCounts counts the targets by platform, kind and fetch status, and the stopped videos and accounts of all organisations.
 func (s *Queue) statusCounts(ctx context.Context, now db.Instant) ([]StatusCount, error) {
-	counts := []StatusCount{}
+	var counts []StatusCount
 	err := s.db.Read(ctx).Raw(`SELECT source, kind, `+targetStatusSQL+` AS status, COUNT(*) AS targets FROM fetch_targets WHERE bucket = ? GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`,
 		Waiting, now.Add(-DelayedAfter), FetchDelayed, Bucket).Scan(&counts).Error
 	if err != nil {
 		return nil, err
 	}
+	var organisations []uuid.UUID
+	if err := s.db.Read(ctx).Raw(`SELECT id FROM organisations ORDER BY id`).Scan(&organisations).Error; err != nil {
+		return nil, err
+	}
 	var stopped struct{ Videos, Accounts int64 }
-	err = s.db.Read(ctx).Raw(`SELECT COALESCE(SUM(t.videos_removed), 0) AS videos, COALESCE(SUM(t.accounts_removed), 0) AS accounts
- FROM organisations o JOIN organisation_totals t ON t.organisation_id = o.id`).Scan(&stopped).Error
+	for chunk := range slices.Chunk(organisations, db.InsertChunk) {
+		var of struct{ Videos, Accounts int64 }
+		list, args := db.WithOrgs(s.db.Read(ctx), chunk)
+		err := s.db.Read(ctx).Raw(list+`SELECT COALESCE(SUM(t.videos_removed), 0) AS videos, COALESCE(SUM(t.accounts_removed), 0) AS accounts
+ FROM wanted CROSS JOIN organisation_totals t WHERE t.organisation_id = wanted.organisation_id`, args...).Scan(&of).Error
+		if err != nil {
+			return nil, err
+		}
+		stopped.Videos, stopped.Accounts = stopped.Videos+of.Videos, stopped.Accounts+of.Accounts
+	}
 	if stopped.Videos > 0 {
 		counts = append(counts, StatusCount{Kind: KindVideo, Status: FetchStopped, Targets: stopped.Videos})
 	}
 	if stopped.Accounts > 0 {
 		counts = append(counts, StatusCount{Kind: KindAccount, Status: FetchStopped, Targets: stopped.Accounts})
 	}
-	return counts, err
+	return counts, nil
 }
 
 // TargetStatus says how collecting stands for one target, for operators.
