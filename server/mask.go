@@ -1,5 +1,11 @@
 package server
 
+import (
+	"github.com/reeltally/reeltally/gen/api"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+)
+
 // View says whether a response shows metrics or masks them. A masked metric is replaced by null, because the organisation's tier does not
 // show it. Every function that converts metrics for a response has a View as parameter, so that masking cannot be forgotten.
 type View struct{ masked bool }
@@ -32,6 +38,15 @@ func (v View) Text(s *string) *string {
 		return nil
 	}
 	return s
+}
+
+// FetchDetail returns the sentence that explains the fetch status of a video or account. If v masks metrics, it returns nil for a status that
+// says that collecting works, because the sentence then tells why counts are held back.
+func (v View) FetchDetail(s *store.FetchState, kind link.Kind) *string {
+	if v.masked && s.FetchStatus == store.FetchStatus(api.FetchStatusOk) {
+		return nil
+	}
+	return s.FetchDetail(string(kind))
 }
 
 // MetricsMasked returns the value of the JSON member metrics_masked. It is true if v masks metrics. Otherwise it is nil, and the response

@@ -53,6 +53,8 @@ type Video struct {
 	OutlierMultiplier *float64 // nil if the views or the account are unknown, or if the account's median is 0
 	Growth
 
+	FetchState
+
 	// Labels are the collections that contain the video, ordered by name and id. Methods that read videos set Labels.
 	Labels []Label `gorm:"-"`
 }
@@ -106,20 +108,21 @@ type VideoQuery struct {
 	Username        *string // the account's handle, folded with link.FoldUsername
 	LinkedAccountID *uuid.UUID
 	Platform        *link.Platform
-	Link            *link.Link  // the link of the video
-	UploadedFrom    *db.Date    // inclusive
-	UploadedTo      *db.Date    // inclusive
-	UpdatedFrom     *db.Instant // inclusive
-	UpdatedTo       *db.Instant // inclusive
-	Shop            *bool       // true: only ads for a shop; false: only other videos
-	ShopProduct     bool        // only ads for a shop that have a product id
-	HasMetrics      *bool       // true: the video was fetched at least once; false: it was never fetched
-	Collections     []string    // names or ids of collections; at least one of them contains the video
-	CollectionID    *uuid.UUID  // this collection contains the video; if the collection is unknown, the query fails with ErrNotFound
-	Hashtag         *string     // the caption contains this hashtag, in upper or lower case, with or without "#"
-	Words           *string     // words separated by spaces; the caption contains each of them, in upper or lower case
-	IncludeRemoved  bool        // include videos whose tracking was stopped
-	Order           db.Order    // the column is one of VideoOrders
+	Link            *link.Link   // the link of the video
+	UploadedFrom    *db.Date     // inclusive
+	UploadedTo      *db.Date     // inclusive
+	UpdatedFrom     *db.Instant  // inclusive
+	UpdatedTo       *db.Instant  // inclusive
+	Shop            *bool        // true: only ads for a shop; false: only other videos
+	ShopProduct     bool         // only ads for a shop that have a product id
+	HasMetrics      *bool        // true: the video was fetched at least once; false: it was never fetched
+	Collections     []string     // names or ids of collections; at least one of them contains the video
+	CollectionID    *uuid.UUID   // this collection contains the video; if the collection is unknown, the query fails with ErrNotFound
+	Hashtag         *string      // the caption contains this hashtag, in upper or lower case, with or without "#"
+	Words           *string      // words separated by spaces; the caption contains each of them, in upper or lower case
+	IncludeRemoved  bool         // include videos whose tracking was stopped
+	Status          *FetchStatus // only videos with this fetch status; queue.FetchStopped implies IncludeRemoved
+	Order           db.Order     // the column is one of VideoOrders
 	Window          db.Window
 	WithoutTotal    bool // do not count the matching videos; VideoPage.Total is then 0
 }
@@ -148,7 +151,8 @@ var VideoOrders = db.SortColumns{
 // videoText is a SQL expression for the number of characters in a video's text columns. Lists estimate the size of an answer with it. The
 // username counts twice, because an answer contains it in two spellings.
 const videoText = `LENGTH(videos.title) + LENGTH(videos.link) + 2 * LENGTH(videos.username) + COALESCE(LENGTH(videos.song_name), 0)
- + COALESCE(LENGTH(videos.song_link), 0) + COALESCE(LENGTH(videos.video_length), 0) + COALESCE(LENGTH(videos.ad_product_id_shop), 0)`
+ + COALESCE(LENGTH(videos.song_link), 0) + COALESCE(LENGTH(videos.video_length), 0) + COALESCE(LENGTH(videos.ad_product_id_shop), 0)
+ + LENGTH(videos.fetch_reason)`
 
 // VideoPage is a page of a list of videos.
 type VideoPage struct {
@@ -194,6 +198,10 @@ func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video]
 			if err := o.q(ctx, "videos").Where("videos.id IN ?", ids).Find(&videos).Error; err != nil {
 				return nil, err
 			}
+			now := o.s.db.Now()
+			for i := range videos {
+				videos[i].asOf(now)
+			}
 			return videos, labels.ofVideos(ctx, videos)
 		},
 	}, query.Order, query.Window)
@@ -218,7 +226,7 @@ func (o *Org) countVideos(ctx context.Context, query VideoQuery, filtered *gorm.
 func (q VideoQuery) filters() bool {
 	return q.Username != nil || q.LinkedAccountID != nil || q.Platform != nil || q.Link != nil || q.UploadedFrom != nil ||
 		q.UploadedTo != nil || q.UpdatedFrom != nil || q.UpdatedTo != nil || q.Shop != nil || q.ShopProduct ||
-		q.HasMetrics != nil || len(q.Collections) > 0 || q.CollectionID != nil || q.Hashtag != nil || q.Words != nil
+		q.HasMetrics != nil || len(q.Collections) > 0 || q.CollectionID != nil || q.Hashtag != nil || q.Words != nil || q.Status != nil
 }
 
 // matching returns a database query for the videos that match all conditions of query. Order and window are not applied.
@@ -229,7 +237,10 @@ func (o *Org) matching(ctx context.Context, query VideoQuery) *gorm.DB {
 			q = q.Where(condition, args...)
 		}
 	}
-	where(!query.IncludeRemoved, "NOT videos.removed")
+	where(!query.IncludeRemoved && !isStopped(query.Status), "NOT videos.removed")
+	if query.Status != nil {
+		q = withStatus(q, "videos", *query.Status, o.s.db.Now())
+	}
 	where(query.Username != nil, "videos.username = ?", query.Username)
 	where(query.LinkedAccountID != nil, "videos.linked_account_id = ?", query.LinkedAccountID)
 	where(query.Platform != nil, "videos.platform = ?", query.Platform)
@@ -283,6 +294,7 @@ func (o *Org) Video(ctx context.Context, ref VideoRef) (Video, error) {
 	if err != nil {
 		return Video{}, err
 	}
+	found[0].asOf(o.s.db.Now())
 	err = labels.ofVideos(ctx, found)
 	return found[0], db.Translate(err)
 }

@@ -252,6 +252,45 @@ func (e FaultLocation) Valid() bool {
 	}
 }
 
+// Defines values for FetchStatus.
+const (
+	FetchStatusDelayed     FetchStatus = "delayed"
+	FetchStatusFailing     FetchStatus = "failing"
+	FetchStatusGone        FetchStatus = "gone"
+	FetchStatusOk          FetchStatus = "ok"
+	FetchStatusPending     FetchStatus = "pending"
+	FetchStatusPrivate     FetchStatus = "private"
+	FetchStatusRestricted  FetchStatus = "restricted"
+	FetchStatusStopped     FetchStatus = "stopped"
+	FetchStatusUnsupported FetchStatus = "unsupported"
+)
+
+// Valid indicates whether the value is a known member of the FetchStatus enum.
+func (e FetchStatus) Valid() bool {
+	switch e {
+	case FetchStatusDelayed:
+		return true
+	case FetchStatusFailing:
+		return true
+	case FetchStatusGone:
+		return true
+	case FetchStatusOk:
+		return true
+	case FetchStatusPending:
+		return true
+	case FetchStatusPrivate:
+		return true
+	case FetchStatusRestricted:
+		return true
+	case FetchStatusStopped:
+		return true
+	case FetchStatusUnsupported:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for HistoryInclude.
 const (
 	HistoryIncludeQuality HistoryInclude = "quality"
@@ -585,11 +624,24 @@ type Account struct {
 	// Empty Whether the platform lists no video of the account.
 	Empty bool `json:"empty"`
 
+	// FetchDetail One sentence that explains `fetch_status` to people; null if there is nothing to explain.
+	//
+	// Example: TikTok says that the account is private; it is asked for again on 2026-11-24 06:00 UTC.
+	FetchDetail *string `json:"fetch_detail"`
+
+	// FetchStatus How collecting stands for the account, as in FetchStatus; null if the account is only linked from videos.
+	//
+	// Example: ok
+	FetchStatus *string `json:"fetch_status"`
+
 	// LabelIds The ids of the collections that the account was added to; empty if the account was added to no collection.
 	LabelIds []openapi_types.UUID `json:"label_ids"`
 
 	// LabelNames The names of the collections in `label_ids`, in the same order.
 	LabelNames []string `json:"label_names"`
+
+	// LastAttemptAt When a source was last asked for the account since the organisation tracks it, with or without success; null before the first attempt and if the tier hides it.
+	LastAttemptAt *string `json:"last_attempt_at"`
 
 	// LastUploadedAt The UTC day of the latest upload among the account's tracked videos; null if no upload is known.
 	LastUploadedAt *openapi_types.Date `json:"last_uploaded_at"`
@@ -623,6 +675,9 @@ type Account struct {
 
 	// MostViewed The highest latest views of a tracked video of the account.
 	MostViewed *int64 `json:"most_viewed"`
+
+	// NextFetchAt When the next fetch of the account is due; null if none is planned and if the tier hides it.
+	NextFetchAt *string `json:"next_fetch_at"`
 
 	// OrganisationID The id of the organisation that tracks this video or account, or owns this collection.
 	OrganisationID openapi_types.UUID `json:"organisation_id"`
@@ -1013,6 +1068,14 @@ type Fault struct {
 // FaultLocation The part of the request that has the fault.
 type FaultLocation string
 
+// FetchStatus How collecting stands for a video or account. `pending`: no fetch has succeeded since tracking began. `ok`: the last fetch succeeded.
+// `delayed`: the fetch has been due for more than an hour, or its source is paused for half an hour or longer. `failing`: two or more attempts in a row
+// failed. `private`, `restricted`: a source says that it is private, or that not everyone may see it. `gone`: the sources said three times in a
+// row that it does not exist. `unsupported`: no configured source can fetch it. `stopped`: the organisation stopped tracking it.
+//
+// Example: ok
+type FetchStatus string
+
 // HistoryInclude The additional members that a request can ask for in each history point.
 type HistoryInclude string
 
@@ -1268,11 +1331,44 @@ type Statistics struct {
 	// ByPlatform The number of tracked videos or accounts by platform.
 	ByPlatform PlatformCounts `json:"by_platform"`
 
+	// ByStatus The number of tracked and stopped videos or accounts by `fetch_status`.
+	ByStatus StatusCounts `json:"by_status"`
+
 	// Removed The number of videos or accounts whose tracking was stopped. The total does not include them.
 	Removed int64 `json:"removed"`
 
 	// Total The number of videos or accounts that are being tracked.
 	Total int64 `json:"total"`
+}
+
+// StatusCounts The number of tracked and stopped videos or accounts by `fetch_status`.
+type StatusCounts struct {
+	// Delayed The number of videos or accounts whose fetch is late.
+	Delayed int64 `json:"delayed"`
+
+	// Failing The number of videos or accounts whose last attempts failed.
+	Failing int64 `json:"failing"`
+
+	// Gone The number of videos or accounts that do not exist any more.
+	Gone int64 `json:"gone"`
+
+	// Ok The number of videos or accounts whose last fetch succeeded.
+	Ok int64 `json:"ok"`
+
+	// Pending The number of videos or accounts that were not fetched since tracking began.
+	Pending int64 `json:"pending"`
+
+	// Private The number of videos or accounts that are private.
+	Private int64 `json:"private"`
+
+	// Restricted The number of videos or accounts that a source does not show to everyone.
+	Restricted int64 `json:"restricted"`
+
+	// Stopped The number of videos or accounts whose tracking was stopped.
+	Stopped int64 `json:"stopped"`
+
+	// Unsupported The number of videos or accounts that no configured source can fetch.
+	Unsupported int64 `json:"unsupported"`
 }
 
 // StopAccountRequest The account to stop tracking.
@@ -1414,6 +1510,9 @@ type TrackAccountResult struct {
 
 	// Error A message that the organisation tracked the account already; absent if it did not.
 	Error *string `json:"error,omitempty"`
+
+	// Warnings Messages about problems that did not make the request fail, for example that no configured source can fetch the account.
+	Warnings []string `json:"warnings"`
 }
 
 // TrackAccountsEntry The result for one link.
@@ -1555,6 +1654,9 @@ type TrackVideoResult struct {
 
 	// VideoID The id of the video.
 	VideoID openapi_types.UUID `json:"videoId"`
+
+	// Warnings Messages about problems that did not make the request fail, for example that no configured source can fetch the video.
+	Warnings []string `json:"warnings"`
 }
 
 // TrackVideosEntry The result for one link.
@@ -1698,6 +1800,20 @@ type Video struct {
 	// Example: northwind.studio
 	DisplayUsername string `json:"display_username"`
 
+	// FetchDetail One sentence that explains `fetch_status` to people; null if there is nothing to explain.
+	//
+	// Example: TikTok says that the video is private; it is asked for again on 2026-11-24 06:00 UTC.
+	FetchDetail *string `json:"fetch_detail"`
+
+	// FetchStatus How collecting stands for a video or account. `pending`: no fetch has succeeded since tracking began. `ok`: the last fetch succeeded.
+	// `delayed`: the fetch has been due for more than an hour, or its source is paused for half an hour or longer. `failing`: two or more attempts in a row
+	// failed. `private`, `restricted`: a source says that it is private, or that not everyone may see it. `gone`: the sources said three times in a
+	// row that it does not exist. `unsupported`: no configured source can fetch it. `stopped`: the organisation stopped tracking it.
+	//
+	//
+	// Example: ok
+	FetchStatus FetchStatus `json:"fetch_status"`
+
 	// HiddenStats Whether the platform does not give at least one count that it normally gives.
 	HiddenStats bool `json:"hidden_stats"`
 
@@ -1739,6 +1855,9 @@ type Video struct {
 	// LabelNames The names of the collections in `label_ids`, in the same order.
 	LabelNames []string `json:"label_names"`
 
+	// LastAttemptAt When a source was last asked for the video since the organisation tracks it, with or without success; null before the first attempt and if the tier hides it.
+	LastAttemptAt *string `json:"last_attempt_at"`
+
 	// LatestBookmarks The latest known number of bookmarks.
 	LatestBookmarks *int64 `json:"latest_bookmarks"`
 
@@ -1765,6 +1884,9 @@ type Video struct {
 
 	// MetricsMasked `true` if the organisation's tier hides the metrics; absent otherwise.
 	MetricsMasked *bool `json:"metrics_masked,omitempty"`
+
+	// NextFetchAt When the next fetch of the video is due; null if none is planned and if the tier hides it.
+	NextFetchAt *string `json:"next_fetch_at"`
 
 	// NotSafe Whether the platform restricts the video, for example by age (not safe for work).
 	NotSafe bool `json:"not_safe"`
@@ -1835,6 +1957,9 @@ type VideoFilters struct {
 
 	// Collections The collections of the filter, as sent; empty if the filter is not used.
 	Collections []string `json:"collections"`
+
+	// FetchStatus The status of the filter `fetch_status`.
+	FetchStatus *string `json:"fetch_status"`
 
 	// HasMetrics Whether the list has only videos whose metrics were fetched at least once.
 	HasMetrics *bool `json:"has_metrics"`
@@ -1973,6 +2098,14 @@ type CollectionID = openapi_types.UUID
 // Cursor defines model for Cursor.
 type Cursor = string
 
+// FetchStatusParameter How collecting stands for a video or account. `pending`: no fetch has succeeded since tracking began. `ok`: the last fetch succeeded.
+// `delayed`: the fetch has been due for more than an hour, or its source is paused for half an hour or longer. `failing`: two or more attempts in a row
+// failed. `private`, `restricted`: a source says that it is private, or that not everyone may see it. `gone`: the sources said three times in a
+// row that it does not exist. `unsupported`: no configured source can fetch it. `stopped`: the organisation stopped tracking it.
+//
+// Example: ok
+type FetchStatusParameter = FetchStatus
+
 // HistoryEnd defines model for HistoryEnd.
 type HistoryEnd = openapi_types.Date
 
@@ -2057,6 +2190,9 @@ type ListAccountsParams struct {
 
 	// IncludeRemoved `true`: also list accounts whose tracking was stopped.
 	IncludeRemoved *bool `form:"include_removed,omitempty" json:"include_removed,omitempty"`
+
+	// FetchStatus Only videos or accounts with this `fetch_status`. With `stopped`, those whose tracking was stopped are listed without `include_removed`.
+	FetchStatus *FetchStatusParameter `form:"fetch_status,omitempty" json:"fetch_status,omitempty"`
 }
 
 // TrackAccountParams defines parameters for TrackAccount.
@@ -2120,6 +2256,9 @@ type ListAccountVideosParams struct {
 
 	// IncludeRemoved `true`: also list videos whose tracking was stopped.
 	IncludeRemoved *bool `form:"include_removed,omitempty" json:"include_removed,omitempty"`
+
+	// FetchStatus Only videos or accounts with this `fetch_status`. With `stopped`, those whose tracking was stopped are listed without `include_removed`.
+	FetchStatus *FetchStatusParameter `form:"fetch_status,omitempty" json:"fetch_status,omitempty"`
 }
 
 // ListCollectionsParams defines parameters for ListCollections.
@@ -2201,6 +2340,9 @@ type ListCollectionAccountsParams struct {
 
 	// IncludeRemoved `true`: also list accounts whose tracking was stopped.
 	IncludeRemoved *bool `form:"include_removed,omitempty" json:"include_removed,omitempty"`
+
+	// FetchStatus Only videos or accounts with this `fetch_status`. With `stopped`, those whose tracking was stopped are listed without `include_removed`.
+	FetchStatus *FetchStatusParameter `form:"fetch_status,omitempty" json:"fetch_status,omitempty"`
 }
 
 // AddCollectionAccountsParams defines parameters for AddCollectionAccounts.
@@ -2234,6 +2376,9 @@ type ListCollectionVideosParams struct {
 
 	// IncludeRemoved `true`: also list videos whose tracking was stopped.
 	IncludeRemoved *bool `form:"include_removed,omitempty" json:"include_removed,omitempty"`
+
+	// FetchStatus Only videos or accounts with this `fetch_status`. With `stopped`, those whose tracking was stopped are listed without `include_removed`.
+	FetchStatus *FetchStatusParameter `form:"fetch_status,omitempty" json:"fetch_status,omitempty"`
 }
 
 // AddCollectionVideosParams defines parameters for AddCollectionVideos.
@@ -2341,6 +2486,9 @@ type ListVideosParams struct {
 
 	// IncludeRemoved `true`: also list videos whose tracking was stopped.
 	IncludeRemoved *bool `form:"include_removed,omitempty" json:"include_removed,omitempty"`
+
+	// FetchStatus Only videos or accounts with this `fetch_status`. With `stopped`, those whose tracking was stopped are listed without `include_removed`.
+	FetchStatus *FetchStatusParameter `form:"fetch_status,omitempty" json:"fetch_status,omitempty"`
 }
 
 // TrackVideoParams defines parameters for TrackVideo.
@@ -2758,6 +2906,13 @@ func (w *ServerInterfaceWrapper) ListAccounts(ctx echo.Context) error {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter include_removed: %s", err))
 	}
 
+	// ------------- Optional query parameter "fetch_status" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "fetch_status", ctx.QueryParams(), &params.FetchStatus, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter fetch_status: %s", err))
+	}
+
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.ListAccounts(ctx, params)
 	return err
@@ -2975,6 +3130,13 @@ func (w *ServerInterfaceWrapper) ListAccountVideos(ctx echo.Context) error {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "include_removed", ctx.QueryParams(), &params.IncludeRemoved, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter include_removed: %s", err))
+	}
+
+	// ------------- Optional query parameter "fetch_status" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "fetch_status", ctx.QueryParams(), &params.FetchStatus, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter fetch_status: %s", err))
 	}
 
 	// Invoke the callback with all the unmarshaled arguments
@@ -3255,6 +3417,13 @@ func (w *ServerInterfaceWrapper) ListCollectionAccounts(ctx echo.Context) error 
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter include_removed: %s", err))
 	}
 
+	// ------------- Optional query parameter "fetch_status" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "fetch_status", ctx.QueryParams(), &params.FetchStatus, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter fetch_status: %s", err))
+	}
+
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.ListCollectionAccounts(ctx, collectionID, params)
 	return err
@@ -3365,6 +3534,13 @@ func (w *ServerInterfaceWrapper) ListCollectionVideos(ctx echo.Context) error {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "include_removed", ctx.QueryParams(), &params.IncludeRemoved, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter include_removed: %s", err))
+	}
+
+	// ------------- Optional query parameter "fetch_status" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "fetch_status", ctx.QueryParams(), &params.FetchStatus, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter fetch_status: %s", err))
 	}
 
 	// Invoke the callback with all the unmarshaled arguments
@@ -3662,6 +3838,13 @@ func (w *ServerInterfaceWrapper) ListVideos(ctx echo.Context) error {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "include_removed", ctx.QueryParams(), &params.IncludeRemoved, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter include_removed: %s", err))
+	}
+
+	// ------------- Optional query parameter "fetch_status" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "fetch_status", ctx.QueryParams(), &params.FetchStatus, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter fetch_status: %s", err))
 	}
 
 	// Invoke the callback with all the unmarshaled arguments

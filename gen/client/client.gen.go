@@ -253,6 +253,45 @@ func (e FaultLocation) Valid() bool {
 	}
 }
 
+// Defines values for FetchStatus.
+const (
+	FetchStatusDelayed     FetchStatus = "delayed"
+	FetchStatusFailing     FetchStatus = "failing"
+	FetchStatusGone        FetchStatus = "gone"
+	FetchStatusOk          FetchStatus = "ok"
+	FetchStatusPending     FetchStatus = "pending"
+	FetchStatusPrivate     FetchStatus = "private"
+	FetchStatusRestricted  FetchStatus = "restricted"
+	FetchStatusStopped     FetchStatus = "stopped"
+	FetchStatusUnsupported FetchStatus = "unsupported"
+)
+
+// Valid indicates whether the value is a known member of the FetchStatus enum.
+func (e FetchStatus) Valid() bool {
+	switch e {
+	case FetchStatusDelayed:
+		return true
+	case FetchStatusFailing:
+		return true
+	case FetchStatusGone:
+		return true
+	case FetchStatusOk:
+		return true
+	case FetchStatusPending:
+		return true
+	case FetchStatusPrivate:
+		return true
+	case FetchStatusRestricted:
+		return true
+	case FetchStatusStopped:
+		return true
+	case FetchStatusUnsupported:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for HistoryInclude.
 const (
 	HistoryIncludeQuality HistoryInclude = "quality"
@@ -586,11 +625,24 @@ type Account struct {
 	// Empty Whether the platform lists no video of the account.
 	Empty bool `json:"empty"`
 
+	// FetchDetail One sentence that explains `fetch_status` to people; null if there is nothing to explain.
+	//
+	// Example: TikTok says that the account is private; it is asked for again on 2026-11-24 06:00 UTC.
+	FetchDetail *string `json:"fetch_detail"`
+
+	// FetchStatus How collecting stands for the account, as in FetchStatus; null if the account is only linked from videos.
+	//
+	// Example: ok
+	FetchStatus *string `json:"fetch_status"`
+
 	// LabelIds The ids of the collections that the account was added to; empty if the account was added to no collection.
 	LabelIds []openapi_types.UUID `json:"label_ids"`
 
 	// LabelNames The names of the collections in `label_ids`, in the same order.
 	LabelNames []string `json:"label_names"`
+
+	// LastAttemptAt When a source was last asked for the account since the organisation tracks it, with or without success; null before the first attempt and if the tier hides it.
+	LastAttemptAt *time.Time `json:"last_attempt_at"`
 
 	// LastUploadedAt The UTC day of the latest upload among the account's tracked videos; null if no upload is known.
 	LastUploadedAt *openapi_types.Date `json:"last_uploaded_at"`
@@ -624,6 +676,9 @@ type Account struct {
 
 	// MostViewed The highest latest views of a tracked video of the account.
 	MostViewed *int64 `json:"most_viewed"`
+
+	// NextFetchAt When the next fetch of the account is due; null if none is planned and if the tier hides it.
+	NextFetchAt *time.Time `json:"next_fetch_at"`
 
 	// OrganisationID The id of the organisation that tracks this video or account, or owns this collection.
 	OrganisationID openapi_types.UUID `json:"organisation_id"`
@@ -1014,6 +1069,14 @@ type Fault struct {
 // FaultLocation The part of the request that has the fault.
 type FaultLocation string
 
+// FetchStatus How collecting stands for a video or account. `pending`: no fetch has succeeded since tracking began. `ok`: the last fetch succeeded.
+// `delayed`: the fetch has been due for more than an hour, or its source is paused for half an hour or longer. `failing`: two or more attempts in a row
+// failed. `private`, `restricted`: a source says that it is private, or that not everyone may see it. `gone`: the sources said three times in a
+// row that it does not exist. `unsupported`: no configured source can fetch it. `stopped`: the organisation stopped tracking it.
+//
+// Example: ok
+type FetchStatus string
+
 // HistoryInclude The additional members that a request can ask for in each history point.
 type HistoryInclude string
 
@@ -1269,11 +1332,44 @@ type Statistics struct {
 	// ByPlatform The number of tracked videos or accounts by platform.
 	ByPlatform PlatformCounts `json:"by_platform"`
 
+	// ByStatus The number of tracked and stopped videos or accounts by `fetch_status`.
+	ByStatus StatusCounts `json:"by_status"`
+
 	// Removed The number of videos or accounts whose tracking was stopped. The total does not include them.
 	Removed int64 `json:"removed"`
 
 	// Total The number of videos or accounts that are being tracked.
 	Total int64 `json:"total"`
+}
+
+// StatusCounts The number of tracked and stopped videos or accounts by `fetch_status`.
+type StatusCounts struct {
+	// Delayed The number of videos or accounts whose fetch is late.
+	Delayed int64 `json:"delayed"`
+
+	// Failing The number of videos or accounts whose last attempts failed.
+	Failing int64 `json:"failing"`
+
+	// Gone The number of videos or accounts that do not exist any more.
+	Gone int64 `json:"gone"`
+
+	// Ok The number of videos or accounts whose last fetch succeeded.
+	Ok int64 `json:"ok"`
+
+	// Pending The number of videos or accounts that were not fetched since tracking began.
+	Pending int64 `json:"pending"`
+
+	// Private The number of videos or accounts that are private.
+	Private int64 `json:"private"`
+
+	// Restricted The number of videos or accounts that a source does not show to everyone.
+	Restricted int64 `json:"restricted"`
+
+	// Stopped The number of videos or accounts whose tracking was stopped.
+	Stopped int64 `json:"stopped"`
+
+	// Unsupported The number of videos or accounts that no configured source can fetch.
+	Unsupported int64 `json:"unsupported"`
 }
 
 // StopAccountRequest The account to stop tracking.
@@ -1415,6 +1511,9 @@ type TrackAccountResult struct {
 
 	// Error A message that the organisation tracked the account already; absent if it did not.
 	Error *string `json:"error,omitempty"`
+
+	// Warnings Messages about problems that did not make the request fail, for example that no configured source can fetch the account.
+	Warnings []string `json:"warnings"`
 }
 
 // TrackAccountsEntry The result for one link.
@@ -1556,6 +1655,9 @@ type TrackVideoResult struct {
 
 	// VideoID The id of the video.
 	VideoID openapi_types.UUID `json:"videoId"`
+
+	// Warnings Messages about problems that did not make the request fail, for example that no configured source can fetch the video.
+	Warnings []string `json:"warnings"`
 }
 
 // TrackVideosEntry The result for one link.
@@ -1699,6 +1801,20 @@ type Video struct {
 	// Example: northwind.studio
 	DisplayUsername string `json:"display_username"`
 
+	// FetchDetail One sentence that explains `fetch_status` to people; null if there is nothing to explain.
+	//
+	// Example: TikTok says that the video is private; it is asked for again on 2026-11-24 06:00 UTC.
+	FetchDetail *string `json:"fetch_detail"`
+
+	// FetchStatus How collecting stands for a video or account. `pending`: no fetch has succeeded since tracking began. `ok`: the last fetch succeeded.
+	// `delayed`: the fetch has been due for more than an hour, or its source is paused for half an hour or longer. `failing`: two or more attempts in a row
+	// failed. `private`, `restricted`: a source says that it is private, or that not everyone may see it. `gone`: the sources said three times in a
+	// row that it does not exist. `unsupported`: no configured source can fetch it. `stopped`: the organisation stopped tracking it.
+	//
+	//
+	// Example: ok
+	FetchStatus FetchStatus `json:"fetch_status"`
+
 	// HiddenStats Whether the platform does not give at least one count that it normally gives.
 	HiddenStats bool `json:"hidden_stats"`
 
@@ -1740,6 +1856,9 @@ type Video struct {
 	// LabelNames The names of the collections in `label_ids`, in the same order.
 	LabelNames []string `json:"label_names"`
 
+	// LastAttemptAt When a source was last asked for the video since the organisation tracks it, with or without success; null before the first attempt and if the tier hides it.
+	LastAttemptAt *time.Time `json:"last_attempt_at"`
+
 	// LatestBookmarks The latest known number of bookmarks.
 	LatestBookmarks *int64 `json:"latest_bookmarks"`
 
@@ -1766,6 +1885,9 @@ type Video struct {
 
 	// MetricsMasked `true` if the organisation's tier hides the metrics; absent otherwise.
 	MetricsMasked *bool `json:"metrics_masked,omitempty"`
+
+	// NextFetchAt When the next fetch of the video is due; null if none is planned and if the tier hides it.
+	NextFetchAt *time.Time `json:"next_fetch_at"`
 
 	// NotSafe Whether the platform restricts the video, for example by age (not safe for work).
 	NotSafe bool `json:"not_safe"`
@@ -1836,6 +1958,9 @@ type VideoFilters struct {
 
 	// Collections The collections of the filter, as sent; empty if the filter is not used.
 	Collections []string `json:"collections"`
+
+	// FetchStatus The status of the filter `fetch_status`.
+	FetchStatus *string `json:"fetch_status"`
 
 	// HasMetrics Whether the list has only videos whose metrics were fetched at least once.
 	HasMetrics *bool `json:"has_metrics"`
@@ -1974,6 +2099,14 @@ type CollectionID = openapi_types.UUID
 // Cursor defines model for Cursor.
 type Cursor = string
 
+// FetchStatusParameter How collecting stands for a video or account. `pending`: no fetch has succeeded since tracking began. `ok`: the last fetch succeeded.
+// `delayed`: the fetch has been due for more than an hour, or its source is paused for half an hour or longer. `failing`: two or more attempts in a row
+// failed. `private`, `restricted`: a source says that it is private, or that not everyone may see it. `gone`: the sources said three times in a
+// row that it does not exist. `unsupported`: no configured source can fetch it. `stopped`: the organisation stopped tracking it.
+//
+// Example: ok
+type FetchStatusParameter = FetchStatus
+
 // HistoryEnd defines model for HistoryEnd.
 type HistoryEnd = openapi_types.Date
 
@@ -2058,6 +2191,9 @@ type ListAccountsParams struct {
 
 	// IncludeRemoved `true`: also list accounts whose tracking was stopped.
 	IncludeRemoved *bool `form:"include_removed,omitempty" json:"include_removed,omitempty"`
+
+	// FetchStatus Only videos or accounts with this `fetch_status`. With `stopped`, those whose tracking was stopped are listed without `include_removed`.
+	FetchStatus *FetchStatusParameter `form:"fetch_status,omitempty" json:"fetch_status,omitempty"`
 }
 
 // TrackAccountParams defines parameters for TrackAccount.
@@ -2121,6 +2257,9 @@ type ListAccountVideosParams struct {
 
 	// IncludeRemoved `true`: also list videos whose tracking was stopped.
 	IncludeRemoved *bool `form:"include_removed,omitempty" json:"include_removed,omitempty"`
+
+	// FetchStatus Only videos or accounts with this `fetch_status`. With `stopped`, those whose tracking was stopped are listed without `include_removed`.
+	FetchStatus *FetchStatusParameter `form:"fetch_status,omitempty" json:"fetch_status,omitempty"`
 }
 
 // ListCollectionsParams defines parameters for ListCollections.
@@ -2202,6 +2341,9 @@ type ListCollectionAccountsParams struct {
 
 	// IncludeRemoved `true`: also list accounts whose tracking was stopped.
 	IncludeRemoved *bool `form:"include_removed,omitempty" json:"include_removed,omitempty"`
+
+	// FetchStatus Only videos or accounts with this `fetch_status`. With `stopped`, those whose tracking was stopped are listed without `include_removed`.
+	FetchStatus *FetchStatusParameter `form:"fetch_status,omitempty" json:"fetch_status,omitempty"`
 }
 
 // AddCollectionAccountsParams defines parameters for AddCollectionAccounts.
@@ -2235,6 +2377,9 @@ type ListCollectionVideosParams struct {
 
 	// IncludeRemoved `true`: also list videos whose tracking was stopped.
 	IncludeRemoved *bool `form:"include_removed,omitempty" json:"include_removed,omitempty"`
+
+	// FetchStatus Only videos or accounts with this `fetch_status`. With `stopped`, those whose tracking was stopped are listed without `include_removed`.
+	FetchStatus *FetchStatusParameter `form:"fetch_status,omitempty" json:"fetch_status,omitempty"`
 }
 
 // AddCollectionVideosParams defines parameters for AddCollectionVideos.
@@ -2342,6 +2487,9 @@ type ListVideosParams struct {
 
 	// IncludeRemoved `true`: also list videos whose tracking was stopped.
 	IncludeRemoved *bool `form:"include_removed,omitempty" json:"include_removed,omitempty"`
+
+	// FetchStatus Only videos or accounts with this `fetch_status`. With `stopped`, those whose tracking was stopped are listed without `include_removed`.
+	FetchStatus *FetchStatusParameter `form:"fetch_status,omitempty" json:"fetch_status,omitempty"`
 }
 
 // TrackVideoParams defines parameters for TrackVideo.
@@ -4622,6 +4770,18 @@ func NewListAccountsRequest(server string, params *ListAccountsParams) (*http.Re
 
 		}
 
+		if params.FetchStatus != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "fetch_status", *params.FetchStatus, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if encoded := queryValues.Encode(); encoded != "" {
 			rawQueryFragments = append(rawQueryFragments, encoded)
 		}
@@ -5073,6 +5233,18 @@ func NewListAccountVideosRequest(server string, accountID AccountIDOrLink, param
 		if params.IncludeRemoved != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "include_removed", *params.IncludeRemoved, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.FetchStatus != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "fetch_status", *params.FetchStatus, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -5655,6 +5827,18 @@ func NewListCollectionAccountsRequest(server string, collectionID CollectionID, 
 
 		}
 
+		if params.FetchStatus != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "fetch_status", *params.FetchStatus, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if encoded := queryValues.Encode(); encoded != "" {
 			rawQueryFragments = append(rawQueryFragments, encoded)
 		}
@@ -5876,6 +6060,18 @@ func NewListCollectionVideosRequest(server string, collectionID CollectionID, pa
 		if params.IncludeRemoved != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "include_removed", *params.IncludeRemoved, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.FetchStatus != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "fetch_status", *params.FetchStatus, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -6490,6 +6686,18 @@ func NewListVideosRequest(server string, params *ListVideosParams) (*http.Reques
 		if params.IncludeRemoved != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "include_removed", *params.IncludeRemoved, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.FetchStatus != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "fetch_status", *params.FetchStatus, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {

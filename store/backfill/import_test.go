@@ -118,6 +118,7 @@ func readable(t *testing.T, o *store.Org, first, last store.Date) []any {
 		}
 		v.OrganisationID, v.ID, v.LinkedAccountID, v.CreatedAt, v.ExternalID, v.Link = store.NewID(), store.NewID(), nil, 0, "", ""
 		v.OrganisationID, v.ID = [16]byte{}, [16]byte{}
+		v.FetchState = store.FetchState{} // an imported video was not fetched yet
 		out = append(out, v, points)
 	}
 	accounts, err := o.Accounts(t.Context(), store.AccountQuery{IncludeLinked: true, Order: store.Order{Column: "username"}, Window: store.Window{Limit: 10}})
@@ -135,6 +136,7 @@ func readable(t *testing.T, o *store.Org, first, last store.Date) []any {
 	require.NoError(t, err)
 	statistics, err := o.VideoStatistics(t.Context())
 	require.NoError(t, err)
+	statistics.ByStatus = nil
 	tagged, err := o.Videos(t.Context(), store.VideoQuery{Hashtag: new("scenario"), Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 10}})
 	require.NoError(t, err)
 	return append(out, days, statistics, tagged.Total)

@@ -46,6 +46,7 @@ func TestAcknowledge_writesAllFacts(t *testing.T) {
 		want.SongName, want.SongLink, want.AdProductIDShop = facts.SongName, facts.SongLink, facts.ShopProductID
 		want.NotSafe, want.Private, want.HiddenStats, want.AdIsAd, want.AdInfoShop = true, true, true, true, true
 		want.OutlierMultiplier = new(1.0)
+		want.FetchState = store.FetchState{FetchStatus: queue.FetchOK, LastAttemptAt: &now, NextFetchAt: new(now.Add(24 * time.Hour))}
 		require.Equal(t, want, v, "shares stay null, because the source did not report them")
 
 		a := storetest.AccountByLink(t, o, storetest.ParseLink(t, "https://www.tiktok.com/@someone"))
