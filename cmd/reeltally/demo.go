@@ -104,8 +104,8 @@ func (u *up) tokenPath() string {
 	return filepath.Join(u.dataDir(), realTokenFile)
 }
 
-// savedToken returns the organisation's token from the file at tokenPath if the token is still valid. Otherwise it creates a token and writes
-// it to that file, which only this user can read.
+// savedToken returns the organisation's token from the file at tokenPath if the token is still valid. Otherwise it creates a token and
+// writes it to that file, which only this user can read.
 func (u *up) savedToken(ctx context.Context) (string, error) {
 	path := u.tokenPath()
 	saved, err := os.ReadFile(path) //nolint:gosec // the operator chooses the folder

@@ -200,7 +200,8 @@ type shortLinkTarget struct {
 	err  error
 }
 
-// maxCachedShortLinks is the maximum number of entries in shortLinks.cache. Links that are no longer in the cache are read from the database.
+// maxCachedShortLinks is the maximum number of entries in shortLinks.cache. Links that are no longer in the cache are read from the
+// database.
 const maxCachedShortLinks = 10_000
 
 // newShortLinks returns a resolver of short links. If base is not empty, links are requested from this URL instead of their own hosts.

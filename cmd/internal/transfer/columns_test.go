@@ -11,7 +11,7 @@ import (
 )
 
 // docs/operating.md lists every field with all its aliases.
-func TestColumns_areDocumented(t *testing.T) {
+func TestColumns_allNamesAreDocumented(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "operating.md"))
 	require.NoError(t, err)
