@@ -33,7 +33,8 @@ type answer struct {
 	Class  source.Class `json:"class"` // class of the answer, or quota.Paused
 	Detail string       `json:"detail,omitempty"`
 	At     time.Time    `json:"at"`
-	Until  time.Time    `json:"until,omitzero"` // the end of the source's pause
+	Until  time.Time    `json:"until,omitzero"`  // the end of the source's pause
+	Pause  source.Class `json:"pause,omitempty"` // the class of the source's pause
 }
 
 // counted names the source that gave the counts of a video. Facts contains what that source said about the video, without the counts.
@@ -71,7 +72,7 @@ func (a attempt) text() *string {
 func (w *worker) withResult(a attempt, r source.Result, at time.Time) attempt {
 	because := answer{Source: w.source.Name(), Class: r.Class, Detail: r.Detail, At: at}
 	if r.Class == quota.Paused {
-		because.Until = r.Failed.RetryAt
+		because.Until, because.Pause = r.Failed.RetryAt, r.Failed.Class
 	}
 	a.Answers = append(slices.Clone(a.Answers), because)
 	return a

@@ -113,7 +113,8 @@ func (c *Collector) Run(ctx context.Context) error {
 	return nil
 }
 
-// start prepares Run: it ends pauses because of refused credentials, publishes the routes and writes the first heartbeat.
+// start prepares Run: it ends pauses because of refused credentials, publishes the routes and writes the first heartbeat, which says what the
+// sources can fetch.
 func (c *Collector) start(ctx context.Context) error {
 	if err := c.quota.Restart(ctx, c.Sources); err != nil {
 		return err
@@ -135,6 +136,45 @@ func (c *Collector) publishRoutes(ctx context.Context) error {
 		}
 	}
 	return c.queue.PublishRoutes(ctx, routes, c.sourceNames())
+}
+
+// serves returns the forms of targets that a source can fetch.
+func (c *Collector) serves() []queue.Form {
+	var forms []queue.Form
+	for _, p := range link.Platforms {
+		for _, k := range []source.Kind{source.KindVideo, source.KindAccount} {
+			for _, byHandle := range []bool{true, false} {
+				if f := (queue.Form{Platform: p, Kind: k, ByHandle: byHandle}); slices.ContainsFunc(c.Sources, func(s source.Source) bool { return servesForm(s, f) }) {
+					forms = append(forms, f)
+				}
+			}
+		}
+	}
+	return forms
+}
+
+// exampleIDs are possible ids of a video and an account of each platform. A source is asked whether it serves them.
+var exampleIDs = map[link.Platform]map[source.Kind]string{
+	link.TikTok:    {source.KindVideo: "7338812345678901234", source.KindAccount: "6748451240264420610"},
+	link.Instagram: {source.KindVideo: "C3xYz12AbCd", source.KindAccount: "17841400000000000"},
+	link.YouTube:   {source.KindVideo: "dQw4w9WgXcQ", source.KindAccount: "UCuAXFkgsw1L7xaCfnd5JJOw"},
+	link.Facebook:  {source.KindVideo: "1234567890123456", source.KindAccount: "100044000000000"},
+}
+
+// servesForm returns true if a source can fetch targets of the form f.
+func servesForm(s source.Source, f queue.Form) bool {
+	t := source.Target{Platform: f.Platform, Kind: f.Kind, ExternalID: exampleIDs[f.Platform][f.Kind]}
+	switch {
+	case f.ByHandle:
+		t.Handle = "example"
+		if f.Kind == source.KindAccount {
+			t.ExternalID = "@example"
+		}
+	case f.Kind == source.KindAccount:
+		t.AccountID = t.ExternalID
+	}
+	_, ok := s.Serves(t)
+	return ok && (f.ByHandle || f.Kind == source.KindAccount || !s.AsksByHandle(t))
 }
 
 // sourceNames returns the names of the configured sources, in their order.
@@ -167,7 +207,7 @@ func (c *Collector) heartbeat(ctx context.Context) error {
 	if err := c.queue.AssignRoutes(ctx); err != nil {
 		return err
 	}
-	freed, err := c.queue.Heartbeat(ctx, c.id, deadAfter)
+	freed, err := c.queue.Heartbeat(ctx, c.id, deadAfter, c.serves()...)
 	if freed > 0 {
 		c.Logger.WarnContext(ctx, "freed the targets of a dead collector", "targets", freed)
 	}

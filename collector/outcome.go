@@ -52,7 +52,7 @@ func (w *worker) outcome(t queue.Target, r source.Result, mixedUp bool, now time
 	case a.Counted != nil:
 		return w.detailsOutcome(t, a, r, now)
 	case r.Class == quota.Paused:
-		return pausedOutcome(t, r, now)
+		return w.pausedOutcome(t, r, now)
 	case slices.Contains(lastingClasses, r.Class):
 		return w.lastOutcome(t, asked, r, now)
 	}
@@ -91,13 +91,18 @@ func (w *worker) numbersOutcome(t queue.Target, a attempt, r source.Result, mixe
 
 // checkedOutcome returns the outcome with the numbers of r, without numbers that are suspicious or older than the stored ones.
 func (w *worker) checkedOutcome(t queue.Target, r source.Result, mixedUp bool, now time.Time) ingest.Outcome {
-	o := ingest.Outcome{Target: t, Source: w.provenance(r), State: queue.StateActive, Pace: t.Pace}
+	o := ingest.Outcome{Target: t, Source: w.provenance(r), State: queue.StateActive, Pace: t.Pace,
+		Fetch: &queue.FetchChange{Status: queue.FetchOK, Attempted: true}}
+	if a := r.Account; a != nil && a.Private != nil && *a.Private && !a.Listed {
+		o.Fetch.Status, o.Fetch.Reason = queue.FetchPrivate, sourceTitle(w.source.Name())+" says that the account is private, so its videos are not listed"
+	}
 	suspicion := verify.Check(t, r, mixedUp, now)
 	switch {
 	case verify.IsOlder(t, r, now):
 		o.Detail = "older than the known numbers"
 	case suspicion != nil:
 		o.Suspect, o.Detail = suspicion.Text(), "held back: "+suspicion.Why
+		o.Fetch = &queue.FetchChange{Status: queue.FetchOK, Reason: "The newest counts are held back until they are confirmed: " + suspicion.Why, Attempted: true}
 		o.NextAt = store.InstantOf(schedule.After(t, schedule.SuspectWaits.Nth(suspicion.Seen), now))
 		return o
 	case r.Facts != nil:
@@ -115,6 +120,7 @@ func (w *worker) checkedOutcome(t queue.Target, r source.Result, mixedUp bool, n
 // detailsOutcome returns the outcome after the last source was asked for the missing details of a video. An earlier source gave the counts.
 func (w *worker) detailsOutcome(t queue.Target, a attempt, r source.Result, now time.Time) ingest.Outcome {
 	o := unchanged(t)
+	o.Fetch = &queue.FetchChange{Status: queue.FetchOK, Attempted: true}
 	if r.Class == source.OK {
 		o.Facts, o.DetailsOnly = a.Counted.Facts, true
 		fillDetails(o.Facts, r.Facts)
@@ -126,8 +132,9 @@ func (w *worker) detailsOutcome(t queue.Target, a attempt, r source.Result, now 
 }
 
 // pausedOutcome returns the outcome for a target that waits for its paused source.
-func pausedOutcome(t queue.Target, r source.Result, now time.Time) ingest.Outcome {
+func (w *worker) pausedOutcome(t queue.Target, r source.Result, now time.Time) ingest.Outcome {
 	o := unchanged(t)
+	o.Fetch = pauseChange(t, w.source.Name(), r.Failed.RetryAt, r.Failed.Class, r.Detail, now)
 	o.Detail, o.NextAt = r.Detail, store.InstantOf(r.Failed.RetryAt)
 	if soon := now.Add(schedule.Jitter(longestDefer)); soon.Before(r.Failed.RetryAt) {
 		o.NextAt = store.InstantOf(soon)
@@ -140,12 +147,15 @@ func pausedOutcome(t queue.Target, r source.Result, now time.Time) ingest.Outcom
 func (w *worker) lastOutcome(t queue.Target, a attempt, r source.Result, now time.Time) ingest.Outcome {
 	if failed := a.find(source.Temporary); failed != nil {
 		r.Class, r.Detail = source.Temporary, failed.Source+": "+failed.Detail
-		return w.refusedOutcome(t, a, r, now)
+		o := w.refusedOutcome(t, a, r, now)
+		o.Fetch = w.refusedChange(t, o, r.Class, failed.Source)
+		return o
 	}
 	if p := a.find(quota.Paused); p != nil {
 		o := unchanged(t)
 		o.State, o.Detail = queue.StateActive, r.Detail+"; "+p.Source+" could be asked, but is paused"
 		o.NextAt = store.InstantOf(p.Until)
+		o.Fetch = pauseChange(t, p.Source, p.Until, p.Pause, o.Detail, now)
 		w.end(&o, a)
 		return o
 	}
@@ -185,6 +195,7 @@ func (w *worker) refusedOutcome(t queue.Target, a attempt, r source.Result, now 
 		o.NotSafe = new(true)
 	}
 	o.NextAt = store.InstantOf(schedule.After(t, delay, now))
+	o.Fetch = w.refusedChange(t, o, r.Class, w.source.Name())
 	w.end(&o, a, lasting...)
 	return o
 }

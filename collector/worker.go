@@ -94,16 +94,23 @@ func (w *worker) round(ctx context.Context, poll bool) (busy bool, err error) {
 	now := w.Now()
 	var due []source.Target
 	var early []ingest.Outcome
+	var earlyAccounts []ingest.AccountOutcome
 	for _, t := range claim.Targets {
 		if next, ok := w.throttle(t).Due(t, now); !ok && !attemptOf(t).Running {
 			o := unchanged(t)
-			o.NextAt = store.InstantOf(next)
-			early = append(early, o)
+			o.NextAt, o.Fetch = store.InstantOf(next), &queue.FetchChange{}
+			if t.Kind == source.KindAccount {
+				earlyAccounts = append(earlyAccounts, ingest.AccountOutcome{Outcome: o})
+			} else {
+				early = append(early, o)
+			}
 			continue
 		}
 		due = append(due, w.request(t, now))
 	}
-	if err := w.writer.Acknowledge(context.WithoutCancel(ctx), claim, claim.At, early); err != nil || len(due) == 0 {
+	writing := context.WithoutCancel(ctx) // answers are stored even if the collector is stopping
+	err = errors.Join(w.writer.Acknowledge(writing, claim, claim.At, early), w.writer.AcknowledgeAccounts(writing, claim, claim.At, earlyAccounts))
+	if err != nil || len(due) == 0 {
 		return true, err
 	}
 	return true, w.fetch(ctx, claim, due, searches{})

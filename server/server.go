@@ -74,6 +74,7 @@ type Server struct {
 	identities *identities
 	inFlight   *slots // limits the number of concurrent requests of each organisation
 	resolves   *slots // limits the number of short links that are resolved concurrently
+	served     *servedReader
 	handler    http.Handler
 }
 
@@ -107,6 +108,7 @@ func New(o Options) (*Server, error) {
 	}
 	s.resolves = newSlots(maxResolvesPerOrganisation, maxResolves)
 	s.inFlight = newSlots(maxRequestsPerOrganisation, 0)
+	s.served = &servedReader{queue: o.Store.Queue, now: o.Now}
 	s.identities = newIdentities(o.Store, s.rates, o.Now, o.Logger)
 	if s.contract, err = embeddedContract(); err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/schedule"
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
@@ -20,7 +21,8 @@ import (
 //   - Several different targets in a row got the same refusal, without a successful answer of the source between them. The refusals are
 //     counted in the database (queue.NoteRefusal), so that all collectors share the count.
 //
-// If a call for several targets is refused as a whole, each half of the batch is requested separately, down to single targets.
+// If a call for several targets is refused as a whole, or if its answer is too large, each half of the batch is requested separately, down
+// to single targets.
 
 const (
 	// authRefusals is the number of AuthFailed calls in a row after which a source is paused.
@@ -44,6 +46,9 @@ func (q *Quota) fail(ctx context.Context, s source.Source, st state, batch []sou
 		return reply.withResult(r), nil
 	case f.ConcernsSource():
 		until, paused = pauseAfter(f, strikes, now), f.Class != source.BadRequest && f.Class != source.Temporary
+	case errors.Is(f, fetch.ErrTooLarge) && len(batch) > 1: // the answer to a smaller batch is smaller
+		reply.Divided = true
+		return reply, nil
 	case !errors.Is(f, source.ErrNoAnswer) && hasSeveralSubjects(s, batch):
 		// It is not known which target of the batch caused the refusal, so it counts only if the source has already refused other targets.
 		if !slices.ContainsFunc(st.refusals, func(r queue.Refusals) bool {

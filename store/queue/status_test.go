@@ -47,6 +47,7 @@ func TestCollecting_countsTheTargetsOfTheQueue(t *testing.T) {
 				{Platform: link.TikTok, Kind: "video", Lane: queue.LaneFree, State: "active", Targets: 1, Never: 1, Overdue: 1},
 			},
 			Pauses: map[string]queue.Pause{"youtube": pause}, Quotas: []queue.QuotaUse{{Source: "youtube/common", Window: "2026-02-20", Used: 7}},
+			Statuses:   []queue.StatusCount{{Platform: link.TikTok, Kind: queue.KindVideo, Status: queue.FetchPending, Targets: 4}},
 			Collectors: []store.Instant{now},
 		}, got)
 	})

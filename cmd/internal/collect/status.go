@@ -29,6 +29,7 @@ type Status struct {
 	Freshness  []Freshness    `json:"freshness"`
 	Platforms  []Platform     `json:"platforms"`
 	Sources    []SourceStatus `json:"sources"`
+	Statuses   []StatusCount  `json:"statuses"`
 
 	pauses map[string]PauseStatus // pauses by name of the source or budget; includes sources that only other processes use
 }
@@ -42,6 +43,15 @@ type QueueStatus struct {
 	Failing          int64            `json:"failing"`            // number of targets whose last fetch failed
 	Due              int64            `json:"due"`                // number of targets whose next fetch is due
 	OldestDueSeconds *float64         `json:"oldest_due_seconds"` // seconds for which the oldest due target has been due; null if no target is due
+}
+
+// StatusCount is the number of videos or accounts with one fetch status. For stopped videos and accounts, Platform is "", and the number
+// counts all platforms.
+type StatusCount struct {
+	Platform string            `json:"platform"`
+	Kind     queue.Kind        `json:"kind"`
+	Status   store.FetchStatus `json:"status"`
+	Targets  int64             `json:"targets"`
 }
 
 // Freshness describes how old the numbers of the active targets of one platform and kind are. P50, P95 and P99 are upper bounds of
@@ -107,7 +117,10 @@ func ReadStatus(ctx context.Context, st *store.Store, sources []source.Source) (
 	if err != nil {
 		return Status{}, err
 	}
-	s := Status{At: c.At.Time(), Queue: queueStatus(c), Freshness: freshness(c), Platforms: platforms(c), Sources: make([]SourceStatus, len(sources))}
+	s := Status{At: c.At.Time(), Queue: queueStatus(c), Freshness: freshness(c), Platforms: platforms(c), Sources: make([]SourceStatus, len(sources)), Statuses: make([]StatusCount, len(c.Statuses))}
+	for i, n := range c.Statuses {
+		s.Statuses[i] = StatusCount{Platform: string(n.Platform), Kind: n.Kind, Status: n.Status, Targets: n.Targets}
+	}
 	for _, seen := range c.Collectors {
 		if c.At.Sub(seen) <= heartbeatTimeout {
 			s.Collectors++

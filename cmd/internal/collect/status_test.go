@@ -78,6 +78,7 @@ func TestMonitor_exportsSameStatusAsJSONAndMetrics(t *testing.T) {
 					Pause: &collect.PauseStatus{Until: now.Add(time.Hour).Time(), Class: "quota_spent", Detail: "used up", InARow: 2}},
 				{Budget: "free"},
 			}}},
+			Statuses: []collect.StatusCount{{Platform: "tiktok", Kind: "video", Status: queue.FetchPending, Targets: 1}},
 		}, s)
 		require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
 # HELP reeltally_queue_oldest_due_seconds How long the oldest due target has been due; 0 if none is due.

@@ -129,7 +129,7 @@ func TestFill_includesViralDeletedPrivateAndIncompleteVideos(t *testing.T) {
 		case sandbox.Public, sandbox.Restricted:
 		}
 		if truth.Category == sandbox.Viral && v.Platform == link.TikTok {
-			require.Greater(t, v.OutlierMultiplier, 3.0)
+			require.Greater(t, *v.OutlierMultiplier, 3.0)
 		}
 	}
 	for _, c := range []sandbox.Category{sandbox.Viral, sandbox.TurnsDeleted, sandbox.TurnsPrivate} {

@@ -38,11 +38,13 @@ func (f field) String() string { return fieldNames[f] }
 
 // aliases are the column names of common trackers and platforms, in lower case and without spaces and punctuation. Ambiguous names, such
 // as "timestamp", "favorites", "author" and "created_at", are not included. The operator must give their meaning with --map.
+// "video_view_count" is not included, because it is Instagram's older count of views of at least three seconds. The sources do not store
+// this count.
 var aliases = map[field][]string{
 	fieldLink:        {"link", "url", "videourl", "videolink", "adlink", "posturl", "postlink", "permalink", "shareurl", "webvideourl"},
 	fieldDate:        {"date", "day", "snapshotdate"},
 	fieldTime:        {"time", "datetime", "measuredat", "fetchedat", "collectedat", "scrapedat", "recordedat", "snapshotat"},
-	fieldViews:       {"views", "viewcount", "viewscount", "plays", "playcount", "videoviews", "videoviewcount", "videoplaycount"},
+	fieldViews:       {"views", "viewcount", "viewscount", "plays", "playcount", "videoviews", "videoplaycount"},
 	fieldLikes:       {"likes", "likecount", "likescount", "diggcount", "hearts"},
 	fieldComments:    {"comments", "commentcount", "commentscount"},
 	fieldShares:      {"shares", "sharecount", "sharescount"},
