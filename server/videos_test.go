@@ -349,7 +349,7 @@ func TestListVideos_responseContainsTheAppliedFilters(t *testing.T) {
 		"has_metrics":true,"collections":["A","B"],"link":"`+l.Canonical+`","platform":"youtube","hashtag":"summer","q":"dress","include_removed":true,"fetch_status":"failing"}`,
 		string(page["filters"]))
 	require.JSONEq(t, `{"username":null,"linked_account_id":null,"uploaded_at_range":{"start":null,"end":null},"latest_updated_at_range":{"start":null,"end":null},
-		"ad_info_shop":null,"ad_product_id_shop":null,"has_metrics":null,"collections":[],"link":null,"platform":null,"hashtag":null,"q":null,"include_removed":false}`,
+		"ad_info_shop":null,"ad_product_id_shop":null,"has_metrics":null,"collections":[],"link":null,"platform":null,"hashtag":null,"q":null,"include_removed":false,"fetch_status":null}`,
 		string(decode[map[string]json.RawMessage](c.send(http.MethodGet, "/videos", nil))["filters"]))
 }
 

@@ -40,8 +40,8 @@ type timedResponse struct {
 	err      error
 }
 
-// While PostgreSQL is frozen, its connections stay open but do not respond. Every request must still get a response before its deadline. When
-// PostgreSQL continues, everything must recover without a restart.
+// While PostgreSQL is frozen, its connections stay open but do not respond. Every request must still get a response before its deadline.
+// When PostgreSQL continues, everything must recover without a restart.
 func TestFrozenDatabase_respondsInTimeAndRecovers(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)

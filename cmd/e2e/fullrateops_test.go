@@ -100,7 +100,8 @@ func newAccount(int) string {
 	return "https://www.tiktok.com/@full" + id[len(id)-16:]
 }
 
-// requestSpecs returns, by operation, a function that builds the n-th request of the operation. Each request is as large as the operation allows.
+// requestSpecs returns, by operation, a function that builds the n-th request of the operation. Each request is as large as the operation
+// allows.
 func (c *customer) requestSpecs(t *testing.T) map[string]func(n int) requestSpec {
 	get := func(path func() string) func(int) requestSpec {
 		return func(int) requestSpec { return requestSpec{method: http.MethodGet, path: path()} }

@@ -20,8 +20,8 @@ const (
 )
 
 // If server and collector are killed, all links of each acknowledged bulk request must be tracked. Of any other bulk request, either all
-// links or no links must be tracked. The programs are killed after a different number of responses in each round, so that requests and fetches
-// are interrupted at different stages.
+// links or no links must be tracked. The programs are killed after a different number of responses in each round, so that requests and
+// fetches are interrupted at different stages.
 func TestKill_losesAndDuplicatesNoLinks(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)

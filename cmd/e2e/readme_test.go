@@ -18,8 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// TestReadme_commandsWork runs the commands of README.md: `make run`, and then the block that tracks and reads a video. The answers must have
-// the members that README.md shows.
+// TestReadme_commandsWork runs the commands of README.md: `make run`, and then the block that tracks and reads a video. The answers must
+// have the members that README.md shows.
 func TestReadme_commandsWork(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)

@@ -29,7 +29,8 @@ const (
 	demoDays       = 90 // length of the histories in days
 )
 
-// The files with the tokens of the demo organisation and of the organisation for real numbers. Both can be in the same folder.
+// The names of the files in which `up` stores the tokens of the demo organisation and of the organisation for real numbers.
+// The names differ, so that both files can be in the same folder.
 const (
 	demoTokenFile = "demo-token"
 	realTokenFile = "token"
@@ -40,11 +41,11 @@ func demoOrganisationID() uuid.UUID {
 	return seed.ID(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), sha256.Sum256([]byte("demo organisation")))
 }
 
-// firstOrganisation is the organisation whose token `up` prints, and the link for the printed example commands.
+// firstOrganisation is the organisation whose token `reeltally up` prints, with the link that the printed example commands use.
 type firstOrganisation struct {
 	org   *store.Org
 	token string
-	// exampleLink is the link of a sandbox video that the organisation does not track yet. It is "" without a sandbox.
+	// exampleLink is the link of a sandbox video that the organisation does not track yet. It is "" if no sandbox runs.
 	exampleLink string
 }
 
@@ -55,7 +56,7 @@ func hasVideos(ctx context.Context, org *store.Org) (bool, error) {
 	return len(page.Videos) > 0, err
 }
 
-// organisationID returns the id of the organisation that `up` creates. It is the same in every database.
+// organisationID returns the id of the organisation that `reeltally up` creates. The id is the same in every database.
 func (u *up) organisationID() uuid.UUID {
 	if u.sandboxServer != nil {
 		return demoOrganisationID()
@@ -103,8 +104,8 @@ func (u *up) tokenPath() string {
 	return filepath.Join(u.dataDir(), realTokenFile)
 }
 
-// savedToken returns the organisation's token from the file at tokenPath if the token is still valid. Otherwise it creates a token and writes
-// it to that file, which only this user can read.
+// savedToken returns the organisation's token from the file at tokenPath if the token is still valid. Otherwise it creates a token and
+// writes it to that file, which only this user can read.
 func (u *up) savedToken(ctx context.Context) (string, error) {
 	path := u.tokenPath()
 	saved, err := os.ReadFile(path) //nolint:gosec // the operator chooses the folder
@@ -145,7 +146,8 @@ func writePrivateFile(path, content string) error {
 	return nil
 }
 
-// findUntrackedVideo returns the link of a public sandbox video that the organisation does not track. The search is deterministic.
+// findUntrackedVideo returns the link of a public sandbox video that the organisation does not track. With the same data, it always
+// returns the same link.
 func findUntrackedVideo(ctx context.Context, org *store.Org, world *sandbox.World, p link.Platform, now time.Time) (string, error) {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // deterministic numbers, not for security
 	for range 1000 {
@@ -168,7 +170,7 @@ func findUntrackedVideo(ctx context.Context, org *store.Org, world *sandbox.Worl
 	return "", errors.New("no untracked sandbox video was found for the example commands")
 }
 
-// printWelcome prints the API's address, the token, three example commands and where the data is.
+// printWelcome prints the API's address, the token, three example commands and the location of the data.
 func (u *up) printWelcome(w io.Writer, first firstOrganisation) error {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }

@@ -44,8 +44,8 @@ func probeFinding(p collector.Probe) finding {
 	return finding{check, stateBroken, found, "The source is down, or this machine cannot reach it."}
 }
 
-// problemDivisor sets the smallest problem that checkNumbers reports: a tenth of the platform's targets must have the problem. Problems
-// of fewer targets are normal.
+// problemDivisor is the divisor of the smallest share of targets with a problem that checkNumbers reports: one target in ten. A problem
+// of a smaller share of a platform's targets is normal.
 const problemDivisor = 10
 
 // checkNumbers reports platforms with many missing or old numbers, and platforms without any recent numbers.

@@ -136,8 +136,8 @@ func formatSeconds(seconds *float64) string {
 	return (time.Duration(*seconds) * time.Second).String()
 }
 
-// formatPercentile formats a percentile of f. A nil percentile is shown as "> 168h0m0s", with the largest age of queue.FreshWithin. If no
-// target was fetched, it is shown as "-".
+// formatPercentile formats a percentile of the ages in f. It returns "-" if no target was fetched. If percentile is nil, the age is above
+// the largest age of queue.FreshWithin, and formatPercentile returns "> 168h0m0s".
 func formatPercentile(f collect.Freshness, percentile *float64) string {
 	if percentile == nil && f.Targets > f.NeverFetched {
 		return "> " + formatSeconds(new(queue.FreshWithin[len(queue.FreshWithin)-1].Seconds()))
@@ -145,6 +145,7 @@ func formatPercentile(f collect.Freshness, percentile *float64) string {
 	return formatSeconds(percentile)
 }
 
+// formatTime formats t in UTC. For the zero time it returns "-".
 func formatTime(t time.Time) string {
 	if t.IsZero() {
 		return "-"
@@ -152,6 +153,7 @@ func formatTime(t time.Time) string {
 	return t.UTC().Format(time.DateTime) + " UTC"
 }
 
+// formatPause formats the end and the cause of a pause. For nil it returns "-".
 func formatPause(p *collect.PauseStatus) string {
 	if p == nil {
 		return "-"

@@ -34,7 +34,7 @@ func (upCommand) Help() string {
 		"SIGINT (Ctrl-C) or SIGTERM stops the program: first the API, then the collector, then the sandbox."
 }
 
-// The default SQLite files. Made-up and real numbers are never in the same database.
+// The default SQLite files for made-up and for real numbers. The two kinds of numbers are never in the same database.
 const (
 	demoFile = "data/demo.db"
 	realFile = "data/reeltally.db"
@@ -78,7 +78,7 @@ func (c *upCommand) Run(ctx context.Context, p boot.Process) (err error) {
 	return err
 }
 
-// up is one run of `reeltally up`.
+// up is the state of one run of `reeltally up`.
 type up struct {
 	*upCommand
 	log           *slog.Logger
@@ -86,7 +86,7 @@ type up struct {
 	store         *store.Store
 	listeners     []net.Listener
 	api           *serve.API
-	sandboxServer *sandbox.Sandbox // nil if a source is configured
+	sandboxServer *sandbox.Sandbox // nil if a real source is configured, because no sandbox runs then
 }
 
 // services opens the listeners and returns the services: sandbox, collector, metrics, API. A service comes after the services that it uses.
@@ -125,7 +125,8 @@ func (u *up) services(ctx context.Context) ([]boot.Service, error) {
 	return append(services, boot.Service{Name: "api", Run: u.api.Run}), nil
 }
 
-// closeListeners closes the listeners that were opened, in case Run fails before it serves. Listeners that are closed already are ignored.
+// closeListeners closes all open listeners. Run needs it if it fails before it serves requests. Listeners that are closed already are
+// ignored.
 func (u *up) closeListeners() error {
 	var errs []error
 	for _, l := range u.listeners {
@@ -161,7 +162,7 @@ func (u *up) useSandbox(address string) {
 	}
 }
 
-// dataDir returns the folder of the token's file.
+// dataDir returns the folder of the file with the token: --data-dir, or else the folder of the SQLite file, or else "data".
 func (u *up) dataDir() string {
 	if u.DataDir != "" {
 		return u.DataDir

@@ -21,6 +21,7 @@ type startedUp struct {
 	base, token string
 }
 
+// startUp starts `reeltally up` with the settings env and waits until it has printed the address and the token.
 func startUp(t *testing.T, env map[string]string) startedUp {
 	t.Helper()
 	env["REELTALLY_LISTEN"] = "127.0.0.1:0"
@@ -90,7 +91,8 @@ func TestUp_keepsTokenFilePrivateAndReplacesInvalidToken(t *testing.T) {
 	require.Zero(t, third.Stop())
 }
 
-// realSources are settings of each source, with which `up` must not use the sandbox. No call is made, because nothing is tracked.
+// realSources has the settings of each real source, by a name for the source. With such settings, `reeltally up` must not use the
+// sandbox. The tests make no call to the sources, because no target is tracked.
 var realSources = map[string]map[string]string{
 	"youtube": {"REELTALLY_YOUTUBE_API_KEY": "a-real-key"},
 	"tiktok": {"REELTALLY_TIKTOK_CLIENT_KEY": "a-real-key", "REELTALLY_TIKTOK_CLIENT_SECRET": "another",

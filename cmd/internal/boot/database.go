@@ -18,8 +18,8 @@ type Database struct {
 	StoreTimeout time.Duration `kong:"-"`
 }
 
-// Migration says which databases Open may migrate. A PostgreSQL database may be in use by other programs, so only MigrateAny
-// migrates it. For the other values, the operator must run `reeltally migrate`.
+// Migration says which databases Open may migrate. A PostgreSQL database may be in use by other programs, so Open migrates it only with
+// MigrateAny. Otherwise, the operator must migrate it with `reeltally migrate`.
 type Migration int
 
 const (
@@ -33,8 +33,8 @@ const (
 	SkipSchemaCheck
 )
 
-// Open opens the database and migrates it as m allows. If the schema is then not the one this program needs, Open returns a
-// *store.SchemaError, except with SkipSchemaCheck.
+// Open opens the database and migrates its schema if m allows that. If the schema does not have the version that this
+// program needs, Open returns a *store.SchemaError. With SkipSchemaCheck, Open does not check the version.
 func (d Database) Open(ctx context.Context, logger *slog.Logger, m Migration) (*store.Store, error) {
 	if d.MaxCollections < 0 {
 		return nil, InvalidSetting("max-collections", "REELTALLY_MAX_COLLECTIONS", d.MaxCollections, "1 or more")

@@ -1,7 +1,8 @@
 // Package collect builds the collector and its sources from settings and runs it. It also reports the state of collecting to operators.
 //
-// Command is the program cmd/collector. It runs a collector until ctx ends. `reeltally up` uses Config and NewService to run the collector beside the API. ReadStatus reads
-// the queue, freshness, budgets and pauses; Monitor serves them at /status and /metrics. The collector itself is in package collector.
+// Command is the program cmd/collector. It runs a collector until ctx ends. `reeltally up` uses Config and NewService to run the collector
+// beside the API. ReadStatus reads the state of the queue, the ages of the numbers, the budgets and the pauses. Monitor serves this state
+// at /status and /metrics. The collector itself is in package collector.
 package collect
 
 import (
@@ -58,10 +59,11 @@ type Config struct {
 // StoreTimeout is the timeout of a collector's database transactions. It keeps a hanging database from blocking the collector forever.
 const StoreTimeout = time.Minute
 
-// Vars returns the variables in the help texts of Config. Pass them to boot.Parse.
+// Vars returns the values of the variables in the help texts of Config. Each caller of boot.Parse with a Config must pass them as an
+// option.
 func Vars() kong.Vars { return kong.Vars{"vendors": strings.Join(vendor.Shipped(), ", ")} }
 
-// allowedLimits is the part of an error that describes the valid values of a limit.
+// allowedLimits describes the valid values of a limit, for error messages.
 const allowedLimits = "1 or more, or -1 for no limit"
 
 // usagef returns a boot.UsageError with a formatted message.
@@ -94,7 +96,7 @@ func (c Config) Check() error {
 	case c.YouTubeStats < -1 || c.YouTubeStats == 0:
 		return boot.InvalidSetting("youtube-stats-units", "REELTALLY_YOUTUBE_STATS_UNITS", c.YouTubeStats, allowedLimits)
 	case c.HasInstagram() != (c.InstagramAccountID != ""):
-		return usagef("REELTALLY_INSTAGRAM_ACCESS_TOKEN and REELTALLY_INSTAGRAM_ACCOUNT_ID go together: set both or neither. The id is that of your professional account that the token belongs to")
+		return usagef("REELTALLY_INSTAGRAM_ACCESS_TOKEN and REELTALLY_INSTAGRAM_ACCOUNT_ID go together: set both or neither. The account id is the id of your professional account, to which the token belongs")
 	case !c.HasInstagram() && c.InstagramAppSecret != "":
 		return usagef("REELTALLY_INSTAGRAM_APP_SECRET is set but REELTALLY_INSTAGRAM_ACCESS_TOKEN is not: also set an access token that this app issued")
 	case !c.HasFacebook() && c.FacebookAppSecret != "":
@@ -117,9 +119,9 @@ func (c Config) Check() error {
 	return c.TikTok.check()
 }
 
-// checkDataKind returns a *store.DataKindError if the settings show that the sources do not fit the numbers in the database: the sandbox's
-// vendor with real numbers, or only hosts of platforms and vendors with made-up numbers. Sources whose URLs the operator has changed can be
-// the sandbox or not. For these, the collector finds out with the first answer.
+// checkDataKind returns a *store.DataKindError in two cases: the database has real numbers and the sandbox is configured as a vendor, or
+// the database has made-up numbers and all sources have their default URLs, so that they are real. If a URL was changed, its source can be
+// real or a sandbox. The collector then checks the first answer of the source.
 func (c Config) checkDataKind(ctx context.Context, st *store.Store) error {
 	have, err := st.DataKind(ctx)
 	switch {
@@ -140,22 +142,23 @@ func (c Config) hasChangedURL() bool {
 		c.InstagramBaseURL != graph.DefaultBaseURL || c.FacebookBaseURL != graph.DefaultBaseURL
 }
 
-// RequireSources returns the sources of ConfiguredSources. If no source is configured, it returns an error that says how to configure one.
-// It returns a *store.DataKindError if the sources do not fit the numbers in the database.
+// RequireSources returns the sources of ConfiguredSources. If no source is configured, it returns an error that explains how to configure a
+// source. It returns a *store.DataKindError if the sources are real and the numbers in the database are made up, or the reverse.
 func (c Config) RequireSources(ctx context.Context, st *store.Store, logger *slog.Logger) ([]source.Source, error) {
 	if err := c.checkDataKind(ctx, st); err != nil {
 		return nil, err
 	}
 	sources, err := c.ConfiguredSources(st, logger)
 	if err == nil && len(sources) == 0 {
-		return nil, usagef("no source is configured: set REELTALLY_YOUTUBE_API_KEY, REELTALLY_INSTAGRAM_ACCESS_TOKEN, REELTALLY_FACEBOOK_ACCESS_TOKEN, REELTALLY_TIKTOK_CLIENT_KEY with its secret and a refresh token, or REELTALLY_VENDOR (%s, or the path of a JSON description) with REELTALLY_VENDOR_KEY; or, to try it with made-up numbers, the settings that `reeltally sandbox` prints",
+		return nil, usagef("no source is configured: set REELTALLY_YOUTUBE_API_KEY, REELTALLY_INSTAGRAM_ACCESS_TOKEN, REELTALLY_FACEBOOK_ACCESS_TOKEN, REELTALLY_TIKTOK_CLIENT_KEY with its client secret and a refresh token, or REELTALLY_VENDOR (%s, or the path of a JSON description) with REELTALLY_VENDOR_KEY; or, to try it with made-up numbers, the settings that `reeltally sandbox` prints",
 			strings.Join(vendor.Shipped(), ", "))
 	}
 	return sources, err
 }
 
-// ConfiguredSources returns a source for each credential, in the order in which the collector asks them: first the platforms' APIs,
-// then vendors, and last TikTok's Research API, whose numbers are days old. TikTok's refresh tokens change with each use, so the sources save them in st.
+// ConfiguredSources returns a source for each credential, in the order in which the collector asks the sources: first the platforms' APIs,
+// then vendors, and last TikTok's Research API, whose numbers are days old. TikTok's refresh tokens change with each use, so the TikTok
+// sources save the new tokens in st.
 func (c Config) ConfiguredSources(st *store.Store, logger *slog.Logger) ([]source.Source, error) {
 	if err := c.Check(); err != nil {
 		return nil, err

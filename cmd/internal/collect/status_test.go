@@ -95,8 +95,8 @@ reeltally_collectors 1
 	})
 }
 
-// A failed read of the status must be cached too, because it can take as long as a successful read.
-func TestMonitor_delaysNextReadAfterFailure(t *testing.T) {
+// The error of a failed read of the status must be cached like a status, because a failed read can take as long as a successful read.
+func TestMonitor_waitsBeforeNextReadAfterFailedRead(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	reads := 0
@@ -118,7 +118,7 @@ func TestMonitor_delaysNextReadAfterFailure(t *testing.T) {
 	require.Equal(t, 1, reads)
 }
 
-func TestMonitor_reportsDatabaseDown(t *testing.T) {
+func TestMonitor_reportsThatDatabaseDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	st, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: time.Now})

@@ -13,15 +13,15 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// specialVideo is a video that the seed chooses because of its history.
+// specialVideo is a sandbox video that the seed chooses for its unusual history, for example because the video was deleted.
 type specialVideo struct {
 	truth sandbox.VideoTruth
-	gap   bool // the history has no points on some days
+	gap   bool // whether the history has a gap of some days without points
 }
 
-// specialVideos returns the videos that every organisation has one of: a viral outlier, a video that was deleted, one that became
-// private, and one with a gap in its history. They are TikTok videos, because the id of a TikTok video determines its upload time.
-// specialVideos returns nothing if TikTok is not among the platforms, if the histories are too short or if there are too few videos.
+// specialVideos returns four videos that every organisation gets: a viral outlier, a deleted video, a video that became private, and a
+// video with a gap in its history. All four are TikTok videos, because the id of a TikTok video determines its upload time.
+// specialVideos returns nil if TikTok is not among the platforms, if the histories are too short or if the plan has too few videos.
 func (g *generator) specialVideos() []*specialVideo {
 	tiktok := false
 	for _, p := range g.Platforms {
@@ -43,11 +43,11 @@ func (g *generator) specialVideos() []*specialVideo {
 	return found
 }
 
-// maxTries is the number of random ids that find tries. The rarest category is one video in several thousand.
+// maxTries is the maximum number of random ids that find tries. The rarest category has one in several thousand videos.
 const maxTries = 200_000
 
-// find returns a random TikTok video of category c that was uploaded at a given time by an ordinary account. If the video was deleted or
-// became private, the change was 5 to 25 days ago. If find finds no such video, it returns false.
+// find returns a random TikTok video of category c that an ordinary account uploaded at the given time. If the video was deleted or became
+// private, this happened 5 to 25 days ago. If there is no such video among maxTries videos, find returns false.
 func (g *generator) find(c sandbox.Category, uploaded time.Time) (sandbox.VideoTruth, bool) {
 	for range maxTries {
 		id := strconv.FormatUint(uint64(uploaded.Unix())<<32|uint64(g.rand.Uint32()), 10) //nolint:gosec // after 1970
@@ -152,7 +152,7 @@ func AnyVideo(world *sandbox.World, p link.Platform, random *rand.Rand, now time
 	var id string
 	switch p {
 	case link.TikTok:
-		id = "7" + randomText("012345", 1) + randomText(decimal, 17) // uploaded from 2021 to 2025
+		id = "7" + randomText("012345", 1) + randomText(decimal, 17) // an id that begins with 70 to 75 means an upload from 2021 to 2025
 	case link.Instagram:
 		id = "C" + randomText(letters, 10)
 	case link.YouTube:
@@ -163,7 +163,8 @@ func AnyVideo(world *sandbox.World, p link.Platform, random *rand.Rand, now time
 	return world.Video(p, id, now)
 }
 
-// evenly returns n elements of ids at equal distances in the list. The result therefore includes old videos, which have long histories.
+// evenly returns n ids at equal distances in the list ids. The ids of an account's videos are sorted by time, so the result includes old
+// videos, which have long histories.
 func evenly(ids []string, n int) []string {
 	if n >= len(ids) {
 		return ids
@@ -182,7 +183,7 @@ func (g *generator) accountRecord(a sandbox.AccountTruth) store.Account {
 	r := store.Account{
 		ID: g.id(a.JoinedAt, "account", string(a.Platform), a.ID), Platform: a.Platform, ExternalID: &a.ID, Username: a.Handle, HandleCurrent: true,
 		Name: &a.Name, Link: link.AccountURL(a.Platform, a.Handle), CreatedAt: store.InstantOf(g.from),
-		// The account is tracked from today, so that no other earlier uploads are added.
+		// TrackedAt is today, so that collectors do not add the account's earlier uploads.
 		Tracked: true, TrackingType: &kind, TrackedAt: &now, DiscoveredAt: &now, CheckedAt: &now, Bio: &a.Bio,
 	}
 	if a.BioLink != "" {
@@ -221,10 +222,11 @@ func roundToThreeDigits(n int64) int64 {
 	return n / unit * unit
 }
 
-// The first and last day of the gap in a history, in days before today.
+// gapFrom and gapTo are the first and the last day of the gap in a history, as a number of days before today.
 const gapFrom, gapTo = 20, 14
 
-// video returns the store's record of a video and its points.
+// video returns the store's record of a sandbox video and its history points. If gap is true, the history has no points from gapFrom to
+// gapTo.
 func (g *generator) video(t sandbox.VideoTruth, gap bool) (backfill.LoadVideo, error) {
 	l, err := link.Parse(t.Link)
 	if err != nil || l.Kind != link.Video {
@@ -250,7 +252,7 @@ func (g *generator) video(t sandbox.VideoTruth, gap bool) (backfill.LoadVideo, e
 		v.AdProductIDShop = &t.ShopProductID
 	}
 	v.Collections = g.maybeOne(g.campaigns, 3)
-	// The sandbox's counts of the last second of a day become the point of the next midnight.
+	// The point of a midnight has the sandbox's counts of the second before this midnight.
 	for _, truth := range g.world.HistoryTruth(t.Platform, t.ID, g.from.AddDate(0, 0, -1), g.now.Add(-time.Second)) {
 		at := truth.At.Add(time.Second)
 		if daysAgo := g.Today - store.DateOf(at); gap && daysAgo <= gapFrom && daysAgo >= gapTo {
@@ -260,7 +262,7 @@ func (g *generator) video(t sandbox.VideoTruth, gap bool) (backfill.LoadVideo, e
 			Likes: truth.Likes, Comments: truth.Comments, Shares: truth.Shares, Bookmarks: truth.Bookmarks}})
 	}
 	if len(v.Points) > 0 {
-		// The video was tracked within the day before its first point, and not before its upload.
+		// The tracking of the video began at a random time within the day before its first point, but not before its upload.
 		first := v.Points[0].At.Time()
 		earliest := first.AddDate(0, 0, -1)
 		if t.UploadedAt.After(earliest) {

@@ -69,11 +69,11 @@ func TestFill_storesCountsOfSandbox(t *testing.T) {
 			require.NotEmpty(t, points)
 			for _, p := range points {
 				if p.Quality == store.QualityInterpolated {
-					continue // interpolated between two points that this loop checks
+					continue // an interpolated point is computed from two points that this loop checks
 				}
 				midnight := p.Day.Time().Add(-time.Second)
 				history := w.HistoryTruth(v.Platform, v.ExternalID, midnight, midnight)
-				if v.Platform == link.TikTok || v.Platform == link.Instagram { // only their upload times do not depend on the sandbox's clock
+				if v.Platform == link.TikTok || v.Platform == link.Instagram { // on the other platforms, a video's upload time and counts depend on the sandbox's clock
 					require.Equal(t, history[0].Views, *p.Views, "%s %s on %s", v.Platform, v.ExternalID, p.Day)
 					require.Equal(t, history[0].Likes, p.Likes)
 				}
@@ -102,7 +102,7 @@ func TestFill_storesCountsOfSandbox(t *testing.T) {
 	})
 }
 
-func TestFill_includesEachSpecialVideo(t *testing.T) {
+func TestFill_includesViralDeletedPrivateAndIncompleteVideos(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	o, w := newOrganisation(t, db), world()

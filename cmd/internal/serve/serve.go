@@ -36,7 +36,8 @@ type Config struct {
 	RequestTimeout time.Duration `setting:"REELTALLY_REQUEST_TIMEOUT" default:"30s" placeholder:"TIME" help:"How long a request may take before the API responds with 503, from 1s to 50s."`
 }
 
-// maxRequestTimeout must be shorter than the read timeout of boot.Serve, which closes the connection.
+// maxRequestTimeout is the largest allowed timeout of a request. It is shorter than the read timeout of boot.Serve, so that the server can
+// respond before boot.Serve closes the connection.
 const maxRequestTimeout = 50 * time.Second
 
 // Check returns an error for the first invalid setting.
@@ -71,7 +72,7 @@ func isBaseURL(s string) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.RawQuery == "" && u.Fragment == ""
 }
 
-// trustedProxies parses TrustedProxies. An IP address becomes a network of one address.
+// trustedProxies parses the setting TrustedProxies. It converts a single IP address to a network of one address.
 func (c Config) trustedProxies() ([]netip.Prefix, error) {
 	var networks []netip.Prefix
 	for _, text := range c.TrustedProxies {
@@ -87,7 +88,7 @@ func (c Config) trustedProxies() ([]netip.Prefix, error) {
 	return networks, nil
 }
 
-// redisOptions parses RedisURL. The library's own error is dropped because it quotes the password.
+// redisOptions parses the setting RedisURL. Its errors do not include the error of the Redis library, which contains the password.
 func (c Config) redisOptions() (*redis.Options, error) {
 	o, err := redis.ParseURL(c.RedisURL.Reveal())
 	if err != nil {
@@ -97,7 +98,8 @@ func (c Config) redisOptions() (*redis.Options, error) {
 	return o, nil
 }
 
-// rateStore returns the store of the rate limits and a function that closes it. A nil store means that the server counts in memory.
+// rateStore returns the store in which the server counts requests for the rate limits, and a function that closes the store. If the store
+// is nil, the server counts in memory.
 func (c Config) rateStore(ctx context.Context, logger *slog.Logger) (rates server.RateStore, closeRates func() error, err error) {
 	noClose := func() error { return nil }
 	switch {
@@ -115,7 +117,7 @@ func (c Config) rateStore(ctx context.Context, logger *slog.Logger) (rates serve
 	return shared, shared.Close, nil
 }
 
-// API is the server with its open listener. Run serves requests.
+// API is the API server with its open listener. Run serves requests.
 type API struct {
 	Address    string // the http URL of the listener
 	listener   net.Listener

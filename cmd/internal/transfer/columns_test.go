@@ -24,7 +24,7 @@ func TestColumns_refusesTheOldViewCountOfInstagramUnlessItIsMapped(t *testing.T)
 }
 
 // docs/operating.md lists every field with all its aliases.
-func TestColumns_areDocumented(t *testing.T) {
+func TestColumns_allNamesAreDocumented(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "operating.md"))
 	require.NoError(t, err)
