@@ -122,7 +122,7 @@ func (w *worker) detailsOutcome(t queue.Target, a attempt, r source.Result, now 
 	o := unchanged(t)
 	o.Fetch = &queue.FetchChange{Status: queue.FetchOK, Attempted: true}
 	if r.Class == source.OK {
-		o.Facts, o.DetailsOnly = a.Counted.Facts, true
+		o.Source, o.Facts, o.DetailsOnly = w.provenance(r), a.Counted.Facts, true
 		fillDetails(o.Facts, r.Facts)
 		o.Details = o.Facts.Title != nil && o.Facts.Username != nil
 	}

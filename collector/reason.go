@@ -62,6 +62,7 @@ func failureReason(class source.Class, title string, attempts int) string {
 		return fmt.Sprintf("%s, because %s did not accept the operator's credential", last, midSentence(title))
 	case source.BadRequest:
 		return fmt.Sprintf("%s, because %s rejected the request", last, midSentence(title))
+	default:
 	}
 	return fmt.Sprintf("%s, because %s gave no usable answer", last, midSentence(title))
 }
@@ -108,6 +109,7 @@ func pauseChange(t queue.Target, by string, until time.Time, why source.Class, d
 		reason = fmt.Sprintf("%s is not asked for a while, because it limits the number of requests", title)
 	case source.AuthFailed:
 		reason = fmt.Sprintf("%s is not asked for a while, because it does not accept the operator's credential", title)
+	default:
 	}
 	return &queue.FetchChange{Status: queue.FetchDelayed, Reason: reason, NextAt: store.InstantOf(until)}
 }

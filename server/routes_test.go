@@ -9,12 +9,12 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"gorm.io/gorm"
 
 	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
 )
 
 func TestRoutes_headReturnsTheHeadersOfGetWithoutABody(t *testing.T) {
@@ -134,7 +134,7 @@ func TestSandboxHeader_followsTheNumbersInTheDatabase(t *testing.T) {
 			eachDatabase(t, func(t *testing.T, a *app) {
 				c := a.newCaller(t, store.TierPremium)
 				require.Empty(t, c.send(http.MethodGet, "/videos", nil).Header.Get("ReelTally-Sandbox"), "there are no numbers yet")
-				require.NoError(t, a.DB.DB().Tx(t.Context(), func(tx *gorm.DB) error { return store.RequireDataKind(tx, kind) }))
+				storetest.SetDataKind(t, a.DB, kind)
 				require.Equal(t, header, c.send(http.MethodGet, "/videos", nil).Header.Get("ReelTally-Sandbox"))
 				require.Equal(t, header, a.send(t, http.MethodGet, "/livez", nil).Header.Get("ReelTally-Sandbox"))
 			})

@@ -119,8 +119,9 @@ func withStatus(q *gorm.DB, table string, status FetchStatus, now db.Instant) *g
 			queue.FetchDelayed, queue.Waiting, late)
 	case queue.FetchOK, queue.FetchPending:
 		return q.Where(table+".fetch_status = ? AND ("+table+".next_fetch_at IS NULL OR "+table+".next_fetch_at >= ?)", status, late)
+	default:
+		return q.Where(table+".fetch_status = ?", status)
 	}
-	return q.Where(table+".fetch_status = ?", status)
 }
 
 // statusSQL is a SQL expression for the fetch status of a row. Its parameters are queue.Waiting, the time since which a fetch that is still

@@ -284,7 +284,7 @@ func TestTrack_savesManyVideosWithFewStatements(t *testing.T) {
 		db.Guard.Statements()
 		_, err = o.Track(t.Context(), r)
 		require.NoError(t, err)
-		require.Less(t, len(db.Guard.Statements()), most, "tracking again")
+		require.Less(t, len(db.Guard.Statements()), most+2, "tracking again needs two more statements for the fetch status")
 	})
 }
 

@@ -147,11 +147,30 @@ func (s *statusSystem) waitFor(id, status string) {
 // advanceUntil advances the clock by step again and again, until the video with the given id has a fetch status.
 func (s *statusSystem) advanceUntil(id, status string, step time.Duration) {
 	s.t.Helper()
-	tooLong := time.Now().Add(2 * time.Minute) // long enough for a busy machine
-	for s.video(id)["fetch_status"] != status {
-		require.True(s.t, time.Now().Before(tooLong), "the video must become %s, but it is %v", status, s.video(id))
-		s.db.Clock.Advance(step)
-		time.Sleep(50 * time.Millisecond)
+	s.await(func() (done bool, state any) {
+		v := s.video(id)
+		if v["fetch_status"] != status {
+			s.db.Clock.Advance(step)
+		}
+		return v["fetch_status"] == status, v
+	})
+}
+
+// await calls check until done is true. It fails the test after two minutes, which is long enough for a busy machine.
+func (s *statusSystem) await(check func() (done bool, state any)) {
+	s.t.Helper()
+	ticks, tooLong := time.NewTicker(50*time.Millisecond), time.After(2*time.Minute)
+	defer ticks.Stop()
+	for {
+		done, state := check()
+		if done {
+			return
+		}
+		select {
+		case <-ticks.C:
+		case <-tooLong:
+			require.Fail(s.t, "the fetch status did not change in time", "%v", state)
+		}
 	}
 }
 
@@ -164,15 +183,12 @@ func (s *statusSystem) trackAccount(link string) string {
 // waitForAccount waits until the account with the given id has a fetch status, and returns the account.
 func (s *statusSystem) waitForAccount(id, status string) map[string]any {
 	s.t.Helper()
-	tooLong := time.Now().Add(2 * time.Minute)
-	for {
-		a := s.request(http.MethodGet, "/accounts/"+id, nil)
-		if a["fetch_status"] == status {
-			return a
-		}
-		require.True(s.t, time.Now().Before(tooLong), "the account must become %s, but it is %v", status, a)
-		time.Sleep(50 * time.Millisecond)
-	}
+	var account map[string]any
+	s.await(func() (done bool, state any) {
+		account = s.request(http.MethodGet, "/accounts/"+id, nil)
+		return account["fetch_status"] == status, account
+	})
+	return account
 }
 
 func (s *statusSystem) video(id string) map[string]any {
