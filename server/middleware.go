@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -101,7 +100,7 @@ func (s *Server) setHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 		h := c.Response().Header()
 		h.Set("API-Version", s.contract.version)
 		c.Response().Before(func() { // after the handler has read its data, which may be the first numbers in the database
-			if s.madeUp(c.Request().Context()) {
+			if s.madeUp(c) {
 				h.Set("ReelTally-Sandbox", "true")
 			}
 		})
@@ -119,10 +118,11 @@ func (s *Server) setHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// madeUp returns true if the numbers in the database are made up by the sandbox. For requests with a valid token, it reads the database until
-// the first number is stored. The kind of the numbers never changes afterwards.
-func (s *Server) madeUp(ctx context.Context) bool {
-	if _, identified := ctx.Value(callerKey{}).(Caller); identified && !s.dataKnown.Load() {
+// madeUp returns true if the numbers in the database are made up by the sandbox. For successful requests with a valid token, it reads the
+// database until the first number is stored. The kind of the numbers never changes afterwards.
+func (s *Server) madeUp(c echo.Context) bool {
+	ctx := c.Request().Context()
+	if _, identified := ctx.Value(callerKey{}).(Caller); identified && c.Response().Status < http.StatusBadRequest && !s.dataKnown.Load() {
 		kind, err := s.store.DataKind(ctx)
 		if err != nil || kind == store.NoData {
 			return s.sandbox.Load()

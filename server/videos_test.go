@@ -40,8 +40,9 @@ func TestGetVideo_returnsNullCountsBeforeTheFirstFetch(t *testing.T) {
 			"video_length":null,"title":"","not_safe":false,"private":false,"hidden_stats":false,"latest_views":null,"latest_likes":null,
 			"latest_comments":null,"latest_bookmarks":null,"latest_shares":null,"latest_engagement":null,"latest_updated_at":null,
 			"outlier_multiplier":null,"increase_1d":null,"increase_7d":null,"increase_14d":null,"increase_30d":null,"views_gained_7d":null,"ad_info_shop":false,"ad_is_ad":false,
-			"ad_product_id_shop":"","label_ids":[],"label_names":[]}`,
-			c.org.ID, id, decode[client.Video](got).AdLink, created), string(got.body))
+			"ad_product_id_shop":"","label_ids":[],"label_names":[],"fetch_status":"pending","fetch_detail":%q,"last_attempt_at":null,"next_fetch_at":%q}`,
+			c.org.ID, id, decode[client.Video](got).AdLink, created,
+			"The first fetch of the video since tracking began is still to come; it is due on "+a.Clock.Now().Format("2006-01-02 15:04")+" UTC.", created), string(got.body))
 	})
 }
 
@@ -338,17 +339,17 @@ func TestListVideos_responseContainsTheAppliedFilters(t *testing.T) {
 	c := a.newCaller(t, store.TierPremium)
 	got := c.send(http.MethodGet, "/videos?username=@Anna&linked_account_id="+unknownID+"&uploaded_at_start=2026-01-01&uploaded_at_end=2026-01-31"+
 		"&latest_updated_at_start=2026-02-01T01:00:00%2B01:00&ad_info_shop=false&ad_product_id_shop=true&has_metrics=true&collections=A,B"+
-		"&link=youtu.be/dQw4w9WgXcQ&platform=youtube&hashtag=%23Summer&q=dress&include_removed=true", nil).requireStatus(http.StatusOK)
+		"&link=youtu.be/dQw4w9WgXcQ&platform=youtube&hashtag=%23Summer&q=dress&include_removed=true&fetch_status=failing", nil).requireStatus(http.StatusOK)
 	var page map[string]json.RawMessage
 	require.NoError(t, json.Unmarshal(got.body, &page))
 	l, err := link.Parse("https://youtu.be/dQw4w9WgXcQ")
 	require.NoError(t, err)
 	require.JSONEq(t, `{"username":"anna","linked_account_id":"`+unknownID+`","uploaded_at_range":{"start":"2026-01-01","end":"2026-01-31"},
 		"latest_updated_at_range":{"start":"2026-02-01T00:00:00.000000+00:00","end":null},"ad_info_shop":false,"ad_product_id_shop":true,
-		"has_metrics":true,"collections":["A","B"],"link":"`+l.Canonical+`","platform":"youtube","hashtag":"summer","q":"dress","include_removed":true}`,
+		"has_metrics":true,"collections":["A","B"],"link":"`+l.Canonical+`","platform":"youtube","hashtag":"summer","q":"dress","include_removed":true,"fetch_status":"failing"}`,
 		string(page["filters"]))
 	require.JSONEq(t, `{"username":null,"linked_account_id":null,"uploaded_at_range":{"start":null,"end":null},"latest_updated_at_range":{"start":null,"end":null},
-		"ad_info_shop":null,"ad_product_id_shop":null,"has_metrics":null,"collections":[],"link":null,"platform":null,"hashtag":null,"q":null,"include_removed":false}`,
+		"ad_info_shop":null,"ad_product_id_shop":null,"has_metrics":null,"collections":[],"link":null,"platform":null,"hashtag":null,"q":null,"include_removed":false,"fetch_status":null}`,
 		string(decode[map[string]json.RawMessage](c.send(http.MethodGet, "/videos", nil))["filters"]))
 }
 

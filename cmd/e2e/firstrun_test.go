@@ -116,7 +116,7 @@ func TestFirstRun_keepsMadeUpAndRealNumbersInDifferentDatabases(t *testing.T) {
 			p := runIn(t, dir, filepath.Join(programs, "reeltally"), []string{"REELTALLY_DATABASE_URL=sqlite:data/demo.db", "REELTALLY_YOUTUBE_API_KEY=a-real-key"}, "up")
 			<-p.done
 			require.Error(t, p.err)
-			require.Contains(t, p.stderr.String(), "this database has made-up numbers of the sandbox, so real numbers cannot be stored in it: use another database")
+			require.Contains(t, p.stderr.String(), "this database has made-up numbers of the sandbox, so real numbers cannot be stored in it")
 		})
 	}
 }
@@ -146,7 +146,7 @@ func TestDataKind_collectorOfSandboxRefusesDatabaseWithRealNumbers(t *testing.T)
 			s.startCollector(t)
 			<-s.collector.done
 			require.Error(t, s.collector.err)
-			require.Contains(t, s.collector.stderr.String(), "this database has real numbers, so made-up numbers of the sandbox cannot be stored in it: use another database")
+			require.Contains(t, s.collector.stderr.String(), "this database has real numbers, so made-up numbers of the sandbox cannot be stored in it")
 			require.Empty(t, s.history(t, v))
 		})
 	}

@@ -27,7 +27,7 @@ type seedCommand struct {
 
 // Help returns the text that kong prints below the flags.
 func (seedCommand) Help() string {
-	return "The data comes from the sandbox. Start the server with REELTALLY_SANDBOX=true, so that its responses are marked as made-up data. " +
+	return "The data comes from the sandbox. Use a new database or one with made-up data: a database with real numbers is refused. " +
 		"The same arguments on the same day create the same data, with the same ids. To resume an interrupted seed, run the same command " +
 		"again on the same day. Otherwise the command refuses an organisation that has videos."
 }

@@ -3,6 +3,7 @@ package seed
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"time"
 
@@ -58,11 +59,32 @@ func (g *generator) find(c sandbox.Category, uploaded time.Time) (sandbox.VideoT
 			continue
 		}
 		a, ok := g.world.Account(link.TikTok, v.Account.Handle, g.now)
-		if ok && a.Category == sandbox.AccountNormal && !g.usedAccounts[string(link.TikTok)+a.Handle] {
-			return v, true
+		if !ok || a.Category != sandbox.AccountNormal || g.usedAccounts[string(link.TikTok)+a.Handle] || (c == sandbox.Viral && !g.isOutlier(v)) {
+			continue
 		}
+		return v, true
 	}
 	return sandbox.VideoTruth{}, false
+}
+
+// minOutlier is by how much the views of the viral video exceed the median views of the account's other videos, at least.
+const minOutlier = 5
+
+// isOutlier returns true if v has at least minOutlier times the median views of the videos that are generated for its account.
+func (g *generator) isOutlier(v sandbox.VideoTruth) bool {
+	var views []int64
+	for _, id := range g.accountVideos(v.Platform, v.Account.Handle, g.PerAccount-1) {
+		if other, ok := g.world.Video(v.Platform, id, g.now); ok && id != v.ID {
+			views = append(views, other.Views)
+		}
+	}
+	slices.Sort(views)
+	return len(views) > 0 && v.Views >= minOutlier*views[len(views)/2]
+}
+
+// accountVideos returns the ids of up to n videos of an account, evenly chosen from its uploads.
+func (g *generator) accountVideos(p link.Platform, handle string, n int) []string {
+	return evenly(g.world.Uploads(p, handle, g.now), n)
 }
 
 // account generates a random account of a platform with some of its videos. If special is not nil, it generates the account of that
@@ -90,6 +112,7 @@ func (g *generator) account(p link.Platform, special *specialVideo) (backfill.Lo
 		if err == nil && len(video.Points) > 0 {
 			out.Videos = append(out.Videos, video)
 			g.videosLeft--
+			g.videos[p]++
 		}
 		return err
 	}
@@ -98,7 +121,7 @@ func (g *generator) account(p link.Platform, special *specialVideo) (backfill.Lo
 			return out, err
 		}
 	}
-	for _, id := range evenly(g.world.Uploads(p, a.Handle, g.now), g.PerAccount-len(out.Videos)) {
+	for _, id := range g.accountVideos(p, a.Handle, g.PerAccount-len(out.Videos)) {
 		if g.videosLeft == 0 {
 			break
 		}

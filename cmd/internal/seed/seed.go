@@ -128,15 +128,16 @@ type generator struct {
 	rand *rand.Rand
 
 	collections                []backfill.LoadCollection
-	campaigns, creators, mixed []uuid.UUID     // ids of the collections that get videos (campaigns) or accounts (creators, mixed)
-	usedAccounts               map[string]bool // accounts that were generated before; the key is platform and handle
-	videosLeft                 int             // number of videos still to generate
+	campaigns, creators, mixed []uuid.UUID           // ids of the collections that get videos (campaigns) or accounts (creators, mixed)
+	usedAccounts               map[string]bool       // accounts that were generated before; the key is platform and handle
+	videosLeft                 int                   // number of videos still to generate
+	videos                     map[link.Platform]int // number of generated videos
 }
 
 // newGenerator returns a generator for the organisation. It has already generated the collections.
 func newGenerator(org uuid.UUID, world *sandbox.World, p Plan) *generator {
 	g := &generator{org: org, world: world, Plan: p, now: p.Today.Time(), from: (p.Today - store.Date(p.Days) + 1).Time(),
-		usedAccounts: map[string]bool{}, videosLeft: p.Videos}
+		usedAccounts: map[string]bool{}, videosLeft: p.Videos, videos: map[link.Platform]int{}}
 	s := g.hash("dice")
 	g.rand = rand.New(rand.NewPCG(binary.BigEndian.Uint64(s[:]), binary.BigEndian.Uint64(s[8:]))) //nolint:gosec // deterministic numbers, not for security
 	g.generateCollections()
@@ -170,6 +171,11 @@ func ID(at time.Time, random [sha256.Size]byte) uuid.UUID {
 	return id
 }
 
+// smallestPlatform returns the platform with the fewest generated videos.
+func (g *generator) smallestPlatform() link.Platform {
+	return slices.MinFunc(g.Platforms, func(a, b link.Platform) int { return cmp.Compare(g.videos[a], g.videos[b]) })
+}
+
 // The limits of a batch. If an account reaches one of the limits, it is the last account of its batch.
 const (
 	defaultBatchPoints  = 20_000
@@ -195,7 +201,7 @@ func (g *generator) generate(ctx context.Context, out chan<- backfill.LoadBatch)
 		if i < len(special) {
 			s = special[i]
 		}
-		account, err := g.account(g.Platforms[i%len(g.Platforms)], s)
+		account, err := g.account(g.smallestPlatform(), s)
 		if err != nil {
 			return err
 		}
