@@ -24,7 +24,7 @@ var resultHeaders = []string{"X-Request-Id", "ETag", "Retry-After", "RateLimit",
 
 // result converts the API's HTTP response into the result of a tool call. The result contains the data once, as structured content, and a
 // summary in one line as text. fields are the members that each entry of a list keeps; nil means all.
-func (t *tool) result(answer Response, fields []string, sandbox bool) (*sdk.CallToolResult, error) {
+func (t *tool) result(answer Response, fields []string) (*sdk.CallToolResult, error) {
 	headers := map[string]string{}
 	for _, name := range resultHeaders {
 		if value := answer.Header.Get(name); value != "" {
@@ -74,7 +74,7 @@ func (t *tool) result(answer Response, fields []string, sandbox bool) (*sdk.Call
 	if tag := answer.Header.Get("ETag"); tag != "" && t.hasETag {
 		lines = append(lines, "The current version, to send as if_match: "+tag)
 	}
-	if sandbox {
+	if answer.Header.Get("ReelTally-Sandbox") == "true" {
 		lines = append(lines, sandboxNotice)
 	}
 	setText(strings.Join(lines, " "))

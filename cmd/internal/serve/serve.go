@@ -133,9 +133,11 @@ func New(ctx context.Context, c Config, st *store.Store, registry *prometheus.Re
 	if err != nil {
 		return nil, err
 	}
-	if kind, err := st.DataKind(ctx); err != nil {
+	kind, err := st.DataKind(ctx)
+	if err != nil {
 		return nil, err
-	} else if c.Sandbox && kind == store.RealData {
+	}
+	if c.Sandbox && kind == store.RealData {
 		return nil, boot.UsageError{Err: fmt.Errorf("REELTALLY_SANDBOX is set: %w", &store.DataKindError{Have: kind, New: store.DemoData})}
 	}
 	resolver, err := shortlink.New(shortlink.Options{BaseURL: c.ShortLinkBaseURL, Logger: logger, Now: time.Now})
@@ -161,7 +163,7 @@ func New(ctx context.Context, c Config, st *store.Store, registry *prometheus.Re
 	a.closeRates = closeRates
 	a.server, err = server.New(server.Options{
 		RateStore: rates, Store: st, Resolver: resolver, AppURL: c.AppURL, CursorKey: cursorKey, Now: time.Now, Logger: logger,
-		TrustedProxies: proxies, Sandbox: c.Sandbox, PreviewAllowance: c.PreviewAllowance,
+		TrustedProxies: proxies, Sandbox: c.Sandbox || kind == store.DemoData, PreviewAllowance: c.PreviewAllowance,
 		RequestTimeout: c.RequestTimeout,
 	})
 	if err != nil {
