@@ -115,13 +115,13 @@ hostile: ## give the collector 20,000 generated hostile answers and write docs/e
 .PHONY: hostile-requests
 hostile-requests: ## measure 100 expensive requests at the running server and write docs/evidence/hostile-requests.md (7 minutes)
 	@mkdir -p docs/evidence
-	go test ./cmd/e2e -count=1 -v -timeout=1h -run '^TestHostileRequests$$' $(ARGS) -args -hostile.out=$(CURDIR)/docs/evidence/hostile-requests.md
+	go test ./cmd/e2e -count=1 -v -timeout=1h -run '^TestHostileRequests_useLittleTimeAndMemory$$' $(ARGS) -args -hostile.out=$(CURDIR)/docs/evidence/hostile-requests.md
 
 # FULL_RATE_FOR=2m runs the test for two minutes only.
 .PHONY: full-rate
 full-rate: ## call every operation at the full rate of one organisation for 10 minutes and write docs/evidence/full-rate.md (FULL_RATE_FOR)
 	@mkdir -p docs/evidence
-	go test ./cmd/e2e -count=1 -v -timeout=1h -run '^TestFullRate$$' $(ARGS) -args -fullrate.for=$(or $(FULL_RATE_FOR),10m) -fullrate.out=$(CURDIR)/docs/evidence
+	go test ./cmd/e2e -count=1 -v -timeout=1h -run '^TestFullRate_maximumAllowedLoadNeedsLittleMemory$$' $(ARGS) -args -fullrate.for=$(or $(FULL_RATE_FOR),10m) -fullrate.out=$(CURDIR)/docs/evidence
 
 .PHONY: contract
 contract: ## check openapi.yaml and the server with Spectral, Redocly, oasdiff and Schemathesis (needs Node and Python)

@@ -1,7 +1,7 @@
 // node tasks.mjs URL TOKEN [TASK...]
 //
-// Completes tasks of an assistant with the official TypeScript client, on a server with the sandbox. tasks.py completes the same tasks.
-// Without the name of a task it completes all. The exit status is 1 if a task fails.
+// Completes tasks of an assistant with the official TypeScript client of the Model Context Protocol. The server must use the sandbox.
+// tasks.py completes the same tasks. Without a TASK, the script completes all tasks. The exit status is 1 if a task fails.
 import assert from 'node:assert/strict'
 import {setTimeout as sleep} from 'node:timers/promises'
 import {Client} from '@modelcontextprotocol/sdk/client/index.js'
@@ -10,9 +10,9 @@ import {StreamableHTTPClientTransport} from '@modelcontextprotocol/sdk/client/st
 const [url, token, ...names] = process.argv.slice(2)
 const client = new Client({name: 'tasks', version: '1'})
 await client.connect(new StreamableHTTPClientTransport(new URL(`${url}/mcp`), {requestInit: {headers: {Authorization: `Bearer ${token}`}}}))
-await client.listTools() // the client then checks results against the output schemas
+await client.listTools() // after this call, the client checks results against the output schemas of the tools
 
-// call calls a tool and returns its structured content.
+// call calls a tool and returns the structured content of its result.
 async function call(name, args = {}) {
   const result = await client.callTool({name, arguments: args})
   assert(!result.isError, `${name}: ${result.content[0]?.text}`)

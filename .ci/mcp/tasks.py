@@ -1,7 +1,7 @@
 """python3 tasks.py URL TOKEN [TASK...]
 
-Completes tasks of an assistant with the official Python client, on a server with the sandbox. tasks.mjs completes the same tasks.
-Without the name of a task it completes all. The exit status is 1 if a task fails.
+Completes tasks of an assistant with the official Python client of the Model Context Protocol. The server must use the sandbox.
+tasks.mjs completes the same tasks. Without a TASK, the script completes all tasks. The exit status is 1 if a task fails.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 
 async def call(client, name, **arguments):
-    """Call a tool and return its structured content."""
+    """Call a tool and return the structured content of its result."""
     result = await client.call_tool(name, arguments)
     assert not result.is_error, f"{name}: {result.content}"
     return result.structured_content
@@ -83,7 +83,7 @@ TASKS = {f.__name__: f for f in (track, top_gainers, weekly_report, compare_acco
 async def main(url, token, *names):
     async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}) as http:
         async with Client(streamable_http_client(f"{url}/mcp", http_client=http)) as client:
-            await client.list_tools()  # the client then checks results against the output schemas
+            await client.list_tools()  # after this call, the client checks results against the output schemas of the tools
             for name in names or TASKS:
                 print(f"Python: {name}: {await TASKS[name](client)}")
 

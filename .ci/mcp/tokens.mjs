@@ -6,7 +6,7 @@ import {encode} from 'gpt-tokenizer/encoding/o200k_base'
 
 const [url, token] = process.argv.slice(2)
 
-// count sends a JSON-RPC message and returns the number of tokens of the whole answer.
+// count sends a JSON-RPC message to POST /mcp and returns the number of tokens of the whole response.
 async function count(method, params) {
   const response = await fetch(`${url}/mcp`, {
     method: 'POST',

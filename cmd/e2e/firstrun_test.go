@@ -18,7 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// The three printed commands track one video, read the video and read its history. The demo organisation has videos with long histories.
+// `reeltally up` prints three commands, which track a video, read the video and read its history. The commands must work. The demo
+// organisation must have videos with long histories.
 func TestFirstRun_printedCommandsWork(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
@@ -120,10 +121,10 @@ func TestFirstRun_keepsMadeUpAndRealNumbersInDifferentDatabases(t *testing.T) {
 	}
 }
 
-// A collector stops before it stores a number if the numbers of its source do not fit the numbers in the database.
+// A collector whose source is the sandbox must stop before it stores a number, if the database already has real numbers.
 //
 // Requirements in docs/coverage.md: 11.3-01, 11.3-02
-func TestDataKind_collectorRefusesADatabaseWithOtherNumbers(t *testing.T) {
+func TestDataKind_collectorOfSandboxRefusesDatabaseWithRealNumbers(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	for _, engine := range storetest.Engines {
@@ -151,7 +152,7 @@ func TestDataKind_collectorRefusesADatabaseWithOtherNumbers(t *testing.T) {
 	}
 }
 
-// runShellLine runs a curl command in a shell and decodes the response. The status must be 200.
+// runShellLine runs a curl command in a shell and decodes the JSON response into decode. It fails the test if the status is not 200.
 func runShellLine(t *testing.T, line string, decode any) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "sh", "-c", line+` -w '\n%{http_code}'`).CombinedOutput()

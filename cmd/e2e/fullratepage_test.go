@@ -56,7 +56,7 @@ Server, PostgreSQL (with fsync off, as in all tests) and callers share one machi
 	return b.String()
 }
 
-// growth writes the section about the tables of the database that grew.
+// growth writes the section of docs/evidence/full-rate.md about the tables of the database that grew.
 func (r *fullRateRun) growth(b *strings.Builder, minutes float64) {
 	fmt.Fprintf(b, `
 ## Growth of the database
@@ -98,7 +98,7 @@ The organisation tracked about %s new videos and accounts, %s a minute: about %.
 `, thousands(trackedItems), thousands(int(float64(trackedItems)/minutes)), float64(total)/1024/float64(max(1, trackedItems)), maxKeyBytes>>20)
 }
 
-// operations writes a table of the requests that were sent.
+// operations writes the table of docs/evidence/full-rate.md with the number of requests of each operation.
 func (r *fullRateRun) operations(b *strings.Builder, minutes float64) {
 	b.WriteString("\n## Requests by operation\n\n| Operation | Allowed a minute | Sent a minute | p50, ms | p99, ms | Answers |\n|---|--:|--:|--:|--:|---|\n")
 	for _, operation := range slices.Sorted(maps.Keys(r.sent)) {
@@ -112,7 +112,7 @@ func (r *fullRateRun) operations(b *strings.Builder, minutes float64) {
 	}
 }
 
-// counts formats counts by name, such as "503 Service Unavailable × 3".
+// counts formats the names and numbers in of as a text, such as "503 Service Unavailable × 3".
 func counts(of map[string]int) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(of)) {
@@ -134,7 +134,7 @@ func (r *fullRateRun) at(when time.Duration) sample {
 	return out
 }
 
-// most returns the highest value of all samples.
+// most returns the highest result of value for all samples.
 func (r *fullRateRun) most(value func(sample) int64) int64 {
 	most := int64(0)
 	for _, s := range r.samples {
@@ -143,7 +143,7 @@ func (r *fullRateRun) most(value func(sample) int64) int64 {
 	return most
 }
 
-// between returns the honest requests that were sent between two times, relative to the start of the run.
+// between returns the timings of the honest callers' requests that were sent between two times, relative to the start of the run.
 func (r *fullRateRun) between(from, to time.Duration) []timing {
 	var out []timing
 	for _, a := range r.honest {
@@ -154,13 +154,13 @@ func (r *fullRateRun) between(from, to time.Duration) []timing {
 	return out
 }
 
-// curve is a line in a panel of the picture: the values y at the minutes x.
+// curve is one line of a chart: the values y at the times x, in minutes.
 type curve struct {
 	name, colour string
 	x, y         []float64
 }
 
-// picture returns an SVG of memory, disk and latency over time.
+// picture returns docs/evidence/full-rate.svg: charts of memory, disk and latency over time.
 func (r *fullRateRun) picture() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 900 890" font-family="sans-serif" font-size="12">
@@ -193,7 +193,7 @@ func (r *fullRateRun) picture() string {
 	return b.String()
 }
 
-// drawPanel draws curves over minutes. The y axis starts at zero, and a dashed line marks minute 0.
+// drawPanel writes one chart of the SVG with curves over minutes. The y axis starts at zero, and a dashed line marks minute 0.
 func drawPanel(b *strings.Builder, top float64, title string, from, to float64, curves []curve) {
 	const left, width, height = 70.0, 800.0, 190.0
 	most := 1.0

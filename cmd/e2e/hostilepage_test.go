@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// hostileBefore is the page that TestHostileRequests wrote before the limits were implemented. The column "Before" of the new page has
-// the costs from the table of the old page.
+// hostileBefore is the page that TestHostileRequests_useLittleTimeAndMemory wrote before the server had limits for expensive requests. New
+// pages show the costs of this page in the column "Before".
 //
 //go:embed testdata/hostile-before.md
 var hostileBefore string
@@ -72,7 +72,7 @@ The requests are in `+"`cmd/e2e/hostilecases_test.go` and `cmd/e2e/hostilewrites
 	return b.String()
 }
 
-// honestSection returns the section about the latency of honest callers.
+// honestSection returns the section of the page about the latency of honest callers.
 func honestSection(honest honestResult, size hostileSize) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `
@@ -117,7 +117,7 @@ The hostile organisation sent %s requests, of which %s were refused by a rate li
 	return b.String()
 }
 
-// tableOf reads the cost of each request from the table of a page: server, PostgreSQL and memory, by the name of the request.
+// tableOf returns the costs in the table of a page, by the name of the request. Each value has the costs of server, PostgreSQL and memory.
 func tableOf(page string) map[string]string {
 	out := map[string]string{}
 	for line := range strings.Lines(page) {

@@ -55,7 +55,7 @@ func (c *seedCommand) Run(ctx context.Context, p boot.Process) error {
 		for i, id := range orgs {
 			err = seed.Fill(ctx, st.Org(id), world, plan, func(done seed.Progress) { bar.set(ctx, int64(i*c.Videos+done.Videos), done.Points) })
 			if err != nil {
-				err = fmt.Errorf("organisation %s: %w", id, err)
+				err = fmt.Errorf("cannot fill organisation %s: %w", id, err)
 				break
 			}
 			bar.nextOrganisation()

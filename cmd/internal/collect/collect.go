@@ -169,7 +169,7 @@ func (c Config) ConfiguredSources(st *store.Store, logger *slog.Logger) ([]sourc
 		s, err := youtube.New(youtube.Options{BaseURL: c.YouTubeBaseURL, APIKey: c.YouTubeAPIKey.Reveal(), Client: client,
 			CommonLimit: c.YouTubeUnits, StatsLimit: c.YouTubeStats, Now: time.Now})
 		if err != nil {
-			return nil, usagef("REELTALLY_YOUTUBE_BASE_URL: %w", err)
+			return nil, usagef("REELTALLY_YOUTUBE_BASE_URL is invalid: %w", err)
 		}
 		sources = append(sources, s)
 	}
@@ -182,7 +182,7 @@ func (c Config) ConfiguredSources(st *store.Store, logger *slog.Logger) ([]sourc
 		s, err := instagram.New(instagram.Options{BaseURL: c.InstagramBaseURL, Token: c.InstagramToken.Reveal(), AppSecret: c.InstagramAppSecret.Reveal(), AccountID: c.InstagramAccountID,
 			Client: client, Now: time.Now})
 		if err != nil {
-			return nil, usagef("REELTALLY_INSTAGRAM_BASE_URL, REELTALLY_INSTAGRAM_ACCOUNT_ID: %w", err)
+			return nil, usagef("REELTALLY_INSTAGRAM_BASE_URL or REELTALLY_INSTAGRAM_ACCOUNT_ID is invalid: %w", err)
 		}
 		sources = append(sources, s)
 	}
@@ -190,14 +190,14 @@ func (c Config) ConfiguredSources(st *store.Store, logger *slog.Logger) ([]sourc
 		s, err := facebook.New(facebook.Options{BaseURL: c.FacebookBaseURL, Token: c.FacebookToken.Reveal(), AppSecret: c.FacebookAppSecret.Reveal(), PageIDs: c.FacebookPageIDs,
 			ReelMetric: c.FacebookReelMetric, VideoMetric: c.FacebookVideoMetric, Client: client, Now: time.Now, Logger: logger})
 		if err != nil {
-			return nil, usagef("REELTALLY_FACEBOOK_BASE_URL, REELTALLY_FACEBOOK_PAGE_ID, REELTALLY_FACEBOOK_REEL_METRIC, REELTALLY_FACEBOOK_VIDEO_METRIC: %w", err)
+			return nil, usagef("REELTALLY_FACEBOOK_BASE_URL, REELTALLY_FACEBOOK_PAGE_ID, REELTALLY_FACEBOOK_REEL_METRIC or REELTALLY_FACEBOOK_VIDEO_METRIC is invalid: %w", err)
 		}
 		sources = append(sources, s)
 	}
 	for i, name := range c.Vendor {
 		description, err := vendor.Load(name)
 		if err != nil {
-			return nil, usagef("REELTALLY_VENDOR: %w", err)
+			return nil, usagef("REELTALLY_VENDOR is invalid: %w", err)
 		}
 		o := vendor.Options{Key: c.VendorKey[i].Reveal(), Client: client, Now: time.Now}
 		if len(c.VendorBaseURL) > 0 {
@@ -205,7 +205,7 @@ func (c Config) ConfiguredSources(st *store.Store, logger *slog.Logger) ([]sourc
 		}
 		s, err := vendor.New(description, o)
 		if err != nil {
-			return nil, usagef("REELTALLY_VENDOR_BASE_URL, REELTALLY_VENDOR_KEY: %w", err)
+			return nil, usagef("REELTALLY_VENDOR_BASE_URL or REELTALLY_VENDOR_KEY is invalid: %w", err)
 		}
 		sources = append(sources, s)
 	}

@@ -19,9 +19,10 @@ type specialVideo struct {
 	gap   bool // whether the history has a gap of some days without points
 }
 
-// specialVideos returns four videos that every organisation gets: a viral outlier, a deleted video, a video that became private, and a
-// video with a gap in its history. All four are TikTok videos, because the id of a TikTok video determines its upload time.
-// specialVideos returns nil if TikTok is not among the platforms, if the histories are too short or if the plan has too few videos.
+// specialVideos returns up to four videos that an organisation gets in addition to random videos: a viral outlier, a deleted video, a video
+// that became private, and a video with a gap in its history. They are TikTok videos, because the id of a TikTok video determines its
+// upload time. specialVideos returns nil if TikTok is not among the platforms, if the histories are too short or if the plan has too few
+// videos.
 func (g *generator) specialVideos() []*specialVideo {
 	tiktok := false
 	for _, p := range g.Platforms {
@@ -67,7 +68,7 @@ func (g *generator) find(c sandbox.Category, uploaded time.Time) (sandbox.VideoT
 	return sandbox.VideoTruth{}, false
 }
 
-// minOutlier is by how much the views of the viral video exceed the median views of the account's other videos, at least.
+// minOutlier is the minimum ratio of the viral video's views to the median views of the generated videos of its account.
 const minOutlier = 5
 
 // isOutlier returns true if v has at least minOutlier times the median views of the videos that are generated for its account.
@@ -230,7 +231,7 @@ const gapFrom, gapTo = 20, 14
 func (g *generator) video(t sandbox.VideoTruth, gap bool) (backfill.LoadVideo, error) {
 	l, err := link.Parse(t.Link)
 	if err != nil || l.Kind != link.Video {
-		return backfill.LoadVideo{}, fmt.Errorf("link of the sandbox's %s video %s: %w", t.Platform, t.ID, err)
+		return backfill.LoadVideo{}, fmt.Errorf("the link of the sandbox's %s video %s is invalid: %w", t.Platform, t.ID, err)
 	}
 	uploaded := store.DateOf(t.UploadedAt)
 	v := backfill.LoadVideo{Video: store.Video{

@@ -215,7 +215,7 @@ func (r *jsonReader) skipToObject() (bool, error) {
 			r.begun = true
 			return true, r.in.UnreadByte()
 		default:
-			return false, fileErrorf("line %d: %q where an object was expected", r.line, string(rune(b)))
+			return false, fileErrorf("line %d: the file has %q where an object was expected", r.line, string(rune(b)))
 		}
 	}
 }
@@ -230,7 +230,7 @@ func (r *jsonReader) checkEnd() error {
 		case err != nil:
 			return fileError{err}
 		case b != ' ' && b != '\t' && b != '\r' && b != '\n':
-			return fileErrorf("line %d: %q after the end of the list", r.line, string(rune(b)))
+			return fileErrorf("line %d: the file has %q after the end of the list", r.line, string(rune(b)))
 		}
 	}
 }
