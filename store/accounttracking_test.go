@@ -55,7 +55,7 @@ func TestTrackAccounts_schedulesAFetchOfTheProfile(t *testing.T) {
 		silent := storetest.AccountOutcome(db, again.Targets[0], ingest.AccountFacts{})
 		require.NoError(t, db.AcknowledgeAccounts(t.Context(), again, again.At, []ingest.AccountOutcome{silent}))
 		after := storetest.AccountByLink(t, o, l)
-		a.CheckedAt = &again.At
+		a.CheckedAt, a.FetchState = &again.At, after.FetchState
 		require.Equal(t, a, after, "a value that the source does not report stays")
 	})
 }

@@ -149,7 +149,6 @@ func (s *statusSystem) waitFor(id, status string) {
 // advanceUntil advances the test's clock by step again and again, until the video with the given id has the given fetch status.
 func (s *statusSystem) advanceUntil(id, status string, step time.Duration) {
 	s.t.Helper()
-<<<<<<< HEAD
 	s.await(func() (done bool, state any) {
 		v := s.video(id)
 		if v["fetch_status"] != status {
@@ -174,13 +173,6 @@ func (s *statusSystem) await(check func() (done bool, state any)) {
 		case <-tooLong:
 			require.Fail(s.t, "the fetch status did not change in time", "%v", state)
 		}
-=======
-	tooLong := time.Now().Add(2 * time.Minute) // the limit is long enough for a busy machine
-	for s.video(id)["fetch_status"] != status {
-		require.True(s.t, time.Now().Before(tooLong), "the video must become %s, but it is %v", status, s.video(id))
-		s.db.Clock.Advance(step)
-		time.Sleep(50 * time.Millisecond)
->>>>>>> langcmd
 	}
 }
 
