@@ -90,8 +90,8 @@ func (s *Queue) Collecting(ctx context.Context) (Collecting, error) {
 }
 
 // targetStatusSQL is a SQL expression for the fetch status of a target. Its parameters are Waiting, the time since which a fetch that is still
-// due is late, and FetchDelayed.
-const targetStatusSQL = "CASE WHEN status IN ? AND next_at < ? THEN ? ELSE status END"
+// due is late, and FetchDelayed. A new target without a route is unsupported, because the collectors have published routes and none is for it.
+const targetStatusSQL = "CASE WHEN status = 'pending' AND route = '' AND EXISTS (SELECT 1 FROM fetch_routes) THEN 'unsupported' WHEN status IN ? AND next_at < ? THEN ? ELSE status END"
 
 // statusCounts counts the targets by platform, kind and fetch status, and the stopped videos and accounts of all organisations.
 func (s *Queue) statusCounts(ctx context.Context, now db.Instant) ([]StatusCount, error) {
