@@ -38,8 +38,8 @@ type Options struct {
 	RateStore RateStore
 	// TrustedProxies are the networks of proxies whose X-Forwarded-For header is trusted. By default, no proxy is trusted.
 	TrustedProxies []netip.Prefix
-	// Sandbox is true if the sandbox will fill the database. Every response then has the header ReelTally-Sandbox, even before the first
-	// number is stored. Every response of a database with made-up numbers has the header anyway.
+	// Sandbox is true if the sandbox will fill the database. Every response then has the header ReelTally-Sandbox until the first number is
+	// stored. Later, the numbers in the database decide.
 	Sandbox bool
 	// RequestTimeout is the time limit of a request. A request that takes longer is answered with status 503. The default is 30 seconds.
 	RequestTimeout time.Duration

@@ -5,7 +5,6 @@ package serve
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -28,7 +27,7 @@ type Config struct {
 	AppURL           string      `name:"app-url" setting:"REELTALLY_APP_URL" placeholder:"URL" help:"Public URL of the dashboard. Every directUrl begins with it. Without it, http:// and the address of --listen, by default http://127.0.0.1:8080."`
 	TrustedProxies   []string    `setting:"REELTALLY_TRUSTED_PROXIES" placeholder:"NETWORK" help:"Networks of the proxies whose X-Forwarded-For header is trusted, for example 10.0.0.0/8,::1/128. Without it, the header is ignored."`
 	PreviewAllowance int         `setting:"REELTALLY_PREVIEW_ALLOWANCE" default:"5" placeholder:"N" help:"How many items of a request, and videos of a tracked account, are fetched for an organisation without a subscription, 1 or more."`
-	Sandbox          bool        `setting:"REELTALLY_SANDBOX" help:"Mark every response as made-up data, also before the sandbox has stored its first number. Responses of a database with made-up numbers are always marked."`
+	Sandbox          bool        `setting:"REELTALLY_SANDBOX" help:"Mark every response as made-up data before the first number is stored. Later, the numbers in the database decide."`
 	RedisURL         boot.Secret `name:"redis-url" setting:"REELTALLY_REDIS_URL" placeholder:"URL" help:"A Redis or Valkey server that holds the rate limits of several servers: redis://USER:PASSWORD@HOST:PORT/NUMBER, rediss:// for TLS, or unix://PATH. Without it, or while it is unreachable, each server counts on its own."`
 	RateLimits       string      `setting:"REELTALLY_RATE_LIMITS" default:"on" enum:"on,off" placeholder:"STATE" help:"on or off. Use off only for load tests: it lifts all rate limits."`
 	ShortLinkBaseURL string      `name:"shortlink-base-url" setting:"REELTALLY_SHORTLINK_BASE_URL" placeholder:"URL" help:"URL of a replacement for the hosts of short links: https://HOST/PATH is requested as URL/HOST/PATH. Without it, the hosts themselves are used."`
@@ -137,9 +136,6 @@ func New(ctx context.Context, c Config, st *store.Store, registry *prometheus.Re
 	if err != nil {
 		return nil, err
 	}
-	if c.Sandbox && kind == store.RealData {
-		return nil, boot.UsageError{Err: fmt.Errorf("REELTALLY_SANDBOX is set: %w", &store.DataKindError{Have: kind, New: store.DemoData})}
-	}
 	resolver, err := shortlink.New(shortlink.Options{BaseURL: c.ShortLinkBaseURL, Logger: logger, Now: time.Now})
 	if err != nil {
 		return nil, err
@@ -163,7 +159,7 @@ func New(ctx context.Context, c Config, st *store.Store, registry *prometheus.Re
 	a.closeRates = closeRates
 	a.server, err = server.New(server.Options{
 		RateStore: rates, Store: st, Resolver: resolver, AppURL: c.AppURL, CursorKey: cursorKey, Now: time.Now, Logger: logger,
-		TrustedProxies: proxies, Sandbox: c.Sandbox || kind == store.DemoData, PreviewAllowance: c.PreviewAllowance,
+		TrustedProxies: proxies, Sandbox: kind == store.DemoData || c.Sandbox && kind == store.NoData, PreviewAllowance: c.PreviewAllowance,
 		RequestTimeout: c.RequestTimeout,
 	})
 	if err != nil {
