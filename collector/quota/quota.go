@@ -25,7 +25,7 @@ type Quota struct {
 
 	windows sync.Map // the id of the last window of each budget, by budget key
 	warned  sync.Map // by budget key: the last window with a warning in the log
-	refused sync.Map // the keys of sources and budgets that have recorded refusals
+	refused sync.Map // keys of the sources and budgets for which a refusal is recorded
 }
 
 // New returns a Quota. now is its clock.
@@ -33,7 +33,7 @@ func New(qu *queue.Queue, now func() time.Time, log *slog.Logger) *Quota {
 	return &Quota{queue: qu, now: now, log: log}
 }
 
-// Paused is the class of the results of a call for which the source was not asked, or after which it was paused.
+// Paused is the class of a result if the source was not asked because it is paused, or if the source was paused after the call.
 const Paused source.Class = "paused"
 
 // Reply says how a call ended for some of its targets.

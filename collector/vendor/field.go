@@ -42,7 +42,7 @@ type Alternative struct {
 	// Minus is the path of a count that the value contains and that must not be counted. It is subtracted from the value. If the item does
 	// not have it, the alternative has no value.
 	Minus string `json:"minus,omitempty"`
-	// InLink is for ids. The value is a link, and the id is the last part of its path that consists of digits.
+	// InLink is true if the value is a link that contains the id. The id is the last segment of the link's path that has only digits.
 	InLink bool `json:"in_link,omitempty"`
 	// Format is for links. It is a URL in which {} is replaced by the value.
 	Format string `json:"format,omitempty"`

@@ -189,7 +189,7 @@ func incomparableIDs(t source.Target, f *source.AccountFacts) bool {
 
 // IsOlder returns true if a result is probably older than the stored counts. Some sources give counts that are hours old (Result.Lags). Such
 // a result counts as older if it has fewer views than stored. If the stored counts were fetched more than longestLag ago, IsOlder returns
-// false, because the number of views then really fell.
+// false: no source is that late, so the number of views must really have fallen.
 func IsOlder(t source.Target, r source.Result, now time.Time) bool {
 	f := r.Facts
 	return r.Lags && f != nil && t.Views != nil && f.Views != nil && *f.Views < *t.Views && t.FetchedAt != nil && now.Sub(t.FetchedAt.Time()) < longestLag

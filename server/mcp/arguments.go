@@ -34,7 +34,8 @@ const (
 type faultsKey struct{}
 
 // FaultsFrom returns the faults in the arguments of an MCP tool call. ctx is the context of the HTTP request that was made for the call.
-// The server refuses such a request during validation, so that it is counted in the rate limits like any other invalid request.
+// If there are faults, the server refuses the HTTP request only during validation. So the request counts towards the rate limits like any
+// other invalid request.
 func FaultsFrom(ctx context.Context) []Fault {
 	faults, _ := ctx.Value(faultsKey{}).([]Fault)
 	return faults

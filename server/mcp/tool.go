@@ -30,7 +30,7 @@ type tool struct {
 	body        *openapi3.RequestBody // nil if the operation has no body
 	input       map[string]any        // JSON Schema of the tool's arguments
 	output      map[string]any        // JSON Schema of the tool's results; nil if the tool has none
-	entry       *entry                // the entries of the tool's list; nil if the tool does not return pages of a list
+	entry       *entry                // describes an entry of the list that the tool returns; nil if the tool does not return a list in pages
 	untrusted   *untrustedText        // parts of the results that other people wrote; nil if there are none
 	responses   *openapi3.Responses
 	annotations *sdk.ToolAnnotations

@@ -365,7 +365,7 @@ func applyCounts(v *store.Video, f *VideoFacts, fetchedAt db.Instant) {
 	v.LatestEngagement = v.LatestCounts().Engagement()
 }
 
-// isWhole returns true if seconds is the known length without its fraction, rounded or cut. Some calls report only whole seconds, which
+// isWhole returns true if seconds is the known length, rounded or truncated to whole seconds. Some calls report only whole seconds, which
 // must not replace a more exact length.
 func isWhole(known *string, seconds float64) bool {
 	if known == nil {

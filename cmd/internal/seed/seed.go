@@ -227,8 +227,8 @@ var topics = []string{"recipe", "diy", "travel", "fitness", "music"}
 
 var campaignNames = []string{"Spring launch", "Summer push", "Back to school", "Holiday", "New year", "Partners"}
 
-// generateCollections generates three trees of collections: campaigns, which contain videos and accounts, groups of accounts, and topics,
-// which contain the videos with a hashtag.
+// generateCollections generates three trees of collections: campaigns (videos and accounts), groups of accounts, and topics (the videos with
+// a hashtag).
 func (g *generator) generateCollections() {
 	add := func(name string, parent *uuid.UUID, tags ...string) uuid.UUID {
 		n := len(g.collections)
