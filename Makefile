@@ -1,7 +1,7 @@
-# The commands of a developer. `make` lists them. Only Go is needed to begin: each target installs the other programs it
-# needs (as root on Debian), or names the missing ones and fails.
+# This file defines the commands of developers. `make` lists all commands. Only Go must be installed. As root on Debian, each command installs
+# the other programs that it needs. Otherwise the command fails and names the missing programs.
 #
-# The text after ## on the line of a target is its line in the list.
+# The list of `make` shows the text after ## of each target.
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -25,7 +25,7 @@ FUZZTIME ?= 10s
 export FUZZTIME
 
 .PHONY: help
-help: ## show this list
+help: ## list all commands
 	@awk -F ':[^#]*## ' '/^[a-z0-9-]+:[^#]*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 ##### Run
@@ -45,24 +45,24 @@ down: ## stop the containers and keep the data
 
 ##### Test
 
-# Tests in short mode leave out what takes long or needs other programs than Go and PostgreSQL: see storetest.SkipIfShort.
-# With PKG or ARGS only a part of the tests runs; .ci/engines then does not check that every case ran on every engine.
+# In short mode, tests that take long or need other programs than Go and PostgreSQL are skipped by storetest.SkipIfShort.
+# With PKG or ARGS, only a part of the tests runs. .ci/engines then does not check that every test case ran on every engine.
 .PHONY: test
-test: ## test on SQLite and PostgreSQL, without the long tests (10 minutes; PKG=./store/... and ARGS='-run X' for a part)
+test: ## test on SQLite and PostgreSQL, without the long tests (10 minutes; PKG=./store/... and ARGS='-run X' run a part)
 	@CGO_ENABLED=0 exec $(WITH_POSTGRES) bash -o pipefail -c 'go test -json "$$@" | go run ./.ci/engines -short $(if $(PKG)$(ARGS),-part)' \
 		test -short -shuffle=on -timeout=20m $(ARGS) $(or $(PKG),$(PACKAGES))
 
 .PHONY: check
 check: gen-check lint test-all test-long ## run everything that CI runs: gen-check, lint, test-all, test-long
 
-# The race detector needs a C compiler. It does not instrument the SQLite driver, which is C translated to Go: that would take
-# most of the time and find nothing.
+# The race detector needs a C compiler. The SQLite driver, which is C translated to Go, is compiled without the race detector:
+# with the race detector, the driver would take most of the test time and find no race of ReelTally.
 RACE := -race -gcflags='modernc.org/...=-race=false'
-# Simulations, and thousands of generated hostile answers, are one goroutine's work for minutes. With the race detector they would take an
-# hour. The other tests of the collector check the same code with it.
+# LONG matches the simulations and the tests with thousands of generated hostile answers. They run for minutes in one goroutine. With the
+# race detector, they would take an hour. The other tests of the collector run the same code with the race detector.
 LONG := ^(TestSimulation|TestHostile)_
 .PHONY: test-all
-test-all: ## run every test but those of test-long, with the race detector: also browser, nginx, Redis, killed processes (PKG, ARGS)
+test-all: ## run every test except those of test-long, with the race detector, also with a browser, nginx and Redis (PKG, ARGS)
 	@$(NEED_CC)
 	@$(NEED_REDIS)
 	@$(if $(PKG),,$(NEED_END_TO_END))
@@ -75,22 +75,22 @@ test-long: ## run the simulations and the generated hostile answers, without the
 		test -shuffle=on -timeout=30m -run='$(LONG)' ./collector
 
 .PHONY: e2e
-e2e: ## run the end-to-end tests alone: the real programs, on SQLite and PostgreSQL
+e2e: ## run only the end-to-end tests, which start the real programs on SQLite and PostgreSQL
 	@$(NEED_REDIS)
 	@$(NEED_END_TO_END)
 	@exec $(WITH_POSTGRES) go test -count=1 -v $(ARGS) ./cmd/e2e/...
 
-# Another size: SIMULATE='-simulation.videos=2000 -simulation.days=30'
+# For another size, set SIMULATE='-simulation.videos=2000 -simulation.days=30'
 SIMULATE ?= -simulation.videos=20000 -simulation.days=100
 .PHONY: simulate
 simulate: ## simulate 100 days of 20,000 videos with the sandbox and draw docs/evidence/schedule.svg (1 to 2 hours; SIMULATE)
 	@mkdir -p docs/evidence
 	go test ./collector -count=1 -v -timeout=24h -run TestSimulation -args $(SIMULATE) -simulation.out=$(CURDIR)/docs/evidence
 
-# Another size: SIMULATE_KILLED='-killed.videos=500 -killed.days=20 -killed.kills=50 -killed.crashes=5'
+# For another size, set SIMULATE_KILLED='-killed.videos=500 -killed.days=20 -killed.kills=50 -killed.crashes=5'
 SIMULATE_KILLED ?= -killed.videos=20000 -killed.days=100 -killed.kills=100 -killed.crashes=10
 .PHONY: simulate-killed
-simulate-killed: ## simulate 100 days while collectors are killed and the database crashes, and compare with a run without (hours; SIMULATE_KILLED)
+simulate-killed: ## simulate 100 days with and without killed collectors and database crashes, and compare the data (hours; SIMULATE_KILLED)
 	@mkdir -p docs/evidence
 	$(WITH_POSTGRES) go test ./collector -count=1 -v -timeout=24h -run TestKilled -args $(SIMULATE_KILLED) -killed.out=$(CURDIR)/docs/evidence/killed.txt
 
@@ -98,14 +98,14 @@ simulate-killed: ## simulate 100 days while collectors are killed and the databa
 fuzz: ## run every fuzz target for FUZZTIME (10s), in all packages or in PKG
 	@.ci/fuzz $(PKG)
 
-# Other requests: SEED=2. Fewer: COUNT=10000. The report is written only if every answer was right.
+# SEED=2 generates other requests. COUNT=10000 sends fewer requests. The report is written only if every answer was correct.
 .PHONY: fuzz-contract
 fuzz-contract: ## send 200,000 requests generated from openapi.yaml and write docs/evidence/contract-fuzz.md (COUNT, SEED)
 	@mkdir -p docs/evidence
 	REELTALLY_FUZZ_COUNT=$(or $(COUNT),200000) REELTALLY_FUZZ_SEED=$(or $(SEED),1) REELTALLY_FUZZ_REPORT=$(CURDIR)/docs/evidence/contract-fuzz.md \
 		go test -count=1 -v -timeout=3h -run '^TestContract_randomRequestsGetDeclaredResponses$$' ./server/ $(ARGS)
 
-# Fewer answers: COUNT=2000. Other answers: SEED=2.
+# COUNT=2000 generates fewer answers. SEED=2 generates other answers.
 .PHONY: hostile
 hostile: ## give the collector 20,000 generated hostile answers and write docs/evidence/hostile-answers.md (COUNT, SEED)
 	@mkdir -p docs/evidence
@@ -115,20 +115,20 @@ hostile: ## give the collector 20,000 generated hostile answers and write docs/e
 .PHONY: hostile-requests
 hostile-requests: ## measure 100 expensive requests at the running server and write docs/evidence/hostile-requests.md (7 minutes)
 	@mkdir -p docs/evidence
-	go test ./cmd/e2e -count=1 -v -timeout=1h -run '^TestHostileRequests$$' $(ARGS) -args -hostile.out=$(CURDIR)/docs/evidence/hostile-requests.md
+	go test ./cmd/e2e -count=1 -v -timeout=1h -run '^TestHostileRequests_useLittleTimeAndMemory$$' $(ARGS) -args -hostile.out=$(CURDIR)/docs/evidence/hostile-requests.md
 
-# A shorter run: FULL_RATE_FOR=2m
+# FULL_RATE_FOR=2m runs the test for two minutes only.
 .PHONY: full-rate
 full-rate: ## call every operation at the full rate of one organisation for 10 minutes and write docs/evidence/full-rate.md (FULL_RATE_FOR)
 	@mkdir -p docs/evidence
-	go test ./cmd/e2e -count=1 -v -timeout=1h -run '^TestFullRate$$' $(ARGS) -args -fullrate.for=$(or $(FULL_RATE_FOR),10m) -fullrate.out=$(CURDIR)/docs/evidence
+	go test ./cmd/e2e -count=1 -v -timeout=1h -run '^TestFullRate_maximumAllowedLoadNeedsLittleMemory$$' $(ARGS) -args -fullrate.for=$(or $(FULL_RATE_FOR),10m) -fullrate.out=$(CURDIR)/docs/evidence
 
 .PHONY: contract
 contract: ## check openapi.yaml and the server with Spectral, Redocly, oasdiff and Schemathesis (needs Node and Python)
 	@.ci/contract/check $(ARGS)
 
 .PHONY: mcp
-mcp: ## check POST /mcp with the public conformance scenarios and the MCP inspector (needs Node)
+mcp: ## check POST /mcp with the public conformance scenarios, the MCP inspector and two clients (needs Node and Python)
 	@.ci/mcp/check
 
 ##### Generate and lint
@@ -176,13 +176,13 @@ fmt: $(BIN)/golangci-lint ## format all Go code
 clean: ## remove built tools, caches, test output, and ./data with the database of make run
 	rm -rf .cache bin bench/latest.json data
 
-##### Tools: pinned in .ci/tools and built from source once. Their dependencies are not in the project's go.mod.
+##### Tools: the versions of the tools are pinned in .ci/tools. Each tool is built from source once. go.mod does not contain the tools' dependencies.
 
 TOOL_INSTALL = @echo "building $(@F)" && mkdir -p $(BIN) && CGO_ENABLED=0 GOBIN=$(abspath $(BIN)) go -C $(<D) install
 
 $(BIN)/golangci-lint: .ci/tools/go.mod
 	$(TOOL_INSTALL) github.com/golangci/golangci-lint/v2/cmd/golangci-lint && touch $@
 
-# gitleaks has a module of its own, because its dependencies conflict with those of golangci-lint.
+# gitleaks has a separate Go module, because its dependencies conflict with those of golangci-lint.
 $(BIN)/gitleaks: .ci/tools/gitleaks/go.mod
 	$(TOOL_INSTALL) github.com/zricethezav/gitleaks/v8 && touch $@

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/reeltally/reeltally/collector/quota"
 	"github.com/reeltally/reeltally/collector/schedule"
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
@@ -18,8 +19,8 @@ import (
 // The sources of a target are asked one after the other, each in its own queue, until one gives the numbers. A source that cannot answer
 // for a target is then skipped for a week, as long as another source gives the numbers.
 type attempt struct {
-	// Running is true while further sources have to be asked. If Running is false, Answers contains the answers of the last week because of
-	// which a source is skipped in the next fetch.
+	// Running is true while further sources have to be asked. If it is false, Answers has the answers because of which the next fetch skips a
+	// source.
 	Running bool     `json:"running,omitempty"`
 	Answers []answer `json:"answers,omitempty"`
 	// Counted is set if a source gave the counts but not all details. The following sources are then asked for details only.
@@ -29,14 +30,12 @@ type attempt struct {
 // answer says why a source gave no numbers.
 type answer struct {
 	Source string       `json:"source"`
-	Class  source.Class `json:"class"` // class of the answer, or the constant paused if the source was not asked because of a pause
+	Class  source.Class `json:"class"` // class of the answer, or quota.Paused
 	Detail string       `json:"detail,omitempty"`
 	At     time.Time    `json:"at"`
-	Until  time.Time    `json:"until,omitzero"` // the end of the source's pause
+	Until  time.Time    `json:"until,omitzero"`  // the end of the source's pause
+	Pause  source.Class `json:"pause,omitempty"` // the class of the source's pause
 }
-
-// paused is the answer.Class of a source that was not asked because it is paused.
-const paused source.Class = "paused"
 
 // counted names the source that gave the counts of a video. Facts contains what that source said about the video, without the counts.
 type counted struct {
@@ -69,30 +68,32 @@ func (a attempt) text() *string {
 	return &text
 }
 
-// with returns a copy of the attempt with one more answer.
-func (a attempt) with(r answer) attempt {
-	a.Answers = append(slices.Clone(a.Answers), r)
+// withResult returns a copy of the attempt to which the result r of the worker's source is added.
+func (w *worker) withResult(a attempt, r source.Result, at time.Time) attempt {
+	because := answer{Source: w.source.Name(), Class: r.Class, Detail: r.Detail, At: at}
+	if r.Class == quota.Paused {
+		because.Until, because.Pause = r.Failed.RetryAt, r.Failed.Class
+	}
+	a.Answers = append(slices.Clone(a.Answers), because)
 	return a
 }
 
-// find returns the first answer of a class in classes. found is false if there is no such answer.
-func (a attempt) find(classes ...source.Class) (first answer, found bool) {
-	at := slices.IndexFunc(a.Answers, func(r answer) bool { return slices.Contains(classes, r.Class) })
-	if at < 0 {
-		return answer{}, false
+// find returns the first answer of the given class, or nil if there is none.
+func (a attempt) find(class source.Class) *answer {
+	for _, r := range a.Answers {
+		if r.Class == class {
+			return &r
+		}
 	}
-	return a.Answers[at], true
-}
-
-// hasAnswered returns true if the named source has already answered in this attempt or gave the counts.
-func (a attempt) hasAnswered(name string) bool {
-	return a.Counted != nil && a.Counted.Source == name || slices.ContainsFunc(a.Answers, func(r answer) bool { return r.Source == name })
+	return nil
 }
 
 // nextSource returns the first source that serves the target and has not answered in the attempt. It returns nil if no source is left.
 func (c *Collector) nextSource(t queue.Target, a attempt) source.Source {
-	for _, s := range c.sources {
-		if _, ok := s.Serves(t); ok && !a.hasAnswered(s.Name()) {
+	for _, s := range c.Sources {
+		_, serves := s.Serves(t)
+		counted := a.Counted != nil && a.Counted.Source == s.Name()
+		if serves && !counted && !slices.ContainsFunc(a.Answers, func(r answer) bool { return r.Source == s.Name() }) {
 			return s
 		}
 	}
@@ -102,35 +103,30 @@ func (c *Collector) nextSource(t queue.Target, a attempt) source.Source {
 // end ends an attempt, and sets in o which source is asked in the next fetch. A source is skipped if it gave an answer of a class in keep
 // within the last week. The answers of the skipped sources are stored with the target.
 func (c *Collector) end(o *ingest.Outcome, a attempt, keep ...source.Class) {
-	rest := attempt{Answers: slices.DeleteFunc(slices.Clone(a.Answers), func(r answer) bool {
-		return !slices.Contains(keep, r.Class) || !o.NextAt.Time().Before(r.At.Add(schedule.Weekly))
-	})}
-	next := c.nextSource(o.Target, rest)
-	if next == nil {
-		rest, next = attempt{}, c.nextSource(o.Target, attempt{})
+	var skipped attempt
+	for _, s := range c.Sources {
+		if _, ok := s.Serves(o.Target); !ok {
+			continue
+		}
+		at := slices.IndexFunc(a.Answers, func(r answer) bool {
+			return r.Source == s.Name() && slices.Contains(keep, r.Class) && o.NextAt.Time().Before(r.At.Add(schedule.Weekly))
+		})
+		if at < 0 {
+			o.Route, o.Answers = s.Name(), skipped.text()
+			return
+		}
+		skipped.Answers = append(skipped.Answers, a.Answers[at])
 	}
-	if next == nil {
-		return
+	if first := c.nextSource(o.Target, attempt{}); first != nil { // every source would be skipped
+		o.Route, o.Answers = first.Name(), nil
 	}
-	o.Route = next.Name()
-	before := slices.IndexFunc(c.sources, func(s source.Source) bool { return s.Name() == o.Route })
-	rest.Answers = slices.DeleteFunc(rest.Answers, func(r answer) bool {
-		return !slices.ContainsFunc(c.sources[:before], func(s source.Source) bool { return s.Name() == r.Source })
-	})
-	o.Answers = rest.text()
 }
 
-// sendToNextSource returns the outcome that puts a target into the queue of its next source, due at once. ok is false if no source is left.
-func (c *Collector) sendToNextSource(t queue.Target, a attempt, detail string, now time.Time) (o ingest.Outcome, ok bool) {
-	next := c.nextSource(t, a)
-	if next == nil {
-		return o, false
-	}
+// continued returns the outcome o of a target whose attempt a continues with the source next. The target is due at once.
+func continued(o ingest.Outcome, a attempt, next source.Source, now time.Time) ingest.Outcome {
 	a.Running = true
-	o = unchanged(t)
 	o.NextAt, o.Route, o.Answers, o.Onward = store.InstantOf(now), next.Name(), a.text(), true
-	o.Detail = detail
-	return o, true
+	return o
 }
 
 // unchanged returns an outcome that keeps the stored state of a target.

@@ -210,7 +210,7 @@ func (unsupportedSource) Fetch(_ context.Context, batch []source.Target, _ *sour
 func TestBudget_targetThatWaitsForUnitsIsNotParked(t *testing.T) {
 	t.Parallel()
 	b := newBudgetTest(t, storetest.New(t, "sqlite"), &budgetSource{limit: 300, units: 250, spends: spendCalls(2, nil)})
-	b.sources = append(b.sources, unsupportedSource{&budgetSource{units: 1}})
+	b.Sources = append(b.Sources, unsupportedSource{&budgetSource{units: 1}})
 	b.track("mira.cooks")
 	b.reserve(100)
 	require.True(t, b.round())
@@ -253,7 +253,7 @@ func TestBudget_pauseEndsWhenUnitsAreReleased(t *testing.T) {
 		b.spends = func(budget *source.CallBudget) error {
 			replies, err := b.quota.Call(t.Context(), b.budgetSource, []source.Target{{Platform: link.TikTok, Kind: source.KindAccount}})
 			require.NoError(t, err)
-			require.Equal(t, quota.Unavailable, replies[0].Outcome)
+			require.Equal(t, quota.Paused, replies[0].Results[0].Class)
 			require.Contains(t, b.pauses(), budgetKey, "the budget is paused while all units are reserved")
 			return spendCalls(2, nil)(budget)
 		}
@@ -263,7 +263,7 @@ func TestBudget_pauseEndsWhenUnitsAreReleased(t *testing.T) {
 		b.reserve(99)
 		replies, err := b.quota.Call(t.Context(), b.budgetSource, []source.Target{{Platform: link.TikTok, Kind: source.KindAccount}})
 		require.NoError(t, err)
-		require.Equal(t, quota.Unavailable, replies[0].Outcome)
+		require.Equal(t, quota.Paused, replies[0].Results[0].Class)
 		_, ends := b.Budgets()[0].Window(db.Clock.Now())
 		require.Equal(t, store.InstantOf(ends), b.pauses()[budgetKey].BlockedUntil, "spent units do not come back before the window ends")
 	})

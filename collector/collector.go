@@ -12,6 +12,7 @@
 package collector
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -53,25 +54,17 @@ const DefaultPoll = 500 * time.Millisecond
 
 const deadAfter = 10 * time.Second
 
-// laneWeights are the relative probabilities with which a claim serves each lane first. If no target of that lane is due, the claim serves
-// another lane.
-var laneWeights = map[queue.Lane]int{queue.LaneInteractive: 50, queue.LanePremium: 30, queue.LaneBasic: 15, queue.LaneFree: 5}
+// laneWeights are the relative probabilities with which a claim serves each lane first. If that lane is empty, another lane is served.
+var laneWeights = map[queue.Lane]float64{queue.LaneInteractive: 50, queue.LanePremium: 30, queue.LaneBasic: 15, queue.LaneFree: 5}
 
 // Collector fetches due targets in this process. Several collectors can use one database at the same time.
 type Collector struct {
-	id          uuid.UUID
-	store       *store.Store
-	queue       *queue.Queue
-	writer      *ingest.Writer
-	sources     []source.Source
-	quota       *quota.Quota
-	throttles   throttles
-	now         func() time.Time
-	log         *slog.Logger
-	concurrency int
-	poll        time.Duration
-	heartbeats  time.Duration
-	panicked    func()
+	Options
+	id        uuid.UUID
+	queue     *queue.Queue
+	writer    *ingest.Writer
+	quota     *quota.Quota
+	throttles throttles
 }
 
 // New returns a collector that does nothing until Run is called. It returns an error if a required option is missing.
@@ -82,18 +75,12 @@ func New(o Options) (*Collector, error) {
 	case len(o.Sources) == 0:
 		return nil, errors.New("collector: no source is configured, so nothing could be collected")
 	}
-	c := &Collector{id: store.NewID(), store: o.Store, queue: o.Store.Queue, writer: ingest.New(o.Store), sources: o.Sources, quota: quota.New(o.Store.Queue, o.Now, o.Logger), now: o.Now, log: o.Logger,
-		concurrency: o.Concurrency, poll: o.Poll, heartbeats: o.Heartbeat, panicked: o.Panicked}
-	if c.poll <= 0 {
-		c.poll = DefaultPoll
-	}
-	if c.heartbeats <= 0 {
-		c.heartbeats = 2 * time.Second
-	}
-	return c, nil
+	o.Poll, o.Heartbeat = cmp.Or(o.Poll, DefaultPoll), cmp.Or(o.Heartbeat, 2*time.Second)
+	return &Collector{Options: o, id: store.NewID(), queue: o.Store.Queue, writer: ingest.New(o.Store), quota: quota.New(o.Store.Queue, o.Now, o.Logger)}, nil
 }
 
-// Run fetches due targets until ctx ends. Before it returns, it stores or releases all claimed targets.
+// Run fetches due targets until ctx ends. Before it returns, it stores or releases all claimed targets. Run stops early and returns a
+// *store.DataKindError if a source gives made-up numbers and the database has real ones, or the other way round.
 func (c *Collector) Run(ctx context.Context) error {
 	if err := c.start(ctx); err != nil {
 		if ctx.Err() != nil {
@@ -101,13 +88,15 @@ func (c *Collector) Run(ctx context.Context) error {
 		}
 		return err
 	}
-	c.log.InfoContext(ctx, "collecting", "collector", c.id, "sources", c.sourceNames())
+	c.Logger.InfoContext(ctx, "collecting", "collector", c.id, "sources", c.sourceNames())
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
 	var wg sync.WaitGroup
-	wg.Go(func() { c.writeHeartbeats(ctx) })
+	wg.Go(func() { c.repeat(ctx, c.Heartbeat, "heartbeat", c.heartbeat) })
 	wg.Go(func() { c.upkeep(ctx) })
-	for _, s := range c.sources {
+	for _, s := range c.Sources {
 		for _, w := range c.workers(s) {
-			wg.Go(func() { w.run(ctx) })
+			wg.Go(func() { w.run(ctx, stop) })
 		}
 	}
 	wg.Wait()
@@ -117,20 +106,23 @@ func (c *Collector) Run(ctx context.Context) error {
 	if err := c.queue.Retire(closing, c.id); err != nil {
 		return err
 	}
-	c.log.InfoContext(closing, "stopped collecting", "collector", c.id)
+	c.Logger.InfoContext(closing, "stopped collecting", "collector", c.id)
+	if kind, ok := errors.AsType[*store.DataKindError](context.Cause(ctx)); ok {
+		return kind
+	}
 	return nil
 }
 
-// start prepares Run: it ends pauses because of refused credentials, publishes the routes and writes the first heartbeat.
+// start prepares Run: it ends pauses because of refused credentials, publishes the routes and writes the first heartbeat, which says what the
+// sources can fetch.
 func (c *Collector) start(ctx context.Context) error {
-	if err := c.quota.Restart(ctx, c.sources); err != nil {
+	if err := c.quota.Restart(ctx, c.Sources); err != nil {
 		return err
 	}
 	if err := c.publishRoutes(ctx); err != nil {
 		return err
 	}
-	_, err := c.queue.Heartbeat(ctx, c.id, deadAfter)
-	return err
+	return c.heartbeat(ctx)
 }
 
 // publishRoutes stores, for each platform and kind, which source is asked first.
@@ -146,56 +138,90 @@ func (c *Collector) publishRoutes(ctx context.Context) error {
 	return c.queue.PublishRoutes(ctx, routes, c.sourceNames())
 }
 
+// serves returns the forms of targets that a source can fetch.
+func (c *Collector) serves() []queue.Form {
+	var forms []queue.Form
+	for _, p := range link.Platforms {
+		for _, k := range []source.Kind{source.KindVideo, source.KindAccount} {
+			for _, byHandle := range []bool{true, false} {
+				if f := (queue.Form{Platform: p, Kind: k, ByHandle: byHandle}); slices.ContainsFunc(c.Sources, func(s source.Source) bool { return servesForm(s, f) }) {
+					forms = append(forms, f)
+				}
+			}
+		}
+	}
+	return forms
+}
+
+// exampleIDs are possible ids of a video and an account of each platform. A source is asked whether it serves them.
+var exampleIDs = map[link.Platform]map[source.Kind]string{
+	link.TikTok:    {source.KindVideo: "7338812345678901234", source.KindAccount: "6748451240264420610"},
+	link.Instagram: {source.KindVideo: "C3xYz12AbCd", source.KindAccount: "17841400000000000"},
+	link.YouTube:   {source.KindVideo: "dQw4w9WgXcQ", source.KindAccount: "UCuAXFkgsw1L7xaCfnd5JJOw"},
+	link.Facebook:  {source.KindVideo: "1234567890123456", source.KindAccount: "100044000000000"},
+}
+
+// servesForm returns true if a source can fetch targets of the form f.
+func servesForm(s source.Source, f queue.Form) bool {
+	t := source.Target{Platform: f.Platform, Kind: f.Kind, ExternalID: exampleIDs[f.Platform][f.Kind]}
+	switch {
+	case f.ByHandle:
+		t.Handle = "example"
+		if f.Kind == source.KindAccount {
+			t.ExternalID = "@example"
+		}
+	case f.Kind == source.KindAccount:
+		t.AccountID = t.ExternalID
+	}
+	_, ok := s.Serves(t)
+	return ok && (f.ByHandle || f.Kind == source.KindAccount || !s.AsksByHandle(t))
+}
+
 // sourceNames returns the names of the configured sources, in their order.
 func (c *Collector) sourceNames() []string {
-	names := make([]string, len(c.sources))
-	for i, s := range c.sources {
+	names := make([]string, len(c.Sources))
+	for i, s := range c.Sources {
 		names[i] = s.Name()
 	}
 	return names
 }
 
-// writeHeartbeats writes a heartbeat at every interval until ctx ends. It also frees the targets of dead collectors.
-func (c *Collector) writeHeartbeats(ctx context.Context) {
-	for wait(ctx, c.heartbeats, nil) {
-		var freed int64
-		err := c.safely(ctx, func() (err error) {
-			freed, err = c.heartbeat(ctx)
-			return err
-		}, "task", "heartbeat")
+// repeat runs a task at every interval until ctx ends. It logs the errors and the panics of the task.
+func (c *Collector) repeat(ctx context.Context, every time.Duration, task string, run func(ctx context.Context) error) {
+	for {
+		err := c.safely(ctx, func() error { return run(ctx) }, "task", task)
 		if err != nil && ctx.Err() == nil {
-			c.log.ErrorContext(ctx, "heartbeat failed", "error", err)
+			c.Logger.ErrorContext(ctx, "task failed", "task", task, "error", err)
 		}
-		if freed > 0 {
-			c.log.WarnContext(ctx, "freed the targets of a dead collector", "targets", freed)
+		if !wait(ctx, every, nil) {
+			return
 		}
 	}
 }
 
-// heartbeat writes one heartbeat and routes targets that were tracked while the routes were being published. It returns the number of
-// targets that it freed from dead collectors. It gives up after deadAfter, because other collectors then regard this collector as dead.
-func (c *Collector) heartbeat(ctx context.Context) (freed int64, err error) {
+// heartbeat writes one heartbeat, frees the targets of dead collectors, and routes targets that were tracked while the routes were being
+// published. It gives up after deadAfter, because other collectors then regard this collector as dead.
+func (c *Collector) heartbeat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, deadAfter)
 	defer cancel()
 	if err := c.queue.AssignRoutes(ctx); err != nil {
-		return 0, err
+		return err
 	}
-	return c.queue.Heartbeat(ctx, c.id, deadAfter)
+	freed, err := c.queue.Heartbeat(ctx, c.id, deadAfter, c.serves()...)
+	if freed > 0 {
+		c.Logger.WarnContext(ctx, "freed the targets of a dead collector", "targets", freed)
+	}
+	return err
 }
 
-// weightedOrder returns the lanes in a random order. A lane with a greater weight is more likely to come first.
+// weightedOrder returns the lanes in a random order. The probability that a lane comes before others is proportional to its weight: each lane
+// gets a random arrival time, with a mean that is inversely proportional to the weight.
 func weightedOrder(lanes []queue.Lane) []queue.Lane {
-	left, order := slices.Clone(lanes), make([]queue.Lane, 0, len(lanes))
-	for len(left) > 0 {
-		sum := 0
-		for _, l := range left {
-			sum += laneWeights[l]
-		}
-		n := rand.IntN(sum) //nolint:gosec // randomness for fairness, not for security
-		at := slices.IndexFunc(left, func(l queue.Lane) bool { n -= laneWeights[l]; return n < 0 })
-		order, left = append(order, left[at]), slices.Delete(left, at, at+1)
+	arrival := map[queue.Lane]float64{}
+	for _, l := range lanes {
+		arrival[l] = rand.ExpFloat64() / laneWeights[l] //nolint:gosec // randomness for fairness, not for security
 	}
-	return order
+	return slices.SortedFunc(slices.Values(lanes), func(a, b queue.Lane) int { return cmp.Compare(arrival[a], arrival[b]) })
 }
 
 // wait blocks for d, or until a value arrives on wake, which may be nil. It returns false if ctx ended first.

@@ -13,7 +13,7 @@ func (c *Collector) Start(ctx context.Context) error { return c.start(ctx) }
 
 // Round claims and fetches due targets once for each source. It returns true if any target was due.
 func (c *Collector) Round(ctx context.Context) (busy bool, err error) {
-	for _, s := range c.sources {
+	for _, s := range c.Sources {
 		fetched, err := c.workers(s)[0].round(ctx, false)
 		if err != nil {
 			return busy, err

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/reeltally/reeltally/collector/quota"
 	"github.com/reeltally/reeltally/collector/schedule"
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
@@ -15,8 +16,7 @@ import (
 // organisations share one target. A source is therefore asked with each handle that a subscriber claims, until it finds the video. From
 // then on, only the handle in the source's answer is used, for all organisations.
 
-// request returns the target as it is sent to its source. Its handle is the confirmed handle of the video, or the first claimed handle if
-// none is confirmed.
+// request returns the target as it is sent to its source: with its confirmed handle, or else with its first claimed handle.
 func (c *Collector) request(t queue.Target, now time.Time) source.Target {
 	t.NeedDetails = schedule.NeedsDetails(t, now) || attemptOf(t).Counted != nil
 	if t.Handle == "" && len(t.Handles) > 0 {
@@ -54,11 +54,12 @@ var notFound = []source.Class{source.Gone, source.Missing, source.Unsupported}
 // next evaluates r, the result of asking for a video under one handle. If the source did not find the video and further handles are
 // claimed, again is the request with the next handle. Otherwise again is nil and final is the result.
 func (s *search) next(by source.Source, t source.Target, r source.Result) (final source.Result, again *source.Target) {
-	if t.Kind != source.KindVideo || r.Class == source.OK || !by.AsksByHandle(t) {
-		return r, nil
-	}
 	rest := t
 	switch {
+	case r.Class == quota.Paused:
+		return s.result(r), nil // the remaining handles are tried in the next fetch
+	case t.Kind != source.KindVideo || r.Class == source.OK || r.Failed != nil || !by.AsksByHandle(t):
+		return r, nil
 	case len(t.Handles) > 0 && t.Handle == t.Handles[0]:
 		s.tried = append(s.tried, t.Handle)
 		rest.Handles = t.Handles[1:]
@@ -68,35 +69,22 @@ func (s *search) next(by source.Source, t source.Target, r source.Result) (final
 		return r, nil
 	}
 	if len(rest.Handles) == 0 {
-		return s.resultOfAll(r), nil
+		return s.result(r), nil
 	}
 	rest.Handle, rest.HandleClaimed = rest.Handles[0], rest.Handles[0] != ""
 	rest.Link = link.UnderHandle(t.Platform, t.Link, rest.Handle)
 	return r, &rest
 }
 
-// resultOfAll returns the result of a search that has tried all handles. r is the result of the last try.
-func (s *search) resultOfAll(r source.Result) source.Result {
+// result returns the result of a search that ends with r: the result under the confirmed handle, or Unconfirmed if the video was not found
+// under the claimed handles.
+func (s *search) result(r source.Result) source.Result {
+	unconfirmed := len(s.tried) > 1 || len(s.tried) == 1 && (r.Class == quota.Paused || s.tried[0] != "" && slices.Contains(notFound, r.Class))
 	switch {
 	case s.confirmed != nil:
 		return *s.confirmed
-	case len(s.tried) == 0, len(s.tried) == 1 && s.tried[0] == "":
-		return r
-	case len(s.tried) == 1 && !slices.Contains(notFound, r.Class):
-		return r // the source did not say that the video is not found, and no other handle is claimed
+	case unconfirmed:
+		r.Class, r.Detail, r.Failed = source.Unconfirmed, "not found under the claimed account names: "+r.Detail, nil
 	}
-	r.Class, r.Detail = source.Unconfirmed, "not found under the claimed account names: "+r.Detail
 	return r
-}
-
-// stopped returns the result of a search that ends before all handles were tried. ok is false if no handle was tried. The remaining handles
-// are tried in the next fetch.
-func (s *search) stopped(t source.Target) (r source.Result, ok bool) {
-	switch {
-	case s.confirmed != nil:
-		return *s.confirmed, true
-	case len(s.tried) > 0:
-		return source.Result{Target: t, Class: source.Unconfirmed, Detail: "not found under the claimed account names that were tried so far"}, true
-	}
-	return r, false
 }

@@ -354,15 +354,18 @@ func (c *tally) report() string {
 	}
 	slices.SortFunc(columns, func(a, b outcome) int { return sums[b] - sums[a] })
 	var out strings.Builder
-	fmt.Fprintf(&out, `# Hostile answers, generated
+	fmt.Fprintf(&out, `# Generated hostile answers
 
 %[1]smake hostile%[1]s writes this page. It changes correct answers of every platform at random: wrong types, impossible numbers, members that are missing, repeated, renamed or
-exchanged, lists in another order, invalid bytes, other status codes. Each answer passes over HTTP through the real source, collector and store.
+exchanged, lists in another order, invalid bytes, other status codes. Each changed answer passes over HTTP through the real source, collector and store.
 
-The run fails unless three things hold. Every number in the database is one that the platform had for that video at the time of the fetch. No video is gone because of one answer. Every video
-has correct numbers again once the platform answers correctly.
+The run requires the following of all videos:
 
-Seed %[2]d, %[3]d answers, each for a measured and for a new video: 0 crashes, 0 wrong numbers. Outcomes of the %[4]d targets:
+- Every number in the database is a number that the platform had for this video at the time of the fetch.
+- One answer never marks a video as gone.
+- Every video has correct numbers again after the platform answers correctly.
+
+Seed %[2]d, %[3]d answers, each for a video with earlier numbers and for a new video: 0 crashes, 0 wrong numbers. The table counts the outcomes of the %[4]d targets:
 
 `, "`", *hostileSeed, *hostileCount, total)
 	out.WriteString("| Source |")

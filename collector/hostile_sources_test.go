@@ -32,6 +32,7 @@ type testedSource struct {
 	countsOnly bool
 	ownVideos  bool          // the source serves only the videos of the authorized account
 	lag        time.Duration // age of the counts that the source returns
+	rounds     bool          // the source rounds large counts, as sandbox.Rounded does
 	// listCalls is true if the source gets the video list of an account by separate calls. noAccounts is true if the source does not fetch
 	// accounts.
 	listCalls, noAccounts bool
@@ -65,7 +66,7 @@ func testedSources() []testedSource {
 		{name: "scrapecreators instagram", platform: link.Instagram, source: vendorSource("scrapecreators"), counts: shortcodeCounts, singleCalls: true, listCalls: true},
 		{name: "scrapecreators facebook", platform: link.Facebook, source: vendorSource("scrapecreators"), singleCalls: true, listCalls: true,
 			counts: map[string][]string{"views": {"view_count"}, "likes": {"like_count"}, "comments": {"comment_count"}, "shares": {"share_count"}}},
-		{name: "apify tiktok", platform: link.TikTok, source: vendorSource("apify"),
+		{name: "apify tiktok", platform: link.TikTok, source: vendorSource("apify"), rounds: true,
 			counts: map[string][]string{"views": {"playCount"}, "likes": {"diggCount"}, "comments": {"commentCount"}, "shares": {"shareCount"}, "bookmarks": {"collectCount"}}},
 		{name: "apify instagram", platform: link.Instagram, source: vendorSource("apify"), noAccounts: true,
 			counts: map[string][]string{"views": {"videoPlayCount"}, "likes": {"likesCount"}, "comments": {"commentsCount"}}},

@@ -123,6 +123,11 @@ func (r *scenarioRun) correctCounts(index int, at time.Time) counts {
 	v, ok := r.sandbox.World().Video(r.testedSource.platform, r.videos[index].ID, at.Add(-r.testedSource.lag))
 	require.True(r.t, ok)
 	all := countsOf(v.Counts)
+	if r.testedSource.rounds {
+		for name, n := range all {
+			all[name] = sandbox.Rounded(n)
+		}
+	}
 	maps.DeleteFunc(all, func(name string, _ int64) bool { return r.testedSource.counts[name] == nil })
 	return all
 }

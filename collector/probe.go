@@ -2,9 +2,7 @@ package collector
 
 import (
 	"context"
-	"time"
 
-	"github.com/reeltally/reeltally/collector/quota"
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store/link"
 )
@@ -12,16 +10,10 @@ import (
 // Probe is the result of a test request for a video that does not exist.
 type Probe struct {
 	Source string
-	// Class is the class of the answer. If the source could not be asked, Class says why. It is Unsupported if the source cannot be asked
-	// for a single video.
-	Class source.Class
-	// Answered is true if the source answered the test request, which means that it accepted the credential.
-	Answered bool
-	// OwnAccountsOnly is true if the source answers for the operator's own accounts only. Such a source rightly answers the test request with
-	// the class Unsupported.
+	// Result is the answer of the source. If the source did not answer, or cannot be asked for a single video, Failed is set.
+	source.Result
+	// OwnAccountsOnly is true if the source answers only for the operator's own accounts. Its right answer is then of class Unsupported.
 	OwnAccountsOnly bool
-	Detail          string    // text for the operator; never contains a credential
-	RetryAt         time.Time // when the source may be asked again; zero if the source did not say
 }
 
 // probeLinks are valid links to videos that do not exist, one for each platform.
@@ -35,37 +27,21 @@ var probeLinks = []string{
 // Probe sends one test request to a source. The request is paid from the same budgets as every call. Probe stores nothing except the spent
 // units. It returns an error only if a database query failed.
 func (c *Collector) Probe(ctx context.Context, s source.Source) (Probe, error) {
-	p := Probe{Source: s.Name(), Class: source.Unsupported, Detail: "the source cannot be asked for a single video"}
+	ctx, cancel := context.WithTimeout(ctx, 2*s.Timeout())
+	defer cancel()
 	for _, raw := range probeLinks {
 		l, err := link.Parse(raw)
 		if err != nil {
-			return p, err
+			return Probe{}, err
 		}
 		t := source.Target{Platform: l.Platform, Kind: source.KindVideo, ExternalID: l.ID, Handle: l.Handle, Link: l.Canonical}
-		if _, ok := s.Serves(t); ok {
-			return c.probe(ctx, s, t)
+		if _, ok := s.Serves(t); !ok {
+			continue
 		}
+		r, err := c.quota.Probe(ctx, s, t)
+		own, limited := s.(source.OwnAccountSource)
+		return Probe{s.Name(), r, limited && own.OwnAccountsOnly()}, err
 	}
-	return p, nil
-}
-
-// probe sends the test request for t, which s serves.
-func (c *Collector) probe(ctx context.Context, s source.Source, t source.Target) (Probe, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*s.Timeout())
-	defer cancel()
-	reply, err := c.quota.Probe(ctx, s, t)
-	if err != nil {
-		return Probe{}, err
-	}
-	p := Probe{Source: s.Name(), RetryAt: reply.Until}
-	switch {
-	case reply.Outcome == quota.Answered && len(reply.Results) == 1:
-		own, ok := s.(source.OwnAccountSource)
-		p.Class, p.Detail, p.Answered, p.OwnAccountsOnly = reply.Results[0].Class, reply.Results[0].Detail, true, ok && own.OwnAccountsOnly()
-	case reply.Failure != nil:
-		p.Class, p.Detail, p.RetryAt = reply.Failure.Class, reply.Failure.Detail, reply.Failure.RetryAt
-	default:
-		p.Class, p.Detail = source.Temporary, "no answer in time"
-	}
-	return p, nil
+	f := &source.Failure{Class: source.Unsupported, Detail: "the source cannot be asked for a single video"}
+	return Probe{Source: s.Name(), Result: source.Result{Class: f.Class, Detail: f.Detail, Failed: f}}, nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/schedule"
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
@@ -221,7 +222,7 @@ func TestPanicInASource_affectsOnlyTheTargetThatCausesIt(t *testing.T) {
 				s := newRefusalTest(t, db, batch, map[int]int{1: 11, 50: 101}[batch])
 				bad := s.ids[7]
 				var panics atomic.Int64
-				s.Collector.panicked = func() { panics.Add(1) }
+				s.Panicked = func() { panics.Add(1) }
 				s.answer = func(asked []source.Target) error {
 					if containsAny(asked, bad) {
 						panic("unexpected answer")
@@ -344,6 +345,30 @@ func TestRefusals_ofAllTargetsOfABatchPauseTheSource(t *testing.T) {
 			require.Equal(t, class, s.paused())
 		})
 	}
+}
+
+// A source with earlier refusals is paused if a batch is refused as a whole. An answer that is too large is not a refusal.
+//
+// Requirements in docs/coverage.md: 11.12-07
+func TestAnswersThatAreTooLarge_halveTheBatch(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		s := newRefusalTest(t, db, 50, 50)
+		for _, id := range []string{"1", "2", "3"} {
+			_, err := db.NoteRefusal(t.Context(), s.Name(), string(source.Temporary), id)
+			require.NoError(t, err)
+		}
+		s.answer = func(batch []source.Target) error {
+			if len(batch) > 20 {
+				return &source.Failure{Class: source.Temporary, Cause: fetch.ErrTooLarge}
+			}
+			return nil
+		}
+		s.fetchDue(s.Collector)
+		require.Len(t, s.fetchedVideos(), 50)
+		require.Equal(t, 7, s.callCount(), "one batch of 50, two of 25, and four of 12 or 13")
+		require.Empty(t, s.paused())
+	})
 }
 
 func TestCallWithoutAnswer_otherTargetsOfTheBatchAreFetchedLater(t *testing.T) {

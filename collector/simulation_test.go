@@ -239,7 +239,7 @@ func (s *simulation) track(links []link.Link, immediate bool) {
 	}
 	for i, o := range s.orgs {
 		for chunk := range slices.Chunk(byOrg[i], 500) {
-			r := store.TrackRequest{Links: chunk, Lane: s.lanes[i], Enqueue: len(chunk)}
+			r := store.TrackRequest{Links: chunk, Lane: s.lanes[i], Enqueue: len(chunk), Scheduled: !immediate}
 			if immediate {
 				r.Immediate = len(chunk)
 			}

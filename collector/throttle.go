@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/reeltally/reeltally/collector/quota"
@@ -23,45 +24,33 @@ const (
 	headroom = 0.1
 )
 
-// throttles contains the current throttles and the time at which they are computed again.
+// throttles contains the current throttles. Only the caller that holds updating replaces them.
 type throttles struct {
-	mu    sync.RWMutex
-	until time.Time
-	of    map[schedule.Group]schedule.Throttle
+	of       atomic.Pointer[map[schedule.Group]schedule.Throttle] // nil before the first update
+	updating sync.Mutex
+	until    time.Time // when the throttles are computed again; guarded by updating
 }
 
 // throttle returns the throttle that applies to a target.
 func (c *Collector) throttle(t queue.Target) schedule.Throttle {
-	c.throttles.mu.RLock()
-	defer c.throttles.mu.RUnlock()
-	return c.throttles.of[schedule.Group{Platform: t.Platform, Kind: t.Kind}]
-}
-
-// outdated returns true if the throttles must be computed again. If several callers ask at the same time, only one of them gets true.
-func (p *throttles) outdated(now time.Time) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if now.Before(p.until) {
-		return false
+	if of := c.throttles.of.Load(); of != nil {
+		return (*of)[schedule.Group{Platform: t.Platform, Kind: t.Kind}]
 	}
-	p.until = now.Add(throttleRetry)
-	return true
-}
-
-// set replaces the current throttles.
-func (p *throttles) set(of map[schedule.Group]schedule.Throttle, until time.Time) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.of, p.until = of, until
+	return 0
 }
 
 // updateThrottles computes the throttles from the queue and the budgets if they are outdated. It also publishes the routes, so that a
 // target is still fetched if another collector no longer has its source.
 func (c *Collector) updateThrottles(ctx context.Context) error {
-	now := c.now()
-	if !c.throttles.outdated(now) {
+	now := c.Now()
+	if !c.throttles.updating.TryLock() {
+		return nil // another worker is updating the throttles
+	}
+	defer c.throttles.updating.Unlock()
+	if now.Before(c.throttles.until) {
 		return nil
 	}
+	c.throttles.until = now.Add(throttleRetry)
 	if err := c.publishRoutes(ctx); err != nil {
 		return err
 	}
@@ -75,18 +64,19 @@ func (c *Collector) updateThrottles(ctx context.Context) error {
 		of = schedule.Fit(c.needs(demand, now), supply)
 		for g, s := range of {
 			if s != c.throttle(queue.Target{Platform: g.Platform, Kind: g.Kind}) {
-				c.log.InfoContext(ctx, "throttle changed", "platform", g.Platform, "kind", g.Kind, "throttle", float64(s), "max", float64(schedule.MaxThrottle))
+				c.Logger.InfoContext(ctx, "throttle changed", "platform", g.Platform, "kind", g.Kind, "throttle", float64(s), "max", float64(schedule.MaxThrottle))
 			}
 		}
 	}
-	c.throttles.set(of, now.Add(throttleLife))
+	c.throttles.of.Store(&of)
+	c.throttles.until = now.Add(throttleLife)
 	return nil
 }
 
 // supply returns the available units a day of each limited budget, by budget key.
 func (c *Collector) supply(now time.Time) map[string]float64 {
 	supply := map[string]float64{}
-	for _, s := range c.sources {
+	for _, s := range c.Sources {
 		for _, b := range s.Budgets() {
 			if b.Window == nil || b.Limit <= 0 {
 				continue
@@ -120,7 +110,7 @@ func (c *Collector) needs(demand []queue.Demand, now time.Time) []schedule.Need 
 func (c *Collector) costs(sample source.Target, details bool) []map[string]float64 {
 	sample.NeedDetails, sample.Depth = details, 0
 	var costs []map[string]float64
-	for _, s := range c.sources {
+	for _, s := range c.Sources {
 		batch, ok := s.Serves(sample)
 		if !ok {
 			continue

@@ -27,22 +27,18 @@ const (
 
 // upkeep creates the partitions of the coming days, and then runs due jobs until ctx ends.
 func (c *Collector) upkeep(ctx context.Context) {
-	if err := c.store.PrepareDays(ctx); err != nil && ctx.Err() == nil {
-		c.log.ErrorContext(ctx, "cannot create the partitions of the coming days", "error", err)
+	if err := c.Store.PrepareDays(ctx); err != nil && ctx.Err() == nil {
+		c.Logger.ErrorContext(ctx, "cannot create the partitions of the coming days", "error", err)
 	}
-	for {
-		delay := upkeepEvery
-		err := c.safely(ctx, func() error { return c.runDueJobs(ctx) }, "task", "upkeep")
+	c.repeat(ctx, upkeepEvery, "upkeep", func(ctx context.Context) error {
+		err := c.runDueJobs(ctx)
 		if _, wrong := errors.AsType[*store.ClockError](err); wrong {
-			c.log.WarnContext(ctx, "nothing is deleted because the clock may be wrong", "error", err)
-			delay = upkeepRetry
-		} else if err != nil && ctx.Err() == nil {
-			c.log.ErrorContext(ctx, "upkeep failed", "error", err)
+			c.Logger.WarnContext(ctx, "nothing is deleted because the clock may be wrong", "error", err)
+			wait(ctx, upkeepRetry, nil)
+			return nil
 		}
-		if !wait(ctx, delay, nil) {
-			return
-		}
-	}
+		return err
+	})
 }
 
 // runDueJobs runs each job that is due and that no other collector is running.
@@ -58,7 +54,7 @@ func (c *Collector) runJob(ctx context.Context, name string, job func(ctx contex
 	}
 	next, err := job(ctx, func() error { return lease.Extend(ctx) })
 	if err != nil {
-		next = c.now().Add(upkeepRetry)
+		next = c.Now().Add(upkeepRetry)
 	}
 	if errors.Is(err, queue.ErrLeaseLost) {
 		return err
@@ -69,12 +65,12 @@ func (c *Collector) runJob(ctx context.Context, name string, job func(ctx contex
 
 // applyRetention rolls daily points up into weekly points and deletes old points. It returns the time of the next run.
 func (c *Collector) applyRetention(ctx context.Context, extendLease func() error) (time.Time, error) {
-	next := store.DateOf(c.now()).Time().Add(24*time.Hour + upkeepAt)
+	next := store.DateOf(c.Now()).Time().Add(24*time.Hour + upkeepAt)
 	done, err := c.writer.ApplyRetention(ctx, extendLease)
 	if len(done.Busy) > 0 {
-		next = c.now().Add(upkeepRetry)
+		next = c.Now().Add(upkeepRetry)
 	}
-	c.log.InfoContext(ctx, "upkeep", "weeks_written", done.Weeks, "days_dropped", done.Days, "months_dropped", done.Months,
+	c.Logger.InfoContext(ctx, "upkeep", "weeks_written", done.Weeks, "days_dropped", done.Days, "months_dropped", done.Months,
 		"months_in_use", done.Busy, "expired", done.Expired)
 	if err != nil {
 		return next, err
@@ -88,14 +84,14 @@ func (c *Collector) applyRetention(ctx context.Context, extendLease func() error
 func (c *Collector) deleteExpired(ctx context.Context, extendLease func() error) (time.Time, error) {
 	deleted, err := c.writer.DeleteExpired(ctx, extendLease)
 	c.logDeleted(ctx, deleted)
-	return c.now().Add(expiryEvery), err
+	return c.Now().Add(expiryEvery), err
 }
 
 // logDeleted logs how many rows of each table were deleted, if any.
 func (c *Collector) logDeleted(ctx context.Context, rows map[string]int64) {
 	for table, n := range rows {
 		if n > 0 {
-			c.log.InfoContext(ctx, "expired rows deleted", "table", table, "rows", n)
+			c.Logger.InfoContext(ctx, "expired rows deleted", "table", table, "rows", n)
 		}
 	}
 }

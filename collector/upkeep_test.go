@@ -22,7 +22,7 @@ func TestUpkeep_rollsUpOldPointsOnceADay(t *testing.T) {
 		id := w.track("https://youtu.be/dQw4w9WgXcQ")[0].VideoID
 		for n := range 21 {
 			at := store.InstantOf(long.AddDate(0, 0, n))
-			require.NoError(t, db.Acknowledge(t.Context(), queue.Claim{}, at, []ingest.Outcome{{Source: "test", State: "active", NextAt: at,
+			require.NoError(t, db.Acknowledge(t.Context(), queue.Claim{}, at, []ingest.Outcome{{Source: store.SandboxSource, State: "active", NextAt: at,
 				Target: queue.Target{Platform: link.YouTube, Kind: "video", ExternalID: "dQw4w9WgXcQ"}, Facts: &ingest.VideoFacts{Views: new(int64(1000 + n))}}}))
 		}
 		old := long.Format(time.DateOnly)

@@ -46,16 +46,15 @@ type workerGroup struct {
 	busy     atomic.Int32  // number of workers with a claimed batch
 	accounts atomic.Int32  // number of workers with a claimed account
 	free     chan struct{} // receives a value when a worker becomes free, so that the waiting worker looks again
-	// candidates is the number of due targets from which a batch is chosen. It is twice the largest batch of the source, because some due
-	// targets may need a separate call.
+	// candidates is the number of due targets from which a batch is chosen: twice the largest batch, because some may need a separate call.
 	candidates int
 }
 
 // workers returns the workers of the source s. Their number is the concurrency of the source.
 func (c *Collector) workers(s source.Source) []*worker {
 	g := &workerGroup{workers: max(1, s.Concurrency()), candidates: minCandidates, free: make(chan struct{}, 1)}
-	if c.concurrency > 0 {
-		g.workers = c.concurrency
+	if c.Concurrency > 0 {
+		g.workers = c.Concurrency
 	}
 	for _, p := range link.Platforms {
 		for _, k := range []source.Kind{source.KindVideo, source.KindAccount} {
@@ -70,39 +69,48 @@ func (c *Collector) workers(s source.Source) []*worker {
 	return workers
 }
 
-// run calls round again and again until ctx ends, so that this worker fetches due targets.
-func (w *worker) run(ctx context.Context) {
+// run calls round again and again until ctx ends, so that this worker fetches due targets. It calls stop if the numbers of the source must
+// not be stored in the database.
+func (w *worker) run(ctx context.Context, stop context.CancelCauseFunc) {
 	for ctx.Err() == nil {
 		err := w.safely(ctx, func() error { _, err := w.round(ctx, true); return err }, "source", w.source.Name())
+		if kind, ok := errors.AsType[*store.DataKindError](err); ok {
+			stop(kind)
+		}
 		if err != nil && ctx.Err() == nil {
-			w.log.ErrorContext(ctx, "cannot collect a batch", "source", w.source.Name(), "error", err)
-			wait(ctx, schedule.Jitter(w.poll), nil)
+			w.Logger.ErrorContext(ctx, "cannot collect a batch", "source", w.source.Name(), "error", err)
+			wait(ctx, schedule.Jitter(w.Poll), nil)
 		}
 	}
 }
 
-// round claims one batch, fetches it and stores the answers. It returns false if nothing was due. In that case it first waits for the poll
-// interval if poll is true.
+// round claims one batch, fetches it and stores the answers. If nothing was due, it returns false, after the poll interval if poll is true.
 func (w *worker) round(ctx context.Context, poll bool) (busy bool, err error) {
 	claim, err := w.claim(ctx, poll)
 	if err != nil || len(claim.Targets) == 0 {
 		return false, err
 	}
 	defer w.group.release(claim)
-	now := w.now()
+	now := w.Now()
 	var due []source.Target
 	var early []ingest.Outcome
+	var earlyAccounts []ingest.AccountOutcome
 	for _, t := range claim.Targets {
 		if next, ok := w.throttle(t).Due(t, now); !ok && !attemptOf(t).Running {
 			o := unchanged(t)
-			o.NextAt = store.InstantOf(next)
-			early = append(early, o)
+			o.NextAt, o.Fetch = store.InstantOf(next), &queue.FetchChange{}
+			if t.Kind == source.KindAccount {
+				earlyAccounts = append(earlyAccounts, ingest.AccountOutcome{Outcome: o})
+			} else {
+				early = append(early, o)
+			}
 			continue
 		}
 		due = append(due, w.request(t, now))
 	}
 	writing := context.WithoutCancel(ctx) // answers are stored even if the collector is stopping
-	if err := w.writer.Acknowledge(writing, claim, claim.At, early); err != nil || len(due) == 0 {
+	err = errors.Join(w.writer.Acknowledge(writing, claim, claim.At, early), w.writer.AcknowledgeAccounts(writing, claim, claim.At, earlyAccounts))
+	if err != nil || len(due) == 0 {
 		return true, err
 	}
 	return true, w.fetch(ctx, claim, due, searches{})
@@ -131,15 +139,14 @@ func (w *worker) claim(ctx context.Context, poll bool) (claim queue.Claim, err e
 	case err != nil:
 		return queue.Claim{}, err
 	case len(claim.Targets) > 0:
-		w.group.occupy(claim)
+		w.group.count(claim, 1)
 	case poll:
-		wait(ctx, schedule.Jitter(w.poll), w.group.free)
+		wait(ctx, schedule.Jitter(w.Poll), w.group.free)
 	}
 	return claim, nil
 }
 
-// kinds returns the kinds of targets that a worker may claim now. The fetch of an account can take long, so at most half of the workers
-// fetch accounts at the same time.
+// kinds returns the kinds of targets that a worker may claim now. At most half of the workers fetch accounts, because that can take long.
 func (g *workerGroup) kinds() []source.Kind {
 	if int(g.accounts.Load()) < max(1, g.workers/2) {
 		return []source.Kind{source.KindVideo, source.KindAccount}
@@ -147,20 +154,17 @@ func (g *workerGroup) kinds() []source.Kind {
 	return []source.Kind{source.KindVideo}
 }
 
-// occupy counts a worker as busy with a claim.
-func (g *workerGroup) occupy(c queue.Claim) {
-	g.busy.Add(1)
+// count adds change to the number of workers that are busy with claims like c.
+func (g *workerGroup) count(c queue.Claim, change int32) {
+	g.busy.Add(change)
 	if c.Targets[0].Kind == source.KindAccount {
-		g.accounts.Add(1)
+		g.accounts.Add(change)
 	}
 }
 
 // release counts the worker of a claim as free again, and lets the waiting worker claim at once.
 func (g *workerGroup) release(c queue.Claim) {
-	g.busy.Add(-1)
-	if c.Targets[0].Kind == source.KindAccount {
-		g.accounts.Add(-1)
-	}
+	g.count(c, -1)
 	select {
 	case g.free <- struct{}{}:
 	default: // the channel still has a value, which will wake the waiting worker
@@ -187,7 +191,7 @@ func (w *worker) callFor(t source.Target) call {
 // chooseBatch chooses the targets of one call: the first due target and the due targets that fit into the same call. Each failed attempt of a
 // target halves its batch. A target that makes calls fail is therefore alone in its call in the end.
 func (w *worker) chooseBatch(due []queue.Target) (batch []queue.Target, lease time.Duration) {
-	now := w.now()
+	now := w.Now()
 	first := w.request(due[0], now)
 	wanted, most := w.callFor(first), len(due)
 	for _, t := range due {
@@ -203,11 +207,8 @@ func (w *worker) chooseBatch(due []queue.Target) (batch []queue.Target, lease ti
 			batch, most = append(batch, t), limit
 		}
 	}
-	return batch, w.lease(first)
+	return batch, w.timeout(first) + leaseMargin
 }
-
-// lease returns how long a target is leased for one call.
-func (w *worker) lease(t source.Target) time.Duration { return w.timeout(t) + leaseMargin }
 
 // timeout returns the longest duration of a fetch. A fetch of videos has time for two calls, because some sources need a second call.
 func (w *worker) timeout(t source.Target) time.Duration {
@@ -221,32 +222,29 @@ func (w *worker) timeout(t source.Target) time.Duration {
 // for each half. If a video is not found under one handle, fetch asks again with the next handle.
 func (w *worker) fetch(ctx context.Context, claim queue.Claim, batch []source.Target, tried searches) error {
 	writing := context.WithoutCancel(ctx)
-	attrs := []any{"source", w.source.Name(), "platform", batch[0].Platform, "kind", batch[0].Kind, "targets", externalIDs(batch)}
 	var again [][]source.Target
-	err := w.safely(writing, func() error {
-		call, cancel := context.WithTimeout(ctx, w.timeout(batch[0]))
-		defer cancel()
-		replies, err := w.quota.Call(call, w.source, batch)
-		for _, reply := range replies {
-			next, stored := w.storeReply(ctx, claim, reply, tried)
-			again, err = append(again, next...), errors.Join(err, stored)
-		}
-		return err
-	}, attrs...)
-	if p, ok := errors.AsType[*panicError](err); ok {
+	storeReplies := func(call func(ctx context.Context) ([]quota.Reply, error)) error {
 		again = nil
-		err = w.safely(writing, func() error {
-			reply, err := w.quota.Fail(writing, w.source, batch, &source.Failure{Class: source.Temporary, Detail: p.Error(), Cause: p})
-			if err != nil {
-				return err
+		return w.safely(ctx, func() error {
+			calling, cancel := context.WithTimeout(ctx, w.timeout(batch[0]))
+			defer cancel()
+			replies, err := call(calling)
+			for _, reply := range replies {
+				next, stored := w.storeReply(ctx, claim, reply, tried)
+				again, err = append(again, next...), errors.Join(err, stored)
 			}
-			again, err = w.storeReply(ctx, claim, reply, tried)
 			return err
-		}, attrs...)
+		}, "source", w.source.Name(), "platform", batch[0].Platform, "kind", batch[0].Kind, "targets", len(batch), "id", batch[0].ExternalID)
+	}
+	err := storeReplies(func(ctx context.Context) ([]quota.Reply, error) { return w.quota.Call(ctx, w.source, batch) })
+	if p, ok := errors.AsType[*panicError](err); ok {
+		err = storeReplies(func(context.Context) ([]quota.Reply, error) {
+			return w.quota.Fail(writing, w.source, batch, &source.Failure{Class: source.Temporary, Detail: p.Error(), Cause: p})
+		})
 	}
 	errs := []error{err}
 	for _, next := range again {
-		err := w.queue.Extend(writing, claim, next, w.lease(next[0]))
+		err := w.queue.Extend(writing, claim, next, w.timeout(next[0])+leaseMargin)
 		if errors.Is(err, queue.ErrLeaseLost) {
 			continue // another collector fetches the targets of this batch
 		}
@@ -260,44 +258,28 @@ func (w *worker) fetch(ctx context.Context, claim queue.Claim, batch []source.Ta
 
 // storeReply stores what a reply says about its targets. It returns the batches that must be fetched again at once.
 func (w *worker) storeReply(ctx context.Context, claim queue.Claim, reply quota.Reply, tried searches) (again [][]source.Target, err error) {
-	writing := context.WithoutCancel(ctx)
-	if reply.Outcome == quota.Divided {
+	writing := context.WithoutCancel(ctx) // answers are stored even if the collector is stopping
+	switch {
+	case reply.Divided:
 		half := len(reply.Targets) / 2
 		return [][]source.Target{reply.Targets[:half], reply.Targets[half:]}, nil
+	case reply.Stopped:
+		return nil, w.queue.Release(writing, queue.Claim{Token: claim.Token, Targets: reply.Targets}, w.Now())
 	}
-	if reply.Outcome == quota.Stopped {
-		return nil, w.queue.Release(writing, queue.Claim{Token: claim.Token, Targets: reply.Targets}, w.now())
-	}
-	mixedUp := map[int]bool{}
-	if reply.Outcome == quota.Answered {
-		mixedUp = verify.MixedUp(reply.Targets, reply.Results)
-		w.log.DebugContext(ctx, "fetched", "source", w.source.Name(), "targets", len(reply.Targets), "elapsed", w.now().Sub(reply.At))
-	}
+	mixedUp := verify.MixedUp(reply.Targets, reply.Results)
 	var outcomes []ingest.Outcome
 	var accounts []ingest.AccountOutcome
 	for i, t := range reply.Targets {
-		var r source.Result
-		var o ingest.Outcome
 		search := tried.of(t)
-		stopped, searched := search.stopped(t)
-		switch {
-		case reply.Outcome == quota.Answered:
-			var next *source.Target
-			if r, next = search.next(w.source, t, verify.Account(t, reply.Results[i], reply.At)); next != nil {
-				again = w.addToBatch(again, *next)
-				continue
-			}
-			o = w.outcome(t, r, mixedUp[i], reply.At)
-		case searched && reply.Outcome == quota.Unavailable:
-			o = w.outcome(t, stopped, false, reply.At)
-		case reply.Outcome == quota.Unavailable:
-			o = w.unavailableOutcome(t, reply.Until, w.now())
-		default:
-			o = w.failedOutcome(t, reply, reply.At)
+		r, next := search.next(w.source, t, verify.Account(t, reply.Results[i], reply.At))
+		if next != nil {
+			again = w.addToBatch(again, *next)
+			continue
 		}
+		o := w.outcome(t, r, mixedUp[i], reply.At)
 		o.TriedHandles = search.tried
-		if reply.Outcome == quota.Answered && (o.Facts == nil && r.Account == nil || o.Detail != "") {
-			w.log.InfoContext(ctx, "no number written", "source", w.source.Name(), "platform", t.Platform, "kind", t.Kind, "id", t.ExternalID,
+		if r.Failed == nil && (o.Facts == nil && r.Account == nil || o.Detail != "") {
+			w.Logger.InfoContext(ctx, "no number written", "source", w.source.Name(), "platform", t.Platform, "kind", t.Kind, "id", t.ExternalID,
 				"class", r.Class, "detail", o.Detail, "next_at", o.NextAt.Time(), "route", o.Route)
 		}
 		if t.Kind == source.KindVideo {
@@ -334,21 +316,12 @@ func (p *panicError) Error() string { return fmt.Sprintf("panic: %v", p.value) }
 func (c *Collector) safely(ctx context.Context, f func() error, attrs ...any) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			c.log.ErrorContext(ctx, "panic recovered", append(slices.Clone(attrs), "panic", fmt.Sprint(value), "stack", string(debug.Stack()))...)
-			if c.panicked != nil {
-				c.panicked()
+			c.Logger.ErrorContext(ctx, "panic recovered", append(slices.Clone(attrs), "panic", fmt.Sprint(value), "stack", string(debug.Stack()))...)
+			if c.Panicked != nil {
+				c.Panicked()
 			}
 			err = &panicError{value}
 		}
 	}()
 	return f()
-}
-
-// externalIDs returns the external id of each target in a batch.
-func externalIDs(batch []source.Target) []string {
-	ids := make([]string, len(batch))
-	for i, t := range batch {
-		ids[i] = t.ExternalID
-	}
-	return ids
 }

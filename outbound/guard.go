@@ -20,8 +20,8 @@ import (
 const (
 	// maxHeaderBytes is the maximum size of the headers of a response.
 	maxHeaderBytes = 64 << 10
-	// connectTimeout is the time limit for trying all addresses of a host. It is needed because the transport of net/http continues to dial
-	// after the request was cancelled.
+	// connectTimeout is the time limit for trying all addresses of a host. Without it, the transport of net/http would continue to dial after
+	// the request was cancelled.
 	connectTimeout = 10 * time.Second
 	// addressTimeout is the time limit for connecting to one address of a host. For the last address of a host, only connectTimeout
 	// applies.
@@ -158,7 +158,7 @@ func (g *Guard) dial(ctx context.Context, t target, network, address string, las
 	return d.DialContext(ctx, network, address)
 }
 
-// target is the host that DialContext connects to, and the IP addresses that the host may have.
+// target is the host that DialContext connects to, and the range of IP addresses that the host may have.
 type target struct {
 	host  string
 	reach Reach

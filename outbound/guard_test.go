@@ -104,7 +104,8 @@ func fixedLookup(addresses []netip.Addr) (lookup func(context.Context, string, s
 	}, calls
 }
 
-// dialRecorder has a dial function that records the addresses and never connects. The dial function always returns errRecorded.
+// dialRecorder records the addresses that its dial function is called with. The dial function never connects and always returns
+// errRecorded.
 type dialRecorder struct {
 	mu     sync.Mutex
 	dialed []string

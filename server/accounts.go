@@ -19,7 +19,7 @@ func (s *Server) ListAccounts(ctx context.Context, r api.ListAccountsRequestObje
 	}
 	query := store.AccountQuery{
 		Platform: (*link.Platform)(p.Platform), Username: foldOptional(p.Username, link.FoldUsername), Collections: p.Collections, Link: target,
-		IncludeLinked: isTrue(p.IncludeLinked), IncludeRemoved: isTrue(p.IncludeRemoved),
+		IncludeLinked: isTrue(p.IncludeLinked), IncludeRemoved: isTrue(p.IncludeRemoved), Status: (*store.FetchStatus)(p.FetchStatus),
 		Order: orderOf(p.OrderBy, api.AccountOrderCreatedAt, p.OrderDirection),
 	}
 	faults := append(checkPaginated(p.Paginated, p.Page, p.Cursor), linkFaults...)
@@ -55,7 +55,8 @@ func (s *Server) GetAccount(ctx context.Context, r api.GetAccountRequestObject) 
 func (s *Server) ListAccountVideos(ctx context.Context, r api.ListAccountVideosRequestObject) (api.ListAccountVideosResponseObject, error) {
 	p := r.Params
 	query := store.VideoQuery{UploadedFrom: fromAPIDatePtr(p.StartDate), UploadedTo: fromAPIDatePtr(p.EndDate),
-		IncludeRemoved: isTrue(p.IncludeRemoved), Order: orderOf(p.OrderBy, api.AccountVideoOrderUploadedAt, p.OrderDirection)}
+		IncludeRemoved: isTrue(p.IncludeRemoved), Status: (*store.FetchStatus)(p.FetchStatus),
+		Order: orderOf(p.OrderBy, api.AccountVideoOrderUploadedAt, p.OrderDirection)}
 	faults := checkPaginated(p.Paginated, p.Page, p.Cursor)
 	if p.StartDate != nil && p.EndDate != nil && p.StartDate.After(p.EndDate.Time) {
 		faults = append(faults, queryFault("start_date", faultRange, "start_date %s is after end_date %s", p.StartDate, p.EndDate))
@@ -65,7 +66,7 @@ func (s *Server) ListAccountVideos(ctx context.Context, r api.ListAccountVideosR
 		return nil, err
 	}
 	page, err := s.readPage(ctx, "listAccountVideos", pageParams{p.Page, p.Limit, p.Cursor, isTrue(p.Paginated)}, query.Order, faults,
-		ref, p.StartDate, p.EndDate, query.IncludeRemoved)
+		ref, p.StartDate, p.EndDate, query.IncludeRemoved, query.Status)
 	if err != nil {
 		return nil, err
 	}
@@ -97,6 +98,12 @@ func ToAPIAccount(a store.Account, view View) api.Account {
 		PercentOutperform25X: view.Ratio(a.PercentOutperform25x), TotalVideosTracked: view.Count(&a.TotalVideosTracked),
 		TotalViews: view.Count(a.TotalViews), TotalLikes: view.Count(a.TotalLikes), TotalComments: view.Count(a.TotalComments),
 		TotalBookmarks: view.Count(a.TotalBookmarks), TotalShares: view.Count(a.TotalShares), MetricsMasked: view.MetricsMasked(),
+
+		FetchDetail: view.FetchDetail(&a.FetchState, link.Account), LastAttemptAt: view.Text(toAPITimePtr(a.LastAttemptAt)),
+		NextFetchAt: view.Text(toAPITimePtr(a.NextFetchAt)),
+	}
+	if a.FetchStatus != "" {
+		out.FetchStatus = new(string(a.FetchStatus))
 	}
 	for i, l := range a.Labels {
 		out.LabelIds[i], out.LabelNames[i] = l.ID, l.Name

@@ -66,13 +66,15 @@ func TestGetAccount_returnsNullCountsBeforeTheFirstFetch(t *testing.T) {
 		c := a.newCaller(t, store.TierPremium)
 		id := c.trackAccount(map[string]any{"link": "https://www.facebook.com/northwind"}).AccountID
 		got := c.send(http.MethodGet, "/accounts/"+id.String(), nil).requireStatus(http.StatusOK)
+		created := a.Clock.Now().Format("2006-01-02T15:04:05.000000+00:00")
 		require.JSONEq(t, fmt.Sprintf(`{"organisation_id":%q,"account_id":%q,"account_link":"https://www.facebook.com/northwind","username":"northwind",
 			"display_username":"northwind","platform":"facebook","created_at":%q,"checked_at":null,"removed":false,"private":false,"empty":false,
 			"bio":null,"link":null,"latest_followers_count":null,"latest_following_count":null,"tracking_type":"latest_30","mean_views":null,
 			"median_views":null,"median_views_non_zero":null,"most_viewed":null,"percent_outperform_10x":null,"percent_outperform_25x":null,
 			"total_videos_tracked":0,"total_views":null,"total_likes":null,"total_comments":null,"total_bookmarks":null,"total_shares":null,
-			"last_uploaded_at":null,"label_ids":[],"label_names":[]}`,
-			c.org.ID, id, a.Clock.Now().Format("2006-01-02T15:04:05.000000+00:00")), string(got.body))
+			"last_uploaded_at":null,"label_ids":[],"label_names":[],"fetch_status":"pending","fetch_detail":%q,"last_attempt_at":null,"next_fetch_at":%q}`,
+			c.org.ID, id, created, "The first fetch of the account since tracking began is still to come; it is due on "+a.Clock.Now().Format("2006-01-02 15:04")+" UTC.",
+			created), string(got.body))
 	})
 }
 

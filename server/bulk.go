@@ -100,6 +100,9 @@ func (s *Server) trackAll(ctx context.Context, res resource, urls []string, r tr
 	entries := distinct(urls, parsed)
 	plan := s.planFetches(CallerFrom(ctx).Organisation, entries)
 	if plan.accepted > 0 {
+		if r.served, err = s.served.read(ctx); err != nil {
+			return bulkResult{}, err
+		}
 		r.plan = plan
 		for _, e := range entries {
 			if e.failure == nil {
@@ -112,7 +115,9 @@ func (s *Server) trackAll(ctx context.Context, res resource, urls []string, r tr
 		}
 		entries, plan = assignItems(entries, items, plan)
 	}
-	return s.summarise(entries, plan), nil
+	done := s.summarise(entries, plan)
+	done.warnings = append(done.warnings, linkWarnings(r.served, r.links)...)
+	return done, nil
 }
 
 // distinct converts the links of a bulk request to entries without duplicates. All links to the same video or account become one entry. All

@@ -273,9 +273,9 @@ func (y *fuzzTally) add(t *testing.T, operation string, status int, elapsed time
 func (y *fuzzTally) report(seed int) []byte {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "# Requests generated from the contract\n\n"+
-		"`make fuzz-contract` writes this page. It sends requests that are generated from `openapi.yaml` to the server on SQLite. Some are valid, some have\n"+
-		"one fault. The run fails if an answer is not declared in the contract or is a 5xx, if a valid request is refused, or if a wrong one is\n"+
-		"accepted. The code is in `server/contractfuzz_test.go`.\n\n"+
+		"`make fuzz-contract` writes this page. It sends requests that are generated from `openapi.yaml` to the server on SQLite. Some requests are valid, the\n"+
+		"others have one fault. The run fails if an answer is not declared in the contract or has a status 5xx, if a valid request is refused, or if a request with a\n"+
+		"fault is accepted. The code of the run is in `server/contractfuzz_test.go`.\n\n"+
 		"Contract %s, seed %d, %d requests.\n\n| Operation | Requests | Seconds | Answers |\n|---|--:|--:|---|\n", sharedContract().doc.Info.Version, seed, y.done)
 	for _, id := range slices.Sorted(maps.Keys(y.operations)) {
 		o := y.operations[id]

@@ -270,6 +270,9 @@ func TestConditionalRequest_unchangedListIsNotReadFromTheDatabase(t *testing.T) 
 			a.Guard.Statements()
 			c.send(http.MethodGet, target, nil, "If-None-Match", tag).requireStatus(http.StatusNotModified)
 			for _, statement := range a.Guard.Statements() {
+				if strings.HasPrefix(statement, "SELECT version, ") {
+					continue // reads the version, and the newest late fetch from one index entry for each table and status
+				}
 				require.NotRegexp(t, `\b(videos|accounts|collections|snapshots_\w+|\w+_days|collection_\w+)\b`, statement, target)
 			}
 			c.send(http.MethodGet, target, nil, "If-None-Match", "*").requireStatus(http.StatusNotModified)

@@ -1,5 +1,11 @@
 package server
 
+import (
+	"github.com/reeltally/reeltally/gen/api"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+)
+
 // View says whether a response shows metrics or masks them. A masked metric is replaced by null, because the organisation's tier does not
 // show it. Every function that converts metrics for a response has a View as parameter, so that masking cannot be forgotten.
 type View struct{ masked bool }
@@ -18,14 +24,6 @@ func (v View) Count(n *int64) *int64 {
 	return n
 }
 
-// Number returns a pointer to f, or nil if v masks metrics.
-func (v View) Number(f float64) *float64 {
-	if v.masked {
-		return nil
-	}
-	return &f
-}
-
 // Ratio returns the ratio f, or nil if v masks metrics. f can be nil, which means that the ratio is unknown.
 func (v View) Ratio(f *float64) *float64 {
 	if v.masked {
@@ -40,6 +38,15 @@ func (v View) Text(s *string) *string {
 		return nil
 	}
 	return s
+}
+
+// FetchDetail returns the sentence that explains the fetch status of a video or account. If v masks metrics, it returns nil for a status that
+// says that collecting works, because the sentence then tells why counts are held back.
+func (v View) FetchDetail(s *store.FetchState, kind link.Kind) *string {
+	if v.masked && s.FetchStatus == store.FetchStatus(api.FetchStatusOk) {
+		return nil
+	}
+	return s.FetchDetail(string(kind))
 }
 
 // MetricsMasked returns the value of the JSON member metrics_masked. It is true if v masks metrics. Otherwise it is nil, and the response

@@ -27,7 +27,7 @@ const (
 // mcpLimit. A tool call sends an HTTP request with the caller's token through this server. This request also counts towards the rate limit
 // of its operation.
 func (s *Server) serveMCP(trusted []netip.Prefix) echo.HandlerFunc {
-	handler := mcp.New(mcp.Options{Tools: s.contract.tools, Version: s.contract.version, Do: s.serveTool, Logger: s.logger, Sandbox: s.sandbox,
+	handler := mcp.New(mcp.Options{Tools: s.contract.tools, Version: s.contract.version, Do: s.serveTool, Logger: s.logger, Sandbox: s.sandbox.Load(),
 		AnyHost: len(trusted) > 0}) // with trusted proxies, a proxy on this machine can send loopback requests with a public Host header
 	return func(c echo.Context) error {
 		id, err := s.identify(c)

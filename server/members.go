@@ -26,10 +26,10 @@ func memberLimit(limit *int32) *int32 {
 // ListCollectionVideos answers GET /collections/{collection_id}/videos with the videos of a collection.
 func (s *Server) ListCollectionVideos(ctx context.Context, r api.ListCollectionVideosRequestObject) (api.ListCollectionVideosResponseObject, error) {
 	p := r.Params
-	query := store.VideoQuery{CollectionID: &r.CollectionID, IncludeRemoved: isTrue(p.IncludeRemoved),
+	query := store.VideoQuery{CollectionID: &r.CollectionID, IncludeRemoved: isTrue(p.IncludeRemoved), Status: (*store.FetchStatus)(p.FetchStatus),
 		Order: orderOf(p.OrderBy, api.CollectionVideoOrderCreatedAt, p.OrderDirection)}
 	page, err := s.readPage(ctx, "listCollectionVideos", pageParams{p.Page, memberLimit(p.Limit), p.Cursor, true}, query.Order, nil,
-		r.CollectionID, query.IncludeRemoved)
+		r.CollectionID, query.IncludeRemoved, query.Status)
 	if err != nil {
 		return nil, err
 	}
@@ -61,10 +61,10 @@ func (s *Server) RemoveCollectionVideos(ctx context.Context, r api.RemoveCollect
 // ListCollectionAccounts answers GET /collections/{collection_id}/accounts with the accounts of a collection.
 func (s *Server) ListCollectionAccounts(ctx context.Context, r api.ListCollectionAccountsRequestObject) (api.ListCollectionAccountsResponseObject, error) {
 	p := r.Params
-	query := store.AccountQuery{CollectionID: &r.CollectionID, IncludeRemoved: isTrue(p.IncludeRemoved),
+	query := store.AccountQuery{CollectionID: &r.CollectionID, IncludeRemoved: isTrue(p.IncludeRemoved), Status: (*store.FetchStatus)(p.FetchStatus),
 		Order: orderOf(p.OrderBy, api.AccountOrderCreatedAt, p.OrderDirection)}
 	page, err := s.readPage(ctx, "listCollectionAccounts", pageParams{p.Page, memberLimit(p.Limit), p.Cursor, true}, query.Order, nil,
-		r.CollectionID, query.IncludeRemoved)
+		r.CollectionID, query.IncludeRemoved, query.Status)
 	if err != nil {
 		return nil, err
 	}

@@ -99,9 +99,11 @@ func (s *Server) setHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		h := c.Response().Header()
 		h.Set("API-Version", s.contract.version)
-		if s.sandbox {
-			h.Set("ReelTally-Sandbox", "true")
-		}
+		c.Response().Before(func() { // after the handler has read its data, which may be the first numbers in the database
+			if s.madeUp(c) {
+				h.Set("ReelTally-Sandbox", "true")
+			}
+		})
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
@@ -114,6 +116,21 @@ func (s *Server) setHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		return next(c)
 	}
+}
+
+// madeUp returns true if the numbers in the database are made up by the sandbox. For successful requests with a valid token, it reads the
+// database until the first number is stored. The kind of the numbers never changes afterwards.
+func (s *Server) madeUp(c echo.Context) bool {
+	ctx := c.Request().Context()
+	if _, identified := ctx.Value(callerKey{}).(Caller); identified && c.Response().Status < http.StatusBadRequest && !s.dataKnown.Load() {
+		kind, err := s.store.DataKind(ctx)
+		if err != nil || kind == store.NoData {
+			return s.sandbox.Load()
+		}
+		s.sandbox.Store(kind == store.DemoData)
+		s.dataKnown.Store(true)
+	}
+	return s.sandbox.Load()
 }
 
 // The values of the CORS headers, which allow web pages of other origins to call the API. Every origin is allowed, because only the token

@@ -6,6 +6,7 @@ import (
 	"github.com/reeltally/reeltally/gen/api"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // GetOrganisationHistory answers GET /organisation/history with the daily totals of the caller's organisation.
@@ -69,5 +70,9 @@ func toAPIStatistics(s store.Statistics) api.Statistics {
 	return api.Statistics{Total: s.Total, Removed: s.Removed, ByPlatform: api.PlatformCounts{
 		Tiktok: s.ByPlatform[link.TikTok], Instagram: s.ByPlatform[link.Instagram],
 		Youtube: s.ByPlatform[link.YouTube], Facebook: s.ByPlatform[link.Facebook],
+	}, ByStatus: api.StatusCounts{
+		Pending: s.ByStatus[queue.FetchPending], Ok: s.ByStatus[queue.FetchOK], Delayed: s.ByStatus[queue.FetchDelayed],
+		Failing: s.ByStatus[queue.FetchFailing], Private: s.ByStatus[queue.FetchPrivate], Restricted: s.ByStatus[queue.FetchRestricted],
+		Gone: s.ByStatus[queue.FetchGone], Unsupported: s.ByStatus[queue.FetchUnsupported], Stopped: s.ByStatus[queue.FetchStopped],
 	}}
 }

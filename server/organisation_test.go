@@ -159,8 +159,8 @@ func TestStatistics_countTrackedAndRemovedItems(t *testing.T) {
 		c.send(http.MethodDelete, "/accounts", map[string]any{"id": "https://www.instagram.com/two"}).requireStatus(http.StatusOK)
 
 		a.newCaller(t, store.TierPremium).track(videoURL(7))
-		require.Equal(t, client.Statistics{Total: 3, Removed: 1, ByPlatform: client.PlatformCounts{Tiktok: 2, Youtube: 1}}, c.statistics("videos"), "statistics are not masked for the tier limited")
-		require.Equal(t, client.Statistics{Total: 2, Removed: 1, ByPlatform: client.PlatformCounts{Instagram: 1, Facebook: 1}}, c.statistics("accounts"),
+		require.Equal(t, client.Statistics{Total: 3, Removed: 1, ByPlatform: client.PlatformCounts{Tiktok: 2, Youtube: 1}, ByStatus: client.StatusCounts{Pending: 3, Stopped: 1}}, c.statistics("videos"), "statistics are not masked for the tier limited")
+		require.Equal(t, client.Statistics{Total: 2, Removed: 1, ByPlatform: client.PlatformCounts{Instagram: 1, Facebook: 1}, ByStatus: client.StatusCounts{Pending: 2, Stopped: 1}}, c.statistics("accounts"),
 			"the author of a tracked video is not counted as a tracked account")
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
 )
 
 func TestRoutes_headReturnsTheHeadersOfGetWithoutABody(t *testing.T) {
@@ -122,6 +123,23 @@ func TestRoutes_setStandardHeadersInEveryResponse(t *testing.T) {
 	require.Empty(t, h.Get("ReelTally-Sandbox"))
 	require.Equal(t, "private, no-cache", h.Get("Cache-Control"))
 	require.Contains(t, h.Get("Vary"), "Authorization")
+}
+
+// Requirements in docs/coverage.md: 11.3-04
+func TestSandboxHeader_followsTheNumbersInTheDatabase(t *testing.T) {
+	t.Parallel()
+	for kind, header := range map[store.DataKind]string{store.DemoData: "true", store.RealData: ""} {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			eachDatabase(t, func(t *testing.T, a *app) {
+				c := a.newCaller(t, store.TierPremium)
+				require.Empty(t, c.send(http.MethodGet, "/videos", nil).Header.Get("ReelTally-Sandbox"), "there are no numbers yet")
+				storetest.SetDataKind(t, a.DB, kind)
+				require.Equal(t, header, c.send(http.MethodGet, "/videos", nil).Header.Get("ReelTally-Sandbox"))
+				require.Equal(t, header, a.send(t, http.MethodGet, "/livez", nil).Header.Get("ReelTally-Sandbox"))
+			})
+		})
+	}
 }
 
 func TestRoutes_healthEndpointsReturn200(t *testing.T) {

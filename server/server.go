@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/reeltally/reeltally/gen/api"
@@ -37,7 +38,8 @@ type Options struct {
 	RateStore RateStore
 	// TrustedProxies are the networks of proxies whose X-Forwarded-For header is trusted. By default, no proxy is trusted.
 	TrustedProxies []netip.Prefix
-	// Sandbox is true if the data comes from the sandbox, which makes it up. Every response then has the header ReelTally-Sandbox.
+	// Sandbox is true if the sandbox will fill the database. Every response then has the header ReelTally-Sandbox until the first number is
+	// stored. Later, the numbers in the database decide.
 	Sandbox bool
 	// RequestTimeout is the time limit of a request. A request that takes longer is answered with status 503. The default is 30 seconds.
 	RequestTimeout time.Duration
@@ -62,7 +64,8 @@ type Server struct {
 	now              func() time.Time
 	logger           *slog.Logger
 	rates            RateStore
-	sandbox          bool
+	sandbox          atomic.Bool // the numbers are made up
+	dataKnown        atomic.Bool // the kind of the database's numbers is known, and sandbox follows it
 	previewAllowance int
 	requestTimeout   time.Duration
 	maxPage          int64 // maximum size of the JSON of one page of a list, in bytes
@@ -71,6 +74,7 @@ type Server struct {
 	identities *identities
 	inFlight   *slots // limits the number of concurrent requests of each organisation
 	resolves   *slots // limits the number of short links that are resolved concurrently
+	served     *servedReader
 	handler    http.Handler
 }
 
@@ -93,8 +97,9 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{store: o.Store, resolver: o.Resolver, appURL: strings.TrimRight(o.AppURL, "/"), secure: app.Scheme == "https",
 		cursorKey: o.CursorKey, now: o.Now, logger: o.Logger, rates: o.RateStore,
-		sandbox: o.Sandbox, previewAllowance: o.PreviewAllowance, requestTimeout: cmp.Or(o.RequestTimeout, DefaultRequestTimeout),
+		previewAllowance: o.PreviewAllowance, requestTimeout: cmp.Or(o.RequestTimeout, DefaultRequestTimeout),
 		maxPage: maxPageBytes}
+	s.sandbox.Store(o.Sandbox)
 	if s.rates == nil {
 		s.rates = NewMemoryRateStore()
 	}
@@ -103,6 +108,7 @@ func New(o Options) (*Server, error) {
 	}
 	s.resolves = newSlots(maxResolvesPerOrganisation, maxResolves)
 	s.inFlight = newSlots(maxRequestsPerOrganisation, 0)
+	s.served = &servedReader{queue: o.Store.Queue, now: o.Now}
 	s.identities = newIdentities(o.Store, s.rates, o.Now, o.Logger)
 	if s.contract, err = embeddedContract(); err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"github.com/reeltally/reeltally/gen/api"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // resource contains the functions that track, stop and refresh one kind of item: videos or accounts.
@@ -39,6 +40,13 @@ type trackRequest struct {
 	collectionIDs   []uuid.UUID
 	collectionNames []string
 	plan            fetchPlan
+	served          queue.Served // what the running collectors can fetch
+}
+
+// unsupported returns why no configured source can fetch what the link names, or "".
+func (r trackRequest) unsupported(l link.Link) string {
+	reason, _ := unsupported(r.served, l)
+	return reason
 }
 
 // trackedItem is a video or account that a request has tracked.
@@ -54,7 +62,7 @@ var videoResource = resource{
 		caller := CallerFrom(ctx)
 		tracked, err := caller.Org.Track(ctx, store.TrackRequest{
 			Links: r.links, CollectionIDs: r.collectionIDs, CollectionNames: r.collectionNames, CreatedBy: caller.Token.ID,
-			Lane: store.LaneOf(caller.Organisation), Immediate: r.plan.immediate, Enqueue: r.plan.enqueue,
+			Lane: store.LaneOf(caller.Organisation), Immediate: r.plan.immediate, Enqueue: r.plan.enqueue, Unsupported: r.unsupported,
 		})
 		return convertAll(tracked, func(t store.Tracked) trackedItem { return trackedItem{t.VideoID, t.Existing, t.Already} }), err
 	},
@@ -78,6 +86,7 @@ var accountResource = resource{
 		tracked, err := caller.Org.TrackAccounts(ctx, store.TrackAccountsRequest{
 			Links: r.links, Type: trackingType, CollectionIDs: r.collectionIDs, CollectionNames: r.collectionNames, CreatedBy: caller.Token.ID,
 			Lane: store.LaneOf(caller.Organisation), Preview: s.previewAllowance, Immediate: r.plan.immediate, Enqueue: r.plan.enqueue,
+			Unsupported: r.unsupported,
 		})
 		return convertAll(tracked, func(t store.TrackedAccount) trackedItem { return trackedItem{t.AccountID, t.Existing, t.Already} }), err
 	},
@@ -102,40 +111,52 @@ func convertAll[A, B any](in []A, convert func(A) B) []B {
 
 // TrackVideo answers POST /videos: it tracks one video.
 func (s *Server) TrackVideo(ctx context.Context, r api.TrackVideoRequestObject) (api.TrackVideoResponseObject, error) {
-	id, directURL, notice, err := s.trackOne(ctx, videoResource, r.Body.Link,
+	one, err := s.trackOne(ctx, videoResource, r.Body.Link,
 		trackRequest{collectionIDs: r.Body.CollectionIds, collectionNames: r.Body.CollectionNames})
 	if err != nil {
 		return nil, err
 	}
-	return api.TrackVideo200JSONResponse{VideoID: id, DirectURL: directURL, Error: notice}, nil
+	return api.TrackVideo200JSONResponse{VideoID: one.id, DirectURL: one.directURL, Error: one.notice, Warnings: one.warnings}, nil
 }
 
 // TrackAccount answers POST /accounts: it tracks one account.
 func (s *Server) TrackAccount(ctx context.Context, r api.TrackAccountRequestObject) (api.TrackAccountResponseObject, error) {
-	id, directURL, notice, err := s.trackOne(ctx, accountResource, r.Body.Link,
+	one, err := s.trackOne(ctx, accountResource, r.Body.Link,
 		trackRequest{trackingType: r.Body.TrackingType, collectionIDs: r.Body.CollectionIds, collectionNames: r.Body.CollectionNames})
 	if err != nil {
 		return nil, err
 	}
-	return api.TrackAccount200JSONResponse{AccountID: id, DirectURL: directURL, Error: notice}, nil
+	return api.TrackAccount200JSONResponse{AccountID: one.id, DirectURL: one.directURL, Error: one.notice, Warnings: one.warnings}, nil
 }
 
-// trackOne tracks the video or account of one link. It returns the item's id and the URL of the item's dashboard page. If the organisation
-// already tracked the item, notice is a sentence with the word "already", for which clients search. Otherwise notice is nil.
-func (s *Server) trackOne(ctx context.Context, res resource, raw string, r trackRequest) (id uuid.UUID, directURL string, notice *string, err error) {
+// trackedOne is the answer to a request that tracks one video or account.
+type trackedOne struct {
+	id        uuid.UUID
+	directURL string  // the URL of the item's dashboard page
+	notice    *string // if the organisation already tracked the item, a sentence with the word "already", for which clients search
+	warnings  []string
+}
+
+// trackOne tracks the video or account of one link.
+func (s *Server) trackOne(ctx context.Context, res resource, raw string, r trackRequest) (one trackedOne, err error) {
 	l, err := s.linkOf(ctx, res.kind, raw)
 	if err != nil {
-		return uuid.Nil, "", nil, refusedLinkAt("/link", err)
+		return one, refusedLinkAt("/link", err)
+	}
+	if r.served, err = s.served.read(ctx); err != nil {
+		return one, err
 	}
 	r.links, r.plan = []link.Link{l}, fetchPlan{accepted: 1, enqueue: 1, immediate: 1}
 	items, err := res.track(ctx, s, r)
 	if err != nil {
-		return uuid.Nil, "", nil, unknownIDs(err, "collection", "/collection_ids", r.collectionIDs)
+		return one, unknownIDs(err, "collection", "/collection_ids", r.collectionIDs)
 	}
 	if items[0].already {
-		notice = new(fmt.Sprintf("This %s is already tracked by your organisation.", res.kind))
+		one.notice = new(fmt.Sprintf("This %s is already tracked by your organisation.", res.kind))
 	}
-	return items[0].id, fmt.Sprintf("%s/%s/%s/%s", s.appURL, res.kind, l.Platform, items[0].id), notice, nil
+	one.id, one.directURL = items[0].id, fmt.Sprintf("%s/%s/%s/%s", s.appURL, res.kind, l.Platform, items[0].id)
+	one.warnings = linkWarnings(r.served, r.links)
+	return one, nil
 }
 
 // refusedLinkAt converts the error of a permanently refused link into an error response. pointer is the JSON pointer of the link in the

@@ -89,7 +89,7 @@ func readVideoFilters(p api.ListVideosParams) (api.VideoFilters, store.VideoQuer
 	username, hashtag := foldOptional(p.Username, link.FoldUsername), foldOptional(p.Hashtag, store.FoldTag)
 	filters := api.VideoFilters{
 		Username: username, LinkedAccountID: p.LinkedAccountID, AdInfoShop: p.AdInfoShop, AdProductIDShop: p.AdProductIDShop,
-		HasMetrics: p.HasMetrics, Collections: p.Collections, Hashtag: hashtag, Q: p.Q, IncludeRemoved: isTrue(p.IncludeRemoved),
+		HasMetrics: p.HasMetrics, Collections: p.Collections, Hashtag: hashtag, Q: p.Q, IncludeRemoved: isTrue(p.IncludeRemoved), FetchStatus: (*string)(p.FetchStatus),
 		UploadedAtRange:      api.DateRange{Start: p.UploadedAtStart, End: p.UploadedAtEnd},
 		LatestUpdatedAtRange: api.TimeRange{Start: toAPITimePtr(from), End: toAPITimePtr(to)},
 	}
@@ -100,7 +100,7 @@ func readVideoFilters(p api.ListVideosParams) (api.VideoFilters, store.VideoQuer
 		Username: username, LinkedAccountID: p.LinkedAccountID, UploadedFrom: fromAPIDatePtr(p.UploadedAtStart),
 		UploadedTo: fromAPIDatePtr(p.UploadedAtEnd), UpdatedFrom: from, UpdatedTo: to, Shop: p.AdInfoShop,
 		ShopProduct: isTrue(p.AdProductIDShop), Collections: p.Collections, Hashtag: hashtag, Words: p.Q,
-		IncludeRemoved: isTrue(p.IncludeRemoved),
+		IncludeRemoved: isTrue(p.IncludeRemoved), Status: (*store.FetchStatus)(p.FetchStatus),
 	}
 	if isTrue(p.HasMetrics) { // has_metrics=false does not filter the list
 		query.HasMetrics = p.HasMetrics
@@ -163,8 +163,12 @@ func ToAPIVideo(v store.Video, view View) api.Video {
 		LatestViews: view.Count(v.LatestViews), LatestLikes: view.Count(v.LatestLikes), LatestComments: view.Count(v.LatestComments),
 		LatestBookmarks: view.Count(v.LatestBookmarks), LatestShares: view.Count(v.LatestShares),
 		LatestEngagement: view.Count(v.LatestEngagement), LatestUpdatedAt: view.Text(toAPITimePtr(v.LatestUpdatedAt)),
-		OutlierMultiplier: view.Number(v.OutlierMultiplier), Increase1D: view.Number(v.Increase1d), Increase7D: view.Number(v.Increase7d),
-		Increase14D: view.Number(v.Increase14d), Increase30D: view.Number(v.Increase30d), MetricsMasked: view.MetricsMasked(),
+		OutlierMultiplier: view.Ratio(v.OutlierMultiplier), Increase1D: view.Ratio(v.Increase1d), Increase7D: view.Ratio(v.Increase7d),
+		Increase14D: view.Ratio(v.Increase14d), Increase30D: view.Ratio(v.Increase30d), ViewsGained7D: view.Count(v.ViewsGained7d),
+		MetricsMasked: view.MetricsMasked(),
+
+		FetchStatus: api.FetchStatus(v.FetchStatus), FetchDetail: view.FetchDetail(&v.FetchState, link.Video),
+		LastAttemptAt: view.Text(toAPITimePtr(v.LastAttemptAt)), NextFetchAt: view.Text(toAPITimePtr(v.NextFetchAt)),
 	}
 	if v.AdProductIDShop != nil {
 		out.AdProductIDShop = *v.AdProductIDShop

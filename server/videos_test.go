@@ -39,9 +39,10 @@ func TestGetVideo_returnsNullCountsBeforeTheFirstFetch(t *testing.T) {
 			"ad_link":%q,"created_at":%q,"removed":false,"linked_account_id":null,"uploaded_at":null,"song_name":null,"song_link":null,
 			"video_length":null,"title":"","not_safe":false,"private":false,"hidden_stats":false,"latest_views":null,"latest_likes":null,
 			"latest_comments":null,"latest_bookmarks":null,"latest_shares":null,"latest_engagement":null,"latest_updated_at":null,
-			"outlier_multiplier":0,"increase_1d":0,"increase_7d":0,"increase_14d":0,"increase_30d":0,"ad_info_shop":false,"ad_is_ad":false,
-			"ad_product_id_shop":"","label_ids":[],"label_names":[]}`,
-			c.org.ID, id, decode[client.Video](got).AdLink, created), string(got.body))
+			"outlier_multiplier":null,"increase_1d":null,"increase_7d":null,"increase_14d":null,"increase_30d":null,"views_gained_7d":null,"ad_info_shop":false,"ad_is_ad":false,
+			"ad_product_id_shop":"","label_ids":[],"label_names":[],"fetch_status":"pending","fetch_detail":%q,"last_attempt_at":null,"next_fetch_at":%q}`,
+			c.org.ID, id, decode[client.Video](got).AdLink, created,
+			"The first fetch of the video since tracking began is still to come; it is due on "+a.Clock.Now().Format("2006-01-02 15:04")+" UTC.", created), string(got.body))
 	})
 }
 
@@ -126,6 +127,7 @@ func TestGetVideo_computesIncreasesAndOutlierMultiplier(t *testing.T) {
 		}
 		v := c.video(id)
 		require.InDeltaSlice(t, []float64{100, 150, 220, 1900}, []float64{*v.Increase1D, *v.Increase7D, *v.Increase14D, *v.Increase30D}, 1e-9)
+		require.EqualValues(t, 240, *v.ViewsGained7D)
 		median := *c.account(v.LinkedAccountID.String()).MedianViews
 		require.InDelta(t, 60, median, 1e-9, "the median of 20, 40, 60, 80 and 400")
 		require.InDelta(t, 400/median, *v.OutlierMultiplier, 1e-9)
@@ -337,17 +339,17 @@ func TestListVideos_responseContainsTheAppliedFilters(t *testing.T) {
 	c := a.newCaller(t, store.TierPremium)
 	got := c.send(http.MethodGet, "/videos?username=@Anna&linked_account_id="+unknownID+"&uploaded_at_start=2026-01-01&uploaded_at_end=2026-01-31"+
 		"&latest_updated_at_start=2026-02-01T01:00:00%2B01:00&ad_info_shop=false&ad_product_id_shop=true&has_metrics=true&collections=A,B"+
-		"&link=youtu.be/dQw4w9WgXcQ&platform=youtube&hashtag=%23Summer&q=dress&include_removed=true", nil).requireStatus(http.StatusOK)
+		"&link=youtu.be/dQw4w9WgXcQ&platform=youtube&hashtag=%23Summer&q=dress&include_removed=true&fetch_status=failing", nil).requireStatus(http.StatusOK)
 	var page map[string]json.RawMessage
 	require.NoError(t, json.Unmarshal(got.body, &page))
 	l, err := link.Parse("https://youtu.be/dQw4w9WgXcQ")
 	require.NoError(t, err)
 	require.JSONEq(t, `{"username":"anna","linked_account_id":"`+unknownID+`","uploaded_at_range":{"start":"2026-01-01","end":"2026-01-31"},
 		"latest_updated_at_range":{"start":"2026-02-01T00:00:00.000000+00:00","end":null},"ad_info_shop":false,"ad_product_id_shop":true,
-		"has_metrics":true,"collections":["A","B"],"link":"`+l.Canonical+`","platform":"youtube","hashtag":"summer","q":"dress","include_removed":true}`,
+		"has_metrics":true,"collections":["A","B"],"link":"`+l.Canonical+`","platform":"youtube","hashtag":"summer","q":"dress","include_removed":true,"fetch_status":"failing"}`,
 		string(page["filters"]))
 	require.JSONEq(t, `{"username":null,"linked_account_id":null,"uploaded_at_range":{"start":null,"end":null},"latest_updated_at_range":{"start":null,"end":null},
-		"ad_info_shop":null,"ad_product_id_shop":null,"has_metrics":null,"collections":[],"link":null,"platform":null,"hashtag":null,"q":null,"include_removed":false}`,
+		"ad_info_shop":null,"ad_product_id_shop":null,"has_metrics":null,"collections":[],"link":null,"platform":null,"hashtag":null,"q":null,"include_removed":false,"fetch_status":null}`,
 		string(decode[map[string]json.RawMessage](c.send(http.MethodGet, "/videos", nil))["filters"]))
 }
 
@@ -376,6 +378,65 @@ func TestListVideos_sortsByTheParameterOrderBy(t *testing.T) {
 		p := c.listVideos("").Pagination
 		require.Equal(t, client.VideoOrderLatestUpdatedAt, p.OrderBy, "the default order is latest_updated_at")
 		require.Equal(t, client.OrderDirectionDesc, p.OrderDirection)
+	})
+}
+
+// Requirements in docs/coverage.md: 11.6-01
+func TestVideoLists_sortByGrowth(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		numbers, ids, last := map[string]int{}, []string{}, 0
+		for _, step := range []struct {
+			day   int
+			views []int64 // of the videos 1, 2, 3 and 4
+		}{{0, []int64{100, 10, 500}}, {16, []int64{100, 1000, 100}}, {23, []int64{100, 1000, 250}}, {29, []int64{350, 1000, 400}}, {30, []int64{400, 1500, 500, 9000}}} {
+			a.Clock.Advance(time.Duration(step.day-last) * 24 * time.Hour)
+			last = step.day
+			for n := range step.views {
+				if n == len(ids) {
+					ids = append(ids, c.track(videoURL(n+1)).String())
+					numbers[ids[n]] = n + 1
+					continue
+				}
+				c.send(http.MethodPost, "/refresh/videos", map[string]any{"link": videoURL(n + 1)}).requireStatus(http.StatusAccepted)
+			}
+			a.fetch(func(target queue.Target) ingest.VideoFacts {
+				for n := range step.views {
+					if target.Link == videoURL(n+1) {
+						return ingest.VideoFacts{Views: &step.views[n]}
+					}
+				}
+				return ingest.VideoFacts{}
+			})
+		}
+		collection := decode[client.Collection](c.send(http.MethodPost, "/collections", map[string]any{"name": "All"}).requireStatus(http.StatusCreated)).ID.String()
+		c.send(http.MethodPost, "/collections/"+collection+"/videos", map[string]any{"video_ids": ids}).requireStatus(http.StatusOK)
+		for _, list := range []string{"/videos?", "/accounts/" + c.video(ids[0]).LinkedAccountID.String() + "/videos?paginated=true&", "/collections/" + collection + "/videos?"} {
+			for order, want := range map[string][]int{ // the fourth video has no earlier point, so its growth is null and it comes last
+				"increase_1d":                            {2, 3, 1, 4},
+				"increase_1d&order_direction=asc":        {1, 3, 2, 4},
+				"increase_7d":                            {1, 3, 2, 4},
+				"increase_14d":                           {3, 1, 2, 4},
+				"increase_30d":                           {2, 1, 3, 4},
+				"increase_30d&order_direction=asc":       {3, 1, 2, 4},
+				"views_gained_7d":                        {2, 1, 3, 4},
+				"views_gained_7d&order_direction=asc":    {3, 1, 2, 4},
+				"outlier_multiplier":                     {4, 2, 3, 1},
+				"outlier_multiplier&order_direction=asc": {1, 3, 2, 4},
+			} {
+				var got []int
+				for _, v := range decode[client.VideoPage](c.send(http.MethodGet, list+"order_by="+order, nil).requireStatus(http.StatusOK)).Data {
+					got = append(got, numbers[v.AdID.String()])
+				}
+				require.Equal(t, want, got, "%sorder_by=%s", list, order)
+			}
+		}
+		fourth := c.video(ids[3])
+		require.Nil(t, fourth.ViewsGained7D)
+		require.Nil(t, fourth.Increase1D)
+		require.Zero(t, *c.video(ids[2]).Increase30D, "0 means that the views did not change")
+		require.EqualValues(t, 250, *c.video(ids[2]).ViewsGained7D)
 	})
 }
 

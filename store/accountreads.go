@@ -13,13 +13,14 @@ import (
 // AccountQuery selects accounts. An account must match all conditions that are set.
 type AccountQuery struct {
 	Platform       *link.Platform
-	Username       *string    // the account's handle, folded with link.FoldUsername
-	Link           *link.Link // the link of the account
-	Collections    []string   // names or ids of collections; the account is in at least one of them
-	CollectionID   *uuid.UUID // the account is in this collection; if the collection is unknown, the query fails with ErrNotFound
-	IncludeLinked  bool       // include untracked accounts to which videos are linked
-	IncludeRemoved bool       // include accounts whose tracking was stopped
-	Order          db.Order   // the column is one of AccountOrders
+	Username       *string      // the account's handle, folded with link.FoldUsername
+	Link           *link.Link   // the link of the account
+	Collections    []string     // names or ids of collections; the account is in at least one of them
+	CollectionID   *uuid.UUID   // the account is in this collection; if the collection is unknown, the query fails with ErrNotFound
+	IncludeLinked  bool         // include untracked accounts to which videos are linked
+	IncludeRemoved bool         // include accounts whose tracking was stopped
+	Status         *FetchStatus // only accounts with this fetch status; queue.FetchStopped implies IncludeRemoved
+	Order          db.Order     // the column is one of AccountOrders
 	Window         db.Window
 }
 
@@ -35,7 +36,8 @@ var AccountOrders = db.SortColumns{
 
 // accountText is a SQL expression for the number of characters in an account's text columns. Lists estimate the size of an answer with it.
 // The username counts twice, because an answer contains it in two spellings.
-const accountText = `LENGTH(accounts.link) + 2 * LENGTH(accounts.username) + COALESCE(LENGTH(accounts.bio), 0) + COALESCE(LENGTH(accounts.profile_link), 0)`
+const accountText = `LENGTH(accounts.link) + 2 * LENGTH(accounts.username) + COALESCE(LENGTH(accounts.bio), 0) + COALESCE(LENGTH(accounts.profile_link), 0)
+ + LENGTH(accounts.fetch_reason)`
 
 // AccountPage is a page of a list of accounts.
 type AccountPage struct {
@@ -71,8 +73,11 @@ func (o *Org) ListAccounts(ctx context.Context, query AccountQuery) (*db.List[Ac
 	} else if !query.IncludeLinked {
 		q = q.Where("accounts.tracked OR accounts.removed")
 	}
-	if !query.IncludeRemoved {
+	if !query.IncludeRemoved && !isStopped(query.Status) {
 		q = q.Where("NOT accounts.removed")
+	}
+	if query.Status != nil {
+		q = withStatus(q, "accounts", *query.Status, o.s.db.Now())
 	}
 	if query.Platform != nil {
 		q = q.Where("accounts.platform = ?", query.Platform)
@@ -103,6 +108,10 @@ func (o *Org) ListAccounts(ctx context.Context, query AccountQuery) (*db.List[Ac
 			if err := o.q(ctx, "accounts").Where("accounts.id IN ?", ids).Find(&accounts).Error; err != nil {
 				return nil, err
 			}
+			now := o.s.db.Now()
+			for i := range accounts {
+				accounts[i].asOf(now)
+			}
 			return accounts, labels.ofAccounts(ctx, accounts)
 		},
 	}, query.Order, query.Window)
@@ -122,6 +131,7 @@ func (o *Org) Account(ctx context.Context, ref AccountRef) (Account, error) {
 	if err != nil {
 		return Account{}, err
 	}
+	found[0].asOf(o.s.db.Now())
 	err = labels.ofAccounts(ctx, found)
 	return found[0], db.Translate(err)
 }

@@ -61,6 +61,8 @@ type Account struct {
 	TotalShares          *int64
 	LastUploadedAt       *db.Date
 
+	FetchState // FetchStatus is "" if the account was never tracked
+
 	// Labels are the collections that contain the account, ordered by name and id. Methods that read accounts set Labels.
 	Labels []Label `gorm:"-"`
 }

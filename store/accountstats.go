@@ -148,11 +148,11 @@ func saveAccountStats(tx *gorm.DB, accounts []db.RowKey, videos map[db.RowKey][]
 	if err != nil {
 		return err
 	}
-	const multiplier = "CASE WHEN m.median > 0 AND videos.latest_views IS NOT NULL THEN videos.latest_views / m.median ELSE 0 END"
+	const multiplier = "CASE WHEN m.median > 0 THEN videos.latest_views / m.median END"
 	list, args = db.WithRows(tx, "m", []string{"organisation_id uuid", "account_id uuid", "median double precision"}, medians)
 	return tx.Exec(list+`UPDATE videos SET outlier_multiplier = `+multiplier+`
   FROM m WHERE videos.organisation_id = m.organisation_id AND videos.linked_account_id = m.account_id AND NOT videos.removed
-   AND videos.outlier_multiplier <> `+multiplier, args...).Error
+   AND videos.outlier_multiplier IS DISTINCT FROM `+multiplier, args...).Error
 }
 
 // DayStamp is the day for which account statistics are stored, and the fetch after which they are computed.

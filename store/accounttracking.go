@@ -29,6 +29,8 @@ type TrackAccountsRequest struct {
 	// Preview is how many videos of each account are fetched while the organisation has no paid subscription. If Preview is 0,
 	// DefaultPreview is used.
 	Preview int
+	// Unsupported returns why no configured source can fetch the account of a link, or "". If Unsupported is nil, that is not known.
+	Unsupported func(link.Link) string
 }
 
 // DefaultPreview is how many videos of each tracked account are fetched for an organisation without a paid subscription. The operator can
@@ -111,7 +113,11 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 			}
 			start = append(start, a.ID)
 			if n < r.Enqueue {
-				entries = append(entries, AccountEntry(a, r, n < r.Immediate, t.Now))
+				e := AccountEntry(a, r, n < r.Immediate, t.Now)
+				if r.Unsupported != nil {
+					e.Unsupported = r.Unsupported(r.Links[i])
+				}
+				entries = append(entries, e)
 			}
 		}
 		if err := t.startAccounts(start, r.Type, restarted); err != nil {
@@ -166,8 +172,8 @@ func (t Tracking) startAccounts(ids []uuid.UUID, kind TrackingType, restarted in
 	if len(ids) == 0 {
 		return nil
 	}
-	err := db.Scoped(t.Tx, "accounts", t.id).Where("accounts.id IN ?", ids).Updates(map[string]any{
-		"tracked": true, "removed": false, "tracking_type": kind, "tracked_at": t.Now, "discovered_at": nil}).Error
+	err := db.Scoped(t.Tx, "accounts", t.id).Where("accounts.id IN ?", ids).Updates(WithStarted(map[string]any{
+		"tracked": true, "removed": false, "tracking_type": kind, "tracked_at": t.Now, "discovered_at": nil})).Error
 	if err != nil {
 		return err
 	}
@@ -228,7 +234,7 @@ func (o *Org) StopAccounts(ctx context.Context, refs []AccountRef, all bool) (un
 			return nil
 		}
 		ids = db.Distinct(ids)
-		stopped := db.Scoped(tx, "accounts", o.id).Where("accounts.id IN ? AND accounts.tracked", ids).Updates(map[string]any{"tracked": false, "removed": true})
+		stopped := db.Scoped(tx, "accounts", o.id).Where("accounts.id IN ? AND accounts.tracked", ids).Updates(withStopped(map[string]any{"tracked": false, "removed": true}))
 		if stopped.Error != nil {
 			return stopped.Error
 		}

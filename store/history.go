@@ -18,6 +18,7 @@ type Quality string
 const (
 	QualityMeasured     Quality = "measured"     // the source reported the counts
 	QualityCorrected    Quality = "corrected"    // the source reported the counts, and at least one count is lower than its last known value
+	QualityRounded      Quality = "rounded"      // the source reported the counts, but has probably rounded at least one of them
 	QualityInterpolated Quality = "interpolated" // the counts were computed for a day between two days with stored points
 )
 
@@ -26,6 +27,27 @@ type Provenance struct {
 	Quality   Quality
 	Source    *string     // the source that reported the counts; nil for interpolated points
 	FetchedAt *db.Instant // time of the call to the source; nil for interpolated points
+}
+
+// roundedMark is the end of the stored source of a point with rounded counts. The names of sources do not contain "~".
+const roundedMark = "~rounded"
+
+// StoredSource returns the source of a point in the form in which it is stored. rounded is true if the source has probably rounded a count.
+func StoredSource(source string, rounded bool) string {
+	if rounded {
+		return source + roundedMark
+	}
+	return source
+}
+
+// cutRoundedMark removes the mark from a stored source. rounded is true if the source had the mark.
+func (p *Provenance) cutRoundedMark() (rounded bool) {
+	if p.Source == nil {
+		return false
+	}
+	name, rounded := strings.CutSuffix(*p.Source, roundedMark)
+	p.Source = &name
+	return rounded
 }
 
 // Point is the state of a video on one UTC day: the last counts that were fetched on that day.
@@ -85,12 +107,15 @@ func (o *Org) points(ctx context.Context, video uuid.UUID, from, to db.Date) ([]
 // MaxDate is the last day that the store accepts: 9999-12-31.
 const MaxDate db.Date = 2932896
 
-// knownBefore returns the last known value of each count before the first point of points. That value decides the quality of a later point
-// if points has no earlier point with the count. So the quality of a point does not depend on the requested range.
+// knownBefore returns the last known value of each count, before the first point of points, that was not rounded. That value decides the
+// quality of a later point if points has no earlier point with the count. So the quality of a point does not depend on the requested range.
 func (o *Org) knownBefore(ctx context.Context, video uuid.UUID, points []Point, from, to db.Date) (Counts, error) {
 	var seen, before Counts
 	wanted := false
 	for _, p := range points {
+		if p.Source != nil && strings.HasSuffix(*p.Source, roundedMark) {
+			continue
+		}
 		was := seen.All()
 		for n, count := range p.All() {
 			wanted = wanted || (count != nil && was[n] == nil && p.Day >= from && p.Day <= to)
@@ -103,15 +128,15 @@ func (o *Org) knownBefore(ctx context.Context, video uuid.UUID, points []Point, 
 	// Each subquery reads the points of the video backwards along the primary key until a point has the count. It reads at most all points
 	// of the video.
 	const last = `(SELECT k.%[1]s FROM (
-SELECT d.day, d.weekly, d.%[1]s FROM (SELECT day, 0 AS weekly, %[1]s FROM snapshots_daily WHERE organisation_id = ? AND video_id = ? AND day < ? AND %[1]s IS NOT NULL ORDER BY day DESC LIMIT 1) AS d
+SELECT d.day, d.weekly, d.%[1]s FROM (SELECT day, 0 AS weekly, %[1]s FROM snapshots_daily WHERE organisation_id = ? AND video_id = ? AND day < ? AND %[1]s IS NOT NULL AND source NOT LIKE ? ORDER BY day DESC LIMIT 1) AS d
 UNION ALL
-SELECT w.day, w.weekly, w.%[1]s FROM (SELECT day, 1 AS weekly, %[1]s FROM snapshots_weekly WHERE organisation_id = ? AND video_id = ? AND day < ? AND %[1]s IS NOT NULL ORDER BY day DESC LIMIT 1) AS w
+SELECT w.day, w.weekly, w.%[1]s FROM (SELECT day, 1 AS weekly, %[1]s FROM snapshots_weekly WHERE organisation_id = ? AND video_id = ? AND day < ? AND %[1]s IS NOT NULL AND source NOT LIKE ? ORDER BY day DESC LIMIT 1) AS w
 ) AS k ORDER BY k.day DESC, k.weekly LIMIT 1) AS %[1]s`
 	var lasts []string
 	var args []any
 	for _, count := range MetricNames("") {
 		lasts = append(lasts, fmt.Sprintf(last, count))
-		args = append(args, o.id, video, points[0].Day, o.id, video, points[0].Day)
+		args = append(args, o.id, video, points[0].Day, "%"+roundedMark, o.id, video, points[0].Day, "%"+roundedMark)
 	}
 	err := o.s.db.Read(ctx).Raw("SELECT "+strings.Join(lasts, ", "), args...).Scan(&before).Error
 	return before, db.Translate(err)
@@ -135,11 +160,16 @@ func (o *Org) scanPoints(ctx context.Context, order string, video uuid.UUID, fro
 }
 
 // fill returns the stored and interpolated points of the days from..to, the newest first. stored must be ordered by day, the oldest first.
-// known has the counts that were known before the first stored point. fill sets the quality of each stored point to "corrected" if a count
-// is lower than its last known value, and to "measured" otherwise.
+// known has the counts that were known before the first stored point. fill sets the quality of each stored point: to "rounded" if the source
+// has rounded a count, otherwise to "corrected" if a count is lower than its last known value that was not rounded, and otherwise to
+// "measured".
 func fill(known Counts, stored []Point, from, to db.Date) []Point {
 	for i := range stored {
 		p := &stored[i]
+		if p.cutRoundedMark() {
+			p.Quality = QualityRounded // whether the counts fell is unknown, and they must not show a later exact count as a fall
+			continue
+		}
 		p.Quality = QualityMeasured
 		if p.fellFrom(known) {
 			p.Quality = QualityCorrected

@@ -14,10 +14,13 @@ import (
 
 // indexedOrders are the columns for which an index returns the videos in order. For other columns, the database sorts all videos of the
 // organisation.
-var indexedOrders = []string{"created_at", "uploaded_at", "latest_views", "latest_updated_at"}
+var indexedOrders = []string{"created_at", "uploaded_at", "latest_views", "latest_updated_at", "outlier_multiplier", "increase_1d", "increase_7d",
+	"increase_14d", "increase_30d", "views_gained_7d"}
 
 // TestVideos_indexedOrdersAreReadFromTheIndex checks the query plan of every statement with an ORDER BY, for the first four pages of a
 // list. No plan may sort.
+//
+// Requirements in docs/coverage.md: 11.6-03
 func TestVideos_indexedOrdersAreReadFromTheIndex(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -25,9 +28,12 @@ func TestVideos_indexedOrdersAreReadFromTheIndex(t *testing.T) {
 		for first := 0; first < 3000; first += 500 {
 			storetest.Track(t, o, storetest.ClipsFrom(t, first, 500)...)
 		}
-		// A third of the videos get null in latest_views, latest_updated_at and uploaded_at.
+		// A third of the videos get null in each column that can be null.
 		db.Exec(t, strings.NewReplacer("{n}", "CAST(SUBSTR(external_id, 14) AS integer)", "{day}", map[string]string{"postgres": "date "}[db.Engine]).Replace(`UPDATE videos SET created_at = created_at + {n} % 1000,
  latest_views = CASE WHEN {n} % 3 > 0 THEN {n} % 700 END, latest_updated_at = CASE WHEN {n} % 3 > 0 THEN created_at + 5 END,
+ outlier_multiplier = CASE WHEN {n} % 3 > 0 THEN {n} % 70 / 7.0 END, increase_1d = CASE WHEN {n} % 3 > 0 THEN {n} % 60 / 7.0 END,
+ increase_7d = CASE WHEN {n} % 3 > 0 THEN {n} % 50 / 7.0 END, increase_14d = CASE WHEN {n} % 3 > 0 THEN {n} % 40 / 7.0 END,
+ increase_30d = CASE WHEN {n} % 3 > 0 THEN {n} % 30 / 7.0 END, views_gained_7d = CASE WHEN {n} % 3 > 0 THEN {n} % 20 - 10 END,
  uploaded_at = CASE {n} % 3 WHEN 1 THEN {day}'2026-01-01' WHEN 2 THEN {day}'2026-01-02' END`))
 		db.Exec(t, "ANALYZE")
 		for _, column := range indexedOrders {

@@ -2,11 +2,13 @@ package store
 
 import (
 	"context"
+	"strings"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
 	"github.com/reeltally/reeltally/store/internal/db"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // Org is one organisation's view of the store. Other packages reach the data of organisations only through Org. Every method reads and
@@ -42,10 +44,30 @@ func (o *Org) change(ctx context.Context, f func(tx *gorm.DB) error) error {
 	return o.s.db.Change(ctx, o.id, f)
 }
 
-// Version returns the organisation's version, which rises with every change of the organisation's data. A caller reads the version first
-// and the data second. If a later call returns the same version, the data has not changed. Version returns 0 for an unknown organisation.
-func (o *Org) Version(ctx context.Context) (int64, error) {
-	var version int64
-	err := o.q(ctx, "organisation_totals").Select("version").Limit(1).Scan(&version).Error
-	return version, db.Translate(err)
+// Version identifies a state of an organisation's data.
+type Version struct {
+	// Version rises with every change of the organisation's data. It is 0 for an unknown organisation.
+	Version int64
+	// Late is the newest due time of a fetch that is late. It changes when videos or accounts become delayed, which only takes time and no
+	// change of data. It is nil if no fetch is late.
+	Late *db.Instant
+}
+
+// Version returns the version of the organisation's data. A caller reads the version first and the data second. If a later call returns the
+// same version, the data and the fetch statuses have not changed.
+func (o *Org) Version(ctx context.Context) (Version, error) {
+	var v Version
+	late := lateSince(o.s.db.Now())
+	var newest []string
+	var args []any
+	for _, table := range []string{"videos", "accounts"} {
+		for _, status := range queue.Waiting { // one index entry for each table and status
+			newest = append(newest, "SELECT MAX("+table+".next_fetch_at) AS due FROM "+table+
+				" WHERE "+table+".organisation_id = ? AND "+table+".fetch_status = ? AND "+table+".next_fetch_at < ?")
+			args = append(args, o.id, status, late)
+		}
+	}
+	err := o.q(ctx, "organisation_totals").Select("version, (SELECT MAX(due) FROM ("+strings.Join(newest, " UNION ALL ")+") newest) AS late", args...).
+		Limit(1).Scan(&v).Error
+	return v, db.Translate(err)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/reeltally/reeltally/store/internal/db"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // AccountPoint is the state of an account on one day. A pointer is nil if the number is unknown.
@@ -69,6 +70,7 @@ type Statistics struct {
 	Total      int64                   // number of tracked videos (or tracked accounts)
 	Removed    int64                   // number of videos (or accounts) whose tracking was stopped
 	ByPlatform map[link.Platform]int64 // Total for each platform; a platform without tracked videos or accounts is missing
+	ByStatus   map[FetchStatus]int64   // tracked and stopped videos or accounts by fetch status; a status without any is missing
 }
 
 // VideoStatistics counts the organisation's tracked and stopped videos.
@@ -84,18 +86,22 @@ func (o *Org) AccountStatistics(ctx context.Context) (Statistics, error) {
 
 // statistics counts the tracked and stopped rows of table by platform. tracked is the SQL condition that a row is tracked.
 func (o *Org) statistics(ctx context.Context, table, tracked string) (Statistics, error) {
-	s := Statistics{ByPlatform: map[link.Platform]int64{}}
+	s := Statistics{ByPlatform: map[link.Platform]int64{}, ByStatus: map[FetchStatus]int64{}}
 	var rows []struct {
 		Platform link.Platform
+		Status   FetchStatus
 		Tracked  int64
 		Removed  int64
 	}
-	err := o.q(ctx, table).Select("platform, SUM(CASE WHEN " + tracked + " THEN 1 ELSE 0 END) AS tracked, SUM(CASE WHEN removed THEN 1 ELSE 0 END) AS removed").
-		Group("platform").Find(&rows).Error
+	err := o.q(ctx, table).Select("platform, "+statusSQL+" AS status, SUM(CASE WHEN "+tracked+" THEN 1 ELSE 0 END) AS tracked, SUM(CASE WHEN removed THEN 1 ELSE 0 END) AS removed",
+		queue.Waiting, lateSince(o.s.db.Now()), queue.FetchDelayed).Group("1, 2").Find(&rows).Error
 	for _, r := range rows {
 		s.Total, s.Removed = s.Total+r.Tracked, s.Removed+r.Removed
 		if r.Tracked > 0 {
-			s.ByPlatform[r.Platform] = r.Tracked
+			s.ByPlatform[r.Platform] += r.Tracked
+		}
+		if n := r.Tracked + r.Removed; n > 0 {
+			s.ByStatus[r.Status] += n
 		}
 	}
 	return s, db.Translate(err)

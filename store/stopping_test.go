@@ -147,6 +147,6 @@ func TestStopVideos_removesTheVideoFromTheAccountStatistics(t *testing.T) {
 		a := storetest.AccountByLink(t, o, someone)
 		require.EqualValues(t, 1, a.TotalVideosTracked)
 		require.EqualValues(t, 100, *a.TotalViews)
-		require.InDelta(t, 1, storetest.VideoOf(t, o, storetest.Clip(t, 0)).OutlierMultiplier, 1e-9)
+		require.InDelta(t, 1, *storetest.VideoOf(t, o, storetest.Clip(t, 0)).OutlierMultiplier, 1e-9)
 	})
 }

@@ -35,6 +35,10 @@ type TrackRequest struct {
 	// Enqueue is how many of the links, counted from the first, are added to the queue. The other videos are saved as pending and are not
 	// fetched.
 	Enqueue int
+	// Scheduled is true if the videos are first fetched at their time of the daily schedule, and not as soon as possible.
+	Scheduled bool
+	// Unsupported returns why no configured source can fetch the video of a link, or "". If Unsupported is nil, that is not known.
+	Unsupported func(link.Link) string
 }
 
 // Tracked is the result of Track for one link.
@@ -166,6 +170,7 @@ func (c videoChange) columns() map[string]any {
 	columns := map[string]any{"direct": true}
 	if c.again {
 		columns["removed"], columns["pending"] = false, c.pending
+		columns = WithStarted(columns)
 	}
 	return columns
 }
@@ -203,7 +208,7 @@ func (t Tracking) KnownVideos(links []link.Link) (map[string]Video, error) {
 // NewVideo returns a new video for a link. accounts has the ids of accounts, with AccountKey as the key.
 func NewVideo(org uuid.UUID, l link.Link, accounts map[string]uuid.UUID, now db.Instant) Video {
 	v := Video{OrganisationID: org, ID: db.NewID(), Platform: l.Platform, ExternalID: l.ID, Link: l.Canonical,
-		Username: l.Handle, CreatedAt: now}
+		Username: l.Handle, CreatedAt: now, FetchState: FetchState{FetchStatus: queue.FetchPending}}
 	if id, ok := accounts[AccountKey(l.Platform, l.Handle)]; ok {
 		v.LinkedAccountID = &id
 	}
@@ -224,8 +229,14 @@ func (t Tracking) Enqueue(r TrackRequest, tracked []Tracked, before map[string]V
 			e.TrackedAt = v.CreatedAt
 			db.Assign(&e.FetchedAt, v.LatestUpdatedAt)
 		}
-		if i < r.Immediate {
+		switch {
+		case r.Scheduled:
+			e.NextAt = queue.SlotAfter(t.Now, l.Platform, l.ID)
+		case i < r.Immediate:
 			e.Lane = queue.LaneInteractive
+		}
+		if r.Unsupported != nil {
+			e.Unsupported = r.Unsupported(l)
 		}
 		entries = append(entries, e)
 	}
@@ -272,7 +283,7 @@ func (o *Org) endVideos(tx *gorm.DB, accounts []db.RowKey, condition string, arg
 	if err != nil {
 		return err
 	}
-	stopped := db.Scoped(tx, "videos", o.id).Where("NOT videos.removed AND "+condition, args...).Updates(map[string]any{"removed": true, "pending": false})
+	stopped := db.Scoped(tx, "videos", o.id).Where("NOT videos.removed AND "+condition, args...).Updates(withStopped(map[string]any{"removed": true, "pending": false}))
 	if stopped.Error != nil {
 		return stopped.Error
 	}

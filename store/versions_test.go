@@ -27,7 +27,7 @@ func TestVersion_risesWithEveryWrite(t *testing.T) {
 		version := func(o *store.Org) int64 {
 			v, err := o.Version(ctx)
 			require.NoError(t, err)
-			return v
+			return v.Version
 		}
 		require.Positive(t, version(o), "a new organisation has a version")
 		var collection store.Collection

@@ -50,14 +50,31 @@ type Video struct {
 	LatestEngagement *int64
 	LatestUpdatedAt  *db.Instant
 
-	OutlierMultiplier float64
-	Increase1d        float64 `gorm:"column:increase_1d"`
-	Increase7d        float64 `gorm:"column:increase_7d"`
-	Increase14d       float64 `gorm:"column:increase_14d"`
-	Increase30d       float64 `gorm:"column:increase_30d"`
+	OutlierMultiplier *float64 // nil if the views or the account are unknown, or if the account's median is 0
+	Growth
+
+	FetchState
 
 	// Labels are the collections that contain the video, ordered by name and id. Methods that read videos set Labels.
 	Labels []Label `gorm:"-"`
+}
+
+// Growth is how the views of a video grew in the days before its last fetch. ingest.SetGrowth computes it. A field is nil if it cannot be
+// known.
+type Growth struct {
+	Increase1d    *float64 `gorm:"column:increase_1d"` // in percent, as the other increases
+	Increase7d    *float64 `gorm:"column:increase_7d"`
+	Increase14d   *float64 `gorm:"column:increase_14d"`
+	Increase30d   *float64 `gorm:"column:increase_30d"`
+	ViewsGained7d *int64   `gorm:"column:views_gained_7d"`
+}
+
+// GrowthColumns are the columns of Growth, in the order of Growth.Values.
+var GrowthColumns = []string{"increase_1d", "increase_7d", "increase_14d", "increase_30d", "views_gained_7d"}
+
+// Values returns the fields in the order of GrowthColumns.
+func (g *Growth) Values() []any {
+	return []any{g.Increase1d, g.Increase7d, g.Increase14d, g.Increase30d, g.ViewsGained7d}
 }
 
 // Label is a collection that contains a video or account.
@@ -91,26 +108,27 @@ type VideoQuery struct {
 	Username        *string // the account's handle, folded with link.FoldUsername
 	LinkedAccountID *uuid.UUID
 	Platform        *link.Platform
-	Link            *link.Link  // the link of the video
-	UploadedFrom    *db.Date    // inclusive
-	UploadedTo      *db.Date    // inclusive
-	UpdatedFrom     *db.Instant // inclusive
-	UpdatedTo       *db.Instant // inclusive
-	Shop            *bool       // true: only ads for a shop; false: only other videos
-	ShopProduct     bool        // only ads for a shop that have a product id
-	HasMetrics      *bool       // true: the video was fetched at least once; false: it was never fetched
-	Collections     []string    // names or ids of collections; at least one of them contains the video
-	CollectionID    *uuid.UUID  // this collection contains the video; if the collection is unknown, the query fails with ErrNotFound
-	Hashtag         *string     // the caption contains this hashtag, in upper or lower case, with or without "#"
-	Words           *string     // words separated by spaces; the caption contains each of them, in upper or lower case
-	IncludeRemoved  bool        // include videos whose tracking was stopped
-	Order           db.Order    // the column is one of VideoOrders
+	Link            *link.Link   // the link of the video
+	UploadedFrom    *db.Date     // inclusive
+	UploadedTo      *db.Date     // inclusive
+	UpdatedFrom     *db.Instant  // inclusive
+	UpdatedTo       *db.Instant  // inclusive
+	Shop            *bool        // true: only ads for a shop; false: only other videos
+	ShopProduct     bool         // only ads for a shop that have a product id
+	HasMetrics      *bool        // true: the video was fetched at least once; false: it was never fetched
+	Collections     []string     // names or ids of collections; at least one of them contains the video
+	CollectionID    *uuid.UUID   // this collection contains the video; if the collection is unknown, the query fails with ErrNotFound
+	Hashtag         *string      // the caption contains this hashtag, in upper or lower case, with or without "#"
+	Words           *string      // words separated by spaces; the caption contains each of them, in upper or lower case
+	IncludeRemoved  bool         // include videos whose tracking was stopped
+	Status          *FetchStatus // only videos with this fetch status; queue.FetchStopped implies IncludeRemoved
+	Order           db.Order     // the column is one of VideoOrders
 	Window          db.Window
 	WithoutTotal    bool // do not count the matching videos; VideoPage.Total is then 0
 }
 
-// VideoOrders are the columns by which videos can be ordered. For created_at, uploaded_at, latest_views and latest_updated_at, the database
-// reads the videos in order from an index. For the other columns, it sorts all matching videos.
+// VideoOrders are the columns by which videos can be ordered. For latest_likes, latest_comments, latest_bookmarks, latest_shares and
+// latest_engagement, the database sorts all matching videos. For the other columns, it reads the videos in order from an index.
 var VideoOrders = db.SortColumns{
 	"created_at":        db.SortBy("videos", "created_at", db.IntegerColumn),
 	"uploaded_at":       db.SortByNullable("videos", "uploaded_at", db.DateColumn),
@@ -121,12 +139,20 @@ var VideoOrders = db.SortColumns{
 	"latest_shares":     db.SortByNullable("videos", "latest_shares", db.IntegerColumn),
 	"latest_engagement": db.SortByNullable("videos", "latest_engagement", db.IntegerColumn),
 	"latest_updated_at": db.SortByNullable("videos", "latest_updated_at", db.IntegerColumn),
+
+	"outlier_multiplier": db.SortByNullable("videos", "outlier_multiplier", db.FloatColumn),
+	"increase_1d":        db.SortByNullable("videos", "increase_1d", db.FloatColumn),
+	"increase_7d":        db.SortByNullable("videos", "increase_7d", db.FloatColumn),
+	"increase_14d":       db.SortByNullable("videos", "increase_14d", db.FloatColumn),
+	"increase_30d":       db.SortByNullable("videos", "increase_30d", db.FloatColumn),
+	"views_gained_7d":    db.SortByNullable("videos", "views_gained_7d", db.IntegerColumn),
 }
 
 // videoText is a SQL expression for the number of characters in a video's text columns. Lists estimate the size of an answer with it. The
 // username counts twice, because an answer contains it in two spellings.
 const videoText = `LENGTH(videos.title) + LENGTH(videos.link) + 2 * LENGTH(videos.username) + COALESCE(LENGTH(videos.song_name), 0)
- + COALESCE(LENGTH(videos.song_link), 0) + COALESCE(LENGTH(videos.video_length), 0) + COALESCE(LENGTH(videos.ad_product_id_shop), 0)`
+ + COALESCE(LENGTH(videos.song_link), 0) + COALESCE(LENGTH(videos.video_length), 0) + COALESCE(LENGTH(videos.ad_product_id_shop), 0)
+ + LENGTH(videos.fetch_reason)`
 
 // VideoPage is a page of a list of videos.
 type VideoPage struct {
@@ -172,6 +198,10 @@ func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video]
 			if err := o.q(ctx, "videos").Where("videos.id IN ?", ids).Find(&videos).Error; err != nil {
 				return nil, err
 			}
+			now := o.s.db.Now()
+			for i := range videos {
+				videos[i].asOf(now)
+			}
 			return videos, labels.ofVideos(ctx, videos)
 		},
 	}, query.Order, query.Window)
@@ -196,7 +226,7 @@ func (o *Org) countVideos(ctx context.Context, query VideoQuery, filtered *gorm.
 func (q VideoQuery) filters() bool {
 	return q.Username != nil || q.LinkedAccountID != nil || q.Platform != nil || q.Link != nil || q.UploadedFrom != nil ||
 		q.UploadedTo != nil || q.UpdatedFrom != nil || q.UpdatedTo != nil || q.Shop != nil || q.ShopProduct ||
-		q.HasMetrics != nil || len(q.Collections) > 0 || q.CollectionID != nil || q.Hashtag != nil || q.Words != nil
+		q.HasMetrics != nil || len(q.Collections) > 0 || q.CollectionID != nil || q.Hashtag != nil || q.Words != nil || q.Status != nil
 }
 
 // matching returns a database query for the videos that match all conditions of query. Order and window are not applied.
@@ -207,7 +237,10 @@ func (o *Org) matching(ctx context.Context, query VideoQuery) *gorm.DB {
 			q = q.Where(condition, args...)
 		}
 	}
-	where(!query.IncludeRemoved, "NOT videos.removed")
+	where(!query.IncludeRemoved && !isStopped(query.Status), "NOT videos.removed")
+	if query.Status != nil {
+		q = withStatus(q, "videos", *query.Status, o.s.db.Now())
+	}
 	where(query.Username != nil, "videos.username = ?", query.Username)
 	where(query.LinkedAccountID != nil, "videos.linked_account_id = ?", query.LinkedAccountID)
 	where(query.Platform != nil, "videos.platform = ?", query.Platform)
@@ -261,6 +294,7 @@ func (o *Org) Video(ctx context.Context, ref VideoRef) (Video, error) {
 	if err != nil {
 		return Video{}, err
 	}
+	found[0].asOf(o.s.db.Now())
 	err = labels.ofVideos(ctx, found)
 	return found[0], db.Translate(err)
 }

@@ -80,6 +80,12 @@ func newLibrary(t *testing.T, db *storetest.DB) library {
 	for minute, facts := range fetches {
 		storetest.Measure(t, db, db.Clock.Now().Add(time.Duration(minute)*time.Minute), facts)
 	}
+	for i, l := range links {
+		if i%4 > 0 {
+			db.Exec(t, "UPDATE videos SET increase_1d = ?, increase_7d = ?, increase_14d = ?, increase_30d = ?, views_gained_7d = ? WHERE organisation_id = ? AND platform = ? AND external_id = ?",
+				float64(i%5)/3-1, float64(i%6)/7, float64(i%7)*1e6/3, float64(i%3), i%5-2, lib.org.ID(), l.Platform, l.ID)
+		}
+	}
 	storetest.Stop(t, lib.org, links[3], links[20], links[41])
 
 	for i, l := range links {
@@ -147,20 +153,31 @@ func (lib library) matches(q store.VideoQuery, v store.Video) bool {
 }
 
 // key returns the value of a video in a column, or nil if the value is null.
-func key(v store.Video, column string) *int64 {
+func key(v store.Video, column string) *float64 {
 	switch column {
 	case "uploaded_at":
-		if v.UploadedAt == nil {
-			return nil
-		}
-		return new(int64(*v.UploadedAt))
+		return number(v.UploadedAt)
 	case "latest_updated_at":
-		return (*int64)(v.LatestUpdatedAt)
+		return number(v.LatestUpdatedAt)
 	case "created_at":
-		return (*int64)(&v.CreatedAt)
+		return number(&v.CreatedAt)
+	case "views_gained_7d":
+		return number(v.ViewsGained7d)
 	}
-	return map[string]*int64{"latest_views": v.LatestViews, "latest_likes": v.LatestLikes, "latest_comments": v.LatestComments,
-		"latest_bookmarks": v.LatestBookmarks, "latest_shares": v.LatestShares, "latest_engagement": v.LatestEngagement}[column]
+	if n, isCount := map[string]*int64{"latest_views": v.LatestViews, "latest_likes": v.LatestLikes, "latest_comments": v.LatestComments,
+		"latest_bookmarks": v.LatestBookmarks, "latest_shares": v.LatestShares, "latest_engagement": v.LatestEngagement}[column]; isCount {
+		return number(n)
+	}
+	return map[string]*float64{"outlier_multiplier": v.OutlierMultiplier, "increase_1d": v.Increase1d, "increase_7d": v.Increase7d,
+		"increase_14d": v.Increase14d, "increase_30d": v.Increase30d}[column]
+}
+
+// number converts n to a floating-point number. It returns nil if n is nil.
+func number[N ~int32 | ~int64 | ~int](n *N) *float64 {
+	if n == nil {
+		return nil
+	}
+	return new(float64(*n))
 }
 
 // inOrder returns a function that compares two videos by the order o. Videos without a value come last, and equal values are ordered by id.

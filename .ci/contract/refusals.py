@@ -1,11 +1,11 @@
-"""Tells Schemathesis which refusals are right. The script `check` passes this file to Schemathesis."""
+"""Tells Schemathesis for which valid requests an error response is correct. The script `check` passes this file to Schemathesis."""
 
 import uuid
 
 import schemathesis
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
-# Codes of faults that no schema can express. A request that fits the schemas may be refused only for these.
+# Error codes of rules that no schema can express. The server may refuse a request that fits the schemas only with these codes.
 BEYOND_SCHEMAS = frozenset({
     "conflict",  # two parameters that exclude each other
     "encoding",  # NUL in a string, invalid UTF-8
@@ -18,7 +18,7 @@ BEYOND_SCHEMAS = frozenset({
 })
 
 
-# A format of dates and times cannot limit the years. The contract says the limits in words.
+# A part of the error for a year that is not allowed. Schemas cannot limit the years of dates, so the contract describes the limits in words.
 YEARS = "in the years 1970 to 2999"
 
 
@@ -45,10 +45,10 @@ def accepts_valid_data(ctx, response, case):
             codes = {problem["code"]}
         if codes <= BEYOND_SCHEMAS:
             return None
-    # A bulk request failed for every item, or an Idempotency-Key was used with another body.
+    # 422 is correct if a bulk request failed for every item, or if its Idempotency-Key was used before with another body.
     if response.status_code == 422 and (kind == "application/json" or response.json()["code"] == "idempotency_key_reused"):
         return None
-    # A generated If-Match never names the current version.
+    # 412 is correct, because a generated If-Match header never has the current version.
     if response.status_code == 412:
         return None
     return positive_data_acceptance(ctx, response, case)

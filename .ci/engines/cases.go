@@ -8,23 +8,25 @@ import (
 	"text/tabwriter"
 )
 
-// Outcomes of a test, worst last. If a test ran several times (-count), the worst outcome counts.
+// The outcomes of a test, from the best to the worst. If a test ran several times (go test -count), its worst outcome counts.
 const (
-	missing    = "-" // the test case did not run
+	missing    = "-" // the test case did not run on the engine
 	passed     = "ok"
 	skipped    = "skipped"
-	unfinished = "unfinished" // the process ended before the test did
+	unfinished = "unfinished" // the test process ended before the test ended
 	failed     = "FAIL"
 )
 
+// badness has the outcomes in the order in which a later outcome replaces an earlier one.
 var badness = []string{missing, passed, skipped, unfinished, failed}
 
-// testName is the name of a test and its package. In the name of a test case, * replaces the engine.
+// testName is the package and the name of a test. In the name of a test case, * replaces the name of the database engine.
 type testName struct{ pkg, name string }
 
-// outcomes holds the outcome of each test.
+// outcomes maps each test to its outcome.
 type outcomes map[testName]string
 
+// add updates the outcome of the test in event e. It ignores events of whole packages.
 func (o outcomes) add(e event) {
 	if e.Test == "" {
 		return
@@ -44,19 +46,21 @@ func (o outcomes) add(e event) {
 	}
 }
 
+// end sets the outcome of a test that has ended, except if an earlier run of the test had a worse outcome.
 func (o outcomes) end(t testName, outcome string) {
 	if o[t] == unfinished || slices.Index(badness, o[t]) < slices.Index(badness, outcome) {
 		o[t] = outcome
 	}
 }
 
-// testCase is a test case with its outcome on each engine on which it ran.
+// testCase is a test case with its outcome on each database engine on which it ran.
 type testCase struct {
 	testName
-	on map[string]string // engine → outcome
+	on map[string]string // outcome by name of the engine
 }
 
-// cases returns the test cases, sorted by package and name.
+// cases returns the test cases, sorted by package and name. A test case is a test that has the name of an engine in its name and has no
+// subtests.
 func (o outcomes) cases(engines []string) []testCase {
 	parents := map[testName]bool{}
 	for t := range o {
@@ -91,7 +95,8 @@ func (o outcomes) cases(engines []string) []testCase {
 	return sorted
 }
 
-// split replaces the engine in a test's name by *. It returns the new name and the engine. If the name has no engine, the engine is "".
+// split replaces the name of an engine in a test's name by *. It returns the new name and the engine. If the name contains no engine, split
+// returns the unchanged name and "".
 func split(name string, engines []string) (generic, engine string) {
 	parts := strings.Split(name, "/")
 	for i, part := range parts[1:] {
@@ -103,7 +108,7 @@ func split(name string, engines []string) (generic, engine string) {
 	return name, ""
 }
 
-// checkSkipped returns an error that lists the skipped tests. If skipping is allowed, it prints their number instead.
+// checkSkipped returns an error that lists the skipped tests. If allowed is true, it prints the number of skipped tests instead.
 func checkSkipped(w io.Writer, o outcomes, allowed bool) error {
 	var names []string
 	for t, outcome := range o {
@@ -119,7 +124,7 @@ func checkSkipped(w io.Writer, o outcomes, allowed bool) error {
 		return err
 	}
 	slices.Sort(names)
-	return fmt.Errorf("skipped:\n%s", strings.Join(names, "\n"))
+	return fmt.Errorf("skipped tests:\n%s", strings.Join(names, "\n"))
 }
 
 // report prints a line for each package and, under it, one line for each case of the package. It returns an error that lists
@@ -127,7 +132,7 @@ func checkSkipped(w io.Writer, o outcomes, allowed bool) error {
 func report(w io.Writer, cases []testCase, opts options) error {
 	engines := opts.engines
 	if len(cases) == 0 {
-		return fmt.Errorf("no case ran: no test name has a part %s", strings.Join(engines, " or "))
+		return fmt.Errorf("no test case ran: no test has a subtest named %s", strings.Join(engines, " or "))
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	var faults []string
@@ -155,7 +160,7 @@ func report(w io.Writer, cases []testCase, opts options) error {
 		return err
 	}
 	if len(faults) > 0 {
-		return fmt.Errorf("%d of %d results are not a pass:\n%s", len(faults), len(cases)*len(engines), strings.Join(faults, "\n"))
+		return fmt.Errorf("%d of %d results (one for each test case and engine) are not ok:\n%s", len(faults), len(cases)*len(engines), strings.Join(faults, "\n"))
 	}
 	_, err := fmt.Fprintf(w, "%d cases passed on %s.\n", len(cases), strings.Join(engines, " and "))
 	return err

@@ -3,12 +3,12 @@
 //
 //	go test -json ./... | go run ./.ci/engines
 //
-// A test case has the name of an engine as one part of its name, such as TestVideos_list/sqlite/empty. The table shows * in
-// place of the engine. Only the innermost tests are cases: a test with subtests is not one itself.
+// A test case is a test with the name of an engine as one part of its name, such as TestVideos_list/sqlite/empty. The table shows
+// the name with * instead of the engine. A test with subtests is not a test case. Only its innermost subtests are test cases.
 //
 // The exit status is 1 if a test failed or was skipped, if a case did not run on every engine, or if there is no case.
-// With -short, a test may be skipped, as `go test -short` does. With -part, for a part of the tests, only failures and skipped
-// tests count, and there is no table.
+// With -short, skipped tests are allowed, because `go test -short` skips tests. With -part, only a part of the tests ran: the exit
+// status is 1 only for failed or skipped tests, and the command prints no table.
 package main
 
 import (
@@ -25,12 +25,13 @@ import (
 
 // options are the requirements that a test run must meet.
 type options struct {
-	// engines are the engines on which every case must run. If it is empty, there is no table.
+	// engines are the database engines on which every test case must run. If engines is empty, the command prints no table.
 	engines []string
-	// short allows skipped tests.
+	// short is whether skipped tests are allowed.
 	short bool
 }
 
+// main reads the flags and the events on standard input, and exits with status 1 if run returns an error.
 func main() {
 	engines := flag.String("engines", "sqlite,postgres", "comma-separated engines on which every case must run")
 	part := flag.Bool("part", false, "only a part of the tests ran: do not check that every case ran on every engine")
@@ -50,11 +51,11 @@ func main() {
 // An event is one line of `go test -json`; `go doc test2json` explains it.
 type event struct {
 	Action, Package, Test, Output string
-	ImportPath                    string // the package that does not build; Package is then empty
+	ImportPath                    string // the package whose build failed; Package is "" in such an event
 }
 
-// run reads events from r and writes to w. On each tick it prints the running packages if nothing was printed since the
-// last tick. The error lists every failure.
+// run reads events from r and prints the output of the tests and the table to w. On each tick, it prints the running packages if
+// nothing was printed since the last tick. The returned error lists all failures.
 func run(r io.Reader, w io.Writer, opts options, tick <-chan time.Time) error {
 	lines, broken := make(chan string), make(chan error, 1)
 	go func() {
@@ -84,7 +85,7 @@ func run(r io.Reader, w io.Writer, opts options, tick <-chan time.Time) error {
 			switch err := json.Unmarshal([]byte(line), &e); {
 			case !more:
 			case err != nil:
-				p.print(line) // not an event: a program wrote to standard output directly
+				p.print(line) // print a line that is not an event, because a program wrote it to standard output directly
 			default:
 				p.add(e)
 				o.add(e)
@@ -94,7 +95,7 @@ func run(r io.Reader, w io.Writer, opts options, tick <-chan time.Time) error {
 		}
 	}
 	if err := <-broken; err != nil {
-		return fmt.Errorf("reading the events: %w", err)
+		return fmt.Errorf("cannot read the events of go test: %w", err)
 	}
 	failures := errors.Join(p.close(), checkSkipped(w, o, opts.short))
 	if len(opts.engines) == 0 {

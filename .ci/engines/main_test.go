@@ -22,7 +22,7 @@ func goTest(t *testing.T, opts options, body string) (output string, err error) 
 	test := exec.CommandContext(t.Context(), "go", "test", "-json", "./...")
 	test.Dir = dir
 	test.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off")
-	events, _ := test.Output() // fails when a test does
+	events, _ := test.Output() // go test returns an error if a test fails
 	var out bytes.Buffer
 	err = run(bytes.NewReader(events), &out, opts, nil)
 	return out.String(), err
@@ -122,7 +122,7 @@ func TestC(t *testing.T) {
 	t.Run("fails when a test without an engine was skipped", func(t *testing.T) {
 		t.Parallel()
 		_, err := goTest(t, options{}, `func TestA(t *testing.T) { t.Skip("no browser") }`)
-		require.ErrorContains(t, err, "skipped:\n  toy TestA")
+		require.ErrorContains(t, err, "skipped tests:\n  toy TestA")
 	})
 
 	t.Run("allows skipped tests in short mode", func(t *testing.T) {
@@ -153,7 +153,7 @@ func TestC(t *testing.T) { t.Skip("long") }
 	t.Run("fails when no case ran", func(t *testing.T) {
 		t.Parallel()
 		_, err := goTest(t, both, "func TestPlain(t *testing.T) {}\n")
-		require.ErrorContains(t, err, "no case ran")
+		require.ErrorContains(t, err, "no test case ran")
 	})
 
 	t.Run("fails when a test did not end", func(t *testing.T) {

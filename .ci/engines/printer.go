@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// printer prints events as `go test` prints its output. For a package that passed it prints the last line. For a package
-// that failed it also prints the output of the failed tests, in the original order.
+// printer prints the events of `go test -json` in the format of the output of `go test`. For a package that passed, it prints the last
+// line. For a package that failed, it also prints the output of the failed tests, in the original order.
 type printer struct {
 	w       io.Writer
 	running map[string]*packageOutput
 	// failed lists the failed tests and packages in the order in which they ended.
 	failed []string
 	ended  int  // number of tests that ended
-	silent bool // nothing was printed since the last tick
+	silent bool // whether nothing was printed since the last call of printProgress
 }
 
 // packageOutput is the output so far of a package whose tests are running.
@@ -25,16 +25,18 @@ type packageOutput struct {
 	ended map[string]string // outcome by test name: pass, fail or skip
 }
 
+// newPrinter returns a printer that writes to w.
 func newPrinter(w io.Writer) *printer {
 	return &printer{w: w, running: map[string]*packageOutput{}, silent: true}
 }
 
+// print writes text at once.
 func (p *printer) print(text string) {
 	p.silent = false
 	fmt.Fprint(p.w, text)
 }
 
-// printProgress prints the running packages, unless something was printed since the last call.
+// printProgress prints the running packages if nothing was printed since the last call.
 func (p *printer) printProgress() {
 	if p.silent {
 		doing := "building"
@@ -46,6 +48,7 @@ func (p *printer) printProgress() {
 	p.silent = true
 }
 
+// add collects the output in event e and prints the output of a package when the package has ended.
 func (p *printer) add(e event) {
 	switch e.Action {
 	case "build-output":
@@ -78,7 +81,7 @@ func (p *printer) add(e event) {
 	}
 }
 
-// end prints the output of a package that ended.
+// end prints the output of a package whose tests have ended.
 func (p *printer) end(e event, out *packageOutput) {
 	delete(p.running, e.Package)
 	for _, line := range out.lines {
@@ -93,8 +96,8 @@ func (p *printer) end(e event, out *packageOutput) {
 	}
 }
 
-// isNoise reports whether the printer leaves out a line of a test in a failed package: the test passed or was skipped, or the line only
-// marks its progress. The output of a test that did not end is kept, because the process can have ended in that test.
+// isNoise reports whether the printer leaves out a line of output of a test in a failed package. It returns true if the test passed or was
+// skipped, or if the line only marks progress. It returns false for tests that did not end, because such a test can have ended the process.
 func (out *packageOutput) isNoise(line event) bool {
 	if outcome := out.ended[line.Test]; outcome == "pass" || outcome == "skip" {
 		return true
@@ -107,7 +110,7 @@ func (out *packageOutput) isNoise(line event) bool {
 	return false
 }
 
-// close prints the output of packages that did not end, and returns an error that lists every failed test and package.
+// close prints the output of packages whose tests did not end, and returns an error that lists all failed tests and packages.
 func (p *printer) close() error {
 	for _, pkg := range slices.Sorted(maps.Keys(p.running)) {
 		p.end(event{Action: "fail", Package: pkg}, p.running[pkg])

@@ -1,13 +1,14 @@
 package main
 
-// call is one call of a tool, with arguments in the form that the inspector accepts. {name} is replaced by a value from an earlier call.
+// call is one call of an MCP tool. Its arguments are in the form that the MCP inspector accepts. In an argument, {name} is replaced by the
+// value that an earlier call saved under this name.
 type call struct {
 	tool      string
 	arguments []string
-	saves     map[string]string // values for later calls: name → path in the structured content of the result
+	saves     map[string]string // values to save for later calls: the path in the structured content of the result, by name
 }
 
-// calls has at least one call of every tool, in an order in which earlier calls provide the values for later ones.
+// calls has at least one call of every tool of the server. A call that saves a value comes before the calls that use this value.
 var calls = []call{
 	{tool: "authenticate"},
 	{tool: "list_videos", arguments: []string{"limit=2", "has_metrics=true"}, saves: map[string]string{"video": "data.0.ad_id", "link": "data.0.ad_link"}},

@@ -4,8 +4,8 @@
 //	go run ./.ci/mcp URL TOKEN
 //
 // The token must belong to a premium organisation that has videos. The command changes the data of that organisation. The table in
-// docs/mcp.md lists the scenarios and whether each applies. A scenario that is only in the table or only in the suite is a
-// failure. The exit status is 1 if anything failed.
+// docs/mcp.md lists the scenarios and says which scenarios apply. The check fails if a scenario is only in the table or only in the
+// conformance suite. The exit status is 1 if a check failed.
 package main
 
 import (
@@ -30,6 +30,7 @@ import (
 // minTools is the smallest number of tools that the server must list.
 const minTools = 32
 
+// main reads the arguments URL and TOKEN, and exits with status 1 if run returns an error.
 func main() {
 	if len(os.Args) != 3 {
 		fmt.Fprintln(os.Stderr, "usage: mcp URL TOKEN")
@@ -41,6 +42,7 @@ func main() {
 	}
 }
 
+// run runs all checks against the server and returns the joined errors.
 func run(ctx context.Context, w io.Writer, server, token string) error {
 	target, err := url.Parse(server)
 	if err != nil {
@@ -54,8 +56,8 @@ func run(ctx context.Context, w io.Writer, server, token string) error {
 	return errors.Join(j.conformance(ctx), j.inspect(ctx))
 }
 
-// authorized returns the address of a proxy that adds the token to each request, because neither the
-// conformance suite nor the inspector accepts a token.
+// authorized starts a proxy that adds the token to each request, and returns its URL. The proxy is needed because neither the conformance
+// suite nor the inspector accepts a token.
 func authorized(ctx context.Context, target *url.URL, token string) (string, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -63,21 +65,21 @@ func authorized(ctx context.Context, target *url.URL, token string) (string, err
 	}
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(target)
-		r.Out.Host = r.In.Host // the scenarios also test the Host header
+		r.Out.Host = r.In.Host // keep the Host header, because some scenarios test it
 		r.Out.Header.Set("Authorization", "Bearer "+token)
 	}}
 	go func() { _ = (&http.Server{Handler: proxy, ReadHeaderTimeout: time.Minute}).Serve(l) }()
 	return "http://" + l.Addr().String(), nil
 }
 
-// checker runs the tools of other projects against a server.
+// checker runs the conformance suite and the inspector, which are tools of other projects, against a server.
 type checker struct {
 	w        io.Writer
-	bin      string // path of the folder with the tools
-	endpoint string // URL of /mcp behind the proxy
+	bin      string // path of the folder with the programs of the conformance suite and the inspector
+	endpoint string // URL of /mcp at the proxy that authorized started
 }
 
-// command runs a tool in bin and returns its standard output.
+// command runs a program in the folder j.bin and returns its standard output.
 func (j checker) command(ctx context.Context, name string, args ...string) ([]byte, error) {
 	c := exec.CommandContext(ctx, filepath.Join(j.bin, name), args...) //nolint:gosec // the pinned tools in node_modules
 	var errs bytes.Buffer
@@ -114,7 +116,7 @@ func (j checker) conformance(ctx context.Context) error {
 		wanted, declared := applies[found[1]]
 		delete(applies, found[1])
 		if !declared {
-			errs = append(errs, fmt.Errorf("docs/mcp.md does not list the scenario %s", found[1]))
+			errs = append(errs, fmt.Errorf("the conformance suite has the scenario %s, but docs/mcp.md does not list it", found[1]))
 		}
 		if !wanted {
 			continue
@@ -127,15 +129,15 @@ func (j checker) conformance(ctx context.Context) error {
 		_, _ = fmt.Fprintln(j.w, "conformance:", found[1], "passes")
 	}
 	for name := range applies {
-		errs = append(errs, fmt.Errorf("docs/mcp.md names the scenario %s, which is not in the suite", name))
+		errs = append(errs, fmt.Errorf("docs/mcp.md lists the scenario %s, but the conformance suite does not have it", name))
 	}
 	if passed == 0 {
-		errs = append(errs, errors.New("no scenario passed"))
+		errs = append(errs, errors.New("no scenario of the conformance suite passed"))
 	}
 	return errors.Join(errs...)
 }
 
-// inspect lists the tools and calls each of them once.
+// inspect lists the server's tools and makes every call in calls. It fails if calls has no call of a listed tool.
 func (j checker) inspect(ctx context.Context) error {
 	var listed struct {
 		Tools []struct{ Name string }
@@ -188,14 +190,14 @@ func (j checker) call(ctx context.Context, c call, known map[string]string) erro
 	for name, path := range c.saves {
 		value, ok := at(result.StructuredContent, strings.Split(path, "."))
 		if !ok {
-			return fmt.Errorf("the answer of %s has no %s: %v", c.tool, path, result.StructuredContent)
+			return fmt.Errorf("the result of the tool %s has no value at %s: %v", c.tool, path, result.StructuredContent)
 		}
 		known[name] = value
 	}
 	return nil
 }
 
-// ask runs the inspector with args and decodes its output into into.
+// ask runs the inspector with args and decodes its JSON output into the variable into.
 func (j checker) ask(ctx context.Context, into any, args ...string) error {
 	out, err := j.command(ctx, "mcp-inspector", append([]string{"--cli", j.endpoint, "--transport", "http"}, args...)...)
 	if err != nil {
@@ -204,7 +206,8 @@ func (j checker) ask(ctx context.Context, into any, args ...string) error {
 	return json.Unmarshal(out, into)
 }
 
-// at returns the string at a path of member names in v. In an array, at continues with the first entry, whatever the name is.
+// at returns the string at a path of member names in the decoded JSON value v. If a value on the path is an array, at continues with its
+// first element and ignores the name.
 func at(v any, path []string) (string, bool) {
 	for _, step := range path {
 		switch value := v.(type) {

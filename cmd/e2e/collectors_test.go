@@ -15,8 +15,8 @@ import (
 
 const sigterm = syscall.SIGTERM
 
-// If two collectors share one PostgreSQL database, each of 5,000 due videos is fetched once, by one of the collectors.
-func TestCollectors_shareWorkWithoutDuplicates(t *testing.T) {
+// If two collectors use one PostgreSQL database, each of 5,000 due videos must be fetched once, by one of the two collectors.
+func TestCollectors_twoCollectorsFetchEachVideoOnce(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, "postgres")
 	s.collector.stop(t, sigterm)

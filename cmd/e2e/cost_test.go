@@ -16,11 +16,11 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// cost is the processor time, wall-clock time and memory that a piece of work takes.
+// cost is the processor time, wall-clock time and memory that the requests of a measurement take.
 type cost struct {
 	server   time.Duration // processor time of the server
 	database time.Duration // processor time of all processes of PostgreSQL
-	elapsed  time.Duration // from the first byte sent until the work has returned
+	elapsed  time.Duration // time from the first sent byte until the last response
 	memory   int64         // bytes: peak memory of the server minus its memory before the work
 }
 
@@ -31,14 +31,14 @@ type meter struct {
 	metrics    string // URL of the server's metrics
 }
 
-// startMetered starts the server of s with its metrics, and returns a meter for it.
+// startMetered starts the server of s and returns a meter for its process. postmaster is the process id of its PostgreSQL server.
 func startMetered(t *testing.T, s *stack, postmaster int) *meter {
 	t.Helper()
 	s.startServer(t)
 	return &meter{s.server.cmd.Process.Pid, postmaster, loggedAddress(t, s.server, "serving metrics")}
 }
 
-// postmasterOf returns the process id of the PostgreSQL server that runs a database.
+// postmasterOf returns the process id of the main process of the PostgreSQL server that has the database.
 func postmasterOf(t *testing.T, db *storetest.DB) int {
 	t.Helper()
 	lines := storetest.Column[string](t, db, "SELECT pg_read_file('postmaster.pid')")
@@ -49,13 +49,13 @@ func postmasterOf(t *testing.T, db *storetest.DB) int {
 	return pid
 }
 
-// measure runs work and returns its cost. It waits until server and database are idle before and after the work, so that it also
-// counts work that continues after the client has disconnected.
+// measure calls work and returns its cost. It waits until server and database are idle before and after the call. The cost therefore
+// includes the processing that continues after the client has disconnected.
 func (m *meter) measure(t *testing.T, work func()) cost {
 	t.Helper()
 	m.awaitIdle(t)
 	held := m.status(t, "VmRSS") - m.reusable(t)
-	require.NoError(t, os.WriteFile(m.file("clear_refs"), []byte("5"), 0)) // resets the recorded peak: see proc(5)
+	require.NoError(t, os.WriteFile(m.file("clear_refs"), []byte("5"), 0)) // resets VmHWM, the recorded peak of the resident memory: see proc(5)
 	server, database := m.serverTime(t), m.databaseTime(t)
 	began := time.Now()
 	work()
@@ -66,7 +66,7 @@ func (m *meter) measure(t *testing.T, work func()) cost {
 	return c
 }
 
-// awaitIdle returns when neither server nor database has used the processor for a fifth of a second.
+// awaitIdle waits until neither the server nor the database has used the processor for a fifth of a second.
 func (m *meter) awaitIdle(t *testing.T) {
 	t.Helper()
 	const interval, idleChecks = 50 * time.Millisecond, 4
@@ -86,7 +86,7 @@ func (m *meter) awaitIdle(t *testing.T) {
 // file returns the path of a file in the server's folder of /proc.
 func (m *meter) file(name string) string { return filepath.Join("/proc", strconv.Itoa(m.server), name) }
 
-// status returns a memory size in bytes from the server's /proc/PID/status.
+// status returns the memory size with the given name, such as VmRSS, from the server's /proc/PID/status. It is in bytes.
 func (m *meter) status(t *testing.T, name string) int64 {
 	t.Helper()
 	text, err := os.ReadFile(m.file("status"))
@@ -98,8 +98,8 @@ func (m *meter) status(t *testing.T, name string) int64 {
 	return kilobytes << 10
 }
 
-// reusable returns how many resident bytes the server's Go runtime holds without using them. A request can use these bytes without
-// growing the resident size, so they are counted as free.
+// reusable returns the size of the resident but unused heap of the server's Go runtime, in bytes. A request can use this memory without an
+// increase of the resident size, so the meter counts it as free.
 func (m *meter) reusable(t *testing.T) int64 {
 	t.Helper()
 	a := call(t, http.MethodGet, m.metrics, "", nil)
@@ -114,6 +114,7 @@ func (m *meter) reusable(t *testing.T) int64 {
 	return value("go_memstats_heap_idle_bytes") - value("go_memstats_heap_released_bytes")
 }
 
+// serverTime returns the processor time that the server has used so far.
 func (m *meter) serverTime(t *testing.T) time.Duration {
 	t.Helper()
 	used, err := processorTime(m.server, false)
@@ -121,7 +122,8 @@ func (m *meter) serverTime(t *testing.T) time.Duration {
 	return used
 }
 
-// databaseTime returns the processor time of PostgreSQL: the postmaster, its running processes and its ended processes.
+// databaseTime returns the processor time that PostgreSQL has used so far: the time of the main process and of its running and ended child
+// processes.
 func (m *meter) databaseTime(t *testing.T) time.Duration {
 	t.Helper()
 	total, err := processorTime(m.postmaster, true)
@@ -131,23 +133,25 @@ func (m *meter) databaseTime(t *testing.T) time.Duration {
 	for child := range strings.FieldsSeq(string(children)) {
 		pid, err := strconv.Atoi(child)
 		require.NoError(t, err)
-		if used, err := processorTime(pid, false); err == nil { // a process that has just ended is counted at the next call
+		if used, err := processorTime(pid, false); err == nil { // an ended process gives an error; its time is part of the postmaster's time
 			total += used
 		}
 	}
 	return total
 }
 
-// clockTick is the unit of /proc/PID/stat on Linux.
+// clockTick is the unit of the times in /proc/PID/stat on Linux.
 const clockTick = 10 * time.Millisecond
 
-// processorTime returns the processor time that a process has used so far. withChildren adds the time of its ended children.
+// processorTime returns the processor time that a process has used so far. If withChildren is true, the result includes the time of the
+// ended child processes.
 func processorTime(pid int, withChildren bool) (time.Duration, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, err
 	}
-	// The name in brackets may contain spaces. utime is the twelfth field after it, followed by stime, cutime and cstime.
+	// The second field, the process name in brackets, may contain spaces. utime is the twelfth field after the name, followed by stime,
+	// cutime and cstime.
 	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))[11:15]
 	if !withChildren {
 		fields = fields[:2]
@@ -163,7 +167,7 @@ func processorTime(pid int, withChildren bool) (time.Duration, error) {
 	return total, nil
 }
 
-// progress writes a line to standard error at once. The log of a test is only shown when the test ends.
+// progress writes a line to w at once. Tests use it because go test shows the log of a test only when the test ends.
 func progress(w io.Writer, format string, args ...any) {
 	fmt.Fprintf(w, time.Now().Format("15:04:05 ")+format+"\n", args...)
 }

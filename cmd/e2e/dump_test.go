@@ -17,14 +17,14 @@ import (
 )
 
 // While pg_dump runs, a collector that starts must create the partitions of the coming months, and the server must still read histories.
-func TestDump_delaysNeitherReadsNorNewPartitions(t *testing.T) {
+func TestDump_runningDumpDelaysNeitherReadsNorNewPartitions(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	db := storetest.New(t, "postgres")
 	s := &stack{box: startSandbox(t)}
 	s.env = append(slices.Clone(s.box.env), "REELTALLY_DATABASE_URL="+db.URL, "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_RATE_LIMITS=off")
 	s.token = s.newOrganisation(t)
-	runOperator(t, s.env, "seed", "--orgs", "1", "--videos", "100", "--days", "60") // more data than fits into the pipe of pg_dump's output
+	runOperator(t, s.env, "seed", "--orgs", "1", "--videos", "100", "--days", "60") // the data must be larger than the pipe for the output of pg_dump
 	s.startServer(t)
 	v := s.videos(t, link.TikTok, 1, 12)[0]
 	require.Equal(t, http.StatusOK, call(t, http.MethodPost, s.base+"/videos", s.token, map[string]any{"link": v.url}).status)
@@ -54,19 +54,20 @@ func TestDump_delaysNeitherReadsNorNewPartitions(t *testing.T) {
 	s.collector.stop(t, sigterm)
 }
 
+// partitionsOf returns the names of the partitions of the table snapshots_daily, sorted.
 func partitionsOf(t *testing.T, db *storetest.DB) []string {
 	t.Helper()
 	return storetest.Column[string](t, db, "SELECT relname::text FROM pg_class JOIN pg_inherits ON inhrelid = pg_class.oid WHERE inhparent = 'snapshots_daily'::regclass ORDER BY relname")
 }
 
-// dumps returns the number of running pg_dump processes.
+// dumps returns the number of connections of pg_dump to the database.
 func dumps(t *testing.T, db *storetest.DB) int64 {
 	t.Helper()
 	return storetest.Column[int64](t, db, "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'pg_dump'")[0]
 }
 
-// startDump starts a pg_dump whose output is not read, so that it runs until end is called. It returns when the dump has begun to
-// write rows, and therefore holds all its locks.
+// startDump starts pg_dump and does not read its output, so that pg_dump runs until end is called. startDump returns when pg_dump has begun
+// to write rows. By then, pg_dump has locked all its tables.
 func startDump(t *testing.T, db *storetest.DB) (end func()) {
 	t.Helper()
 	path, err := exec.LookPath("pg_dump")
@@ -76,7 +77,7 @@ func startDump(t *testing.T, db *storetest.DB) (end func()) {
 		path = found[len(found)-1]
 	}
 	c := exec.CommandContext(t.Context(), path, "--data-only", "--table=snapshots_daily*", "--table=videos", db.URL)
-	out, err := c.StdoutPipe() // the pipe holds 64 KiB
+	out, err := c.StdoutPipe() // pg_dump waits when the pipe is full, after 64 KiB
 	require.NoError(t, err)
 	require.NoError(t, c.Start())
 	await(t, waitTimeout, 50*time.Millisecond, func() string {

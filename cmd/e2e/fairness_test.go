@@ -14,10 +14,11 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// An organisation adds 500 Instagram links. Each call takes a second and fetches one video, so that the burst takes half a minute. The
-// single link of another organisation must still have numbers within five seconds if a vendor is the only source. With the Graph API, the
-// single link needs two more calls, for the list of the account and for the length of the video, so the limit is seven seconds.
-func TestFairness_burstDoesNotDelayOthers(t *testing.T) {
+// One organisation adds 500 Instagram links. Each call to the source takes a second and fetches one video, so fetching all of them takes
+// half a minute. Another organisation then adds a single link. If a vendor is the only source, this link must have numbers within five
+// seconds. With the Graph API, the limit is seven seconds, because the link needs two more calls: for the list of the account and for the
+// length of the video.
+func TestFairness_burstOfOneOrganisationDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	for _, engine := range storetest.Engines {
@@ -32,8 +33,8 @@ func TestFairness_burstDoesNotDelayOthers(t *testing.T) {
 	}
 }
 
-// testBurst adds 500 links of one organisation and then one link of another. The one link must have numbers within timeout. without are the
-// names of sandbox settings to leave out.
+// testBurst adds 500 links of one organisation and then one link of another organisation. The last link must have numbers within timeout.
+// The collector runs without the sandbox settings whose names are in without.
 func testBurst(t *testing.T, timeout time.Duration, engine string, without ...string) {
 	t.Helper()
 	s := startStack(t, engine, without...)

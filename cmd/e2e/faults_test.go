@@ -13,13 +13,13 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// recoveryTimeout is the maximum time until the collector uses a recovered source again. After a spent quota, the collector first probes the source
-// after 20 seconds.
+// recoveryTimeout is the maximum time until the collector uses a recovered source again. After a spent quota, the collector first probes
+// the source after 20 seconds.
 const recoveryTimeout = 45 * time.Second
 
 // While a source fails, the collector must store no false numbers, and must log the failure and the end of the pause. After the source
 // has recovered, the collector must fetch its numbers without a restart.
-func TestFaults_collectorStoresNoFalseNumbers(t *testing.T) {
+func TestFaults_collectorStoresNoFalseNumbersWhileSourceFails(t *testing.T) {
 	t.Parallel()
 	for _, engine := range storetest.Engines {
 		t.Run(engine, func(t *testing.T) {
@@ -42,7 +42,7 @@ func TestFaults_collectorStoresNoFalseNumbers(t *testing.T) {
 				name := c.fault + " of " + string(c.platform)
 				v := s.videos(t, c.platform, 1, uint64(100+i))[0]
 				logLength := len(s.collector.stderr.String())
-				s.setFault(t, "*", c.fault, c.retryAfter) // all sources, so that no other source is used for the platform
+				s.setFault(t, "*", c.fault, c.retryAfter) // all sources must fail, so that the collector cannot use another source for the platform
 				require.Equal(t, http.StatusOK, call(t, http.MethodPost, s.base+"/videos", s.token, map[string]any{"link": v.url}).status, name)
 				await(t, waitTimeout, 50*time.Millisecond, func() string {
 					for line := range strings.Lines(s.collector.stderr.String()[logLength:]) {
@@ -82,7 +82,7 @@ type point struct {
 	Views *int64
 }
 
-// history returns a video's points. The rate limit is 120 requests a minute.
+// history returns a video's history points. The API allows 120 such requests a minute.
 func (s *stack) history(t *testing.T, v video) []point {
 	t.Helper()
 	var points []point

@@ -2,7 +2,11 @@ package e2e_test
 
 import (
 	"encoding/json"
+	"net/http"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -10,10 +14,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// The three printed commands track one video, read the video and read its history. The demo organisation has videos with long histories.
+// `reeltally up` prints three commands, which track a video, read the video and read its history. The commands must work. The demo
+// organisation must have videos with long histories.
 func TestFirstRun_printedCommandsWork(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
@@ -75,7 +81,78 @@ func TestFirstRun_printedCommandsWork(t *testing.T) {
 	}
 }
 
-// runShellLine runs a curl command in a shell and decodes the response. The status must be 200.
+// Requirements in docs/coverage.md: 11.3-01, 11.3-03
+func TestFirstRun_keepsMadeUpAndRealNumbersInDifferentDatabases(t *testing.T) {
+	t.Parallel()
+	storetest.SkipIfShort(t)
+	for name, keyFirst := range map[string]bool{"with a key first": true, "without a key first": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			for _, withKey := range []bool{keyFirst, !keyFirst, keyFirst} {
+				env := []string{"REELTALLY_LISTEN=127.0.0.1:0"}
+				if withKey {
+					env = append(env, "REELTALLY_YOUTUBE_API_KEY=a-real-key", "REELTALLY_YOUTUBE_BASE_URL=http://127.0.0.1:1/")
+				}
+				p := runIn(t, dir, filepath.Join(programs, "reeltally"), env, "up")
+				p.stdout.Await(t, waitTimeout, "Ctrl-C stops.")
+				_, base, _ := strings.Cut(p.stdout.Await(t, waitTimeout, "ReelTally runs at "), " at ")
+				a := call(t, http.MethodGet, base+"/videos", strings.TrimSpace(p.stdout.Await(t, waitTimeout, "  rt_")), nil)
+				var list struct{ Data []trackedVideo }
+				a.decode(t, &list)
+				if withKey {
+					require.Empty(t, a.header.Get("ReelTally-Sandbox"))
+					require.Empty(t, list.Data)
+					require.NotContains(t, p.stdout.String(), "MADE UP")
+					require.FileExists(t, filepath.Join(dir, "data", "reeltally.db"))
+				} else {
+					require.Equal(t, "true", a.header.Get("ReelTally-Sandbox"))
+					require.Len(t, list.Data, 60)
+					require.Contains(t, p.stdout.String(), "MADE UP")
+					require.FileExists(t, filepath.Join(dir, "data", "demo.db"))
+				}
+				p.stop(t, syscall.SIGINT)
+			}
+			p := runIn(t, dir, filepath.Join(programs, "reeltally"), []string{"REELTALLY_DATABASE_URL=sqlite:data/demo.db", "REELTALLY_YOUTUBE_API_KEY=a-real-key"}, "up")
+			<-p.done
+			require.Error(t, p.err)
+			require.Contains(t, p.stderr.String(), "this database has made-up numbers of the sandbox, so real numbers cannot be stored in it")
+		})
+	}
+}
+
+// A collector whose source is the sandbox must stop before it stores a number, if the database already has real numbers.
+//
+// Requirements in docs/coverage.md: 11.3-01, 11.3-02
+func TestDataKind_collectorOfSandboxRefusesDatabaseWithRealNumbers(t *testing.T) {
+	t.Parallel()
+	storetest.SkipIfShort(t)
+	for _, engine := range storetest.Engines {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			s := &stack{box: startSandbox(t)}
+			s.env = append(slices.DeleteFunc(slices.Clone(s.box.env), func(setting string) bool {
+				return strings.HasPrefix(setting, "REELTALLY_VENDOR") || strings.HasPrefix(setting, "REELTALLY_SANDBOX=")
+			}), "REELTALLY_DATABASE_URL="+storetest.NewURL(t, engine), "REELTALLY_LISTEN=127.0.0.1:0")
+			s.token = s.newOrganisation(t)
+			file := filepath.Join(t.TempDir(), "old.csv")
+			require.NoError(t, os.WriteFile(file, []byte("link,date,views\nhttps://youtu.be/dQw4w9WgXcQ,2026-01-01,7\n"), 0o600))
+			runOperator(t, s.env, "import", "--org", "Tester", file)
+			s.startServer(t)
+			v := s.videos(t, link.YouTube, 1, 5)[0]
+			a := call(t, http.MethodPost, s.base+"/videos", s.token, map[string]any{"link": v.url})
+			require.Equal(t, http.StatusOK, a.status)
+			require.Empty(t, a.header.Get("ReelTally-Sandbox"), "the imported numbers are real")
+			s.startCollector(t)
+			<-s.collector.done
+			require.Error(t, s.collector.err)
+			require.Contains(t, s.collector.stderr.String(), "this database has real numbers, so made-up numbers of the sandbox cannot be stored in it")
+			require.Empty(t, s.history(t, v))
+		})
+	}
+}
+
+// runShellLine runs a curl command in a shell and decodes the JSON response into decode. It fails the test if the status is not 200.
 func runShellLine(t *testing.T, line string, decode any) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "sh", "-c", line+` -w '\n%{http_code}'`).CombinedOutput()

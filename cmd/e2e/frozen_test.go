@@ -19,20 +19,20 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// frozenVariable names the environment variable that sets how long the database stays frozen. If it is set, the request timeout is the
-// default. If it is not set, both the freeze and the request timeout are short.
+// frozenVariable is the name of the environment variable that sets how long PostgreSQL stays frozen. If the variable is set, the request
+// timeout is 30 seconds, the default of the server. If it is not set, the freeze takes 6 seconds and the request timeout is 2 seconds.
 const frozenVariable = "REELTALLY_TEST_FREEZE"
 
 const (
 	readers = 20
 	writers = 5
-	// maxDelay is the tolerated delay of a response after its deadline. On an idle machine, one second is enough.
+	// maxDelay is the maximum time between the deadline of a request and its response. On an idle machine, one second is enough.
 	maxDelay = 3 * time.Second
 	// probeTimeout is the maximum duration of requests to /livez, /readyz, /metrics and /status.
 	probeTimeout = 2*time.Second + maxDelay
 )
 
-// timedResponse is a response, or an error, and the time until it arrived.
+// timedResponse is the response to a request, or the error of the request, with the duration of the request.
 type timedResponse struct {
 	name string
 	response
@@ -40,9 +40,9 @@ type timedResponse struct {
 	err      error
 }
 
-// While PostgreSQL is frozen, its connections stay open but do not respond. Every request must still get a response before its deadline. When
-// PostgreSQL continues, everything must recover without a restart.
-func TestFrozenDatabase_respondsInTimeAndRecovers(t *testing.T) {
+// While PostgreSQL is frozen, its connections stay open but do not respond. Every request must still get a response before its deadline.
+// When PostgreSQL continues, server and collector must recover without a restart.
+func TestFrozenDatabase_serverRespondsInTimeAndRecovers(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	frozen, deadline := 6*time.Second, 2*time.Second
@@ -125,7 +125,7 @@ func TestFrozenDatabase_respondsInTimeAndRecovers(t *testing.T) {
 	await(t, waitTimeout, time.Second, func() string {
 		busy := storetest.Column[int64](t, db, "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = 'frozen' AND state <> 'idle' AND pid <> pg_backend_pid()")[0]
 		after := goroutinesOf(t, metrics)
-		if busy == 0 && after <= goroutinesBefore+readers+writers { // idle connections of clients have goroutines
+		if busy == 0 && after <= goroutinesBefore+readers+writers { // the server has up to one goroutine for each idle connection of a client
 			return ""
 		}
 		return fmt.Sprintf("%d busy connections, %d goroutines (%d before)", busy, after, goroutinesBefore)
@@ -134,7 +134,8 @@ func TestFrozenDatabase_respondsInTimeAndRecovers(t *testing.T) {
 	s.collector.stop(t, sigterm)
 }
 
-// load sends requests of all kinds in a loop for a duration and returns all responses.
+// load sends requests that read and write videos, and requests to /livez, /readyz, /metrics and /status. It sends requests of each kind
+// again and again for the given duration, and returns all responses.
 func (s *stack) load(t *testing.T, metrics string, videos []video, duration time.Duration) []timedResponse {
 	t.Helper()
 	var (
@@ -186,7 +187,7 @@ func (s *stack) load(t *testing.T, metrics string, videos []video, duration time
 	return responses
 }
 
-// metricsOf returns the URL at which a process serves its metrics.
+// metricsOf waits until a process logs the URL of its metrics and returns this URL.
 func metricsOf(t *testing.T, p *process) string {
 	t.Helper()
 	var line struct{ Address string }
@@ -196,6 +197,7 @@ func metricsOf(t *testing.T, p *process) string {
 
 var goroutines = regexp.MustCompile(`(?m)^go_goroutines (\d+)$`)
 
+// goroutinesOf reads the number of goroutines from the metrics at a URL.
 func goroutinesOf(t *testing.T, metrics string) int {
 	t.Helper()
 	found := goroutines.FindSubmatch(call(t, http.MethodGet, metrics, "", nil).body)

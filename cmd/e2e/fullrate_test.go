@@ -23,16 +23,16 @@ import (
 )
 
 var (
-	fullRateOut = flag.String("fullrate.out", "", "folder for full-rate.md and full-rate.svg; if set, TestFullRate runs for fullrate.for and writes them")
-	fullRateFor = flag.Duration("fullrate.for", 10*time.Minute, "duration of TestFullRate if fullrate.out is set")
+	fullRateOut = flag.String("fullrate.out", "", "folder for full-rate.md and full-rate.svg; if set, TestFullRate_maximumAllowedLoadNeedsLittleMemory runs for fullrate.for and writes them")
+	fullRateFor = flag.Duration("fullrate.for", 10*time.Minute, "duration of TestFullRate_maximumAllowedLoadNeedsLittleMemory if fullrate.out is set")
 )
 
 const (
-	// maxInFlight is the maximum number of concurrent requests of the organisation. Further requests are skipped.
+	// maxInFlight is the maximum number of concurrent requests of the organisation. The test skips a request if it would exceed this number.
 	maxInFlight = 100
-	// maxKeyBytes is the maximum size of the table of idempotency keys on disk. The limit for the organisation's keys is 128 MiB.
+	// maxKeyBytes is the maximum size of the table of idempotency keys on disk, in bytes. The server allows one organisation 128 MiB of keys.
 	maxKeyBytes = 256 << 20
-	// maxResident is the maximum resident memory of the server.
+	// maxResident is the maximum resident memory of the server in bytes.
 	maxResident = 1 << 30
 )
 
@@ -40,7 +40,7 @@ const (
 // server's memory must stay small, the idempotency keys must stay within their limit, and other organisations must get responses.
 //
 //nolint:paralleltest // the test loads the whole machine, so that parallel tests with short timeouts would fail
-func TestFullRate(t *testing.T) {
+func TestFullRate_maximumAllowedLoadNeedsLittleMemory(t *testing.T) {
 	storetest.SkipIfShort(t)
 	run := fullRateRun{alone: 3 * time.Second, length: 15 * time.Second, sampleEvery: time.Second, window: 5 * time.Second, videos: 500}
 	if *fullRateOut != "" {
@@ -71,7 +71,7 @@ func TestFullRate(t *testing.T) {
 	run.server, run.database = m.serverTime(t)-server, m.databaseTime(t)-database
 	run.tablesAfter = tableSizes(t, db)
 
-	if *fullRateOut != "" { // before the assertions, so that the results of a failed run are kept
+	if *fullRateOut != "" { // write the files before the assertions, so that a failed run writes its results too
 		require.NoError(t, os.WriteFile(filepath.Join(*fullRateOut, "full-rate.md"), []byte(run.page()), 0o600))
 		require.NoError(t, os.WriteFile(filepath.Join(*fullRateOut, "full-rate.svg"), []byte(run.picture()), 0o600))
 	}
@@ -87,14 +87,14 @@ func TestFullRate(t *testing.T) {
 		require.Less(t, one.keys, int64(maxKeyBytes), "size of the idempotency keys in bytes")
 	}
 	failed := failures(run.honest)
-	delete(failed, "503 Service Unavailable") // caused by an overloaded machine, not by a fault of the server
+	delete(failed, "503 Service Unavailable") // the server responds with 503 if the machine is overloaded, which is not an error of the server
 	require.Empty(t, failed)
 }
 
-// fullRateRun holds the measurements of a full-rate run.
+// fullRateRun has the settings and the measurements of a full-rate run, in which one organisation uses all its rate limits completely.
 type fullRateRun struct {
-	alone               time.Duration  // time before the run in which only honest callers send requests
-	length              time.Duration  // duration of the organisation's requests
+	alone               time.Duration  // duration of the phase before the run, in which only honest callers send requests
+	length              time.Duration  // duration of the run, in which the organisation sends requests
 	sampleEvery, window time.Duration  // interval of samples; length of the windows of the latency curve
 	videos              int            // number of videos of the organisation before the run
 	limits              map[string]int // allowed calls a minute, by operation
@@ -107,15 +107,15 @@ type fullRateRun struct {
 	tablesBefore, tablesAfter map[string]int64
 }
 
-// sample holds the sizes of server and database at one time.
+// sample has the memory of the server and the size of the database at one time.
 type sample struct {
 	at       time.Duration // time since the start of the organisation's requests
-	resident int64         // bytes of the server
-	database int64         // bytes of the database
-	keys     int64         // bytes of the table of idempotency keys; database includes them
+	resident int64         // resident memory of the server in bytes
+	database int64         // size of the database in bytes
+	keys     int64         // size of the table of idempotency keys in bytes, which is a part of database
 }
 
-// sample records a sample every sampleEvery until ctx ends.
+// sample adds a sample to r.samples every r.sampleEvery until ctx ends.
 func (r *fullRateRun) sample(ctx context.Context, t *testing.T, m *meter, db *storetest.DB) {
 	ticks := time.NewTicker(r.sampleEvery)
 	defer ticks.Stop()
@@ -136,7 +136,7 @@ func (r *fullRateRun) sample(ctx context.Context, t *testing.T, m *meter, db *st
 	}
 }
 
-// tableSizes returns the bytes of each table with its indexes. The sizes of partitions are added to the size of their table.
+// tableSizes returns the size in bytes of each table, including its indexes and partitions, by the name of the table.
 func tableSizes(t *testing.T, db *storetest.DB) map[string]int64 {
 	t.Helper()
 	out := map[string]int64{}
@@ -152,7 +152,7 @@ WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' GROUP BY COALE
 	return out
 }
 
-// outcome counts the responses to the requests of one operation.
+// outcome counts the requests of one operation in a full-rate run by their responses.
 type outcome struct {
 	mu        sync.Mutex
 	responses map[string]int // number of responses by status
@@ -160,6 +160,7 @@ type outcome struct {
 	duration  []time.Duration
 }
 
+// total returns the number of requests that were sent.
 func (o *outcome) total() int {
 	n := 0
 	for _, count := range o.responses {
@@ -176,8 +177,8 @@ func (o *outcome) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// callAll calls every operation as often as its rate limit allows, at even intervals, until ctx ends. It then waits for the remaining
-// responses.
+// callAll sends requests for every operation of the API, as often as the rate limit of the operation allows, at even intervals, until ctx
+// ends. It then waits for the remaining responses.
 func (c *customer) callAll(ctx context.Context, limits map[string]int, requestSpecs map[string]func(n int) requestSpec) map[string]*outcome {
 	client := hostileClient()
 	defer client.CloseIdleConnections()
@@ -213,12 +214,12 @@ func (c *customer) callAll(ctx context.Context, limits map[string]int, requestSp
 	return sent
 }
 
-// sendRequest sends a request and records the response.
+// sendRequest sends a request and counts its response in o.
 func (c *customer) sendRequest(ctx context.Context, client *http.Client, request requestSpec, o *outcome) {
 	began := time.Now()
 	r, err := http.NewRequestWithContext(ctx, request.method, c.base+request.path, strings.NewReader(request.body))
 	if err != nil {
-		panic(err) // cannot fail: the test builds the address
+		panic(err) // cannot happen, because the test builds a valid URL
 	}
 	r.Header.Set("Authorization", "Bearer "+c.token)
 	if request.body != "" {
@@ -241,7 +242,7 @@ func (c *customer) sendRequest(ctx context.Context, client *http.Client, request
 	switch {
 	case err == nil:
 		status = fmt.Sprint(res.StatusCode)
-	case res != nil: // the server cut off the body at the request's deadline
+	case res != nil: // the server sent the status but ended the body early, at the request's deadline
 		status = fmt.Sprint(res.StatusCode, " cut off")
 	}
 	if request.onSuccess != nil && err == nil && res.StatusCode < http.StatusMultipleChoices {

@@ -17,23 +17,23 @@ import (
 // requestSpec is a request that the full-rate run sends.
 type requestSpec struct {
 	method, path, body string
-	keyed              bool // sent with an Idempotency-Key
-	// onSuccess gets the body of a successful response; nil if the body is not needed.
+	keyed              bool // whether the request has an Idempotency-Key header
+	// onSuccess is called with the body of a successful response. It is nil if the run does not need the body.
 	onSuccess func(body []byte)
 }
 
-// customer is the organisation of the full-rate run with the ids and links of its data.
+// customer is the organisation that sends the requests of the full-rate run, with the ids and links of its videos and collections.
 type customer struct {
 	*stack
 	videos, accounts []string // ids that existed before the run
 	collections      []string // ids of collections that are never deleted
-	large            string   // request body with 500 invalid links, 2 MiB in all
+	large            string   // body of a bulk request with 500 invalid links, about 2 MiB
 
 	mu   sync.Mutex
 	made map[string][]string // links and ids that the run created and will stop or delete, by kind
 }
 
-// newCustomer seeds an organisation with videos and creates a few collections.
+// newCustomer creates an organisation with made-up videos and five collections, and a token for it.
 func newCustomer(t *testing.T, s *stack, videos int) *customer {
 	t.Helper()
 	id := s.seed(t, "--videos", fmt.Sprint(videos), "--days", "30")[0]
@@ -57,7 +57,7 @@ func newCustomer(t *testing.T, s *stack, videos int) *customer {
 	return c
 }
 
-// addCreated stores links or ids that the run created.
+// addCreated stores links or ids of a kind that the run created, for takeCreated.
 func (c *customer) addCreated(kind string, values ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,7 +81,7 @@ func (c *customer) takeCreated(kind string, n int, fallback string) []string {
 // anyOf returns a random element of values.
 func anyOf(values []string) string { return values[rand.IntN(len(values))] }
 
-// some returns n different random elements of values, or all of them if there are fewer.
+// some returns n different random elements of values, or all elements if values has fewer than n.
 func some(values []string, n int) []string {
 	out := slices.Clone(values)
 	rand.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
@@ -93,14 +93,15 @@ func jsonList(values []string) string {
 	return listOf(len(values), func(i int) string { return values[i] })
 }
 
-// newAccount returns the link of an account that no test has tracked. It ignores its argument, so that it has the same type
-// as other functions that return a link.
+// newAccount returns the link of an account that no test has tracked. It ignores its argument, which it has only because trackAll calls it
+// with the number of the link.
 func newAccount(int) string {
 	id := strings.ReplaceAll(uuid.NewString(), "-", "")
 	return "https://www.tiktok.com/@full" + id[len(id)-16:]
 }
 
-// requestSpecs returns, by operation, a function that builds the n-th request of the operation. Each request is as large as the operation allows.
+// requestSpecs returns, by operation, a function that builds the n-th request of the operation. Each request is as large as the operation
+// allows.
 func (c *customer) requestSpecs(t *testing.T) map[string]func(n int) requestSpec {
 	get := func(path func() string) func(int) requestSpec {
 		return func(int) requestSpec { return requestSpec{method: http.MethodGet, path: path()} }
@@ -108,7 +109,7 @@ func (c *customer) requestSpecs(t *testing.T) map[string]func(n int) requestSpec
 	fixed := func(path string) func(int) requestSpec { return get(func() string { return path }) }
 	period := "start_date=" + time.Now().UTC().AddDate(0, 0, -729).Format(time.DateOnly) + "&include=quality"
 	collection := func() string { return "/collections/" + anyOf(c.collections) }
-	// A bulk request has either 500 new links, or 500 long links that are all refused.
+	// Bulk requests have 500 new links and 500 long, invalid links in turn.
 	trackAll := func(path, kind string, link func(int) string) func(n int) requestSpec {
 		return func(n int) requestSpec {
 			if n%2 == 1 {

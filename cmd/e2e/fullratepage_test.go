@@ -25,11 +25,11 @@ func (r *fullRateRun) page() string {
 	fmt.Fprintf(&b, `# One organisation at its full rate
 
 `+"`make full-rate`"+` writes this page and its picture. One premium organisation calls all %d operations for %g minutes, each as often as its rate limit
-allows: %s requests a minute. Its requests are as large as the contract allows: bulk requests with 500 new links, alternating with 500 links of 2 MiB in all;
-pages of 5,000; 100 members; settings of 16 KiB with a new password. Every POST that takes an Idempotency-Key has a new key.
-At the same time, %d other organisations together send 60 requests a second: for one video, for 100 videos, and to track a video. In the first minute, only these organisations send requests.
+allows: %s requests a minute. Its requests are as large as the contract allows. Bulk requests have 500 new links, alternating with 500 links of 2 MiB in all.
+Pages of lists have 5,000 items. Requests for members of collections have 100 members. Settings of collections have 16 KiB and a new password. Every POST that takes an Idempotency-Key has a new key.
+At the same time, %d other organisations together send 60 requests a second: for one video, for 100 videos, and to track a video. In the first minute, only the other organisations send requests.
 
-Server, PostgreSQL (with fsync off, as in all tests) and callers share one machine. No collector runs. The organisation had %s videos before.
+Server, PostgreSQL (with fsync off, as in all tests) and callers share one machine. No collector runs. Before the run, the organisation had %s videos.
 
 ![Memory of the server, size of the database, and latency of other organisations](full-rate.svg)
 
@@ -56,7 +56,7 @@ Server, PostgreSQL (with fsync off, as in all tests) and callers share one machi
 	return b.String()
 }
 
-// growth writes the section about the tables of the database that grew.
+// growth writes the section of docs/evidence/full-rate.md about the tables of the database that grew.
 func (r *fullRateRun) growth(b *strings.Builder, minutes float64) {
 	fmt.Fprintf(b, `
 ## Growth of the database
@@ -89,16 +89,16 @@ func (r *fullRateRun) growth(b *strings.Builder, minutes float64) {
 		trackedItems += r.sent[operation].responses["200"]
 	}
 	fmt.Fprintf(b, `
-The organisation tracked about %s new videos and accounts, %s a minute: about %.1f KiB of database for each. What limits the growth:
+The organisation tracked about %s new videos and accounts, %s a minute: about %.1f KiB of database for each. These limits apply to the growth:
 
-- Each tracked video or account adds rows, which stay. The rate limits restrict the number of links: 500 in each bulk request, 120 bulk
+- Each tracked video or account adds rows, which are not deleted. The rate limits restrict the number of links: 500 in each bulk request, 120 bulk
   requests of each kind in a minute.
-- The size of idempotency keys is limited for each organisation, and they expire after 24 hours. The run fails if their table takes more than %d MiB.
-- The other tables grow with the number of links, or do not grow. The table above shows their growth.
+- The size of idempotency keys is limited for each organisation, and the keys expire after 24 hours. The run fails if the table of the keys takes more than %d MiB.
+- The other tables grow with the number of links, or do not grow. The table "Growth of the database" shows the growth.
 `, thousands(trackedItems), thousands(int(float64(trackedItems)/minutes)), float64(total)/1024/float64(max(1, trackedItems)), maxKeyBytes>>20)
 }
 
-// operations writes a table of the requests that were sent.
+// operations writes the table of docs/evidence/full-rate.md with the number of requests of each operation.
 func (r *fullRateRun) operations(b *strings.Builder, minutes float64) {
 	b.WriteString("\n## Requests by operation\n\n| Operation | Allowed a minute | Sent a minute | p50, ms | p99, ms | Answers |\n|---|--:|--:|--:|--:|---|\n")
 	for _, operation := range slices.Sorted(maps.Keys(r.sent)) {
@@ -112,7 +112,7 @@ func (r *fullRateRun) operations(b *strings.Builder, minutes float64) {
 	}
 }
 
-// counts formats counts by name, such as "503 Service Unavailable × 3".
+// counts formats the names and numbers in of as a text, such as "503 Service Unavailable × 3".
 func counts(of map[string]int) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(of)) {
@@ -134,7 +134,7 @@ func (r *fullRateRun) at(when time.Duration) sample {
 	return out
 }
 
-// most returns the highest value of all samples.
+// most returns the highest result of value for all samples.
 func (r *fullRateRun) most(value func(sample) int64) int64 {
 	most := int64(0)
 	for _, s := range r.samples {
@@ -143,7 +143,7 @@ func (r *fullRateRun) most(value func(sample) int64) int64 {
 	return most
 }
 
-// between returns the honest requests that were sent between two times, relative to the start of the run.
+// between returns the timings of the honest callers' requests that were sent between two times, relative to the start of the run.
 func (r *fullRateRun) between(from, to time.Duration) []timing {
 	var out []timing
 	for _, a := range r.honest {
@@ -154,13 +154,13 @@ func (r *fullRateRun) between(from, to time.Duration) []timing {
 	return out
 }
 
-// curve is a line in a panel of the picture: the values y at the minutes x.
+// curve is one line of a chart: the values y at the times x, in minutes.
 type curve struct {
 	name, colour string
 	x, y         []float64
 }
 
-// picture returns an SVG of memory, disk and latency over time.
+// picture returns docs/evidence/full-rate.svg: charts of memory, disk and latency over time.
 func (r *fullRateRun) picture() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 900 890" font-family="sans-serif" font-size="12">
@@ -193,7 +193,7 @@ func (r *fullRateRun) picture() string {
 	return b.String()
 }
 
-// drawPanel draws curves over minutes. The y axis starts at zero, and a dashed line marks minute 0.
+// drawPanel writes one chart of the SVG with curves over minutes. The y axis starts at zero, and a dashed line marks minute 0.
 func drawPanel(b *strings.Builder, top float64, title string, from, to float64, curves []curve) {
 	const left, width, height = 70.0, 800.0, 190.0
 	most := 1.0

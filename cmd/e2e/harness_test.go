@@ -26,11 +26,12 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// programs is the path of the folder that contains the built programs.
+// programs is the path of the folder with the programs that buildAndRun built: server, collector and reeltally.
 var programs string
 
 func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
 
+// buildAndRun builds the programs, runs the tests and returns the exit status.
 func buildAndRun(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "reeltally-e2e")
 	if err != nil {
@@ -48,13 +49,13 @@ func buildAndRun(m *testing.M) int {
 }
 
 const (
-	// waitTimeout is the maximum time until a program prints or logs an expected line, or ends.
+	// waitTimeout is the maximum time for which a test waits until a program prints or logs an expected line, or ends.
 	waitTimeout = 30 * time.Second
-	// fetchTimeout is the maximum time until a tracked video has its first numbers.
+	// fetchTimeout is the maximum time for which a test waits until a tracked video has its first numbers.
 	fetchTimeout = 10 * time.Second
 )
 
-// process is a running program.
+// process is a program that a test has started.
 type process struct {
 	cmd            *exec.Cmd
 	stdout, stderr *boottest.Output
@@ -62,17 +63,23 @@ type process struct {
 	err            error
 }
 
-// start starts one of the built programs.
+// start starts the built program with the given name: server, collector or reeltally.
 func start(t *testing.T, name string, env []string, args ...string) *process {
 	t.Helper()
 	return run(t, filepath.Join(programs, name), env, args...)
 }
 
-// run starts a program whose environment is env, PATH and HOME. The program is killed when the test ends.
+// run starts a program in a new folder. Its environment is env, PATH and HOME. The program is killed when the test ends.
 func run(t *testing.T, path string, env []string, args ...string) *process {
 	t.Helper()
+	return runIn(t, t.TempDir(), path, env, args...)
+}
+
+// runIn starts a program like run, but in the existing folder dir, which is also HOME.
+func runIn(t *testing.T, dir, path string, env []string, args ...string) *process {
+	t.Helper()
 	p := &process{cmd: exec.CommandContext(t.Context(), path, args...), stdout: boottest.NewOutput(), stderr: boottest.NewOutput(), done: make(chan struct{})}
-	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = t.TempDir(), p.stdout, p.stderr
+	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = dir, p.stdout, p.stderr
 	p.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.cmd.Dir}, env...)
 	require.NoError(t, p.cmd.Start())
 	go func() {
@@ -85,13 +92,13 @@ func run(t *testing.T, path string, env []string, args ...string) *process {
 	return p
 }
 
-// kill sends SIGKILL and waits for the process to end.
+// kill sends SIGKILL to the process and waits until the process has ended.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill()
 	<-p.done
 }
 
-// stop sends a signal and requires that the process ends with status 0.
+// stop sends a signal to the process and requires that the process ends with status 0.
 func (p *process) stop(t *testing.T, signal syscall.Signal) {
 	t.Helper()
 	require.NoError(t, p.cmd.Process.Signal(signal))
@@ -117,9 +124,10 @@ type box struct {
 	*process
 	env     []string       // settings that make the sandbox the source of every platform
 	control string         // base URL of the control interface
-	world   *sandbox.World // the same data as in the process
+	world   *sandbox.World // the same made-up data as in the process
 }
 
+// startSandbox starts `reeltally sandbox` and waits until it has printed its settings.
 func startSandbox(t *testing.T) *box {
 	t.Helper()
 	b := &box{process: start(t, "reeltally", nil, "sandbox", "--listen", "127.0.0.1:0"), world: sandbox.New(sandbox.Options{}).World()}
@@ -129,7 +137,8 @@ func startSandbox(t *testing.T) *box {
 	return b
 }
 
-// setFault makes the sandbox's calls of a source fail until clearFaults is called. retryAfter is in seconds; 0 means no Retry-After header.
+// setFault makes the sandbox answer the calls of a source with a fault until clearFaults is called. retryAfter is in seconds; 0 means no
+// Retry-After header.
 func (b *box) setFault(t *testing.T, source, fault string, retryAfter int) {
 	t.Helper()
 	body := map[string]any{"source": source, "fault": fault}
@@ -139,12 +148,13 @@ func (b *box) setFault(t *testing.T, source, fault string, retryAfter int) {
 	require.Equal(t, http.StatusOK, call(t, http.MethodPut, b.control+"faults", "", body).status)
 }
 
+// clearFaults ends all faults of the sandbox.
 func (b *box) clearFaults(t *testing.T) {
 	t.Helper()
 	require.Equal(t, http.StatusNoContent, call(t, http.MethodDelete, b.control+"faults", "", nil).status)
 }
 
-// batches returns the requested ids of each call to a source.
+// batches returns the ids of the targets of each call to a source that the sandbox received.
 func (b *box) batches(t *testing.T, source string) [][]string {
 	t.Helper()
 	var calls map[string]struct {
@@ -156,7 +166,7 @@ func (b *box) batches(t *testing.T, source string) [][]string {
 	return calls[source].Batches
 }
 
-// video is a video of the sandbox.
+// video is a video of the sandbox, with its parsed link and its URL.
 type video struct {
 	link.Link
 	url string
@@ -182,6 +192,7 @@ func (b *box) videos(t *testing.T, p link.Platform, n int, randomSeed uint64) []
 	return found
 }
 
+// linksOf returns the URLs of videos.
 func linksOf(videos []video) []string {
 	out := make([]string, len(videos))
 	for i, v := range videos {
@@ -198,7 +209,8 @@ type stack struct {
 	base, token       string
 }
 
-// startStack starts a stack on a database engine. without are the names of sandbox settings to leave out.
+// startStack starts a stack with a new database of an engine, "sqlite" or "postgres". Server and collector run without the sandbox settings
+// whose names are in without.
 func startStack(t *testing.T, engine string, without ...string) *stack {
 	t.Helper()
 	s := &stack{box: startSandbox(t)}
@@ -212,6 +224,7 @@ func startStack(t *testing.T, engine string, without ...string) *stack {
 	return s
 }
 
+// newOrganisation creates an organisation with the operator's commands and returns a token of the organisation.
 func (s *stack) newOrganisation(t *testing.T) string {
 	t.Helper()
 	var made struct {
@@ -223,13 +236,14 @@ func (s *stack) newOrganisation(t *testing.T) string {
 	return made.Token
 }
 
+// startServer starts the server and waits until it serves requests.
 func (s *stack) startServer(t *testing.T) {
 	t.Helper()
 	s.server = start(t, "server", s.env)
 	s.base = loggedAddress(t, s.server, "serving")
 }
 
-// loggedAddress waits until a program logs a message and returns the address in it.
+// loggedAddress waits until a program logs a message and returns the value of the attribute "address" of the message.
 func loggedAddress(t *testing.T, p *process, message string) string {
 	t.Helper()
 	var line struct{ Address string }
@@ -237,6 +251,7 @@ func loggedAddress(t *testing.T, p *process, message string) string {
 	return line.Address
 }
 
+// startCollector starts a collector with log level debug and waits until it collects.
 func (s *stack) startCollector(t *testing.T) *process {
 	t.Helper()
 	s.collector = start(t, "collector", append(slices.Clone(s.env), "REELTALLY_LOG_LEVEL=debug"))
@@ -244,7 +259,7 @@ func (s *stack) startCollector(t *testing.T) *process {
 	return s.collector
 }
 
-// response is an HTTP response.
+// response is an HTTP response with its complete body.
 type response struct {
 	status int
 	header http.Header
@@ -256,7 +271,7 @@ func (a response) decode(t *testing.T, v any) {
 	require.NoError(t, json.Unmarshal(a.body, v), string(a.body))
 }
 
-// call sends a request and fails the test if there is no response.
+// call sends an HTTP request with body as JSON and returns the response. It fails the test if there is no response.
 func call(t *testing.T, method, url, token string, body any) response {
 	t.Helper()
 	a, err := try(t, method, url, token, body)
@@ -264,7 +279,7 @@ func call(t *testing.T, method, url, token string, body any) response {
 	return a
 }
 
-// try sends a request. It returns an error if there is no response, for example because the server was killed.
+// try sends an HTTP request with body as JSON. It returns an error if there is no response, for example because the server was killed.
 func try(t *testing.T, method, url, token string, body any) (a response, err error) {
 	t.Helper()
 	var content io.Reader
@@ -300,6 +315,7 @@ type bulkResponse struct {
 	}
 }
 
+// bulk tracks links with POST /videos/bulk and returns the response, raw and decoded.
 func (s *stack) bulk(t *testing.T, links []string) (a response, b bulkResponse) {
 	t.Helper()
 	a = call(t, http.MethodPost, s.base+"/videos/bulk", s.token, map[string]any{"links": links})
@@ -334,10 +350,10 @@ func (s *stack) list(t *testing.T) []trackedVideo {
 	return page.Data
 }
 
-// listInterval is the interval between requests for a list. The rate limit is 30 a minute.
+// listInterval is the interval between requests for a list. The rate limit for lists is 30 requests a minute.
 const listInterval = 2500 * time.Millisecond
 
-// awaitNumbers waits until n videos are tracked and all have views, and returns the videos.
+// awaitNumbers waits until the organisation tracks n videos and all n videos have views, and returns the videos.
 func (s *stack) awaitNumbers(t *testing.T, n int, timeout time.Duration) []trackedVideo {
 	t.Helper()
 	var videos []trackedVideo
@@ -357,7 +373,8 @@ func (s *stack) awaitNumbers(t *testing.T, n int, timeout time.Duration) []track
 	return videos
 }
 
-// await calls check at an interval until check returns "". Otherwise check returns what is missing. After timeout, await fails the test.
+// await calls check at an interval until check returns "". If this takes longer than timeout, await fails the test with the last result of
+// check, which says what is missing.
 func await(t *testing.T, timeout, interval time.Duration, check func() string) {
 	t.Helper()
 	deadline, ticks := time.NewTimer(timeout), time.NewTicker(interval)

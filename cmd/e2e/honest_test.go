@@ -19,21 +19,22 @@ import (
 // honestKinds are the kinds of requests that honest callers send. Honest callers are organisations that send normal requests.
 var honestKinds = []string{"one video", "100 videos", "track a video"}
 
-// honestInterval is the interval at which honest callers send one request of each of honestKinds.
+// honestInterval is the interval at which the honest callers together send one request of each kind in honestKinds.
 const honestInterval = 50 * time.Millisecond
 
-// honestOrganisations is the number of honest callers. With this number, each sends fewer than 30 requests of a kind in a minute.
+// honestOrganisations is the number of honest callers. With this number, each caller sends fewer than 30 requests of each kind in a minute.
+// The rate limit of lists of videos is 30 requests a minute.
 const honestOrganisations = 48
 
-// honest sends requests of many small organisations at a steady rate.
+// honest sends the requests of the honest callers, which are many small organisations, at a fixed rate.
 type honest struct {
 	tokens []string
 	videos []string // id of one video of each organisation
-	links  []string // links of the videos
+	links  []string // links of the videos in the field videos
 	client *http.Client
 }
 
-// newHonest creates the organisations and their videos with the operator's commands.
+// newHonest creates the organisations of the honest callers, with 120 videos and a token for each organisation.
 func newHonest(t *testing.T, s *stack) *honest {
 	t.Helper()
 	h := &honest{client: &http.Client{Timeout: 5 * time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 100}}}
@@ -54,12 +55,12 @@ func newHonest(t *testing.T, s *stack) *honest {
 	return h
 }
 
-// timing is the duration and outcome of one honest request.
+// timing is the duration and outcome of one request of an honest caller.
 type timing struct {
 	kind     int       // index into honestKinds
 	at       time.Time // when the request was sent
 	duration time.Duration
-	fail     string // error or unexpected status; "" for success
+	fail     string // error, or status if it is not 200; "" if the request succeeded
 }
 
 // run sends requests to base at a fixed rate until ctx ends, without waiting for earlier responses. It returns the timings of all requests.
@@ -88,7 +89,7 @@ func (h *honest) run(ctx context.Context, base string) []timing {
 	}
 }
 
-// send sends one request of a kind for one organisation.
+// send sends one request of a kind for one organisation. kind is an index of honestKinds, and organisation is an index of h.tokens.
 func (h *honest) send(ctx context.Context, base string, kind, organisation int) timing {
 	method, path, body := http.MethodGet, "/videos/"+h.videos[organisation], []byte(nil)
 	switch kind {
@@ -131,7 +132,8 @@ func failures(all []timing) map[string]int {
 	return out
 }
 
-// percentile returns a percentile of the durations of the requests of a kind. Kind -1 means all kinds. Without requests, it returns 0.
+// percentile returns a percentile of the durations of the requests of a kind. Kind -1 means all kinds. If there are no requests, percentile
+// returns 0.
 func percentile(all []timing, kind int, percent float64) time.Duration {
 	var duration []time.Duration
 	for _, a := range all {

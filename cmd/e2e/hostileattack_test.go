@@ -22,8 +22,8 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// hostileAddress is the source address of hostile requests. Honest callers use 127.0.0.1. The addresses differ, because the server limits
-// requests with invalid tokens by address.
+// hostileAddress is the source address of hostile requests. It differs from 127.0.0.1, which honest callers use, because the server limits
+// the requests with invalid tokens from each address.
 const hostileAddress = "127.0.0.2"
 
 // hostileClient returns a client whose connections come from hostileAddress.
@@ -32,7 +32,7 @@ func hostileClient() *http.Client {
 	return &http.Client{Timeout: 5 * time.Minute, Transport: &http.Transport{DialContext: dialer.DialContext, DisableCompression: true, MaxIdleConnsPerHost: 4}}
 }
 
-// attack runs hostile cases against a server and counts the responses.
+// attack sends the requests of hostile cases to a server and counts the responses.
 type attack struct {
 	*testing.T
 	*hostileData
@@ -50,7 +50,7 @@ func newAttack(t *testing.T, data *hostileData, base string) *attack {
 	return a
 }
 
-// summary lists the responses, most frequent first, such as "401 token_unknown × 60, 429 rate_limited × 940".
+// summary returns the counted responses as a text, most frequent first, such as "429 rate_limited × 940, 401 token_unknown × 60".
 func (a *attack) summary() string {
 	names := slices.SortedFunc(maps.Keys(a.responses), func(x, y string) int {
 		if a.responses[x] != a.responses[y] {
@@ -78,7 +78,7 @@ func (a *attack) record(res *http.Response, err error) {
 	name := fmt.Sprint(res.StatusCode)
 	if res.StatusCode >= http.StatusBadRequest {
 		start, err := io.ReadAll(io.LimitReader(res.Body, 64<<10))
-		// The body lists the code of each fault before the code of the problem itself, so the last match counts.
+		// The body has the code of each invalid value before the code of the whole problem, so the last match is the code of the problem.
 		if codes := problemCode.FindAllSubmatch(start, -1); err == nil && len(codes) > 0 {
 			name += " " + string(codes[len(codes)-1][1])
 		}
@@ -89,7 +89,7 @@ func (a *attack) record(res *http.Response, err error) {
 	a.responses[name]++
 }
 
-// request makes a request with the token of the hostile organisation. headers are pairs of name and value.
+// request returns a request with the token of the hostile organisation. headers are pairs of name and value.
 func (a *attack) request(method, path string, body io.Reader, headers ...string) *http.Request {
 	a.Helper()
 	r, err := http.NewRequestWithContext(a.Context(), method, a.base+path, body)
@@ -104,33 +104,37 @@ func (a *attack) request(method, path string, body io.Reader, headers ...string)
 	return r
 }
 
+// do sends a request and counts the response.
 func (a *attack) do(r *http.Request) {
 	a.Helper()
 	a.record(a.client.Do(r))
 }
 
+// get sends a GET request and counts the response. headers are pairs of name and value.
 func (a *attack) get(path string, headers ...string) {
 	a.Helper()
 	a.do(a.request(http.MethodGet, path, nil, headers...))
 }
 
+// send sends a request with a JSON body and counts the response. headers are pairs of name and value.
 func (a *attack) send(method, path, body string, headers ...string) {
 	a.Helper()
 	a.do(a.request(method, path, strings.NewReader(body), headers...))
 }
 
+// post sends a POST request with a JSON body and counts the response. headers are pairs of name and value.
 func (a *attack) post(path, body string, headers ...string) {
 	a.Helper()
 	a.send(http.MethodPost, path, body, headers...)
 }
 
-// mcp sends a message of the Model Context Protocol.
+// mcp sends a message of the Model Context Protocol to POST /mcp and counts the response.
 func (a *attack) mcp(message string) {
 	a.Helper()
 	a.post("/mcp", message, "Accept", "application/json, text/event-stream")
 }
 
-// dial opens a connection to the server.
+// dial opens a TCP connection from hostileAddress to the server.
 func (a *attack) dial() net.Conn {
 	a.Helper()
 	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(hostileAddress)}}
@@ -139,7 +143,7 @@ func (a *attack) dial() net.Conn {
 	return conn
 }
 
-// head returns the beginning of a request as bytes, up to the blank line.
+// head returns the request line and the headers of an HTTP/1.1 request, including the blank line at the end.
 func (a *attack) head(method, path string, headers ...string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: hostile\r\nAuthorization: Bearer %s\r\n", method, path, a.token)
@@ -150,7 +154,7 @@ func (a *attack) head(method, path string, headers ...string) string {
 	return b.String()
 }
 
-// hangUp sends the beginning of a request, waits, and closes the connection.
+// hangUp sends the head and a part of the body of a request, waits, and closes the connection without reading a response.
 func (a *attack) hangUp(wait time.Duration, head, body string) {
 	a.Helper()
 	conn := a.dial()
@@ -162,7 +166,7 @@ func (a *attack) hangUp(wait time.Duration, head, body string) {
 	a.responses["hung up"]++
 }
 
-// raw opens a connection, calls chunks to write bytes to it, and reads n responses.
+// raw opens a connection, calls chunks to write a request in parts, and reads n responses.
 func (a *attack) raw(n int, chunks func(write func(string) error) error) {
 	a.Helper()
 	conn := a.dial()
@@ -184,7 +188,7 @@ func (a *attack) raw(n int, chunks func(write func(string) error) error) {
 			break
 		}
 	}
-	_ = conn.Close() // ends a writer whose data the server no longer reads
+	_ = conn.Close() // end the goroutine that still writes, because the server may no longer read
 	<-written        //nolint:errcheck // the write can fail, because the server does not have to read all bytes
 }
 
@@ -207,7 +211,7 @@ func rememberETag(path string) func(a *attack) {
 	}
 }
 
-// pause waits for d.
+// pause waits for the duration d, or until the test ends.
 func pause(t *testing.T, d time.Duration) {
 	t.Helper()
 	select {
@@ -216,7 +220,7 @@ func pause(t *testing.T, d time.Duration) {
 	}
 }
 
-// unknownToken returns a token that has the form and the checksum of a real one.
+// unknownToken returns a token with a valid form and checksum that the server did not issue. Each n gives a different token.
 func unknownToken(t *testing.T, n int) string {
 	t.Helper()
 	const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"

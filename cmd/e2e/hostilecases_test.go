@@ -13,12 +13,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// hostileCase is one request, or a few in a row, that tries to overload the server.
+// hostileCase is one request, or several requests one after the other, that could overload the server.
 type hostileCase struct {
 	name string
-	// large is true if a response has up to 5,000 rows. The limits of processor time and memory do not apply to such a case.
+	// large is whether a response of the case has up to 5,000 rows. The limits of processor time and memory do not apply to such a case.
 	large   bool
-	prepare func(a *attack) // runs before the measurement; may be nil
+	prepare func(a *attack) // sends requests before the measurement; nil if the case needs none
 	run     func(a *attack)
 }
 
@@ -27,20 +27,20 @@ const (
 	bulk     = "/videos/bulk"
 )
 
-// inArray returns a body of POST /videos/bulk with links, a JSON array.
+// inArray returns a body of POST /videos/bulk. links is a JSON array of links.
 func inArray(links string) string { return `{"links":` + links + `}` }
 
-// post returns a function that sends body to path.
+// post returns the function of a case that sends a POST request with body to path.
 func post(path, body string) func(a *attack) {
 	return func(a *attack) { a.post(path, body) }
 }
 
-// get returns a function that sends a GET to path.
+// get returns the function of a case that sends a GET request to path.
 func get(path string, headers ...string) func(a *attack) {
 	return func(a *attack) { a.get(path, headers...) }
 }
 
-// hostileCases returns all cases in the order of the table in docs/evidence/hostile-requests.md.
+// hostileCases returns all hostile cases in the order of the table in docs/evidence/hostile-requests.md.
 func hostileCases() []hostileCase {
 	var all []hostileCase
 	for _, group := range [][]hostileCase{bodyCases(), connectionCases(), queryCases(), listCases(), bulkCases(), collectionCases(), repeatCases()} {
@@ -49,7 +49,7 @@ func hostileCases() []hostileCase {
 	return all
 }
 
-// bodyCases are requests whose bodies are expensive to parse.
+// bodyCases returns cases whose request bodies are expensive to parse.
 func bodyCases() []hostileCase {
 	longName := `{"` + strings.Repeat("a", 500_000) + `":` + repeated("1", 100_000) + `}`
 	long := strings.Repeat("n", 30_000)
@@ -83,7 +83,7 @@ func bodyCases() []hostileCase {
 	}
 }
 
-// connectionCases are requests that are unusual before their body is read.
+// connectionCases returns cases with unusual connections, headers and transfers of the body, such as a body of one byte a second.
 func connectionCases() []hostileCase {
 	slowHead := func(a *attack) string {
 		return a.head(http.MethodPost, bulk, "Content-Type", "application/json", "Content-Length", "2000000")
@@ -162,7 +162,7 @@ func connectionCases() []hostileCase {
 	}
 }
 
-// queryCases are queries that are expensive to parse, and searches that are expensive to answer.
+// queryCases returns cases with query strings that are expensive to parse, and searches that are expensive for the database.
 func queryCases() []hostileCase {
 	search := func(q string) func(a *attack) { return get("/videos?limit=100&q=" + url.QueryEscape(q)) }
 	return []hostileCase{
@@ -195,7 +195,7 @@ func queryCases() []hostileCase {
 	}
 }
 
-// listCases are requests that read much data.
+// listCases returns cases whose requests read much data.
 func listCases() []hostileCase {
 	list := func(path func(a *attack) string) func(a *attack) { return func(a *attack) { a.get(path(a)) } }
 	return []hostileCase{
@@ -225,7 +225,7 @@ func listCases() []hostileCase {
 	}
 }
 
-// zeros is a reader that returns the character 0 without end.
+// zeros is a reader that returns the character 0 and never ends.
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) {
@@ -241,7 +241,7 @@ func gzipBomb() string {
 	w := gzip.NewWriter(&b)
 	blanks := bytes.Repeat([]byte(" "), megabyte)
 	for range 32 {
-		_, _ = w.Write(blanks) // cannot fail: it writes to memory
+		_, _ = w.Write(blanks) // a write to memory cannot fail
 	}
 	_ = w.Close()
 	return strings.Repeat(b.String(), 32)

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// hostileBefore is the page that TestHostileRequests wrote before the limits were implemented. The column "Before" of the new page has
-// the costs from the table of the old page.
+// hostileBefore is the page that TestHostileRequests_useLittleTimeAndMemory wrote before the server had limits for expensive requests. New
+// pages show the costs of this page in the column "Before".
 //
 //go:embed testdata/hostile-before.md
 var hostileBefore string
@@ -30,20 +30,20 @@ func hostilePage(t *testing.T, rows []hostileRow, honest honestResult, size host
 %s of processor time or %d MiB of memory. `+"`make test`"+` does the same with less data and one run of each.
 The requests are in `+"`cmd/e2e/hostilecases_test.go` and `cmd/e2e/hostilewrites_test.go`"+`.
 
-## How it is measured
+## How the cost of a request is measured
 
 - The hostile organisation is premium. It has %s videos with %d days of history, %d collections that each contain every account, and ten
   nested collections with 1,000 videos each. Rate limits are on.
 - Each run of a case starts a new server process, which first handles a few normal requests. Each case runs %d times; the table has the
   highest costs.
 - The columns Server and PostgreSQL are the user and system time of the processes, from before the request until server and PostgreSQL
-  are idle again. Work after the caller has hung up is included. The time of PostgreSQL includes all of its processes.
+  are idle again. Work after the caller has closed the connection is included. The time of PostgreSQL is the time of all PostgreSQL processes.
 - Memory is the peak resident size of the server (VmHWM, reset through clear_refs) minus the resident size before. Memory that the Go
   runtime held but did not use before the request counts as free.
-- If a case has several requests, the limits apply to their total cost.
+- If a case has several requests, the limits apply to the total cost of these requests.
 - The responses of cases with * have up to 5,000 rows. The limits do not apply to these cases.
-- The column Before has the costs at commit be8cd07: server and PostgreSQL in ms, and memory. They were measured once, on a busy machine,
-  where processor time is up to twice that of an idle one. Cells with ≈ are the cost of one request times the number of requests.
+- The column Before has the costs at commit be8cd07: server and PostgreSQL in ms, and memory. The costs were measured once on a busy
+  machine, where processor time is up to twice the processor time of an idle machine. Cells with ≈ are the cost of one request times the number of requests.
   Cases with an empty cell were not measured at that commit.
 
 ## The requests
@@ -72,14 +72,14 @@ The requests are in `+"`cmd/e2e/hostilecases_test.go` and `cmd/e2e/hostilewrites
 	return b.String()
 }
 
-// honestSection returns the section about the latency of honest callers.
+// honestSection returns the section of the page about the latency of honest callers.
 func honestSection(honest honestResult, size hostileSize) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `
 ## Honest callers during hostile requests
 
-%d other organisations send 60 requests a second: 20 for one video, 20 for a list of 100 videos, and 20 to track a video. Their requests are measured
-alone and while the hostile organisation sends the cases without *, one after the other, up to %d a second. The %d windows of %s alone and
+%d other organisations send 60 requests a second: 20 for one video, 20 for a list of 100 videos, and 20 to track a video. The latency of these requests is measured
+without other requests, and while the hostile organisation sends the cases without *, one after the other, up to %d a second. The %d windows of %s alone and
 the same number of windows with hostile requests alternate.
 Client, server and PostgreSQL share one machine.
 
@@ -117,7 +117,7 @@ The hostile organisation sent %s requests, of which %s were refused by a rate li
 	return b.String()
 }
 
-// tableOf reads the cost of each request from the table of a page: server, PostgreSQL and memory, by the name of the request.
+// tableOf returns the costs in the table of a page, by the name of the request. Each value has the costs of server, PostgreSQL and memory.
 func tableOf(page string) map[string]string {
 	out := map[string]string{}
 	for line := range strings.Lines(page) {

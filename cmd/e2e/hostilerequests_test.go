@@ -20,27 +20,27 @@ import (
 )
 
 var (
-	hostileOut     = flag.String("hostile.out", "", "path of the page that TestHostileRequests writes; if set, the test measures more and longer")
+	hostileOut     = flag.String("hostile.out", "", "path of the page that TestHostileRequests_useLittleTimeAndMemory writes; if set, the test measures more and longer")
 	hostileRuns    = flag.Int("hostile.runs", 2, "number of measurements of each case for the page; the worst one counts")
 	hostileWindows = flag.Int("hostile.windows", 3, "number of windows in which honest callers are measured for the page, alone and during the hostile requests")
 )
 
-// The limits of the cost of a hostile case without the mark large.
+// The maximum cost of a hostile case. Cases with the mark large may cost more.
 const (
 	maxProcessorTime = time.Second
 	maxMemory        = 64 << 20
 )
 
-// hostileSize is how much TestHostileRequests measures.
+// hostileSize determines the amount of data and the number of measurements in TestHostileRequests_useLittleTimeAndMemory.
 type hostileSize struct {
 	videos, days int
-	runs         int           // number of measurements of each case; the worst one counts
-	retries      int           // number of further measurements of a case above the limits; the best one counts, because other tests can load the machine
+	runs         int           // number of measurements of each case, of which the highest cost counts
+	retries      int           // maximum number of further measurements of a case above the limits; then the lowest cost counts
 	windows      int           // number of pairs of windows: first with honest callers alone, then with honest callers and hostile requests
 	window       time.Duration // length of one window
 }
 
-// hostileData is the data of the hostile organisation.
+// hostileData is the token of the hostile organisation and the ids and links of its data, which hostile requests use.
 type hostileData struct {
 	token            string
 	videos, accounts []string // ids of the videos and accounts
@@ -52,21 +52,21 @@ type hostileData struct {
 	period           string   // query parameters start_date and end_date for the last 730 days
 }
 
-// wideCollections is the number of collections that contain every account.
+// wideCollections is the number of collections of the hostile organisation that contain every account.
 const wideCollections = 400
 
-// No request may take more than a second of processor time or 64 MiB of memory, whatever it contains. The limits do not apply to lists of
-// up to 5,000 rows, whose costs are only measured.
+// No request may take more than a second of processor time or 64 MiB of memory, whatever it contains. For lists of up to 5,000 rows, the
+// test only measures the costs and checks no limit.
 //
 //nolint:paralleltest // the test loads the whole machine, so that parallel tests with short timeouts would fail
-func TestHostileRequests(t *testing.T) {
+func TestHostileRequests_useLittleTimeAndMemory(t *testing.T) {
 	storetest.SkipIfShort(t)
 	size := hostileSize{videos: 2000, days: 3, runs: 1, retries: 2, windows: 1, window: 3 * time.Second}
 	if *hostileOut != "" {
 		size = hostileSize{videos: 5000, days: 730, runs: *hostileRuns, windows: *hostileWindows, window: 20 * time.Second}
 	}
 	db := storetest.NewServer(t).New(t, "hostile")
-	db.Exec(t, "ALTER SYSTEM SET autovacuum = off") // its cost would be counted as part of a request
+	db.Exec(t, "ALTER SYSTEM SET autovacuum = off") // the cost of autovacuum would be counted as part of a request
 	db.Exec(t, "SELECT pg_reload_conf()")
 	postmaster := postmasterOf(t, db)
 	s := &stack{box: startSandbox(t)}
@@ -116,13 +116,13 @@ func TestHostileRequests(t *testing.T) {
 	require.Empty(t, honest.failed, "all requests of honest callers must succeed")
 }
 
-// measureCase runs a case against a new server process, so that memory that an earlier case allocated does not change the
-// result.
+// measureCase starts a new server process, runs a case against it and returns the cost. The process is new, because memory that the server
+// allocated for an earlier case would change the result.
 func (s *stack) measureCase(t *testing.T, data *hostileData, callers *honest, c hostileCase, postmaster int) (*attack, cost) {
 	t.Helper()
 	own := &stack{box: s.box, env: s.env}
 	m := startMetered(t, own, postmaster)
-	for kind := range honestKinds { // warm up: before its first response, a server uses less memory
+	for kind := range honestKinds { // send requests before the measurement, because a server uses less memory before its first response
 		require.Empty(t, callers.send(t.Context(), own.base, kind, 0).fail)
 	}
 	a := newAttack(t, data, own.base)
@@ -142,7 +142,8 @@ type hostileRow struct {
 	responses string
 }
 
-// withinLimits reports whether the case is within the limits or exempt from them.
+// withinLimits reports whether the cost of the case is within the limits. It returns true for cases with the mark large, which have no
+// limits.
 func (r hostileRow) withinLimits() bool {
 	return r.large || (r.cost.server <= maxProcessorTime && r.cost.database <= maxProcessorTime && r.cost.memory <= maxMemory)
 }
@@ -154,12 +155,12 @@ func (r hostileRow) String() string {
 
 func mebibytes(bytes int64) float64 { return float64(bytes) / (1 << 20) }
 
-// worse returns the maximum of each cost.
+// worse returns the higher value of a and b for each kind of cost.
 func worse(a, b cost) cost {
 	return cost{max(a.server, b.server), max(a.database, b.database), max(a.elapsed, b.elapsed), max(a.memory, b.memory)}
 }
 
-// better returns the minimum of each cost.
+// better returns the lower value of a and b for each kind of cost.
 func better(a, b cost) cost {
 	return cost{min(a.server, b.server), min(a.database, b.database), min(a.elapsed, b.elapsed), min(a.memory, b.memory)}
 }
@@ -188,7 +189,8 @@ func (s *stack) seed(t *testing.T, args ...string) []uuid.UUID {
 	return ids
 }
 
-// newHostileData fills an organisation through the API of a server without rate limits.
+// newHostileData creates the hostile organisation with videos, accounts and collections. It creates the collections through the API of a
+// server without rate limits.
 func newHostileData(t *testing.T, s *stack, size hostileSize) *hostileData {
 	t.Helper()
 	today := time.Now().UTC()
@@ -260,7 +262,8 @@ func (s *stack) collection(t *testing.T, name, parent string) string {
 	return made.ID
 }
 
-// addMembers adds members to a collection, 100 a request.
+// addMembers adds the videos or accounts with the given ids to a collection, 100 in each request. path is "/videos" or "/accounts", and
+// member is the name of the list in the request body.
 func (s *stack) addMembers(t *testing.T, collection, path, member string, ids []string) {
 	t.Helper()
 	for some := range slices.Chunk(ids, 100) {
@@ -268,20 +271,21 @@ func (s *stack) addMembers(t *testing.T, collection, path, member string, ids []
 	}
 }
 
-// hostileInterval is the interval of hostile requests while honest callers are measured.
+// hostileInterval is the minimum time between the starts of two hostile cases while the latency of honest callers is measured.
 const hostileInterval = 250 * time.Millisecond
 
 // honestResult is the latency of honest callers without and with hostile requests.
 type honestResult struct {
-	alone, during []timing       // requests without and with hostile requests
+	alone, during []timing       // requests of honest callers without and during hostile requests
 	ratio         float64        // p99During divided by p99Alone
 	p99Alone      time.Duration  // 99th percentile without hostile requests, median of all windows
 	p99During     time.Duration  // 99th percentile with hostile requests, median of all windows
-	hostile       map[string]int // responses to hostile requests
-	failed        map[string]int // failed honest requests by reason
+	hostile       map[string]int // number of responses to hostile requests, by status and problem code
+	failed        map[string]int // number of failed requests of honest callers, by reason
 }
 
-// measureHonest measures honest callers in pairs of windows: alone, and while the hostile organisation sends requests.
+// measureHonest measures the latency of honest callers in pairs of windows. In the first window of a pair, only the honest callers send
+// requests. In the second window, the hostile organisation also sends requests.
 func (s *stack) measureHonest(t *testing.T, data *hostileData, callers *honest, size hostileSize) honestResult {
 	t.Helper()
 	shared := &stack{box: s.box, env: s.env}
@@ -321,8 +325,8 @@ func (s *stack) measureHonest(t *testing.T, data *hostileData, callers *honest, 
 	return out
 }
 
-// attackInTurn starts a hostile case every hostileInterval until ctx ends, but not before the previous case has ended. It returns the
-// index of the next case.
+// attackInTurn runs the hostile cases one after the other until ctx ends, at most one case in every hostileInterval. It begins with the
+// case next, and returns the number of the case that would follow.
 func attackInTurn(ctx context.Context, a *attack, cases []hostileCase, next int) int {
 	ticks := time.NewTicker(hostileInterval)
 	defer ticks.Stop()

@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// bulkCases are long lists of links and ids.
+// bulkCases returns cases with long lists of links or ids.
 func bulkCases() []hostileCase {
 	short := func(i int) string { return fmt.Sprintf("https://vm.tiktok.com/ZM%07d/", i) }
 	return []hostileCase{
@@ -44,14 +44,14 @@ func bulkCases() []hostileCase {
 	}
 }
 
-// newVideo returns the link of a video that no test has tracked. It ignores its argument, so that it has the same type
-// as other functions that return a link.
+// newVideo returns the link of a video that no test has tracked. It ignores its argument, which it has only because its callers pass the
+// number of the link.
 func newVideo(int) string {
 	id := strings.ReplaceAll(uuid.NewString(), "-", "")
 	return "https://www.youtube.com/shorts/" + id[len(id)-10:] + "A"
 }
 
-// collectionCases change collections.
+// collectionCases returns cases whose requests create, change or delete collections.
 func collectionCases() []hostileCase {
 	change := func(body string) func(a *attack) {
 		return func(a *attack) { a.send(http.MethodPatch, "/collections/"+a.changeable, body) }
@@ -89,7 +89,7 @@ func collectionCases() []hostileCase {
 	}
 }
 
-// repeatCases are requests that are sent many times, or that contain many calls or links.
+// repeatCases returns cases that send a request many times, or requests with many calls or links.
 func repeatCases() []hostileCase {
 	call := func(tool, arguments string) string {
 		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%q,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, uuid.NewString(), tool, arguments)

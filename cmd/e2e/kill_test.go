@@ -19,10 +19,10 @@ const (
 	linksPerBulk  = 25
 )
 
-// If server and collector are killed, all links of each acknowledged bulk request must be tracked. Of any other bulk request, either all
-// links or no links must be tracked. The programs are killed after a different number of responses in each round, so that requests and fetches
-// are interrupted at different stages.
-func TestKill_losesAndDuplicatesNoLinks(t *testing.T) {
+// If server and collector are killed, all links of each bulk request that the server acknowledged must be tracked. For other bulk requests,
+// either all links or no links must be tracked. The test kills the programs after a different number of responses in each round, so that
+// requests and fetches are interrupted at different stages.
+func TestKill_killedServerLosesAndDuplicatesNoLinks(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	for _, engine := range storetest.Engines {
@@ -73,8 +73,8 @@ func TestKill_losesAndDuplicatesNoLinks(t *testing.T) {
 	}
 }
 
-// killDuringRequests sends bulk requests concurrently and kills server and collector after a number of responses. It returns the
-// canonical links of the acknowledged requests.
+// killDuringRequests sends bulk requests concurrently and kills server and collector after the given number of responses. It returns the
+// canonical links in the requests that got a successful response.
 func (s *stack) killDuringRequests(t *testing.T, bulks [][]video, responses int) map[string]bool {
 	t.Helper()
 	acknowledged := map[string]bool{}

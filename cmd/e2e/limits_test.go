@@ -14,11 +14,12 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// Two servers with one Redis share an organisation's rate limits. If Redis is unreachable, each server counts on its own.
+// Two servers with one Redis must count an organisation's requests together. If Redis is unreachable, each server must count only its own
+// requests.
 func TestRateLimits_areSharedByServers(t *testing.T) {
 	t.Parallel()
 	r := redistest.Start(t)
-	env := []string{"REELTALLY_DATABASE_URL=" + storetest.NewURL(t, "postgres"), "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_REDIS_URL=" + r.URL + "?read_timeout=30s"} // a long timeout, because the machine may be busy
+	env := []string{"REELTALLY_DATABASE_URL=" + storetest.NewURL(t, "postgres"), "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_REDIS_URL=" + r.URL + "?read_timeout=30s"} // the timeout of Redis is long, because the machine may be busy
 	first, second := &stack{env: env}, &stack{env: slices.Clone(env)}
 	first.startServer(t)
 	second.startServer(t)
@@ -31,8 +32,8 @@ func TestRateLimits_areSharedByServers(t *testing.T) {
 		}
 	}
 
-	// The limits of a premium organisation by path.
 	token, other := first.newOrganisation(t), first.newOrganisation(t)
+	// The numbers are the rate limits of a premium organisation for requests to these paths.
 	for path, limit := range map[string]int{"/videos": 30, "/videos/01938c32-8f07-7a46-93be-1d2c3b4a5968/history": 120, "/authenticate": 120} {
 		require.Equal(t, limit, allowed(t, both, token, path, limit+20), path)
 	}
@@ -63,7 +64,7 @@ func TestRateLimits_areSharedByServers(t *testing.T) {
 	}
 }
 
-// allowed sends n requests to the servers in turn, four at a time, and returns how many were not refused by a rate limit.
+// allowed sends n requests to the servers in turn, four at a time. It returns the number of requests that no rate limit refused.
 func allowed(t *testing.T, servers []*stack, token, path string, n int) int {
 	t.Helper()
 	var mu sync.Mutex

@@ -15,7 +15,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// withToken is a transport that adds a token to every request.
+// withToken is an HTTP transport that adds this token to every request.
 type withToken string
 
 func (token withToken) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -24,7 +24,7 @@ func (token withToken) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-func TestMCP_tracksLinkAndReadsNumbers(t *testing.T) {
+func TestMCP_clientTracksLinkAndReadsNumbers(t *testing.T) {
 	t.Parallel()
 	for _, engine := range storetest.Engines {
 		t.Run(engine, func(t *testing.T) {

@@ -22,7 +22,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// nginxConfig includes the documented configuration as site.conf. With it, nginx runs as one process and writes only to its own folder.
+// nginxConfig is the main configuration of nginx in tests. It includes docs/nginx.conf as site.conf. With it, nginx runs as one process and
+// writes only to its own folder.
 const nginxConfig = `daemon off;
 master_process off;
 pid nginx.pid;
@@ -39,7 +40,7 @@ http {
 }
 `
 
-// proxied is a stack whose server is called through nginx.
+// proxied is a stack with an nginx in front of its server. Tests send requests to nginx.
 type proxied struct {
 	*stack
 	t      *testing.T
@@ -47,7 +48,7 @@ type proxied struct {
 	client *http.Client
 }
 
-// startProxied starts the server and nginx in front of it. change can modify docs/nginx.conf, the configuration of nginx.
+// startProxied starts the server, and nginx with the configuration that change returns for the text of docs/nginx.conf.
 func startProxied(t *testing.T, change func(conf string) string) *proxied {
 	t.Helper()
 	s := &stack{box: &box{}, env: []string{"REELTALLY_DATABASE_URL=" + storetest.NewURL(t, "sqlite"), "REELTALLY_LISTEN=127.0.0.1:0",
@@ -61,17 +62,18 @@ func startProxied(t *testing.T, change func(conf string) string) *proxied {
 	return p
 }
 
+// startNginx starts nginx on a free port with the given site configuration, and waits until nginx forwards requests.
 func (p *proxied) startNginx(conf string) {
 	p.t.Helper()
 	path, err := exec.LookPath("nginx")
 	if err != nil {
-		path, err = exec.LookPath("/usr/sbin/nginx") // often not in the PATH
+		path, err = exec.LookPath("/usr/sbin/nginx") // the PATH of a user often does not include /usr/sbin
 	}
 	require.NoError(p.t, err, "this test needs nginx: apt-get install nginx-light")
 	dir := p.t.TempDir()
 	trust := certificate(p.t, dir)
 	require.NoError(p.t, os.WriteFile(filepath.Join(dir, "nginx.conf"), []byte(nginxConfig), 0o600))
-	for range 5 { // another program may take the port before nginx does
+	for range 5 { // try several ports, because another program may take the free port before nginx does
 		listen, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(p.t, err)
 		require.NoError(p.t, listen.Close())
@@ -79,7 +81,7 @@ func (p *proxied) startNginx(conf string) {
 		site := strings.NewReplacer("listen 443 ", "listen "+address+" ", "127.0.0.1:8080", p.direct, "/etc/ssl/", dir+"/").Replace(conf)
 		require.NoError(p.t, os.WriteFile(filepath.Join(dir, "site.conf"), []byte(site), 0o600))
 		nginx := run(p.t, path, nil, "-p", dir, "-c", "nginx.conf")
-		// The address of callers must differ from the address of the proxy.
+		// Requests come from 127.0.0.2, because the address of callers must differ from the address of the proxy, 127.0.0.1.
 		dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
 		p.base = "https://" + address
 		p.client = &http.Client{Transport: &http.Transport{DialContext: dialer.DialContext, ForceAttemptHTTP2: true, DisableCompression: true,
@@ -92,7 +94,7 @@ func (p *proxied) startNginx(conf string) {
 	require.Fail(p.t, "nginx found no free port")
 }
 
-// awaitNginx waits for nginx. It returns false if nginx has ended because its port was taken.
+// awaitNginx waits until nginx forwards requests to the server. It returns false if nginx has ended because its port was in use.
 func (p *proxied) awaitNginx(nginx *process) bool {
 	p.t.Helper()
 	ready := false
@@ -112,10 +114,10 @@ func (p *proxied) awaitNginx(nginx *process) bool {
 	return ready
 }
 
-// certificate writes a certificate for 127.0.0.1 and its key to dir, and returns a client configuration that trusts the certificate.
+// certificate writes a TLS certificate for 127.0.0.1 and its key to dir, and returns a client configuration that trusts the certificate.
 func certificate(t *testing.T, dir string) *tls.Config {
 	t.Helper()
-	tlsServer := httptest.NewTLSServer(nil) // has a self-signed certificate
+	tlsServer := httptest.NewTLSServer(nil) // started only for its self-signed certificate
 	defer tlsServer.Close()
 	cert := tlsServer.TLS.Certificates[0]
 	key, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
@@ -152,7 +154,8 @@ func (p *proxied) try(method, target, body string, headers ...string) (response,
 	return response{resp.StatusCode, resp.Header, text}, err
 }
 
-// send sends a request through the proxy and requires a status. target is already encoded.
+// send sends a request through nginx and requires that the response has the given status. target is the percent-encoded path with the
+// query.
 func (p *proxied) send(status int, method, target, body string, headers ...string) response {
 	p.t.Helper()
 	a, err := p.try(method, target, body, headers...)
@@ -166,13 +169,14 @@ const (
 	proxiedAccount = "https://www.tiktok.com/@northwind.studio"
 )
 
-// linkSuffixes are appended to links. Percent-encoded in a path, they contain %2F, %3F, %23 and %25, which some proxies change.
+// linkSuffixes are suffixes that tests append to links. A percent-encoded link with a suffix contains %2F, %3F, %23 or %25, which some
+// proxies change.
 var linkSuffixes = []string{"", "?a=1&b=2", "?x=%2F", "?x=%25", "?x=100%25#top", "?x=a+b", "/"}
 
-// inPath percent-encodes a link for a path.
+// inPath percent-encodes a link, so that it can be a segment of a URL path.
 func inPath(link string) string { return strings.ReplaceAll(url.QueryEscape(link), "+", "%20") }
 
-// track tracks a link and returns the id.
+// track tracks a link with POST to path, which is "/videos" or "/accounts", and returns the id of the video or account.
 func (p *proxied) track(path, link string) string {
 	p.t.Helper()
 	var made struct{ VideoID, AccountID string }
@@ -232,7 +236,7 @@ func TestProxy_documentedConfigurationPreservesRequests(t *testing.T) {
 	})
 }
 
-// requireFoundByLink requires that the video and the account are found by their links in the query.
+// requireFoundByLink requires that the API finds the tracked video and account if the query has their link.
 func (p *proxied) requireFoundByLink(t *testing.T) {
 	t.Helper()
 	for _, ending := range linkSuffixes {
@@ -245,11 +249,11 @@ func (p *proxied) requireFoundByLink(t *testing.T) {
 	}
 }
 
-func TestProxy_errorExplainsChangedPath(t *testing.T) {
+func TestProxy_errorExplainsThatProxyChangedPath(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	p := startProxied(t, func(conf string) string {
-		return strings.Replace(conf, "proxy_pass http://reeltally;", "proxy_pass http://reeltally/;", 1) // decodes the path and merges slashes
+		return strings.Replace(conf, "proxy_pass http://reeltally;", "proxy_pass http://reeltally/;", 1) // with the final slash, nginx decodes the path and merges slashes
 	})
 	video, account := p.track("/videos", proxiedVideo), p.track("/accounts", proxiedAccount)
 	for _, path := range []string{"/videos/" + inPath(proxiedVideo), "/videos/" + inPath(proxiedVideo) + "/history", "/accounts/" + inPath(proxiedAccount)} {

@@ -18,8 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// TestReadme_commandsWork runs the commands of README.md: `make run`, and then the block that tracks and reads a video. The answers must have
-// the members that README.md shows.
+// TestReadme_commandsWork runs the commands of README.md: `make run`, and then the commands that track and read a video. The JSON
+// answers must have the members that README.md shows.
 func TestReadme_commandsWork(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
@@ -65,7 +65,7 @@ func TestReadme_commandsWork(t *testing.T) {
 	})
 }
 
-// startMakeRun runs `make run` in the repository, with its data in dir/data and on a free port. It is killed when the test ends.
+// startMakeRun runs `make run` in the repository, on a free port and with its data in dir/data. It kills the processes when the test ends.
 func startMakeRun(t *testing.T, dir string) *boottest.Output {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), "make", "run")
@@ -90,7 +90,7 @@ func startMakeRun(t *testing.T, dir string) *boottest.Output {
 	return output
 }
 
-// decodeAll returns the JSON values in text, one after the other.
+// decodeAll returns the JSON values that follow one another in text.
 func decodeAll(t *testing.T, text string) []json.RawMessage {
 	t.Helper()
 	var values []json.RawMessage

@@ -12,7 +12,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// forms are five forms of a video link for each platform. Each function gets the video and the code of a short link, and returns the link.
+// forms has five functions for each platform. Each function returns a different form of the link of a video v. The parameter short is the
+// code of a short link.
 var forms = map[link.Platform][5]func(v video, short string) string{
 	link.TikTok: {
 		func(v video, _ string) string { return v.url },
@@ -45,7 +46,7 @@ var forms = map[link.Platform][5]func(v video, short string) string{
 }
 
 // Requirements in docs/coverage.md: 2.2-04, 3-01, 4.3-02
-func TestTracking_fetchesEveryLinkForm(t *testing.T) {
+func TestTracking_fetchesVideosOfEveryFormOfLink(t *testing.T) {
 	t.Parallel()
 	for _, engine := range storetest.Engines {
 		t.Run(engine, func(t *testing.T) {

@@ -20,7 +20,7 @@ const (
 	transferDays   = 4
 )
 
-// writeTrackerFile writes a file like the export of another tracker. It is sorted by day, so the points of a video are far apart.
+// writeTrackerFile writes a CSV file like the export of another tracker. The file is sorted by day, so the rows of a video are far apart.
 func writeTrackerFile(t *testing.T, path string) {
 	t.Helper()
 	f, err := os.Create(path)
@@ -38,7 +38,7 @@ func writeTrackerFile(t *testing.T, path string) {
 	require.NoError(t, f.Close())
 }
 
-// readAPI returns API responses with an organisation's data but without ids, so that two organisations can be compared.
+// readAPI returns API responses that contain data of an organisation but no ids, so that a test can compare two organisations.
 func readAPI(t *testing.T, s *stack, token string) string {
 	t.Helper()
 	var b strings.Builder
@@ -48,8 +48,8 @@ func readAPI(t *testing.T, s *stack, token string) string {
 	return b.String()
 }
 
-// runKilledRepeatedly runs reeltally again and again and kills it, each time a little later, until it ends by itself. It returns the
-// number of kills and the standard output of the last run.
+// runKilledRepeatedly starts a reeltally command again and again, and kills it a little later each time, until a run ends successfully
+// before it is killed. It returns the number of kills and the standard output of the last run.
 func runKilledRepeatedly(t *testing.T, env []string, args ...string) (kills int, printed string) {
 	t.Helper()
 	for after := 100 * time.Millisecond; ; after += after / 3 {
@@ -69,8 +69,8 @@ func runKilledRepeatedly(t *testing.T, env []string, args ...string) (kills int,
 	}
 }
 
-// An import or export that is killed several times and started again must have the same result as an uninterrupted one.
-func TestTransfer_continuesAfterKill(t *testing.T) {
+// An import or export that is killed several times and started again must have the same result as an uninterrupted import or export.
+func TestTransfer_killedImportAndExportContinue(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	for _, engine := range storetest.Engines {

@@ -29,65 +29,85 @@ const (
 	demoDays       = 90 // length of the histories in days
 )
 
-// tokenFile is the name of the file that contains the demo organisation's token.
-const tokenFile = "demo-token"
+// The names of the files in which `up` stores the tokens of the demo organisation and of the organisation for real numbers.
+// The names differ, so that both files can be in the same folder.
+const (
+	demoTokenFile = "demo-token"
+	realTokenFile = "token"
+)
 
 // demoOrganisationID returns the id of the demo organisation, which is the same in every database.
 func demoOrganisationID() uuid.UUID {
 	return seed.ID(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), sha256.Sum256([]byte("demo organisation")))
 }
 
-// demoData is the demo organisation, its token and the link for the printed example commands.
-type demoData struct {
+// firstOrganisation is the organisation whose token `reeltally up` prints, with the link that the printed example commands use.
+type firstOrganisation struct {
 	org   *store.Org
 	token string
-	// exampleLink is the link of a video that the organisation does not track yet. It is "" if the sandbox imitates no platform.
+	// exampleLink is the link of a sandbox video that the organisation does not track yet. It is "" if no sandbox runs.
 	exampleLink string
 }
 
-// hasDemoVideos reports whether the demo organisation has videos.
-func (u *up) hasDemoVideos(ctx context.Context) (bool, error) {
-	page, err := u.store.Org(demoOrganisationID()).Videos(ctx, store.VideoQuery{IncludeRemoved: true, WithoutTotal: true,
+// hasVideos reports whether the organisation has videos.
+func hasVideos(ctx context.Context, org *store.Org) (bool, error) {
+	page, err := org.Videos(ctx, store.VideoQuery{IncludeRemoved: true, WithoutTotal: true,
 		Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 1}})
 	return len(page.Videos) > 0, err
 }
 
-// prepareDemo returns the demo organisation. It creates the organisation, its data and its token if they do not exist yet.
-func (u *up) prepareDemo(ctx context.Context) (d demoData, err error) {
-	now := time.Now()
-	_, err = backfill.LoadOrganisation(ctx, u.store, store.Organisation{ID: demoOrganisationID(), Name: "Demo", Tier: store.TierPremium,
-		Subscription: store.SubscriptionActive, CreatedAt: store.InstantOf(now)})
-	if err != nil {
-		return d, err
+// organisationID returns the id of the organisation that `reeltally up` creates. The id is the same in every database.
+func (u *up) organisationID() uuid.UUID {
+	if u.sandboxServer != nil {
+		return demoOrganisationID()
 	}
-	d.org = u.store.Org(demoOrganisationID())
-	seeded, err := u.hasDemoVideos(ctx)
-	if err != nil {
-		return d, err
-	}
-	if !seeded && len(u.sandboxPlatforms) > 0 {
-		// The demo data fits into one batch, which is one transaction, so an interruption cannot leave a part of the data.
-		err := seed.Fill(ctx, d.org, u.sandboxServer.World(), seed.Plan{Videos: demoVideos, Days: demoDays, PerAccount: demoPerAccount,
-			Platforms: u.sandboxPlatforms, Today: store.DateOf(now)}, func(seed.Progress) {})
-		if err != nil {
-			return d, fmt.Errorf("demo organisation: %w", err)
-		}
-	}
-	if d.token, err = u.demoToken(ctx); err != nil || len(u.sandboxPlatforms) == 0 {
-		return d, err
-	}
-	platform := u.sandboxPlatforms[0]
-	if u.sandboxPlatforms[len(u.sandboxPlatforms)-1] != platform {
-		platform = link.TikTok
-	}
-	d.exampleLink, err = findUntrackedVideo(ctx, d.org, u.sandboxServer.World(), platform, now)
-	return d, err
+	return seed.ID(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), sha256.Sum256([]byte("first organisation")))
 }
 
-// demoToken returns the demo organisation's token from tokenFile if the token is still valid. Otherwise it creates a token and writes it
-// to tokenFile, which only this user can read.
-func (u *up) demoToken(ctx context.Context) (string, error) {
-	path := filepath.Join(u.dataDir(), tokenFile)
+// prepareOrganisation returns the organisation whose token `up` prints. It creates the organisation and its token if they do not exist yet.
+// With the sandbox, it is the demo organisation, which is filled with made-up data.
+func (u *up) prepareOrganisation(ctx context.Context) (first firstOrganisation, err error) {
+	now, name := time.Now(), "My organisation"
+	if u.sandboxServer != nil {
+		name = "Demo"
+	}
+	_, err = backfill.LoadOrganisation(ctx, u.store, store.Organisation{ID: u.organisationID(), Name: name, Tier: store.TierPremium,
+		Subscription: store.SubscriptionActive, CreatedAt: store.InstantOf(now)})
+	if err != nil {
+		return first, err
+	}
+	first.org = u.store.Org(u.organisationID())
+	if first.token, err = u.savedToken(ctx); err != nil || u.sandboxServer == nil {
+		return first, err
+	}
+	seeded, err := hasVideos(ctx, first.org)
+	if err != nil {
+		return first, err
+	}
+	if !seeded {
+		// The demo data fits into one batch, which is one transaction, so an interruption cannot leave a part of the data.
+		err := seed.Fill(ctx, first.org, u.sandboxServer.World(), seed.Plan{Videos: demoVideos, Days: demoDays, PerAccount: demoPerAccount,
+			Platforms: link.Platforms, Today: store.DateOf(now)}, func(seed.Progress) {})
+		if err != nil {
+			return first, fmt.Errorf("demo organisation: %w", err)
+		}
+	}
+	first.exampleLink, err = findUntrackedVideo(ctx, first.org, u.sandboxServer.World(), link.TikTok, now)
+	return first, err
+}
+
+// tokenPath returns the path of the file with the organisation's token.
+func (u *up) tokenPath() string {
+	if u.sandboxServer != nil {
+		return filepath.Join(u.dataDir(), demoTokenFile)
+	}
+	return filepath.Join(u.dataDir(), realTokenFile)
+}
+
+// savedToken returns the organisation's token from the file at tokenPath if the token is still valid. Otherwise it creates a token and
+// writes it to that file, which only this user can read.
+func (u *up) savedToken(ctx context.Context) (string, error) {
+	path := u.tokenPath()
 	saved, err := os.ReadFile(path) //nolint:gosec // the operator chooses the folder
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return "", err
@@ -95,12 +115,12 @@ func (u *up) demoToken(ctx context.Context) (string, error) {
 	secret := strings.TrimSpace(string(saved))
 	identity, err := u.store.Authenticate(ctx, secret)
 	switch {
-	case err == nil && identity.Organisation.ID == demoOrganisationID() && identity.Token.May(store.ScopeRead) && identity.Token.May(store.ScopeWrite):
+	case err == nil && identity.Organisation.ID == u.organisationID() && identity.Token.May(store.ScopeRead) && identity.Token.May(store.ScopeWrite):
 		return secret, nil
 	case err != nil && !errors.Is(err, store.ErrTokenUnknown) && !errors.Is(err, store.ErrTokenExpired) && !errors.Is(err, store.ErrTokenRevoked):
 		return "", err
 	}
-	_, secret, err = u.store.CreateToken(ctx, demoOrganisationID(), "First look", []store.Scope{store.ScopeRead, store.ScopeWrite}, 0)
+	_, secret, err = u.store.CreateToken(ctx, u.organisationID(), "First look", []store.Scope{store.ScopeRead, store.ScopeWrite}, 0)
 	if err != nil {
 		return "", err
 	}
@@ -126,7 +146,8 @@ func writePrivateFile(path, content string) error {
 	return nil
 }
 
-// findUntrackedVideo returns the link of a public sandbox video that the organisation does not track. The search is deterministic.
+// findUntrackedVideo returns the link of a public sandbox video that the organisation does not track. With the same data, it always
+// returns the same link.
 func findUntrackedVideo(ctx context.Context, org *store.Org, world *sandbox.World, p link.Platform, now time.Time) (string, error) {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // deterministic numbers, not for security
 	for range 1000 {
@@ -149,37 +170,32 @@ func findUntrackedVideo(ctx context.Context, org *store.Org, world *sandbox.Worl
 	return "", errors.New("no untracked sandbox video was found for the example commands")
 }
 
-// printWelcome prints the API's address, the demo token, three example commands and where the data is.
-func (u *up) printWelcome(w io.Writer, d demoData) error {
+// printWelcome prints the API's address, the token, three example commands and the location of the data.
+func (u *up) printWelcome(w io.Writer, first firstOrganisation) error {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("ReelTally runs at %s", u.api.Address)
 	line("")
-	if len(u.sandboxPlatforms) > 0 {
-		names := make([]string, len(u.sandboxPlatforms))
-		for i, p := range u.sandboxPlatforms {
-			names[i] = string(p)
-		}
-		line("All numbers of %s are MADE UP by the sandbox. Every response is marked", strings.Join(names, ", "))
-		line("with ReelTally-Sandbox: true. You can track any valid link. To get real numbers, configure a source:")
-		line("reeltally up --help lists the settings.")
+	if u.sandboxServer != nil {
+		line("All numbers are MADE UP by the sandbox. Every response is marked with ReelTally-Sandbox: true.")
+		line("You can track any valid link. To get real numbers, configure a source: reeltally up --help")
+		line("lists the settings. Real numbers get a database of their own.")
+		line("")
+		line("Token of the demo organisation:")
 	} else {
-		line("The numbers come from the sources that you configured.")
-		if u.Sandbox {
-			line("The database still has made-up numbers from the sandbox, so every response is marked with ReelTally-Sandbox: true.")
-		}
+		line("The numbers come from the sources that you configured. Platforms without a source have no numbers.")
+		line("")
+		line("Token of your organisation:")
 	}
+	line("  %s", first.token)
 	line("")
-	line("Token of the demo organisation:")
-	line("  %s", d.token)
-	line("")
-	video := d.exampleLink
+	video := first.exampleLink
 	if video == "" {
 		line("Replace LINK by the link of a video. In the second and third command, percent-encode the link.")
 		video = "LINK"
 	}
 	line("Track a video. After a few seconds, read the video and its history:")
-	base, auth := u.api.Address, "-H 'Authorization: Bearer "+d.token+"'"
+	base, auth := u.api.Address, "-H 'Authorization: Bearer "+first.token+"'"
 	line("  curl -sS %s -H 'Content-Type: application/json' -d '{\"link\": %s}' %s/videos", auth, strconv.Quote(video), base)
 	line("  curl -sS %s %s/videos/%s", auth, base, url.QueryEscape(video))
 	line("  curl -sS %s %s/videos/%s/history", auth, base, url.QueryEscape(video))

@@ -30,7 +30,7 @@ func (doctorCommand) Help() string {
 	return "Run it with the settings of server and collector. It makes one call to each source, which may cost a unit of the source's budget. The exit status is 1 if something is broken, and 0 if there are only warnings."
 }
 
-// The states of a finding, as the JSON output shows them.
+// These constants are the possible values of finding.State. The JSON output contains them unchanged.
 const (
 	stateOK      = "ok"
 	stateWarning = "warning"
@@ -89,7 +89,8 @@ func (c *doctorCommand) Run(ctx context.Context, p boot.Process) error {
 	return nil
 }
 
-// checkAll checks the database and, if the database is in order, everything that depends on it.
+// checkAll checks the database and the disk. If the database works, it also checks clocks, retention, sources, collectors and
+// organisations.
 func (c *doctorCommand) checkAll(ctx context.Context, st *store.Store, logger *slog.Logger, report func(...finding) error) error {
 	database := checkDatabase(ctx, st)
 	if err := report(append(database, c.checkDisk()...)...); err != nil {
@@ -166,7 +167,7 @@ func (c *doctorCommand) checkDisk() []finding {
 	return append(checkFileModes(path), finding{"disk", stateOK, found, ""})
 }
 
-// checkFileModes checks whether other users can access a SQLite file or the two files that SQLite keeps beside it.
+// checkFileModes checks whether other users of the machine can access the SQLite file at path or its -wal and -shm files.
 func checkFileModes(path string) []finding {
 	var open []string
 	for _, name := range []string{path, path + "-wal", path + "-shm"} {
@@ -193,7 +194,8 @@ func checkRetention(ctx context.Context, st *store.Store) []finding {
 	return []finding{{"retention", stateOK, "old rows are deleted; the clock is steady", ""}}
 }
 
-// maxClockDrift is the tolerated difference between two clocks. With a larger difference, machines disagree about days, quotas and leases.
+// maxClockDrift is the largest allowed difference between two clocks. With a larger difference, machines disagree about days, quotas
+// and leases.
 const maxClockDrift = 5 * time.Second
 
 // checkClocks compares this machine's clock with the clocks of the database and the sources. It also reports whether each source can be
@@ -229,13 +231,13 @@ func checkClocks(ctx context.Context, st *store.Store, sources []source.Source) 
 			out = append(out, finding{"reach " + name, stateOK, address + " responds", ""})
 		default:
 			out = append(out, finding{"reach " + name, stateOK, address + " responds", ""})
-			compare("clock of "+name, clock, time.Now(), time.Second) // the Date header has whole seconds
+			compare("clock of "+name, clock, time.Now(), time.Second) // the source's Date header is rounded to seconds
 		}
 	}
 	return out
 }
 
-// checkSources makes one call to each source, to check its credential.
+// checkSources makes one call to each source, to check whether the source accepts its credential.
 func checkSources(ctx context.Context, st *store.Store, sources []source.Source) []finding {
 	if len(sources) == 0 {
 		return []finding{{"sources", stateWarning, "no source is configured", "Run this command with the collector's settings, so that it can check the credentials. If the collector has no source either, configure one: see docs/sources.md."}}
@@ -256,7 +258,7 @@ func checkSources(ctx context.Context, st *store.Store, sources []source.Source)
 	return out
 }
 
-// maxDueTime is the longest time that a target can be due without a warning of checkCollecting.
+// maxDueTime is the time after which checkCollecting warns that a due target was not fetched.
 const maxDueTime = time.Hour
 
 // checkCollecting checks the collectors, the queue and the freshness of the numbers.

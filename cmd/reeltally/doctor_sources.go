@@ -17,8 +17,8 @@ func probeFinding(p collector.Probe) finding {
 	const accepted = "reachable, the credential is accepted"
 	check := "source " + p.Source
 	found := fmt.Sprintf("%s: %s", p.Class, p.Detail)
-	if !p.RetryAt.IsZero() {
-		found += ", until " + formatTime(p.RetryAt)
+	if p.Failed != nil && !p.Failed.RetryAt.IsZero() {
+		found += ", until " + formatTime(p.Failed.RetryAt)
 	}
 	switch p.Class {
 	case source.OK, source.Gone, source.Missing, source.OtherOwner, source.Unconfirmed, source.Private, source.Restricted:
@@ -27,7 +27,7 @@ func probeFinding(p collector.Probe) finding {
 		return finding{check, stateWarning, found, "Wait, or buy a larger quota."}
 	case source.Unsupported:
 		switch {
-		case !p.Answered:
+		case p.Failed != nil:
 			return finding{check, stateWarning, found, "The credential could not be checked."}
 		case p.OwnAccountsOnly:
 			return finding{check, stateOK, accepted + " for your own account or pages", ""}
@@ -38,14 +38,14 @@ func probeFinding(p collector.Probe) finding {
 		return finding{check, stateBroken, found, "The credential is wrong, expired, or has no access to this API: see docs/sources.md."}
 	case source.Temporary, source.BadRequest:
 	}
-	if p.Answered {
+	if p.Failed == nil {
 		return finding{check, stateWarning, found, "Run this command again later. If the finding stays, the source has changed its responses, and ReelTally cannot read them."}
 	}
 	return finding{check, stateBroken, found, "The source is down, or this machine cannot reach it."}
 }
 
-// problemDivisor sets the smallest problem that checkNumbers reports: a tenth of the platform's targets must have the problem. Problems
-// of fewer targets are normal.
+// problemDivisor is the divisor of the smallest share of targets with a problem that checkNumbers reports: one target in ten. A problem
+// of a smaller share of a platform's targets is normal.
 const problemDivisor = 10
 
 // checkNumbers reports platforms with many missing or old numbers, and platforms without any recent numbers.

@@ -34,10 +34,10 @@ func startSandbox(t *testing.T, url string) (settings map[string]string, address
 	return settings, server.URL
 }
 
-// sandboxSources are the sources that the sandbox's settings configure.
+// sandboxSources are the names of the sources that the sandbox's settings configure.
 var sandboxSources = []string{"youtube", "tiktok_display", "instagram", "facebook", "vendor:sandbox"}
 
-// doctor runs `reeltally doctor` and returns its findings by check.
+// doctor runs `reeltally doctor` and returns its exit status and its findings, by the name of the check.
 func doctor(t *testing.T, settings map[string]string) (status int, found map[string]finding) {
 	t.Helper()
 	status, stdout, _ := boottest.Run(t, run, nil, settings, "doctor", "--json")
@@ -46,7 +46,7 @@ func doctor(t *testing.T, settings map[string]string) (status int, found map[str
 	found = map[string]finding{}
 	for _, f := range list {
 		found[f.Check] = f
-		require.Equal(t, f.State == stateOK, f.Advice == "", "advice if and only if something is wrong: %v", f)
+		require.Equal(t, f.State == stateOK, f.Advice == "", "a finding must have advice exactly if its state is not ok: %v", f)
 	}
 	return status, found
 }
@@ -60,7 +60,7 @@ func stateByCheck(found map[string]finding) map[string]string {
 	return out
 }
 
-func TestDoctor_acceptsHealthyInstallation(t *testing.T) {
+func TestDoctor_findsNoProblemInHealthyInstallation(t *testing.T) {
 	t.Parallel()
 	for _, engine := range storetest.Engines {
 		t.Run(engine, func(t *testing.T) {

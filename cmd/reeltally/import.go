@@ -28,7 +28,7 @@ type importCommand struct {
 	Map              map[string]string `placeholder:"THEIRS=OURS" mapsep:"none" help:"Meaning of a column with an unknown name, for example --map 'Watch count=views'. An empty meaning ignores the column. The file must have the column. Can be repeated."`
 	IgnoreUnknown    bool              `help:"Ignore columns with unknown names instead of refusing the file."`
 	SkipBad          string            `placeholder:"FILE" help:"Skip invalid rows and write their line numbers and reasons to this file, one JSON object a line. Without it, an invalid row refuses the whole file."`
-	DryRun           bool              `help:"Show what the import would do, without writing."`
+	DryRun           bool              `help:"Show what the import would do, without changing the database."`
 	ShortLinkBaseURL string            `name:"shortlink-base-url" setting:"REELTALLY_SHORTLINK_BASE_URL" placeholder:"URL" help:"URL of a replacement for the hosts of short links: https://HOST/PATH is requested as URL/HOST/PATH."`
 	JSON             bool              `name:"json" help:"Print JSON: one object of counts."`
 }
@@ -166,6 +166,7 @@ type stageProgress struct {
 	bar   *progress
 }
 
+// set shows that done of total units of the stage are finished. In a new stage, it first finishes the bar of the previous stage.
 func (s *stageProgress) set(ctx context.Context, stage transfer.Stage, done, total int64) {
 	if s.stage != stage {
 		s.finish(ctx)
@@ -178,6 +179,7 @@ func (s *stageProgress) set(ctx context.Context, stage transfer.Stage, done, tot
 	s.bar.set(ctx, done, 0)
 }
 
+// finish ends the progress of the current stage, if there is one, and logs the stage's totals.
 func (s *stageProgress) finish(ctx context.Context) {
 	if s.bar != nil {
 		s.bar.finish(ctx)
@@ -192,19 +194,23 @@ type shortLinks struct {
 	cache    map[string]shortLinkTarget // the key is the canonical short link
 }
 
+// shortLinkTarget is the link to which a short link redirects, or the error of resolving the short link.
 type shortLinkTarget struct {
 	link link.Link
 	err  error
 }
 
-// maxCachedShortLinks is the maximum number of entries in shortLinks.cache. The database has all resolved links.
+// maxCachedShortLinks is the maximum number of entries in shortLinks.cache. Links that are no longer in the cache are read from the
+// database.
 const maxCachedShortLinks = 10_000
 
+// newShortLinks returns a resolver of short links. If base is not empty, links are requested from this URL instead of their own hosts.
 func newShortLinks(st *store.Store, base string, logger *slog.Logger) (*shortLinks, error) {
 	r, err := shortlink.New(shortlink.Options{BaseURL: base, Logger: logger, Now: time.Now})
 	return &shortLinks{st: st, resolver: r, cache: map[string]shortLinkTarget{}}, err
 }
 
+// resolve returns the link to which the short link l redirects. It caches the result, even if the result is an error.
 func (s *shortLinks) resolve(ctx context.Context, l link.Link) (link.Link, error) {
 	if t, ok := s.cache[l.Canonical]; ok {
 		return t.link, t.err

@@ -14,7 +14,7 @@ import (
 
 type linksCommand struct{}
 
-// maxLine is the length in bytes of the longest line that is parsed. Valid links are much shorter.
+// maxLine is the length in bytes of the longest line that is parsed as a link. Valid links are much shorter.
 const maxLine = 64 << 10
 
 // Run describes the links of standard input until the input or ctx ends. A read from a terminal cannot be cancelled, so the reading

@@ -36,6 +36,7 @@ type commands struct {
 	Version versionCommand `cmd:"" help:"Print the version."`
 }
 
+// run parses the command line and runs the command that it names.
 func run(ctx context.Context, p boot.Process) error {
 	var c commands
 	parsed, err := boot.Parse(p, &c, collect.Vars(), boot.Description("ReelTally tracks short videos and the accounts that post them."),

@@ -41,7 +41,7 @@ type orgCreate struct {
 	JSON         bool   `name:"json" help:"Print JSON: {\"organisation_id\"}."`
 }
 
-// Run creates the organisation.
+// Run creates the organisation and prints its id.
 func (c *orgCreate) Run(ctx context.Context, p boot.Process) error {
 	return c.withStore(ctx, p, func(st *store.Store) error {
 		o, err := st.CreateOrganisation(ctx, c.Name, store.Tier(c.Tier), store.Subscription(c.Subscription))
@@ -138,8 +138,8 @@ func (c *orgSetSubscription) Run(ctx context.Context, p boot.Process) error {
 	})
 }
 
-// withProgress calls change and shows its progress. The change moves an organisation's targets to another lane. If the change takes only
-// one step, withProgress shows no progress.
+// withProgress calls change, which moves an organisation's targets to another lane in one or more steps, and shows its progress. If the
+// change takes only one step, withProgress shows no progress.
 func withProgress(ctx context.Context, w io.Writer, logger *slog.Logger, change func(progress func(done, total int64)) error) error {
 	var bar *progress
 	err := change(func(done, total int64) {

@@ -54,7 +54,7 @@ func (p *progress) pointRate() float64 {
 	return float64(p.points.Load()) / max(time.Since(p.start).Seconds(), 0.001)
 }
 
-// timeLeft estimates the time that the rest of the task takes, if done units are finished. It returns 0 if it cannot estimate the time.
+// timeLeft estimates how long the remaining units of the task take, if done units are finished. It returns 0 if it cannot estimate this.
 func (p *progress) timeLeft(done int64) time.Duration {
 	if done == 0 || p.total == 0 {
 		return 0
@@ -74,11 +74,11 @@ func (p *progress) set(ctx context.Context, done int64, points int) {
 	}
 }
 
-// nextOrganisation is called before each organisation. It stores the number of points so far, so that the points of the organisation that
-// follows can be counted on their own.
+// nextOrganisation must be called when an organisation is finished. It adds the organisation's points to pointsBefore, because set
+// receives only the number of points of the current organisation.
 func (p *progress) nextOrganisation() { p.pointsBefore = int(p.points.Load()) }
 
-// finish removes the bar and logs the totals.
+// finish stops the bar, if there is one, and logs the number of points and the elapsed time.
 func (p *progress) finish(ctx context.Context) {
 	if p.bar != nil {
 		p.bar.Abort(false)

@@ -107,7 +107,7 @@ func TestToken_createsListsAndRevokesTokens(t *testing.T) {
 	require.Equal(t, []store.Scope{store.ScopeRead, store.ScopeWrite}, tokens[1].Scopes)
 }
 
-func TestCommands_errorNamesInvalidArgument(t *testing.T) {
+func TestCommands_errorNamesTheInvalidArgument(t *testing.T) {
 	t.Parallel()
 	url := storetest.NewURL(t, "sqlite")
 	unknownID := store.NewID().String()

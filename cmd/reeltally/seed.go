@@ -27,19 +27,19 @@ type seedCommand struct {
 
 // Help returns the text that kong prints below the flags.
 func (seedCommand) Help() string {
-	return "The data comes from the sandbox. Start the server with REELTALLY_SANDBOX=true, so that its responses are marked as made-up data. " +
+	return "The data comes from the sandbox. Use a new database or one with made-up data: a database with real numbers is refused. " +
 		"The same arguments on the same day create the same data, with the same ids. To resume an interrupted seed, run the same command " +
 		"again on the same day. Otherwise the command refuses an organisation that has videos."
 }
 
-// videosPerAccount is the maximum number of seeded videos of an account. An account that a client tracks has the same maximum by default.
+// videosPerAccount is the maximum number of seeded videos of an account. It equals the default maximum of tracked videos of an account.
 const videosPerAccount = 30
 
 // Run fills the organisations one after the other and prints their ids.
 func (c *seedCommand) Run(ctx context.Context, p boot.Process) error {
 	plan := seed.Plan{Videos: c.Videos, Days: c.Days, PerAccount: videosPerAccount, Platforms: link.Platforms, Today: store.DateOf(time.Now())}
 	if err := plan.Check(); err != nil {
-		return boot.UsageError{Err: fmt.Errorf("--videos, --days: %w", err)}
+		return boot.UsageError{Err: fmt.Errorf("invalid --videos or --days: %w", err)}
 	}
 	if c.Orgs < 1 || (c.Org.UUID != uuid.Nil && c.Orgs != 1) {
 		return boot.UsageError{Err: fmt.Errorf("--orgs is %d; it must be 1 or more and cannot be combined with --org", c.Orgs)}
@@ -55,7 +55,7 @@ func (c *seedCommand) Run(ctx context.Context, p boot.Process) error {
 		for i, id := range orgs {
 			err = seed.Fill(ctx, st.Org(id), world, plan, func(done seed.Progress) { bar.set(ctx, int64(i*c.Videos+done.Videos), done.Points) })
 			if err != nil {
-				err = fmt.Errorf("organisation %s: %w", id, err)
+				err = fmt.Errorf("cannot fill organisation %s: %w", id, err)
 				break
 			}
 			bar.nextOrganisation()
@@ -67,6 +67,7 @@ func (c *seedCommand) Run(ctx context.Context, p boot.Process) error {
 	})
 }
 
+// print prints one line of text, or one JSON object if JSON is set, for each filled organisation.
 func (c *seedCommand) print(p boot.Process, orgs []uuid.UUID) error {
 	for _, id := range orgs {
 		var err error

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -18,11 +19,16 @@ type statusCommand struct {
 	databaseCommand
 	Sources collect.Config `embed:""`
 	JSON    bool           `name:"json" help:"Print JSON, like /status of a collector."`
+	List    string         `enum:",pending,ok,delayed,failing,private,restricted,gone,unsupported" default:"" placeholder:"STATUS" help:"Print the links with this fetch status instead of the counts, for example failing, with the last error: pending, ok, delayed, failing, private, restricted, gone or unsupported."`
+	Limit   int            `default:"100" placeholder:"N" help:"Number of links that --list prints at most."`
 }
 
 // Run prints the status of collecting.
 func (c *statusCommand) Run(ctx context.Context, p boot.Process) error {
 	return c.withStore(ctx, p, func(st *store.Store) error {
+		if c.List != "" {
+			return c.list(ctx, p, st)
+		}
 		sources, err := c.Sources.ConfiguredSources(st, boot.Logging{LogLevel: "warn"}.Logger(p.Stderr))
 		if err != nil {
 			return err
@@ -38,10 +44,54 @@ func (c *statusCommand) Run(ctx context.Context, p boot.Process) error {
 	})
 }
 
-// writeStatus prints the status as three tables: queue, freshness, and sources with their budgets.
+// listedTarget is a link in the JSON that --list prints.
+type listedTarget struct {
+	Platform  string     `json:"platform"`
+	Kind      string     `json:"kind"`
+	Link      string     `json:"link"`
+	Status    string     `json:"status"`
+	Attempts  int        `json:"attempts"`   // number of failed attempts in a row
+	FetchedAt *time.Time `json:"fetched_at"` // null before the first successful fetch
+	NextAt    time.Time  `json:"next_at"`
+	LastError string     `json:"last_error"`
+}
+
+// list prints the links whose fetch status is c.List.
+func (c *statusCommand) list(ctx context.Context, p boot.Process, st *store.Store) error {
+	found, err := st.Queue.TargetsWithStatus(ctx, store.FetchStatus(c.List), c.Limit)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		out := make([]listedTarget, len(found))
+		for i, t := range found {
+			out[i] = listedTarget{Platform: string(t.Platform), Kind: string(t.Kind), Link: t.Link, Status: string(t.Status), Attempts: t.Attempts,
+				NextAt: t.NextAt.Time(), LastError: t.Detail}
+			if t.FetchedAt != nil {
+				out[i].FetchedAt = new(t.FetchedAt.Time())
+			}
+		}
+		return writeJSON(p.Stdout, out)
+	}
+	table := [][]any{{"PLATFORM", "KIND", "LINK", "STATUS", "ATTEMPTS", "FETCHED AT", "NEXT AT", "LAST ERROR"}}
+	for _, t := range found {
+		fetched := "-"
+		if t.FetchedAt != nil {
+			fetched = formatTime(t.FetchedAt.Time())
+		}
+		table = append(table, []any{t.Platform, t.Kind, t.Link, t.Status, t.Attempts, fetched, formatTime(t.NextAt.Time()), cmp.Or(t.Detail, "-")})
+	}
+	return writeTable(p.Stdout, table)
+}
+
+// writeStatus prints the status as four tables: fetch statuses, queue, freshness, and sources with their budgets.
 func writeStatus(w io.Writer, s collect.Status, sources []source.Source) error {
 	if _, err := fmt.Fprintf(w, "Running collectors: %d\n\n", s.Collectors); err != nil {
 		return err
+	}
+	statuses := [][]any{{"PLATFORM", "KIND", "STATUS", "NUMBER"}}
+	for _, n := range s.Statuses {
+		statuses = append(statuses, []any{cmp.Or(n.Platform, "all"), n.Kind, n.Status, n.Targets})
 	}
 	queue := [][]any{{"PLATFORM", "KIND", "LANE", "ACTIVE", "GONE", "PARKED", "FAILING", "DUE", "OLDEST DUE FOR"}}
 	for _, q := range s.Queue {
@@ -65,7 +115,7 @@ func writeStatus(w io.Writer, s collect.Status, sources []source.Source) error {
 	if len(sources) == 0 {
 		budgets = append(budgets, []any{"no source is configured: run this command with the collector's settings to see the budgets"})
 	}
-	for i, table := range [][][]any{queue, freshness, budgets} {
+	for i, table := range [][][]any{statuses, queue, freshness, budgets} {
 		if i > 0 {
 			if _, err := fmt.Fprintln(w); err != nil {
 				return err
@@ -86,8 +136,8 @@ func formatSeconds(seconds *float64) string {
 	return (time.Duration(*seconds) * time.Second).String()
 }
 
-// formatPercentile formats a percentile of f. A nil percentile is shown as "> 168h0m0s", with the largest age of queue.FreshWithin. If no
-// target was fetched, it is shown as "-".
+// formatPercentile formats a percentile of the ages in f. It returns "-" if no target was fetched. If percentile is nil, the age is above
+// the largest age of queue.FreshWithin, and formatPercentile returns "> 168h0m0s".
 func formatPercentile(f collect.Freshness, percentile *float64) string {
 	if percentile == nil && f.Targets > f.NeverFetched {
 		return "> " + formatSeconds(new(queue.FreshWithin[len(queue.FreshWithin)-1].Seconds()))
@@ -95,6 +145,7 @@ func formatPercentile(f collect.Freshness, percentile *float64) string {
 	return formatSeconds(percentile)
 }
 
+// formatTime formats t in UTC. For the zero time it returns "-".
 func formatTime(t time.Time) string {
 	if t.IsZero() {
 		return "-"
@@ -102,6 +153,7 @@ func formatTime(t time.Time) string {
 	return t.UTC().Format(time.DateTime) + " UTC"
 }
 
+// formatPause formats the end and the cause of a pause. For nil it returns "-".
 func formatPause(p *collect.PauseStatus) string {
 	if p == nil {
 		return "-"

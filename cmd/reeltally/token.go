@@ -115,7 +115,7 @@ func joinScopes(scopes []store.Scope) string {
 	return strings.Join(names, ",")
 }
 
-// timeOf converts an instant to a time. For nil it returns nil.
+// timeOf converts an instant of the store to a time. For nil it returns nil.
 func timeOf(i *store.Instant) *time.Time {
 	if i == nil {
 		return nil

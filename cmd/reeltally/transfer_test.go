@@ -137,7 +137,7 @@ func TestImport_resolvesShortLinks(t *testing.T) {
 		return boottest.Run(t, run, strings.NewReader(text), map[string]string{"REELTALLY_DATABASE_URL": url, "REELTALLY_SHORTLINK_BASE_URL": base},
 			"import", "--org", "N", flag, "-")
 	}
-	for n := range 100 { // some short links lead to an account or do not exist
+	for n := range 100 { // try several short links, because not every short link leads to a video
 		short := fmt.Sprintf("https://vm.tiktok.com/ZMabcd%03d/", n)
 		status, stdout, _ := importLink(short, base, "--dry-run")
 		if status != 0 {

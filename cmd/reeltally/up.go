@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -17,22 +16,29 @@ import (
 	"github.com/reeltally/reeltally/cmd/internal/serve"
 	"github.com/reeltally/reeltally/collector/sandbox"
 	"github.com/reeltally/reeltally/store"
-	"github.com/reeltally/reeltally/store/link"
 )
 
 type upCommand struct {
-	boot.Logging `set:"log_level=warn"`
-	boot.Database
+	boot.Logging  `set:"log_level=warn"`
+	boot.Database `set:"database_url="`
 	boot.Metrics
 	serve.Config
 	Sources collect.Config `embed:""`
-	DataDir string         `setting:"REELTALLY_DATA_DIR" placeholder:"FOLDER" help:"Folder for the file with the demo organisation's token, which only you can read. Without it, the folder of the SQLite file, or data with PostgreSQL."`
+	DataDir string         `setting:"REELTALLY_DATA_DIR" placeholder:"FOLDER" help:"Folder for the file with the token, which only you can read. Without it, the folder of the SQLite file, or data with PostgreSQL."`
 }
 
 // Help returns the text that kong prints below the flags.
 func (upCommand) Help() string {
-	return "The sandbox replaces each platform for which no source is configured. Its numbers are made up. SIGINT (Ctrl-C) or SIGTERM stops the program: first the API, then the collector, then the sandbox."
+	return "Without a source, the sandbox takes the place of all platforms. Its numbers are made up, and without REELTALLY_DATABASE_URL they are in sqlite:" + demoFile + ". " +
+		"With a source, all numbers are real, and without REELTALLY_DATABASE_URL they are in sqlite:" + realFile + ". Platforms without a source have no numbers then. " +
+		"SIGINT (Ctrl-C) or SIGTERM stops the program: first the API, then the collector, then the sandbox."
 }
+
+// The default SQLite files for made-up and for real numbers. The two kinds of numbers are never in the same database.
+const (
+	demoFile = "data/demo.db"
+	realFile = "data/reeltally.db"
+)
 
 // Run starts sandbox, collector and API in one process and prints how to use them. When ctx ends, Run lets the API finish its running
 // requests and stops it, then lets the collector finish its claims and stops it, then stops the sandbox.
@@ -40,6 +46,12 @@ func (c *upCommand) Run(ctx context.Context, p boot.Process) (err error) {
 	defer func() { err = boot.IgnoreShutdown(ctx, err) }()
 	if err := errors.Join(c.Check(), c.Sources.Check()); err != nil {
 		return err
+	}
+	if c.DatabaseURL == "" {
+		c.DatabaseURL = "sqlite:" + demoFile
+		if c.Sources.HasSource() && !c.Sandbox {
+			c.DatabaseURL = "sqlite:" + realFile
+		}
 	}
 	c.StoreTimeout = collect.StoreTimeout // for the collector; API requests have their own deadline
 	u := up{upCommand: c, log: c.Logger(p.Stderr), registry: boot.NewRegistry()}
@@ -52,11 +64,11 @@ func (c *upCommand) Run(ctx context.Context, p boot.Process) (err error) {
 	if err != nil {
 		return err
 	}
-	demo, err := u.prepareDemo(ctx)
+	first, err := u.prepareOrganisation(ctx)
 	if err != nil {
 		return err
 	}
-	if err := u.printWelcome(p.Stdout, demo); err != nil {
+	if err := u.printWelcome(p.Stdout, first); err != nil {
 		return err
 	}
 	if err := boot.RunAll(ctx, services...); err != nil {
@@ -66,22 +78,21 @@ func (c *upCommand) Run(ctx context.Context, p boot.Process) (err error) {
 	return err
 }
 
-// up is one run of `reeltally up`.
+// up is the state of one run of `reeltally up`.
 type up struct {
 	*upCommand
-	log              *slog.Logger
-	registry         *prometheus.Registry
-	store            *store.Store
-	listeners        []net.Listener
-	api              *serve.API
-	sandboxServer    *sandbox.Sandbox
-	sandboxPlatforms []link.Platform // the platforms that the sandbox imitates
+	log           *slog.Logger
+	registry      *prometheus.Registry
+	store         *store.Store
+	listeners     []net.Listener
+	api           *serve.API
+	sandboxServer *sandbox.Sandbox // nil if a real source is configured, because no sandbox runs then
 }
 
 // services opens the listeners and returns the services: sandbox, collector, metrics, API. A service comes after the services that it uses.
 func (u *up) services(ctx context.Context) ([]boot.Service, error) {
 	var services []boot.Service
-	if !u.Sources.HasYouTube() || !u.Sources.HasVendor() {
+	if !u.Sources.HasSource() {
 		l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 		if err != nil {
 			return nil, fmt.Errorf("cannot open a port for the sandbox: %w", err)
@@ -92,13 +103,7 @@ func (u *up) services(ctx context.Context) ([]boot.Service, error) {
 			return boot.Serve(ctx, l, u.sandboxServer.Handler(), u.log)
 		}})
 	}
-	seeded, err := u.hasDemoVideos(ctx)
-	if err != nil {
-		return nil, err
-	}
-	// A seeded database has made-up numbers even if every platform has a real source now.
-	u.Sandbox = u.Sandbox || len(u.sandboxPlatforms) > 0 || seeded
-	sources, err := u.Sources.RequireSources(u.store, u.log)
+	sources, err := u.Sources.RequireSources(ctx, u.store, u.log)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +125,8 @@ func (u *up) services(ctx context.Context) ([]boot.Service, error) {
 	return append(services, boot.Service{Name: "api", Run: u.api.Run}), nil
 }
 
-// closeListeners closes the listeners that were opened, in case Run fails before it serves. Listeners that are closed already are ignored.
+// closeListeners closes all open listeners. Run needs it if it fails before it serves requests. Listeners that are closed already are
+// ignored.
 func (u *up) closeListeners() error {
 	var errs []error
 	for _, l := range u.listeners {
@@ -137,45 +143,26 @@ func (u *up) closeListeners() error {
 	return errors.Join(errs...)
 }
 
-// useSandbox configures the sandbox as the source of each platform that has no configured source. The sandbox resolves short links only
-// if it imitates all platforms with short links.
+// useSandbox makes the sandbox the source of all platforms.
 func (u *up) useSandbox(address string) {
 	u.sandboxServer = newSandbox(0, u.log)
+	u.Sandbox = true
 	settings := map[string]string{}
 	for _, s := range u.sandboxServer.Settings(address) {
 		name, value, _ := strings.Cut(s, "=")
 		settings[name] = value
 	}
-	if !u.Sources.HasYouTube() {
-		u.Sources.YouTubeAPIKey = boot.Secret(settings["REELTALLY_YOUTUBE_API_KEY"])
-		u.Sources.YouTubeBaseURL = settings["REELTALLY_YOUTUBE_BASE_URL"]
-		u.sandboxPlatforms = append(u.sandboxPlatforms, link.YouTube)
-	}
-	if u.Sources.HasVendor() {
-		return
-	}
+	u.Sources.YouTubeAPIKey = boot.Secret(settings["REELTALLY_YOUTUBE_API_KEY"])
+	u.Sources.YouTubeBaseURL = settings["REELTALLY_YOUTUBE_BASE_URL"]
 	u.Sources.Vendor = []string{settings["REELTALLY_VENDOR"]}
 	u.Sources.VendorBaseURL = []string{settings["REELTALLY_VENDOR_BASE_URL"]}
 	u.Sources.VendorKey = []boot.Secret{boot.Secret(settings["REELTALLY_VENDOR_KEY"])}
-	// The sandbox serves only platforms without a real source. If a real source fails, made-up numbers must not replace its numbers.
-	var unconfigured []link.Platform
-	if !u.Sources.HasTikTok() {
-		unconfigured = append(unconfigured, link.TikTok)
-	}
-	if !u.Sources.HasInstagram() {
-		unconfigured = append(unconfigured, link.Instagram)
-	}
-	if !u.Sources.HasFacebook() {
-		unconfigured = append(unconfigured, link.Facebook)
-	}
-	u.Sources.VendorPlatforms = unconfigured
-	u.sandboxPlatforms = append(u.sandboxPlatforms, unconfigured...)
-	if u.ShortLinkBaseURL == "" && len(unconfigured) == 3 { // if one of these platforms has a real source, the platform must resolve its short links
+	if u.ShortLinkBaseURL == "" {
 		u.ShortLinkBaseURL = settings["REELTALLY_SHORTLINK_BASE_URL"]
 	}
 }
 
-// dataDir returns the folder of the demo token's file.
+// dataDir returns the folder of the file with the token: --data-dir, or else the folder of the SQLite file, or else "data".
 func (u *up) dataDir() string {
 	if u.DataDir != "" {
 		return u.DataDir
@@ -190,10 +177,10 @@ func (u *up) dataDir() string {
 func (u *up) dataLocation() string {
 	path, ok := strings.CutPrefix(u.DatabaseURL.Reveal(), "sqlite:")
 	if !ok {
-		return "in your PostgreSQL database; the token is in " + filepath.Join(u.dataDir(), tokenFile)
+		return "in your PostgreSQL database; the token is in " + u.tokenPath()
 	}
 	if absolute, err := filepath.Abs(path); err == nil {
 		path = absolute
 	}
-	return "in " + filepath.Dir(path) + string(os.PathSeparator) + "; delete that folder to start again"
+	return "in " + path + "; the token is in " + u.tokenPath()
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// Limits of the client's requests, by the percentage of Meta's limit that Meta reports as used.
+// Meta reports which percentage of its rate limit is used. At these percentages, the client delays or stops its calls.
 const (
 	// delayFrom is a percentage of Meta's rate limit. If Meta reports that at least this part is used, calls are delayed. The delay grows with
 	// the used percentage, up to maxDelay.

@@ -29,7 +29,7 @@ const (
 )
 
 var (
-	shortcode  = regexp.MustCompile(`^[A-Za-z0-9_-]{10,11}$`)
+	shortcode  = regexp.MustCompile(`^[A-Za-z0-9_-]{10,12}$`)
 	handle     = regexp.MustCompile(`^[a-z0-9_.]{1,30}$`)
 	accountNum = regexp.MustCompile(`^[0-9]{1,20}$`)
 )

@@ -11,8 +11,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// longestDefer is the longest time for which a call is deferred because its budget has too few units left. Other calls can return unused
-// units in the meantime.
+// longestDefer is the longest delay of a call whose budget has too few units left. Other calls can return unused units in the meantime.
 const longestDefer = 15 * time.Minute
 
 // reservation is a list of the units that were taken from budgets for one call.
@@ -35,104 +34,96 @@ func (r reservation) calls() []source.Call {
 	return calls
 }
 
-// reserve takes the units of the first plan that the budgets allow. If they allow no plan, until is the time at which the source may be
-// asked again.
-func (q *Quota) reserve(ctx context.Context, s source.Source, st state, batch []source.Target) (taken reservation, until time.Time, err error) {
+// reserve takes the units of the first plan that the budgets allow. If they allow none, pause says why and when the source may be asked again.
+func (q *Quota) reserve(ctx context.Context, s source.Source, st state, batch []source.Target) (taken reservation, pause *source.Failure, err error) {
 	now := q.now()
-	if until = st.pausedUntil("", now); !until.IsZero() {
-		return nil, until, nil
+	if pause = st.pause(s.Name(), now); pause != nil {
+		return nil, pause, nil
 	}
 	for _, plan := range s.Plan(batch) {
-		var wait time.Time
+		var longest *source.Failure // the pause that ends last of the budgets in this plan
 		for _, call := range plan {
-			if end := st.pausedUntil(call.Bucket, now); end.After(wait) {
-				wait = end
+			if p := st.pause(Key(s, call.Bucket), now); p != nil && (longest == nil || p.RetryAt.After(longest.RetryAt)) {
+				longest = p
 			}
 		}
-		if wait.IsZero() {
-			if taken, wait, err = q.take(ctx, s, plan); err != nil || wait.IsZero() {
-				return taken, time.Time{}, err
+		if longest == nil {
+			if taken, longest, err = q.take(ctx, s, plan); err != nil || longest == nil {
+				return taken, nil, err
 			}
 		}
-		if until.IsZero() || wait.Before(until) {
-			until = wait
+		if pause == nil || longest.RetryAt.Before(pause.RetryAt) {
+			pause = longest
 		}
 	}
-	if until.IsZero() { // no plan was returned: the source delays its calls to spread them over the window
-		until = now.Add(schedule.Jitter(time.Second))
+	if pause == nil { // no plan was returned: the source delays its calls to spread them over the window
+		pause = spentUntil(now.Add(schedule.Jitter(time.Second)))
 	}
-	return nil, until, nil
+	return nil, pause, nil
 }
 
-// take reserves all calls of a plan, or none. If it reserves none, it returns how long to wait before the next try. It pauses each budget
-// that has no unit left.
-func (q *Quota) take(ctx context.Context, s source.Source, plan []source.Call) (taken reservation, wait time.Time, err error) {
-	now := q.now()
+// spentUntil returns the failure of a call that is not made because a budget has too few units until the time t.
+func spentUntil(t time.Time) *source.Failure {
+	return &source.Failure{Class: source.QuotaSpent, Detail: "all units of the budget are spent, by the count of the collectors", RetryAt: t}
+}
+
+// take reserves all calls of a plan, or none. If it reserves none, pause says when to try again.
+func (q *Quota) take(ctx context.Context, s source.Source, plan []source.Call) (taken reservation, pause *source.Failure, err error) {
 	for _, call := range plan {
-		b := budgetOf(s, call.Bucket)
-		if b.Window == nil {
-			taken = append(taken, reserved{call: call})
-			continue
+		r := reserved{call: call}
+		if b := budgetOf(s, call.Bucket); b.Window != nil {
+			r, pause, err = q.takeUnits(ctx, Key(s, b.Name), b, call)
 		}
-		key := Key(s, b.Name)
-		window, ends := b.Window(now)
-		units, left, err := q.takeUnits(ctx, key, window, call.Units, b.Limit)
-		if err == nil && left == 0 {
-			taken = append(taken, reserved{source.Call{Bucket: call.Bucket, Units: units}, key, window, b.Limit > 0})
+		if err != nil || pause != nil {
+			return nil, pause, errors.Join(err, q.returnUnits(ctx, taken, make([]source.Call, len(taken))))
+		}
+		taken = append(taken, r)
+	}
+	return taken, nil, nil
+}
+
+// takeUnits reserves the units of a call in the current window of the budget b. If the budget has too few units left, pause says when to try
+// again. takeUnits pauses the budget if it has no unit left. A call that needs more units than the limit of the whole window gets the
+// available units, if these are at least half of the limit. Otherwise such a call could never be made.
+func (q *Quota) takeUnits(ctx context.Context, key string, b source.Budget, call source.Call) (r reserved, pause *source.Failure, err error) {
+	now := q.now()
+	window, ends := b.Window(now)
+	if err := q.deleteOldWindows(ctx, key, window); err != nil {
+		return r, nil, err
+	}
+	units, least, left := call.Units, call.Units, int64(0)
+	if b.Limit > 0 && units > b.Limit {
+		units, least = b.Limit, (b.Limit+1)/2
+	}
+	for range 3 { // retried because other collectors reserve and return units at the same time
+		if ok, err := q.queue.ReserveQuota(ctx, key, window, units, b.Limit); err != nil {
+			return r, nil, err
+		} else if ok {
 			if units < call.Units && q.firstWarning(key, window) {
 				q.log.WarnContext(ctx, "a call needs more units than its budget has and may end early", "budget", key, "units", call.Units, "reserved", units, "limit", b.Limit)
 			}
-			err = q.deleteOldWindows(ctx, key, window)
-		}
-		if err == nil && left == 0 {
-			continue
-		}
-		if err := errors.Join(err, q.returnUnits(ctx, taken)); err != nil {
-			return nil, time.Time{}, err
-		}
-		if left > 0 {
-			if q.firstWarning(key, window) {
-				q.log.WarnContext(ctx, "a call waits because it needs more units than its budget has left", "budget", key, "units", call.Units, "left", left, "ends", ends)
-			}
-			if later := now.Add(schedule.Jitter(longestDefer)); later.Before(ends) {
-				return nil, later, nil
-			}
-			return nil, ends, nil
-		}
-		q.log.WarnContext(ctx, "budget spent", "source", s.Name(), "budget", b.Name, "limit", b.Limit, "window", window, "until", ends)
-		return nil, ends, q.pauseSpent(ctx, key, window, b.Limit, ends)
-	}
-	return taken, time.Time{}, nil
-}
-
-// nothingLeft is the value of left with which takeUnits says that a budget has no unit left.
-const nothingLeft = -1
-
-// takeUnits reserves units of a budget. left is 0 if it reserved units. Otherwise left is the number of available units, which is too
-// small, or nothingLeft. A call that needs more units than the limit of the whole window gets the available units, if these are at least
-// half of the limit. Otherwise such a call could never be made.
-func (q *Quota) takeUnits(ctx context.Context, key, window string, units, limit int64) (taken, left int64, err error) {
-	least := units
-	if limit > 0 && units > limit {
-		units, least = limit, (limit+1)/2
-	}
-	for range 3 { // retried because other collectors reserve and return units at the same time
-		if ok, err := q.queue.ReserveQuota(ctx, key, window, units, limit); ok || err != nil {
-			return units, 0, err
+			return reserved{source.Call{Bucket: call.Bucket, Units: units}, key, window, b.Limit > 0}, nil, nil
 		}
 		used, err := q.queue.QuotaUsed(ctx, key, window)
 		if err != nil {
-			return 0, 0, err
+			return r, nil, err
 		}
-		if left = max(0, limit-used); left < least {
+		if left = max(0, b.Limit-used); left < least {
 			break
 		}
 		units = min(units, left)
 	}
 	if left == 0 {
-		left = nothingLeft
+		q.log.WarnContext(ctx, "budget spent", "budget", key, "limit", b.Limit, "window", window, "until", ends)
+		return r, spentUntil(ends), q.pauseSpent(ctx, key, window, b.Limit, ends)
 	}
-	return 0, left, nil
+	if q.firstWarning(key, window) {
+		q.log.WarnContext(ctx, "a call waits because it needs more units than its budget has left", "budget", key, "units", call.Units, "left", left, "ends", ends)
+	}
+	if later := now.Add(schedule.Jitter(longestDefer)); later.Before(ends) {
+		ends = later
+	}
+	return r, spentUntil(ends), nil
 }
 
 // firstWarning returns true once in each window of a budget.
@@ -143,40 +134,27 @@ func (q *Quota) firstWarning(key, window string) bool {
 
 // pauseSpent pauses a spent budget until its window ends, unless units were returned in the meantime.
 func (q *Quota) pauseSpent(ctx context.Context, key, window string, limit int64, ends time.Time) error {
-	err := q.queue.PauseSource(ctx, queue.Pause{Source: key, Class: string(source.QuotaSpent),
-		Detail: "all units of the budget are spent, by the count of the collectors", BlockedUntil: store.InstantOf(ends)})
+	f := spentUntil(ends)
+	err := q.queue.PauseSource(ctx, queue.Pause{Source: key, Class: string(f.Class), Detail: f.Detail, BlockedUntil: store.InstantOf(ends)})
 	if err != nil {
 		return err
 	}
-	// Another collector may have returned units just before the pause was set. So the used units are read again after the pause was set, and
-	// the pause is lifted if units are left.
+	// Another collector may have returned units just before the pause was set. So the pause is lifted if units are left now.
 	if used, err := q.queue.QuotaUsed(ctx, key, window); err != nil || used >= limit {
 		return err
 	}
 	return q.queue.LiftPause(ctx, key)
 }
 
-// refund returns the reserved units that were not spent to their budgets. It only logs an error, so that the caller can still store the
-// answer.
-func (q *Quota) refund(ctx context.Context, s source.Source, taken reservation, spent []source.Call) {
-	rest := make(reservation, len(taken))
-	for i, p := range taken {
-		rest[i] = p
-		rest[i].call.Units = p.call.Units - spent[i].Units
-	}
-	if err := q.returnUnits(ctx, rest); err != nil {
-		q.log.ErrorContext(ctx, "cannot return unused units to a budget", "source", s.Name(), "error", err)
-	}
-}
-
-// returnUnits returns the units of a reservation to the windows from which they were taken.
-func (q *Quota) returnUnits(ctx context.Context, r reservation) error {
+// returnUnits returns the units of a reservation that were not spent to the windows from which they were taken.
+func (q *Quota) returnUnits(ctx context.Context, r reservation, spent []source.Call) error {
 	var errs []error
-	for _, p := range r {
-		if p.key == "" || p.call.Units <= 0 {
+	for i, p := range r {
+		units := p.call.Units - spent[i].Units
+		if p.key == "" || units <= 0 {
 			continue
 		}
-		err := q.queue.ReturnQuota(ctx, p.key, p.window, p.call.Units)
+		err := q.queue.ReturnQuota(ctx, p.key, p.window, units)
 		if err == nil && p.limited {
 			err = q.queue.LiftPause(ctx, p.key)
 		}
@@ -185,8 +163,7 @@ func (q *Quota) returnUnits(ctx context.Context, r reservation) error {
 	return errors.Join(errs...)
 }
 
-// deleteOldWindows deletes the counts of old windows when a new window has begun. It does not delete the previous window, because another
-// collector's clock can be late.
+// deleteOldWindows deletes old counts when a window begins. It keeps the previous window, because another collector's clock can be late.
 func (q *Quota) deleteOldWindows(ctx context.Context, key, window string) error {
 	last, _ := q.windows.Swap(key, window)
 	if before, known := last.(string); known && before < window {

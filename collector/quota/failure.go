@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/schedule"
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
@@ -20,70 +21,70 @@ import (
 //   - Several different targets in a row got the same refusal, without a successful answer of the source between them. The refusals are
 //     counted in the database (queue.NoteRefusal), so that all collectors share the count.
 //
-// If a call for several targets is refused as a whole, each half of the batch is requested separately, down to single targets.
+// If a call for several targets is refused as a whole, or if its answer is too large, each half of the batch is requested separately, down
+// to single targets.
 
 const (
 	// authRefusals is the number of AuthFailed calls in a row after which a source is paused.
 	authRefusals = 2
 	// otherRefusals is the number of failed calls in a row, of a class other than AuthFailed, after which a source is paused.
 	otherRefusals = 3
-	// longestRefusalPause is the longest pause after refusals that do not blame the credential. It is short because the targets may have
-	// caused all of them.
+	// longestRefusalPause is the longest pause after refusals that the targets may have caused.
 	longestRefusalPause = 5 * time.Minute
 )
 
 // fail decides what a failed call means for its source and its targets, and pauses the source or one of its budgets.
 func (q *Quota) fail(ctx context.Context, s source.Source, st state, batch []source.Target, f *source.Failure) (Reply, error) {
-	now := q.now()
-	reply := Reply{Outcome: Failed, Targets: batch, At: now, Failure: f}
-	if errors.Is(f, source.ErrNoUnits) { // the call budget was used up before the first request was sent
-		return reply, nil
-	}
-	strikes := st.pauses[f.Bucket].Strikes
+	key, now := Key(s, f.Bucket), q.now()
+	reply := Reply{Targets: batch, At: now}
+	r := source.Result{Class: source.Temporary, Detail: f.Detail, Failed: f}
+	strikes := st.pauses[key].Strikes
 	var until time.Time // the end of the pause; the zero time means no pause
+	paused := false     // the targets wait for the end of the pause
 	switch {
+	case errors.Is(f, source.ErrNoUnits): // the call budget was used up before the first request was sent
+		return reply.withResult(r), nil
 	case f.ConcernsSource():
-		until = q.pauseAfter(f, strikes)
-		if f.Class != source.BadRequest && f.Class != source.Temporary {
-			reply.Outcome = Unavailable
-		}
+		until, paused = pauseAfter(f, strikes, now), f.Class != source.BadRequest && f.Class != source.Temporary
+	case errors.Is(f, fetch.ErrTooLarge) && len(batch) > 1: // the answer to a smaller batch is smaller
+		reply.Divided = true
+		return reply, nil
 	case !errors.Is(f, source.ErrNoAnswer) && hasSeveralSubjects(s, batch):
-		// The refusal of a batch is not counted, because it is not known which target caused it. The exception is a source that has already
-		// refused other targets.
+		// It is not known which target of the batch caused the refusal, so it counts only if the source has already refused other targets.
 		if !slices.ContainsFunc(st.refusals, func(r queue.Refusals) bool {
-			return r.Source == Key(s, f.Bucket) && r.Class == string(f.Class) && refusalsConcernSource(r)
+			return r.Source == key && r.Class == string(f.Class) && refusalsConcernSource(r)
 		}) {
-			reply.Outcome = Divided
+			reply.Divided = true
 			return reply, nil
 		}
-		until, reply.Outcome = pauseAfterRefusals(f, strikes, now)
+		until, paused = pauseAfterRefusals(f, strikes, now)
 	default:
-		r, err := q.queue.NoteRefusal(ctx, Key(s, f.Bucket), string(f.Class), refusalSubject(s, batch[0]))
+		refusals, err := q.queue.NoteRefusal(ctx, key, string(f.Class), refusalSubject(s, batch[0]))
 		if err != nil {
-			return reply, err
+			return reply.withResult(r), err
 		}
-		q.refused.Store(Key(s, f.Bucket), true)
-		switch {
-		case refusalsConcernSource(r):
-			until, reply.Outcome = pauseAfterRefusals(f, strikes, now)
-		case f.Class != source.Temporary:
-			reply.Outcome = Refused
+		q.refused.Store(key, true)
+		if refusalsConcernSource(refusals) {
+			until, paused = pauseAfterRefusals(f, strikes, now)
+		} else {
+			r.Class = f.Class
 		}
 	}
 	attrs := []any{"source", s.Name(), "budget", f.Bucket, "class", f.Class, "detail", f.Detail, "targets", len(batch), "id", batch[0].ExternalID}
 	if until.IsZero() {
 		q.log.WarnContext(ctx, "call failed for its targets", attrs...)
-		return reply, nil
+		return reply.withResult(r), nil
 	}
 	q.log.WarnContext(ctx, "source paused", append(attrs, "until", until.UTC(), "source_says", f.RetryAt.UTC())...)
-	reply.Until = until
-	return reply, q.queue.PauseSource(ctx, queue.Pause{Source: Key(s, f.Bucket), Class: string(f.Class), Detail: f.Detail,
+	if paused {
+		r = pausedResult(s, source.Failure{Class: f.Class, Detail: f.Detail, RetryAt: until})
+	}
+	return reply.withResult(r), q.queue.PauseSource(ctx, queue.Pause{Source: key, Class: string(f.Class), Detail: f.Detail,
 		Strikes: strikes + 1, BlockedUntil: store.InstantOf(until)})
 }
 
 // pauseAfter returns the end of the pause after a failure that concerns the source. strikes is the number of earlier pauses in a row.
-func (q *Quota) pauseAfter(f *source.Failure, strikes int) time.Time {
-	now := q.now()
+func pauseAfter(f *source.Failure, strikes int, now time.Time) time.Time {
 	if f.Class == source.RateLimited {
 		if f.RetryAt.After(now) {
 			return f.RetryAt
@@ -98,13 +99,13 @@ func (q *Quota) pauseAfter(f *source.Failure, strikes int) time.Time {
 	return until
 }
 
-// pauseAfterRefusals is called after several targets in a row were refused without a clear cause. It returns the end of the source's pause, and
-// the outcome of the last call. strikes is the number of earlier pauses in a row.
-func pauseAfterRefusals(f *source.Failure, strikes int, now time.Time) (time.Time, Outcome) {
+// pauseAfterRefusals is called after several targets in a row were refused without a clear cause. It returns the end of the source's pause.
+// paused is true if the targets of the last call wait for that end. strikes is the number of earlier pauses in a row.
+func pauseAfterRefusals(f *source.Failure, strikes int, now time.Time) (until time.Time, paused bool) {
 	if f.Class == source.AuthFailed {
-		return now.Add(min(schedule.ProbeWaits.Nth(strikes+1), longestRefusalPause)), Unavailable
+		return now.Add(min(schedule.ProbeWaits.Nth(strikes+1), longestRefusalPause)), true
 	}
-	return now.Add(schedule.Jitter(schedule.PauseWaits.Nth(strikes + 1))), Failed
+	return now.Add(schedule.Jitter(schedule.PauseWaits.Nth(strikes + 1))), false
 }
 
 // refusalsConcernSource returns true if there were so many refusals in a row that the source must be the cause.
@@ -115,8 +116,7 @@ func refusalsConcernSource(r queue.Refusals) bool {
 	return r.Targets > 1 && r.Calls >= otherRefusals
 }
 
-// refusalSubject returns the name under which refusals of a target are counted: the target's group if the source has groups, and the target
-// otherwise.
+// refusalSubject returns the name under which refusals are counted: the group of a target if there is one, and the target otherwise.
 func refusalSubject(s source.Source, t source.Target) string {
 	if group := s.Group(t); group != "" && t.Kind == source.KindVideo {
 		return fmt.Sprintf("%s/group/%s", t.Platform, group)
@@ -124,8 +124,7 @@ func refusalSubject(s source.Source, t source.Target) string {
 	return fmt.Sprintf("%s/%s/%s", t.Platform, t.Kind, t.ExternalID)
 }
 
-// hasSeveralSubjects returns true if a batch has targets of more than one subject. One half of the batch can then be answered although the other is
-// refused.
+// hasSeveralSubjects returns true if a batch has targets of several subjects. One half of it can be answered although the other is refused.
 func hasSeveralSubjects(s source.Source, batch []source.Target) bool {
 	first := refusalSubject(s, batch[0])
 	return slices.ContainsFunc(batch[1:], func(t source.Target) bool { return refusalSubject(s, t) != first })

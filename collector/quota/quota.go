@@ -9,8 +9,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -27,7 +25,7 @@ type Quota struct {
 
 	windows sync.Map // the id of the last window of each budget, by budget key
 	warned  sync.Map // by budget key: the last window with a warning in the log
-	refused sync.Map // the keys of sources and budgets that have recorded refusals
+	refused sync.Map // keys of the sources and budgets for which a refusal is recorded
 }
 
 // New returns a Quota. now is its clock.
@@ -35,128 +33,89 @@ func New(qu *queue.Queue, now func() time.Time, log *slog.Logger) *Quota {
 	return &Quota{queue: qu, now: now, log: log}
 }
 
-// Outcome says how a call for some targets ended.
-type Outcome int
+// Paused is the class of a result if the source was not asked because it is paused, or if the source was paused after the call.
+const Paused source.Class = "paused"
 
-const (
-	// Answered means that the source answered for each target of the call.
-	Answered Outcome = iota
-	// Unavailable means that the source was not asked, or that it is paused because of its answer. It may be asked again at Reply.Until.
-	Unavailable
-	// Failed means that the call failed and that a retry may succeed.
-	Failed
-	// Refused means that the source refused these targets and that another source may answer for them.
-	Refused
-	// Divided means that the source refused the batch as a whole: each half must be asked for separately.
-	Divided
-	// Stopped means that the collector is stopping.
-	Stopped
-)
-
-// Reply is the outcome of a call for some of its targets.
+// Reply says how a call ended for some of its targets.
 type Reply struct {
-	Outcome Outcome
 	Targets []source.Target
-	At      time.Time       // the time of the call
-	Results []source.Result // set if Answered: one result for each target
-	Failure *source.Failure // set if Failed, Refused or Divided, or if the answer to the call made the source Unavailable
-	Until   time.Time       // set if Unavailable: when the source may be asked again
+	At      time.Time // the time of the call
+	Divided bool      // the source refused the batch as a whole: each half must be asked for separately
+	Stopped bool      // the collector is stopping
+	// Results has one result for each target, unless the reply is Divided or Stopped. If the source gave no answer for a target, Failed of its
+	// result says why. The class of such a result is Paused if the source may be asked again at Failed.RetryAt, and Temporary if a retry may
+	// succeed. Any other class means that the source refused the target, and that another source may answer for it.
+	Results []source.Result
 }
 
-// Call asks a source for a batch of one platform, kind and group. It returns one reply, or two replies if some targets of the batch got no
-// answer. Targets that the source does not serve get the class Unsupported, without a call. Call returns an error if a database query
-// failed; no reply is then valid.
+// withResult returns the reply with the result r for each target.
+func (reply Reply) withResult(r source.Result) Reply {
+	for _, t := range reply.Targets {
+		r.Target = t
+		reply.Results = append(reply.Results, r)
+	}
+	return reply
+}
+
+// pausedResult returns the result for targets of a source that is paused because of f.
+func pausedResult(s source.Source, f source.Failure) source.Result {
+	return source.Result{Class: Paused, Detail: s.Name() + " is paused until " + f.RetryAt.UTC().Format(time.RFC3339), Failed: &f}
+}
+
+// Call asks a source for a batch of one platform, kind and group. It returns a second reply if some targets of the batch got no answer. Targets
+// that the source does not serve get the class Unsupported, without a call. Call returns an error if a database query failed.
 func (q *Quota) Call(ctx context.Context, s source.Source, batch []source.Target) ([]Reply, error) {
-	if _, served := s.Serves(batch[0]); !served {
-		return []Reply{unsupportedReply(batch, q.now())}, nil
-	}
 	writing := context.WithoutCancel(ctx)
-	state, err := q.state(writing, s)
-	if err != nil {
-		return nil, err
-	}
 	reply := Reply{Targets: batch, At: q.now()}
-	taken, until, err := q.reserve(writing, s, state, batch)
+	if _, served := s.Serves(batch[0]); !served {
+		return []Reply{reply.withResult(source.Result{Class: source.Unsupported, Detail: "no configured source can ask for it"})}, nil
+	}
+	st, err := q.state(writing)
 	if err != nil {
 		return nil, err
 	}
-	if !until.IsZero() {
-		reply.Outcome, reply.Until = Unavailable, until
-		return []Reply{reply}, nil
+	taken, pause, err := q.reserve(writing, s, st, batch)
+	if err != nil {
+		return nil, err
+	}
+	if pause != nil {
+		return []Reply{reply.withResult(pausedResult(s, *pause))}, nil //nolint:nilerr // err is nil: reserve has returned a pause
 	}
 	results, err := q.fetch(ctx, s, batch, taken)
 	failure := (*source.Failure)(nil)
 	switch {
 	case err != nil && errors.Is(ctx.Err(), context.Canceled):
-		reply.Outcome = Stopped
+		reply.Stopped = true
 		return []Reply{reply}, nil
 	case errors.As(err, &failure):
-		reply, err = q.fail(writing, s, state, batch, failure)
+		reply, err = q.fail(writing, s, st, batch, failure)
 		return []Reply{reply}, err
 	case err != nil && ctx.Err() != nil: // the deadline of the fetch has passed, which says nothing about the source
-		reply.Outcome, reply.Failure = Failed, &source.Failure{Class: source.Temporary, Detail: "the fetch took too long", Cause: err}
-		return []Reply{reply}, nil //nolint:nilerr // the reply has the error
+		failure = &source.Failure{Class: source.Temporary, Detail: "the fetch took too long", Cause: err}
+		return []Reply{reply.withResult(source.Result{Class: failure.Class, Detail: failure.Detail, Failed: failure})}, nil //nolint:nilerr // the reply has the error
 	case err != nil:
 		return nil, err
 	}
-	if err := q.recordAnswer(writing, s, state, taken, reply.At); err != nil {
+	q.log.DebugContext(ctx, "fetched", "source", s.Name(), "targets", len(batch), "elapsed", q.now().Sub(reply.At))
+	if err := q.recordAnswer(writing, s, st, taken, reply.At); err != nil {
 		return nil, err
 	}
-	return q.divideReply(writing, s, state, reply, results)
+	return q.splitAnswered(writing, s, st, reply, results)
 }
 
 // fetch asks the source for a batch within the reserved units, and returns the units that were not spent to their budgets.
 func (q *Quota) fetch(ctx context.Context, s source.Source, batch []source.Target, taken reservation) ([]source.Result, error) {
 	budget := source.NewCallBudget(taken.calls())
-	defer func() { q.refund(context.WithoutCancel(ctx), s, taken, budget.Spent()) }()
+	defer func() {
+		if err := q.returnUnits(context.WithoutCancel(ctx), taken, budget.Spent()); err != nil {
+			q.log.ErrorContext(ctx, "cannot return unused units to a budget", "source", s.Name(), "error", err)
+		}
+	}()
 	return s.Fetch(ctx, batch, budget)
 }
 
-// unsupportedReply returns the reply for targets that no configured source serves.
-func unsupportedReply(batch []source.Target, at time.Time) Reply {
-	reply := Reply{Targets: batch, At: at}
-	for _, t := range batch {
-		reply.Results = append(reply.Results, source.Result{Target: t, Class: source.Unsupported, Detail: "no configured source can ask for it"})
-	}
-	return reply
-}
-
-// Probe asks a source for a single target. It neither pauses the source nor ends a pause. It asks the source even if the source is paused
-// because its credential was refused. Probe returns an error only if a database query failed.
-func (q *Quota) Probe(ctx context.Context, s source.Source, t source.Target) (Reply, error) {
-	writing, batch := context.WithoutCancel(ctx), []source.Target{t}
-	state, err := q.state(writing, s)
-	if err != nil {
-		return Reply{}, err
-	}
-	reply := Reply{Outcome: Failed, Targets: batch, At: q.now()}
-	if p, known := state.pauses[""]; known && p.Class == string(source.AuthFailed) {
-		delete(state.pauses, "")
-	}
-	if until := state.pausedUntil("", reply.At); !until.IsZero() {
-		p := state.pauses[""]
-		reply.Until, reply.Failure = until, &source.Failure{Class: source.Class(p.Class), Detail: p.Detail, RetryAt: until}
-		return reply, nil
-	}
-	taken, until, err := q.reserve(writing, s, state, batch)
-	if err != nil {
-		return reply, err
-	}
-	if !until.IsZero() {
-		reply.Until, reply.Failure = until, &source.Failure{Class: source.QuotaSpent, Detail: "all units of the budget are spent, by the count of the collectors"}
-		return reply, nil
-	}
-	reply.Results, err = q.fetch(ctx, s, batch, taken)
-	if err == nil {
-		reply.Outcome = Answered
-	}
-	reply.Failure, _ = errors.AsType[*source.Failure](err)
-	return reply, nil
-}
-
-// divideReply returns a reply for the answered targets. If later calls for the batch failed, it returns a second reply for the other
-// targets.
-func (q *Quota) divideReply(ctx context.Context, s source.Source, state state, reply Reply, results []source.Result) ([]Reply, error) {
+// splitAnswered returns a reply for the answered targets, and a second reply for the other targets if later calls for the batch failed.
+func (q *Quota) splitAnswered(ctx context.Context, s source.Source, st state, reply Reply, results []source.Result) ([]Reply, error) {
 	var unanswered []source.Target
 	var failure *source.Failure
 	batch := reply.Targets
@@ -171,54 +130,71 @@ func (q *Quota) divideReply(ctx context.Context, s source.Source, state state, r
 	if failure == nil {
 		return []Reply{reply}, nil
 	}
-	rest, err := q.fail(ctx, s, state, unanswered, failure)
+	rest, err := q.fail(ctx, s, st, unanswered, failure)
 	return []Reply{reply, rest}, err
 }
 
-// Fail returns the reply for a batch whose handling failed outside of the call, for example by a panic.
-func (q *Quota) Fail(ctx context.Context, s source.Source, batch []source.Target, f *source.Failure) (Reply, error) {
-	state, err := q.state(ctx, s)
+// Fail returns the replies for a batch whose handling failed outside of the call, for example by a panic.
+func (q *Quota) Fail(ctx context.Context, s source.Source, batch []source.Target, f *source.Failure) ([]Reply, error) {
+	st, err := q.state(ctx)
 	if err != nil {
-		return Reply{}, err
+		return nil, err
 	}
-	return q.fail(ctx, s, state, batch, f)
+	reply, err := q.fail(ctx, s, st, batch, f)
+	return []Reply{reply}, err
 }
 
-// state contains the recorded pauses and refusals of a source and its budgets. The budget name "" means the source itself.
+// Probe asks a source for a single target. It neither pauses the source nor ends a pause, and ignores a pause because of a refused credential.
+// If the source gave no answer, Failed of the result says why. Probe returns an error only if a database query failed.
+func (q *Quota) Probe(ctx context.Context, s source.Source, t source.Target) (source.Result, error) {
+	writing, batch := context.WithoutCancel(ctx), []source.Target{t}
+	st, err := q.state(writing)
+	if err != nil {
+		return source.Result{}, err
+	}
+	if st.pauses[s.Name()].Class == string(source.AuthFailed) {
+		delete(st.pauses, s.Name())
+	}
+	taken, failure, err := q.reserve(writing, s, st, batch)
+	if err != nil {
+		return source.Result{}, err
+	}
+	if failure == nil {
+		results, err := q.fetch(ctx, s, batch, taken)
+		if err == nil && len(results) == 1 {
+			return results[0], nil
+		}
+		if !errors.As(err, &failure) {
+			failure = &source.Failure{Class: source.Temporary, Detail: "no answer in time"}
+		}
+	}
+	return source.Result{Target: t, Class: failure.Class, Detail: failure.Detail, Failed: failure}, nil
+}
+
+// state contains the recorded pauses and refusals of all sources and budgets.
 type state struct {
-	pauses   map[string]queue.Pause // by budget name; also pauses that have ended, until the source answers successfully
+	pauses   map[string]queue.Pause // by key; also pauses that have ended, until the source answers successfully
 	refusals []queue.Refusals
 }
 
-// state reads the recorded pauses and refusals of a source from the database.
-func (q *Quota) state(ctx context.Context, s source.Source) (state, error) {
-	pauses, err := q.queue.Pauses(ctx)
-	if err != nil {
-		return state{}, err
+// state reads the recorded pauses and refusals from the database.
+func (q *Quota) state(ctx context.Context) (st state, err error) {
+	if st.pauses, err = q.queue.Pauses(ctx); err != nil {
+		return st, err
 	}
-	refusals, err := q.queue.Refusals(ctx)
-	if err != nil {
-		return state{}, err
-	}
-	for _, r := range refusals {
+	st.refusals, err = q.queue.Refusals(ctx)
+	for _, r := range st.refusals {
 		q.refused.Store(r.Source, true)
 	}
-	st := state{pauses: map[string]queue.Pause{}, refusals: refusals}
-	for _, bucket := range bucketNames(s) {
-		if p, known := pauses[Key(s, bucket)]; known {
-			st.pauses[bucket] = p
-		}
-	}
-	return st, nil
+	return st, err
 }
 
-// pausedUntil returns the end of the pause of the budget named bucket, or of the source if bucket is "". It returns the zero time if there
-// is no pause.
-func (st state) pausedUntil(bucket string, now time.Time) time.Time {
-	if p, known := st.pauses[bucket]; known && p.BlockedUntil > store.InstantOf(now) {
-		return p.BlockedUntil.Time()
+// pause returns the current pause of the source or budget with the given key. It returns nil if there is no pause.
+func (st state) pause(key string, now time.Time) *source.Failure {
+	if p := st.pauses[key]; p.BlockedUntil > store.InstantOf(now) {
+		return &source.Failure{Class: source.Class(p.Class), Detail: p.Detail, RetryAt: p.BlockedUntil.Time()}
 	}
-	return time.Time{}
+	return nil
 }
 
 // Key returns the key of a source's budget in the database. The bucket "" means the source itself.
@@ -229,56 +205,41 @@ func Key(s source.Source, bucket string) string {
 	return s.Name() + "/" + bucket
 }
 
-// bucketNames returns "" for the source itself, followed by the names of its budgets.
-func bucketNames(s source.Source) []string {
-	names := []string{""}
-	for _, b := range s.Budgets() {
-		names = append(names, b.Name)
-	}
-	return names
-}
-
 // recordAnswer records a successful answer of a source. It ends the pauses of the source and of the budgets in taken, and resets their
 // refusals. began is the time of the call; pauses that began later are not ended.
 func (q *Quota) recordAnswer(ctx context.Context, s source.Source, st state, taken reservation, began time.Time) error {
-	used := []string{""}
-	for _, p := range taken {
-		used = append(used, p.call.Bucket)
-	}
-	for _, bucket := range used {
-		if _, known := q.refused.LoadAndDelete(Key(s, bucket)); known {
-			if err := q.queue.ForgetRefusals(ctx, Key(s, bucket)); err != nil {
+	for _, call := range append(taken.calls(), source.Call{}) {
+		key := Key(s, call.Bucket)
+		if _, known := q.refused.LoadAndDelete(key); known {
+			if err := q.queue.ForgetRefusals(ctx, key); err != nil {
 				return err
 			}
 		}
-	}
-	for bucket := range maps.Keys(st.pauses) {
-		if !slices.Contains(used, bucket) {
+		if _, known := st.pauses[key]; !known {
 			continue
 		}
-		resumed, err := q.queue.ResumeSource(ctx, Key(s, bucket), store.InstantOf(began))
+		resumed, err := q.queue.ResumeSource(ctx, key, store.InstantOf(began))
 		if err != nil {
 			return err
 		}
 		if resumed {
-			q.log.InfoContext(ctx, "source answers again", "source", s.Name(), "budget", bucket)
+			q.log.InfoContext(ctx, "source answers again", "source", s.Name(), "budget", call.Bucket)
 		}
 	}
 	return nil
 }
 
-// Restart deletes the recorded refusals and pauses that are caused by credentials, because the operator may have configured new credentials
-// before the start.
+// Restart deletes refusals and pauses that are caused by credentials, because the operator may have configured new credentials.
 func (q *Quota) Restart(ctx context.Context, sources []source.Source) error {
+	st, err := q.state(ctx)
+	if err != nil {
+		return err
+	}
 	for _, s := range sources {
-		st, err := q.state(ctx, s)
-		if err != nil {
-			return err
-		}
 		if err := q.queue.ForgetRefusals(ctx, s.Name()); err != nil {
 			return err
 		}
-		if p := st.pauses[""]; p.Class == string(source.AuthFailed) {
+		if p := st.pauses[s.Name()]; p.Class == string(source.AuthFailed) {
 			if _, err := q.queue.ResumeSource(ctx, s.Name(), p.BlockedUntil); err != nil {
 				return err
 			}

@@ -40,8 +40,10 @@
 // EnsembleData has the paths tt/post/info (a list of one), tt/post/multi-info (up to 100 ids with semicolons; unavailable videos
 // are left out), tt/user/info, tt/user/posts (chunks of 10: {"data":[…],"nextCursor"}), instagram/post/details,
 // instagram/user/info (ids and names, no counts), instagram/user/detailed-info (the counts), instagram/user/reels (by numeric id:
-// {"data":{"reels":[{"media":…}],"nextCursor"}}), facebook/post/info?url=, facebook/user/info?username=,
+// {"data":{"reels":[{"media":…}],"nextCursor"}}; posts with hidden likes have the format of Instagram's app), facebook/post/info?url=, facebook/user/info?username=,
 // facebook/user/reels?username=&depth=. A private video is 472, an age-restricted one 471, a deleted one 404, an unknown user 473.
+//
+// Apify rounds TikTok counts from 10,000 on, as TikTok's site shows them. In ScrapeCreators' TikTok videos, shop_product_url names the product.
 //
 // # Generated data
 //

@@ -138,7 +138,7 @@ var countKeys = map[string]bool{
 	"follower_count": true, "following_count": true, "total_favorited": true, "aweme_count": true, "media_count": true,
 	"video_view_count": true, "video_play_count": true, "view_count": true, "like_count": true, "reaction_count": true,
 	"comments_count": true, "followers_count": true, "follows_count": true, "total_count": true, "views": true, "value": true, "fan_count": true,
-	"ig_play_count": true, "favorites_count": true, "likes_count": true, "video_count": true, "likesCount": true, "commentsCount": true, "videoPlayCount": true, "videoViewCount": true,
+	"ig_play_count": true, "fb_play_count": true, "favorites_count": true, "likes_count": true, "video_count": true, "likesCount": true, "commentsCount": true, "videoPlayCount": true, "videoViewCount": true,
 }
 
 // zeroed returns a copy of a correct answer in which every count is 0. The type of each count is unchanged. It adds no counts.

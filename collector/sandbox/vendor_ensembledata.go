@@ -213,7 +213,8 @@ func (s *Sandbox) ensembleTikTokPosts(c *call, q url.Values) reply {
 	return rep
 }
 
-// ensembleInstagram answers instagram/post/details.
+// ensembleInstagram answers instagram/post/details. Posts with hidden likes have the format of Instagram's app,
+// all others the format of its site.
 func (s *Sandbox) ensembleInstagram(c *call, q url.Values) reply {
 	c.ids = []string{q.Get("code")}
 	if !validID(link.Instagram, q.Get("code")) {
@@ -222,6 +223,9 @@ func (s *Sandbox) ensembleInstagram(c *call, q url.Values) reply {
 	t, ok := s.world.Video(link.Instagram, q.Get("code"), c.now)
 	if bad := ensembleUnavailable(t, ok); bad != nil {
 		return *bad
+	}
+	if t.HiddenStats {
+		return ensembleOK(instagramApp(t), 1)
 	}
 	return ensembleOK(instagramWeb(t), 1)
 }

@@ -108,7 +108,19 @@ func (s *Sandbox) creatorsTikTok(c *call, q url.Values) reply {
 	if bad != nil {
 		return *bad
 	}
-	return creatorsOK(object{"aweme_detail": s.tiktokObject(c, t), "status_code": 0})
+	return creatorsOK(object{"aweme_detail": creatorsAweme(s.tiktokObject(c, t), t), "status_code": 0})
+}
+
+// creatorsAweme changes aweme, a TikTok video in the format of TikTok's mobile API, to the format of ScrapeCreators, and returns it.
+// ScrapeCreators has other members for ads and products.
+func creatorsAweme(aweme object, t VideoTruth) object {
+	delete(aweme, "is_ads")
+	aweme["anchors"] = nil
+	aweme["is_ad"], aweme["is_eligible_for_commission"], aweme["shop_product_url"] = t.ShopAd, t.ShopAd, nil
+	if t.ShopAd {
+		aweme["shop_product_url"] = "https://www.tiktok.com/shop/pdp/sandbox-product-2/" + t.ShopProductID + "?source=video"
+	}
+	return aweme
 }
 
 // creatorsInstagram answers v1/instagram/post.
@@ -129,7 +141,7 @@ func (s *Sandbox) creatorsFacebook(c *call, q url.Values) reply {
 	return creatorsOK(facebookPost(t))
 }
 
-// creatorsYouTube answers v1/youtube/video.
+// creatorsYouTube answers v1/youtube/video. If the creator hides the likes, likeCountInt is null.
 func (s *Sandbox) creatorsYouTube(c *call, q url.Values) reply {
 	t, bad := s.creatorsVideo(c, link.YouTube, q)
 	if bad != nil {
@@ -137,11 +149,8 @@ func (s *Sandbox) creatorsYouTube(c *call, q url.Values) reply {
 	}
 	members := object{
 		"id": t.ID, "url": t.Link, "title": t.Title, "description": t.Title, "publishDate": isoTime(t.UploadedAt), "type": "video",
-		"viewCountInt": t.Views, "durationMs": int64(t.LengthSeconds) * 1000,
+		"viewCountInt": t.Views, "likeCountInt": t.Likes, "durationMs": int64(t.LengthSeconds) * 1000, "isPaidPromotion": t.ShopAd,
 		"channel": object{"id": t.Account.ID, "handle": t.Account.Handle, "title": t.Account.Name, "url": "https://www.youtube.com/@" + t.Account.Handle},
-	}
-	if t.Likes != nil {
-		members["likeCountInt"] = *t.Likes
 	}
 	if t.Comments != nil {
 		members["commentCountInt"] = *t.Comments
@@ -190,7 +199,7 @@ func (s *Sandbox) creatorsTikTokVideos(c *call, q url.Values) reply {
 	if next > 0 {
 		more = 1
 	}
-	list := s.objects(c, link.TikTok, ids, func(v VideoTruth) object { return s.tiktokMobile(v, t) })
+	list := s.objects(c, link.TikTok, ids, func(v VideoTruth) object { return creatorsAweme(s.tiktokMobile(v, t), v) })
 	return creatorsOK(object{"aweme_list": list, "max_cursor": next, "has_more": more, "status_code": 0})
 }
 

@@ -206,9 +206,36 @@ func TestEnsembleData_returnsInstagramPosts(t *testing.T) {
 	require.Equal(t, truth.Title, at(t, post, "edge_media_to_caption", "edges", 0, "node", "text"))
 	require.Equal(t, json.Number(decimal(truth.UploadedAt.Unix())), at(t, post, "taken_at_timestamp"))
 	require.Equal(t, truth.Account.Handle, at(t, post, "owner", "username"))
-	hidden := r.ensemble(t, "instagram/post/details", "code", r.World().Find(link.Instagram, HiddenLikes)).json(t)["data"]
-	require.Equal(t, json.Number("-1"), at(t, hidden, "edge_media_preview_like", "count"))
-	require.Equal(t, true, at(t, hidden, "like_and_view_counts_disabled"))
+	code := r.World().Find(link.Instagram, HiddenLikes)
+	hidden := r.creators(t, "v1/instagram/post", "url", "https://www.instagram.com/reel/"+code+"/").json(t)
+	require.Equal(t, json.Number("-1"), at(t, hidden, "data", "xdt_shortcode_media", "edge_media_preview_like", "count"))
+	require.Equal(t, true, at(t, hidden, "data", "xdt_shortcode_media", "like_and_view_counts_disabled"))
+}
+
+func TestEnsembleData_returnsInstagramPostsInFormatOfApp(t *testing.T) {
+	t.Parallel()
+	r := newTestServer(t)
+	truth, _ := r.World().Video(link.Instagram, r.World().Find(link.Instagram, HiddenLikes), testNow)
+	post := r.ensemble(t, "instagram/post/details", "code", truth.ID).json(t)["data"]
+	require.Equal(t, truth.ID, at(t, post, "code"))
+	require.Equal(t, json.Number(decimal(truth.Views+truth.Views/4)), at(t, post, "play_count"), "play_count must include plays on Facebook")
+	require.Equal(t, json.Number(decimal(truth.Views/4)), at(t, post, "fb_play_count"))
+	require.Equal(t, json.Number("3"), at(t, post, "like_count"), "like_count must be 3 if the likes are hidden")
+	require.Equal(t, true, at(t, post, "like_and_view_counts_disabled"))
+	clips := at(t, post, "clips_metadata").(map[string]any)
+	titles := 0
+	for _, path := range [][]string{{"music_info", "music_asset_info", "title"}, {"original_sound_info", "original_audio_title"}} {
+		if clips[path[0]] == nil {
+			continue
+		}
+		var found any = clips
+		for _, key := range path {
+			found = at(t, found, key)
+		}
+		require.Equal(t, truth.Song.Title, found)
+		titles++
+	}
+	require.Equal(t, 1, titles)
 }
 
 func TestScrapeCreators_returnsVideosOfEveryPlatform(t *testing.T) {
@@ -338,8 +365,9 @@ func TestApify_returnsTikTokVideos(t *testing.T) {
 	truth, _ := r.World().Video(link.TikTok, "6718335390845095173", testNow)
 	require.Equal(t, truth.ID, at(t, items, 0, "id"))
 	require.Equal(t, truth.Title, at(t, items, 0, "text"))
-	require.Equal(t, json.Number(decimal(truth.Views)), at(t, items, 0, "playCount"))
-	require.Equal(t, json.Number(decimal(*truth.Bookmarks)), at(t, items, 0, "collectCount"))
+	require.Equal(t, json.Number(decimal(Rounded(truth.Views))), at(t, items, 0, "playCount"))
+	require.NotEqual(t, Rounded(truth.Views), truth.Views)
+	require.Equal(t, json.Number(decimal(Rounded(*truth.Bookmarks))), at(t, items, 0, "collectCount"))
 	require.Equal(t, "scout2015", at(t, items, 0, "authorMeta", "name"))
 	require.Equal(t, truth.Song.Title, at(t, items, 0, "musicMeta", "musicName"))
 	uploaded, err := time.Parse(time.RFC3339, at(t, items, 0, "createTimeISO").(string))

@@ -1,6 +1,9 @@
 package sandbox
 
-import "strconv"
+import (
+	"strconv"
+	"strings"
+)
 
 // instagramWeb returns a post in the format of Instagram's site, which names it "xdt_shortcode_media". video_play_count is the number of
 // views. video_view_count is an older count of views of at least three seconds. In the sandbox, video_view_count is three quarters of the
@@ -24,18 +27,33 @@ func instagramWeb(t VideoTruth) object {
 	return media
 }
 
-// instagramApp returns a reel in the format of Instagram's mobile app, which vendors use in lists of reels. If the creator hides the likes,
-// the object has no like_count.
+// instagramApp returns a reel in the format of Instagram's mobile app, which vendors use in lists of reels and for some posts. play_count
+// includes plays on Facebook, whose number is fb_play_count. Half of the posts lack ig_play_count, the number of plays on Instagram. If the
+// creator hides the likes, like_count is 3, whatever the number is, and like_and_view_counts_disabled is true.
 func instagramApp(t VideoTruth) object {
+	onFacebook := t.Views / 4
 	media := object{
 		"pk": mediaID(t.ID), "id": mediaID(t.ID) + "_" + t.Account.ID, "code": t.ID, "media_type": 2, "product_type": "clips",
-		"taken_at": t.UploadedAt.Unix(), "video_duration": t.LengthSeconds, "play_count": t.Views, "ig_play_count": t.Views, "comment_count": t.Comments,
+		"taken_at": t.UploadedAt.Unix(), "video_duration": t.LengthSeconds, "play_count": t.Views + onFacebook, "fb_play_count": onFacebook, "comment_count": t.Comments,
 		"comments_disabled": t.Category == CommentsOff, "like_and_view_counts_disabled": t.HiddenStats, "caption": object{"text": t.Title, "created_at": t.UploadedAt.Unix()},
 		"user": object{"pk": t.Account.ID, "id": t.Account.ID, "username": t.Account.Handle, "full_name": t.Account.Name, "is_private": false, "is_verified": false},
 	}
+	if t.UploadedAt.Unix()%2 == 0 {
+		media["ig_play_count"] = t.Views
+	}
+	media["like_count"] = int64(3)
 	if t.Likes != nil {
 		media["like_count"] = *t.Likes
 	}
+	clips := object{"music_info": nil, "original_sound_info": nil}
+	if strings.HasPrefix(t.Song.Title, "original sound") {
+		clips["audio_type"] = "original_sounds"
+		clips["original_sound_info"] = object{"audio_asset_id": t.Song.ID, "original_audio_title": t.Song.Title, "ig_artist": object{"username": t.Account.Handle}}
+	} else {
+		clips["audio_type"] = "licensed_music"
+		clips["music_info"] = object{"music_asset_info": object{"audio_cluster_id": t.Song.ID, "title": t.Song.Title, "display_artist": t.Song.Artist}}
+	}
+	media["clips_metadata"] = clips
 	return media
 }
 

@@ -81,18 +81,43 @@ func tiktokWebStats(t AccountTruth) object {
 	}
 }
 
-// tiktokClockworks returns an item of the TikTok actors that clockworks offers on Apify.
+// Rounded returns n as TikTok's site shows it: from 10,000 on in thousands, from a million on in millions, each with one decimal place.
+func Rounded(n int64) int64 {
+	switch {
+	case n >= 1_000_000:
+		return n / 100_000 * 100_000
+	case n >= 10_000:
+		return n / 100 * 100
+	}
+	return n
+}
+
+// roundedOrNil returns a rounded count, or nil for an unknown count.
+func roundedOrNil(n *int64) any {
+	if n == nil {
+		return nil
+	}
+	return Rounded(*n)
+}
+
+// tiktokClockworks returns an item of the TikTok actors that clockworks offers on Apify. The counts are rounded. The song of a slideshow has
+// the id "0".
 func tiktokClockworks(t VideoTruth, author AccountTruth) object {
+	musicID := t.Song.ID
+	if t.Category == Photo {
+		musicID = "0"
+	}
 	item := object{
 		"id": t.ID, "text": t.Title, "textLanguage": "en", "createTime": t.UploadedAt.Unix(), "createTimeISO": isoTime(t.UploadedAt),
 		"isAd": t.ShopAd, "isPinned": false, "isSponsored": false, "isSlideshow": t.Category == Photo, "webVideoUrl": t.Link,
-		"playCount": t.Views, "diggCount": t.Likes, "commentCount": t.Comments, "shareCount": t.Shares, "collectCount": t.Bookmarks,
+		"playCount": Rounded(t.Views), "diggCount": roundedOrNil(t.Likes), "commentCount": roundedOrNil(t.Comments),
+		"shareCount": roundedOrNil(t.Shares), "collectCount": roundedOrNil(t.Bookmarks),
 		"authorMeta": object{
 			"id": t.Account.ID, "name": t.Account.Handle, "nickName": t.Account.Name, "profileUrl": author.Link, "verified": false, "signature": author.Bio,
 			"privateAccount": false, "fans": author.Followers, "following": author.Following, "heart": author.Likes, "video": author.Videos,
 		},
 		"musicMeta": object{
-			"musicId": t.Song.ID, "musicName": t.Song.Title, "musicAuthor": t.Song.Artist, "musicOriginal": strings.HasPrefix(t.Song.Title, "original sound"),
+			"musicId": musicID, "musicName": t.Song.Title, "musicAuthor": t.Song.Artist, "musicOriginal": strings.HasPrefix(t.Song.Title, "original sound"),
 		},
 		"videoMeta": object{"duration": int64(t.LengthSeconds), "width": 1080, "height": 1920, "definition": "1080p", "format": "mp4"},
 		"mentions":  []string{},

@@ -7,29 +7,28 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// Waits are waiting times after consecutive events, such as failures. The first entry is used after the first event and so on. The last
-// entry is used for all further events.
+// Waits are waiting times after consecutive events, such as failures. The last entry is used for all further events.
 type Waits []time.Duration
 
 // Nth returns the waiting time after the nth consecutive event. n counts from 1.
 func (w Waits) Nth(n int) time.Duration { return w[max(0, min(n-1, len(w)-1))] }
 
 var (
-	// failureWaits are the waiting times after failed fetches of a target.
-	failureWaits = Waits{2 * time.Second, 5 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute,
-		2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 25 * time.Minute}
+	// FailureWaits are the waiting times after failed fetches of a target. The last one is for parked targets: see FailedParked.
+	FailureWaits = Waits{2 * time.Second, 5 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute,
+		2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 25 * time.Minute, 25 * time.Minute, 25 * time.Minute, 24 * time.Hour}
 	// RefusedWaits are the waiting times after a source answered that a target is private or restricted.
 	RefusedWaits = Waits{24 * time.Hour, 24 * time.Hour, 24 * time.Hour, 7 * 24 * time.Hour}
-	// GoneWaits are the waiting times after the sources answered that a target does not exist. The first waiting time is short, because a
-	// new upload may not be visible everywhere yet.
+	// GoneWaits are the waiting times after answers that a target does not exist. The first is short: a new upload may not be visible
+	// everywhere.
 	GoneWaits = Waits{time.Minute, 6 * time.Hour, 24 * time.Hour, 7 * 24 * time.Hour}
 	// SuspectWaits are the waiting times before a target with a suspicious number is fetched again.
 	SuspectWaits = Waits{3 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 20 * time.Minute, time.Hour}
 	// PauseWaits are the lengths of pauses after a source failed without saying when it accepts calls again.
 	PauseWaits = Waits{2 * time.Second, 4 * time.Second, 8 * time.Second, 15 * time.Second, 30 * time.Second,
 		time.Minute, 2 * time.Minute, 5 * time.Minute, 15 * time.Minute}
-	// ProbeWaits are the lengths of pauses after a source refused its credential or has no quota left. The first pauses are short, because
-	// operators can renew a credential or a quota at any time.
+	// ProbeWaits are the pauses after a refused credential or a spent quota. The first are short, because operators can renew both at any
+	// time.
 	ProbeWaits = Waits{20 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute, time.Hour}
 )
 
@@ -40,18 +39,9 @@ const (
 	RefusedParked = 4
 	// FailedParked is the number of consecutive failed fetches after which a target is parked.
 	FailedParked = 12
-	// Weekly is the time between two attempts to fetch a target that no source can fetch. It is also the time after which a source that
-	// could not answer for a target is asked for it again.
+	// Weekly is the time between two tries of a target that no source can fetch, and until a source that could not answer is asked again.
 	Weekly = 7 * 24 * time.Hour
 )
-
-// AfterFailures returns the time of the next fetch of a target after the given number of consecutive failed fetches.
-func AfterFailures(t queue.Target, failures int, now time.Time) time.Time {
-	if failures >= FailedParked {
-		return After(t, 24*time.Hour, now)
-	}
-	return After(t, failureWaits.Nth(failures), now)
-}
 
 // After returns the time of the next fetch of a target after the waiting time wait. If wait is at least a day, the result is moved by at
 // most half a day to the target's usual time of day. A shorter wait is changed at random by up to a tenth.

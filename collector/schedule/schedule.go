@@ -68,8 +68,7 @@ func (s Throttle) Next(t queue.Target, pace queue.Pace, now time.Time) time.Time
 		day++
 	}
 	next := slotOn(t, day)
-	// The mean number of fetches a day is rounded up or down for each target. If the mean is 2.7, seven of ten targets have three fetches a
-	// day and three targets have two.
+	// The mean number of fetches a day is rounded up or down for each target: if it is 2.7, seven of ten targets have three fetches a day.
 	fetches := int(s.fetches(t.BaseLane, pace) + fraction(t, "turn"))
 	if fetches <= 1 {
 		return next

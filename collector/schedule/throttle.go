@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sort"
 
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/queue"
@@ -28,6 +29,9 @@ const (
 
 // MaxThrottle is the largest Throttle. All targets are then fetched once a week.
 var MaxThrottle = Throttle(stages * len(throttledLanes))
+
+// throttleStep is the precision of throttles.
+const throttleStep Throttle = 1.0 / 256
 
 // stage returns how far the throttle s applies a stage to a lane, from 0 (not at all) to 1 (completely).
 func (s Throttle) stage(stage int, lane queue.Lane) float64 {
@@ -82,27 +86,16 @@ func Fit(needs []Need, supply map[string]float64) map[Group]Throttle {
 	throttles := make(map[Group]Throttle, len(needs))
 	for len(needs) > 0 {
 		pool, rest := splitConnected(needs, supply)
-		low, high := 0.0, float64(MaxThrottle)
-		if fits(pool, supply, 0) {
-			high = 0
-		}
-		for high-low > 1.0/256 {
-			if middle := (low + high) / 2; fits(pool, supply, Throttle(middle)) {
-				high = middle
-			} else {
-				low = middle
-			}
-		}
+		smallest := sort.Search(int(MaxThrottle/throttleStep), func(n int) bool { return fits(pool, supply, Throttle(n)*throttleStep) })
 		for _, n := range pool {
-			throttles[n.Group] = Throttle(high)
+			throttles[n.Group] = Throttle(smallest) * throttleStep
 		}
 		needs = rest
 	}
 	return throttles
 }
 
-// splitConnected divides needs into pool and rest. pool has the first need and all needs that share a budget, directly or through other
-// needs. rest has all other needs.
+// splitConnected divides needs into pool and rest. pool has the first need and all that share a budget with it, directly or indirectly.
 func splitConnected(needs []Need, supply map[string]float64) (pool, rest []Need) {
 	pool, rest = needs[:1:1], needs[1:]
 	for at := 0; at < len(pool); at++ {

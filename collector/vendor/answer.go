@@ -159,6 +159,7 @@ func (c Call) result(item gjson.Result, now time.Time) source.Result {
 			return source.Result{Class: source.Temporary, Detail: "the item's " + name + " are not a whole number"}
 		}
 		*count = n
+		f.Rounded = f.Rounded || c.Rounds && n != nil && isRounded(*n)
 		hasCounts = hasCounts || n != nil || withheld
 		if withheld {
 			setHidden(true)
@@ -194,5 +195,5 @@ func (c Call) result(item gjson.Result, now time.Time) source.Result {
 // reportsHidden returns true if the vendor's answers show whether the platform hides the count with the given name.
 func (c Call) reportsHidden(name string) bool {
 	return slices.Contains(c.HiddenWhenAbsent, name) ||
-		slices.ContainsFunc(c.Fields[name], func(a Alternative) bool { return a.Withheld != nil })
+		slices.ContainsFunc(c.Fields[name], func(a Alternative) bool { return a.Withheld != nil || a.HiddenIf != nil })
 }

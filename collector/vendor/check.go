@@ -223,6 +223,9 @@ func (c Call) checkAccount(p *problems, member string) {
 	if len(c.HiddenWhenAbsent) > 0 {
 		p.add(member+".hidden_when_absent", "is for videos only")
 	}
+	if c.Rounds {
+		p.add(member+".rounds", "is for videos only")
+	}
 	for name, field := range c.Fields {
 		field.check(p, member+".fields."+name, name, accountFacts)
 	}

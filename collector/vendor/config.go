@@ -108,8 +108,10 @@ type Call struct {
 	Missing source.Class `json:"missing,omitempty"`
 	States  []State      `json:"states,omitempty"`
 	// HiddenWhenAbsent are names of counts, such as likes. If an item has views but not the named count, the platform hides the count.
-	HiddenWhenAbsent []string         `json:"hidden_when_absent,omitempty"`
-	Fields           map[string]Field `json:"fields"`
+	HiddenWhenAbsent []string `json:"hidden_when_absent,omitempty"`
+	// Rounds is true if the vendor may round large counts, such as 573,942 to 573,900. The history points with such counts then say so.
+	Rounds bool             `json:"rounds,omitempty"`
+	Fields map[string]Field `json:"fields"`
 	// List describes the list of an account's videos. It is nil if the vendor has no list.
 	List *List `json:"list,omitempty"`
 }

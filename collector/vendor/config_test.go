@@ -94,7 +94,11 @@ func TestDecode_refusesInvalidDescriptions(t *testing.T) {
 		"a count with a unit":                    {`{"views": "views"}`, `{"views": {"path": "v", "unit": "k"}}`, `calls[0].fields.views.unit must be one of [""], not "k"`},
 		"one_of in the field of a count":         {`{"views": "views"}`, `{"views": {"path": "v", "one_of": ["1"]}}`, "calls[0].fields.views is not a boolean fact"},
 		"both one_of and not_empty":              {`{"views": "views"}`, `{"views": "v", "is_ad": {"path": "a", "one_of": ["1"], "not_empty": true}}`, "calls[0].fields.is_ad cannot have both one_of and not_empty"},
-		"withheld in the field of a text":        {`{"views": "views"}`, `{"views": "v", "title": {"path": "t", "withheld": [""]}}`, "calls[0].fields.title.withheld is for counts only"},
+		"withheld in the field of a text":        {`{"views": "views"}`, `{"views": "v", "title": {"path": "t", "withheld": [""]}}`, "calls[0].fields.title is not a count, so that it cannot have withheld, hidden_if or minus"},
+		"minus in the field of a text":           {`{"views": "views"}`, `{"views": "v", "title": {"path": "t", "minus": "u"}}`, "calls[0].fields.title is not a count"},
+		"a minus that is not plain":              {`{"views": "views"}`, `{"views": {"path": "v", "minus": "@this"}}`, "calls[0].fields.views.minus must be a path"},
+		"a hidden_if without a plain path":       {`{"views": "views"}`, `{"views": {"path": "v", "hidden_if": {"path": "a|b"}}}`, "calls[0].fields.views.hidden_if.path must be a path"},
+		"in_link in the field of a text":         {`{"views": "views"}`, `{"views": "v", "title": {"path": "t", "in_link": true}}`, "calls[0].fields.title.in_link is for ids only"},
 		"a format without {}":                    {`{"views": "views"}`, `{"views": "v", "song_link": {"path": "t", "format": "https://x/"}}`, "calls[0].fields.song_link.format must contain {} and is for links only"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -34,8 +34,16 @@ type Alternative struct {
 	// NotEmpty is for boolean facts. The fact is true if the value is a string or list that is not empty, and false if the string or list
 	// is empty.
 	NotEmpty bool `json:"not_empty,omitempty"`
-	// Withheld is for counts. If the value equals one of these texts, the platform hides the count.
+	// Withheld is for counts. If the value equals one of these texts, the platform hides the count. "null" also stands for a member that is
+	// null. A member that does not exist is never withheld.
 	Withheld []string `json:"withheld,omitempty"`
+	// HiddenIf is a condition on the item, for counts. If it is true, the platform hides the count, and the value means nothing.
+	HiddenIf *When `json:"hidden_if,omitempty"`
+	// Minus is the path of a count that the value contains and that must not be counted. It is subtracted from the value. If the item does
+	// not have it, the alternative has no value.
+	Minus string `json:"minus,omitempty"`
+	// InLink is true if the value is a link that contains the id. The id is the last segment of the link's path that has only digits.
+	InLink bool `json:"in_link,omitempty"`
 	// Format is for links. It is a URL in which {} is replaced by the value.
 	Format string `json:"format,omitempty"`
 }
@@ -127,8 +135,17 @@ func (f Field) check(p *problems, member, name string, known factNames) {
 		if a.OneOf != nil && a.NotEmpty {
 			p.add(member, "cannot have both one_of and not_empty")
 		}
-		if kind != countFact && a.Withheld != nil {
-			p.add(member+".withheld", "is for counts only")
+		if kind != countFact && (a.Withheld != nil || a.HiddenIf != nil || a.Minus != "") {
+			p.add(member, "is not a count, so that it cannot have withheld, hidden_if or minus")
+		}
+		if a.HiddenIf != nil {
+			a.HiddenIf.check(p, member+".hidden_if")
+		}
+		if a.Minus != "" {
+			checkPath(p, member+".minus", a.Minus)
+		}
+		if kind != idFact && a.InLink {
+			p.add(member+".in_link", "is for ids only")
 		}
 		if a.Format != "" && (kind != linkFact || !strings.Contains(a.Format, "{}")) {
 			p.add(member+".format", "must contain {} and is for links only")
@@ -165,20 +182,41 @@ func scalar(v gjson.Result) (text string, ok bool) {
 func (f Field) count(item gjson.Result) (n *int64, withheld, wrong bool) {
 	for _, a := range f {
 		v, ok := a.value(item)
-		if !ok {
+		isNull := v.Exists() && v.Type == gjson.Null
+		if !ok && (!isNull || !slices.Contains(a.Withheld, "null")) {
 			continue
 		}
 		text, ok := scalar(v)
-		if ok && slices.Contains(a.Withheld, text) {
+		if isNull || ok && slices.Contains(a.Withheld, text) || a.HiddenIf != nil && a.HiddenIf.isTrue(item) {
 			return nil, true, false
 		}
 		parsed, good := fetch.ParseCount(text)
 		if !ok || !good {
 			return nil, false, true
 		}
+		if a.Minus != "" {
+			part, _, wrong := Field{{Path: a.Minus}}.count(item)
+			if wrong || part != nil && *part > parsed {
+				return nil, false, true
+			}
+			if part == nil {
+				continue
+			}
+			parsed -= *part
+		}
 		return &parsed, false, false
 	}
 	return nil, false, false
+}
+
+// isRounded returns true if n is probably a number that was written with a letter and at most one decimal place, such as 573.9K or 1.2M.
+func isRounded(n int64) bool {
+	for unit := int64(1e9); unit >= 1e3; unit /= 1e3 {
+		if n >= unit {
+			return n >= 10_000 && n%(unit/10) == 0
+		}
+	}
+	return false
 }
 
 // text returns the value of the first alternative that is a string or a number, as text. It returns nil if no alternative has such a value.
@@ -190,7 +228,7 @@ func (f Field) text(item gjson.Result) *string {
 		}
 		text, _ := scalar(v)
 		if a.Format != "" {
-			if text = fetch.ParseID(text); text == "" {
+			if text = parseID(text); text == "" {
 				continue
 			}
 			text = strings.ReplaceAll(a.Format, "{}", url.PathEscape(text))
@@ -202,14 +240,44 @@ func (f Field) text(item gjson.Result) *string {
 
 // id returns the id in an item, or nil if the item has no valid id.
 func (f Field) id(item gjson.Result) *string {
-	text := f.text(item)
-	if text == nil {
-		return nil
+	for i, a := range f {
+		text := f[i : i+1].text(item)
+		if text == nil {
+			continue
+		}
+		if a.InLink {
+			if *text = lastNumber(*text); *text == "" {
+				continue
+			}
+		}
+		if *text = parseID(*text); *text == "" {
+			return nil
+		}
+		return text
 	}
-	if *text = fetch.ParseID(*text); *text == "" {
-		return nil
+	return nil
+}
+
+// parseID returns the id in text, or "" if text is not a valid id. "0" stands for a missing id.
+func parseID(text string) string {
+	if text == "0" {
+		return ""
 	}
-	return text
+	return fetch.ParseID(text)
+}
+
+// lastNumber returns the last part of the path of a link that consists of digits, or "" if there is none.
+func lastNumber(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return ""
+	}
+	for _, part := range slices.Backward(strings.Split(u.Path, "/")) {
+		if part != "" && strings.Trim(part, "0123456789") == "" {
+			return part
+		}
+	}
+	return ""
 }
 
 // time returns the first valid time in an item. It returns nil if no time is valid, or if the time cannot be an upload time.

@@ -18,7 +18,7 @@ import (
 
 const (
 	defaultConcurrency = 4
-	// smallBatchTime is how long the batch size stays reduced after the vendor refused a batch because of its size.
+	// smallBatchTime is how long the batch size stays reduced after a batch failed because of its size.
 	smallBatchTime = 15 * time.Minute
 	callBudget     = "calls" // the name of the only budget of a vendor whose description has no limits
 )
@@ -41,7 +41,8 @@ type Source struct {
 	sizes   []batchSize // one batch size for each of config.Calls
 }
 
-// batchSize is the largest batch of a call. It is reduced for some time after the vendor refused a batch as too large.
+// batchSize is the largest batch of a call. It is reduced for some time after the vendor refused a batch as too large, or after the answer
+// was too large.
 type batchSize struct {
 	mu      sync.Mutex
 	reduced int // batch size until the time in the field until; 0 if the batch size was never reduced
@@ -203,8 +204,8 @@ func (s *Source) chunks(batch []source.Target) []chunk {
 }
 
 // Fetch requests a batch, usually with one call. If the vendor refuses a call for several targets because of one target, the failure is
-// Temporary, so that the collector then tries smaller batches. If the vendor says that a call has too many targets, Serves returns smaller
-// batches for some time. If a call after the first one fails, the targets of that call get the result source.Unanswered.
+// Temporary, so that the collector then tries smaller batches. If the vendor says that a call has too many targets, or if its answer is too
+// large, Serves returns smaller batches for some time. If a call after the first one fails, the targets of that call get the result source.Unanswered.
 func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
 	if areAccounts(batch) {
 		budget.Meter()
@@ -252,6 +253,9 @@ func (s *Source) fetchChunk(ctx context.Context, budget *source.CallBudget, c ch
 		b.targets = append(b.targets, valuesOf(t))
 	}
 	res, err := s.send(ctx, budget, call.Request, b)
+	if errors.Is(err, fetch.ErrTooLarge) && len(c.targets) > 1 {
+		s.sizes[c.call].reduce(len(c.targets), s.now())
+	}
 	if err != nil {
 		return nil, err
 	}

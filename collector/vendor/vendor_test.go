@@ -228,7 +228,7 @@ func TestScrapeCreators_fetchesVideos(t *testing.T) {
 		"youtube": {youtube, source.Facts{
 			Views: new(int64(1482337)), Likes: new(int64(90211)), Comments: new(int64(1204)), Title: new("Tiny kitchen"),
 			Username: new("miracooks"), AccountID: new("UCk3mXo7Q2hJp0LwR9sVbT1A"), AccountName: new("Mira Cooks"),
-			UploadedAt: &uploaded, LengthSeconds: new(58.25),
+			UploadedAt: &uploaded, LengthSeconds: new(58.25), HiddenStats: new(false),
 		}},
 		"facebook": {facebook, source.Facts{
 			Views: new(int64(1482337)), Likes: new(int64(90211)), Shares: new(int64(877)), Title: new("Pancakes!"),

@@ -71,21 +71,35 @@ func (e AccountOrder) Valid() bool {
 
 // Defines values for AccountVideoOrder.
 const (
-	AccountVideoOrderCreatedAt        AccountVideoOrder = "created_at"
-	AccountVideoOrderLatestBookmarks  AccountVideoOrder = "latest_bookmarks"
-	AccountVideoOrderLatestComments   AccountVideoOrder = "latest_comments"
-	AccountVideoOrderLatestEngagement AccountVideoOrder = "latest_engagement"
-	AccountVideoOrderLatestLikes      AccountVideoOrder = "latest_likes"
-	AccountVideoOrderLatestShares     AccountVideoOrder = "latest_shares"
-	AccountVideoOrderLatestUpdatedAt  AccountVideoOrder = "latest_updated_at"
-	AccountVideoOrderLatestViews      AccountVideoOrder = "latest_views"
-	AccountVideoOrderUploadedAt       AccountVideoOrder = "uploaded_at"
+	AccountVideoOrderCreatedAt         AccountVideoOrder = "created_at"
+	AccountVideoOrderIncrease14D       AccountVideoOrder = "increase_14d"
+	AccountVideoOrderIncrease1D        AccountVideoOrder = "increase_1d"
+	AccountVideoOrderIncrease30D       AccountVideoOrder = "increase_30d"
+	AccountVideoOrderIncrease7D        AccountVideoOrder = "increase_7d"
+	AccountVideoOrderLatestBookmarks   AccountVideoOrder = "latest_bookmarks"
+	AccountVideoOrderLatestComments    AccountVideoOrder = "latest_comments"
+	AccountVideoOrderLatestEngagement  AccountVideoOrder = "latest_engagement"
+	AccountVideoOrderLatestLikes       AccountVideoOrder = "latest_likes"
+	AccountVideoOrderLatestShares      AccountVideoOrder = "latest_shares"
+	AccountVideoOrderLatestUpdatedAt   AccountVideoOrder = "latest_updated_at"
+	AccountVideoOrderLatestViews       AccountVideoOrder = "latest_views"
+	AccountVideoOrderOutlierMultiplier AccountVideoOrder = "outlier_multiplier"
+	AccountVideoOrderUploadedAt        AccountVideoOrder = "uploaded_at"
+	AccountVideoOrderViewsGained7D     AccountVideoOrder = "views_gained_7d"
 )
 
 // Valid indicates whether the value is a known member of the AccountVideoOrder enum.
 func (e AccountVideoOrder) Valid() bool {
 	switch e {
 	case AccountVideoOrderCreatedAt:
+		return true
+	case AccountVideoOrderIncrease14D:
+		return true
+	case AccountVideoOrderIncrease1D:
+		return true
+	case AccountVideoOrderIncrease30D:
+		return true
+	case AccountVideoOrderIncrease7D:
 		return true
 	case AccountVideoOrderLatestBookmarks:
 		return true
@@ -101,7 +115,11 @@ func (e AccountVideoOrder) Valid() bool {
 		return true
 	case AccountVideoOrderLatestViews:
 		return true
+	case AccountVideoOrderOutlierMultiplier:
+		return true
 	case AccountVideoOrderUploadedAt:
+		return true
+	case AccountVideoOrderViewsGained7D:
 		return true
 	default:
 		return false
@@ -137,21 +155,35 @@ func (e CollectionOrder) Valid() bool {
 
 // Defines values for CollectionVideoOrder.
 const (
-	CollectionVideoOrderCreatedAt        CollectionVideoOrder = "created_at"
-	CollectionVideoOrderLatestBookmarks  CollectionVideoOrder = "latest_bookmarks"
-	CollectionVideoOrderLatestComments   CollectionVideoOrder = "latest_comments"
-	CollectionVideoOrderLatestEngagement CollectionVideoOrder = "latest_engagement"
-	CollectionVideoOrderLatestLikes      CollectionVideoOrder = "latest_likes"
-	CollectionVideoOrderLatestShares     CollectionVideoOrder = "latest_shares"
-	CollectionVideoOrderLatestUpdatedAt  CollectionVideoOrder = "latest_updated_at"
-	CollectionVideoOrderLatestViews      CollectionVideoOrder = "latest_views"
-	CollectionVideoOrderUploadedAt       CollectionVideoOrder = "uploaded_at"
+	CollectionVideoOrderCreatedAt         CollectionVideoOrder = "created_at"
+	CollectionVideoOrderIncrease14D       CollectionVideoOrder = "increase_14d"
+	CollectionVideoOrderIncrease1D        CollectionVideoOrder = "increase_1d"
+	CollectionVideoOrderIncrease30D       CollectionVideoOrder = "increase_30d"
+	CollectionVideoOrderIncrease7D        CollectionVideoOrder = "increase_7d"
+	CollectionVideoOrderLatestBookmarks   CollectionVideoOrder = "latest_bookmarks"
+	CollectionVideoOrderLatestComments    CollectionVideoOrder = "latest_comments"
+	CollectionVideoOrderLatestEngagement  CollectionVideoOrder = "latest_engagement"
+	CollectionVideoOrderLatestLikes       CollectionVideoOrder = "latest_likes"
+	CollectionVideoOrderLatestShares      CollectionVideoOrder = "latest_shares"
+	CollectionVideoOrderLatestUpdatedAt   CollectionVideoOrder = "latest_updated_at"
+	CollectionVideoOrderLatestViews       CollectionVideoOrder = "latest_views"
+	CollectionVideoOrderOutlierMultiplier CollectionVideoOrder = "outlier_multiplier"
+	CollectionVideoOrderUploadedAt        CollectionVideoOrder = "uploaded_at"
+	CollectionVideoOrderViewsGained7D     CollectionVideoOrder = "views_gained_7d"
 )
 
 // Valid indicates whether the value is a known member of the CollectionVideoOrder enum.
 func (e CollectionVideoOrder) Valid() bool {
 	switch e {
 	case CollectionVideoOrderCreatedAt:
+		return true
+	case CollectionVideoOrderIncrease14D:
+		return true
+	case CollectionVideoOrderIncrease1D:
+		return true
+	case CollectionVideoOrderIncrease30D:
+		return true
+	case CollectionVideoOrderIncrease7D:
 		return true
 	case CollectionVideoOrderLatestBookmarks:
 		return true
@@ -167,7 +199,11 @@ func (e CollectionVideoOrder) Valid() bool {
 		return true
 	case CollectionVideoOrderLatestViews:
 		return true
+	case CollectionVideoOrderOutlierMultiplier:
+		return true
 	case CollectionVideoOrderUploadedAt:
+		return true
+	case CollectionVideoOrderViewsGained7D:
 		return true
 	default:
 		return false
@@ -216,6 +252,45 @@ func (e FaultLocation) Valid() bool {
 	}
 }
 
+// Defines values for FetchStatus.
+const (
+	FetchStatusDelayed     FetchStatus = "delayed"
+	FetchStatusFailing     FetchStatus = "failing"
+	FetchStatusGone        FetchStatus = "gone"
+	FetchStatusOk          FetchStatus = "ok"
+	FetchStatusPending     FetchStatus = "pending"
+	FetchStatusPrivate     FetchStatus = "private"
+	FetchStatusRestricted  FetchStatus = "restricted"
+	FetchStatusStopped     FetchStatus = "stopped"
+	FetchStatusUnsupported FetchStatus = "unsupported"
+)
+
+// Valid indicates whether the value is a known member of the FetchStatus enum.
+func (e FetchStatus) Valid() bool {
+	switch e {
+	case FetchStatusDelayed:
+		return true
+	case FetchStatusFailing:
+		return true
+	case FetchStatusGone:
+		return true
+	case FetchStatusOk:
+		return true
+	case FetchStatusPending:
+		return true
+	case FetchStatusPrivate:
+		return true
+	case FetchStatusRestricted:
+		return true
+	case FetchStatusStopped:
+		return true
+	case FetchStatusUnsupported:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for HistoryInclude.
 const (
 	HistoryIncludeQuality HistoryInclude = "quality"
@@ -236,6 +311,7 @@ const (
 	HistoryQualityCorrected    HistoryQuality = "corrected"
 	HistoryQualityInterpolated HistoryQuality = "interpolated"
 	HistoryQualityMeasured     HistoryQuality = "measured"
+	HistoryQualityRounded      HistoryQuality = "rounded"
 )
 
 // Valid indicates whether the value is a known member of the HistoryQuality enum.
@@ -246,6 +322,8 @@ func (e HistoryQuality) Valid() bool {
 	case HistoryQualityInterpolated:
 		return true
 	case HistoryQualityMeasured:
+		return true
+	case HistoryQualityRounded:
 		return true
 	default:
 		return false
@@ -458,21 +536,35 @@ func (e TrackingType) Valid() bool {
 
 // Defines values for VideoOrder.
 const (
-	VideoOrderCreatedAt        VideoOrder = "created_at"
-	VideoOrderLatestBookmarks  VideoOrder = "latest_bookmarks"
-	VideoOrderLatestComments   VideoOrder = "latest_comments"
-	VideoOrderLatestEngagement VideoOrder = "latest_engagement"
-	VideoOrderLatestLikes      VideoOrder = "latest_likes"
-	VideoOrderLatestShares     VideoOrder = "latest_shares"
-	VideoOrderLatestUpdatedAt  VideoOrder = "latest_updated_at"
-	VideoOrderLatestViews      VideoOrder = "latest_views"
-	VideoOrderUploadedAt       VideoOrder = "uploaded_at"
+	VideoOrderCreatedAt         VideoOrder = "created_at"
+	VideoOrderIncrease14D       VideoOrder = "increase_14d"
+	VideoOrderIncrease1D        VideoOrder = "increase_1d"
+	VideoOrderIncrease30D       VideoOrder = "increase_30d"
+	VideoOrderIncrease7D        VideoOrder = "increase_7d"
+	VideoOrderLatestBookmarks   VideoOrder = "latest_bookmarks"
+	VideoOrderLatestComments    VideoOrder = "latest_comments"
+	VideoOrderLatestEngagement  VideoOrder = "latest_engagement"
+	VideoOrderLatestLikes       VideoOrder = "latest_likes"
+	VideoOrderLatestShares      VideoOrder = "latest_shares"
+	VideoOrderLatestUpdatedAt   VideoOrder = "latest_updated_at"
+	VideoOrderLatestViews       VideoOrder = "latest_views"
+	VideoOrderOutlierMultiplier VideoOrder = "outlier_multiplier"
+	VideoOrderUploadedAt        VideoOrder = "uploaded_at"
+	VideoOrderViewsGained7D     VideoOrder = "views_gained_7d"
 )
 
 // Valid indicates whether the value is a known member of the VideoOrder enum.
 func (e VideoOrder) Valid() bool {
 	switch e {
 	case VideoOrderCreatedAt:
+		return true
+	case VideoOrderIncrease14D:
+		return true
+	case VideoOrderIncrease1D:
+		return true
+	case VideoOrderIncrease30D:
+		return true
+	case VideoOrderIncrease7D:
 		return true
 	case VideoOrderLatestBookmarks:
 		return true
@@ -488,7 +580,11 @@ func (e VideoOrder) Valid() bool {
 		return true
 	case VideoOrderLatestViews:
 		return true
+	case VideoOrderOutlierMultiplier:
+		return true
 	case VideoOrderUploadedAt:
+		return true
+	case VideoOrderViewsGained7D:
 		return true
 	default:
 		return false
@@ -528,11 +624,24 @@ type Account struct {
 	// Empty Whether the platform lists no video of the account.
 	Empty bool `json:"empty"`
 
+	// FetchDetail One sentence that explains `fetch_status` to people; null if there is nothing to explain.
+	//
+	// Example: TikTok says that the account is private; it is asked for again on 2026-11-24 06:00 UTC.
+	FetchDetail *string `json:"fetch_detail"`
+
+	// FetchStatus How collecting stands for the account, as in FetchStatus; null if the account is only linked from videos.
+	//
+	// Example: ok
+	FetchStatus *string `json:"fetch_status"`
+
 	// LabelIds The ids of the collections that the account was added to; empty if the account was added to no collection.
 	LabelIds []openapi_types.UUID `json:"label_ids"`
 
 	// LabelNames The names of the collections in `label_ids`, in the same order.
 	LabelNames []string `json:"label_names"`
+
+	// LastAttemptAt When a source was last asked for the account since the organisation tracks it, with or without success; null before the first attempt and if the tier hides it.
+	LastAttemptAt *string `json:"last_attempt_at"`
 
 	// LastUploadedAt The UTC day of the latest upload among the account's tracked videos; null if no upload is known.
 	LastUploadedAt *openapi_types.Date `json:"last_uploaded_at"`
@@ -566,6 +675,9 @@ type Account struct {
 
 	// MostViewed The highest latest views of a tracked video of the account.
 	MostViewed *int64 `json:"most_viewed"`
+
+	// NextFetchAt When the next fetch of the account is due; null if none is planned and if the tier hides it.
+	NextFetchAt *string `json:"next_fetch_at"`
 
 	// OrganisationID The id of the organisation that tracks this video or account, or owns this collection.
 	OrganisationID openapi_types.UUID `json:"organisation_id"`
@@ -659,6 +771,8 @@ type AccountHistoryPoint struct {
 
 	// Quality The quality of the counts of a point. `measured`: the counts are those of the source. `corrected`: the counts are those of the
 	// source, and some are lower than before, because the platform corrected them (for an account, although it has no fewer videos).
+	// `rounded` (only for videos): the counts are those of the source, which has probably rounded at least one of them, such as 573,942 to 573,900. Such a
+	// point says nothing about whether a count fell, and a later exact count is compared with the last count that was not rounded.
 	// `interpolated`: the counts are computed from two other points. Only with `include=quality`; absent when the tier masks the counts, as `source` and `fetched_at` are.
 	Quality *HistoryQuality `json:"quality,omitempty"`
 
@@ -699,7 +813,7 @@ type AccountVideoList struct {
 	union json.RawMessage
 }
 
-// AccountVideoOrder The members by which the videos of an account can be sorted. The default is `uploaded_at`.
+// AccountVideoOrder The members by which the videos of an account can be sorted. The default is `uploaded_at`. Videos whose member is null come last in both directions.
 //
 // Example: latest_views
 type AccountVideoOrder string
@@ -1016,7 +1130,7 @@ type CollectionStatistics struct {
 	Worst []CollectionGain `json:"worst"`
 }
 
-// CollectionVideoOrder The members by which the videos of a collection can be sorted. The default is `created_at`.
+// CollectionVideoOrder The members by which the videos of a collection can be sorted. The default is `created_at`. Videos whose member is null come last in both directions.
 //
 // Example: latest_views
 type CollectionVideoOrder string
@@ -1146,11 +1260,21 @@ type Fault struct {
 // FaultLocation The part of the request that has the fault.
 type FaultLocation string
 
+// FetchStatus How collecting stands for a video or account. `pending`: no fetch has succeeded since tracking began. `ok`: the last fetch succeeded.
+// `delayed`: the fetch has been due for more than an hour, or its source is paused for half an hour or longer. `failing`: two or more attempts in a row
+// failed. `private`, `restricted`: a source says that it is private, or that not everyone may see it. `gone`: the sources said three times in a
+// row that it does not exist. `unsupported`: no configured source can fetch it. `stopped`: the organisation stopped tracking it.
+//
+// Example: ok
+type FetchStatus string
+
 // HistoryInclude The additional members that a request can ask for in each history point.
 type HistoryInclude string
 
 // HistoryQuality The quality of the counts of a point. `measured`: the counts are those of the source. `corrected`: the counts are those of the
 // source, and some are lower than before, because the platform corrected them (for an account, although it has no fewer videos).
+// `rounded` (only for videos): the counts are those of the source, which has probably rounded at least one of them, such as 573,942 to 573,900. Such a
+// point says nothing about whether a count fell, and a later exact count is compared with the last count that was not rounded.
 // `interpolated`: the counts are computed from two other points. Only with `include=quality`; absent when the tier masks the counts, as `source` and `fetched_at` are.
 type HistoryQuality string
 
@@ -1467,6 +1591,8 @@ type ReportPoint struct {
 
 	// Quality The quality of the counts of a point. `measured`: the counts are those of the source. `corrected`: the counts are those of the
 	// source, and some are lower than before, because the platform corrected them (for an account, although it has no fewer videos).
+	// `rounded` (only for videos): the counts are those of the source, which has probably rounded at least one of them, such as 573,942 to 573,900. Such a
+	// point says nothing about whether a count fell, and a later exact count is compared with the last count that was not rounded.
 	// `interpolated`: the counts are computed from two other points. Only with `include=quality`; absent when the tier masks the counts, as `source` and `fetched_at` are.
 	Quality HistoryQuality `json:"quality"`
 
@@ -1620,11 +1746,44 @@ type Statistics struct {
 	// ByPlatform The number of tracked videos or accounts by platform.
 	ByPlatform PlatformCounts `json:"by_platform"`
 
+	// ByStatus The number of tracked and stopped videos or accounts by `fetch_status`.
+	ByStatus StatusCounts `json:"by_status"`
+
 	// Removed The number of videos or accounts whose tracking was stopped. The total does not include them.
 	Removed int64 `json:"removed"`
 
 	// Total The number of videos or accounts that are being tracked.
 	Total int64 `json:"total"`
+}
+
+// StatusCounts The number of tracked and stopped videos or accounts by `fetch_status`.
+type StatusCounts struct {
+	// Delayed The number of videos or accounts whose fetch is late.
+	Delayed int64 `json:"delayed"`
+
+	// Failing The number of videos or accounts whose last attempts failed.
+	Failing int64 `json:"failing"`
+
+	// Gone The number of videos or accounts that do not exist any more.
+	Gone int64 `json:"gone"`
+
+	// Ok The number of videos or accounts whose last fetch succeeded.
+	Ok int64 `json:"ok"`
+
+	// Pending The number of videos or accounts that were not fetched since tracking began.
+	Pending int64 `json:"pending"`
+
+	// Private The number of videos or accounts that are private.
+	Private int64 `json:"private"`
+
+	// Restricted The number of videos or accounts that a source does not show to everyone.
+	Restricted int64 `json:"restricted"`
+
+	// Stopped The number of videos or accounts whose tracking was stopped.
+	Stopped int64 `json:"stopped"`
+
+	// Unsupported The number of videos or accounts that no configured source can fetch.
+	Unsupported int64 `json:"unsupported"`
 }
 
 // StopAccountRequest The account to stop tracking.
@@ -1766,6 +1925,9 @@ type TrackAccountResult struct {
 
 	// Error A message that the organisation tracked the account already; absent if it did not.
 	Error *string `json:"error,omitempty"`
+
+	// Warnings Messages about problems that did not make the request fail, for example that no configured source can fetch the account.
+	Warnings []string `json:"warnings"`
 }
 
 // TrackAccountsEntry The result for one link.
@@ -1907,6 +2069,9 @@ type TrackVideoResult struct {
 
 	// VideoID The id of the video.
 	VideoID openapi_types.UUID `json:"videoId"`
+
+	// Warnings Messages about problems that did not make the request fail, for example that no configured source can fetch the video.
+	Warnings []string `json:"warnings"`
 }
 
 // TrackVideosEntry The result for one link.
@@ -2050,27 +2215,51 @@ type Video struct {
 	// Example: northwind.studio
 	DisplayUsername string `json:"display_username"`
 
+	// FetchDetail One sentence that explains `fetch_status` to people; null if there is nothing to explain.
+	//
+	// Example: TikTok says that the video is private; it is asked for again on 2026-11-24 06:00 UTC.
+	FetchDetail *string `json:"fetch_detail"`
+
+	// FetchStatus How collecting stands for a video or account. `pending`: no fetch has succeeded since tracking began. `ok`: the last fetch succeeded.
+	// `delayed`: the fetch has been due for more than an hour, or its source is paused for half an hour or longer. `failing`: two or more attempts in a row
+	// failed. `private`, `restricted`: a source says that it is private, or that not everyone may see it. `gone`: the sources said three times in a
+	// row that it does not exist. `unsupported`: no configured source can fetch it. `stopped`: the organisation stopped tracking it.
+	//
+	//
+	// Example: ok
+	FetchStatus FetchStatus `json:"fetch_status"`
+
 	// HiddenStats Whether the platform does not give at least one count that it normally gives.
 	HiddenStats bool `json:"hidden_stats"`
 
-	// Increase14D The percentage by which the views grew since the last point on or before 14 days ago; 0 if there is no such point or its views are unknown or 0.
+	// Increase14D The percentage by which the views grew from the last point on or before 14 days before the last fetch (`latest_updated_at`) to `latest_views`.
+	// 0 means that the views did not change. Null if the views at either time are unknown, if the views of that point are 0, or if no later
+	// point has views.
+	//
 	//
 	// Example: 31.5
 	Increase14D *float64 `json:"increase_14d"`
 
-	// Increase1D The percentage by which the views grew since the last point on or before 1 day ago; 0 if there is no such point or its views are unknown
-	// or 0.
+	// Increase1D The percentage by which the views grew from the last point on or before 1 day before the last fetch (`latest_updated_at`) to `latest_views`.
+	// 0 means that the views did not change. Null if the views at either time are unknown, if the views of that point are 0, or if no later
+	// point has views.
 	//
 	//
 	// Example: 1.8
 	Increase1D *float64 `json:"increase_1d"`
 
-	// Increase30D The percentage by which the views grew since the last point on or before 30 days ago; 0 if there is no such point or its views are unknown or 0.
+	// Increase30D The percentage by which the views grew from the last point on or before 30 days before the last fetch (`latest_updated_at`) to `latest_views`.
+	// 0 means that the views did not change. Null if the views at either time are unknown, if the views of that point are 0, or if no later
+	// point has views.
+	//
 	//
 	// Example: 188.9
 	Increase30D *float64 `json:"increase_30d"`
 
-	// Increase7D The percentage by which the views grew since the last point on or before 7 days ago; 0 if there is no such point or its views are unknown or 0.
+	// Increase7D The percentage by which the views grew from the last point on or before 7 days before the last fetch (`latest_updated_at`) to `latest_views`.
+	// 0 means that the views did not change. Null if the views at either time are unknown, if the views of that point are 0, or if no later
+	// point has views.
+	//
 	//
 	// Example: 12.25
 	Increase7D *float64 `json:"increase_7d"`
@@ -2080,6 +2269,9 @@ type Video struct {
 
 	// LabelNames The names of the collections in `label_ids`, in the same order.
 	LabelNames []string `json:"label_names"`
+
+	// LastAttemptAt When a source was last asked for the video since the organisation tracks it, with or without success; null before the first attempt and if the tier hides it.
+	LastAttemptAt *string `json:"last_attempt_at"`
 
 	// LatestBookmarks The latest known number of bookmarks.
 	LatestBookmarks *int64 `json:"latest_bookmarks"`
@@ -2099,7 +2291,7 @@ type Video struct {
 	// LatestUpdatedAt When the metrics were last fetched.
 	LatestUpdatedAt *string `json:"latest_updated_at"`
 
-	// LatestViews The latest known number of views.
+	// LatestViews The latest known number of views: on TikTok and YouTube as the platform shows it, on Instagram the plays on Instagram without those on Facebook. It is null if a source gives only another count, such as Instagram's older count of views of at least three seconds.
 	LatestViews *int64 `json:"latest_views"`
 
 	// LinkedAccountID The account that posted the video; null until it is known from the link or a fetch.
@@ -2108,13 +2300,18 @@ type Video struct {
 	// MetricsMasked `true` if the organisation's tier hides the metrics; absent otherwise.
 	MetricsMasked *bool `json:"metrics_masked,omitempty"`
 
+	// NextFetchAt When the next fetch of the video is due; null if none is planned and if the tier hides it.
+	NextFetchAt *string `json:"next_fetch_at"`
+
 	// NotSafe Whether the platform restricts the video, for example by age (not safe for work).
 	NotSafe bool `json:"not_safe"`
 
 	// OrganisationID The id of the organisation that tracks this video or account, or owns this collection.
 	OrganisationID openapi_types.UUID `json:"organisation_id"`
 
-	// OutlierMultiplier The latest views of the video, divided by the median of the latest views of the account's tracked videos; 0 if it cannot be computed.
+	// OutlierMultiplier The latest views of the video, divided by the median of the latest views of the account's tracked videos. 0 means that the video has
+	// 0 views. Null if the views are unknown, if the account is unknown, or if the median is 0.
+	//
 	//
 	// Example: 6.4
 	OutlierMultiplier *float64 `json:"outlier_multiplier"`
@@ -2153,6 +2350,13 @@ type Video struct {
 	//
 	// Example: 31
 	VideoLength *string `json:"video_length"`
+
+	// ViewsGained7D `latest_views` minus the views of the last point on or before 7 days before the last fetch (`latest_updated_at`). Negative if the
+	// platform corrected the views downwards. Null if the views at either time are unknown, or if no later point has views.
+	//
+	//
+	// Example: 52516
+	ViewsGained7D *int64 `json:"views_gained_7d"`
 }
 
 // VideoArray Videos, in the requested order.
@@ -2168,6 +2372,9 @@ type VideoFilters struct {
 
 	// Collections The collections of the filter, as sent; empty if the filter is not used.
 	Collections []string `json:"collections"`
+
+	// FetchStatus The status of the filter `fetch_status`.
+	FetchStatus *string `json:"fetch_status"`
 
 	// HasMetrics Whether the list has only videos whose metrics were fetched at least once.
 	HasMetrics *bool `json:"has_metrics"`
@@ -2231,6 +2438,8 @@ type VideoHistoryPoint struct {
 
 	// Quality The quality of the counts of a point. `measured`: the counts are those of the source. `corrected`: the counts are those of the
 	// source, and some are lower than before, because the platform corrected them (for an account, although it has no fewer videos).
+	// `rounded` (only for videos): the counts are those of the source, which has probably rounded at least one of them, such as 573,942 to 573,900. Such a
+	// point says nothing about whether a count fell, and a later exact count is compared with the last count that was not rounded.
 	// `interpolated`: the counts are computed from two other points. Only with `include=quality`; absent when the tier masks the counts, as `source` and `fetched_at` are.
 	Quality *HistoryQuality `json:"quality,omitempty"`
 
@@ -2240,11 +2449,11 @@ type VideoHistoryPoint struct {
 	// Source The source that gave the counts; absent on an interpolated point. Only with `include=quality`.
 	Source *string `json:"source,omitempty"`
 
-	// Views The number of views.
+	// Views The number of views, as in `latest_views` of the video.
 	Views *int64 `json:"views"`
 }
 
-// VideoOrder The members by which a list of videos can be sorted.
+// VideoOrder The members by which a list of videos can be sorted. Videos whose member is null come last in both directions.
 //
 // Example: latest_views
 type VideoOrder string
@@ -2272,7 +2481,7 @@ type VideoPagination struct {
 	// NextCursor The value of the parameter `cursor` that requests the next page; null on the last page.
 	NextCursor *string `json:"next_cursor"`
 
-	// OrderBy The members by which a list of videos can be sorted.
+	// OrderBy The members by which a list of videos can be sorted. Videos whose member is null come last in both directions.
 	//
 	// Example: latest_views
 	OrderBy VideoOrder `json:"order_by"`
@@ -2303,6 +2512,14 @@ type CollectionID = openapi_types.UUID
 
 // Cursor defines model for Cursor.
 type Cursor = string
+
+// FetchStatusParameter How collecting stands for a video or account. `pending`: no fetch has succeeded since tracking began. `ok`: the last fetch succeeded.
+// `delayed`: the fetch has been due for more than an hour, or its source is paused for half an hour or longer. `failing`: two or more attempts in a row
+// failed. `private`, `restricted`: a source says that it is private, or that not everyone may see it. `gone`: the sources said three times in a
+// row that it does not exist. `unsupported`: no configured source can fetch it. `stopped`: the organisation stopped tracking it.
+//
+// Example: ok
+type FetchStatusParameter = FetchStatus
 
 // HistoryEnd defines model for HistoryEnd.
 type HistoryEnd = openapi_types.Date
@@ -2394,6 +2611,9 @@ type ListAccountsParams struct {
 
 	// IncludeRemoved `true`: also list accounts whose tracking was stopped.
 	IncludeRemoved *bool `form:"include_removed,omitempty" json:"include_removed,omitempty"`
+
+	// FetchStatus Only videos or accounts with this `fetch_status`. With `stopped`, those whose tracking was stopped are listed without `include_removed`.
+	FetchStatus *FetchStatusParameter `form:"fetch_status,omitempty" json:"fetch_status,omitempty"`
 }
 
 // TrackAccountParams defines parameters for TrackAccount.
@@ -2457,6 +2677,9 @@ type ListAccountVideosParams struct {
 
 	// IncludeRemoved `true`: also list videos whose tracking was stopped.
 	IncludeRemoved *bool `form:"include_removed,omitempty" json:"include_removed,omitempty"`
+
+	// FetchStatus Only videos or accounts with this `fetch_status`. With `stopped`, those whose tracking was stopped are listed without `include_removed`.
+	FetchStatus *FetchStatusParameter `form:"fetch_status,omitempty" json:"fetch_status,omitempty"`
 }
 
 // ListCollectionsParams defines parameters for ListCollections.
@@ -2538,6 +2761,9 @@ type ListCollectionAccountsParams struct {
 
 	// IncludeRemoved `true`: also list accounts whose tracking was stopped.
 	IncludeRemoved *bool `form:"include_removed,omitempty" json:"include_removed,omitempty"`
+
+	// FetchStatus Only videos or accounts with this `fetch_status`. With `stopped`, those whose tracking was stopped are listed without `include_removed`.
+	FetchStatus *FetchStatusParameter `form:"fetch_status,omitempty" json:"fetch_status,omitempty"`
 }
 
 // AddCollectionAccountsParams defines parameters for AddCollectionAccounts.
@@ -2622,6 +2848,9 @@ type ListCollectionVideosParams struct {
 
 	// IncludeRemoved `true`: also list videos whose tracking was stopped.
 	IncludeRemoved *bool `form:"include_removed,omitempty" json:"include_removed,omitempty"`
+
+	// FetchStatus Only videos or accounts with this `fetch_status`. With `stopped`, those whose tracking was stopped are listed without `include_removed`.
+	FetchStatus *FetchStatusParameter `form:"fetch_status,omitempty" json:"fetch_status,omitempty"`
 }
 
 // AddCollectionVideosParams defines parameters for AddCollectionVideos.
@@ -2729,6 +2958,9 @@ type ListVideosParams struct {
 
 	// IncludeRemoved `true`: also list videos whose tracking was stopped.
 	IncludeRemoved *bool `form:"include_removed,omitempty" json:"include_removed,omitempty"`
+
+	// FetchStatus Only videos or accounts with this `fetch_status`. With `stopped`, those whose tracking was stopped are listed without `include_removed`.
+	FetchStatus *FetchStatusParameter `form:"fetch_status,omitempty" json:"fetch_status,omitempty"`
 }
 
 // TrackVideoParams defines parameters for TrackVideo.
@@ -3164,6 +3396,13 @@ func (w *ServerInterfaceWrapper) ListAccounts(ctx echo.Context) error {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter include_removed: %s", err))
 	}
 
+	// ------------- Optional query parameter "fetch_status" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "fetch_status", ctx.QueryParams(), &params.FetchStatus, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter fetch_status: %s", err))
+	}
+
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.ListAccounts(ctx, params)
 	return err
@@ -3381,6 +3620,13 @@ func (w *ServerInterfaceWrapper) ListAccountVideos(ctx echo.Context) error {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "include_removed", ctx.QueryParams(), &params.IncludeRemoved, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter include_removed: %s", err))
+	}
+
+	// ------------- Optional query parameter "fetch_status" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "fetch_status", ctx.QueryParams(), &params.FetchStatus, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter fetch_status: %s", err))
 	}
 
 	// Invoke the callback with all the unmarshaled arguments
@@ -3661,6 +3907,13 @@ func (w *ServerInterfaceWrapper) ListCollectionAccounts(ctx echo.Context) error 
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter include_removed: %s", err))
 	}
 
+	// ------------- Optional query parameter "fetch_status" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "fetch_status", ctx.QueryParams(), &params.FetchStatus, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter fetch_status: %s", err))
+	}
+
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.ListCollectionAccounts(ctx, collectionID, params)
 	return err
@@ -3931,6 +4184,13 @@ func (w *ServerInterfaceWrapper) ListCollectionVideos(ctx echo.Context) error {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "include_removed", ctx.QueryParams(), &params.IncludeRemoved, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter include_removed: %s", err))
+	}
+
+	// ------------- Optional query parameter "fetch_status" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "fetch_status", ctx.QueryParams(), &params.FetchStatus, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter fetch_status: %s", err))
 	}
 
 	// Invoke the callback with all the unmarshaled arguments
@@ -4244,6 +4504,13 @@ func (w *ServerInterfaceWrapper) ListVideos(ctx echo.Context) error {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "include_removed", ctx.QueryParams(), &params.IncludeRemoved, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter include_removed: %s", err))
+	}
+
+	// ------------- Optional query parameter "fetch_status" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "fetch_status", ctx.QueryParams(), &params.FetchStatus, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter fetch_status: %s", err))
 	}
 
 	// Invoke the callback with all the unmarshaled arguments

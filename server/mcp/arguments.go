@@ -28,12 +28,14 @@ const (
 	faultType      = "type"
 	faultEmpty     = "empty"
 	faultSyntax    = "syntax"
+	faultEnum      = "enum"
 )
 
 type faultsKey struct{}
 
 // FaultsFrom returns the faults in the arguments of an MCP tool call. ctx is the context of the HTTP request that was made for the call.
-// The server refuses such a request during validation, so that it is counted in the rate limits like any other invalid request.
+// If there are faults, the server refuses the HTTP request only during validation. So the request counts towards the rate limits like any
+// other invalid request.
 func FaultsFrom(ctx context.Context) []Fault {
 	faults, _ := ctx.Value(faultsKey{}).([]Fault)
 	return faults
@@ -46,13 +48,19 @@ const maxFaults = 100
 const placeholder = "-"
 
 // request returns the HTTP request for the API operation of the tool. raw is the JSON object with the arguments of the tool call. outer is
-// the HTTP request to /mcp, from which request copies the token and the address of the caller.
-func (t *tool) request(ctx context.Context, outer *http.Request, raw json.RawMessage) (*http.Request, error) {
+// the HTTP request to /mcp, from which request copies the token and the address of the caller. fields are the members of an entry that the
+// result must contain. fields is nil if the result must contain all members.
+//
+// An argument that is null counts as missing, unless null is a value of a body member.
+func (t *tool) request(ctx context.Context, outer *http.Request, raw json.RawMessage) (r *http.Request, fields []string, err error) {
 	given, faults := t.readArguments(raw)
 	target, query, header := t.path, url.Values{}, http.Header{}
 	var members []string
 	for _, a := range t.arguments {
 		value, ok := given[a.name]
+		if ok = ok && (a.nullable || string(value) != "null"); !ok && a.standard != nil {
+			value, ok = a.standard, true
+		}
 		if !ok {
 			if a.required && a.in == openapi3.ParameterInPath {
 				faults = append(faults, Fault{a.name, faultRequired, a.name + " is required"})
@@ -61,6 +69,14 @@ func (t *tool) request(ctx context.Context, outer *http.Request, raw json.RawMes
 			if a.in != openapi3.ParameterInPath {
 				continue
 			}
+		}
+		if a.in == inResult {
+			names, fault := t.entry.readFields(value)
+			if fault != nil {
+				faults = append(faults, *fault)
+			}
+			fields = names
+			continue
 		}
 		if a.in == inBody {
 			name, _ := json.Marshal(a.requestName)
@@ -92,9 +108,9 @@ func (t *tool) request(ctx context.Context, outer *http.Request, raw json.RawMes
 	if len(faults) > 0 {
 		ctx = context.WithValue(ctx, faultsKey{}, faults)
 	}
-	r, err := http.NewRequestWithContext(ctx, t.method, target, bytes.NewReader(body))
+	r, err = http.NewRequestWithContext(ctx, t.method, target, bytes.NewReader(body))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, name := range []string{"Authorization", "X-Forwarded-For", "X-Request-Id", "User-Agent"} {
 		if values := outer.Header.Values(name); len(values) > 0 {
@@ -102,7 +118,7 @@ func (t *tool) request(ctx context.Context, outer *http.Request, raw json.RawMes
 		}
 	}
 	r.Header, r.Host, r.RemoteAddr, r.RequestURI = header, outer.Host, outer.RemoteAddr, target
-	return r, nil
+	return r, fields, nil
 }
 
 // readArguments returns the JSON of each argument by the argument's name. It also returns a fault for each duplicate or unknown argument.
@@ -158,8 +174,8 @@ func (t *tool) argumentNames() string {
 	return "it takes " + strings.Join(names, ", ")
 }
 
-// text converts the JSON value of an argument to the text for a path, query or header. It returns a fault if the value is null, an object,
-// an unexpected array, or empty in a path or header. The server later validates the text against the argument's schema.
+// text converts the JSON value of an argument to the text for a path, query or header. It returns a fault if the value is an object, an
+// unexpected array, or empty in a path or header. The server later validates the text against the argument's schema.
 func (a argument) text(raw json.RawMessage) (string, *Fault) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
@@ -168,8 +184,6 @@ func (a argument) text(raw json.RawMessage) (string, *Fault) {
 		return "", &Fault{a.name, faultSyntax, a.name + " is not JSON"}
 	}
 	switch value := value.(type) {
-	case nil:
-		return "", &Fault{a.name, faultType, a.name + " must not be null; leave it out instead"}
 	case string:
 		if value == "" && a.in != openapi3.ParameterInQuery {
 			return "", &Fault{a.name, faultEmpty, a.name + " must not be empty"}

@@ -6,9 +6,11 @@
 //  2. arguments.go: tool.request puts the arguments into an HTTP request for the tool's operation.
 //  3. Options.Do sends this request through all middleware of package server, like a request of any client. Authentication, limits, scope,
 //     validation and masking happen in package server, not in this package.
-//  4. result.go: tool.result converts the HTTP response into a tool result, and encloses untrusted text in marks (untrusted.go).
+//  4. result.go: tool.result converts the HTTP response into a tool result with the selected members (fields.go), and names the members with
+//     untrusted text (untrusted.go).
 //
 // Untrusted text is text that other people wrote, such as the caption of a video. The contract marks it with x-foreign-text.
 //
-// The tools are derived from the contract when the server starts: tool.go reads operations, schema.go converts schemas.
+// The tools are derived from the contract when the server starts: tool.go reads operations, schema.go converts schemas,
+// and text.go shortens descriptions. prompt.go has the prompt weekly_report.
 package mcp

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -30,8 +31,8 @@ func toolArguments(parameters openapi3.Parameters, body *openapi3.RequestBody) (
 			if err != nil {
 				return nil, fmt.Errorf("parameter %s: %w", p.Value.Name, err)
 			}
-			if p.Value.Description != "" {
-				schema["description"] = strings.TrimSpace(p.Value.Description)
+			if text := toolText(p.Value.Extensions, p.Value.Description, firstSentence); text != "" {
+				schema["description"] = text
 			}
 			name := p.Value.Name
 			if in == openapi3.ParameterInHeader {
@@ -77,7 +78,8 @@ func bodyArguments(body *openapi3.RequestBody) ([]argument, error) {
 		if err != nil {
 			return nil, fmt.Errorf("member %s: %w", name, err)
 		}
-		out = append(out, argument{name: name, in: inBody, requestName: name, required: slices.Contains(object.Required, name), schema: schema})
+		out = append(out, argument{name: name, in: inBody, requestName: name, required: slices.Contains(object.Required, name),
+			nullable: object.Properties[name].Value.Nullable, schema: schema})
 	}
 	return out, nil
 }
@@ -102,44 +104,62 @@ func inputSchema(arguments []argument) map[string]any {
 // is an object, so the array is sent as {"items": […]}.
 const itemsMember = "items"
 
-// outputSchema returns the JSON Schema of a tool's results. The schema matches every JSON response of the operation except errors. If a
-// response has no body, the schema also matches the empty object. outputSchema also returns which members are text that other people wrote.
-func outputSchema(responses *openapi3.Responses) (map[string]any, *untrustedText, error) {
-	var forms []map[string]any
+// findUntrusted returns which parts of a tool's results are text that other people wrote. It fails if a JSON response of the operation,
+// other than an error, is neither an object nor an array.
+func findUntrusted(responses *openapi3.Responses) (*untrustedText, error) {
 	var untrusted *untrustedText
-	statuses := slices.Sorted(maps.Keys(responses.Map()))
-	for _, status := range statuses {
-		response := responses.Map()[status].Value
-		media := response.Content.Get("application/json")
-		switch {
-		case media != nil:
-			for _, form := range formsOf(media.Schema) {
-				schema, err := resultSchema(form)
-				if err != nil {
-					return nil, nil, fmt.Errorf("response %s: %w", status, err)
-				}
-				forms = appendNew(forms, schema)
-				found, err := findUntrustedText(form, 0)
-				if err != nil {
-					return nil, nil, fmt.Errorf("response %s: %w", status, err)
-				}
-				if form.Value.Type.Is(openapi3.TypeArray) && found != nil {
-					found = &untrustedText{members: map[string]*untrustedText{itemsMember: found}}
-				}
-				untrusted = untrusted.merge(found)
+	for _, status := range slices.Sorted(maps.Keys(responses.Map())) {
+		media := responses.Map()[status].Value.Content.Get("application/json")
+		if media == nil {
+			continue
+		}
+		for _, form := range formsOf(media.Schema) {
+			isArray := form.Value.Type.Is(openapi3.TypeArray)
+			if !isArray && !form.Value.Type.Is(openapi3.TypeObject) {
+				return nil, fmt.Errorf("response %s: the response is neither an object nor an array", status)
 			}
-		case strings.HasPrefix(status, "2"):
-			forms = appendNew(forms, map[string]any{"type": "object", "additionalProperties": false,
-				"description": "Empty: " + strings.TrimSpace(*response.Description)})
+			found, err := findUntrustedText(form, 0)
+			if err != nil {
+				return nil, fmt.Errorf("response %s: %w", status, err)
+			}
+			if isArray && found != nil {
+				found = &untrustedText{members: map[string]*untrustedText{itemsMember: found}}
+			}
+			untrusted = untrusted.merge(found)
 		}
 	}
-	switch len(forms) {
-	case 0:
-		return nil, nil, errors.New("the operation has no JSON response")
-	case 1:
-		return forms[0], untrusted, nil
+	return untrusted, nil
+}
+
+// outputSchema returns the JSON Schema of the results of a tool that reads one object: the names and types of the object's members. The
+// schema has no descriptions, because the definitions of all tools must be short. outputSchema returns nil if the result is an array.
+func outputSchema(responses *openapi3.Responses) map[string]any {
+	forms := successForms(responses)
+	if len(forms) != 1 || !forms[0].Value.Type.Is(openapi3.TypeObject) {
+		return nil
 	}
-	return map[string]any{"type": "object", "anyOf": forms}, untrusted, nil
+	properties := map[string]any{}
+	for name, p := range forms[0].Value.Properties {
+		types := p.Value.Type.Slice()
+		switch {
+		case len(types) != 1:
+			properties[name] = map[string]any{}
+		case p.Value.Nullable:
+			properties[name] = map[string]any{"type": []string{types[0], "null"}}
+		default:
+			properties[name] = map[string]any{"type": types[0]}
+		}
+	}
+	return map[string]any{"type": "object", "properties": properties}
+}
+
+// successForms returns the alternatives for the JSON of the response with status 200.
+func successForms(responses *openapi3.Responses) openapi3.SchemaRefs {
+	response := responses.Value("200")
+	if response == nil || response.Value.Content.Get("application/json") == nil {
+		return nil
+	}
+	return formsOf(response.Value.Content.Get("application/json").Schema)
 }
 
 // formsOf returns the alternatives that the schema ref lists in oneOf. If ref has no oneOf, formsOf returns only ref.
@@ -150,35 +170,17 @@ func formsOf(ref *openapi3.SchemaRef) openapi3.SchemaRefs {
 	return openapi3.SchemaRefs{ref}
 }
 
-// resultSchema converts the schema of an HTTP response to the JSON Schema of the tool's result. The schema of an array becomes the schema
-// of an object that contains the array in the member itemsMember.
-func resultSchema(form *openapi3.SchemaRef) (map[string]any, error) {
-	schema, err := jsonSchema(form, 0)
-	if err != nil {
-		return nil, err
-	}
-	switch {
-	case form.Value.Type.Is(openapi3.TypeObject):
-		return schema, nil
-	case form.Value.Type.Is(openapi3.TypeArray):
-		return map[string]any{"type": "object", "properties": map[string]any{itemsMember: schema}, "required": []string{itemsMember}}, nil
-	}
-	return nil, errors.New("the response is neither an object nor an array")
-}
+// omittedKeywords are the members of a schema that the schema of a tool does not have. The server checks the limits of values, and its errors
+// name them.
+var omittedKeywords = []string{"example", "examples", "nullable", "xml", "externalDocs", "discriminator",
+	"minLength", "maxLength", "pattern", "minItems", "uniqueItems"}
 
-// appendNew appends the JSON Schema form to forms. If forms already contains an equal schema, appendNew returns forms unchanged.
-func appendNew(forms []map[string]any, form map[string]any) []map[string]any {
-	encoded, _ := json.Marshal(form) // cannot fail, because form was decoded from JSON
-	for _, f := range forms {
-		if other, _ := json.Marshal(f); bytes.Equal(other, encoded) {
-			return forms
-		}
-	}
-	return append(forms, form)
-}
+// usefulFormats are the formats that tell a model how to write a value.
+var usefulFormats = []string{"date", "date-time", "uuid"}
 
-// jsonSchema converts a schema of OpenAPI 3.0 to JSON Schema 2020-12. It replaces references by the schemas that they name, and omits
-// examples and x- members. depth is the nesting depth of the schema.
+// jsonSchema converts a schema of OpenAPI 3.0 to JSON Schema 2020-12. It replaces references by the schemas that they name, and shortens
+// the description. It omits the descriptions of nested schemas, x- members, omittedKeywords, other formats than usefulFormats, and maxima that are the limit of a number type.
+// depth is the nesting depth of the schema.
 func jsonSchema(ref *openapi3.SchemaRef, depth int) (map[string]any, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("the schema is nested deeper than %d levels", maxDepth)
@@ -194,18 +196,18 @@ func jsonSchema(ref *openapi3.SchemaRef, depth int) (map[string]any, error) {
 	if err := decoder.Decode(&out); err != nil {
 		return nil, err
 	}
-	for name := range out {
-		switch name {
-		case "example", "examples", "nullable", "xml", "externalDocs", "discriminator":
-			delete(out, name)
-		default:
-			if strings.HasPrefix(name, "x-") {
-				delete(out, name)
-			}
-		}
+	maps.DeleteFunc(out, func(name string, _ any) bool {
+		return strings.HasPrefix(name, "x-") || slices.Contains(omittedKeywords, name)
+	})
+	if !slices.Contains(usefulFormats, s.Format) {
+		delete(out, "format")
 	}
-	if text, ok := out["description"].(string); ok {
-		out["description"] = strings.TrimSpace(text)
+	if s.Max != nil && *s.Max >= math.MaxInt32 {
+		delete(out, "maximum")
+	}
+	delete(out, "description")
+	if text := toolText(s.Extensions, s.Description, firstSentence); text != "" && depth == 0 {
+		out["description"] = text
 	}
 	convertExclusiveBound(out, "exclusiveMinimum", "minimum")
 	convertExclusiveBound(out, "exclusiveMaximum", "maximum")

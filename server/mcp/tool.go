@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -12,9 +13,11 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// inBody is the value of argument.in for an argument that is sent in the request body. All other arguments have a value that OpenAPI
-// defines: path, query or header.
-const inBody = "body"
+// Values of argument.in in addition to those that OpenAPI defines: path, query and header.
+const (
+	inBody   = "body"   // the argument is sent in the request body
+	inResult = "result" // the argument is not sent: it selects the members of the entries in the result
+)
 
 // tool is the MCP tool for one operation of the OpenAPI contract.
 type tool struct {
@@ -26,7 +29,8 @@ type tool struct {
 	arguments   []argument
 	body        *openapi3.RequestBody // nil if the operation has no body
 	input       map[string]any        // JSON Schema of the tool's arguments
-	output      map[string]any        // JSON Schema of the tool's results
+	output      map[string]any        // JSON Schema of the tool's results; nil if the tool has none
+	entry       *entry                // describes an entry of the list that the tool returns; nil if the tool does not return a list in pages
 	untrusted   *untrustedText        // parts of the results that other people wrote; nil if there are none
 	responses   *openapi3.Responses
 	annotations *sdk.ToolAnnotations
@@ -41,8 +45,10 @@ type argument struct {
 	in          string // where the HTTP request contains the argument: path, query, header or inBody
 	requestName string // name of the parameter or body member in the HTTP request
 	required    bool
-	list        bool           // true for an array parameter, whose entries are sent separated by commas
-	schema      map[string]any // JSON Schema of the argument's value
+	list        bool            // true for an array parameter, whose entries are sent separated by commas
+	nullable    bool            // true for a body member that can be null
+	standard    json.RawMessage // the value that is sent if the call has none; nil if none is sent
+	schema      map[string]any  // JSON Schema of the argument's value
 }
 
 // isLimit returns true if the argument is the query parameter limit, which is the page size of a list.
@@ -82,14 +88,23 @@ func readTool(path, method string, item *openapi3.PathItem, op *openapi3.Operati
 	if t.arguments, err = toolArguments(append(slices.Clone(item.Parameters), op.Parameters...), t.body); err != nil {
 		return nil, err
 	}
+	if slices.ContainsFunc(t.arguments, argument.isLimit) {
+		if t.entry, err = findEntry(op.Responses); err != nil {
+			return nil, err
+		}
+		t.arguments = append(usePages(t.arguments), t.entry.argument())
+	}
 	for _, a := range t.arguments {
 		if text, ok := a.schema["description"].(string); ok {
 			a.schema["description"] = replaceOperations(text, names)
 		}
 	}
 	t.input = inputSchema(t.arguments)
-	if t.output, t.untrusted, err = outputSchema(op.Responses); err != nil {
+	if t.untrusted, err = findUntrusted(op.Responses); err != nil {
 		return nil, err
+	}
+	if method == http.MethodGet && t.entry == nil {
+		t.output = outputSchema(op.Responses)
 	}
 	if method == http.MethodGet {
 		for _, other := range item.Operations() {
@@ -97,7 +112,7 @@ func readTool(path, method string, item *openapi3.PathItem, op *openapi3.Operati
 		}
 	}
 	t.annotations = annotations(method, op)
-	t.description = describe(op, t, names)
+	t.description = replaceOperations(toolText(op.Extensions, op.Description, firstParagraph), names)
 	return t, nil
 }
 
@@ -108,32 +123,15 @@ func annotations(method string, op *openapi3.Operation) *sdk.ToolAnnotations {
 	openWorld, _ := op.Extensions["x-open-world"].(bool)
 	read := method == http.MethodGet
 	destructive := !read && method != http.MethodPost // PUT, PATCH and DELETE replace or remove data; POST only adds data
-	return &sdk.ToolAnnotations{Title: op.Summary, ReadOnlyHint: read, DestructiveHint: &destructive,
+	return &sdk.ToolAnnotations{ReadOnlyHint: read, DestructiveHint: &destructive,
 		IdempotentHint: method != http.MethodPost || stated, OpenWorldHint: &openWorld}
-}
-
-// describe returns the description of a tool for the model: the description of the operation, and rules about arguments and results. names
-// is the result of toolNames: the name of each operation's tool.
-func describe(op *openapi3.Operation, t *tool, names map[string]string) string {
-	text := strings.TrimSpace(replaceOperations(op.Description, names))
-	if slices.ContainsFunc(t.arguments, func(a argument) bool { return a.in == openapi3.ParameterInPath || a.in == openapi3.ParameterInQuery }) {
-		text += "\n\nSend arguments without percent-encoding."
-	}
-	if slices.ContainsFunc(t.arguments, argument.isLimit) {
-		text += "\n\n" + sizeRule
-	}
-	if t.untrusted != nil {
-		text += "\n\n" + untrustedRule
-	}
-	return text
 }
 
 // definition returns the tool's entry in the result of the MCP method tools/list.
 func (t *tool) definition() *sdk.Tool {
-	listed := &sdk.Tool{Name: t.name, Title: t.title, Description: t.description, Annotations: t.annotations,
-		InputSchema: t.input, OutputSchema: t.output}
-	if t.untrusted != nil {
-		listed.Meta = sdk.Meta{metaUntrusted: t.untrusted.pointers()}
+	listed := &sdk.Tool{Name: t.name, Title: t.title, Description: t.description, Annotations: t.annotations, InputSchema: t.input}
+	if t.output != nil {
+		listed.OutputSchema = t.output
 	}
 	return listed
 }

@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"crypto/rand"
 	"fmt"
 	"maps"
 	"slices"
@@ -72,63 +71,41 @@ func (f *untrustedText) merge(other *untrustedText) *untrustedText {
 	return out
 }
 
-// pointers returns the sorted JSON pointers (RFC 6901) of all parts that other people wrote, such as "/data/*/title". The * means every
-// entry of an array.
-func (f *untrustedText) pointers() []string {
-	var out []string
-	f.walk("", func(pointer string) { out = append(out, pointer) })
-	slices.Sort(out)
-	return out
+// pointersIn returns the sorted JSON pointers (RFC 6901) of the parts of v that other people wrote, such as "/data/*/title". The * means
+// every entry of an array. It leaves out parts that are missing or empty in v. v is a value decoded by encoding/json.
+func (f *untrustedText) pointersIn(v any) []string {
+	found := map[string]bool{}
+	f.walk(v, "", found)
+	return slices.Sorted(maps.Keys(found))
 }
 
-// walk calls visit with the JSON pointer of each part that other people wrote. at is the JSON pointer of the JSON value that f describes.
-func (f *untrustedText) walk(at string, visit func(pointer string)) {
+// walk adds the JSON pointers of the parts of v that other people wrote to found. at is the JSON pointer of v.
+func (f *untrustedText) walk(v any, at string, found map[string]bool) {
 	if f == nil {
 		return
 	}
-	if f.self {
-		visit(at)
-	}
-	f.items.walk(at+"/*", visit)
-	for name, member := range f.members {
-		member.walk(at+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(name), visit)
-	}
-}
-
-// marks are the strings that enclose text that other people wrote, such as captions. Each result has new random marks, so that the author
-// of the text cannot write the closing mark.
-type marks struct{ open, end string }
-
-// newMarks returns new random marks, such as "<foreign-k3j5x8q2ma>" and "</foreign-k3j5x8q2ma>".
-func newMarks() marks {
-	tag := "foreign-" + strings.ToLower(rand.Text()[:10])
-	return marks{open: "<" + tag + ">", end: "</" + tag + ">"}
-}
-
-// mark encloses each part of v that other people wrote in the marks m. v is a value decoded by encoding/json. mark changes arrays and
-// objects in place and returns the changed value. It also returns true if it enclosed at least one text.
-func (f *untrustedText) mark(v any, m marks) (any, bool) {
-	if f == nil {
-		return v, false
-	}
-	found := false
 	switch v := v.(type) {
 	case string:
 		if f.self && v != "" {
-			return m.open + v + m.end, true
+			found[at] = true
 		}
 	case []any:
-		for i := range v {
-			marked, changed := f.items.mark(v[i], m)
-			v[i], found = marked, found || changed
+		for _, e := range v {
+			f.items.walk(e, at+"/*", found)
 		}
 	case map[string]any:
 		for name, member := range f.members {
-			if child, ok := v[name]; ok {
-				marked, changed := member.mark(child, m)
-				v[name], found = marked, found || changed
-			}
+			member.walk(v[name], at+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(name), found)
 		}
 	}
-	return v, found
+}
+
+// lastSteps returns the sorted names of the members that JSON pointers end with, each once. For "/data/*/title" it returns "title".
+func lastSteps(pointers []string) []string {
+	names := make([]string, len(pointers))
+	for i, p := range pointers {
+		names[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(p[strings.LastIndexByte(p, '/')+1:])
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }

@@ -29,6 +29,15 @@ type ImportVideo struct {
 	UploadedAt  *db.Date    // the upload date; used only if the stored video has no upload date
 	VideoLength *string     // the length in seconds; used only if the stored video has no length
 	Points      []LoadPoint // the points by time, the oldest first; at most one point on each UTC day, none in the future
+	MadeUp      bool        // the points come from a demo database, so they are stored with store.SandboxSource
+}
+
+// source returns the name that is stored as the source of the video's points.
+func (v *ImportVideo) source() string {
+	if v.MadeUp {
+		return store.SandboxSource
+	}
+	return ImportSource
 }
 
 // ImportResult says what Import did with a point.
@@ -65,7 +74,7 @@ type ImportedVideo struct {
 // Existing points stay unchanged, so a repeated import changes nothing. Afterwards, the latest counts, the statistics and the rows of
 // account_days and organisation_days are as if the points had been fetched on their days.
 //
-// Import returns ErrNotFound for an unknown organisation.
+// Import returns ErrNotFound for an unknown organisation, and a *store.DataKindError if the database has numbers of another kind.
 func Import(ctx context.Context, o *store.Org, videos []ImportVideo, dry bool) ([]ImportedVideo, error) {
 	org, err := store.OrganisationOf(ctx, o)
 	if err != nil {
@@ -160,6 +169,9 @@ func (i *importing) run() ([]ImportedVideo, error) {
 		out[n].Results = m.classify(i.Now.Day())
 		classified[n] = m
 	}
+	if err := i.requireDataKind(classified); err != nil {
+		return nil, err
+	}
 	if i.dry {
 		return out, nil
 	}
@@ -170,6 +182,26 @@ func (i *importing) run() ([]ImportedVideo, error) {
 		i.merge(m)
 	}
 	return out, i.write()
+}
+
+// requireDataKind returns a *store.DataKindError if a video has points to add whose kind is not the kind of the database.
+func (i *importing) requireDataKind(videos []*mergedVideo) error {
+	require := store.RequireDataKind
+	if i.dry {
+		require = store.CheckDataKind
+	}
+	checked := map[store.DataKind]bool{}
+	for _, m := range videos {
+		kind := store.KindOfSource(m.in.source())
+		if len(m.added) == 0 || checked[kind] {
+			continue
+		}
+		if err := require(i.Tx, kind); err != nil {
+			return err
+		}
+		checked[kind] = true
+	}
+	return nil
 }
 
 // storedPoint is a daily or weekly point of a video in the database.
@@ -309,7 +341,7 @@ func (i *importing) trackLinks(links []link.Link, fresh []*mergedVideo) error {
 	if len(links) == 0 {
 		return nil
 	}
-	r := store.TrackRequest{Links: links, Lane: i.lane}
+	r := store.TrackRequest{Links: links, Lane: i.lane, Scheduled: true}
 	if i.fetch {
 		r.Enqueue = len(links)
 	}
@@ -351,7 +383,7 @@ func (i *importing) merge(m *mergedVideo) {
 	for n, p := range m.added {
 		day := p.At.Day()
 		row := func(c store.Counts) []any {
-			return append(c.Values(), p.At, ImportSource)
+			return append(c.Values(), p.At, m.in.source())
 		}
 		switch {
 		case day >= oldest:

@@ -188,7 +188,7 @@ func (m *mergedVideo) steps(all bool) []step {
 	return out
 }
 
-// count sets LatestUpdatedAt, the latest counts and the increases of the video after the import, from all points of the video.
+// count sets LatestUpdatedAt, the latest counts and the growth of the video after the import, from all points of the video.
 func (m *mergedVideo) count() {
 	v := &m.after
 	if v.LatestUpdatedAt != nil && slices.ContainsFunc(m.gone, func(s storedPoint) bool { return s.FetchedAt == *v.LatestUpdatedAt }) {
@@ -233,6 +233,5 @@ func (m *mergedVideo) count() {
 	}
 	v.LatestEngagement = v.LatestCounts().Engagement()
 	day := v.LatestUpdatedAt.Day()
-	increase := func(days db.Date) float64 { return ingest.Increase(v.LatestViews, viewsOn(points, day-days)) }
-	v.Increase1d, v.Increase7d, v.Increase14d, v.Increase30d = increase(1), increase(7), increase(14), increase(30)
+	ingest.SetGrowth(v, day, lastCounted(points), func(d db.Date) *int64 { return viewsOn(points, d) })
 }

@@ -67,13 +67,13 @@ type LoadPoint struct {
 }
 
 // Load writes a batch in one transaction. The result is the same as if the videos had been tracked and fetched. Load writes the points (one
-// a week if they are older than DailyDays), latest counts, increases, outlier multipliers, hashtags and statistics. It also writes the rows
+// a week if they are older than DailyDays), latest counts, growth, outlier multipliers, hashtags and statistics. It also writes the rows
 // of account_days and organisation_days, and the targets of the queue, which are due tomorrow.
 //
 // Load skips collections whose id the organisation already has. It also skips accounts whose id the organisation has, together with their
 // videos. So a batch can be loaded twice. The rows of organisation_days are correct only if Load wrote all data of the organisation.
 //
-// Load returns ErrNotFound for an unknown organisation. It returns ErrDuplicate if the organisation has a video or account of the batch
+// Load returns ErrNotFound for an unknown organisation, and a *store.DataKindError if the database has numbers of another kind. It returns ErrDuplicate if the organisation has a video or account of the batch
 // under another id.
 func Load(ctx context.Context, o *store.Org, b LoadBatch) error {
 	org, err := store.OrganisationOf(ctx, o)
@@ -87,6 +87,9 @@ func Load(ctx context.Context, o *store.Org, b LoadBatch) error {
 	return store.DatabaseOf(o).ChangeInBulk(ctx, o.ID(), func(tx *gorm.DB, insert db.InsertRows) error {
 		l := l // a copy of loading, because the transaction may run several times
 		l.tx, l.insert = tx, insert
+		if err := store.RequireDataKind(tx, store.KindOfSource(b.Source)); err != nil {
+			return err
+		}
 		if err := l.collections(b.Collections); err != nil {
 			return err
 		}
@@ -228,7 +231,7 @@ func (l *loading) account(in *LoadAccount) error {
 	for i := range videos {
 		v := &videos[i]
 		if v.LatestViews != nil && stats.MedianViews != nil && *stats.MedianViews > 0 && !v.Removed {
-			v.OutlierMultiplier = float64(*v.LatestViews) / *stats.MedianViews
+			v.OutlierMultiplier = new(float64(*v.LatestViews) / *stats.MedianViews)
 		}
 		l.video(v, &in.Videos[i])
 	}
@@ -238,7 +241,7 @@ func (l *loading) account(in *LoadAccount) error {
 	l.accounts = append(l.accounts, append([]any{l.ID(), a.ID, a.Platform, a.ExternalID, a.Username, a.HandleCurrent, a.Name, a.Link, a.CreatedAt,
 		a.Tracked, a.Removed, a.TrackingType, a.TrackedAt, a.DiscoveredAt, a.CheckedAt, a.Private, a.Empty, a.Bio, a.ProfileLink,
 		a.LatestFollowersCount, a.LatestFollowingCount, stats.MeanViews, stats.MedianViews, stats.MedianViewsNonZero, stats.MostViewed,
-		stats.PercentOutperform10x, stats.PercentOutperform25x, stats.Videos, stats.LastUploadedAt}, stats.Counts.Values()...))
+		stats.PercentOutperform10x, stats.PercentOutperform25x, stats.Videos, stats.LastUploadedAt, loadedStatus(a.Tracked, a.Removed, a.CheckedAt), a.CheckedAt}, stats.Counts.Values()...))
 	l.countAccount(&a)
 	l.addDays(&a, in)
 	return nil
@@ -248,7 +251,20 @@ func (l *loading) account(in *LoadAccount) error {
 var accountColumns = append([]string{"organisation_id", "id", "platform", "external_id", "username", "handle_current", "name", "link", "created_at",
 	"tracked", "removed", "tracking_type", "tracked_at", "discovered_at", "checked_at", "private", "empty", "bio", "profile_link",
 	"latest_followers_count", "latest_following_count", "mean_views", "median_views", "median_views_non_zero", "most_viewed",
-	"percent_outperform_10x", "percent_outperform_25x", "total_videos_tracked", "last_uploaded_at"}, store.MetricNames("total_")...)
+	"percent_outperform_10x", "percent_outperform_25x", "total_videos_tracked", "last_uploaded_at", "fetch_status", "last_attempt_at"}, store.MetricNames("total_")...)
+
+// loadedStatus returns the fetch status of a loaded video or account. fetched is the time of its last numbers.
+func loadedStatus(tracked, removed bool, fetched *db.Instant) store.FetchStatus {
+	switch {
+	case removed:
+		return queue.FetchStopped
+	case !tracked:
+		return ""
+	case fetched == nil:
+		return queue.FetchPending
+	}
+	return queue.FetchOK
+}
 
 // countAccount adds an account to the totals of the batch. If the account is tracked, countAccount also adds the account's queue entry.
 func (l *loading) countAccount(a *store.Account) {
@@ -279,7 +295,7 @@ func value(n *int64) int64 {
 	return *n
 }
 
-// latest returns the video with its latest counts and increases, which it computes from in.Points. It returns an error if the points are
+// latest returns the video with its latest counts and growth, which it computes from in.Points. It returns an error if the points are
 // not in order, are two on one day, or are in the future.
 func (l *loading) latest(in *LoadVideo, account uuid.UUID) (store.Video, error) {
 	v := in.Video
@@ -296,8 +312,7 @@ func (l *loading) latest(in *LoadVideo, account uuid.UUID) (store.Video, error) 
 	v.LatestEngagement = v.LatestCounts().Engagement()
 	if n := len(in.Points); n > 0 {
 		day := in.Points[n-1].At.Day()
-		increase := func(days db.Date) float64 { return ingest.Increase(v.LatestViews, viewsOn(in.Points, day-days)) }
-		v.Increase1d, v.Increase7d, v.Increase14d, v.Increase30d = increase(1), increase(7), increase(14), increase(30)
+		ingest.SetGrowth(&v, day, lastCounted(in.Points), func(d db.Date) *int64 { return viewsOn(in.Points, d) })
 	}
 	return v, nil
 }
@@ -313,20 +328,30 @@ func viewsOn(points []LoadPoint, day db.Date) *int64 {
 	return nil
 }
 
+// lastCounted returns the day of the last point that has views, or nil if no point has views.
+func lastCounted(points []LoadPoint) *db.Date {
+	for _, p := range slices.Backward(points) {
+		if p.Views != nil {
+			return new(p.At.Day())
+		}
+	}
+	return nil
+}
+
 // videoColumns are the columns of videos, in the order of the rows in loading.videos.
-var videoColumns = append([]string{"organisation_id", "id", "platform", "external_id", "link", "username", "linked_account_id", "created_at", "removed",
+var videoColumns = slices.Concat([]string{"organisation_id", "id", "platform", "external_id", "link", "username", "linked_account_id", "created_at", "removed",
 	"pending", "direct", "uploaded_at", "song_name", "song_link", "video_length", "title", "title_folded", "not_safe", "private", "hidden_stats",
-	"ad_info_shop", "ad_is_ad", "ad_product_id_shop",
-	"latest_engagement", "latest_updated_at", "outlier_multiplier", "increase_1d", "increase_7d", "increase_14d", "increase_30d"}, store.MetricNames("latest_")...)
+	"ad_info_shop", "ad_is_ad", "ad_product_id_shop", "fetch_status", "last_attempt_at",
+	"latest_engagement", "latest_updated_at", "outlier_multiplier"}, store.GrowthColumns, store.MetricNames("latest_"))
 
 // video adds the rows of a video to l and adds the video to the totals. If the video is tracked and not pending, it also adds the video's
-// queue entry. The latest counts and increases of v must be set.
+// queue entry. The latest counts and growth of v must be set.
 func (l *loading) video(v *store.Video, in *LoadVideo) {
 	latest := v.LatestCounts()
-	l.videos = append(l.videos, append([]any{l.ID(), v.ID, v.Platform, v.ExternalID, v.Link, v.Username, v.LinkedAccountID, v.CreatedAt, v.Removed,
+	l.videos = append(l.videos, slices.Concat([]any{l.ID(), v.ID, v.Platform, v.ExternalID, v.Link, v.Username, v.LinkedAccountID, v.CreatedAt, v.Removed,
 		v.Pending, v.Direct, v.UploadedAt, v.SongName, v.SongLink, v.VideoLength, v.Title, v.TitleFolded, v.NotSafe, v.Private, v.HiddenStats,
-		v.AdInfoShop, v.AdIsAd, v.AdProductIDShop,
-		v.LatestEngagement, v.LatestUpdatedAt, v.OutlierMultiplier, v.Increase1d, v.Increase7d, v.Increase14d, v.Increase30d}, latest.Values()...))
+		v.AdInfoShop, v.AdIsAd, v.AdProductIDShop, loadedStatus(!v.Removed, v.Removed, v.LatestUpdatedAt), v.LatestUpdatedAt,
+		v.LatestEngagement, v.LatestUpdatedAt, v.OutlierMultiplier}, v.Growth.Values(), latest.Values()))
 	for _, tag := range ingest.Hashtags(v.Title) {
 		l.hashtags = append(l.hashtags, []any{l.ID(), tag, v.ID})
 	}

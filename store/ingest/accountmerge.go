@@ -35,10 +35,11 @@ func (d discovery) merge(a, other *store.Account) (*store.Account, error) {
 	before := *into
 	into.Tracked, into.Removed = true, false
 	into.TrackingType, into.TrackedAt, into.DiscoveredAt = tracking.TrackingType, tracking.TrackedAt, tracking.DiscoveredAt
+	into.FetchState = a.FetchState
 	adopt(into, from)
 	err := db.Scoped(d.tx, "accounts", d.org).Where("accounts.id = ?", into.ID).Updates(map[string]any{
 		"tracked": true, "removed": false, "tracking_type": into.TrackingType, "tracked_at": into.TrackedAt,
-		"external_id": into.ExternalID, "source_id": into.SourceID, "name": into.Name}).Error
+		"external_id": into.ExternalID, "source_id": into.SourceID, "name": into.Name, "fetch_status": into.FetchStatus}).Error
 	if err != nil {
 		return nil, err
 	}

@@ -59,10 +59,13 @@ func (s *Writer) AcknowledgeAccounts(ctx context.Context, c queue.Claim, fetched
 			}
 			plain := make([]Outcome, len(outcomes))
 			for i, o := range outcomes {
-				plain[i] = o.Outcome
-				if plain[i].account = o.Account != nil; o.Account != nil {
-					plain[i].followers = o.Account.Followers
+				if o.account = o.Account != nil; o.account {
+					o.followers = o.Account.Followers
+					if err := store.RequireDataKind(tx, store.KindOfSource(o.Source)); err != nil {
+						return err
+					}
 				}
+				plain[i] = o.Outcome
 				if err := s.writeAccount(tx, o, fetchedAt); err != nil {
 					return err
 				}
@@ -101,7 +104,7 @@ func (s *Writer) lockSubscribers(tx *gorm.DB, outcomes []AccountOutcome) error {
 
 // writeAccount writes the outcome of one account to the data of every organisation that subscribes to the account.
 func (s *Writer) writeAccount(tx *gorm.DB, o AccountOutcome, fetchedAt db.Instant) error {
-	if o.Account == nil && o.Private == nil && !o.HandleLost {
+	if o.Account == nil && o.Private == nil && !o.HandleLost && o.fetchChange() == nil {
 		return nil
 	}
 	var subs []queue.FetchSubscription
@@ -161,11 +164,17 @@ func (d discovery) write(id uuid.UUID) (missing int, err error) {
 	a := &found[0]
 	switch {
 	case d.outcome.HandleLost:
-		return 0, d.markHandleLost(a)
+		if err := d.markHandleLost(a); err != nil {
+			return 0, err
+		}
+		return 0, d.writeState(a)
 	case d.isOtherAccount(a):
 		return 0, d.subscribeToSeparateTarget(a)
 	}
 	f := d.outcome.Account
+	if f == nil && d.outcome.Private == nil {
+		return 0, d.writeState(a)
+	}
 	if f != nil {
 		if a, err = d.identify(a); err != nil {
 			return 0, err
@@ -189,9 +198,10 @@ func (d discovery) write(id uuid.UUID) (missing int, err error) {
 			a.DiscoveredAt = &d.at
 		}
 	}
-	err = db.Scoped(d.tx, "accounts", d.org).Where("accounts.id = ?", a.ID).Updates(map[string]any{
+	d.outcome.changeState(&a.FetchState, a.CheckedAt != nil, d.at)
+	err = db.Scoped(d.tx, "accounts", d.org).Where("accounts.id = ?", a.ID).Updates(withState(a, map[string]any{
 		"checked_at": a.CheckedAt, "private": a.Private, "empty": a.Empty, "bio": a.Bio, "profile_link": a.ProfileLink,
-		"latest_followers_count": a.LatestFollowersCount, "latest_following_count": a.LatestFollowingCount, "discovered_at": a.DiscoveredAt}).Error
+		"latest_followers_count": a.LatestFollowersCount, "latest_following_count": a.LatestFollowingCount, "discovered_at": a.DiscoveredAt})).Error
 	if err != nil {
 		return 0, err
 	}
@@ -203,6 +213,19 @@ func (d discovery) write(id uuid.UUID) (missing int, err error) {
 		return 0, err
 	}
 	return missing, d.addFollowers(before, *a)
+}
+
+// writeState writes the fetch status that follows from the outcome to the account a, and nothing else.
+func (d discovery) writeState(a *store.Account) error {
+	d.outcome.changeState(&a.FetchState, a.CheckedAt != nil, d.at)
+	return db.Scoped(d.tx, "accounts", d.org).Where("accounts.id = ?", a.ID).Updates(withState(a, map[string]any{})).Error
+}
+
+// withState adds the fetch status of the account a to columns.
+func withState(a *store.Account, columns map[string]any) map[string]any {
+	columns["fetch_status"], columns["fetch_reason"] = a.FetchStatus, a.FetchReason
+	columns["last_attempt_at"], columns["next_fetch_at"] = a.LastAttemptAt, a.NextFetchAt
+	return columns
 }
 
 // isOutdated returns true if a newer answer about the account was already written. That happens if the lease of a slow fetch ended before
@@ -391,7 +414,7 @@ func (d discovery) resume(a *store.Account, found []FoundVideo) ([]store.Video, 
 	for i, v := range stopped {
 		resumed[i] = v.ID
 	}
-	if err := db.Scoped(d.tx, "videos", d.org).Where("videos.id IN ?", resumed).Update("removed", false).Error; err != nil {
+	if err := db.Scoped(d.tx, "videos", d.org).Where("videos.id IN ?", resumed).Updates(store.WithStarted(map[string]any{"removed": false})).Error; err != nil {
 		return nil, err
 	}
 	return stopped, d.tx.Exec("UPDATE organisation_totals SET videos_removed = videos_removed - ? WHERE organisation_id = ?", len(resumed), d.org).Error

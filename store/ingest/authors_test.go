@@ -131,7 +131,7 @@ func TestAccount_isNotCreatedIfTheAuthorOfAVideoIsUnknown(t *testing.T) {
 		storetest.Track(t, o, l)
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: storetest.Views(1)})
 		require.Nil(t, storetest.VideoOf(t, o, l).LinkedAccountID)
-		require.Zero(t, storetest.VideoOf(t, o, l).OutlierMultiplier, "there is no account to compare with")
+		require.Nil(t, storetest.VideoOf(t, o, l).OutlierMultiplier, "there is no account to compare with")
 		require.Empty(t, storetest.Column[string](t, db, "SELECT username FROM accounts"))
 	})
 }

@@ -79,9 +79,8 @@ func AddSums(tx *gorm.DB, before, after map[uuid.UUID]store.Sums) error {
 	return nil
 }
 
-// increases sets the fields Increase1d to Increase30d of the videos: the growth in percent of the latest views since the last point that is
-// at least 1, 7, 14 or 30 days old.
-func (w videoWriter) increases(videos []*store.Video) error {
+// growth sets the fields of Growth of the videos.
+func (w videoWriter) growth(videos []*store.Video) error {
 	if len(videos) == 0 {
 		return nil
 	}
@@ -91,30 +90,53 @@ func (w videoWriter) increases(videos []*store.Video) error {
 	}
 	const before = `COALESCE((SELECT d.views FROM snapshots_daily d WHERE d.organisation_id = wanted.organisation_id AND d.video_id = wanted.id AND d.day <= ? AND d.views IS NOT NULL ORDER BY d.day DESC LIMIT 1),
  (SELECT k.views FROM snapshots_weekly k WHERE k.organisation_id = wanted.organisation_id AND k.video_id = wanted.id AND k.day <= ? AND k.views IS NOT NULL ORDER BY k.day DESC LIMIT 1))`
+	const counted = `(SELECT d.day FROM snapshots_daily d WHERE d.organisation_id = wanted.organisation_id AND d.video_id = wanted.id AND d.views IS NOT NULL ORDER BY d.day DESC LIMIT 1)`
 	day := w.fetchedAt.Day()
 	var rows []struct {
 		OrganisationID   uuid.UUID
 		ID               uuid.UUID
 		V1, V7, V14, V30 *int64
+		Counted          *db.Date
 	}
 	list, args := db.WithKeys(w.tx, db.SortedKeys(byKey))
-	err := w.tx.Raw(list+`SELECT wanted.organisation_id, wanted.id, `+before+` AS v1, `+before+` AS v7, `+before+` AS v14, `+before+` AS v30 FROM wanted`,
+	err := w.tx.Raw(list+`SELECT wanted.organisation_id, wanted.id, `+before+` AS v1, `+before+` AS v7, `+before+` AS v14, `+before+` AS v30, `+counted+` AS counted FROM wanted`,
 		append(args, day-1, day-1, day-7, day-7, day-14, day-14, day-30, day-30)...).Scan(&rows).Error
 	if err != nil {
 		return err
 	}
 	for _, r := range rows {
-		v := byKey[db.RowKey{Org: r.OrganisationID, ID: r.ID}]
-		v.Increase1d, v.Increase7d = Increase(v.LatestViews, r.V1), Increase(v.LatestViews, r.V7)
-		v.Increase14d, v.Increase30d = Increase(v.LatestViews, r.V14), Increase(v.LatestViews, r.V30)
+		views := map[db.Date]*int64{day - 1: r.V1, day - 7: r.V7, day - 14: r.V14, day - 30: r.V30}
+		SetGrowth(byKey[db.RowKey{Org: r.OrganisationID, ID: r.ID}], day, r.Counted, func(d db.Date) *int64 { return views[d] })
 	}
 	return nil
 }
 
-// Increase returns the growth from before to latest in percent. It returns 0 if latest or before is nil, or if before is 0.
-func Increase(latest, before *int64) float64 {
-	if latest == nil || before == nil || *before == 0 {
-		return 0
+// SetGrowth computes the fields of Growth from the latest views of the video. day is the day of the last fetch. counted is the day of the
+// last point that has views, or nil if no point has views. viewsOn returns the views of the last point on or before a day that has views, or
+// nil if there is no such point.
+//
+// If no point after the start of a period has views, the growth in that period is unknown. The latest views then come from the point with
+// which they would be compared, and the difference would always be 0.
+func SetGrowth(v *store.Video, day db.Date, counted *db.Date, viewsOn func(db.Date) *int64) {
+	before := func(days db.Date) *int64 {
+		if counted == nil || *counted <= day-days {
+			return nil
+		}
+		return viewsOn(day - days)
 	}
-	return (float64(*latest) - float64(*before)) / float64(*before) * 100
+	v.Growth = store.Growth{
+		Increase1d: Increase(v.LatestViews, before(1)), Increase7d: Increase(v.LatestViews, before(7)),
+		Increase14d: Increase(v.LatestViews, before(14)), Increase30d: Increase(v.LatestViews, before(30)),
+	}
+	if b := before(7); v.LatestViews != nil && b != nil {
+		v.ViewsGained7d = new(*v.LatestViews - *b)
+	}
+}
+
+// Increase returns the growth from before to latest in percent. It returns nil if latest or before is nil, or if before is 0.
+func Increase(latest, before *int64) *float64 {
+	if latest == nil || before == nil || *before == 0 {
+		return nil
+	}
+	return new((float64(*latest) - float64(*before)) / float64(*before) * 100)
 }

@@ -22,25 +22,30 @@ func drawCount(t *rapid.T, name string, most int64) *int64 {
 	return new(rapid.Int64Range(0, most).Draw(t, name))
 }
 
-// expectedIncrease returns the increase in percent since the last known views that are at least the given number of days old. It searches
-// backwards day by day.
-func expectedIncrease(byDay map[store.Date]int64, latest *int64, day store.Date, days int) float64 {
-	for d := day - store.Date(days); d >= day-400; d-- {
+// expectedGrowth returns the views that were gained since the last known views that are at least the given number of days old, and the same
+// in percent. It searches backwards day by day. A result that cannot be known is nil.
+func expectedGrowth(byDay map[store.Date]int64, latest *int64, day store.Date, days int) (gained *int64, percent *float64) {
+	start, measured := day-store.Date(days), false
+	for d := day; d > start; d-- {
+		_, known := byDay[d]
+		measured = measured || known
+	}
+	for d := start; measured && latest != nil && d >= day-400; d-- {
 		before, known := byDay[d]
 		if !known {
 			continue
 		}
-		if before == 0 || latest == nil {
-			return 0
+		if before > 0 {
+			percent = new((float64(*latest) - float64(before)) * 100 / float64(before))
 		}
-		return (float64(*latest) - float64(before)) * 100 / float64(before)
+		return new(*latest - before), percent
 	}
-	return 0
+	return nil, nil
 }
 
 // This test covers a row of docs/testdata/spec_rows.csv.
 //
-// Requirements in docs/coverage.md: 2.2-21
+// Requirements in docs/coverage.md: 2.2-21, 11.2-01, 11.6-02
 func TestIncreases_compareWithTheLastPointBeforeThePeriod(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -66,23 +71,57 @@ func TestIncreases_compareWithTheLastPointBeforeThePeriod(t *testing.T) {
 				for i, v := range storetest.ListVideos(t, o, storetest.OrderedBy("created_at", false)).Videos { // created_at sorts the videos in the order of links
 					today := store.DateOf(at)
 					require.Equal(rt, latest[i], v.LatestViews)
-					for days, got := range map[int]float64{1: v.Increase1d, 7: v.Increase7d, 14: v.Increase14d, 30: v.Increase30d} {
-						require.InDelta(rt, expectedIncrease(byDay[i], latest[i], today, days), got, 1e-9, "%d days", days)
+					for days, got := range map[int]*float64{1: v.Increase1d, 7: v.Increase7d, 14: v.Increase14d, 30: v.Increase30d} {
+						_, want := expectedGrowth(byDay[i], latest[i], today, days)
+						require.Equal(rt, want == nil, got == nil, "%d days", days)
+						if want != nil {
+							require.InDelta(rt, *want, *got, 1e-9, "%d days", days)
+						}
 					}
+					gained, _ := expectedGrowth(byDay[i], latest[i], today, 7)
+					require.Equal(rt, gained, v.ViewsGained7d)
 				}
 			}
 		})
 	})
 }
 
-func TestIncreases_areZeroForANewVideo(t *testing.T) {
+// Requirements in docs/coverage.md: 11.2-01
+func TestIncreases_areUnknownForANewVideo(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
 		storetest.Track(t, o, l)
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: storetest.Views(100)})
 		storetest.Measure(t, db, db.Clock.Now().Add(time.Hour), map[link.Link]ingest.VideoFacts{l: storetest.Views(900)})
-		require.Zero(t, storetest.VideoOf(t, o, l).Increase1d, "an earlier point of the same day is not a day old")
+		require.Zero(t, storetest.VideoOf(t, o, l).Growth, "an earlier point of the same day is not a day old")
+
+		db.Clock.Advance(8 * 24 * time.Hour)
+		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: storetest.Views(900)})
+		require.Equal(t, store.Growth{Increase1d: new(0.0), Increase7d: new(0.0), ViewsGained7d: new(int64(0))}, storetest.VideoOf(t, o, l).Growth, "0 means that the views did not change")
+	})
+}
+
+// If a fetch does not report views, latest_views keeps its old value. Compared with itself, it would seem that the video gained no views.
+//
+// Requirements in docs/coverage.md: 11.2-01
+func TestIncreases_areUnknownIfNoViewsWereReportedInThePeriod(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)
+		storetest.Track(t, o, l)
+		measure := func(daysLater int, facts ingest.VideoFacts) store.Video {
+			db.Clock.Advance(time.Duration(daysLater) * 24 * time.Hour)
+			storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: facts})
+			return storetest.VideoOf(t, o, l)
+		}
+		measure(0, storetest.Views(100))
+		measure(10, storetest.Views(300))
+		v := measure(3, ingest.VideoFacts{Likes: new(int64(1))})
+		require.EqualValues(t, 300, *v.LatestViews)
+		require.Equal(t, store.Growth{Increase7d: new(200.0), ViewsGained7d: new(int64(200))}, v.Growth)
+		require.Zero(t, measure(7, ingest.VideoFacts{Likes: new(int64(2))}).ViewsGained7d)
+		require.Zero(t, measure(0, ingest.VideoFacts{HiddenStats: new(true)}).Growth, "hidden views are unknown")
 	})
 }
 
@@ -93,20 +132,22 @@ func TestIncreases_useWeeklyPointsIfDailyPointsWereRolledUp(t *testing.T) {
 		id, day := storetest.Track(t, o, l)[0].VideoID, storetest.Today(db)-120
 		db.Exec(t, `INSERT INTO snapshots_weekly (organisation_id, video_id, week, day, views, fetched_at, source) VALUES (?, ?, ?, ?, 50, 0, 'test')`, o.ID(), id, day.Week(), day)
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: storetest.Views(75)})
-		require.InDelta(t, 50, storetest.VideoOf(t, o, l).Increase30d, 1e-9)
+		require.InDelta(t, 50, *storetest.VideoOf(t, o, l).Increase30d, 1e-9)
 	})
 }
 
-func TestIncrease_isZeroIfTheEarlierCountIsZeroOrUnknown(t *testing.T) {
+// Requirements in docs/coverage.md: 11.2-01
+func TestIncrease_isUnknownIfTheEarlierCountIsZeroOrUnknown(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		latest, before *int64
-		want           float64
+		want           *float64
 	}{
-		{nil, nil, 0}, {nil, new(int64(1)), 0}, {new(int64(1)), nil, 0}, {new(int64(7)), new(int64(0)), 0},
-		{new(int64(15)), new(int64(10)), 50}, {new(int64(5)), new(int64(10)), -50}, {new(int64(0)), new(int64(10)), -100}, {new(int64(10)), new(int64(10)), 0},
+		{nil, nil, nil}, {nil, new(int64(1)), nil}, {new(int64(1)), nil, nil}, {new(int64(7)), new(int64(0)), nil}, {new(int64(0)), new(int64(0)), nil},
+		{new(int64(15)), new(int64(10)), new(50.0)}, {new(int64(5)), new(int64(10)), new(-50.0)}, {new(int64(0)), new(int64(10)), new(-100.0)},
+		{new(int64(10)), new(int64(10)), new(0.0)},
 	} {
-		require.InDelta(t, c.want, ingest.Increase(c.latest, c.before), 1e-12)
+		require.Equal(t, c.want, ingest.Increase(c.latest, c.before))
 	}
 }
 
@@ -161,7 +202,7 @@ func requireFloat(t require.TestingT, want, got *float64, what string) {
 
 // This test covers a row of docs/testdata/spec_rows.csv.
 //
-// Requirements in docs/coverage.md: 2.2-20
+// Requirements in docs/coverage.md: 2.2-20, 11.2-02
 func TestAccountStatistics_areComputedFromTheTrackedVideosOfTheAccount(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -193,11 +234,11 @@ func TestAccountStatistics_areComputedFromTheTrackedVideosOfTheAccount(t *testin
 			requireFloat(rt, want.over10, a.PercentOutperform10x, "10 times the median")
 			requireFloat(rt, want.over25, a.PercentOutperform25x, "25 times the median")
 			for i, v := range storetest.ListVideos(t, o, storetest.OrderedBy("created_at", false)).Videos { // created_at sorts the videos in the order of links
-				outlier := 0.0
-				if want.median != nil && *want.median > 0 && latest[i] != nil {
-					outlier = float64(*latest[i]) / *want.median
+				known := want.median != nil && *want.median > 0 && latest[i] != nil
+				require.Equal(rt, known, v.OutlierMultiplier != nil)
+				if known {
+					require.InDelta(rt, float64(*latest[i]) / *want.median, *v.OutlierMultiplier, 1e-9)
 				}
-				require.InDelta(rt, outlier, v.OutlierMultiplier, 1e-9)
 			}
 		})
 	})

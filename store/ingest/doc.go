@@ -5,7 +5,7 @@
 // [Writer.DeleteExpired] delete old data.
 //
 //   - ingest.go: the outcomes of a claim, the points and latest counts of videos
-//   - derived.go: increases, the number of uploads of each day, and the totals of organisations
+//   - derived.go: growth, the number of uploads of each day, and the totals of organisations
 //   - authors.go: the accounts that post the videos
 //   - accounts.go, backfill.go, accountmerge.go: tracked accounts and their lists of videos
 //   - handles.go: the names of targets, and accounts whose handle another account uses now

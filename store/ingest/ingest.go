@@ -41,6 +41,8 @@ type VideoFacts struct {
 	IsAd            *bool
 	ShopAd          *bool
 	ShopProductID   *string
+	// Rounded is true if the source has probably rounded one of the counts.
+	Rounded bool
 }
 
 // Outcome is the result of fetching one claimed target. It also says when the target is due next.
@@ -77,6 +79,9 @@ type Outcome struct {
 	Handle string
 	// TriedHandles are the entries of Target.Handles under which no source found the video. The next fetch tries other handles first.
 	TriedHandles []string
+	// Fetch is the change of the fetch status. If Fetch is nil, an outcome with numbers means queue.FetchOK, and another outcome keeps the
+	// status.
+	Fetch *queue.FetchChange
 
 	account   bool // true for an account whose facts were written
 	followers *int64
@@ -85,7 +90,7 @@ type Outcome struct {
 // Acknowledge writes the outcomes of a claim in one transaction: points, latest counts, everything that is derived from them, and when the
 // targets are due again. fetchedAt is when the source was called. It decides the day of the points. Counts newer than fetchedAt stay
 // unchanged, so an outcome can be written twice or late. If another collector has claimed a target in the meantime, the target's lease and
-// due time stay unchanged.
+// due time stay unchanged. Acknowledge writes nothing and returns a *store.DataKindError if the database has numbers of another kind.
 func (s *Writer) Acknowledge(ctx context.Context, c queue.Claim, fetchedAt db.Instant, outcomes []Outcome) error {
 	if len(outcomes) == 0 {
 		return nil
@@ -95,6 +100,15 @@ func (s *Writer) Acknowledge(ctx context.Context, c queue.Claim, fetchedAt db.In
 	}
 	return db.RepeatOnDuplicate(func() error {
 		return s.db.Tx(ctx, func(tx *gorm.DB) error {
+			for _, o := range outcomes {
+				if o.Facts == nil {
+					continue
+				}
+				if err := store.RequireDataKind(tx, store.KindOfSource(o.Source)); err != nil {
+					return err
+				}
+				break // all outcomes of a claim have the same source
+			}
 			if err := writeOutcomes(tx, fetchedAt, outcomes); err != nil {
 				return err
 			}
@@ -103,13 +117,13 @@ func (s *Writer) Acknowledge(ctx context.Context, c queue.Claim, fetchedAt db.In
 	})
 }
 
-// writeOutcomes writes the facts and flags of outcomes to the videos of all organisations that subscribe to the targets.
+// writeOutcomes writes the facts, flags and fetch statuses of outcomes to the videos of all organisations that subscribe to the targets.
 func writeOutcomes(tx *gorm.DB, fetchedAt db.Instant, outcomes []Outcome) error {
 	byKey := make(map[string]*Outcome, len(outcomes))
 	written := make([]queue.Target, 0, len(outcomes))
 	for i := range outcomes {
 		o := &outcomes[i]
-		if o.Facts != nil || o.Private != nil || o.NotSafe != nil {
+		if o.changesVideo() || o.fetchChange() != nil {
 			byKey[queue.TargetKey(o.Target.Platform, o.Target.ExternalID)] = o
 			written = append(written, o.Target)
 		}
@@ -129,12 +143,44 @@ func writeOutcomes(tx *gorm.DB, fetchedAt db.Instant, outcomes []Outcome) error 
 	if err := db.RaiseVersions(tx, fetchedAt, db.OrgsOf(keys)...); err != nil {
 		return err
 	}
-	for chunk := range slices.Chunk(keys, db.InsertChunk) {
+	var changed, others []db.RowKey
+	for _, key := range keys {
+		if w.outcomes[key].changesVideo() {
+			changed = append(changed, key)
+		} else {
+			others = append(others, key)
+		}
+	}
+	for chunk := range slices.Chunk(changed, db.InsertChunk) {
 		if err := w.write(chunk); err != nil {
 			return err
 		}
 	}
+	for chunk := range slices.Chunk(others, db.InsertChunk) {
+		if err := w.writeStates(chunk); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// changesVideo returns true if the outcome changes more of a video than its fetch status.
+func (o *Outcome) changesVideo() bool { return o.Facts != nil || o.Private != nil || o.NotSafe != nil }
+
+// changeState applies the outcome's change of the fetch status to the state of a video or account. hasNumbers is true if the organisation
+// has numbers of it.
+func (o *Outcome) changeState(s *store.FetchState, hasNumbers bool, fetchedAt db.Instant) {
+	if c := o.fetchChange(); c != nil {
+		s.Change(*c, hasNumbers, fetchedAt, o.NextAt)
+	}
+}
+
+// fetchChange returns the change of the fetch status, or nil if the status and the time of the next fetch do not change.
+func (o *Outcome) fetchChange() *queue.FetchChange {
+	if o.Fetch == nil && (o.hasCounts() || o.account) {
+		return &queue.FetchChange{Status: queue.FetchOK, Attempted: true}
+	}
+	return o.Fetch
 }
 
 // videoWriter writes the outcomes of one claim to the videos of all organisations that subscribe to the targets.
@@ -173,7 +219,7 @@ func (w videoWriter) write(keys []db.RowKey) error {
 	if err := w.savePoints(measured); err != nil {
 		return err
 	}
-	if err := w.increases(measured); err != nil {
+	if err := w.growth(measured); err != nil {
 		return err
 	}
 	if err := SaveVideos(w.tx, videos); err != nil {
@@ -194,6 +240,28 @@ func (w videoWriter) write(keys []db.RowKey) error {
 		return err
 	}
 	return w.addToTotals(before, store.SumsByOrganisation(videos))
+}
+
+// writeStates writes the fetch statuses of outcomes that change nothing else of the videos with the given keys.
+func (w videoWriter) writeStates(keys []db.RowKey) error {
+	list, args := db.WithKeys(w.tx, keys)
+	var videos []store.Video
+	err := w.tx.Raw(list+`SELECT videos.organisation_id, videos.id, videos.latest_updated_at, videos.fetch_status, videos.fetch_reason,
+  videos.last_attempt_at, videos.next_fetch_at
+ FROM wanted CROSS JOIN videos WHERE videos.organisation_id = wanted.organisation_id AND videos.id = wanted.id AND NOT videos.removed
+ ORDER BY videos.organisation_id, videos.platform, videos.external_id`+db.ForUpdateOf(w.tx, "videos"), args...).Scan(&videos).Error
+	if err != nil || len(videos) == 0 {
+		return err
+	}
+	rows := make([][]any, len(videos))
+	for i := range videos {
+		v := &videos[i]
+		w.outcomes[v.Key()].changeState(&v.FetchState, v.LatestUpdatedAt != nil, w.fetchedAt)
+		rows[i] = []any{v.OrganisationID, v.ID, v.FetchStatus, v.FetchReason, v.LastAttemptAt, v.NextFetchAt}
+	}
+	list, args = db.WithRows(w.tx, "u", []string{"organisation_id uuid", "id uuid", "status text", "reason text", "attempt bigint", "next bigint"}, rows)
+	return w.tx.Exec(list+`UPDATE videos SET fetch_status = u.status, fetch_reason = u.reason, last_attempt_at = u.attempt, next_fetch_at = u.next
+ FROM u WHERE videos.organisation_id = u.organisation_id AND videos.id = u.id`, args...).Error
 }
 
 // touch adds the accounts of videos to the map accounts. The map value is true if any of the account's videos got counts.
@@ -243,6 +311,7 @@ func (w videoWriter) load(keys []db.RowKey) ([]store.Video, error) {
 
 // apply copies an outcome into the video, without saving the video. It returns true if the outcome has counts.
 func apply(v *store.Video, o *Outcome, accounts map[db.RowKey]*store.Account, fetchedAt db.Instant) bool {
+	o.changeState(&v.FetchState, v.LatestUpdatedAt != nil || o.hasCounts(), fetchedAt)
 	db.Assign(&v.Private, o.Private)
 	db.Assign(&v.NotSafe, o.NotSafe)
 	f := o.Facts
@@ -296,7 +365,7 @@ func applyCounts(v *store.Video, f *VideoFacts, fetchedAt db.Instant) {
 	v.LatestEngagement = v.LatestCounts().Engagement()
 }
 
-// isWhole returns true if seconds is the known length without its fraction, rounded or cut. Some calls report only whole seconds, which
+// isWhole returns true if seconds is the known length, rounded or truncated to whole seconds. Some calls report only whole seconds, which
 // must not replace a more exact length.
 func isWhole(known *string, seconds float64) bool {
 	if known == nil {
@@ -328,7 +397,7 @@ func (w videoWriter) savePoints(videos []*store.Video) error {
 	rows := make([]snapshot, len(videos))
 	for i, v := range videos {
 		o := w.outcomes[v.Key()]
-		rows[i] = snapshot{OrganisationID: v.OrganisationID, VideoID: v.ID, Day: day, Week: day.Week(), FetchedAt: w.fetchedAt, Source: o.Source,
+		rows[i] = snapshot{OrganisationID: v.OrganisationID, VideoID: v.ID, Day: day, Week: day.Week(), FetchedAt: w.fetchedAt, Source: store.StoredSource(o.Source, o.Facts.Rounded),
 			Counts: o.Facts.counts()}
 	}
 	if len(rows) == 0 {
@@ -349,9 +418,10 @@ func (w videoWriter) savePoints(videos []*store.Video) error {
 func SaveVideos(tx *gorm.DB, videos []store.Video) error {
 	return tx.Clauses(clause.OnConflict{
 		Columns: db.Columns([]string{"organisation_id", "id"}),
-		DoUpdates: clause.AssignmentColumns(append([]string{"link", "username", "linked_account_id", "uploaded_at", "song_name", "song_link",
+		DoUpdates: clause.AssignmentColumns(slices.Concat([]string{"link", "username", "linked_account_id", "uploaded_at", "song_name", "song_link",
 			"video_length", "title", "title_folded", "not_safe", "private", "hidden_stats", "ad_info_shop", "ad_is_ad", "ad_product_id_shop",
-			"latest_engagement", "latest_updated_at", "increase_1d", "increase_7d", "increase_14d", "increase_30d"}, store.MetricNames("latest_")...)),
+			"latest_engagement", "latest_updated_at",
+			"fetch_status", "fetch_reason", "last_attempt_at", "next_fetch_at"}, store.GrowthColumns, store.MetricNames("latest_"))),
 	}).CreateInBatches(videos, db.InsertChunk/2).Error
 }
 
@@ -417,12 +487,13 @@ func acknowledge(tx *gorm.DB, c queue.Claim, now, fetchedAt db.Instant, outcomes
 				fetched, views = &fetchedAt, o.followers
 			}
 			rows[i] = []any{o.Target.Platform, o.Target.Kind, o.Target.ExternalID, o.Target.RequestedAt, o.NextAt, o.Attempts, o.RefusedAs, o.Refusals, o.State, o.Detail, o.Suspect,
-				fetched, details, views, o.Pace, handle, o.Route, o.Answers, o.Onward, turns[i]}
+				fetched, details, views, o.Pace, handle, o.Route, o.Answers, o.Onward, turns[i], o.targetStatus(fetched != nil)}
 		}
 		list, args := db.WithRows(tx, "u", []string{"source text", "kind text", "external_id text", "requested_at bigint", "next_at bigint", "attempts integer", "refused_as text", "refusals integer", "state text",
-			"detail text", "suspect text", "fetched_at bigint", "details_at bigint", "views bigint", "pace integer", "handle text", "route text", "answers text", "onward boolean", "turn bigint"}, rows)
+			"detail text", "suspect text", "fetched_at bigint", "details_at bigint", "views bigint", "pace integer", "handle text", "route text", "answers text", "onward boolean", "turn bigint", "status text"}, rows)
 		args = append(args, now, now.Add(soon), queue.Bucket, c.Token)
 		err = tx.Exec(list+`UPDATE fetch_targets SET claimed_by = NULL, token = NULL, pace = u.pace, attempts = u.attempts, refused_as = u.refused_as, refusals = u.refusals, state = u.state, detail = u.detail, suspect = u.suspect,
+  status = CASE WHEN u.status = '' THEN fetch_targets.status ELSE u.status END,
   fetched_at = COALESCE(u.fetched_at, fetch_targets.fetched_at),
   details_at = CASE WHEN fetch_targets.requested_at > u.requested_at THEN fetch_targets.details_at ELSE COALESCE(u.details_at, fetch_targets.details_at) END,
   views = COALESCE(u.views, fetch_targets.views),
@@ -441,6 +512,18 @@ func acknowledge(tx *gorm.DB, c queue.Claim, now, fetchedAt db.Instant, outcomes
 		}
 	}
 	return nil
+}
+
+// targetStatus returns the new fetch status of the target, or "" if it does not change. fetched is true if the outcome has numbers.
+func (o *Outcome) targetStatus(fetched bool) queue.FetchStatus {
+	c := o.fetchChange()
+	switch {
+	case c == nil:
+		return ""
+	case c.Status == queue.FetchOK && !fetched && o.Target.FetchedAt == nil:
+		return queue.FetchPending
+	}
+	return c.Status
 }
 
 // onwardTurns returns a turn for each outcome: a new turn if an interactive target continues with another source, and 0 otherwise.

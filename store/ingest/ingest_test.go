@@ -45,7 +45,8 @@ func TestAcknowledge_writesAllFacts(t *testing.T) {
 		want.Title, want.TitleFolded, want.UploadedAt, want.VideoLength = "A #Dog and a #cat 🐶", "a #dog and a #cat 🐶", new(store.DateOf(*facts.UploadedAt)), new("12.5")
 		want.SongName, want.SongLink, want.AdProductIDShop = facts.SongName, facts.SongLink, facts.ShopProductID
 		want.NotSafe, want.Private, want.HiddenStats, want.AdIsAd, want.AdInfoShop = true, true, true, true, true
-		want.OutlierMultiplier = 1
+		want.OutlierMultiplier = new(1.0)
+		want.FetchState = store.FetchState{FetchStatus: queue.FetchOK, LastAttemptAt: &now, NextFetchAt: new(now.Add(24 * time.Hour))}
 		require.Equal(t, want, v, "shares stay null, because the source did not report them")
 
 		a := storetest.AccountByLink(t, o, storetest.ParseLink(t, "https://www.tiktok.com/@someone"))
@@ -53,6 +54,37 @@ func TestAcknowledge_writesAllFacts(t *testing.T) {
 		require.Equal(t, "Some One", *a.Name)
 		require.Equal(t, []store.Point{{Day: storetest.Today(db), Counts: store.Counts{Views: facts.Views, Likes: facts.Likes, Comments: facts.Comments, Bookmarks: facts.Bookmarks}}},
 			points(t, db, o, l))
+	})
+}
+
+// A source that rounds is used between two exact sources. The rounded count is lower than the exact count before it and higher than the
+// exact count after it.
+//
+// Requirements in docs/coverage.md: 11.12-04
+func TestAcknowledge_marksPointsWithRoundedCounts(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		storetest.CreatePartitions(t, db, 200)
+		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, "https://www.tiktok.com/@someone/video/7301234567890123456")
+		storetest.Track(t, o, l)
+		first := storetest.Today(db)
+		for _, f := range []ingest.VideoFacts{
+			{Views: new(int64(573_942))}, {Views: new(int64(573_900)), Rounded: true}, {Views: new(int64(574_400)), Rounded: true},
+			{Views: new(int64(574_380))}, {Views: new(int64(574_370))},
+		} {
+			require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, f))
+			db.Clock.Advance(24 * time.Hour)
+		}
+		for from := first; from < first+5; from++ {
+			got, err := o.History(t.Context(), store.VideoRef{Link: l}, from, first+4)
+			require.NoError(t, err)
+			want := []store.Quality{store.QualityCorrected, store.QualityMeasured, store.QualityRounded, store.QualityRounded, store.QualityMeasured}
+			require.Len(t, got, int(first+5-from))
+			for i, p := range got {
+				require.Equal(t, want[i], p.Quality, "%s in a range from %s", p.Day, from)
+				require.Equal(t, "test", *p.Source)
+			}
+		}
 	})
 }
 

@@ -219,19 +219,21 @@ func TestStatistics_countVideosAndAccountsByPlatform(t *testing.T) {
 		o := storetest.NewOrg(t, db)
 		none, err := o.VideoStatistics(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, store.Statistics{ByPlatform: map[link.Platform]int64{}}, none)
+		require.Equal(t, store.Statistics{ByPlatform: map[link.Platform]int64{}, ByStatus: map[queue.FetchStatus]int64{}}, none)
 
 		storetest.Track(t, o, append(storetest.Clips(t, 3), storetest.ParseLink(t, storetest.YouTubeURL), storetest.ParseLink(t, "https://www.instagram.com/reel/CabcdefghiJ/"))...)
 		storetest.Stop(t, o, storetest.Clip(t, 0), storetest.ParseLink(t, storetest.YouTubeURL))
 		videos, err := o.VideoStatistics(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, store.Statistics{Total: 3, Removed: 2, ByPlatform: map[link.Platform]int64{link.TikTok: 2, link.Instagram: 1}}, videos)
+		require.Equal(t, store.Statistics{Total: 3, Removed: 2, ByPlatform: map[link.Platform]int64{link.TikTok: 2, link.Instagram: 1},
+			ByStatus: map[queue.FetchStatus]int64{queue.FetchPending: 3, queue.FetchStopped: 2}}, videos)
 
 		storetest.Follow(t, o, store.TrackNewOnly, storetest.ParseLink(t, "https://www.tiktok.com/@other"), storetest.ParseLink(t, "https://www.instagram.com/gone/"))
 		_, err = o.StopAccounts(t.Context(), []store.AccountRef{{Link: storetest.ParseLink(t, "https://www.instagram.com/gone/")}}, true)
 		require.NoError(t, err)
 		accounts, err := o.AccountStatistics(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, store.Statistics{Total: 1, Removed: 1, ByPlatform: map[link.Platform]int64{link.TikTok: 1}}, accounts, "@someone is linked, but not tracked")
+		require.Equal(t, store.Statistics{Total: 1, Removed: 1, ByPlatform: map[link.Platform]int64{link.TikTok: 1},
+			ByStatus: map[queue.FetchStatus]int64{queue.FetchPending: 1, queue.FetchStopped: 1}}, accounts, "@someone is linked, but not tracked")
 	})
 }

@@ -3,9 +3,12 @@ package link
 import "strings"
 
 const (
-	instagramCodeShape = "an Instagram code has 10 or 11 letters, digits, - and _ (38 or 39 for a private account), as in instagram.com/reel/DCXkB8LpR2q"
+	instagramCodeShape = "an Instagram code has 10 to 12 letters, digits, - and _ (38 to 40 for a private account), as in instagram.com/reel/DCXkB8LpR2q"
 	instagramNameShape = "an Instagram username has 1 to 30 letters, digits, dots and underscores and does not end in a dot, as in instagram.com/username"
 )
+
+// rareCode is the length of the longest codes. Almost all codes have 11 characters.
+const rareCode = 12
 
 // privateTail is the number of characters that Instagram appends to the code of a private account's post.
 const privateTail = 28
@@ -62,7 +65,7 @@ func (a *address) instagramVideo(name, word, code string) (Link, *Error) {
 	if len(code) > privateTail && allOf(code, 1, 2*privateTail, isID) {
 		code = code[:len(code)-privateTail]
 	}
-	if !allOf(code, 10, 11, isID) {
+	if !allOf(code, 10, rareCode, isID) {
 		return Link{}, a.refuseID(code, instagramCodeShape)
 	}
 	if !isInstagramName(name) {

@@ -54,6 +54,11 @@ func parse(raw string) (Link, *Error) {
 		}
 	}
 	l, first := parseOne(s, 0)
+	if before, ok := strings.CutSuffix(s, "_"); ok && l.Platform == Instagram && len(l.ID) == rareCode {
+		// The "_" is more probably a mark after the link, such as the end of an emphasis, than the end of a rare code.
+		s = before
+		l, first = parseOne(s, 0)
+	}
 	for err, i := first, 0; err != nil; i++ {
 		// Remove the last character and try again, if it is a closer and the host belongs to a platform.
 		_, size := utf8.DecodeLastRuneInString(s)
@@ -261,7 +266,14 @@ func pairs(query string) func(yield func(string) bool) {
 // inFragment returns an address on the same host whose path and query are the fragment of a, as in "#!/path" or "#/path". Old web
 // applications used such links. inFragment returns nil if the fragment is not a path.
 func (a *address) inFragment() *address {
-	rest := strings.TrimPrefix(a.fragment, "!")
+	fragment := a.fragment
+	if fragment == "" { // the "#" can be percent-encoded
+		_, fragment, _ = strings.Cut(a.query, "%23")
+	}
+	if !strings.Contains(fragment, "=") { // the separators of the path and the query can be percent-encoded
+		fragment = unescapeQuery(fragment)
+	}
+	rest := strings.TrimPrefix(fragment, "!")
 	if !strings.HasPrefix(rest, "/") {
 		return nil
 	}

@@ -40,6 +40,7 @@ func allRefusedLinks() []refusedLink {
 	return all
 }
 
+// Requirements in docs/coverage.md: 11.11-01, 11.11-02, 11.11-03
 func TestParse_returnsPlatformKindIDAndCanonicalLink(t *testing.T) {
 	t.Parallel()
 	for _, c := range allAcceptedLinks() {
@@ -125,6 +126,11 @@ func instagramVideo(handle, word string) link.Link {
 		Platform: link.Instagram, Kind: link.Video, ID: instagramID, Handle: handle,
 		Canonical: "https://www.instagram.com/" + word + "/" + instagramID + "/",
 	}
+}
+
+// instagramReel returns the link of a reel with a code other than instagramID.
+func instagramReel(code, handle string) link.Link {
+	return link.Link{Platform: link.Instagram, Kind: link.Video, ID: code, Handle: handle, Canonical: "https://www.instagram.com/reel/" + code + "/"}
 }
 
 func youtubeVideo() link.Link {

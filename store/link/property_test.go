@@ -36,7 +36,7 @@ func drawLink(t *rapid.T) (raw string, want link.Link) {
 		id := code(9)
 		return "https://vm.tiktok.com/" + id + "/", short(link.TikTok, id, "https://vm.tiktok.com/"+id+"/")
 	case 3:
-		id := code(11)
+		id := code(rapid.IntRange(10, 12).Draw(t, "length"))
 		l := link.Link{Platform: link.Instagram, Kind: link.Video, ID: id, Handle: name, Canonical: "https://www.instagram.com/reel/" + id + "/"}
 		return "https://www.instagram.com/" + name + "/reel/" + id + "/", l
 	case 4:
@@ -144,7 +144,7 @@ func checkInvariants(t require.TestingT, raw string) {
 	case link.Video:
 		require.Regexp(t, map[link.Platform]string{
 			link.TikTok:    `^[0-9]{15,20}$`,
-			link.Instagram: `^[A-Za-z0-9_-]{10,11}$`,
+			link.Instagram: `^[A-Za-z0-9_-]{10,12}$`,
 			link.YouTube:   `^[A-Za-z0-9_-]{10}[048AEIMQUYcgkosw]$`,
 			link.Facebook:  `^[0-9]{9,17}$`,
 		}[got.Platform], got.ID)

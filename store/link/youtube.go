@@ -42,7 +42,12 @@ func (a *address) youtube() (Link, *Error) {
 	case "channel":
 		return a.youtubeChannelPage(2, func() (Link, *Error) { return a.youtubeChannel(a.part(1)) })
 	case "c", "user":
-		return a.youtubeChannelPage(2, func() (Link, *Error) { return a.youtubeAccount(first+"/", a.part(1)) })
+		return a.youtubeChannelPage(2, func() (Link, *Error) {
+			if handle, ok := strings.CutPrefix(a.part(1), "@"); ok { // a handle in the place of an older name, as in /c/@handle
+				return a.youtubeAccount("@", handle)
+			}
+			return a.youtubeAccount(first+"/", a.part(1))
+		})
 	case "feed", "feeds":
 		// /feed/UC… and /feeds/videos.xml?channel_id=UC… are lists of the videos of a channel.
 		for _, id := range [...]string{a.part(1), a.get("channel_id")} {

@@ -44,6 +44,7 @@ type Target struct {
 	DetailsAt *db.Instant // time of the last successful fetch with details
 	Views     *int64      // the last stored number of views; for an account, the last stored number of followers
 	State     string
+	Detail    string  // why the last attempt gave no numbers, as text for operators
 	Suspect   *string // the collector's note on a suspicious count that is not stored yet
 	// RequestedAt is about the time of the last request to fetch the target. It rises with each request.
 	RequestedAt db.Instant
@@ -171,7 +172,7 @@ func (s *Queue) candidates(tx *gorm.DB, r ClaimRequest, now db.Instant) ([]Targe
 }
 
 // targetColumns are the SQL columns that are read into a Target. t is the alias of fetch_targets.
-const targetColumns = "t.source, t.kind, t.external_id, t.handle, t.link, t.lane, t.base_lane, t.pace, t.attempts, t.refused_as, t.refusals, t.fetched_at, t.details_at, t.views, t.state, t.suspect, t.requested_at, t.native_id, t.source_id, t.depth, t.route, t.answers, t.asked_by"
+const targetColumns = "t.source, t.kind, t.external_id, t.handle, t.link, t.lane, t.base_lane, t.pace, t.attempts, t.refused_as, t.refusals, t.fetched_at, t.details_at, t.views, t.state, t.detail, t.suspect, t.requested_at, t.native_id, t.source_id, t.depth, t.route, t.answers, t.asked_by"
 
 // waitingFront is the number of targets among which a claim of the interactive lane chooses: the due targets with the lowest turns. They
 // include the first target of each waiting organisation, unless more than waitingFront organisations wait.

@@ -114,6 +114,7 @@ type fetchTarget struct {
 	AskedBy     *uuid.UUID
 	Route       string
 	FetchedAt   *db.Instant
+	Status      FetchStatus
 }
 
 // FetchSubscription is the record that an organisation tracks a target.
@@ -150,6 +151,8 @@ type Entry struct {
 	// TrackedAt is when the organisation first tracked the video or account. FetchedAt is when the organisation last got counts of it. Both
 	// are zero if the organisation tracks the video or account for the first time.
 	TrackedAt, FetchedAt db.Instant
+	// Unsupported says why no configured source can fetch the video or account. It is "" if a source can, or if that is not known.
+	Unsupported string
 
 	route    string     // the first source to ask; set by routeEntries
 	turn     int64      // position in the interactive lane; set by routeEntries
@@ -160,7 +163,7 @@ type Entry struct {
 // is only stored with the subscription.
 func (e Entry) target(org uuid.UUID, now db.Instant) fetchTarget {
 	t := fetchTarget{Bucket: Bucket, Source: e.Source, Kind: e.Kind, ExternalID: e.ExternalID, Link: e.Link, Lane: e.Lane, BaseLane: e.BaseLane,
-		NextAt: e.NextAt, RequestedAt: now, State: StateActive, Depth: e.Depth, Turn: e.turn, Route: e.route}
+		NextAt: e.NextAt, RequestedAt: now, State: StateActive, Status: FetchPending, Depth: e.Depth, Turn: e.turn, Route: e.route}
 	if e.Lane == LaneInteractive {
 		t.AskedBy = &org
 	}
@@ -284,7 +287,7 @@ func Enqueue(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) error 
 			return err
 		}
 	}
-	return nil
+	return saveDue(tx, org, entries)
 }
 
 // KindGroup contains the external ids of targets of one platform and kind.
@@ -308,18 +311,19 @@ func ByKind(targets []Target) []KindGroup {
 }
 
 // Heartbeat records that a collector is running. Targets that are claimed by collectors without a heartbeat for longer than deadAfter become
-// due at once. Heartbeat returns the number of these targets.
-func (s *Queue) Heartbeat(ctx context.Context, collector uuid.UUID, deadAfter time.Duration) (int64, error) {
+// due at once. Heartbeat returns the number of these targets. serves are the targets that the collector's sources can fetch.
+func (s *Queue) Heartbeat(ctx context.Context, collector uuid.UUID, deadAfter time.Duration, serves ...Form) (int64, error) {
 	type collectorRow struct {
 		ID     uuid.UUID
 		SeenAt db.Instant
+		Serves string
 	}
 	var freed int64
 	err := s.db.Tx(ctx, func(tx *gorm.DB) error {
 		now := s.db.Now()
 		err := tx.Table("collectors").Clauses(clause.OnConflict{
-			Columns: db.Columns([]string{"id"}), DoUpdates: clause.AssignmentColumns([]string{"seen_at"}),
-		}).Create(&collectorRow{collector, now}).Error
+			Columns: db.Columns([]string{"id"}), DoUpdates: clause.AssignmentColumns([]string{"seen_at", "serves"}),
+		}).Create(&collectorRow{collector, now, formsText(serves)}).Error
 		if err != nil {
 			return err
 		}

@@ -27,7 +27,7 @@ func dueLanes(t *testing.T, db *storetest.DB) []queue.Lane {
 // trackAtSlot tracks links in a lane. Each target is due at its slot in the daily schedule, and not at once.
 func trackAtSlot(t *testing.T, o *store.Org, lane queue.Lane, links ...link.Link) {
 	t.Helper()
-	_, err := o.Track(t.Context(), store.TrackRequest{Links: links, Lane: lane, Enqueue: len(links)})
+	_, err := o.Track(t.Context(), store.TrackRequest{Links: links, Lane: lane, Enqueue: len(links), Scheduled: true})
 	require.NoError(t, err)
 }
 

@@ -104,5 +104,5 @@ func (s *Queue) ForgetQuota(ctx context.Context, source, oldest string) error {
 	})
 }
 
-// Wait returns the time from now to the instant until, or 0 if until has passed.
-func (s *Queue) Wait(until db.Instant) time.Duration { return max(0, until.Sub(s.db.Now())) }
+// Wait returns the time from now to end, or 0 if end has passed.
+func (s *Queue) Wait(end db.Instant) time.Duration { return max(0, end.Sub(s.db.Now())) }

@@ -21,7 +21,7 @@ func dueNow(t *testing.T, db *storetest.DB, kind queue.Kind) bool {
 }
 
 // One fetch of a target serves all organisations. If an organisation stops a target and tracks it again, no other fetch is made at once.
-func TestTrackAgain_waitsForTheScheduleWithinTheRefreshPause(t *testing.T) {
+func TestTrackAgain_isFetchedOnScheduleIfAFetchWasRecent(t *testing.T) {
 	t.Parallel()
 	for name, another := range map[string]bool{"alone": false, "with another organisation": true} {
 		t.Run(name, func(t *testing.T) {

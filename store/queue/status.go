@@ -2,9 +2,11 @@ package queue
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"gorm.io/gorm"
 
 	"github.com/reeltally/reeltally/store/internal/db"
@@ -44,6 +46,14 @@ type QuotaUse struct {
 	Used   int64
 }
 
+// StatusCount is the number of targets of one platform and kind with one fetch status.
+type StatusCount struct {
+	Platform link.Platform `gorm:"column:source"`
+	Kind     Kind
+	Status   FetchStatus
+	Targets  int64
+}
+
 // Collecting is the state of the queue and of the collectors at one moment.
 type Collecting struct {
 	At db.Instant
@@ -52,6 +62,8 @@ type Collecting struct {
 	// Pauses are the pauses of sources and budgets, by name. If BlockedUntil has passed, the pause is over, but no call has succeeded since.
 	Pauses map[string]Pause
 	Quotas []QuotaUse
+	// Statuses counts the targets by fetch status. The counts of FetchStopped have no platform, because stopped videos and accounts have no target.
+	Statuses []StatusCount
 	// Collectors has the time of the last heartbeat of each collector, the latest first.
 	Collectors []db.Instant
 }
@@ -70,8 +82,73 @@ func (s *Queue) Collecting(ctx context.Context) (Collecting, error) {
 	if err := s.db.Read(ctx).Raw(`SELECT source, win, used FROM quota_windows ORDER BY source, win`).Scan(&c.Quotas).Error; err != nil {
 		return c, db.Translate(err)
 	}
+	if c.Statuses, err = s.statusCounts(ctx, c.At); err != nil {
+		return c, db.Translate(err)
+	}
 	err = s.db.Read(ctx).Raw(`SELECT seen_at FROM collectors ORDER BY seen_at DESC`).Scan(&c.Collectors).Error
 	return c, db.Translate(err)
+}
+
+// targetStatusSQL is a SQL expression for the fetch status of a target. Its parameters are Waiting, the time since which a fetch that is still
+// due is late, and FetchDelayed. A new target without a route is unsupported, because the collectors have published routes and none is for it.
+const targetStatusSQL = "CASE WHEN status = 'pending' AND route = '' AND EXISTS (SELECT 1 FROM fetch_routes) THEN 'unsupported' WHEN status IN ? AND next_at < ? THEN ? ELSE status END"
+
+// statusCounts counts the targets by platform, kind and fetch status, and the stopped videos and accounts of all organisations.
+func (s *Queue) statusCounts(ctx context.Context, now db.Instant) ([]StatusCount, error) {
+	var counts []StatusCount
+	err := s.db.Read(ctx).Raw(`SELECT source, kind, `+targetStatusSQL+` AS status, COUNT(*) AS targets FROM fetch_targets WHERE bucket = ? GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`,
+		Waiting, now.Add(-DelayedAfter), FetchDelayed, Bucket).Scan(&counts).Error
+	if err != nil {
+		return nil, err
+	}
+	var organisations []uuid.UUID
+	if err := s.db.Read(ctx).Raw(`SELECT id FROM organisations ORDER BY id`).Scan(&organisations).Error; err != nil {
+		return nil, err
+	}
+	var stopped struct{ Videos, Accounts int64 }
+	for chunk := range slices.Chunk(organisations, db.InsertChunk) {
+		var of struct{ Videos, Accounts int64 }
+		list, args := db.WithOrgs(s.db.Read(ctx), chunk)
+		err := s.db.Read(ctx).Raw(list+`SELECT COALESCE(SUM(t.videos_removed), 0) AS videos, COALESCE(SUM(t.accounts_removed), 0) AS accounts
+ FROM wanted CROSS JOIN organisation_totals t WHERE t.organisation_id = wanted.organisation_id`, args...).Scan(&of).Error
+		if err != nil {
+			return nil, err
+		}
+		stopped.Videos, stopped.Accounts = stopped.Videos+of.Videos, stopped.Accounts+of.Accounts
+	}
+	if stopped.Videos > 0 {
+		counts = append(counts, StatusCount{Kind: KindVideo, Status: FetchStopped, Targets: stopped.Videos})
+	}
+	if stopped.Accounts > 0 {
+		counts = append(counts, StatusCount{Kind: KindAccount, Status: FetchStopped, Targets: stopped.Accounts})
+	}
+	return counts, nil
+}
+
+// TargetStatus says how collecting stands for one target, for operators.
+type TargetStatus struct {
+	Platform  link.Platform `gorm:"column:source"`
+	Kind      Kind
+	Link      string
+	Status    FetchStatus
+	Attempts  int
+	FetchedAt *db.Instant
+	NextAt    db.Instant
+	Detail    string // why the last attempt gave no numbers; it never contains a credential
+}
+
+// TargetsWithStatus returns up to limit targets with a fetch status, ordered by platform, kind and the platform's id. It reads the queue until it
+// has found them.
+func (s *Queue) TargetsWithStatus(ctx context.Context, status FetchStatus, limit int) ([]TargetStatus, error) {
+	now := s.db.Now()
+	found := []TargetStatus{}
+	err := s.db.Read(ctx).Raw(`SELECT source, kind, link, attempts, fetched_at, next_at, detail FROM fetch_targets
+ WHERE bucket = ? AND `+targetStatusSQL+` = ? ORDER BY source, kind, external_id LIMIT ?`,
+		Bucket, Waiting, now.Add(-DelayedAfter), FetchDelayed, status, limit).Scan(&found).Error
+	for i := range found {
+		found[i].Status = status
+	}
+	return found, db.Translate(err)
 }
 
 // queueCounts counts the targets of each platform, kind, lane and state, in the order of these columns.

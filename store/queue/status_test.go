@@ -47,6 +47,7 @@ func TestCollecting_countsTheTargetsOfTheQueue(t *testing.T) {
 				{Platform: link.TikTok, Kind: "video", Lane: queue.LaneFree, State: "active", Targets: 1, Never: 1, Overdue: 1},
 			},
 			Pauses: map[string]queue.Pause{"youtube": pause}, Quotas: []queue.QuotaUse{{Source: "youtube/common", Window: "2026-02-20", Used: 7}},
+			Statuses:   []queue.StatusCount{{Platform: link.TikTok, Kind: queue.KindVideo, Status: queue.FetchPending, Targets: 4}},
 			Collectors: []store.Instant{now},
 		}, got)
 	})
@@ -83,5 +84,24 @@ func TestEngine_returnsTheNameVersionAndTimeOfTheDatabase(t *testing.T) {
 			return
 		}
 		require.WithinDuration(t, time.Now(), *engine.Now, time.Minute, "the database's clock")
+	})
+}
+
+func TestCollecting_countsTargetsThatNoSourceServesAsUnsupported(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		storetest.Track(t, storetest.NewOrg(t, db), storetest.Clip(t, 1))
+		db.Exec(t, "UPDATE fetch_targets SET route = ''")
+		statuses := func() queue.FetchStatus {
+			c, err := db.Collecting(t.Context())
+			require.NoError(t, err)
+			require.Len(t, c.Statuses, 1)
+			return c.Statuses[0].Status
+		}
+		require.NoError(t, db.PublishRoutes(t.Context(), []queue.Route{{Platform: link.YouTube, Kind: queue.KindVideo, Route: "youtube"}}, []string{"youtube"}))
+		require.Equal(t, queue.FetchUnsupported, statuses(), "the collectors have no source for TikTok")
+		listed, err := db.TargetsWithStatus(t.Context(), queue.FetchUnsupported, 10)
+		require.NoError(t, err)
+		require.Len(t, listed, 1)
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"gorm.io/gorm"
 
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/ingest"
@@ -93,4 +94,10 @@ func FoundVideos(t *testing.T, n int, newest time.Time) []ingest.FoundVideo {
 // ListedAccount returns facts of the account @someone with a list of videos.
 func ListedAccount(videos []ingest.FoundVideo) ingest.AccountFacts {
 	return ingest.AccountFacts{ID: new("42"), Username: new("someone"), Videos: videos, Listed: true}
+}
+
+// SetDataKind makes the database one with numbers of a kind, although it has no numbers.
+func SetDataKind(t *testing.T, db *DB, kind store.DataKind) {
+	t.Helper()
+	require.NoError(t, db.DB().Tx(t.Context(), func(tx *gorm.DB) error { return store.RequireDataKind(tx, kind) }))
 }

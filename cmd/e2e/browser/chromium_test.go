@@ -1,5 +1,5 @@
 // Package browser tests the web pages in a real browser. The tests fail if neither Chromium nor Chrome is installed. Start reading at
-// open, which starts a browser.
+// function open, which starts a browser.
 package browser
 
 import (
@@ -21,10 +21,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// testTimeout is how long one test may take in the browser.
+// testTimeout is the maximum duration of one browser test.
 const testTimeout = time.Minute
 
-// tab is a browser tab that can reach only this machine. It records errors and requested hosts.
+// tab is a browser tab that can connect only to this machine. It records the errors of its pages and the hosts that they request.
 type tab struct {
 	context.Context
 	t *testing.T
@@ -35,10 +35,10 @@ type tab struct {
 	protocol []string        // errors of the connection to the browser
 }
 
-// open starts a browser for a test, with one tab.
+// open starts a browser for a test and returns its only tab. The browser is stopped when the test ends.
 func open(t *testing.T) *tab {
 	t.Helper()
-	options := append(chromedp.DefaultExecAllocatorOptions[:], // these include headless mode
+	options := append(chromedp.DefaultExecAllocatorOptions[:], // the default options include headless mode
 		chromedp.ExecPath(chromium(t)),
 		chromedp.NoSandbox, // the browser's sandbox does not work in containers, and the pages are trusted
 		chromedp.DisableGPU,
@@ -49,9 +49,10 @@ func open(t *testing.T) *tab {
 		chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("disable-sync", true),
 		chromedp.Flag("no-proxy-server", true),
-		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"), // pages can reach only this machine
+		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"), // pages can connect only to this machine
 	)
-	// The context is not the test's, which ends before the cleanup below and would kill the browser while it writes files.
+	// The browser does not use t.Context(), because that context ends before the functions of t.Cleanup run. The browser would then be
+	// killed while it writes files.
 	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
@@ -70,6 +71,7 @@ func open(t *testing.T) *tab {
 	return b
 }
 
+// chromium returns the path of the installed Chromium or Chrome. It fails the test if neither is installed.
 func chromium(t *testing.T) string {
 	t.Helper()
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"} {
@@ -81,14 +83,14 @@ func chromium(t *testing.T) string {
 	return ""
 }
 
-// recordProtocolError records an error of the connection to the browser.
+// recordProtocolError adds an error of the connection between the test and the browser to protocol.
 func (b *tab) recordProtocolError(format string, arguments ...any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.protocol = append(b.protocol, fmt.Sprintf(format, arguments...))
 }
 
-// recordEvent records errors and requested hosts from a browser event.
+// recordEvent adds the errors and requested hosts in an event of the browser to faults and hosts.
 func (b *tab) recordEvent(event any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -118,13 +120,13 @@ func (b *tab) recordEvent(event any) {
 	}
 }
 
-// do runs steps in the tab and requires that all succeed.
+// do runs steps in the tab, such as a click, and requires that all steps succeed.
 func (b *tab) do(steps ...chromedp.Action) {
 	b.t.Helper()
 	require.NoError(b.t, chromedp.Run(b, steps...))
 }
 
-// requireClean requires that there were no errors and that pages requested nothing but the server.
+// requireClean requires that the tab recorded no error of a page and that pages sent requests only to the origin server.
 func (b *tab) requireClean(server string) {
 	b.t.Helper()
 	b.mu.Lock()
@@ -141,7 +143,7 @@ func (b *tab) screenshot(name string) {
 	require.NoError(b.t, os.WriteFile(filepath.Join(b.t.ArtifactDir(), name+".png"), png, 0o600))
 }
 
-// preferColours sets the system's colour scheme to dark or light.
+// preferColours returns a step that makes the browser report scheme, "dark" or "light", as the colour scheme of the system.
 func preferColours(scheme string) chromedp.Action {
 	return emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}})
 }

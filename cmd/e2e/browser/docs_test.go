@@ -14,10 +14,10 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// listVideos is the CSS selector of the section of the operation listVideos.
+// listVideos is the CSS selector of the section of the page /docs about the operation listVideos.
 const listVideos = "#operations-videos-listVideos "
 
-// authorise enters a token in the authorisation dialog.
+// authorise enters an API token in the authorisation dialog of the page /docs.
 func (b *tab) authorise(token string) {
 	b.t.Helper()
 	b.do(chromedp.Click(".auth-wrapper .authorize"),
@@ -26,7 +26,8 @@ func (b *tab) authorise(token string) {
 		chromedp.Click(".modal-ux .btn-done"))
 }
 
-// execute sends an operation with its default parameters and waits for the response.
+// execute sends a request for an operation with its default parameters from the page /docs, and waits for the response. operation is the
+// CSS selector of its section.
 func (b *tab) execute(operation string) {
 	b.t.Helper()
 	b.do(chromedp.Click(operation+".opblock-summary-control"),
@@ -35,7 +36,7 @@ func (b *tab) execute(operation string) {
 		chromedp.WaitVisible(operation+".live-responses-table .response"))
 }
 
-func TestDocs_executesRequests(t *testing.T) {
+func TestDocs_pageSendsRequestsAndShowsResponses(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	const link = "https://www.tiktok.com/@northwind.studio/video/7338812345678901234"
@@ -83,7 +84,7 @@ func TestDocs_executesRequests(t *testing.T) {
 	b.requireClean(i.url)
 }
 
-func TestDocs_worksBehindProxy(t *testing.T) {
+func TestDocs_pageWorksBehindProxyWithPathPrefix(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	i := start(t)
@@ -104,7 +105,7 @@ func TestDocs_worksBehindProxy(t *testing.T) {
 	b.requireClean(proxy.URL)
 }
 
-func TestDocs_showsSandboxNotice(t *testing.T) {
+func TestDocs_pageSaysThatSandboxNumbersAreMadeUp(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	i := start(t, func(o *server.Options) { o.Sandbox = true })
@@ -117,7 +118,7 @@ func TestDocs_showsSandboxNotice(t *testing.T) {
 	b.requireClean(i.url)
 }
 
-func TestDocs_followsSystemColours(t *testing.T) {
+func TestDocs_pageUsesColourSchemeOfSystem(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	i := start(t)

@@ -16,13 +16,13 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// installation is a running server with an organisation.
+// installation is a running server whose database has one organisation.
 type installation struct {
-	url   string // http://HOST:PORT
+	url   string // base URL of the server, http://HOST:PORT
 	token string // a token of a premium organisation with all scopes
 }
 
-// start runs the server on a fresh database.
+// start starts a server with a new database. The functions of change can modify the server's options. The server stops when the test ends.
 func start(t *testing.T, change ...func(*server.Options)) installation {
 	t.Helper()
 	db := storetest.New(t, "sqlite")

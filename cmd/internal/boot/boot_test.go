@@ -40,7 +40,7 @@ func echo(_ context.Context, p boot.Process) error {
 	return err
 }
 
-func TestParse_readsFlagsAndVariables(t *testing.T) {
+func TestParse_readsSettingsFromFlagsAndEnvironmentVariables(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{"REELTALLY_COUNT": "7", "REELTALLY_KEY": "s3cret", "REELTALLY_LOG_LEVEL": ""}
 	status, out, _ := boottest.Run(t, echo, nil, env)
@@ -52,7 +52,7 @@ func TestParse_readsFlagsAndVariables(t *testing.T) {
 	require.Equal(t, "info 3  ", out)
 }
 
-func TestParse_errorNamesFlagAndValue(t *testing.T) {
+func TestParse_errorNamesFlagAndItsInvalidValue(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		env   map[string]string
@@ -98,7 +98,7 @@ func TestSecret_hidesValueInLogsAndErrors(t *testing.T) {
 	require.Contains(t, boot.InvalidSetting("key", "REELTALLY_KEY", "seen", "another").Error(), `--key (REELTALLY_KEY) is "seen"; it must be another`)
 }
 
-func TestRun_returnsExitStatusByKindOfError(t *testing.T) {
+func TestRun_returnsExitStatusForEachKindOfError(t *testing.T) {
 	t.Parallel()
 	failing := func(err error) func(context.Context, boot.Process) error {
 		return func(context.Context, boot.Process) error { return err }
@@ -125,7 +125,7 @@ func TestRun_returnsExitStatusByKindOfError(t *testing.T) {
 	require.Equal(t, context.Canceled, boot.IgnoreShutdown(t.Context(), context.Canceled), "IgnoreShutdown returns the error if ctx was not cancelled")
 }
 
-func TestRunAll_stopsInReverseOrder(t *testing.T) {
+func TestRunAll_stopsServicesInReverseOrder(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
 	order := make(chan string, 3)
@@ -157,7 +157,7 @@ func TestRunAll_stopsAllServicesIfOneFails(t *testing.T) {
 	require.ErrorIs(t, err, broken)
 }
 
-func TestServe_finishesRunningRequests(t *testing.T) {
+func TestServe_finishesRunningRequestsBeforeItStops(t *testing.T) {
 	t.Parallel()
 	l, err := boot.Listen(t.Context(), "listen", "REELTALLY_LISTEN", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -165,7 +165,7 @@ func TestServe_finishesRunningRequests(t *testing.T) {
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		close(entered)
 		<-leave
-		_, _ = fmt.Fprint(w, "complete, ", r.Context().Err()) // the request's context does not end at shutdown
+		_, _ = fmt.Fprint(w, "complete, ", r.Context().Err()) // Err returns nil, because the request's context does not end at shutdown
 	})
 	ctx, stop := context.WithCancel(t.Context())
 	served, answered := make(chan error, 1), make(chan string, 1)
@@ -217,7 +217,7 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-func TestListen_errorNamesFlagAndVariable(t *testing.T) {
+func TestListen_errorNamesFlagAndEnvironmentVariable(t *testing.T) {
 	t.Parallel()
 	l, err := boot.Listen(t.Context(), "listen", "REELTALLY_LISTEN", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -231,7 +231,7 @@ func TestListen_errorNamesFlagAndVariable(t *testing.T) {
 	require.ErrorContains(t, err, "REELTALLY_LISTEN")
 }
 
-func TestMetrics_servesMetricsUnlessAddressIsEmpty(t *testing.T) {
+func TestMetrics_servesMetricsOnlyIfAnAddressIsSet(t *testing.T) {
 	t.Parallel()
 	registry := boot.NewRegistry()
 	handler := boot.CountRequests(registry, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
@@ -262,7 +262,7 @@ func TestMetrics_servesMetricsUnlessAddressIsEmpty(t *testing.T) {
 	require.False(t, enabled)
 }
 
-func TestOpen_migratesSchemaOnlyIfMigrationAllows(t *testing.T) {
+func TestOpen_migratesSchemaOnlyIfCallerAllowsIt(t *testing.T) {
 	t.Parallel()
 	quiet := slog.New(slog.DiscardHandler)
 	open := func(t *testing.T, url string, m boot.Migration) error {

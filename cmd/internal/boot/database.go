@@ -9,17 +9,17 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// Database is the settings of the database.
+// Database is the settings of the database. A struct that embeds Database changes the default URL with the tag set:"database_url=…".
 type Database struct {
-	DatabaseURL    Secret `setting:"REELTALLY_DATABASE_URL" default:"sqlite:data/reeltally.db" placeholder:"URL" help:"The database: sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE."`
+	DatabaseURL    Secret `setting:"REELTALLY_DATABASE_URL" default:"${database_url}" placeholder:"URL" help:"The database: sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE."`
 	MaxCollections int    `setting:"REELTALLY_MAX_COLLECTIONS" default:"1000" placeholder:"N" help:"Maximum number of collections of an organisation, 1 or more."`
 	// StoreTimeout is store.Options.Timeout, the timeout of a database transaction. Servers and collectors set it. In the operator's
 	// commands it is 0, which means no limit.
 	StoreTimeout time.Duration `kong:"-"`
 }
 
-// Migration says which databases Open may migrate. A PostgreSQL database may be in use by other programs, so only MigrateAny
-// migrates it. For the other values, the operator must run `reeltally migrate`.
+// Migration says which databases Open may migrate. A PostgreSQL database may be in use by other programs, so Open migrates it only with
+// MigrateAny. Otherwise, the operator must migrate it with `reeltally migrate`.
 type Migration int
 
 const (
@@ -33,8 +33,8 @@ const (
 	SkipSchemaCheck
 )
 
-// Open opens the database and migrates it as m allows. If the schema is then not the one this program needs, Open returns a
-// *store.SchemaError, except with SkipSchemaCheck.
+// Open opens the database and migrates its schema if m allows that. If the schema does not have the version that this
+// program needs, Open returns a *store.SchemaError. With SkipSchemaCheck, Open does not check the version.
 func (d Database) Open(ctx context.Context, logger *slog.Logger, m Migration) (*store.Store, error) {
 	if d.MaxCollections < 0 {
 		return nil, InvalidSetting("max-collections", "REELTALLY_MAX_COLLECTIONS", d.MaxCollections, "1 or more")

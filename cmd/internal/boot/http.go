@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// The limits on connections. A request of 2 MiB and a response with 5000 videos stay within them, even on a slow line. A connection whose
-// client sends nothing is closed.
+// The limits of HTTP connections. They are large enough for a request of 2 MiB or a response with 5000 videos on a slow network. They
+// close connections whose clients send nothing.
 const (
 	readHeaderTimeout = 10 * time.Second
 	readTimeout       = 60 * time.Second
@@ -23,7 +23,7 @@ const (
 	shutdownTimeout = 20 * time.Second
 )
 
-// PortInUseError reports that another program already listens on the address.
+// PortInUseError reports that another program already listens on Address. Flag and Variable name the setting of the address.
 type PortInUseError struct{ Flag, Variable, Address string }
 
 func (e *PortInUseError) Error() string {
@@ -47,8 +47,8 @@ func Listen(ctx context.Context, flag, variable, address string) (net.Listener, 
 	return l, nil
 }
 
-// Serve serves HTTP requests until ctx ends. It then accepts no new requests and waits up to 20 seconds for the running ones, whose
-// contexts do not end with ctx.
+// Serve serves HTTP requests until ctx ends. It then accepts no new requests and waits up to 20 seconds until the running requests are
+// finished. The contexts of the requests do not end when ctx ends.
 func Serve(ctx context.Context, l net.Listener, handler http.Handler, logger *slog.Logger) error {
 	s := &http.Server{
 		Handler: handler, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,

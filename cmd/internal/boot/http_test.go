@@ -98,7 +98,7 @@ func TestServe_closesConnectionWithSlowBody(t *testing.T) {
 	})
 }
 
-func TestServe_refusesRequestWithLargeHead(t *testing.T) {
+func TestServe_refusesRequestsWithTooLargeHeaders(t *testing.T) {
 	t.Parallel()
 	for name, head := range map[string]string{
 		"a header of 1 MiB":          "GET / HTTP/1.1\r\nHost: a\r\nX-Large: " + strings.Repeat("a", 1<<20) + "\r\n\r\n",

@@ -27,8 +27,8 @@ func NewRegistry() *prometheus.Registry {
 	return r
 }
 
-// Service returns a service that serves the registry at /metrics and, unless status is nil, status at /status. If no
-// address is set, it returns false.
+// Service returns a service that serves the metrics of r at /metrics. If status is not nil, the service also serves it at /status. If
+// no address is set, Service returns no service and false.
 func (m Metrics) Service(ctx context.Context, r *prometheus.Registry, status http.Handler, logger *slog.Logger) (Service, bool, error) {
 	if m.MetricsListen == "" {
 		return Service{}, false, nil
@@ -61,7 +61,8 @@ func CountRequests(r *prometheus.Registry, handler http.Handler) http.Handler {
 	}))
 }
 
-// methodLabel returns the method, or "other" if it is not a standard one, so that clients cannot create an unlimited number of label values.
+// methodLabel returns the HTTP method m, or "other" if m is not a standard method. Otherwise, clients could create an unlimited number
+// of label values.
 func methodLabel(m string) string {
 	switch m {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
@@ -83,10 +84,11 @@ func (w *statusWriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Unwrap returns the underlying writer. http.ResponseController needs it to flush and to set deadlines.
+// Unwrap returns the underlying writer. http.ResponseController calls Unwrap to flush the response and to set deadlines.
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// Version returns the version of the program: the module's version, else the commit, else "devel".
+// Version returns the version of the program: the module's version, or the commit if the version is unknown, or "devel" if the commit is
+// unknown too.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -27,7 +27,7 @@ func (e UsageError) Error() string { return e.Err.Error() }
 // Unwrap returns the underlying error.
 func (e UsageError) Unwrap() error { return e.Err }
 
-// ErrHelpShown is returned by Parse after it printed the help.
+// ErrHelpShown is the error that Parse returns after it printed the help.
 var ErrHelpShown = errors.New("help was shown")
 
 // Main runs a program and returns its exit status: 0 for success, 1 for a failure or an interrupted command, 2 for wrong usage.
@@ -47,7 +47,7 @@ func Run(ctx context.Context, p Process, run func(context.Context, Process) erro
 	switch {
 	case err == nil, errors.Is(err, ErrHelpShown):
 		return 0
-	case isShutdown(ctx, err): // status 1, so that a script does not use incomplete output
+	case isShutdown(ctx, err): // the exit status is 1, so that a script does not use incomplete output
 		fmt.Fprintf(p.Stderr, "%s: interrupted before it finished; the output is incomplete\n", p.Name)
 		return 1
 	case errors.As(err, &usage):
@@ -63,8 +63,8 @@ func isShutdown(ctx context.Context, err error) bool {
 	return errors.Is(err, context.Canceled) && ctx.Err() != nil
 }
 
-// IgnoreShutdown returns nil if err only reports that ctx was cancelled, and err otherwise. Use it in programs that run until
-// they are stopped: their shutdown is not a failure.
+// IgnoreShutdown returns nil if err only reports that ctx was cancelled, and err otherwise. Programs that run until they are stopped
+// use it, because their shutdown is not a failure.
 func IgnoreShutdown(ctx context.Context, err error) error {
 	if isShutdown(ctx, err) {
 		return nil

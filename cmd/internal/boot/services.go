@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// Service is a part of a program that runs concurrently with others. Run returns nil when its context ends. If Run returns earlier,
-// the whole program stops.
+// Service is a part of a program, such as the API, that runs concurrently with the other parts. Run returns nil when its context ends.
+// If Run returns earlier, the whole program stops.
 type Service struct {
 	Name string
 	Run  func(context.Context) error
 }
 
-// RunAll runs services until ctx ends or a service returns. It then stops the services one after the other, in reverse order. List a
-// service before the services that use it. RunAll returns the errors of all services, joined.
+// RunAll runs services until ctx ends or a service returns. It then stops the services one after the other, in reverse order. A service
+// must come before the services that use it. RunAll returns the joined errors of all services.
 func RunAll(ctx context.Context, services ...Service) error {
 	type running struct {
 		stop func()

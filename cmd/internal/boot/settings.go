@@ -15,7 +15,7 @@ func Parse(p Process, grammar any, options ...kong.Option) (*kong.Context, error
 	exited := false
 	options = append([]kong.Option{
 		kong.Name(p.Name),
-		kong.Vars{"log_level": "info"},
+		kong.Vars{"log_level": "info", "database_url": "sqlite:data/reeltally.db"},
 		kong.Writers(p.Stdout, p.Stderr),
 		kong.Exit(func(int) { exited = true }), // kong calls this after the help and then continues; its later errors are ignored
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 120}),
@@ -42,8 +42,8 @@ func Description(text string) kong.Option { return kong.Description(text) }
 // variable returns the name of a flag's environment variable, or "" if the flag has none.
 func variable(v *kong.Value) string { return v.Tag.Get("setting") }
 
-// environmentResolver returns a resolver that reads flags from environment variables. An empty variable counts as not set. kong's
-// own env tag is not used: it reads the environment of the process instead of Process.Env, and its errors quote secrets.
+// environmentResolver returns a kong resolver that reads flags from environment variables. An empty variable counts as not set. kong's
+// own env tag is not used, because it does not read the variables from lookup, and its errors contain the values of secrets.
 func environmentResolver(lookup func(string) (string, bool)) kong.ResolverFunc {
 	return func(_ *kong.Context, _ *kong.Path, f *kong.Flag) (any, error) {
 		if name := variable(f.Value); name != "" {
@@ -51,7 +51,7 @@ func environmentResolver(lookup func(string) (string, bool)) kong.ResolverFunc {
 				return value, nil
 			}
 		}
-		return nil, nil // tells kong that the flag is not set here
+		return nil, nil // tells kong that no environment variable sets the flag
 	}
 }
 
@@ -70,7 +70,7 @@ func flagHelp(v *kong.Value) string {
 	return strings.TrimSuffix(v.Help, ".") + " (" + strings.Join(notes, ", ") + ")."
 }
 
-// addVariable adds the name of the flag's environment variable to an error of kong that begins with the flag.
+// addVariable adds the name of the flag's environment variable to an error of kong. The text of the error begins with the flag.
 func addVariable(app *kong.Application, err error) error {
 	text := err.Error()
 	var walk func(*kong.Node)

@@ -1,7 +1,8 @@
 // Package collect builds the collector and its sources from settings and runs it. It also reports the state of collecting to operators.
 //
-// Command is the program cmd/collector. It runs a collector until ctx ends. `reeltally up` uses Config and NewService to run the collector beside the API. ReadStatus reads
-// the queue, freshness, budgets and pauses; Monitor serves them at /status and /metrics. The collector itself is in package collector.
+// Command is the program cmd/collector. It runs a collector until ctx ends. `reeltally up` uses Config and NewService to run the collector
+// beside the API. ReadStatus reads the state of the queue, the ages of the numbers, the budgets and the pauses. Monitor serves this state
+// at /status and /metrics. The collector itself is in package collector.
 package collect
 
 import (
@@ -20,12 +21,13 @@ import (
 	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/facebook"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/graph"
 	"github.com/reeltally/reeltally/collector/instagram"
 	"github.com/reeltally/reeltally/collector/source"
+	"github.com/reeltally/reeltally/collector/tiktok"
 	"github.com/reeltally/reeltally/collector/vendor"
 	"github.com/reeltally/reeltally/collector/youtube"
 	"github.com/reeltally/reeltally/store"
-	"github.com/reeltally/reeltally/store/link"
 )
 
 // Config is the settings of the sources. A source is used if its credential is set.
@@ -52,22 +54,26 @@ type Config struct {
 	Vendor        []string      `setting:"REELTALLY_VENDOR" placeholder:"NAME" help:"Vendors to buy metrics from, in the order in which they are asked: ${vendors}, or the path of a JSON description."`
 	VendorKey     []boot.Secret `setting:"REELTALLY_VENDOR_KEY" placeholder:"KEY" help:"API key of each vendor, in the order of the vendors."`
 	VendorBaseURL []string      `name:"vendor-base-url" setting:"REELTALLY_VENDOR_BASE_URL" placeholder:"URL" help:"Base URL of each vendor, in the order of the vendors. Without it, the URLs of the descriptions are used."`
-	// VendorPlatforms are the platforms for which vendors are used; nil means all platforms that the vendors offer. It is not a setting.
-	VendorPlatforms []link.Platform `kong:"-"`
 }
 
 // StoreTimeout is the timeout of a collector's database transactions. It keeps a hanging database from blocking the collector forever.
 const StoreTimeout = time.Minute
 
-// Vars returns the variables in the help texts of Config. Pass them to boot.Parse.
+// Vars returns the values of the variables in the help texts of Config. Each caller of boot.Parse with a Config must pass them as an
+// option.
 func Vars() kong.Vars { return kong.Vars{"vendors": strings.Join(vendor.Shipped(), ", ")} }
 
-// allowedLimits is the part of an error that describes the valid values of a limit.
+// allowedLimits describes the valid values of a limit, for error messages.
 const allowedLimits = "1 or more, or -1 for no limit"
 
 // usagef returns a boot.UsageError with a formatted message.
 func usagef(format string, args ...any) error {
 	return boot.UsageError{Err: fmt.Errorf(format, args...)} //nolint:err113 // no caller checks for this error
+}
+
+// HasSource reports whether any source is configured.
+func (c Config) HasSource() bool {
+	return c.HasYouTube() || c.HasTikTok() || c.HasInstagram() || c.HasFacebook() || c.HasVendor()
 }
 
 // HasYouTube reports whether YouTube is configured.
@@ -90,7 +96,7 @@ func (c Config) Check() error {
 	case c.YouTubeStats < -1 || c.YouTubeStats == 0:
 		return boot.InvalidSetting("youtube-stats-units", "REELTALLY_YOUTUBE_STATS_UNITS", c.YouTubeStats, allowedLimits)
 	case c.HasInstagram() != (c.InstagramAccountID != ""):
-		return usagef("REELTALLY_INSTAGRAM_ACCESS_TOKEN and REELTALLY_INSTAGRAM_ACCOUNT_ID go together: set both or neither. The id is that of your professional account that the token belongs to")
+		return usagef("REELTALLY_INSTAGRAM_ACCESS_TOKEN and REELTALLY_INSTAGRAM_ACCOUNT_ID go together: set both or neither. The account id is the id of your professional account, to which the token belongs")
 	case !c.HasInstagram() && c.InstagramAppSecret != "":
 		return usagef("REELTALLY_INSTAGRAM_APP_SECRET is set but REELTALLY_INSTAGRAM_ACCESS_TOKEN is not: also set an access token that this app issued")
 	case !c.HasFacebook() && c.FacebookAppSecret != "":
@@ -113,18 +119,46 @@ func (c Config) Check() error {
 	return c.TikTok.check()
 }
 
-// RequireSources returns the sources of ConfiguredSources. If no source is configured, it returns an error that says how to configure one.
-func (c Config) RequireSources(st *store.Store, logger *slog.Logger) ([]source.Source, error) {
+// checkDataKind returns a *store.DataKindError in two cases: the database has real numbers and the sandbox is configured as a vendor, or
+// the database has made-up numbers and all sources have their default URLs, so that they are real. If a URL was changed, its source can be
+// real or a sandbox. The collector then checks the first answer of the source.
+func (c Config) checkDataKind(ctx context.Context, st *store.Store) error {
+	have, err := st.DataKind(ctx)
+	switch {
+	case err != nil:
+		return err
+	case have == store.RealData && slices.Contains(c.Vendor, store.SandboxSource):
+		return &store.DataKindError{Have: have, New: store.DemoData}
+	case have == store.DemoData && c.HasSource() && !c.hasChangedURL():
+		return &store.DataKindError{Have: have, New: store.RealData}
+	}
+	return nil
+}
+
+// hasChangedURL reports whether the base URL of any source differs from its default.
+func (c Config) hasChangedURL() bool {
+	return len(c.VendorBaseURL) > 0 || c.YouTubeBaseURL != youtube.DefaultBaseURL ||
+		c.TikTok.BaseURL != tiktok.DefaultBaseURL || c.TikTok.ResearchBaseURL != tiktok.DefaultBaseURL ||
+		c.InstagramBaseURL != graph.DefaultBaseURL || c.FacebookBaseURL != graph.DefaultBaseURL
+}
+
+// RequireSources returns the sources of ConfiguredSources. If no source is configured, it returns an error that explains how to configure a
+// source. It returns a *store.DataKindError if the sources are real and the numbers in the database are made up, or the reverse.
+func (c Config) RequireSources(ctx context.Context, st *store.Store, logger *slog.Logger) ([]source.Source, error) {
+	if err := c.checkDataKind(ctx, st); err != nil {
+		return nil, err
+	}
 	sources, err := c.ConfiguredSources(st, logger)
 	if err == nil && len(sources) == 0 {
-		return nil, usagef("no source is configured: set REELTALLY_YOUTUBE_API_KEY, REELTALLY_INSTAGRAM_ACCESS_TOKEN, REELTALLY_FACEBOOK_ACCESS_TOKEN, REELTALLY_TIKTOK_CLIENT_KEY with its secret and a refresh token, or REELTALLY_VENDOR (%s, or the path of a JSON description) with REELTALLY_VENDOR_KEY; or, to try it with made-up numbers, the settings that `reeltally sandbox` prints",
+		return nil, usagef("no source is configured: set REELTALLY_YOUTUBE_API_KEY, REELTALLY_INSTAGRAM_ACCESS_TOKEN, REELTALLY_FACEBOOK_ACCESS_TOKEN, REELTALLY_TIKTOK_CLIENT_KEY with its client secret and a refresh token, or REELTALLY_VENDOR (%s, or the path of a JSON description) with REELTALLY_VENDOR_KEY; or, to try it with made-up numbers, the settings that `reeltally sandbox` prints",
 			strings.Join(vendor.Shipped(), ", "))
 	}
 	return sources, err
 }
 
-// ConfiguredSources returns a source for each credential, in the order in which the collector asks them: first the platforms' APIs,
-// then vendors, and last TikTok's Research API, whose numbers are days old. TikTok's refresh tokens change with each use, so the sources save them in st.
+// ConfiguredSources returns a source for each credential, in the order in which the collector asks the sources: first the platforms' APIs,
+// then vendors, and last TikTok's Research API, whose numbers are days old. TikTok's refresh tokens change with each use, so the TikTok
+// sources save the new tokens in st.
 func (c Config) ConfiguredSources(st *store.Store, logger *slog.Logger) ([]source.Source, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -135,7 +169,7 @@ func (c Config) ConfiguredSources(st *store.Store, logger *slog.Logger) ([]sourc
 		s, err := youtube.New(youtube.Options{BaseURL: c.YouTubeBaseURL, APIKey: c.YouTubeAPIKey.Reveal(), Client: client,
 			CommonLimit: c.YouTubeUnits, StatsLimit: c.YouTubeStats, Now: time.Now})
 		if err != nil {
-			return nil, usagef("REELTALLY_YOUTUBE_BASE_URL: %w", err)
+			return nil, usagef("REELTALLY_YOUTUBE_BASE_URL is invalid: %w", err)
 		}
 		sources = append(sources, s)
 	}
@@ -148,7 +182,7 @@ func (c Config) ConfiguredSources(st *store.Store, logger *slog.Logger) ([]sourc
 		s, err := instagram.New(instagram.Options{BaseURL: c.InstagramBaseURL, Token: c.InstagramToken.Reveal(), AppSecret: c.InstagramAppSecret.Reveal(), AccountID: c.InstagramAccountID,
 			Client: client, Now: time.Now})
 		if err != nil {
-			return nil, usagef("REELTALLY_INSTAGRAM_BASE_URL, REELTALLY_INSTAGRAM_ACCOUNT_ID: %w", err)
+			return nil, usagef("REELTALLY_INSTAGRAM_BASE_URL or REELTALLY_INSTAGRAM_ACCOUNT_ID is invalid: %w", err)
 		}
 		sources = append(sources, s)
 	}
@@ -156,17 +190,14 @@ func (c Config) ConfiguredSources(st *store.Store, logger *slog.Logger) ([]sourc
 		s, err := facebook.New(facebook.Options{BaseURL: c.FacebookBaseURL, Token: c.FacebookToken.Reveal(), AppSecret: c.FacebookAppSecret.Reveal(), PageIDs: c.FacebookPageIDs,
 			ReelMetric: c.FacebookReelMetric, VideoMetric: c.FacebookVideoMetric, Client: client, Now: time.Now, Logger: logger})
 		if err != nil {
-			return nil, usagef("REELTALLY_FACEBOOK_BASE_URL, REELTALLY_FACEBOOK_PAGE_ID, REELTALLY_FACEBOOK_REEL_METRIC, REELTALLY_FACEBOOK_VIDEO_METRIC: %w", err)
+			return nil, usagef("REELTALLY_FACEBOOK_BASE_URL, REELTALLY_FACEBOOK_PAGE_ID, REELTALLY_FACEBOOK_REEL_METRIC or REELTALLY_FACEBOOK_VIDEO_METRIC is invalid: %w", err)
 		}
 		sources = append(sources, s)
 	}
 	for i, name := range c.Vendor {
 		description, err := vendor.Load(name)
 		if err != nil {
-			return nil, usagef("REELTALLY_VENDOR: %w", err)
-		}
-		if c.VendorPlatforms != nil {
-			description.Calls = slices.DeleteFunc(description.Calls, func(call vendor.Call) bool { return !slices.Contains(c.VendorPlatforms, call.Platform) })
+			return nil, usagef("REELTALLY_VENDOR is invalid: %w", err)
 		}
 		o := vendor.Options{Key: c.VendorKey[i].Reveal(), Client: client, Now: time.Now}
 		if len(c.VendorBaseURL) > 0 {
@@ -174,7 +205,7 @@ func (c Config) ConfiguredSources(st *store.Store, logger *slog.Logger) ([]sourc
 		}
 		s, err := vendor.New(description, o)
 		if err != nil {
-			return nil, usagef("REELTALLY_VENDOR_BASE_URL, REELTALLY_VENDOR_KEY: %w", err)
+			return nil, usagef("REELTALLY_VENDOR_BASE_URL or REELTALLY_VENDOR_KEY is invalid: %w", err)
 		}
 		sources = append(sources, s)
 	}
@@ -215,7 +246,7 @@ func Command(ctx context.Context, p boot.Process) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
-	sources, err := settings.RequireSources(st, logger)
+	sources, err := settings.RequireSources(ctx, st, logger)
 	if err != nil {
 		return err
 	}

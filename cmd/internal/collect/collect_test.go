@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestCommand_failsWithoutSource(t *testing.T) {
+func TestCommand_failsIfNoSourceIsConfigured(t *testing.T) {
 	t.Parallel()
 	status, _, stderr := boottest.Run(t, collect.Command, nil, map[string]string{"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite")})
 	require.Equal(t, 2, status)
@@ -32,7 +32,7 @@ func TestCommand_failsWithoutSource(t *testing.T) {
 	}
 }
 
-func TestCommand_collectsUntilStopped(t *testing.T) {
+func TestCommand_runsCollectorWithAllSourcesUntilStopped(t *testing.T) {
 	t.Parallel()
 	p := boottest.Start(t, collect.Command, nil, map[string]string{"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite"),
 		"REELTALLY_VENDOR": "ensembledata,scrapecreators", "REELTALLY_VENDOR_KEY": "one-key,two-key", "REELTALLY_YOUTUBE_API_KEY": "yt-key",
@@ -106,7 +106,7 @@ func (s fixedSource) Fetch(context.Context, []source.Target, *source.CallBudget)
 	return s.results, s.err
 }
 
-func TestCountCalls_countsCallsAndResults(t *testing.T) {
+func TestCountCalls_countsCallsAndResultsOfSources(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
 	video := source.Target{Platform: link.TikTok, Kind: source.KindVideo}
@@ -153,7 +153,7 @@ func (panickingSource) Fetch(context.Context, []source.Target, *source.CallBudge
 	panic("test panic")
 }
 
-func TestService_recoversAndCountsPanic(t *testing.T) {
+func TestService_recoversFromPanicOfSourceAndCountsIt(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	o, err := db.CreateOrganisation(t.Context(), "Tester", store.TierPremium, store.SubscriptionActive)

@@ -15,7 +15,7 @@ const (
 	panicsMetric  = "reeltally_collector_panics_total"
 )
 
-// CountCalls returns sources that count and time their calls, and count their results, in metrics of the registry.
+// CountCalls wraps each source, so that metrics of the registry record the number and duration of its calls and the number of its results.
 func CountCalls(registry *prometheus.Registry, sources []source.Source) []source.Source {
 	m := &sourceMetrics{
 		calls: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "reeltally_source_call_seconds",

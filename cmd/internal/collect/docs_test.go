@@ -24,7 +24,7 @@ var (
 	labelName   = regexp.MustCompile(`\w+`)
 )
 
-// The alerts in docs/operating.md must use only metrics that a server exports, because a collector that has stopped exports none.
+// The alerts in docs/operating.md must use only metrics that a server exports, because a stopped collector exports no metrics.
 func TestDocs_alertsUseMetricsThatServerExports(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "operating.md"))

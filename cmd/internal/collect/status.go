@@ -29,11 +29,12 @@ type Status struct {
 	Freshness  []Freshness    `json:"freshness"`
 	Platforms  []Platform     `json:"platforms"`
 	Sources    []SourceStatus `json:"sources"`
+	Statuses   []StatusCount  `json:"statuses"`
 
 	pauses map[string]PauseStatus // pauses by name of the source or budget; includes sources that only other processes use
 }
 
-// QueueStatus is one lane of the queue.
+// QueueStatus is the state of the targets of one platform, kind and lane of the queue.
 type QueueStatus struct {
 	Platform         string           `json:"platform"`
 	Kind             queue.Kind       `json:"kind"`
@@ -41,11 +42,20 @@ type QueueStatus struct {
 	Targets          map[string]int64 `json:"targets"`            // number of targets by state: active, gone, parked
 	Failing          int64            `json:"failing"`            // number of targets whose last fetch failed
 	Due              int64            `json:"due"`                // number of targets whose next fetch is due
-	OldestDueSeconds *float64         `json:"oldest_due_seconds"` // time since the oldest due target became due
+	OldestDueSeconds *float64         `json:"oldest_due_seconds"` // seconds for which the oldest due target has been due; null if no target is due
 }
 
-// Freshness is the age of the numbers of the active targets of one platform and kind. A percentile is an upper bound. It is null if it
-// is above the largest age of queue.FreshWithin, or if no target was fetched yet.
+// StatusCount is the number of videos or accounts with one fetch status. For stopped videos and accounts, Platform is "", and the number
+// counts all platforms.
+type StatusCount struct {
+	Platform string            `json:"platform"`
+	Kind     queue.Kind        `json:"kind"`
+	Status   store.FetchStatus `json:"status"`
+	Targets  int64             `json:"targets"`
+}
+
+// Freshness describes how old the numbers of the active targets of one platform and kind are. P50, P95 and P99 are upper bounds of
+// percentiles of the age. They are null if the age is above the largest age of queue.FreshWithin, or if no target was fetched yet.
 type Freshness struct {
 	Platform     string           `json:"platform"`
 	Kind         queue.Kind       `json:"kind"`
@@ -70,7 +80,7 @@ type Platform struct {
 	Fresh        int64  `json:"fresh"`         // number of targets fetched within the last 36 hours
 }
 
-// SourceStatus is one source and its budgets.
+// SourceStatus is the state of one source and of its budgets.
 type SourceStatus struct {
 	Source string `json:"source"`
 	// Results is the number of results in this process since its start, by class. It is null if this process is not a collector.
@@ -98,16 +108,19 @@ type PauseStatus struct {
 	InARow int       `json:"in_a_row"` // number of consecutive pauses
 }
 
-// heartbeatTimeout is how long after its last heartbeat a collector counts as alive.
+// heartbeatTimeout is the time after its last heartbeat for which a collector counts as running.
 const heartbeatTimeout = 10 * time.Second
 
-// ReadStatus reads the state of collecting from the store. Status.Sources has only the given sources.
+// ReadStatus reads the state of collecting from the store. The returned Status.Sources contains only the sources of the argument.
 func ReadStatus(ctx context.Context, st *store.Store, sources []source.Source) (Status, error) {
 	c, err := st.Queue.Collecting(ctx)
 	if err != nil {
 		return Status{}, err
 	}
-	s := Status{At: c.At.Time(), Queue: queueStatus(c), Freshness: freshness(c), Platforms: platforms(c), Sources: make([]SourceStatus, len(sources))}
+	s := Status{At: c.At.Time(), Queue: queueStatus(c), Freshness: freshness(c), Platforms: platforms(c), Sources: make([]SourceStatus, len(sources)), Statuses: make([]StatusCount, len(c.Statuses))}
+	for i, n := range c.Statuses {
+		s.Statuses[i] = StatusCount{Platform: string(n.Platform), Kind: n.Kind, Status: n.Status, Targets: n.Targets}
+	}
 	for _, seen := range c.Collectors {
 		if c.At.Sub(seen) <= heartbeatTimeout {
 			s.Collectors++
@@ -171,7 +184,8 @@ func freshness(c queue.Collecting) []Freshness {
 	return out
 }
 
-// Indexes into queue.FreshWithin: numbers up to the age at freshBy are fresh, numbers above the age at staleAfter are stale.
+// freshBy and staleAfter are indexes of queue.FreshWithin. Numbers are fresh up to the age at freshBy, and stale above the age at
+// staleAfter.
 var (
 	freshBy    = slices.Index(queue.FreshWithin[:], queue.FetchedBy)
 	staleAfter = slices.Index(queue.FreshWithin[:], 48*time.Hour)
@@ -201,7 +215,8 @@ func platforms(c queue.Collecting) []Platform {
 	return out
 }
 
-// percentile returns the smallest age of queue.FreshWithin, in seconds, that a fraction p of the fetched targets does not exceed.
+// percentile returns an age in seconds that the numbers of at least a fraction p of the fetched targets do not exceed. It is the smallest
+// such age in queue.FreshWithin. percentile returns nil if queue.FreshWithin has no such age or no target was fetched.
 func (f *Freshness) percentile(p float64) *float64 {
 	fetched := f.Targets - f.NeverFetched
 	for _, age := range queue.FreshWithin {
@@ -248,13 +263,13 @@ func pauseStatus(c queue.Collecting, name string) *PauseStatus {
 const (
 	// readTimeout is the timeout of one read of the status.
 	readTimeout = 20 * time.Second
-	// responseTimeout is how long a caller waits for a read. It makes /status and /metrics respond within two seconds even if the
-	// database hangs.
+	// responseTimeout is the maximum time for which a request waits for a read of the status. With this limit, /status and /metrics respond
+	// within two seconds even if the database hangs.
 	responseTimeout = 1500 * time.Millisecond
 	// minCacheTime is the shortest time for which a status is cached.
 	minCacheTime = 5 * time.Second
-	// cacheFactor times the duration of a read is how long its result is cached. A read scans the whole queue, so a process may spend at
-	// most about 1/20 of its time on reads.
+	// cacheFactor is the ratio of the time for which a status is cached to the duration of its read. A read scans the whole queue. With
+	// this ratio, a process spends at most about 1/20 of its time on reads.
 	cacheFactor = 20
 )
 
@@ -270,21 +285,21 @@ type Monitor struct {
 
 	mu         sync.Mutex
 	last       Status        // status of the last finished read
-	err        error         // error of the last finished read; errNotRead before the first one
+	err        error         // error of the last finished read; errNotRead before the first read has finished
 	cacheUntil time.Time     // time until which last and err are returned without a new read
 	reading    chan struct{} // closed when the current read ends; nil if no read runs
 }
 
 // NewMonitor returns a monitor and registers its metrics. The registry must be the one passed to CountCalls. A process that does not
-// collect, such as a server, passes no sources. Its monitor then still reports the store's data, such as the number of live collectors.
+// collect, such as a server, passes no sources. Its monitor still reports the data in the store, such as the number of running collectors.
 func NewMonitor(st *store.Store, sources []source.Source, registry *prometheus.Registry, logger *slog.Logger) *Monitor {
 	m := &Monitor{store: st, sources: sources, gatherer: registry, logger: logger, err: errNotRead}
 	registry.MustRegister(statusMetrics{m})
 	return m
 }
 
-// status returns the cached status, or a new one if the cache has expired. If the new read takes longer than responseTimeout, status
-// returns the previous result. Status.At is the time of the read.
+// status returns the cached status, or reads a new status if the cache has expired. If the read takes longer than responseTimeout, status
+// returns the previous result. Status.At is the time of the read that produced the result.
 func (m *Monitor) status(ctx context.Context) (Status, error) {
 	reading := m.startReading(ctx)
 	timeout := time.NewTimer(responseTimeout)
@@ -298,8 +313,8 @@ func (m *Monitor) status(ctx context.Context) (Status, error) {
 	return m.last, m.err
 }
 
-// startReading starts a read of the status unless a read is running or the cache is valid. The returned channel is closed when the read ends. If no read
-// is needed, the channel is closed already.
+// startReading starts a read of the status if the cache has expired and no read is running. The returned channel is closed when the read
+// ends. If the cache is valid, the returned channel is closed already.
 func (m *Monitor) startReading(ctx context.Context) <-chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -315,14 +330,15 @@ func (m *Monitor) startReading(ctx context.Context) <-chan struct{} {
 	m.reading = done
 	go func() {
 		defer close(done)
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout) // the read continues when this request ends, because other callers can wait for it too
+		// The read does not stop when the request that started it ends, because other requests can wait for the same read.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
 		defer cancel()
 		s, err := ReadStatus(ctx, m.store, m.sources)
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		cacheTime := max(minCacheTime, cacheFactor*time.Since(start))
 		if err != nil {
-			cacheTime = min(time.Minute, cacheTime) // retry soon, so that the status is correct soon after the database recovers
+			cacheTime = min(time.Minute, cacheTime) // read again within a minute, so that the status is correct soon after the database recovers
 		}
 		m.last, m.err, m.cacheUntil, m.reading = s, err, time.Now().Add(cacheTime), nil
 	}()
@@ -333,7 +349,7 @@ func (m *Monitor) startReading(ctx context.Context) <-chan struct{} {
 func (m *Monitor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var results map[string]map[string]int64
 	counted := make(chan error, 1)
-	go func() { // concurrently, because gathering the metrics waits for the status too
+	go func() { // count the results while the status is read, because gathering the metrics also waits for the status
 		var err error
 		results, err = m.countResults()
 		counted <- err
@@ -355,7 +371,7 @@ func (m *Monitor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// withResults returns a copy of the sources with their results filled in.
+// withResults returns a copy of sources whose field Results is set from results, which has the source's name as key.
 func withResults(sources []SourceStatus, results map[string]map[string]int64) []SourceStatus {
 	out := slices.Clone(sources)
 	for i := range out {
@@ -391,7 +407,7 @@ func (m *Monitor) countResults() (map[string]map[string]int64, error) {
 	return results, nil
 }
 
-// statusMetrics is the Prometheus collector of the status.
+// statusMetrics exports the Status of a Monitor as Prometheus metrics. It implements prometheus.Collector.
 type statusMetrics struct{ *Monitor }
 
 var (
@@ -409,11 +425,12 @@ var (
 	aliveDesc   = prometheus.NewDesc("reeltally_collectors", "Collectors that sent a heartbeat in the last ten seconds.", nil, nil)
 )
 
-// Describe sends no descriptions, because the metrics depend on the tracked items. Without descriptions, Prometheus does not check the
-// metrics.
+// Describe sends no descriptions, because the set of metrics depends on the targets and sources. The Prometheus library then does not check
+// the metrics against descriptions.
 func (statusMetrics) Describe(chan<- *prometheus.Desc) {}
 
-// Collect reads the status. If the database does not answer, reeltally_database_up is 0 and the other metrics of the database are missing.
+// Collect sends the metrics of the status. If the database does not answer, reeltally_database_up is 0 and the other metrics of the
+// database are missing.
 func (m statusMetrics) Collect(out chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
@@ -468,7 +485,7 @@ func (m *Monitor) databaseUp() float64 {
 	return 1
 }
 
-// seconds formats a duration as a number of whole seconds.
+// seconds formats a duration as a number of whole seconds, rounded down.
 func seconds(d time.Duration) string { return strconv.FormatInt(int64(d.Seconds()), 10) }
 
 // valueOrZero returns *v, or 0 if v is nil.

@@ -78,6 +78,7 @@ func TestMonitor_exportsSameStatusAsJSONAndMetrics(t *testing.T) {
 					Pause: &collect.PauseStatus{Until: now.Add(time.Hour).Time(), Class: "quota_spent", Detail: "used up", InARow: 2}},
 				{Budget: "free"},
 			}}},
+			Statuses: []collect.StatusCount{{Platform: "tiktok", Kind: "video", Status: queue.FetchPending, Targets: 1}},
 		}, s)
 		require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
 # HELP reeltally_queue_oldest_due_seconds How long the oldest due target has been due; 0 if none is due.
@@ -94,8 +95,8 @@ reeltally_collectors 1
 	})
 }
 
-// A failed read of the status must be cached too, because it can take as long as a successful read.
-func TestMonitor_delaysNextReadAfterFailure(t *testing.T) {
+// The error of a failed read of the status must be cached like a status, because a failed read can take as long as a successful read.
+func TestMonitor_waitsBeforeNextReadAfterFailedRead(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	reads := 0
@@ -117,7 +118,7 @@ func TestMonitor_delaysNextReadAfterFailure(t *testing.T) {
 	require.Equal(t, 1, reads)
 }
 
-func TestMonitor_reportsDatabaseDown(t *testing.T) {
+func TestMonitor_reportsThatDatabaseDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	st, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: time.Now})

@@ -67,7 +67,7 @@ func (c TikTok) sources(st *store.Store, client *fetch.Client, logger *slog.Logg
 		}
 		s, err := tiktok.NewDisplay(o)
 		if err != nil {
-			return nil, nil, usagef("REELTALLY_TIKTOK_BASE_URL, REELTALLY_TIKTOK_REFRESH_TOKEN: %w", err)
+			return nil, nil, usagef("REELTALLY_TIKTOK_BASE_URL or REELTALLY_TIKTOK_REFRESH_TOKEN is invalid: %w", err)
 		}
 		display = append(display, s)
 	}
@@ -75,7 +75,7 @@ func (c TikTok) sources(st *store.Store, client *fetch.Client, logger *slog.Logg
 		s, err := tiktok.NewResearch(tiktok.ResearchOptions{BaseURL: c.ResearchBaseURL, ClientKey: c.ResearchClientKey.Reveal(),
 			ClientSecret: c.ResearchClientSecret.Reveal(), Client: client, Now: time.Now, Requests: c.ResearchRequests, Records: c.ResearchRecords})
 		if err != nil {
-			return nil, nil, usagef("REELTALLY_TIKTOK_RESEARCH_BASE_URL: %w", err)
+			return nil, nil, usagef("REELTALLY_TIKTOK_RESEARCH_BASE_URL is invalid: %w", err)
 		}
 		research = append(research, s)
 	}

@@ -3,6 +3,7 @@ package seed
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"time"
 
@@ -12,15 +13,16 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// specialVideo is a video that the seed chooses because of its history.
+// specialVideo is a sandbox video that the seed chooses for its unusual history, for example because the video was deleted.
 type specialVideo struct {
 	truth sandbox.VideoTruth
-	gap   bool // the history has no points on some days
+	gap   bool // whether the history has a gap of some days without points
 }
 
-// specialVideos returns the videos that every organisation has one of: a viral outlier, a video that was deleted, one that became
-// private, and one with a gap in its history. They are TikTok videos, because the id of a TikTok video determines its upload time.
-// specialVideos returns nothing if TikTok is not among the platforms, if the histories are too short or if there are too few videos.
+// specialVideos returns up to four videos that an organisation gets in addition to random videos: a viral outlier, a deleted video, a video
+// that became private, and a video with a gap in its history. They are TikTok videos, because the id of a TikTok video determines its
+// upload time. specialVideos returns nil if TikTok is not among the platforms, if the histories are too short or if the plan has too few
+// videos.
 func (g *generator) specialVideos() []*specialVideo {
 	tiktok := false
 	for _, p := range g.Platforms {
@@ -42,11 +44,11 @@ func (g *generator) specialVideos() []*specialVideo {
 	return found
 }
 
-// maxTries is the number of random ids that find tries. The rarest category is one video in several thousand.
+// maxTries is the maximum number of random ids that find tries. The rarest category has one in several thousand videos.
 const maxTries = 200_000
 
-// find returns a random TikTok video of category c that was uploaded at a given time by an ordinary account. If the video was deleted or
-// became private, the change was 5 to 25 days ago. If find finds no such video, it returns false.
+// find returns a random TikTok video of category c that an ordinary account uploaded at the given time. If the video was deleted or became
+// private, this happened 5 to 25 days ago. If there is no such video among maxTries videos, find returns false.
 func (g *generator) find(c sandbox.Category, uploaded time.Time) (sandbox.VideoTruth, bool) {
 	for range maxTries {
 		id := strconv.FormatUint(uint64(uploaded.Unix())<<32|uint64(g.rand.Uint32()), 10) //nolint:gosec // after 1970
@@ -58,11 +60,32 @@ func (g *generator) find(c sandbox.Category, uploaded time.Time) (sandbox.VideoT
 			continue
 		}
 		a, ok := g.world.Account(link.TikTok, v.Account.Handle, g.now)
-		if ok && a.Category == sandbox.AccountNormal && !g.usedAccounts[string(link.TikTok)+a.Handle] {
-			return v, true
+		if !ok || a.Category != sandbox.AccountNormal || g.usedAccounts[string(link.TikTok)+a.Handle] || (c == sandbox.Viral && !g.isOutlier(v)) {
+			continue
 		}
+		return v, true
 	}
 	return sandbox.VideoTruth{}, false
+}
+
+// minOutlier is the minimum ratio of the viral video's views to the median views of the generated videos of its account.
+const minOutlier = 5
+
+// isOutlier returns true if v has at least minOutlier times the median views of the videos that are generated for its account.
+func (g *generator) isOutlier(v sandbox.VideoTruth) bool {
+	var views []int64
+	for _, id := range g.accountVideos(v.Platform, v.Account.Handle, g.PerAccount-1) {
+		if other, ok := g.world.Video(v.Platform, id, g.now); ok && id != v.ID {
+			views = append(views, other.Views)
+		}
+	}
+	slices.Sort(views)
+	return len(views) > 0 && v.Views >= minOutlier*views[len(views)/2]
+}
+
+// accountVideos returns the ids of up to n videos of an account, evenly chosen from its uploads.
+func (g *generator) accountVideos(p link.Platform, handle string, n int) []string {
+	return evenly(g.world.Uploads(p, handle, g.now), n)
 }
 
 // account generates a random account of a platform with some of its videos. If special is not nil, it generates the account of that
@@ -90,6 +113,7 @@ func (g *generator) account(p link.Platform, special *specialVideo) (backfill.Lo
 		if err == nil && len(video.Points) > 0 {
 			out.Videos = append(out.Videos, video)
 			g.videosLeft--
+			g.videos[p]++
 		}
 		return err
 	}
@@ -98,7 +122,7 @@ func (g *generator) account(p link.Platform, special *specialVideo) (backfill.Lo
 			return out, err
 		}
 	}
-	for _, id := range evenly(g.world.Uploads(p, a.Handle, g.now), g.PerAccount-len(out.Videos)) {
+	for _, id := range g.accountVideos(p, a.Handle, g.PerAccount-len(out.Videos)) {
 		if g.videosLeft == 0 {
 			break
 		}
@@ -129,7 +153,7 @@ func AnyVideo(world *sandbox.World, p link.Platform, random *rand.Rand, now time
 	var id string
 	switch p {
 	case link.TikTok:
-		id = "7" + randomText("012345", 1) + randomText(decimal, 17) // uploaded from 2021 to 2025
+		id = "7" + randomText("012345", 1) + randomText(decimal, 17) // an id that begins with 70 to 75 means an upload from 2021 to 2025
 	case link.Instagram:
 		id = "C" + randomText(letters, 10)
 	case link.YouTube:
@@ -140,7 +164,8 @@ func AnyVideo(world *sandbox.World, p link.Platform, random *rand.Rand, now time
 	return world.Video(p, id, now)
 }
 
-// evenly returns n elements of ids at equal distances in the list. The result therefore includes old videos, which have long histories.
+// evenly returns n ids at equal distances in the list ids. The ids of an account's videos are sorted by time, so the result includes old
+// videos, which have long histories.
 func evenly(ids []string, n int) []string {
 	if n >= len(ids) {
 		return ids
@@ -159,7 +184,7 @@ func (g *generator) accountRecord(a sandbox.AccountTruth) store.Account {
 	r := store.Account{
 		ID: g.id(a.JoinedAt, "account", string(a.Platform), a.ID), Platform: a.Platform, ExternalID: &a.ID, Username: a.Handle, HandleCurrent: true,
 		Name: &a.Name, Link: link.AccountURL(a.Platform, a.Handle), CreatedAt: store.InstantOf(g.from),
-		// The account is tracked from today, so that no other earlier uploads are added.
+		// TrackedAt is today, so that collectors do not add the account's earlier uploads.
 		Tracked: true, TrackingType: &kind, TrackedAt: &now, DiscoveredAt: &now, CheckedAt: &now, Bio: &a.Bio,
 	}
 	if a.BioLink != "" {
@@ -198,14 +223,15 @@ func roundToThreeDigits(n int64) int64 {
 	return n / unit * unit
 }
 
-// The first and last day of the gap in a history, in days before today.
+// gapFrom and gapTo are the first and the last day of the gap in a history, as a number of days before today.
 const gapFrom, gapTo = 20, 14
 
-// video returns the store's record of a video and its points.
+// video returns the store's record of a sandbox video and its history points. If gap is true, the history has no points from gapFrom to
+// gapTo.
 func (g *generator) video(t sandbox.VideoTruth, gap bool) (backfill.LoadVideo, error) {
 	l, err := link.Parse(t.Link)
 	if err != nil || l.Kind != link.Video {
-		return backfill.LoadVideo{}, fmt.Errorf("link of the sandbox's %s video %s: %w", t.Platform, t.ID, err)
+		return backfill.LoadVideo{}, fmt.Errorf("the link of the sandbox's %s video %s is invalid: %w", t.Platform, t.ID, err)
 	}
 	uploaded := store.DateOf(t.UploadedAt)
 	v := backfill.LoadVideo{Video: store.Video{
@@ -227,7 +253,7 @@ func (g *generator) video(t sandbox.VideoTruth, gap bool) (backfill.LoadVideo, e
 		v.AdProductIDShop = &t.ShopProductID
 	}
 	v.Collections = g.maybeOne(g.campaigns, 3)
-	// The sandbox's counts of the last second of a day become the point of the next midnight.
+	// The point of a midnight has the sandbox's counts of the second before this midnight.
 	for _, truth := range g.world.HistoryTruth(t.Platform, t.ID, g.from.AddDate(0, 0, -1), g.now.Add(-time.Second)) {
 		at := truth.At.Add(time.Second)
 		if daysAgo := g.Today - store.DateOf(at); gap && daysAgo <= gapFrom && daysAgo >= gapTo {
@@ -237,7 +263,7 @@ func (g *generator) video(t sandbox.VideoTruth, gap bool) (backfill.LoadVideo, e
 			Likes: truth.Likes, Comments: truth.Comments, Shares: truth.Shares, Bookmarks: truth.Bookmarks}})
 	}
 	if len(v.Points) > 0 {
-		// The video was tracked within the day before its first point, and not before its upload.
+		// The tracking of the video began at a random time within the day before its first point, but not before its upload.
 		first := v.Points[0].At.Time()
 		earliest := first.AddDate(0, 0, -1)
 		if t.UploadedAt.After(earliest) {

@@ -24,8 +24,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Source is the source of the seeded points.
-const Source = "sandbox"
+// Source is the name of the source that the seeded points have in the store.
+const Source = store.SandboxSource
 
 // Plan says how much data to create for an organisation.
 type Plan struct {
@@ -36,7 +36,7 @@ type Plan struct {
 	PerAccount int
 	Platforms  []link.Platform
 	Today      store.Date
-	// Batch is the approximate number of points written in one transaction; 0 means 20,000. It does not affect the data.
+	// Batch is the approximate number of points that one transaction writes; 0 means 20,000. The created data is the same for each value.
 	Batch int
 }
 
@@ -59,11 +59,11 @@ func (p Plan) Check() error {
 // Progress is the number of accounts, videos and points written so far.
 type Progress struct{ Accounts, Videos, Points int }
 
-// ErrNotEmpty reports that the organisation has videos that an earlier call of Fill with the same plan did not create.
+// ErrNotEmpty reports that the organisation has videos that Fill did not create with the same plan on the same day.
 var ErrNotEmpty = errors.New("the organisation has other videos: use an empty organisation, or repeat an interrupted seed with the same arguments on the same day")
 
-// Fill fills an organisation and calls progress after each batch. If Fill was interrupted, it can be called again with the same plan on
-// the same day, and adds the missing data. If the organisation has other videos, Fill returns ErrNotEmpty.
+// Fill fills an organisation with made-up data and calls progress after each batch. If Fill was interrupted, a second call with the same
+// plan on the same day adds the missing data. If the organisation has videos from elsewhere, Fill returns ErrNotEmpty.
 func Fill(ctx context.Context, org *store.Org, world *sandbox.World, p Plan, progress func(Progress)) error {
 	if err := p.Check(); err != nil {
 		return err
@@ -96,7 +96,7 @@ func Fill(ctx context.Context, org *store.Org, world *sandbox.World, p Plan, pro
 	return <-generateErr
 }
 
-// countPoints returns the number of points of an account's videos.
+// countPoints returns the total number of history points of an account's videos.
 func countPoints(a backfill.LoadAccount) int {
 	n := 0
 	for _, v := range a.Videos {
@@ -123,26 +123,29 @@ type generator struct {
 	org   uuid.UUID
 	world *sandbox.World
 	Plan
-	now  time.Time // the beginning of today; the data is as of this time
+	now  time.Time // the beginning of today, which is the time of the newest data
 	from time.Time // the beginning of the first day of the histories
 	rand *rand.Rand
 
 	collections                []backfill.LoadCollection
-	campaigns, creators, mixed []uuid.UUID     // ids of collections that contain videos, accounts, or both
-	usedAccounts               map[string]bool // accounts that were generated before; the key is platform and handle
-	videosLeft                 int             // number of videos still to generate
+	campaigns, creators, mixed []uuid.UUID           // ids of the collections that get videos (campaigns) or accounts (creators, mixed)
+	usedAccounts               map[string]bool       // accounts that were generated before; the key is platform and handle
+	videosLeft                 int                   // number of videos still to generate
+	videos                     map[link.Platform]int // number of generated videos
 }
 
+// newGenerator returns a generator for the organisation. It has already generated the collections.
 func newGenerator(org uuid.UUID, world *sandbox.World, p Plan) *generator {
 	g := &generator{org: org, world: world, Plan: p, now: p.Today.Time(), from: (p.Today - store.Date(p.Days) + 1).Time(),
-		usedAccounts: map[string]bool{}, videosLeft: p.Videos}
+		usedAccounts: map[string]bool{}, videosLeft: p.Videos, videos: map[link.Platform]int{}}
 	s := g.hash("dice")
 	g.rand = rand.New(rand.NewPCG(binary.BigEndian.Uint64(s[:]), binary.BigEndian.Uint64(s[8:]))) //nolint:gosec // deterministic numbers, not for security
 	g.generateCollections()
 	return g
 }
 
-// hash returns a hash of the organisation's id and parts. Ids and the random generator's seed come from it, so that they are deterministic.
+// hash returns a SHA-256 hash of the organisation's id and parts. The ids and the seed of the random generator are computed from such
+// hashes, so that they are deterministic.
 func (g *generator) hash(parts ...string) [sha256.Size]byte {
 	h := sha256.New()
 	h.Write(g.org[:])
@@ -152,7 +155,7 @@ func (g *generator) hash(parts ...string) [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// id returns a deterministic UUIDv7 for a time and a name.
+// id returns a UUIDv7 for a time and a name. The same organisation, time and name always give the same id.
 func (g *generator) id(at time.Time, parts ...string) uuid.UUID {
 	return ID(at, g.hash(parts...))
 }
@@ -168,13 +171,18 @@ func ID(at time.Time, random [sha256.Size]byte) uuid.UUID {
 	return id
 }
 
-// A batch ends with the account that reaches one of these limits.
+// smallestPlatform returns the platform with the fewest generated videos.
+func (g *generator) smallestPlatform() link.Platform {
+	return slices.MinFunc(g.Platforms, func(a, b link.Platform) int { return cmp.Compare(g.videos[a], g.videos[b]) })
+}
+
+// The limits of a batch. If an account reaches one of the limits, it is the last account of its batch.
 const (
 	defaultBatchPoints  = 20_000
 	maxAccountsPerBatch = 500
 )
 
-// generate sends the data to out in batches. The first batch includes the collections.
+// generate generates the data of the organisation and sends it to out in batches. The first batch includes the collections.
 func (g *generator) generate(ctx context.Context, out chan<- backfill.LoadBatch) error {
 	b := backfill.LoadBatch{Collections: g.collections, Source: Source}
 	points := 0
@@ -193,7 +201,7 @@ func (g *generator) generate(ctx context.Context, out chan<- backfill.LoadBatch)
 		if i < len(special) {
 			s = special[i]
 		}
-		account, err := g.account(g.Platforms[i%len(g.Platforms)], s)
+		account, err := g.account(g.smallestPlatform(), s)
 		if err != nil {
 			return err
 		}
@@ -219,7 +227,8 @@ var topics = []string{"recipe", "diy", "travel", "fitness", "music"}
 
 var campaignNames = []string{"Spring launch", "Summer push", "Back to school", "Holiday", "New year", "Partners"}
 
-// generateCollections generates three collection trees: campaigns of videos and accounts, groups of accounts, and topics by hashtag.
+// generateCollections generates three trees of collections: campaigns (videos and accounts), groups of accounts, and topics (the videos with
+// a hashtag).
 func (g *generator) generateCollections() {
 	add := func(name string, parent *uuid.UUID, tags ...string) uuid.UUID {
 		n := len(g.collections)

@@ -27,7 +27,7 @@ type Config struct {
 	AppURL           string      `name:"app-url" setting:"REELTALLY_APP_URL" placeholder:"URL" help:"Public URL of the dashboard. Every directUrl begins with it. Without it, http:// and the address of --listen, by default http://127.0.0.1:8080."`
 	TrustedProxies   []string    `setting:"REELTALLY_TRUSTED_PROXIES" placeholder:"NETWORK" help:"Networks of the proxies whose X-Forwarded-For header is trusted, for example 10.0.0.0/8,::1/128. Without it, the header is ignored."`
 	PreviewAllowance int         `setting:"REELTALLY_PREVIEW_ALLOWANCE" default:"5" placeholder:"N" help:"How many items of a request, and videos of a tracked account, are fetched for an organisation without a subscription, 1 or more."`
-	Sandbox          bool        `setting:"REELTALLY_SANDBOX" help:"Mark every response as made-up data. For a database that was filled by the sandbox."`
+	Sandbox          bool        `setting:"REELTALLY_SANDBOX" help:"Mark every response as made-up data before the first number is stored. Later, the numbers in the database decide."`
 	RedisURL         boot.Secret `name:"redis-url" setting:"REELTALLY_REDIS_URL" placeholder:"URL" help:"A Redis or Valkey server that holds the rate limits of several servers: redis://USER:PASSWORD@HOST:PORT/NUMBER, rediss:// for TLS, or unix://PATH. Without it, or while it is unreachable, each server counts on its own."`
 	RateLimits       string      `setting:"REELTALLY_RATE_LIMITS" default:"on" enum:"on,off" placeholder:"STATE" help:"on or off. Use off only for load tests: it lifts all rate limits."`
 	ShortLinkBaseURL string      `name:"shortlink-base-url" setting:"REELTALLY_SHORTLINK_BASE_URL" placeholder:"URL" help:"URL of a replacement for the hosts of short links: https://HOST/PATH is requested as URL/HOST/PATH. Without it, the hosts themselves are used."`
@@ -35,7 +35,8 @@ type Config struct {
 	RequestTimeout time.Duration `setting:"REELTALLY_REQUEST_TIMEOUT" default:"30s" placeholder:"TIME" help:"How long a request may take before the API responds with 503, from 1s to 50s."`
 }
 
-// maxRequestTimeout must be shorter than the read timeout of boot.Serve, which closes the connection.
+// maxRequestTimeout is the largest allowed timeout of a request. It is shorter than the read timeout of boot.Serve, so that the server can
+// respond before boot.Serve closes the connection.
 const maxRequestTimeout = 50 * time.Second
 
 // Check returns an error for the first invalid setting.
@@ -70,7 +71,7 @@ func isBaseURL(s string) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.RawQuery == "" && u.Fragment == ""
 }
 
-// trustedProxies parses TrustedProxies. An IP address becomes a network of one address.
+// trustedProxies parses the setting TrustedProxies. It converts a single IP address to a network of one address.
 func (c Config) trustedProxies() ([]netip.Prefix, error) {
 	var networks []netip.Prefix
 	for _, text := range c.TrustedProxies {
@@ -86,7 +87,7 @@ func (c Config) trustedProxies() ([]netip.Prefix, error) {
 	return networks, nil
 }
 
-// redisOptions parses RedisURL. The library's own error is dropped because it quotes the password.
+// redisOptions parses the setting RedisURL. Its errors do not include the error of the Redis library, which contains the password.
 func (c Config) redisOptions() (*redis.Options, error) {
 	o, err := redis.ParseURL(c.RedisURL.Reveal())
 	if err != nil {
@@ -96,7 +97,8 @@ func (c Config) redisOptions() (*redis.Options, error) {
 	return o, nil
 }
 
-// rateStore returns the store of the rate limits and a function that closes it. A nil store means that the server counts in memory.
+// rateStore returns the store in which the server counts requests for the rate limits, and a function that closes the store. If the store
+// is nil, the server counts in memory.
 func (c Config) rateStore(ctx context.Context, logger *slog.Logger) (rates server.RateStore, closeRates func() error, err error) {
 	noClose := func() error { return nil }
 	switch {
@@ -114,7 +116,7 @@ func (c Config) rateStore(ctx context.Context, logger *slog.Logger) (rates serve
 	return shared, shared.Close, nil
 }
 
-// API is the server with its open listener. Run serves requests.
+// API is the API server with its open listener. Run serves requests.
 type API struct {
 	Address    string // the http URL of the listener
 	listener   net.Listener
@@ -127,6 +129,10 @@ type API struct {
 // New opens the listener and builds the server. The store must have the current schema. The caller must call Run or Close.
 func New(ctx context.Context, c Config, st *store.Store, registry *prometheus.Registry, logger *slog.Logger) (*API, error) {
 	proxies, err := c.trustedProxies()
+	if err != nil {
+		return nil, err
+	}
+	kind, err := st.DataKind(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +159,7 @@ func New(ctx context.Context, c Config, st *store.Store, registry *prometheus.Re
 	a.closeRates = closeRates
 	a.server, err = server.New(server.Options{
 		RateStore: rates, Store: st, Resolver: resolver, AppURL: c.AppURL, CursorKey: cursorKey, Now: time.Now, Logger: logger,
-		TrustedProxies: proxies, Sandbox: c.Sandbox, PreviewAllowance: c.PreviewAllowance,
+		TrustedProxies: proxies, Sandbox: kind == store.DemoData || c.Sandbox && kind == store.NoData, PreviewAllowance: c.PreviewAllowance,
 		RequestTimeout: c.RequestTimeout,
 	})
 	if err != nil {

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 
 const startTimeout = 20 * time.Second
 
-// address returns the API's address from the log.
+// address waits until the server logs its address and returns the address.
 func address(t *testing.T, p *boottest.Program) string {
 	t.Helper()
 	var line struct{ Address string }
@@ -48,7 +48,7 @@ func get(t *testing.T, url string) (int, http.Header) {
 	return response.StatusCode, response.Header
 }
 
-func TestCommand_servesOnAFreePort(t *testing.T) {
+func TestCommand_servesAPIOnAFreePort(t *testing.T) {
 	t.Parallel()
 	p := boottest.Start(t, serve.Command, nil, map[string]string{
 		"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite"), "REELTALLY_LISTEN": "127.0.0.1:0",
@@ -99,7 +99,7 @@ func read(t *testing.T, url string) string {
 	return string(body)
 }
 
-func TestCommand_failsWithoutSchema(t *testing.T) {
+func TestCommand_failsIfDatabaseHasNoSchema(t *testing.T) {
 	t.Parallel()
 	status, _, stderr := boottest.Run(t, serve.Command, nil, map[string]string{"REELTALLY_LISTEN": "127.0.0.1:0"},
 		"--database-url", storetest.Empty(t, "postgres"))

@@ -8,10 +8,10 @@ import (
 	"unicode"
 )
 
-// field is the meaning of a column.
+// field is the meaning of a column of an imported file, for example the number of views.
 type field int
 
-// The fields. A column of fieldIgnored is known, but its values are not imported.
+// These constants are the fields of a row. The import knows columns of fieldIgnored but does not import their values.
 const (
 	fieldLink field = iota
 	fieldDate
@@ -26,22 +26,25 @@ const (
 	fieldUploadedAt
 	fieldVideoLength
 	fieldInterpolated
-	fieldCount // number of the fields above
+	fieldSource
+	fieldCount // the number of fields, without fieldCount itself and fieldIgnored
 	fieldIgnored
 )
 
 var fieldNames = [fieldCount]string{"link", "date", "time", "views", "likes", "comments", "shares", "bookmarks", "title", "username",
-	"uploaded_at", "video_length", "interpolated"}
+	"uploaded_at", "video_length", "interpolated", "source"}
 
 func (f field) String() string { return fieldNames[f] }
 
 // aliases are the column names of common trackers and platforms, in lower case and without spaces and punctuation. Ambiguous names, such
-// as "timestamp", "favorites", "author" and "created_at", are not included. They need --map.
+// as "timestamp", "favorites", "author" and "created_at", are not included. The operator must give their meaning with --map.
+// "video_view_count" is not included, because it is Instagram's older count of views of at least three seconds. The sources do not store
+// this count.
 var aliases = map[field][]string{
 	fieldLink:        {"link", "url", "videourl", "videolink", "adlink", "posturl", "postlink", "permalink", "shareurl", "webvideourl"},
 	fieldDate:        {"date", "day", "snapshotdate"},
 	fieldTime:        {"time", "datetime", "measuredat", "fetchedat", "collectedat", "scrapedat", "recordedat", "snapshotat"},
-	fieldViews:       {"views", "viewcount", "viewscount", "plays", "playcount", "videoviews", "videoviewcount", "videoplaycount"},
+	fieldViews:       {"views", "viewcount", "viewscount", "plays", "playcount", "videoviews", "videoplaycount"},
 	fieldLikes:       {"likes", "likecount", "likescount", "diggcount", "hearts"},
 	fieldComments:    {"comments", "commentcount", "commentscount"},
 	fieldShares:      {"shares", "sharecount", "sharescount"},
@@ -52,8 +55,9 @@ var aliases = map[field][]string{
 	fieldVideoLength: {"videolength", "length", "duration", "durationseconds", "lengthseconds", "videoduration"},
 
 	fieldInterpolated: {"interpolated"},
-	// Columns of ReelTally's exports and API responses that an import does not need.
-	fieldIgnored: {"source", "engagements", "displayusername", "platform"},
+	fieldSource:       {"source"},
+	// These columns are in ReelTally's exports or API responses, but an import does not need them.
+	fieldIgnored: {"engagements", "displayusername", "platform"},
 }
 
 // byAlias maps each alias to its field.
@@ -71,7 +75,7 @@ var byAlias = func() map[string]field {
 type Columns struct {
 	// Map maps a column's name in the file to the name of a field. An empty field name ignores the column.
 	Map map[string]string
-	// IgnoreUnknown ignores columns with unknown names. Without it, they are an error.
+	// IgnoreUnknown is whether columns with unknown names are ignored. If it is false, an unknown name is an error.
 	IgnoreUnknown bool
 }
 
@@ -79,7 +83,7 @@ type Columns struct {
 func (c Columns) Check() error {
 	for column, fieldName := range c.Map {
 		if !slices.Contains(fieldNames[:], fieldName) && fieldName != "" {
-			return fmt.Errorf("%s=%s: %q must be one of %s, or empty to ignore the column", column, fieldName, fieldName, strings.Join(fieldNames[:], ", "))
+			return fmt.Errorf("--map %s=%s: the field %q must be one of %s, or empty to ignore the column", column, fieldName, fieldName, strings.Join(fieldNames[:], ", "))
 		}
 	}
 	return nil
@@ -95,7 +99,7 @@ func foldName(name string) string {
 	}, name)
 }
 
-// fieldOf returns the field of a column: from Map if Map has the column, otherwise from the aliases.
+// fieldOf returns the field of a column: the field in Map if Map has the column's name, otherwise the field that has the name as an alias.
 func (c Columns) fieldOf(name string) (field, error) {
 	for column, fieldName := range c.Map {
 		if column == strings.TrimSpace(name) {
@@ -115,21 +119,21 @@ func (c Columns) fieldOf(name string) (field, error) {
 		truncate(name), truncate(name), strings.Join(fieldNames[:], ", "))
 }
 
-// unusedMappings is the entries of Columns.Map for which no column was found yet. It also has the file's column
-// names for the error.
+// unusedMappings has the entries of Columns.Map for which no column was found yet. It also has the file's first column names, which its
+// error lists.
 type unusedMappings struct {
 	unused map[string]string
 	names  []string // quoted names of the file's first columns
-	more   bool     // there are more columns than names
+	more   bool     // whether the file has more columns than names lists
 }
 
-// maxShownNames is the maximum number of column names in an error.
+// maxShownNames is the maximum number of column names that an error lists.
 const maxShownNames = 20
 
-// unusedMappings returns the unused mappings before the first column is read, which are all entries of Map.
+// unusedMappings returns all entries of Map as unused. markUsed later removes the entries for which the file has a column.
 func (c Columns) unusedMappings() unusedMappings { return unusedMappings{unused: maps.Clone(c.Map)} }
 
-// markUsed removes the entry for a column that was found.
+// markUsed removes the entry of Columns.Map for the column with this name, because the file has the column.
 func (u *unusedMappings) markUsed(name string) {
 	if len(u.unused) == 0 { // no error is possible, so the names are not needed
 		return
@@ -144,7 +148,7 @@ func (u *unusedMappings) markUsed(name string) {
 	}
 }
 
-// err returns an error if an entry has no column, because the user would otherwise miss data without a warning.
+// err returns an error if the file has no column for an entry of Columns.Map. Without the error, the import would silently lose data.
 func (u *unusedMappings) err() error {
 	if len(u.unused) == 0 {
 		return nil
@@ -157,7 +161,7 @@ func (u *unusedMappings) err() error {
 	return fmt.Errorf("--map %q=%s: the file has no such column; its columns are %s%s", truncate(column), u.unused[column], strings.Join(u.names, ", "), more)
 }
 
-// header returns the fields of the columns. It returns an error if a field occurs twice or the link is missing.
+// header returns the field of each column of a CSV file. It returns an error if two columns have the same field or no column is the link.
 func (c Columns) header(names []string) ([]field, error) {
 	fields := make([]field, len(names))
 	columnOf := map[field]string{}

@@ -10,8 +10,21 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// Requirements in docs/coverage.md: 11.12-06
+func TestColumns_refusesTheOldViewCountOfInstagramUnlessItIsMapped(t *testing.T) {
+	t.Parallel()
+	_, err := Columns{}.fieldOf("video_view_count")
+	require.ErrorContains(t, err, `column "video_view_count" is not known`)
+	f, err := Columns{}.fieldOf("video_play_count")
+	require.NoError(t, err)
+	require.Equal(t, fieldViews, f)
+	f, err = Columns{Map: map[string]string{"video_view_count": "views"}}.fieldOf("video_view_count")
+	require.NoError(t, err)
+	require.Equal(t, fieldViews, f)
+}
+
 // docs/operating.md lists every field with all its aliases.
-func TestColumns_areDocumented(t *testing.T) {
+func TestColumns_allNamesAreDocumented(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "operating.md"))
 	require.NoError(t, err)

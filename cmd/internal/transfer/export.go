@@ -20,7 +20,7 @@ import (
 // Format is the file format of an export.
 type Format string
 
-// The formats.
+// These constants are the supported formats of an export.
 const (
 	CSV       Format = "csv"
 	JSONLines Format = "jsonl"
@@ -30,22 +30,22 @@ const (
 type Export struct {
 	Org    *store.Org
 	Format Format
-	// Query selects the videos and points. Export sets After and Limit.
+	// Query selects the videos and points. Export overwrites its fields After and Limit.
 	Query store.ExportQuery
 	// Progress is called after each batch with the number of videos written so far.
 	Progress func(videos int64)
 }
 
-// Exported is the number of videos and rows written.
+// Exported counts the videos and rows that an export wrote.
 type Exported struct {
 	Videos int64 `json:"videos"`
 	Rows   int64 `json:"rows"`
 }
 
-// exportBatchSize is the number of videos read at a time.
+// exportBatchSize is the number of videos that one query of an export reads.
 const exportBatchSize = 200
 
-// row is a row of an export. Its column names are known to the import.
+// row is a row of an export. Import knows its column names, so that it can read exported files.
 type row struct {
 	Link         string  `json:"link"`
 	Username     string  `json:"username"`
@@ -85,7 +85,8 @@ func (r *row) cells() []string {
 		number(r.Likes), number(r.Comments), number(r.Shares), number(r.Bookmarks), strconv.FormatBool(r.Interpolated), text(r.Source)}
 }
 
-// rowsOf returns the rows of an export for one video.
+// rowsOf returns the rows of an export for one video: a row for each history point, or one row without a date if the
+// video has no points.
 func rowsOf(h *store.VideoHistory) []row {
 	v := &h.Video
 	video := row{Link: v.Link, Username: v.Username, Title: v.Title, VideoLength: v.VideoLength}
@@ -115,6 +116,7 @@ type rowWriter struct {
 	json *json.Encoder
 }
 
+// newRowWriter returns a buffered writer of rows in format f. The caller must call flush at the end.
 func newRowWriter(w io.Writer, f Format) *rowWriter {
 	r := &rowWriter{w: bufio.NewWriterSize(w, 1<<16)}
 	if f == CSV {
@@ -134,6 +136,7 @@ func (r *rowWriter) header() error {
 	return r.csv.Write(header)
 }
 
+// write writes one row to the buffer.
 func (r *rowWriter) write(one *row) error {
 	if r.csv == nil {
 		return r.json.Encode(one)
@@ -141,6 +144,7 @@ func (r *rowWriter) write(one *row) error {
 	return r.csv.Write(one.cells())
 }
 
+// flush writes the buffered rows to the underlying writer.
 func (r *rowWriter) flush() error {
 	if r.csv != nil {
 		r.csv.Flush()
@@ -193,10 +197,10 @@ func (e Export) writeVideos(ctx context.Context, out *rowWriter, after uuid.UUID
 	}
 }
 
-// exportState is the progress of an incomplete file. It is saved beside the file.
+// exportState is the progress of an incomplete export file. It is saved in a second file, in the same folder.
 type exportState struct {
-	Work   string    // description of the export: see Export.description
-	Offset int64     // length in bytes of the complete batches
+	Work   string    // description of the export, from Export.description
+	Offset int64     // length of the complete batches in bytes
 	After  uuid.UUID // id of the last video written
 	Exported
 }
@@ -208,8 +212,9 @@ func (e Export) description() string {
 	return fmt.Sprintf("%s %s %s..%s interpolated=%t removed=%t", e.Org.ID(), e.Format, q.From, q.To, q.Interpolated, q.IncludeRemoved)
 }
 
-// WriteFile writes the export to a file. Until the file is complete, its name is path.part. If path.part exists and
-// resume is true, WriteFile continues the file. If path.part exists and resume is false, it returns an error. onStateError is called if the progress cannot be saved; the export then goes on.
+// WriteFile writes the export to a file. Until the file is complete, its name is path.part. If path.part exists and resume is true,
+// WriteFile continues this file. If path.part exists and resume is false, WriteFile returns an error. If the progress cannot be saved,
+// WriteFile calls onStateError and continues the export.
 func (e Export) WriteFile(ctx context.Context, path string, resume bool, onStateError func(error)) (Exported, error) {
 	part := path + ".part"
 	stateFile := &stateFile{Path: path + ".part-state", OnError: onStateError}
@@ -243,7 +248,8 @@ func (e Export) WriteFile(ctx context.Context, path string, resume bool, onState
 	return state.Exported, nil
 }
 
-// continueFile truncates f to the complete batches and writes the rest of the export. It saves the state after each batch.
+// continueFile truncates f after its last complete batch and writes the remaining videos of the export. It saves the state after each
+// batch.
 func (e Export) continueFile(ctx context.Context, f *os.File, state *exportState, stateFile *stateFile) error {
 	info, err := f.Stat()
 	if err != nil {

@@ -2,17 +2,17 @@ package transfer
 
 import "strings"
 
-// formulaSigns are the characters with which a formula may begin. A spreadsheet evaluates a cell that begins with one of these characters.
+// formulaSigns are the characters with which a spreadsheet formula may begin. A spreadsheet evaluates a cell that begins with one of them.
 const formulaSigns = "=+-@＝＋－＠"
 
 // formulaSignsAtStart are formulaSigns and the white space that a spreadsheet may remove from the beginning of a text.
 const formulaSignsAtStart = formulaSigns + "\t\r\n"
 
-// cellSeparators start a new cell in a spreadsheet that splits lines at semicolons or tabs. Such a spreadsheet ignores the quotes
-// around the text, because its cell does not begin with a quote.
+// cellSeparators are the characters at which a spreadsheet may split a text into cells, if it splits lines at semicolons or tabs instead of
+// commas. Such a spreadsheet ignores the quotes around the text, because its cell does not begin with the quote.
 const cellSeparators = ";\t\r\n"
 
-// cellQuotes are the quotes that a spreadsheet may remove before a formula.
+// cellQuotes are the quotes that a spreadsheet may remove from the beginning of a cell. A formula can follow them.
 const cellQuotes = `'"`
 
 // escapeFormulas makes a text safe to open in a spreadsheet. It puts an apostrophe before each formula, at the beginning and after each
@@ -53,6 +53,7 @@ func eachCell(text string, change func(cell string, isFormula bool) string) stri
 	return out.String()
 }
 
+// firstRune returns the first character of s.
 func firstRune(s string) string {
 	for i := range s {
 		if i > 0 {

@@ -66,7 +66,7 @@ func TestImport_readsCommonFormats(t *testing.T) {
 	}
 }
 
-func TestImport_refusesBadRows(t *testing.T) {
+func TestImport_refusesFilesWithInvalidRows(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	today := store.DateOf(db.Clock.Now())
@@ -119,7 +119,7 @@ func TestImport_refusesBadRows(t *testing.T) {
 	}
 }
 
-func TestImport_refusesBadFiles(t *testing.T) {
+func TestImport_refusesFilesWithInvalidFormat(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	o := newOrg(t, db)
@@ -184,8 +184,8 @@ func TestImport_dropsInvalidUsernames(t *testing.T) {
 	}
 }
 
-// An entry of --map without a column is an error, because the user would otherwise miss data without a warning.
-func TestImport_refusesMapWithoutColumn(t *testing.T) {
+// If --map names a column that the file does not have, the import must fail. Otherwise, it would silently lose data.
+func TestImport_refusesMappingOfMissingColumn(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	o := newOrg(t, db)
@@ -212,7 +212,7 @@ func TestImport_refusesMapWithoutColumn(t *testing.T) {
 	require.NoError(t, err, "the file has no rows, so no mapping is missing")
 }
 
-func TestImport_skipsBadRows(t *testing.T) {
+func TestImport_skipsAndReportsInvalidRowsIfRequested(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	o, today := newOrg(t, db), store.DateOf(db.Clock.Now())
@@ -231,7 +231,7 @@ func TestImport_skipsBadRows(t *testing.T) {
 		require.Len(t, bad, 3)
 		require.Contains(t, bad[0].Reason, `views is "x"`)
 		require.Equal(t, 4, bad[0].Line)
-		require.Equal(t, transfer.BadRow{Line: 3, Reason: "line 2 has other counts for the same video and time"}, bad[1])
+		require.Equal(t, transfer.BadRow{Line: 3, Reason: "line 2 has different counts for the same video and time"}, bad[1])
 		require.Equal(t, 6, bad[2].Line)
 		require.Contains(t, bad[2].Reason, "before the video was uploaded", "another row of the video has the upload date")
 		require.Equal(t, transfer.Summary{Rows: 6, Bad: 3, Videos: 2, New: 2, Added: 3}, summary)
@@ -261,7 +261,7 @@ func (g *rowGenerator) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// More rows than sortChunkSize must be sorted on disk, and the temporary files must be deleted.
+// An import of more rows than sortChunkSize must sort the rows on disk and delete its temporary files.
 func TestImport_sortsManyRowsOnDisk(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")

@@ -18,23 +18,24 @@ type Import struct {
 	Org     *store.Org
 	In      io.Reader
 	Columns Columns
-	// Resolve returns the link to which a short link redirects.
+	// Resolve is a function that returns the link to which a short link redirects.
 	Resolve func(context.Context, link.Link) (link.Link, error)
 	Now     time.Time
-	// DryRun computes the summary without writing to the database.
+	// DryRun is whether Run only checks the file and computes the summary, without writing to the database.
 	DryRun bool
-	// Bad is called for each invalid row, which is then skipped. If Bad is nil, an invalid row makes Run return a RefusedError.
+	// Bad is called for each invalid row, and Run skips the row. If Bad is nil and the file has an invalid row, Run returns a RefusedError.
 	Bad func(BadRow) error
 	// TempDir is the folder for temporary files; "" means the system's default.
 	TempDir string
-	// Progress is called often with the progress of a stage, in bytes for Reading and in videos for the other stages.
+	// Progress is called often with the progress of a stage. done and total are in bytes in the stage Reading, and in videos in other stages.
 	Progress func(stage Stage, done, total int64)
 }
 
 // Stage is a stage of an import.
 type Stage string
 
-// The stages, in order. In the stage Reading, Progress gets a total of 0, because the size is not known.
+// These constants are the stages of an import, in order. In the stage Reading, Progress gets a total of 0, because the file's size is not
+// known.
 const (
 	Reading  Stage = "reading"
 	Checking Stage = "checking"
@@ -59,7 +60,7 @@ type Summary struct {
 	New     int64 `json:"new"`     // videos that were not in the organisation before
 	Stopped int64 `json:"stopped"` // videos whose tracking was stopped before and stays stopped
 
-	// Points by result. Several rows of the same day are one point.
+	// The next five fields count the points by the result of their import. Several rows of one video and day are one point.
 	Added     int64 `json:"added"`   // new points
 	Folded    int64 `json:"folded"`  // points left out, because a later point of the same week is kept
 	Existing  int64 `json:"there"`   // points that exist already with the same counts
@@ -67,7 +68,7 @@ type Summary struct {
 	TooOld    int64 `json:"too_old"` // points older than the store keeps
 }
 
-// RefusedError reports that a file was not imported because it has invalid rows. Nothing was written.
+// RefusedError reports that a file was not imported because it has invalid rows. The import changed nothing in the database.
 type RefusedError struct {
 	Rows  []BadRow // the first invalid rows
 	Total int64    // number of invalid rows
@@ -85,10 +86,10 @@ func (e *RefusedError) Error() string {
 	return b.String()
 }
 
-// maxShownBadRows is the maximum number of rows in a RefusedError.
+// maxShownBadRows is the maximum number of invalid rows that a RefusedError lists.
 const maxShownBadRows = 20
 
-// importRun is one run of an Import.
+// importRun is the state of one run of an Import.
 type importRun struct {
 	Import
 	refused RefusedError
@@ -117,7 +118,7 @@ func (i Import) Run(ctx context.Context) (Summary, error) {
 	return r.summary, err
 }
 
-// addBadRow reports an invalid row to Bad, or adds it to the RefusedError.
+// addBadRow calls Bad for an invalid row. If Bad is nil, addBadRow adds the row to the RefusedError that Run returns at the end.
 func (r *importRun) addBadRow(line int, reason error) error {
 	r.summary.Bad++
 	row := BadRow{Line: line, Reason: reason.Error()}
@@ -160,7 +161,7 @@ func (r *importRun) read(ctx context.Context) (*spool, error) {
 		defer close(records)
 		err := r.readRows(ctx, file, records)
 		if err != nil {
-			stop() // sorting incomplete input is useless
+			stop() // cancel sorting, because the import fails and does not need the sorted rows
 		}
 		readErrs <- err
 	}()
@@ -168,12 +169,12 @@ func (r *importRun) read(ctx context.Context) (*spool, error) {
 	// called concurrently.
 	s, err := newSpool(sorted, r.TempDir, r.addBadRow)
 	stop()
-	for range sorted { // the sorter ends only if its output is read
+	for range sorted { // read the remaining output of the sorter, because it ends only when its output is read completely
 	}
 	readErr := <-readErrs
 	sortErr := <-sortErrs
-	// If reading failed, only its error is returned, because it also cancels sorting and spooling. If sorting or spooling failed, reading
-	// was cancelled by stop, and its error is dropped.
+	// If reading the file failed, read returns only this error, because stop then cancelled sorting and spooling. If sorting or spooling
+	// failed, stop cancelled reading, and read drops the error of reading.
 	if readErr != nil && (!errors.Is(readErr, context.Canceled) || callerCtx.Err() != nil) {
 		err, sortErr = readErr, nil
 	}
@@ -205,7 +206,7 @@ func (r *importRun) readRows(ctx context.Context, file rowReader, out chan<- rec
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case errors.Is(err, store.ErrUnavailable): // the database failed; the row may be valid
+		case errors.Is(err, store.ErrUnavailable): // the import ends, because the database failed and the row may be valid
 			return err
 		case errors.Is(err, errInterpolated):
 			r.summary.Interpolated++
@@ -229,6 +230,7 @@ func (r *importRun) readRows(ctx context.Context, file rowReader, out chan<- rec
 	}
 }
 
+// importVideos converts a batch of video groups to the videos that backfill.Import takes.
 func importVideos(batch []videoGroup) []backfill.ImportVideo {
 	out := make([]backfill.ImportVideo, len(batch))
 	for n := range batch {
@@ -237,8 +239,8 @@ func importVideos(batch []videoGroup) []backfill.ImportVideo {
 	return out
 }
 
-// check runs the import without writing. It reports points before the video's upload date in the database as invalid rows. In a dry run,
-// it also computes the summary.
+// check runs the import without writing to the database. If a point is older than the video's upload date in the database, check reports
+// the point's row as invalid. In a dry run, check also computes the summary.
 func (r *importRun) check(ctx context.Context, s *spool) error {
 	done := int64(0)
 	summary := r.summary
@@ -291,13 +293,13 @@ func (s *Summary) count(v backfill.ImportedVideo) {
 			s.Conflicts++
 		case backfill.PointTooOld:
 			s.TooOld++
-		case backfill.PointBeforeUpload: // counted as a bad row
+		case backfill.PointBeforeUpload: // check has counted the point's row as invalid
 		}
 	}
 }
 
-// write imports all batches. Batches of an earlier interrupted run are imported again, which changes nothing and is fast. No
-// file records which batches were imported, because the database can be restored from a backup between two runs.
+// write imports all batches into the database. After an interruption, it imports the finished batches again, which changes nothing and is
+// fast. It does not record which batches are finished, because the database can be restored from a backup between two runs.
 func (r *importRun) write(ctx context.Context, s *spool) error {
 	done := int64(0)
 	return s.eachBatch(ctx, func(batch []videoGroup) error {

@@ -12,10 +12,10 @@ import (
 	"unicode/utf8"
 )
 
-// maxRow is the maximum size of a row in bytes. It keeps a file with an unclosed quote from being read into memory as one row.
+// maxRow is the maximum size of a row in bytes. With this limit, a file with an unclosed quote is not read into memory as one row.
 const maxRow = 1 << 20
 
-// fileError reports a problem of the whole file, after which no more rows can be read: unknown columns or wrong syntax.
+// fileError reports a problem of the whole file, such as an unknown column or wrong syntax. After it, no more rows can be read.
 type fileError struct{ err error }
 
 func (e fileError) Error() string { return e.err.Error() }
@@ -89,6 +89,7 @@ type csvReader struct {
 	fields []field // field of each column
 }
 
+// newCSVReader reads the first line of a CSV file and returns a reader of the rows that follow.
 func newCSVReader(in *bufio.Reader, l *rowLimiter, c Columns) (*csvReader, error) {
 	r := &csvReader{csv: csv.NewReader(in), limit: l}
 	r.csv.ReuseRecord = true
@@ -108,7 +109,7 @@ func newCSVReader(in *bufio.Reader, l *rowLimiter, c Columns) (*csvReader, error
 	return r, nil
 }
 
-// separator returns the column separator of the first line: comma, semicolon or tab. Spreadsheets of some countries use semicolons.
+// separator returns the column separator of the first line: comma, semicolon or tab. In some countries, spreadsheets write semicolons.
 func separator(in *bufio.Reader) rune {
 	head, _ := in.Peek(in.Size())
 	line, _, _ := bytes.Cut(head, []byte("\n"))
@@ -131,6 +132,7 @@ func (r *csvReader) csvError(err error) error {
 	return fileError{err}
 }
 
+// next returns the next row and its line number. At the end of the file it returns io.EOF.
 func (r *csvReader) next() (line int, v values, err error) {
 	r.limit.rowBytes = 0
 	cells, err := r.csv.Read()
@@ -142,7 +144,7 @@ func (r *csvReader) next() (line int, v values, err error) {
 	}
 	line, _ = r.csv.FieldPos(0)
 	if err != nil {
-		return line, v, fmt.Errorf("the row has %d cells; the first line has %d", len(cells), len(r.fields))
+		return line, v, fmt.Errorf("the row has %d cells, but the first line has %d cells", len(cells), len(r.fields))
 	}
 	for i, f := range r.fields {
 		if f < fieldCount {
@@ -159,9 +161,9 @@ type jsonReader struct {
 	limit   *rowLimiter
 	columns Columns
 	unused  unusedMappings
-	lines   bool // the file has one object a line; otherwise it is one JSON list
+	lines   bool // whether the file has one object a line; if false, the file is one JSON list
 	line    int  // current line number
-	begun   bool // an object was found
+	begun   bool // whether the file has at least one object
 }
 
 // next reads one object. It finds the end of the object by counting brackets, because encoding/json does not find the end of an invalid
@@ -176,7 +178,7 @@ func (r *jsonReader) next() (line int, v values, err error) {
 		return r.line, v, err
 	}
 	if !found {
-		if err := r.unused.err(); err != nil && r.begun { // checked at the end of the file, when the member names of all objects are known
+		if err := r.unused.err(); err != nil && r.begun { // the mappings are checked at the end of the file, when the member names of all objects are known
 			return r.line, v, fileError{err}
 		}
 		return 0, v, io.EOF
@@ -213,12 +215,12 @@ func (r *jsonReader) skipToObject() (bool, error) {
 			r.begun = true
 			return true, r.in.UnreadByte()
 		default:
-			return false, fileErrorf("line %d: %q where an object was expected", r.line, string(rune(b)))
+			return false, fileErrorf("line %d: the file has %q where an object was expected", r.line, string(rune(b)))
 		}
 	}
 }
 
-// checkEnd returns an error if anything but white space follows the list.
+// checkEnd returns an error if the file has characters other than white space after the end of the list.
 func (r *jsonReader) checkEnd() error {
 	for {
 		b, err := r.in.ReadByte()
@@ -228,12 +230,12 @@ func (r *jsonReader) checkEnd() error {
 		case err != nil:
 			return fileError{err}
 		case b != ' ' && b != '\t' && b != '\r' && b != '\n':
-			return fileErrorf("line %d: %q after the end of the list", r.line, string(rune(b)))
+			return fileErrorf("line %d: the file has %q after the end of the list", r.line, string(rune(b)))
 		}
 	}
 }
 
-// readObject reads an object up to its closing bracket.
+// readObject reads a JSON object up to its closing bracket and returns its text.
 func (r *jsonReader) readObject() ([]byte, error) {
 	var text []byte
 	depth, quoted, escaped := 0, false, false
@@ -268,7 +270,7 @@ func (r *jsonReader) readObject() ([]byte, error) {
 	}
 }
 
-// parseObject parses the members of a JSON object.
+// parseObject parses a JSON object into the values of a row. It marks the names of the object's members as used in unused.
 func (c Columns) parseObject(text []byte, unused *unusedMappings) (v values, err error) {
 	if !utf8.Valid(text) {
 		return v, errors.New("the row is not UTF-8: save the file as UTF-8")

@@ -96,15 +96,16 @@ func TestImport_continuesAfterDatabaseRestore(t *testing.T) {
 	})
 }
 
-// If a short link can be resolved in the second run but not in the first run, the second run must import its row.
-func TestImport_addsRowsSkippedInFirstRun(t *testing.T) {
+// If the first run skips a row because its short link cannot be resolved, and the second run can resolve the link, the second run must
+// import the row.
+func TestImport_importsRowsThatAnEarlierRunSkipped(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, day := newOrg(t, db), store.DateOf(db.Clock.Now())
 		text := manyVideos(day, 250) + fmt.Sprintf("https://youtu.be/dQw4w9WgXcQ,%s,1\nhttps://vm.tiktok.com/ZMabcdefg/,%s,7\n", day, day)
 		skipBadRows := func(i *transfer.Import) { i.Bad = func(transfer.BadRow) error { return nil } }
 		interruptImport(t, db, o, text, skipBadRows)
-		first, err := link.Parse("https://www.tiktok.com/@a/video/7000000000000000000") // the import sorts its records before all others
+		first, err := link.Parse("https://www.tiktok.com/@a/video/7000000000000000000") // this id is smaller than all other ids of the file
 		require.NoError(t, err)
 		summary, err := runImport(t, db, o, text, skipBadRows, func(i *transfer.Import) {
 			i.Resolve = func(context.Context, link.Link) (link.Link, error) { return first, nil }
@@ -190,7 +191,7 @@ func TestExport_resumesAfterInterruption(t *testing.T) {
 	})
 }
 
-func TestExport_worksWithoutStateFile(t *testing.T) {
+func TestExport_completesIfStateCannotBeSaved(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	o, path := newOrg(t, db), filepath.Join(t.TempDir(), "out")

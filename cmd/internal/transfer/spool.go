@@ -17,7 +17,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// videoGroup is the data of one video from all its rows.
+// videoGroup is the data of one video, merged from all rows of the file that describe this video.
 type videoGroup struct {
 	Platform link.Platform
 	ID       string
@@ -27,14 +27,16 @@ type videoGroup struct {
 	account
 	Uploaded *store.Date `json:",omitempty"`
 	Length   *string     `json:",omitempty"`
-	// Points has at most one point for each day, oldest first. Lines has the line number of each point's last row.
+	MadeUp   bool        `json:",omitempty"` // whether the counts of a row come from a demo database
+	// Points has at most one history point for each day, oldest first. Lines has, for each point, the line number of its last row.
 	Points []backfill.LoadPoint
 	Lines  []int
 }
 
+// importVideo converts the group to a video that backfill.Import takes.
 func (g *videoGroup) importVideo() backfill.ImportVideo {
 	return backfill.ImportVideo{Link: link.Link{Platform: g.Platform, Kind: link.Video, ID: g.ID, Handle: g.Handle, Canonical: g.Link},
-		Username: g.Username, AccountID: g.AccountID, Title: g.Title, UploadedAt: g.Uploaded, VideoLength: g.Length, Points: g.Points}
+		Username: g.Username, AccountID: g.AccountID, Title: g.Title, UploadedAt: g.Uploaded, VideoLength: g.Length, Points: g.Points, MadeUp: g.MadeUp}
 }
 
 // sortChunkSize is the number of records that are sorted in memory. More records are sorted on disk.
@@ -52,8 +54,8 @@ func sortRecords(ctx context.Context, in <-chan record, dir string) (out <-chan 
 	return out, errs
 }
 
-// add adds a row to its video. The values of a later row replace the values of earlier rows. Its counts replace the counts of earlier rows
-// of the same day. If two rows have different counts for the same time, add returns an error for the second row.
+// add adds a row to the group. The row's values replace the values of earlier rows, and its counts replace the counts of earlier rows of
+// the same day. If an earlier row has the same time but different counts, add returns an error.
 func (g *videoGroup) add(r record) error {
 	if r.Title != "" {
 		g.Title = r.Title
@@ -70,6 +72,7 @@ func (g *videoGroup) add(r record) error {
 	if r.Length != nil {
 		g.Length = r.Length
 	}
+	g.MadeUp = g.MadeUp || r.MadeUp
 	if !r.Measured {
 		return nil
 	}
@@ -80,7 +83,7 @@ func (g *videoGroup) add(r record) error {
 	}
 	last := &g.Points[n-1]
 	if last.At == r.At && conflicting(last.Counts, r.Counts) {
-		return fmt.Errorf("line %d has other counts for the same video and time", g.Lines[n-1])
+		return fmt.Errorf("line %d has different counts for the same video and time", g.Lines[n-1])
 	}
 	last.At, g.Lines[n-1] = r.At, r.Line
 	for _, c := range []struct{ to, from **int64 }{{&last.Views, &r.Counts.Views}, {&last.Likes, &r.Counts.Likes},
@@ -92,7 +95,7 @@ func (g *videoGroup) add(r record) error {
 	return nil
 }
 
-// conflicting reports whether a and b have different values of the same count.
+// conflicting reports whether a count is known in both a and b and has different values.
 func conflicting(a, b store.Counts) bool {
 	for _, pair := range [][2]*int64{{a.Views, b.Views}, {a.Likes, b.Likes}, {a.Comments, b.Comments}, {a.Shares, b.Shares}, {a.Bookmarks, b.Bookmarks}} {
 		if pair[0] != nil && pair[1] != nil && *pair[0] != *pair[1] {
@@ -102,13 +105,14 @@ func conflicting(a, b store.Counts) bool {
 	return false
 }
 
-// spool is a temporary file with the video groups, in order. It can be read several times.
+// spool is a temporary file with the sorted video groups of an import. It can be read several times.
 type spool struct {
 	file   *os.File
 	videos int64 // number of videos
 }
 
-// newSpool groups sorted records by video and writes the groups to a spool. It calls onBadRow for conflicting rows.
+// newSpool groups sorted records by video and writes the groups to a spool. It calls onBadRow for each row whose counts conflict with an
+// earlier row of the same video and time.
 func newSpool(in <-chan record, dir string, onBadRow func(line int, reason error) error) (_ *spool, err error) {
 	f, err := os.CreateTemp(dir, "reeltally-import-*")
 	if err != nil {
@@ -175,11 +179,11 @@ func (s *spool) eachBatch(ctx context.Context, do func([]videoGroup) error) erro
 	}
 }
 
-// The maximum size of a batch of an import. Larger batches are more efficient, smaller ones block other writers for less time.
+// The limits of a batch of an import. Larger batches are more efficient, but smaller batches block other writers for less time.
 const (
 	maxBatchVideos = 200
 	maxBatchPoints = 20_000
 )
 
-// close closes and deletes the file.
+// close closes and deletes the temporary file.
 func (s *spool) close() error { return errors.Join(s.file.Close(), os.Remove(s.file.Name())) }

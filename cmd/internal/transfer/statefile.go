@@ -10,7 +10,7 @@ import (
 // stateFile is a JSON file with the progress of an export, so that an interrupted export can be resumed.
 type stateFile struct {
 	Path string
-	// OnError is called if the state cannot be saved or removed. The export goes on but cannot be resumed.
+	// OnError is called if the state cannot be saved or removed. The export continues, but it cannot be resumed if it is interrupted.
 	OnError func(error)
 
 	disabled bool // set after the first failed save
@@ -25,7 +25,7 @@ func (s *stateFile) load(v any) error {
 	return json.Unmarshal(text, v)
 }
 
-// save replaces the file atomically. After an error, later calls do nothing.
+// save atomically replaces the content of the file with v as JSON. If a call fails, all later calls do nothing.
 func (s *stateFile) save(v any) {
 	if s.disabled {
 		return
@@ -47,7 +47,7 @@ func (s *stateFile) remove() {
 	}
 }
 
-// writeAtomically writes a file with mode 0600 through a temporary file.
+// writeAtomically writes text to a temporary file with mode 0600 and renames this file to path.
 func writeAtomically(path string, text []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
 	if err != nil {

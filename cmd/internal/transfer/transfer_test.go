@@ -67,10 +67,10 @@ func exportText(t *testing.T, o *store.Org, f transfer.Format, q store.ExportQue
 	return b.String()
 }
 
-// sortedLines returns the lines of an export in sorted order, to compare exports whose videos are in different order.
+// sortedLines returns the lines of an export in sorted order, so that a test can compare exports with the same videos in different order.
 func sortedLines(text string) []string { return slices.Sorted(strings.Lines(text)) }
 
-// drawVideos draws random videos to import.
+// drawVideos returns random videos to import, with random history points.
 func drawVideos(rt *rapid.T, today store.Date) []backfill.ImportVideo {
 	count := rapid.Custom(func(rt *rapid.T) *int64 {
 		if rapid.IntRange(0, 3).Draw(rt, "unknown") == 0 {
@@ -91,7 +91,7 @@ func drawVideos(rt *rapid.T, today store.Date) []backfill.ImportVideo {
 		if rapid.Bool().Draw(rt, "described") {
 			v.UploadedAt, v.VideoLength, v.Username = new(today-1000), new("12.5"), "some.one"
 		}
-		// For accounts without a handle, sources use the id instead.
+		// Sources identify an account that has no handle by its id.
 		if id := map[link.Platform]string{link.Facebook: "100064550044307", link.YouTube: "UCLqxVugv74EIW3VWh2NOa3Q"}[l.Platform]; id != "" && rapid.Bool().Draw(rt, "by id") {
 			v.Username, v.AccountID = "", id
 		}
@@ -105,7 +105,7 @@ func drawVideos(rt *rapid.T, today store.Date) []backfill.ImportVideo {
 				v.Points = append(v.Points, p)
 			}
 		}
-		// The upload date becomes known after the first points, and can be a day later than the first point.
+		// The store can learn the upload date after the first point. The date can be one day later than the day of that point.
 		if len(v.Points) > 0 && v.Points[0].At.Day() < today && rapid.Bool().Draw(rt, "measured before the upload") {
 			v.UploadedAt = new(v.Points[0].At.Day() + 1)
 		}
@@ -149,7 +149,8 @@ func TestExport_canBeImportedUnchanged(t *testing.T) {
 	})
 }
 
-// A row with a date but without counts must add no point, so that the day can be interpolated. Other trackers write such rows after a failed fetch.
+// A row with a date but without counts must add no point, so that the day can be interpolated. Other trackers write such rows after a
+// failed fetch.
 func TestImport_addsNoPointForRowWithoutCounts(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -176,7 +177,7 @@ func TestImport_addsNoPointForRowWithoutCounts(t *testing.T) {
 	})
 }
 
-func TestExport_writesOnlyDaysOfQuery(t *testing.T) {
+func TestExport_writesOnlyRequestedDays(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, other, today := newOrg(t, db), newOrg(t, db), store.DateOf(db.Clock.Now())
@@ -224,7 +225,7 @@ func videoLink(t *testing.T) link.Link {
 	return l
 }
 
-// An export must contain each video once, and each export must have the same order.
+// An export of several batches must contain each video once, and each export must have the videos in the same order.
 func TestExport_writesMoreVideosThanOneBatch(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -246,8 +247,8 @@ func TestExport_writesMoreVideosThanOneBatch(t *testing.T) {
 	})
 }
 
-// A file can have a video's rows in any order, with several rows a day and with different links.
-func TestImport_sortsRowsAndMergesDays(t *testing.T) {
+// An imported file can have a video's rows in any order, several rows for the same day, and different links of the same video.
+func TestImport_sortsRowsAndMergesRowsOfSameDay(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	o, today := newOrg(t, db), store.DateOf(db.Clock.Now())

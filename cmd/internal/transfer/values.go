@@ -15,7 +15,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// record is a valid row: a video and, if the row has counts, the counts at a time.
+// record is the content of a valid row: a video and, if the row has counts, the counts and their time.
 type record struct {
 	Line     int
 	Platform link.Platform
@@ -29,9 +29,10 @@ type record struct {
 	account
 	Uploaded *store.Date `json:",omitempty"`
 	Length   *string     `json:",omitempty"`
+	MadeUp   bool        `json:",omitempty"` // whether the counts come from a demo database
 
-	withoutCounts   bool // the row has a date but no counts
-	invalidUsername bool // the username was not valid and was dropped
+	withoutCounts   bool // whether the row has a date but no counts
+	invalidUsername bool // whether the username was not valid and was dropped
 }
 
 // account identifies the author of a video: by username in lower case, or by the platform's id of the account.
@@ -40,13 +41,13 @@ type account struct {
 	AccountID string `json:",omitempty"`
 }
 
-// values are the cells of a row by field. The value of a missing column is "".
+// values are the cells of a row, indexed by field. The value is "" if the file has no column for the field.
 type values [fieldCount]string
 
-// errInterpolated reports that a row must be skipped because its counts are interpolated.
-var errInterpolated = errors.New("interpolated")
+// errInterpolated reports that a row is valid but must be skipped, because its counts are interpolated.
+var errInterpolated = errors.New("the counts of the row are interpolated")
 
-// rowParser converts values to records.
+// rowParser checks the values of rows and converts them to records.
 type rowParser struct {
 	now     store.Instant
 	resolve func(context.Context, link.Link) (link.Link, error)
@@ -76,6 +77,7 @@ func (p rowParser) parse(ctx context.Context, line int, v *values) (record, erro
 	if err := p.parseVideo(ctx, v, &out); err != nil {
 		return out, err
 	}
+	out.MadeUp = v[fieldSource] == store.SandboxSource
 	hasCounts := false
 	for f, to := range map[field]**int64{fieldViews: &out.Counts.Views, fieldLikes: &out.Counts.Likes, fieldComments: &out.Counts.Comments,
 		fieldShares: &out.Counts.Shares, fieldBookmarks: &out.Counts.Bookmarks} {
@@ -95,7 +97,8 @@ func (p rowParser) parse(ctx context.Context, line int, v *values) (record, erro
 	return out, p.parseTime(v, &out)
 }
 
-// parseTime parses date and time. A date without a time means the beginning of the day, so that every fetch of that day is later.
+// parseTime parses the date and time of a row. A date without a time means the beginning of that day, so that every fetch on that day is
+// later than the row.
 func (p rowParser) parseTime(v *values, out *record) error {
 	at, err := parseInstant(v[fieldDate])
 	if v[fieldTime] != "" {
@@ -176,8 +179,8 @@ func accountOf(p link.Platform, text string) account {
 // maxCount is the largest count that is accepted. No real count is nearly as large.
 const maxCount = 1_000_000_000_000
 
-// parseCount parses a count. An empty text gives nil. A suffix ".0" is allowed, because some programs write whole numbers that way if a
-// column has missing values. Thousands separators are not allowed, because their meaning depends on the country.
+// parseCount parses a count. For an empty text it returns nil. A suffix ".0" is allowed, because some programs write whole numbers with it
+// if a column has missing values. Thousands separators are not allowed, because their meaning depends on the country.
 func parseCount(text string) (*int64, error) {
 	if text == "" {
 		return nil, nil //nolint:nilnil // nil means an unknown count
@@ -195,7 +198,7 @@ func parseCount(text string) (*int64, error) {
 	return &n, nil
 }
 
-// parseLength parses a video's length in seconds. An empty text gives nil.
+// parseLength parses a video's length in seconds. For an empty text it returns nil.
 func parseLength(text string) (*string, error) {
 	if text == "" {
 		return nil, nil //nolint:nilnil // nil means an unknown length

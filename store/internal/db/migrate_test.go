@@ -5,10 +5,12 @@ import (
 	"io/fs"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/migrations"
 	"github.com/reeltally/reeltally/store/storetest"
@@ -79,9 +81,7 @@ func TestMigrate_appliesEachMigrationOnceIfSeveralProcessesMigrate(t *testing.T)
 			require.NoError(t, errs[i])
 			all = append(all, applied[i]...)
 		}
-		_, newest, err := storetest.Migrations(t, db).GetVersions(t.Context())
-		require.NoError(t, err)
-		require.Len(t, all, int(newest), "one of them applied each, the others found nothing to do")
+		require.Len(t, all, len(storetest.Migrations(t, db).ListSources()), "one of them applied each, the others found nothing to do")
 		require.NoError(t, db.CheckSchema(t.Context()))
 	})
 }
@@ -158,5 +158,50 @@ func TestMigrate_turnsTheHandlesOfTargetsIntoClaimedHandles(t *testing.T) {
 		target := storetest.ClaimOne(t, db, link.Instagram, "video").Targets[0]
 		require.Empty(t, target.Handle)
 		require.ElementsMatch(t, []string{"wrong", "right"}, target.Handles)
+	})
+}
+
+// Before migration 12, an unknown increase or outlier multiplier is 0.
+//
+// Requirements in docs/coverage.md: 11.2-03
+func TestMigrate_turnsInventedZerosIntoNull(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, links := storetest.NewOrg(t, db), storetest.Clips(t, 5)
+		storetest.Track(t, o, links...)
+		fetch := func(daysLater int, views ...*int64) {
+			db.Clock.Advance(time.Duration(daysLater) * 24 * time.Hour)
+			facts := map[link.Link]ingest.VideoFacts{}
+			for i, n := range views {
+				facts[links[i]] = ingest.VideoFacts{Views: n, Likes: new(int64(1))}
+			}
+			storetest.Measure(t, db, db.Clock.Now(), facts)
+		}
+		fetch(0, new(int64(100)), new(int64(50)), new(int64(0)), nil)
+		fetch(20, new(int64(200)), new(int64(70)), new(int64(0)), new(int64(9)))
+		fetch(8, new(int64(300)), new(int64(70)), new(int64(0)), nil)
+		fetch(1, new(int64(300)), nil, new(int64(0)), nil) // the fifth video is never fetched
+		read := func() (videos []store.Video) {
+			for _, l := range links {
+				videos = append(videos, storetest.VideoOf(t, o, l))
+			}
+			return videos
+		}
+		want := read()
+		require.Zero(t, *want[0].Increase1d)
+		require.Zero(t, *want[1].Increase7d)
+		require.Zero(t, *want[2].OutlierMultiplier)
+		version, err := o.Version(t.Context())
+		require.NoError(t, err)
+
+		_, err = storetest.Migrations(t, db).DownTo(t.Context(), 11)
+		require.NoError(t, err)
+		require.Equal(t, []float64{0}, storetest.Column[float64](t, db, "SELECT increase_7d FROM videos WHERE organisation_id = ? AND id = ?", o.ID(), want[4].ID))
+		_, err = db.Migrate(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, want, read())
+		later, err := o.Version(t.Context())
+		require.NoError(t, err)
+		require.Greater(t, later.Version, version.Version)
 	})
 }

@@ -84,7 +84,7 @@ type SortColumn struct {
 }
 
 // identifier matches the name of a table or column that needs no quotes.
-var identifier = regexp.MustCompile(`^[a-z_]+$`)
+var identifier = regexp.MustCompile(`^[a-z0-9_]+$`)
 
 // sortColumn returns a column of a table. It panics if a name is not valid.
 func sortColumn(table, column string, t ColumnType, nullable bool) SortColumn {

@@ -40,7 +40,7 @@ func (o *Output) End() {
 	o.notify()
 }
 
-// notify wakes up the goroutines in Await. The caller holds mu.
+// notify wakes up the goroutines that wait in Await. The caller must have locked mu.
 func (o *Output) notify() {
 	close(o.changed)
 	o.changed = make(chan struct{})
@@ -76,6 +76,7 @@ func (o *Output) Await(t testing.TB, timeout time.Duration, substrings ...string
 	}
 }
 
+// containsAll reports whether line contains each of the substrings.
 func containsAll(line string, substrings []string) bool {
 	for _, s := range substrings {
 		if !strings.Contains(line, s) {

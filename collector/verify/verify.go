@@ -29,8 +29,7 @@ const (
 	implausibleDrop = 0.01
 	// zeroIsNormalFor is the time after the upload in which zero views are not suspicious.
 	zeroIsNormalFor = 24 * time.Hour
-	// aheadOfViews is the number of likes, comments, shares or bookmarks at which a video with zero views is suspicious. Smaller numbers are
-	// normal, because some platforms count views later.
+	// aheadOfViews is the number of likes, comments, shares or bookmarks at which zero views are suspicious. Some platforms count views later.
 	aheadOfViews = 10
 	// likesExpected is the number of views at which a video with zero likes is suspicious.
 	likesExpected = 10_000
@@ -38,6 +37,10 @@ const (
 	comparableViews = 1000
 	// expectedGrowth is the largest factor by which the views of a video are expected to grow between two fetches.
 	expectedGrowth = 1.25
+	// handleTrusted is how long after the last fetch of an account its handle is assumed to be unchanged, if no id can confirm the account.
+	handleTrusted = 3 * 24 * time.Hour
+	// longestLag is the maximum age of the numbers in a result with Result.Lags. Such a result comes from a source whose numbers can be old.
+	longestLag = 10 * 24 * time.Hour
 )
 
 const otherVideosViews = "the views of another video"
@@ -162,4 +165,32 @@ func MixedUp(batch []source.Target, results []source.Result) map[int]bool {
 // isPlausibleGrowth returns true if views can grow from was to is between two fetches: they must not fall or exceed expectedGrowth.
 func isPlausibleGrowth(is, was int64) bool {
 	return is >= was && float64(is) <= expectedGrowth*float64(was)
+}
+
+// Account returns the result r if it is about the requested account. If another account has the handle now, Account returns a result of
+// class OtherOwner. If another account may have the handle, it returns a result of class Missing. asked is the requested target.
+func Account(asked source.Target, r source.Result, now time.Time) source.Result {
+	switch {
+	case r.Account == nil:
+	case source.IsOtherAccount(asked, r.Account):
+		return source.HandleReused(asked, r.Sandbox)
+	case incomparableIDs(asked, r.Account) && (asked.FetchedAt == nil || now.Sub(asked.FetchedAt.Time()) > handleTrusted):
+		return source.Result{Target: asked, Class: source.Missing, Sandbox: r.Sandbox,
+			Detail: "no id shows whether the handle " + asked.Handle + " still belongs to the account: this source has another kind of id"}
+	}
+	return r
+}
+
+// incomparableIDs returns true if both the target and the facts have ids, but no ids of the same kind.
+func incomparableIDs(t source.Target, f *source.AccountFacts) bool {
+	common := t.AccountID != "" && f.ID != nil || t.SourceID != "" && f.SourceID != nil
+	return !common && (t.AccountID != "" || t.SourceID != "") && (f.ID != nil || f.SourceID != nil)
+}
+
+// IsOlder returns true if a result is probably older than the stored counts. Some sources give counts that are hours old (Result.Lags). Such
+// a result counts as older if it has fewer views than stored. If the stored counts were fetched more than longestLag ago, IsOlder returns
+// false: no source is that late, so the number of views must really have fallen.
+func IsOlder(t source.Target, r source.Result, now time.Time) bool {
+	f := r.Facts
+	return r.Lags && f != nil && t.Views != nil && f.Views != nil && *f.Views < *t.Views && t.FetchedAt != nil && now.Sub(t.FetchedAt.Time()) < longestLag
 }

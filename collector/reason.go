@@ -1,0 +1,139 @@
+package collector
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/reeltally/reeltally/collector/schedule"
+	"github.com/reeltally/reeltally/collector/source"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
+)
+
+// This file turns the answers of sources into fetch statuses and into the sentences that callers of the API read. The sentences are made of
+// fixed texts and the names of sources. They never contain a text of an answer or an error, which could contain a credential.
+
+// refusedChange returns the change of the fetch status after an answer without numbers. o is the outcome, and by is the name of the source
+// that answered.
+func (c *Collector) refusedChange(t queue.Target, o ingest.Outcome, class source.Class, by string) *queue.FetchChange {
+	change := &queue.FetchChange{Attempted: true}
+	title := sourceTitle(by)
+	if o.Attempts >= queue.FailingAfter {
+		change.Status = queue.FetchFailing
+	}
+	switch class {
+	case source.Private:
+		change.Status, change.Reason = queue.FetchPrivate, fmt.Sprintf("%s says that the %s is private", title, t.Kind)
+	case source.Restricted:
+		change.Status = queue.FetchRestricted
+		change.Reason = fmt.Sprintf("%s does not show the %s to everyone, because of its age or region restriction", title, t.Kind)
+	case source.Unsupported:
+		change.Status, change.Reason = queue.FetchUnsupported, c.unsupportedReason(t)
+	case source.Gone, source.Missing, source.OtherOwner:
+		change.Reason = fmt.Sprintf("%s did not find the %s", title, t.Kind)
+		if class == source.OtherOwner {
+			change.Reason = "The handle of the account belongs to another account now"
+		}
+		if o.State == queue.StateGone {
+			change.Status = queue.FetchGone
+			change.Reason += fmt.Sprintf(", at %d attempts in a row", o.Refusals)
+		} else {
+			change.Reason += fmt.Sprintf("; it counts as gone after %d such answers in a row", schedule.GoneConfirmed)
+		}
+	case source.Unconfirmed:
+		change.Reason = fmt.Sprintf("%s did not find the video under the account names in its links; track a link with the right account name", title)
+	default:
+		change.Reason = failureReason(class, title, o.Attempts)
+	}
+	return change
+}
+
+// failureReason returns why the last attempts failed. attempts is the number of failed attempts in a row.
+func failureReason(class source.Class, title string, attempts int) string {
+	last := "The last attempt failed"
+	if attempts > 1 {
+		last = fmt.Sprintf("The last %d attempts failed", attempts)
+	}
+	switch class {
+	case source.AuthFailed:
+		return fmt.Sprintf("%s, because %s did not accept the operator's credential", last, midSentence(title))
+	case source.BadRequest:
+		return fmt.Sprintf("%s, because %s rejected the request", last, midSentence(title))
+	default:
+	}
+	return fmt.Sprintf("%s, because %s gave no usable answer", last, midSentence(title))
+}
+
+// unsupportedReason returns why no configured source can fetch a target, and what would help.
+func (c *Collector) unsupportedReason(t queue.Target) string {
+	served, ownOnly, byHandle := false, true, true
+	for _, s := range c.Sources {
+		if _, ok := s.Serves(t); !ok {
+			continue
+		}
+		own, ok := s.(source.OwnAccountSource)
+		served, ownOnly, byHandle = true, ownOnly && ok && own.OwnAccountsOnly(), byHandle && s.AsksByHandle(t)
+	}
+	switch {
+	case !served:
+		return fmt.Sprintf("No configured source can fetch this %s", t.Kind)
+	case byHandle && t.Handle == "":
+		return "The configured sources find a video only by its account; track the account, or a link that names it"
+	case byHandle:
+		return "The configured sources find a video only in the list of its account's newest posts, and it is not there"
+	case ownOnly:
+		return fmt.Sprintf("The configured sources give numbers only of the operator's own accounts, and the %s does not belong to them", t.Kind)
+	}
+	return fmt.Sprintf("No configured source gives numbers of this %s", t.Kind)
+}
+
+// shortestPause is the shortest pause of a source that is stored with the videos and accounts that wait for it. Shorter pauses are not
+// stored, because that would be one more write for each of them.
+const shortestPause = 30 * time.Minute
+
+// pauseChange returns the change of the fetch status of a target whose source is paused until the given time. It returns nil if the pause is
+// short or already stored. why is the class of the pause, and detail is the detail of the outcome.
+func pauseChange(t queue.Target, by string, until time.Time, why source.Class, detail string, now time.Time) *queue.FetchChange {
+	if until.Sub(now) < shortestPause || t.Detail == detail {
+		return nil
+	}
+	title := sourceTitle(by)
+	reason := fmt.Sprintf("%s is not asked for a while, because it failed repeatedly", title)
+	switch why {
+	case source.QuotaSpent:
+		reason = fmt.Sprintf("%s is not asked for a while, because its quota is spent", title)
+	case source.RateLimited:
+		reason = fmt.Sprintf("%s is not asked for a while, because it limits the number of requests", title)
+	case source.AuthFailed:
+		reason = fmt.Sprintf("%s is not asked for a while, because it does not accept the operator's credential", title)
+	default:
+	}
+	return &queue.FetchChange{Status: queue.FetchDelayed, Reason: reason, NextAt: store.InstantOf(until)}
+}
+
+// platformTitles are the names of the platforms in sentences.
+var platformTitles = map[link.Platform]string{link.TikTok: "TikTok", link.Instagram: "Instagram", link.YouTube: "YouTube", link.Facebook: "Facebook"}
+
+// sourceTitle returns the name of a source at the beginning of a sentence: the platform's name for the platform's own sources.
+func sourceTitle(name string) string {
+	if vendor, ok := strings.CutPrefix(name, "vendor:"); ok {
+		return "The vendor " + vendor
+	}
+	for _, p := range link.Platforms {
+		if strings.HasPrefix(name, string(p)) {
+			return platformTitles[p]
+		}
+	}
+	return "The source " + name
+}
+
+// midSentence returns the result of sourceTitle for the middle of a sentence.
+func midSentence(title string) string {
+	if rest, ok := strings.CutPrefix(title, "The "); ok {
+		return "the " + rest
+	}
+	return title
+}

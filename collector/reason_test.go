@@ -1,0 +1,38 @@
+package collector
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/collector/source"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/queue"
+)
+
+// Requirements in docs/coverage.md: 11.1-01
+func TestPauseChange_storesOnlyLongPausesOnce(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 23, 6, 0, 0, 0, time.UTC)
+	require.Nil(t, pauseChange(queue.Target{}, "youtube", now.Add(29*time.Minute), source.QuotaSpent, "paused", now))
+	until := now.Add(18 * time.Hour)
+	for class, reason := range map[source.Class]string{
+		source.QuotaSpent:  "YouTube is not asked for a while, because its quota is spent",
+		source.RateLimited: "YouTube is not asked for a while, because it limits the number of requests",
+		source.AuthFailed:  "YouTube is not asked for a while, because it does not accept the operator's credential",
+		source.Temporary:   "YouTube is not asked for a while, because it failed repeatedly",
+	} {
+		change := pauseChange(queue.Target{}, "youtube", until, class, "paused", now)
+		require.Equal(t, &queue.FetchChange{Status: queue.FetchDelayed, Reason: reason, NextAt: store.InstantOf(until)}, change)
+	}
+	require.Nil(t, pauseChange(queue.Target{Detail: "paused"}, "youtube", until, source.QuotaSpent, "paused", now), "the pause is already stored")
+}
+
+// Requirements in docs/coverage.md: 11.1-02
+func TestFailureReason_namesTheSourceAndNotTheError(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "The last attempt failed, because YouTube gave no usable answer", failureReason(source.Temporary, sourceTitle("youtube"), 1))
+	require.Equal(t, "The last 3 attempts failed, because the vendor apify did not accept the operator's credential", failureReason(source.AuthFailed, sourceTitle("vendor:apify"), 3))
+	require.Equal(t, "The last 2 attempts failed, because TikTok rejected the request", failureReason(source.BadRequest, sourceTitle("tiktok-research"), 2))
+}

@@ -1,0 +1,115 @@
+package server_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// Requirements in docs/coverage.md: 11.1-01, 11.1-03, 11.1-06
+func TestFetchStatus_filtersListsAndChangesTheirETags(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		id := c.track(tiktokLink)
+		stopped := c.track(videoURL(1))
+		c.send(http.MethodDelete, "/videos/"+stopped.String(), nil).requireStatus(http.StatusOK)
+		list := func(status string) client.VideoPage {
+			page := c.listVideos("fetch_status=" + status)
+			require.Equal(t, status, *page.Filters.FetchStatus)
+			return page
+		}
+		require.Len(t, list("pending").Data, 1)
+		require.Equal(t, id, list("pending").Data[0].AdID)
+		require.Contains(t, *list("pending").Data[0].FetchDetail, "it is due on")
+		require.Equal(t, stopped, list("stopped").Data[0].AdID, "stopped videos are listed without include_removed")
+		require.Empty(t, list("ok").Data)
+
+		tag := func(target string) string {
+			return c.send(http.MethodGet, target, nil).requireStatus(http.StatusOK).Header.Get("ETag")
+		}
+		targets := []string{"/videos", "/videos/" + id.String(), "/videos?fetch_status=delayed", "/statistics/videos"}
+		before := map[string]string{}
+		for _, target := range targets {
+			before[target] = tag(target)
+			c.send(http.MethodGet, target, nil, "If-None-Match", before[target]).requireStatus(http.StatusNotModified)
+		}
+		a.Clock.Advance(queue.DelayedAfter + time.Minute)
+		require.Equal(t, id, list("delayed").Data[0].AdID)
+		for _, target := range targets {
+			require.NotEqual(t, before[target], tag(target), target)
+		}
+		a.fetch(views(5))
+		v := decode[client.Video](c.send(http.MethodGet, "/videos/"+id.String(), nil).requireStatus(http.StatusOK))
+		require.Equal(t, client.FetchStatusOk, v.FetchStatus)
+		require.Nil(t, v.FetchDetail)
+		require.NotNil(t, v.LastAttemptAt)
+		require.NotNil(t, v.NextFetchAt)
+		counts := decode[client.Statistics](c.send(http.MethodGet, "/statistics/videos", nil).requireStatus(http.StatusOK))
+		require.Equal(t, client.StatusCounts{Ok: 1, Stopped: 1}, counts.ByStatus)
+
+		c.send(http.MethodPost, "/accounts", map[string]any{"link": "https://www.tiktok.com/@another.one"}).requireStatus(http.StatusOK)
+		accounts := decode[[]client.Account](c.send(http.MethodGet, "/accounts?fetch_status=pending", nil).requireStatus(http.StatusOK))
+		require.Len(t, accounts, 1)
+		require.Equal(t, "pending", *accounts[0].FetchStatus)
+		linked := decode[[]client.Account](c.send(http.MethodGet, "/accounts?include_linked=true&username=northwind.studio", nil).requireStatus(http.StatusOK))
+		require.Nil(t, linked[0].FetchStatus, "an account that is only linked from videos is not fetched")
+		c.send(http.MethodGet, "/videos?fetch_status=broken", nil).problem(http.StatusBadRequest)
+	})
+}
+
+// Requirements in docs/coverage.md: 11.1-01
+func TestFetchStatus_hidesTheFetchTimesFromLowerTiers(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierLimited)
+	id := c.track(tiktokLink)
+	a.fetch(views(5))
+	v := decode[client.Video](c.send(http.MethodGet, "/videos/"+id.String(), nil).requireStatus(http.StatusOK))
+	require.True(t, *v.MetricsMasked)
+	require.Equal(t, client.FetchStatusOk, v.FetchStatus)
+	require.Nil(t, v.LastAttemptAt)
+	require.Nil(t, v.NextFetchAt)
+	require.Nil(t, v.FetchDetail)
+}
+
+// Requirements in docs/coverage.md: 11.1-05
+func TestTracking_warnsOfLinksThatNoConfiguredSourceCanFetch(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		a := newApp(t, db)
+		c := a.newCaller(t, store.TierPremium)
+		warnings := func(raw string) []string {
+			return decode[client.TrackVideoResult](c.send(http.MethodPost, "/videos", map[string]any{"link": raw}).requireStatus(http.StatusOK)).Warnings
+		}
+		require.Empty(t, warnings("https://www.facebook.com/reel/1234567890123456"), "nothing is known before a collector runs")
+		a.Clock.Advance(time.Minute)
+		_, err := db.Heartbeat(t.Context(), store.NewID(), time.Minute,
+			queue.Form{Platform: link.TikTok, Kind: queue.KindVideo}, queue.Form{Platform: link.TikTok, Kind: queue.KindVideo, ByHandle: true},
+			queue.Form{Platform: link.Instagram, Kind: queue.KindVideo, ByHandle: true})
+		require.NoError(t, err)
+		require.Empty(t, warnings(tiktokLink))
+		never := []string{"No configured source can fetch videos of Facebook; the operator can configure one."}
+		require.Equal(t, never, warnings("https://www.facebook.com/reel/1234567890123457"))
+		require.Empty(t, warnings("https://www.instagram.com/northwind/reel/C3xYz12AbCd/"))
+		account := []string{"The configured sources find a video of Instagram only by its account, unless it is one of the operator's own: track the account, or a link that names it."}
+		require.Equal(t, account, warnings("https://www.instagram.com/reel/C3xYz12AbCe/"))
+		bulk := decode[client.TrackVideosResult](c.send(http.MethodPost, "/videos/bulk", map[string]any{"links": []string{
+			"https://www.facebook.com/reel/1234567890123458", "https://www.facebook.com/reel/1234567890123459", videoURL(3)}}).requireStatus(http.StatusOK))
+		require.Equal(t, never, bulk.Warnings)
+		require.Equal(t, int64(3), c.listVideos("fetch_status=unsupported").Pagination.Total)
+		accounts := decode[client.TrackAccountResult](c.send(http.MethodPost, "/accounts", map[string]any{"link": "https://www.tiktok.com/@another.one"}).requireStatus(http.StatusOK))
+		require.Equal(t, []string{"No configured source can fetch accounts of TikTok; the operator can configure one."}, accounts.Warnings)
+
+		a.Clock.Advance(time.Minute)
+		require.Empty(t, warnings("https://www.facebook.com/reel/1234567890123460"), "the collector is gone, so nothing is known")
+	})
+}

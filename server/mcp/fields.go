@@ -1,0 +1,138 @@
+package mcp
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+// defaultLimit is the number of entries of a page if a tool call has no limit. It is much smaller than the default of the API, because a
+// model reads every entry.
+const defaultLimit = 20
+
+const (
+	// fieldsArgument is the name of the argument that selects the members of each entry of a list.
+	fieldsArgument = "fields"
+	// allFields is the entry of fieldsArgument that selects every member.
+	allFields = "all"
+	// maskedMember is the member that an entry always keeps if it has it. Without it, masked counts would look like unknown counts.
+	maskedMember = "metrics_masked"
+	// dataMember is the name of the member that contains the entries of a page.
+	dataMember = "data"
+)
+
+// entry describes the entries of the list that a tool returns.
+type entry struct {
+	members  []string // names of the members of an entry, sorted
+	defaults []string // names of the members that a result contains if the call does not select members; nil means all
+}
+
+// findEntry returns the description of the entries of a list. x-tool-fields of the schema of an entry are its defaults. findEntry fails if
+// the response is not a list, or if a default is not a member.
+func findEntry(responses *openapi3.Responses) (*entry, error) {
+	for _, form := range successForms(responses) {
+		list := form.Value.Properties[dataMember]
+		if list == nil || list.Value.Items == nil {
+			continue
+		}
+		schema := list.Value.Items.Value
+		e := &entry{members: slices.Sorted(maps.Keys(schema.Properties))}
+		stated, _ := schema.Extensions["x-tool-fields"].([]any)
+		for _, v := range stated {
+			name, _ := v.(string)
+			if !slices.Contains(e.members, name) {
+				return nil, fmt.Errorf("x-tool-fields: %v is not a member of an entry", v)
+			}
+			e.defaults = append(e.defaults, name)
+		}
+		return e, nil
+	}
+	return nil, errors.New("the operation has the parameter limit, but its response has no array data")
+}
+
+// argument returns the argument that selects the members of each entry.
+func (e *entry) argument() argument {
+	schema := map[string]any{"type": openapi3.TypeArray,
+		"items":       map[string]any{"type": openapi3.TypeString, "enum": append([]string{allFields}, e.members...)},
+		"description": "The members that each entry has."}
+	a := argument{name: fieldsArgument, in: inResult, schema: schema}
+	if e.defaults != nil {
+		schema["default"] = e.defaults
+		a.standard, _ = json.Marshal(e.defaults) // cannot fail: it is a list of strings
+	}
+	return a
+}
+
+// readFields returns the members that the argument fields selects. It returns nil if fields selects all members.
+func (e *entry) readFields(raw json.RawMessage) ([]string, *Fault) {
+	refuse := func(code, format string, args ...any) ([]string, *Fault) {
+		return nil, &Fault{fieldsArgument, code, fmt.Sprintf(format, args...)}
+	}
+	var names []any
+	if err := json.Unmarshal(raw, &names); err != nil {
+		return refuse(faultType, "%s must be an array of names, such as [%q]", fieldsArgument, e.members[0])
+	}
+	if len(names) == 0 {
+		return refuse(faultEmpty, "%s must not be empty; leave it out for the default, or send [%q]", fieldsArgument, allFields)
+	}
+	selected := make([]string, 0, len(names))
+	for _, v := range names {
+		name, ok := v.(string)
+		if !ok || name != allFields && !slices.Contains(e.members, name) {
+			text, _ := json.Marshal(v) // cannot fail: v was decoded from JSON
+			return refuse(faultEnum, "%.100s in %s is not allowed; allowed are %s, or %s for every member",
+				text, fieldsArgument, strings.Join(e.members, ", "), allFields)
+		}
+		selected = append(selected, name)
+	}
+	if slices.Contains(selected, allFields) {
+		return nil, nil
+	}
+	return selected, nil
+}
+
+// usePages sets the values that a tool sends by default, so that a result is a short page with pagination data. It returns arguments.
+func usePages(arguments []argument) []argument {
+	for i := range arguments {
+		a := &arguments[i]
+		switch {
+		case a.isLimit():
+			a.setStandard(defaultLimit)
+		case a.in == openapi3.ParameterInQuery && a.requestName == "paginated":
+			a.setStandard(true)
+		}
+	}
+	return arguments
+}
+
+// setStandard sets the value that is sent if the call does not contain the argument.
+func (a *argument) setStandard(value any) {
+	a.standard, _ = json.Marshal(value) // cannot fail: it is a number or a boolean
+	a.schema["default"] = value
+}
+
+// entriesOf returns the entries of the list in the data of a result. It returns nil if the data is not a list.
+func entriesOf(value map[string]any) []any {
+	for _, name := range []string{dataMember, itemsMember} {
+		if list, ok := value[name].([]any); ok {
+			return list
+		}
+	}
+	return nil
+}
+
+// selectFields removes all members from the entries except fields and maskedMember.
+func selectFields(entries []any, fields []string) {
+	for _, e := range entries {
+		if members, ok := e.(map[string]any); ok {
+			maps.DeleteFunc(members, func(name string, _ any) bool {
+				return name != maskedMember && !slices.Contains(fields, name)
+			})
+		}
+	}
+}

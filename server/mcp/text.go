@@ -1,0 +1,38 @@
+package mcp
+
+import (
+	"regexp"
+	"strings"
+)
+
+// toolText returns a description for a model. It is x-tool-description if extensions has it, and otherwise text, shortened by shorten. text
+// is the description in the contract.
+func toolText(extensions map[string]any, text string, shorten func(string) string) string {
+	if own, ok := extensions["x-tool-description"].(string); ok {
+		return oneLine(own)
+	}
+	return shorten(text)
+}
+
+// firstParagraph returns the text before the first blank line.
+func firstParagraph(text string) string {
+	paragraph, _, _ := strings.Cut(strings.TrimSpace(text), "\n\n")
+	return oneLine(paragraph)
+}
+
+// sentenceEnd matches a full stop and the beginning of the next sentence.
+var sentenceEnd = regexp.MustCompile("\\. [A-Z`]")
+
+// firstSentence returns the first sentence of text.
+func firstSentence(text string) string {
+	text = firstParagraph(text)
+	if end := sentenceEnd.FindStringIndex(text); end != nil {
+		return text[:end[0]+1]
+	}
+	return text
+}
+
+// oneLine replaces line breaks and repeated blanks by one blank.
+func oneLine(text string) string {
+	return strings.Join(strings.Fields(text), " ")
+}

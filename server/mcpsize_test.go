@@ -1,0 +1,116 @@
+package server_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/queue"
+)
+
+// The limits in bytes stand for limits in tokens, which `make mcp` measures. One token of the tokenizer o200k_base is on average 4.3 bytes
+// of the list of tools, and 2.8 bytes of a list of videos.
+const (
+	maxToolListBytes  = 48_000 // 12,000 tokens, with a margin
+	maxVideoListBytes = 11_000 // 4,000 tokens, with a margin
+)
+
+// Requirements in docs/coverage.md: 11.7-01
+func TestMCP_listOfToolsIsShort(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	got := a.postMCP(t, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, "Authorization", "Bearer "+c.token).requireStatus(http.StatusOK)
+	require.Less(t, len(got.body), maxToolListBytes)
+}
+
+// Requirements in docs/coverage.md: 11.7-02, 11.7-03
+func TestMCP_listsAreShortPagesByDefault(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	c.trackVideos(http.StatusOK, videoURLs(1, 25))
+	a.Clock.Advance(24 * time.Hour)
+	a.fetch(func(queue.Target) ingest.VideoFacts {
+		return ingest.VideoFacts{Views: new(int64(1_234_567)), Likes: new(int64(98_765)), Comments: new(int64(4321)), Shares: new(int64(321)),
+			Title: new("Restoring a rusty knife from 1920 #handmade"), Username: new("northwind.studio")}
+	})
+	message := a.postMCP(t, toolCall("list_videos", "{}"), "Authorization", "Bearer "+c.token).requireStatus(http.StatusOK)
+	require.Less(t, len(message.body), maxVideoListBytes)
+	require.Equal(t, 20, strings.Count(string(message.body), "Restoring a rusty knife"), "each title must occur once")
+
+	session := c.assistant()
+	var page struct {
+		Data       []map[string]any
+		Pagination struct {
+			Total, Limit int
+			NextCursor   *string `json:"next_cursor"`
+			HasMore      bool    `json:"has_more"`
+		}
+	}
+	read := func(arguments map[string]any) *mcp.CallToolResult {
+		result := session.call("list_videos", arguments)
+		require.False(t, result.IsError, "%v", texts(t, result))
+		encoded, err := json.Marshal(result.StructuredContent)
+		require.NoError(t, err)
+		page.Data, page.Pagination.NextCursor = nil, nil
+		require.NoError(t, json.Unmarshal(encoded, &page))
+		return result
+	}
+	first := read(nil)
+	require.Len(t, page.Data, 20)
+	require.Equal(t, 25, page.Pagination.Total)
+	require.Equal(t, 20, page.Pagination.Limit)
+	require.True(t, page.Pagination.HasMore)
+	require.Contains(t, texts(t, first)[0], "20 of 25 entries in the structured content. For more, send pagination.next_cursor as cursor.")
+	for _, name := range []string{"ad_id", "ad_link", "username", "title", "uploaded_at", "latest_views", "latest_likes", "latest_comments"} {
+		require.Contains(t, page.Data[0], name)
+	}
+	require.NotContains(t, page.Data[0], "organisation_id")
+
+	read(map[string]any{"cursor": *page.Pagination.NextCursor, "fields": []string{"ad_id", "increase_7d"}, "q": nil})
+	require.Len(t, page.Data, 5)
+	require.False(t, page.Pagination.HasMore)
+	require.Len(t, page.Data[0], 2)
+	require.Contains(t, page.Data[0], "increase_7d")
+
+	read(map[string]any{"fields": []string{"all"}, "limit": 1})
+	require.Contains(t, page.Data[0], "organisation_id")
+}
+
+// Requirements in docs/coverage.md: 11.7-04
+func TestMCP_saysOnceThatArgumentsAreNotPercentEncoded(t *testing.T) {
+	t.Parallel()
+	session := newApp(t, newSQLite(t)).newCaller(t, store.TierPremium).assistant()
+	require.Equal(t, 1, strings.Count(session.InitializeResult().Instructions, "percent"))
+	for name, tool := range session.tools() {
+		schema, err := json.Marshal(tool.InputSchema)
+		require.NoError(t, err)
+		for _, word := range []string{"percent-enc", "%2", "path may end", "`GET /", "`POST /"} {
+			require.NotContains(t, tool.Description+string(schema), word, name)
+		}
+	}
+}
+
+// Requirements in docs/coverage.md: 11.7-05
+func TestMCP_weeklyReportNamesOnlyToolsThatExist(t *testing.T) {
+	t.Parallel()
+	session := newApp(t, newSQLite(t)).newCaller(t, store.TierPremium).assistant()
+	prompt, err := session.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: "weekly_report"})
+	require.NoError(t, err)
+	text, ok := prompt.Messages[0].Content.(*mcp.TextContent)
+	require.True(t, ok)
+	tools := session.tools()
+	for name := range tools {
+		text.Text = strings.ReplaceAll(text.Text, name, "")
+	}
+	require.NotRegexp(t, `\b(get|list)_\w+`, text.Text)
+	require.Contains(t, tools, "get_organisation_history")
+}

@@ -1,0 +1,79 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
+)
+
+// servedCache is how long the server uses what it has read about the running collectors.
+const servedCache = 5 * time.Second
+
+// servedReader reads what the running collectors can fetch, at most once in servedCache.
+type servedReader struct {
+	queue *queue.Queue
+	now   func() time.Time
+
+	mu     sync.Mutex
+	served queue.Served
+	until  time.Time // time until which served is used
+}
+
+// read returns what the running collectors can fetch.
+func (r *servedReader) read(ctx context.Context) (queue.Served, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.now()
+	if now.Before(r.until) && !now.Before(r.until.Add(-servedCache)) {
+		return r.served, nil
+	}
+	served, err := r.queue.Served(ctx)
+	if err == nil {
+		r.served, r.until = served, now.Add(servedCache)
+	}
+	return served, err
+}
+
+// platformNames are the names of the platforms in sentences.
+var platformNames = map[link.Platform]string{link.TikTok: "TikTok", link.Instagram: "Instagram", link.YouTube: "YouTube", link.Facebook: "Facebook"}
+
+// unsupported returns why no source of the running collectors can ever fetch what the link names, or "". warning is a sentence for the
+// caller that also says what would help. It can be set although unsupported is "", if the collectors fetch the video only in some cases.
+// Both are "" if no collector is running.
+func unsupported(served queue.Served, l link.Link) (reason, warning string) {
+	byHandle := queue.Form{Platform: l.Platform, Kind: queue.Kind(l.Kind), ByHandle: true}
+	byID := queue.Form{Platform: l.Platform, Kind: queue.Kind(l.Kind)}
+	platform := platformNames[l.Platform]
+	needed := byHandle
+	if l.Handle == "" {
+		needed = byID
+	}
+	switch {
+	case !served.Known() || served.Can(needed):
+		return "", ""
+	case !served.Can(byHandle) && !served.Can(byID):
+		reason = fmt.Sprintf("No configured source can fetch %ss of %s", l.Kind, platform)
+		return reason, reason + "; the operator can configure one."
+	case l.Kind == link.Video && l.Handle == "":
+		return "", fmt.Sprintf("The configured sources find a video of %s only by its account, unless it is one of the operator's own: track the account, or a link that names it.", platform)
+	case l.Handle == "":
+		return "", fmt.Sprintf("The configured sources find an account of %s only by its handle: track it by a link that names the handle.", platform)
+	}
+	return "", fmt.Sprintf("The configured sources find %ss of %s only by their ids: track a link that contains the id.", l.Kind, platform)
+}
+
+// linkWarnings returns the warnings about links, each once, in the order of the links.
+func linkWarnings(served queue.Served, links []link.Link) []string {
+	warnings, seen := []string{}, map[string]bool{}
+	for _, l := range links {
+		if _, warning := unsupported(served, l); warning != "" && !seen[warning] {
+			seen[warning] = true
+			warnings = append(warnings, warning)
+		}
+	}
+	return warnings
+}

@@ -1,0 +1,87 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/reeltally/reeltally/store/internal/db"
+)
+
+// DataKind says where the numbers of a database come from. A database never has numbers of both kinds: the first stored number decides.
+type DataKind string
+
+// The kinds of data. The kind of a database without numbers is NoData.
+const (
+	NoData   DataKind = ""
+	DemoData DataKind = "demo" // made up by the sandbox
+	RealData DataKind = "real" // from platforms, vendors or imports
+)
+
+// SandboxSource is the name of the source of points that the sandbox made up.
+const SandboxSource = "sandbox"
+
+// KindOfSource returns the kind of the numbers of a source with the given name.
+func KindOfSource(name string) DataKind {
+	if name == SandboxSource {
+		return DemoData
+	}
+	return RealData
+}
+
+// DataKindError reports an attempt to store numbers of another kind than the numbers that the database has. Nothing was stored.
+type DataKindError struct{ Have, New DataKind }
+
+func (e *DataKindError) Error() string {
+	const way = "use another database: set REELTALLY_DATABASE_URL, for example to sqlite:data/%s.db"
+	if e.Have == DemoData {
+		return fmt.Sprintf("this database has made-up numbers of the sandbox, so real numbers cannot be stored in it; "+way, "reeltally")
+	}
+	return fmt.Sprintf("this database has real numbers, so made-up numbers of the sandbox cannot be stored in it; "+way, "demo")
+}
+
+const dataKindSetting = "data_kind"
+
+// DataKind returns the kind of the numbers in the database.
+func (s *Store) DataKind(ctx context.Context) (DataKind, error) {
+	kind, err := dataKind(s.db.ReadCommitted(ctx))
+	return kind, db.Translate(err)
+}
+
+// RequireDataKind must be called in every transaction that stores numbers. It returns a *DataKindError if the database has numbers of
+// another kind than kind. If the database has no numbers yet, its kind becomes kind.
+func RequireDataKind(tx *gorm.DB, kind DataKind) error {
+	have, err := dataKind(tx)
+	if err != nil {
+		return err
+	}
+	if have == NoData {
+		err := tx.Table("settings").Clauses(clause.OnConflict{DoNothing: true}).Create(map[string]any{"name": dataKindSetting, "value": []byte(kind)}).Error
+		if err != nil {
+			return err
+		}
+	}
+	return CheckDataKind(tx, kind) // another transaction may have decided the kind in the meantime
+}
+
+// CheckDataKind is RequireDataKind for a transaction that stores nothing: it does not decide the kind of a database without numbers.
+func CheckDataKind(tx *gorm.DB, kind DataKind) error {
+	have, err := dataKind(tx)
+	if err != nil || have == kind || have == NoData {
+		return err
+	}
+	return &DataKindError{Have: have, New: kind}
+}
+
+// dataKind reads the kind of the database from the table of settings.
+func dataKind(tx *gorm.DB) (DataKind, error) {
+	var setting struct{ Value []byte }
+	err := tx.Table("settings").Select("value").Where("name = ?", dataKindSetting).Take(&setting).Error
+	if errors.Is(err, gorm.ErrRecordNotFound) {
+		return NoData, nil
+	}
+	return DataKind(setting.Value), err
+}

@@ -1,0 +1,132 @@
+package store
+
+import (
+	"cmp"
+	"fmt"
+
+	"gorm.io/gorm"
+
+	"github.com/reeltally/reeltally/store/internal/db"
+	"github.com/reeltally/reeltally/store/queue"
+)
+
+// FetchStatus says how collecting stands for a video or account.
+type FetchStatus = queue.FetchStatus
+
+// FetchState says how collecting stands for a video or account of an organisation. It is stored with the organisation's row and not only with
+// the shared target, so that it never shows what was fetched for other organisations. Methods that read videos and accounts call asOf.
+type FetchState struct {
+	FetchStatus   FetchStatus // "" for an account that is only linked from videos
+	FetchReason   string      // the first part of the sentence that explains the status; "" if the status explains itself
+	LastAttemptAt *db.Instant // when a source was last asked since the organisation tracks the video or account
+	NextFetchAt   *db.Instant // when the next fetch is due; nil if none is planned
+}
+
+// asOf replaces the stored status by the status at the time now.
+func (s *FetchState) asOf(now db.Instant) {
+	if status := queue.StatusOf(s.FetchStatus, s.NextFetchAt, now); status != s.FetchStatus {
+		s.FetchStatus, s.FetchReason = status, ""
+	}
+}
+
+// Change applies the change that follows from a fetch. fetchedAt is when the source was asked, and nextAt is when the next fetch is due.
+// hasNumbers is true if the organisation has numbers of the video or account. Change does nothing if a later attempt was already applied.
+func (s *FetchState) Change(c queue.FetchChange, hasNumbers bool, fetchedAt, nextAt db.Instant) {
+	if s.LastAttemptAt != nil && *s.LastAttemptAt > fetchedAt {
+		return
+	}
+	answered := queue.FetchPending
+	if hasNumbers {
+		answered = queue.FetchOK
+	}
+	switch {
+	case c.Status == queue.FetchOK, c.Status == "" && c.Attempted && s.FetchStatus == queue.FetchDelayed:
+		s.FetchStatus, s.FetchReason = answered, c.Reason
+	case c.Status == queue.FetchDelayed && s.FetchStatus != queue.FetchOK && s.FetchStatus != queue.FetchPending && s.FetchStatus != queue.FetchDelayed:
+		// The known reason, for example that the video is private, says more than that the next fetch is late.
+	case c.Status != "":
+		s.FetchStatus, s.FetchReason = c.Status, c.Reason
+	case c.Attempted && (s.FetchStatus == queue.FetchOK || s.FetchStatus == queue.FetchPending):
+		s.FetchReason = c.Reason
+	}
+	next := cmp.Or(c.NextAt, nextAt)
+	if s.NextFetchAt = &next; c.Attempted {
+		s.LastAttemptAt = &fetchedAt
+	}
+}
+
+// WithStarted adds to columns the state of a video or account whose tracking begins and that is not in the queue yet.
+func WithStarted(columns map[string]any) map[string]any {
+	columns["fetch_status"], columns["fetch_reason"], columns["last_attempt_at"], columns["next_fetch_at"] = queue.FetchPending, "", nil, nil
+	return columns
+}
+
+// withStopped adds to columns the state of a video or account whose tracking was stopped.
+func withStopped(columns map[string]any) map[string]any {
+	columns["fetch_status"], columns["fetch_reason"], columns["next_fetch_at"] = queue.FetchStopped, "", nil
+	return columns
+}
+
+// defaultReasons has the reason of each status for which no reason is stored. %s is the word video or account.
+var defaultReasons = map[FetchStatus]string{
+	queue.FetchPending:     "The first fetch of the %s since tracking began is still to come",
+	queue.FetchDelayed:     "The fetch of the %s is late, because no collector has made it yet",
+	queue.FetchFailing:     "The last attempts to fetch the %s failed",
+	queue.FetchPrivate:     "The platform says that the %s is private",
+	queue.FetchRestricted:  "The platform does not show the %s to everyone, because of its age or region restriction",
+	queue.FetchGone:        "The platform says that the %s does not exist",
+	queue.FetchUnsupported: "No configured source can fetch the %s",
+	queue.FetchStopped:     "The organisation stopped tracking the %s",
+}
+
+// notQueued is the reason of a pending video or account that is not in the queue.
+const notQueued = "The %s is saved but not fetched, because the organisation has no active subscription or only imported it"
+
+// FetchDetail returns one sentence that explains the status to people. kind is the word video or account. It returns nil if there is
+// nothing to explain. The state must have been read with a method of Org.
+func (s *FetchState) FetchDetail(kind string) *string {
+	reason, next := s.FetchReason, "it is asked for again on"
+	if reason == "" {
+		known := defaultReasons[s.FetchStatus]
+		if s.FetchStatus == queue.FetchPending && s.NextFetchAt == nil {
+			known = notQueued
+		}
+		if known == "" {
+			return nil
+		}
+		reason = fmt.Sprintf(known, kind)
+	}
+	switch {
+	case s.NextFetchAt == nil:
+		return new(reason + ".")
+	case s.FetchStatus == queue.FetchPending && s.FetchReason == "":
+		next = "it is due on"
+	case s.FetchStatus == queue.FetchDelayed && s.FetchReason == "":
+		next = "it has been due since"
+	}
+	return new(fmt.Sprintf("%s; %s %s UTC.", reason, next, s.NextFetchAt.Time().UTC().Format("2006-01-02 15:04")))
+}
+
+// isStopped returns true if status is the status of videos and accounts whose tracking was stopped.
+func isStopped(status *FetchStatus) bool { return status != nil && *status == queue.FetchStopped }
+
+// withStatus adds to q the condition that the fetch status of a row of table is status at the time now.
+func withStatus(q *gorm.DB, table string, status FetchStatus, now db.Instant) *gorm.DB {
+	late := lateSince(now)
+	switch status {
+	case queue.FetchDelayed:
+		return q.Where("("+table+".fetch_status = ? OR ("+table+".fetch_status IN ? AND "+table+".next_fetch_at < ?))",
+			queue.FetchDelayed, queue.Waiting, late)
+	case queue.FetchOK, queue.FetchPending:
+		return q.Where(table+".fetch_status = ? AND ("+table+".next_fetch_at IS NULL OR "+table+".next_fetch_at >= ?)", status, late)
+	default:
+		return q.Where(table+".fetch_status = ?", status)
+	}
+}
+
+// statusSQL is a SQL expression for the fetch status of a row. Its parameters are queue.Waiting, the time since which a fetch that is still
+// due is late, and queue.FetchDelayed.
+const statusSQL = "CASE WHEN fetch_status IN ? AND next_fetch_at < ? THEN ? ELSE fetch_status END"
+
+// lateSince returns the time since which a fetch that is still due at now is late.
+func lateSince(now db.Instant) db.Instant { return now.Add(-queue.DelayedAfter) }

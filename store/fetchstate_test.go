@@ -1,0 +1,115 @@
+package store_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// deliverChange claims the due TikTok videos and stores an outcome without numbers for each. It returns the number of outcomes.
+func deliverChange(t *testing.T, db *storetest.DB, change queue.FetchChange, next time.Duration) int {
+	t.Helper()
+	db.Clock.Advance(time.Second)
+	stored := 0
+	for _, lane := range queue.Lanes {
+		c, err := db.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, queue.KindVideo, 100, time.Minute, lane))
+		require.NoError(t, err)
+		outcomes := make([]ingest.Outcome, len(c.Targets))
+		for i, target := range c.Targets {
+			outcomes[i] = ingest.Outcome{Target: target, Source: "test", State: queue.StateActive, NextAt: store.InstantOf(db.Clock.Now().Add(next)), Fetch: &change}
+		}
+		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, outcomes))
+		stored += len(outcomes)
+	}
+	return stored
+}
+
+// videosWithStatus returns the ids of the organisation's videos with a fetch status.
+func videosWithStatus(t *testing.T, o *store.Org, status store.FetchStatus) []string {
+	t.Helper()
+	q := storetest.OrderedBy("created_at", true)
+	q.Status = &status
+	page, err := o.Videos(t.Context(), q)
+	require.NoError(t, err)
+	ids := []string{}
+	for _, v := range page.Videos {
+		require.Equal(t, status, v.FetchStatus)
+		ids = append(ids, v.ID.String())
+	}
+	require.Len(t, ids, int(page.Total))
+	return ids
+}
+
+// Requirements in docs/coverage.md: 11.1-06
+func TestFetchState_becomesDelayedAfterAnHourAndChangesTheVersion(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		id := storetest.Track(t, o, storetest.Clip(t, 1))[0].VideoID
+		version := func() store.Version {
+			v, err := o.Version(t.Context())
+			require.NoError(t, err)
+			return v
+		}
+		before := version()
+		require.Equal(t, []string{id.String()}, videosWithStatus(t, o, queue.FetchPending))
+		db.Clock.Advance(queue.DelayedAfter - time.Minute)
+		require.Equal(t, before, version())
+		require.Empty(t, videosWithStatus(t, o, queue.FetchDelayed))
+		db.Clock.Advance(2 * time.Minute)
+		require.NotEqual(t, before, version(), "a fetch became late, so that lists changed")
+		require.Equal(t, []string{id.String()}, videosWithStatus(t, o, queue.FetchDelayed))
+		require.Empty(t, videosWithStatus(t, o, queue.FetchPending))
+		counts, err := o.VideoStatistics(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, map[store.FetchStatus]int64{queue.FetchDelayed: 1}, counts.ByStatus)
+
+		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(5)))
+		require.Equal(t, []string{id.String()}, videosWithStatus(t, o, queue.FetchOK))
+	})
+}
+
+// Requirements in docs/coverage.md: 11.1-06, 11.1-07
+func TestFetchState_showsOnlyAttemptsSinceTheOrganisationTracksTheVideo(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		first, second := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
+		clip := storetest.Clip(t, 1)
+		id := storetest.Track(t, first, clip)[0].VideoID
+		before, err := first.Version(t.Context())
+		require.NoError(t, err)
+		failing := queue.FetchChange{Status: queue.FetchFailing, Reason: "The last 2 attempts failed", Attempted: true}
+		require.Equal(t, 1, deliverChange(t, db, failing, time.Minute))
+		after, err := first.Version(t.Context())
+		require.NoError(t, err)
+		require.Greater(t, after.Version, before.Version)
+		v, err := first.Video(t.Context(), store.VideoRef{ID: id})
+		require.NoError(t, err)
+		require.Equal(t, queue.FetchFailing, v.FetchStatus)
+		require.NotNil(t, v.LastAttemptAt)
+		require.Equal(t, "The last 2 attempts failed; it is asked for again on "+v.NextFetchAt.Time().Format("2006-01-02 15:04")+" UTC.", *v.FetchDetail("video"))
+
+		other := storetest.Track(t, second, clip)[0].VideoID
+		v, err = second.Video(t.Context(), store.VideoRef{ID: other})
+		require.NoError(t, err)
+		require.Equal(t, queue.FetchPending, v.FetchStatus)
+		require.Nil(t, v.LastAttemptAt, "the attempt was made for another organisation")
+
+		// An answer that is written late does not replace the state of a newer attempt.
+		state := store.FetchState{FetchStatus: queue.FetchOK, LastAttemptAt: new(store.Instant(20))}
+		state.Change(failing, true, 10, 30)
+		require.Equal(t, queue.FetchOK, state.FetchStatus)
+		state.Change(queue.FetchChange{Status: queue.FetchDelayed, Reason: "paused"}, true, 20, 30)
+		require.Equal(t, queue.FetchDelayed, state.FetchStatus)
+		state.Change(queue.FetchChange{Attempted: true, Reason: "The last attempt failed"}, true, 30, 40)
+		require.Equal(t, store.FetchState{FetchStatus: queue.FetchOK, FetchReason: "The last attempt failed", LastAttemptAt: new(store.Instant(30)),
+			NextFetchAt: new(store.Instant(40))}, state)
+	})
+}

@@ -1,0 +1,86 @@
+package queue
+
+import (
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"github.com/reeltally/reeltally/store/internal/db"
+)
+
+// FetchStatus says how collecting stands for a video or account.
+type FetchStatus string
+
+// The fetch statuses.
+const (
+	FetchPending     FetchStatus = "pending"     // no fetch has succeeded since tracking began
+	FetchOK          FetchStatus = "ok"          // the last fetch succeeded
+	FetchDelayed     FetchStatus = "delayed"     // the fetch is late: see DelayedAfter
+	FetchFailing     FetchStatus = "failing"     // at least FailingAfter attempts in a row failed
+	FetchPrivate     FetchStatus = "private"     // a source says that it is private
+	FetchRestricted  FetchStatus = "restricted"  // a source refuses it because of its age or region restriction
+	FetchGone        FetchStatus = "gone"        // the sources said several times in a row that it does not exist
+	FetchUnsupported FetchStatus = "unsupported" // no configured source can fetch it
+	FetchStopped     FetchStatus = "stopped"     // the organisation stopped tracking it
+)
+
+// FetchStatuses lists all fetch statuses.
+var FetchStatuses = []FetchStatus{FetchPending, FetchOK, FetchDelayed, FetchFailing, FetchPrivate, FetchRestricted, FetchGone,
+	FetchUnsupported, FetchStopped}
+
+const (
+	// DelayedAfter is how long a fetch may be due before the video or account counts as delayed.
+	DelayedAfter = time.Hour
+	// FailingAfter is the number of failed attempts in a row after which a video or account counts as failing. One failed attempt is common
+	// and is repeated within seconds.
+	FailingAfter = 2
+)
+
+// Waiting are the stored statuses that count as delayed if the fetch has been due for longer than DelayedAfter.
+var Waiting = []FetchStatus{FetchPending, FetchOK}
+
+// FetchChange is the change of the fetch status that follows from one outcome.
+type FetchChange struct {
+	// Status is the new status. FetchOK becomes FetchPending for an organisation that has no counts of the video or account. "" keeps the status.
+	Status FetchStatus
+	// Reason is the first part of the sentence that explains the status, without a full stop. It never contains a credential. If Status is "",
+	// the reason is only stored if the kept status is one of Waiting.
+	Reason string
+	// Attempted is true if a source was asked.
+	Attempted bool
+	// NextAt is when the next fetch is expected. If NextAt is 0, that is when the target is due next.
+	NextAt db.Instant
+}
+
+// saveDue stores when the videos and accounts of entries are fetched next. If no configured source can fetch an entry, saveDue stores the
+// status FetchUnsupported and the reason instead.
+func saveDue(tx *gorm.DB, org uuid.UUID, entries []Entry) error {
+	for kind, table := range map[Kind]string{KindVideo: "videos", KindAccount: "accounts"} {
+		of := slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return e.Kind != kind })
+		for chunk := range slices.Chunk(of, db.InsertChunk) {
+			rows := make([][]any, len(chunk))
+			for i, e := range chunk {
+				rows[i] = []any{e.Subject, e.NextAt, e.Unsupported}
+			}
+			list, args := db.WithRows(tx, "u", []string{"id uuid", "next_at bigint", "unsupported text"}, rows)
+			err := tx.Exec(list+`UPDATE `+table+` SET next_fetch_at = CASE WHEN u.unsupported = '' THEN u.next_at END,
+  fetch_status = CASE WHEN u.unsupported = '' THEN `+table+`.fetch_status ELSE ? END,
+  fetch_reason = CASE WHEN u.unsupported = '' THEN `+table+`.fetch_reason ELSE u.unsupported END
+ FROM u WHERE `+table+`.organisation_id = ? AND `+table+`.id = u.id`, append(args, FetchUnsupported, org)...).Error
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// StatusOf returns the fetch status at the time now. stored is the stored status, and nextAt is when the next fetch is due.
+func StatusOf(stored FetchStatus, nextAt *db.Instant, now db.Instant) FetchStatus {
+	if nextAt != nil && *nextAt < now.Add(-DelayedAfter) && slices.Contains(Waiting, stored) {
+		return FetchDelayed
+	}
+	return stored
+}
