@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/gen/client"
@@ -20,22 +21,27 @@ func (c *caller) examplePaths() map[string]string {
 	account := decode[client.Video](c.send(http.MethodGet, "/videos/"+video, nil).requireStatus(http.StatusOK)).LinkedAccountID
 	require.NotNil(c.t, account)
 	collection := c.createCollection(map[string]any{"name": "Launch"}).String()
+	report := c.createReport(uuid.MustParse(collection)).String()
 	return map[string]string{
-		"/authenticate":                         "/authenticate",
-		"/videos":                               "/videos?order_by=created_at",
-		"/videos/{ad_id}":                       "/videos/" + video,
-		"/videos/{ad_id}/history":               "/videos/" + video + "/history",
-		"/collections":                          "/collections",
-		"/collections/{collection_id}":          "/collections/" + collection,
-		"/collections/{collection_id}/videos":   "/collections/" + collection + "/videos",
-		"/collections/{collection_id}/accounts": "/collections/" + collection + "/accounts",
-		"/accounts":                             "/accounts",
-		"/accounts/{account_id}":                "/accounts/" + account.String(),
-		"/accounts/{account_id}/videos":         "/accounts/" + account.String() + "/videos",
-		"/accounts/{account_id}/history":        "/accounts/" + account.String() + "/history",
-		"/organisation/history":                 "/organisation/history",
-		"/statistics/videos":                    "/statistics/videos",
-		"/statistics/accounts":                  "/statistics/accounts",
+		"/authenticate":                           "/authenticate",
+		"/videos":                                 "/videos?order_by=created_at",
+		"/videos/{ad_id}":                         "/videos/" + video,
+		"/videos/{ad_id}/history":                 "/videos/" + video + "/history",
+		"/collections":                            "/collections",
+		"/collections/{collection_id}":            "/collections/" + collection,
+		"/collections/{collection_id}/videos":     "/collections/" + collection + "/videos",
+		"/collections/{collection_id}/accounts":   "/collections/" + collection + "/accounts",
+		"/collections/{collection_id}/history":    "/collections/" + collection + "/history",
+		"/collections/{collection_id}/statistics": "/collections/" + collection + "/statistics",
+		"/collections/{collection_id}/reports":    "/collections/" + collection + "/reports",
+		"/reports/{report_id}":                    "/reports/" + report,
+		"/accounts":                               "/accounts",
+		"/accounts/{account_id}":                  "/accounts/" + account.String(),
+		"/accounts/{account_id}/videos":           "/accounts/" + account.String() + "/videos",
+		"/accounts/{account_id}/history":          "/accounts/" + account.String() + "/history",
+		"/organisation/history":                   "/organisation/history",
+		"/statistics/videos":                      "/statistics/videos",
+		"/statistics/accounts":                    "/statistics/accounts",
 	}
 }
 

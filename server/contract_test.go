@@ -280,7 +280,8 @@ func TestEveryOperationThatMasksMetrics_returnsNullMetricsToLowerTiers(t *testin
 				})
 				// Growth is unknown, because each video has only one point.
 				a.Exec(t, "UPDATE videos SET increase_1d = 1, increase_7d = 1, increase_14d = 1, increase_30d = 1, views_gained_7d = 1")
-				target := strings.NewReplacer("{ad_id}", id.String(), "{account_id}", account.String(), "{collection_id}", collections[0].String()).Replace(op.Path)
+				target := strings.NewReplacer("{ad_id}", id.String(), "{account_id}", account.String(), "{collection_id}", collections[0].String(),
+					"{report_id}", c.createReport(collections[0]).String()).Replace(op.Path)
 				if op.Operation.Parameters.GetByInAndName("query", "include_counts") != nil {
 					target += "?include_counts=true"
 				}
@@ -312,8 +313,8 @@ func TestEveryOperationThatMasksMetrics_returnsNullMetricsToLowerTiers(t *testin
 // isMetric returns true if a member of a JSON response with the given name is a metric, such as views.
 func isMetric(name string) bool {
 	begins := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
-	return slices.ContainsFunc([]string{"latest_", "increase_", "mean_", "median_", "most_", "percent_", "total_"}, begins) && name != "total_pages" ||
-		slices.Contains([]string{"outlier_multiplier", "views_gained_7d", "accounts", "videos", "uploads", "followers", "following", "views", "likes", "comments", "shares", "bookmarks", "engagements", "video_count", "account_count"}, name)
+	return slices.ContainsFunc([]string{"latest_", "increase_", "mean_", "median_", "most_", "percent_", "total_", "unknown_", "views_"}, begins) && name != "total_pages" ||
+		slices.Contains([]string{"outlier_multiplier", "measured", "accounts", "videos", "uploads", "followers", "following", "views", "likes", "comments", "shares", "bookmarks", "engagements", "video_count", "account_count"}, name)
 }
 
 // withMetrics returns all JSON objects in v that have a metric or the member metrics_masked. v is decoded JSON.
@@ -330,7 +331,7 @@ func withMetrics(v any) []map[string]any {
 				continue // the member filters has members that are named like metrics, but contains no metrics
 			}
 			out = append(out, withMetrics(e)...)
-			if isMetric(name) || name == "metrics_masked" {
+			if _, list := e.([]any); isMetric(name) && !list || name == "metrics_masked" {
 				out = append(out, v)
 				break
 			}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/gen/client"
@@ -34,6 +35,7 @@ const (
 	pageCursor     textKind = "cursor"
 	entityTag      textKind = "entity tag"
 	shareHash      textKind = "share hash"
+	reportID       textKind = "report id"
 	tokenID        textKind = "token id"
 	organisationID textKind = "organisation id"
 	freeText       textKind = "text"
@@ -41,7 +43,7 @@ const (
 
 // itemKinds contains all text kinds except freeText. The order is fixed, so that the same seed generates the same requests.
 var itemKinds = []textKind{videoID, videoLink, accountID, accountLinks, collectionID, collectionName, username, hashtag, captionWord,
-	pageCursor, entityTag, shareHash, tokenID, organisationID}
+	pageCursor, entityTag, shareHash, reportID, tokenID, organisationID}
 
 // kindsByField maps the name of a text field to the kinds of text that the field accepts. The key "videos link" means the field "link" in
 // operations whose path contains "videos". Tests that generate requests fail if a text field has no entry.
@@ -51,7 +53,7 @@ var kindsByField = map[string][]textKind{
 	"collection_id": {collectionID}, "collection_ids": {collectionID}, "label_ids": {collectionID}, "parent_id": {collectionID},
 	"collections": {collectionName, collectionID}, "collection_names": {collectionName}, "name": {collectionName},
 	"username": {username}, "hashtag": {hashtag}, "hashtags": {hashtag}, "q": {captionWord}, "cursor": {pageCursor}, "If-Match": {entityTag},
-	"hash": {shareHash}, "organisation_id": {organisationID}, "token_id": {tokenID},
+	"hash": {shareHash}, "organisation_id": {organisationID}, "token_id": {tokenID}, "report_id": {reportID},
 	"title": {freeText}, "description": {freeText}, "password": {freeText}, "Idempotency-Key": {freeText},
 
 	"videos link": {videoLink}, "videos links": {videoLink}, "videos id": {videoID, videoLink}, "videos ids": {videoID, videoLink},
@@ -166,6 +168,9 @@ func (c *caller) inventory(first int) inventory {
 	}
 	for i := range 3 {
 		items[hashtag], items[captionWord] = append(items[hashtag], fmt.Sprintf("tag%d", first+i)), append(items[captionWord], fmt.Sprintf("word%d", first+i))
+	}
+	for range 2 { // so that the list of reports has a second page
+		items[reportID] = append(items[reportID], c.createReport(uuid.MustParse(items[collectionID][0])).String())
 	}
 	items[tokenID] = append(items[tokenID], decode[client.Authentication](c.send(http.MethodGet, "/authenticate", nil).requireStatus(http.StatusOK)).Token.ID.String())
 	for _, op := range sharedContract().operations {

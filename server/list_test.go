@@ -262,7 +262,7 @@ func TestConditionalRequest_unchangedListIsNotReadFromTheDatabase(t *testing.T) 
 		c := a.newCaller(t, store.TierPremium)
 		other := a.newCaller(t, store.TierPremium)
 		paths := c.examplePaths()
-		for _, single := range []string{"/authenticate", "/videos/{ad_id}", "/accounts/{account_id}", "/collections/{collection_id}"} {
+		for _, single := range []string{"/authenticate", "/videos/{ad_id}", "/accounts/{account_id}", "/collections/{collection_id}", "/reports/{report_id}"} {
 			delete(paths, single) // skip operations that return one object: the server reads the object to compute its ETag
 		}
 		for _, target := range paths {

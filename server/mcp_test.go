@@ -151,8 +151,8 @@ func TestMCP_listsAToolForEachOperation(t *testing.T) {
 
 // mcpItems contains the ids of the items that createMCPItems created.
 type mcpItems struct {
-	video, other, account, collection, child uuid.UUID
-	since                                    string // a start date that the history operations accept in every tier
+	video, other, account, collection, child, report uuid.UUID
+	since                                            string // a start date that the history operations accept in every tier
 }
 
 const (
@@ -186,6 +186,7 @@ func (c *caller) createMCPItems() mcpItems {
 	c.app.fetchProfiles(func(queue.Target) ingest.AccountFacts {
 		return ingest.AccountFacts{Username: new("northwind.studio"), Bio: new(hostileBio), ProfileLink: new(profileLink), Followers: new(int64(7))}
 	})
+	w.report = c.createReport(w.collection)
 	return w
 }
 
@@ -205,6 +206,11 @@ func (w mcpItems) calls() []call {
 		{"getCollection", map[string]any{"collection_id": w.collection, "include_counts": true}},
 		{"listCollectionVideos", map[string]any{"collection_id": w.collection, "limit": 20}},
 		{"listCollectionAccounts", map[string]any{"collection_id": w.collection, "limit": 20}},
+		{"getCollectionHistory", map[string]any{"collection_id": w.collection, "start_date": w.since}},
+		{"getCollectionStatistics", map[string]any{"collection_id": w.collection, "include_children": true}},
+		{"listReports", map[string]any{"collection_id": w.collection, "limit": 20}},
+		{"getReport", map[string]any{"report_id": w.report}},
+		{"createReport", map[string]any{"collection_id": w.collection, "start_date": w.since}},
 		{"getOrganisationHistory", nil},
 		{"getVideoStatistics", nil},
 		{"getAccountStatistics", nil},
@@ -231,7 +237,7 @@ func (w mcpItems) calls() []call {
 }
 
 // readCalls is the number of calls that tests run to read data. They are the first calls in the result of mcpItems.calls.
-const readCalls = 13
+const readCalls = 17
 
 // call is an operation with its arguments. It can be sent as a REST request or as a call of an MCP tool.
 type call struct {
@@ -278,11 +284,11 @@ func (c call) sendREST(t *testing.T, sender *caller) response {
 	return sender.send(op.Method, target+"?"+query.Encode(), body, headers...)
 }
 
-// idsAndTimes matches the UUIDs, times and cursors in a JSON text.
-var idsAndTimes = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d{4}-\d\d-\d\dT[0-9:.]+\+00:00|"next_cursor":"[^"]*"`)
+// idsAndTimes matches the UUIDs, times, cursors and checksums in a JSON text.
+var idsAndTimes = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d{4}-\d\d-\d\dT[0-9:.]+\+00:00|"next_cursor":"[^"]*"|[0-9a-f]{64}`)
 
-// comparableJSON returns v as JSON, with each id, time and cursor replaced by "…". Two organisations with equal data differ only in ids,
-// times and cursors.
+// comparableJSON returns v as JSON, with each id, time, cursor and checksum replaced by "…". Two organisations with equal data differ only
+// in ids, times, cursors and checksums.
 func comparableJSON(t *testing.T, v any) string {
 	t.Helper()
 	encoded, err := json.Marshal(v)

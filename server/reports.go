@@ -61,7 +61,7 @@ func (s *Server) GetCollectionStatistics(ctx context.Context, r api.GetCollectio
 		UnknownViews: t.UnknownViews, UnknownLikes: t.UnknownLikes, UnknownComments: t.UnknownComments, UnknownShares: t.UnknownShares,
 		UnknownBookmarks: t.UnknownBookmarks, ViewsAtStart: t.ViewsAtStart, ViewsGained: t.ViewsGained, ViewsCorrected: t.ViewsCorrected,
 		Increase: t.Increase, Best: toAPIRanked(campaign, true, caller.View), Worst: toAPIRanked(campaign, false, caller.View),
-		MetricsMasked: caller.View.MetricsMasked(),
+		MetricsMasked: t.MetricsMasked,
 	}), nil
 }
 
@@ -172,7 +172,7 @@ func (b reportBytes) VisitGetReportResponse(w http.ResponseWriter) error {
 	return err
 }
 
-// maskedReport returns a report whose numbers are null, with only its last day and its first video.
+// maskedReport returns a report whose numbers are null, without its days and videos.
 func maskedReport(ctx context.Context, caller Caller, r api.GetReportRequestObject) (api.GetReportResponseObject, error) {
 	_, document, err := caller.Org.ReportDocument(ctx, r.ReportID)
 	if err != nil {
@@ -182,17 +182,9 @@ func maskedReport(ctx context.Context, caller Caller, r api.GetReportRequestObje
 	if err := json.Unmarshal(document, &out); err != nil {
 		return nil, err
 	}
-	out.MetricsMasked = caller.View.MetricsMasked()
 	out.Statistics = api.ReportStatistics{CollectionID: out.Statistics.CollectionID, StartDate: out.Statistics.StartDate, EndDate: out.Statistics.EndDate,
-		IncludeChildren: out.Statistics.IncludeChildren}
-	out.Days, out.Videos = visiblePoints(out.Days, caller.View), visiblePoints(out.Videos, caller.View)
-	for i := range out.Days {
-		out.Days[i] = api.CollectionHistoryPoint{Date: out.Days[i].Date, MetricsMasked: caller.View.MetricsMasked()}
-	}
-	for i := range out.Videos {
-		v := out.Videos[i]
-		out.Videos[i] = api.ReportVideo{AdID: v.AdID, AdLink: v.AdLink, Removed: v.Removed, AddedAt: v.AddedAt, Points: []api.ReportPoint{}}
-	}
+		IncludeChildren: out.Statistics.IncludeChildren, MetricsMasked: caller.View.MetricsMasked()}
+	out.Days, out.Videos = []api.CollectionHistoryPoint{}, []api.ReportVideo{}
 	return api.GetReport200JSONResponse(out), nil
 }
 
@@ -214,7 +206,7 @@ func toAPICampaignDays(days []store.CampaignDay, view View) []api.CollectionHist
 		sums := d.Known()
 		out[i] = api.CollectionHistoryPoint{
 			Date: toAPIDate(d.Day), Videos: view.Count(&d.Videos), VideosAdded: view.Count(&d.Added), Measured: view.Count(&d.Measured),
-			Interpolated: view.Count(&d.Interpolated), Carried: view.Count(&d.Carried), WithoutPoint: view.Count(&d.WithoutPoint),
+			Rounded: view.Count(&d.Rounded), Interpolated: view.Count(&d.Interpolated), Carried: view.Count(&d.Carried), WithoutPoint: view.Count(&d.WithoutPoint),
 			Views: view.Count(sums.Views), Likes: view.Count(sums.Likes), Comments: view.Count(sums.Comments), Shares: view.Count(sums.Shares),
 			Bookmarks: view.Count(sums.Bookmarks), Engagements: view.Count(sums.Engagement()),
 			UnknownViews: view.Count(&d.Unknown.Views), UnknownLikes: view.Count(&d.Unknown.Likes), UnknownComments: view.Count(&d.Unknown.Comments),
@@ -239,7 +231,7 @@ func toAPICampaignStatistics(q store.CampaignQuery, c store.Campaign, view View)
 		UnknownViews: view.Count(&unknown.Views), UnknownLikes: view.Count(&unknown.Likes), UnknownComments: view.Count(&unknown.Comments),
 		UnknownShares: view.Count(&unknown.Shares), UnknownBookmarks: view.Count(&unknown.Bookmarks),
 		ViewsAtStart: view.Count(g.StartViews), ViewsGained: view.Count(g.Gained), ViewsCorrected: view.Count(&g.Corrected),
-		Increase: view.Ratio(percentOf(g.Gained, g.StartViews)),
+		Increase: view.Ratio(percentOf(g.Gained, g.StartViews)), MetricsMasked: view.MetricsMasked(),
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 // are specified in interface.md section 1 and in spec.md sections 4.4 and 4.5.
 var successStatuses = map[string][]string{
 	"createCollection": {"201"},
+	"createReport":     {"201"},
 	"updateCollection": {"204"},
 	"refreshVideo":     {"200", "202"},
 	"refreshAccount":   {"200", "202"},

@@ -51,6 +51,7 @@ type CampaignDay struct {
 	Videos       int64 // number of videos
 	Added        int64 // number of videos that were added on this day
 	Measured     int64 // number of videos with a stored point of this day
+	Rounded      int64 // number of videos with a stored point of this day in which the source has probably rounded a count
 	Interpolated int64 // number of videos whose counts were interpolated between two stored points
 	Carried      int64 // number of videos whose counts are those of their last stored point, which is older
 	WithoutPoint int64 // number of videos without a point on this day or before
@@ -357,6 +358,9 @@ func (d *CampaignDay) countsOf(points []Point, next int) Counts {
 		return Counts{}
 	case points[next-1].Day == d.Day:
 		d.Measured++
+		if strings.HasSuffix(*points[next-1].Source, roundedMark) {
+			d.Rounded++
+		}
 		return points[next-1].Counts
 	case next == len(points):
 		d.Carried++

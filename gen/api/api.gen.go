@@ -995,6 +995,9 @@ type CollectionHistoryPoint struct {
 	// MetricsMasked `true` if the organisation's tier hides the numbers; absent otherwise.
 	MetricsMasked *bool `json:"metrics_masked,omitempty"`
 
+	// Rounded How many of the `measured` videos have a point in which the source has probably rounded a count.
+	Rounded *int64 `json:"rounded"`
+
 	// Shares The sum of the known shares of the videos; null if none is known.
 	Shares *int64 `json:"shares"`
 
@@ -1022,7 +1025,7 @@ type CollectionHistoryPoint struct {
 	// Views The sum of the known views of the videos; null if none is known.
 	Views *int64 `json:"views"`
 
-	// ViewsCorrected The part of `views_gained` that comes from falls of views; 0 or less.
+	// ViewsCorrected The part of `views_gained` that comes from falls of views, because of corrections or rounding; 0 or less.
 	ViewsCorrected *int64 `json:"views_corrected"`
 
 	// ViewsFromAdded The views of the videos that were added on this day.
@@ -1538,9 +1541,6 @@ type Report struct {
 	// ID The id of the report.
 	ID openapi_types.UUID `json:"id"`
 
-	// MetricsMasked `true` if the organisation's tier hides the numbers; absent otherwise.
-	MetricsMasked *bool `json:"metrics_masked,omitempty"`
-
 	// Number The number of the report.
 	Number int64 `json:"number"`
 
@@ -1631,6 +1631,9 @@ type ReportStatistics struct {
 
 	// Likes The sum of the known likes of the videos at the end of the period; null if none is known.
 	Likes *int64 `json:"likes"`
+
+	// MetricsMasked `true` if the organisation's tier hides the numbers; absent otherwise.
+	MetricsMasked *bool `json:"metrics_masked,omitempty"`
 
 	// Shares The sum of the known shares of the videos at the end of the period; null if none is known.
 	Shares *int64 `json:"shares"`

@@ -996,6 +996,9 @@ type CollectionHistoryPoint struct {
 	// MetricsMasked `true` if the organisation's tier hides the numbers; absent otherwise.
 	MetricsMasked *bool `json:"metrics_masked,omitempty"`
 
+	// Rounded How many of the `measured` videos have a point in which the source has probably rounded a count.
+	Rounded *int64 `json:"rounded"`
+
 	// Shares The sum of the known shares of the videos; null if none is known.
 	Shares *int64 `json:"shares"`
 
@@ -1023,7 +1026,7 @@ type CollectionHistoryPoint struct {
 	// Views The sum of the known views of the videos; null if none is known.
 	Views *int64 `json:"views"`
 
-	// ViewsCorrected The part of `views_gained` that comes from falls of views; 0 or less.
+	// ViewsCorrected The part of `views_gained` that comes from falls of views, because of corrections or rounding; 0 or less.
 	ViewsCorrected *int64 `json:"views_corrected"`
 
 	// ViewsFromAdded The views of the videos that were added on this day.
@@ -1539,9 +1542,6 @@ type Report struct {
 	// ID The id of the report.
 	ID openapi_types.UUID `json:"id"`
 
-	// MetricsMasked `true` if the organisation's tier hides the numbers; absent otherwise.
-	MetricsMasked *bool `json:"metrics_masked,omitempty"`
-
 	// Number The number of the report.
 	Number int64 `json:"number"`
 
@@ -1632,6 +1632,9 @@ type ReportStatistics struct {
 
 	// Likes The sum of the known likes of the videos at the end of the period; null if none is known.
 	Likes *int64 `json:"likes"`
+
+	// MetricsMasked `true` if the organisation's tier hides the numbers; absent otherwise.
+	MetricsMasked *bool `json:"metrics_masked,omitempty"`
 
 	// Shares The sum of the known shares of the videos at the end of the period; null if none is known.
 	Shares *int64 `json:"shares"`
@@ -3601,7 +3604,7 @@ type ClientInterface interface {
 	// from the day on which the account or the hashtag was added, but not before it was tracked. Stopped videos count; videos that were taken out of the collection do not.
 	//
 	// The counts of a video are those of `GET /videos/{ad_id}/history`: measured or interpolated. After its last point they are carried on, before
-	// its first point they are unknown. `measured`, `interpolated`, `carried` and `without_point` say how many videos are counted how; `unknown_views` and so on
+	// its first point they are unknown. `measured`, `rounded`, `interpolated`, `carried` and `without_point` say how many videos are counted how; `unknown_views` and so on
 	// say how many videos add nothing to a sum.
 	//
 	// `start_date` may be at most 90 days ago, 730 for premium; an older one gives 400 naming the oldest day allowed. A collection of more than 5,000 videos
@@ -3777,7 +3780,7 @@ type ClientInterface interface {
 	// The list of reports has the whole checksum.
 	// An unknown id gives 404.
 	//
-	// Limited and basic tiers get the report with all numbers null, only its last day and its first video.
+	// Limited and basic tiers get the report with all numbers null, without its days and videos.
 	//
 	// Corresponds with GET /reports/{report_id} (the `GetReport` operationId).
 	GetReport(ctx context.Context, reportID ReportID, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -4587,7 +4590,7 @@ func (c *Client) AddCollectionAccounts(ctx context.Context, collectionID Collect
 // from the day on which the account or the hashtag was added, but not before it was tracked. Stopped videos count; videos that were taken out of the collection do not.
 //
 // The counts of a video are those of `GET /videos/{ad_id}/history`: measured or interpolated. After its last point they are carried on, before
-// its first point they are unknown. `measured`, `interpolated`, `carried` and `without_point` say how many videos are counted how; `unknown_views` and so on
+// its first point they are unknown. `measured`, `rounded`, `interpolated`, `carried` and `without_point` say how many videos are counted how; `unknown_views` and so on
 // say how many videos add nothing to a sum.
 //
 // `start_date` may be at most 90 days ago, 730 for premium; an older one gives 400 naming the oldest day allowed. A collection of more than 5,000 videos
@@ -4913,7 +4916,7 @@ func (c *Client) RefreshVideo(ctx context.Context, params *RefreshVideoParams, b
 // The list of reports has the whole checksum.
 // An unknown id gives 404.
 //
-// Limited and basic tiers get the report with all numbers null, only its last day and its first video.
+// Limited and basic tiers get the report with all numbers null, without its days and videos.
 //
 // Corresponds with GET /reports/{report_id} (the `GetReport` operationId).
 func (c *Client) GetReport(ctx context.Context, reportID ReportID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8493,7 +8496,7 @@ type ClientWithResponsesInterface interface {
 	// from the day on which the account or the hashtag was added, but not before it was tracked. Stopped videos count; videos that were taken out of the collection do not.
 	//
 	// The counts of a video are those of `GET /videos/{ad_id}/history`: measured or interpolated. After its last point they are carried on, before
-	// its first point they are unknown. `measured`, `interpolated`, `carried` and `without_point` say how many videos are counted how; `unknown_views` and so on
+	// its first point they are unknown. `measured`, `rounded`, `interpolated`, `carried` and `without_point` say how many videos are counted how; `unknown_views` and so on
 	// say how many videos add nothing to a sum.
 	//
 	// `start_date` may be at most 90 days ago, 730 for premium; an older one gives 400 naming the oldest day allowed. A collection of more than 5,000 videos
@@ -8679,7 +8682,7 @@ type ClientWithResponsesInterface interface {
 	// The list of reports has the whole checksum.
 	// An unknown id gives 404.
 	//
-	// Limited and basic tiers get the report with all numbers null, only its last day and its first video.
+	// Limited and basic tiers get the report with all numbers null, without its days and videos.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -11390,7 +11393,7 @@ func (c *ClientWithResponses) AddCollectionAccountsWithResponse(ctx context.Cont
 // from the day on which the account or the hashtag was added, but not before it was tracked. Stopped videos count; videos that were taken out of the collection do not.
 //
 // The counts of a video are those of `GET /videos/{ad_id}/history`: measured or interpolated. After its last point they are carried on, before
-// its first point they are unknown. `measured`, `interpolated`, `carried` and `without_point` say how many videos are counted how; `unknown_views` and so on
+// its first point they are unknown. `measured`, `rounded`, `interpolated`, `carried` and `without_point` say how many videos are counted how; `unknown_views` and so on
 // say how many videos add nothing to a sum.
 //
 // `start_date` may be at most 90 days ago, 730 for premium; an older one gives 400 naming the oldest day allowed. A collection of more than 5,000 videos
@@ -11666,7 +11669,7 @@ func (c *ClientWithResponses) RefreshVideoWithResponse(ctx context.Context, para
 // The list of reports has the whole checksum.
 // An unknown id gives 404.
 //
-// Limited and basic tiers get the report with all numbers null, only its last day and its first video.
+// Limited and basic tiers get the report with all numbers null, without its days and videos.
 //
 // Returns a wrapper object for the known response body format(s).
 //
