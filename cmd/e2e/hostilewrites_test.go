@@ -20,7 +20,7 @@ func bulkCases() []hostileCase {
 		{name: "500 short links", run: post(bulk, inArray(listOf(500, short)))},
 		{name: "500 short links of accounts", run: post("/accounts/bulk", inArray(listOf(500, func(i int) string { return short(1000 + i) })))},
 		{name: "500 new videos with all labels that a request may have", run: func(a *attack) {
-			a.post(bulk, `{"label_ids":`+listOf(50, func(i int) string { return a.wide[i] })+`,"links":`+listOf(500, newVideo)+`}`)
+			a.post(bulk, `{"label_ids":`+listOf(25, func(i int) string { return a.wide[i] })+`,"links":`+listOf(500, newVideo)+`}`)
 		}},
 		{name: "500 videos that are tracked already", run: func(a *attack) { a.post(bulk, inArray(listOf(500, func(i int) string { return a.links[i] }))) }},
 		{name: "500 new accounts", run: post("/accounts/bulk", inArray(listOf(500, func(i int) string { return "https://www.tiktok.com/@hostile" + uuid.NewString()[:8] })))},
