@@ -89,7 +89,7 @@ var codes = [...]CodeInfo{
 	{CodeCollectionCycle, 409, "Collection cycle", "A collection cannot be its own parent, directly or through other collections."},
 	{CodeCollectionTooDeep, 409, "Collection too deep", "Collections can be nested at most 16 levels deep."},
 	{CodeTooManyCollections, 409, "Too many collections", "The organisation has reached its limit of collections. Delete some, or ask the operator for a higher limit."},
-	{CodeCollectionTooLarge, 409, "Collection too large", "The collection has more than 5,000 videos, or its report more than 100,000 points. Choose a smaller collection or a shorter period."},
+	{CodeCollectionTooLarge, 409, "Collection too large", "The collection has more than 5,000 videos, more videos than the period allows, or more than 75,000 points for a report. Choose a smaller collection or a shorter period."},
 	{CodeTooManyReports, 409, "Too many reports", "The organisation has 1,000 reports, which is the limit. Reports are never deleted."},
 	{CodePasswordRequired, 409, "Password required", "The access `protected` needs a password, in the same request or set before."},
 	{CodeIdempotencyKeyInUse, 409, "Idempotency key in use", "The first request with this Idempotency-Key is still running."},
@@ -200,6 +200,7 @@ func toError(err error) *Error {
 		missing  *store.NotFoundError
 		tooMany  *store.TooManyCollectionsError
 		videos   *store.TooManyVideosError
+		days     *store.TooManyDaysError
 		points   *store.TooManyPointsError
 		reports  *store.TooManyReportsError
 		tooLarge *http.MaxBytesError
@@ -217,9 +218,13 @@ func toError(err error) *Error {
 		return &Error{Code: CodeTooManyCollections, Cause: err, Detail: fmt.Sprintf(
 			"Your organisation has %d collections, and this request makes %d more; at most %d are allowed.", tooMany.Have, tooMany.New, tooMany.Limit)}
 	case errors.As(err, &videos):
-		return &Error{Code: CodeCollectionTooLarge, Cause: err, Detail: fmt.Sprintf("The collection has more than %d videos; at most %[1]d can be added up.", videos.Limit)}
+		return &Error{Code: CodeCollectionTooLarge, Cause: err, Detail: fmt.Sprintf("The collection has more than %d videos; the counts of at most %[1]d can be added up.", videos.Limit)}
+	case errors.As(err, &days):
+		return &Error{Code: CodeCollectionTooLarge, Cause: err, Detail: fmt.Sprintf(
+			"The collection has %d videos, and the period %d days; for so many videos, at most %d days are allowed.", days.Videos, days.Days, days.Allowed)}
 	case errors.As(err, &points):
-		return &Error{Code: CodeCollectionTooLarge, Cause: err, Detail: fmt.Sprintf("The report would have more than %d points; at most %[1]d are allowed. Choose a shorter period.", points.Limit)}
+		return &Error{Code: CodeCollectionTooLarge, Cause: err, Detail: fmt.Sprintf(
+			"The videos of the collection have more than %d stored points; a report may rest on at most %[1]d. Make one report for each of several smaller collections.", points.Limit)}
 	case errors.As(err, &reports):
 		return &Error{Code: CodeTooManyReports, Cause: err, Detail: fmt.Sprintf("Your organisation has %d reports, and at most %[1]d are allowed.", reports.Limit)}
 	case errors.As(err, &tooLarge):

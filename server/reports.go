@@ -1,9 +1,11 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"io"
 	"net/http"
 	"slices"
 
@@ -85,7 +87,7 @@ func (s *Server) CreateReport(ctx context.Context, r api.CreateReportRequestObje
 		return nil, inBody(err)
 	}
 	made, err := caller.Org.CreateReport(ctx, store.NewReport{ID: effectID(ctx), CollectionID: r.CollectionID, IncludeChildren: isTrue(r.Body.IncludeChildren),
-		From: from, To: to, CreatedBy: caller.Token.ID, Document: reportDocument})
+		From: from, To: to, CreatedBy: caller.Token.ID, Document: writeReport})
 	if err != nil {
 		return nil, err
 	}
@@ -103,25 +105,48 @@ func inBody(err error) error {
 	return e
 }
 
-// reportDocument returns the JSON of a report.
-func reportDocument(r store.Report, c store.Campaign) ([]byte, error) {
+// writeReport writes the JSON of a report to w. It encodes one video at a time, because all videos together can take 20 MB.
+func writeReport(w io.Writer, r store.Report, c store.Campaign) error {
 	query := store.CampaignQuery{Collection: r.CollectionID, IncludeChildren: r.IncludeChildren, From: r.StartDate, To: r.EndDate}
-	out := api.Report{Format: reportFormat, ID: r.ID, Number: r.Number, OrganisationID: r.OrganisationID, CreatedBy: r.CreatedBy, CreatedAt: toAPITime(r.CreatedAt),
+	report := api.Report{Format: reportFormat, ID: r.ID, Number: r.Number, OrganisationID: r.OrganisationID, CreatedBy: r.CreatedBy, CreatedAt: toAPITime(r.CreatedAt),
 		Collections: make([]api.ReportCollection, len(c.Collections)), Statistics: toAPICampaignStatistics(query, c, FullView),
-		Days: toAPICampaignDays(c.Days, FullView), Videos: make([]api.ReportVideo, len(c.Videos))}
+		Days: toAPICampaignDays(c.Days, FullView), Videos: []api.ReportVideo{}}
 	for i, collection := range c.Collections {
-		out.Collections[i] = api.ReportCollection{ID: collection.ID, Name: collection.Name}
+		report.Collections[i] = api.ReportCollection{ID: collection.ID, Name: collection.Name}
 	}
-	for i, v := range c.Videos {
-		g := toAPICampaignVideo(v, FullView)
-		out.Videos[i] = api.ReportVideo{AdID: g.AdID, AdLink: g.AdLink, Removed: g.Removed, AddedAt: g.AddedAt, StartDay: g.StartDay, ViewsAtStart: g.ViewsAtStart,
-			ViewsAtEnd: g.ViewsAtEnd, ViewsGained: g.ViewsGained, Increase: g.Increase, Points: make([]api.ReportPoint, len(v.StoredPoints))}
-		for n, p := range v.StoredPoints {
-			out.Videos[i].Points[n] = api.ReportPoint{Date: toAPIDate(p.Day), Views: p.Views, Likes: p.Likes, Comments: p.Comments, Shares: p.Shares,
-				Bookmarks: p.Bookmarks, Quality: api.HistoryQuality(p.Quality), Source: *p.Source, FetchedAt: toAPITime(*p.FetchedAt)}
+	encoded, err := json.Marshal(report)
+	if err != nil {
+		return err
+	}
+	const end = "]}" // videos is the last member of a report
+	if _, err := w.Write(bytes.TrimSuffix(encoded, []byte(end))); err != nil {
+		return err
+	}
+	for i := range c.Videos {
+		if encoded, err = json.Marshal(toAPIReportVideo(&c.Videos[i])); err != nil {
+			return err
+		}
+		if i > 0 {
+			encoded = append([]byte{','}, encoded...)
+		}
+		if _, err := w.Write(encoded); err != nil {
+			return err
 		}
 	}
-	return json.Marshal(out)
+	_, err = io.WriteString(w, end)
+	return err
+}
+
+// toAPIReportVideo converts a video of a report to the JSON type of the API.
+func toAPIReportVideo(v *store.CampaignVideo) api.ReportVideo {
+	g := toAPICampaignVideo(*v, FullView)
+	out := api.ReportVideo{AdID: g.AdID, AdLink: g.AdLink, Removed: g.Removed, AddedAt: g.AddedAt, StartDay: g.StartDay, ViewsAtStart: g.ViewsAtStart,
+		ViewsAtEnd: g.ViewsAtEnd, ViewsGained: g.ViewsGained, Increase: g.Increase, Points: make([]api.ReportPoint, len(v.StoredPoints))}
+	for n, p := range v.StoredPoints {
+		out.Points[n] = api.ReportPoint{Date: toAPIDate(p.Day), Views: p.Views, Likes: p.Likes, Comments: p.Comments, Shares: p.Shares,
+			Bookmarks: p.Bookmarks, Quality: api.HistoryQuality(p.Quality), Source: *p.Source, FetchedAt: toAPITime(*p.FetchedAt)}
+	}
+	return out
 }
 
 // ListReports answers GET /collections/{collection_id}/reports with the reports of a collection.
@@ -178,15 +203,26 @@ func maskedReport(ctx context.Context, caller Caller, r api.GetReportRequestObje
 	if err != nil {
 		return nil, err
 	}
-	var out api.Report
-	if err := json.Unmarshal(document, &out); err != nil {
+	var stored struct {
+		api.Report
+		Days   skipped `json:"days"`
+		Videos skipped `json:"videos"`
+	}
+	if err := json.Unmarshal(document, &stored); err != nil {
 		return nil, err
 	}
+	out := stored.Report
 	out.Statistics = api.ReportStatistics{CollectionID: out.Statistics.CollectionID, StartDate: out.Statistics.StartDate, EndDate: out.Statistics.EndDate,
 		IncludeChildren: out.Statistics.IncludeChildren, MetricsMasked: caller.View.MetricsMasked()}
 	out.Days, out.Videos = []api.CollectionHistoryPoint{}, []api.ReportVideo{}
 	return api.GetReport200JSONResponse(out), nil
 }
+
+// skipped is a member of a JSON object that is not decoded.
+type skipped struct{}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (skipped) UnmarshalJSON([]byte) error { return nil }
 
 // toAPIReportSummary converts what identifies a report to the JSON type of the API. It has no metrics, so View changes nothing.
 func toAPIReportSummary(r store.Report, _ View) api.ReportSummary {

@@ -19,8 +19,11 @@ import (
 const (
 	// MaxCampaignVideos is the highest number of videos of a collection whose counts are added up.
 	MaxCampaignVideos = 5000
-	// MaxReportPoints is the highest number of points of a report.
-	MaxReportPoints = 100_000
+	// MaxCampaignDays is the highest product of the number of videos and the number of days. 5,000 videos on 31 days cost the server and
+	// PostgreSQL half a second each.
+	MaxCampaignDays = 155_000
+	// MaxReportPoints is the highest number of stored points that are read for a report.
+	MaxReportPoints = 75_000
 )
 
 // CampaignQuery selects the videos and days that Campaign adds up.
@@ -87,11 +90,21 @@ func (e *TooManyVideosError) Error() string {
 	return fmt.Sprintf("the collection has more than %d videos", e.Limit)
 }
 
-// TooManyPointsError reports that a report would have too many points.
+// TooManyDaysError reports that a period has too many days for the number of videos of a collection.
+type TooManyDaysError struct {
+	Videos, Days int // number of videos and days
+	Allowed      int // highest number of days for this number of videos
+}
+
+func (e *TooManyDaysError) Error() string {
+	return fmt.Sprintf("the collection has %d videos and the period %d days; at most %d days are allowed for so many videos", e.Videos, e.Days, e.Allowed)
+}
+
+// TooManyPointsError reports that the videos of a report have too many stored points.
 type TooManyPointsError struct{ Limit int }
 
 func (e *TooManyPointsError) Error() string {
-	return fmt.Sprintf("the report would have more than %d points", e.Limit)
+	return fmt.Sprintf("the videos of the collection have more than %d stored points", e.Limit)
 }
 
 // campaignVideos is a SQL query for the videos in the collections @in, with the time since when each is a member. A video that was added is
@@ -113,12 +126,13 @@ const campaignVideos = `SELECT v.id, v.link, v.removed, j.added_at FROM (
 ) AS j JOIN videos v ON v.organisation_id = @org AND v.id = j.video_id WHERE j.added_at < @until ORDER BY v.id LIMIT @limit`
 
 // campaignPoints is a SQL query for the points of the videos @ids from which the counts of the days @from to @to follow, ordered by video
-// and day. It begins with the last point up to @from and ends with the first point from @to on.
+// and day. For each video, it has at least the last point up to @from, the points between, and the first point from @to on. @before is
+// @from - 6, because the day of a weekly point can be up to 6 days after the Monday of its week.
 const campaignPoints = `WITH wanted AS (SELECT v.organisation_id, v.id,
-  (SELECT MAX(b.day) FROM (SELECT MAX(bd.day) AS day FROM snapshots_daily bd WHERE bd.organisation_id = @org AND bd.video_id = v.id AND bd.day <= @from
-     UNION ALL SELECT MAX(bw.day) AS day FROM snapshots_weekly bw WHERE bw.organisation_id = @org AND bw.video_id = v.id AND bw.day <= @from) AS b) AS first_day,
-  (SELECT MIN(e.day) FROM (SELECT MIN(ed.day) AS day FROM snapshots_daily ed WHERE ed.organisation_id = @org AND ed.video_id = v.id AND ed.day >= @to
-     UNION ALL SELECT MIN(ew.day) AS day FROM snapshots_weekly ew WHERE ew.organisation_id = @org AND ew.video_id = v.id AND ew.day >= @to) AS e) AS last_day
+  (SELECT MAX(bd.day) FROM snapshots_daily bd WHERE bd.organisation_id = @org AND bd.video_id = v.id AND bd.day <= @from) AS first_day,
+  (SELECT MIN(ed.day) FROM snapshots_daily ed WHERE ed.organisation_id = @org AND ed.video_id = v.id AND ed.day >= @to) AS last_day,
+  (SELECT MAX(bw.week) FROM snapshots_weekly bw WHERE bw.organisation_id = @org AND bw.video_id = v.id AND bw.week <= @before) AS first_week,
+  (SELECT MIN(ew.week) FROM snapshots_weekly ew WHERE ew.organisation_id = @org AND ew.video_id = v.id AND ew.week >= @to) AS last_week
   FROM videos v WHERE v.organisation_id = @org AND v.id IN @ids)
 SELECT d.video_id, d.day, {d}, d.fetched_at, d.source, 0 AS weekly FROM wanted
   CROSS JOIN snapshots_daily d WHERE d.organisation_id = @org AND wanted.organisation_id = d.organisation_id AND d.video_id = wanted.id
@@ -126,13 +140,14 @@ SELECT d.video_id, d.day, {d}, d.fetched_at, d.source, 0 AS weekly FROM wanted
 UNION ALL
 SELECT w.video_id, w.day, {w}, w.fetched_at, w.source, 1 AS weekly FROM wanted
   CROSS JOIN snapshots_weekly w WHERE w.organisation_id = @org AND wanted.organisation_id = w.organisation_id AND w.video_id = wanted.id
-   AND w.day >= COALESCE(wanted.first_day, @from) AND w.day <= COALESCE(wanted.last_day, @to)
+   AND w.week >= COALESCE(wanted.first_week, @before) AND w.week <= COALESCE(wanted.last_week, @to)
 ORDER BY 1, 2, weekly`
 
 // Campaign adds up the counts of the videos of a collection on the days q.From to q.To. It returns no days after today. The counts of a
 // video on a day are those of History. After the last point, they stay those of the last point. Before the first point, they are unknown.
 //
-// Campaign returns ErrNotFound for an unknown collection, and *TooManyVideosError or *TooManyPointsError if there is too much to add up.
+// Campaign returns ErrNotFound for an unknown collection, and *TooManyVideosError, *TooManyDaysError or *TooManyPointsError if there is too
+// much to add up.
 func (o *Org) Campaign(ctx context.Context, q CampaignQuery) (Campaign, error) {
 	q.To = min(q.To, o.s.db.Now().Day())
 	c := Campaign{Days: []CampaignDay{}}
@@ -153,6 +168,9 @@ func (o *Org) Campaign(ctx context.Context, q CampaignQuery) (Campaign, error) {
 	}
 	if q.To < q.From || len(c.Videos) == 0 {
 		return c, nil
+	}
+	if days := int(q.To - q.From + 1); len(c.Videos)*days > MaxCampaignDays {
+		return c, &TooManyDaysError{Videos: len(c.Videos), Days: days, Allowed: MaxCampaignDays / len(c.Videos)}
 	}
 	t := newTally(q)
 	points := 0
@@ -180,7 +198,7 @@ func (o *Org) campaignCollections(ctx context.Context, q CampaignQuery) ([]Colle
 	return found, db.Translate(err)
 }
 
-// tallyVideos reads the points of the videos and adds their counts to t. points is the number of points that q.Points has kept so far.
+// tallyVideos reads the points of the videos and adds their counts to t. points is the number of points that were read so far.
 func (o *Org) tallyVideos(ctx context.Context, q CampaignQuery, t *tally, videos []CampaignVideo, points *int) error {
 	ids := make([]uuid.UUID, len(videos))
 	for n := range videos {
@@ -190,34 +208,32 @@ func (o *Org) tallyVideos(ctx context.Context, q CampaignQuery, t *tally, videos
 	if q.Points {
 		from = 0 // the quality of a point depends on all points before it
 	}
-	rows, err := o.s.db.Read(ctx).Raw(campaignPointsSQL, map[string]any{"org": o.id, "ids": ids, "from": from, "to": q.To}).Rows()
+	rows, err := o.s.db.Read(ctx).Raw(campaignPointsSQL, map[string]any{"org": o.id, "ids": ids, "from": from, "before": from - 6, "to": q.To}).Rows()
 	if err != nil {
 		return db.Translate(err)
 	}
 	defer func() { _ = rows.Close() }() // rows.Err returns the errors of reading, so the error of Close is not needed
 	var of []Point
 	at := 0
-	finish := func() error {
+	finish := func() {
 		if q.Points {
-			if videos[at].StoredPoints = restsOn(of, videos[at].startsOn(q.From), q.To); len(videos[at].StoredPoints)+*points > MaxReportPoints {
-				return &TooManyPointsError{Limit: MaxReportPoints}
-			}
-			*points += len(videos[at].StoredPoints)
+			videos[at].StoredPoints = restsOn(of, videos[at].startsOn(q.From), q.To)
 		}
 		t.add(&videos[at], of)
 		of = of[:0]
 		at++
-		return nil
 	}
 	var p pointRow
+	targets := p.targets()
 	for rows.Next() {
-		if err := rows.Scan(p.targets()...); err != nil {
+		if err := rows.Scan(targets...); err != nil {
 			return db.Translate(err)
 		}
+		if *points++; q.Points && *points > MaxReportPoints {
+			return &TooManyPointsError{Limit: MaxReportPoints}
+		}
 		for videos[at].ID != p.video {
-			if err := finish(); err != nil {
-				return err
-			}
+			finish()
 		}
 		point := p.point()
 		// While a week is rolled up, a day can have a daily and a weekly point. Counts that the daily point lacks come from the weekly point.
@@ -232,9 +248,7 @@ func (o *Org) tallyVideos(ctx context.Context, q CampaignQuery, t *tally, videos
 		return db.Translate(err)
 	}
 	for at < len(videos) {
-		if err := finish(); err != nil {
-			return err
-		}
+		finish()
 	}
 	return nil
 }
@@ -261,14 +275,18 @@ func (r *pointRow) targets() []any {
 	return append(out, &r.fetched, &r.source, &r.weekly)
 }
 
-// point returns the row as a point.
+// point returns the row as a point. A request can read 150,000 rows, so the values of a point are allocated together.
 func (r *pointRow) point() Point {
-	fetched, source := r.fetched, r.source
-	p := Point{Day: r.day, Provenance: Provenance{Source: &source, FetchedAt: &fetched}}
+	values := &struct {
+		counts  [MetricCount]int64
+		fetched db.Instant
+		source  string
+	}{fetched: r.fetched, source: r.source}
+	p := Point{Day: r.day, Provenance: Provenance{Source: &values.source, FetchedAt: &values.fetched}}
 	for n, count := range p.Fields() {
 		if r.counts[n].Valid {
-			value := r.counts[n].V
-			*count = &value
+			values.counts[n] = r.counts[n].V
+			*count = &values.counts[n]
 		}
 	}
 	return p

@@ -1,13 +1,17 @@
 package store
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/google/uuid"
+	"github.com/klauspost/compress/zstd"
 	"gorm.io/gorm"
 
 	"github.com/reeltally/reeltally/store/internal/db"
@@ -58,8 +62,8 @@ type NewReport struct {
 	IncludeChildren bool
 	From, To        db.Date
 	CreatedBy       uuid.UUID
-	// Document returns the document of a report. Its fields Checksum and Bytes are not set yet.
-	Document func(Report, Campaign) ([]byte, error)
+	// Document writes the document of a report to w. The fields Checksum and Bytes of the report are not set yet.
+	Document func(w io.Writer, r Report, c Campaign) error
 }
 
 // CreateReport makes a report of a collection from the points as they are now. If a report with n.ID exists, it returns that report. It
@@ -71,10 +75,6 @@ func (o *Org) CreateReport(ctx context.Context, n NewReport) (Report, error) {
 		return made, err // an earlier attempt of the request made the report, but its server crashed before it answered
 	}
 	campaign, err := o.Campaign(ctx, CampaignQuery{Collection: n.CollectionID, IncludeChildren: n.IncludeChildren, From: n.From, To: n.To, Points: true})
-	if err != nil {
-		return Report{}, err
-	}
-	coder, err := sharedBodyCoder()
 	if err != nil {
 		return Report{}, err
 	}
@@ -90,12 +90,9 @@ func (o *Org) CreateReport(ctx context.Context, n NewReport) (Report, error) {
 		if row.Number, err = o.nextReport(o.q(ctx, "reports")); err != nil {
 			return db.Translate(err)
 		}
-		document, err := n.Document(row.Report, campaign)
-		if err != nil {
+		if err := row.setDocument(func(w io.Writer) error { return n.Document(w, row.Report, campaign) }); err != nil {
 			return err
 		}
-		sum := sha256.Sum256(document)
-		row.Checksum, row.Bytes, row.Content = hex.EncodeToString(sum[:]), int64(len(document)), coder.encoder.EncodeAll(document, nil)
 		return o.change(ctx, func(tx *gorm.DB) error {
 			next, err := o.nextReport(db.Scoped(tx, "reports", o.id))
 			if err != nil {
@@ -108,6 +105,36 @@ func (o *Org) CreateReport(ctx context.Context, n NewReport) (Report, error) {
 		})
 	})
 	return row.Report, err
+}
+
+// setDocument sets the content of the row to the compressed document that write writes, and sets Checksum and Bytes. The document can have
+// 20 MB, so it is never in memory as a whole.
+func (r *reportRow) setDocument(write func(io.Writer) error) error {
+	var content bytes.Buffer
+	compressed, err := zstd.NewWriter(&content, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true))
+	if err != nil {
+		return err
+	}
+	sum := sha256.New()
+	counted := &countingWriter{to: io.MultiWriter(sum, compressed)}
+	buffered := bufio.NewWriter(counted)
+	if err := errors.Join(write(buffered), buffered.Flush(), compressed.Close()); err != nil {
+		return err
+	}
+	r.Checksum, r.Bytes, r.Content = hex.EncodeToString(sum.Sum(nil)), counted.bytes, content.Bytes()
+	return nil
+}
+
+// countingWriter counts the bytes that are written to another writer.
+type countingWriter struct {
+	to    io.Writer
+	bytes int64
+}
+
+func (w *countingWriter) Write(p []byte) (int, error) {
+	n, err := w.to.Write(p)
+	w.bytes += int64(n)
+	return n, err
 }
 
 // nextReport returns the number of the organisation's next report. reports is a query for the organisation's reports. nextReport returns

@@ -3608,7 +3608,9 @@ type ClientInterface interface {
 	// say how many videos add nothing to a sum.
 	//
 	// `start_date` may be at most 90 days ago, 730 for premium; an older one gives 400 naming the oldest day allowed. A collection of more than 5,000 videos
-	// gives 409 (`collection_too_large`). Limited and basic tiers get only the latest day of the range, masked.
+	// gives 409 (`collection_too_large`), and so does a period that is too long for the number of videos: at most 31 days for 5,000 videos,
+	// 155 days for 1,000 and 730 days for 200 (155,000 divided by the number of videos).
+	// Limited and basic tiers get only the latest day of the range, masked.
 	//
 	// Corresponds with GET /collections/{collection_id}/history (the `GetCollectionHistory` operationId).
 	GetCollectionHistory(ctx context.Context, collectionID CollectionID, params *GetCollectionHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -3628,7 +3630,7 @@ type ClientInterface interface {
 	// a SHA-256 checksum of its bytes. `GET /reports/{report_id}` returns it.
 	//
 	// Without dates, the report is about the last 30 days until now. `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos,
-	// or a report of more than 100,000 points, gives 409 (`collection_too_large`). An organisation can have 1,000 reports; another one gives 409 (`too_many_reports`).
+	// a period that is too long for the number of videos, or videos with more than 75,000 stored points until the end of the period, give 409 (`collection_too_large`). An organisation can have 1,000 reports; another one gives 409 (`too_many_reports`).
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -3642,7 +3644,7 @@ type ClientInterface interface {
 	// a SHA-256 checksum of its bytes. `GET /reports/{report_id}` returns it.
 	//
 	// Without dates, the report is about the last 30 days until now. `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos,
-	// or a report of more than 100,000 points, gives 409 (`collection_too_large`). An organisation can have 1,000 reports; another one gives 409 (`too_many_reports`).
+	// a period that is too long for the number of videos, or videos with more than 75,000 stored points until the end of the period, give 409 (`collection_too_large`). An organisation can have 1,000 reports; another one gives 409 (`too_many_reports`).
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -3656,7 +3658,8 @@ type ClientInterface interface {
 	//
 	// A video gains its views on the last day, less its views on the day before the period. If it was added in the period, its gain begins with its views on the day on which
 	// it was added; if these are unknown, with its first known views. Falls of views count: `views_corrected` says how much. A video whose views are unknown on the last day has no gain.
-	// `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos gives 409 (`collection_too_large`).
+	// `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos, or a period that is too long for
+	// the number of videos, gives 409 (`collection_too_large`).
 	//
 	// Limited and basic tiers get all numbers as null, and no videos.
 	//
@@ -4594,7 +4597,9 @@ func (c *Client) AddCollectionAccounts(ctx context.Context, collectionID Collect
 // say how many videos add nothing to a sum.
 //
 // `start_date` may be at most 90 days ago, 730 for premium; an older one gives 400 naming the oldest day allowed. A collection of more than 5,000 videos
-// gives 409 (`collection_too_large`). Limited and basic tiers get only the latest day of the range, masked.
+// gives 409 (`collection_too_large`), and so does a period that is too long for the number of videos: at most 31 days for 5,000 videos,
+// 155 days for 1,000 and 730 days for 200 (155,000 divided by the number of videos).
+// Limited and basic tiers get only the latest day of the range, masked.
 //
 // Corresponds with GET /collections/{collection_id}/history (the `GetCollectionHistory` operationId).
 func (c *Client) GetCollectionHistory(ctx context.Context, collectionID CollectionID, params *GetCollectionHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -4634,7 +4639,7 @@ func (c *Client) ListReports(ctx context.Context, collectionID CollectionID, par
 // a SHA-256 checksum of its bytes. `GET /reports/{report_id}` returns it.
 //
 // Without dates, the report is about the last 30 days until now. `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos,
-// or a report of more than 100,000 points, gives 409 (`collection_too_large`). An organisation can have 1,000 reports; another one gives 409 (`too_many_reports`).
+// a period that is too long for the number of videos, or videos with more than 75,000 stored points until the end of the period, give 409 (`collection_too_large`). An organisation can have 1,000 reports; another one gives 409 (`too_many_reports`).
 //
 // Takes any type of body and a specified content type.
 //
@@ -4658,7 +4663,7 @@ func (c *Client) CreateReportWithBody(ctx context.Context, collectionID Collecti
 // a SHA-256 checksum of its bytes. `GET /reports/{report_id}` returns it.
 //
 // Without dates, the report is about the last 30 days until now. `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos,
-// or a report of more than 100,000 points, gives 409 (`collection_too_large`). An organisation can have 1,000 reports; another one gives 409 (`too_many_reports`).
+// a period that is too long for the number of videos, or videos with more than 75,000 stored points until the end of the period, give 409 (`collection_too_large`). An organisation can have 1,000 reports; another one gives 409 (`too_many_reports`).
 //
 // Takes a body of the `application/json` content type.
 //
@@ -4682,7 +4687,8 @@ func (c *Client) CreateReport(ctx context.Context, collectionID CollectionID, pa
 //
 // A video gains its views on the last day, less its views on the day before the period. If it was added in the period, its gain begins with its views on the day on which
 // it was added; if these are unknown, with its first known views. Falls of views count: `views_corrected` says how much. A video whose views are unknown on the last day has no gain.
-// `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos gives 409 (`collection_too_large`).
+// `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos, or a period that is too long for
+// the number of videos, gives 409 (`collection_too_large`).
 //
 // Limited and basic tiers get all numbers as null, and no videos.
 //
@@ -8500,7 +8506,9 @@ type ClientWithResponsesInterface interface {
 	// say how many videos add nothing to a sum.
 	//
 	// `start_date` may be at most 90 days ago, 730 for premium; an older one gives 400 naming the oldest day allowed. A collection of more than 5,000 videos
-	// gives 409 (`collection_too_large`). Limited and basic tiers get only the latest day of the range, masked.
+	// gives 409 (`collection_too_large`), and so does a period that is too long for the number of videos: at most 31 days for 5,000 videos,
+	// 155 days for 1,000 and 730 days for 200 (155,000 divided by the number of videos).
+	// Limited and basic tiers get only the latest day of the range, masked.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -8524,7 +8532,7 @@ type ClientWithResponsesInterface interface {
 	// a SHA-256 checksum of its bytes. `GET /reports/{report_id}` returns it.
 	//
 	// Without dates, the report is about the last 30 days until now. `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos,
-	// or a report of more than 100,000 points, gives 409 (`collection_too_large`). An organisation can have 1,000 reports; another one gives 409 (`too_many_reports`).
+	// a period that is too long for the number of videos, or videos with more than 75,000 stored points until the end of the period, give 409 (`collection_too_large`). An organisation can have 1,000 reports; another one gives 409 (`too_many_reports`).
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -8538,7 +8546,7 @@ type ClientWithResponsesInterface interface {
 	// a SHA-256 checksum of its bytes. `GET /reports/{report_id}` returns it.
 	//
 	// Without dates, the report is about the last 30 days until now. `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos,
-	// or a report of more than 100,000 points, gives 409 (`collection_too_large`). An organisation can have 1,000 reports; another one gives 409 (`too_many_reports`).
+	// a period that is too long for the number of videos, or videos with more than 75,000 stored points until the end of the period, give 409 (`collection_too_large`). An organisation can have 1,000 reports; another one gives 409 (`too_many_reports`).
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -8552,7 +8560,8 @@ type ClientWithResponsesInterface interface {
 	//
 	// A video gains its views on the last day, less its views on the day before the period. If it was added in the period, its gain begins with its views on the day on which
 	// it was added; if these are unknown, with its first known views. Falls of views count: `views_corrected` says how much. A video whose views are unknown on the last day has no gain.
-	// `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos gives 409 (`collection_too_large`).
+	// `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos, or a period that is too long for
+	// the number of videos, gives 409 (`collection_too_large`).
 	//
 	// Limited and basic tiers get all numbers as null, and no videos.
 	//
@@ -11397,7 +11406,9 @@ func (c *ClientWithResponses) AddCollectionAccountsWithResponse(ctx context.Cont
 // say how many videos add nothing to a sum.
 //
 // `start_date` may be at most 90 days ago, 730 for premium; an older one gives 400 naming the oldest day allowed. A collection of more than 5,000 videos
-// gives 409 (`collection_too_large`). Limited and basic tiers get only the latest day of the range, masked.
+// gives 409 (`collection_too_large`), and so does a period that is too long for the number of videos: at most 31 days for 5,000 videos,
+// 155 days for 1,000 and 730 days for 200 (155,000 divided by the number of videos).
+// Limited and basic tiers get only the latest day of the range, masked.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -11433,7 +11444,7 @@ func (c *ClientWithResponses) ListReportsWithResponse(ctx context.Context, colle
 // a SHA-256 checksum of its bytes. `GET /reports/{report_id}` returns it.
 //
 // Without dates, the report is about the last 30 days until now. `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos,
-// or a report of more than 100,000 points, gives 409 (`collection_too_large`). An organisation can have 1,000 reports; another one gives 409 (`too_many_reports`).
+// a period that is too long for the number of videos, or videos with more than 75,000 stored points until the end of the period, give 409 (`collection_too_large`). An organisation can have 1,000 reports; another one gives 409 (`too_many_reports`).
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -11453,7 +11464,7 @@ func (c *ClientWithResponses) CreateReportWithBodyWithResponse(ctx context.Conte
 // a SHA-256 checksum of its bytes. `GET /reports/{report_id}` returns it.
 //
 // Without dates, the report is about the last 30 days until now. `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos,
-// or a report of more than 100,000 points, gives 409 (`collection_too_large`). An organisation can have 1,000 reports; another one gives 409 (`too_many_reports`).
+// a period that is too long for the number of videos, or videos with more than 75,000 stored points until the end of the period, give 409 (`collection_too_large`). An organisation can have 1,000 reports; another one gives 409 (`too_many_reports`).
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -11473,7 +11484,8 @@ func (c *ClientWithResponses) CreateReportWithResponse(ctx context.Context, coll
 //
 // A video gains its views on the last day, less its views on the day before the period. If it was added in the period, its gain begins with its views on the day on which
 // it was added; if these are unknown, with its first known views. Falls of views count: `views_corrected` says how much. A video whose views are unknown on the last day has no gain.
-// `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos gives 409 (`collection_too_large`).
+// `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos, or a period that is too long for
+// the number of videos, gives 409 (`collection_too_large`).
 //
 // Limited and basic tiers get all numbers as null, and no videos.
 //
