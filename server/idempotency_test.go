@@ -35,6 +35,7 @@ func (c *caller) postRequests() map[string][3]any {
 		"createCollection":      {"/collections", map[string]any{"name": "Launch"}, map[string]any{"name": "Landing"}},
 		"addCollectionVideos":   {collection + "/videos", map[string]any{"video_ids": []string{tracked}}, map[string]any{"video_ids": []string{second}}},
 		"addCollectionAccounts": {collection + "/accounts", map[string]any{"account_ids": []string{followed}}, map[string]any{"account_ids": []string{secondAccount}}},
+		"createReport":          {collection + "/reports", map[string]any{}, map[string]any{"include_children": true}},
 		"refreshVideo":          {"/refresh/videos", map[string]any{"link": tracked}, map[string]any{"link": second}},
 		"refreshAccount":        {"/refresh/accounts", map[string]any{"link": followed}, map[string]any{"link": secondAccount}},
 	}

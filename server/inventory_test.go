@@ -215,7 +215,7 @@ var nextCursor = regexp.MustCompile(`"next_cursor":"([^"]+)"`)
 // new ids. Each new text has the same form and the same position in every sort order as the text that it replaces.
 func (items inventory) unknownItems(first, other int) inventory {
 	var ids []string
-	for _, m := range []textKind{videoID, accountID, collectionID, tokenID, organisationID} {
+	for _, m := range []textKind{videoID, accountID, collectionID, reportID, tokenID, organisationID} {
 		ids = append(ids, items[m]...)
 	}
 	slices.Sort(ids)

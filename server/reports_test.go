@@ -207,3 +207,81 @@ func TestReport_staysTheSameWhateverHappensToItsVideos(t *testing.T) {
 		require.Empty(t, masked.Videos)
 	})
 }
+
+// Requirements in docs/coverage.md: 11.5-01
+func TestCollectionHistory_videosOfAccountsAndHashtagsCountFromTheDayOnWhichTheseAreAdded(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		id := c.createNamedCollection("Launch")
+		byAccount := c.track("https://www.tiktok.com/@one/video/7300000000000000001")
+		c.track("https://www.tiktok.com/@two/video/7300000000000000002")
+		fetch := func(day int64) {
+			a.fetch(func(target queue.Target) ingest.VideoFacts {
+				n := int64(target.ExternalID[len(target.ExternalID)-1] - '0')
+				return ingest.VideoFacts{Views: new(n*1000 + day), Username: new(map[int64]string{1: "one", 2: "two", 3: "one"}[n]), Title: new(map[int64]string{2: "#sun"}[n])}
+			})
+		}
+		account := decode[client.TrackAccountResult](c.send(http.MethodPost, "/accounts", map[string]any{"link": "https://www.tiktok.com/@one"}).requireStatus(http.StatusOK)).AccountID
+		fetch(0)
+		a.Clock.Advance(24 * time.Hour)
+		fetch(1)
+		c.send(http.MethodPost, "/collections/"+id.String()+"/accounts", map[string]any{"account_ids": []uuid.UUID{account}}).requireStatus(http.StatusOK)
+		a.Clock.Advance(24 * time.Hour)
+		c.patchCollection(id, map[string]any{"hashtags": []string{"sun"}}).requireStatus(http.StatusNoContent)
+		fetch(2)
+		a.Clock.Advance(24 * time.Hour)
+		late := c.track("https://www.tiktok.com/@one/video/7300000000000000003")
+		c.addVideos(id, byAccount) // added after its account, so it still counts from the earlier day
+		fetch(3)
+
+		type day struct{ Videos, Added, Views, FromAdded, Gained int64 }
+		var got []day
+		for _, p := range decode[[]client.CollectionHistoryPoint](c.send(http.MethodGet, "/collections/"+id.String()+"/history", nil).requireStatus(http.StatusOK)) {
+			got = append(got, day{*p.Videos, *p.VideosAdded, *p.Views, *p.ViewsFromAdded, *p.ViewsGained})
+		}
+		require.Equal(t, []day{
+			{Videos: 3, Added: 1, Views: 1003 + 2003 + 3003, FromAdded: 3003, Gained: 2}, // a new video of the account
+			{Videos: 2, Added: 1, Views: 1002 + 2002, FromAdded: 2002, Gained: 1},        // the hashtag
+			{Videos: 1, Added: 1, Views: 1001, FromAdded: 1001, Gained: 0},               // the account
+		}, got)
+		statistics := decode[client.CollectionStatistics](c.send(http.MethodGet, "/collections/"+id.String()+"/statistics", nil).requireStatus(http.StatusOK))
+		require.Equal(t, int64(3), *statistics.ViewsGained)
+		require.Equal(t, byAccount, statistics.Best[0].AdID)
+		require.Equal(t, late, statistics.Worst[0].AdID)
+	})
+}
+
+func TestCampaignOperations_refuseWhatWouldCostTooMuch(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		id := c.createNamedCollection("Launch")
+		loadManyLabels(t, c, store.MaxCampaignVideos, 0)
+		member := func(n int) {
+			a.Exec(t, `INSERT INTO collection_videos (organisation_id, collection_id, video_id, added_at)
+				SELECT organisation_id, ?, id, 0 FROM videos WHERE organisation_id = ? ORDER BY id LIMIT ? ON CONFLICT DO NOTHING`, id, c.org.ID, n)
+		}
+		member(store.MaxCampaignVideos)
+		path := "/collections/" + id.String()
+		for _, read := range []string{"/history", "/statistics"} {
+			c.send(http.MethodGet, path+read, nil).requireStatus(http.StatusOK)
+			p := c.send(http.MethodGet, path+read+"?start_date="+a.daysAgo(31), nil).requireProblem(http.StatusConflict, server.CodeCollectionTooLarge)
+			require.Equal(t, "The collection has 5000 videos, and the period 32 days; for so many videos, at most 31 days are allowed.", p.Detail)
+		}
+		today := store.DateOf(a.Clock.Now())
+		for back := range 16 { // 80,000 points
+			day := today - store.Date(back)
+			a.Exec(t, `INSERT INTO snapshots_daily (organisation_id, video_id, day, week, views, fetched_at, source)
+				SELECT organisation_id, id, ?, ?, 1, 0, 'tiktok' FROM videos WHERE organisation_id = ?`, day, day.Week(), c.org.ID)
+		}
+		p := c.send(http.MethodPost, path+"/reports", map[string]any{}).requireProblem(http.StatusConflict, server.CodeCollectionTooLarge)
+		require.Contains(t, p.Detail, "more than 75000 stored points")
+		require.Empty(t, decode[client.ReportPage](c.send(http.MethodGet, path+"/reports", nil).requireStatus(http.StatusOK)).Data)
+
+		c.track(videoURL(9_999_999))
+		member(store.MaxCampaignVideos + 1)
+		p = c.send(http.MethodGet, path+"/statistics", nil).requireProblem(http.StatusConflict, server.CodeCollectionTooLarge)
+		require.Equal(t, "The collection has more than 5000 videos; the counts of at most 5000 can be added up.", p.Detail)
+	})
+}

@@ -165,11 +165,15 @@ func (p *prober) sendGenerated(g *generator, op *contractOperation, items invent
 		return decoded
 	})
 	text = nextCursor.ReplaceAllString(p.namePlaceholders.Replace(text), `"next_cursor":"…"`)
+	text = checksum.ReplaceAllString(text, `"checksum":"…"`)
 	return r, fmt.Sprintf("%d %v, tag %t\n%s", resp.StatusCode, h, resp.Header.Get("ETag") != "", anyID.ReplaceAllString(text, "…"))
 }
 
 // anyID matches a UUID in upper or lower case.
 var anyID = regexp.MustCompile(`(?i)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+
+// checksum matches the checksum of a report. The report contains its random id.
+var checksum = regexp.MustCompile(`"checksum":"[^"]*"`)
 
 // instanceMember matches the member instance of an error response. Its value is the path of the request.
 var instanceMember = regexp.MustCompile(`"instance":"[^"]*"`)
