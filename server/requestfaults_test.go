@@ -301,7 +301,7 @@ func wrongRange(g *generator, r *generatedRequest) *generatedRequest {
 	if r.op.Operation.Parameters.GetByInAndName("query", pair[0]).Schema.Value.Format == "date-time" {
 		start, end = start+"T00:00:00Z", start+"T00:00:00+00:01"
 	}
-	if r.isHistory() && g.chance(50) {
+	if r.isOfPeriod() && g.chance(50) {
 		r.drop(pair[1])
 		r.set(pair[0], g.now.AddDate(0, 0, -731-g.IntN(1000)).Format("2006-01-02"))
 		return r.withExpectation(expect400, "%s is older than the tier allows", pair[0])

@@ -188,8 +188,8 @@ func (r *generatedRequest) set(name, value string) {
 	r.query = append(r.query, [2]string{name, value})
 }
 
-// makeConsistent changes query parameters that are valid alone but invalid together. It removes page if paginated is not true, and corrects
-// ranges that end before they start.
+// makeConsistent changes query parameters and members of the body that are valid alone but invalid together. It removes page if paginated is
+// not true, and corrects ranges that end before they start.
 func (g *generator) makeConsistent(r *generatedRequest) {
 	paginated, _ := r.get("paginated")
 	if r.op.Operation.Parameters.GetByInAndName("query", "paginated") != nil && paginated != "true" {
@@ -204,14 +204,31 @@ func (g *generator) makeConsistent(r *generatedRequest) {
 				r.set(ends[0], to)
 				r.set(ends[1], from)
 			}
-		case hasTo && r.isHistory(): // a history without a start date starts 30 days ago, so the end must be later
-			r.set(ends[1], g.now.AddDate(0, 0, -g.IntN(30)).Format(time.DateOnly))
+		case hasTo && r.isOfPeriod():
+			r.set(ends[1], g.validEnd())
+		}
+	}
+	if members, ok := r.body.(map[string]any); ok {
+		from, hasFrom := members["start_date"].(string)
+		to, hasTo := members["end_date"].(string)
+		switch {
+		case hasFrom && hasTo && from > to:
+			members["start_date"], members["end_date"] = to, from
+		case hasTo && !hasFrom:
+			members["end_date"] = g.validEnd()
 		}
 	}
 }
 
-// isHistory returns true if the path of the operation ends with /history.
-func (r *generatedRequest) isHistory() bool { return strings.HasSuffix(r.op.Path, "/history") }
+// validEnd returns a random valid last day of a period without a first day. Such a period begins 30 days ago, so the end must be later.
+func (g *generator) validEnd() string {
+	return g.now.AddDate(0, 0, -g.IntN(30)).Format(time.DateOnly)
+}
+
+// isOfPeriod returns true if the operation returns numbers of a period that has a default.
+func (r *generatedRequest) isOfPeriod() bool {
+	return strings.HasSuffix(r.op.Path, "/history") || strings.HasSuffix(r.op.Path, "/statistics")
+}
 
 // ranges returns a pair of parameter names for each date range of an operation: the start parameter and the end parameter.
 func (g *generator) ranges(op *contractOperation) [][2]string {

@@ -320,7 +320,7 @@ type tally struct {
 func newTally(q CampaignQuery) *tally {
 	t := &tally{from: q.From, to: q.To, days: make([]CampaignDay, q.To-q.From+2)}
 	for n := range t.days {
-		t.days[n].Day = q.From - 1 + db.Date(n) //nolint:gosec // n is at most the number of days
+		t.days[n].Day = q.From - 1 + db.Date(n)
 	}
 	return t
 }
