@@ -128,18 +128,18 @@ const campaignVideos = `SELECT v.id, v.link, v.removed, j.added_at FROM (
 // campaignPoints is a SQL query for the points of the videos @ids from which the counts of the days @from to @to follow, ordered by video
 // and day. For each video, it has at least the last point up to @from, the points between, and the first point from @to on. @before is
 // @from - 6, because the day of a weekly point can be up to 6 days after the Monday of its week.
-const campaignPoints = `WITH wanted AS (SELECT v.organisation_id, v.id,
+const campaignPoints = `WITH wanted AS (SELECT v.id,
   (SELECT MAX(bd.day) FROM snapshots_daily bd WHERE bd.organisation_id = @org AND bd.video_id = v.id AND bd.day <= @from) AS first_day,
   (SELECT MIN(ed.day) FROM snapshots_daily ed WHERE ed.organisation_id = @org AND ed.video_id = v.id AND ed.day >= @to) AS last_day,
   (SELECT MAX(bw.week) FROM snapshots_weekly bw WHERE bw.organisation_id = @org AND bw.video_id = v.id AND bw.week <= @before) AS first_week,
   (SELECT MIN(ew.week) FROM snapshots_weekly ew WHERE ew.organisation_id = @org AND ew.video_id = v.id AND ew.week >= @to) AS last_week
   FROM videos v WHERE v.organisation_id = @org AND v.id IN @ids)
 SELECT d.video_id, d.day, {d}, d.fetched_at, d.source, 0 AS weekly FROM wanted
-  CROSS JOIN snapshots_daily d WHERE d.organisation_id = @org AND wanted.organisation_id = d.organisation_id AND d.video_id = wanted.id
+  CROSS JOIN snapshots_daily d WHERE d.organisation_id = @org AND d.video_id = wanted.id
    AND d.day >= COALESCE(wanted.first_day, @from) AND d.day <= COALESCE(wanted.last_day, @to)
 UNION ALL
 SELECT w.video_id, w.day, {w}, w.fetched_at, w.source, 1 AS weekly FROM wanted
-  CROSS JOIN snapshots_weekly w WHERE w.organisation_id = @org AND wanted.organisation_id = w.organisation_id AND w.video_id = wanted.id
+  CROSS JOIN snapshots_weekly w WHERE w.organisation_id = @org AND w.video_id = wanted.id
    AND w.week >= COALESCE(wanted.first_week, @before) AND w.week <= COALESCE(wanted.last_week, @to)
 ORDER BY 1, 2, weekly`
 

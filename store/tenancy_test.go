@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"maps"
 	"reflect"
 	"regexp"
@@ -23,10 +24,10 @@ import (
 // things are the ids, links and names in the arguments of a call. They belong to the calling organisation, belong to another organisation,
 // or are unknown.
 type things struct {
-	video, account, collection uuid.UUID
-	clip, profile              link.Link
-	name, key                  string
-	today                      store.Date
+	video, account, collection, report uuid.UUID
+	clip, profile                      link.Link
+	name, key                          string
+	today                              store.Date
 }
 
 // answer has all results of a method, including the text of its error.
@@ -264,6 +265,26 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine t
 			return answered(err, n)
 		},
 	},
+	"Campaign": {func(ctx context.Context, o *store.Org, x, _ things) answer {
+		c, err := o.Campaign(ctx, store.CampaignQuery{Collection: x.collection, IncludeChildren: true, From: x.today - 30, To: x.today, Points: true})
+		return answered(err, c)
+	}},
+	"CreateReport": {func(ctx context.Context, o *store.Org, x, _ things) answer {
+		r, err := o.CreateReport(ctx, newReport(x))
+		return answered(err, r)
+	}},
+	"Report": {func(ctx context.Context, o *store.Org, x, _ things) answer {
+		r, err := o.Report(ctx, x.report)
+		return answered(err, r)
+	}},
+	"ReportDocument": {func(ctx context.Context, o *store.Org, x, _ things) answer {
+		r, document, err := o.ReportDocument(ctx, x.report)
+		return answered(err, r, document)
+	}},
+	"ListReports": {func(ctx context.Context, o *store.Org, x, _ things) answer {
+		list, err := o.ListReports(ctx, store.ReportQuery{CollectionID: x.collection, Order: store.Order{Column: "number"}, Window: store.Window{Limit: 100}})
+		return rowsOf(ctx, list, err)
+	}},
 	"BeginKey": {func(ctx context.Context, o *store.Org, x, _ things) answer {
 		k, err := o.BeginKey(ctx, "TrackVideo", x.key, []byte("f"))
 		return answered(err, k)
@@ -329,7 +350,13 @@ func collectionsBy(set func(*store.CollectionQuery, things)) func(context.Contex
 	}
 }
 
-// tenant adds a video, an account, a collection and an idempotency key to an organisation. It returns their ids, links and names.
+// newReport returns the values of a report of the collection of x.
+func newReport(x things) store.NewReport {
+	return store.NewReport{CollectionID: x.collection, IncludeChildren: true, From: x.today - 30, To: x.today, CreatedBy: store.NewID(),
+		Document: func(w io.Writer, _ store.Report, c store.Campaign) error { return json.NewEncoder(w).Encode(c.Days) }}
+}
+
+// tenant adds a video, an account, a collection, a report and an idempotency key to an organisation. It returns their ids, links and names.
 func tenant(t *testing.T, db *storetest.DB, o *store.Org, handle string, n int) things {
 	t.Helper()
 	x := unknownThings(t, db, handle, n)
@@ -340,6 +367,9 @@ func tenant(t *testing.T, db *storetest.DB, o *store.Org, handle string, n int) 
 	x.video, x.account = tracked[0].VideoID, accounts[0].AccountID
 	x.collection = storetest.VideoOf(t, o, x.clip).Labels[0].ID
 	storetest.Collection(t, o, "child", &x.collection)
+	made, err := o.CreateReport(t.Context(), newReport(x))
+	require.NoError(t, err)
+	x.report = made.ID
 	begin(t, o, "TrackVideo", x.key, "g")
 	return x
 }
@@ -348,7 +378,7 @@ func tenant(t *testing.T, db *storetest.DB, o *store.Org, handle string, n int) 
 func unknownThings(t *testing.T, db *storetest.DB, handle string, n int) things {
 	t.Helper()
 	l := storetest.Clip(t, n)
-	return things{video: store.NewID(), account: store.NewID(), collection: store.NewID(), name: handle, key: handle, today: storetest.Today(db),
+	return things{video: store.NewID(), account: store.NewID(), collection: store.NewID(), report: store.NewID(), name: handle, key: handle, today: storetest.Today(db),
 		clip: storetest.ParseLink(t, strings.Replace(l.Canonical, "someone", handle, 1)), profile: storetest.ParseLink(t, "https://www.tiktok.com/@"+handle)}
 }
 
@@ -360,7 +390,7 @@ func normalise(t *testing.T, a answer, x things) string {
 	t.Helper()
 	raw, err := json.Marshal(a)
 	require.NoError(t, err)
-	text := strings.NewReplacer(x.video.String(), "VIDEO", x.account.String(), "ACCOUNT", x.collection.String(), "COLLECTION",
+	text := strings.NewReplacer(x.video.String(), "VIDEO", x.account.String(), "ACCOUNT", x.collection.String(), "COLLECTION", x.report.String(), "REPORT",
 		x.clip.ID, "CLIP", x.name, "NAME").Replace(string(raw))
 	seen := map[string]string{}
 	return anyUUID.ReplaceAllStringFunc(text, func(id string) string {
@@ -377,7 +407,7 @@ var takesNoID = []string{"ID", "VideoStatistics", "AccountStatistics", "Organisa
 // readsOnly are the methods of Org that write nothing.
 var readsOnly = []string{"ID", "Video", "Videos", "TrackedVideoIDs", "History", "VideoStatistics", "Account", "Accounts", "AccountVideos", "AccountHistory",
 	"TrackedAccountIDs", "AccountStatistics", "OrganisationHistory", "Export", "Collection", "Collections", "Version",
-	"ListVideos", "ListAccounts", "ListAccountVideos", "ListCollections"}
+	"ListVideos", "ListAccounts", "ListAccountVideos", "ListCollections", "Campaign", "Report", "ReportDocument", "ListReports"}
 
 func TestOrg_treatsRecordsOfOtherOrganisationsAsUnknown(t *testing.T) {
 	t.Parallel()
