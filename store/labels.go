@@ -107,7 +107,7 @@ func (l *labels) ofVideos(ctx context.Context, videos []Video) error {
 		return err
 	}
 	own := map[uuid.UUID][]int{}
-	if err := pairs(l, l.o.q(ctx, "collection_videos").Where("video_id IN ?", ids).Select("video_id, collection_id"), own); err != nil {
+	if err := pairs(ctx, l, db.AnyOf(l.o.q(ctx, "collection_videos"), "video_id", ids).Select("video_id, collection_id"), firstID, own); err != nil {
 		return err
 	}
 	tagsOf, byTag, err := l.hashtags(ctx, ids)
@@ -138,17 +138,20 @@ func (l *labels) ofVideos(ctx context.Context, videos []Video) error {
 // hashtags returns the hashtags in the caption of each video. It also returns, for each hashtag, the indexes in l.all of the collections
 // that have the hashtag.
 func (l *labels) hashtags(ctx context.Context, videos []uuid.UUID) (tagsOf map[uuid.UUID][]string, byTag map[string][]int, err error) {
-	var found []VideoHashtag
-	if err := l.o.q(ctx, "video_hashtags").Where("video_id IN ?", videos).Find(&found).Error; err != nil {
-		return nil, nil, err
-	}
 	tagsOf, byTag = map[uuid.UUID][]string{}, map[string][]int{}
 	tags := map[string]bool{}
-	for _, h := range found {
-		tagsOf[h.VideoID], tags[h.Tag] = append(tagsOf[h.VideoID], h.Tag), true
+	err = l.o.s.db.EachRow(ctx, db.AnyOf(l.o.q(ctx, "video_hashtags"), "video_id", videos).Select("video_id, tag"), func(row *db.Values) error {
+		video, _ := row.UUID(0)
+		tag, _ := row.Text(1)
+		tagsOf[video], tags[tag] = append(tagsOf[video], tag), true
+		return nil
+	})
+	if err != nil {
+		return nil, nil, err
 	}
 	for chunk := range slices.Chunk(slices.Sorted(maps.Keys(tags)), db.InsertChunk) {
-		if err := pairs(l, l.o.q(ctx, "collection_hashtags").Where("tag IN ?", chunk).Select("tag, collection_id"), byTag); err != nil {
+		q := l.o.q(ctx, "collection_hashtags").Where("tag IN ?", chunk).Select("tag, collection_id")
+		if err := pairs(ctx, l, q, func(row *db.Values) string { return text(row, 0) }, byTag); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -161,7 +164,8 @@ func (l *labels) ofAccountIDs(ctx context.Context, accounts []uuid.UUID) (map[uu
 	if len(accounts) == 0 || len(l.all) == 0 {
 		return found, nil
 	}
-	return found, pairs(l, l.o.q(ctx, "collection_accounts").Where("account_id IN ?", db.Distinct(accounts)).Select("account_id, collection_id"), found)
+	q := db.AnyOf(l.o.q(ctx, "collection_accounts"), "account_id", db.Distinct(accounts)).Select("account_id, collection_id")
+	return found, pairs(ctx, l, q, firstID, found)
 }
 
 // ofAccounts sets the field Labels of each account.
@@ -177,25 +181,23 @@ func (l *labels) ofAccounts(ctx context.Context, accounts []Account) error {
 	return err
 }
 
-// pairs reads rows with a member and a collection id from q. For each row, it appends the collection's index in l.all to to[member]. It
-// skips a collection that was created after l had read the names.
-func pairs[M comparable](l *labels, q *gorm.DB, to map[M][]int) error {
-	rows, err := q.Rows()
-	if err != nil {
-		return err
-	}
-	defer func() { _ = rows.Close() }() // rows.Err returns the errors of reading, so the error of Close is not needed
-	for rows.Next() {
-		var member M
-		var collection uuid.UUID
-		if err := rows.Scan(&member, &collection); err != nil {
-			return err
-		}
+// pairs reads rows from q. The function member returns the member of a row, and the second column is a collection id. For each row, pairs
+// appends the collection's index in l.all to to[member]. It skips a collection that was created after l had read the names.
+func pairs[M comparable](ctx context.Context, l *labels, q *gorm.DB, member func(*db.Values) M, to map[M][]int) error {
+	return l.o.s.db.EachRow(ctx, q, func(row *db.Values) error {
+		collection, _ := row.UUID(1)
 		if i, ok := l.at[collection]; ok {
-			to[member] = append(to[member], i)
+			m := member(row)
+			to[m] = append(to[m], i)
 		}
-	}
-	return rows.Err()
+		return nil
+	})
+}
+
+// firstID returns the id in the first column of a row.
+func firstID(row *db.Values) uuid.UUID {
+	id, _ := row.UUID(0)
+	return id
 }
 
 // named returns the labels at the given indexes of l.all, ordered by name and id and without duplicates. It sorts the slice indexes in

@@ -194,8 +194,8 @@ func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video]
 		Columns: VideoOrders, TextLength: videoText, LabelBytes: labels.bytes(), Total: total,
 		ID: func(v *Video) uuid.UUID { return v.ID },
 		Read: func(ctx context.Context, ids []uuid.UUID) ([]Video, error) {
-			var videos []Video
-			if err := o.q(ctx, "videos").Where("videos.id IN ?", ids).Find(&videos).Error; err != nil {
+			videos, err := o.readVideos(ctx, db.AnyOf(o.q(ctx, "videos"), "videos.id", ids))
+			if err != nil {
 				return nil, err
 			}
 			now := o.s.db.Now()

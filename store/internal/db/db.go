@@ -39,6 +39,7 @@ type DB struct {
 	realTime   bool
 	timeout    time.Duration
 	logger     *slog.Logger
+	inspect    func(statement string) error
 	partitions partitionCache
 }
 
@@ -54,7 +55,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &DB{dialect: dialect, logger: o.Logger, realTime: o.RealTime, timeout: o.Timeout, now: o.Now}
+	d := &DB{dialect: dialect, logger: o.Logger, realTime: o.RealTime, timeout: o.Timeout, now: o.Now, inspect: o.Inspect}
 	if d.connections, err = dialect.open(ctx, o); err != nil {
 		_ = d.Close()
 		return nil, Translate(err)

@@ -44,6 +44,8 @@ type dialect interface {
 	aboutQuery() string
 	// readyQuery returns a statement that succeeds if the database can be read, whatever its schema is.
 	readyQuery() string
+	// eachRow runs a SELECT on a connection of pool and calls f for each row, until f returns an error.
+	eachRow(ctx context.Context, pool *sql.DB, query string, args []any, f func(*Values) error) error
 }
 
 // connections are the connections that a dialect has opened.
@@ -220,7 +222,7 @@ func (d postgresDialect) open(ctx context.Context, o Options) (c connections, er
 // limitSession returns a function that configures a new connection: the server ends its statements and idle transactions after d. The
 // function runs SET statements, because poolers such as PgBouncer refuse these parameters in the startup message.
 func limitSession(d time.Duration) func(context.Context, *pgx.Conn) error {
-	set := fmt.Sprintf("SET statement_timeout = %[1]d; SET idle_in_transaction_session_timeout = %[1]d", d.Milliseconds())
+	set := fmt.Sprintf("SET statement_timeout = %[1]d; SET idle_in_transaction_session_timeout = %[1]d; SET jit = off", d.Milliseconds())
 	return func(ctx context.Context, conn *pgx.Conn) error {
 		ctx, cancel := context.WithTimeout(ctx, acquireTimeout)
 		defer cancel()
