@@ -27,7 +27,7 @@ func (s *Server) ListAccounts(ctx context.Context, r api.ListAccountsRequestObje
 	if err != nil {
 		return nil, err
 	}
-	return answerList(ctx, s, listRequest[store.Account, api.Account]{page: page, tag: []any{p, query, isDead}, convert: ToAPIAccount,
+	return answerList(ctx, s, listRequest[store.Account]{page: page, tag: []any{p, query, isDead}, encode: marshalled(ToAPIAccount),
 		find: func(w store.Window) (*store.List[store.Account], error) {
 			if isDead {
 				return &store.List[store.Account]{}, nil
@@ -70,7 +70,7 @@ func (s *Server) ListAccountVideos(ctx context.Context, r api.ListAccountVideosR
 	if err != nil {
 		return nil, err
 	}
-	return answerList(ctx, s, listRequest[store.Video, api.Video]{page: page, tag: []any{ref, p}, convert: ToAPIVideo,
+	return answerList(ctx, s, listRequest[store.Video]{page: page, tag: []any{ref, p}, encode: appendVideo,
 		find: func(w store.Window) (*store.List[store.Video], error) {
 			query.Window = w
 			return CallerFrom(ctx).Org.ListAccountVideos(ctx, ref, query)

@@ -27,8 +27,8 @@ func (s *Server) ListCollections(ctx context.Context, r api.ListCollectionsReque
 	if err != nil {
 		return nil, err
 	}
-	list := listRequest[store.Collection, api.Collection]{page: page, tag: []any{p},
-		convert: func(c store.Collection, view View) api.Collection { return ToAPICollection(c, view, false) },
+	list := listRequest[store.Collection]{page: page, tag: []any{p},
+		encode: marshalled(func(c store.Collection, view View) api.Collection { return ToAPICollection(c, view, false) }),
 		find: func(w store.Window) (*store.List[store.Collection], error) {
 			query.Window = w
 			return CallerFrom(ctx).Org.ListCollections(ctx, query)

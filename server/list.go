@@ -26,16 +26,15 @@ const (
 	listBufferBytes = 64 << 10
 )
 
-// listRequest is a request for a list, after its parameters were checked. R is the type of a row in the database. A is the JSON type of a
-// row in the response.
-type listRequest[R, A any] struct {
+// listRequest is a request for a list, after its parameters were checked. R is the type of a row in the database.
+type listRequest[R any] struct {
 	page pageRequest
 	// tag contains the values from which the ETag is computed: the parameters of the request, and the targets of its short links.
 	tag []any
 	// find queries the rows of one page from the database.
 	find func(store.Window) (*store.List[R], error)
-	// convert converts a database row to its JSON type. If the View is MaskedView, the metrics are null.
-	convert func(R, View) A
+	// encode appends the JSON of a row. If the View is MaskedView, the metrics are null.
+	encode func(out []byte, row R, view View) ([]byte, error)
 	// members returns an object with the members of the response besides data. rows is the number of rows in data. If members is nil, a
 	// paginated response has the members data and pagination, and a response without pagination is a JSON array.
 	members func(facts pageFacts, rows int) any
@@ -43,7 +42,7 @@ type listRequest[R, A any] struct {
 
 // answerList returns the response to a request for a list. It sets the ETag, queries the rows, limits the size of the page and adds the
 // pagination. Every operation that returns a list calls answerList.
-func answerList[R, A any](ctx context.Context, s *Server, l listRequest[R, A]) (listResponse, error) {
+func answerList[R any](ctx context.Context, s *Server, l listRequest[R]) (listResponse, error) {
 	view := CallerFrom(ctx).View
 	if err := s.checkNotModified(ctx, l.page.cursor.Operation, l.tag...); err != nil {
 		return listResponse{}, err
@@ -55,8 +54,8 @@ func answerList[R, A any](ctx context.Context, s *Server, l listRequest[R, A]) (
 	if l.page.isBeyond(view) {
 		found.Cut(0)
 	}
-	convert := func(row R) A { return l.convert(row, view) }
-	cut, err := cutToSize(ctx, s, found, convert)
+	encode := func(out []byte, row R) ([]byte, error) { return l.encode(out, row, view) }
+	cut, err := cutToSize(ctx, s, found, encode)
 	if err != nil {
 		return listResponse{}, err
 	}
@@ -66,12 +65,8 @@ func answerList[R, A any](ctx context.Context, s *Server, l listRequest[R, A]) (
 			return listResponse{}, err
 		}
 	}
-	response := listResponse{ctx: ctx, logger: s.logger, rows: func(yield func(any, error) bool) {
-		for row, err := range found.Rows(ctx) {
-			if !yield(convert(row), err) {
-				return
-			}
-		}
+	response := listResponse{ctx: ctx, logger: s.logger, rows: func(out *listBuffer) error {
+		return writeRows(out, found.Rows(ctx), encode)
 	}}
 	switch {
 	case l.members != nil:
@@ -87,22 +82,22 @@ func answerList[R, A any](ctx context.Context, s *Server, l listRequest[R, A]) (
 // cutToSize removes the last rows of a page if the page's JSON is larger than Server.maxPage, but keeps at least one row. It returns true
 // if it removed rows. It must run before the first byte of the response is sent, so that headers and pagination are correct. It encodes the
 // rows to measure them only if the page can be too large. The rows of such a page are read twice.
-func cutToSize[R, A any](ctx context.Context, s *Server, list *store.List[R], convert func(R) A) (bool, error) {
-	if list.MaxTextBytes()+maxRowBytes*int64(list.Len()) <= s.maxPage {
-		return false, nil
+func cutToSize[R any](ctx context.Context, s *Server, list *store.List[R], encode func([]byte, R) ([]byte, error)) (bool, error) {
+	enough := s.maxPage - maxRowBytes*int64(list.Len())
+	if texts, err := list.MaxTextBytes(ctx, enough); err != nil || texts <= enough {
+		return false, err
 	}
 	var size int64
-	var buffer bytes.Buffer
+	var encoded []byte
 	rows := 0
 	for row, err := range list.Rows(ctx) {
 		if err != nil {
 			return false, err
 		}
-		buffer.Reset()
-		if err := json.NewEncoder(&buffer).Encode(convert(row)); err != nil {
+		if encoded, err = encode(encoded[:0], row); err != nil {
 			return false, err
 		}
-		if size += int64(buffer.Len()); size > s.maxPage && rows > 0 {
+		if size += int64(len(encoded)) + int64(len(",")); size > s.maxPage && rows > 0 {
 			list.Cut(rows)
 			return true, nil
 		}
@@ -116,8 +111,8 @@ func cutToSize[R, A any](ctx context.Context, s *Server, list *store.List[R], co
 type listResponse struct {
 	ctx     context.Context //nolint:containedctx // the generated methods that write the response have no context parameter
 	logger  *slog.Logger
-	rows    iter.Seq2[any, error]
-	members any // object with the members of the response besides data; nil if the response is a JSON array
+	rows    func(out *listBuffer) error // writes the JSON of the rows, separated by commas
+	members any                         // object with the members of the response besides data; nil if the response is a JSON array
 }
 
 // VisitListVideosResponse implements the generated response interface of listVideos.
@@ -162,7 +157,7 @@ func (l listResponse) write(w http.ResponseWriter) error {
 	panic(http.ErrAbortHandler)
 }
 
-// encode writes the JSON of the list response to out. It sends out whenever listBufferBytes are buffered.
+// encode writes the JSON of the list response to out.
 func (l listResponse) encode(out *listBuffer) error {
 	begin, end := `{"data":[`, "],"
 	members := []byte{}
@@ -176,9 +171,18 @@ func (l listResponse) encode(out *listBuffer) error {
 		members = append(object[1:], '\n')
 	}
 	out.WriteString(begin)
-	encoder := json.NewEncoder(out)
+	if err := l.rows(out); err != nil {
+		return err
+	}
+	out.WriteString(end)
+	out.Write(members)
+	return nil
+}
+
+// writeRows writes the JSON of rows to out, separated by commas. It sends out whenever listBufferBytes are buffered.
+func writeRows[R any](out *listBuffer, rows iter.Seq2[R, error], encode func([]byte, R) ([]byte, error)) error {
 	first := true
-	for row, err := range l.rows {
+	for row, err := range rows {
 		if err != nil {
 			return err
 		}
@@ -186,18 +190,17 @@ func (l listResponse) encode(out *listBuffer) error {
 			out.WriteByte(',')
 		}
 		first = false
-		if err := encoder.Encode(row); err != nil {
+		encoded, err := encode(out.AvailableBuffer(), row)
+		if err != nil {
 			return err
 		}
-		out.Truncate(out.Len() - len("\n"))
+		out.Write(encoded)
 		if out.Len() >= listBufferBytes {
 			if err := out.send(); err != nil {
 				return err
 			}
 		}
 	}
-	out.WriteString(end)
-	out.Write(members)
 	return nil
 }
 
@@ -217,4 +220,12 @@ func (b *listBuffer) send() error {
 	}
 	_, err := b.WriteTo(b.w)
 	return err
+}
+
+// marshalled returns a function for listRequest.encode that converts a row to its JSON type and encodes it with encoding/json.
+func marshalled[R, A any](convert func(R, View) A) func([]byte, R, View) ([]byte, error) {
+	return func(out []byte, row R, view View) ([]byte, error) {
+		encoded, err := json.Marshal(convert(row, view))
+		return append(out, encoded...), err
+	}
 }

@@ -33,7 +33,7 @@ func (s *Server) ListCollectionVideos(ctx context.Context, r api.ListCollectionV
 	if err != nil {
 		return nil, err
 	}
-	return answerList(ctx, s, listRequest[store.Video, api.Video]{page: page, tag: []any{r.CollectionID, p}, convert: ToAPIVideo,
+	return answerList(ctx, s, listRequest[store.Video]{page: page, tag: []any{r.CollectionID, p}, encode: appendVideo,
 		find: func(w store.Window) (*store.List[store.Video], error) {
 			query.Window = w
 			return CallerFrom(ctx).Org.ListVideos(ctx, query)
@@ -68,7 +68,7 @@ func (s *Server) ListCollectionAccounts(ctx context.Context, r api.ListCollectio
 	if err != nil {
 		return nil, err
 	}
-	return answerList(ctx, s, listRequest[store.Account, api.Account]{page: page, tag: []any{r.CollectionID, p}, convert: ToAPIAccount,
+	return answerList(ctx, s, listRequest[store.Account]{page: page, tag: []any{r.CollectionID, p}, encode: marshalled(ToAPIAccount),
 		find: func(w store.Window) (*store.List[store.Account], error) {
 			query.Window = w
 			return CallerFrom(ctx).Org.ListAccounts(ctx, query)

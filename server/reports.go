@@ -157,7 +157,7 @@ func (s *Server) ListReports(ctx context.Context, r api.ListReportsRequestObject
 	if err != nil {
 		return nil, err
 	}
-	return answerList(ctx, s, listRequest[store.Report, api.ReportSummary]{page: page, tag: []any{r.CollectionID, p}, convert: toAPIReportSummary,
+	return answerList(ctx, s, listRequest[store.Report]{page: page, tag: []any{r.CollectionID, p}, encode: marshalled(toAPIReportSummary),
 		find: func(w store.Window) (*store.List[store.Report], error) {
 			query.Window = w
 			return CallerFrom(ctx).Org.ListReports(ctx, query)

@@ -4,8 +4,6 @@ import (
 	"context"
 	"strings"
 
-	"github.com/google/uuid"
-
 	"github.com/reeltally/reeltally/gen/api"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
@@ -27,7 +25,7 @@ func (s *Server) ListVideos(ctx context.Context, r api.ListVideosRequestObject) 
 	if err != nil {
 		return nil, err
 	}
-	return answerList(ctx, s, listRequest[store.Video, api.Video]{page: page, tag: []any{p, query, isDead}, convert: ToAPIVideo,
+	return answerList(ctx, s, listRequest[store.Video]{page: page, tag: []any{p, query, isDead}, encode: appendVideo,
 		find: func(w store.Window) (*store.List[store.Video], error) {
 			if isDead {
 				return &store.List[store.Video]{}, nil
@@ -142,39 +140,11 @@ func (s *Server) GetVideo(ctx context.Context, r api.GetVideoRequestObject) (api
 	if err != nil {
 		return nil, err
 	}
-	return api.GetVideo200JSONResponse(ToAPIVideo(v, caller.View)), nil
+	return videoResponse{v, caller.View}, nil
 }
 
 // videoRef parses the id or link of a video. If raw is neither an id nor a link of a video, the error is *store.NotFoundError.
 func (s *Server) videoRef(ctx context.Context, raw string) (store.VideoRef, error) {
 	ref, err := s.parseReference(ctx, link.Video, raw)
 	return store.VideoRef(ref), err
-}
-
-// ToAPIVideo converts a video from the database to the JSON type of the API. If view is MaskedView, the metrics are null.
-func ToAPIVideo(v store.Video, view View) api.Video {
-	out := api.Video{
-		OrganisationID: v.OrganisationID, AdID: v.ID, Username: v.Username, DisplayUsername: link.DisplayUsername(v.Username),
-		Platform: api.Platform(v.Platform), AdLink: v.Link, CreatedAt: toAPITime(v.CreatedAt), Removed: v.Removed,
-		LinkedAccountID: v.LinkedAccountID, UploadedAt: toAPIDatePtr(v.UploadedAt), SongName: v.SongName, SongLink: v.SongLink,
-		VideoLength: v.VideoLength, Title: v.Title, NotSafe: v.NotSafe, Private: v.Private, HiddenStats: v.HiddenStats,
-		AdInfoShop: v.AdInfoShop, AdIsAd: v.AdIsAd, LabelIds: make([]uuid.UUID, len(v.Labels)), LabelNames: make([]string, len(v.Labels)),
-
-		LatestViews: view.Count(v.LatestViews), LatestLikes: view.Count(v.LatestLikes), LatestComments: view.Count(v.LatestComments),
-		LatestBookmarks: view.Count(v.LatestBookmarks), LatestShares: view.Count(v.LatestShares),
-		LatestEngagement: view.Count(v.LatestEngagement), LatestUpdatedAt: view.Text(toAPITimePtr(v.LatestUpdatedAt)),
-		OutlierMultiplier: view.Ratio(v.OutlierMultiplier), Increase1D: view.Ratio(v.Increase1d), Increase7D: view.Ratio(v.Increase7d),
-		Increase14D: view.Ratio(v.Increase14d), Increase30D: view.Ratio(v.Increase30d), ViewsGained7D: view.Count(v.ViewsGained7d),
-		MetricsMasked: view.MetricsMasked(),
-
-		FetchStatus: api.FetchStatus(v.FetchStatus), FetchDetail: view.FetchDetail(&v.FetchState, link.Video),
-		LastAttemptAt: view.Text(toAPITimePtr(v.LastAttemptAt)), NextFetchAt: view.Text(toAPITimePtr(v.NextFetchAt)),
-	}
-	if v.AdProductIDShop != nil {
-		out.AdProductIDShop = *v.AdProductIDShop
-	}
-	for i, l := range v.Labels {
-		out.LabelIds[i], out.LabelNames[i] = l.ID, l.Name
-	}
-	return out
 }

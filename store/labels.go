@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"strings"
 
@@ -69,12 +68,33 @@ func (o *Org) labels(ctx context.Context) (*labels, error) {
 // bytes returns the number of bytes that the labels of a video or account take in JSON if every collection contains it. No video or account
 // needs more.
 func (l *labels) bytes() int64 {
+	return labelBytes(l.all)
+}
+
+// labelBytes returns an upper bound of the number of bytes that labels take in JSON.
+func labelBytes(labels []Label) int64 {
 	const idAndCommas = 36 + len(`"",`) + len(`,`)
 	var n int
-	for _, label := range l.all {
+	for _, label := range labels {
 		n += idAndCommas + jsonBytes(label.Name)
 	}
 	return int64(n)
+}
+
+// bytesOf returns an upper bound of the number of bytes that the labels of the given videos take in JSON.
+func (l *labels) bytesOf(ctx context.Context, rows []db.LabelledRow) (int64, error) {
+	videos := make([]Video, len(rows))
+	for i, r := range rows {
+		videos[i].ID, videos[i].LinkedAccountID = r.ID, r.Account
+	}
+	if err := l.ofVideos(ctx, videos); err != nil {
+		return 0, err
+	}
+	var n int64
+	for i := range videos {
+		n += labelBytes(videos[i].Labels)
+	}
+	return n, nil
 }
 
 // jsonBytes returns an upper bound of the number of bytes that a text takes in JSON.
@@ -89,6 +109,13 @@ func jsonBytes(s string) int {
 	}
 	return n
 }
+
+// ownCollections is a query for the videos @ids that were added to a collection or have one of its hashtags in their caption, with the
+// id of the collection. A pair can occur more than once.
+const ownCollections = `SELECT m.video_id, m.collection_id FROM collection_videos m WHERE m.organisation_id = ? AND {videos}
+UNION ALL
+SELECT m.video_id, c.collection_id FROM collection_hashtags c JOIN video_hashtags m ON m.organisation_id = c.organisation_id AND m.tag = c.tag
+ WHERE c.organisation_id = ? AND m.organisation_id = ? AND {videos}`
 
 // ofVideos sets the field Labels of each video. Videos that are only in the collections of their account share one slice of labels.
 func (l *labels) ofVideos(ctx context.Context, videos []Video) error {
@@ -107,11 +134,9 @@ func (l *labels) ofVideos(ctx context.Context, videos []Video) error {
 		return err
 	}
 	own := map[uuid.UUID][]int{}
-	if err := pairs(ctx, l, db.AnyOf(l.o.q(ctx, "collection_videos"), "video_id", ids).Select("video_id, collection_id"), firstID, own); err != nil {
-		return err
-	}
-	tagsOf, byTag, err := l.hashtags(ctx, ids)
-	if err != nil {
+	condition, arg := db.AnyOf(l.o.q(ctx, "videos"), "m.video_id", ids)
+	q := l.o.s.db.Read(ctx).Raw(strings.ReplaceAll(ownCollections, "{videos}", condition), l.o.id, arg, l.o.id, l.o.id, arg)
+	if err := pairs(ctx, l, q, own); err != nil {
 		return err
 	}
 	shared := map[uuid.UUID][]Label{}
@@ -119,11 +144,7 @@ func (l *labels) ofVideos(ctx context.Context, videos []Video) error {
 		v := &videos[i]
 		var account uuid.UUID // the zero id if the video has no account; no collection contains the zero id
 		db.Assign(&account, v.LinkedAccountID)
-		extra := own[v.ID]
-		for _, tag := range tagsOf[v.ID] {
-			extra = append(extra, byTag[tag]...)
-		}
-		if len(extra) > 0 {
+		if extra := own[v.ID]; len(extra) > 0 {
 			v.Labels = l.named(append(extra, ofAccount[account]...))
 			continue
 		}
@@ -135,37 +156,14 @@ func (l *labels) ofVideos(ctx context.Context, videos []Video) error {
 	return nil
 }
 
-// hashtags returns the hashtags in the caption of each video. It also returns, for each hashtag, the indexes in l.all of the collections
-// that have the hashtag.
-func (l *labels) hashtags(ctx context.Context, videos []uuid.UUID) (tagsOf map[uuid.UUID][]string, byTag map[string][]int, err error) {
-	tagsOf, byTag = map[uuid.UUID][]string{}, map[string][]int{}
-	tags := map[string]bool{}
-	err = l.o.s.db.EachRow(ctx, db.AnyOf(l.o.q(ctx, "video_hashtags"), "video_id", videos).Select("video_id, tag"), func(row *db.Values) error {
-		video, _ := row.UUID(0)
-		tag, _ := row.Text(1)
-		tagsOf[video], tags[tag] = append(tagsOf[video], tag), true
-		return nil
-	})
-	if err != nil {
-		return nil, nil, err
-	}
-	for chunk := range slices.Chunk(slices.Sorted(maps.Keys(tags)), db.InsertChunk) {
-		q := l.o.q(ctx, "collection_hashtags").Where("tag IN ?", chunk).Select("tag, collection_id")
-		if err := pairs(ctx, l, q, func(row *db.Values) string { return text(row, 0) }, byTag); err != nil {
-			return nil, nil, err
-		}
-	}
-	return tagsOf, byTag, nil
-}
-
 // ofAccountIDs returns, for each account, the indexes in l.all of the collections that contain the account.
 func (l *labels) ofAccountIDs(ctx context.Context, accounts []uuid.UUID) (map[uuid.UUID][]int, error) {
 	found := map[uuid.UUID][]int{}
 	if len(accounts) == 0 || len(l.all) == 0 {
 		return found, nil
 	}
-	q := db.AnyOf(l.o.q(ctx, "collection_accounts"), "account_id", db.Distinct(accounts)).Select("account_id, collection_id")
-	return found, pairs(ctx, l, q, firstID, found)
+	condition, arg := db.AnyOf(l.o.q(ctx, "accounts"), "account_id", db.Distinct(accounts))
+	return found, pairs(ctx, l, l.o.q(ctx, "collection_accounts").Where(condition, arg).Select("account_id, collection_id"), found)
 }
 
 // ofAccounts sets the field Labels of each account.
@@ -181,23 +179,17 @@ func (l *labels) ofAccounts(ctx context.Context, accounts []Account) error {
 	return err
 }
 
-// pairs reads rows from q. The function member returns the member of a row, and the second column is a collection id. For each row, pairs
-// appends the collection's index in l.all to to[member]. It skips a collection that was created after l had read the names.
-func pairs[M comparable](ctx context.Context, l *labels, q *gorm.DB, member func(*db.Values) M, to map[M][]int) error {
+// pairs reads rows with the id of a member and the id of a collection from q. For each row, it appends the collection's index in l.all to
+// to[member]. It skips a collection that was created after l had read the names.
+func pairs(ctx context.Context, l *labels, q *gorm.DB, to map[uuid.UUID][]int) error {
 	return l.o.s.db.EachRow(ctx, q, func(row *db.Values) error {
+		member, _ := row.UUID(0)
 		collection, _ := row.UUID(1)
 		if i, ok := l.at[collection]; ok {
-			m := member(row)
-			to[m] = append(to[m], i)
+			to[member] = append(to[member], i)
 		}
 		return nil
 	})
-}
-
-// firstID returns the id in the first column of a row.
-func firstID(row *db.Values) uuid.UUID {
-	id, _ := row.UUID(0)
-	return id
 }
 
 // named returns the labels at the given indexes of l.all, ordered by name and id and without duplicates. It sorts the slice indexes in

@@ -192,9 +192,12 @@ func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video]
 	}
 	return db.NewList(filtered, db.ListSpec[Video]{
 		Columns: VideoOrders, TextLength: videoText, LabelBytes: labels.bytes(), Total: total,
+		Account: "videos.linked_account_id", MeasureLabels: labels.bytesOf,
 		ID: func(v *Video) uuid.UUID { return v.ID },
 		Read: func(ctx context.Context, ids []uuid.UUID) ([]Video, error) {
-			videos, err := o.readVideos(ctx, db.AnyOf(o.q(ctx, "videos"), "videos.id", ids))
+			q := o.q(ctx, "videos")
+			condition, arg := db.AnyOf(q, "videos.id", ids)
+			videos, err := o.readVideos(ctx, q.Where(condition, arg))
 			if err != nil {
 				return nil, err
 			}

@@ -115,26 +115,28 @@ func SortByCount(table string) SortColumn {
 // listKey is the position of a row in an ordered list, and the length of the row's texts.
 type listKey struct {
 	position Position
-	text     int64 // number of characters of the row's texts, without its labels
+	text     int64      // number of characters of the row's texts, without its labels
+	account  *uuid.UUID // value of ListSpec.Account; nil if it is NULL
 }
 
-// keys returns the positions of the rows in the window w of q, at most w.Limit. text is the SQL expression for listKey.text.
+// keys returns the positions of the rows in the window w of q, at most w.Limit. also are the SQL expressions for listKey.text and
+// listKey.account.
 //
 // The database reads the rows in order from an index on (organisation_id, column DESC NULLS LAST, id DESC), forwards or backwards. Read
 // backwards, the index begins with the rows without a value, but a list ends with them. So two statements are used for an ascending order: one
 // for the rows with a value, and one for the rows without a value.
-func (c SortColumn) keys(q *gorm.DB, text string, o Order, w Window) ([]listKey, error) {
+func (c SortColumn) keys(q *gorm.DB, also string, o Order, w Window) ([]listKey, error) {
 	if !c.nullable {
-		return c.read(q, text, o, w, true)
+		return c.read(q, also, o, w, true)
 	}
 	if o.Descending && w.After == nil {
-		return c.read(q, text, o, w, false)
+		return c.read(q, also, o, w, false)
 	}
 	var found []listKey
 	valued, without := q.Where(c.expression+" IS NOT NULL").Session(&gorm.Session{}), w
 	if w.After == nil || !w.After.Null {
 		var err error
-		if found, err = c.read(valued, text, o, w, false); err != nil || len(found) == w.Limit {
+		if found, err = c.read(valued, also, o, w, false); err != nil || len(found) == w.Limit {
 			return found, err
 		}
 		without.After = nil
@@ -150,13 +152,13 @@ func (c SortColumn) keys(q *gorm.DB, text string, o Order, w Window) ([]listKey,
 		}
 	}
 	without.Limit = w.Limit - len(found)
-	rest, err := c.read(q.Where(c.expression+" IS NULL"), text, o, without, false)
+	rest, err := c.read(q.Where(c.expression+" IS NULL"), also, o, without, false)
 	return append(found, rest...), err
 }
 
 // read runs one statement and returns the positions of its rows. If always is true, the column is never NULL, and the ORDER BY does not
 // need NULLS FIRST or NULLS LAST.
-func (c SortColumn) read(q *gorm.DB, text string, o Order, w Window, always bool) ([]listKey, error) {
+func (c SortColumn) read(q *gorm.DB, also string, o Order, w Window, always bool) ([]listKey, error) {
 	beyond, nulls := "<", " NULLS LAST"
 	if !o.Descending {
 		beyond, nulls = ">", " NULLS FIRST"
@@ -176,7 +178,7 @@ func (c SortColumn) read(q *gorm.DB, text string, o Order, w Window, always bool
 	case w.Offset > 0:
 		q = q.Offset(w.Offset)
 	}
-	rows, err := q.Select(fmt.Sprintf("%s, %s, %s", c.id, c.expression, text)).
+	rows, err := q.Select(fmt.Sprintf("%s, %s, %s", c.id, c.expression, also)).
 		Order(fmt.Sprintf("%s %s%s, %s %[2]s", c.expression, o.direction(), nulls, c.id)).Limit(w.Limit).Rows()
 	if err != nil {
 		return nil, err
@@ -185,7 +187,7 @@ func (c SortColumn) read(q *gorm.DB, text string, o Order, w Window, always bool
 	var found []listKey
 	for rows.Next() {
 		var k listKey
-		if err := rows.Scan(&k.position.ID, &k.position, &k.text); err != nil {
+		if err := rows.Scan(&k.position.ID, &k.position, &k.text, &k.account); err != nil {
 			return nil, err
 		}
 		found = append(found, k)
@@ -226,12 +228,22 @@ type ListSpec[R any] struct {
 	TextLength string
 	// LabelBytes is the number of bytes that the labels of one row take in JSON if the row has all labels of the organisation.
 	LabelBytes int64
+	// Account is a SQL expression for the id of the account whose collections a row is also in, or NULL.
+	Account string
+	// MeasureLabels returns the number of bytes that the labels of the given rows take in JSON.
+	MeasureLabels func(ctx context.Context, rows []LabelledRow) (int64, error)
 	// Total is the number of rows of the whole list.
 	Total int64
 	// ID returns the id of a row.
 	ID func(*R) uuid.UUID
 	// Read returns the rows with the given ids in any order. It leaves out rows that do not exist.
 	Read func(ctx context.Context, ids []uuid.UUID) ([]R, error)
+}
+
+// LabelledRow is a row of a list that can have labels.
+type LabelledRow struct {
+	ID      uuid.UUID
+	Account *uuid.UUID // value of ListSpec.Account; nil if it is NULL
 }
 
 // List is a window of an ordered list. It holds only the positions of the rows, and Rows reads the rows in batches. So the window and its
@@ -252,7 +264,7 @@ func NewList[R any](q *gorm.DB, spec ListSpec[R], o Order, w Window) (*List[R], 
 	}
 	limit := w.Limit
 	w.Limit++ // one more row shows whether the list has rows after the window
-	keys, err := c.keys(q, spec.TextLength, o, w)
+	keys, err := c.keys(q, cmp.Or(spec.TextLength, "0")+", "+cmp.Or(spec.Account, "NULL"), o, w)
 	if err != nil {
 		return nil, Translate(err)
 	}
@@ -282,13 +294,29 @@ func (l *List[R]) Next() *Position {
 // WorstEscape is the maximum number of bytes that one escaped character takes in JSON: \u and four digits.
 const WorstEscape = 6
 
-// MaxTextBytes returns an upper bound of the number of bytes that the texts and labels of all rows of the window take in JSON.
-func (l *List[R]) MaxTextBytes() int64 {
-	sum := l.spec.LabelBytes * int64(len(l.keys))
+// MaxTextBytes returns an upper bound of the number of bytes that the texts and labels of all rows of the window take in JSON. If the bound
+// with all labels of the organisation is above enough, MaxTextBytes reads which labels the rows have, and returns a lower bound.
+func (l *List[R]) MaxTextBytes(ctx context.Context, enough int64) (int64, error) {
+	var texts, labels int64
 	for _, k := range l.keys {
-		sum += WorstEscape * k.text
+		texts += WorstEscape * k.text
 	}
-	return sum
+	if labels = l.spec.LabelBytes * int64(len(l.keys)); texts+labels <= enough || texts > enough || l.spec.MeasureLabels == nil {
+		return texts + labels, nil
+	}
+	labels = 0
+	for keys := range slices.Chunk(l.keys, listChunk) {
+		rows := make([]LabelledRow, len(keys))
+		for i, k := range keys {
+			rows[i] = LabelledRow{ID: k.position.ID, Account: k.account}
+		}
+		n, err := l.spec.MeasureLabels(ctx, rows)
+		if err != nil {
+			return 0, Translate(err)
+		}
+		labels += n
+	}
+	return texts + labels, nil
 }
 
 // Rows iterates over the rows of the window in order. It skips rows that were deleted after the List was created. It stops after an error.

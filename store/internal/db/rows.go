@@ -196,11 +196,11 @@ func (postgresDialect) eachRow(ctx context.Context, pool *sql.DB, query string, 
 	})
 }
 
-// AnyOf adds to q the condition that a column has one of the given ids. On PostgreSQL, the ids are one parameter, so that the statement stays
-// the same for each number of ids and is planned only once.
-func AnyOf(q *gorm.DB, column string, ids []uuid.UUID) *gorm.DB {
-	if q.Name() == "sqlite" {
-		return q.Where(column+" IN ?", ids)
+// AnyOf returns the condition that a column has one of the given ids, and the argument of the condition. On PostgreSQL, the ids are one
+// parameter, so that the statement stays the same for each number of ids and is planned only once. q is any query of the database.
+func AnyOf(q *gorm.DB, column string, ids []uuid.UUID) (condition string, arg any) {
+	if !hasRowLocks(q) {
+		return column + " IN ?", ids
 	}
 	var list strings.Builder
 	for i, id := range ids {
@@ -209,5 +209,5 @@ func AnyOf(q *gorm.DB, column string, ids []uuid.UUID) *gorm.DB {
 		}
 		list.WriteString(id.String())
 	}
-	return q.Where(column+" = ANY(CAST(? AS uuid[]))", "{"+list.String()+"}")
+	return column + " = ANY(CAST(? AS uuid[]))", "{" + list.String() + "}"
 }

@@ -136,7 +136,7 @@ func Columns(names []string) []clause.Column {
 
 // Distinct returns ids sorted and without duplicates. All transactions lock rows in this order.
 func Distinct(ids []uuid.UUID) []uuid.UUID {
-	return slices.Compact(slices.SortedFunc(slices.Values(ids), func(a, b uuid.UUID) int { return cmp.Compare(a.String(), b.String()) }))
+	return slices.Compact(slices.SortedFunc(slices.Values(ids), func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) }))
 }
 
 // Assign sets *to to *from. It does nothing if from is nil.
