@@ -123,6 +123,12 @@ full-rate: ## call every operation at the full rate of one organisation for 10 m
 	@mkdir -p docs/evidence
 	go test ./cmd/e2e -count=1 -v -timeout=1h -run '^TestFullRate_maximumAllowedLoadNeedsLittleMemory$$' $(ARGS) -args -fullrate.for=$(or $(FULL_RATE_FOR),10m) -fullrate.out=$(CURDIR)/docs/evidence
 
+# SCALE=1 creates 1,000,000 videos instead of 100,000. ONLY='list of 100' measures some cases.
+.PHONY: bench
+bench: ## compare the speed of lists with COPY in PostgreSQL and write bench/latest.json (3 minutes; SCALE, ROUNDS, ONLY)
+	@mkdir -p bin && CGO_ENABLED=0 go build -o bin/ ./cmd/reeltally ./cmd/server ./bench
+	@exec $(WITH_POSTGRES) bin/bench -scale=$(or $(SCALE),0.1) -rounds=$(or $(ROUNDS),15) -only='$(ONLY)'
+
 .PHONY: contract
 contract: ## check openapi.yaml and the server with Spectral, Redocly, oasdiff and Schemathesis (needs Node and Python)
 	@.ci/contract/check $(ARGS)

@@ -16,7 +16,7 @@
 //  5. idempotency.go and conditional.go handle Idempotency-Key, ETag and If-None-Match.
 //  6. gen/api: the generated code decodes the request into api.GetVideoRequestObject and calls the operation.
 //  7. videos.go: Server.GetVideo reads the video with Org.Video of package store, which queries the data of one organisation only.
-//  8. videos.go: ToAPIVideo converts the video and sets the metrics to null if the caller's View is masked (mask.go).
+//  8. videojson.go: appendVideo writes the JSON of the video and sets the metrics to null if the caller's View is masked (mask.go).
 //
 // answerList in list.go answers all lists. The type resource in tracking.go tracks and stops videos and accounts. errors.go maps all error
 // codes to statuses and writes all error responses. openapi.yaml declares the rate group, scope and masking of each operation, and

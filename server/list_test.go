@@ -223,7 +223,7 @@ func TestListVideos_closesTheConnectionIfTheDatabaseFailsAfterTheFirstByte(t *te
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	loadManyLabels(t, c, 500, 1)
+	loadManyLabels(t, c, 700, 1)
 	c.listVideos("limit=1")
 	const chunk = "videos.id IN" // part of the SQL statement that reads the next rows of the list
 	fail := func() { a.breakDatabase(store.ErrUnavailable) }

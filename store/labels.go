@@ -51,11 +51,17 @@ type labels struct {
 	o   *Org
 	all []Label           // all collections of the organisation, ordered by name and id
 	at  map[uuid.UUID]int // index of each collection in all, by the id of the collection
+	// kept has the labels of videos that bytesOf has read, by the id of the video, so that they are read only once.
+	kept map[uuid.UUID][]Label
+	size int // number of labels in kept
 }
+
+// maxKeptLabels is the highest number of labels in labels.kept, which take 40 bytes each.
+const maxKeptLabels = 100_000
 
 // labels reads the names of all collections of the organisation and returns them as labels.
 func (o *Org) labels(ctx context.Context) (*labels, error) {
-	l := &labels{o: o, at: map[uuid.UUID]int{}}
+	l := &labels{o: o, at: map[uuid.UUID]int{}, kept: map[uuid.UUID][]Label{}}
 	if err := o.q(ctx, "collections").Select("id, name").Order("name, id").Find(&l.all).Error; err != nil {
 		return nil, db.Translate(err)
 	}
@@ -92,7 +98,11 @@ func (l *labels) bytesOf(ctx context.Context, rows []db.LabelledRow) (int64, err
 	}
 	var n int64
 	for i := range videos {
-		n += labelBytes(videos[i].Labels)
+		v := &videos[i]
+		n += labelBytes(v.Labels)
+		if l.size += len(v.Labels); l.size <= maxKeptLabels {
+			l.kept[v.ID] = v.Labels
+		}
 	}
 	return n, nil
 }
@@ -114,7 +124,7 @@ func jsonBytes(s string) int {
 // id of the collection. A pair can occur more than once.
 const ownCollections = `SELECT m.video_id, m.collection_id FROM collection_videos m WHERE m.organisation_id = ? AND {videos}
 UNION ALL
-SELECT m.video_id, c.collection_id FROM collection_hashtags c JOIN video_hashtags m ON m.organisation_id = c.organisation_id AND m.tag = c.tag
+SELECT m.video_id, c.collection_id FROM collection_hashtags c JOIN video_hashtags m ON m.tag = c.tag
  WHERE c.organisation_id = ? AND m.organisation_id = ? AND {videos}`
 
 // ofVideos sets the field Labels of each video. Videos that are only in the collections of their account share one slice of labels.
@@ -122,12 +132,19 @@ func (l *labels) ofVideos(ctx context.Context, videos []Video) error {
 	if len(l.all) == 0 || len(videos) == 0 {
 		return nil
 	}
-	ids := make([]uuid.UUID, len(videos))
-	var accounts []uuid.UUID
+	var ids, accounts []uuid.UUID
 	for i := range videos {
-		if ids[i] = videos[i].ID; videos[i].LinkedAccountID != nil {
-			accounts = append(accounts, *videos[i].LinkedAccountID)
+		v := &videos[i]
+		var kept bool
+		if v.Labels, kept = l.kept[v.ID]; kept {
+			continue
 		}
+		if ids = append(ids, v.ID); v.LinkedAccountID != nil {
+			accounts = append(accounts, *v.LinkedAccountID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
 	}
 	ofAccount, err := l.ofAccountIDs(ctx, accounts)
 	if err != nil {
@@ -142,6 +159,9 @@ func (l *labels) ofVideos(ctx context.Context, videos []Video) error {
 	shared := map[uuid.UUID][]Label{}
 	for i := range videos {
 		v := &videos[i]
+		if _, kept := l.kept[v.ID]; kept {
+			continue
+		}
 		var account uuid.UUID // the zero id if the video has no account; no collection contains the zero id
 		db.Assign(&account, v.LinkedAccountID)
 		if extra := own[v.ID]; len(extra) > 0 {

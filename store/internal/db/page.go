@@ -218,7 +218,7 @@ func (p *Position) Scan(value any) error {
 }
 
 // listChunk is the maximum number of rows of a list that one statement reads.
-const listChunk = 1000
+const listChunk = 500
 
 // ListSpec describes how the rows of a list are ordered and read.
 type ListSpec[R any] struct {
