@@ -30,6 +30,8 @@ type Options struct {
 	Logger *slog.Logger
 	// MaxCollections is the highest number of collections of an organisation. 0 means DefaultMaxCollections.
 	MaxCollections int
+	// MustExist makes Open fail if the SQLite file does not exist. Otherwise Open creates the file.
+	MustExist bool
 	// Inspect, if set, is called with each SQL statement before it runs. If Inspect returns an error, the statement is not run. Tests use
 	// Inspect to check every statement.
 	Inspect func(statement string) error
@@ -47,7 +49,7 @@ type Store struct {
 // Open connects to the database. It does not create or change tables. Migrate changes the tables, and CheckSchema reports whether Migrate
 // is needed.
 func Open(ctx context.Context, o Options) (*Store, error) {
-	d, err := db.Open(ctx, db.Options{URL: o.URL, Now: o.Now, RealTime: o.RealTime, Timeout: o.Timeout, Logger: o.Logger, Inspect: o.Inspect})
+	d, err := db.Open(ctx, db.Options{URL: o.URL, Now: o.Now, RealTime: o.RealTime, Timeout: o.Timeout, Logger: o.Logger, Inspect: o.Inspect, MustExist: o.MustExist})
 	if err != nil {
 		return nil, err
 	}

@@ -65,7 +65,7 @@ func (c *doctorCommand) Run(ctx context.Context, p boot.Process) error {
 		}
 		return nil
 	}
-	st, err := c.Open(ctx, logger, boot.SkipSchemaCheck)
+	st, err := c.Open(ctx, logger, boot.ExistingUnchecked)
 	if err != nil {
 		err = report(finding{"database", stateBroken, err.Error(), "Correct REELTALLY_DATABASE_URL, or start the database."})
 	} else {

@@ -50,8 +50,13 @@ func run(ctx context.Context, p boot.Process) error {
 // databaseCommand is embedded in the commands that use the database. It has the database settings.
 type databaseCommand struct{ boot.Database }
 
-// withStore opens the store, calls do and closes the store. It creates the schema in a new SQLite file.
-func (c databaseCommand) withStore(ctx context.Context, p boot.Process, do func(*store.Store) error) (err error) {
+// withStore opens the store, calls do and closes the store. It creates no database.
+func (c databaseCommand) withStore(ctx context.Context, p boot.Process, do func(*store.Store) error) error {
+	return c.withMigration(ctx, p, boot.ExistingOnly, do)
+}
+
+// withNewStore does the same as withStore, but creates a SQLite file that does not exist.
+func (c databaseCommand) withNewStore(ctx context.Context, p boot.Process, do func(*store.Store) error) error {
 	return c.withMigration(ctx, p, boot.CreateSQLite, do)
 }
 

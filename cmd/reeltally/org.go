@@ -22,7 +22,7 @@ type orgCommands struct {
 	SetSubscription orgSetSubscription `cmd:"" help:"Change an organisation's subscription."`
 }
 
-// identifier is a command-line argument that is the UUID of an organisation or token.
+// identifier is a command-line argument that is the UUID of a token.
 type identifier struct{ uuid.UUID }
 
 // UnmarshalText parses an id. The error contains the text.
@@ -43,7 +43,7 @@ type orgCreate struct {
 
 // Run creates the organisation and prints its id.
 func (c *orgCreate) Run(ctx context.Context, p boot.Process) error {
-	return c.withStore(ctx, p, func(st *store.Store) error {
+	return c.withNewStore(ctx, p, func(st *store.Store) error {
 		o, err := st.CreateOrganisation(ctx, c.Name, store.Tier(c.Tier), store.Subscription(c.Subscription))
 		if err != nil {
 			return err
@@ -97,21 +97,25 @@ func (c *orgList) Run(ctx context.Context, p boot.Process) error {
 type orgSetTier struct {
 	databaseCommand
 	boot.Logging
-	ID   identifier `arg:"" help:"Id of the organisation."`
-	Tier string     `arg:"" enum:"limited,basic,premium" help:"New tier: limited, basic or premium."`
+	Org  string `arg:"" placeholder:"NAME|ID" help:"Name or id of the organisation."`
+	Tier string `arg:"" enum:"limited,basic,premium" help:"New tier: limited, basic or premium."`
 }
 
 // Run changes the organisation's tier.
 func (c *orgSetTier) Run(ctx context.Context, p boot.Process) error {
 	logger := c.Logger(p.Stderr)
 	return c.withStore(ctx, p, func(st *store.Store) error {
-		err := withProgress(ctx, p.Stderr, logger, func(progress func(done, total int64)) error {
-			return st.SetTier(ctx, c.ID.UUID, store.Tier(c.Tier), progress)
+		org, err := findOrganisation(ctx, st, c.Org)
+		if err != nil {
+			return err
+		}
+		err = withProgress(ctx, p.Stderr, logger, func(progress func(done, total int64)) error {
+			return st.SetTier(ctx, org.ID, store.Tier(c.Tier), progress)
 		})
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(p.Stdout, "Organisation %s now has tier %s.\n", c.ID, c.Tier)
+		_, err = fmt.Fprintf(p.Stdout, "Organisation %s (%s) now has tier %s.\n", org.Name, org.ID, c.Tier)
 		return err
 	})
 }
@@ -119,21 +123,25 @@ func (c *orgSetTier) Run(ctx context.Context, p boot.Process) error {
 type orgSetSubscription struct {
 	databaseCommand
 	boot.Logging
-	ID           identifier `arg:"" help:"Id of the organisation."`
-	Subscription string     `arg:"" enum:"active,none" help:"New subscription: active, or none for the free plan."`
+	Org          string `arg:"" placeholder:"NAME|ID" help:"Name or id of the organisation."`
+	Subscription string `arg:"" enum:"active,none" help:"New subscription: active, or none for the free plan."`
 }
 
 // Run changes the organisation's subscription.
 func (c *orgSetSubscription) Run(ctx context.Context, p boot.Process) error {
 	logger := c.Logger(p.Stderr)
 	return c.withStore(ctx, p, func(st *store.Store) error {
-		err := withProgress(ctx, p.Stderr, logger, func(progress func(done, total int64)) error {
-			return st.SetSubscription(ctx, c.ID.UUID, store.Subscription(c.Subscription), progress)
+		org, err := findOrganisation(ctx, st, c.Org)
+		if err != nil {
+			return err
+		}
+		err = withProgress(ctx, p.Stderr, logger, func(progress func(done, total int64)) error {
+			return st.SetSubscription(ctx, org.ID, store.Subscription(c.Subscription), progress)
 		})
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(p.Stdout, "Organisation %s now has subscription %s.\n", c.ID, c.Subscription)
+		_, err = fmt.Fprintf(p.Stdout, "Organisation %s (%s) now has subscription %s.\n", org.Name, org.ID, c.Subscription)
 		return err
 	})
 }

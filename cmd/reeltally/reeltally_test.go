@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -71,13 +72,13 @@ func TestOrg_createsChangesAndListsOrganisations(t *testing.T) {
 	}
 }
 
-// Requirements in docs/coverage.md: 5-04
+// Requirements in docs/coverage.md: 5-04, 11.8-02
 func TestToken_createsListsAndRevokesTokens(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	operator := operatorAt(t, db.URL)
 	org := parseObject(t, operator("org", "create", "--name", "N", "--json"))["organisation_id"].(string)
-	made := parseObject(t, operator("token", "create", "--org", org, "--name", "Reader", "--scopes", "read", "--expires", "720h", "--json"))
+	made := parseObject(t, operator("token", "create", "--org", org, "--name", "Reader", "--scopes", "read", "--expires", "4w2d", "--json"))
 	require.Len(t, made, 2)
 	secret, id := made["token"].(string), made["id"].(string)
 	identity, err := db.Authenticate(t.Context(), secret)
@@ -86,10 +87,10 @@ func TestToken_createsListsAndRevokesTokens(t *testing.T) {
 	require.Equal(t, []store.Scope{store.ScopeRead}, identity.Token.Scopes)
 	require.WithinDuration(t, time.Now().Add(720*time.Hour), identity.Token.ExpiresAt.Time(), time.Minute)
 
-	shown := operator("token", "create", "--org", org, "--name", "Both")
-	first, _, _ := strings.Cut(shown, "\n")
-	require.True(t, store.WellFormedToken(first), "the first line is only the token: %q", shown)
-	require.Contains(t, shown, "valid until it is revoked")
+	status, alone, explanation := boottest.Run(t, run, nil, map[string]string{"REELTALLY_DATABASE_URL": db.URL}, "token", "create", "--org", "N", "--name", "Both")
+	require.Zero(t, status, explanation)
+	require.True(t, store.WellFormedToken(strings.TrimSuffix(alone, "\n")), "standard output has only the token: %q", alone)
+	require.Contains(t, explanation, "(Both) of N, valid until it is revoked")
 
 	listed := operator("token", "list", "--org", org)
 	require.Regexp(t, id+`\s+Reader\s+read\s+valid`, listed)
@@ -120,14 +121,14 @@ func TestCommands_errorNamesTheInvalidArgument(t *testing.T) {
 		{"org create --name= ", 1, []string{"1 to 100"}},
 		{"org create --name N --tier gold", 2, []string{"--tier", `"premium"`, `"gold"`}},
 		{"org create --name N --subscription maybe", 2, []string{"--subscription", `"maybe"`}},
-		{"org set-tier nonsense basic", 2, []string{"nonsense"}},
+		{"org set-tier nonsense basic", 1, []string{"no such organisation", "nonsense"}},
 		{"org set-tier " + unknownID + " gold", 2, []string{`"gold"`}},
 		{"org set-tier " + unknownID + " basic", 1, []string{"no such organisation", unknownID}},
 		{"org set-subscription " + unknownID + " none", 1, []string{"no such organisation", unknownID}},
 		{"token create --name N --org " + unknownID, 1, []string{"no such organisation", unknownID}},
 		{"token create --name N --org " + unknownID + " --scopes admin", 2, []string{"--scopes", `"admin"`, "read, write"}},
 		{"token create --name N --org " + unknownID + " --expires=-1h", 2, []string{"--expires", "-1h"}},
-		{"token create --name N --org " + unknownID + " --expires soon", 2, []string{"--expires", `"soon"`}},
+		{"token create --name N --org " + unknownID + " --expires soon", 2, []string{"--expires", `"soon"`, "30d"}},
 		{"token list --org " + unknownID, 1, []string{"no such organisation"}},
 		{"token revoke " + unknownID, 1, []string{"no such token"}},
 		{"seed --videos 0", 2, []string{"--videos"}},
@@ -174,8 +175,43 @@ func TestMigrate_updatesSchema(t *testing.T) {
 	require.Contains(t, operator("org", "list"), "SUBSCRIPTION")
 
 	operator = operatorAt(t, storetest.Empty(t, "sqlite"))
-	require.Contains(t, operator("org", "list"), "SUBSCRIPTION", "a new SQLite file needs no migrate")
+	require.Contains(t, operator("org", "create", "--name=First"), "First", "a new SQLite file needs no migrate")
 	require.Contains(t, operator("migrate"), "nothing to do")
+}
+
+// Requirements in docs/coverage.md: 11.8-03
+func TestCommands_thatReadCreateNoDatabase(t *testing.T) {
+	t.Parallel()
+	for _, args := range []string{"status", "doctor", "export --org N", "import --org N reeltally_test.go", "org list", "org set-tier N basic", "token list --org N",
+		"token create --org N --name T"} {
+		t.Run(args, func(t *testing.T) {
+			t.Parallel()
+			folder := filepath.Join(t.TempDir(), "data")
+			path := filepath.Join(folder, "new.db")
+			status, stdout, stderr := boottest.Run(t, run, nil, map[string]string{"REELTALLY_DATABASE_URL": "sqlite:" + path}, strings.Fields(args)...)
+			require.Equal(t, 1, status)
+			require.Contains(t, stdout+stderr, path)
+			require.Contains(t, stdout+stderr, "does not exist")
+			require.NoDirExists(t, folder)
+		})
+	}
+}
+
+// Requirements in docs/coverage.md: 11.8-04
+func TestCommands_takeTheNameOfAnOrganisation(t *testing.T) {
+	t.Parallel()
+	url := storetest.NewURL(t, "sqlite")
+	operator := operatorAt(t, url)
+	operator("org", "create", "--name=Northwind Studio")
+	operator("org", "create", "--name=Twin")
+	operator("org", "create", "--name=Twin")
+	require.Contains(t, operator("org", "set-tier", "Northwind Studio", "basic"), "tier basic")
+	require.Contains(t, operator("org", "set-subscription", "Northwind Studio", "none"), "subscription none")
+	require.Contains(t, operator("token", "list", "--org=Northwind Studio"), "SCOPES")
+	require.Contains(t, operator("seed", "--org=Northwind Studio", "--videos=5", "--days=2", "--json", "--log-level=warn"), "organisation_id")
+	status, _, stderr := boottest.Run(t, run, nil, map[string]string{"REELTALLY_DATABASE_URL": url}, "token", "list", "--org=Twin")
+	require.Equal(t, 1, status)
+	require.Contains(t, stderr, `2 organisations are named "Twin"`)
 }
 
 func TestLinks_describesEachLine(t *testing.T) {

@@ -18,11 +18,11 @@ import (
 type seedCommand struct {
 	boot.Logging
 	databaseCommand
-	Orgs   int        `default:"1" placeholder:"N" help:"Number of organisations to create, with tier premium. Their ids depend on the arguments and the day."`
-	Org    identifier `placeholder:"ID" help:"Fill this organisation, which must be empty, instead of creating organisations."`
-	Videos int        `default:"1000" placeholder:"N" help:"Number of videos in each organisation."`
-	Days   int32      `default:"90" placeholder:"N" help:"Length of the histories in days up to today, 1 to 730. The last 90 days have daily points, earlier days weekly ones."`
-	JSON   bool       `name:"json" help:"Print JSON, one object a line: {\"organisation_id\"}."`
+	Orgs   int    `default:"1" placeholder:"N" help:"Number of organisations to create, with tier premium. Their ids depend on the arguments and the day."`
+	Org    string `placeholder:"NAME|ID" help:"Fill this organisation, which must be empty, instead of creating organisations."`
+	Videos int    `default:"1000" placeholder:"N" help:"Number of videos in each organisation."`
+	Days   int32  `default:"90" placeholder:"N" help:"Length of the histories in days up to today, 1 to 730. The last 90 days have daily points, earlier days weekly ones."`
+	JSON   bool   `name:"json" help:"Print JSON, one object a line: {\"organisation_id\"}."`
 }
 
 // Help returns the text that kong prints below the flags.
@@ -41,10 +41,10 @@ func (c *seedCommand) Run(ctx context.Context, p boot.Process) error {
 	if err := plan.Check(); err != nil {
 		return boot.UsageError{Err: fmt.Errorf("invalid --videos or --days: %w", err)}
 	}
-	if c.Orgs < 1 || (c.Org.UUID != uuid.Nil && c.Orgs != 1) {
+	if c.Orgs < 1 || (c.Org != "" && c.Orgs != 1) {
 		return boot.UsageError{Err: fmt.Errorf("--orgs is %d; it must be 1 or more and cannot be combined with --org", c.Orgs)}
 	}
-	return c.withStore(ctx, p, func(st *store.Store) error {
+	return c.withNewStore(ctx, p, func(st *store.Store) error {
 		orgs, err := c.organisations(ctx, st, plan)
 		if err != nil {
 			return err
@@ -87,9 +87,9 @@ func (c *seedCommand) print(p boot.Process, orgs []uuid.UUID) error {
 
 // organisations returns the ids of the organisations to fill. It creates the organisations that do not exist yet.
 func (c *seedCommand) organisations(ctx context.Context, st *store.Store, plan seed.Plan) ([]uuid.UUID, error) {
-	if c.Org.UUID != uuid.Nil {
-		_, err := st.Organisation(ctx, c.Org.UUID)
-		return []uuid.UUID{c.Org.UUID}, err
+	if c.Org != "" {
+		org, err := findOrganisation(ctx, st, c.Org)
+		return []uuid.UUID{org.ID}, err
 	}
 	ids := make([]uuid.UUID, c.Orgs)
 	from := (plan.Today - store.Date(plan.Days)).Time()

@@ -13,17 +13,17 @@ import (
 )
 
 type tokenCommands struct {
-	Create tokenCreate `cmd:"" help:"Create a token. Its secret is shown only once."`
+	Create tokenCreate `cmd:"" help:"Create a token. Its secret is printed once, alone on standard output."`
 	List   tokenList   `cmd:"" help:"List an organisation's tokens without their secrets."`
 	Revoke tokenRevoke `cmd:"" help:"Revoke a token. It stops working on all servers within a second."`
 }
 
 type tokenCreate struct {
 	databaseCommand
-	Org     identifier    `required:"" placeholder:"ID" help:"Id of the organisation that the token belongs to."`
+	Org     string        `required:"" placeholder:"NAME|ID" help:"Name or id of the organisation that the token belongs to."`
 	Name    string        `required:"" placeholder:"NAME" help:"Name of the token, 1 to 100 characters."`
 	Scopes  string        `default:"read,write" placeholder:"SCOPES" help:"Scopes of the token: read, write or read,write."`
-	Expires time.Duration `placeholder:"DURATION" help:"How long the token is valid, for example 720h. Without it, the token does not expire."`
+	Expires time.Duration `placeholder:"DURATION" help:"How long the token is valid, for example 30d or 12h. Without it, the token does not expire."`
 	JSON    bool          `name:"json" help:"Print JSON: {\"token\", \"id\"}."`
 }
 
@@ -34,10 +34,14 @@ func (c *tokenCreate) Run(ctx context.Context, p boot.Process) error {
 		return boot.UsageError{Err: fmt.Errorf("--scopes: %w", err)}
 	}
 	if c.Expires < 0 {
-		return boot.UsageError{Err: fmt.Errorf("--expires is %s; it must be longer than 0, for example 720h", c.Expires)}
+		return boot.UsageError{Err: fmt.Errorf("--expires is %s; it must be longer than 0, for example 30d", c.Expires)}
 	}
 	return c.withStore(ctx, p, func(st *store.Store) error {
-		t, secret, err := st.CreateToken(ctx, c.Org.UUID, c.Name, scopes, c.Expires)
+		org, err := findOrganisation(ctx, st, c.Org)
+		if err != nil {
+			return err
+		}
+		t, secret, err := st.CreateToken(ctx, org.ID, c.Name, scopes, c.Expires)
 		if err != nil {
 			return err
 		}
@@ -47,8 +51,10 @@ func (c *tokenCreate) Run(ctx context.Context, p boot.Process) error {
 				ID    uuid.UUID `json:"id"`
 			}{secret, t.ID})
 		}
-		_, err = fmt.Fprintf(p.Stdout, "%s\nThis is token %s (%s), %s. It is shown only once. Keep it secret.\n",
-			secret, t.ID, t.Name, validity(t))
+		if _, err := fmt.Fprintln(p.Stdout, secret); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(p.Stderr, "This is token %s (%s) of %s, %s. It is shown only once. Keep it secret.\n", t.ID, t.Name, org.Name, validity(t))
 		return err
 	})
 }
@@ -63,8 +69,8 @@ func validity(t store.Token) string {
 
 type tokenList struct {
 	databaseCommand
-	Org  identifier `required:"" placeholder:"ID" help:"Id of the organisation."`
-	JSON bool       `name:"json" help:"Print the tokens as a JSON list of objects."`
+	Org  string `required:"" placeholder:"NAME|ID" help:"Name or id of the organisation."`
+	JSON bool   `name:"json" help:"Print the tokens as a JSON list of objects."`
 }
 
 type tokenJSON struct {
@@ -80,7 +86,11 @@ type tokenJSON struct {
 // Run lists the organisation's tokens, oldest first.
 func (c *tokenList) Run(ctx context.Context, p boot.Process) error {
 	return c.withStore(ctx, p, func(st *store.Store) error {
-		tokens, err := st.Tokens(ctx, c.Org.UUID)
+		org, err := findOrganisation(ctx, st, c.Org)
+		if err != nil {
+			return err
+		}
+		tokens, err := st.Tokens(ctx, org.ID)
 		if err != nil {
 			return err
 		}

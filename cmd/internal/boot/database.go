@@ -31,6 +31,10 @@ const (
 	MigrateAny
 	// SkipSchemaCheck neither checks nor changes the schema.
 	SkipSchemaCheck
+	// ExistingOnly checks the schema and changes nothing. A SQLite file that does not exist is an error.
+	ExistingOnly
+	// ExistingUnchecked neither checks nor changes the schema. A SQLite file that does not exist is an error.
+	ExistingUnchecked
 )
 
 // Open opens the database and migrates its schema if m allows that. If the schema does not have the version that this
@@ -40,11 +44,11 @@ func (d Database) Open(ctx context.Context, logger *slog.Logger, m Migration) (*
 		return nil, InvalidSetting("max-collections", "REELTALLY_MAX_COLLECTIONS", d.MaxCollections, "1 or more")
 	}
 	st, err := store.Open(ctx, store.Options{URL: d.DatabaseURL.Reveal(), Now: time.Now, RealTime: true, Timeout: d.StoreTimeout, Logger: logger,
-		MaxCollections: d.MaxCollections})
+		MaxCollections: d.MaxCollections, MustExist: m == ExistingOnly || m == ExistingUnchecked})
 	if err != nil {
 		return nil, err
 	}
-	if m == SkipSchemaCheck {
+	if m == SkipSchemaCheck || m == ExistingUnchecked {
 		return st, nil
 	}
 	if err := prepareSchema(ctx, st, logger, m); err != nil {
@@ -58,7 +62,7 @@ func prepareSchema(ctx context.Context, st *store.Store, logger *slog.Logger, m 
 	err := st.CheckSchema(ctx)
 	var schema *store.SchemaError
 	switch {
-	case !errors.As(err, &schema), schema.Have > schema.Want, m == CreateSQLite && schema.Have > 0, m != MigrateAny && st.SharedByProcesses():
+	case !errors.As(err, &schema), schema.Have > schema.Want, m == ExistingOnly, m == CreateSQLite && schema.Have > 0, m != MigrateAny && st.SharedByProcesses():
 		return err
 	}
 	applied, err := st.Migrate(ctx)

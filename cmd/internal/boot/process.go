@@ -15,6 +15,7 @@ type Process struct {
 	Name           string // the program's name in help and errors
 	Args           []string
 	Env            func(name string) (value string, set bool)
+	Environ        []string // all environment variables, of the form NAME=VALUE
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 }
@@ -36,7 +37,7 @@ func Main(name string, run func(context.Context, Process) error) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
-	return Run(ctx, Process{Name: name, Args: os.Args[1:], Env: os.LookupEnv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}, run)
+	return Run(ctx, Process{Name: name, Args: os.Args[1:], Env: os.LookupEnv, Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}, run)
 }
 
 // Run runs a program, prints its error to standard error and returns its exit status: 0 for success, 1 for a failure or an interrupted

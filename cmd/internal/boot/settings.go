@@ -10,7 +10,8 @@ import (
 
 // Parse reads the arguments and the environment into grammar, a pointer to a struct with kong tags. A flag with the tag
 // `setting:"REELTALLY_…"` is read from that environment variable if it is not among the arguments. Parse returns ErrHelpShown if it
-// printed the help. If a value is invalid, it returns a UsageError that names the flag, its variable and the allowed values.
+// printed the help. If a value is invalid, it returns a UsageError that names the flag, its variable and the allowed values. It also returns a
+// UsageError for a variable that begins with REELTALLY_ and does not exist.
 func Parse(p Process, grammar any, options ...kong.Option) (*kong.Context, error) {
 	exited := false
 	options = append([]kong.Option{
@@ -21,6 +22,7 @@ func Parse(p Process, grammar any, options ...kong.Option) (*kong.Context, error
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 120}),
 		kong.ValueFormatter(flagHelp),
 		kong.Resolvers(environmentResolver(p.Env)),
+		durations(),
 	}, options...)
 	parser, err := kong.New(grammar, options...)
 	if err != nil {
@@ -32,6 +34,9 @@ func Parse(p Process, grammar any, options ...kong.Option) (*kong.Context, error
 		return nil, ErrHelpShown
 	case err != nil:
 		return nil, UsageError{addVariable(parser.Model, err)}
+	}
+	if err := checkVariables(p.Environ); err != nil {
+		return nil, err
 	}
 	return parsed, nil
 }

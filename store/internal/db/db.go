@@ -26,6 +26,8 @@ type Options struct {
 	Timeout time.Duration
 	// Logger receives failed and slow statements, without their values.
 	Logger *slog.Logger
+	// MustExist makes Open fail if the SQLite file does not exist. Otherwise Open creates the file.
+	MustExist bool
 	// Inspect, if set, is called with each statement before the statement runs. If it returns an error, the statement is not run. Tests use it
 	// to check every statement.
 	Inspect func(statement string) error

@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/url"
 	"os"
@@ -87,8 +88,12 @@ func (sqliteDialect) readyQuery() string { return "SELECT COUNT(*) FROM sqlite_m
 // context ends. So the wait is short, and DB.Tx runs the transaction again.
 const sqliteBusyTimeout = 400 * time.Millisecond
 
-// open opens the SQLite file with one pool for writes and one pool for reads. It creates the file and its folder if they do not exist.
+// open opens the SQLite file with one pool for writes and one pool for reads. It creates the file and its folder if they do not exist, unless
+// o.MustExist is set.
 func (d sqliteDialect) open(ctx context.Context, o Options) (c connections, err error) {
+	if _, err := os.Stat(d.path); o.MustExist && errors.Is(err, fs.ErrNotExist) {
+		return c, fmt.Errorf("the SQLite file %s does not exist; correct REELTALLY_DATABASE_URL, or create the file with `reeltally migrate`", d.path)
+	}
 	if dir := filepath.Dir(d.path); dir != "." {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return c, fmt.Errorf("cannot create the folder of the SQLite file: %w", err)

@@ -1,0 +1,43 @@
+package boot
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/alecthomas/kong"
+)
+
+// daysAndWeeks matches a number of days or weeks in a duration.
+var daysAndWeeks = regexp.MustCompile(`([0-9]+(?:\.[0-9]+)?)([dw])`)
+
+// ParseDuration parses a duration in Go's form, such as 90m or 1h30m, in which days and weeks can also be used: 30d, 2w, 1d12h.
+func ParseDuration(s string) (time.Duration, error) {
+	hours := daysAndWeeks.ReplaceAllStringFunc(s, func(part string) string {
+		n, _ := strconv.ParseFloat(part[:len(part)-1], 64) // the expression matches only numbers
+		if n *= 24; part[len(part)-1] == 'w' {
+			n *= 7
+		}
+		return strconv.FormatFloat(n, 'f', -1, 64) + "h"
+	})
+	d, err := time.ParseDuration(hours)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a duration; write for example 90s, 30m, 12h, 30d or 2w", s)
+	}
+	return d, nil
+}
+
+// durations is the option with which kong parses durations with ParseDuration.
+func durations() kong.Option {
+	return kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
+		var text string
+		if err := ctx.Scan.PopValueInto("duration", &text); err != nil {
+			return err
+		}
+		d, err := ParseDuration(text)
+		target.SetInt(int64(d))
+		return err
+	}))
+}

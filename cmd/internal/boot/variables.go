@@ -1,0 +1,72 @@
+package boot
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Variables are the environment variables that the programs of this module read. One file of variables can serve all programs, so each program
+// accepts the variables of the others.
+var Variables = []string{
+	"REELTALLY_APP_URL", "REELTALLY_DATABASE_URL", "REELTALLY_DATA_DIR", "REELTALLY_FACEBOOK_ACCESS_TOKEN", "REELTALLY_FACEBOOK_APP_SECRET",
+	"REELTALLY_FACEBOOK_BASE_URL", "REELTALLY_FACEBOOK_PAGE_ID", "REELTALLY_FACEBOOK_REEL_METRIC", "REELTALLY_FACEBOOK_VIDEO_METRIC",
+	"REELTALLY_INSTAGRAM_ACCESS_TOKEN", "REELTALLY_INSTAGRAM_ACCOUNT_ID", "REELTALLY_INSTAGRAM_APP_SECRET", "REELTALLY_INSTAGRAM_BASE_URL",
+	"REELTALLY_LISTEN", "REELTALLY_LOG_LEVEL", "REELTALLY_MAX_COLLECTIONS", "REELTALLY_METRICS_LISTEN", "REELTALLY_PREVIEW_ALLOWANCE",
+	"REELTALLY_RATE_LIMITS", "REELTALLY_REDIS_URL", "REELTALLY_REQUEST_TIMEOUT", "REELTALLY_SANDBOX", "REELTALLY_SHORTLINK_BASE_URL",
+	"REELTALLY_TIKTOK_BASE_URL", "REELTALLY_TIKTOK_CLIENT_KEY", "REELTALLY_TIKTOK_CLIENT_SECRET", "REELTALLY_TIKTOK_REFRESH_TOKEN",
+	"REELTALLY_TIKTOK_REQUESTS", "REELTALLY_TIKTOK_RESEARCH_BASE_URL", "REELTALLY_TIKTOK_RESEARCH_CLIENT_KEY",
+	"REELTALLY_TIKTOK_RESEARCH_CLIENT_SECRET", "REELTALLY_TIKTOK_RESEARCH_RECORDS", "REELTALLY_TIKTOK_RESEARCH_REQUESTS",
+	"REELTALLY_TRUSTED_PROXIES", "REELTALLY_VENDOR", "REELTALLY_VENDOR_BASE_URL", "REELTALLY_VENDOR_KEY", "REELTALLY_YOUTUBE_API_KEY",
+	"REELTALLY_YOUTUBE_BASE_URL", "REELTALLY_YOUTUBE_STATS_UNITS", "REELTALLY_YOUTUBE_UNITS",
+}
+
+// otherVariables are variables that no program reads but that can be in its environment: those of clients and of docker-compose.yml.
+var otherVariables = []string{"REELTALLY_URL", "REELTALLY_TOKEN", "REELTALLY_PORT", "REELTALLY_MEMORY", "REELTALLY_TOOL_MEMORY", "REELTALLY_POSTGRES_MEMORY",
+	"REELTALLY_POSTGRES_IMAGE", "REELTALLY_GO_IMAGE", "REELTALLY_BUSYBOX_IMAGE"}
+
+// freePrefixes are the beginnings of variables that an operator or a developer may choose: the secret of a vendor's description, and the
+// settings of tests.
+var freePrefixes = []string{"REELTALLY_TEST_", "REELTALLY_FUZZ_"}
+
+// checkVariables returns a UsageError that names all variables of environ, of the form NAME=VALUE, that begin with REELTALLY_ but do not exist.
+// A mistyped variable would otherwise have no effect.
+func checkVariables(environ []string) error {
+	var faults []string
+	for _, pair := range environ {
+		name, _, _ := strings.Cut(pair, "=")
+		if !strings.HasPrefix(name, "REELTALLY_") || slices.Contains(Variables, name) || slices.Contains(otherVariables, name) ||
+			slices.ContainsFunc(freePrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
+			continue
+		}
+		nearest := slices.MinFunc(Variables, func(a, b string) int { return editDistance(name, a) - editDistance(name, b) })
+		faults = append(faults, fmt.Sprintf("the environment variable %s does not exist; the nearest one is %s", name, nearest))
+	}
+	if len(faults) == 0 {
+		return nil
+	}
+	slices.Sort(faults)
+	return UsageError{errors.New(strings.Join(faults, "\n"))}
+}
+
+// editDistance returns how many characters must be inserted, deleted or replaced to turn a into b (Levenshtein distance).
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			changed := diagonal
+			if a[i] != b[j] {
+				changed++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(changed, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(b)]
+}

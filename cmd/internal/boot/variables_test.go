@@ -1,0 +1,85 @@
+package boot_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/cmd/internal/boot"
+)
+
+// Requirements in docs/coverage.md: 11.8-05
+func TestParse_refusesVariablesThatDoNotExist(t *testing.T) {
+	t.Parallel()
+	parse := func(environ ...string) error {
+		_, err := boot.Parse(boot.Process{Name: "program", Env: func(string) (string, bool) { return "", false }, Environ: environ}, &struct{}{})
+		return err
+	}
+	require.NoError(t, parse("HOME=/", "REELTALLY_DATABASE_URL=x", "REELTALLY_VENDOR_KEY=", "REELTALLY_TOKEN=rt_x", "REELTALLY_TEST_POSTGRES_URL=y", "MY_REELTALLY_SETTING=1"))
+	err := parse("REELTALLY_DATABSE_URL=secret", "REELTALLY_YOUTUBE_KEY=secret", "REELTALLY_LISTEN=:1")
+	var usage boot.UsageError
+	require.ErrorAs(t, err, &usage)
+	require.EqualError(t, err, "the environment variable REELTALLY_DATABSE_URL does not exist; the nearest one is REELTALLY_DATABASE_URL\n"+
+		"the environment variable REELTALLY_YOUTUBE_KEY does not exist; the nearest one is REELTALLY_YOUTUBE_API_KEY")
+}
+
+func TestVariables_areTheSettingsOfAllPrograms(t *testing.T) {
+	t.Parallel()
+	setting := regexp.MustCompile(`setting:"(REELTALLY_[A-Z_0-9]+)"`)
+	found := map[string]bool{}
+	require.NoError(t, filepath.WalkDir("../..", func(path string, _ os.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		source, err := os.ReadFile(path)
+		for _, match := range setting.FindAllSubmatch(source, -1) {
+			found[string(match[1])] = true
+		}
+		return err
+	}))
+	names := make([]string, 0, len(found))
+	for name := range found {
+		names = append(names, name)
+	}
+	require.ElementsMatch(t, names, boot.Variables)
+	require.True(t, slices.IsSorted(boot.Variables))
+}
+
+// Requirements in docs/coverage.md: 11.8-06
+func TestParseDuration_knowsDaysAndWeeks(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]time.Duration{"90s": 90 * time.Second, "30d": 720 * time.Hour, "2w": 336 * time.Hour, "1d12h": 36 * time.Hour,
+		"1.5d": 36 * time.Hour, "1w1d": 192 * time.Hour, "-1d": -24 * time.Hour, "0": 0} {
+		got, err := boot.ParseDuration(text)
+		require.NoError(t, err, text)
+		require.Equal(t, want, got, text)
+	}
+	for _, text := range []string{"", "soon", "30", "d", "1y", "1d1", "999999999w"} {
+		_, err := boot.ParseDuration(text)
+		require.ErrorContains(t, err, "is not a duration; write for example 90s, 30m, 12h, 30d or 2w", text)
+	}
+	var grammar struct {
+		Wait time.Duration `setting:"REELTALLY_REQUEST_TIMEOUT" default:"1d"`
+	}
+	_, err := boot.Parse(boot.Process{Name: "program", Env: func(string) (string, bool) { return "2d", true }}, &grammar, kong.Exit(func(int) {}))
+	require.NoError(t, err)
+	require.Equal(t, 48*time.Hour, grammar.Wait)
+}
+
+func FuzzParseDuration(f *testing.F) {
+	f.Add("1w2d3h4m5s")
+	f.Fuzz(func(t *testing.T, text string) {
+		d, err := boot.ParseDuration(text)
+		if plain, plainErr := time.ParseDuration(text); plainErr == nil {
+			require.NoError(t, err)
+			require.Equal(t, plain, d)
+		}
+	})
+}
