@@ -199,6 +199,9 @@ func newBench(ctx context.Context, o options) (_ *bench, err error) {
 	if _, err = b.db.Exec(ctx, "VACUUM ANALYZE"); err != nil {
 		return b, err
 	}
+	if err = b.createLimitTable(ctx); err != nil {
+		return b, err
+	}
 	if b.token, err = b.createToken(ctx); err != nil {
 		return b, err
 	}
