@@ -28,7 +28,7 @@ type Endpoint struct {
 	http   *http.Client
 }
 
-// Endpoint returns an endpoint for the server of the URL base. If base is "", it uses the URL standard, which is the public URL of the
+// Endpoint returns an endpoint for the server with the URL in base. If base is empty, it uses the URL in standard, the public URL of the
 // platform or vendor. It returns an error if base is not an http or https URL, or if base has a query or credentials.
 //
 // If base has the same host as standard, the host must resolve to a public address. Any other host was configured by the operator and may
@@ -59,7 +59,7 @@ func (c *Client) Endpoint(base, standard string) (*Endpoint, error) {
 	return e, nil
 }
 
-// isStandard returns true if u has the same host name as the URL standard, and false if the host of u is an IP address.
+// isStandard returns true if u has the same host name as the URL in standard, and false if the host of u is an IP address.
 func isStandard(u *url.URL, standard string) bool {
 	s, err := url.Parse(standard)
 	if err != nil || !strings.EqualFold(strings.TrimSuffix(u.Hostname(), "."), strings.TrimSuffix(s.Hostname(), ".")) {

@@ -70,7 +70,7 @@ type Answer struct {
 
 // Harness describes a source, a batch of videos, and the platform's answers about the videos. Run tests the source with it.
 type Harness struct {
-	// New returns the source to test. The source sends its requests through client to the URL base, with the credential Credential. Its clock
+	// New returns the source to test. The source sends its requests through client to the URL in base, with the credential in the constant Credential. Its clock
 	// returns Now.
 	New     func(t *testing.T, base string, client *fetch.Client) source.Source
 	Targets []source.Target // one batch of targets

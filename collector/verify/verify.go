@@ -37,7 +37,8 @@ const (
 	comparableViews = 1000
 	// expectedGrowth is the largest factor by which the views of a video are expected to grow between two fetches.
 	expectedGrowth = 1.25
-	// handleTrusted is how long after the last fetch of an account its handle is assumed to be unchanged, if no id can confirm the account.
+	// handleTrusted is how long after a fetch the handle of an account is assumed to name the same account, if the source gives no id with which
+	// the stored account can be compared.
 	handleTrusted = 3 * 24 * time.Hour
 	// longestLag is the maximum age of the numbers in a result with Result.Lags. Such a result comes from a source whose numbers can be old.
 	longestLag = 10 * 24 * time.Hour

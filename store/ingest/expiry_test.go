@@ -22,8 +22,8 @@ func TestTables_allDeclareWhatLimitsTheirSize(t *testing.T) {
 	}
 }
 
-// insertsOfAge returns functions that insert a row that was last used at the given time, by table name. It has a function for each table
-// with the bound store.ByTime. Each n gives the rows different keys.
+// insertsOfAge returns a function for each table whose old rows are deleted (store.ByTime), by table name. The function inserts a row that
+// was last used at the given time. Calls with different n insert rows with different keys.
 func insertsOfAge(t *testing.T, db *storetest.DB, o *store.Org, n int, at time.Time) map[string]func() {
 	t.Helper()
 	i, day, id := store.InstantOf(at), store.DateOf(at), store.NewID()

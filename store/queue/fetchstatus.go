@@ -46,7 +46,7 @@ type FetchChange struct {
 	// Status is the new status. FetchOK becomes FetchPending for an organisation that has no counts of the video or account. "" keeps the status.
 	Status FetchStatus
 	// Reason is the first part of the sentence that explains the status, without a full stop. It never contains a credential. If Status is "",
-	// the reason is only stored if the kept status is one of Waiting.
+	// the reason is stored only if the present status is FetchPending or FetchOK.
 	Reason string
 	// Attempted is true if a source was asked.
 	Attempted bool

@@ -51,7 +51,7 @@ type Config struct {
 	FacebookVideoMetric string      `name:"facebook-video-metric" setting:"REELTALLY_FACEBOOK_VIDEO_METRIC" default:"total_video_views" placeholder:"NAME" help:"Facebook Insights metric with the views of videos other than reels on your own pages."`
 	FacebookBaseURL     string      `name:"facebook-base-url" setting:"REELTALLY_FACEBOOK_BASE_URL" default:"https://graph.facebook.com/v25.0/" placeholder:"URL" help:"Base URL of the Graph API for Facebook, ending with the API version."`
 
-	Vendor        []string      `setting:"REELTALLY_VENDOR" placeholder:"NAME" help:"Vendors to buy metrics from, in the order in which they are asked: ${vendors}, or the path of a JSON description."`
+	Vendor        []string      `setting:"REELTALLY_VENDOR" placeholder:"NAME" help:"Vendors to buy metrics from, separated by commas, in the order in which they are asked. A vendor is ${vendors}, or the path of a JSON file that describes it."`
 	VendorKey     []boot.Secret `setting:"REELTALLY_VENDOR_KEY" placeholder:"KEY" help:"API key of each vendor, in the order of the vendors."`
 	VendorBaseURL []string      `name:"vendor-base-url" setting:"REELTALLY_VENDOR_BASE_URL" placeholder:"URL" help:"Base URL of each vendor, in the order of the vendors. Without it, the URLs of the descriptions are used."`
 }

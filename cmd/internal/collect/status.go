@@ -138,7 +138,7 @@ func ReadStatus(ctx context.Context, st *store.Store, sources []source.Source) (
 	return s, nil
 }
 
-// queueStatus sums the rows of the queue, one for each state, into one row for each platform, kind and lane.
+// queueStatus returns the number of targets in each state, for each platform, kind and lane. c has one row for each state.
 func queueStatus(c queue.Collecting) []QueueStatus {
 	out := []QueueStatus{}
 	for _, q := range c.Queue {

@@ -105,7 +105,8 @@ func drawVideos(rt *rapid.T, today store.Date) []backfill.ImportVideo {
 				v.Points = append(v.Points, p)
 			}
 		}
-		// The store can learn the upload date after the first point. The date can be one day later than the day of that point.
+		// A source can report the upload date in a later fetch than the first counts. The date can be a day later than the first point, because
+		// platforms give it in another time zone.
 		if len(v.Points) > 0 && v.Points[0].At.Day() < today && rapid.Bool().Draw(rt, "measured before the upload") {
 			v.UploadedAt = new(v.Points[0].At.Day() + 1)
 		}
