@@ -28,12 +28,14 @@ const (
 	fieldVideoLength
 	fieldInterpolated
 	fieldSource
+	fieldRounded
+	fieldRemoved
 	fieldCount // the number of fields, without fieldCount itself and fieldIgnored
 	fieldIgnored
 )
 
 var fieldNames = [fieldCount]string{"link", "date", "time", "views", "likes", "comments", "shares", "bookmarks", "title", "username",
-	"uploaded_at", "video_length", "interpolated", "source"}
+	"uploaded_at", "video_length", "interpolated", "source", "rounded", "removed"}
 
 func (f field) String() string { return fieldNames[f] }
 
@@ -57,6 +59,8 @@ var aliases = map[field][]string{
 
 	fieldInterpolated: {"interpolated"},
 	fieldSource:       {"source"},
+	fieldRounded:      {"rounded"},
+	fieldRemoved:      {"removed"},
 	// These columns are in ReelTally's exports or API responses, or in the responses of hosted services, but an import does not need them.
 	fieldIgnored: {"engagements", "displayusername", "platform", "organisationid", "adid", "linkedaccountid", "songname", "songlink",
 		"notsafe", "private", "hiddenstats", "latestengagement", "outliermultiplier", "increase1d", "increase7d", "increase14d", "increase30d",

@@ -51,19 +51,17 @@ func TestColumns_reportAllUnknownNamesAtOnce(t *testing.T) {
 func TestColumns_knowTheVideoOfHostedServices(t *testing.T) {
 	t.Parallel()
 	// These are all members of a video in the specified interface.
-	names := strings.Fields("organisation_id ad_id username platform ad_link created_at linked_account_id uploaded_at song_name song_link video_length " +
+	names := strings.Fields("organisation_id ad_id username platform ad_link created_at removed linked_account_id uploaded_at song_name song_link video_length " +
 		"title not_safe private hidden_stats latest_views latest_likes latest_comments latest_bookmarks latest_shares latest_engagement latest_updated_at " +
 		"outlier_multiplier increase_1d increase_7d increase_14d increase_30d ad_info_shop ad_is_ad ad_product_id_shop label_ids label_names")
 	fields, err := Columns{}.header(names)
 	require.NoError(t, err)
 	for name, want := range map[string]field{"ad_link": fieldLink, "latest_views": fieldViews, "latest_likes": fieldLikes, "latest_comments": fieldComments,
-		"latest_bookmarks": fieldBookmarks, "latest_shares": fieldShares, "latest_updated_at": fieldTime, "created_at": fieldIgnored} {
+		"latest_bookmarks": fieldBookmarks, "latest_shares": fieldShares, "latest_updated_at": fieldTime, "created_at": fieldIgnored, "removed": fieldRemoved} {
 		require.Equal(t, want, fields[slices.Index(names, name)], name)
 	}
 	_, err = Columns{}.header([]string{"link", "created_at"})
 	require.ErrorContains(t, err, `"created_at" is not known`, "outside of hosted services, the name can also mean the upload")
-	_, err = Columns{}.header([]string{"ad_link", "removed"})
-	require.ErrorContains(t, err, `"removed" is not known`, "ignoring it silently would track stopped videos again")
 }
 
 // docs/operating.md lists every field with all its aliases.

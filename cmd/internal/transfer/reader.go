@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -299,7 +300,12 @@ func (c Columns) parseObject(text []byte, unused *unusedMappings, unknown *unkno
 		case string:
 			v[f] = cell
 		case json.Number:
-			v[f] = cell.String()
+			if v[f] = cell.String(); slices.Contains(numberFields, f) && strings.Contains(v[f], ".") {
+				// In JSON, the decimal sign is always the point. Without its fraction, the number has the same meaning in all formats.
+				if v[f] = strings.TrimSuffix(strings.TrimRight(v[f], "0"), "."); strings.Contains(v[f], ".") {
+					return v, fmt.Errorf("%s is %s; it must be a whole number", f, truncate(cell.String()))
+				}
+			}
 		case bool:
 			v[f] = fmt.Sprint(cell)
 		default:
