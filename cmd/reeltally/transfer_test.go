@@ -32,7 +32,7 @@ func TestImport_importsMappedColumnsAndExportedFile(t *testing.T) {
 			}
 			status, _, stderr := runImport("--org", org)
 			require.Equal(t, 1, status)
-			require.Contains(t, stderr, `"Watch; count" is not known`)
+			require.Contains(t, stderr, `columns "Watch; count", "Notes" are not known`)
 			withMap := []string{"--org", "Über & Co", "--map", "Watch; count=views", "--map", "Notes="}
 			status, _, stderr = runImport(withMap...)
 			require.Equal(t, 1, status)
