@@ -151,6 +151,8 @@ func TestMigrateFrom_killedTwiceCopiesTheOrganisation(t *testing.T) {
 				}
 				return state.Videos
 			}
+			require.JSONEq(t, fmt.Sprintf(`{"collections":7,"accounts":1,"videos":%d}`, *migrateVideos), runOperator(t, env, append(slices.Clone(args), "--dry-run")...))
+			require.NoDirExists(t, dir, "a dry run writes nothing")
 			for kill := range 2 {
 				p := start(t, "reeltally", env, args...)
 				require.Eventually(t, func() bool { return histories() > *migrateVideos*(kill+1)/3 }, 5*time.Minute, time.Millisecond)

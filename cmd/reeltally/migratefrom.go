@@ -17,7 +17,7 @@ import (
 )
 
 type migrateFromCommand struct {
-	boot.Logging `set:"log_level=warn"`
+	boot.Logging
 	databaseCommand
 	Service          string      `arg:"" enum:"shortimize,reeltally" help:"Service to copy from: shortimize or reeltally. Both have the same API."`
 	URL              string      `name:"url" required:"" placeholder:"URL" help:"Address of the service's API, such as https://api.example.com. Its host may have a private address."`
