@@ -241,12 +241,12 @@ const maxListed = 5000
 
 // createCollection creates a collection. A protected collection becomes private, because the service does not tell its password.
 func (m Migration) createCollection(ctx context.Context, c collection, parent *uuid.UUID, s *Summary) (store.Collection, error) {
-	access := store.AccessPrivate
-	switch store.Access(c.Access) {
-	case store.AccessPublic:
-		access = store.AccessPublic
-	case store.AccessProtected:
+	access := store.Access(c.Access)
+	if access == store.AccessProtected {
 		s.Protected++
+	}
+	if access != store.AccessPublic {
+		access = store.AccessPrivate
 	}
 	s.NewCollections++
 	return m.Org.CreateCollection(ctx, store.NewCollection{Name: c.Name, ParentID: parent, Access: access, Hashtags: c.Hashtags})

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -20,9 +21,9 @@ type Remote struct {
 	base  *url.URL
 	token string
 	http  *http.Client
-	// Waiting is called before each wait: for the end of a rate limit, or before another attempt.
+	// waiting is called before each wait: for the end of a rate limit, or before another attempt.
 	waiting func(reason string, wait time.Duration)
-	// Sleep waits until the time has passed or ctx is done.
+	// sleep waits until the time has passed or ctx is done.
 	sleep func(ctx context.Context, wait time.Duration) error
 
 	demo      bool // the numbers of the service are made up: its responses have the header ReelTally-Sandbox
@@ -211,9 +212,7 @@ func list[T any](ctx context.Context, r *Remote, path string, query url.Values, 
 	seen := map[string]bool{}
 	for n := 1; ; n++ {
 		q := url.Values{"page": {strconv.Itoa(n)}, "limit": {strconv.Itoa(pageSize)}, "order_by": {"created_at"}, "order_direction": {"asc"}}
-		for name, value := range query {
-			q[name] = value
-		}
+		maps.Copy(q, query)
 		var p page[T]
 		if err := r.get(ctx, path, q, &p); err != nil {
 			return nil, err
