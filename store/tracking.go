@@ -263,16 +263,19 @@ ON CONFLICT (organisation_id, collection_id, video_id) DO NOTHING`, t.Now, t.id,
 // video, StopVideos stops nothing.
 func (o *Org) StopVideos(ctx context.Context, refs []VideoRef, all bool) (unmatched []VideoRef, err error) {
 	err = o.change(ctx, func(tx *gorm.DB) error {
-		t := Tracking{Org: o, Tx: tx, Now: o.s.db.Now()}
-		var ids []uuid.UUID
-		var accounts []db.RowKey
-		unmatched, ids, accounts, err = t.trackedIDs(refs)
-		if err != nil || len(ids) == 0 || (all && len(unmatched) > 0) {
-			return err
-		}
-		return o.endVideos(tx, accounts, "videos.id IN ?", ids)
+		unmatched, err = Tracking{Org: o, Tx: tx, Now: o.s.db.Now()}.Stop(refs, all)
+		return err
 	})
 	return unmatched, err
+}
+
+// Stop is StopVideos inside a transaction.
+func (t Tracking) Stop(refs []VideoRef, all bool) (unmatched []VideoRef, err error) {
+	unmatched, ids, accounts, err := t.trackedIDs(refs)
+	if err != nil || len(ids) == 0 || (all && len(unmatched) > 0) {
+		return unmatched, err
+	}
+	return unmatched, t.endVideos(t.Tx, accounts, "videos.id IN ?", ids)
 }
 
 // endVideos stops the tracked videos that match a condition. It deletes their subscriptions, recomputes the statistics of accounts, and

@@ -28,7 +28,9 @@ type importCommand struct {
 	Map              map[string]string `placeholder:"THEIRS=OURS" mapsep:"none" help:"Meaning of a column with an unknown name, for example --map 'Watch count=views'. An empty meaning ignores the column. The file must have the column. Can be repeated."`
 	IgnoreUnknown    bool              `help:"Ignore columns with unknown names instead of refusing the file."`
 	SkipBad          string            `placeholder:"FILE" help:"Skip invalid rows and write their line numbers and reasons to this file, one JSON object a line. Without it, an invalid row refuses the whole file."`
-	DryRun           bool              `help:"Show what the import would do, without changing the database."`
+	NumberFormat     string            `default:"auto" enum:"auto,decimal-point,decimal-comma" help:"How counts are written: decimal-point (1,234.5), decimal-comma (1.234,5), or auto, which finds the format of each column. If the values of a column do not show the format, auto refuses the file."`
+	DateFormat       string            `default:"auto" enum:"auto,day-first,month-first" help:"How dates like 03/04/2026 are written: day-first, month-first, or auto, which finds the format of each column. If the values of a column do not show the format, auto refuses the file."`
+	DryRun           bool              `help:"Show what the import would do and how it reads each column, without changing the database."`
 	ShortLinkBaseURL string            `name:"shortlink-base-url" setting:"REELTALLY_SHORTLINK_BASE_URL" placeholder:"URL" help:"URL of a replacement for the hosts of short links: https://HOST/PATH is requested as URL/HOST/PATH."`
 	JSON             bool              `name:"json" help:"Print JSON: one object of counts."`
 }
@@ -61,7 +63,12 @@ func (c *importCommand) Run(ctx context.Context, p boot.Process) (err error) {
 		if err != nil {
 			return err
 		}
-		run := transfer.Import{Org: st.Org(org.ID), In: in, Columns: columns, Resolve: shorts.resolve, Now: time.Now(), DryRun: c.DryRun}
+		run := transfer.Import{Org: st.Org(org.ID), In: in, Columns: columns, Resolve: shorts.resolve, Now: time.Now(), DryRun: c.DryRun,
+			Numbers: transfer.NumberFormat(c.NumberFormat), Dates: transfer.DateFormat(c.DateFormat)}
+		var columnFormats []transfer.ColumnFormat
+		if c.DryRun {
+			run.Formats = func(f []transfer.ColumnFormat) { columnFormats = f }
+		}
 		if c.SkipBad != "" {
 			f, err := os.OpenFile(c.SkipBad, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 			if err != nil {
@@ -81,7 +88,7 @@ func (c *importCommand) Run(ctx context.Context, p boot.Process) (err error) {
 		if err != nil {
 			return err
 		}
-		return c.print(p, org, summary)
+		return c.print(p, org, summary, columnFormats)
 	})
 }
 
@@ -101,10 +108,13 @@ func (c *importCommand) open(p boot.Process) (io.ReadCloser, int64, error) {
 	return f, info.Size(), nil
 }
 
-// print prints the summary of an import. It leaves out counts that are 0.
-func (c *importCommand) print(p boot.Process, org store.Organisation, s transfer.Summary) error {
+// print prints the summary of an import. It leaves out counts that are 0. A dry run also prints how the columns are read.
+func (c *importCommand) print(p boot.Process, org store.Organisation, s transfer.Summary, columns []transfer.ColumnFormat) error {
 	if c.JSON {
-		return writeJSON(p.Stdout, s)
+		return writeJSON(p.Stdout, struct {
+			transfer.Summary
+			Columns []transfer.ColumnFormat `json:"columns,omitempty"`
+		}{s, columns})
 	}
 	verb := "Imported into"
 	if c.DryRun {
@@ -118,8 +128,8 @@ func (c *importCommand) print(p boot.Process, org store.Organisation, s transfer
 	}
 	fmt.Fprintf(&b, "%s %s (%s), from %d rows:\n", verb, org.Name, org.ID, s.Rows)
 	line(s.Videos, "%d videos")
-	line(s.New, "%d new videos, which are now tracked")
-	line(s.Stopped, "%d videos whose tracking was stopped before and stays stopped")
+	line(s.New, "%d new videos")
+	line(s.Stopped, "%d videos that are not tracked, because their tracking was stopped")
 	line(s.Added, "%d points added")
 	line(s.Folded, "%d points older than %d days left out: a later point of the same week is kept", store.DailyDays)
 	line(s.Existing, "%d points skipped: they already exist")
@@ -129,6 +139,9 @@ func (c *importCommand) print(p boot.Process, org store.Organisation, s transfer
 	line(s.InvalidUsernames, "%d rows with an invalid username: imported without it")
 	line(s.Interpolated, "%d rows left out: their counts are interpolated, not measured")
 	line(s.Bad, "%d rows left out: see the reasons in %s", c.SkipBad)
+	for _, f := range columns {
+		fmt.Fprintf(&b, "  column %s has the format %s: %q is read as %s\n", f.Column, f.Format, f.Example, f.ReadAs)
+	}
 	_, err := io.WriteString(p.Stdout, b.String())
 	return err
 }
@@ -171,7 +184,7 @@ func (s *stageProgress) set(ctx context.Context, stage transfer.Stage, done, tot
 	if s.stage != stage {
 		s.finish(ctx)
 		unit := "videos"
-		if stage == transfer.Reading {
+		if stage == transfer.Guessing || stage == transfer.Reading {
 			unit, total = "bytes", s.size
 		}
 		s.stage, s.bar = stage, newProgress(s.w, s.log, string(stage), unit, total)

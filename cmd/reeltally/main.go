@@ -22,18 +22,19 @@ func main() { os.Exit(boot.Main("reeltally", run)) }
 
 // commands is the grammar of the command line. Each field is a command or a group of commands.
 type commands struct {
-	Up      upCommand      `cmd:"" help:"Run API, collector and sandbox in one process, with a demo organisation."`
-	Org     orgCommands    `cmd:"" help:"Manage organisations."`
-	Token   tokenCommands  `cmd:"" help:"Manage API tokens."`
-	Migrate migrateCommand `cmd:"" help:"Update the schema of the database."`
-	Seed    seedCommand    `cmd:"" help:"Fill organisations with made-up videos and histories, for load tests."`
-	Import  importCommand  `cmd:"" help:"Import histories from another tracker, from a CSV or JSON file."`
-	Export  exportCommand  `cmd:"" help:"Write an organisation's videos and their histories to a file."`
-	Status  statusCommand  `cmd:"" help:"Show queue, freshness, budgets and paused sources."`
-	Doctor  doctorCommand  `cmd:"" help:"Check database, clocks, sources and collectors, and advise what to fix."`
-	Sandbox sandboxCommand `cmd:"" help:"Run the sandbox, which imitates the platforms, and print the settings to use it."`
-	Links   linksCommand   `cmd:"" help:"Read links from standard input, one a line, and write what each refers to as JSON, one object a line, in order."`
-	Version versionCommand `cmd:"" help:"Print the version."`
+	Up          upCommand          `cmd:"" help:"Run API, collector and sandbox in one process, with a demo organisation."`
+	Org         orgCommands        `cmd:"" help:"Manage organisations."`
+	Token       tokenCommands      `cmd:"" help:"Manage API tokens."`
+	Migrate     migrateCommand     `cmd:"" help:"Update the schema of the database."`
+	Seed        seedCommand        `cmd:"" help:"Fill organisations with made-up videos and histories, for load tests."`
+	Import      importCommand      `cmd:"" help:"Import histories from another tracker, from a CSV or JSON file."`
+	MigrateFrom migrateFromCommand `cmd:"" name:"migrate-from" help:"Copy an organisation from a hosted service or another ReelTally server."`
+	Export      exportCommand      `cmd:"" help:"Write an organisation's videos and their histories to a file."`
+	Status      statusCommand      `cmd:"" help:"Show queue, freshness, budgets and paused sources."`
+	Doctor      doctorCommand      `cmd:"" help:"Check database, clocks, sources and collectors, and advise what to fix."`
+	Sandbox     sandboxCommand     `cmd:"" help:"Run the sandbox, which imitates the platforms, and print the settings to use it."`
+	Links       linksCommand       `cmd:"" help:"Read links from standard input, one a line, and write what each refers to as JSON, one object a line, in order."`
+	Version     versionCommand     `cmd:"" help:"Print the version."`
 }
 
 // run parses the command line and runs the command that it names.

@@ -32,7 +32,7 @@ func TestImport_importsMappedColumnsAndExportedFile(t *testing.T) {
 			}
 			status, _, stderr := runImport("--org", org)
 			require.Equal(t, 1, status)
-			require.Contains(t, stderr, `"Watch; count" is not known`)
+			require.Contains(t, stderr, `columns "Watch; count", "Notes" are not known`)
 			withMap := []string{"--org", "Über & Co", "--map", "Watch; count=views", "--map", "Notes="}
 			status, _, stderr = runImport(withMap...)
 			require.Equal(t, 1, status)
@@ -40,6 +40,7 @@ func TestImport_importsMappedColumnsAndExportedFile(t *testing.T) {
 			status, stdout, stderr := runImport(append(withMap, "--skip-bad", bad, "--dry-run")...)
 			require.Zero(t, status, stderr)
 			require.Contains(t, stdout, "nothing is written")
+			require.Contains(t, stdout, `column views has the format plain: "7" is read as 7`)
 			status, stdout, stderr = runImport(append(withMap, "--skip-bad", bad, "--log-level", "info")...)
 			require.Zero(t, status, stderr)
 			require.Contains(t, stdout, "1 rows left out: see the reasons in "+bad)

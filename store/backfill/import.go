@@ -30,6 +30,7 @@ type ImportVideo struct {
 	VideoLength *string     // the length in seconds; used only if the stored video has no length
 	Points      []LoadPoint // the points by time, the oldest first; at most one point on each UTC day, none in the future
 	MadeUp      bool        // the points come from a demo database, so they are stored with store.SandboxSource
+	Stopped     bool        // the other tracker no longer tracks the video; if the organisation does not have the video, it is stored as stopped
 }
 
 // source returns the name that is stored as the source of the video's points.
@@ -63,7 +64,7 @@ const (
 // ImportedVideo is the result of Import for one video.
 type ImportedVideo struct {
 	New     bool           // the organisation did not have the video, and now tracks it
-	Stopped bool           // the tracking of the video was stopped before and stays stopped
+	Stopped bool           // the video is not tracked: its tracking was stopped before, or the organisation did not have it and the other tracker had stopped it
 	Results []ImportResult // the result for each point of the video, in the order of the points
 }
 
@@ -164,7 +165,7 @@ func (i *importing) run() ([]ImportedVideo, error) {
 	classified := make([]*mergedVideo, len(i.in))
 	for n := range i.in {
 		v, exists := known[queue.TargetKey(links[n].Platform, links[n].ID)]
-		out[n].New, out[n].Stopped = !exists, v.Removed
+		out[n].New, out[n].Stopped = !exists, v.Removed || !exists && i.in[n].Stopped
 		m := &mergedVideo{in: &i.in[n], isNew: !exists, before: v, stored: stored[v.ID]}
 		out[n].Results = m.classify(i.Now.Day())
 		classified[n] = m
@@ -181,7 +182,25 @@ func (i *importing) run() ([]ImportedVideo, error) {
 	for _, m := range classified {
 		i.merge(m)
 	}
-	return out, i.write()
+	if err := i.write(); err != nil {
+		return nil, err
+	}
+	return out, i.stopNew(classified)
+}
+
+// stopNew stops the new videos that the other tracker had stopped.
+func (i *importing) stopNew(videos []*mergedVideo) error {
+	var refs []store.VideoRef
+	for _, m := range videos {
+		if m.isNew && m.in.Stopped {
+			refs = append(refs, store.VideoRef{ID: m.after.ID})
+		}
+	}
+	if len(refs) == 0 {
+		return nil
+	}
+	_, err := i.Stop(refs, true)
+	return err
 }
 
 // requireDataKind returns a *store.DataKindError if a video has points to add whose kind is not the kind of the database.
@@ -382,12 +401,12 @@ func (i *importing) merge(m *mergedVideo) {
 	oldest := i.oldestDaily()
 	for n, p := range m.added {
 		day := p.At.Day()
-		row := func(c store.Counts) []any {
-			return append(c.Values(), p.At, m.in.source())
+		row := func(c store.Counts, rounded bool) []any {
+			return append(c.Values(), p.At, store.StoredSource(m.in.source(), rounded))
 		}
 		switch {
 		case day >= oldest:
-			i.daily = append(i.daily, append([]any{i.ID(), m.after.ID, day, day.Week()}, row(p.Counts)...))
+			i.daily = append(i.daily, append([]any{i.ID(), m.after.ID, day, day.Week()}, row(p.Counts, p.Rounded)...))
 		case m.isWeeklyPoint(n, oldest):
 			if m.weekOf(day) != nil {
 				i.replaced = append(i.replaced, replacedWeek{m.after.ID, day.Week()})

@@ -83,7 +83,7 @@ func (m *mergedVideo) classifyPoint(p LoadPoint, uploaded, today db.Date) Import
 		case day >= today-db.DailyDays || s.Day.Week() != day.Week():
 		// If s is a daily point or comes from retention, its week gets no more points, because it is unknown which days of the week had
 		// points. If s was imported, it is the last imported point of its week, so a later point can be added.
-		case !s.Weekly || s.Source != ImportSource:
+		case !s.Weekly || !s.isImported():
 			return PointKept
 		case day < s.Day:
 			return PointFolded
@@ -92,9 +92,15 @@ func (m *mergedVideo) classifyPoint(p LoadPoint, uploaded, today db.Date) Import
 	return PointAdded
 }
 
+// roundedImport is the stored source of imported points with rounded counts.
+var roundedImport = store.StoredSource(ImportSource, true)
+
+// isImported returns true if s was imported.
+func (s *storedPoint) isImported() bool { return s.Source == ImportSource || s.Source == roundedImport }
+
 // isReplacedBy returns true if s was imported without counts and p has counts. So a later import can supply the missing counts.
 func (s *storedPoint) isReplacedBy(p LoadPoint) bool {
-	return s.Source == ImportSource && s.Counts == store.Counts{} && p.Counts != store.Counts{}
+	return s.isImported() && s.Counts == store.Counts{} && p.Counts != store.Counts{}
 }
 
 // UploadMargin is the highest number of days by which a point can be earlier than its video's upload date. The upload date comes from the
@@ -126,19 +132,20 @@ func (m *mergedVideo) isWeeklyPoint(n int, oldest db.Date) bool {
 }
 
 // weekCounts returns the counts of a weekly point that consists of the n-th added point and earlier points of its week. It is the last
-// known value of each count in the week. If no added point has a count, the count comes from the weekly point that is replaced.
-func (m *mergedVideo) weekCounts(n int) store.Counts {
-	var known store.Counts
+// known value of each count in the week. If no added point has a count, the count comes from the weekly point that is replaced. rounded is
+// true if one of these points is rounded.
+func (m *mergedVideo) weekCounts(n int) (known store.Counts, rounded bool) {
 	week := m.added[n].At.Day().Week()
 	if w := m.weekOf(week); w != nil {
-		known = w.Counts
+		known, rounded = w.Counts, w.Source == roundedImport
 	}
 	for _, p := range m.added[:n+1] {
 		if p.At.Day().Week() == week {
 			known.Update(p.Counts)
+			rounded = rounded || p.Rounded
 		}
 	}
-	return known
+	return known, rounded
 }
 
 // weekOf returns the stored weekly point of the week that contains day, or nil if that week has no weekly point.

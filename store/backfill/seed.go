@@ -64,6 +64,7 @@ type LoadVideo struct {
 type LoadPoint struct {
 	At db.Instant
 	store.Counts
+	Rounded bool // whether at least one of the counts is rounded; Load ignores it
 }
 
 // Load writes a batch in one transaction. The result is the same as if the videos had been tracked and fetched. Load writes the points (one

@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -27,12 +28,14 @@ const (
 	fieldVideoLength
 	fieldInterpolated
 	fieldSource
+	fieldRounded
+	fieldRemoved
 	fieldCount // the number of fields, without fieldCount itself and fieldIgnored
 	fieldIgnored
 )
 
 var fieldNames = [fieldCount]string{"link", "date", "time", "views", "likes", "comments", "shares", "bookmarks", "title", "username",
-	"uploaded_at", "video_length", "interpolated", "source"}
+	"uploaded_at", "video_length", "interpolated", "source", "rounded", "removed"}
 
 func (f field) String() string { return fieldNames[f] }
 
@@ -43,12 +46,12 @@ func (f field) String() string { return fieldNames[f] }
 var aliases = map[field][]string{
 	fieldLink:        {"link", "url", "videourl", "videolink", "adlink", "posturl", "postlink", "permalink", "shareurl", "webvideourl"},
 	fieldDate:        {"date", "day", "snapshotdate"},
-	fieldTime:        {"time", "datetime", "measuredat", "fetchedat", "collectedat", "scrapedat", "recordedat", "snapshotat"},
-	fieldViews:       {"views", "viewcount", "viewscount", "plays", "playcount", "videoviews", "videoplaycount"},
-	fieldLikes:       {"likes", "likecount", "likescount", "diggcount", "hearts"},
-	fieldComments:    {"comments", "commentcount", "commentscount"},
-	fieldShares:      {"shares", "sharecount", "sharescount"},
-	fieldBookmarks:   {"bookmarks", "bookmarkcount", "saves", "savecount", "savescount", "collectcount"},
+	fieldTime:        {"time", "datetime", "measuredat", "fetchedat", "collectedat", "scrapedat", "recordedat", "snapshotat", "latestupdatedat"},
+	fieldViews:       {"views", "viewcount", "viewscount", "plays", "playcount", "videoviews", "videoplaycount", "latestviews"},
+	fieldLikes:       {"likes", "likecount", "likescount", "diggcount", "hearts", "latestlikes"},
+	fieldComments:    {"comments", "commentcount", "commentscount", "latestcomments"},
+	fieldShares:      {"shares", "sharecount", "sharescount", "latestshares"},
+	fieldBookmarks:   {"bookmarks", "bookmarkcount", "saves", "savecount", "savescount", "collectcount", "latestbookmarks"},
 	fieldTitle:       {"title", "caption", "desc", "text"},
 	fieldUsername:    {"username", "handle", "uniqueid", "accountusername", "ownerusername", "authorhandle"},
 	fieldUploadedAt:  {"uploadedat", "uploaddate", "publishedat", "publishdate", "postedat", "postdate", "createtimeiso"},
@@ -56,9 +59,17 @@ var aliases = map[field][]string{
 
 	fieldInterpolated: {"interpolated"},
 	fieldSource:       {"source"},
-	// These columns are in ReelTally's exports or API responses, but an import does not need them.
-	fieldIgnored: {"engagements", "displayusername", "platform"},
+	fieldRounded:      {"rounded"},
+	fieldRemoved:      {"removed"},
+	// These columns are in ReelTally's exports or API responses, or in the responses of hosted services, but an import does not need them.
+	fieldIgnored: {"engagements", "displayusername", "platform", "organisationid", "adid", "linkedaccountid", "songname", "songlink",
+		"notsafe", "private", "hiddenstats", "latestengagement", "outliermultiplier", "increase1d", "increase7d", "increase14d", "increase30d",
+		"adinfoshop", "adisad", "adproductidshop", "labelids", "labelnames", "metricsmasked"},
 }
+
+// ignoredBesideAdLink are the columns that are ignored only if the file also has the column "ad_link" of the hosted services. In other
+// files, the meaning of these names is ambiguous.
+var ignoredBesideAdLink = []string{"createdat"}
 
 // byAlias maps each alias to its field.
 var byAlias = func() map[string]field {
@@ -100,23 +111,82 @@ func foldName(name string) string {
 }
 
 // fieldOf returns the field of a column: the field in Map if Map has the column's name, otherwise the field that has the name as an alias.
-func (c Columns) fieldOf(name string) (field, error) {
+// It returns false if the name is not known.
+func (c Columns) fieldOf(name string) (field, bool) {
 	for column, fieldName := range c.Map {
 		if column == strings.TrimSpace(name) {
 			if fieldName == "" {
-				return fieldIgnored, nil
+				return fieldIgnored, true
 			}
-			return field(slices.Index(fieldNames[:], fieldName)), nil
+			return field(slices.Index(fieldNames[:], fieldName)), true
 		}
 	}
-	if f, ok := byAlias[foldName(name)]; ok {
-		return f, nil
+	f, ok := byAlias[foldName(name)]
+	return f, ok
+}
+
+// fieldsOf returns the field of each column. Columns with unknown names are fieldIgnored and are added to unknown, unless IgnoreUnknown is
+// set. It returns an error if two columns have the same field.
+func (c Columns) fieldsOf(names []string, unknown *unknownColumns) ([]field, error) {
+	fields := make([]field, len(names))
+	columnOf := map[field]string{}
+	hosted := slices.ContainsFunc(names, func(name string) bool { return foldName(name) == "adlink" })
+	for i, name := range names {
+		f, known := c.fieldOf(name)
+		if !known {
+			f = fieldIgnored
+			if !c.IgnoreUnknown && (!hosted || !slices.Contains(ignoredBesideAdLink, foldName(name))) {
+				unknown.add(name)
+			}
+		}
+		if other, ok := columnOf[f]; ok && f != fieldIgnored {
+			return nil, duplicateColumn(f, other, name)
+		}
+		fields[i], columnOf[f] = f, name
 	}
-	if c.IgnoreUnknown {
-		return fieldIgnored, nil
+	return fields, nil
+}
+
+// unknownColumns collects the columns of a file whose names are not known, so that one error reports all of them.
+type unknownColumns struct {
+	names []string // at most maxUnknownNames
+	more  bool     // whether the file has more unknown columns than names lists
+}
+
+// maxUnknownNames is the maximum number of unknown columns that an error lists.
+const maxUnknownNames = 100
+
+// add adds a column, unless it was added before.
+func (u *unknownColumns) add(name string) {
+	switch {
+	case slices.Contains(u.names, name):
+	case len(u.names) == maxUnknownNames:
+		u.more = true
+	default:
+		u.names = append(u.names, name)
 	}
-	return 0, fmt.Errorf("column %q is not known: give its meaning with --map %q=FIELD, or ignore unknown columns with --ignore-unknown; the fields are %s",
-		truncate(name), truncate(name), strings.Join(fieldNames[:], ", "))
+}
+
+// err returns an error that lists the unknown columns, or nil if there are none.
+func (u *unknownColumns) err() error {
+	if len(u.names) == 0 {
+		return nil
+	}
+	first := truncate(u.names[0])
+	if len(u.names) == 1 {
+		return fmt.Errorf("column %q is not known: give its meaning with --map %q=FIELD, or ignore unknown columns with --ignore-unknown; the fields are %s",
+			first, first, strings.Join(fieldNames[:], ", "))
+	}
+	quoted := make([]string, len(u.names))
+	for n, name := range u.names {
+		quoted[n] = fmt.Sprintf("%q", truncate(name))
+	}
+	list := strings.Join(quoted, ", ")
+	if u.more {
+		list += " and more"
+	}
+	return fmt.Errorf("columns %s are not known: give the meaning of each with --map, for example --map %q=FIELD, or ignore unknown columns with --ignore-unknown; the fields are %s",
+		list, first, strings.Join(fieldNames[:], ", "))
 }
 
 // unusedMappings has the entries of Columns.Map for which no column was found yet. It also has the file's first column names, which its
@@ -161,10 +231,9 @@ func (u *unusedMappings) err() error {
 	return fmt.Errorf("--map %q=%s: the file has no such column; its columns are %s%s", truncate(column), u.unused[column], strings.Join(u.names, ", "), more)
 }
 
-// header returns the field of each column of a CSV file. It returns an error if two columns have the same field or no column is the link.
+// header returns the field of each column of a CSV file. It returns an error if columns are unknown, if two columns have the same field or
+// if no column is the link.
 func (c Columns) header(names []string) ([]field, error) {
-	fields := make([]field, len(names))
-	columnOf := map[field]string{}
 	unused := c.unusedMappings()
 	for _, name := range names {
 		unused.markUsed(name)
@@ -172,17 +241,12 @@ func (c Columns) header(names []string) ([]field, error) {
 	if err := unused.err(); err != nil {
 		return nil, err
 	}
-	for i, name := range names {
-		f, err := c.fieldOf(name)
-		if err != nil {
-			return nil, err
-		}
-		if other, ok := columnOf[f]; ok && f != fieldIgnored {
-			return nil, duplicateColumn(f, other, name)
-		}
-		fields[i], columnOf[f] = f, name
+	var unknown unknownColumns
+	fields, err := c.fieldsOf(names, &unknown)
+	if err := cmp.Or(unknown.err(), err); err != nil {
+		return nil, err
 	}
-	if _, ok := columnOf[fieldLink]; !ok {
+	if !slices.Contains(fields, fieldLink) {
 		return nil, fmt.Errorf("no column has the video's link (known names: %s): check that the first line has the column names, or use --map COLUMN=link",
 			strings.Join(aliases[fieldLink], ", "))
 	}

@@ -61,11 +61,12 @@ type row struct {
 	Bookmarks    *int64  `json:"bookmarks"`
 	Interpolated bool    `json:"interpolated"`
 	Source       *string `json:"source"`
+	Rounded      bool    `json:"rounded"`
 }
 
 // header is the first line of a CSV file.
 var header = []string{"link", "username", "title", "uploaded_at", "video_length", "date", "time", "views", "likes", "comments", "shares",
-	"bookmarks", "interpolated", "source"}
+	"bookmarks", "interpolated", "source", "rounded"}
 
 // cells returns the row's cells in the order of header.
 func (r *row) cells() []string {
@@ -82,7 +83,8 @@ func (r *row) cells() []string {
 		return strconv.FormatInt(*n, 10)
 	}
 	return []string{r.Link, escapeFormulas(r.Username), escapeFormulas(r.Title), text(r.UploadedAt), text(r.VideoLength), text(r.Date), text(r.Time), number(r.Views),
-		number(r.Likes), number(r.Comments), number(r.Shares), number(r.Bookmarks), strconv.FormatBool(r.Interpolated), text(r.Source)}
+		number(r.Likes), number(r.Comments), number(r.Shares), number(r.Bookmarks), strconv.FormatBool(r.Interpolated), text(r.Source),
+		strconv.FormatBool(r.Rounded)}
 }
 
 // rowsOf returns the rows of an export for one video: a row for each history point, or one row without a date if the
@@ -100,7 +102,7 @@ func rowsOf(h *store.VideoHistory) []row {
 	for n := range h.Points {
 		p, r := &h.Points[n], video
 		r.Date, r.Views, r.Likes, r.Comments, r.Shares, r.Bookmarks = new(p.Day.String()), p.Views, p.Likes, p.Comments, p.Shares, p.Bookmarks
-		r.Interpolated, r.Source = p.Quality == store.QualityInterpolated, p.Source
+		r.Interpolated, r.Source, r.Rounded = p.Quality == store.QualityInterpolated, p.Source, p.Quality == store.QualityRounded
 		if p.FetchedAt != nil {
 			r.Time = new(p.FetchedAt.Time().Format(time.RFC3339Nano))
 		}

@@ -18,6 +18,10 @@ type Import struct {
 	Org     *store.Org
 	In      io.Reader
 	Columns Columns
+	Numbers NumberFormat // AutoNumbers, DecimalPoint or DecimalComma
+	Dates   DateFormat   // AutoDates, DayFirst or MonthFirst
+	// Formats is called with the formats of the columns that have values, before the rows are checked. It may be nil.
+	Formats func([]ColumnFormat)
 	// Resolve is a function that returns the link to which a short link redirects.
 	Resolve func(context.Context, link.Link) (link.Link, error)
 	Now     time.Time
@@ -27,16 +31,18 @@ type Import struct {
 	Bad func(BadRow) error
 	// TempDir is the folder for temporary files; "" means the system's default.
 	TempDir string
-	// Progress is called often with the progress of a stage. done and total are in bytes in the stage Reading, and in videos in other stages.
+	// Progress is called often with the progress of a stage. done and total are in bytes in the stages Guessing and Reading, and in videos
+	// in other stages.
 	Progress func(stage Stage, done, total int64)
 }
 
 // Stage is a stage of an import.
 type Stage string
 
-// These constants are the stages of an import, in order. In the stage Reading, Progress gets a total of 0, because the file's size is not
-// known.
+// These constants are the stages of an import, in order. In the stages Guessing and Reading, Progress gets a total of 0, because the file's
+// size is not known.
 const (
+	Guessing Stage = "guessing formats"
 	Reading  Stage = "reading"
 	Checking Stage = "checking"
 	Writing  Stage = "writing"
@@ -58,7 +64,7 @@ type Summary struct {
 
 	Videos  int64 `json:"videos"`
 	New     int64 `json:"new"`     // videos that were not in the organisation before
-	Stopped int64 `json:"stopped"` // videos whose tracking was stopped before and stays stopped
+	Stopped int64 `json:"stopped"` // videos that are not tracked, because their tracking was stopped in the organisation or in the other tracker
 
 	// The next five fields count the points by the result of their import. Several rows of one video and day are one point.
 	Added     int64 `json:"added"`   // new points
@@ -92,14 +98,20 @@ const maxShownBadRows = 20
 // importRun is the state of one run of an Import.
 type importRun struct {
 	Import
+	formats formats
 	refused RefusedError
 	summary Summary
 }
 
-// Run imports the file. It reads and checks the whole file before it writes. If Run is interrupted and then run again, the result is the
+// Run imports the file. It reads the file once to decide the formats of its columns, and reads and checks the whole file before it writes. If Run is interrupted and then run again, the result is the
 // same as without the interruption.
-func (i Import) Run(ctx context.Context) (Summary, error) {
+func (i Import) Run(ctx context.Context) (_ Summary, err error) {
 	r := &importRun{Import: i}
+	done, err := r.guessFormats(ctx)
+	if err != nil {
+		return r.summary, err
+	}
+	defer func() { err = errors.Join(err, done()) }()
 	s, err := r.read(ctx)
 	if err != nil {
 		return r.summary, err
@@ -134,6 +146,7 @@ func (r *importRun) addBadRow(line int, reason error) error {
 // progressReader is a reader that reports how many bytes were read.
 type progressReader struct {
 	r        io.Reader
+	stage    Stage
 	done     int64
 	progress func(Stage, int64, int64)
 }
@@ -141,13 +154,13 @@ type progressReader struct {
 func (m *progressReader) Read(p []byte) (int, error) {
 	n, err := m.r.Read(p)
 	m.done += int64(n)
-	m.progress(Reading, m.done, 0)
+	m.progress(m.stage, m.done, 0)
 	return n, err
 }
 
 // read reads the file into a spool, grouped by video and sorted by time.
 func (r *importRun) read(ctx context.Context) (*spool, error) {
-	file, err := newRowReader(&progressReader{r: r.In, progress: r.Progress}, r.Columns)
+	file, err := newRowReader(&progressReader{r: r.In, stage: Reading, progress: r.Progress}, r.Columns)
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +202,7 @@ func (r *importRun) read(ctx context.Context) (*spool, error) {
 
 // readRows sends the valid rows of the file to out.
 func (r *importRun) readRows(ctx context.Context, file rowReader, out chan<- record) error {
-	parser := rowParser{now: store.InstantOf(r.Now), resolve: r.Resolve}
+	parser := rowParser{now: store.InstantOf(r.Now), resolve: r.Resolve, formats: r.formats}
 	for {
 		line, v, err := file.next()
 		if errors.Is(err, io.EOF) {

@@ -3,11 +3,13 @@ package transfer
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -161,6 +163,7 @@ type jsonReader struct {
 	limit   *rowLimiter
 	columns Columns
 	unused  unusedMappings
+	unknown unknownColumns
 	lines   bool // whether the file has one object a line; if false, the file is one JSON list
 	line    int  // current line number
 	begun   bool // whether the file has at least one object
@@ -178,7 +181,8 @@ func (r *jsonReader) next() (line int, v values, err error) {
 		return r.line, v, err
 	}
 	if !found {
-		if err := r.unused.err(); err != nil && r.begun { // the mappings are checked at the end of the file, when the member names of all objects are known
+		// The names are checked at the end of the file, when the member names of all objects are known.
+		if err := cmp.Or(r.unknown.err(), r.unused.err()); err != nil && r.begun {
 			return r.line, v, fileError{err}
 		}
 		return 0, v, io.EOF
@@ -188,7 +192,7 @@ func (r *jsonReader) next() (line int, v values, err error) {
 	if err != nil {
 		return line, v, err
 	}
-	v, err = r.columns.parseObject(text, &r.unused)
+	v, err = r.columns.parseObject(text, &r.unused, &r.unknown)
 	return line, v, err
 }
 
@@ -270,45 +274,38 @@ func (r *jsonReader) readObject() ([]byte, error) {
 	}
 }
 
-// parseObject parses a JSON object into the values of a row. It marks the names of the object's members as used in unused.
-func (c Columns) parseObject(text []byte, unused *unusedMappings) (v values, err error) {
+// parseObject parses a JSON object into the values of a row. It marks the names of the object's members as used in unused, and adds unknown
+// names to unknown.
+func (c Columns) parseObject(text []byte, unused *unusedMappings, unknown *unknownColumns) (v values, err error) {
 	if !utf8.Valid(text) {
 		return v, errors.New("the row is not UTF-8: save the file as UTF-8")
 	}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	if _, err := d.Token(); err != nil {
+	names, cells, err := members(text)
+	if err != nil {
+		return v, fmt.Errorf("the row is not valid JSON: %w", err)
+	}
+	for _, name := range names {
+		unused.markUsed(name)
+	}
+	fields, err := c.fieldsOf(names, unknown)
+	if err != nil {
 		return v, err
 	}
-	memberOf := map[field]string{}
-	for d.More() {
-		token, err := d.Token()
-		if err != nil {
-			return v, notJSON(err)
-		}
-		name := token.(string) //nolint:forcetypeassert // the decoder returns the names of members as strings
-		var cell any
-		if err := d.Decode(&cell); err != nil {
-			return v, notJSON(err)
-		}
-		unused.markUsed(name)
-		f, err := c.fieldOf(name)
-		if err != nil {
-			return v, fileError{err} // an unknown member name refuses the whole file, like an unknown column of a CSV file
-		}
+	for n, f := range fields {
 		if f == fieldIgnored {
 			continue
 		}
-		if other, ok := memberOf[f]; ok {
-			return v, duplicateColumn(f, other, name)
-		}
-		memberOf[f] = name
-		switch cell := cell.(type) {
+		switch cell := cells[n].(type) {
 		case nil:
 		case string:
 			v[f] = cell
 		case json.Number:
-			v[f] = cell.String()
+			if v[f] = cell.String(); slices.Contains(numberFields, f) && strings.Contains(v[f], ".") {
+				// In JSON, the decimal sign is always the point. Without its fraction, the number has the same meaning in all formats.
+				if v[f] = strings.TrimSuffix(strings.TrimRight(v[f], "0"), "."); strings.Contains(v[f], ".") {
+					return v, fmt.Errorf("%s is %s; it must be a whole number", f, truncate(cell.String()))
+				}
+			}
 		case bool:
 			v[f] = fmt.Sprint(cell)
 		default:
@@ -318,10 +315,28 @@ func (c Columns) parseObject(text []byte, unused *unusedMappings) (v values, err
 			return v, fmt.Errorf("%s has an invalid Unicode escape (a lone surrogate)", f)
 		}
 	}
-	if _, err := d.Token(); err != nil {
-		return v, notJSON(err)
-	}
 	return v, nil
 }
 
-func notJSON(err error) error { return fmt.Errorf("the row is not valid JSON: %w", err) }
+// members decodes a JSON object into the names and values of its members, in order.
+func members(text []byte) (names []string, cells []any, err error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	if _, err := d.Token(); err != nil {
+		return nil, nil, err
+	}
+	for d.More() {
+		token, err := d.Token()
+		if err != nil {
+			return nil, nil, err
+		}
+		names = append(names, token.(string)) //nolint:forcetypeassert // the decoder returns the names of members as strings
+		var cell any
+		if err := d.Decode(&cell); err != nil {
+			return nil, nil, err
+		}
+		cells = append(cells, cell)
+	}
+	_, err = d.Token()
+	return names, cells, err
+}

@@ -28,6 +28,7 @@ type videoGroup struct {
 	Uploaded *store.Date `json:",omitempty"`
 	Length   *string     `json:",omitempty"`
 	MadeUp   bool        `json:",omitempty"` // whether the counts of a row come from a demo database
+	Stopped  bool        `json:",omitempty"` // whether a row says that the other tracker no longer tracks the video
 	// Points has at most one history point for each day, oldest first. Lines has, for each point, the line number of its last row.
 	Points []backfill.LoadPoint
 	Lines  []int
@@ -36,7 +37,7 @@ type videoGroup struct {
 // importVideo converts the group to a video that backfill.Import takes.
 func (g *videoGroup) importVideo() backfill.ImportVideo {
 	return backfill.ImportVideo{Link: link.Link{Platform: g.Platform, Kind: link.Video, ID: g.ID, Handle: g.Handle, Canonical: g.Link},
-		Username: g.Username, AccountID: g.AccountID, Title: g.Title, UploadedAt: g.Uploaded, VideoLength: g.Length, Points: g.Points, MadeUp: g.MadeUp}
+		Username: g.Username, AccountID: g.AccountID, Title: g.Title, UploadedAt: g.Uploaded, VideoLength: g.Length, Points: g.Points, MadeUp: g.MadeUp, Stopped: g.Stopped}
 }
 
 // sortChunkSize is the number of records that are sorted in memory. More records are sorted on disk.
@@ -72,20 +73,20 @@ func (g *videoGroup) add(r record) error {
 	if r.Length != nil {
 		g.Length = r.Length
 	}
-	g.MadeUp = g.MadeUp || r.MadeUp
+	g.MadeUp, g.Stopped = g.MadeUp || r.MadeUp, g.Stopped || r.Stopped
 	if !r.Measured {
 		return nil
 	}
 	n := len(g.Points)
 	if n == 0 || g.Points[n-1].At.Day() != r.At.Day() {
-		g.Points, g.Lines = append(g.Points, backfill.LoadPoint{At: r.At, Counts: r.Counts}), append(g.Lines, r.Line)
+		g.Points, g.Lines = append(g.Points, backfill.LoadPoint{At: r.At, Counts: r.Counts, Rounded: r.Rounded}), append(g.Lines, r.Line)
 		return nil
 	}
 	last := &g.Points[n-1]
 	if last.At == r.At && conflicting(last.Counts, r.Counts) {
 		return fmt.Errorf("line %d has different counts for the same video and time", g.Lines[n-1])
 	}
-	last.At, g.Lines[n-1] = r.At, r.Line
+	last.At, last.Rounded, g.Lines[n-1] = r.At, last.Rounded || r.Rounded, r.Line
 	for _, c := range []struct{ to, from **int64 }{{&last.Views, &r.Counts.Views}, {&last.Likes, &r.Counts.Likes},
 		{&last.Comments, &r.Counts.Comments}, {&last.Shares, &r.Counts.Shares}, {&last.Bookmarks, &r.Counts.Bookmarks}} {
 		if *c.from != nil {

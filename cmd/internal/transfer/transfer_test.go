@@ -48,7 +48,7 @@ func noShortLinks(context.Context, link.Link) (link.Link, error) {
 func runImport(t *testing.T, db *storetest.DB, o *store.Org, text string, change ...func(*transfer.Import)) (transfer.Summary, error) {
 	t.Helper()
 	i := transfer.Import{Org: o, In: strings.NewReader(text), Resolve: noShortLinks, Now: db.Clock.Now(), TempDir: t.TempDir(),
-		Progress: func(transfer.Stage, int64, int64) {}}
+		Numbers: transfer.AutoNumbers, Dates: transfer.AutoDates, Progress: func(transfer.Stage, int64, int64) {}}
 	for _, c := range change {
 		c(&i)
 	}
@@ -178,6 +178,70 @@ func TestImport_addsNoPointForRowWithoutCounts(t *testing.T) {
 	})
 }
 
+// Requirements in docs/coverage.md: 11.9-05, 11.9-06
+func TestImport_readsNumbersAndDatesOfOtherCountries(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, copied := newOrg(t, db), newOrg(t, db)
+		yesterday := db.Clock.Now().UTC().AddDate(0, 0, -1)
+		early := time.Date(yesterday.Year()-1, 12, 31, 0, 0, 0, 0, time.UTC)
+		text := fmt.Sprintf("url;Datum;views;likes\n%[1]s;%[2]s;1.500;12\n%[1]s;%[3]s;2.500.000;12,3K\n", videoURL, early.Format("02.01.2006"), yesterday.Format("02.01.2006"))
+		mapped := func(i *transfer.Import) { i.Columns.Map = map[string]string{"Datum": "date"} }
+		var found []transfer.ColumnFormat
+		_, err := runImport(t, db, o, text, mapped, func(i *transfer.Import) { i.Formats = func(f []transfer.ColumnFormat) { found = f } })
+		require.NoError(t, err)
+		require.Equal(t, []transfer.ColumnFormat{{Column: "views", Format: "decimal-comma", Example: "2.500.000", ReadAs: "2500000"},
+			{Column: "likes", Format: "decimal-comma", Example: "12,3K", ReadAs: "12300 (rounded)"},
+			{Column: "date", Format: "day-first", Example: early.Format("02.01.2006"), ReadAs: early.Format(time.RFC3339)}}, found)
+		day := store.DateOf(yesterday)
+		points, err := o.History(t.Context(), store.VideoRef{Link: videoLink(t)}, day, day)
+		require.NoError(t, err)
+		require.EqualValues(t, 12300, *points[0].Likes)
+		require.Equal(t, store.QualityRounded, points[0].Quality)
+		require.Equal(t, backfill.ImportSource, *points[0].Source)
+
+		out := exportText(t, o, transfer.CSV, store.ExportQuery{})
+		summary, err := runImport(t, db, copied, out)
+		require.NoError(t, err)
+		require.EqualValues(t, 2, summary.Added)
+		require.Equal(t, out, exportText(t, copied, transfer.CSV, store.ExportQuery{}))
+		points, err = copied.History(t.Context(), store.VideoRef{Link: videoLink(t)}, day, day)
+		require.NoError(t, err)
+		require.Equal(t, store.QualityRounded, points[0].Quality)
+
+		ambiguous := "link,date,views\n" + videoURL + "," + day.String() + ",1.500\n"
+		_, err = runImport(t, db, o, ambiguous)
+		require.ErrorContains(t, err, "--number-format=decimal-point")
+		_, err = runImport(t, db, copied, ambiguous, func(i *transfer.Import) { i.Numbers, i.DryRun = transfer.DecimalComma, true })
+		require.NoError(t, err)
+	})
+}
+
+// Requirements in docs/coverage.md: 11.9-07
+func TestImport_keepsVideosStoppedThatTheOtherTrackerStopped(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := newOrg(t, db)
+		text := fmt.Sprintf("ad_link,date,views,removed\n%s,%s,7,true\n", videoURL, store.DateOf(db.Clock.Now())-1)
+		for range 2 {
+			summary, err := runImport(t, db, o, text)
+			require.NoError(t, err)
+			require.EqualValues(t, 1, summary.Stopped)
+			v, err := o.Video(t.Context(), store.VideoRef{Link: videoLink(t)})
+			require.NoError(t, err)
+			require.True(t, v.Removed)
+			require.EqualValues(t, 7, *v.LatestViews)
+		}
+		tracked := newOrg(t, db)
+		storetest.Track(t, tracked, videoLink(t))
+		_, err := runImport(t, db, tracked, text)
+		require.NoError(t, err)
+		v, err := tracked.Video(t.Context(), store.VideoRef{Link: videoLink(t)})
+		require.NoError(t, err)
+		require.False(t, v.Removed, "an import does not stop a video that the organisation tracks")
+	})
+}
+
 func TestExport_writesOnlyRequestedDays(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -296,7 +360,7 @@ func TestImport_reportsReadErrors(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	i := transfer.Import{Org: o, In: strings.NewReader("link\nhttps://youtu.be/dQw4w9WgXcQ\n"), Resolve: noShortLinks, Now: db.Clock.Now(),
-		TempDir: t.TempDir(), Progress: func(transfer.Stage, int64, int64) {}}
+		Numbers: transfer.AutoNumbers, Dates: transfer.AutoDates, TempDir: t.TempDir(), Progress: func(transfer.Stage, int64, int64) {}}
 	_, err := i.Run(ctx)
 	require.ErrorIs(t, err, context.Canceled)
 }

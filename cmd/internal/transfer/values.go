@@ -25,11 +25,13 @@ type record struct {
 	Measured bool   `json:",omitempty"` // whether the row has counts
 	At       store.Instant
 	Counts   store.Counts
+	Rounded  bool   `json:",omitempty"` // whether a count is rounded
 	Title    string `json:",omitempty"`
 	account
 	Uploaded *store.Date `json:",omitempty"`
 	Length   *string     `json:",omitempty"`
 	MadeUp   bool        `json:",omitempty"` // whether the counts come from a demo database
+	Stopped  bool        `json:",omitempty"` // whether the other tracker no longer tracks the video
 
 	withoutCounts   bool // whether the row has a date but no counts
 	invalidUsername bool // whether the username was not valid and was dropped
@@ -51,6 +53,7 @@ var errInterpolated = errors.New("the counts of the row are interpolated")
 type rowParser struct {
 	now     store.Instant
 	resolve func(context.Context, link.Link) (link.Link, error)
+	formats formats
 }
 
 // parse converts the values of a row to a record. Except for errors of resolve, an error describes what is wrong with the row.
@@ -67,12 +70,18 @@ func (p rowParser) parse(ctx context.Context, line int, v *values) (record, erro
 			v[f] = strings.TrimSpace(text)
 		}
 	}
-	switch strings.ToLower(v[fieldInterpolated]) {
-	case "true", "1", "yes":
+	interpolated, err := parseBool(v, fieldInterpolated)
+	if err != nil {
+		return out, err
+	}
+	if interpolated {
 		return out, errInterpolated
-	case "", "false", "0", "no":
-	default:
-		return out, fmt.Errorf("interpolated is %q; it must be true, false or empty", truncate(v[fieldInterpolated]))
+	}
+	if out.Rounded, err = parseBool(v, fieldRounded); err != nil {
+		return out, err
+	}
+	if out.Stopped, err = parseBool(v, fieldRemoved); err != nil {
+		return out, err
 	}
 	if err := p.parseVideo(ctx, v, &out); err != nil {
 		return out, err
@@ -81,11 +90,11 @@ func (p rowParser) parse(ctx context.Context, line int, v *values) (record, erro
 	hasCounts := false
 	for f, to := range map[field]**int64{fieldViews: &out.Counts.Views, fieldLikes: &out.Counts.Likes, fieldComments: &out.Counts.Comments,
 		fieldShares: &out.Counts.Shares, fieldBookmarks: &out.Counts.Bookmarks} {
-		n, err := parseCount(v[f])
+		n, rounded, err := parseCount(v[f], p.formats.numbers[f])
 		if err != nil {
 			return out, fmt.Errorf("%s is %w", f, err)
 		}
-		*to, hasCounts = n, hasCounts || n != nil
+		*to, hasCounts, out.Rounded = n, hasCounts || n != nil, out.Rounded || rounded
 	}
 	if v[fieldDate] == "" && v[fieldTime] == "" {
 		if hasCounts {
@@ -97,16 +106,27 @@ func (p rowParser) parse(ctx context.Context, line int, v *values) (record, erro
 	return out, p.parseTime(v, &out)
 }
 
+// parseBool parses a field that is true, false or empty.
+func parseBool(v *values, f field) (bool, error) {
+	switch strings.ToLower(v[f]) {
+	case "true", "1", "yes":
+		return true, nil
+	case "", "false", "0", "no":
+		return false, nil
+	}
+	return false, fmt.Errorf("%s is %q; it must be true, false or empty", f, truncate(v[f]))
+}
+
 // parseTime parses the date and time of a row. A date without a time means the beginning of that day, so that every fetch on that day is
 // later than the row.
 func (p rowParser) parseTime(v *values, out *record) error {
-	at, err := parseInstant(v[fieldDate])
+	at, err := parseInstant(v[fieldDate], p.formats.dates[fieldDate])
 	if v[fieldTime] != "" {
 		var date = at
 		if v[fieldDate] != "" && err != nil {
 			return fmt.Errorf("date is %w", err)
 		}
-		if at, err = parseInstant(v[fieldTime]); err != nil {
+		if at, err = parseInstant(v[fieldTime], p.formats.dates[fieldTime]); err != nil {
 			return fmt.Errorf("time is %w", err)
 		}
 		if v[fieldDate] != "" && date.Day() != at.Day() {
@@ -145,7 +165,7 @@ func (p rowParser) parseVideo(ctx context.Context, v *values, out *record) error
 	out.invalidUsername = out.account == account{} && v[fieldUsername] != ""
 	out.Title = v[fieldTitle]
 	if text := v[fieldUploadedAt]; text != "" {
-		at, err := parseInstant(text)
+		at, err := parseInstant(text, p.formats.dates[fieldUploadedAt])
 		if err != nil {
 			return fmt.Errorf("uploaded_at is %w", err)
 		}
@@ -176,28 +196,6 @@ func accountOf(p link.Platform, text string) account {
 	return account{Username: folded}
 }
 
-// maxCount is the largest count that is accepted. No real count is nearly as large.
-const maxCount = 1_000_000_000_000
-
-// parseCount parses a count. For an empty text it returns nil. A suffix ".0" is allowed, because some programs write whole numbers with it
-// if a column has missing values. Thousands separators are not allowed, because their meaning depends on the country.
-func parseCount(text string) (*int64, error) {
-	if text == "" {
-		return nil, nil //nolint:nilnil // nil means an unknown count
-	}
-	digits := strings.TrimSuffix(text, ".0")
-	n, err := strconv.ParseInt(digits, 10, 64)
-	switch {
-	case err == nil && digits[0] == '-', errors.Is(err, strconv.ErrRange) && digits[0] == '-':
-		return nil, fmt.Errorf("%q; it must not be negative", truncate(text))
-	case errors.Is(err, strconv.ErrRange), err == nil && n > maxCount:
-		return nil, fmt.Errorf("%q; it must be at most %d", truncate(text), int64(maxCount))
-	case err != nil || digits[0] == '+':
-		return nil, fmt.Errorf("%q; it must be a whole number of digits only, like 1234567, or empty if it is unknown", truncate(text))
-	}
-	return &n, nil
-}
-
 // parseLength parses a video's length in seconds. For an empty text it returns nil.
 func parseLength(text string) (*string, error) {
 	if text == "" {
@@ -210,18 +208,4 @@ func parseLength(text string) (*string, error) {
 	}
 	out := strconv.FormatFloat(s, 'f', -1, 64)
 	return &out, nil
-}
-
-// timeFormats are the accepted formats of dates and times. A time without a zone is in UTC.
-var timeFormats = []string{time.DateOnly, time.RFC3339Nano, "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02 15:04:05.999999999 Z07:00",
-	"2006-01-02 15:04:05.999999999 UTC", "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999", "2006-01-02T15:04", "2006-01-02 15:04"}
-
-// parseInstant parses a date or a time.
-func parseInstant(text string) (store.Instant, error) {
-	for _, format := range timeFormats {
-		if t, err := time.Parse(format, text); err == nil && t.Year() > 1970 {
-			return store.InstantOf(t), nil
-		}
-	}
-	return 0, fmt.Errorf("%q; it must be like 2026-01-31 or 2026-01-31T12:00:00Z", truncate(text))
 }

@@ -1,0 +1,346 @@
+package migrate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Organisation is the organisation of a token at the service.
+type Organisation struct {
+	ID           string `json:"id"`
+	Name         string `json:"name"`
+	Tier         string `json:"tier"`
+	Subscription string `json:"subscription"`
+}
+
+type collection struct {
+	ID              string          `json:"id"`
+	Name            string          `json:"name"`
+	ParentID        *string         `json:"parent_id"`
+	Access          string          `json:"access"`
+	DisplaySettings json.RawMessage `json:"display_settings"`
+	Hashtags        []string        `json:"hashtags"`
+}
+
+type account struct {
+	ID           string  `json:"account_id"`
+	Link         string  `json:"account_link"`
+	TrackingType *string `json:"tracking_type"`
+	Removed      bool    `json:"removed"`
+}
+
+type video struct {
+	ID            string   `json:"ad_id"`
+	Link          string   `json:"ad_link"`
+	Username      string   `json:"username"`
+	Title         string   `json:"title"`
+	UploadedAt    *string  `json:"uploaded_at"`
+	VideoLength   *string  `json:"video_length"`
+	Removed       bool     `json:"removed"`
+	LabelIDs      []string `json:"label_ids"`
+	MetricsMasked bool     `json:"metrics_masked"`
+}
+
+type point struct {
+	Date         string  `json:"date"`
+	Views        *int64  `json:"views"`
+	Likes        *int64  `json:"likes"`
+	Comments     *int64  `json:"comments"`
+	Shares       *int64  `json:"shares"`
+	Bookmarks    *int64  `json:"bookmarks"`
+	Interpolated bool    `json:"interpolated"`
+	Quality      string  `json:"quality"`
+	FetchedAt    *string `json:"fetched_at"`
+}
+
+// row is a row of the file of histories. Its members are columns that an import knows.
+type row struct {
+	Link        string  `json:"link"`
+	Username    string  `json:"username"`
+	Title       string  `json:"title"`
+	UploadedAt  *string `json:"uploaded_at"`
+	VideoLength *string `json:"video_length"`
+	Removed     bool    `json:"removed"`
+	Date        *string `json:"date"`
+	Time        *string `json:"time"`
+	Views       *int64  `json:"views"`
+	Likes       *int64  `json:"likes"`
+	Comments    *int64  `json:"comments"`
+	Shares      *int64  `json:"shares"`
+	Bookmarks   *int64  `json:"bookmarks"`
+	Rounded     bool    `json:"rounded"`
+	Source      string  `json:"source"`
+}
+
+// download is the downloaded data of an organisation. Only the histories stay on disk.
+type download struct {
+	collections []collection
+	accounts    []account
+	members     map[string][]string // the links of the accounts of each collection
+	videos      []video
+	histories   string // path of the file of histories, in the format of imports
+	state       historyState
+}
+
+// historyState is the progress of downloading the histories.
+type historyState struct {
+	Videos       int   `json:"videos"`       // number of videos whose history is complete in the file
+	Offset       int64 `json:"offset"`       // length of these histories in bytes
+	Gone         int64 `json:"gone"`         // videos that the service listed, but whose history it did not find
+	Interpolated int64 `json:"interpolated"` // points left out, because they were not measured
+	Unmarked     int64 `json:"unmarked"`     // points left out, because the service does not say whether they were measured
+}
+
+// dailyDays is how old a point can be at services that do not mark interpolated points. Up to this age, all points were measured.
+const dailyDays = 90
+
+// historyDays is the age of the oldest points that a service returns.
+const historyDays = 729
+
+// The files of the folder. Each list has a file of its own, which is complete if it exists.
+const (
+	identityFile  = "identity.json"
+	historiesFile = "histories.jsonl"
+	stateFile     = "histories-state.json"
+	tempDir       = "tmp" // a folder for the temporary files of the import
+)
+
+var listFiles = []string{"collections.json", "accounts.json", "members.json", "videos.json"}
+
+// identity says which migration a folder belongs to.
+type identity struct {
+	URL    string `json:"url"`
+	From   string `json:"from"` // the organisation's id at the service, "" if unknown
+	Target string `json:"target"`
+}
+
+// saved returns the content of a file of the folder. If the file does not exist, saved calls get and writes the result to the file.
+func saved[T any](dir, name string, get func() (T, error)) (out T, err error) {
+	path := filepath.Join(dir, name)
+	text, err := os.ReadFile(path) //nolint:gosec // the operator chooses the folder
+	if err == nil {
+		if err := json.Unmarshal(text, &out); err != nil {
+			return out, fmt.Errorf("%s is damaged: delete the folder and start again: %w", path, err)
+		}
+		return out, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return out, err
+	}
+	if out, err = get(); err != nil {
+		return out, err
+	}
+	return out, save(dir, name, out)
+}
+
+// save replaces a file of the folder, so that the file is complete or unchanged after a crash.
+func save(dir, name string, v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+// removeFiles deletes the files of a finished migration, and the folder if it is empty then.
+func removeFiles(dir string) error {
+	var errs []error
+	for _, name := range append([]string{identityFile, historiesFile, stateFile}, listFiles...) {
+		for _, path := range []string{name, name + ".new"} {
+			if err := os.Remove(filepath.Join(dir, path)); !errors.Is(err, fs.ErrNotExist) {
+				errs = append(errs, err)
+			}
+		}
+	}
+	errs = append(errs, os.RemoveAll(filepath.Join(dir, tempDir)))
+	return errors.Join(append(errs, os.Remove(dir))...)
+}
+
+// Organisation returns the organisation of the token. It returns the zero Organisation if the service does not tell it, and an error if the
+// token's tier does not show all data.
+func (r *Remote) Organisation(ctx context.Context) (Organisation, error) {
+	var out struct {
+		Organisation Organisation `json:"organisation"`
+	}
+	if err := r.get(ctx, "/authenticate", nil, &out); err != nil && !hasStatus(err, http.StatusNotFound) {
+		return Organisation{}, err
+	}
+	if tier := out.Organisation.Tier; tier != "" && tier != "premium" {
+		return Organisation{}, fmt.Errorf("the token's organisation has the tier %s, which shows only the first entry of each list and no numbers; a migration needs the tier premium", tier)
+	}
+	return out.Organisation, nil
+}
+
+// Counts are how many entries the lists of the service have.
+type Counts struct {
+	Collections int64 `json:"collections"`
+	Accounts    int64 `json:"accounts"`
+	Videos      int64 `json:"videos"`
+}
+
+// Count counts the entries of the lists. It needs one request for each list.
+func (r *Remote) Count(ctx context.Context) (Counts, error) {
+	var out Counts
+	for path, to := range map[string]*int64{"/collections": &out.Collections, "/accounts": &out.Accounts, "/videos": &out.Videos} {
+		query := r.listQuery(path)
+		query.Set("limit", "1")
+		var p page[json.RawMessage]
+		if err := r.get(ctx, path, query, &p); err != nil {
+			return out, err
+		}
+		*to = p.Pagination.Total
+	}
+	return out, nil
+}
+
+// listQuery returns the query of a list. The parameters that only ReelTally has are added only for ReelTally.
+func (r *Remote) listQuery(path string) url.Values {
+	query := url.Values{}
+	if path != "/videos" {
+		query.Set("paginated", "true")
+	}
+	if r.reelTally && path != "/collections" {
+		query.Set("include_removed", "true")
+	}
+	return query
+}
+
+// download reads all data into dir. Lists and histories that are already in dir are not requested again.
+func (r *Remote) download(ctx context.Context, dir string, today time.Time, progress func(stage Stage, done, total int)) (_ *download, err error) {
+	var d download
+	if d.collections, err = saved(dir, "collections.json", func() ([]collection, error) {
+		return list(ctx, r, "/collections", r.listQuery("/collections"), func(c *collection) string { return c.ID })
+	}); err != nil {
+		return nil, err
+	}
+	if d.accounts, err = saved(dir, "accounts.json", func() ([]account, error) {
+		return list(ctx, r, "/accounts", r.listQuery("/accounts"), func(a *account) string { return a.ID })
+	}); err != nil {
+		return nil, err
+	}
+	if d.members, err = saved(dir, "members.json", func() (map[string][]string, error) {
+		members := map[string][]string{}
+		for n, c := range d.collections {
+			progress(Collections, n, len(d.collections))
+			accounts, err := list(ctx, r, "/collections/"+url.PathEscape(c.ID)+"/accounts", nil, func(a *account) string { return a.ID })
+			if err != nil {
+				return nil, err
+			}
+			for _, a := range accounts {
+				members[c.ID] = append(members[c.ID], a.Link)
+			}
+		}
+		return members, nil
+	}); err != nil {
+		return nil, err
+	}
+	if d.videos, err = saved(dir, "videos.json", func() ([]video, error) {
+		videos, err := list(ctx, r, "/videos", r.listQuery("/videos"), func(v *video) string { return v.ID })
+		for _, v := range videos {
+			if v.MetricsMasked {
+				return nil, errors.New("the service masks the numbers, because the token's tier does not show them; a migration needs the tier premium")
+			}
+		}
+		return videos, err
+	}); err != nil {
+		return nil, err
+	}
+	d.histories = filepath.Join(dir, historiesFile)
+	return &d, r.downloadHistories(ctx, dir, &d, today, progress)
+}
+
+// downloadHistories appends the missing histories to the file of histories. After each history it saves the progress.
+func (r *Remote) downloadHistories(ctx context.Context, dir string, d *download, today time.Time, progress func(stage Stage, done, total int)) (err error) {
+	if d.state, err = saved(dir, stateFile, func() (historyState, error) { return historyState{}, nil }); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(d.histories, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if info, err := f.Stat(); err != nil || info.Size() < d.state.Offset {
+		return errors.Join(err, fmt.Errorf("%s is shorter than the histories that were written: delete the folder and start again", d.histories))
+	}
+	if err := f.Truncate(d.state.Offset); err != nil { // the last history may be incomplete
+		return err
+	}
+	if _, err := f.Seek(d.state.Offset, io.SeekStart); err != nil {
+		return err
+	}
+	for d.state.Videos < len(d.videos) {
+		progress(Histories, d.state.Videos, len(d.videos))
+		next := d.state
+		text, err := r.history(ctx, &d.videos[d.state.Videos], today, &next)
+		if err != nil {
+			return err
+		}
+		if _, err := f.Write(text); err != nil {
+			return err
+		}
+		next.Videos, next.Offset = next.Videos+1, next.Offset+int64(len(text))
+		if err := save(dir, stateFile, next); err != nil {
+			return err
+		}
+		d.state = next
+	}
+	progress(Histories, d.state.Videos, len(d.videos))
+	return nil
+}
+
+// history requests the history of a video and returns its rows. It leaves out points that were not measured, and counts them in s.
+func (r *Remote) history(ctx context.Context, v *video, today time.Time, s *historyState) ([]byte, error) {
+	query := url.Values{"start_date": {today.AddDate(0, 0, -historyDays).Format(time.DateOnly)}, "end_date": {today.Format(time.DateOnly)}}
+	if r.reelTally {
+		query.Set("include", "quality") // for the exact time and the quality of each point
+	}
+	var points []point
+	switch err := r.get(ctx, "/videos/"+url.PathEscape(v.ID)+"/history", query, &points); {
+	case hasStatus(err, http.StatusNotFound):
+		s.Gone++
+	case err != nil:
+		return nil, err
+	}
+	about := row{Link: v.Link, Username: v.Username, Title: v.Title, UploadedAt: v.UploadedAt, VideoLength: v.VideoLength, Removed: v.Removed}
+	if r.demo {
+		about.Source = demoSource
+	}
+	rows := []row{about} // the first row makes sure that a video without points is imported
+	oldestDaily := today.AddDate(0, 0, -dailyDays).Format(time.DateOnly)
+	for _, p := range points {
+		switch {
+		case p.Interpolated:
+			s.Interpolated++
+			continue
+		case !r.reelTally && p.Date < oldestDaily:
+			s.Unmarked++
+			continue
+		}
+		one := about
+		one.Views, one.Likes, one.Comments, one.Shares, one.Bookmarks = p.Views, p.Likes, p.Comments, p.Shares, p.Bookmarks
+		one.Date, one.Time, one.Rounded = &p.Date, p.FetchedAt, p.Quality == "rounded"
+		rows = append(rows, one)
+	}
+	var text []byte
+	for _, one := range rows {
+		line, err := json.Marshal(one)
+		if err != nil {
+			return nil, err
+		}
+		text = append(append(text, line...), '\n')
+	}
+	return text, nil
+}

@@ -1,0 +1,374 @@
+package migrate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/reeltally/reeltally/cmd/internal/transfer"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// demoSource is the source that an import stores for made-up numbers.
+const demoSource = store.SandboxSource
+
+// Stage is a stage of a migration.
+type Stage string
+
+// These constants are the stages of a migration, in order. Between Histories and Writing are the stages of the import.
+const (
+	Collections Stage = "reading collections"
+	Histories   Stage = "reading histories"
+	Writing     Stage = "writing collections"
+)
+
+// Migration copies an organisation from a service into an organisation of this database.
+type Migration struct {
+	Remote *Remote
+	From   Organisation // the organisation at the service
+	Org    *store.Org   // the organisation that receives the data
+	// Dir is the folder for the downloaded data. It is deleted at the end. After an interruption, a migration with the same folder continues.
+	Dir      string
+	Now      time.Time
+	Progress func(stage Stage, done, total int)
+	// ImportProgress is called with the progress of the import of the histories.
+	ImportProgress func(stage transfer.Stage, done, total int64)
+	// Resolve is a function that returns the link to which a short link redirects.
+	Resolve func(context.Context, link.Link) (link.Link, error)
+}
+
+// Summary is the result of a migration.
+type Summary struct {
+	Collections     int              `json:"collections"`
+	NewCollections  int              `json:"new_collections"`
+	Accounts        int              `json:"accounts"`           // accounts that the service tracks, which are tracked now
+	UnknownAccounts int              `json:"unknown_accounts"`   // accounts left out, because their link is not known
+	Members         int64            `json:"members"`            // accounts and videos added to collections
+	MissingMembers  int              `json:"missing_members"`    // members left out, because the video or account was left out
+	Protected       int              `json:"protected"`          // new collections that were protected at the service and are private now
+	Interpolated    int64            `json:"interpolated"`       // points left out, because they were not measured
+	Gone            int64            `json:"gone"`               // videos that the service listed, but whose history it did not find
+	Unmarked        int64            `json:"unmarked"`           // points left out, because the service does not say whether they were measured
+	Import          transfer.Summary `json:"import"`             // the import of the histories
+	Bad             []string         `json:"bad_rows,omitempty"` // the first reasons why rows were left out
+}
+
+// maxBad is the maximum number of reasons in Summary.Bad.
+const maxBad = 20
+
+// Run runs the migration. If it is interrupted and then run again with the same folder, the result is the same as without the interruption.
+func (m Migration) Run(ctx context.Context) (Summary, error) {
+	defer m.Remote.close()
+	if err := m.openDir(); err != nil {
+		return Summary{}, err
+	}
+	d, err := m.Remote.download(ctx, m.Dir, m.Now.UTC(), m.Progress)
+	if err != nil {
+		return Summary{}, err
+	}
+	s := Summary{Collections: len(d.collections), Interpolated: d.state.Interpolated, Unmarked: d.state.Unmarked, Gone: d.state.Gone}
+	if err := m.importHistories(ctx, d, &s); err != nil {
+		return s, err
+	}
+	if err := m.trackAccounts(ctx, d, &s); err != nil {
+		return s, err
+	}
+	ids, err := m.createCollections(ctx, d.collections, &s)
+	if err != nil {
+		return s, err
+	}
+	if err := m.addMembers(ctx, d, ids, &s); err != nil {
+		return s, err
+	}
+	return s, removeFiles(m.Dir)
+}
+
+// openDir creates the folder. If the folder exists, openDir returns an error unless it belongs to this migration.
+func (m Migration) openDir() error {
+	if err := os.MkdirAll(m.Dir, 0o700); err != nil {
+		return err
+	}
+	want := identity{URL: m.Remote.base.String(), From: m.From.ID, Target: m.Org.ID().String()}
+	have, err := saved(m.Dir, identityFile, func() (identity, error) { return want, nil })
+	if err == nil && have != want {
+		return fmt.Errorf("the folder %s belongs to another migration, from %s to the organisation %s: delete the folder, or name another one", m.Dir, have.URL, have.Target)
+	}
+	return err
+}
+
+// importHistories imports the videos and their histories.
+func (m Migration) importHistories(ctx context.Context, d *download, s *Summary) (err error) {
+	if len(d.videos) == 0 {
+		return nil
+	}
+	temp := filepath.Join(m.Dir, tempDir)
+	if err := errors.Join(os.RemoveAll(temp), os.Mkdir(temp, 0o700)); err != nil { // a killed migration has left temporary files
+		return err
+	}
+	f, err := os.Open(d.histories)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	s.Import, err = transfer.Import{Org: m.Org, In: f, Numbers: transfer.DecimalPoint, Dates: transfer.AutoDates, Resolve: m.Resolve, Now: m.Now, TempDir: temp,
+		Progress: m.ImportProgress, Bad: func(r transfer.BadRow) error {
+			if len(s.Bad) < maxBad && !slices.Contains(s.Bad, r.Reason) {
+				s.Bad = append(s.Bad, r.Reason)
+			}
+			return nil
+		}}.Run(ctx)
+	return err
+}
+
+// parseLink parses the link of a video or an account of the service. It returns false if the link is not known.
+func parseLink(text string, kind link.Kind) (link.Link, bool) {
+	l, err := link.Parse(text)
+	return l, err == nil && l.Kind == kind
+}
+
+// trackedPerCall is the maximum number of accounts that one transaction tracks, and of members that one transaction adds.
+const trackedPerCall = 100
+
+// trackAccounts tracks the accounts that the service tracks, with the same tracking type. Their next fetch is scheduled.
+func (m Migration) trackAccounts(ctx context.Context, d *download, s *Summary) error {
+	org, err := store.OrganisationOf(ctx, m.Org)
+	if err != nil {
+		return err
+	}
+	byType := map[store.TrackingType][]link.Link{}
+	for _, a := range d.accounts {
+		if a.Removed || a.TrackingType == nil {
+			continue
+		}
+		l, known := parseLink(a.Link, link.Account)
+		kind, err := store.ParseTrackingType(*a.TrackingType)
+		if !known || err != nil {
+			s.UnknownAccounts++
+			continue
+		}
+		byType[kind] = append(byType[kind], l)
+	}
+	for kind, links := range byType {
+		for chunk := range slices.Chunk(links, trackedPerCall) {
+			r := store.TrackAccountsRequest{Links: chunk, Type: kind, Lane: store.LaneOf(org)}
+			if org.Subscription == store.SubscriptionActive {
+				r.Enqueue = len(chunk)
+			}
+			if _, err := m.Org.TrackAccounts(ctx, r); err != nil {
+				return err
+			}
+			s.Accounts += len(chunk)
+		}
+	}
+	return nil
+}
+
+// place is where a collection is: its parent, its name, and how many collections of the same parent and name are before it.
+type place struct {
+	parent uuid.UUID
+	name   string
+	nth    int
+}
+
+// createCollections creates the missing collections, parents first, and returns the id of each collection of the service in this database.
+// A collection is the same if its parent and name are the same. So a repeated migration creates no collection twice.
+func (m Migration) createCollections(ctx context.Context, remote []collection, s *Summary) (map[string]uuid.UUID, error) {
+	page, err := m.Org.Collections(ctx, store.CollectionQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: maxListed}})
+	if err != nil {
+		return nil, err
+	}
+	existing, last := map[place]store.Collection{}, map[place]int{}
+	at := func(count map[place]int, parent *uuid.UUID, name string) place {
+		p := place{name: name}
+		if parent != nil {
+			p.parent = *parent
+		}
+		count[p]++
+		p.nth = count[p]
+		return p
+	}
+	for _, c := range page.Collections {
+		existing[at(last, c.ParentID, c.Name)] = c
+	}
+	known := map[string]bool{}
+	for _, c := range remote {
+		known[c.ID] = true
+	}
+	ids, seen := map[string]uuid.UUID{}, map[place]int{}
+	for len(ids) < len(remote) {
+		before := len(ids)
+		for _, c := range remote {
+			var parent *uuid.UUID
+			if c.ParentID != nil && known[*c.ParentID] {
+				id, ok := ids[*c.ParentID]
+				if !ok {
+					continue // the parent comes later
+				}
+				parent = &id
+			}
+			if _, done := ids[c.ID]; done {
+				continue
+			}
+			m.Progress(Writing, len(ids), len(remote))
+			have, exists := existing[at(seen, parent, c.Name)]
+			if !exists {
+				if have, err = m.createCollection(ctx, c, parent, s); err != nil {
+					return nil, err
+				}
+			}
+			if err := m.describe(ctx, &have, c); err != nil {
+				return nil, err
+			}
+			ids[c.ID] = have.ID
+		}
+		if len(ids) == before {
+			return nil, errors.New("the service returned collections that are each other's parents")
+		}
+	}
+	return ids, nil
+}
+
+// maxListed is how many entries of a list of this database are read at once.
+const maxListed = 5000
+
+// createCollection creates a collection. A protected collection becomes private, because the service does not tell its password.
+func (m Migration) createCollection(ctx context.Context, c collection, parent *uuid.UUID, s *Summary) (store.Collection, error) {
+	access := store.Access(c.Access)
+	if access == store.AccessProtected {
+		s.Protected++
+	}
+	if access != store.AccessPublic {
+		access = store.AccessPrivate
+	}
+	s.NewCollections++
+	return m.Org.CreateCollection(ctx, store.NewCollection{Name: c.Name, ParentID: parent, Access: access, Hashtags: c.Hashtags})
+}
+
+// describe stores the display settings of a collection that has none.
+func (m Migration) describe(ctx context.Context, have *store.Collection, c collection) error {
+	settings := c.DisplaySettings
+	if have.DisplaySettings != nil || len(settings) == 0 || string(settings) == "null" {
+		return nil
+	}
+	if !json.Valid(settings) {
+		return fmt.Errorf("the display settings of the collection %q are not JSON", c.Name)
+	}
+	_, err := m.Org.UpdateCollection(ctx, have.ID, store.CollectionPatch{DisplaySettings: &settings})
+	return err
+}
+
+// addMembers adds the accounts and videos to their collections. A video that is already in a collection, for example by its account or by a
+// hashtag, is not added directly.
+func (m Migration) addMembers(ctx context.Context, d *download, ids map[string]uuid.UUID, s *Summary) error {
+	for from, links := range d.members {
+		var accounts []uuid.UUID
+		for _, text := range links {
+			l, known := parseLink(text, link.Account)
+			if !known {
+				s.MissingMembers++
+				continue
+			}
+			a, err := m.Org.Account(ctx, store.AccountRef{Link: l})
+			if errors.Is(err, store.ErrNotFound) {
+				s.MissingMembers++
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			accounts = append(accounts, a.ID)
+		}
+		for chunk := range slices.Chunk(accounts, trackedPerCall) {
+			added, err := m.Org.AddAccounts(ctx, ids[from], chunk)
+			if err != nil {
+				return err
+			}
+			s.Members += added
+		}
+	}
+	members := map[string][]link.Link{}
+	for _, v := range d.videos {
+		l, known := parseLink(v.Link, link.Video)
+		for _, c := range v.LabelIDs {
+			if known {
+				members[c] = append(members[c], l)
+			} else {
+				s.MissingMembers++
+			}
+		}
+	}
+	if len(members) == 0 {
+		return nil
+	}
+	all, err := m.videos(ctx, nil)
+	if err != nil {
+		return err
+	}
+	for from, links := range members {
+		to, ok := ids[from]
+		if !ok {
+			s.MissingMembers += len(links)
+			continue
+		}
+		have, err := m.videos(ctx, &to)
+		if err != nil {
+			return err
+		}
+		var missing []uuid.UUID
+		for _, l := range links {
+			key := videoKey{l.Platform, l.ID}
+			id, ok := all[key]
+			if !ok {
+				s.MissingMembers++
+			} else if _, in := have[key]; !in {
+				missing = append(missing, id)
+			}
+		}
+		for chunk := range slices.Chunk(missing, trackedPerCall) {
+			added, err := m.Org.AddVideos(ctx, to, chunk)
+			if err != nil {
+				return err
+			}
+			s.Members += added
+		}
+	}
+	return nil
+}
+
+// videoKey identifies a video on its platform.
+type videoKey struct {
+	platform link.Platform
+	id       string
+}
+
+// videos returns the ids of the organisation's videos, or of the videos in a collection. It includes stopped videos.
+func (m Migration) videos(ctx context.Context, collection *uuid.UUID) (map[videoKey]uuid.UUID, error) {
+	out := map[videoKey]uuid.UUID{}
+	query := store.VideoQuery{CollectionID: collection, IncludeRemoved: true, WithoutTotal: true, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: maxListed}}
+	for {
+		page, err := m.Org.Videos(ctx, query)
+		if err != nil {
+			return nil, err
+		}
+		for _, v := range page.Videos {
+			out[videoKey{v.Platform, v.ExternalID}] = v.ID
+		}
+		if page.Next == nil {
+			return out, nil
+		}
+		query.Window.After = page.Next
+	}
+}
+
+// DefaultDir returns the folder of a migration into an organisation, below the current folder.
+func DefaultDir(target uuid.UUID) string {
+	return filepath.Join(".", "reeltally-migrate-"+target.String())
+}

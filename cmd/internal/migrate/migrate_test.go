@@ -1,0 +1,253 @@
+package migrate
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/cmd/internal/transfer"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+const testToken = "secret-token-of-the-service"
+
+// service is a hosted service with fixed answers. A key is a path, and a value is the JSON of its answer.
+type service struct {
+	answers map[string]string
+	// before answers a request instead of the service, or returns false.
+	before func(w http.ResponseWriter, r *http.Request, n int) bool
+
+	*httptest.Server
+	requests []string
+	waits    []time.Duration
+}
+
+const serviceVideo = "https://www.tiktok.com/@a/video/7301234567890123456"
+
+// newService starts a service with one video.
+func newService(t *testing.T) *service {
+	t.Helper()
+	s := &service{answers: map[string]string{
+		"/authenticate": `{"organisation":{"id":"o","name":"Hosted","tier":"premium","subscription":"active"}}`,
+		"/collections":  `{"data":[],"pagination":{"total":0,"total_pages":0}}`,
+		"/accounts":     `{"data":[],"pagination":{"total":0,"total_pages":0}}`,
+		"/videos":       `{"data":[{"ad_id":"v1","ad_link":"` + serviceVideo + `","username":"a","title":"=1+1","latest_views":7}],"pagination":{"total":1,"total_pages":1}}`,
+	}}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer "+testToken {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		s.requests = append(s.requests, r.URL.RequestURI())
+		if s.before != nil && s.before(w, r, len(s.requests)) {
+			return
+		}
+		answer, ok := s.answers[r.URL.Path]
+		if !ok {
+			w.WriteHeader(http.StatusNotFound)
+		}
+		_, _ = w.Write([]byte(answer))
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// remote returns a Remote of the service that does not really wait.
+func (s *service) remote(t *testing.T) *Remote {
+	t.Helper()
+	r, err := NewRemote(s.URL, testToken, func(string, time.Duration) {})
+	require.NoError(t, err)
+	r.sleep = func(_ context.Context, wait time.Duration) error {
+		s.waits = append(s.waits, wait)
+		return nil
+	}
+	t.Cleanup(r.close)
+	return r
+}
+
+// migrate runs a migration from the service into a new organisation.
+func (s *service) migrate(t *testing.T, db *storetest.DB, dir string) (*store.Org, Summary, error) {
+	t.Helper()
+	o, err := db.CreateOrganisation(t.Context(), "Tester", store.TierPremium, store.SubscriptionActive)
+	require.NoError(t, err)
+	r := s.remote(t)
+	from, err := r.Organisation(t.Context())
+	if err != nil {
+		return db.Org(o.ID), Summary{}, err
+	}
+	summary, err := Migration{Remote: r, From: from, Org: db.Org(o.ID), Dir: dir, Now: db.Clock.Now(), Progress: func(Stage, int, int) {},
+		ImportProgress: func(transfer.Stage, int64, int64) {}, Resolve: func(_ context.Context, l link.Link) (link.Link, error) { return l, nil }}.Run(t.Context())
+	return db.Org(o.ID), summary, err
+}
+
+func historyJSON(t *testing.T, points ...map[string]any) string {
+	t.Helper()
+	text, err := json.Marshal(points)
+	require.NoError(t, err)
+	return string(text)
+}
+
+// Requirements in docs/coverage.md: 11.9-11
+func TestMigration_storesOnlyMeasuredPoints(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		today := store.DateOf(db.Clock.Now())
+		for _, marked := range []bool{false, true} {
+			s := newService(t)
+			s.before = func(w http.ResponseWriter, _ *http.Request, _ int) bool {
+				if marked {
+					w.Header().Set("API-Version", "2026-01-01")
+				}
+				return false
+			}
+			s.answers["/videos/v1/history"] = historyJSON(t, map[string]any{"date": (today - 1).String(), "views": 20, "likes": nil},
+				map[string]any{"date": (today - 2).String(), "views": 15, "interpolated": true}, map[string]any{"date": (today - 200).String(), "views": 5}, map[string]any{"date": (today - 201).String(), "views": 4, "interpolated": true})
+			o, summary, err := s.migrate(t, db, filepath.Join(t.TempDir(), "work"))
+			require.NoError(t, err)
+			l, err := link.Parse(serviceVideo)
+			require.NoError(t, err)
+			points, err := o.History(t.Context(), store.VideoRef{Link: l}, 0, today)
+			require.NoError(t, err)
+			points = slices.DeleteFunc(points, func(p store.Point) bool { return p.Quality == store.QualityInterpolated })
+			require.EqualValues(t, 20, *points[0].Views)
+			require.Nil(t, points[0].Likes, "an unknown count stays unknown")
+			require.EqualValues(t, 2, summary.Interpolated)
+			if marked {
+				require.Len(t, points, 2)
+				require.Zero(t, summary.Unmarked)
+			} else {
+				require.Len(t, points, 1, "it is not known whether the point of an old day was measured")
+				require.EqualValues(t, 1, summary.Unmarked)
+			}
+			require.Equal(t, marked, strings.Contains(strings.Join(s.requests, " "), "include"), "only ReelTally has the parameter include")
+		}
+	})
+}
+
+// Requirements in docs/coverage.md: 11.9-10
+func TestRemote_waitsForRateLimitsAndRepeatsFailedRequests(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.before = func(w http.ResponseWriter, _ *http.Request, n int) bool {
+		switch {
+		case n <= 2*maxAttempts: // waiting for a rate limit is not a failed attempt
+			w.Header().Set("Retry-After", "37")
+			w.WriteHeader(http.StatusTooManyRequests)
+		case n == 2*maxAttempts+1:
+			w.Header().Set("Content-Length", "1000") // the connection breaks inside the body
+			_, _ = w.Write([]byte(`{"organisation"`))
+		case n == 2*maxAttempts+2:
+			w.WriteHeader(http.StatusBadGateway)
+		default:
+			return false
+		}
+		return true
+	}
+	o, err := s.remote(t).Organisation(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "Hosted", o.Name)
+	want := slices.Repeat([]time.Duration{37 * time.Second}, 2*maxAttempts)
+	require.Equal(t, append(want, time.Second, 2*time.Second), s.waits)
+
+	s.before = func(w http.ResponseWriter, _ *http.Request, _ int) bool {
+		w.WriteHeader(http.StatusInternalServerError)
+		return true
+	}
+	s.waits = nil
+	_, err = s.remote(t).Organisation(t.Context())
+	require.ErrorContains(t, err, fmt.Sprintf("after %d attempts", maxAttempts))
+	require.Len(t, s.waits, maxAttempts-1)
+	require.Equal(t, maxBackoff, slices.Max(s.waits))
+
+	s.Close()
+	s.waits = nil
+	_, err = s.remote(t).Organisation(t.Context())
+	require.ErrorContains(t, err, "refused")
+	require.Len(t, s.waits, maxAttempts-1)
+}
+
+// Requirements in docs/coverage.md: 11.9-12
+func TestMigration_refusesServicesThatDoNotShowAllData(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	for want, change := range map[string]func(*service){
+		"the tier basic": func(s *service) { s.answers["/authenticate"] = `{"organisation":{"tier":"basic"}}` },
+		"masks the numbers": func(s *service) {
+			s.answers["/videos"] = strings.Replace(s.answers["/videos"], `"username"`, `"metrics_masked":true,"username"`, 1)
+		},
+		"status 401": func(s *service) {
+			s.before = func(w http.ResponseWriter, _ *http.Request, _ int) bool {
+				w.WriteHeader(http.StatusUnauthorized)
+				return true
+			}
+		},
+		"it redirects to": func(s *service) {
+			s.before = func(w http.ResponseWriter, r *http.Request, _ int) bool {
+				http.Redirect(w, r, "https://example.com/", http.StatusMovedPermanently)
+				return true
+			}
+		},
+		"not the expected JSON": func(s *service) { s.answers["/videos"] = "<html>" },
+	} {
+		s := newService(t)
+		change(s)
+		_, _, err := s.migrate(t, db, filepath.Join(t.TempDir(), "work"))
+		require.ErrorContains(t, err, want)
+		require.NotContains(t, err.Error(), testToken)
+	}
+	for _, address := range []string{"", "api.example.com", "ftp://example.com", "https://user:password@example.com", "https://example.com?a=b"} {
+		_, err := NewRemote(address, testToken, nil)
+		require.ErrorContains(t, err, "not the address of an API", address)
+	}
+}
+
+func TestMigration_refusesFolderOfAnotherMigration(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	s, dir := newService(t), filepath.Join(t.TempDir(), "work")
+	s.answers["/videos"] = "<html>"
+	_, _, err := s.migrate(t, db, dir)
+	require.ErrorContains(t, err, "not the expected JSON")
+	_, _, err = s.migrate(t, db, dir)
+	require.ErrorContains(t, err, "belongs to another migration")
+}
+
+// A video whose history the service does not find is migrated without points.
+func TestMigration_countsVideosWithoutHistory(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	s := newService(t)
+	_, summary, err := s.migrate(t, db, filepath.Join(t.TempDir(), "work"))
+	require.NoError(t, err)
+	require.EqualValues(t, 1, summary.Gone)
+	require.EqualValues(t, 1, summary.Import.New)
+	require.Zero(t, summary.Import.Added)
+}
+
+// Made-up numbers of a demo server must not come into a database with real numbers.
+func TestMigration_refusesMadeUpNumbersInDatabaseWithRealNumbers(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	s := newService(t)
+	s.answers["/videos/v1/history"] = historyJSON(t, map[string]any{"date": (store.DateOf(db.Clock.Now()) - 1).String(), "views": 20})
+	_, _, err := s.migrate(t, db, filepath.Join(t.TempDir(), "work"))
+	require.NoError(t, err)
+	s.before = func(w http.ResponseWriter, _ *http.Request, _ int) bool {
+		w.Header().Set("ReelTally-Sandbox", "true")
+		return false
+	}
+	_, _, err = s.migrate(t, db, filepath.Join(t.TempDir(), "work"))
+	var kind *store.DataKindError
+	require.ErrorAs(t, err, &kind)
+}

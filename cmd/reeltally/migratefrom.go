@@ -1,0 +1,195 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/reeltally/reeltally/cmd/internal/boot"
+	"github.com/reeltally/reeltally/cmd/internal/migrate"
+	"github.com/reeltally/reeltally/cmd/internal/transfer"
+	"github.com/reeltally/reeltally/store"
+)
+
+type migrateFromCommand struct {
+	boot.Logging
+	databaseCommand
+	Service          string      `arg:"" enum:"shortimize,reeltally" help:"Service to copy from: shortimize or reeltally. Both have the same API."`
+	URL              string      `name:"url" required:"" placeholder:"URL" help:"Address of the service's API, such as https://api.example.com. Its host may have a private address."`
+	Token            boot.Secret `setting:"REELTALLY_MIGRATE_TOKEN" placeholder:"TOKEN" help:"Token of the organisation at the service. Other users of this machine can see a token on the command line: set REELTALLY_MIGRATE_TOKEN instead, or write the token to standard input."`
+	Org              string      `placeholder:"NAME|ID" help:"Id or name of the organisation that receives the data. Without it, this is the organisation with the name that the organisation has at the service, which is created if it does not exist."`
+	WorkDir          string      `placeholder:"FOLDER" help:"Folder for the downloaded data, which is deleted at the end. Default: reeltally-migrate-ID in the current folder, with the id of the organisation."`
+	DryRun           bool        `help:"Show how much there is to copy, without changing the database."`
+	ShortLinkBaseURL string      `name:"shortlink-base-url" setting:"REELTALLY_SHORTLINK_BASE_URL" placeholder:"URL" help:"URL of a replacement for the hosts of short links: https://HOST/PATH is requested as URL/HOST/PATH."`
+	JSON             bool        `name:"json" help:"Print JSON: one object of counts."`
+}
+
+// Help returns the text that kong prints below the flags.
+func (migrateFromCommand) Help() string {
+	return "The service must show all data to the token (tier premium). Existing points, videos and collections of the organisation are never changed. " +
+		"To resume an interrupted migration, run the same command again in the same folder: downloaded histories are not requested again. See docs/operating.md for details."
+}
+
+// Run copies the organisation.
+func (c *migrateFromCommand) Run(ctx context.Context, p boot.Process) error {
+	token, err := c.token(p.Stdin)
+	if err != nil {
+		return boot.UsageError{Err: err}
+	}
+	logger := c.Logger(p.Stderr)
+	remote, err := migrate.NewRemote(c.URL, token, func(reason string, wait time.Duration) {
+		logger.WarnContext(ctx, "waiting for the service", "reason", reason, "wait", wait.Round(time.Second).String())
+	})
+	if err != nil {
+		return boot.UsageError{Err: fmt.Errorf("--url: %w", err)}
+	}
+	from, err := remote.Organisation(ctx)
+	if err != nil {
+		return err
+	}
+	if c.DryRun {
+		return c.count(ctx, p, remote, from)
+	}
+	return c.withStore(ctx, p, func(st *store.Store) error {
+		org, err := c.target(ctx, st, from)
+		if err != nil {
+			return err
+		}
+		shorts, err := newShortLinks(st, c.ShortLinkBaseURL, logger)
+		if err != nil {
+			return err
+		}
+		m := migrate.Migration{Remote: remote, From: from, Org: st.Org(org.ID), Dir: c.WorkDir, Now: time.Now(), Resolve: shorts.resolve}
+		if m.Dir == "" {
+			m.Dir = migrate.DefaultDir(org.ID)
+		}
+		bars := migrationProgress{w: p.Stderr, log: logger}
+		m.Progress = func(s migrate.Stage, done, total int) { bars.set(ctx, string(s), int64(done), int64(total)) }
+		m.ImportProgress = func(s transfer.Stage, done, total int64) {
+			if s == transfer.Checking || s == transfer.Writing {
+				bars.set(ctx, string(s), done, total)
+			}
+		}
+		summary, err := m.Run(ctx)
+		bars.finish(ctx)
+		if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+			return errors.New("interrupted: run the same command again to continue")
+		}
+		if err != nil {
+			return fmt.Errorf("%w (to continue, run the same command again)", err)
+		}
+		return c.print(p, org, summary)
+	})
+}
+
+// token returns the token from the flag or the environment. Without them, it reads the token from standard input.
+func (c *migrateFromCommand) token(in io.Reader) (string, error) {
+	token := c.Token.Reveal()
+	if token == "" && in != nil {
+		line, err := bufio.NewReader(io.LimitReader(in, 4096)).ReadString('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return "", err
+		}
+		token = strings.TrimSpace(line)
+	}
+	if token == "" || strings.ContainsAny(token, " \t\r\n") {
+		return "", errors.New("the token of the service is missing or has a space: set REELTALLY_MIGRATE_TOKEN, or write the token to standard input")
+	}
+	return token, nil
+}
+
+// target returns the organisation that receives the data. It creates the organisation if Org is empty and no organisation has the name.
+func (c *migrateFromCommand) target(ctx context.Context, st *store.Store, from migrate.Organisation) (store.Organisation, error) {
+	if c.Org != "" {
+		return findOrganisation(ctx, st, c.Org)
+	}
+	if from.Name == "" {
+		return store.Organisation{}, boot.UsageError{Err: errors.New("the service does not tell the name of the organisation: name the organisation that receives the data with --org")}
+	}
+	org, err := findOrganisation(ctx, st, from.Name)
+	if !errors.Is(err, store.ErrNotFound) {
+		return org, err
+	}
+	subscription := store.SubscriptionActive
+	if from.Subscription == string(store.SubscriptionNone) {
+		subscription = store.SubscriptionNone
+	}
+	return st.CreateOrganisation(ctx, from.Name, store.TierPremium, subscription)
+}
+
+// count prints how much there is to copy.
+func (c *migrateFromCommand) count(ctx context.Context, p boot.Process, remote *migrate.Remote, from migrate.Organisation) error {
+	n, err := remote.Count(ctx)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return writeJSON(p.Stdout, n)
+	}
+	_, err = fmt.Fprintf(p.Stdout, "Dry run, nothing is written. The organisation %s has %d collections, %d accounts and %d videos.\nThe migration needs one request for each video and collection.\n",
+		from.Name, n.Collections, n.Accounts, n.Videos)
+	return err
+}
+
+// print prints the summary of a migration. It leaves out counts that are 0.
+func (c *migrateFromCommand) print(p boot.Process, org store.Organisation, s migrate.Summary) error {
+	if c.JSON {
+		return writeJSON(p.Stdout, s)
+	}
+	var b strings.Builder
+	line := func(n int64, format string, args ...any) {
+		if n > 0 {
+			fmt.Fprintf(&b, "  "+format+"\n", append([]any{n}, args...)...)
+		}
+	}
+	fmt.Fprintf(&b, "Copied to %s (%s):\n", org.Name, org.ID)
+	line(int64(s.Collections), "%d collections, of which %d are new", s.NewCollections)
+	line(int64(s.Protected), "%d collections are private now: set their passwords to protect them again")
+	line(int64(s.Accounts), "%d tracked accounts")
+	line(int64(s.UnknownAccounts), "%d accounts left out: their links or tracking types are not known")
+	line(s.Import.Videos, "%d videos, of which %d are new", s.Import.New)
+	line(s.Import.Stopped, "%d videos that are not tracked, because their tracking was stopped")
+	line(s.Import.Added, "%d points added")
+	line(s.Import.Folded, "%d points older than %d days left out: a later point of the same week is kept", store.DailyDays)
+	line(s.Import.Existing, "%d points skipped: they already exist")
+	line(s.Import.Conflicts, "%d points left out: the day or week has a point with other counts, which is kept")
+	line(s.Import.TooOld, "%d points left out: older than %d days", store.WeeklyDays)
+	line(s.Interpolated, "%d points left out: their counts are interpolated, not measured")
+	line(s.Unmarked, "%d points older than 90 days left out: the service does not say which of them were measured")
+	line(s.Gone, "%d videos without points: the service did not find their histories")
+	line(s.Members, "%d accounts and videos added to collections")
+	line(int64(s.MissingMembers), "%d members of collections left out: their video or account is missing")
+	line(s.Import.Bad, "%d rows left out: %s", strings.Join(s.Bad, "; "))
+	_, err := io.WriteString(p.Stdout, b.String())
+	return err
+}
+
+// migrationProgress shows the progress of a migration, with a new bar for each stage.
+type migrationProgress struct {
+	w     io.Writer
+	log   *slog.Logger
+	stage string
+	bar   *progress
+}
+
+// set shows that done of total entries of the stage are finished. In a new stage, it first finishes the bar of the previous stage.
+func (m *migrationProgress) set(ctx context.Context, stage string, done, total int64) {
+	if m.stage != stage {
+		m.finish(ctx)
+		m.stage, m.bar = stage, newProgress(m.w, m.log, stage, "entries", total)
+	}
+	m.bar.set(ctx, done, 0)
+}
+
+// finish ends the progress of the current stage, if there is one.
+func (m *migrationProgress) finish(ctx context.Context) {
+	if m.bar != nil {
+		m.bar.finish(ctx)
+	}
+	m.bar = nil
+}
