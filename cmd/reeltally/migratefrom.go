@@ -55,7 +55,7 @@ func (c *migrateFromCommand) Run(ctx context.Context, p boot.Process) error {
 	if c.DryRun {
 		return c.count(ctx, p, remote, from)
 	}
-	return c.withStore(ctx, p, func(st *store.Store) error {
+	return c.withNewStore(ctx, p, func(st *store.Store) error {
 		org, err := c.target(ctx, st, from)
 		if err != nil {
 			return err
