@@ -44,7 +44,7 @@ func (s *Server) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 			return err
 		}
 		r := c.Request()
-		facts, err := factsOfTier(id.Organisation.Tier)
+		facts, err := s.factsOfTier(id.Organisation.Tier)
 		if err != nil {
 			return err
 		}

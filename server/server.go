@@ -36,6 +36,8 @@ type Options struct {
 	Logger *slog.Logger
 	// RateStore counts requests for the rate limits. By default, requests are counted in memory.
 	RateStore RateStore
+	// TierLimits are the rate limits that replace the defaults of the tiers.
+	TierLimits TierLimits
 	// TrustedProxies are the networks of proxies whose X-Forwarded-For header is trusted. By default, no proxy is trusted.
 	TrustedProxies []netip.Prefix
 	// Sandbox is true if the sandbox will fill the database. Every response then has the header ReelTally-Sandbox until the first number is
@@ -56,6 +58,7 @@ type Resolver interface {
 
 // Server answers the requests to the API. It is safe for concurrent use.
 type Server struct {
+	tiers            map[store.Tier]tierFacts // rate limits and rights of each tier
 	store            *store.Store
 	resolver         Resolver
 	appURL           string
@@ -99,6 +102,9 @@ func New(o Options) (*Server, error) {
 		cursorKey: o.CursorKey, now: o.Now, logger: o.Logger, rates: o.RateStore,
 		previewAllowance: o.PreviewAllowance, requestTimeout: cmp.Or(o.RequestTimeout, DefaultRequestTimeout),
 		maxPage: maxPageBytes}
+	if s.tiers, err = o.TierLimits.apply(); err != nil {
+		return nil, fmt.Errorf("server: %w", err)
+	}
 	s.sandbox.Store(o.Sandbox)
 	if s.rates == nil {
 		s.rates = NewMemoryRateStore()

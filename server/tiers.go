@@ -2,6 +2,9 @@ package server
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/reeltally/reeltally/store"
@@ -30,16 +33,51 @@ type tierFacts struct {
 	historyDays int                 // maximum age of the start of a history, in days
 }
 
-// tiers contains the rate limits and rights of each tier. No other code in this package depends on the name of a tier.
+// tiers contains the default rate limits and the rights of each tier. Options.TierLimits changes the rate limits. No other code in this package depends on the name of a tier.
 var tiers = map[store.Tier]tierFacts{
 	store.TierLimited: {limits: map[rateGroup]int64{groupRead: 5, groupWrite: 5, groupAuthenticate: 60}, masked: true, historyDays: 90},
 	store.TierBasic:   {limits: map[rateGroup]int64{groupRead: 15, groupWrite: 15, groupAuthenticate: 60}, masked: true, historyDays: 90},
 	store.TierPremium: {limits: map[rateGroup]int64{groupRead: 30, groupWrite: 120, groupAuthenticate: 120}, masked: false, historyDays: 730},
 }
 
+// maxTierLimit is the largest rate limit that TierLimits.Check allows.
+const maxTierLimit = 1_000_000
+
+// TierLimits are rate limits that replace the defaults. A key is TIER.GROUP, for example basic.read. A value is the maximum number of requests
+// in a minute to each operation of the group.
+type TierLimits map[string]int64
+
+// Check returns an error for a key that names no tier or rate group, and for a limit below 1 or above a million.
+func (l TierLimits) Check() error {
+	_, err := l.apply()
+	return err
+}
+
+// apply returns tiers with the rate limits of l.
+func (l TierLimits) apply() (map[store.Tier]tierFacts, error) {
+	out := maps.Clone(tiers)
+	for tier, facts := range out {
+		facts.limits = maps.Clone(facts.limits)
+		out[tier] = facts
+	}
+	for _, key := range slices.Sorted(maps.Keys(l)) { // sorted, so that the same limits always give the same error
+		limit := l[key]
+		tier, group, _ := strings.Cut(key, ".")
+		limits := out[store.Tier(tier)].limits
+		if _, ok := limits[rateGroup(group)]; !ok {
+			return nil, fmt.Errorf("%q is not a rate limit: write TIER.GROUP, where TIER is limited, basic or premium, and GROUP is authenticate, read or write", key)
+		}
+		if limit < 1 || limit > maxTierLimit {
+			return nil, fmt.Errorf("%s is %d; it must be from 1 to %d", key, limit, maxTierLimit)
+		}
+		limits[rateGroup(group)] = limit
+	}
+	return out, nil
+}
+
 // factsOfTier returns the rate limits and rights of a tier. It fails if the tier is unknown.
-func factsOfTier(t store.Tier) (tierFacts, error) {
-	f, ok := tiers[t]
+func (s *Server) factsOfTier(t store.Tier) (tierFacts, error) {
+	f, ok := s.tiers[t]
 	if !ok {
 		return tierFacts{}, fmt.Errorf("the tier %q of the organisation is unknown", t)
 	}

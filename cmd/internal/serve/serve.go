@@ -5,6 +5,7 @@ package serve
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -23,14 +24,15 @@ import (
 
 // Config is the settings of the API, except the settings of the database.
 type Config struct {
-	Listen           string      `setting:"REELTALLY_LISTEN" default:"127.0.0.1:8080" placeholder:"ADDRESS" help:"HOST:PORT at which the API listens. Port 0 means any free port."`
-	AppURL           string      `name:"app-url" setting:"REELTALLY_APP_URL" placeholder:"URL" help:"Public URL of the dashboard. Every directUrl begins with it. Without it, http:// and the address of --listen, by default http://127.0.0.1:8080."`
-	TrustedProxies   []string    `setting:"REELTALLY_TRUSTED_PROXIES" placeholder:"NETWORK" help:"Networks of the proxies whose X-Forwarded-For header is trusted, for example 10.0.0.0/8,::1/128. Without it, the header is ignored."`
-	PreviewAllowance int         `setting:"REELTALLY_PREVIEW_ALLOWANCE" default:"5" placeholder:"N" help:"How many items of a request, and videos of a tracked account, are fetched for an organisation without a subscription, 1 or more."`
-	Sandbox          bool        `setting:"REELTALLY_SANDBOX" help:"Mark every response as made-up data before the first number is stored. Later, the numbers in the database decide."`
-	RedisURL         boot.Secret `name:"redis-url" setting:"REELTALLY_REDIS_URL" placeholder:"URL" help:"A Redis or Valkey server that holds the rate limits of several servers: redis://USER:PASSWORD@HOST:PORT/NUMBER, rediss:// for TLS, or unix://PATH. Without it, or while it is unreachable, each server counts on its own."`
-	RateLimits       string      `setting:"REELTALLY_RATE_LIMITS" default:"on" enum:"on,off" placeholder:"STATE" help:"on or off. Use off only for load tests: it lifts all rate limits."`
-	ShortLinkBaseURL string      `name:"shortlink-base-url" setting:"REELTALLY_SHORTLINK_BASE_URL" placeholder:"URL" help:"URL of a replacement for the hosts of short links: https://HOST/PATH is requested as URL/HOST/PATH. Without it, the hosts themselves are used."`
+	Listen           string           `setting:"REELTALLY_LISTEN" default:"127.0.0.1:8080" placeholder:"ADDRESS" help:"HOST:PORT at which the API listens. Port 0 means any free port."`
+	AppURL           string           `name:"app-url" setting:"REELTALLY_APP_URL" placeholder:"URL" help:"Public URL of the dashboard. Every directUrl begins with it. Without it, http:// and the address of --listen, by default http://127.0.0.1:8080."`
+	TrustedProxies   []string         `setting:"REELTALLY_TRUSTED_PROXIES" placeholder:"NETWORK" help:"Networks of the proxies whose X-Forwarded-For header is trusted, for example 10.0.0.0/8,::1/128. Without it, the header is ignored."`
+	PreviewAllowance int              `setting:"REELTALLY_PREVIEW_ALLOWANCE" default:"5" placeholder:"N" help:"How many items of a request, and videos of a tracked account, are fetched for an organisation without a subscription, 1 or more."`
+	Sandbox          bool             `setting:"REELTALLY_SANDBOX" help:"Mark every response as made-up data before the first number is stored. Later, the numbers in the database decide."`
+	RedisURL         boot.Secret      `name:"redis-url" setting:"REELTALLY_REDIS_URL" placeholder:"URL" help:"A Redis or Valkey server that holds the rate limits of several servers: redis://USER:PASSWORD@HOST:PORT/NUMBER, rediss:// for TLS, or unix://PATH. Without it, or while it is unreachable, each server counts on its own."`
+	RateLimits       string           `setting:"REELTALLY_RATE_LIMITS" default:"on" enum:"on,off" placeholder:"STATE" help:"on or off. Use off only for load tests: it lifts all rate limits."`
+	TierLimits       map[string]int64 `setting:"REELTALLY_TIER_LIMITS" mapsep:"," placeholder:"TIER.GROUP=N" help:"Requests a minute to each operation, where they differ from the defaults, for example basic.read=20,premium.write=200. The tiers are limited, basic and premium; the groups are authenticate, read and write."`
+	ShortLinkBaseURL string           `name:"shortlink-base-url" setting:"REELTALLY_SHORTLINK_BASE_URL" placeholder:"URL" help:"URL of a replacement for the hosts of short links: https://HOST/PATH is requested as URL/HOST/PATH. Without it, the hosts themselves are used."`
 
 	RequestTimeout time.Duration `setting:"REELTALLY_REQUEST_TIMEOUT" default:"30s" placeholder:"TIME" help:"How long a request may take before the API responds with 503, from 1s to 50s."`
 }
@@ -55,6 +57,9 @@ func (c Config) Check() error {
 	}
 	if c.RequestTimeout < time.Second || c.RequestTimeout > maxRequestTimeout {
 		return boot.InvalidSetting("request-timeout", "REELTALLY_REQUEST_TIMEOUT", c.RequestTimeout, "from 1s to 50s")
+	}
+	if err := server.TierLimits(c.TierLimits).Check(); err != nil {
+		return boot.UsageError{Err: fmt.Errorf("--tier-limits (REELTALLY_TIER_LIMITS): %w", err)}
 	}
 	if c.RedisURL != "" {
 		if _, err := c.redisOptions(); err != nil {
@@ -158,7 +163,7 @@ func New(ctx context.Context, c Config, st *store.Store, registry *prometheus.Re
 	}
 	a.closeRates = closeRates
 	a.server, err = server.New(server.Options{
-		RateStore: rates, Store: st, Resolver: resolver, AppURL: c.AppURL, CursorKey: cursorKey, Now: time.Now, Logger: logger,
+		RateStore: rates, TierLimits: c.TierLimits, Store: st, Resolver: resolver, AppURL: c.AppURL, CursorKey: cursorKey, Now: time.Now, Logger: logger,
 		TrustedProxies: proxies, Sandbox: kind == store.DemoData || c.Sandbox && kind == store.NoData, PreviewAllowance: c.PreviewAllowance,
 		RequestTimeout: c.RequestTimeout,
 	})

@@ -139,6 +139,57 @@ func TestConfig_errorNamesInvalidSetting(t *testing.T) {
 	}
 }
 
+// Requirements in docs/coverage.md: 11.8-07
+func TestCommand_limitsEachTierAsSet(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	org, err := db.CreateOrganisation(t.Context(), "N", store.TierBasic, store.SubscriptionActive)
+	require.NoError(t, err)
+	_, token, err := db.CreateToken(t.Context(), org.ID, "N", []store.Scope{store.ScopeRead}, 0)
+	require.NoError(t, err)
+	p := boottest.Start(t, serve.Command, nil, map[string]string{
+		"REELTALLY_DATABASE_URL": db.URL, "REELTALLY_LISTEN": "127.0.0.1:0", "REELTALLY_TIER_LIMITS": "basic.read=2,premium.read=9"})
+	base := address(t, p)
+	call := func(path string) (*http.Response, string) {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+path, nil)
+		require.NoError(t, err)
+		r.Header.Set("Authorization", "Bearer "+token)
+		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+		response, err := client.Do(r)
+		require.NoError(t, err)
+		body, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		return response, string(body)
+	}
+	for _, want := range []int{http.StatusOK, http.StatusOK, http.StatusTooManyRequests} {
+		response, body := call("/collections")
+		require.Equal(t, want, response.StatusCode, body)
+		require.Equal(t, "2", response.Header.Get("RateLimit-Limit"))
+	}
+	response, body := call("/authenticate")
+	require.Equal(t, http.StatusOK, response.StatusCode, body)
+	require.Equal(t, "60", response.Header.Get("RateLimit-Limit"), "a limit that is not set keeps its default")
+	require.Contains(t, body, `"limit":2,`)
+}
+
+func TestConfig_errorNamesInvalidTierLimit(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]string{
+		"gold.read=5":          `"gold.read" is not a rate limit: write TIER.GROUP, where TIER is limited, basic or premium`,
+		"basic=5":              `"basic" is not a rate limit`,
+		"basic.delete=5":       "GROUP is authenticate, read or write",
+		"basic.read=0":         "basic.read is 0; it must be from 1 to 1000000",
+		"premium.read=1000001": "premium.read is 1000001; it must be from 1 to 1000000",
+		"basic.read=many":      `"many"`,
+	} {
+		status, _, stderr := boottest.Run(t, serve.Command, nil, map[string]string{"REELTALLY_TIER_LIMITS": value, "REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite")})
+		require.Equal(t, 2, status, value)
+		require.Contains(t, stderr, "--tier-limits (REELTALLY_TIER_LIMITS)")
+		require.Contains(t, stderr, want)
+	}
+}
+
 // The errors of the Redis library contain the whole URL, but the printed error must not contain the password.
 func TestConfig_errorHidesRedisPassword(t *testing.T) {
 	t.Parallel()
