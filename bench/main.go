@@ -229,7 +229,7 @@ func (b *bench) close() {
 func (b *bench) command(ctx context.Context, program string, arguments ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, filepath.Join(b.options.bin, program), arguments...) //nolint:gosec // the folder is an argument of the developer
 	c.Env = append(os.Environ(), "REELTALLY_DATABASE_URL="+b.url, "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_METRICS_LISTEN=127.0.0.1:0",
-		"REELTALLY_RATE_LIMITS=off")
+		"REELTALLY_TIER_LIMITS=premium.read=1000000,premium.write=1000000") // the limits are checked, but not reached
 	return c
 }
 
