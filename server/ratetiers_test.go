@@ -70,11 +70,11 @@ var specifiedLimits = map[string]limitPerTier{
 	"GET /organisation/history":          {5, 15, 120},
 	"GET /authenticate":                  {60, 60, 120},
 
-	// The following limits are decided in docs/decisions/0023-reports-are-stored-documents.md.
-	"GET /collections/{collection_id}/history":    {5, 15, 120},
-	"GET /collections/{collection_id}/statistics": {5, 15, 120},
+	// The following operations are additions. They have the limits of all collection operations.
+	"GET /collections/{collection_id}/history":    {5, 15, 30},
+	"GET /collections/{collection_id}/statistics": {5, 15, 30},
 	"GET /collections/{collection_id}/reports":    {5, 15, 30},
-	"POST /collections/{collection_id}/reports":   {5, 15, 120},
+	"POST /collections/{collection_id}/reports":   {5, 15, 30},
 	"GET /reports/{report_id}":                    {5, 15, 30},
 }
 

@@ -168,21 +168,33 @@ func (c *customer) requestSpecs(t *testing.T) map[string]func(n int) requestSpec
 		return listOf(100, func(i int) string { return fmt.Sprintf("tag%03d%s", i, strings.Repeat("x", 90)) })
 	}
 	return map[string]func(n int) requestSpec{
-		"authenticate":             fixed("/authenticate"),
-		"listVideos":               fixed("/videos?limit=5000"),
-		"getVideo":                 get(func() string { return "/videos/" + anyOf(c.videos) }),
-		"getVideoHistory":          get(func() string { return "/videos/" + anyOf(c.videos) + "/history?" + period }),
-		"listAccounts":             fixed("/accounts?limit=5000&include_linked=true"),
-		"getAccount":               get(func() string { return "/accounts/" + anyOf(c.accounts) }),
-		"listAccountVideos":        get(func() string { return "/accounts/" + anyOf(c.accounts) + "/videos?limit=5000" }),
-		"getAccountHistory":        get(func() string { return "/accounts/" + anyOf(c.accounts) + "/history?" + period }),
-		"getOrganisationHistory":   fixed("/organisation/history?" + strings.TrimSuffix(period, "&include=quality")),
-		"getVideoStatistics":       fixed("/statistics/videos"),
-		"getAccountStatistics":     fixed("/statistics/accounts"),
-		"listCollections":          fixed("/collections?order_by=video_count"),
-		"getCollection":            get(func() string { return collection() + "?include_counts=true" }),
-		"listCollectionVideos":     get(func() string { return collection() + "/videos?limit=5000" }),
-		"listCollectionAccounts":   get(func() string { return collection() + "/accounts?limit=5000" }),
+		"authenticate":            fixed("/authenticate"),
+		"listVideos":              fixed("/videos?limit=5000"),
+		"getVideo":                get(func() string { return "/videos/" + anyOf(c.videos) }),
+		"getVideoHistory":         get(func() string { return "/videos/" + anyOf(c.videos) + "/history?" + period }),
+		"listAccounts":            fixed("/accounts?limit=5000&include_linked=true"),
+		"getAccount":              get(func() string { return "/accounts/" + anyOf(c.accounts) }),
+		"listAccountVideos":       get(func() string { return "/accounts/" + anyOf(c.accounts) + "/videos?limit=5000" }),
+		"getAccountHistory":       get(func() string { return "/accounts/" + anyOf(c.accounts) + "/history?" + period }),
+		"getOrganisationHistory":  fixed("/organisation/history?" + strings.TrimSuffix(period, "&include=quality")),
+		"getVideoStatistics":      fixed("/statistics/videos"),
+		"getAccountStatistics":    fixed("/statistics/accounts"),
+		"listCollections":         fixed("/collections?order_by=video_count"),
+		"getCollection":           get(func() string { return collection() + "?include_counts=true" }),
+		"listCollectionVideos":    get(func() string { return collection() + "/videos?limit=5000" }),
+		"listCollectionAccounts":  get(func() string { return collection() + "/accounts?limit=5000" }),
+		"getCollectionHistory":    get(func() string { return collection() + "/history?include_children=true" }),
+		"getCollectionStatistics": get(func() string { return collection() + "/statistics?include_children=true" }),
+		"listReports":             get(func() string { return collection() + "/reports?limit=5000" }),
+		"getReport":               get(func() string { return "/reports/" + c.takeCreated("reports", 1, uuid.NewString())[0] }),
+		"createReport": func(int) requestSpec {
+			return requestSpec{method: http.MethodPost, path: collection() + "/reports", body: `{"include_children":true}`, keyed: true,
+				onSuccess: func(body []byte) {
+					var made struct{ ID string }
+					decode(t, body, &made)
+					c.addCreated("reports", made.ID)
+				}}
+		},
 		"trackVideo":               track("/videos", "video", "videoId", newVideo),
 		"trackAccount":             track("/accounts", "account", "accountId", newAccount),
 		"stopVideo":                stop("/videos", "video"),
