@@ -21,7 +21,7 @@ const videoColumns = `organisation_id, id, platform, link, username, linked_acco
  latest_bookmarks, latest_shares, latest_engagement, latest_updated_at, outlier_multiplier, increase_1d, increase_7d, increase_14d, increase_30d,
  views_gained_7d, fetch_status, fetch_reason, last_attempt_at, next_fetch_at`
 
-// cases returns everything that is measured.
+// cases returns the cases that the benchmark measures.
 func cases(b *bench) []benchCase {
 	var out []benchCase
 	list := func(rows int, order string, goal float64) {

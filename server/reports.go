@@ -197,7 +197,7 @@ func (b reportBytes) VisitGetReportResponse(w http.ResponseWriter) error {
 	return err
 }
 
-// maskedReport returns a report whose numbers are null, without its days and videos.
+// maskedReport returns a report for a tier that does not show metrics: its numbers are null, and its lists of days and videos are empty.
 func maskedReport(ctx context.Context, caller Caller, r api.GetReportRequestObject) (api.GetReportResponseObject, error) {
 	_, document, err := caller.Org.ReportDocument(ctx, r.ReportID)
 	if err != nil {
@@ -271,7 +271,7 @@ func toAPICampaignStatistics(q store.CampaignQuery, c store.Campaign, view View)
 	}
 }
 
-// percentOf returns gained in percent of start. It returns nil if one of them is nil, or if start is 0.
+// percentOf returns gained/start in percent, for example 50 for 5 and 10. It returns nil if gained or start is nil, or if start is 0.
 func percentOf(gained, start *int64) *float64 {
 	if gained == nil || start == nil || *start == 0 {
 		return nil

@@ -168,12 +168,12 @@ func appendID(out []byte, id uuid.UUID) []byte {
 	return append(out, '"')
 }
 
-// appendCount appends a count as JSON. n can be nil.
+// appendCount appends a count as JSON. If n is nil, it appends null.
 func appendCount(out []byte, n *int64) []byte {
 	return orNull(out, n, func(out []byte, n int64) []byte { return strconv.AppendInt(out, n, 10) })
 }
 
-// appendRatio appends a number as JSON in the form of encoding/json. f can be nil.
+// appendRatio appends a number as JSON, with the same digits as encoding/json. If f is nil, it appends null.
 func appendRatio(out []byte, f *float64) []byte {
 	return orNull(out, f, func(out []byte, f float64) []byte {
 		// encoding/json writes very small and very large numbers with an exponent.
@@ -206,7 +206,7 @@ func appendDate(out []byte, d store.Date) []byte {
 	return append(out, '"')
 }
 
-// appendText appends a text as JSON in the form of encoding/json.
+// appendText appends a text as a JSON string, with the same escapes as encoding/json.
 func appendText(out []byte, s string) []byte {
 	for i := 0; i < len(s); {
 		switch b := s[i]; {

@@ -64,7 +64,7 @@ type CampaignDay struct {
 	ViewsGained    int64 // sum of the changes of views since the last day with known views
 	ViewsCorrected int64 // the part of ViewsGained that falls contribute; at most 0
 	ViewsFromAdded int64 // views of the videos that were added on this day
-	// ViewsFromKnown is what ViewsGained and ViewsFromAdded do not explain of the change since the day before: views that became known, less
+	// ViewsFromKnown is what ViewsGained and ViewsFromAdded do not explain of the change since the day before: views that became known, minus
 	// views that became unknown.
 	ViewsFromKnown int64
 }
@@ -79,7 +79,7 @@ type CampaignVideo struct {
 	StartDay     *db.Date `gorm:"-"` // the day of StartViews; nil if no views are known
 	StartViews   *int64   `gorm:"-"` // the first known views in the period, or the views of the day before it
 	EndViews     *int64   `gorm:"-"` // views of the last day; nil if unknown
-	Gained       *int64   `gorm:"-"` // EndViews less StartViews; nil if one of them is unknown
+	Gained       *int64   `gorm:"-"` // EndViews minus StartViews; nil if one of them is unknown
 	StoredPoints []Point  `gorm:"-"` // the points from which the counts follow, the oldest first; set only if CampaignQuery.Points is true
 }
 
@@ -325,7 +325,8 @@ func newTally(q CampaignQuery) *tally {
 	return t
 }
 
-// add adds the counts of a video to the days on which it is in the collection, and sets its views and its gain. points are ordered by day.
+// add adds the counts of the video v to each day on which v is in the collection. It also sets the fields of v about its views in the period.
+// points are the points of v, ordered by day.
 func (t *tally) add(v *CampaignVideo, points []Point) {
 	joined := v.AddedAt.Day()
 	next := 0 // index of the first point after the day

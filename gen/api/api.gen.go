@@ -953,7 +953,7 @@ type CollectionGain struct {
 	// StartDay The day of `views_at_start`; null if no views are known.
 	StartDay *openapi_types.Date `json:"start_day"`
 
-	// ViewsAtEnd The views at the end of the period; null if unknown.
+	// ViewsAtEnd The views of the video on the last day of the period; null if unknown.
 	ViewsAtEnd *int64 `json:"views_at_end"`
 
 	// ViewsAtStart The views with which the gain of the video begins; null if unknown.
@@ -1025,7 +1025,7 @@ type CollectionHistoryPoint struct {
 	// Views The sum of the known views of the videos; null if none is known.
 	Views *int64 `json:"views"`
 
-	// ViewsCorrected The part of `views_gained` that comes from falls of views, because of corrections or rounding; 0 or less.
+	// ViewsCorrected By how much the views of videos fell since the day before, because of corrections or rounding, as a negative number or 0. `views_gained` already includes these falls.
 	ViewsCorrected *int64 `json:"views_corrected"`
 
 	// ViewsFromAdded The views of the videos that were added on this day.
@@ -1058,7 +1058,7 @@ type CollectionList struct {
 // Example: name
 type CollectionOrder string
 
-// CollectionStatistics The sums and gains of the videos of a collection in a period. All numbers are null if the organisation's tier hides them.
+// CollectionStatistics The counts of a collection's videos added up at the end of a period, and the views that the videos gained in the period. All numbers are null if the organisation's tier hides them.
 type CollectionStatistics struct {
 	// Best The videos that gained the most views, the best first.
 	Best []CollectionGain `json:"best"`
@@ -1123,7 +1123,7 @@ type CollectionStatistics struct {
 	// ViewsAtStart The sum of the views with which the gains of the videos begin; null if no gain is known.
 	ViewsAtStart *int64 `json:"views_at_start"`
 
-	// ViewsCorrected The falls of views in the period, as a number of 0 or less. `views_gained` includes them.
+	// ViewsCorrected By how much views fell in the period, from one day to the next, as a negative number or 0. `views_gained` already includes these falls.
 	ViewsCorrected *int64 `json:"views_corrected"`
 
 	// ViewsGained The sum of the gains of the videos; null if no gain is known.
@@ -1547,14 +1547,14 @@ type Report struct {
 	// OrganisationID The id of the organisation.
 	OrganisationID openapi_types.UUID `json:"organisation_id"`
 
-	// Statistics The sums and gains of the videos in the period of the report.
+	// Statistics The totals of the videos at the end of the report's period, and the views that they gained in it.
 	Statistics ReportStatistics `json:"statistics"`
 
 	// Videos The videos of the report, by id.
 	Videos []ReportVideo `json:"videos"`
 }
 
-// ReportCollection A collection whose videos a report counts.
+// ReportCollection A collection whose videos are in a report.
 type ReportCollection struct {
 	// ID The id of the collection.
 	ID openapi_types.UUID `json:"id"`
@@ -1606,7 +1606,7 @@ type ReportPoint struct {
 	Views *int64 `json:"views"`
 }
 
-// ReportStatistics The sums and gains of the videos in the period of the report.
+// ReportStatistics The totals of the videos at the end of the report's period, and the views that they gained in it.
 type ReportStatistics struct {
 	// Bookmarks The sum of the known bookmarks of the videos at the end of the period; null if none is known.
 	Bookmarks *int64 `json:"bookmarks"`
@@ -1668,7 +1668,7 @@ type ReportStatistics struct {
 	// ViewsAtStart The sum of the views with which the gains of the videos begin; null if no gain is known.
 	ViewsAtStart *int64 `json:"views_at_start"`
 
-	// ViewsCorrected The falls of views in the period, as a number of 0 or less. `views_gained` includes them.
+	// ViewsCorrected By how much views fell in the period, from one day to the next, as a negative number or 0. `views_gained` already includes these falls.
 	ViewsCorrected *int64 `json:"views_corrected"`
 
 	// ViewsGained The sum of the gains of the videos; null if no gain is known.
@@ -1734,7 +1734,7 @@ type ReportVideo struct {
 	// StartDay The day of `views_at_start`; null if no views are known.
 	StartDay *openapi_types.Date `json:"start_day"`
 
-	// ViewsAtEnd The views at the end of the period; null if unknown.
+	// ViewsAtEnd The views of the video on the last day of the period; null if unknown.
 	ViewsAtEnd *int64 `json:"views_at_end"`
 
 	// ViewsAtStart The views with which the gain of the video begins; null if unknown.
@@ -3230,16 +3230,16 @@ type ServerInterface interface {
 	// AddCollectionAccounts Add accounts to a collection
 	// (POST /collections/{collection_id}/accounts)
 	AddCollectionAccounts(ctx echo.Context, collectionID CollectionID, params AddCollectionAccountsParams) error
-	// GetCollectionHistory Read the daily sums of a collection
+	// GetCollectionHistory Read the daily totals of a collection
 	// (GET /collections/{collection_id}/history)
 	GetCollectionHistory(ctx echo.Context, collectionID CollectionID, params GetCollectionHistoryParams) error
 	// ListReports List the reports of a collection
 	// (GET /collections/{collection_id}/reports)
 	ListReports(ctx echo.Context, collectionID CollectionID, params ListReportsParams) error
-	// CreateReport Freeze a report of a collection
+	// CreateReport Create a report of a collection that never changes
 	// (POST /collections/{collection_id}/reports)
 	CreateReport(ctx echo.Context, collectionID CollectionID, params CreateReportParams) error
-	// GetCollectionStatistics Read the sums and gains of a collection
+	// GetCollectionStatistics Read the totals and gained views of a collection
 	// (GET /collections/{collection_id}/statistics)
 	GetCollectionStatistics(ctx echo.Context, collectionID CollectionID, params GetCollectionStatisticsParams) error
 	// RemoveCollectionVideos Take videos out of a collection
@@ -6618,16 +6618,16 @@ type StrictServerInterface interface {
 	// AddCollectionAccounts Add accounts to a collection
 	// (POST /collections/{collection_id}/accounts)
 	AddCollectionAccounts(ctx context.Context, request AddCollectionAccountsRequestObject) (AddCollectionAccountsResponseObject, error)
-	// GetCollectionHistory Read the daily sums of a collection
+	// GetCollectionHistory Read the daily totals of a collection
 	// (GET /collections/{collection_id}/history)
 	GetCollectionHistory(ctx context.Context, request GetCollectionHistoryRequestObject) (GetCollectionHistoryResponseObject, error)
 	// ListReports List the reports of a collection
 	// (GET /collections/{collection_id}/reports)
 	ListReports(ctx context.Context, request ListReportsRequestObject) (ListReportsResponseObject, error)
-	// CreateReport Freeze a report of a collection
+	// CreateReport Create a report of a collection that never changes
 	// (POST /collections/{collection_id}/reports)
 	CreateReport(ctx context.Context, request CreateReportRequestObject) (CreateReportResponseObject, error)
-	// GetCollectionStatistics Read the sums and gains of a collection
+	// GetCollectionStatistics Read the totals and gained views of a collection
 	// (GET /collections/{collection_id}/statistics)
 	GetCollectionStatistics(ctx context.Context, request GetCollectionStatisticsRequestObject) (GetCollectionStatisticsResponseObject, error)
 	// RemoveCollectionVideos Take videos out of a collection

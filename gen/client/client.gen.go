@@ -954,7 +954,7 @@ type CollectionGain struct {
 	// StartDay The day of `views_at_start`; null if no views are known.
 	StartDay *openapi_types.Date `json:"start_day"`
 
-	// ViewsAtEnd The views at the end of the period; null if unknown.
+	// ViewsAtEnd The views of the video on the last day of the period; null if unknown.
 	ViewsAtEnd *int64 `json:"views_at_end"`
 
 	// ViewsAtStart The views with which the gain of the video begins; null if unknown.
@@ -1026,7 +1026,7 @@ type CollectionHistoryPoint struct {
 	// Views The sum of the known views of the videos; null if none is known.
 	Views *int64 `json:"views"`
 
-	// ViewsCorrected The part of `views_gained` that comes from falls of views, because of corrections or rounding; 0 or less.
+	// ViewsCorrected By how much the views of videos fell since the day before, because of corrections or rounding, as a negative number or 0. `views_gained` already includes these falls.
 	ViewsCorrected *int64 `json:"views_corrected"`
 
 	// ViewsFromAdded The views of the videos that were added on this day.
@@ -1059,7 +1059,7 @@ type CollectionList struct {
 // Example: name
 type CollectionOrder string
 
-// CollectionStatistics The sums and gains of the videos of a collection in a period. All numbers are null if the organisation's tier hides them.
+// CollectionStatistics The counts of a collection's videos added up at the end of a period, and the views that the videos gained in the period. All numbers are null if the organisation's tier hides them.
 type CollectionStatistics struct {
 	// Best The videos that gained the most views, the best first.
 	Best []CollectionGain `json:"best"`
@@ -1124,7 +1124,7 @@ type CollectionStatistics struct {
 	// ViewsAtStart The sum of the views with which the gains of the videos begin; null if no gain is known.
 	ViewsAtStart *int64 `json:"views_at_start"`
 
-	// ViewsCorrected The falls of views in the period, as a number of 0 or less. `views_gained` includes them.
+	// ViewsCorrected By how much views fell in the period, from one day to the next, as a negative number or 0. `views_gained` already includes these falls.
 	ViewsCorrected *int64 `json:"views_corrected"`
 
 	// ViewsGained The sum of the gains of the videos; null if no gain is known.
@@ -1548,14 +1548,14 @@ type Report struct {
 	// OrganisationID The id of the organisation.
 	OrganisationID openapi_types.UUID `json:"organisation_id"`
 
-	// Statistics The sums and gains of the videos in the period of the report.
+	// Statistics The totals of the videos at the end of the report's period, and the views that they gained in it.
 	Statistics ReportStatistics `json:"statistics"`
 
 	// Videos The videos of the report, by id.
 	Videos []ReportVideo `json:"videos"`
 }
 
-// ReportCollection A collection whose videos a report counts.
+// ReportCollection A collection whose videos are in a report.
 type ReportCollection struct {
 	// ID The id of the collection.
 	ID openapi_types.UUID `json:"id"`
@@ -1607,7 +1607,7 @@ type ReportPoint struct {
 	Views *int64 `json:"views"`
 }
 
-// ReportStatistics The sums and gains of the videos in the period of the report.
+// ReportStatistics The totals of the videos at the end of the report's period, and the views that they gained in it.
 type ReportStatistics struct {
 	// Bookmarks The sum of the known bookmarks of the videos at the end of the period; null if none is known.
 	Bookmarks *int64 `json:"bookmarks"`
@@ -1669,7 +1669,7 @@ type ReportStatistics struct {
 	// ViewsAtStart The sum of the views with which the gains of the videos begin; null if no gain is known.
 	ViewsAtStart *int64 `json:"views_at_start"`
 
-	// ViewsCorrected The falls of views in the period, as a number of 0 or less. `views_gained` includes them.
+	// ViewsCorrected By how much views fell in the period, from one day to the next, as a negative number or 0. `views_gained` already includes these falls.
 	ViewsCorrected *int64 `json:"views_corrected"`
 
 	// ViewsGained The sum of the gains of the videos; null if no gain is known.
@@ -1735,7 +1735,7 @@ type ReportVideo struct {
 	// StartDay The day of `views_at_start`; null if no views are known.
 	StartDay *openapi_types.Date `json:"start_day"`
 
-	// ViewsAtEnd The views at the end of the period; null if unknown.
+	// ViewsAtEnd The views of the video on the last day of the period; null if unknown.
 	ViewsAtEnd *int64 `json:"views_at_end"`
 
 	// ViewsAtStart The views with which the gain of the video begins; null if unknown.
@@ -3597,15 +3597,15 @@ type ClientInterface interface {
 	// Corresponds with POST /collections/{collection_id}/accounts (the `AddCollectionAccounts` operationId).
 	AddCollectionAccounts(ctx context.Context, collectionID CollectionID, params *AddCollectionAccountsParams, body AddCollectionAccountsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// GetCollectionHistory Read the daily sums of a collection
+	// GetCollectionHistory Read the daily totals of a collection
 	//
 	// An array of daily sums over the videos of a collection, newest first, from the first day on which the collection had a video. Without dates, the last 30 days.
 	// A video counts once, however it was added, and from the day on which it was added. A video of an added account, or with a hashtag of the collection, counts
 	// from the day on which the account or the hashtag was added, but not before it was tracked. Stopped videos count; videos that were taken out of the collection do not.
 	//
 	// The counts of a video are those of `GET /videos/{ad_id}/history`: measured or interpolated. After its last point they are carried on, before
-	// its first point they are unknown. `measured`, `rounded`, `interpolated`, `carried` and `without_point` say how many videos are counted how; `unknown_views` and so on
-	// say how many videos add nothing to a sum.
+	// its first point they are unknown. `measured`, `rounded`, `interpolated`, `carried` and `without_point` are the numbers of videos whose counts were determined in each of these ways;
+	// `unknown_views` and its like are the numbers of videos that add nothing to a sum.
 	//
 	// `start_date` may be at most 90 days ago, 730 for premium; an older one gives 400 naming the oldest day allowed. A collection of more than 5,000 videos
 	// gives 409 (`collection_too_large`), and so does a period that is too long for the number of videos: at most 31 days for 5,000 videos,
@@ -3623,13 +3623,13 @@ type ClientInterface interface {
 	// Corresponds with GET /collections/{collection_id}/reports (the `ListReports` operationId).
 	ListReports(ctx context.Context, collectionID CollectionID, params *ListReportsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// CreateReportWithBody Freeze a report of a collection
+	// CreateReportWithBody Create a report of a collection that never changes
 	//
 	// Makes a report of a collection from the points as they are now. The report never changes: later fetches, corrections, stops, the deletion of old points and the deletion of the
 	// collection do not touch it. It has a number, the sums of each day, the gain of each video, the stored points they follow from with their source and time, and
 	// a SHA-256 checksum of its bytes. `GET /reports/{report_id}` returns it.
 	//
-	// Without dates, the report is about the last 30 days until now. `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos,
+	// Without dates, the report covers the last 30 days up to today. `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos,
 	// a period that is too long for the number of videos, or videos with more than 75,000 stored points until the end of the period, give 409 (`collection_too_large`). An organisation can have 1,000 reports; another one gives 409 (`too_many_reports`).
 	//
 	// Takes any type of body and a specified content type.
@@ -3637,13 +3637,13 @@ type ClientInterface interface {
 	// Corresponds with POST /collections/{collection_id}/reports (the `CreateReport` operationId).
 	CreateReportWithBody(ctx context.Context, collectionID CollectionID, params *CreateReportParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// CreateReport Freeze a report of a collection
+	// CreateReport Create a report of a collection that never changes
 	//
 	// Makes a report of a collection from the points as they are now. The report never changes: later fetches, corrections, stops, the deletion of old points and the deletion of the
 	// collection do not touch it. It has a number, the sums of each day, the gain of each video, the stored points they follow from with their source and time, and
 	// a SHA-256 checksum of its bytes. `GET /reports/{report_id}` returns it.
 	//
-	// Without dates, the report is about the last 30 days until now. `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos,
+	// Without dates, the report covers the last 30 days up to today. `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos,
 	// a period that is too long for the number of videos, or videos with more than 75,000 stored points until the end of the period, give 409 (`collection_too_large`). An organisation can have 1,000 reports; another one gives 409 (`too_many_reports`).
 	//
 	// Takes a body of the `application/json` content type.
@@ -3651,10 +3651,10 @@ type ClientInterface interface {
 	// Corresponds with POST /collections/{collection_id}/reports (the `CreateReport` operationId).
 	CreateReport(ctx context.Context, collectionID CollectionID, params *CreateReportParams, body CreateReportJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// GetCollectionStatistics Read the sums and gains of a collection
+	// GetCollectionStatistics Read the totals and gained views of a collection
 	//
 	// The sums over the videos of a collection at the end of a period, the views gained in it, and the best and the worst videos. Without dates, the period is
-	// the last 30 days until now. How videos and their counts are counted is described at `GET /collections/{collection_id}/history`.
+	// the last 30 days up to today. How videos and their counts are counted is described at `GET /collections/{collection_id}/history`.
 	//
 	// A video gains its views on the last day, less its views on the day before the period. If it was added in the period, its gain begins with its views on the day on which
 	// it was added; if these are unknown, with its first known views. Falls of views count: `views_corrected` says how much. A video whose views are unknown on the last day has no gain.
@@ -4586,15 +4586,15 @@ func (c *Client) AddCollectionAccounts(ctx context.Context, collectionID Collect
 	return c.Client.Do(req)
 }
 
-// GetCollectionHistory Read the daily sums of a collection
+// GetCollectionHistory Read the daily totals of a collection
 //
 // An array of daily sums over the videos of a collection, newest first, from the first day on which the collection had a video. Without dates, the last 30 days.
 // A video counts once, however it was added, and from the day on which it was added. A video of an added account, or with a hashtag of the collection, counts
 // from the day on which the account or the hashtag was added, but not before it was tracked. Stopped videos count; videos that were taken out of the collection do not.
 //
 // The counts of a video are those of `GET /videos/{ad_id}/history`: measured or interpolated. After its last point they are carried on, before
-// its first point they are unknown. `measured`, `rounded`, `interpolated`, `carried` and `without_point` say how many videos are counted how; `unknown_views` and so on
-// say how many videos add nothing to a sum.
+// its first point they are unknown. `measured`, `rounded`, `interpolated`, `carried` and `without_point` are the numbers of videos whose counts were determined in each of these ways;
+// `unknown_views` and its like are the numbers of videos that add nothing to a sum.
 //
 // `start_date` may be at most 90 days ago, 730 for premium; an older one gives 400 naming the oldest day allowed. A collection of more than 5,000 videos
 // gives 409 (`collection_too_large`), and so does a period that is too long for the number of videos: at most 31 days for 5,000 videos,
@@ -4632,13 +4632,13 @@ func (c *Client) ListReports(ctx context.Context, collectionID CollectionID, par
 	return c.Client.Do(req)
 }
 
-// CreateReportWithBody Freeze a report of a collection
+// CreateReportWithBody Create a report of a collection that never changes
 //
 // Makes a report of a collection from the points as they are now. The report never changes: later fetches, corrections, stops, the deletion of old points and the deletion of the
 // collection do not touch it. It has a number, the sums of each day, the gain of each video, the stored points they follow from with their source and time, and
 // a SHA-256 checksum of its bytes. `GET /reports/{report_id}` returns it.
 //
-// Without dates, the report is about the last 30 days until now. `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos,
+// Without dates, the report covers the last 30 days up to today. `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos,
 // a period that is too long for the number of videos, or videos with more than 75,000 stored points until the end of the period, give 409 (`collection_too_large`). An organisation can have 1,000 reports; another one gives 409 (`too_many_reports`).
 //
 // Takes any type of body and a specified content type.
@@ -4656,13 +4656,13 @@ func (c *Client) CreateReportWithBody(ctx context.Context, collectionID Collecti
 	return c.Client.Do(req)
 }
 
-// CreateReport Freeze a report of a collection
+// CreateReport Create a report of a collection that never changes
 //
 // Makes a report of a collection from the points as they are now. The report never changes: later fetches, corrections, stops, the deletion of old points and the deletion of the
 // collection do not touch it. It has a number, the sums of each day, the gain of each video, the stored points they follow from with their source and time, and
 // a SHA-256 checksum of its bytes. `GET /reports/{report_id}` returns it.
 //
-// Without dates, the report is about the last 30 days until now. `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos,
+// Without dates, the report covers the last 30 days up to today. `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos,
 // a period that is too long for the number of videos, or videos with more than 75,000 stored points until the end of the period, give 409 (`collection_too_large`). An organisation can have 1,000 reports; another one gives 409 (`too_many_reports`).
 //
 // Takes a body of the `application/json` content type.
@@ -4680,10 +4680,10 @@ func (c *Client) CreateReport(ctx context.Context, collectionID CollectionID, pa
 	return c.Client.Do(req)
 }
 
-// GetCollectionStatistics Read the sums and gains of a collection
+// GetCollectionStatistics Read the totals and gained views of a collection
 //
 // The sums over the videos of a collection at the end of a period, the views gained in it, and the best and the worst videos. Without dates, the period is
-// the last 30 days until now. How videos and their counts are counted is described at `GET /collections/{collection_id}/history`.
+// the last 30 days up to today. How videos and their counts are counted is described at `GET /collections/{collection_id}/history`.
 //
 // A video gains its views on the last day, less its views on the day before the period. If it was added in the period, its gain begins with its views on the day on which
 // it was added; if these are unknown, with its first known views. Falls of views count: `views_corrected` says how much. A video whose views are unknown on the last day has no gain.
@@ -8495,15 +8495,15 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /collections/{collection_id}/accounts (the `AddCollectionAccounts` operationId).
 	AddCollectionAccountsWithResponse(ctx context.Context, collectionID CollectionID, params *AddCollectionAccountsParams, body AddCollectionAccountsJSONRequestBody, reqEditors ...RequestEditorFn) (*AddCollectionAccountsResponse, error)
 
-	// GetCollectionHistoryWithResponse Read the daily sums of a collection
+	// GetCollectionHistoryWithResponse Read the daily totals of a collection
 	//
 	// An array of daily sums over the videos of a collection, newest first, from the first day on which the collection had a video. Without dates, the last 30 days.
 	// A video counts once, however it was added, and from the day on which it was added. A video of an added account, or with a hashtag of the collection, counts
 	// from the day on which the account or the hashtag was added, but not before it was tracked. Stopped videos count; videos that were taken out of the collection do not.
 	//
 	// The counts of a video are those of `GET /videos/{ad_id}/history`: measured or interpolated. After its last point they are carried on, before
-	// its first point they are unknown. `measured`, `rounded`, `interpolated`, `carried` and `without_point` say how many videos are counted how; `unknown_views` and so on
-	// say how many videos add nothing to a sum.
+	// its first point they are unknown. `measured`, `rounded`, `interpolated`, `carried` and `without_point` are the numbers of videos whose counts were determined in each of these ways;
+	// `unknown_views` and its like are the numbers of videos that add nothing to a sum.
 	//
 	// `start_date` may be at most 90 days ago, 730 for premium; an older one gives 400 naming the oldest day allowed. A collection of more than 5,000 videos
 	// gives 409 (`collection_too_large`), and so does a period that is too long for the number of videos: at most 31 days for 5,000 videos,
@@ -8525,13 +8525,13 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /collections/{collection_id}/reports (the `ListReports` operationId).
 	ListReportsWithResponse(ctx context.Context, collectionID CollectionID, params *ListReportsParams, reqEditors ...RequestEditorFn) (*ListReportsResponse, error)
 
-	// CreateReportWithBodyWithResponse Freeze a report of a collection
+	// CreateReportWithBodyWithResponse Create a report of a collection that never changes
 	//
 	// Makes a report of a collection from the points as they are now. The report never changes: later fetches, corrections, stops, the deletion of old points and the deletion of the
 	// collection do not touch it. It has a number, the sums of each day, the gain of each video, the stored points they follow from with their source and time, and
 	// a SHA-256 checksum of its bytes. `GET /reports/{report_id}` returns it.
 	//
-	// Without dates, the report is about the last 30 days until now. `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos,
+	// Without dates, the report covers the last 30 days up to today. `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos,
 	// a period that is too long for the number of videos, or videos with more than 75,000 stored points until the end of the period, give 409 (`collection_too_large`). An organisation can have 1,000 reports; another one gives 409 (`too_many_reports`).
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -8539,13 +8539,13 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /collections/{collection_id}/reports (the `CreateReport` operationId).
 	CreateReportWithBodyWithResponse(ctx context.Context, collectionID CollectionID, params *CreateReportParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateReportResponse, error)
 
-	// CreateReportWithResponse Freeze a report of a collection
+	// CreateReportWithResponse Create a report of a collection that never changes
 	//
 	// Makes a report of a collection from the points as they are now. The report never changes: later fetches, corrections, stops, the deletion of old points and the deletion of the
 	// collection do not touch it. It has a number, the sums of each day, the gain of each video, the stored points they follow from with their source and time, and
 	// a SHA-256 checksum of its bytes. `GET /reports/{report_id}` returns it.
 	//
-	// Without dates, the report is about the last 30 days until now. `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos,
+	// Without dates, the report covers the last 30 days up to today. `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos,
 	// a period that is too long for the number of videos, or videos with more than 75,000 stored points until the end of the period, give 409 (`collection_too_large`). An organisation can have 1,000 reports; another one gives 409 (`too_many_reports`).
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -8553,10 +8553,10 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /collections/{collection_id}/reports (the `CreateReport` operationId).
 	CreateReportWithResponse(ctx context.Context, collectionID CollectionID, params *CreateReportParams, body CreateReportJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateReportResponse, error)
 
-	// GetCollectionStatisticsWithResponse Read the sums and gains of a collection
+	// GetCollectionStatisticsWithResponse Read the totals and gained views of a collection
 	//
 	// The sums over the videos of a collection at the end of a period, the views gained in it, and the best and the worst videos. Without dates, the period is
-	// the last 30 days until now. How videos and their counts are counted is described at `GET /collections/{collection_id}/history`.
+	// the last 30 days up to today. How videos and their counts are counted is described at `GET /collections/{collection_id}/history`.
 	//
 	// A video gains its views on the last day, less its views on the day before the period. If it was added in the period, its gain begins with its views on the day on which
 	// it was added; if these are unknown, with its first known views. Falls of views count: `views_corrected` says how much. A video whose views are unknown on the last day has no gain.
@@ -11395,15 +11395,15 @@ func (c *ClientWithResponses) AddCollectionAccountsWithResponse(ctx context.Cont
 	return ParseAddCollectionAccountsResponse(rsp)
 }
 
-// GetCollectionHistoryWithResponse Read the daily sums of a collection
+// GetCollectionHistoryWithResponse Read the daily totals of a collection
 //
 // An array of daily sums over the videos of a collection, newest first, from the first day on which the collection had a video. Without dates, the last 30 days.
 // A video counts once, however it was added, and from the day on which it was added. A video of an added account, or with a hashtag of the collection, counts
 // from the day on which the account or the hashtag was added, but not before it was tracked. Stopped videos count; videos that were taken out of the collection do not.
 //
 // The counts of a video are those of `GET /videos/{ad_id}/history`: measured or interpolated. After its last point they are carried on, before
-// its first point they are unknown. `measured`, `rounded`, `interpolated`, `carried` and `without_point` say how many videos are counted how; `unknown_views` and so on
-// say how many videos add nothing to a sum.
+// its first point they are unknown. `measured`, `rounded`, `interpolated`, `carried` and `without_point` are the numbers of videos whose counts were determined in each of these ways;
+// `unknown_views` and its like are the numbers of videos that add nothing to a sum.
 //
 // `start_date` may be at most 90 days ago, 730 for premium; an older one gives 400 naming the oldest day allowed. A collection of more than 5,000 videos
 // gives 409 (`collection_too_large`), and so does a period that is too long for the number of videos: at most 31 days for 5,000 videos,
@@ -11437,13 +11437,13 @@ func (c *ClientWithResponses) ListReportsWithResponse(ctx context.Context, colle
 	return ParseListReportsResponse(rsp)
 }
 
-// CreateReportWithBodyWithResponse Freeze a report of a collection
+// CreateReportWithBodyWithResponse Create a report of a collection that never changes
 //
 // Makes a report of a collection from the points as they are now. The report never changes: later fetches, corrections, stops, the deletion of old points and the deletion of the
 // collection do not touch it. It has a number, the sums of each day, the gain of each video, the stored points they follow from with their source and time, and
 // a SHA-256 checksum of its bytes. `GET /reports/{report_id}` returns it.
 //
-// Without dates, the report is about the last 30 days until now. `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos,
+// Without dates, the report covers the last 30 days up to today. `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos,
 // a period that is too long for the number of videos, or videos with more than 75,000 stored points until the end of the period, give 409 (`collection_too_large`). An organisation can have 1,000 reports; another one gives 409 (`too_many_reports`).
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -11457,13 +11457,13 @@ func (c *ClientWithResponses) CreateReportWithBodyWithResponse(ctx context.Conte
 	return ParseCreateReportResponse(rsp)
 }
 
-// CreateReportWithResponse Freeze a report of a collection
+// CreateReportWithResponse Create a report of a collection that never changes
 //
 // Makes a report of a collection from the points as they are now. The report never changes: later fetches, corrections, stops, the deletion of old points and the deletion of the
 // collection do not touch it. It has a number, the sums of each day, the gain of each video, the stored points they follow from with their source and time, and
 // a SHA-256 checksum of its bytes. `GET /reports/{report_id}` returns it.
 //
-// Without dates, the report is about the last 30 days until now. `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos,
+// Without dates, the report covers the last 30 days up to today. `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos,
 // a period that is too long for the number of videos, or videos with more than 75,000 stored points until the end of the period, give 409 (`collection_too_large`). An organisation can have 1,000 reports; another one gives 409 (`too_many_reports`).
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -11477,10 +11477,10 @@ func (c *ClientWithResponses) CreateReportWithResponse(ctx context.Context, coll
 	return ParseCreateReportResponse(rsp)
 }
 
-// GetCollectionStatisticsWithResponse Read the sums and gains of a collection
+// GetCollectionStatisticsWithResponse Read the totals and gained views of a collection
 //
 // The sums over the videos of a collection at the end of a period, the views gained in it, and the best and the worst videos. Without dates, the period is
-// the last 30 days until now. How videos and their counts are counted is described at `GET /collections/{collection_id}/history`.
+// the last 30 days up to today. How videos and their counts are counted is described at `GET /collections/{collection_id}/history`.
 //
 // A video gains its views on the last day, less its views on the day before the period. If it was added in the period, its gain begins with its views on the day on which
 // it was added; if these are unknown, with its first known views. Falls of views count: `views_corrected` says how much. A video whose views are unknown on the last day has no gain.

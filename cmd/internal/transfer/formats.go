@@ -34,7 +34,7 @@ const (
 	MonthFirst DateFormat = "month-first" // 12/31/2026
 )
 
-// ColumnFormat is the format that an import uses for a column, with the first value that shows the format.
+// ColumnFormat is how an import reads the numbers or dates of a column. Example is the first value of the column that shows the format.
 type ColumnFormat struct {
 	Column  string `json:"column"`
 	Format  string `json:"format"`  // "plain" if each format gives the same values
@@ -342,7 +342,8 @@ func (r *importRun) collectEvidence(ctx context.Context, in io.Reader) (*[fieldC
 	}
 }
 
-// decideFormats sets r.formats to the formats of the columns, and reports them to r.Formats.
+// decideFormats determines the number or date format of each column from the values in seen. It stores the formats in r.formats and passes
+// them to the callback r.Formats. It returns an error for each column whose format is ambiguous.
 func (r *importRun) decideFormats(seen *[fieldCount]evidence) error {
 	var all []ColumnFormat
 	var faults []error
