@@ -12,6 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/reeltally/reeltally/cmd/internal/transfer"
 )
 
 // Organisation is the organisation of a token at the service.
@@ -60,25 +62,6 @@ type point struct {
 	Interpolated bool    `json:"interpolated"`
 	Quality      string  `json:"quality"`
 	FetchedAt    *string `json:"fetched_at"`
-}
-
-// row is a row of the file of histories. Its members are columns that an import knows.
-type row struct {
-	Link        string  `json:"link"`
-	Username    string  `json:"username"`
-	Title       string  `json:"title"`
-	UploadedAt  *string `json:"uploaded_at"`
-	VideoLength *string `json:"video_length"`
-	Removed     bool    `json:"removed"`
-	Date        *string `json:"date"`
-	Time        *string `json:"time"`
-	Views       *int64  `json:"views"`
-	Likes       *int64  `json:"likes"`
-	Comments    *int64  `json:"comments"`
-	Shares      *int64  `json:"shares"`
-	Bookmarks   *int64  `json:"bookmarks"`
-	Rounded     bool    `json:"rounded"`
-	Source      string  `json:"source"`
 }
 
 // download is the downloaded data of an organisation. Only the histories stay on disk.
@@ -314,11 +297,11 @@ func (r *Remote) history(ctx context.Context, v *video, today time.Time, s *hist
 	case err != nil:
 		return nil, err
 	}
-	about := row{Link: v.Link, Username: v.Username, Title: v.Title, UploadedAt: v.UploadedAt, VideoLength: v.VideoLength, Removed: v.Removed}
+	about := transfer.Row{Link: v.Link, Username: v.Username, Title: v.Title, UploadedAt: v.UploadedAt, VideoLength: v.VideoLength, Removed: v.Removed}
 	if r.demo {
-		about.Source = demoSource
+		about.Source = new(demoSource)
 	}
-	rows := []row{about} // the first row makes sure that a video without points is imported
+	rows := []transfer.Row{about} // the first row makes sure that a video without points is imported
 	oldestDaily := today.AddDate(0, 0, -dailyDays).Format(time.DateOnly)
 	for _, p := range points {
 		switch {

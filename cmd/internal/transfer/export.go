@@ -45,8 +45,8 @@ type Exported struct {
 // exportBatchSize is the number of videos that one query of an export reads.
 const exportBatchSize = 200
 
-// row is a row of an export. Import knows its column names, so that it can read exported files.
-type row struct {
+// Row is a row of an export or of the file that a migration downloads. Import knows its column names, so that it can read these files.
+type Row struct {
 	Link         string  `json:"link"`
 	Username     string  `json:"username"`
 	Title        string  `json:"title"`
@@ -62,6 +62,7 @@ type row struct {
 	Interpolated bool    `json:"interpolated"`
 	Source       *string `json:"source"`
 	Rounded      bool    `json:"rounded"`
+	Removed      bool    `json:"removed,omitempty"` // the tracking of the video was stopped; only in the file of a migration
 }
 
 // header is the first line of a CSV file.
@@ -69,7 +70,7 @@ var header = []string{"link", "username", "title", "uploaded_at", "video_length"
 	"bookmarks", "interpolated", "source", "rounded"}
 
 // cells returns the row's cells in the order of header.
-func (r *row) cells() []string {
+func (r *Row) cells() []string {
 	text := func(s *string) string {
 		if s == nil {
 			return ""
@@ -89,16 +90,16 @@ func (r *row) cells() []string {
 
 // rowsOf returns the rows of an export for one video: a row for each history point, or one row without a date if the
 // video has no points.
-func rowsOf(h *store.VideoHistory) []row {
+func rowsOf(h *store.VideoHistory) []Row {
 	v := &h.Video
-	video := row{Link: v.Link, Username: v.Username, Title: v.Title, VideoLength: v.VideoLength}
+	video := Row{Link: v.Link, Username: v.Username, Title: v.Title, VideoLength: v.VideoLength}
 	if v.UploadedAt != nil {
 		video.UploadedAt = new(v.UploadedAt.String())
 	}
 	if len(h.Points) == 0 {
-		return []row{video}
+		return []Row{video}
 	}
-	out := make([]row, len(h.Points))
+	out := make([]Row, len(h.Points))
 	for n := range h.Points {
 		p, r := &h.Points[n], video
 		r.Date, r.Views, r.Likes, r.Comments, r.Shares, r.Bookmarks = new(p.Day.String()), p.Views, p.Likes, p.Comments, p.Shares, p.Bookmarks
@@ -139,7 +140,7 @@ func (r *rowWriter) header() error {
 }
 
 // write writes one row to the buffer.
-func (r *rowWriter) write(one *row) error {
+func (r *rowWriter) write(one *Row) error {
 	if r.csv == nil {
 		return r.json.Encode(one)
 	}
