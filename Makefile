@@ -15,7 +15,8 @@ WITH_POSTGRES := .ci/postgres/with-postgres
 COMPOSE := docker compose
 NEED_CC := .ci/need cc gcc libc6-dev
 NEED_REDIS := .ci/need redis-server redis-server
-NEED_END_TO_END := .ci/need chromium,chromium-browser,google-chrome,google-chrome-stable chromium && .ci/need curl curl && \
+NEED_CHROMIUM := .ci/need chromium,chromium-browser,google-chrome,google-chrome-stable chromium
+NEED_END_TO_END := $(NEED_CHROMIUM) && .ci/need curl curl && \
 	.ci/need nginx,/usr/sbin/nginx nginx-light && .ci/need python3 python3 && .ci/need node nodejs
 
 # Examples: make test PKG=./store/... ARGS='-run TestVideos', make run ARGS='--help', make fuzz FUZZTIME=1m
@@ -117,17 +118,26 @@ hostile-requests: ## measure 100 expensive requests at the running server and wr
 	@mkdir -p docs/evidence
 	go test ./cmd/e2e -count=1 -v -timeout=1h -run '^TestHostileRequests_useLittleTimeAndMemory$$' $(ARGS) -args -hostile.out=$(CURDIR)/docs/evidence/hostile-requests.md
 
+# The fonts show captions with emoji, and in Chinese, Japanese and Korean.
+.PHONY: screenshots
+screenshots: ## take pictures of the pages of the dashboard into docs/screenshots: light and dark, 360 and 1440 pixels wide
+	@$(NEED_CHROMIUM) && .ci/need fc-list fontconfig && { fc-list | grep -qi 'color.*emoji' || .ci/apt fonts-noto-color-emoji fonts-wqy-microhei; }
+	@mkdir -p docs/screenshots
+	go test ./cmd/e2e/browser -count=1 -run '^TestDashboard_fitsIntoNarrowAndWideWindows$$' -args -screenshots=$(CURDIR)/docs/screenshots
+
 # FULL_RATE_FOR=2m runs the test for two minutes only.
 .PHONY: full-rate
 full-rate: ## call every operation at the full rate of one organisation for 10 minutes and write docs/evidence/full-rate.md (FULL_RATE_FOR)
 	@mkdir -p docs/evidence
 	go test ./cmd/e2e -count=1 -v -timeout=1h -run '^TestFullRate_maximumAllowedLoadNeedsLittleMemory$$' $(ARGS) -args -fullrate.for=$(or $(FULL_RATE_FOR),10m) -fullrate.out=$(CURDIR)/docs/evidence
 
-# SCALE=1 creates 1,000,000 videos instead of 100,000. ONLY='list of 100' measures some cases.
+# SCALE=1 creates more than 1,000,000 videos instead of 100,000. ONLY='Lists' measures some cases. PEERS=all also measures the peers that need Node or other
+# modules. DOCS=1 also writes the results into docs/performance.md and docs/bench.svg.
 .PHONY: bench
-bench: ## compare the speed of lists with COPY in PostgreSQL and write bench/latest.json (3 minutes; SCALE, ROUNDS, ONLY)
-	@mkdir -p bin && CGO_ENABLED=0 go build -o bin/ ./cmd/reeltally ./cmd/server ./bench
-	@exec $(WITH_POSTGRES) bin/bench -scale=$(or $(SCALE),0.1) -rounds=$(or $(ROUNDS),15) -only='$(ONLY)'
+bench: ## compare the speed with limits such as COPY of PostgreSQL and write bench/latest.json (10 minutes; SCALE, ROUNDS, ONLY, PEERS, DOCS)
+	@mkdir -p bin && CGO_ENABLED=0 go build -o bin/ ./cmd/reeltally ./cmd/server ./bench ./bench/peers/bare ./bench/peers/gorm
+	@exec $(WITH_POSTGRES) bin/bench -scale=$(or $(SCALE),0.1) -rounds=$(or $(ROUNDS),15) -only='$(ONLY)' -peers=$(or $(PEERS),go) $(if $(DOCS),-docs=docs) \
+		-revision="$$(git describe --always --abbrev=12 --dirty 2>/dev/null || echo unknown)"
 
 .PHONY: contract
 contract: ## check openapi.yaml and the server with Spectral, Redocly, oasdiff and Schemathesis (needs Node and Python)
@@ -142,6 +152,10 @@ mcp: ## check POST /mcp with the public conformance scenarios, the MCP inspector
 .PHONY: gen
 gen: ## generate gen/ from openapi.yaml
 	go generate ./gen/...
+
+.PHONY: web-assets
+web-assets: ## download the pinned versions of the scripts of the dashboard, and of axe-core for its tests
+	@.ci/web-assets
 
 .PHONY: swagger-ui
 swagger-ui: ## download the pinned version of Swagger UI

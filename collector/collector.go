@@ -24,6 +24,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/reeltally/reeltally/collector/quota"
+	"github.com/reeltally/reeltally/collector/schedule"
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/ingest"
@@ -43,6 +44,8 @@ type Options struct {
 	Concurrency int
 	// Poll is how long a worker waits if nothing is due; 0 means DefaultPoll.
 	Poll time.Duration
+	// Intervals are the times between two fetches of a target, by lane. A lane without an interval has schedule.DefaultInterval.
+	Intervals schedule.Intervals
 	// Heartbeat is the time between two heartbeats; 0 means two seconds. A collector that wrote no heartbeat for deadAfter counts as dead.
 	Heartbeat time.Duration
 	// Panicked is called after each recovered panic. If it is nil, panics are only logged.

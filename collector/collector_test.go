@@ -18,6 +18,7 @@ import (
 	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/sandbox"
+	"github.com/reeltally/reeltally/collector/schedule"
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/vendor"
 	"github.com/reeltally/reeltally/collector/youtube"
@@ -36,6 +37,8 @@ type testSystem struct {
 	url     string
 	org     *store.Org
 	log     *logBuffer
+
+	intervals schedule.Intervals // of the collectors that start runs
 }
 
 func newTestSystem(t *testing.T, db *storetest.DB) *testSystem {
@@ -88,7 +91,7 @@ func (noKeepAlive) RoundTrip(r *http.Request) (*http.Response, error) {
 func (w *testSystem) start(vendors ...string) {
 	w.t.Helper()
 	c, err := collector.New(collector.Options{Store: w.db.Store, Sources: w.sources(vendors...), Now: w.db.Clock.Now,
-		Logger: slog.New(slog.NewTextHandler(w.log, nil)), Poll: 20 * time.Millisecond})
+		Logger: slog.New(slog.NewTextHandler(w.log, nil)), Poll: 20 * time.Millisecond, Intervals: w.intervals})
 	require.NoError(w.t, err)
 	ctx, cancel := context.WithCancel(w.t.Context())
 	done := make(chan error, 1)
@@ -223,6 +226,33 @@ func TestCollector_storesCountsAndDetailsOfVideosOfAllPlatforms(t *testing.T) {
 			require.NotNil(t, v.VideoLength, p)
 			require.NotNil(t, v.LinkedAccountID, p)
 		}
+	})
+}
+
+// Requirements in docs/coverage.md: 11.8-09
+func TestCollector_schedulesTheNextFetchAfterTheConfiguredInterval(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		w := newTestSystem(t, db)
+		var err error
+		w.intervals, err = schedule.ParseIntervals(map[string]time.Duration{"premium": schedule.MaxInterval})
+		require.NoError(t, err)
+		var links []string
+		for _, id := range w.sandbox.World().Uploads(link.YouTube, w.sandbox.World().FindAccount(link.YouTube, sandbox.AccountNormal), db.Clock.Now())[:12] {
+			links = append(links, "https://youtu.be/"+id)
+		}
+		tracked := w.track(links...)
+		w.start()
+		w.waitForCounts(tracked)
+		later := 0
+		for _, next := range storetest.Column[store.Instant](t, db, "SELECT next_at FROM fetch_targets WHERE kind = 'video'") {
+			wait := next.Sub(store.InstantOf(db.Clock.Now()))
+			require.LessOrEqual(t, wait, schedule.MaxInterval)
+			if wait > 25*time.Hour {
+				later++
+			}
+		}
+		require.Greater(t, later, len(links)/2, "without the setting, each video would be fetched again within 25 hours")
 	})
 }
 

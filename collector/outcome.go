@@ -70,7 +70,7 @@ func (w *worker) needsNextSource(t queue.Target, r source.Result) bool {
 	if t.FetchedAt != nil {
 		last = *t.FetchedAt
 	}
-	latest := last.Time().Add(w.throttle(t).Interval(t) * 3 / 2)
+	latest := last.Time().Add(w.plan(t).Interval(t) * 3 / 2)
 	return t.Lane == queue.LaneInteractive || r.Class == quota.Paused && r.Failed.RetryAt.After(latest)
 }
 
@@ -113,7 +113,7 @@ func (w *worker) checkedOutcome(t queue.Target, r source.Result, mixedUp bool, n
 		o.Details = t.NeedDetails && o.Facts.Title != nil && o.Facts.Username != nil
 		o.Pace = schedule.PaceOf(t, r.Facts, now)
 	}
-	o.NextAt = store.InstantOf(w.throttle(t).Next(t, o.Pace, now))
+	o.NextAt = store.InstantOf(w.plan(t).Next(t, o.Pace, now))
 	return o
 }
 
@@ -126,7 +126,7 @@ func (w *worker) detailsOutcome(t queue.Target, a attempt, r source.Result, now 
 		fillDetails(o.Facts, r.Facts)
 		o.Details = o.Facts.Title != nil && o.Facts.Username != nil
 	}
-	o.NextAt = store.InstantOf(w.throttle(t).Next(t, t.Pace, now))
+	o.NextAt = store.InstantOf(w.plan(t).Next(t, t.Pace, now))
 	w.end(&o, a, lastingClasses...)
 	return o
 }

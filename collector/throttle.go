@@ -31,6 +31,11 @@ type throttles struct {
 	until    time.Time // when the throttles are computed again; guarded by updating
 }
 
+// plan returns how often a target is fetched.
+func (c *Collector) plan(t queue.Target) schedule.Plan {
+	return schedule.Plan{Intervals: c.Intervals, Throttle: c.throttle(t)}
+}
+
 // throttle returns the throttle that applies to a target.
 func (c *Collector) throttle(t queue.Target) schedule.Throttle {
 	if of := c.throttles.of.Load(); of != nil {
@@ -61,7 +66,7 @@ func (c *Collector) updateThrottles(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		of = schedule.Fit(c.needs(demand, now), supply)
+		of = schedule.Fit(c.needs(demand, now), supply, c.Intervals)
 		for g, s := range of {
 			if s != c.throttle(queue.Target{Platform: g.Platform, Kind: g.Kind}) {
 				c.Logger.InfoContext(ctx, "throttle changed", "platform", g.Platform, "kind", g.Kind, "throttle", float64(s), "max", float64(schedule.MaxThrottle))

@@ -96,7 +96,7 @@ func (w *worker) round(ctx context.Context, poll bool) (busy bool, err error) {
 	var early []ingest.Outcome
 	var earlyAccounts []ingest.AccountOutcome
 	for _, t := range claim.Targets {
-		if next, ok := w.throttle(t).Due(t, now); !ok && !attemptOf(t).Running {
+		if next, ok := w.plan(t).Due(t, now); !ok && !attemptOf(t).Running {
 			o := unchanged(t)
 			o.NextAt, o.Fetch = store.InstantOf(next), &queue.FetchChange{}
 			if t.Kind == source.KindAccount {

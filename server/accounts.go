@@ -28,12 +28,12 @@ func (s *Server) ListAccounts(ctx context.Context, r api.ListAccountsRequestObje
 		return nil, err
 	}
 	return answerList(ctx, s, listRequest[store.Account]{page: page, tag: []any{p, query, isDead}, encode: marshalled(ToAPIAccount),
-		find: func(w store.Window) (*store.List[store.Account], error) {
+		find: func(o *store.Org, w store.Window) (*store.List[store.Account], error) {
 			if isDead {
 				return &store.List[store.Account]{}, nil
 			}
 			query.Window = w
-			return CallerFrom(ctx).Org.ListAccounts(ctx, query)
+			return o.ListAccounts(ctx, query)
 		}})
 }
 
@@ -71,9 +71,9 @@ func (s *Server) ListAccountVideos(ctx context.Context, r api.ListAccountVideosR
 		return nil, err
 	}
 	return answerList(ctx, s, listRequest[store.Video]{page: page, tag: []any{ref, p}, encode: appendVideo,
-		find: func(w store.Window) (*store.List[store.Video], error) {
+		find: func(o *store.Org, w store.Window) (*store.List[store.Video], error) {
 			query.Window = w
-			return CallerFrom(ctx).Org.ListAccountVideos(ctx, ref, query)
+			return o.ListAccountVideos(ctx, ref, query)
 		}})
 }
 

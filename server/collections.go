@@ -29,9 +29,9 @@ func (s *Server) ListCollections(ctx context.Context, r api.ListCollectionsReque
 	}
 	list := listRequest[store.Collection]{page: page, tag: []any{p},
 		encode: marshalled(func(c store.Collection, view View) api.Collection { return ToAPICollection(c, view, false) }),
-		find: func(w store.Window) (*store.List[store.Collection], error) {
+		find: func(o *store.Org, w store.Window) (*store.List[store.Collection], error) {
 			query.Window = w
-			return CallerFrom(ctx).Org.ListCollections(ctx, query)
+			return o.ListCollections(ctx, query)
 		}}
 	if !page.paginated {
 		list.members = func(_ pageFacts, rows int) any {

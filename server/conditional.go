@@ -153,24 +153,26 @@ func (s *Server) answerNotModified(c echo.Context, tag string) error {
 // The ETag is computed from the organisation's version, which changes with its data, and from everything else that the response depends on:
 // the operation, the parsed request, the current day and the version of the OpenAPI contract. If the organisation's metrics are masked,
 // checkNotModified does nothing, because a new ETag would reveal that masked metrics changed.
-func (s *Server) checkNotModified(ctx context.Context, operation string, request ...any) error {
+//
+// checkNotModified returns the caller's organisation. Lists of the returned value have the totals of that version.
+func (s *Server) checkNotModified(ctx context.Context, operation string, request ...any) (*store.Org, error) {
 	caller := CallerFrom(ctx)
 	if _, ok := ctx.Value(conditionalKey{}).(*conditional); !ok || caller.facts.masked {
-		return nil
+		return caller.Org, nil
 	}
 	// The version is read before the data. If the data changes between the two reads, the ETag is outdated, so that the next request reads
 	// the data again.
 	version, err := caller.Org.Version(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	facts, err := json.Marshal([]any{"entity tag", caller.Organisation.ID, version, store.DateOf(s.now()), s.contract.version, operation, request})
+	facts, err := json.Marshal([]any{"entity tag", caller.Organisation.ID, version.Version, version.Late, store.DateOf(s.now()), s.contract.version, operation, request})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	mac := hmac.New(sha256.New, s.cursorKey) // a keyed hash, so that a caller cannot read the version from the ETag or forge an ETag
 	mac.Write(facts)
-	return setTag(ctx, tagOf(mac.Sum(nil)))
+	return caller.Org.At(version), setTag(ctx, tagOf(mac.Sum(nil)))
 }
 
 // setTag sets the ETag of a response whose content is known before the operation reads it. If If-None-Match contains the ETag, setTag

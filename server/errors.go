@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/labstack/echo/v4"
 
 	"github.com/reeltally/reeltally/gen/api"
@@ -242,7 +243,7 @@ func toError(err error) *Error {
 // unavailable returns an error response with status 503. cause is the reason, for example that the database is down.
 func unavailable(cause error) *Error {
 	return &Error{Code: CodeUnavailable, Cause: cause, RetryAfter: unavailableRetryAfter,
-		Detail: fmt.Sprintf("The server cannot answer right now. Try again in %d seconds.", int(unavailableRetryAfter.Seconds()))}
+		Detail: fmt.Sprintf("The server cannot answer right now. Try again in %s.", inSeconds(unavailableRetryAfter))}
 }
 
 // fromEchoError converts an error of the web framework echo, or of the generated code that decodes requests, into the error response.
@@ -329,6 +330,15 @@ func challenge(e *Error) string {
 // wholeSeconds returns d in seconds, rounded up and at least 1, so that a caller that waits this long does not retry too early.
 func wholeSeconds(d time.Duration) int {
 	return max(1, int(math.Ceil(d.Seconds())))
+}
+
+// inSeconds returns wholeSeconds as text, such as "1 second".
+func inSeconds(d time.Duration) string { return counted(wholeSeconds(d), "second", "") }
+
+// counted returns n with its noun in the singular or plural, for example "1 entry" or "2048 characters". An empty plural is regular. n has no
+// thousands separators, so that programs can read it.
+func counted(n int, singular, plural string) string {
+	return strconv.Itoa(n) + " " + english.PluralWord(n, singular, plural)
 }
 
 // unencodedLink returns an error response with the code url_not_encoded if the path contains a link that is not percent-encoded. Otherwise

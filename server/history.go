@@ -24,21 +24,14 @@ func (s *Server) GetVideoHistory(ctx context.Context, r api.GetVideoHistoryReque
 	if err != nil {
 		return nil, err
 	}
-	if err := s.checkNotModified(ctx, "getVideoHistory", ref, from, to, r.Params.Include); err != nil {
+	if _, err := s.checkNotModified(ctx, "getVideoHistory", ref, from, to, r.Params.Include); err != nil {
 		return nil, err
 	}
 	points, err := caller.Org.History(ctx, ref, from, to)
 	if err != nil {
 		return nil, err
 	}
-	out := make(api.VideoHistory, len(visiblePoints(points, caller.View)))
-	for i := range out {
-		out[i] = ToAPIVideoHistoryPoint(points[i], caller.View)
-		if asksForQuality(r.Params.Include) {
-			out[i].Quality, out[i].Source, out[i].FetchedAt = ToAPIProvenance(points[i].Provenance, caller.View)
-		}
-	}
-	return api.GetVideoHistory200JSONResponse(out), nil
+	return videoHistoryResponse{visiblePoints(points, caller.View), caller.View, asksForQuality(r.Params.Include)}, nil
 }
 
 // GetAccountHistory answers GET /accounts/{account_id}/history with the daily counts of an account.
@@ -52,7 +45,7 @@ func (s *Server) GetAccountHistory(ctx context.Context, r api.GetAccountHistoryR
 	if err != nil {
 		return nil, err
 	}
-	if err := s.checkNotModified(ctx, "getAccountHistory", ref, from, to, r.Params.Include); err != nil {
+	if _, err := s.checkNotModified(ctx, "getAccountHistory", ref, from, to, r.Params.Include); err != nil {
 		return nil, err
 	}
 	points, err := caller.Org.AccountHistory(ctx, ref, from, to)
@@ -61,9 +54,9 @@ func (s *Server) GetAccountHistory(ctx context.Context, r api.GetAccountHistoryR
 	}
 	out := make(api.AccountHistory, len(visiblePoints(points, caller.View)))
 	for i := range out {
-		out[i] = ToAPIAccountHistoryPoint(points[i], caller.View)
+		out[i] = toAPIAccountHistoryPoint(points[i], caller.View)
 		if asksForQuality(r.Params.Include) {
-			out[i].Quality, out[i].Source, out[i].FetchedAt = ToAPIProvenance(points[i].Provenance, caller.View)
+			out[i].Quality, out[i].Source, out[i].FetchedAt = toAPIProvenance(points[i].Provenance, caller.View)
 		}
 	}
 	return api.GetAccountHistory200JSONResponse(out), nil
@@ -104,36 +97,23 @@ func (s *Server) historyRange(caller Caller, start, end *openapi_types.Date) (fr
 	return from, to, nil
 }
 
-// ToAPIVideoHistoryPoint converts the counts of a video on one day to the JSON type of the API. If view is MaskedView, the counts are null.
-func ToAPIVideoHistoryPoint(p store.Point, view View) api.VideoHistoryPoint {
-	out := api.VideoHistoryPoint{
-		Date: toAPIDate(p.Day), Views: view.Count(p.Views), Likes: view.Count(p.Likes), Comments: view.Count(p.Comments),
-		Shares: view.Count(p.Shares), Bookmarks: view.Count(p.Bookmarks), Engagements: view.Count(p.Engagement()),
-		MetricsMasked: view.MetricsMasked(),
-	}
-	if p.Quality == store.QualityInterpolated {
-		out.Interpolated = new(true)
-	}
-	return out
-}
-
 // asksForQuality returns true if the query parameter include contains "quality".
 func asksForQuality(include []api.HistoryInclude) bool {
 	return slices.Contains(include, api.HistoryIncludeQuality)
 }
 
-// ToAPIProvenance converts the quality, source and fetch time of a history point to the JSON types of the API. If view is MaskedView, all
+// toAPIProvenance converts the quality, source and fetch time of a history point to the JSON types of the API. If view is MaskedView, all
 // results are nil.
-func ToAPIProvenance(p store.Provenance, view View) (quality *api.HistoryQuality, source, fetchedAt *string) {
+func toAPIProvenance(p store.Provenance, view View) (quality *api.HistoryQuality, source, fetchedAt *string) {
 	if view.masked {
 		return nil, nil, nil
 	}
 	return new(api.HistoryQuality(p.Quality)), p.Source, toAPITimePtr(p.FetchedAt)
 }
 
-// ToAPIAccountHistoryPoint converts the counts of an account on one day to the JSON type of the API. If view is MaskedView, the counts are
+// toAPIAccountHistoryPoint converts the counts of an account on one day to the JSON type of the API. If view is MaskedView, the counts are
 // null.
-func ToAPIAccountHistoryPoint(p store.AccountPoint, view View) api.AccountHistoryPoint {
+func toAPIAccountHistoryPoint(p store.AccountPoint, view View) api.AccountHistoryPoint {
 	return api.AccountHistoryPoint{
 		Date: toAPIDate(p.Day), Followers: view.Count(p.Followers), Following: view.Count(p.Following), Views: view.Count(p.Views),
 		Likes: view.Count(p.Likes), Comments: view.Count(p.Comments), Shares: view.Count(p.Shares), Bookmarks: view.Count(p.Bookmarks),

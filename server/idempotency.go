@@ -61,7 +61,7 @@ func (s *Server) idempotency(next echo.HandlerFunc) echo.HandlerFunc {
 				"Use a new key for a new request.", quote(key))
 		case store.KeyStoreFull:
 			e := problem(CodeIdempotencyStoreFull, "The Idempotency-Keys and responses of your organisation within the last 24 hours use all of the %d MiB "+
-				"reserved for them. Try again in %d seconds, or send the request without an Idempotency-Key.", store.IdempotencyLimit>>20, wholeSeconds(known.RoomIn))
+				"reserved for them. Try again in %s, or send the request without an Idempotency-Key.", store.IdempotencyLimit>>20, inSeconds(known.RoomIn))
 			e.RetryAfter = known.RoomIn
 			return e
 		case store.KeyFresh:

@@ -36,10 +36,11 @@ const (
 // tokenHash is the hash of a token. The caches contain hashes, so that tokens do not stay in memory.
 type tokenHash [sha256.Size]byte
 
-// identities looks up tokens and caches the results. It is safe for concurrent use.
+// identities looks up secrets, which are tokens or the secrets of sessions, and caches the results. It is safe for concurrent use.
 type identities struct {
 	store         *store.Store
-	addressLimits *addressLimits // rate limits for requests without a valid token
+	authenticate  func(ctx context.Context, secret string) (store.Identity, error) // looks up a secret in the database
+	addressLimits *addressLimits                                                   // rate limits for requests without a valid token
 	now           func() time.Time
 	log           *slog.Logger
 
@@ -63,9 +64,10 @@ type refusedToken struct {
 	at  time.Time // start time of the look-up
 }
 
-// newIdentities returns an identities that looks up tokens in s and has empty caches. rates counts requests without a valid token.
-func newIdentities(s *store.Store, rates RateStore, now func() time.Time, log *slog.Logger) *identities {
-	return &identities{store: s, addressLimits: newAddressLimits(rates, now, log), now: now, log: log,
+// newIdentities returns an identities that looks up secrets with authenticate and has empty caches. limits counts requests without a valid
+// secret.
+func newIdentities(s *store.Store, authenticate func(context.Context, string) (store.Identity, error), limits *addressLimits, now func() time.Time, log *slog.Logger) *identities {
+	return &identities{store: s, authenticate: authenticate, addressLimits: limits, now: now, log: log,
 		known: newLRU[tokenHash, knownIdentity](), refused: newLRU[tokenHash, refusedToken](), used: newLRU[uuid.UUID, time.Time](),
 		newLookUps: make(chan struct{}, maxNewLookUps)}
 }
@@ -143,7 +145,7 @@ func (i *identities) lookUp(ctx context.Context, hash tokenHash, token, address 
 		}()
 	}
 	now := i.now()
-	id, err = i.store.Authenticate(ctx, token)
+	id, err = i.authenticate(ctx, token)
 	switch {
 	case err == nil:
 		i.refused.Remove(hash)
@@ -155,6 +157,9 @@ func (i *identities) lookUp(ctx context.Context, hash tokenHash, token, address 
 	}
 	return id, err
 }
+
+// forget removes a secret from the cache of valid secrets.
+func (i *identities) forget(secret string) { i.known.Remove(sha256.Sum256([]byte(secret))) }
 
 // refusesToken returns true if err says that the token is unknown, expired or revoked. It returns false for any other error and for nil.
 func refusesToken(err error) bool {

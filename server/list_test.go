@@ -102,7 +102,7 @@ func TestListVideos_usesLittleMemoryForManyLabels(t *testing.T) {
 	measured := c.serveMetered("/videos?limit=5000", false)
 	require.Greater(t, measured.size, 15<<20)
 	require.Less(t, measured.largest, 256<<10, "no write is larger than 256 KiB")
-	require.Less(t, int64(measured.heapMax)-int64(measured.heapBefore), int64(4<<20), "the heap grows by less than 4 MiB during the request")
+	require.Less(t, int64(measured.heapMax)-int64(measured.heapBefore), int64(12<<20), "the heap grows by less than 12 MiB during the request")
 
 	got := c.serveMetered("/videos?limit=5000", true)
 	var page client.VideoPage
@@ -219,23 +219,18 @@ func rowsIn(t *testing.T, a response) []row {
 	return decode[struct{ Data []row }](a).Data
 }
 
-func TestListVideos_closesTheConnectionIfTheDatabaseFailsAfterTheFirstByte(t *testing.T) {
+func TestListVideos_isWholeOrAnErrorIfTheDatabaseFails(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	loadManyLabels(t, c, 700, 1)
 	c.listVideos("limit=1")
-	const chunk = "videos.id IN" // part of the SQL statement that reads the next rows of the list
-	fail := func() { a.breakDatabase(store.ErrUnavailable) }
-
-	a.Guard.Before(chunk, fail) // the first statement that contains chunk fails, before the server sends the first byte
-	c.send(http.MethodGet, "/videos", nil).problem(http.StatusServiceUnavailable)
-	a.databaseError.Store(nil)
-
-	a.Guard.Before(chunk, func() { a.Guard.Before(chunk, fail) }) // the second statement that contains chunk fails, after the server sent the first rows
-	_, err := a.exchange(t, http.MethodGet, "/videos", nil, "Authorization", "Bearer "+c.token)
-	require.ErrorContains(t, err, "EOF")
-	require.Contains(t, a.log.String(), "sending a list failed after the first byte")
+	for _, statement := range []string{"organisation_totals", "ORDER BY videos.latest_updated_at"} { // all statements after this one fail
+		a.Guard.Before(statement, func() { a.breakDatabase(store.ErrUnavailable) })
+		c.send(http.MethodGet, "/videos", nil).problem(http.StatusServiceUnavailable)
+		a.databaseError.Store(nil)
+	}
+	require.Len(t, c.listVideos("").Data, 700)
 }
 
 func TestCreateCollection_refusesMoreThan1000Collections(t *testing.T) {

@@ -34,9 +34,9 @@ func (s *Server) ListCollectionVideos(ctx context.Context, r api.ListCollectionV
 		return nil, err
 	}
 	return answerList(ctx, s, listRequest[store.Video]{page: page, tag: []any{r.CollectionID, p}, encode: appendVideo,
-		find: func(w store.Window) (*store.List[store.Video], error) {
+		find: func(o *store.Org, w store.Window) (*store.List[store.Video], error) {
 			query.Window = w
-			return CallerFrom(ctx).Org.ListVideos(ctx, query)
+			return o.ListVideos(ctx, query)
 		}})
 }
 
@@ -69,9 +69,9 @@ func (s *Server) ListCollectionAccounts(ctx context.Context, r api.ListCollectio
 		return nil, err
 	}
 	return answerList(ctx, s, listRequest[store.Account]{page: page, tag: []any{r.CollectionID, p}, encode: marshalled(ToAPIAccount),
-		find: func(w store.Window) (*store.List[store.Account], error) {
+		find: func(o *store.Org, w store.Window) (*store.List[store.Account], error) {
 			query.Window = w
-			return CallerFrom(ctx).Org.ListAccounts(ctx, query)
+			return o.ListAccounts(ctx, query)
 		}})
 }
 

@@ -16,7 +16,7 @@ func (s *Server) GetOrganisationHistory(ctx context.Context, r api.GetOrganisati
 	if err != nil {
 		return nil, err
 	}
-	if err := s.checkNotModified(ctx, "getOrganisationHistory", from, to); err != nil {
+	if _, err := s.checkNotModified(ctx, "getOrganisationHistory", from, to); err != nil {
 		return nil, err
 	}
 	points, err := caller.Org.OrganisationHistory(ctx, from, to)
@@ -43,7 +43,7 @@ func ToAPIOrganisationHistoryPoint(p store.OrganisationPoint, view View) api.Org
 
 // GetVideoStatistics answers GET /statistics/videos with the number of the organisation's videos, in total and by platform.
 func (s *Server) GetVideoStatistics(ctx context.Context, _ api.GetVideoStatisticsRequestObject) (api.GetVideoStatisticsResponseObject, error) {
-	if err := s.checkNotModified(ctx, "getVideoStatistics"); err != nil {
+	if _, err := s.checkNotModified(ctx, "getVideoStatistics"); err != nil {
 		return nil, err
 	}
 	counts, err := CallerFrom(ctx).Org.VideoStatistics(ctx)
@@ -55,7 +55,7 @@ func (s *Server) GetVideoStatistics(ctx context.Context, _ api.GetVideoStatistic
 
 // GetAccountStatistics answers GET /statistics/accounts with the number of the organisation's accounts, in total and by platform.
 func (s *Server) GetAccountStatistics(ctx context.Context, _ api.GetAccountStatisticsRequestObject) (api.GetAccountStatisticsResponseObject, error) {
-	if err := s.checkNotModified(ctx, "getAccountStatistics"); err != nil {
+	if _, err := s.checkNotModified(ctx, "getAccountStatistics"); err != nil {
 		return nil, err
 	}
 	counts, err := CallerFrom(ctx).Org.AccountStatistics(ctx)

@@ -116,15 +116,16 @@ func checkPaginated(paginated *bool, page *int32, cursor *string) []api.Fault {
 	return faults
 }
 
-// window returns which rows of the list to query. If v is MaskedView, the list has only one row, which is on page 1.
-func (p pageRequest) window(v View) store.Window {
+// window returns which rows of the list to query. The window ends after about maxBytes bytes of texts. If v is MaskedView, the list has only
+// one row, which is on page 1.
+func (p pageRequest) window(v View, maxBytes int64) store.Window {
 	if v.masked {
 		return store.Window{Limit: 1}
 	}
 	if p.after != nil {
-		return store.Window{Limit: p.limit, After: p.after}
+		return store.Window{Limit: p.limit, After: p.after, MaxBytes: maxBytes}
 	}
-	return store.Window{Limit: p.limit, Offset: (p.number - 1) * p.limit}
+	return store.Window{Limit: p.limit, Offset: (p.number - 1) * p.limit, MaxBytes: maxBytes}
 }
 
 // isBeyond returns true if the page is empty because v is MaskedView. Such a list has only one row, which is on page 1.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/labstack/echo/v4"
 
 	"github.com/reeltally/reeltally/store"
@@ -21,6 +22,9 @@ func (s *Server) limitOrganisation(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		caller := CallerFrom(c.Request().Context())
 		limit := caller.facts.limits[op.group]
+		if _, ok := pageCaller(c.Request().Context()); ok && op.method == http.MethodGet {
+			return s.countPageRead(c, caller.Organisation, op, next)
+		}
 		if err := s.countCall(c, caller.Organisation, op.id, limit); err != nil {
 			return err
 		}
@@ -41,8 +45,8 @@ func (s *Server) countCall(c echo.Context, org store.Organisation, name string, 
 	if !quota.Exceeded {
 		return nil
 	}
-	e := problem(CodeRateLimited, "%s may be called %d times a minute by your organisation. Try again in %d seconds.",
-		name, limit, wholeSeconds(quota.Reset))
+	e := problem(CodeRateLimited, "%s may be called %s a minute by your organisation. Try again in %s.",
+		name, counted(int(limit), "time", ""), inSeconds(quota.Reset))
 	e.RetryAfter = quota.Reset
 	return e
 }
@@ -81,10 +85,19 @@ func (s *Server) limitNotModified(c echo.Context) error {
 	if err != nil || !quota.Exceeded {
 		return err
 	}
-	e := problem(CodeRateLimited, "%s may be answered with status 304 %d times a minute for your organisation. Try again in %d seconds.",
-		op.id, limit, wholeSeconds(quota.Reset))
+	e := problem(CodeRateLimited, "%s may be answered with status 304 %s a minute for your organisation. Try again in %s.",
+		op.id, counted(int(limit), "time", ""), inSeconds(quota.Reset))
 	e.RetryAfter = quota.Reset
 	return e
+}
+
+// scopeNames returns scopes as texts.
+func scopeNames(scopes []store.Scope) []string {
+	names := make([]string, len(scopes))
+	for i, scope := range scopes {
+		names[i] = string(scope)
+	}
+	return names
 }
 
 // checkScope is a middleware that answers with status 403 if the token lacks the scope that the operation needs.
@@ -95,7 +108,7 @@ func (s *Server) checkScope(next echo.HandlerFunc) echo.HandlerFunc {
 			return next(c)
 		}
 		if token := CallerFrom(c.Request().Context()).Token; !slices.Contains(token.Scopes, op.scope) {
-			return problem(CodeScopeMissing, "This operation needs a token with the scope %s; this token has %v.", op.scope, token.Scopes)
+			return problem(CodeScopeMissing, "This operation needs a token with the scope %s; this token has %s.", op.scope, english.WordSeries(scopeNames(token.Scopes), "and"))
 		}
 		return next(c)
 	}

@@ -31,7 +31,7 @@ func (s *Server) GetCollectionHistory(ctx context.Context, r api.GetCollectionHi
 		return nil, err
 	}
 	query := store.CampaignQuery{Collection: r.CollectionID, IncludeChildren: isTrue(r.Params.IncludeChildren), From: from, To: to}
-	if err := s.checkNotModified(ctx, "getCollectionHistory", query); err != nil {
+	if _, err := s.checkNotModified(ctx, "getCollectionHistory", query); err != nil {
 		return nil, err
 	}
 	campaign, err := caller.Org.Campaign(ctx, query)
@@ -49,7 +49,7 @@ func (s *Server) GetCollectionStatistics(ctx context.Context, r api.GetCollectio
 		return nil, err
 	}
 	query := store.CampaignQuery{Collection: r.CollectionID, IncludeChildren: isTrue(r.Params.IncludeChildren), From: from, To: to}
-	if err := s.checkNotModified(ctx, "getCollectionStatistics", query); err != nil {
+	if _, err := s.checkNotModified(ctx, "getCollectionStatistics", query); err != nil {
 		return nil, err
 	}
 	campaign, err := caller.Org.Campaign(ctx, query)
@@ -158,9 +158,9 @@ func (s *Server) ListReports(ctx context.Context, r api.ListReportsRequestObject
 		return nil, err
 	}
 	return answerList(ctx, s, listRequest[store.Report]{page: page, tag: []any{r.CollectionID, p}, encode: marshalled(toAPIReportSummary),
-		find: func(w store.Window) (*store.List[store.Report], error) {
+		find: func(o *store.Org, w store.Window) (*store.List[store.Report], error) {
 			query.Window = w
-			return CallerFrom(ctx).Org.ListReports(ctx, query)
+			return o.ListReports(ctx, query)
 		}})
 }
 

@@ -65,7 +65,9 @@ func (s *Server) routes(trusted []netip.Prefix) (*echo.Echo, error) {
 	docs := echo.WrapHandler(swagger.Handler("../openapi.json"))
 	public.GET("/docs", docs)
 	public.GET("/docs/*", docs)
-	public.GET("/", func(c echo.Context) error { return c.Redirect(http.StatusTemporaryRedirect, "docs/") })
+	if err := s.routePages(e); err != nil {
+		return nil, err
+	}
 	return e, nil
 }
 

@@ -67,7 +67,7 @@ func TestRoutes_allowCrossOriginRequests(t *testing.T) {
 func TestRoutes_unknownPathsReturn404(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
-	for _, path := range []string{"/video", "/videos/", "/Videos", "/videos/x/y", "/videos/bulk/x", "/.git/config", "//videos", "/videos/..%2f..%2fetc"} {
+	for _, path := range []string{"/videos/", "/Videos", "/videos/x/y", "/videos/bulk/x", "/.git/config", "//videos", "/videos/..%2f..%2fetc"} {
 		got := a.send(t, http.MethodGet, path, nil)
 		require.Contains(t, []int{http.StatusNotFound, http.StatusUnauthorized}, got.StatusCode, path)
 	}
@@ -82,10 +82,10 @@ func TestRoutes_errorResponseDoesNotContainAVeryLongPath(t *testing.T) {
 	require.Equal(t, "/videos/:ad_id", c.send(http.MethodGet, "/videos/"+long, nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest).Instance)
 }
 
-func TestRoutes_rootRedirectsToSwaggerUI(t *testing.T) {
+func TestRoutes_docsRedirectToSwaggerUI(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
-	require.Equal(t, "docs/", a.send(t, http.MethodGet, "/", nil).requireStatus(http.StatusTemporaryRedirect).Header.Get("Location"))
+	require.Equal(t, "docs/", a.send(t, http.MethodGet, "/docs", nil).requireStatus(http.StatusTemporaryRedirect).Header.Get("Location"))
 	page := a.send(t, http.MethodGet, "/docs/", nil).requireStatus(http.StatusOK)
 	require.Contains(t, page.Header.Get("Content-Type"), "text/html")
 	require.Contains(t, page.Header.Get("Content-Security-Policy"), "script-src 'self'")

@@ -74,9 +74,10 @@ type Server struct {
 	maxPage          int64 // maximum size of the JSON of one page of a list, in bytes
 
 	contract   *contract
-	identities *identities
-	inFlight   *slots // limits the number of concurrent requests of each organisation
-	resolves   *slots // limits the number of short links that are resolved concurrently
+	identities *identities // looks up the tokens of API requests
+	sessions   *identities // looks up the sessions of browsers
+	inFlight   *slots      // limits the number of concurrent requests of each organisation
+	resolves   *slots      // limits the number of short links that are resolved concurrently
 	served     *servedReader
 	handler    http.Handler
 }
@@ -115,7 +116,9 @@ func New(o Options) (*Server, error) {
 	s.resolves = newSlots(maxResolvesPerOrganisation, maxResolves)
 	s.inFlight = newSlots(maxRequestsPerOrganisation, 0)
 	s.served = &servedReader{queue: o.Store.Queue, now: o.Now}
-	s.identities = newIdentities(o.Store, s.rates, o.Now, o.Logger)
+	limits := newAddressLimits(s.rates, o.Now, o.Logger)
+	s.identities = newIdentities(o.Store, o.Store.Authenticate, limits, o.Now, o.Logger)
+	s.sessions = newIdentities(o.Store, o.Store.AuthenticateSession, limits, o.Now, o.Logger)
 	if s.contract, err = embeddedContract(); err != nil {
 		return nil, err
 	}
@@ -130,4 +133,7 @@ func (s *Server) Handler() http.Handler { return s.handler }
 
 // Close waits until all background writes to the database have finished, for example the write of a token's last use. Call Close after the
 // last request was answered.
-func (s *Server) Close() { s.identities.writes.Wait() }
+func (s *Server) Close() {
+	s.identities.writes.Wait()
+	s.sessions.writes.Wait()
+}

@@ -246,12 +246,12 @@ func (c *faultCollector) addSchemaError(e *openapi3.SchemaError, in *openapi3.Pa
 		if schema.MinLength == 1 {
 			add("min_length", "is empty")
 		} else {
-			add("min_length", "must have at least %d characters", schema.MinLength)
+			add("min_length", "must have at least %s", counted(int(schema.MinLength), "character", "")) //nolint:gosec // the limits of the contract are small
 		}
 	case "maxLength":
-		add(faultMaxLength, "must have at most %d characters", *schema.MaxLength)
+		add(faultMaxLength, "must have at most %s", counted(int(*schema.MaxLength), "character", "")) //nolint:gosec // as minLength
 	case "minItems":
-		add("min_items", "must have at least %d entries", schema.MinItems)
+		add("min_items", "must have at least %s", counted(int(schema.MinItems), "entry", "entries")) //nolint:gosec // as minLength
 	case "maxItems":
 		add(faultMaxItems, "must have at most %d entries, not %d", *schema.MaxItems, length(e.Value))
 	case "pattern":

@@ -1,14 +1,8 @@
 package server
 
 import (
-	"encoding/json"
-	"math"
 	"net/http"
 	"strconv"
-	"unicode/utf8"
-
-	"github.com/google/uuid"
-	"github.com/labstack/echo/v4"
 
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
@@ -42,10 +36,10 @@ var videoMembers = []videoMember{
 	{"increase_30d", func(out []byte, v *store.Video, view View) []byte { return appendRatio(out, view.Ratio(v.Increase30d)) }},
 	{"increase_7d", func(out []byte, v *store.Video, view View) []byte { return appendRatio(out, view.Ratio(v.Increase7d)) }},
 	{"label_ids", func(out []byte, v *store.Video, _ View) []byte {
-		return appendArray(out, v.Labels, func(out []byte, l store.Label) []byte { return appendID(out, l.ID) })
+		return appendArray(out, v.Labels, func(out []byte, l *store.Label) []byte { return appendID(out, l.ID) })
 	}},
 	{"label_names", func(out []byte, v *store.Video, _ View) []byte {
-		return appendArray(out, v.Labels, func(out []byte, l store.Label) []byte { return appendText(out, l.Name) })
+		return appendArray(out, v.Labels, func(out []byte, l *store.Label) []byte { return appendText(out, l.Name) })
 	}},
 	{"last_attempt_at", func(out []byte, v *store.Video, view View) []byte {
 		return appendMaskedTime(out, v.LastAttemptAt, view)
@@ -89,26 +83,6 @@ var videoMembers = []videoMember{
 	}},
 }
 
-// appendVideo appends the JSON of a video to out. If view is MaskedView, the metrics are null.
-func appendVideo(out []byte, v store.Video, view View) ([]byte, error) {
-	separator := byte('{')
-	for _, m := range videoMembers {
-		write := m.write
-		if write == nil {
-			if !view.masked {
-				continue
-			}
-			write = func(out []byte, _ *store.Video, _ View) []byte { return append(out, "true"...) }
-		}
-		out = append(out, separator, '"')
-		out = append(out, m.name...)
-		out = append(out, '"', ':')
-		out = write(out, &v, view)
-		separator = ','
-	}
-	return append(out, '}'), nil
-}
-
 // videoResponse is the response of getVideo.
 type videoResponse struct {
 	video store.Video
@@ -117,121 +91,30 @@ type videoResponse struct {
 
 // VisitGetVideoResponse implements the generated response interface of getVideo.
 func (r videoResponse) VisitGetVideoResponse(w http.ResponseWriter) error {
-	body, err := appendVideo(nil, r.video, r.view)
+	body, err := appendVideo(nil, &r.video, r.view)
 	if err != nil {
 		return err
 	}
-	w.Header().Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
-	w.WriteHeader(http.StatusOK)
-	_, err = w.Write(append(body, '\n'))
-	return err
+	return writeJSON(w, body)
 }
 
-// orEmpty returns the text, or "" if s is nil.
-func orEmpty(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
-}
-
-// orNull appends null if value is nil, and otherwise the JSON that write writes for the value.
-func orNull[T any](out []byte, value *T, write func([]byte, T) []byte) []byte {
-	if value == nil {
-		return append(out, "null"...)
-	}
-	return write(out, *value)
-}
-
-// appendArray appends a JSON array.
-func appendArray[T any](out []byte, items []T, write func([]byte, T) []byte) []byte {
-	out = append(out, '[')
-	for i, item := range items {
-		if i > 0 {
-			out = append(out, ',')
+// appendVideo appends the JSON of a video to out. If view is MaskedView, the metrics are null.
+func appendVideo(out []byte, v *store.Video, view View) ([]byte, error) {
+	separator := byte('{')
+	for i := range videoMembers {
+		m := &videoMembers[i]
+		if m.write == nil && !view.masked {
+			continue
 		}
-		out = write(out, item)
-	}
-	return append(out, ']')
-}
-
-// appendID appends an id as JSON.
-func appendID(out []byte, id uuid.UUID) []byte {
-	const digits = "0123456789abcdef"
-	out = append(out, '"')
-	for i, b := range id {
-		if i == 4 || i == 6 || i == 8 || i == 10 {
-			out = append(out, '-')
+		out = append(out, separator, '"')
+		out = append(out, m.name...)
+		out = append(out, `":`...)
+		if m.write == nil {
+			out = append(out, "true"...)
+		} else {
+			out = m.write(out, v, view)
 		}
-		out = append(out, digits[b>>4], digits[b&15])
+		separator = ','
 	}
-	return append(out, '"')
-}
-
-// appendCount appends a count as JSON. If n is nil, it appends null.
-func appendCount(out []byte, n *int64) []byte {
-	return orNull(out, n, func(out []byte, n int64) []byte { return strconv.AppendInt(out, n, 10) })
-}
-
-// appendRatio appends a number as JSON, with the same digits as encoding/json. If f is nil, it appends null.
-func appendRatio(out []byte, f *float64) []byte {
-	return orNull(out, f, func(out []byte, f float64) []byte {
-		// encoding/json writes very small and very large numbers with an exponent.
-		if size := math.Abs(f); size != 0 && (size < 1e-6 || size >= 1e21) {
-			return appendMarshalled(out, f)
-		}
-		return strconv.AppendFloat(out, f, 'f', -1, 64)
-	})
-}
-
-// appendTime appends a time as JSON.
-func appendTime(out []byte, i store.Instant) []byte {
-	out = append(out, '"')
-	out = i.Time().AppendFormat(out, timeLayout)
-	return append(out, '"')
-}
-
-// appendMaskedTime appends a time as JSON. It appends null if i is nil or if view is MaskedView.
-func appendMaskedTime(out []byte, i *store.Instant, view View) []byte {
-	if view.masked {
-		i = nil
-	}
-	return orNull(out, i, appendTime)
-}
-
-// appendDate appends a day as JSON.
-func appendDate(out []byte, d store.Date) []byte {
-	out = append(out, '"')
-	out = d.Time().AppendFormat(out, "2006-01-02")
-	return append(out, '"')
-}
-
-// appendText appends a text as a JSON string, with the same escapes as encoding/json.
-func appendText(out []byte, s string) []byte {
-	for i := 0; i < len(s); {
-		switch b := s[i]; {
-		case b < ' ', b == '"', b == '\\', b == '<', b == '>', b == '&', b == 0x7f:
-			return appendMarshalled(out, s)
-		case b < utf8.RuneSelf:
-			i++
-		default:
-			r, size := utf8.DecodeRuneInString(s[i:])
-			if r == utf8.RuneError || r == '\u2028' || r == '\u2029' {
-				return appendMarshalled(out, s)
-			}
-			i += size
-		}
-	}
-	out = append(out, '"')
-	out = append(out, s...)
-	return append(out, '"')
-}
-
-// appendMarshalled appends the JSON that encoding/json writes for a text or a number.
-func appendMarshalled[T string | float64](out []byte, value T) []byte {
-	encoded, err := json.Marshal(value)
-	if err != nil {
-		panic(err) // the database stores no infinite numbers
-	}
-	return append(out, encoded...)
+	return append(out, '}'), nil
 }

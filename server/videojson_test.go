@@ -79,12 +79,12 @@ func TestAppendVideo_writesTheSameBytesAsEncodingJSON(t *testing.T) {
 				Increase30d: ratios.Draw(t, "30d"), ViewsGained7d: counts.Draw(t, "gained")},
 			FetchState: store.FetchState{FetchStatus: rapid.SampledFrom([]store.FetchStatus{"ok", "pending", "failing", "stopped", "delayed"}).Draw(t, "status"),
 				FetchReason: text("reason"), LastAttemptAt: orNil(times).Draw(t, "attempt"), NextFetchAt: orNil(times).Draw(t, "next")},
-			Labels: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) store.Label { return store.Label{ID: ids.Draw(t, "id"), Name: texts.Draw(t, "name")} }), 0, 3).Draw(t, "labels"),
+			Labels: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) *store.Label { return &store.Label{ID: ids.Draw(t, "id"), Name: texts.Draw(t, "name")} }), 0, 3).Draw(t, "labels"),
 		}
 		for _, view := range []View{FullView, MaskedView} {
 			var want strings.Builder
 			require.NoError(t, json.NewEncoder(&want).Encode(toAPIVideo(v, view)))
-			got, err := appendVideo(nil, v, view)
+			got, err := appendVideo(nil, &v, view)
 			require.NoError(t, err)
 			require.Equal(t, strings.TrimSuffix(want.String(), "\n"), string(got))
 		}
@@ -93,9 +93,9 @@ func TestAppendVideo_writesTheSameBytesAsEncodingJSON(t *testing.T) {
 
 //nolint:paralleltest // testing.AllocsPerRun counts the allocations of the whole process
 func TestAppendVideo_needsNoMemoryForEachMember(t *testing.T) {
-	v := store.Video{Title: "A day at the harbour", Username: "harbour", LatestViews: new(int64(5)), Labels: []store.Label{{Name: "Launch"}}, FetchState: store.FetchState{FetchStatus: "ok"}}
+	v := store.Video{Title: "A day at the harbour", Username: "harbour", LatestViews: new(int64(5)), Labels: []*store.Label{{Name: "Launch"}}, FetchState: store.FetchState{FetchStatus: "ok"}}
 	out := make([]byte, 0, 4096)
-	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { _, _ = appendVideo(out, v, FullView) }), 2.0)
+	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { _, _ = appendVideo(out, &v, FullView) }), 2.0)
 }
 
 func TestVideoMembers_areTheMembersOfTheContract(t *testing.T) {

@@ -26,12 +26,12 @@ func (s *Server) ListVideos(ctx context.Context, r api.ListVideosRequestObject) 
 		return nil, err
 	}
 	return answerList(ctx, s, listRequest[store.Video]{page: page, tag: []any{p, query, isDead}, encode: appendVideo,
-		find: func(w store.Window) (*store.List[store.Video], error) {
+		find: func(o *store.Org, w store.Window) (*store.List[store.Video], error) {
 			if isDead {
 				return &store.List[store.Video]{}, nil
 			}
 			query.Window = w
-			return CallerFrom(ctx).Org.ListVideos(ctx, query)
+			return o.ListVideos(ctx, query)
 		},
 		members: func(facts pageFacts, _ int) any {
 			return struct {

@@ -34,11 +34,6 @@ var AccountOrders = db.SortColumns{
 	"last_uploaded_at":       db.SortByNullable("accounts", "last_uploaded_at", db.DateColumn),
 }
 
-// accountText is a SQL expression for the number of characters in an account's text columns. Lists estimate the size of an answer with it.
-// The username counts twice, because an answer contains it in two spellings.
-const accountText = `LENGTH(accounts.link) + 2 * LENGTH(accounts.username) + COALESCE(LENGTH(accounts.bio), 0) + COALESCE(LENGTH(accounts.profile_link), 0)
- + LENGTH(accounts.fetch_reason)`
-
 // AccountPage is a page of a list of accounts.
 type AccountPage struct {
 	Accounts []Account
@@ -51,17 +46,16 @@ const accountInAnyCollection = `EXISTS (
 SELECT 1 FROM collection_accounts m JOIN collections c ON c.organisation_id = m.organisation_id AND c.id = m.collection_id
  WHERE m.organisation_id = accounts.organisation_id AND m.account_id = accounts.id AND (c.name IN @names OR CAST(c.id AS text) IN @names))`
 
-// Accounts returns one page of the accounts that query selects. It reads all rows of the page at once.
+// Accounts returns one page of the accounts that query selects.
 func (o *Org) Accounts(ctx context.Context, query AccountQuery) (AccountPage, error) {
 	list, err := o.ListAccounts(ctx, query)
 	if err != nil {
 		return AccountPage{}, err
 	}
-	accounts, err := list.All(ctx)
-	return AccountPage{Accounts: accounts, Total: list.Total, Next: list.Next()}, err
+	return AccountPage{Accounts: list.Rows, Total: list.Total, Next: list.Next()}, nil
 }
 
-// ListAccounts returns a list of the accounts that query selects. The list reads its rows only when the caller iterates over it.
+// ListAccounts returns a list of the accounts that query selects.
 func (o *Org) ListAccounts(ctx context.Context, query AccountQuery) (*db.List[Account], error) {
 	q := o.q(ctx, "accounts")
 	if query.CollectionID != nil {
@@ -92,47 +86,35 @@ func (o *Org) ListAccounts(ctx context.Context, query AccountQuery) (*db.List[Ac
 		q = q.Where(accountInAnyCollection, map[string]any{"names": namesAndIDs(query.Collections)})
 	}
 	q = q.Session(&gorm.Session{})
-	var total int64
-	if err := q.Count(&total).Error; err != nil {
+	total, err := o.count(ctx, q)
+	if err != nil {
 		return nil, db.Translate(err)
 	}
-	labels, err := o.labels(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return db.NewList(q, db.ListSpec[Account]{
-		Columns: AccountOrders, TextLength: accountText, LabelBytes: labels.bytes(), Total: total,
-		ID: func(a *Account) uuid.UUID { return a.ID },
-		Read: func(ctx context.Context, ids []uuid.UUID) ([]Account, error) {
-			var accounts []Account
-			if err := o.q(ctx, "accounts").Where("accounts.id IN ?", ids).Find(&accounts).Error; err != nil {
-				return nil, err
-			}
-			now := o.s.db.Now()
-			for i := range accounts {
-				accounts[i].asOf(now)
-			}
-			return accounts, labels.ofAccounts(ctx, accounts)
-		},
+	return db.ReadList(ctx, o.s.db, q, db.ListSpec[Account]{
+		Sort: AccountOrders, Table: "accounts", Columns: accountColumns, ID: func(a *Account) uuid.UUID { return a.ID }, Total: total, Complete: o.completeAccounts,
 	}, query.Order, query.Window)
+}
+
+// completeAccounts sets the fields of accounts that no column contains. maxBytes and the results are those of db.ListSpec.Complete.
+func (o *Org) completeAccounts(ctx context.Context, accounts []Account, maxBytes int64) (completed int, bytes int64, err error) {
+	now := o.s.db.Now()
+	for i := range accounts {
+		accounts[i].asOf(now)
+	}
+	return o.labelAccounts(ctx, accounts, maxBytes)
 }
 
 // Account returns the account that ref names, or ErrNotFound if there is no such account. It also finds accounts whose tracking was
 // stopped, and untracked accounts to which videos are linked.
 func (o *Org) Account(ctx context.Context, ref AccountRef) (Account, error) {
-	found := make([]Account, 0, 1)
-	if err := accountWhere(o.q(ctx, "accounts"), ref).Limit(1).Find(&found).Error; err != nil {
-		return Account{}, db.Translate(err)
+	found, err := db.ReadRows(ctx, o.s.db, accountWhere(o.q(ctx, "accounts"), ref).Limit(1), "accounts", accountColumns)
+	if err != nil {
+		return Account{}, err
 	}
 	if len(found) == 0 {
 		return Account{}, db.NotFound("account", ref.String())
 	}
-	labels, err := o.labels(ctx)
-	if err != nil {
-		return Account{}, err
-	}
-	found[0].asOf(o.s.db.Now())
-	err = labels.ofAccounts(ctx, found)
+	_, _, err = o.completeAccounts(ctx, found, 0)
 	return found[0], db.Translate(err)
 }
 

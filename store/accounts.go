@@ -64,7 +64,7 @@ type Account struct {
 	FetchState // FetchStatus is "" if the account was never tracked
 
 	// Labels are the collections that contain the account, ordered by name and id. Methods that read accounts set Labels.
-	Labels []Label `gorm:"-"`
+	Labels []*Label `gorm:"-"`
 }
 
 // AccountKey returns the key that maps of accounts use for the account with this handle on platform p.

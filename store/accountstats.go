@@ -23,6 +23,7 @@ func LinkedAccounts(videos []Video) []db.RowKey {
 // AccountVideo is a video with the values from which the statistics of its account are computed.
 type AccountVideo struct {
 	OrganisationID  uuid.UUID
+	ID              uuid.UUID
 	LinkedAccountID uuid.UUID
 	Counts          // the latest counts of the video
 	UploadedAt      *db.Date
@@ -34,34 +35,52 @@ func RefreshAccounts(tx *gorm.DB, accounts []db.RowKey, stamp DayStamp) error {
 	if err := RefreshStatistics(tx, accounts); err != nil {
 		return err
 	}
-	for chunk := range slices.Chunk(accounts, db.InsertChunk) {
-		if err := saveAccountDays(tx, chunk, stamp); err != nil {
-			return err
-		}
-	}
-	return nil
+	return SaveAccountDays(tx, accounts, stamp)
 }
 
 // RefreshStatistics recomputes the statistics of accounts, and the outlier multipliers of their tracked videos.
 func RefreshStatistics(tx *gorm.DB, accounts []db.RowKey) error {
+	stats, err := ReadStatistics(tx, accounts, nil)
+	if err != nil {
+		return err
+	}
+	return SaveStatistics(tx, stats)
+}
+
+// ReadStatistics computes the statistics of accounts from their tracked videos. The videos in changed are counted with their values in
+// changed, which may differ from the stored ones.
+func ReadStatistics(tx *gorm.DB, accounts []db.RowKey, changed []Video) (map[db.RowKey]AccountStats, error) {
+	videos, known := make(map[db.RowKey][]AccountVideo, len(accounts)), make(map[db.RowKey]bool, len(changed))
+	add := func(v AccountVideo) {
+		account := db.RowKey{Org: v.OrganisationID, ID: v.LinkedAccountID}
+		videos[account] = append(videos[account], v)
+	}
+	for i := range changed {
+		v := &changed[i]
+		known[v.Key()] = true
+		if v.LinkedAccountID != nil {
+			add(AccountVideo{v.OrganisationID, v.ID, *v.LinkedAccountID, v.LatestCounts(), v.UploadedAt})
+		}
+	}
 	for chunk := range slices.Chunk(accounts, db.InsertChunk) {
 		list, args := db.WithKeys(tx, chunk)
 		var rows []AccountVideo
-		err := tx.Raw(list+`SELECT v.organisation_id, v.linked_account_id, `+MetricColumns("v.latest_{m} AS {m}")+`, v.uploaded_at
+		err := tx.Raw(list+`SELECT v.organisation_id, v.id, v.linked_account_id, `+MetricColumns("v.latest_{m} AS {m}")+`, v.uploaded_at
   FROM wanted CROSS JOIN videos v WHERE v.organisation_id = wanted.organisation_id AND v.linked_account_id = wanted.id AND NOT v.removed`, args...).Scan(&rows).Error
 		if err != nil {
-			return err
+			return nil, err
 		}
-		byAccount := map[db.RowKey][]AccountVideo{}
-		for _, r := range rows {
-			account := db.RowKey{Org: r.OrganisationID, ID: r.LinkedAccountID}
-			byAccount[account] = append(byAccount[account], r)
-		}
-		if err := saveAccountStats(tx, chunk, byAccount); err != nil {
-			return err
+		for _, v := range rows {
+			if !known[db.RowKey{Org: v.OrganisationID, ID: v.ID}] {
+				add(v)
+			}
 		}
 	}
-	return nil
+	stats := make(map[db.RowKey]AccountStats, len(accounts))
+	for _, account := range accounts {
+		stats[account] = StatsOf(videos[account])
+	}
+	return stats, nil
 }
 
 // AccountStats are the statistics of an account's tracked videos.
@@ -113,6 +132,15 @@ func StatsOf(videos []AccountVideo) AccountStats {
 	return s
 }
 
+// Multiplier returns the outlier multiplier of a video of the account: its views divided by the median. It returns nil if the views or the
+// median are unknown, or if the median is 0. The statement of SaveStatistics computes the same.
+func (s *AccountStats) Multiplier(views *int64) *float64 {
+	if views == nil || s.MedianViews == nil || *s.MedianViews <= 0 {
+		return nil
+	}
+	return new(float64(*views) / *s.MedianViews)
+}
+
 // Median returns the median of sorted, which must be in ascending order. It returns 0 if sorted is empty.
 func Median(sorted []int64) float64 {
 	n := len(sorted)
@@ -125,12 +153,21 @@ func Median(sorted []int64) float64 {
 	return (float64(sorted[n/2-1]) + float64(sorted[n/2])) / 2
 }
 
-// saveAccountStats writes the statistics of accounts in one statement. A second statement updates the outlier multipliers of the accounts'
-// videos.
-func saveAccountStats(tx *gorm.DB, accounts []db.RowKey, videos map[db.RowKey][]AccountVideo) error {
+// SaveStatistics writes the statistics of accounts, and the outlier multipliers of the accounts' videos that have another multiplier.
+func SaveStatistics(tx *gorm.DB, stats map[db.RowKey]AccountStats) error {
+	for chunk := range slices.Chunk(db.SortedKeys(stats), db.InsertChunk) {
+		if err := saveStatistics(tx, chunk, stats); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// saveStatistics does what SaveStatistics does, with one statement for the accounts and one for the videos.
+func saveStatistics(tx *gorm.DB, accounts []db.RowKey, of map[db.RowKey]AccountStats) error {
 	stats, medians := make([][]any, len(accounts)), make([][]any, len(accounts))
 	for i, account := range accounts {
-		s := StatsOf(videos[account])
+		s := of[account]
 		stats[i] = append([]any{account.Org, account.ID, s.Videos, s.MeanViews, s.MedianViews, s.MedianViewsNonZero, s.MostViewed, s.PercentOutperform10x,
 			s.PercentOutperform25x, s.LastUploadedAt}, s.Counts.Values()...)
 		medians[i] = []any{account.Org, account.ID, s.MedianViews}
@@ -162,9 +199,19 @@ type DayStamp struct {
 	Source    *string     // source of the fetch; nil if the statistics changed without a fetch
 }
 
-// saveAccountDays writes the accounts' current statistics to their rows of the day stamp.Day in account_days. If an account already has a
+// SaveAccountDays writes the accounts' current statistics to their rows of the day stamp.Day in account_days. If an account already has a
 // row of a later day, its last row is updated instead, because the current statistics then include later answers. An updated row keeps the
 // source of its newest fetch.
+func SaveAccountDays(tx *gorm.DB, accounts []db.RowKey, stamp DayStamp) error {
+	for chunk := range slices.Chunk(accounts, db.InsertChunk) {
+		if err := saveAccountDays(tx, chunk, stamp); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// saveAccountDays does what SaveAccountDays does, with one statement.
 func saveAccountDays(tx *gorm.DB, accounts []db.RowKey, stamp DayStamp) error {
 	list, args := db.WithKeys(tx, accounts)
 	const newest = `CASE WHEN account_days.fetched_at IS NULL OR excluded.fetched_at >= account_days.fetched_at THEN `

@@ -128,7 +128,7 @@ func TestTrackAccounts_tracksNothingIfACollectionIsUnknown(t *testing.T) {
 		require.NoError(t, err)
 		labels := storetest.AccountByLink(t, o, r.Links[0]).Labels
 		require.Len(t, labels, 2)
-		require.Equal(t, store.Label{ID: mine.ID, Name: "Mine"}, labels[0])
+		require.Equal(t, store.Label{ID: mine.ID, Name: "Mine"}, *labels[0])
 		require.Equal(t, "Named", labels[1].Name)
 	})
 }
@@ -252,7 +252,7 @@ func TestAcknowledgeAccounts_mergesTwoRecordsWithTheSameAccountID(t *testing.T) 
 
 		a := storetest.AccountByLink(t, o, l)
 		require.Equal(t, asked.AccountID, a.ID)
-		require.Equal(t, []store.Label{{ID: c.ID, Name: "Dogs"}}, a.Labels)
+		require.Equal(t, []*store.Label{{ID: c.ID, Name: "Dogs"}}, a.Labels)
 		require.EqualValues(t, 1, a.TotalVideosTracked)
 		require.Equal(t, a.ID, *storetest.VideoOf(t, o, withoutHandle).LinkedAccountID)
 		_, err = o.Account(t.Context(), store.AccountRef{ID: linked.ID})

@@ -97,10 +97,6 @@ var CollectionOrders = db.SortColumns{
 	"account_count": db.SortByCount("collections"),
 }
 
-// collectionText is a SQL expression for the number of characters in a collection's text columns, without its hashtags. Lists estimate the
-// size of an answer with it.
-const collectionText = `LENGTH(collections.name) + COALESCE(LENGTH(collections.display_settings), 0)`
-
 // CollectionPage is a page of a list of collections.
 type CollectionPage struct {
 	Collections []Collection
@@ -147,18 +143,16 @@ var (
 		"{v}", "v.linked_account_id IN (SELECT va.account_id FROM collection_accounts va WHERE va.organisation_id = @org AND va.collection_id = @id)")
 )
 
-// Collections returns one page of the collections that query selects. It reads all rows of the page at once.
+// Collections returns one page of the collections that query selects.
 func (o *Org) Collections(ctx context.Context, query CollectionQuery) (CollectionPage, error) {
 	list, err := o.ListCollections(ctx, query)
 	if err != nil {
 		return CollectionPage{}, err
 	}
-	collections, err := list.All(ctx)
-	return CollectionPage{Collections: collections, Total: list.Total, Next: list.Next()}, err
+	return CollectionPage{Collections: list.Rows, Total: list.Total, Next: list.Next()}, nil
 }
 
-// ListCollections returns a list of the collections that query selects. The list reads its rows only when the caller iterates over it. If
-// query.ParentID is unknown, the list is empty.
+// ListCollections returns a list of the collections that query selects. If query.ParentID is unknown, the list is empty.
 func (o *Org) ListCollections(ctx context.Context, query CollectionQuery) (*db.List[Collection], error) {
 	q := o.q(ctx, "collections")
 	switch {
@@ -176,15 +170,11 @@ func (o *Org) ListCollections(ctx context.Context, query CollectionQuery) (*db.L
 	if counts := map[string]string{"video_count": videoCounts, "account_count": accountCounts}[query.Order.Column]; counts != "" {
 		q = q.Joins("LEFT JOIN ("+forAll.Replace(counts)+") AS counted ON counted.collection_id = collections.id", map[string]any{"org": o.id})
 	}
-	return db.NewList(q.Session(&gorm.Session{}), db.ListSpec[Collection]{
-		Columns: CollectionOrders, TextLength: collectionText, Total: total,
-		ID: func(c *Collection) uuid.UUID { return c.ID },
-		Read: func(ctx context.Context, ids []uuid.UUID) ([]Collection, error) {
-			var collections []Collection
-			if err := o.q(ctx, "collections").Where("collections.id IN ?", ids).Find(&collections).Error; err != nil {
-				return nil, err
-			}
-			return collections, o.fillHashtags(ctx, collections)
+	return db.ReadList(ctx, o.s.db, q, db.ListSpec[Collection]{
+		Sort: CollectionOrders, Table: "collections", Columns: collectionColumns, ID: func(c *Collection) uuid.UUID { return c.ID }, Total: total,
+		Complete: func(ctx context.Context, collections []Collection, _ int64) (completed int, bytes int64, err error) {
+			bytes, err = o.fillHashtags(ctx, collections)
+			return len(collections), bytes, err
 		},
 	}, query.Order, query.Window)
 }
@@ -213,25 +203,26 @@ func (o *Org) Collection(ctx context.Context, id uuid.UUID, counts bool) (Collec
 	if len(found) == 0 {
 		return Collection{}, db.NotFound("collection", id.String())
 	}
-	err := o.fillHashtags(ctx, found)
+	_, err := o.fillHashtags(ctx, found)
 	return found[0], err
 }
 
-// fillHashtags reads the hashtags of the collections and sets the field Hashtags of each collection.
-func (o *Org) fillHashtags(ctx context.Context, collections []Collection) error {
+// fillHashtags reads the hashtags of the collections and sets the field Hashtags of each collection. It returns the number of bytes that
+// the hashtags take in JSON.
+func (o *Org) fillHashtags(ctx context.Context, collections []Collection) (bytes int64, err error) {
 	ids, at := make([]uuid.UUID, len(collections)), make(map[uuid.UUID]int, len(collections))
 	for i := range collections {
 		ids[i], at[collections[i].ID] = collections[i].ID, i
 	}
-	var rows []CollectionHashtag
-	if err := o.q(ctx, "collection_hashtags").Where("collection_id IN ?", ids).Order("tag").Find(&rows).Error; err != nil {
-		return db.Translate(err)
-	}
-	for _, r := range rows {
-		c := &collections[at[r.CollectionID]]
-		c.Hashtags = append(c.Hashtags, r.Tag)
-	}
-	return nil
+	q := o.q(ctx, "collection_hashtags")
+	condition, arg := db.AnyOf(q, "collection_id", "?", ids)
+	err = o.s.db.EachRow(ctx, q.Where(condition, arg).Select("collection_id, tag").Order("tag"), func(row *db.Values) error {
+		c, tag := &collections[at[row.ID(0)]], row.String(1)
+		c.Hashtags = append(c.Hashtags, tag)
+		bytes += jsonBytes(tag)
+		return nil
+	})
+	return bytes, err
 }
 
 // NewCollection has the values with which CreateCollection creates a collection.

@@ -61,15 +61,22 @@ type Point struct {
 // a point for each day. A day has no stored point if the video was not fetched, or if only the last point of its week was kept. There are
 // no points before the first or after the last stored point. History returns ErrNotFound for an unknown video.
 func (o *Org) History(ctx context.Context, ref VideoRef, from, to db.Date) ([]Point, error) {
-	v, err := o.Video(ctx, ref)
+	video := ref.ID
+	if video == uuid.Nil {
+		var err error
+		if video, err = o.videoID(ctx, ref); err != nil {
+			return nil, err
+		}
+	}
+	points, err := o.points(ctx, video, from, to)
 	if err != nil {
 		return nil, err
 	}
-	points, err := o.points(ctx, v.ID, from, to)
-	if err != nil {
-		return nil, err
+	if len(points) == 0 { // a video that has points exists
+		_, err := o.videoID(ctx, ref)
+		return []Point{}, err
 	}
-	known, err := o.knownBefore(ctx, v.ID, points, from, to)
+	known, err := o.knownBefore(ctx, video, points, from, to)
 	if err != nil {
 		return nil, err
 	}
@@ -83,23 +90,25 @@ const usualGap = 7
 // points returns the stored points of the days from..to, the oldest first. It also returns the nearest point before from and the nearest
 // point after to. It may return more points outside of the range.
 func (o *Org) points(ctx context.Context, video uuid.UUID, from, to db.Date) ([]Point, error) {
-	points, err := o.scanPoints(ctx, " ORDER BY day", video, from-usualGap, to+usualGap)
+	points, err := o.scanPoints(ctx, storedPoints, video, from-usualGap, to+usualGap)
 	if err != nil {
 		return nil, err
 	}
 	if len(points) == 0 || points[0].Day >= from {
-		older, err := o.scanPoints(ctx, " ORDER BY day DESC LIMIT 1", video, 0, from-usualGap-1)
+		older, err := o.scanPoints(ctx, strings.ReplaceAll(outermostPoints, "{order}", "DESC"), video, 0, from-usualGap-1)
 		if err != nil {
 			return nil, err
 		}
-		points = append(older, points...)
+		if n := len(older); n > 0 {
+			points = append(older[n-1:], points...)
+		}
 	}
 	if n := len(points); n > 0 && points[n-1].Day < to && to+usualGap < o.s.db.Now().Day() {
-		newer, err := o.scanPoints(ctx, " ORDER BY day LIMIT 1", video, to+usualGap+1, MaxDate)
+		newer, err := o.scanPoints(ctx, strings.ReplaceAll(outermostPoints, "{order}", "ASC"), video, to+usualGap+1, MaxDate)
 		if err != nil {
 			return nil, err
 		}
-		points = append(points, newer...)
+		points = append(points, newer[:min(1, len(newer))]...)
 	}
 	return points, nil
 }
@@ -142,21 +151,43 @@ SELECT w.day, w.weekly, w.%[1]s FROM (SELECT day, 1 AS weekly, %[1]s FROM snapsh
 	return before, db.Translate(err)
 }
 
-// storedPoints is a SQL query for the daily and weekly points of a video in a range of days. While a week is rolled up, snapshots_daily and
-// snapshots_weekly can both have a point of one day. Counts that the daily point lacks then come from the weekly point.
-var storedPoints = `SELECT d.day, ` + MetricColumns("COALESCE(d.{m}, w.{m}) AS {m}") + `, d.source, d.fetched_at FROM snapshots_daily d
- LEFT JOIN snapshots_weekly w ON w.organisation_id = d.organisation_id AND w.video_id = d.video_id AND w.week = d.week AND w.day = d.day
- WHERE d.organisation_id = ? AND d.video_id = ? AND d.day BETWEEN ? AND ?
-UNION
-SELECT w.day, ` + MetricColumns("w.{m}") + `, w.source, w.fetched_at FROM snapshots_weekly w
- WHERE w.organisation_id = ? AND w.video_id = ? AND w.day BETWEEN ? AND ?
-   AND NOT EXISTS (SELECT 1 FROM snapshots_daily d WHERE d.organisation_id = w.organisation_id AND d.video_id = w.video_id AND d.day = w.day)`
+// pointColumns are the columns of a stored point.
+var pointColumns = "day, " + MetricColumns("{m}") + ", source, fetched_at"
 
-// scanPoints returns the stored points of a video for the days from..to. order is the ORDER BY clause of the query, with an optional LIMIT.
-func (o *Org) scanPoints(ctx context.Context, order string, video uuid.UUID, from, to db.Date) ([]Point, error) {
+// storedPoints is a SQL query for the daily and weekly points of a video in a range of days.
+var storedPoints = "SELECT " + pointColumns + `, 0 AS weekly FROM snapshots_daily WHERE organisation_id = @org AND video_id = @video AND day BETWEEN @from AND @to
+UNION ALL
+SELECT ` + pointColumns + ", 1 AS weekly FROM snapshots_weekly WHERE organisation_id = @org AND video_id = @video AND day BETWEEN @from AND @to"
+
+// outermostPoints is a SQL query for the daily and the weekly point of a video at one end of a range of days: the oldest points if {order} is
+// replaced by ASC, and the newest if it is replaced by DESC. Both points can be of one day.
+var outermostPoints = "SELECT " + pointColumns + ", weekly FROM (SELECT " + pointColumns + `, 0 AS weekly FROM snapshots_daily
+ WHERE organisation_id = @org AND video_id = @video AND day BETWEEN @from AND @to ORDER BY day {order} LIMIT 1) AS d
+UNION ALL
+SELECT ` + pointColumns + ", weekly FROM (SELECT " + pointColumns + `, 1 AS weekly FROM snapshots_weekly
+ WHERE organisation_id = @org AND video_id = @video AND day BETWEEN @from AND @to ORDER BY day {order} LIMIT 1) AS w`
+
+// scanPoints returns the points of a video in the days from..to that query selects, the oldest first. query is storedPoints or
+// outermostPoints. While a week is rolled up, a day can have both a daily and a weekly point. The result has only the daily point then, with
+// the counts of the weekly point in place of counts that it lacks.
+func (o *Org) scanPoints(ctx context.Context, query string, video uuid.UUID, from, to db.Date) ([]Point, error) {
 	var points []Point
-	err := o.s.db.Read(ctx).Raw(storedPoints+order, o.id, video, from, to, o.id, video, from, to).Scan(&points).Error
-	return points, db.Translate(err)
+	q := o.s.db.Read(ctx).Raw(query+" ORDER BY day, weekly", map[string]any{"org": o.id, "video": video, "from": from, "to": to})
+	err := o.s.db.EachRow(ctx, q, func(row *db.Values) error {
+		p := Point{Day: row.Day(0), Provenance: Provenance{Source: row.OptionalText(MetricCount + 1), FetchedAt: row.OptionalInstant(MetricCount + 2)}}
+		for i, count := range p.Fields() {
+			*count = row.OptionalInt(1 + i)
+		}
+		if n := len(points); n > 0 && points[n-1].Day == p.Day {
+			known := p.Counts
+			known.Update(points[n-1].Counts)
+			points[n-1].Counts = known
+			return nil
+		}
+		points = append(points, p)
+		return nil
+	})
+	return points, err
 }
 
 // fill returns the stored and interpolated points of the days from..to, the newest first. stored must be ordered by day, the oldest first.

@@ -1,7 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 
@@ -12,28 +15,34 @@ import (
 )
 
 // A collection contains a video if the video or its account was added to the collection, or if the caption has one of the collection's
-// hashtags. Only the statements in this file and the query videoCounts implement this rule.
+// hashtags. Only this file and the queries videoCounts and campaignVideos implement this rule.
 
-// inAnyCollection is the SQL condition that a video is in a collection of organisation @org whose name or id is in @names. Its subqueries do
-// not refer to the video, so the database reads each membership once and not once for each video.
-const inAnyCollection = `videos.id IN (
-SELECT m.video_id FROM collection_videos m WHERE m.organisation_id = @org AND m.collection_id IN (` + namedCollections + `)
+// members is the SQL condition that a video is in one of the collections that {collections} selects, in organisation @org. The subqueries do not
+// refer to the video, so the database reads each membership once and not once for each video.
+const members = `videos.id IN (
+SELECT m.video_id FROM collection_videos m WHERE m.organisation_id = @org AND {collections}
 UNION ALL
 SELECT v.id FROM videos v WHERE v.organisation_id = @org AND v.linked_account_id IN (
-  SELECT m.account_id FROM collection_accounts m WHERE m.organisation_id = @org AND m.collection_id IN (` + namedCollections + `))
+  SELECT m.account_id FROM collection_accounts m WHERE m.organisation_id = @org AND {collections})
 UNION ALL
 SELECT h.video_id FROM video_hashtags h WHERE h.organisation_id = @org AND h.tag IN (
-  SELECT m.tag FROM collection_hashtags m WHERE m.organisation_id = @org AND m.collection_id IN (` + namedCollections + `)))`
+  SELECT m.tag FROM collection_hashtags m WHERE m.organisation_id = @org AND {collections}))`
 
-// namedCollections is a query for the ids of the collections of organisation @org whose name or id is in @names.
-const namedCollections = `SELECT c.id FROM collections c WHERE c.organisation_id = @org AND (c.name IN @names OR CAST(c.id AS text) IN @names)`
+// inCollections adds to q the condition that a video is in at least one of the given collections.
+func (o *Org) inCollections(q *gorm.DB, collections []uuid.UUID) *gorm.DB {
+	condition, ids := db.AnyOf(q, "m.collection_id", "@collections", collections)
+	return q.Where(strings.ReplaceAll(members, "{collections}", condition), map[string]any{"org": o.id, "collections": ids})
+}
 
-// inCollection is the SQL condition that a video is in the collection @collection.
-const inCollection = `(
-  EXISTS (SELECT 1 FROM collection_videos m WHERE m.organisation_id = videos.organisation_id AND m.collection_id = @collection AND m.video_id = videos.id)
-  OR EXISTS (SELECT 1 FROM collection_accounts m WHERE m.organisation_id = videos.organisation_id AND m.collection_id = @collection AND m.account_id = videos.linked_account_id)
-  OR EXISTS (SELECT 1 FROM collection_hashtags m JOIN video_hashtags h ON h.organisation_id = m.organisation_id AND h.tag = m.tag
-              WHERE m.organisation_id = videos.organisation_id AND m.collection_id = @collection AND h.video_id = videos.id))`
+// collectionsNamed returns the ids of the collections whose name or id is in names. It leaves out unknown names.
+func (o *Org) collectionsNamed(ctx context.Context, names []string) ([]uuid.UUID, error) {
+	var ids []uuid.UUID
+	q := o.q(ctx, "collections").Select("id").Where("(name IN ? OR CAST(id AS text) IN ?)", names, namesAndIDs(names))
+	return ids, o.s.db.EachRow(ctx, q, func(row *db.Values) error {
+		ids = append(ids, row.ID(0))
+		return nil
+	})
+}
 
 // namesAndIDs returns names and, for each name that is an id, also the id in lower case with hyphens, as the database returns it.
 func namesAndIDs(names []string) []string {
@@ -46,195 +55,181 @@ func namesAndIDs(names []string) []string {
 	return out
 }
 
-// labels finds the labels of videos and accounts. It has the names of all collections of the organisation, which are read once.
+// labels finds the labels of videos and accounts. It has the names and hashtags of all collections of the organisation.
 type labels struct {
-	o   *Org
-	all []Label           // all collections of the organisation, ordered by name and id
-	at  map[uuid.UUID]int // index of each collection in all, by the id of the collection
-	// kept has the labels of videos that bytesOf has read, by the id of the video, so that they are read only once.
-	kept map[uuid.UUID][]Label
-	size int // number of labels in kept
+	all   []Label           // all collections of the organisation, ordered by name and id
+	bytes []int64           // number of bytes that each label of all takes in JSON
+	at    map[uuid.UUID]int // index of each collection in all, by the id of the collection
+	tags  map[string][]int  // indexes of the collections that have a hashtag, by the hashtag
 }
 
-// maxKeptLabels is the highest number of labels in labels.kept, which take 40 bytes each.
-const maxKeptLabels = 100_000
-
-// labels reads the names of all collections of the organisation and returns them as labels.
-func (o *Org) labels(ctx context.Context) (*labels, error) {
-	l := &labels{o: o, at: map[uuid.UUID]int{}, kept: map[uuid.UUID][]Label{}}
-	if err := o.q(ctx, "collections").Select("id, name").Order("name, id").Find(&l.all).Error; err != nil {
-		return nil, db.Translate(err)
+// newLabels returns the labels for the names of all collections, and for the collections that have a hashtag. It sorts all in place.
+func newLabels(all []Label, tagged map[string][]uuid.UUID) *labels {
+	slices.SortFunc(all, func(a, b Label) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), slices.Compare(a.ID[:], b.ID[:]))
+	})
+	l := &labels{all: all, bytes: make([]int64, len(all)), at: make(map[uuid.UUID]int, len(all)), tags: make(map[string][]int, len(tagged))}
+	for i, label := range all {
+		l.at[label.ID] = i
+		l.bytes[i] = idBytes + jsonBytes(label.Name)
 	}
-	for i := range l.all {
-		l.at[l.all[i].ID] = i
-	}
-	return l, nil
-}
-
-// bytes returns the number of bytes that the labels of a video or account take in JSON if every collection contains it. No video or account
-// needs more.
-func (l *labels) bytes() int64 {
-	return labelBytes(l.all)
-}
-
-// labelBytes returns an upper bound of the number of bytes that labels take in JSON.
-func labelBytes(labels []Label) int64 {
-	const idAndCommas = 36 + len(`"",`) + len(`,`)
-	var n int
-	for _, label := range labels {
-		n += idAndCommas + jsonBytes(label.Name)
-	}
-	return int64(n)
-}
-
-// bytesOf returns an upper bound of the number of bytes that the labels of the given videos take in JSON.
-func (l *labels) bytesOf(ctx context.Context, rows []db.LabelledRow) (int64, error) {
-	videos := make([]Video, len(rows))
-	for i, r := range rows {
-		videos[i].ID, videos[i].LinkedAccountID = r.ID, r.Account
-	}
-	if err := l.ofVideos(ctx, videos); err != nil {
-		return 0, err
-	}
-	var n int64
-	for i := range videos {
-		v := &videos[i]
-		n += labelBytes(v.Labels)
-		if l.size += len(v.Labels); l.size <= maxKeptLabels {
-			l.kept[v.ID] = v.Labels
+	for tag, ids := range tagged {
+		for _, id := range ids {
+			l.tags[tag] = append(l.tags[tag], l.at[id])
 		}
 	}
-	return n, nil
+	return l
 }
 
-// jsonBytes returns an upper bound of the number of bytes that a text takes in JSON.
-func jsonBytes(s string) int {
-	n := len(`""`)
-	for _, r := range s {
-		if r < ' ' || r == '"' || r == '\\' || r == '<' || r == '>' || r == '&' || r > 126 {
-			n += db.WorstEscape
-		} else {
-			n++
+// labelSet are the labels of a video or account, ordered by name and id.
+type labelSet struct {
+	labels []*Label
+	bytes  int64 // number of bytes that the labels take in JSON
+}
+
+// maxMembers is the maximum number of members of collections that one statement reads, so that a list does not need much memory.
+const maxMembers = 100_000
+
+// errTooManyMembers reports that a statement would read more than maxMembers members.
+var errTooManyMembers = errors.New("too many members of collections for one statement")
+
+// labelled is a video or account whose labels are searched.
+type labelled struct {
+	video   uuid.UUID // the zero id for an account
+	caption string
+	account *uuid.UUID // the account, or the account of the video; nil if it is unknown
+}
+
+// labelRows sets the labels of rows, which are videos or accounts. row returns a row, and set stores its labels. If the labels take more
+// than maxBytes in JSON, labelRows may leave out the last rows. It returns the number of rows whose labels were set, at least one, and the
+// number of bytes that these labels take in JSON.
+func (o *Org) labelRows(ctx context.Context, rows int, maxBytes int64, row func(i int) labelled, set func(i int, labels []*Label)) (done int, bytes int64, err error) {
+	for size := rows; done < rows && (done == 0 || bytes <= maxBytes); {
+		from, to := done, min(rows, done+size)
+		var videos, accounts []uuid.UUID
+		for i := from; i < to; i++ {
+			r := row(i)
+			if r.video != uuid.Nil {
+				videos = append(videos, r.video)
+			}
+			if r.account != nil {
+				accounts = append(accounts, *r.account)
+			}
+		}
+		l, added, err := o.memberships(ctx, videos, db.Distinct(accounts))
+		if errors.Is(err, errTooManyMembers) {
+			size = (size + 1) / 2
+			continue
+		}
+		if err != nil {
+			return 0, 0, err
+		}
+		done = to
+		ofAccounts := map[uuid.UUID]labelSet{} // most videos are only in the collections of their account, and share its labels
+		for i := from; i < to && len(l.all) > 0; i++ {
+			r := row(i)
+			var account uuid.UUID // the zero id if the account is unknown; no collection contains the zero id
+			db.Assign(&account, r.account)
+			own := added[r.video]
+			if len(l.tags) > 0 {
+				for _, tag := range Hashtags(r.caption) {
+					own = append(own, l.tags[tag]...)
+				}
+			}
+			found, known := ofAccounts[account]
+			if len(own) > 0 {
+				found = l.named(append(own, added[account]...))
+			} else if !known {
+				found = l.named(added[account])
+				ofAccounts[account] = found
+			}
+			set(i, found.labels)
+			bytes += found.bytes
 		}
 	}
-	return n
+	return done, bytes, nil
 }
 
-// ownCollections is a query for the videos @ids that were added to a collection or have one of its hashtags in their caption, with the
-// id of the collection. A pair can occur more than once.
-const ownCollections = `SELECT m.video_id, m.collection_id FROM collection_videos m WHERE m.organisation_id = ? AND {videos}
+// labelVideos sets the field Labels of videos. maxBytes and the results are those of labelRows.
+func (o *Org) labelVideos(ctx context.Context, videos []Video, maxBytes int64) (done int, bytes int64, err error) {
+	return o.labelRows(ctx, len(videos), maxBytes,
+		func(i int) labelled { return labelled{videos[i].ID, videos[i].Title, videos[i].LinkedAccountID} },
+		func(i int, labels []*Label) { videos[i].Labels = labels })
+}
+
+// labelAccounts sets the field Labels of accounts. maxBytes and the results are those of labelRows.
+func (o *Org) labelAccounts(ctx context.Context, accounts []Account, maxBytes int64) (done int, bytes int64, err error) {
+	return o.labelRows(ctx, len(accounts), maxBytes,
+		func(i int) labelled { return labelled{account: &accounts[i].ID} },
+		func(i int, labels []*Label) { accounts[i].Labels = labels })
+}
+
+// memberships is a query for the names of all collections, then the hashtags of collections, then the videos @videos and the accounts
+// @accounts that were added to a collection. One statement takes less time than one for each. A row has the id of a collection and one other
+// value.
+const memberships = `SELECT c.id, c.name, NULL AS tag, CAST(NULL AS uuid) AS member FROM collections c WHERE c.organisation_id = @org
 UNION ALL
-SELECT m.video_id, c.collection_id FROM collection_hashtags c JOIN video_hashtags m ON m.tag = c.tag
- WHERE c.organisation_id = ? AND m.organisation_id = ? AND {videos}`
+SELECT h.collection_id, NULL AS name, h.tag, NULL AS member FROM collection_hashtags h WHERE h.organisation_id = @org
+UNION ALL
+SELECT m.collection_id, NULL AS name, NULL AS tag, m.video_id FROM collection_videos m WHERE m.organisation_id = @org AND {m.video_id}
+UNION ALL
+SELECT m.collection_id, NULL AS name, NULL AS tag, m.account_id FROM collection_accounts m WHERE m.organisation_id = @org AND {m.account_id}`
 
-// ofVideos sets the field Labels of each video. Videos that are only in the collections of their account share one slice of labels.
-func (l *labels) ofVideos(ctx context.Context, videos []Video) error {
-	if len(l.all) == 0 || len(videos) == 0 {
-		return nil
-	}
-	var ids, accounts []uuid.UUID
-	for i := range videos {
-		v := &videos[i]
-		var kept bool
-		if v.Labels, kept = l.kept[v.ID]; kept {
-			continue
-		}
-		if ids = append(ids, v.ID); v.LinkedAccountID != nil {
-			accounts = append(accounts, *v.LinkedAccountID)
-		}
-	}
-	if len(ids) == 0 {
-		return nil
-	}
-	ofAccount, err := l.ofAccountIDs(ctx, accounts)
-	if err != nil {
-		return err
-	}
-	own := map[uuid.UUID][]int{}
-	condition, arg := db.AnyOf(l.o.q(ctx, "videos"), "m.video_id", ids)
-	q := l.o.s.db.Read(ctx).Raw(strings.ReplaceAll(ownCollections, "{videos}", condition), l.o.id, arg, l.o.id, l.o.id, arg)
-	if err := pairs(ctx, l, q, own); err != nil {
-		return err
-	}
-	shared := map[uuid.UUID][]Label{}
-	for i := range videos {
-		v := &videos[i]
-		if _, kept := l.kept[v.ID]; kept {
-			continue
-		}
-		var account uuid.UUID // the zero id if the video has no account; no collection contains the zero id
-		db.Assign(&account, v.LinkedAccountID)
-		if extra := own[v.ID]; len(extra) > 0 {
-			v.Labels = l.named(append(extra, ofAccount[account]...))
-			continue
-		}
-		if _, ok := shared[account]; !ok {
-			shared[account] = l.named(ofAccount[account])
-		}
-		v.Labels = shared[account]
-	}
-	return nil
-}
-
-// ofAccountIDs returns, for each account, the indexes in l.all of the collections that contain the account.
-func (l *labels) ofAccountIDs(ctx context.Context, accounts []uuid.UUID) (map[uuid.UUID][]int, error) {
-	found := map[uuid.UUID][]int{}
-	if len(accounts) == 0 || len(l.all) == 0 {
-		return found, nil
-	}
-	condition, arg := db.AnyOf(l.o.q(ctx, "accounts"), "account_id", db.Distinct(accounts))
-	return found, pairs(ctx, l, l.o.q(ctx, "collection_accounts").Where(condition, arg).Select("account_id, collection_id"), found)
-}
-
-// ofAccounts sets the field Labels of each account.
-func (l *labels) ofAccounts(ctx context.Context, accounts []Account) error {
-	ids := make([]uuid.UUID, len(accounts))
-	for i := range accounts {
-		ids[i] = accounts[i].ID
-	}
-	found, err := l.ofAccountIDs(ctx, ids)
-	for i := range accounts {
-		accounts[i].Labels = l.named(found[accounts[i].ID])
-	}
-	return err
-}
-
-// pairs reads rows with the id of a member and the id of a collection from q. For each row, it appends the collection's index in l.all to
-// to[member]. It skips a collection that was created after l had read the names.
-func pairs(ctx context.Context, l *labels, q *gorm.DB, to map[uuid.UUID][]int) error {
-	return l.o.s.db.EachRow(ctx, q, func(row *db.Values) error {
-		member, _ := row.UUID(0)
-		collection, _ := row.UUID(1)
-		if i, ok := l.at[collection]; ok {
-			to[member] = append(to[member], i)
+// memberships returns the names and hashtags of all collections, and the collections to which videos and accounts were added, as indexes in
+// labels.all. It returns errTooManyMembers if there are more than maxMembers members.
+func (o *Org) memberships(ctx context.Context, videos, accounts []uuid.UUID) (*labels, map[uuid.UUID][]int, error) {
+	q := o.s.db.Read(ctx)
+	ofVideo, videoIDs := db.AnyOf(q, "m.video_id", "@videos", videos)
+	ofAccount, accountIDs := db.AnyOf(q, "m.account_id", "@accounts", accounts)
+	query := strings.NewReplacer("{m.video_id}", ofVideo, "{m.account_id}", ofAccount).Replace(memberships)
+	var all []Label
+	var members [][2]uuid.UUID // the id of the video or account, and the id of the collection
+	tagged := map[string][]uuid.UUID{}
+	err := o.s.db.EachRow(ctx, q.Raw(query, map[string]any{"org": o.id, "videos": videoIDs, "accounts": accountIDs}), func(row *db.Values) error {
+		collection := row.ID(0)
+		if name, ok := row.Text(1); ok {
+			all = append(all, Label{ID: collection, Name: name})
+		} else if tag, ok := row.Text(2); ok {
+			tagged[tag] = append(tagged[tag], collection)
+		} else if members = append(members, [2]uuid.UUID{row.ID(3), collection}); len(members) > maxMembers {
+			return errTooManyMembers // never for a single video, because an organisation has fewer collections
 		}
 		return nil
 	})
+	if err != nil || len(all) == 0 {
+		return &labels{}, nil, err
+	}
+	l, added := newLabels(all, tagged), make(map[uuid.UUID][]int, len(members))
+	for _, m := range members {
+		added[m[0]] = append(added[m[0]], l.at[m[1]])
+	}
+	return l, added, nil
 }
 
 // named returns the labels at the given indexes of l.all, ordered by name and id and without duplicates. It sorts the slice indexes in
 // place.
-func (l *labels) named(indexes []int) []Label {
+func (l *labels) named(indexes []int) labelSet {
 	if len(indexes) == 0 {
-		return nil
+		return labelSet{}
 	}
 	slices.Sort(indexes)
 	indexes = slices.Compact(indexes)
-	out := make([]Label, len(indexes))
+	set := labelSet{labels: make([]*Label, len(indexes))}
 	for i, at := range indexes {
-		out[i] = l.all[at]
+		set.labels[i] = &l.all[at]
+		set.bytes += l.bytes[at]
 	}
-	return out
+	return set
 }
 
-// FoldTag returns a hashtag in the form in which hashtags are stored and compared: in lower case, without a leading "#" or full-width "＃".
-func FoldTag(s string) string {
-	return strings.ToLower(strings.TrimPrefix(strings.TrimPrefix(strings.TrimSpace(s), "#"), "＃"))
-}
+// idBytes is the number of bytes that an id takes in an array in JSON.
+const idBytes = int64(36 + len(`"",`))
 
-// VideoHashtag is a row of video_hashtags: a hashtag in a video's caption.
-type VideoHashtag struct {
-	OrganisationID uuid.UUID
-	Tag            string
-	VideoID        uuid.UUID
+// jsonBytes returns the number of bytes that a text takes in an array in JSON.
+func jsonBytes(s string) int64 {
+	encoded, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // every text has a JSON form
+	}
+	return int64(len(encoded) + len(","))
 }

@@ -15,8 +15,9 @@ import (
 // writes the data of that organisation only. An id, link or name of another organisation's data gets the same answer as one that does not
 // exist.
 type Org struct {
-	s  *Store
-	id uuid.UUID // id of the organisation
+	s     *Store
+	id    uuid.UUID // id of the organisation
+	known *Version  // what At got; nil if lists must read the version themselves
 }
 
 // Org returns the view of one organisation. It does not check that the organisation exists: an unknown organisation has no data.
@@ -51,12 +52,25 @@ type Version struct {
 	// Late is the newest due time of a fetch that is late. It changes when videos or accounts become delayed, which only takes time and no
 	// change of data. It is nil if no fetch is late.
 	Late *db.Instant
+
+	videos, stopped int64 // number of tracked videos, and of videos whose tracking was stopped
+}
+
+// At returns a view of the organisation whose lists have the totals of the version v, which Version has returned for this organisation. So
+// a request reads the version and the totals only once.
+func (o *Org) At(v Version) *Org { return &Org{s: o.s, id: o.id, known: &v} }
+
+// version returns what At got, or reads the version.
+func (o *Org) version(ctx context.Context) (Version, error) {
+	if o.known != nil {
+		return *o.known, nil
+	}
+	return o.Version(ctx)
 }
 
 // Version returns the version of the organisation's data. A caller reads the version first and the data second. If a later call returns the
 // same version, the data and the fetch statuses have not changed.
 func (o *Org) Version(ctx context.Context) (Version, error) {
-	var v Version
 	late := lateSince(o.s.db.Now())
 	var newest []string
 	var args []any
@@ -67,7 +81,11 @@ func (o *Org) Version(ctx context.Context) (Version, error) {
 			args = append(args, o.id, status, late)
 		}
 	}
-	err := o.q(ctx, "organisation_totals").Select("version, (SELECT MAX(due) FROM ("+strings.Join(newest, " UNION ALL ")+") newest) AS late", args...).
-		Limit(1).Scan(&v).Error
-	return v, db.Translate(err)
+	var v Version
+	q := o.q(ctx, "organisation_totals").
+		Select("version, videos, videos_removed, (SELECT MAX(due) FROM ("+strings.Join(newest, " UNION ALL ")+") newest) AS late", args...)
+	return v, o.s.db.EachRow(ctx, q, func(row *db.Values) error {
+		v = Version{Version: row.Count(0), videos: row.Count(1), stopped: row.Count(2), Late: row.OptionalInstant(3)}
+		return nil
+	})
 }

@@ -58,11 +58,18 @@ type OrganisationPoint struct {
 // OrganisationHistory returns the organisation's points of the days from..to, both inclusive, the newest first.
 func (o *Org) OrganisationHistory(ctx context.Context, from, to db.Date) ([]OrganisationPoint, error) {
 	points := []OrganisationPoint{}
-	err := o.q(ctx, "organisation_days").
+	q := o.q(ctx, "organisation_days").
 		Joins("LEFT JOIN organisation_uploads u ON u.organisation_id = organisation_days.organisation_id AND u.day = organisation_days.day").
-		Select("organisation_days.*, COALESCE(u.uploads, 0) AS uploads").
-		Where("organisation_days.day BETWEEN ? AND ?", from, to).Order("organisation_days.day DESC").Find(&points).Error
-	return points, db.Translate(err)
+		Select("organisation_days.day, accounts, videos, u.uploads, followers, following, "+MetricColumns("{m}")).
+		Where("organisation_days.day BETWEEN ? AND ?", from, to).Order("organisation_days.day DESC")
+	return points, o.s.db.EachRow(ctx, q, func(row *db.Values) error {
+		p := OrganisationPoint{Day: row.Day(0), Accounts: row.Count(1), Videos: row.Count(2), Uploads: row.Count(3), Followers: row.Count(4), Following: row.Count(5)}
+		for i, sum := range p.Fields() {
+			*sum = row.Count(6 + i)
+		}
+		points = append(points, p)
+		return nil
+	})
 }
 
 // Statistics has the numbers of tracked and stopped videos of an organisation, or the numbers of its tracked and stopped accounts.

@@ -44,10 +44,6 @@ type reportRow struct {
 
 func (reportRow) TableName() string { return "reports" }
 
-// reportColumns are the columns of reports without the document.
-const reportColumns = `reports.organisation_id, reports.id, reports.number, reports.collection_id, reports.collection_name, reports.include_children,
- reports.start_date, reports.end_date, reports.created_by, reports.created_at, reports.checksum, reports.bytes`
-
 // TooManyReportsError reports that the organisation has as many reports as it may have.
 type TooManyReportsError struct{ Limit int }
 
@@ -152,13 +148,13 @@ func (o *Org) nextReport(reports *gorm.DB) (int64, error) {
 
 // Report returns the report with the given id without its document, or ErrNotFound.
 func (o *Org) Report(ctx context.Context, id uuid.UUID) (Report, error) {
-	row, err := o.reportRow(ctx, id, reportColumns)
+	row, err := o.reportRow(o.q(ctx, "reports").Omit("content"), id)
 	return row.Report, err
 }
 
 // ReportDocument returns a report and the bytes of its document, or ErrNotFound.
 func (o *Org) ReportDocument(ctx context.Context, id uuid.UUID) (Report, []byte, error) {
-	row, err := o.reportRow(ctx, id, reportColumns+", reports.content")
+	row, err := o.reportRow(o.q(ctx, "reports"), id)
 	if err != nil {
 		return Report{}, nil, err
 	}
@@ -176,10 +172,10 @@ func (o *Org) ReportDocument(ctx context.Context, id uuid.UUID) (Report, []byte,
 	return row.Report, document, nil
 }
 
-// reportRow returns the given columns of a report, or ErrNotFound.
-func (o *Org) reportRow(ctx context.Context, id uuid.UUID, columns string) (reportRow, error) {
+// reportRow returns a report, or ErrNotFound. q is a query for the organisation's reports, which can leave out the document.
+func (o *Org) reportRow(q *gorm.DB, id uuid.UUID) (reportRow, error) {
 	found := make([]reportRow, 0, 1)
-	err := o.q(ctx, "reports").Select(columns).Where("reports.id = ?", id).Limit(1).Find(&found).Error
+	err := q.Where("reports.id = ?", id).Limit(1).Find(&found).Error
 	switch {
 	case err != nil:
 		return reportRow{}, db.Translate(err)
@@ -212,12 +208,6 @@ func (o *Org) ListReports(ctx context.Context, query ReportQuery) (*db.List[Repo
 			return nil, err
 		}
 	}
-	return db.NewList(q.Session(&gorm.Session{}), db.ListSpec[Report]{
-		Columns: ReportOrders, TextLength: "LENGTH(reports.collection_name)", Total: total,
-		ID: func(r *Report) uuid.UUID { return r.ID },
-		Read: func(ctx context.Context, ids []uuid.UUID) ([]Report, error) {
-			var reports []Report
-			return reports, o.q(ctx, "reports").Select(reportColumns).Where("reports.id IN ?", ids).Find(&reports).Error
-		},
-	}, query.Order, query.Window)
+	return db.ReadList(ctx, o.s.db, q, db.ListSpec[Report]{Sort: ReportOrders, Table: "reports", Columns: reportColumns,
+		ID: func(r *Report) uuid.UUID { return r.ID }, Total: total}, query.Order, query.Window)
 }

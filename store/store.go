@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"log/slog"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
@@ -30,6 +32,8 @@ type Options struct {
 	Logger *slog.Logger
 	// MaxCollections is the highest number of collections of an organisation. 0 means DefaultMaxCollections.
 	MaxCollections int
+	// Retention says for how many days the points of histories are kept.
+	Retention Retention
 	// MustExist makes Open fail if the SQLite file does not exist. Otherwise Open creates the file.
 	MustExist bool
 	// Inspect, if set, is called with each SQL statement before it runs. If Inspect returns an error, the statement is not run. Tests use
@@ -44,16 +48,21 @@ type Store struct {
 
 	db             *db.DB
 	maxCollections int
+	counts         *lru.Cache[countKey, int64]
 }
 
 // Open connects to the database. It does not create or change tables. Migrate changes the tables, and CheckSchema reports whether Migrate
 // is needed.
 func Open(ctx context.Context, o Options) (*Store, error) {
-	d, err := db.Open(ctx, db.Options{URL: o.URL, Now: o.Now, RealTime: o.RealTime, Timeout: o.Timeout, Logger: o.Logger, Inspect: o.Inspect, MustExist: o.MustExist})
+	d, err := db.Open(ctx, db.Options{URL: o.URL, Now: o.Now, RealTime: o.RealTime, Timeout: o.Timeout, Logger: o.Logger, Inspect: o.Inspect, Retention: o.Retention, MustExist: o.MustExist})
 	if err != nil {
 		return nil, err
 	}
-	return &Store{Queue: queue.New(d), db: d, maxCollections: cmp.Or(o.MaxCollections, DefaultMaxCollections)}, nil
+	counts, err := lru.New[countKey, int64](maxCounts)
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return &Store{Queue: queue.New(d), db: d, counts: counts, maxCollections: cmp.Or(o.MaxCollections, DefaultMaxCollections)}, nil
 }
 
 // DB returns the database for store/ingest and store/backfill, which write for several organisations in one transaction.
@@ -70,6 +79,9 @@ func (s *Store) CheckSchema(ctx context.Context) error { return s.db.CheckSchema
 
 // Ready returns nil if the database can be read. It does not check writes.
 func (s *Store) Ready(ctx context.Context) error { return s.db.Ready(ctx) }
+
+// Retention returns for how many days the points of histories are kept.
+func (s *Store) Retention() Retention { return s.db.Retention() }
 
 // Engine returns the name, version and current time of the database engine.
 func (s *Store) Engine(ctx context.Context) (db.Engine, error) { return s.db.Engine(ctx) }

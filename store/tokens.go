@@ -184,10 +184,21 @@ func (s *Store) Tokens(ctx context.Context, org uuid.UUID) ([]Token, error) {
 	return tokens, db.Translate(err)
 }
 
+// RevokeTokenOf revokes a token of an organisation permanently. It returns ErrNotFound for an unknown token and for a token of another
+// organisation, and changes nothing if the token is revoked already.
+func (s *Store) RevokeTokenOf(ctx context.Context, org, id uuid.UUID) error {
+	return s.revoke(ctx, id, func(tx *gorm.DB) *gorm.DB { return tx.Where("organisation_id = ?", org) })
+}
+
 // RevokeToken revokes a token permanently. It returns ErrNotFound for an unknown token, and changes nothing if the token is revoked already.
 func (s *Store) RevokeToken(ctx context.Context, id uuid.UUID) error {
+	return s.revoke(ctx, id, func(tx *gorm.DB) *gorm.DB { return tx })
+}
+
+// revoke revokes the token with the given id if it is among the tokens that scope selects, and otherwise returns ErrNotFound.
+func (s *Store) revoke(ctx context.Context, id uuid.UUID, scope func(*gorm.DB) *gorm.DB) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
-		r := tx.Model(&tokenRow{}).Where("id = ?", id).Update("revoked_at", gorm.Expr("COALESCE(revoked_at, ?)", s.db.Now()))
+		r := scope(tx.Model(&tokenRow{})).Where("id = ?", id).Update("revoked_at", gorm.Expr("COALESCE(revoked_at, ?)", s.db.Now()))
 		if r.Error == nil && r.RowsAffected == 0 {
 			return db.NotFound("token", id.String())
 		}
@@ -203,10 +214,15 @@ func (s *Store) Authenticate(ctx context.Context, token string) (Identity, error
 	}
 	hash := sha256.Sum256([]byte(token))
 	var row tokenRow
-	err := s.db.Read(ctx).Where("hash = ?", hash[:]).Limit(1).Find(&row).Error
-	switch now := s.db.Now(); {
-	case err != nil:
+	if err := s.db.Read(ctx).Where("hash = ?", hash[:]).Limit(1).Find(&row).Error; err != nil {
 		return Identity{}, db.Translate(err)
+	}
+	return s.identity(ctx, row)
+}
+
+// identity returns the token of a row and its organisation. It returns ErrTokenUnknown for the zero row, ErrTokenExpired or ErrTokenRevoked.
+func (s *Store) identity(ctx context.Context, row tokenRow) (Identity, error) {
+	switch now := s.db.Now(); {
 	case row.ID == uuid.Nil:
 		return Identity{}, ErrTokenUnknown
 	case row.RevokedAt != nil:

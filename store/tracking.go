@@ -118,7 +118,13 @@ func (t Tracking) Videos(r TrackRequest) (out []Tracked, before map[string]Video
 			continue
 		}
 		v := NewVideo(t.id, l, accounts, t.Now)
-		v.Pending, v.Direct = i >= r.Enqueue, true
+		v.Direct, v.Pending = true, i >= r.Enqueue
+		if !v.Pending {
+			next, unsupported := r.due(i, t.Now)
+			if v.NextFetchAt = &next; unsupported != "" {
+				v.FetchStatus, v.FetchReason, v.NextFetchAt = queue.FetchUnsupported, unsupported, nil
+			}
+		}
 		fresh, out[i].VideoID = append(fresh, v), v.ID
 	}
 	// saveNewVideos requires sorted rows. If a concurrent request has inserted some of the videos since KnownVideos was called,
@@ -215,6 +221,18 @@ func NewVideo(org uuid.UUID, l link.Link, accounts map[string]uuid.UUID, now db.
 	return v
 }
 
+// due returns when the video of a link is fetched first. If no configured source can fetch it, unsupported is the reason.
+func (r TrackRequest) due(i int, now db.Instant) (next db.Instant, unsupported string) {
+	l := r.Links[i]
+	if r.Unsupported != nil {
+		unsupported = r.Unsupported(l)
+	}
+	if r.Scheduled {
+		return queue.SlotAfter(now, l.Platform, l.ID), unsupported
+	}
+	return now, unsupported
+}
+
 // Enqueue adds targets and subscriptions for the videos to fetch. It skips videos that were already tracked. tracked and before are the
 // results of t.Videos(r).
 func (t Tracking) Enqueue(r TrackRequest, tracked []Tracked, before map[string]Video) error {
@@ -224,19 +242,14 @@ func (t Tracking) Enqueue(r TrackRequest, tracked []Tracked, before map[string]V
 			continue
 		}
 		e := queue.Entry{Source: l.Platform, Kind: queue.KindVideo, ExternalID: l.ID, Handle: l.Handle, Link: l.Canonical,
-			BaseLane: r.Lane, Subject: tracked[i].VideoID, Lane: r.Lane, NextAt: t.Now}
+			BaseLane: r.Lane, Subject: tracked[i].VideoID, Lane: r.Lane, Saved: !tracked[i].Existing}
+		e.NextAt, e.Unsupported = r.due(i, t.Now)
 		if v, ok := before[queue.TargetKey(l.Platform, l.ID)]; ok {
 			e.TrackedAt = v.CreatedAt
 			db.Assign(&e.FetchedAt, v.LatestUpdatedAt)
 		}
-		switch {
-		case r.Scheduled:
-			e.NextAt = queue.SlotAfter(t.Now, l.Platform, l.ID)
-		case i < r.Immediate:
+		if !r.Scheduled && i < r.Immediate {
 			e.Lane = queue.LaneInteractive
-		}
-		if r.Unsupported != nil {
-			e.Unsupported = r.Unsupported(l)
 		}
 		entries = append(entries, e)
 	}

@@ -59,10 +59,12 @@ type ClockError = db.ClockError
 // Engine describes the database engine.
 type Engine = db.Engine
 
+// Retention says for how many days the points of histories are kept.
+type Retention = db.Retention
+
+// The defaults of Retention.
 const (
-	// DailyDays is the number of days for which the point of each day is kept. Older history has one point a week.
-	DailyDays = db.DailyDays
-	// WeeklyDays is the number of days for which the point of each week is kept.
+	DailyDays  = db.DailyDays
 	WeeklyDays = db.WeeklyDays
 )
 

@@ -32,7 +32,7 @@ type Video struct {
 	SongLink        *string
 	VideoLength     *string // in seconds, such as "58" or "58.5"
 	Title           string  // the caption
-	TitleFolded     string  // the caption in lower case, for searches
+	TitleFolded     string  // the caption in lower case, for searches; not set by methods that read videos
 	NotSafe         bool
 	Private         bool
 	HiddenStats     bool
@@ -56,7 +56,7 @@ type Video struct {
 	FetchState
 
 	// Labels are the collections that contain the video, ordered by name and id. Methods that read videos set Labels.
-	Labels []Label `gorm:"-"`
+	Labels []*Label `gorm:"-"`
 }
 
 // Growth is how the views of a video grew in the days before its last fetch. ingest.SetGrowth computes it. A field is nil if it cannot be
@@ -127,8 +127,7 @@ type VideoQuery struct {
 	WithoutTotal    bool // do not count the matching videos; VideoPage.Total is then 0
 }
 
-// VideoOrders are the columns by which videos can be ordered. For latest_likes, latest_comments, latest_bookmarks, latest_shares and
-// latest_engagement, the database sorts all matching videos. For the other columns, it reads the videos in order from an index.
+// VideoOrders are the columns by which videos can be ordered. Each has an index.
 var VideoOrders = db.SortColumns{
 	"created_at":        db.SortBy("videos", "created_at", db.IntegerColumn),
 	"uploaded_at":       db.SortByNullable("videos", "uploaded_at", db.DateColumn),
@@ -148,12 +147,6 @@ var VideoOrders = db.SortColumns{
 	"views_gained_7d":    db.SortByNullable("videos", "views_gained_7d", db.IntegerColumn),
 }
 
-// videoText is a SQL expression for the number of characters in a video's text columns. Lists estimate the size of an answer with it. The
-// username counts twice, because an answer contains it in two spellings.
-const videoText = `LENGTH(videos.title) + LENGTH(videos.link) + 2 * LENGTH(videos.username) + COALESCE(LENGTH(videos.song_name), 0)
- + COALESCE(LENGTH(videos.song_link), 0) + COALESCE(LENGTH(videos.video_length), 0) + COALESCE(LENGTH(videos.ad_product_id_shop), 0)
- + LENGTH(videos.fetch_reason)`
-
 // VideoPage is a page of a list of videos.
 type VideoPage struct {
 	Videos []Video
@@ -161,24 +154,32 @@ type VideoPage struct {
 	Next   *db.Position // position at which the next page begins; nil on the last page
 }
 
-// Videos returns one page of the videos that query selects. It reads all rows of the page at once.
+// Videos returns one page of the videos that query selects.
 func (o *Org) Videos(ctx context.Context, query VideoQuery) (VideoPage, error) {
 	list, err := o.ListVideos(ctx, query)
 	if err != nil {
 		return VideoPage{}, err
 	}
-	videos, err := list.All(ctx)
-	return VideoPage{Videos: videos, Total: list.Total, Next: list.Next()}, err
+	return VideoPage{Videos: list.Rows, Total: list.Total, Next: list.Next()}, nil
 }
 
-// ListVideos returns a list of the videos that query selects. The list reads its rows only when the caller iterates over it.
+// ListVideos returns a list of the videos that query selects.
 func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video], error) {
+	filtered := o.matching(ctx, query)
 	if query.CollectionID != nil {
 		if err := o.hasCollection(ctx, *query.CollectionID); err != nil {
 			return nil, err
 		}
+		filtered = o.inCollections(filtered, []uuid.UUID{*query.CollectionID})
 	}
-	filtered := o.matching(ctx, query).Session(&gorm.Session{})
+	if len(query.Collections) > 0 {
+		named, err := o.collectionsNamed(ctx, query.Collections)
+		if err != nil {
+			return nil, err
+		}
+		filtered = o.inCollections(filtered, named)
+	}
+	filtered = filtered.Session(&gorm.Session{})
 	var total int64
 	if !query.WithoutTotal {
 		var err error
@@ -186,43 +187,31 @@ func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video]
 			return nil, db.Translate(err)
 		}
 	}
-	labels, err := o.labels(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return db.NewList(filtered, db.ListSpec[Video]{
-		Columns: VideoOrders, TextLength: videoText, LabelBytes: labels.bytes(), Total: total,
-		Account: "videos.linked_account_id", MeasureLabels: labels.bytesOf,
-		ID: func(v *Video) uuid.UUID { return v.ID },
-		Read: func(ctx context.Context, ids []uuid.UUID) ([]Video, error) {
-			q := o.q(ctx, "videos")
-			condition, arg := db.AnyOf(q, "videos.id", ids)
-			videos, err := o.readVideos(ctx, q.Where(condition, arg))
-			if err != nil {
-				return nil, err
-			}
-			now := o.s.db.Now()
-			for i := range videos {
-				videos[i].asOf(now)
-			}
-			return videos, labels.ofVideos(ctx, videos)
-		},
+	return db.ReadList(ctx, o.s.db, filtered, db.ListSpec[Video]{
+		Sort: VideoOrders, Table: "videos", Columns: videoColumns, ID: func(v *Video) uuid.UUID { return v.ID }, Total: total, Complete: o.completeVideos,
 	}, query.Order, query.Window)
 }
 
-// countVideos returns the number of videos that query selects. If query has no filter, countVideos reads the stored total. Otherwise it
+// completeVideos sets the fields of videos that no column contains. maxBytes and the results are those of db.ListSpec.Complete.
+func (o *Org) completeVideos(ctx context.Context, videos []Video, maxBytes int64) (completed int, bytes int64, err error) {
+	now := o.s.db.Now()
+	for i := range videos {
+		videos[i].asOf(now)
+	}
+	return o.labelVideos(ctx, videos, maxBytes)
+}
+
+// countVideos returns the number of videos that query selects. If query has no filter, countVideos takes the stored total. Otherwise it
 // counts the rows of filtered.
 func (o *Org) countVideos(ctx context.Context, query VideoQuery, filtered *gorm.DB) (int64, error) {
-	if !query.filters() {
-		var t OrganisationTotals
-		err := o.q(ctx, "organisation_totals").Limit(1).Find(&t).Error
-		if query.IncludeRemoved {
-			return t.Videos + t.VideosRemoved, err
-		}
-		return t.Videos, err
+	if query.filters() {
+		return o.count(ctx, filtered)
 	}
-	var n int64
-	return n, filtered.Count(&n).Error
+	v, err := o.version(ctx)
+	if query.IncludeRemoved {
+		return v.videos + v.stopped, err
+	}
+	return v.videos, err
 }
 
 // filters returns true if the query has a condition in addition to IncludeRemoved.
@@ -232,7 +221,8 @@ func (q VideoQuery) filters() bool {
 		q.HasMetrics != nil || len(q.Collections) > 0 || q.CollectionID != nil || q.Hashtag != nil || q.Words != nil || q.Status != nil
 }
 
-// matching returns a database query for the videos that match all conditions of query. Order and window are not applied.
+// matching returns a database query for the videos that match all conditions of query, except those on collections. Order and window are not
+// applied.
 func (o *Org) matching(ctx context.Context, query VideoQuery) *gorm.DB {
 	q := o.q(ctx, "videos")
 	where := func(set bool, condition string, args ...any) {
@@ -269,38 +259,45 @@ func (o *Org) matching(ctx context.Context, query VideoQuery) *gorm.DB {
 			q = q.Where(`videos.title_folded LIKE ? ESCAPE '\'`, db.LikePattern(word))
 		}
 	}
-	if len(query.Collections) > 0 {
-		q = q.Where(inAnyCollection, map[string]any{"org": o.id, "names": namesAndIDs(query.Collections)})
-	}
-	if query.CollectionID != nil {
-		q = q.Where(inCollection, map[string]any{"collection": *query.CollectionID})
-	}
 	return q
 }
 
 // Video returns the video that ref names, or ErrNotFound if there is no such video. It also finds videos whose tracking was stopped.
 func (o *Org) Video(ctx context.Context, ref VideoRef) (Video, error) {
-	q := o.q(ctx, "videos")
-	if ref.ID != uuid.Nil {
-		q = q.Where("videos.id = ?", ref.ID)
-	} else {
-		q = q.Where("videos.platform = ? AND videos.external_id = ?", ref.Link.Platform, ref.Link.ID)
-	}
-	var found []Video
-	if err := q.Limit(1).Find(&found).Error; err != nil {
-		return Video{}, db.Translate(err)
+	found, err := db.ReadRows(ctx, o.s.db, videoWhere(o.q(ctx, "videos"), ref), "videos", videoColumns)
+	if err != nil {
+		return Video{}, err
 	}
 	if len(found) == 0 {
 		return Video{}, db.NotFound("video", ref.String())
 	}
-	labels, err := o.labels(ctx)
-	if err != nil {
-		return Video{}, err
-	}
-	found[0].asOf(o.s.db.Now())
-	err = labels.ofVideos(ctx, found)
+	_, _, err = o.completeVideos(ctx, found, 0)
 	return found[0], db.Translate(err)
 }
+
+// videoID returns the id of the video that ref names, or ErrNotFound if there is no such video.
+func (o *Org) videoID(ctx context.Context, ref VideoRef) (id uuid.UUID, err error) {
+	err = o.s.db.EachRow(ctx, videoWhere(o.q(ctx, "videos"), ref).Select("videos.id"), func(row *db.Values) error {
+		id = row.ID(0)
+		return nil
+	})
+	if err == nil && id == uuid.Nil {
+		err = db.NotFound("video", ref.String())
+	}
+	return id, err
+}
+
+// videoWhere adds to q the condition that selects the video that ref names.
+func videoWhere(q *gorm.DB, ref VideoRef) *gorm.DB {
+	if ref.ID != uuid.Nil {
+		return q.Where("videos.id = ?", ref.ID)
+	}
+	return q.Where("videos.platform = ? AND videos.external_id = ?", ref.Link.Platform, ref.Link.ID)
+}
+
+// fetchedColumns are the columns of a video that are NULL until its first fetch.
+var fetchedColumns = append([]string{"uploaded_at", "song_name", "song_link", "video_length", "ad_product_id_shop", "latest_engagement", "latest_updated_at",
+	"outlier_multiplier", "last_attempt_at"}, append(MetricNames("latest_"), GrowthColumns...)...)
 
 // saveNewVideos inserts videos and adds the stored rows to known, with queue.TargetKey as the key. If the organisation already has a video,
 // the stored row stays unchanged and is added to known. rows must be sorted, so that concurrent requests lock rows in the same order.
@@ -314,7 +311,7 @@ func saveNewVideos(tx *gorm.DB, rows []Video, known map[string]Video) error {
 				DoUpdates: clause.AssignmentColumns([]string{"external_id"}),
 			},
 			clause.Returning{Columns: db.Columns([]string{"id", "platform", "external_id", "removed", "direct"})},
-		).Create(&chunk).Error
+		).Omit(fetchedColumns...).Create(&chunk).Error
 		if err != nil {
 			return err
 		}

@@ -45,6 +45,8 @@ func demoOrganisationID() uuid.UUID {
 type firstOrganisation struct {
 	org   *store.Org
 	token string
+	// loginLink is the address that signs in to the dashboard once.
+	loginLink string
 	// exampleLink is the link of a sandbox video that the organisation does not track yet. It is "" if no sandbox runs.
 	exampleLink string
 }
@@ -77,7 +79,15 @@ func (u *up) prepareOrganisation(ctx context.Context) (first firstOrganisation, 
 		return first, err
 	}
 	first.org = u.store.Org(u.organisationID())
-	if first.token, err = u.savedToken(ctx); err != nil || u.sandboxServer == nil {
+	if first.token, err = u.savedToken(ctx); err != nil {
+		return first, err
+	}
+	identity, err := u.store.Authenticate(ctx, first.token)
+	if err != nil {
+		return first, err
+	}
+	first.loginLink, err = loginLink(ctx, u.store, identity.Token, u.api.AppURL)
+	if err != nil || u.sandboxServer == nil {
 		return first, err
 	}
 	seeded, err := hasVideos(ctx, first.org)
@@ -170,11 +180,15 @@ func findUntrackedVideo(ctx context.Context, org *store.Org, world *sandbox.Worl
 	return "", errors.New("no untracked sandbox video was found for the example commands")
 }
 
-// printWelcome prints the API's address, the token, three example commands and the location of the data.
+// printWelcome prints the API's address, an address that signs in to the dashboard, the token, three example commands and the location of the data.
 func (u *up) printWelcome(w io.Writer, first firstOrganisation) error {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("ReelTally runs at %s", u.api.Address)
+	line("")
+	line("Open the dashboard. This address signs in once, within 30 minutes:")
+	line("  %s", first.loginLink)
+	line("Later, sign in at %s/login with the token below.", u.api.AppURL)
 	line("")
 	if u.sandboxServer != nil {
 		line("All numbers are MADE UP by the sandbox. Every response is marked with ReelTally-Sandbox: true.")

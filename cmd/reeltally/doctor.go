@@ -66,6 +66,9 @@ func (c *doctorCommand) Run(ctx context.Context, p boot.Process) error {
 		return nil
 	}
 	st, err := c.Open(ctx, logger, boot.ExistingUnchecked)
+	if usage := (boot.UsageError{}); errors.As(err, &usage) {
+		return err
+	}
 	if err != nil {
 		err = report(finding{"database", stateBroken, err.Error(), "Correct REELTALLY_DATABASE_URL, or start the database."})
 	} else {
@@ -152,7 +155,7 @@ func (c *doctorCommand) checkDisk() []finding {
 	folder := filepath.Dir(path)
 	usage, err := disk.Usage(folder)
 	if err != nil {
-		return []finding{{"disk", stateBroken, fmt.Sprintf("%s: %v", folder, err), "Create the folder."}}
+		return []finding{{"disk", stateBroken, folder + ": " + err.Error(), "Create the folder."}}
 	}
 	testFile, err := os.CreateTemp(folder, ".reeltally-doctor-*")
 	if err != nil {
@@ -280,7 +283,7 @@ func checkCollecting(ctx context.Context, st *store.Store, sources []source.Sour
 		}
 	}
 	dueFor := time.Duration(oldest * float64(time.Second)).Round(time.Second)
-	found := fmt.Sprintf("%d targets due, the oldest for %s", due, dueFor)
+	found := fmt.Sprintf("%s due, the oldest for %s", counted(due, "target"), dueFor)
 	switch {
 	case due == 0:
 		out = append(out, finding{"queue", stateOK, "nothing is due", ""})

@@ -62,15 +62,15 @@ func checkNumbers(ctx context.Context, st *store.Store, platforms []collect.Plat
 			problems = append(problems, fmt.Sprintf("%d %s", n, text))
 			return true
 		}
-		failing := addProblem(p.Parked, existing, "are parked (they failed often and are fetched once a week)")
+		failing := addProblem(p.Parked, existing, "parked after many failures (fetched once a week)")
 		failing = addProblem(p.Failing, existing, "failed at the last fetch") || failing
-		addProblem(p.NeverFetched, p.Targets, "were requested more than 36h ago and never fetched")
-		addProblem(p.Stale, existing, "have numbers older than 48h")
+		addProblem(p.NeverFetched, p.Targets, "requested more than 36h ago and never fetched")
+		addProblem(p.Stale, existing, "with numbers older than 48h")
 		if len(problems) == 0 {
-			out = append(out, finding{check, stateOK, fmt.Sprintf("%d of %d targets fetched within 36h", p.Fresh, existing), ""})
+			out = append(out, finding{check, stateOK, fmt.Sprintf("%d of %s fetched within 36h", p.Fresh, counted(existing, "target")), ""})
 			continue
 		}
-		f := finding{check, stateWarning, fmt.Sprintf("of %d targets, %s", p.Targets, strings.Join(problems, "; ")),
+		f := finding{check, stateWarning, fmt.Sprintf("of %s, %s", counted(p.Targets, "target"), strings.Join(problems, "; ")),
 			"See the source's check above and reeltally status: a collector, a source or budget may be missing. With a small budget, targets are fetched less often, down to once a week."}
 		if p.Fresh == 0 {
 			f.State, f.Found = stateBroken, "no target fetched within 36h; "+f.Found

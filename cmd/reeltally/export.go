@@ -86,7 +86,7 @@ func (c *exportCommand) Run(ctx context.Context, p boot.Process) error {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(p.Stdout, "%s has %d rows of %d videos of %s (%s).\n", c.Out, done.Rows, done.Videos, found.Name, found.ID)
+		_, err = fmt.Fprintf(p.Stdout, "%s has %s of %s of %s (%s).\n", c.Out, counted(done.Rows, "row"), counted(done.Videos, "video"), found.Name, found.ID)
 		return err
 	})
 }

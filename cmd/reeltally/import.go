@@ -88,7 +88,7 @@ func (c *importCommand) Run(ctx context.Context, p boot.Process) (err error) {
 		if err != nil {
 			return err
 		}
-		return c.print(p, org, summary, columnFormats)
+		return c.print(p, org, st.Retention(), summary, columnFormats)
 	})
 }
 
@@ -109,7 +109,7 @@ func (c *importCommand) open(p boot.Process) (io.ReadCloser, int64, error) {
 }
 
 // print prints the summary of an import. It leaves out counts that are 0. A dry run also prints how the columns are read.
-func (c *importCommand) print(p boot.Process, org store.Organisation, s transfer.Summary, columns []transfer.ColumnFormat) error {
+func (c *importCommand) print(p boot.Process, org store.Organisation, keep store.Retention, s transfer.Summary, columns []transfer.ColumnFormat) error {
 	if c.JSON {
 		return writeJSON(p.Stdout, struct {
 			transfer.Summary
@@ -121,24 +121,24 @@ func (c *importCommand) print(p boot.Process, org store.Organisation, s transfer
 		verb = "Dry run, nothing is written. The import would go into"
 	}
 	var b strings.Builder
-	line := func(n int64, format string, args ...any) {
+	line := func(n int64, noun, rest string, args ...any) {
 		if n > 0 {
-			fmt.Fprintf(&b, "  "+format+"\n", append([]any{n}, args...)...)
+			fmt.Fprintf(&b, "  "+counted(n, noun)+rest+"\n", args...)
 		}
 	}
-	fmt.Fprintf(&b, "%s %s (%s), from %d rows:\n", verb, org.Name, org.ID, s.Rows)
-	line(s.Videos, "%d videos")
-	line(s.New, "%d new videos")
-	line(s.Stopped, "%d videos that are not tracked, because their tracking was stopped")
-	line(s.Added, "%d points added")
-	line(s.Folded, "%d points older than %d days left out: a later point of the same week is kept", store.DailyDays)
-	line(s.Existing, "%d points skipped: they already exist")
-	line(s.Conflicts, "%d points left out: the day or week has a point with other counts, which is kept")
-	line(s.TooOld, "%d points left out: older than %d days", store.WeeklyDays)
-	line(s.WithoutCounts, "%d rows with a date but no counts: the videos were imported without these points")
-	line(s.InvalidUsernames, "%d rows with an invalid username: imported without it")
-	line(s.Interpolated, "%d rows left out: their counts are interpolated, not measured")
-	line(s.Bad, "%d rows left out: see the reasons in %s", c.SkipBad)
+	fmt.Fprintf(&b, "%s %s (%s), from %s:\n", verb, org.Name, org.ID, counted(s.Rows, "row"))
+	line(s.Videos, "video", "")
+	line(s.New, "new video", "")
+	line(s.Stopped, "video", " not tracked: the tracking was stopped")
+	line(s.Added, "point", " added")
+	line(s.Folded, "point", " older than %d days left out: a later point of the same week is kept", keep.Daily)
+	line(s.Existing, "point", " skipped: already there")
+	line(s.Conflicts, "point", " left out: the day or week has a point with other counts, which is kept")
+	line(s.TooOld, "point", " left out: older than %d days", keep.Weekly)
+	line(s.WithoutCounts, "row", " with a date but no counts: the video was imported without this point")
+	line(s.InvalidUsernames, "row", " with an invalid username: imported without it")
+	line(s.Interpolated, "row", " left out: interpolated, not measured")
+	line(s.Bad, "row", " left out: see the reasons in %s", c.SkipBad)
 	for _, f := range columns {
 		fmt.Fprintf(&b, "  column %s has the format %s: %q is read as %s\n", f.Column, f.Format, f.Example, f.ReadAs)
 	}

@@ -25,6 +25,7 @@ type commands struct {
 	Up          upCommand          `cmd:"" help:"Run API, collector and sandbox in one process, with a demo organisation."`
 	Org         orgCommands        `cmd:"" help:"Manage organisations."`
 	Token       tokenCommands      `cmd:"" help:"Manage API tokens."`
+	LoginLink   loginLinkCommand   `cmd:"" name:"login-link" help:"Print a link that signs in to an organisation's dashboard once, within 30 minutes."`
 	Migrate     migrateCommand     `cmd:"" help:"Update the schema of the database."`
 	Seed        seedCommand        `cmd:"" help:"Fill organisations with made-up videos and histories, for load tests."`
 	Import      importCommand      `cmd:"" help:"Import histories from another tracker, from a CSV or JSON file."`
@@ -86,7 +87,7 @@ func (c *migrateCommand) Run(ctx context.Context, p boot.Process) error {
 		if len(applied) == 0 {
 			_, err = fmt.Fprintln(p.Stdout, "The schema was already up to date; nothing to do.")
 		} else {
-			_, err = fmt.Fprintf(p.Stdout, "The schema is now up to date; migrations applied: %v.\n", applied)
+			_, err = fmt.Fprintf(p.Stdout, "The schema is now up to date; %s applied, up to number %d.\n", counted(len(applied), "migration"), applied[len(applied)-1])
 		}
 		return err
 	})

@@ -83,7 +83,7 @@ func (c *migrateFromCommand) Run(ctx context.Context, p boot.Process) error {
 		if err != nil {
 			return fmt.Errorf("%w (to continue, run the same command again)", err)
 		}
-		return c.print(p, org, summary)
+		return c.print(p, org, st.Retention(), summary)
 	})
 }
 
@@ -131,40 +131,40 @@ func (c *migrateFromCommand) count(ctx context.Context, p boot.Process, remote *
 	if c.JSON {
 		return writeJSON(p.Stdout, n)
 	}
-	_, err = fmt.Fprintf(p.Stdout, "Dry run, nothing is written. The organisation %s has %d collections, %d accounts and %d videos.\nThe migration needs one request for each video and collection.\n",
-		from.Name, n.Collections, n.Accounts, n.Videos)
+	_, err = fmt.Fprintf(p.Stdout, "Dry run, nothing is written. The organisation %s has %s, %s and %s.\nThe migration needs one request for each video and collection.\n",
+		from.Name, counted(n.Collections, "collection"), counted(n.Accounts, "account"), counted(n.Videos, "video"))
 	return err
 }
 
 // print prints the summary of a migration. It leaves out counts that are 0.
-func (c *migrateFromCommand) print(p boot.Process, org store.Organisation, s migrate.Summary) error {
+func (c *migrateFromCommand) print(p boot.Process, org store.Organisation, keep store.Retention, s migrate.Summary) error {
 	if c.JSON {
 		return writeJSON(p.Stdout, s)
 	}
 	var b strings.Builder
-	line := func(n int64, format string, args ...any) {
+	line := func(n int64, noun, rest string, args ...any) {
 		if n > 0 {
-			fmt.Fprintf(&b, "  "+format+"\n", append([]any{n}, args...)...)
+			fmt.Fprintf(&b, "  "+counted(n, noun)+rest+"\n", args...)
 		}
 	}
 	fmt.Fprintf(&b, "Copied to %s (%s):\n", org.Name, org.ID)
-	line(int64(s.Collections), "%d collections, of which %d are new", s.NewCollections)
-	line(int64(s.Protected), "%d collections are private now: set their passwords to protect them again")
-	line(int64(s.Accounts), "%d tracked accounts")
-	line(int64(s.UnknownAccounts), "%d accounts left out: their links or tracking types are not known")
-	line(s.Import.Videos, "%d videos, of which %d are new", s.Import.New)
-	line(s.Import.Stopped, "%d videos that are not tracked, because their tracking was stopped")
-	line(s.Import.Added, "%d points added")
-	line(s.Import.Folded, "%d points older than %d days left out: a later point of the same week is kept", store.DailyDays)
-	line(s.Import.Existing, "%d points skipped: they already exist")
-	line(s.Import.Conflicts, "%d points left out: the day or week has a point with other counts, which is kept")
-	line(s.Import.TooOld, "%d points left out: older than %d days", store.WeeklyDays)
-	line(s.Interpolated, "%d points left out: their counts are interpolated, not measured")
-	line(s.Unmarked, "%d points older than 90 days left out: the service does not say which of them were measured")
-	line(s.Gone, "%d videos without points: the service did not find their histories")
-	line(s.Members, "%d accounts and videos added to collections")
-	line(int64(s.MissingMembers), "%d members of collections left out: their video or account is missing")
-	line(s.Import.Bad, "%d rows left out: %s", strings.Join(s.Bad, "; "))
+	line(int64(s.Collections), "collection", ", %d new", s.NewCollections)
+	line(int64(s.Protected), "collection", " made private: set a password to protect it again")
+	line(int64(s.Accounts), "tracked account", "")
+	line(int64(s.UnknownAccounts), "account", " left out: link or tracking type not known")
+	line(s.Import.Videos, "video", ", %d new", s.Import.New)
+	line(s.Import.Stopped, "video", " not tracked: the tracking was stopped")
+	line(s.Import.Added, "point", " added")
+	line(s.Import.Folded, "point", " older than %d days left out: a later point of the same week is kept", keep.Daily)
+	line(s.Import.Existing, "point", " skipped: already there")
+	line(s.Import.Conflicts, "point", " left out: the day or week has a point with other counts, which is kept")
+	line(s.Import.TooOld, "point", " left out: older than %d days", keep.Weekly)
+	line(s.Interpolated, "point", " left out: interpolated, not measured")
+	line(s.Unmarked, "point", " older than 90 days left out: the service does not say which were measured")
+	line(s.Gone, "video", " without points: the service did not find the history")
+	line(s.Members, "account or video", " added to collections")
+	line(int64(s.MissingMembers), "member of a collection", " left out: the video or account is missing")
+	line(s.Import.Bad, "row", " left out: %s", strings.Join(s.Bad, "; "))
 	_, err := io.WriteString(p.Stdout, b.String())
 	return err
 }

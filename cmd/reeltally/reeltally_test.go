@@ -108,6 +108,31 @@ func TestToken_createsListsAndRevokesTokens(t *testing.T) {
 	require.Equal(t, []store.Scope{store.ScopeRead, store.ScopeWrite}, tokens[1].Scopes)
 }
 
+func TestLoginLink_printsALinkForATokenOfTheOrganisation(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	operator := operatorAt(t, db.URL)
+	operator("org", "create", "--name", "N")
+	status, link, note := boottest.Run(t, run, nil, map[string]string{"REELTALLY_DATABASE_URL": db.URL, "REELTALLY_APP_URL": "https://reeltally.example.com/"},
+		"login-link", "--org", "N", "--scopes", "read")
+	require.Zero(t, status, note)
+	secret, ok := strings.CutPrefix(strings.TrimSuffix(link, "\n"), "https://reeltally.example.com/login/")
+	require.True(t, ok, link)
+	require.Contains(t, note, "signs in to N once, within 30 minutes")
+	db.Clock.Set(time.Now()) // the command uses the clock of the machine
+	id, err := db.LoginLink(t.Context(), secret)
+	require.NoError(t, err)
+	require.Equal(t, "N", id.Organisation.Name)
+	require.Equal(t, []store.Scope{store.ScopeRead}, id.Token.Scopes)
+	require.WithinDuration(t, time.Now().Add(store.SessionLife), id.Token.ExpiresAt.Time(), time.Minute, "the token lasts as long as a session")
+	require.Contains(t, operator("token", "list", "--org", "N"), "Login link")
+	for _, wrong := range [][]string{{"--org", "N", "--app-url", "reeltally.example.com"}, {"--org", "N", "--scopes", "admin"}, {"--org", "unknown"}} {
+		status, _, note := boottest.Run(t, run, nil, map[string]string{"REELTALLY_DATABASE_URL": db.URL}, append([]string{"login-link"}, wrong...)...)
+		require.NotZero(t, status)
+		require.Contains(t, note, wrong[len(wrong)-1])
+	}
+}
+
 func TestCommands_errorNamesTheInvalidArgument(t *testing.T) {
 	t.Parallel()
 	url := storetest.NewURL(t, "sqlite")
@@ -170,7 +195,7 @@ func TestMigrate_updatesSchema(t *testing.T) {
 	require.Equal(t, 1, status)
 	require.Contains(t, stderr, "run `reeltally migrate`")
 	operator := operatorAt(t, url)
-	require.Contains(t, operator("migrate"), "migrations applied: [1")
+	require.Contains(t, operator("migrate"), "migrations applied, up to number 1")
 	require.Contains(t, operator("migrate"), "nothing to do")
 	require.Contains(t, operator("org", "list"), "SUBSCRIPTION")
 

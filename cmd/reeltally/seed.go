@@ -76,7 +76,7 @@ func (c *seedCommand) print(p boot.Process, orgs []uuid.UUID) error {
 				ID uuid.UUID `json:"organisation_id"`
 			}{id})
 		} else {
-			_, err = fmt.Fprintf(p.Stdout, "Organisation %s has %d videos with %d days of history.\n", id, c.Videos, c.Days)
+			_, err = fmt.Fprintf(p.Stdout, "Organisation %s has %s with %s of history.\n", id, counted(c.Videos, "video"), counted(c.Days, "day"))
 		}
 		if err != nil {
 			return err

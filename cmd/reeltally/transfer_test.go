@@ -43,7 +43,7 @@ func TestImport_importsMappedColumnsAndExportedFile(t *testing.T) {
 			require.Contains(t, stdout, `column views has the format plain: "7" is read as 7`)
 			status, stdout, stderr = runImport(append(withMap, "--skip-bad", bad, "--log-level", "info")...)
 			require.Zero(t, status, stderr)
-			require.Contains(t, stdout, "1 rows left out: see the reasons in "+bad)
+			require.Contains(t, stdout, "1 row left out: see the reasons in "+bad)
 			require.Contains(t, stderr, `"task":"writing"`)
 			left, err := os.ReadFile(bad)
 			require.NoError(t, err)
@@ -51,9 +51,9 @@ func TestImport_importsMappedColumnsAndExportedFile(t *testing.T) {
 
 			require.Contains(t, operator("export", "--org", "Über & Co"), fmt.Sprintf(",%s,%sT00:00:00Z,7,", day, day))
 			require.Contains(t, operator("export", "--org", org, "--to", day, "--format", "jsonl"), `"views":7,"likes":null`)
-			require.Contains(t, operator("export", "--org", org, "--out", out), out+" has 1 rows of 1 videos of Über & Co")
+			require.Contains(t, operator("export", "--org", org, "--out", out), out+" has 1 row of 1 video of Über & Co")
 			operator("org", "create", "--name", "Twin")
-			require.Contains(t, operator("import", "--org", "Twin", out), "1 points added")
+			require.Contains(t, operator("import", "--org", "Twin", out), "1 point added")
 			require.Contains(t, operator("import", "--org", "Twin", "--json", out), `"there":1`)
 			operator("org", "create", "--name", "Twin")
 			status, _, stderr = boottest.Run(t, run, nil, map[string]string{"REELTALLY_DATABASE_URL": url}, "export", "--org", "Twin")
@@ -144,7 +144,7 @@ func TestImport_resolvesShortLinks(t *testing.T) {
 		if status != 0 {
 			continue
 		}
-		require.Contains(t, stdout, "1 new videos")
+		require.Contains(t, stdout, "1 new video")
 		const unreachable = "http://127.0.0.1:1"
 		status, stdout, stderr := importLink(short, unreachable, "--json")
 		require.Zero(t, status, stderr)

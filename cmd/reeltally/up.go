@@ -107,7 +107,7 @@ func (u *up) services(ctx context.Context) ([]boot.Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	collector, err := collect.NewService(u.store, sources, u.registry, u.log)
+	collector, err := u.Sources.NewService(u.store, sources, u.registry, u.log)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -62,6 +63,29 @@ func TestUp_keepsTokenAndDataAcrossRestarts(t *testing.T) {
 			require.Zero(t, again.Stop())
 		})
 	}
+}
+
+func TestUp_printsAnAddressThatSignsInOnce(t *testing.T) {
+	t.Parallel()
+	u := startUp(t, map[string]string{"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite"), "REELTALLY_DATA_DIR": t.TempDir()})
+	link := strings.TrimSpace(u.Stdout.Await(t, startTimeout, "  "+u.base+"/login/"))
+	require.Contains(t, getText(t, link, ""), "Sign in to Demo")
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	use := func() (status int, cookies []*http.Cookie) {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, link, nil)
+		require.NoError(t, err)
+		answer, err := client.Do(r)
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		return answer.StatusCode, answer.Cookies()
+	}
+	status, cookies := use()
+	require.Equal(t, http.StatusSeeOther, status)
+	require.Len(t, cookies, 1)
+	status, cookies = use()
+	require.Equal(t, http.StatusUnauthorized, status)
+	require.Empty(t, cookies)
+	require.Zero(t, u.Stop())
 }
 
 func TestUp_keepsTokenFilePrivateAndReplacesInvalidToken(t *testing.T) {

@@ -61,15 +61,15 @@ func PaceOf(t queue.Target, f *ingest.VideoFacts, now time.Time) queue.Pace {
 
 // Next returns the time of the next fetch of a target that was fetched successfully at now. The fetches of a day start at the target's
 // fixed second of the day and are spread evenly. A late fetch therefore does not delay the following fetches.
-func (s Throttle) Next(t queue.Target, pace queue.Pace, now time.Time) time.Time {
-	today, every := store.DateOf(now), s.days(t.BaseLane, pace)
+func (p Plan) Next(t queue.Target, pace queue.Pace, now time.Time) time.Time {
+	today, every := store.DateOf(now), p.days(t.BaseLane, pace)
 	day := today + 1
 	for fetchDays(t, day, every) == fetchDays(t, today, every) {
 		day++
 	}
 	next := slotOn(t, day)
 	// The mean number of fetches a day is rounded up or down for each target: if it is 2.7, seven of ten targets have three fetches a day.
-	fetches := int(s.fetches(t.BaseLane, pace) + fraction(t, "turn"))
+	fetches := int(p.fetches(t.BaseLane, pace) + fraction(t, "turn"))
 	if fetches <= 1 {
 		return next
 	}
@@ -88,17 +88,17 @@ func (s Throttle) Next(t queue.Target, pace queue.Pace, now time.Time) time.Time
 // Due returns true in due if a claimed target must be fetched now. If the throttle has become stronger since the fetch was scheduled, due
 // can be false, and next is the new time of the fetch. A target is always due if an organisation waits for the fetch, if the last fetch
 // failed, or if the last counts were suspicious.
-func (s Throttle) Due(t queue.Target, now time.Time) (next time.Time, due bool) {
-	if s == 0 || t.Lane == queue.LaneInteractive || t.Attempts > 0 || t.Suspect != nil || t.FetchedAt == nil || t.RequestedAt > *t.FetchedAt {
+func (p Plan) Due(t queue.Target, now time.Time) (next time.Time, due bool) {
+	if p.Throttle == 0 || t.Lane == queue.LaneInteractive || t.Attempts > 0 || t.Suspect != nil || t.FetchedAt == nil || t.RequestedAt > *t.FetchedAt {
 		return now, true
 	}
-	next = s.Next(t, t.Pace, t.FetchedAt.Time())
+	next = p.Next(t, t.Pace, t.FetchedAt.Time())
 	return next, !next.After(now.Add(Early))
 }
 
 // Interval returns the mean time between two scheduled fetches of a target.
-func (s Throttle) Interval(t queue.Target) time.Duration {
-	return time.Duration(float64(24*time.Hour) / s.PerDay(t.BaseLane, t.Pace))
+func (p Plan) Interval(t queue.Target) time.Duration {
+	return time.Duration(float64(24*time.Hour) / p.PerDay(t.BaseLane, t.Pace))
 }
 
 // NeedsDetails returns true if the fetch of a video at now must include details such as title and account. Details are fetched once in

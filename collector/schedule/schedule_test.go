@@ -28,7 +28,7 @@ func drawTarget(t *rapid.T) queue.Target {
 
 // fetchTimes returns the times at which fetches of a target are scheduled in the given number of days after someDay. Each fetch happens at
 // a random time, at most delay after its scheduled time.
-func fetchTimes(t *rapid.T, s Throttle, target queue.Target, pace queue.Pace, days int, delay time.Duration) []time.Time {
+func fetchTimes(t *rapid.T, s Plan, target queue.Target, pace queue.Pace, days int, delay time.Duration) []time.Time {
 	at, end := someDay, someDay.AddDate(0, 0, days)
 	times := []time.Time{}
 	for {
@@ -46,7 +46,7 @@ func TestNext_schedulesOneFetchADayWithoutThrottle(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		target, pace := drawTarget(rt), anyPace.Draw(rt, "pace")
 		days := map[store.Date]int{}
-		for _, at := range fetchTimes(rt, 0, target, pace, 10, 9*time.Minute) {
+		for _, at := range fetchTimes(rt, Plan{}, target, pace, 10, 9*time.Minute) {
 			days[store.DateOf(at)]++
 		}
 		for day := store.DateOf(someDay) + 1; day < store.DateOf(someDay)+10; day++ {
@@ -63,7 +63,7 @@ func TestNext_isAtMostAWeekAfterTheLastFetch(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		target, pace := drawTarget(rt), anyPace.Draw(rt, "pace")
-		s := Throttle(rapid.Float64Range(0, float64(MaxThrottle)).Draw(rt, "throttle"))
+		s := Plan{Throttle: Throttle(rapid.Float64Range(0, float64(MaxThrottle)).Draw(rt, "throttle"))}
 		last := store.DateOf(someDay)
 		for _, at := range fetchTimes(rt, s, target, pace, 60, time.Hour) {
 			require.LessOrEqual(rt, int(store.DateOf(at)-last), longestDays)
@@ -76,7 +76,7 @@ func TestNext_schedulesTheNumberOfFetchesThatPerDayPredicts(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		lane, pace := anyLane.Draw(rt, "lane"), anyPace.Draw(rt, "pace")
-		s := Throttle(rapid.Float64Range(0, float64(MaxThrottle)).Draw(rt, "throttle"))
+		s := Plan{Throttle: Throttle(rapid.Float64Range(0, float64(MaxThrottle)).Draw(rt, "throttle"))}
 		const targets, days = 400, 21
 		n, most := 0, s.PerDay(lane, pace)*1.1
 		for i := range targets {
@@ -92,14 +92,14 @@ func TestNext_isNotDelayedByALateFetch(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		target := drawTarget(rt)
-		punctual := fetchTimes(rt, 0, target, queue.PaceFast, 5, 0)
-		late := fetchTimes(rt, 0, target, queue.PaceFast, 5, 2*time.Hour)
+		punctual := fetchTimes(rt, Plan{}, target, queue.PaceFast, 5, 0)
+		late := fetchTimes(rt, Plan{}, target, queue.PaceFast, 5, 2*time.Hour)
 		require.Equal(rt, punctual[1:], late[len(late)-len(punctual)+1:]) // without the first fetch, which may be left out if the previous fetch was late
 		for i := 1; i < len(punctual); i++ {
 			require.Equal(rt, 6*time.Hour, punctual[i].Sub(punctual[i-1]))
 		}
 		early := punctual[2].Add(-Early)
-		require.Equal(rt, punctual[3], Throttle(0).Next(target, queue.PaceFast, early), "an early fetch must replace the scheduled one")
+		require.Equal(rt, punctual[3], Plan{}.Next(target, queue.PaceFast, early), "an early fetch must replace the scheduled one")
 	})
 }
 
@@ -111,7 +111,7 @@ func TestNeedsDetails_isTrueForOneFetchAWeek(t *testing.T) {
 	for i := range targets {
 		target := queue.Target{Platform: link.TikTok, Kind: queue.KindVideo, ExternalID: fmt.Sprint(7_000_000_000 + i), DetailsAt: new(store.InstantOf(someDay))}
 		asked := 0
-		for now := Throttle(0).Next(target, queue.PaceSteady, someDay); now.Before(someDay.AddDate(0, 0, days)); now = Throttle(0).Next(target, queue.PaceSteady, now) {
+		for now := (Plan{}).Next(target, queue.PaceSteady, someDay); now.Before(someDay.AddDate(0, 0, days)); now = (Plan{}).Next(target, queue.PaceSteady, now) {
 			of := hours[now.Truncate(time.Hour)]
 			if NeedsDetails(target, now) {
 				target.DetailsAt = new(store.InstantOf(now))
@@ -145,7 +145,7 @@ func TestThrottle_reducesTheFetchesOfOneLaneAfterTheOther(t *testing.T) {
 		more := less + Throttle(rapid.Float64Range(0, float64(MaxThrottle-less)).Draw(rt, "more"))
 		for _, lane := range throttledLanes {
 			for _, pace := range []queue.Pace{queue.PaceFast, queue.PaceSteady, queue.PaceSlow} {
-				require.GreaterOrEqual(rt, less.PerDay(lane, pace), more.PerDay(lane, pace), "%d %d", lane, pace)
+				require.GreaterOrEqual(rt, Plan{Throttle: less}.PerDay(lane, pace), Plan{Throttle: more}.PerDay(lane, pace), "%d %d", lane, pace)
 			}
 		}
 		// A stage of throttling begins only after all earlier stages are applied completely.
@@ -161,8 +161,8 @@ func TestThrottle_reducesTheFetchesOfOneLaneAfterTheOther(t *testing.T) {
 			}
 		}
 	})
-	require.InDelta(t, 7, MaxThrottle.days(queue.LanePremium, queue.PaceFast), 0)
-	require.InDelta(t, 1, Throttle(0).days(queue.LaneFree, queue.PaceSlow), 0)
+	require.InDelta(t, 7, Plan{Throttle: MaxThrottle}.days(queue.LanePremium, queue.PaceFast), 0)
+	require.InDelta(t, 1, Plan{}.days(queue.LaneFree, queue.PaceSlow), 0)
 }
 
 func TestPaceOf_dependsOnTheAgeOfTheVideoAndTheGrowthOfItsViews(t *testing.T) {
@@ -219,16 +219,16 @@ func TestFit_returnsTheSmallestSufficientThrottle(t *testing.T) {
 		for _, b := range []string{"a", "b", "c"} {
 			supply[b] = rapid.Float64Range(1, 50_000).Draw(rt, "budget "+b)
 		}
-		got := Fit(needs, supply)
+		got := Fit(needs, supply, nil)
 		require.Len(rt, got, len(needs))
 		require.InDelta(rt, float64(got[needs[0].Group]), float64(got[needs[1].Group]), 0, "groups with a shared budget must have the same throttle")
 		for _, pool := range [][]Need{needs[:2], needs[2:]} {
 			s := got[pool[0].Group]
 			if s < MaxThrottle {
-				require.True(rt, fits(pool, supply, s), "the budgets must suffice for the planned fetches")
+				require.True(rt, fits(pool, supply, Plan{Throttle: s}), "the budgets must suffice for the planned fetches")
 			}
 			if s > 0 {
-				require.False(rt, fits(pool, supply, s-Throttle(1.0/128)), "a smaller throttle would suffice")
+				require.False(rt, fits(pool, supply, Plan{Throttle: s - Throttle(1.0/128)}), "a smaller throttle would suffice")
 			}
 		}
 	})
@@ -237,7 +237,7 @@ func TestFit_returnsTheSmallestSufficientThrottle(t *testing.T) {
 func TestFit_returnsZeroIfTheBudgetsAreUnlimited(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		for g, s := range Fit(drawNeeds(rt), map[string]float64{"a": math.MaxFloat64, "c": math.MaxFloat64}) {
+		for g, s := range Fit(drawNeeds(rt), map[string]float64{"a": math.MaxFloat64, "c": math.MaxFloat64}, nil) {
 			require.Zero(rt, s, "%v", g)
 		}
 	})
@@ -246,14 +246,14 @@ func TestFit_returnsZeroIfTheBudgetsAreUnlimited(t *testing.T) {
 func TestDue_defersFetchesThatWereScheduledBeforeTheThrottleRose(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		target, s := drawTarget(rt), Throttle(rapid.Float64Range(0, float64(MaxThrottle)).Draw(rt, "throttle"))
+		target, s := drawTarget(rt), Plan{Throttle: Throttle(rapid.Float64Range(0, float64(MaxThrottle)).Draw(rt, "throttle"))}
 		target.Pace, target.Lane = anyPace.Draw(rt, "pace"), target.BaseLane
 		fetched := store.InstantOf(someDay)
 		target.FetchedAt, target.RequestedAt = &fetched, fetched-1
 		want := s.Next(target, target.Pace, someDay)
 		now := someDay.Add(time.Duration(rapid.Int64Range(0, int64(8*24*time.Hour)).Draw(rt, "later")))
 		next, due := s.Due(target, now)
-		require.Equal(rt, s == 0 || !want.After(now.Add(Early)), due)
+		require.Equal(rt, s.Throttle == 0 || !want.After(now.Add(Early)), due)
 		if !due {
 			require.Equal(rt, want, next)
 		}
@@ -270,4 +270,40 @@ func TestDue_defersFetchesThatWereScheduledBeforeTheThrottleRose(t *testing.T) {
 			require.True(rt, due, name)
 		}
 	})
+}
+
+// Requirements in docs/coverage.md: 11.8-09
+func TestPlan_keepsTheIntervalOfEachTier(t *testing.T) {
+	t.Parallel()
+	intervals, err := ParseIntervals(map[string]time.Duration{"limited": 5 * 24 * time.Hour, "basic": 36 * time.Hour, "premium": 2 * time.Hour})
+	require.NoError(t, err)
+	plan := Plan{Intervals: intervals}
+	for lane, want := range map[queue.Lane]time.Duration{queue.LaneFree: 5 * 24 * time.Hour, queue.LaneBasic: 36 * time.Hour, queue.LanePremium: 2 * time.Hour} {
+		for _, pace := range []queue.Pace{queue.PaceFast, queue.PaceSteady, queue.PaceSlow} {
+			const targets, days = 200, 30
+			fetches := 0
+			for i := range targets {
+				target := queue.Target{Platform: link.TikTok, Kind: queue.KindVideo, BaseLane: lane, ExternalID: fmt.Sprint(7_000_000_000 + i)}
+				require.Equal(t, want, plan.Interval(target))
+				for now := plan.Next(target, pace, someDay); now.Before(someDay.AddDate(0, 0, days)); now = plan.Next(target, pace, now) {
+					fetches++
+				}
+			}
+			expected := targets * days * 24 / want.Hours()
+			require.InDelta(t, expected, fetches, 0.06*expected, "lane %d, pace %d", lane, pace)
+		}
+	}
+	require.InDelta(t, 1.0/longestDays, Plan{intervals, MaxThrottle}.PerDay(queue.LanePremium, queue.PaceFast), 1e-9, "the largest throttle fetches every target once a week")
+}
+
+func TestParseIntervals_refusesUnknownTiersAndLimits(t *testing.T) {
+	t.Parallel()
+	for text, of := range map[string]map[string]time.Duration{
+		`"gold" is not a tier`:                       {"gold": time.Hour},
+		"basic is 59m0s; it must be from 1h to 7d":   {"basic": 59 * time.Minute},
+		"premium is 192h0m0s; it must be from 1h to": {"premium": 8 * 24 * time.Hour},
+	} {
+		_, err := ParseIntervals(of)
+		require.ErrorContains(t, err, text)
+	}
 }

@@ -42,26 +42,35 @@ func (s Throttle) stage(stage int, lane queue.Lane) float64 {
 	return min(1, max(0, float64(s)-float64(at*stages+stage)))
 }
 
+// Plan says how often targets are fetched.
+type Plan struct {
+	Intervals Intervals // intervals while the budgets are large enough
+	Throttle  Throttle
+}
+
 // days returns the mean number of days from one day with fetches of a target to the next such day. It is between 1 and longestDays.
-func (s Throttle) days(lane queue.Lane, pace queue.Pace) float64 {
+func (p Plan) days(lane queue.Lane, pace queue.Pace) float64 {
 	stage := stageAll
 	if pace == queue.PaceSlow {
 		stage = stageSlow
 	}
-	return 1 + (longestDays-1)*s.stage(stage, lane)
+	usual := max(1, p.Intervals.of(lane).Hours()/24)
+	return usual + (longestDays-usual)*p.Throttle.stage(stage, lane)
 }
 
 // fetches returns how many times a target is fetched, on average, on a day on which it is fetched at all.
-func (s Throttle) fetches(lane queue.Lane, pace queue.Pace) float64 {
-	if pace != queue.PaceFast {
-		return 1
+func (p Plan) fetches(lane queue.Lane, pace queue.Pace) float64 {
+	interval := p.Intervals.of(lane)
+	usual := max(1, 24/interval.Hours())
+	if pace == queue.PaceFast && interval <= DefaultInterval {
+		usual = max(usual, fastFetches)
 	}
-	return fastFetches - (fastFetches-1)*s.stage(stageFast, lane)
+	return usual - (usual-1)*p.Throttle.stage(stageFast, lane)
 }
 
 // PerDay returns the mean number of fetches per day of a target with the given lane and pace.
-func (s Throttle) PerDay(lane queue.Lane, pace queue.Pace) float64 {
-	return s.fetches(lane, pace) / s.days(lane, pace)
+func (p Plan) PerDay(lane queue.Lane, pace queue.Pace) float64 {
+	return p.fetches(lane, pace) / p.days(lane, pace)
 }
 
 // Group identifies a set of targets that have the same throttle: the videos or the accounts of one platform.
@@ -82,11 +91,11 @@ type Need struct {
 // Fit returns the smallest throttle of each group with which the units in supply are enough for all fetches of a day. supply has the
 // available units a day, by budget key. Groups that can spend from the same budget get the same throttle. A lane is then throttled on all
 // platforms of these groups before the next lane is throttled.
-func Fit(needs []Need, supply map[string]float64) map[Group]Throttle {
+func Fit(needs []Need, supply map[string]float64, intervals Intervals) map[Group]Throttle {
 	throttles := make(map[Group]Throttle, len(needs))
 	for len(needs) > 0 {
 		pool, rest := splitConnected(needs, supply)
-		smallest := sort.Search(int(MaxThrottle/throttleStep), func(n int) bool { return fits(pool, supply, Throttle(n)*throttleStep) })
+		smallest := sort.Search(int(MaxThrottle/throttleStep), func(n int) bool { return fits(pool, supply, Plan{intervals, Throttle(n) * throttleStep}) })
 		for _, n := range pool {
 			throttles[n.Group] = Throttle(smallest) * throttleStep
 		}
@@ -125,14 +134,14 @@ func (n Need) sharesBudget(other Need, supply map[string]float64) bool {
 	return false
 }
 
-// fits returns true if the units in supply are enough for all fetches of a day with the throttle s.
-func fits(pool []Need, supply map[string]float64, s Throttle) bool {
+// fits returns true if the units in supply are enough for all fetches of a day with the plan p.
+func fits(pool []Need, supply map[string]float64, p Plan) bool {
 	left := make(map[string]float64, len(supply))
 	maps.Copy(left, supply)
 	for _, n := range pool {
 		var counts, details float64
 		for _, d := range n.Targets {
-			fetches := float64(d.Targets) * s.PerDay(d.Lane, d.Pace)
+			fetches := float64(d.Targets) * p.PerDay(d.Lane, d.Pace)
 			detailed := min(fetches, float64(d.Targets)/detailsDays)
 			counts, details = counts+fetches-detailed, details+detailed
 		}

@@ -48,14 +48,14 @@ type ImportResult int
 const (
 	// PointAdded: the point was added to the history.
 	PointAdded ImportResult = iota
-	// PointFolded: the point has no row of its own. It is older than DailyDays, and a later point is stored as the only point of the week.
+	// PointFolded: the point has no row of its own. It is older than Retention.Daily, and a later point is stored as the only point of the week.
 	PointFolded
 	// PointThere: the history already has a point with the same counts for that day.
 	PointThere
-	// PointKept: the history already has a point of the day with other counts, or a point of the week if the day is older than DailyDays.
+	// PointKept: the history already has a point of the day with other counts, or a point of the week if the day is older than Retention.Daily.
 	// The stored point stays unchanged. A stored point is replaced only if it was imported without counts.
 	PointKept
-	// PointTooOld: the point is older than WeeklyDays, so it is not stored.
+	// PointTooOld: the point is older than Retention.Weekly, so it is not stored.
 	PointTooOld
 	// PointBeforeUpload: the point is older than the video's upload, so it is not stored.
 	PointBeforeUpload
@@ -129,7 +129,9 @@ type replacedWeek struct {
 }
 
 // oldestDaily returns the first day for which a daily point is stored. For older days, one point a week is stored.
-func (i *importing) oldestDaily() db.Date { return i.Now.Day() - db.DailyDays }
+func (i *importing) oldestDaily() db.Date {
+	return i.Now.Day() - store.DatabaseOf(i.Org).Retention().Daily
+}
 
 // check returns an error if a link is not the link of a video. It also returns an error if the points of a video are not in order, are two
 // on one day, or are in the future.
@@ -167,7 +169,7 @@ func (i *importing) run() ([]ImportedVideo, error) {
 		v, exists := known[queue.TargetKey(links[n].Platform, links[n].ID)]
 		out[n].New, out[n].Stopped = !exists, v.Removed || !exists && i.in[n].Stopped
 		m := &mergedVideo{in: &i.in[n], isNew: !exists, before: v, stored: stored[v.ID]}
-		out[n].Results = m.classify(i.Now.Day())
+		out[n].Results = m.classify(i.Now.Day(), store.DatabaseOf(i.Org).Retention())
 		classified[n] = m
 	}
 	if err := i.requireDataKind(classified); err != nil {

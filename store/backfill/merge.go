@@ -25,13 +25,13 @@ type mergedVideo struct {
 	account       *uuid.UUID    // id of the account that a stored video without an account gets; nil if the import names none
 }
 
-// classify returns the result for each imported point. It sets m.added, and moves points that are replaced from m.stored to m.gone.
-func (m *mergedVideo) classify(today db.Date) []ImportResult {
+// classify returns the result for each imported point. keep says for how many days points are kept. It sets m.added, and moves points that are replaced from m.stored to m.gone.
+func (m *mergedVideo) classify(today db.Date, keep db.Retention) []ImportResult {
 	results := make([]ImportResult, len(m.in.Points))
 	uploaded := m.uploaded()
-	oldest := today - db.DailyDays
+	oldest := today - keep.Daily
 	for n, p := range m.in.Points {
-		if results[n] = m.classifyPoint(p, uploaded, today); results[n] == PointAdded {
+		if results[n] = m.classifyPoint(p, uploaded, today, keep); results[n] == PointAdded {
 			m.added = append(m.added, p)
 		}
 	}
@@ -60,10 +60,10 @@ func (m *mergedVideo) classify(today db.Date) []ImportResult {
 
 // classifyPoint returns the result for one imported point, compared with the stored points only. classify compares it with other imported
 // points. uploaded is the first day on which the video can have a point.
-func (m *mergedVideo) classifyPoint(p LoadPoint, uploaded, today db.Date) ImportResult {
+func (m *mergedVideo) classifyPoint(p LoadPoint, uploaded, today db.Date, keep db.Retention) ImportResult {
 	day := p.At.Day()
 	switch {
-	case day < today-db.WeeklyDays:
+	case day < today-keep.Weekly:
 		return PointTooOld
 	case day < uploaded:
 		return PointBeforeUpload
@@ -80,7 +80,7 @@ func (m *mergedVideo) classifyPoint(p LoadPoint, uploaded, today db.Date) Import
 	for _, s := range m.stored {
 		switch {
 		case s.isReplacedBy(p):
-		case day >= today-db.DailyDays || s.Day.Week() != day.Week():
+		case day >= today-keep.Daily || s.Day.Week() != day.Week():
 		// If s is a daily point or comes from retention, its week gets no more points, because it is unknown which days of the week had
 		// points. If s was imported, it is the last imported point of its week, so a later point can be added.
 		case !s.Weekly || !s.isImported():

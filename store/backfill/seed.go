@@ -68,7 +68,7 @@ type LoadPoint struct {
 }
 
 // Load writes a batch in one transaction. The result is the same as if the videos had been tracked and fetched. Load writes the points (one
-// a week if they are older than DailyDays), latest counts, growth, outlier multipliers, hashtags and statistics. It also writes the rows
+// a week if they are older than Retention.Daily), latest counts, growth, outlier multipliers, hashtags and statistics. It also writes the rows
 // of account_days and organisation_days, and the targets of the queue, which are due tomorrow.
 //
 // Load skips collections whose id the organisation already has. It also skips accounts whose id the organisation has, together with their
@@ -126,7 +126,9 @@ type loading struct {
 }
 
 // oldestDaily returns the first day for which a daily point is stored. For older days, one point a week is stored.
-func (l *loading) oldestDaily() db.Date { return l.now.Day() - db.DailyDays }
+func (l *loading) oldestDaily() db.Date {
+	return l.now.Day() - store.DatabaseOf(l.Org).Retention().Daily
+}
 
 // ensurePartitions creates the partitions of snapshots_daily for all daily points of the batch.
 func (l *loading) ensurePartitions(ctx context.Context, b LoadBatch) error {
@@ -353,7 +355,7 @@ func (l *loading) video(v *store.Video, in *LoadVideo) {
 		v.Pending, v.Direct, v.UploadedAt, v.SongName, v.SongLink, v.VideoLength, v.Title, v.TitleFolded, v.NotSafe, v.Private, v.HiddenStats,
 		v.AdInfoShop, v.AdIsAd, v.AdProductIDShop, loadedStatus(!v.Removed, v.Removed, v.LatestUpdatedAt), v.LatestUpdatedAt,
 		v.LatestEngagement, v.LatestUpdatedAt, v.OutlierMultiplier}, v.Growth.Values(), latest.Values()))
-	for _, tag := range ingest.Hashtags(v.Title) {
+	for _, tag := range store.Hashtags(v.Title) {
 		l.hashtags = append(l.hashtags, []any{l.ID(), tag, v.ID})
 	}
 	for _, c := range in.Collections {

@@ -87,7 +87,7 @@ func TestMergeAccounts_keepsTheRecordWithTheHistoryAfterARename(t *testing.T) {
 		require.Equal(t, before.TrackedAt, a.TrackedAt)
 		require.Equal(t, store.TrackLatest30, *a.TrackingType, "an account that is already tracked keeps its tracking type")
 		require.EqualValues(t, 110, *a.LatestFollowersCount)
-		require.Equal(t, []store.Label{{ID: c.ID, Name: "Dogs"}}, a.Labels)
+		require.Equal(t, []*store.Label{{ID: c.ID, Name: "Dogs"}}, a.Labels)
 		require.Equal(t, []int64{110, 102, 101, 100}, followersByDay(t, db, o, id))
 		require.EqualValues(t, 4, a.TotalVideosTracked)
 		require.Equal(t, id, *storetest.VideoOf(t, o, storetest.Clip(t, 999)).LinkedAccountID)

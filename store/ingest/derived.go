@@ -92,21 +92,23 @@ func (w videoWriter) growth(videos []*store.Video) error {
  (SELECT k.views FROM snapshots_weekly k WHERE k.organisation_id = wanted.organisation_id AND k.video_id = wanted.id AND k.day <= ? AND k.views IS NOT NULL ORDER BY k.day DESC LIMIT 1))`
 	const counted = `(SELECT d.day FROM snapshots_daily d WHERE d.organisation_id = wanted.organisation_id AND d.video_id = wanted.id AND d.views IS NOT NULL ORDER BY d.day DESC LIMIT 1)`
 	day := w.fetchedAt.Day()
-	var rows []struct {
-		OrganisationID   uuid.UUID
-		ID               uuid.UUID
-		V1, V7, V14, V30 *int64
-		Counted          *db.Date
-	}
-	list, args := db.WithKeys(w.tx, db.SortedKeys(byKey))
-	err := w.tx.Raw(list+`SELECT wanted.organisation_id, wanted.id, `+before+` AS v1, `+before+` AS v7, `+before+` AS v14, `+before+` AS v30, `+counted+` AS counted FROM wanted`,
-		append(args, day-1, day-1, day-7, day-7, day-14, day-14, day-30, day-30)...).Scan(&rows).Error
-	if err != nil {
-		return err
-	}
-	for _, r := range rows {
-		views := map[db.Date]*int64{day - 1: r.V1, day - 7: r.V7, day - 14: r.V14, day - 30: r.V30}
-		SetGrowth(byKey[db.RowKey{Org: r.OrganisationID, ID: r.ID}], day, r.Counted, func(d db.Date) *int64 { return views[d] })
+	for chunk := range slices.Chunk(db.SortedKeys(byKey), db.InsertChunk) {
+		var rows []struct {
+			OrganisationID   uuid.UUID
+			ID               uuid.UUID
+			V1, V7, V14, V30 *int64
+			Counted          *db.Date
+		}
+		list, args := db.WithKeys(w.tx, chunk)
+		err := w.tx.Raw(list+`SELECT wanted.organisation_id, wanted.id, `+before+` AS v1, `+before+` AS v7, `+before+` AS v14, `+before+` AS v30, `+counted+` AS counted FROM wanted`,
+			append(args, day-1, day-1, day-7, day-7, day-14, day-14, day-30, day-30)...).Scan(&rows).Error
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			views := map[db.Date]*int64{day - 1: r.V1, day - 7: r.V7, day - 14: r.V14, day - 30: r.V30}
+			SetGrowth(byKey[db.RowKey{Org: r.OrganisationID, ID: r.ID}], day, r.Counted, func(d db.Date) *int64 { return views[d] })
+		}
 	}
 	return nil
 }

@@ -22,6 +22,8 @@ var timedRows = []struct{ table, key, expired string }{
 	// turn is about the time of the organisation's last request in microseconds: see queue.TakeTurns.
 	{"org_turns", "route, organisation_id", "turn < ?"},
 	{"api_tokens", "id", "COALESCE(revoked_at, expires_at) < ?"},
+	{"sessions", "hash", "expires_at < ?"},
+	{"login_links", "hash", "expires_at < ?"},
 	{"token_uses", "token_id", "last_used_at < ? AND NOT EXISTS (SELECT 1 FROM api_tokens t WHERE t.id = token_uses.token_id)"},
 }
 

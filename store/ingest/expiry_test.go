@@ -33,6 +33,8 @@ func insertsOfAge(t *testing.T, db *storetest.DB, o *store.Org, n int, at time.T
 	return map[string]func(){
 		"api_tokens":    add("INSERT INTO api_tokens (id, organisation_id, name, hash, scopes, created_at, revoked_at) VALUES (?, ?, 'x', ?, 'read', 0, ?)", id, o.ID(), id[:], i),
 		"token_uses":    add("INSERT INTO token_uses (token_id, last_used_at) VALUES (?, ?)", id, i),
+		"sessions":      add("INSERT INTO sessions (hash, token_id, created_at, expires_at) VALUES (?, ?, 0, ?)", id[:], id, i),
+		"login_links":   add("INSERT INTO login_links (hash, token_id, created_at, expires_at) VALUES (?, ?, 0, ?)", id[:], id, i),
 		"quota_windows": add("INSERT INTO quota_windows (source, win, used, updated_at) VALUES ('s', ?, 1, ?)", fmt.Sprint(n), i),
 		"source_pauses": add("INSERT INTO source_pauses (source, class, detail, blocked_until, strikes) VALUES (?, 'x', '', ?, 1)", fmt.Sprint(n), i),
 		"org_turns":     add("INSERT INTO org_turns (route, organisation_id, turn) VALUES ('s', ?, ?)", id, i),

@@ -151,10 +151,8 @@ func writeOutcomes(tx *gorm.DB, fetchedAt db.Instant, outcomes []Outcome) error 
 			others = append(others, key)
 		}
 	}
-	for chunk := range slices.Chunk(changed, db.InsertChunk) {
-		if err := w.write(chunk); err != nil {
-			return err
-		}
+	if err := w.write(changed); err != nil {
+		return err
 	}
 	for chunk := range slices.Chunk(others, db.InsertChunk) {
 		if err := w.writeStates(chunk); err != nil {
@@ -202,7 +200,7 @@ func (w videoWriter) write(keys []db.RowKey) error {
 		return err
 	}
 	before, touched := store.SumsByOrganisation(videos), map[db.RowKey]bool{}
-	w.touch(touched, videos)
+	w.touch(touched, videos) // also the present accounts, because a video may move to another account
 	var measured []*store.Video
 	var retitled []Retitled
 	for i := range videos {
@@ -222,6 +220,17 @@ func (w videoWriter) write(keys []db.RowKey) error {
 	if err := w.growth(measured); err != nil {
 		return err
 	}
+	w.touch(touched, videos)
+	stats, err := store.ReadStatistics(w.tx, db.SortedKeys(touched), videos)
+	if err != nil {
+		return err
+	}
+	for i := range videos {
+		if v := &videos[i]; v.LinkedAccountID != nil {
+			s := stats[db.RowKey{Org: v.OrganisationID, ID: *v.LinkedAccountID}]
+			v.OutlierMultiplier = s.Multiplier(v.LatestViews)
+		}
+	}
 	if err := SaveVideos(w.tx, videos); err != nil {
 		return err
 	}
@@ -234,9 +243,10 @@ func (w videoWriter) write(keys []db.RowKey) error {
 	if err := CountUploads(w.tx, videos, w.undated); err != nil {
 		return err
 	}
-	// Add the accounts after the write to the accounts before the write, because a video may have moved to another account.
-	w.touch(touched, videos)
-	if err := w.refreshAccounts(touched); err != nil {
+	if err := store.SaveStatistics(w.tx, stats); err != nil {
+		return err
+	}
+	if err := w.saveAccountDays(touched); err != nil {
 		return err
 	}
 	return w.addToTotals(before, store.SumsByOrganisation(videos))
@@ -275,9 +285,9 @@ func (w videoWriter) touch(accounts map[db.RowKey]bool, videos []store.Video) {
 	}
 }
 
-// refreshAccounts recomputes the statistics of accounts and stores them as the accounts' points of the day of the fetch. If a video of an
-// account got counts, the point also gets the time and source of the fetch.
-func (w videoWriter) refreshAccounts(touched map[db.RowKey]bool) error {
+// saveAccountDays stores the statistics of accounts as the accounts' points of the day of the fetch. If a video of an account got counts, the
+// point also gets the time and source of the fetch.
+func (w videoWriter) saveAccountDays(touched map[db.RowKey]bool) error {
 	measured, others := map[db.RowKey]bool{}, map[db.RowKey]bool{}
 	for account, hasCounts := range touched {
 		if hasCounts {
@@ -287,7 +297,7 @@ func (w videoWriter) refreshAccounts(touched map[db.RowKey]bool) error {
 		}
 	}
 	stamp := store.DayStamp{Day: w.fetchedAt.Day()}
-	if err := store.RefreshAccounts(w.tx, db.SortedKeys(others), stamp); err != nil {
+	if err := store.SaveAccountDays(w.tx, db.SortedKeys(others), stamp); err != nil {
 		return err
 	}
 	for _, o := range w.outcomes {
@@ -295,18 +305,26 @@ func (w videoWriter) refreshAccounts(touched map[db.RowKey]bool) error {
 			stamp.FetchedAt, stamp.Source = &w.fetchedAt, &o.Source
 		}
 	}
-	return store.RefreshAccounts(w.tx, db.SortedKeys(measured), stamp)
+	return store.SaveAccountDays(w.tx, db.SortedKeys(measured), stamp)
 }
 
 // load reads and locks those videos with the given keys that are still tracked and have no newer counts. It orders the videos by
 // organisation, platform and the platform's id.
 func (w videoWriter) load(keys []db.RowKey) ([]store.Video, error) {
-	list, args := db.WithKeys(w.tx, keys)
 	var videos []store.Video
-	return videos, w.tx.Raw(list+`SELECT videos.* FROM wanted CROSS JOIN videos
+	for chunk := range slices.Chunk(keys, db.InsertChunk) {
+		list, args := db.WithKeys(w.tx, chunk)
+		var found []store.Video
+		err := w.tx.Raw(list+`SELECT videos.* FROM wanted CROSS JOIN videos
  WHERE videos.organisation_id = wanted.organisation_id AND videos.id = wanted.id AND NOT videos.removed
    AND (videos.latest_updated_at IS NULL OR videos.latest_updated_at <= ?)
- ORDER BY videos.organisation_id, videos.platform, videos.external_id`+db.ForUpdateOf(w.tx, "videos"), append(args, w.fetchedAt)...).Scan(&videos).Error
+ ORDER BY videos.organisation_id, videos.platform, videos.external_id`+db.ForUpdateOf(w.tx, "videos"), append(args, w.fetchedAt)...).Scan(&found).Error
+		if err != nil {
+			return nil, err
+		}
+		videos = append(videos, found...)
+	}
+	return videos, nil
 }
 
 // apply copies an outcome into the video, without saving the video. It returns true if the outcome has counts.
@@ -332,7 +350,7 @@ func apply(v *store.Video, o *Outcome, accounts map[db.RowKey]*store.Account, fe
 		v.UploadedAt = &day
 	}
 	if f.LengthSeconds != nil && !isWhole(v.VideoLength, *f.LengthSeconds) {
-		length := formatSeconds(*f.LengthSeconds)
+		length := strconv.FormatFloat(*f.LengthSeconds, 'f', -1, 64)
 		v.VideoLength = &length
 	}
 	db.AssignPointer(&v.SongName, f.SongName)
@@ -420,7 +438,7 @@ func SaveVideos(tx *gorm.DB, videos []store.Video) error {
 		Columns: db.Columns([]string{"organisation_id", "id"}),
 		DoUpdates: clause.AssignmentColumns(slices.Concat([]string{"link", "username", "linked_account_id", "uploaded_at", "song_name", "song_link",
 			"video_length", "title", "title_folded", "not_safe", "private", "hidden_stats", "ad_info_shop", "ad_is_ad", "ad_product_id_shop",
-			"latest_engagement", "latest_updated_at",
+			"latest_engagement", "latest_updated_at", "outlier_multiplier",
 			"fetch_status", "fetch_reason", "last_attempt_at", "next_fetch_at"}, store.GrowthColumns, store.MetricNames("latest_"))),
 	}).CreateInBatches(videos, db.InsertChunk/2).Error
 }
@@ -436,10 +454,10 @@ func SaveHashtags(tx *gorm.DB, videos []Retitled) error {
 	outdated := map[uuid.UUID][]uuid.UUID{}
 	var rows []store.VideoHashtag
 	for _, v := range videos {
-		if len(Hashtags(v.Before)) > 0 {
+		if len(store.Hashtags(v.Before)) > 0 {
 			outdated[v.OrganisationID] = append(outdated[v.OrganisationID], v.ID)
 		}
-		for _, tag := range Hashtags(v.Title) {
+		for _, tag := range store.Hashtags(v.Title) {
 			rows = append(rows, store.VideoHashtag{OrganisationID: v.OrganisationID, Tag: tag, VideoID: v.ID})
 		}
 	}
@@ -487,11 +505,12 @@ func acknowledge(tx *gorm.DB, c queue.Claim, now, fetchedAt db.Instant, outcomes
 				fetched, views = &fetchedAt, o.followers
 			}
 			rows[i] = []any{o.Target.Platform, o.Target.Kind, o.Target.ExternalID, o.Target.RequestedAt, o.NextAt, o.Attempts, o.RefusedAs, o.Refusals, o.State, o.Detail, o.Suspect,
-				fetched, details, views, o.Pace, handle, o.Route, o.Answers, o.Onward, turns[i], o.targetStatus(fetched != nil)}
+				fetched, details, views, o.Pace, handle, o.Route, o.Answers, o.Onward, turns[i], o.targetStatus(fetched != nil), c.Token}
 		}
 		list, args := db.WithRows(tx, "u", []string{"source text", "kind text", "external_id text", "requested_at bigint", "next_at bigint", "attempts integer", "refused_as text", "refusals integer", "state text",
-			"detail text", "suspect text", "fetched_at bigint", "details_at bigint", "views bigint", "pace integer", "handle text", "route text", "answers text", "onward boolean", "turn bigint", "status text"}, rows)
-		args = append(args, now, now.Add(soon), queue.Bucket, c.Token)
+			"detail text", "suspect text", "fetched_at bigint", "details_at bigint", "views bigint", "pace integer", "handle text", "route text", "answers text", "onward boolean", "turn bigint", "status text", "token uuid"}, rows)
+		args = append(args, now, now.Add(soon), queue.Bucket)
+		// The token is a column of u and not a parameter: with a parameter, PostgreSQL would compare each target of the claim with each row of u.
 		err = tx.Exec(list+`UPDATE fetch_targets SET claimed_by = NULL, token = NULL, pace = u.pace, attempts = u.attempts, refused_as = u.refused_as, refusals = u.refusals, state = u.state, detail = u.detail, suspect = u.suspect,
   status = CASE WHEN u.status = '' THEN fetch_targets.status ELSE u.status END,
   fetched_at = COALESCE(u.fetched_at, fetch_targets.fetched_at),
@@ -503,7 +522,7 @@ func acknowledge(tx *gorm.DB, c queue.Claim, now, fetchedAt db.Instant, outcomes
   next_at = CASE WHEN fetch_targets.requested_at > u.requested_at THEN ? ELSE u.next_at END,
   lane = CASE WHEN fetch_targets.requested_at <= u.requested_at AND NOT u.onward AND (u.fetched_at IS NOT NULL OR u.next_at > ?) THEN fetch_targets.base_lane ELSE fetch_targets.lane END
  FROM u WHERE fetch_targets.bucket = ? AND fetch_targets.source = u.source AND fetch_targets.kind = u.kind
-   AND fetch_targets.external_id = u.external_id AND fetch_targets.token = ?`, args...).Error
+   AND fetch_targets.external_id = u.external_id AND fetch_targets.token = u.token`, args...).Error
 		if err != nil {
 			return err
 		}

@@ -42,7 +42,7 @@ func TestAcknowledge_writesAllFacts(t *testing.T) {
 		want := before
 		want.LatestViews, want.LatestLikes, want.LatestComments, want.LatestBookmarks = new(int64(1000)), new(int64(100)), new(int64(10)), new(int64(1))
 		want.LatestEngagement, want.LatestUpdatedAt = new(int64(111)), &now
-		want.Title, want.TitleFolded, want.UploadedAt, want.VideoLength = "A #Dog and a #cat 🐶", "a #dog and a #cat 🐶", new(store.DateOf(*facts.UploadedAt)), new("12.5")
+		want.Title, want.UploadedAt, want.VideoLength = "A #Dog and a #cat 🐶", new(store.DateOf(*facts.UploadedAt)), new("12.5")
 		want.SongName, want.SongLink, want.AdProductIDShop = facts.SongName, facts.SongLink, facts.ShopProductID
 		want.NotSafe, want.Private, want.HiddenStats, want.AdIsAd, want.AdInfoShop = true, true, true, true, true
 		want.OutlierMultiplier = new(1.0)

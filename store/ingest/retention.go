@@ -14,7 +14,7 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// Retention keeps the point of every day for DailyDays days, and one point of every week for WeeklyDays days. The weekly point is the last
+// store.Retention says for how many days the point of every day is kept, and for how many days one point of every week. The weekly point is the last
 // daily point of the week. If the last daily point lacks a count, that count comes from an earlier day of the week.
 //
 // A weekly point is written before its daily points are deleted. On SQLite, the same transaction deletes the daily points. On PostgreSQL, a
@@ -30,7 +30,7 @@ type RetentionReport struct {
 	Days    int64    // number of daily points deleted row by row, without the points of dropped months
 	Months  []string // months (YYYY-MM) whose partition was dropped
 	Busy    []string // months (YYYY-MM) whose partition was in use and must be dropped later
-	Expired int64    // number of deleted points of videos, accounts and organisations that were older than WeeklyDays
+	Expired int64    // number of deleted points of videos, accounts and organisations that were older than Retention.Weekly
 }
 
 // ApplyRetention rolls up and drops old points, and creates the partitions of the coming months. It calls alive after each transaction and
@@ -50,11 +50,12 @@ func (s *Writer) ApplyRetention(ctx context.Context, alive func() error) (Retent
 		return done, err
 	}
 	// Roll up only whole weeks, because the last point of an unfinished week is not known yet.
-	daily := (today - db.DailyDays).Week()
+	keep := s.db.Retention()
+	daily := (today - keep.Daily).Week()
 	if err := s.rollUp(ctx, orgs, daily, &done, alive); err != nil {
 		return done, err
 	}
-	return done, s.expire(ctx, orgs, today-db.WeeklyDays-db.RetentionMargin, &done, alive)
+	return done, s.expire(ctx, orgs, today-keep.Weekly-db.RetentionMargin, &done, alive)
 }
 
 // createNextPartitions creates the partitions of the coming months. It gives up after a minute, because the lease of the caller's job must

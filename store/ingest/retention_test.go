@@ -166,6 +166,31 @@ func TestRetention_keepsDailyPointsFor90DaysAndWeeklyPointsAfterThat(t *testing.
 	})
 }
 
+// Requirements in docs/coverage.md: 11.8-08
+func TestRetention_keepsPointsForTheConfiguredDays(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		storetest.CreatePartitions(t, db, 400)
+		configured, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: db.Clock.Now, Inspect: db.Guard.Inspect, Retention: store.Retention{Daily: 150, Weekly: 200}})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, configured.Close()) })
+		o, now := storetest.NewOrg(t, db), storetest.Today(db)
+		id := storetest.Track(t, o, storetest.Clip(t, 1))[0].VideoID
+		s := storetest.Series{Daily: map[store.Date]store.Counts{}}
+		for ago := range store.Date(400) {
+			s.Daily[now-ago] = store.Counts{Views: new(int64(100_000 - ago))}
+		}
+		s.Insert(t, db, o, id)
+		_, err = ingest.New(configured).ApplyRetention(t.Context(), storetest.NeverStop)
+		require.NoError(t, err)
+		daily := storetest.Column[int64](t, db, "SELECT COUNT(*) FROM snapshots_daily")[0]
+		require.GreaterOrEqual(t, daily, int64(151))
+		require.LessOrEqual(t, daily, int64(151+7+31))
+		weekly := storetest.Column[int64](t, db, "SELECT COUNT(*) FROM snapshots_weekly")[0]
+		require.InDelta(t, (200+14-150)/7, weekly, 5, "the weekly points from 150 to 214 days ago")
+	})
+}
+
 func TestRetention_keepsCountsThatAreMissingOnTheLastDayOfTheWeek(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

@@ -54,11 +54,11 @@ type FetchChange struct {
 	NextAt db.Instant
 }
 
-// saveDue stores when the videos and accounts of entries are fetched next. If no configured source can fetch an entry, saveDue stores the
+// saveDue stores when the videos and accounts of entries are fetched next, except for entries that are Saved. If no configured source can fetch an entry, saveDue stores the
 // status FetchUnsupported and the reason instead.
 func saveDue(tx *gorm.DB, org uuid.UUID, entries []Entry) error {
 	for kind, table := range map[Kind]string{KindVideo: "videos", KindAccount: "accounts"} {
-		of := slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return e.Kind != kind })
+		of := slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return e.Kind != kind || e.Saved })
 		for chunk := range slices.Chunk(of, db.InsertChunk) {
 			rows := make([][]any, len(chunk))
 			for i, e := range chunk {

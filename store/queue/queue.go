@@ -153,6 +153,8 @@ type Entry struct {
 	TrackedAt, FetchedAt db.Instant
 	// Unsupported says why no configured source can fetch the video or account. It is "" if a source can, or if that is not known.
 	Unsupported string
+	// Saved is true if the row of the video or account has NextAt and Unsupported already.
+	Saved bool
 
 	route    string     // the first source to ask; set by routeEntries
 	turn     int64      // position in the interactive lane; set by routeEntries

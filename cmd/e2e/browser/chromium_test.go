@@ -22,7 +22,7 @@ import (
 )
 
 // testTimeout is the maximum duration of one browser test.
-const testTimeout = time.Minute
+const testTimeout = 8 * time.Minute
 
 // tab is a browser tab that can connect only to this machine. It records the errors of its pages and the hosts that they request.
 type tab struct {

@@ -20,6 +20,8 @@ import (
 type installation struct {
 	url   string // base URL of the server, http://HOST:PORT
 	token string // a token of a premium organisation with all scopes
+	db    *storetest.DB
+	org   store.Organisation
 }
 
 // start starts a server with a new database. The functions of change can modify the server's options. The server stops when the test ends.
@@ -48,7 +50,7 @@ func start(t *testing.T, change ...func(*server.Options)) installation {
 	require.NoError(t, err)
 	_, token, err := db.CreateToken(t.Context(), org.ID, "browser", []store.Scope{store.ScopeRead, store.ScopeWrite}, 0)
 	require.NoError(t, err)
-	return installation{url: web.URL, token: token}
+	return installation{url: web.URL, token: token, db: db, org: org}
 }
 
 // track tracks a video and returns its id.

@@ -267,7 +267,7 @@ func TestOpen_migratesSchemaOnlyIfCallerAllowsIt(t *testing.T) {
 	quiet := slog.New(slog.DiscardHandler)
 	open := func(t *testing.T, url string, m boot.Migration) error {
 		t.Helper()
-		st, err := boot.Database{DatabaseURL: boot.Secret(url)}.Open(t.Context(), quiet, m)
+		st, err := databaseOf(url).Open(t.Context(), quiet, m)
 		if err == nil {
 			require.NoError(t, st.CheckSchema(t.Context()))
 			require.NoError(t, st.Close())
@@ -305,4 +305,33 @@ func TestOpen_migratesSchemaOnlyIfCallerAllowsIt(t *testing.T) {
 		require.ErrorContains(t, err, "sqlite:PATH or postgres://")
 		require.NotContains(t, err.Error(), "s3cret")
 	})
+}
+
+// databaseOf returns the default settings of a database.
+func databaseOf(url string) boot.Database {
+	const day = 24 * time.Hour
+	return boot.Database{DatabaseURL: boot.Secret(url), MaxCollections: store.DefaultMaxCollections, RetentionDaily: store.DailyDays * day, RetentionWeekly: store.WeeklyDays * day}
+}
+
+// Requirements in docs/coverage.md: 11.8-08
+func TestDatabase_refusesInvalidSettings(t *testing.T) {
+	t.Parallel()
+	const day = 24 * time.Hour
+	for want, change := range map[string]func(*boot.Database){
+		`--retention-daily (REELTALLY_RETENTION_DAILY) is "30d"; it must be a number of whole days, from 31d`:                                         func(d *boot.Database) { d.RetentionDaily = 30 * day },
+		`--retention-daily (REELTALLY_RETENTION_DAILY) is "2161h0m0s"`:                                                                                func(d *boot.Database) { d.RetentionDaily = 90*day + time.Hour },
+		`--retention-weekly (REELTALLY_RETENTION_WEEKLY) is "40d"; it must be a number of whole days, from 90d (REELTALLY_RETENTION_DAILY) to 36500d`: func(d *boot.Database) { d.RetentionWeekly = 40 * day },
+		`--max-collections (REELTALLY_MAX_COLLECTIONS) is "0"; it must be 1 or more`:                                                                  func(d *boot.Database) { d.MaxCollections = 0 },
+	} {
+		d := databaseOf(storetest.Empty(t, "sqlite"))
+		change(&d)
+		_, err := d.Open(t.Context(), slog.New(slog.DiscardHandler), boot.MigrateAny)
+		require.ErrorContains(t, err, want)
+	}
+	d := databaseOf(storetest.Empty(t, "sqlite"))
+	d.RetentionDaily = 180 * day
+	st, err := d.Open(t.Context(), slog.New(slog.DiscardHandler), boot.MigrateAny)
+	require.NoError(t, err)
+	require.Equal(t, store.Retention{Daily: 180, Weekly: store.WeeklyDays}, st.Retention())
+	require.NoError(t, st.Close())
 }

@@ -3,6 +3,7 @@ package boot
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -13,6 +14,10 @@ import (
 type Database struct {
 	DatabaseURL    Secret `setting:"REELTALLY_DATABASE_URL" default:"${database_url}" placeholder:"URL" help:"The database: sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE."`
 	MaxCollections int    `setting:"REELTALLY_MAX_COLLECTIONS" default:"1000" placeholder:"N" help:"Maximum number of collections of an organisation, 1 or more."`
+
+	RetentionDaily  time.Duration `setting:"REELTALLY_RETENTION_DAILY" default:"90d" placeholder:"TIME" help:"How long the numbers of each day are kept, in whole days, at least 31d. Afterwards one day of each week is kept. The same for all programs of one database."`
+	RetentionWeekly time.Duration `setting:"REELTALLY_RETENTION_WEEKLY" default:"730d" placeholder:"TIME" help:"How long the numbers of each week are kept, in whole days, at least as long as those of each day."`
+
 	// StoreTimeout is store.Options.Timeout, the timeout of a database transaction. Servers and collectors set it. In the operator's
 	// commands it is 0, which means no limit.
 	StoreTimeout time.Duration `kong:"-"`
@@ -40,10 +45,14 @@ const (
 // Open opens the database and migrates its schema if m allows that. If the schema does not have the version that this
 // program needs, Open returns a *store.SchemaError. With SkipSchemaCheck, Open does not check the version.
 func (d Database) Open(ctx context.Context, logger *slog.Logger, m Migration) (*store.Store, error) {
-	if d.MaxCollections < 0 {
+	if d.MaxCollections < 1 {
 		return nil, InvalidSetting("max-collections", "REELTALLY_MAX_COLLECTIONS", d.MaxCollections, "1 or more")
 	}
-	st, err := store.Open(ctx, store.Options{URL: d.DatabaseURL.Reveal(), Now: time.Now, RealTime: true, Timeout: d.StoreTimeout, Logger: logger,
+	keep, err := d.retention()
+	if err != nil {
+		return nil, err
+	}
+	st, err := store.Open(ctx, store.Options{Retention: keep, URL: d.DatabaseURL.Reveal(), Now: time.Now, RealTime: true, Timeout: d.StoreTimeout, Logger: logger,
 		MaxCollections: d.MaxCollections, MustExist: m == ExistingOnly || m == ExistingUnchecked})
 	if err != nil {
 		return nil, err
@@ -55,6 +64,26 @@ func (d Database) Open(ctx context.Context, logger *slog.Logger, m Migration) (*
 		return nil, errors.Join(err, st.Close())
 	}
 	return st, nil
+}
+
+// minDailyRetention is the shortest time for which the numbers of each day are kept. The growth in 30 days needs them.
+const minDailyRetention = 31 * 24 * time.Hour
+
+// maxRetention is the longest time for which numbers are kept.
+const maxRetention = 100 * 365 * 24 * time.Hour
+
+// retention returns for how many days the points of histories are kept.
+func (d Database) retention() (store.Retention, error) {
+	const day = 24 * time.Hour
+	daily, weekly := d.RetentionDaily, d.RetentionWeekly
+	switch {
+	case daily < minDailyRetention || daily > maxRetention || daily%day != 0:
+		return store.Retention{}, InvalidSetting("retention-daily", "REELTALLY_RETENTION_DAILY", inDays(daily), "a number of whole days, from 31d to 36500d")
+	case weekly < daily || weekly > maxRetention || weekly%day != 0:
+		return store.Retention{}, InvalidSetting("retention-weekly", "REELTALLY_RETENTION_WEEKLY", inDays(weekly),
+			fmt.Sprintf("a number of whole days, from %dd (REELTALLY_RETENTION_DAILY) to 36500d", daily/day))
+	}
+	return store.Retention{Daily: store.Date(daily / day), Weekly: store.Date(weekly / day)}, nil //nolint:gosec // maxRetention fits
 }
 
 // prepareSchema checks the schema. If the schema is not current and m allows the migration, it migrates the schema.

@@ -29,6 +29,15 @@ func ParseDuration(s string) (time.Duration, error) {
 	return d, nil
 }
 
+// inDays returns a duration in the form of ParseDuration, in days if it is a number of whole days.
+func inDays(d time.Duration) string {
+	const day = 24 * time.Hour
+	if d%day == 0 {
+		return fmt.Sprintf("%dd", d/day)
+	}
+	return d.String()
+}
+
 // durations is the option with which kong parses durations with ParseDuration.
 func durations() kong.Option {
 	return kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {

@@ -11,10 +11,10 @@ import (
 // accepts the variables of the others.
 var Variables = []string{
 	"REELTALLY_APP_URL", "REELTALLY_DATABASE_URL", "REELTALLY_DATA_DIR", "REELTALLY_FACEBOOK_ACCESS_TOKEN", "REELTALLY_FACEBOOK_APP_SECRET",
-	"REELTALLY_FACEBOOK_BASE_URL", "REELTALLY_FACEBOOK_PAGE_ID", "REELTALLY_FACEBOOK_REEL_METRIC", "REELTALLY_FACEBOOK_VIDEO_METRIC",
+	"REELTALLY_FACEBOOK_BASE_URL", "REELTALLY_FACEBOOK_PAGE_ID", "REELTALLY_FACEBOOK_REEL_METRIC", "REELTALLY_FACEBOOK_VIDEO_METRIC", "REELTALLY_FETCH_INTERVALS",
 	"REELTALLY_INSTAGRAM_ACCESS_TOKEN", "REELTALLY_INSTAGRAM_ACCOUNT_ID", "REELTALLY_INSTAGRAM_APP_SECRET", "REELTALLY_INSTAGRAM_BASE_URL",
 	"REELTALLY_LISTEN", "REELTALLY_LOG_LEVEL", "REELTALLY_MAX_COLLECTIONS", "REELTALLY_METRICS_LISTEN", "REELTALLY_MIGRATE_TOKEN", "REELTALLY_PREVIEW_ALLOWANCE",
-	"REELTALLY_RATE_LIMITS", "REELTALLY_REDIS_URL", "REELTALLY_REQUEST_TIMEOUT", "REELTALLY_SANDBOX", "REELTALLY_SHORTLINK_BASE_URL", "REELTALLY_TIER_LIMITS",
+	"REELTALLY_RATE_LIMITS", "REELTALLY_REDIS_URL", "REELTALLY_REQUEST_TIMEOUT", "REELTALLY_RETENTION_DAILY", "REELTALLY_RETENTION_WEEKLY", "REELTALLY_SANDBOX", "REELTALLY_SHORTLINK_BASE_URL", "REELTALLY_TIER_LIMITS",
 	"REELTALLY_TIKTOK_BASE_URL", "REELTALLY_TIKTOK_CLIENT_KEY", "REELTALLY_TIKTOK_CLIENT_SECRET", "REELTALLY_TIKTOK_REFRESH_TOKEN",
 	"REELTALLY_TIKTOK_REQUESTS", "REELTALLY_TIKTOK_RESEARCH_BASE_URL", "REELTALLY_TIKTOK_RESEARCH_CLIENT_KEY",
 	"REELTALLY_TIKTOK_RESEARCH_CLIENT_SECRET", "REELTALLY_TIKTOK_RESEARCH_RECORDS", "REELTALLY_TIKTOK_RESEARCH_REQUESTS",
@@ -40,7 +40,13 @@ func checkVariables(environ []string) error {
 			continue
 		}
 		nearest := slices.MinFunc(Variables, func(a, b string) int { return editDistance(name, a) - editDistance(name, b) })
-		faults = append(faults, fmt.Sprintf("the environment variable %s does not exist; the nearest one is %s", name, nearest))
+		fault := fmt.Sprintf("the environment variable %s does not exist", name)
+		if editDistance(name, nearest) <= maxTypingErrors {
+			fault += "; the nearest one is " + nearest
+		} else {
+			fault += "; the help of each program lists its variables"
+		}
+		faults = append(faults, fault)
 	}
 	if len(faults) == 0 {
 		return nil
@@ -48,6 +54,9 @@ func checkVariables(environ []string) error {
 	slices.Sort(faults)
 	return UsageError{errors.New(strings.Join(faults, "\n"))}
 }
+
+// maxTypingErrors is the largest editDistance at which a variable is named as the one that was probably meant.
+const maxTypingErrors = 5
 
 // editDistance returns how many characters must be inserted, deleted or replaced to turn a into b (Levenshtein distance).
 func editDistance(a, b string) int {

@@ -29,6 +29,7 @@ func TestParse_refusesVariablesThatDoNotExist(t *testing.T) {
 	require.ErrorAs(t, err, &usage)
 	require.EqualError(t, err, "the environment variable REELTALLY_DATABSE_URL does not exist; the nearest one is REELTALLY_DATABASE_URL\n"+
 		"the environment variable REELTALLY_YOUTUBE_KEY does not exist; the nearest one is REELTALLY_YOUTUBE_API_KEY")
+	require.ErrorContains(t, parse("REELTALLY_COFFEE_MACHINE=on"), "REELTALLY_COFFEE_MACHINE does not exist; the help of each program lists its variables")
 }
 
 func TestVariables_areTheSettingsOfAllPrograms(t *testing.T) {

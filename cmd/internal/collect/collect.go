@@ -23,6 +23,7 @@ import (
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/graph"
 	"github.com/reeltally/reeltally/collector/instagram"
+	"github.com/reeltally/reeltally/collector/schedule"
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/tiktok"
 	"github.com/reeltally/reeltally/collector/vendor"
@@ -38,6 +39,8 @@ type Config struct {
 	YouTubeStats   int64       `name:"youtube-stats-units" setting:"REELTALLY_YOUTUBE_STATS_UNITS" default:"10000" placeholder:"N" help:"Daily quota units for videos.batchGetStats, which YouTube counts separately; -1 means no limit."`
 
 	TikTok `embed:""`
+
+	FetchIntervals map[string]time.Duration `setting:"REELTALLY_FETCH_INTERVALS" mapsep:"," placeholder:"TIER=TIME" help:"Time between two fetches, where it differs from a day, for example limited=7d,premium=6h. From 1h to 7d."`
 
 	InstagramToken     boot.Secret `name:"instagram-access-token" setting:"REELTALLY_INSTAGRAM_ACCESS_TOKEN" placeholder:"TOKEN" help:"Access token of the Instagram Graph API. Enables Instagram as a source."`
 	InstagramAppSecret boot.Secret `name:"instagram-app-secret" setting:"REELTALLY_INSTAGRAM_APP_SECRET" placeholder:"SECRET" help:"Secret of the app that issued the token. With it, each call carries a proof that it comes from the app's server."`
@@ -115,6 +118,9 @@ func (c Config) Check() error {
 	case len(c.VendorBaseURL) > 0 && len(c.VendorBaseURL) != len(c.Vendor):
 		return usagef("REELTALLY_VENDOR names %d (%s) but REELTALLY_VENDOR_BASE_URL has %d: set a URL for each vendor, in the same order, or no URL",
 			len(c.Vendor), strings.Join(c.Vendor, ", "), len(c.VendorBaseURL))
+	}
+	if _, err := schedule.ParseIntervals(c.FetchIntervals); err != nil {
+		return usagef("--fetch-intervals (REELTALLY_FETCH_INTERVALS): %w", err)
 	}
 	return c.TikTok.check()
 }
@@ -214,14 +220,18 @@ func (c Config) ConfiguredSources(st *store.Store, logger *slog.Logger) ([]sourc
 }
 
 // NewService returns the collector as a service. When the service stops, the collector first stores its results and releases its claims.
-func NewService(st *store.Store, sources []source.Source, registry *prometheus.Registry, logger *slog.Logger) (boot.Service, error) {
-	panics := prometheus.NewCounter(prometheus.CounterOpts{Name: panicsMetric, Help: "Panics that were recovered while collecting. Each is logged with its stack."})
-	registry.MustRegister(panics)
-	c, err := collector.New(collector.Options{Store: st, Sources: CountCalls(registry, sources), Now: time.Now, Logger: logger, Panicked: panics.Inc})
+func (c Config) NewService(st *store.Store, sources []source.Source, registry *prometheus.Registry, logger *slog.Logger) (boot.Service, error) {
+	intervals, err := schedule.ParseIntervals(c.FetchIntervals)
 	if err != nil {
 		return boot.Service{}, err
 	}
-	return boot.Service{Name: "collector", Run: c.Run}, nil
+	panics := prometheus.NewCounter(prometheus.CounterOpts{Name: panicsMetric, Help: "Panics that were recovered while collecting. Each is logged with its stack."})
+	registry.MustRegister(panics)
+	service, err := collector.New(collector.Options{Store: st, Sources: CountCalls(registry, sources), Now: time.Now, Logger: logger, Panicked: panics.Inc, Intervals: intervals})
+	if err != nil {
+		return boot.Service{}, err
+	}
+	return boot.Service{Name: "collector", Run: service.Run}, nil
 }
 
 // Command is the program cmd/collector. It runs a collector until ctx ends.
@@ -259,7 +269,7 @@ func Command(ctx context.Context, p boot.Process) (err error) {
 	if enabled {
 		services = append(services, metrics)
 	}
-	collecting, err := NewService(st, sources, registry, logger)
+	collecting, err := settings.NewService(st, sources, registry, logger)
 	if err != nil {
 		return err
 	}

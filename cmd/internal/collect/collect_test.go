@@ -68,6 +68,8 @@ func TestConfig_errorNamesInvalidSetting(t *testing.T) {
 			[]string{"REELTALLY_TIKTOK_BASE_URL", "gopher"}},
 		"an invalid Research API URL": {map[string]string{"REELTALLY_TIKTOK_RESEARCH_CLIENT_KEY": "k", "REELTALLY_TIKTOK_RESEARCH_CLIENT_SECRET": "s3cret", "REELTALLY_TIKTOK_RESEARCH_BASE_URL": "gopher://x"},
 			[]string{"REELTALLY_TIKTOK_RESEARCH_BASE_URL", "gopher"}},
+		"an interval of an unknown tier":          {map[string]string{"REELTALLY_FETCH_INTERVALS": "gold=1d"}, []string{"--fetch-intervals (REELTALLY_FETCH_INTERVALS)", `"gold" is not a tier`}},
+		"an interval that is too long":            {map[string]string{"REELTALLY_FETCH_INTERVALS": "basic=2w"}, []string{"basic is 336h0m0s; it must be from 1h to 7d"}},
 		"a limit of zero requests":                {map[string]string{"REELTALLY_TIKTOK_RESEARCH_REQUESTS": "0"}, []string{"REELTALLY_TIKTOK_RESEARCH_REQUESTS", "-1 for no limit"}},
 		"a token without an account id":           {map[string]string{"REELTALLY_INSTAGRAM_ACCESS_TOKEN": "s3cret"}, []string{"REELTALLY_INSTAGRAM_ACCOUNT_ID go together"}},
 		"an account id without a token":           {map[string]string{"REELTALLY_INSTAGRAM_ACCOUNT_ID": "17841405822304914"}, []string{"REELTALLY_INSTAGRAM_ACCESS_TOKEN and"}},
@@ -163,7 +165,7 @@ func TestService_recoversFromPanicOfSourceAndCountsIt(t *testing.T) {
 	_, err = db.Org(o.ID).Track(t.Context(), store.TrackRequest{Links: []link.Link{l}, Lane: queue.LanePremium, Immediate: 1, Enqueue: 1})
 	require.NoError(t, err)
 	registry := prometheus.NewRegistry()
-	service, err := collect.NewService(db.Store, []source.Source{panickingSource{}}, registry, slog.New(slog.DiscardHandler))
+	service, err := collect.Config{}.NewService(db.Store, []source.Source{panickingSource{}}, registry, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)

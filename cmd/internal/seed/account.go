@@ -13,17 +13,17 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// specialVideo is a sandbox video that the seed chooses for its unusual history, for example because the video was deleted.
-type specialVideo struct {
+// firstVideo is a sandbox video by which the seed chooses an account. The account gets this video and more of its uploads.
+type firstVideo struct {
 	truth sandbox.VideoTruth
 	gap   bool // whether the history has a gap of some days without points
 }
 
-// specialVideos returns up to four videos that an organisation gets in addition to random videos: a viral outlier, a deleted video, a video
-// that became private, and a video with a gap in its history. They are TikTok videos, because the id of a TikTok video determines its
-// upload time. specialVideos returns nil if TikTok is not among the platforms, if the histories are too short or if the plan has too few
-// videos.
-func (g *generator) specialVideos() []*specialVideo {
+// specialVideos returns up to five videos with unusual histories: a video with a point on every day of the plan, a viral outlier, a deleted
+// video, a video that became private, and a video with a gap in its history. They are TikTok videos, because the id of a TikTok video
+// determines its upload time. specialVideos returns nil if TikTok is not among the platforms, if the histories are too short or if the plan
+// has too few videos.
+func (g *generator) specialVideos() []*firstVideo {
 	tiktok := false
 	for _, p := range g.Platforms {
 		tiktok = tiktok || p == link.TikTok
@@ -31,14 +31,14 @@ func (g *generator) specialVideos() []*specialVideo {
 	if !tiktok || g.Days < 30 || g.Videos < 20 {
 		return nil
 	}
-	var found []*specialVideo
+	var found []*firstVideo
 	for _, want := range []struct {
 		category sandbox.Category
 		age      int // days since the upload
 		gap      bool
-	}{{sandbox.Viral, 60, false}, {sandbox.TurnsDeleted, 45, false}, {sandbox.TurnsPrivate, 45, false}, {sandbox.Normal, 80, true}} {
+	}{{sandbox.Normal, int(g.Days), false}, {sandbox.Viral, 60, false}, {sandbox.TurnsDeleted, 45, false}, {sandbox.TurnsPrivate, 45, false}, {sandbox.Normal, 80, true}} {
 		if v, ok := g.find(want.category, g.now.AddDate(0, 0, -want.age)); ok {
-			found = append(found, &specialVideo{v, want.gap})
+			found = append(found, &firstVideo{v, want.gap})
 		}
 	}
 	return found
@@ -88,19 +88,18 @@ func (g *generator) accountVideos(p link.Platform, handle string, n int) []strin
 	return evenly(g.world.Uploads(p, handle, g.now), n)
 }
 
-// account generates a random account of a platform with some of its videos. If special is not nil, it generates the account of that
-// video instead. The result has no videos if the random account is empty, gone, private or already used.
-func (g *generator) account(p link.Platform, special *specialVideo) (backfill.LoadAccount, error) {
-	var handle string
-	if special != nil {
-		p, handle = special.truth.Platform, special.truth.Account.Handle
-	} else {
+// account generates the account of the video first, with this video and others of its uploads. If first is nil, account takes a random
+// video of the platform p. Few accounts of the sandbox have uploads that are older than a year, and random TikTok and Instagram videos are
+// years old, so their histories are as long as the plan. The result has no videos if the account is empty, gone, private or already used.
+func (g *generator) account(p link.Platform, first *firstVideo) (backfill.LoadAccount, error) {
+	if first == nil {
 		v, ok := AnyVideo(g.world, p, g.rand, g.now)
 		if !ok {
 			return backfill.LoadAccount{}, fmt.Errorf("the sandbox has no video for a random id of platform %s", p)
 		}
-		handle = v.Account.Handle
+		first = &firstVideo{truth: v}
 	}
+	p, handle := first.truth.Platform, first.truth.Account.Handle
 	a, ok := g.world.Account(p, handle, g.now)
 	if !ok || a.State != sandbox.Public || a.Category == sandbox.AccountNoHandle || g.usedAccounts[string(p)+a.Handle] {
 		return backfill.LoadAccount{}, nil
@@ -117,16 +116,14 @@ func (g *generator) account(p link.Platform, special *specialVideo) (backfill.Lo
 		}
 		return err
 	}
-	if special != nil {
-		if err := add(special.truth, special.gap); err != nil {
-			return out, err
-		}
+	if err := add(first.truth, first.gap); err != nil {
+		return out, err
 	}
 	for _, id := range g.accountVideos(p, a.Handle, g.PerAccount-len(out.Videos)) {
 		if g.videosLeft == 0 {
 			break
 		}
-		if special != nil && special.truth.ID == id {
+		if first.truth.ID == id {
 			continue
 		}
 		v, ok := g.world.Video(p, id, g.now)

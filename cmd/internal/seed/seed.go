@@ -197,11 +197,11 @@ func (g *generator) generate(ctx context.Context, out chan<- backfill.LoadBatch)
 	}
 	special := g.specialVideos()
 	for i := 0; g.videosLeft > 0; i++ {
-		var s *specialVideo
+		var first *firstVideo
 		if i < len(special) {
-			s = special[i]
+			first = special[i]
 		}
-		account, err := g.account(g.smallestPlatform(), s)
+		account, err := g.account(g.smallestPlatform(), first)
 		if err != nil {
 			return err
 		}
@@ -231,6 +231,9 @@ var campaignNames = []string{"Spring launch", "Summer push", "Back to school", "
 // a hashtag).
 func (g *generator) generateCollections() {
 	add := func(name string, parent *uuid.UUID, tags ...string) uuid.UUID {
+		if parent != nil {
+			parent = new(*parent) // a copy, because the caller changes its variable for the next tree
+		}
 		n := len(g.collections)
 		id := g.id(g.from, "collection", fmt.Sprint(n, g.Videos, g.Days, g.Today))
 		at := store.InstantOf(g.from.Add(time.Duration(n) * time.Second))

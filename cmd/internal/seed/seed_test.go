@@ -3,6 +3,7 @@ package seed_test
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -14,7 +15,6 @@ import (
 	"github.com/reeltally/reeltally/collector/sandbox"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/backfill"
-	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/storetest"
 )
@@ -23,10 +23,13 @@ func world() *sandbox.World { return sandbox.New(sandbox.Options{}).World() }
 
 func ignoreProgress(seed.Progress) {}
 
-// newOrganisation creates an empty organisation with a fixed id.
-func newOrganisation(t *testing.T, db *storetest.DB) *store.Org {
+// organisationID is the id of the organisation of most tests. The seeded data depends on the id.
+const organisationID = "01900000-0000-7000-8000-000000000001"
+
+// newOrganisation creates an empty organisation with an id.
+func newOrganisation(t *testing.T, db *storetest.DB, with string) *store.Org {
 	t.Helper()
-	id := uuid.MustParse("01900000-0000-7000-8000-000000000001")
+	id := uuid.MustParse(with)
 	_, err := backfill.LoadOrganisation(t.Context(), db.Store, store.Organisation{ID: id, Name: "Seeded", Tier: store.TierPremium,
 		Subscription: store.SubscriptionActive, CreatedAt: store.InstantOf(db.Clock.Now())})
 	require.NoError(t, err)
@@ -48,7 +51,7 @@ func videosOf(t *testing.T, o *store.Org) []store.Video {
 func TestFill_storesCountsOfSandbox(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, w := newOrganisation(t, db), world()
+		o, w := newOrganisation(t, db, organisationID), world()
 		var last seed.Progress
 		require.NoError(t, seed.Fill(t.Context(), o, w, planOf(db, 60), func(p seed.Progress) { last = p }))
 		videos := videosOf(t, o)
@@ -86,7 +89,7 @@ func TestFill_storesCountsOfSandbox(t *testing.T) {
 			if len(v.Labels) > 0 {
 				labelled++
 			}
-			if len(ingest.Hashtags(v.Title)) > 0 {
+			if len(store.Hashtags(v.Title)) > 0 {
 				withHashtag++
 			}
 		}
@@ -102,10 +105,33 @@ func TestFill_storesCountsOfSandbox(t *testing.T) {
 	})
 }
 
+func TestFill_putsCollectionsBelowTheRootOfTheirOwnTree(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := newOrganisation(t, db, organisationID)
+		require.NoError(t, seed.Fill(t.Context(), o, world(), planOf(db, 60), ignoreProgress))
+		found, err := o.Collections(t.Context(), store.CollectionQuery{Order: store.Order{Column: "name"}, Window: store.Window{Limit: 100}})
+		require.NoError(t, err)
+		names, parents := map[uuid.UUID]string{}, map[string]string{}
+		for _, c := range found.Collections {
+			names[c.ID] = c.Name
+		}
+		for _, c := range found.Collections {
+			if c.ParentID != nil {
+				parents[c.Name] = names[*c.ParentID]
+			}
+		}
+		require.Equal(t, "Campaigns", parents["Summer push"])
+		require.Equal(t, "Spring launch", parents["Spring launch, first wave"])
+		require.Equal(t, "Creators", parents["Creators A"])
+		require.Equal(t, "Topics", parents["#recipe"])
+	})
+}
+
 func TestFill_includesViralDeletedPrivateAndIncompleteVideos(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
-	o, w := newOrganisation(t, db), world()
+	o, w := newOrganisation(t, db, organisationID), world()
 	require.NoError(t, seed.Fill(t.Context(), o, w, planOf(db, 60), ignoreProgress))
 	now := db.Clock.Now()
 	today := store.DateOf(now)
@@ -139,11 +165,39 @@ func TestFill_includesViralDeletedPrivateAndIncompleteVideos(t *testing.T) {
 	require.Greater(t, outlier, 3.0)
 }
 
+func TestFill_includesVideosAsOldAsTheHistories(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		for _, plan := range []struct {
+			videos, wanted int // number of videos, and the lowest number of those with a point on each day
+			platforms      []link.Platform
+		}{{20, 1, []link.Platform{link.TikTok}}, {240, 5, []link.Platform{link.TikTok, link.Instagram}}} {
+			o := newOrganisation(t, db, fmt.Sprintf("01900000-0000-7000-8000-%012d", plan.videos))
+			p := planOf(db, plan.videos)
+			p.Days = 400
+			require.NoError(t, seed.Fill(t.Context(), o, world(), p, ignoreProgress))
+			first, complete := p.Today-399, map[link.Platform]int{}
+			for _, v := range videosOf(t, o) {
+				points, err := o.History(t.Context(), store.VideoRef{ID: v.ID}, first, p.Today)
+				require.NoError(t, err)
+				// Days before DailyDays have one point a week, which is the last day of its week, so the first point can be up to six days late.
+				if n := len(points); n > 0 && points[n-1].Day <= first+6 && points[0].Day == p.Today {
+					require.LessOrEqual(t, *v.UploadedAt, first)
+					complete[v.Platform]++
+				}
+			}
+			for _, platform := range plan.platforms {
+				require.GreaterOrEqual(t, complete[platform], plan.wanted, "%s of %d videos", platform, plan.videos)
+			}
+		}
+	})
+}
+
 func TestFill_createsSameDataOnEveryEngine(t *testing.T) {
 	t.Parallel()
 	a, b := storetest.New(t, "sqlite"), storetest.New(t, "postgres")
 	b.Clock.Set(a.Clock.Now())
-	first, second := newOrganisation(t, a), newOrganisation(t, b)
+	first, second := newOrganisation(t, a, organisationID), newOrganisation(t, b, organisationID)
 	require.NoError(t, seed.Fill(t.Context(), first, world(), planOf(a, 60), ignoreProgress))
 	require.NoError(t, seed.Fill(t.Context(), second, world(), planOf(b, 60), ignoreProgress))
 	require.Equal(t, videosOf(t, first), videosOf(t, second))
@@ -161,10 +215,10 @@ func TestFill_resumesAfterInterruption(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		uninterrupted := storetest.New(t, "sqlite")
 		uninterrupted.Clock.Set(db.Clock.Now())
-		reference := newOrganisation(t, uninterrupted)
+		reference := newOrganisation(t, uninterrupted, organisationID)
 		require.NoError(t, seed.Fill(t.Context(), reference, world(), planOf(db, 80), ignoreProgress))
 
-		o := newOrganisation(t, db)
+		o := newOrganisation(t, db, organisationID)
 		ctx, cancel := context.WithCancel(t.Context())
 		err := seed.Fill(ctx, o, world(), planOf(db, 80), func(seed.Progress) { cancel() })
 		require.ErrorIs(t, err, context.Canceled)

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -124,6 +125,7 @@ func (c Config) rateStore(ctx context.Context, logger *slog.Logger) (rates serve
 // API is the API server with its open listener. Run serves requests.
 type API struct {
 	Address    string // the http URL of the listener
+	AppURL     string // the public URL of the dashboard, without a slash at the end
 	listener   net.Listener
 	server     *server.Server
 	closeRates func() error
@@ -157,6 +159,7 @@ func New(ctx context.Context, c Config, st *store.Store, registry *prometheus.Re
 	if c.AppURL == "" {
 		c.AppURL = a.Address
 	}
+	a.AppURL = strings.TrimRight(c.AppURL, "/")
 	rates, closeRates, err := c.rateStore(ctx, logger)
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())

@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 	"gorm.io/gorm"
@@ -146,12 +145,6 @@ func copyRows(ctx context.Context, conn *sql.Conn, table string, columns []strin
 // binary converts a value of the store's own types to a type that pgx sends in binary form. COPY of text values takes several times as long.
 func binary(v any) any {
 	switch v := v.(type) {
-	case uuid.UUID:
-		return [16]byte(v)
-	case *uuid.UUID:
-		if v != nil {
-			return [16]byte(*v)
-		}
 	case Date:
 		return v.Time()
 	case *Date:

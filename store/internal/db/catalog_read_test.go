@@ -135,13 +135,16 @@ func postgresCatalog(t *testing.T, db *storetest.DB) catalog {
 SELECT a.attname, a.attnotnull, COALESCE(pg_get_expr(d.adbin, d.adrelid), '') || a.attidentity::text || a.attgenerated::text
   FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
  WHERE a.attrelid = CAST(? AS text)::regclass AND a.attnum > 0 AND NOT a.attisdropped`, name)
+		// An index with included columns has them as keys in SQLite, which has no INCLUDE. The rows of a table without a row ID are the primary
+		// key's index there and include all columns without being told.
+		const keys = "CASE WHEN x.indisprimary THEN (x.indkey::int[])[0:x.indnkeyatts - 1] ELSE x.indkey::int[] END"
 		each(t, db, []any{&col, &unique, &partial, &primary, &cols}, func() {
 			if primary {
 				tb.PrimaryKey = strings.Split(cols, ",")
 				return
 			}
 			tb.Indexes[col] = index{unique, partial, strings.Split(cols, ",")}
-		}, `SELECT x.indexrelid::regclass::text, x.indisunique, x.indpred IS NOT NULL, x.indisprimary, `+of("x.indkey::int[]", "x.indrelid")+`
+		}, `SELECT x.indexrelid::regclass::text, x.indisunique, x.indpred IS NOT NULL, x.indisprimary, `+of(keys, "x.indrelid")+`
   FROM pg_index x WHERE x.indrelid = CAST(? AS text)::regclass`, name)
 		each(t, db, []any{&cols, &to, &referenced, &onDelete, &onUpdate}, func() {
 			tb.ForeignKeys = append(tb.ForeignKeys, foreignKey{strings.Split(cols, ","), to, strings.Split(referenced, ","), actions[onDelete], actions[onUpdate]})

@@ -26,6 +26,8 @@ type Options struct {
 	Timeout time.Duration
 	// Logger receives failed and slow statements, without their values.
 	Logger *slog.Logger
+	// Retention says for how many days the points of histories are kept.
+	Retention Retention
 	// MustExist makes Open fail if the SQLite file does not exist. Otherwise Open creates the file.
 	MustExist bool
 	// Inspect, if set, is called with each statement before the statement runs. If it returns an error, the statement is not run. Tests use it
@@ -41,6 +43,7 @@ type DB struct {
 	realTime   bool
 	timeout    time.Duration
 	logger     *slog.Logger
+	retention  Retention
 	inspect    func(statement string) error
 	partitions partitionCache
 }
@@ -57,7 +60,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &DB{dialect: dialect, logger: o.Logger, realTime: o.RealTime, timeout: o.Timeout, now: o.Now, inspect: o.Inspect}
+	d := &DB{dialect: dialect, logger: o.Logger, realTime: o.RealTime, timeout: o.Timeout, now: o.Now, retention: o.Retention, inspect: o.Inspect}
 	if d.connections, err = dialect.open(ctx, o); err != nil {
 		_ = d.Close()
 		return nil, Translate(err)

@@ -21,6 +21,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
+	pgxuuid "github.com/vgarvardt/pgx-google-uuid/v5"
 	"gorm.io/driver/postgres"
 	"gorm.io/driver/sqlite"
 	"gorm.io/gorm"
@@ -205,8 +206,12 @@ func (d postgresDialect) open(ctx context.Context, o Options) (c connections, er
 	}
 	cfg.ConnConfig.RuntimeParams["application_name"] = "reeltally"
 	cfg.ConnConfig.RuntimeParams["timezone"] = "UTC"
-	if o.Timeout > 0 {
-		cfg.AfterConnect = limitSession(o.Timeout + serverMargin)
+	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		pgxuuid.Register(conn.TypeMap()) // pgx would otherwise convert each id to a text and back
+		if o.Timeout == 0 {
+			return nil
+		}
+		return limitSession(ctx, conn, o.Timeout+serverMargin)
 	}
 	below, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
@@ -224,16 +229,13 @@ func (d postgresDialect) open(ctx context.Context, o Options) (c connections, er
 	return c, err
 }
 
-// limitSession returns a function that configures a new connection: the server ends its statements and idle transactions after d. The
-// function runs SET statements, because poolers such as PgBouncer refuse these parameters in the startup message.
-func limitSession(d time.Duration) func(context.Context, *pgx.Conn) error {
-	set := fmt.Sprintf("SET statement_timeout = %[1]d; SET idle_in_transaction_session_timeout = %[1]d; SET jit = off", d.Milliseconds())
-	return func(ctx context.Context, conn *pgx.Conn) error {
-		ctx, cancel := context.WithTimeout(ctx, acquireTimeout)
-		defer cancel()
-		_, err := conn.Exec(ctx, set)
-		return err
-	}
+// limitSession configures a new connection: the server ends its statements and idle transactions after d. limitSession runs SET statements,
+// because poolers such as PgBouncer refuse these parameters in the startup message.
+func limitSession(ctx context.Context, conn *pgx.Conn, d time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, acquireTimeout)
+	defer cancel()
+	_, err := conn.Exec(ctx, fmt.Sprintf("SET statement_timeout = %[1]d; SET idle_in_transaction_session_timeout = %[1]d; SET jit = off", d.Milliseconds()))
+	return err
 }
 
 // boundedConnector is a connector whose Connect returns an ErrUnavailable if no connection is available within acquireTimeout.

@@ -1,16 +1,13 @@
 package db
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"iter"
 	"math"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
@@ -33,9 +30,10 @@ func (o Order) direction() string {
 
 // Window selects the rows of a list to return. If After is set, the window begins after that position, otherwise at Offset.
 type Window struct {
-	Offset int       // number of rows to skip
-	Limit  int       // maximum number of rows
-	After  *Position // position after which the window begins; nil if the window begins at Offset
+	Offset   int       // number of rows to skip
+	Limit    int       // maximum number of rows
+	After    *Position // position after which the window begins; nil if the window begins at Offset
+	MaxBytes int64     // number of bytes of texts after which the window ends; 0 if there is no limit
 }
 
 // Position is a position in an ordered list: directly after the row with this value and id.
@@ -108,63 +106,52 @@ func SortByNullable(table, column string, t ColumnType) SortColumn {
 // whose column n is a count for each row of the table.
 func SortByCount(table string) SortColumn {
 	c := sortColumn(table, "id", IntegerColumn, false)
-	c.expression = "COALESCE(counted.n, 0)"
+	c.expression = "CAST(COALESCE(counted.n, 0) AS bigint)" // PostgreSQL sums counts to a numeric
 	return c
 }
 
-// listKey is the position of a row in an ordered list, and the length of the row's texts.
-type listKey struct {
-	position Position
-	text     int64      // number of characters of the row's texts, without its labels
-	account  *uuid.UUID // value of ListSpec.Account; nil if it is NULL
+// deepOffset is the smallest offset that seek replaces. Below it, skipping rows takes less time than another statement.
+const deepOffset = 200
+
+// reversed returns the opposite order.
+func (o Order) reversed() Order {
+	o.Descending = !o.Descending
+	return o
 }
 
-// keys returns the positions of the rows in the window w of q, at most w.Limit. also are the SQL expressions for listKey.text and
-// listKey.account.
-//
-// The database reads the rows in order from an index on (organisation_id, column DESC NULLS LAST, id DESC), forwards or backwards. Read
-// backwards, the index begins with the rows without a value, but a list ends with them. So two statements are used for an ascending order: one
-// for the rows with a value, and one for the rows without a value.
-func (c SortColumn) keys(q *gorm.DB, also string, o Order, w Window) ([]listKey, error) {
-	if !c.nullable {
-		return c.read(q, also, o, w, true)
+// seek replaces a large offset of a window by the position of the row before the window. It reads this position from the index alone,
+// while a statement with the offset would read all rows before the window. total is the number of rows of q, or 0 if it is unknown. If the
+// window begins in the second half of the list, seek counts from the end.
+func (c SortColumn) seek(ctx context.Context, d *DB, q *gorm.DB, o Order, w Window, total int64) (Window, error) {
+	if w.After != nil || w.Offset < deepOffset {
+		return w, nil
 	}
-	if o.Descending && w.After == nil {
-		return c.read(q, also, o, w, false)
+	rank := Window{Offset: w.Offset - 1}
+	switch fromEnd := int(total) - w.Offset; {
+	case c.nullable && !o.Descending: // the rows without a value are at the wrong end of the index
+		q = q.Where(c.expression + " IS NOT NULL")
+	case total > 0 && fromEnd < rank.Offset:
+		o, rank.Offset = o.reversed(), fromEnd
 	}
-	var found []listKey
-	valued, without := q.Where(c.expression+" IS NOT NULL").Session(&gorm.Session{}), w
-	if w.After == nil || !w.After.Null {
-		var err error
-		if found, err = c.read(valued, also, o, w, false); err != nil || len(found) == w.Limit {
-			return found, err
-		}
-		without.After = nil
+	var before *Position
+	err := d.EachRow(ctx, c.window(q, o, rank).Select([]string{c.expression, c.id}).Limit(1), func(row *Values) error {
+		before = c.position(c.sortKey(row), row.ID(1))
+		return nil
+	})
+	if before != nil {
+		w.Offset, w.After = 0, before
 	}
-	if w.After == nil && w.Offset > 0 {
-		without.Offset = 0
-		if len(found) == 0 { // the window begins after the last row with a value
-			var n int64
-			if err := valued.Count(&n).Error; err != nil {
-				return nil, err
-			}
-			without.Offset = w.Offset - int(n)
-		}
-	}
-	without.Limit = w.Limit - len(found)
-	rest, err := c.read(q.Where(c.expression+" IS NULL"), also, o, without, false)
-	return append(found, rest...), err
+	return w, err
 }
 
-// read runs one statement and returns the positions of its rows. If always is true, the column is never NULL, and the ORDER BY does not
-// need NULLS FIRST or NULLS LAST.
-func (c SortColumn) read(q *gorm.DB, also string, o Order, w Window, always bool) ([]listKey, error) {
+// window adds to q the order and the beginning of a window.
+func (c SortColumn) window(q *gorm.DB, o Order, w Window) *gorm.DB {
 	beyond, nulls := "<", " NULLS LAST"
 	if !o.Descending {
 		beyond, nulls = ">", " NULLS FIRST"
 	}
-	if always {
-		nulls = ""
+	if !c.nullable {
+		nulls = "" // not needed, and PostgreSQL would not use an index without NULLS LAST
 	}
 	switch {
 	case w.After != nil && w.After.Null:
@@ -172,187 +159,223 @@ func (c SortColumn) read(q *gorm.DB, also string, o Order, w Window, always bool
 	case w.After != nil:
 		v, err := c.kind.parse(w.After.Value)
 		if err != nil {
-			return nil, fmt.Errorf("position: %w", err)
+			_ = q.AddError(fmt.Errorf("position: %w", err)) // the caller gets the error when it runs the query
 		}
 		q = q.Where(fmt.Sprintf("(%s, %s) %s (?, ?)", c.expression, c.id, beyond), v, w.After.ID)
 	case w.Offset > 0:
 		q = q.Offset(w.Offset)
 	}
-	rows, err := q.Select(fmt.Sprintf("%s, %s, %s", c.id, c.expression, also)).
-		Order(fmt.Sprintf("%s %s%s, %s %[2]s", c.expression, o.direction(), nulls, c.id)).Limit(w.Limit).Rows()
-	if err != nil {
-		return nil, err
+	return q.Order(fmt.Sprintf("%s %s%s, %s %[2]s", c.expression, o.direction(), nulls, c.id))
+}
+
+// eachPart calls read for the one or two statements that together read a window of q. limit is the number of rows that the window still
+// lacks. read returns the number of rows that it has read.
+//
+// The database reads the rows in order from an index on (organisation_id, column DESC NULLS LAST, id DESC), forwards or backwards. Read
+// backwards, the index begins with the rows without a value, but a list ends with them. So two statements are used for an ascending order: one
+// for the rows with a value, and one for the rows without a value.
+func (c SortColumn) eachPart(q *gorm.DB, o Order, w Window, read func(part *gorm.DB, limit int) (int, error)) error {
+	if !c.nullable || o.Descending && w.After == nil {
+		_, err := read(c.window(q, o, w), w.Limit)
+		return err
 	}
-	defer func() { _ = rows.Close() }() // ignore the error of Close, because rows.Err reports the errors of the query
-	var found []listKey
-	for rows.Next() {
-		var k listKey
-		if err := rows.Scan(&k.position.ID, &k.position, &k.text, &k.account); err != nil {
-			return nil, err
+	n := 0
+	valued, without := q.Where(c.expression+" IS NOT NULL").Session(&gorm.Session{}), w
+	if w.After == nil || !w.After.Null {
+		var err error
+		if n, err = read(c.window(valued, o, w), w.Limit); err != nil || n == w.Limit {
+			return err
 		}
-		found = append(found, k)
+		without.After = nil
 	}
-	return found, rows.Err()
+	if w.Offset > 0 {
+		without.Offset = 0
+		if n == 0 { // the window begins after the last row with a value
+			var all int64
+			if err := valued.Count(&all).Error; err != nil {
+				return err
+			}
+			without.Offset = w.Offset - int(all)
+		}
+	}
+	_, err := read(c.window(q.Where(c.expression+" IS NULL"), o, without), w.Limit-n)
+	return err
 }
 
-// Scan implements sql.Scanner: it sets Null and Value from the value of the ordering column.
-func (p *Position) Scan(value any) error {
-	p.Null, p.Value = false, ""
-	switch v := value.(type) {
-	case nil:
-		p.Null = true
-	case int64:
-		p.Value = strconv.FormatInt(v, 10)
-	case float64:
-		p.Value = strconv.FormatUint(math.Float64bits(v), 16) // the exact bits, because a rounded number would not match the row
-	case string:
-		p.Value = v
-	case []byte:
-		p.Value = string(v)
-	case time.Time:
-		p.Value = DateOf(v).String()
-	default:
-		return fmt.Errorf("a list cannot be ordered by a value of type %T", value)
-	}
-	return nil
+// sortKey is the value of a row in the ordering column.
+type sortKey struct {
+	null   bool
+	number int64  // the integer, the day, or the bits of the number
+	text   string // for TextColumn
 }
 
-// listChunk is the maximum number of rows of a list that one statement reads.
-const listChunk = 500
+// sortKey reads the value of the ordering column, which is the first value of each row.
+func (c SortColumn) sortKey(row *Values) (k sortKey) {
+	var known bool
+	switch c.kind {
+	case IntegerColumn:
+		k.number, known = row.Int(0)
+	case DateColumn:
+		var d Date
+		d, known = row.Date(0)
+		k.number = int64(d)
+	case FloatColumn:
+		var f float64
+		f, known = row.Float(0)
+		k.number = int64(math.Float64bits(f)) //nolint:gosec // the bits of the number
+	case TextColumn:
+		k.text, known = row.Text(0)
+	}
+	k.null = !known
+	return k
+}
+
+// position returns the position directly after the row with this key and id.
+func (c SortColumn) position(k sortKey, id uuid.UUID) *Position {
+	p := &Position{Null: k.null, ID: id}
+	switch {
+	case k.null:
+	case c.kind == IntegerColumn:
+		p.Value = strconv.FormatInt(k.number, 10)
+	case c.kind == DateColumn:
+		p.Value = Date(k.number).String() //nolint:gosec // sortKey has made the number from a Date
+	case c.kind == FloatColumn:
+		p.Value = strconv.FormatUint(uint64(k.number), 16) //nolint:gosec // the bits of the number
+	case c.kind == TextColumn:
+		p.Value = k.text
+	}
+	return p
+}
+
+// Column is a column that a list reads, and how its value is set in a row of the list.
+type Column[R any] struct {
+	Name string // such as "title"
+	Set  func(r *R, row *Values, i int)
+}
 
 // ListSpec describes how the rows of a list are ordered and read.
 type ListSpec[R any] struct {
-	// Columns are the columns by which the list can be ordered.
-	Columns SortColumns
-	// TextLength is a SQL expression for the number of characters of a row's texts, without its labels.
-	TextLength string
-	// LabelBytes is the number of bytes that the labels of one row take in JSON if the row has all labels of the organisation.
-	LabelBytes int64
-	// Account is a SQL expression for the id of the account whose collections a row is also in, or NULL.
-	Account string
-	// MeasureLabels returns the number of bytes that the labels of the given rows take in JSON.
-	MeasureLabels func(ctx context.Context, rows []LabelledRow) (int64, error)
-	// Total is the number of rows of the whole list.
-	Total int64
+	// Sort are the columns by which the list can be ordered.
+	Sort SortColumns
+	// Table is the table that has the columns.
+	Table string
+	// Columns are the columns that are read.
+	Columns []Column[R]
 	// ID returns the id of a row.
 	ID func(*R) uuid.UUID
-	// Read returns the rows with the given ids in any order. It leaves out rows that do not exist.
-	Read func(ctx context.Context, ids []uuid.UUID) ([]R, error)
+	// Total is the number of rows of the whole list, or 0 if it is unknown.
+	Total int64
+	// Complete sets the fields of the rows that no column contains, such as labels. It returns an upper bound of the number of bytes that
+	// these fields take in JSON. If that is more than maxBytes, Complete may leave out the last rows. It returns the number of rows that it has
+	// completed, which is at least one. Complete can be nil.
+	Complete func(ctx context.Context, rows []R, maxBytes int64) (completed int, bytes int64, err error)
 }
 
-// LabelledRow is a row of a list that can have labels.
-type LabelledRow struct {
-	ID      uuid.UUID
-	Account *uuid.UUID // value of ListSpec.Account; nil if it is NULL
-}
-
-// List is a window of an ordered list. It holds only the positions of the rows, and Rows reads the rows in batches. So the window and its
-// order are fixed when the List is created, and no database connection is in use while the caller processes a row.
+// List is a window of an ordered list.
 type List[R any] struct {
 	Total int64 // number of rows of the whole list
+	Rows  []R   // rows of the window, in order
+	// TextBytes is the number of bytes of the texts that were read. ExtraBytes is an upper bound of the number of bytes that the fields which
+	// ListSpec.Complete sets take in JSON.
+	TextBytes, ExtraBytes int64
 
-	spec ListSpec[R]
-	keys []listKey // positions of the rows of the window
-	more bool      // the list has rows after the window
+	column SortColumn
+	keys   []sortKey // one for each row
+	id     func(*R) uuid.UUID
+	more   bool // the list has rows after the window
 }
 
-// NewList reads the positions of the rows of a window of q in the order o. It returns an error if o.Column is not one of spec.Columns.
-func NewList[R any](q *gorm.DB, spec ListSpec[R], o Order, w Window) (*List[R], error) {
-	c, ok := spec.Columns[o.Column]
+// errEnough ends the reading of rows before all rows were read.
+var errEnough = errors.New("enough rows")
+
+// ReadList reads the rows of a window of q in the order o. It returns an error if o.Column is not a key of spec.Sort. If the texts of the
+// rows, or their other fields, take more than w.MaxBytes, the window ends earlier, but it has at least one row.
+func ReadList[R any](ctx context.Context, d *DB, q *gorm.DB, spec ListSpec[R], o Order, w Window) (*List[R], error) {
+	c, ok := spec.Sort[o.Column]
 	if !ok {
 		return nil, fmt.Errorf("the list cannot be ordered by %q", o.Column)
 	}
-	limit := w.Limit
-	w.Limit++ // one more row shows whether the list has rows after the window
-	keys, err := c.keys(q, cmp.Or(spec.TextLength, "0")+", "+cmp.Or(spec.Account, "NULL"), o, w)
+	l := &List[R]{Total: spec.Total, column: c, id: spec.ID}
+	if spec.Total > 0 && int64(w.Offset) >= spec.Total {
+		return l, nil
+	}
+	q = q.Session(&gorm.Session{})
+	start, err := c.seek(ctx, d, q, o, w, spec.Total)
 	if err != nil {
 		return nil, Translate(err)
 	}
-	l := &List[R]{Total: spec.Total, spec: spec, keys: keys}
-	l.Cut(limit)
-	return l, nil
+	expected := min(int64(w.Limit+1), spec.Total)
+	l.keys, l.Rows = make([]sortKey, 0, expected), make([]R, 0, expected)
+	columns := columnsOf(spec.Table, spec.Columns)
+	start.Limit++ // one more row shows whether the list has rows after the window
+	err = c.eachPart(q, o, start, func(part *gorm.DB, limit int) (int, error) {
+		earlier, earlierBytes := len(l.Rows), l.TextBytes
+		err := d.EachRow(ctx, part.Select(append([]string{c.expression}, columns...)).Limit(limit), func(row *Values) error {
+			if w.MaxBytes > 0 && l.TextBytes > w.MaxBytes {
+				l.more = true
+				return errEnough
+			}
+			l.keys, l.Rows = append(l.keys, c.sortKey(row)), append(l.Rows, *new(R))
+			setColumns(&l.Rows[len(l.Rows)-1], spec.Columns, row, 1)
+			l.TextBytes = earlierBytes + row.textBytes
+			return nil
+		})
+		return len(l.Rows) - earlier, err
+	})
+	if err != nil && !errors.Is(err, errEnough) {
+		return nil, Translate(err)
+	}
+	l.Cut(w.Limit)
+	if spec.Complete == nil || len(l.Rows) == 0 {
+		return l, nil
+	}
+	completed, bytes, err := spec.Complete(ctx, l.Rows, w.MaxBytes)
+	l.ExtraBytes = bytes
+	l.Cut(completed)
+	return l, Translate(err)
 }
 
-// Len returns the number of rows of the window.
-func (l *List[R]) Len() int { return len(l.keys) }
+// ReadRows returns the rows of a table that the query q selects.
+func ReadRows[R any](ctx context.Context, d *DB, q *gorm.DB, table string, columns []Column[R]) ([]R, error) {
+	var rows []R
+	err := d.EachRow(ctx, q.Select(columnsOf(table, columns)), func(row *Values) error {
+		rows = append(rows, *new(R))
+		setColumns(&rows[len(rows)-1], columns, row, 0)
+		return nil
+	})
+	return rows, Translate(err)
+}
+
+// columnsOf returns the columns with the name of their table, such as "videos.title".
+func columnsOf[R any](table string, columns []Column[R]) []string {
+	names := make([]string, len(columns))
+	for i, c := range columns {
+		names[i] = table + "." + c.Name
+	}
+	return names
+}
+
+// setColumns sets the columns of r. The values begin at the index from of row.
+func setColumns[R any](r *R, columns []Column[R], row *Values, from int) {
+	for i, c := range columns {
+		c.Set(r, row, from+i)
+	}
+}
 
 // Cut shortens the window to its first n rows. It does nothing if the window has n rows or fewer.
 func (l *List[R]) Cut(n int) {
-	if n < len(l.keys) {
-		l.keys, l.more = l.keys[:n], true
+	if n < len(l.Rows) {
+		l.Rows, l.more = l.Rows[:n], true
 	}
 }
 
 // Next returns the position of the window's last row, at which the next page begins. It returns nil if the list has no more rows.
 func (l *List[R]) Next() *Position {
-	if !l.more || len(l.keys) == 0 {
+	if !l.more || len(l.Rows) == 0 {
 		return nil
 	}
-	return &l.keys[len(l.keys)-1].position
-}
-
-// WorstEscape is the maximum number of bytes that one escaped character takes in JSON: \u and four digits.
-const WorstEscape = 6
-
-// MaxTextBytes returns an upper bound of the number of bytes that the texts and labels of all rows of the window take in JSON. If the bound
-// with all labels of the organisation is above enough, MaxTextBytes reads which labels the rows have, and returns a lower bound.
-func (l *List[R]) MaxTextBytes(ctx context.Context, enough int64) (int64, error) {
-	var texts, labels int64
-	for _, k := range l.keys {
-		texts += WorstEscape * k.text
-	}
-	if labels = l.spec.LabelBytes * int64(len(l.keys)); texts+labels <= enough || texts > enough || l.spec.MeasureLabels == nil {
-		return texts + labels, nil
-	}
-	labels = 0
-	for keys := range slices.Chunk(l.keys, listChunk) {
-		rows := make([]LabelledRow, len(keys))
-		for i, k := range keys {
-			rows[i] = LabelledRow{ID: k.position.ID, Account: k.account}
-		}
-		n, err := l.spec.MeasureLabels(ctx, rows)
-		if err != nil {
-			return 0, Translate(err)
-		}
-		labels += n
-	}
-	return texts + labels, nil
-}
-
-// Rows iterates over the rows of the window in order. It skips rows that were deleted after the List was created. It stops after an error.
-func (l *List[R]) Rows(ctx context.Context) iter.Seq2[R, error] {
-	return func(yield func(R, error) bool) {
-		var none R
-		for keys := range slices.Chunk(l.keys, listChunk) {
-			ids, at := make([]uuid.UUID, len(keys)), make(map[uuid.UUID]int, len(keys))
-			for i, k := range keys {
-				ids[i], at[k.position.ID] = k.position.ID, i
-			}
-			rows, err := l.spec.Read(ctx, ids)
-			if err != nil {
-				yield(none, Translate(err))
-				return
-			}
-			slices.SortFunc(rows, func(a, b R) int { return cmp.Compare(at[l.spec.ID(&a)], at[l.spec.ID(&b)]) })
-			for _, r := range rows {
-				if !yield(r, nil) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// All reads and returns all rows of the window.
-func (l *List[R]) All(ctx context.Context) ([]R, error) {
-	all := make([]R, 0, len(l.keys))
-	for r, err := range l.Rows(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, r)
-	}
-	return all, nil
+	last := len(l.Rows) - 1
+	return l.column.position(l.keys[last], l.id(&l.Rows[last]))
 }
 
 // LikePattern returns a pattern for LIKE … ESCAPE '\' that matches the texts that contain s.

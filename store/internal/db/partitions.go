@@ -190,7 +190,8 @@ func (d *DB) EnsureDays(ctx context.Context, from, to Date) error {
 	return nil
 }
 
-// makeMonth creates the partition of a month if it does not exist. It uses ATTACH PARTITION, whose lock conflicts only with transactions that
+// makeMonth creates the partition of a month if it does not exist. The partition is vacuumed often, because histories are read from its index
+// alone only after a vacuum. It uses ATTACH PARTITION, whose lock conflicts only with transactions that
 // write videos. CREATE TABLE … PARTITION OF would lock snapshots_daily against reads too.
 func (d *DB) makeMonth(ctx context.Context, month Date) error {
 	return d.changeTables(ctx, func(tx *gorm.DB) error {
@@ -204,7 +205,7 @@ func (d *DB) makeMonth(ctx context.Context, month Date) error {
 		if err != nil || partitions > 0 {
 			return err
 		}
-		if err := tx.Exec("CREATE TABLE " + name + " (LIKE snapshots_daily INCLUDING ALL)").Error; err != nil {
+		if err := tx.Exec("CREATE TABLE " + name + " (LIKE snapshots_daily INCLUDING ALL) WITH (autovacuum_vacuum_insert_scale_factor = 0.02)").Error; err != nil {
 			return err
 		}
 		return tx.Exec(fmt.Sprintf("ALTER TABLE snapshots_daily ATTACH PARTITION %s FOR VALUES FROM ('%s') TO ('%s')", name, month, monthOf(month+31))).Error

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	bits "encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
@@ -12,14 +13,81 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/stdlib"
 	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
 )
 
-// Values are the values of one row of a query. A method reads the value at an index. For NULL, it returns the zero value and false. It panics
-// if the value has another type, because only a mistake in the program can ask for a wrong type. No value stays valid after the function that
-// gets the Values has returned, except for texts.
+// Values are the values of one row of a query. A method reads the value at an index. For NULL, a method returns the zero value and false, or
+// nil if it returns a pointer. It panics if the value has another type, because only a mistake in the program can ask for a wrong type.
 type Values struct {
 	binary [][]byte // on PostgreSQL: the values in PostgreSQL's binary format; nil for NULL
 	plain  []any    // on SQLite: the values
+
+	textBytes int64 // number of bytes of all texts that were read from this and all earlier rows
+
+	// The values to which pointers were returned, and the texts.
+	integers blocks[int64]
+	instants blocks[Instant]
+	floats   blocks[float64]
+	ids      blocks[uuid.UUID]
+	dates    blocks[Date]
+	strings  blocks[string]
+	texts    *strings.Builder
+}
+
+// blocks allocates values in blocks, because one allocation for each value of a long list would take longer than reading the values.
+type blocks[T any] struct{ block []T }
+
+// add stores a value and returns a pointer to it.
+func (b *blocks[T]) add(value T) *T {
+	if len(b.block) == cap(b.block) {
+		b.block = make([]T, 0, min(512, max(8, 2*cap(b.block))))
+	}
+	b.block = append(b.block, value)
+	return &b.block[len(b.block)-1]
+}
+
+// optional returns a pointer to value, or nil if known is false.
+func optional[T any](b *blocks[T], value T, known bool) *T {
+	if !known {
+		return nil
+	}
+	return b.add(value)
+}
+
+// OptionalInt returns a pointer to an integer.
+func (v *Values) OptionalInt(i int) *int64 {
+	n, ok := v.Int(i)
+	return optional(&v.integers, n, ok)
+}
+
+// OptionalInstant returns a pointer to a time.
+func (v *Values) OptionalInstant(i int) *Instant {
+	n, ok := v.Int(i)
+	return optional(&v.instants, Instant(n), ok)
+}
+
+// OptionalFloat returns a pointer to a number.
+func (v *Values) OptionalFloat(i int) *float64 {
+	n, ok := v.Float(i)
+	return optional(&v.floats, n, ok)
+}
+
+// OptionalUUID returns a pointer to an id.
+func (v *Values) OptionalUUID(i int) *uuid.UUID {
+	id, ok := v.UUID(i)
+	return optional(&v.ids, id, ok)
+}
+
+// OptionalDate returns a pointer to a day.
+func (v *Values) OptionalDate(i int) *Date {
+	d, ok := v.Date(i)
+	return optional(&v.dates, d, ok)
+}
+
+// OptionalText returns a pointer to a text.
+func (v *Values) OptionalText(i int) *string {
+	s, ok := v.Text(i)
+	return optional(&v.strings, s, ok)
 }
 
 // postgresEpoch is the day 2000-01-01, from which PostgreSQL counts days.
@@ -79,9 +147,58 @@ func (v *Values) Bool(i int) (value, known bool) {
 func (v *Values) Text(i int) (string, bool) {
 	if v.binary == nil {
 		s, ok := v.plain[i].(string)
+		v.textBytes += int64(len(s))
 		return s, v.known(i, ok)
 	}
-	return string(v.binary[i]), v.binary[i] != nil
+	b := v.binary[i]
+	v.textBytes += int64(len(b))
+	if v.texts == nil || v.texts.Cap()-v.texts.Len() < len(b) {
+		size := 1 << 10
+		if v.texts != nil {
+			size = 16 << 10
+		}
+		v.texts = &strings.Builder{}
+		v.texts.Grow(max(size, len(b)))
+	}
+	v.texts.Write(b)
+	all := v.texts.String()
+	return all[len(all)-len(b):], b != nil
+}
+
+// String returns a text, or "" for NULL.
+func (v *Values) String(i int) string {
+	s, _ := v.Text(i)
+	return s
+}
+
+// Instant returns a time, or the zero time for NULL.
+func (v *Values) Instant(i int) Instant {
+	n, _ := v.Int(i)
+	return Instant(n)
+}
+
+// Count returns an integer, or 0 for NULL.
+func (v *Values) Count(i int) int64 {
+	n, _ := v.Int(i)
+	return n
+}
+
+// Day returns a day, or the zero day for NULL.
+func (v *Values) Day(i int) Date {
+	d, _ := v.Date(i)
+	return d
+}
+
+// IsTrue returns true if the value is true.
+func (v *Values) IsTrue(i int) bool {
+	value, _ := v.Bool(i)
+	return value
+}
+
+// ID returns an id, or the zero id for NULL.
+func (v *Values) ID(i int) uuid.UUID {
+	id, _ := v.UUID(i)
+	return id
 }
 
 // UUID returns an id.
@@ -134,17 +251,26 @@ func (v *Values) known(i int, ok bool) bool {
 // EachRow runs the SELECT q and calls f for each row. It reads the values without conversions by GORM or database/sql, which would take most
 // of the time of a long list. It stops at the first error. q must not belong to a transaction.
 func (d *DB) EachRow(ctx context.Context, q *gorm.DB, f func(*Values) error) error {
-	statement := q.Session(&gorm.Session{DryRun: true}).Find(&struct{}{}).Statement
-	if statement.Error != nil && !errors.Is(statement.Error, gorm.ErrDryRunModeUnsupported) {
-		return statement.Error
+	query, args, err := Statement(q)
+	if err != nil {
+		return err
 	}
-	query, args := statement.SQL.String(), statement.Vars
 	if d.inspect != nil {
 		if err := d.inspect(query); err != nil {
-			return err
+			return Translate(err)
 		}
 	}
 	return Translate(d.dialect.eachRow(ctx, d.pools[len(d.pools)-1], query, args, f))
+}
+
+// Statement returns the SQL and the arguments of the SELECT q.
+func Statement(q *gorm.DB) (query string, args []any, err error) {
+	// The dry run only builds the statement. It has no logger, because GORM would write the statement for the logger.
+	q = q.Session(&gorm.Session{DryRun: true, Logger: logger.Discard}).Find(&struct{}{})
+	if q.Error != nil && !errors.Is(q.Error, gorm.ErrDryRunModeUnsupported) {
+		return "", nil, q.Error
+	}
+	return q.Statement.SQL.String(), q.Statement.Vars, nil
 }
 
 func (sqliteDialect) eachRow(ctx context.Context, pool *sql.DB, query string, args []any, f func(*Values) error) error {
@@ -196,18 +322,20 @@ func (postgresDialect) eachRow(ctx context.Context, pool *sql.DB, query string, 
 	})
 }
 
-// AnyOf returns the condition that a column has one of the given ids, and the argument of the condition. On PostgreSQL, the ids are one
-// parameter, so that the statement stays the same for each number of ids and is planned only once. q is any query of the database.
-func AnyOf(q *gorm.DB, column string, ids []uuid.UUID) (condition string, arg any) {
+// AnyOf returns the condition that a column has one of the given ids, and the argument of the condition. placeholder is the place of the
+// argument in the condition, such as "?" or "@ids". On PostgreSQL, the ids are one parameter, so that the statement stays the same for each
+// number of ids and is planned only once. q is any query of the database.
+func AnyOf(q *gorm.DB, column, placeholder string, ids []uuid.UUID) (condition string, arg any) {
 	if !hasRowLocks(q) {
-		return column + " IN ?", ids
+		return column + " IN " + placeholder, ids
 	}
-	var list strings.Builder
+	list := make([]byte, 0, (2*len(uuid.UUID{})+len(","))*len(ids)+len("{}"))
+	list = append(list, '{')
 	for i, id := range ids {
 		if i > 0 {
-			list.WriteByte(',')
+			list = append(list, ',')
 		}
-		list.WriteString(id.String())
+		list = hex.AppendEncode(list, id[:])
 	}
-	return column + " = ANY(CAST(? AS uuid[]))", "{" + list.String() + "}"
+	return column + " = ANY(CAST(" + placeholder + " AS uuid[]))", string(append(list, '}'))
 }

@@ -42,11 +42,11 @@ type Table struct {
 }
 
 const (
-	// DailyDays is the number of days for which the point of each day is kept. Older history has one point a week.
+	// DailyDays is the default of Retention.Daily.
 	DailyDays = 90
-	// WeeklyDays is the number of days for which the point of each week is kept.
+	// WeeklyDays is the default of Retention.Weekly.
 	WeeklyDays = 730
-	// RetentionMargin is the number of days for which weekly points are kept in addition to WeeklyDays. The oldest day that a caller can request
+	// RetentionMargin is the number of days for which weekly points are kept in addition to Retention.Weekly. The oldest day that a caller can request
 	// may be between two points, and the earlier point is up to 13 days older.
 	RetentionMargin = 14
 	// IdempotencyLife is how long an idempotency key and its answer are kept.
@@ -60,10 +60,13 @@ const (
 	Day = 24 * time.Hour
 
 	// dailyRetention is DailyDays and 38 more days: 31 because PostgreSQL drops whole months, and 7 because whole weeks are rolled up.
+	// Both are for the default Retention.
 	dailyRetention  = (DailyDays + 31 + 7) * Day
 	weeklyRetention = (WeeklyDays + RetentionMargin + 1) * Day
 	// tokenRetention is how long an expired or revoked token is kept, so that operators still see it in lists.
 	tokenRetention = 90 * Day
+	// sessionRetention is how long an expired session or login link is kept.
+	sessionRetention = Day
 	// quotaRetention is how long the count of a quota window is kept after its last change. It is longer than any quota window.
 	quotaRetention = 100 * Day
 	// leftoverRetention is how long rows without further use are kept, such as a source's pause that has ended.
@@ -108,5 +111,7 @@ var Tables = map[string]Table{
 	"collectors":          {Class: Coordinator, Bound: ByTime, Retention: collectorRetention},
 	"short_links":         {Class: Coordinator, Bound: ByTime, Retention: ShortLinkLife},
 	"token_uses":          {Class: Coordinator, Bound: ByTime, Retention: tokenRetention},
+	"sessions":            {Class: Coordinator, Bound: ByTime, Retention: sessionRetention},
+	"login_links":         {Class: Coordinator, Bound: ByTime, Retention: sessionRetention},
 	"clock_state":         {Class: Coordinator, Bound: ByInstallation},
 }

@@ -1,4 +1,4 @@
-package ingest_test
+package store_test
 
 import (
 	"slices"
@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/store"
-	"github.com/reeltally/reeltally/store/ingest"
 )
 
 func TestHashtags_areReadFromCaptions(t *testing.T) {
@@ -31,7 +30,7 @@ func TestHashtags_areReadFromCaptions(t *testing.T) {
 		"#" + strings.Repeat("a", 101): nil,
 		"#a\x00b #\xff":                {"a"},
 	} {
-		require.Equal(t, want, ingest.Hashtags(caption), "%q", caption)
+		require.Equal(t, want, store.Hashtags(caption), "%q", caption)
 	}
 }
 
@@ -40,7 +39,7 @@ func FuzzHashtags(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, caption string) {
-		tags := ingest.Hashtags(caption)
+		tags := store.Hashtags(caption)
 		require.True(t, slices.IsSorted(tags))
 		require.Equal(t, tags, slices.Compact(slices.Clone(tags)))
 		for _, tag := range tags {

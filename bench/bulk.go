@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+)
+
+const (
+	bulkLinks    = 500 // number of links in a bulk request
+	bulkAccounts = 25  // number of accounts among which the links are divided
+)
+
+// bulkSeries numbers the series of links. Each case tracks the links of its own series, so that they are new.
+const (
+	seriesNew = iota + 1
+	seriesComparison
+	seriesLarge
+	seriesSmall
+	seriesExisting
+)
+
+// bulkIDs returns the ids of the videos of a bulk request. They differ for each series and round.
+func bulkIDs(series, round int) []string {
+	ids := make([]string, bulkLinks)
+	for n := range ids {
+		ids[n] = tiktokID(series*1_000_000 + round*bulkLinks + n)
+	}
+	return ids
+}
+
+// bulkCases compares bulk requests with COPY of the rows that they made, and with each other.
+func bulkCases(b *bench) []benchCase {
+	o := b.pg.writes
+	return []benchCase{
+		{group: "Bulk", name: fmt.Sprintf("track %d new links / COPY of the new rows of videos", bulkLinks), goal: 2.5, measured: b.tracks(o, seriesNew),
+			limit: b.copyIn("bench_tracked", bulkLinks, func(round int) string {
+				return fmt.Sprintf("SELECT * FROM videos WHERE organisation_id = '%s' AND platform = 'tiktok' AND external_id IN ('%s')",
+					o.id, strings.Join(bulkIDs(seriesNew, round), "', '"))
+			})},
+		{group: "Bulk", name: fmt.Sprintf("track %d existing links / %d new links", bulkLinks, bulkLinks), goal: 1.0,
+			measured: timed(func(ctx context.Context, _ int) error { return b.track(ctx, o, seriesExisting, 0) }),
+			limit:    b.tracks(o, seriesComparison),
+			prepare:  []func(context.Context) error{func(ctx context.Context) error { return b.track(ctx, o, seriesExisting, 0) }}},
+	}
+}
+
+// tracks returns a step that tracks the links of a series for an organisation, in each round other links.
+func (b *bench) tracks(o *organisation, series int) step {
+	return timed(func(ctx context.Context, round int) error { return b.track(ctx, o, series, round) })
+}
+
+// track sends a bulk request with the links of a series and a round.
+func (b *bench) track(ctx context.Context, o *organisation, series, round int) error {
+	var body struct {
+		Links []string `json:"links"`
+	}
+	for n, id := range bulkIDs(series, round) {
+		body.Links = append(body.Links, tiktokLink(fmt.Sprint("bench.bulk", n%bulkAccounts), id))
+	}
+	text, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	return b.request(ctx, b.pg, o, http.MethodPost, "/videos/bulk", text, io.Discard)
+}

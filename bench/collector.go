@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/queue"
+)
+
+// collectorCases compares the storing of a batch of answers with COPY of the same points.
+func collectorCases(b *bench) []benchCase {
+	return []benchCase{{group: "Collector", name: fmt.Sprintf("store a batch of %d videos / COPY of the points", b.batchSize()), goal: 7.0, measured: stores(b.pg, b.batchSize()),
+		limit: b.copyIn("bench_points", b.batchSize(), func(int) string {
+			return fmt.Sprintf("SELECT * FROM snapshots_daily WHERE organisation_id = '%s' AND day = '%s'", b.pg.writes.id, b.pg.batchDay().Format(time.DateOnly))
+		})}}
+}
+
+// stores returns a step that stores a batch of answers for size videos of i.writes, on a new day.
+func stores(i *instance, size int) step {
+	return func(ctx context.Context, _ int) (time.Duration, error) {
+		claim, outcomes, err := i.nextBatch(ctx, size)
+		if err != nil {
+			return 0, err
+		}
+		start := time.Now()
+		err = ingest.New(i.store).Acknowledge(ctx, claim, claim.At, outcomes)
+		return time.Since(start), err
+	}
+}
+
+// batchDay returns the time of the last batch: noon of a day after today.
+func (i *instance) batchDay() time.Time { return time.UnixMicro(i.clock.Load()).UTC() }
+
+// nextBatch sets the clock of the store to the next day, claims size videos of i.writes, and returns answers with higher counts.
+func (i *instance) nextBatch(ctx context.Context, size int) (queue.Claim, []ingest.Outcome, error) {
+	at := i.batchDay().Truncate(24*time.Hour).AddDate(0, 0, 1).Add(12 * time.Hour)
+	i.clock.Store(at.UnixMicro())
+	claim := queue.Claim{Token: store.NewID(), At: store.InstantOf(at)}
+	page, err := i.store.Org(i.writes.id).Videos(ctx, store.VideoQuery{HasMetrics: new(true), WithoutTotal: true, Order: store.Order{Column: "created_at"},
+		Window: store.Window{Limit: size}})
+	if err != nil {
+		return claim, nil, err
+	}
+	if len(page.Videos) < size {
+		return claim, nil, fmt.Errorf("the organisation has only %d videos with counts", len(page.Videos))
+	}
+	outcomes := make([]ingest.Outcome, size)
+	for n := range page.Videos {
+		v := &page.Videos[n]
+		target := queue.Target{Platform: v.Platform, Kind: queue.KindVideo, ExternalID: v.ExternalID, Handle: v.Username, Link: v.Link}
+		claim.Targets = append(claim.Targets, target)
+		facts := &ingest.VideoFacts{Title: &v.Title, Username: &v.Username, SongName: v.SongName, SongLink: v.SongLink,
+			Views: higher(v.LatestViews), Likes: higher(v.LatestLikes), Comments: higher(v.LatestComments), Shares: higher(v.LatestShares), Bookmarks: higher(v.LatestBookmarks)}
+		outcomes[n] = ingest.Outcome{Target: target, Facts: facts, Details: true, Source: store.SandboxSource, State: "active", NextAt: store.InstantOf(at.AddDate(0, 0, 1))}
+	}
+	return claim, outcomes, i.lease(ctx, claim)
+}
+
+// higher returns a count that is about a hundredth higher, or nil if the count is unknown.
+func higher(count *int64) *int64 {
+	if count == nil {
+		return nil
+	}
+	return new(*count + *count/100 + 1)
+}
+
+// lease leases the targets of a claim, whether they are due or not.
+func (i *instance) lease(ctx context.Context, c queue.Claim) error {
+	return i.store.DB().Tx(ctx, func(tx *gorm.DB) error {
+		leased := int64(0)
+		for _, g := range queue.ByKind(c.Targets) {
+			done := tx.Exec("UPDATE fetch_targets SET token = ?, claimed_by = ? WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ?",
+				c.Token, c.Token, queue.Bucket, g.Platform, g.Kind, g.IDs)
+			if done.Error != nil {
+				return done.Error
+			}
+			leased += done.RowsAffected
+		}
+		if leased != int64(len(c.Targets)) {
+			return errors.New("a video of the batch has no target")
+		}
+		return nil
+	})
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"regexp"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/reeltally/reeltally/bench/report"
+)
+
+// bench is the state of a run.
+type bench struct {
+	options
+	client *http.Client
+	admin  *pgx.Conn // connection to the database in which the databases of benchmarks are created
+	name   string    // name of the database
+	db     *pgx.Conn // connection on which the limits are measured
+	stop   []func()  // what close runs, the last first
+
+	pg, lite  *instance     // ReelTally on PostgreSQL, and on SQLite; lite is empty until a case of SQLite is prepared
+	bulkSmall *organisation // a small organisation in which requests write
+}
+
+const (
+	readDays  = 730 // days of the histories of the organisations that are read
+	writeDays = 30  // days of the histories of the organisation in which the collector writes
+)
+
+// newBench creates a database on PostgreSQL, fills it and starts a server.
+func newBench(ctx context.Context, o options) (_ *bench, err error) {
+	b := &bench{options: o, name: fmt.Sprintf("bench_%d", time.Now().UnixNano()), lite: &instance{bin: o.bin},
+		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 2 * callers}}}
+	defer func() {
+		if err != nil {
+			b.close()
+		}
+	}()
+	root := os.Getenv("REELTALLY_TEST_POSTGRES_URL")
+	if root == "" {
+		return b, errors.New("REELTALLY_TEST_POSTGRES_URL is not set; run `make bench`")
+	}
+	if b.admin, err = pgx.Connect(ctx, root); err != nil {
+		return b, err
+	}
+	if _, err = b.admin.Exec(ctx, "CREATE DATABASE "+b.name); err != nil {
+		return b, err
+	}
+	b.pg = &instance{bin: o.bin, url: regexp.MustCompile(`/[^/?]*(\?|$)`).ReplaceAllString(root, "/"+b.name+"$1")}
+	b.stop = append(b.stop, b.pg.close)
+	if err = b.pg.open(ctx); err != nil {
+		return b, err
+	}
+	if b.db, err = pgx.Connect(ctx, b.pg.url); err != nil {
+		return b, err
+	}
+	if err = b.fill(ctx); err != nil {
+		return b, err
+	}
+	if err = b.createLimitTables(ctx); err != nil {
+		return b, err
+	}
+	return b, b.pg.startServer(ctx)
+}
+
+// readVideos returns the number of videos that the seed creates in the organisation that is read.
+func (o options) readVideos() int { return int(100_000 * o.scale) }
+
+// writeVideos returns the number of videos of the organisation in which the collector writes, and of each of the other organisations.
+func (o options) writeVideos() int { return min(10_000, o.readVideos()) }
+
+// batchSize returns the number of videos in a batch of the collector.
+func (o options) batchSize() int { return o.writeVideos() / 2 }
+
+// fill creates the organisations of the database on PostgreSQL.
+func (b *bench) fill(ctx context.Context) error {
+	for _, part := range []struct {
+		orgs, videos, days int
+		use                func(made []*organisation)
+	}{
+		{1, b.readVideos(), readDays, func(made []*organisation) { b.pg.large = made[0] }},
+		{1, b.readVideos() / 10, readDays, func(made []*organisation) { b.pg.small = made[0] }},
+		{1, b.writeVideos(), writeDays, func(made []*organisation) { b.pg.writes = made[0] }},
+		{1, b.writeVideos() / 10, writeDays, func(made []*organisation) { b.bulkSmall = made[0] }},
+		{max(1, int(90*b.scale)), b.writeVideos(), 1, func(made []*organisation) { b.pg.others = made }},
+	} {
+		made, err := b.pg.seed(ctx, part.orgs, part.videos, part.days)
+		if err != nil {
+			return err
+		}
+		part.use(made)
+	}
+	for _, o := range []*organisation{b.pg.large, b.pg.small} {
+		if err := b.pg.addMany(ctx, o); err != nil {
+			return err
+		}
+		if err := b.findOld(ctx, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// findOld sets o.old to videos whose histories reach back to the first day.
+func (b *bench) findOld(ctx context.Context, o *organisation) error {
+	rows, err := b.db.Query(ctx, `SELECT video_id::text FROM snapshots_weekly WHERE organisation_id = $1 GROUP BY video_id
+ HAVING MIN(day) < CURRENT_DATE - $2::integer ORDER BY video_id LIMIT 40`, o.id, readDays-8)
+	if err != nil {
+		return err
+	}
+	o.old, err = pgx.CollectRows(rows, pgx.RowTo[string])
+	if err == nil && len(o.old) == 0 {
+		err = fmt.Errorf("no video of organisation %s has a history of %d days", o.id, readDays)
+	}
+	return err
+}
+
+// close stops the servers and peers, and drops the database.
+func (b *bench) close() {
+	for n := range b.stop {
+		b.stop[len(b.stop)-1-n]()
+	}
+	ctx := context.Background()
+	if b.db != nil {
+		_ = b.db.Close(ctx)
+	}
+	if b.admin != nil {
+		_, _ = b.admin.Exec(ctx, "DROP DATABASE IF EXISTS "+b.name+" WITH (FORCE)")
+		_ = b.admin.Close(ctx)
+	}
+}
+
+// describe returns a report without results: the machine and the data.
+func (b *bench) describe(ctx context.Context) (report.Report, error) {
+	r := report.Report{Date: time.Now().UTC().Format(time.DateOnly), Revision: b.revision, Rounds: b.rounds, Slack: report.Slack,
+		Machine: report.Machine{CPU: cmp.Or(field("/proc/cpuinfo", "model name"), "an unknown processor"), Cores: runtime.NumCPU(), Go: runtime.Version(), Settings: map[string]string{}}}
+	var kilobytes float64
+	if _, err := fmt.Sscan(field("/proc/meminfo", "MemTotal"), &kilobytes); err == nil {
+		r.Machine.MemoryGiB = kilobytes / (1 << 20)
+	}
+	if err := b.db.QueryRow(ctx, "SELECT split_part(current_setting('server_version'), ' ', 1)").Scan(&r.Machine.PostgreSQL); err != nil {
+		return r, err
+	}
+	for _, name := range []string{"fsync", "synchronous_commit", "shared_buffers"} {
+		var value string
+		if err := b.db.QueryRow(ctx, "SELECT current_setting($1)", name).Scan(&value); err != nil {
+			return r, err
+		}
+		r.Machine.Settings[name] = value
+	}
+	err := b.db.QueryRow(ctx, `SELECT (SELECT COUNT(*) FROM videos WHERE organisation_id = $1), (SELECT COUNT(*) FROM videos WHERE organisation_id <> $1),
+ (SELECT COUNT(*) FROM snapshots_daily) + (SELECT COUNT(*) FROM snapshots_weekly), (SELECT COUNT(*) FROM organisations)`, b.pg.large.id).
+		Scan(&r.Data.Videos, &r.Data.OtherVideos, &r.Data.Points, &r.Data.Organisation)
+	return r, err
+}
+
+// field returns the first value of a name in a file of /proc, such as "model name : X". It returns "" on systems without /proc.
+func field(file, name string) string {
+	f, err := os.Open(file) //nolint:gosec // a file of /proc
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = f.Close() }()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		if key, value, found := strings.Cut(lines.Text(), ":"); found && strings.TrimSpace(key) == name {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}

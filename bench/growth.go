@@ -1,0 +1,38 @@
+package main
+
+import "fmt"
+
+// growthCases compares requests of a large organisation with the same requests of an organisation with a tenth of the videos. The time of a
+// request must not grow with the organisation.
+func growthCases(b *bench) []benchCase {
+	large, small := b.pg.large, b.pg.small
+	var out []benchCase
+	add := func(name string, of func(o *organisation) step) {
+		out = append(out, benchCase{group: "Growth", name: name + ", 10 times the videos", goal: 1.5, measured: of(large), limit: of(small)})
+	}
+	gets := func(name, path string) {
+		add(name, func(o *organisation) step { return repeated(5, b.gets(o, same(path))) })
+	}
+	page := func(name string, of func(o *organisation) int) {
+		add(name, func(o *organisation) step {
+			return repeated(5, b.gets(o, same(fmt.Sprintf("%s&page=%d", ordered("created_at", 100).path(), of(o)))))
+		})
+	}
+	gets("100 videos by created_at", ordered("created_at", 100).path())
+	gets("100 videos by latest_views", ordered("latest_views", 100).path())
+	for _, l := range filtered(100) {
+		gets("100 videos "+l.name, l.path())
+	}
+	page("last page of 100", func(o *organisation) int { return o.videos / 100 })
+	page("middle page of 100", func(o *organisation) int { return o.videos / 200 })
+	add("GET /videos/{ad_id}", func(o *organisation) step { return repeated(50, b.gets(o, oneVideo(o))) })
+	for _, days := range []int{readDays, 30} {
+		add(fmt.Sprintf("%d days of a video", days), func(o *organisation) step {
+			path, _ := historyOf(o, days)
+			return repeated(20, b.gets(o, path))
+		})
+	}
+	gets("30 days of the organisation", organisationHistory())
+	return append(out, benchCase{group: "Growth", name: fmt.Sprintf("track %d new links, 10 times the videos", bulkLinks), goal: 1.5,
+		measured: b.tracks(b.pg.writes, seriesLarge), limit: b.tracks(b.bulkSmall, seriesSmall)})
+}

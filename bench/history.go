@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// historyColumns are the columns of a point that the API answers with.
+const historyColumns = "day, views, likes, comments, shares, bookmarks"
+
+// historyCases compares histories with COPY of the stored points. Each round reads another video.
+func historyCases(b *bench) []benchCase {
+	o := b.pg.large
+	return []benchCase{
+		b.videoHistory(o, readDays, 2.0),
+		b.videoHistory(o, 30, 1.5),
+		{group: "Histories", name: "30 days of the organisation / 30 rows by primary key", goal: 2.0,
+			measured: repeated(20, b.gets(o, same(organisationHistory()))),
+			limit: repeated(20, b.selects(30, "SELECT * FROM organisation_days WHERE organisation_id = $1 AND day BETWEEN $2 AND $3", func(int) []any {
+				return []any{o.id, daysAgo(29), daysAgo(0)}
+			}))},
+	}
+}
+
+// daysAgo returns the date some days before today, in UTC.
+func daysAgo(n int) string { return time.Now().UTC().AddDate(0, 0, -n).Format(time.DateOnly) }
+
+// organisationHistory returns the path of a history of 30 days of the organisation.
+func organisationHistory() string { return "/organisation/history?start_date=" + daysAgo(29) }
+
+// historyOf returns the path of a history of a video of o, and the query for its stored points.
+func historyOf(o *organisation, days int) (path, sql func(round int) string) {
+	first := daysAgo(days - 1)
+	path = func(round int) string {
+		return fmt.Sprintf("/videos/%s/history?start_date=%s", o.old[round%len(o.old)], first)
+	}
+	sql = func(round int) string {
+		query := fmt.Sprintf("SELECT %s FROM snapshots_daily WHERE organisation_id = '%s' AND video_id = '%s' AND day >= '%s'", historyColumns, o.id, o.old[round%len(o.old)], first)
+		if days > 90 {
+			query += fmt.Sprintf(" UNION ALL SELECT %s FROM snapshots_weekly WHERE organisation_id = '%s' AND video_id = '%s' AND day >= '%s'", historyColumns, o.id, o.old[round%len(o.old)], first)
+		}
+		return query
+	}
+	return path, sql
+}
+
+// videoHistory compares a history of a video with COPY of its stored points. A history has a point for each day, and of days older than 90
+// days only one point a week is stored.
+func (b *bench) videoHistory(o *organisation, days int, goal float64) benchCase {
+	path, sql := historyOf(o, days)
+	return benchCase{group: "Histories", name: fmt.Sprintf("%d days of a video / COPY of the stored points", days), goal: goal,
+		measured: repeated(20, b.gets(o, path)),
+		limit: repeated(20, timed(func(ctx context.Context, round int) error {
+			return b.copyAll(ctx, sql(round))
+		})),
+		prepare: []func(context.Context) error{func(ctx context.Context) error {
+			for round := range o.old {
+				var points []struct{ Date string }
+				if err := b.read(ctx, b.pg, o, path(round), &points); err != nil {
+					return err
+				}
+				// The oldest stored point is the last day of its week.
+				if len(points) > days || len(points) < days-7 {
+					return fmt.Errorf("GET %s gave %d points", path(round), len(points))
+				}
+			}
+			return nil
+		}}}
+}

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/backfill"
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// instance is a filled database with a running server. The store of this process has a clock of its own, so that a benchmark can store the
+// points of later days.
+type instance struct {
+	bin     string
+	url     string // URL of the database
+	address string // base URL of the server
+	server  *exec.Cmd
+	store   *store.Store
+	clock   atomic.Int64 // time of the clock of store, in microseconds since 1970
+
+	large  *organisation   // the organisation that is read
+	small  *organisation   // an organisation with a tenth of the videos of large; nil on SQLite
+	writes *organisation   // the organisation in which the collector and requests write
+	others []*organisation // organisations of the same size as writes; empty on SQLite
+}
+
+// organisation is an organisation of an instance.
+type organisation struct {
+	id     uuid.UUID
+	token  string
+	videos int      // number of its videos before the first round
+	many   int      // number of videos of the account manyHandle, which are also in the collection manyCollection
+	old    []string // ids of videos whose histories have readDays days
+}
+
+// open migrates the database and opens its store.
+func (i *instance) open(ctx context.Context) (err error) {
+	if _, err := i.output(ctx, "reeltally", "migrate"); err != nil {
+		return err
+	}
+	i.clock.Store(time.Now().UnixMicro())
+	i.store, err = store.Open(ctx, store.Options{URL: i.url, Now: func() time.Time { return time.UnixMicro(i.clock.Load()) }})
+	return err
+}
+
+// close stops the server and closes the store.
+func (i *instance) close() {
+	if i.server != nil && i.server.Process != nil {
+		_ = i.server.Process.Signal(os.Interrupt)
+		_ = i.server.Wait()
+	}
+	if i.store != nil {
+		_ = i.store.Close()
+	}
+}
+
+// command returns a command that runs a program on the database of the instance. A name without a folder means a program in i.bin.
+func (i *instance) command(ctx context.Context, program string, arguments ...string) *exec.Cmd {
+	if filepath.Base(program) == program {
+		program = filepath.Join(i.bin, program)
+	}
+	c := exec.CommandContext(ctx, program, arguments...) //nolint:gosec // the folder is an argument of the developer
+	c.Env = append(os.Environ(), "REELTALLY_DATABASE_URL="+i.url, "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_METRICS_LISTEN=127.0.0.1:0",
+		"REELTALLY_TIER_LIMITS=premium.authenticate=1000000,premium.read=1000000,premium.write=1000000") // the limits are checked, but not reached
+	return c
+}
+
+// output runs a program and returns what it printed.
+func (i *instance) output(ctx context.Context, program string, arguments ...string) ([]byte, error) {
+	out, err := i.command(ctx, program, arguments...).Output()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		return nil, fmt.Errorf("%s %s: %s", program, strings.Join(arguments, " "), exit.Stderr)
+	}
+	return out, err
+}
+
+// seed creates organisations with made-up videos and a token for each.
+func (i *instance) seed(ctx context.Context, orgs, videos, days int) ([]*organisation, error) {
+	arguments := []string{"seed", fmt.Sprint("--orgs=", orgs), fmt.Sprint("--videos=", videos), fmt.Sprint("--days=", days), "--json"}
+	fmt.Fprintln(os.Stderr, "reeltally", strings.Join(arguments, " "))
+	out, err := i.output(ctx, "reeltally", arguments...)
+	if err != nil {
+		return nil, err
+	}
+	var made []*organisation
+	for lines := json.NewDecoder(bytes.NewReader(out)); lines.More(); {
+		var line struct {
+			ID uuid.UUID `json:"organisation_id"`
+		}
+		if err := lines.Decode(&line); err != nil {
+			return nil, err
+		}
+		out, err := i.output(ctx, "reeltally", "token", "create", "--org="+line.ID.String(), "--name=bench", "--json")
+		if err != nil {
+			return nil, err
+		}
+		var token struct{ Token string }
+		if err := json.Unmarshal(out, &token); err != nil {
+			return nil, err
+		}
+		made = append(made, &organisation{id: line.ID, token: token.Token, videos: videos})
+	}
+	return made, nil
+}
+
+// manyHandle and manyCollection are the account and the collection that addMany adds.
+const manyHandle, manyCollection = "bench.many", "Bench many"
+
+// addMany adds a TikTok account with many videos to an organisation, and puts these videos into a collection. The seeded accounts have at
+// most 30 videos, too few for a page of a filtered list. The added videos are copies of the organisation's videos under other ids.
+func (i *instance) addMany(ctx context.Context, o *organisation) error {
+	org := i.store.Org(o.id)
+	page, err := org.Videos(ctx, store.VideoQuery{WithoutTotal: true, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 5000}})
+	if err != nil {
+		return err
+	}
+	o.many = min(6000, o.videos*6/10)
+	now := store.Instant(i.clock.Load())
+	collection := store.NewID()
+	account := backfill.LoadAccount{Account: store.Account{ID: store.NewID(), Platform: link.TikTok, ExternalID: new("1" + fmt.Sprint(now)), Username: manyHandle,
+		HandleCurrent: true, Link: link.AccountURL(link.TikTok, manyHandle), CreatedAt: now}}
+	for n := range o.many {
+		v := page.Videos[n%len(page.Videos)]
+		v.ID, v.Platform, v.ExternalID, v.Username = store.NewID(), link.TikTok, tiktokID(n), manyHandle
+		v.Link = tiktokLink(manyHandle, v.ExternalID)
+		account.Videos = append(account.Videos, backfill.LoadVideo{Video: v, Collections: []uuid.UUID{collection},
+			Points: []backfill.LoadPoint{{At: now, Counts: v.LatestCounts()}}})
+	}
+	o.videos += o.many
+	return backfill.Load(ctx, org, backfill.LoadBatch{Source: store.SandboxSource, Accounts: []backfill.LoadAccount{account},
+		Collections: []backfill.LoadCollection{{ID: collection, Name: manyCollection, CreatedAt: now}}})
+}
+
+// tiktokID returns a valid id of a TikTok video. Such an id contains the upload time in seconds.
+func tiktokID(n int) string { return fmt.Sprint((1_700_000_000+int64(n))<<32 | int64(n)) }
+
+// tiktokLink returns the link of a TikTok video.
+func tiktokLink(handle, id string) string {
+	return fmt.Sprintf("https://www.tiktok.com/@%s/video/%s", handle, id)
+}
+
+// startServer starts a server and waits until it serves.
+func (i *instance) startServer(ctx context.Context) error {
+	i.server = i.command(ctx, "server")
+	stderr, err := i.server.StderrPipe()
+	if err != nil {
+		return err
+	}
+	if err := i.server.Start(); err != nil {
+		return err
+	}
+	lines := json.NewDecoder(stderr)
+	for {
+		var line struct{ Msg, Address string }
+		if err := lines.Decode(&line); err != nil {
+			return fmt.Errorf("the server did not start: %w", err)
+		}
+		if line.Msg == "serving" {
+			i.address = line.Address
+			go func() { _, _ = io.Copy(io.Discard, io.MultiReader(lines.Buffered(), stderr)) }()
+			return nil
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+)
+
+// layerCases compares small requests with the least work that could answer them.
+func layerCases(b *bench) []benchCase {
+	o := b.pg.large
+	var bare string // address of the server that uses only net/http
+	return []benchCase{
+		{group: "Layers", name: "GET /authenticate / the same bytes from net/http", goal: 1.4,
+			measured: repeated(200, b.gets(o, same("/authenticate"))),
+			limit: repeated(200, timed(func(ctx context.Context, _ int) error {
+				return b.getURL(ctx, bare, io.Discard)
+			})),
+			prepare: []func(context.Context) error{func(ctx context.Context) (err error) {
+				bare, err = b.startBare(ctx, "/authenticate")
+				return err
+			}}},
+		{group: "Layers", name: "GET /videos/{ad_id} / the row by primary key, prepared", goal: 2.5, measured: repeated(50, b.gets(o, oneVideo(o))),
+			limit: repeated(50, b.selects(1, "SELECT "+videoColumns+" FROM videos WHERE organisation_id = $1 AND id = $2", func(round int) []any {
+				return []any{o.id, o.old[round%len(o.old)]}
+			}))},
+	}
+}
+
+// oneVideo returns the path of a video of o, in each round of another one.
+func oneVideo(o *organisation) func(round int) string {
+	return func(round int) string { return "/videos/" + o.old[round%len(o.old)] }
+}
+
+// startBare starts the server bare with the answer of a GET request, checks that it answers with the same body, and returns its address.
+func (b *bench) startBare(ctx context.Context, path string) (string, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, b.pg.address+path, http.NoBody)
+	if err != nil {
+		return "", err
+	}
+	r.Header.Set("Authorization", "Bearer "+b.pg.large.token)
+	answer, err := b.client.Do(r)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return "", err
+	}
+	input, err := json.Marshal(map[string]any{"Header": answer.Header, "Body": body})
+	if err != nil {
+		return "", err
+	}
+	c := b.pg.command(ctx, "bare")
+	c.Stdin = bytes.NewReader(input)
+	address, err := b.startPeer(c)
+	if err != nil {
+		return "", err
+	}
+	var got bytes.Buffer
+	if err := b.getURL(ctx, address, &got); err != nil {
+		return "", err
+	}
+	if !bytes.Equal(got.Bytes(), body) {
+		return "", fmt.Errorf("bare answers with %d bytes instead of %d", got.Len(), len(body))
+	}
+	return address, nil
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"time"
+)
+
+// videoColumns are the columns of a video that the API answers with, in the order of the table.
+const videoColumns = `organisation_id, id, platform, link, username, linked_account_id, created_at, removed, uploaded_at, song_name, song_link,
+ video_length, title, not_safe, private, hidden_stats, ad_info_shop, ad_is_ad, ad_product_id_shop, latest_views, latest_likes, latest_comments,
+ latest_bookmarks, latest_shares, latest_engagement, latest_updated_at, outlier_multiplier, increase_1d, increase_7d, increase_14d, increase_30d,
+ views_gained_7d, fetch_status, fetch_reason, last_attempt_at, next_fetch_at`
+
+// createLimitTables creates the tables that only the limits use. Each has what its limit needs and no more:
+//
+//   - bench_videos: the videos of all organisations, with an index for each list
+//   - bench_collected: the videos of pg.large that are in collections, with an index by collection
+//   - bench_tracked: the videos of pg.writes, with the unique keys of videos
+//   - bench_points: the daily points of pg.writes, with the unique key of snapshots_daily
+func (b *bench) createLimitTables(ctx context.Context) error {
+	for _, statement := range []string{
+		"VACUUM ANALYZE",
+		"CREATE TABLE bench_videos AS SELECT * FROM videos ORDER BY created_at, id",
+		"CREATE INDEX ON bench_videos (organisation_id, created_at DESC NULLS LAST, id DESC)",
+		"CREATE INDEX ON bench_videos (organisation_id, latest_views DESC NULLS LAST, id DESC)",
+		"CREATE INDEX ON bench_videos (organisation_id, uploaded_at DESC NULLS LAST, id DESC)",
+		"CREATE INDEX ON bench_videos (organisation_id, username, created_at DESC NULLS LAST, id DESC)",
+		fmt.Sprintf(`CREATE TABLE bench_collected AS SELECT v.*, c.name AS collection FROM collection_videos m JOIN videos v ON v.organisation_id = m.organisation_id AND v.id = m.video_id
+ JOIN collections c ON c.organisation_id = m.organisation_id AND c.id = m.collection_id WHERE m.organisation_id = '%s' ORDER BY v.created_at, v.id`, b.pg.large.id),
+		"CREATE INDEX ON bench_collected (organisation_id, collection, created_at DESC NULLS LAST, id DESC)",
+		fmt.Sprintf("CREATE TABLE bench_tracked AS SELECT * FROM videos WHERE organisation_id = '%s'", b.pg.writes.id),
+		"ALTER TABLE bench_tracked ADD PRIMARY KEY (organisation_id, id), ADD UNIQUE (organisation_id, platform, external_id)",
+		fmt.Sprintf("CREATE TABLE bench_points AS SELECT * FROM snapshots_daily WHERE organisation_id = '%s'", b.pg.writes.id),
+		"ALTER TABLE bench_points ADD PRIMARY KEY (organisation_id, video_id, day)",
+		"VACUUM ANALYZE bench_videos, bench_collected, bench_tracked, bench_points",
+		"SET jit = off",
+	} {
+		if _, err := b.db.Exec(ctx, statement); err != nil {
+			return fmt.Errorf("%w: %s", err, statement)
+		}
+	}
+	return nil
+}
+
+// copyOut returns a step that copies the rows of a query out of the database and discards them. It returns an error if the number of rows is
+// not rows.
+func (b *bench) copyOut(rows int, query func(round int) string) step {
+	return timed(func(ctx context.Context, round int) error {
+		done, err := b.db.PgConn().CopyTo(ctx, io.Discard, "COPY ("+query(round)+") TO STDOUT")
+		if err == nil && done.RowsAffected() != int64(rows) {
+			err = fmt.Errorf("COPY gave %d rows instead of %d", done.RowsAffected(), rows)
+		}
+		return err
+	})
+}
+
+// copyAll copies the rows of a query out of the database and discards them.
+func (b *bench) copyAll(ctx context.Context, query string) error {
+	_, err := b.db.PgConn().CopyTo(ctx, io.Discard, "COPY ("+query+") TO STDOUT")
+	return err
+}
+
+// copyIn returns a step that copies the rows of a query into a table. Only the copying into the table is counted.
+func (b *bench) copyIn(table string, rows int, query func(round int) string) step {
+	return func(ctx context.Context, round int) (time.Duration, error) {
+		var text bytes.Buffer
+		if _, err := b.db.PgConn().CopyTo(ctx, &text, "COPY ("+query(round)+") TO STDOUT"); err != nil {
+			return 0, err
+		}
+		start := time.Now()
+		done, err := b.db.PgConn().CopyFrom(ctx, &text, "COPY "+table+" FROM STDIN")
+		took := time.Since(start)
+		if err == nil && done.RowsAffected() != int64(rows) {
+			err = fmt.Errorf("COPY wrote %d rows instead of %d", done.RowsAffected(), rows)
+		}
+		return took, err
+	}
+}
+
+// selects returns a step that reads the rows of a prepared query. It returns an error if the number of rows is not rows.
+func (b *bench) selects(rows int, query string, arguments func(round int) []any) step {
+	return timed(func(ctx context.Context, round int) error {
+		found, err := b.db.Query(ctx, query, arguments(round)...) // pgx prepares each query once
+		if err != nil {
+			return err
+		}
+		defer found.Close()
+		n := 0
+		for found.Next() {
+			_ = found.RawValues()
+			n++
+		}
+		if found.Err() == nil && n != rows {
+			return fmt.Errorf("%d rows instead of %d: %s", n, rows, query)
+		}
+		return found.Err()
+	})
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"time"
+)
+
+// listing is a list of videos, as a request and as SQL.
+type listing struct {
+	name  string // how the videos are selected and ordered
+	query string // parameters of the request, except limit
+	table string // the table from which the limit is read; it has an index for the list
+	where string // the condition in SQL, in addition to the organisation
+	order string // column; the newest or highest value comes first
+	rows  int    // number of videos on the page
+}
+
+// path returns the path of the request, relative to the base URL.
+func (l listing) path() string { return fmt.Sprintf("/videos?limit=%d&%s", l.rows, l.query) }
+
+// times returns how often the list is read in a round. Short lists are read several times, because one reading takes too little time.
+func (l listing) times() int {
+	if l.rows <= 100 {
+		return 5
+	}
+	return 1
+}
+
+// lists returns a step that reads a list of pg.large.
+func (b *bench) lists(l listing) step { return repeated(l.times(), b.gets(b.pg.large, same(l.path()))) }
+
+// sql returns the query for some columns of the page, for an organisation.
+func (l listing) sql(columns string, o *organisation) string {
+	return fmt.Sprintf("SELECT %s FROM %s WHERE organisation_id = '%s' AND NOT removed%s ORDER BY %s DESC NULLS LAST, id DESC LIMIT %d",
+		columns, l.table, o.id, l.where, l.order, l.rows)
+}
+
+// ordered returns a list of all videos.
+func ordered(order string, rows int) listing {
+	return listing{name: "by " + order, query: "order_by=" + order, table: "bench_videos", order: order, rows: rows}
+}
+
+// filtered returns lists of a part of the videos.
+func filtered(rows int) []listing {
+	day := func(ago int) string { return time.Now().UTC().AddDate(0, 0, -ago).Format(time.DateOnly) }
+	const newest, oldest = 2, 3 * 365 // days since the upload
+	return []listing{
+		{name: "of a username", query: "order_by=created_at&username=" + manyHandle, table: "bench_videos", where: " AND username = '" + manyHandle + "'", order: "created_at", rows: rows},
+		{name: "of a range of dates", query: "order_by=uploaded_at&uploaded_at_start=" + day(oldest) + "&uploaded_at_end=" + day(newest), table: "bench_videos",
+			where: " AND uploaded_at BETWEEN '" + day(oldest) + "' AND '" + day(newest) + "'", order: "uploaded_at", rows: rows},
+		{name: "of a collection", query: "order_by=created_at&collections=" + url.QueryEscape(manyCollection), table: "bench_collected",
+			where: " AND collection = '" + manyCollection + "'", order: "created_at", rows: rows},
+	}
+}
+
+// orders are the values of order_by, except created_at, with which the others are compared.
+var orders = []string{"uploaded_at", "latest_updated_at", "latest_views", "latest_likes", "latest_comments", "latest_bookmarks", "latest_shares", "latest_engagement",
+	"outlier_multiplier", "increase_1d", "increase_7d", "increase_14d", "increase_30d", "views_gained_7d"}
+
+// listCases compares pages of lists with COPY of the same rows, and lists with each other.
+func listCases(b *bench) []benchCase {
+	o := b.pg.large
+	var out []benchCase
+	copied := func(l listing, goal float64) {
+		out = append(out, benchCase{group: "Lists", name: fmt.Sprintf("%d videos %s / COPY", l.rows, l.name), goal: goal, prepare: []func(context.Context) error{b.checks(l)},
+			measured: b.lists(l), limit: repeated(l.times(), b.copyOut(l.rows, same(l.sql(videoColumns, o))))})
+	}
+	page, filteredPage := min(5000, o.videos), min(5000, o.many)
+	copied(ordered("created_at", page), 1.0)
+	copied(ordered("latest_views", page), 1.1)
+	copied(ordered("created_at", 100), 1.1)
+	for _, rows := range []int{filteredPage, 100} {
+		for _, l := range filtered(rows) {
+			copied(l, 2.0)
+		}
+	}
+	for _, rows := range []int{page, 100} {
+		for _, order := range orders {
+			out = append(out, benchCase{group: "Orders", name: fmt.Sprintf("%d videos by %s / by created_at", rows, order), goal: 1.5,
+				measured: b.lists(ordered(order, rows)), limit: b.lists(ordered("created_at", rows))})
+		}
+	}
+	hundred := ordered("created_at", 100)
+	first := b.lists(hundred)
+	at := func(page int) step {
+		l := hundred
+		l.query += fmt.Sprint("&page=", page)
+		return b.lists(l)
+	}
+	var cursor string
+	return append(out,
+		benchCase{group: "Pages", name: "middle page of 100 / first page", goal: 10, measured: at(o.videos / 200), limit: first},
+		benchCase{group: "Pages", name: "last page of 100 / first page", goal: 1.5, measured: at(o.videos / 100), limit: first},
+		benchCase{group: "Pages", name: "page of 100 after the middle page, by cursor / first page", goal: 1.5, limit: first,
+			measured: repeated(hundred.times(), b.gets(o, func(int) string { return hundred.path() + "&cursor=" + url.QueryEscape(cursor) })),
+			prepare: []func(context.Context) error{func(ctx context.Context) error {
+				var answer videoPage
+				err := b.read(ctx, b.pg, o, fmt.Sprintf("%s&page=%d", hundred.path(), o.videos/200), &answer)
+				cursor = answer.Pagination.NextCursor
+				return err
+			}}})
+}
+
+// videoPage is the part of the answer of GET /videos that the benchmark reads.
+type videoPage struct {
+	Data []struct {
+		ID string `json:"ad_id"`
+	} `json:"data"`
+	Pagination struct {
+		Total      int    `json:"total"`
+		NextCursor string `json:"next_cursor"`
+	} `json:"pagination"`
+}
+
+// checks returns a function that requires a list of pg.large to have the same videos as its SQL, in the same order, and the exact total.
+func (b *bench) checks(l listing) func(context.Context) error {
+	return func(ctx context.Context) error {
+		var answer videoPage
+		if err := b.read(ctx, b.pg, b.pg.large, l.path(), &answer); err != nil {
+			return err
+		}
+		rows, err := b.db.Query(ctx, l.sql("id::text", b.pg.large))
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		var want, got []string
+		for rows.Next() {
+			var id string
+			if err := rows.Scan(&id); err != nil {
+				return err
+			}
+			want = append(want, id)
+		}
+		for _, v := range answer.Data {
+			got = append(got, v.ID)
+		}
+		if rows.Err() != nil || !slices.Equal(got, want) || len(got) != l.rows {
+			return fmt.Errorf("GET %s gave %d videos that are not the %d videos of %s: %w", l.path(), len(got), len(want), l.sql("id", b.pg.large), rows.Err())
+		}
+		l.rows = 1_000_000_000
+		var total int
+		if err := b.db.QueryRow(ctx, "SELECT COUNT(*) FROM ("+l.sql("id", b.pg.large)+") matching").Scan(&total); err != nil {
+			return err
+		}
+		if answer.Pagination.Total != total {
+			return fmt.Errorf("GET %s says that there are %d videos; there are %d", l.path(), answer.Pagination.Total, total)
+		}
+		return nil
+	}
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/reeltally/reeltally/bench/report"
+)
+
+// benchCase compares something of ReelTally with a limit. Both are timed from the caller's side.
+type benchCase struct {
+	group, name string
+	goal        float64 // highest allowed ratio of measured to limit
+	atLeast     bool    // the goal is the lowest allowed ratio
+	measured    step
+	limit       step                          // the fastest known way to do the same, or the same in another situation
+	prepare     []func(context.Context) error // run before the first round; they also check that answers are right
+}
+
+// step does one piece of work and returns how long it took. What only prepares the work is not counted. round is the number of the round,
+// which differs in each call of a case's step, so that a step can use other data in each round.
+type step func(ctx context.Context, round int) (time.Duration, error)
+
+// timed returns a step that counts the whole time of f.
+func timed(f func(ctx context.Context, round int) error) step {
+	return func(ctx context.Context, round int) (time.Duration, error) {
+		start := time.Now()
+		err := f(ctx, round)
+		return time.Since(start), err
+	}
+}
+
+// repeated returns a step that runs s several times and returns the mean time of a run. It makes short steps measurable.
+func repeated(times int, s step) step {
+	return func(ctx context.Context, round int) (time.Duration, error) {
+		var total time.Duration
+		for range times {
+			took, err := s(ctx, round)
+			if err != nil {
+				return 0, err
+			}
+			total += took
+		}
+		return total / time.Duration(times), nil
+	}
+}
+
+// warmUp is the number of rounds whose times are not used.
+const warmUp = 2
+
+// measure runs every case and its limit in turn, rounds times after the rounds of warming up, and returns the medians and ratios. The limit
+// runs after what is measured, so that the limit has the warmer caches.
+func measure(ctx context.Context, cases []benchCase, rounds int) ([]report.Result, error) {
+	for _, c := range cases {
+		for _, prepare := range c.prepare {
+			if err := prepare(ctx); err != nil {
+				return nil, fmt.Errorf("%s: %s: %w", c.group, c.name, err)
+			}
+		}
+	}
+	measured, limits := make([][]time.Duration, len(cases)), make([][]time.Duration, len(cases))
+	for round := range rounds + warmUp {
+		fmt.Fprintf(os.Stderr, "round %d of %d\n", round+1, rounds+warmUp)
+		for i, c := range cases {
+			for _, part := range []struct {
+				run  step
+				into *[]time.Duration
+			}{{c.measured, &measured[i]}, {c.limit, &limits[i]}} {
+				took, err := part.run(ctx, round)
+				if err != nil {
+					return nil, fmt.Errorf("%s: %s: %w", c.group, c.name, err)
+				}
+				if round >= warmUp {
+					*part.into = append(*part.into, took)
+				}
+			}
+		}
+	}
+	results := make([]report.Result, len(cases))
+	for i, c := range cases {
+		results[i] = report.Result{Group: c.group, Name: c.name, Goal: c.goal, AtLeast: c.atLeast, Measured: milliseconds(median(measured[i])), Limit: milliseconds(median(limits[i]))}
+		results[i].Ratio = results[i].Measured / results[i].Limit
+	}
+	return results, nil
+}
+
+// median returns the median of values.
+func median(values []time.Duration) time.Duration { return percentile(values, 50) }
+
+// percentile returns the value below which percent of the values are.
+func percentile(values []time.Duration, percent int) time.Duration {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[min(len(sorted)*percent/100, len(sorted)-1)]
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }

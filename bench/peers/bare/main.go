@@ -1,0 +1,41 @@
+// Command bare is the limit of the benchmark for the layers of the server: a server that uses only net/http and answers every request with
+// the same bytes. It reads the answer as JSON from standard input, and prints its address.
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"time"
+)
+
+func main() {
+	if err := serve(); err != nil {
+		fmt.Fprintln(os.Stderr, "bare:", err)
+		os.Exit(1)
+	}
+}
+
+// serve serves the answer from standard input until the process is killed.
+func serve() error {
+	var answer struct {
+		Header http.Header
+		Body   []byte
+	}
+	if err := json.NewDecoder(os.Stdin).Decode(&answer); err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // the process listens until it is killed
+	if err != nil {
+		return err
+	}
+	fmt.Println("http://" + listener.Addr().String())
+	server := http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		maps.Copy(w.Header(), answer.Header)
+		_, _ = w.Write(answer.Body)
+	})}
+	return server.Serve(listener)
+}

@@ -1,0 +1,84 @@
+package report
+
+import (
+	"fmt"
+	"html"
+	"maps"
+	"slices"
+	"strings"
+)
+
+const (
+	width     = 960.0
+	barLeft   = 440.0 // where the bars begin
+	barWidth  = 380.0 // width of a bar that uses maxShare of its goal
+	rowHeight = 20.0
+	maxShare  = 2.0 // a longer bar is cut
+)
+
+const style = `  <style>
+    .back { fill: #fbfbf9; } .text { fill: #1c1c19; } .muted { fill: #5e5e57; font-size: 12px; } .group { fill: #1c1c19; font-weight: 600; }
+    .met { fill: #2f4fd0; } .close { fill: #b7791f; } .missed { fill: #c53030; } .goal { stroke: #1c1c19; stroke-width: 1.5; stroke-dasharray: 4 3; }
+    @media (prefers-color-scheme: dark) {
+      .back { fill: #121311; } .text, .group { fill: #ececeb; } .muted { fill: #a5a59d; } .goal { stroke: #ececeb; }
+      .met { fill: #9db0ff; } .close { fill: #e0b060; } .missed { fill: #ff8a80; }
+    }
+  </style>
+`
+
+// Picture returns an SVG with a bar for each result. The length of the bar is the share of the goal that the result uses. A dashed line shows
+// the goal.
+func (r Report) Picture() string {
+	var b strings.Builder
+	groups := 0
+	for i, result := range r.Results {
+		if i == 0 || result.Group != r.Results[i-1].Group {
+			groups++
+		}
+	}
+	const top = 76.0
+	bottom := top + rowHeight*float64(len(r.Results)) + 1.6*rowHeight*float64(groups)
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" font-family="system-ui, sans-serif" font-size="13" role="img" aria-label="How much of its goal each case of the benchmark uses: %d of %d goals were met">`+"\n",
+		width, bottom+24, r.count("met"), len(r.Results))
+	b.WriteString(style)
+	fmt.Fprintf(&b, `  <rect class="back" width="%.0f" height="%.0f" rx="6"/>`+"\n", width, bottom+24)
+	text := func(x, y float64, class, words string) {
+		fmt.Fprintf(&b, `  <text class="%s" x="%.0f" y="%.0f">%s</text>`+"\n", class, x, y, html.EscapeString(words))
+	}
+	text(24, 32, "text", "Measured time divided by the time of the limit, as a share of the goal. Shorter is better. A bar ends at twice the goal.")
+	goal := barLeft + barWidth/maxShare
+	text(goal-14, 60, "muted", "goal")
+	y := top
+	group := ""
+	for _, result := range r.Results {
+		if result.Group != group {
+			group = result.Group
+			y += 1.6 * rowHeight
+			text(24, y-6, "group", group)
+		}
+		text(24, y+14, "muted", result.Name)
+		length := min(result.Share(), maxShare) / maxShare * barWidth
+		fmt.Fprintf(&b, `  <rect class="%s" x="%.0f" y="%.0f" width="%.1f" height="12" rx="2"/>`+"\n", result.Verdict(), barLeft, y+4, length)
+		text(barLeft+barWidth+12, y+14, "muted", fmt.Sprintf("%.2f (%s)", result.Ratio, result.goal()))
+		y += rowHeight
+	}
+	fmt.Fprintf(&b, `  <path class="goal" d="M%.0f,66 V%.0f"/>`+"\n</svg>\n", goal, bottom+8)
+	return b.String()
+}
+
+// settings returns settings as text, ordered by name.
+func settings(of map[string]string) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		parts = append(parts, name+" "+of[name])
+	}
+	return strings.Join(parts, ", ")
+}
+
+// thousands returns n with a comma between groups of three digits.
+func thousands(n int64) string {
+	if n < 1000 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
+}

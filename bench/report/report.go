@@ -1,0 +1,172 @@
+// Package report shows the results of the benchmark: as text for a terminal, as a table in Markdown, and as a picture. cmd bench and the tests
+// of docs use it, so that the documents always show the stored results.
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+)
+
+// Report is the outcome of one run of the benchmark. It is stored as JSON.
+type Report struct {
+	Date     string   `json:"date"` // UTC date of the run
+	Revision string   `json:"revision"`
+	Machine  Machine  `json:"machine"`
+	Data     Data     `json:"data"`
+	Rounds   int      `json:"rounds"`
+	Slack    float64  `json:"slack"`
+	Results  []Result `json:"results"`
+	Facts    []Fact   `json:"facts"`
+}
+
+// Machine describes the computer and the database server of a run.
+type Machine struct {
+	CPU        string            `json:"cpu"`
+	Cores      int               `json:"cores"`
+	MemoryGiB  float64           `json:"memory_gib"`
+	Go         string            `json:"go"`
+	PostgreSQL string            `json:"postgresql"`
+	Settings   map[string]string `json:"settings"` // settings of PostgreSQL that change the speed
+}
+
+// Data says how many rows a run used.
+type Data struct {
+	Videos       int   `json:"videos"`        // videos of the organisation that is read
+	OtherVideos  int64 `json:"other_videos"`  // videos of all other organisations
+	Points       int64 `json:"points"`        // rows of snapshots_daily and snapshots_weekly
+	Organisation int   `json:"organisations"` // number of organisations
+}
+
+// Result is the outcome of one case: the median time of what was measured, of its limit, and their ratio.
+type Result struct {
+	Group    string  `json:"group"`
+	Name     string  `json:"name"`
+	Ratio    float64 `json:"ratio"`
+	Goal     float64 `json:"goal"`
+	AtLeast  bool    `json:"at_least,omitempty"` // the goal is the lowest and not the highest allowed ratio
+	Measured float64 `json:"measured_ms"`
+	Limit    float64 `json:"limit_ms"`
+}
+
+// Fact is a measurement without a goal.
+type Fact struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// Slack is by how much a ratio may miss its goal before the benchmark fails, because ratios vary by about a quarter between runs on a small
+// machine.
+const Slack = 1.25
+
+// Share returns how much of the goal the result uses: 1 is exactly at the goal, and more is worse.
+func (r Result) Share() float64 {
+	if r.AtLeast {
+		return r.Goal / r.Ratio
+	}
+	return r.Ratio / r.Goal
+}
+
+// Verdict returns "met", "close" if the result misses its goal by at most Slack, or "missed".
+func (r Result) Verdict() string {
+	switch share := r.Share(); {
+	case share <= 1:
+		return "met"
+	case share <= Slack:
+		return "close"
+	}
+	return "missed"
+}
+
+// goal returns the goal as text.
+func (r Result) goal() string {
+	if r.AtLeast {
+		return fmt.Sprintf("≥ %.1f", r.Goal)
+	}
+	return fmt.Sprintf("≤ %.1f", r.Goal)
+}
+
+// Missed returns the number of results that miss their goal by more than Slack.
+func (r Report) Missed() int {
+	n := 0
+	for _, result := range r.Results {
+		if result.Verdict() == "missed" {
+			n++
+		}
+	}
+	return n
+}
+
+// Print writes the results and facts as text.
+func (r Report) Print(to io.Writer) error {
+	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	group := ""
+	for _, result := range r.Results {
+		if result.Group != group {
+			group = result.Group
+			fmt.Fprintf(w, "\n%s\tratio\tgoal\t\tmeasured\tlimit\n", strings.ToUpper(group))
+		}
+		fmt.Fprintf(w, "%s\t%.2f\t%s\t%s\t%.3f ms\t%.3f ms\n", result.Name, result.Ratio, result.goal(), result.Verdict(), result.Measured, result.Limit)
+	}
+	if len(r.Facts) > 0 {
+		fmt.Fprintln(w)
+	}
+	for _, f := range r.Facts {
+		fmt.Fprintf(w, "%s\t%s\n", f.Name, f.Value)
+	}
+	return w.Flush()
+}
+
+// Begin and End mark the part of docs/performance.md that Table writes.
+const (
+	Begin = "<!-- The text from here to the next comment is written by `make bench DOCS=1`. -->\n"
+	End   = "<!-- End of the text that is written by `make bench DOCS=1`. -->\n"
+)
+
+// Page returns the document with the results of r between the comments Begin and End. It returns an error if the document lacks a comment.
+func (r Report) Page(document string) (string, error) {
+	before, rest, found := strings.Cut(document, Begin)
+	_, after, ended := strings.Cut(rest, End)
+	if !found || !ended {
+		return "", fmt.Errorf("the document has no line %q, or no later line %q", strings.TrimSpace(Begin), strings.TrimSpace(End))
+	}
+	return before + Begin + "\n" + r.Table() + "\n" + End + after, nil
+}
+
+// Table returns the results and facts as Markdown.
+func (r Report) Table() string {
+	var b strings.Builder
+	m := r.Machine
+	fmt.Fprintf(&b, "Measured on %s, revision `%s`, on %s with %d cores and %.0f GiB of memory, %s and PostgreSQL %s (%s). All programs ran on this machine.\n", r.Date,
+		r.Revision, m.CPU, m.Cores, m.MemoryGiB, m.Go, m.PostgreSQL, settings(m.Settings))
+	fmt.Fprintf(&b, "The organisation that is read had %s videos, the other %s organisations had %s, and there were %s points. Each time is the median of %d rounds.\n",
+		thousands(int64(r.Data.Videos)), thousands(int64(r.Data.Organisation-1)), thousands(r.Data.OtherVideos), thousands(r.Data.Points), r.Rounds)
+	fmt.Fprintf(&b, "Goals met: %d of %d. Missed by at most %[4]d %%: %[3]d. Missed by more: %[5]d.\n", r.count("met"), len(r.Results), r.count("close"), int(100*(Slack-1)), r.count("missed"))
+	group := ""
+	for _, result := range r.Results {
+		if result.Group != group {
+			group = result.Group
+			fmt.Fprintf(&b, "\n### %s\n\n| Measured / limit | Ratio | Goal | Result | Measured, ms | Limit, ms |\n|---|--:|--:|---|--:|--:|\n", group)
+		}
+		fmt.Fprintf(&b, "| %s | %.2f | %s | %s | %.3f | %.3f |\n", result.Name, result.Ratio, result.goal(), result.Verdict(), result.Measured, result.Limit)
+	}
+	if len(r.Facts) > 0 {
+		b.WriteString("\n### Without goals\n\n| What | Measured |\n|---|---|\n")
+	}
+	for _, f := range r.Facts {
+		fmt.Fprintf(&b, "| %s | %s |\n", f.Name, f.Value)
+	}
+	return b.String()
+}
+
+// count returns the number of results with a verdict.
+func (r Report) count(verdict string) int {
+	n := 0
+	for _, result := range r.Results {
+		if result.Verdict() == verdict {
+			n++
+		}
+	}
+	return n
+}

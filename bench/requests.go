@@ -1,0 +1,78 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+)
+
+// request sends a request for an organisation to the server of an instance, and copies the body of the answer to out. It returns an error
+// if the status is not 200.
+func (b *bench) request(ctx context.Context, i *instance, o *organisation, method, path string, body []byte, out io.Writer) error {
+	r, err := http.NewRequestWithContext(ctx, method, i.address+path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Authorization", "Bearer "+o.token)
+	if len(body) > 0 {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	return b.send(r, out)
+}
+
+// errUnavailable is the error of a request that the server has answered with status 503, because all its connections to the database were in
+// use for too long.
+var errUnavailable = errors.New("503 Service Unavailable")
+
+// send sends a request and copies the body of the answer to out. It returns an error if the status is not 200, and errUnavailable if it is
+// 503.
+func (b *bench) send(r *http.Request, out io.Writer) error {
+	r.Header.Set("Accept-Encoding", "identity")
+	answer, err := b.client.Do(r)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	switch answer.StatusCode {
+	case http.StatusOK:
+	case http.StatusServiceUnavailable:
+		return errUnavailable
+	default:
+		text, _ := io.ReadAll(io.LimitReader(answer.Body, 500))
+		return fmt.Errorf("%s %s: %s: %s", r.Method, r.URL, answer.Status, text)
+	}
+	_, err = io.Copy(out, answer.Body)
+	return err
+}
+
+// getURL sends a GET request without a token, and copies the body of the answer to out.
+func (b *bench) getURL(ctx context.Context, url string, out io.Writer) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return err
+	}
+	return b.send(r, out)
+}
+
+// gets returns a step that sends a GET request for an organisation on PostgreSQL and reads the whole answer.
+func (b *bench) gets(o *organisation, path func(round int) string) step {
+	return timed(func(ctx context.Context, round int) error {
+		return b.request(ctx, b.pg, o, http.MethodGet, path(round), nil, io.Discard)
+	})
+}
+
+// read sends a GET request for an organisation and decodes the JSON of the answer into out.
+func (b *bench) read(ctx context.Context, i *instance, o *organisation, path string, out any) error {
+	var body bytes.Buffer
+	if err := b.request(ctx, i, o, http.MethodGet, path, nil, &body); err != nil {
+		return err
+	}
+	return json.Unmarshal(body.Bytes(), out)
+}
+
+// same returns a function that returns the same text in every round.
+func same(text string) func(int) string { return func(int) string { return text } }

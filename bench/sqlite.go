@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// sqliteCases compares ReelTally on SQLite with ReelTally on PostgreSQL.
+func sqliteCases(b *bench) []benchCase {
+	list := ordered("created_at", min(5000, b.pg.large.videos))
+	prepare := []func(context.Context) error{b.startLite}
+	return []benchCase{
+		{group: "SQLite", name: fmt.Sprintf("%d videos by created_at / PostgreSQL", list.rows), goal: 2.5, prepare: prepare, limit: b.lists(list),
+			measured: timed(func(ctx context.Context, _ int) error {
+				return b.request(ctx, b.lite, b.lite.large, http.MethodGet, list.path(), nil, io.Discard)
+			})},
+		{group: "SQLite", name: fmt.Sprintf("store a batch of %d videos / PostgreSQL", b.batchSize()), goal: 2.5, prepare: prepare, limit: stores(b.pg, b.batchSize()),
+			measured: func(ctx context.Context, round int) (time.Duration, error) {
+				return stores(b.lite, b.batchSize())(ctx, round)
+			}},
+	}
+}
+
+// startLite creates a database on SQLite with the same organisations, and starts a server on it. Further calls do nothing.
+func (b *bench) startLite(ctx context.Context) error {
+	if b.lite.server != nil {
+		return nil
+	}
+	folder, err := os.MkdirTemp("", "reeltally-bench-")
+	if err != nil {
+		return err
+	}
+	b.stop = append(b.stop, func() { _ = os.RemoveAll(folder) }, b.lite.close)
+	b.lite.url = "sqlite:" + filepath.Join(folder, "bench.db")
+	if err := b.lite.open(ctx); err != nil {
+		return err
+	}
+	large, err := b.lite.seed(ctx, 1, b.readVideos(), readDays)
+	if err != nil {
+		return err
+	}
+	writes, err := b.lite.seed(ctx, 1, b.writeVideos(), writeDays)
+	if err != nil {
+		return err
+	}
+	b.lite.large, b.lite.writes = large[0], writes[0]
+	if err := b.lite.addMany(ctx, b.lite.large); err != nil {
+		return err
+	}
+	return b.lite.startServer(ctx)
+}

@@ -1,0 +1,317 @@
+package browser
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/cmd/internal/seed"
+	"github.com/reeltally/reeltally/collector/sandbox"
+	"github.com/reeltally/reeltally/server"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// axe is axe-core, which finds faults of pages that keep people with disabilities from using them. testdata has its licence.
+//
+//go:embed testdata/axe-4.14.1.min.js
+var axe string
+
+// The texts of other people that the dashboard must show as text. Each one would run a script if a page contained it as HTML.
+const (
+	hostileTitle    = `<img src=x onerror="document.title='owned'"><script>document.title='owned'</script>`
+	hostileUsername = `"><svg/onload=alert(1)>`
+	hostileName     = `{{7*7}}</script><script>alert('collection')</script>`
+)
+
+// dashboard is an installation with a filled organisation.
+type dashboard struct {
+	installation
+	collection store.Collection // the collection with the hostile name
+	video      store.Video      // the video with the hostile title
+}
+
+// hostileVideos are videos with hostile, long and foreign captions, and with unknown and very large counts.
+var hostileVideos = []ingest.VideoFacts{
+	{Title: new(hostileTitle), Username: new(hostileUsername), SongName: new(hostileTitle), Views: new(int64(1_234_567_890)), Likes: new(int64(0)), Comments: new(int64(12))},
+	{Title: new(strings.Repeat("A very long caption without an end ", 20)), Username: new("long.name.of.an.account.that.posts.every.day"), Views: new(int64(999_999))},
+	{Title: new("مرحبا بكم في متجرنا الجديد 🎉 #عرض"), Username: new("matjar"), Views: new(int64(0))},
+	{Title: new("手作りのお菓子の作り方🍰を紹介します"), Username: new("okashi"), Likes: new(int64(5))},
+}
+
+// pictureVideos are the videos of the pictures in docs/screenshots.
+var pictureVideos = []ingest.VideoFacts{
+	{Title: new("مرحبا بكم في متجرنا الجديد 🎉 #عرض"), Username: new("matjar"), Views: new(int64(2311)), Likes: new(int64(190)), Comments: new(int64(12))},
+	{Title: new("手作りのお菓子の作り方🍰を紹介します"), Username: new("okashi"), Views: new(int64(871)), Likes: new(int64(64)), Comments: new(int64(3))},
+}
+
+// startDashboard starts a server with made-up data. The organisation also has the videos, in a collection named collection, and one video
+// without numbers.
+func startDashboard(t *testing.T, videos []ingest.VideoFacts, collection string) dashboard {
+	t.Helper()
+	d := dashboard{installation: start(t, func(o *server.Options) { o.AppURL = "http://127.0.0.1" })}
+	o := d.db.Org(d.org.ID)
+	world := sandbox.New(sandbox.Options{}).World()
+	require.NoError(t, seed.Fill(t.Context(), o, world, seed.Plan{Videos: 60, Days: 400, PerAccount: 5, Platforms: link.Platforms, Today: storetest.Today(d.db)}, func(seed.Progress) {}))
+	clips := storetest.Clips(t, len(videos)+1) // the last one stays without numbers
+	tracked := storetest.Track(t, o, clips...)
+	d.deliver(t, clips, videos)
+	d.collection = storetest.Collection(t, o, collection, nil)
+	ids := make([]uuid.UUID, len(tracked))
+	for n, video := range tracked {
+		ids[n] = video.VideoID
+	}
+	_, err := o.AddVideos(t.Context(), d.collection.ID, ids)
+	require.NoError(t, err)
+	d.video = storetest.VideoOf(t, o, clips[0])
+	return d
+}
+
+// deliver stores the answers of the sandbox for the videos of the links. Links without facts get no answer.
+func (d dashboard) deliver(t *testing.T, links []link.Link, facts []ingest.VideoFacts) {
+	t.Helper()
+	outcomes := make([]ingest.Outcome, len(facts))
+	for n, f := range facts {
+		outcomes[n] = storetest.Outcome(d.db, queue.Target{Platform: links[n].Platform, Kind: "video", ExternalID: links[n].ID}, f)
+		outcomes[n].Source = store.SandboxSource
+	}
+	require.NoError(t, d.db.Acknowledge(t.Context(), queue.Claim{}, store.InstantOf(d.db.Clock.Now()), outcomes))
+}
+
+// pages returns the paths of all pages by name.
+func (d dashboard) pages(t *testing.T) map[string]string {
+	t.Helper()
+	o := d.db.Org(d.org.ID)
+	oldest := storetest.ListVideos(t, o, storetest.OrderedBy("created_at", false)).Videos[0]
+	most := storetest.ListVideos(t, o, storetest.OrderedBy("latest_likes", true)).Videos[0]
+	collections, err := o.Collections(t.Context(), store.CollectionQuery{Order: store.Order{Column: "video_count", Descending: true}, Window: store.Window{Limit: 1}})
+	require.NoError(t, err)
+	return map[string]string{
+		"overview": "/", "overview-gain": "/?view=gain&days=90", "videos": "/video", "video": "/video/" + string(most.Platform) + "/" + most.ID.String(),
+		"video-year": "/video/" + string(oldest.Platform) + "/" + oldest.ID.String() + "?days=365", "video-hostile": "/video/tiktok/" + d.video.ID.String(), "accounts": "/account?include_linked=true", "account": "/account/" + string(most.Platform) + "/" + most.LinkedAccountID.String(),
+		"collections": "/collection", "collection": "/collection/" + collections.Collections[0].ID.String(), "collection-hostile": "/collection/" + d.collection.ID.String(),
+		"report": "/collection/report/" + d.freeze(t, collections.Collections[0].ID), "track": "/track", "settings": "/settings", "not-found": "/video/tiktok/" + uuid.NewString(),
+	}
+}
+
+// freeze makes a report of a collection and returns the id of the report.
+func (d dashboard) freeze(t *testing.T, collection uuid.UUID) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, d.url+"/collections/"+collection.String()+"/reports", strings.NewReader("{}"))
+	require.NoError(t, err)
+	r.Header.Set("Authorization", "Bearer "+d.token)
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, answer.Body.Close()) }()
+	require.Equal(t, http.StatusCreated, answer.StatusCode)
+	var report struct{ ID string }
+	require.NoError(t, json.NewDecoder(answer.Body).Decode(&report))
+	return report.ID
+}
+
+// signIn signs in with the token of the installation.
+func (b *tab) signIn(d dashboard) {
+	b.t.Helper()
+	b.do(chromedp.Navigate(d.url+"/"),
+		chromedp.WaitVisible("#token"),
+		chromedp.SendKeys("#token", d.token+kb.Enter),
+		chromedp.WaitVisible(".tiles"))
+}
+
+func TestDashboard_signsInAndTracksLinks(t *testing.T) {
+	t.Parallel()
+	storetest.SkipIfShort(t)
+	d := startDashboard(t, hostileVideos, hostileName)
+	b := open(t)
+	b.signIn(d)
+	var at string
+	b.do(chromedp.Click(`.top a[href="/track"]`), chromedp.WaitVisible("#links"), chromedp.Location(&at))
+	require.Equal(t, d.url+"/track", at)
+
+	// The text field has the focus. Everything else is done with keys.
+	clips := storetest.ClipsFrom(t, 50, 2)
+	b.do(chromedp.KeyEvent("Look at "+clips[0].Canonical+"?lang=en, and "+strings.TrimPrefix(clips[1].Canonical, "https://")+"!\nnot a link"),
+		chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter),
+		chromedp.WaitVisible("#progress .notice"))
+	var rows []string
+	b.do(chromedp.Evaluate(`[...document.querySelectorAll("section[aria-live] tbody tr")].map(r => r.cells[1].innerText.trim())`, &rows))
+	require.Len(t, rows, 3)
+	require.Equal(t, "Tracked", rows[0])
+	require.Equal(t, "Tracked", rows[1])
+	require.Contains(t, rows[2], "Refused")
+
+	d.deliver(t, clips, []ingest.VideoFacts{{Views: new(int64(4321))}, {Views: new(int64(7))}})
+	var shown string
+	b.do(chromedp.WaitVisible(`//div[@id="progress"]//span[contains(., "All 2 have an answer")]`, chromedp.BySearch),
+		chromedp.Text("section[aria-live]", &shown))
+	require.Contains(t, shown, "4,321 views")
+	b.requireAccessible("results of tracking")
+	b.screenshot("track-results")
+
+	b.do(chromedp.Click(`section[aria-live] tbody a`), chromedp.WaitVisible(".chart"), chromedp.Text("main", &shown))
+	require.Contains(t, shown, "4,321")
+	b.do(chromedp.KeyEvent("/"), chromedp.Evaluate(`document.activeElement.id`, &at))
+	require.Equal(t, "search", at)
+	b.do(chromedp.Click(".top form:last-child button"), chromedp.WaitVisible("#token"))
+	b.requireClean(d.url)
+}
+
+func TestDashboard_pagesAreAccessible(t *testing.T) {
+	t.Parallel()
+	storetest.SkipIfShort(t)
+	d := startDashboard(t, hostileVideos, hostileName)
+	b := open(t)
+	check := func(name, path string) {
+		for _, scheme := range []string{"light", "dark"} {
+			b.do(preferColours(scheme), chromedp.Navigate(d.url+path), chromedp.WaitReady("main"))
+			b.requireAccessible(name + " in " + scheme)
+		}
+	}
+	check("sign-in", "/login")
+	b.signIn(d)
+	pages := d.pages(t)
+	for _, name := range slices.Sorted(maps.Keys(pages)) {
+		check(name, pages[name])
+	}
+	require.NoError(t, d.db.SetTier(t.Context(), d.org.ID, store.TierBasic))
+	d.db.Clock.Advance(time.Second)
+	for _, name := range []string{"overview", "videos", "video", "account", "collection", "settings"} {
+		check(name+" of a masked tier", pages[name])
+	}
+}
+
+func TestDashboard_showsTextsOfOthersAsText(t *testing.T) {
+	t.Parallel()
+	storetest.SkipIfShort(t)
+	d := startDashboard(t, hostileVideos, hostileName)
+	b := open(t)
+	b.signIn(d)
+	for _, shown := range []struct{ path, selector, text string }{
+		{"/video/tiktok/" + d.video.ID.String(), "h1", hostileTitle},
+		{"/collection/" + d.collection.ID.String(), "h1", hostileName},
+		{"/video?q=" + "%3Cscript%3Ealert(1)%3C%2Fscript%3E", "#search", ""},
+		{"/video", "main", hostileTitle},
+		{"/collection", "main", hostileName},
+		{"/", "main", "Overview"},
+	} {
+		var text, title string
+		b.do(chromedp.Navigate(d.url+shown.path), chromedp.WaitReady("main"), chromedp.Text(shown.selector, &text), chromedp.Title(&title))
+		require.Contains(t, text, shown.text, shown.path)
+		require.NotEqual(t, "owned", title)
+	}
+	b.requireClean(d.url) // also without violations of the content security policy and without dialogs, which would block the next step
+}
+
+func TestDashboard_printsReportsWithoutControls(t *testing.T) {
+	t.Parallel()
+	storetest.SkipIfShort(t)
+	d := startDashboard(t, hostileVideos, hostileName)
+	b := open(t)
+	b.signIn(d)
+	pages := map[string]string{"collection": "/collection/" + d.collection.ID.String(), "report": "/collection/report/" + d.freeze(t, d.collection.ID)} // with five videos
+	for name, path := range pages {
+		var shown string
+		var printed []byte
+		b.do(preferColours("dark"), chromedp.Navigate(d.url+path), chromedp.WaitReady(".uplot"),
+			emulation.SetEmulatedMedia().WithMedia("print"), chromedp.Text("body", &shown), emulation.SetDeviceMetricsOverride(794, 1123, 1, false))
+		b.screenshot("print-" + name)
+		for _, control := range []string{"Sign out", "Freeze as report", "7 days", "Table of the same numbers", "Next"} {
+			require.NotContains(t, shown, control)
+		}
+		require.Contains(t, shown, "Gained views")
+		require.Contains(t, shown, " to ", "the period")
+		if name == "report" {
+			require.Regexp(t, "SHA-256 of the report, as the API returns it: [0-9a-f]{64}", shown)
+		}
+		b.do(emulation.SetEmulatedMedia().WithMedia(""), chromedp.ActionFunc(func(ctx context.Context) (err error) {
+			printed, _, err = page.PrintToPDF().Do(ctx)
+			return err
+		}))
+		require.LessOrEqual(t, strings.Count(string(printed), "/Type /Page\n"), 2, name)
+	}
+}
+
+// widths are the widths of the windows in which pages are tested, in pixels.
+var widths = map[string]int64{"phone": 360, "desktop": 1440}
+
+func TestDashboard_fitsIntoNarrowAndWideWindows(t *testing.T) {
+	t.Parallel()
+	storetest.SkipIfShort(t)
+	videos, collection := hostileVideos, hostileName
+	if *screenshots != "" {
+		videos, collection = pictureVideos, "Autumn campaign"
+	}
+	d := startDashboard(t, videos, collection)
+	b := open(t)
+	b.do(emulation.SetDeviceMetricsOverride(widths["desktop"], 900, 1, false), chromedp.Navigate(d.url+"/login"), chromedp.WaitVisible("#token"))
+	b.savePicture("login")
+	b.signIn(d)
+	pages := d.pages(t)
+	delete(pages, "not-found") // the browser logs its status as an error
+	for name, path := range pages {
+		for kind, width := range widths {
+			for _, scheme := range []string{"light", "dark"} {
+				var wider []string
+				b.do(preferColours(scheme), emulation.SetDeviceMetricsOverride(width, 900, 1, false), chromedp.Navigate(d.url+path), chromedp.WaitReady("main"),
+					chromedp.Evaluate(`document.documentElement.scrollWidth <= innerWidth ? [] : [...document.querySelectorAll("body *")]
+						.filter(e => e.getBoundingClientRect().right > innerWidth + 1).map(e => e.outerHTML.slice(0, 120))`, &wider))
+				require.Empty(t, wider, "%s scrolls sideways at %d pixels", path, width)
+				if !strings.Contains(name, "-") { // the others are the same pages with other data
+					b.savePicture(fmt.Sprintf("%s-%s-%s", name, kind, scheme))
+				}
+			}
+		}
+	}
+	b.requireClean(d.url)
+}
+
+// requireAccessible requires that axe finds no fault in the page that the tab shows.
+func (b *tab) requireAccessible(name string) {
+	b.t.Helper()
+	var violations []string
+	b.do(chromedp.Evaluate(axe, nil),
+		chromedp.Evaluate(`axe.run().then(r => r.violations.flatMap(v => v.nodes.map(n => v.id + ": " + n.html.slice(0, 200) + " " + n.failureSummary)))`, &violations, awaitPromise))
+	require.Empty(b.t, violations, name)
+}
+
+// screenshots is the folder into which savePicture writes. `make screenshots` sets it.
+var screenshots = flag.String("screenshots", "", "write a picture of each page of the dashboard into this folder")
+
+// savePicture writes a picture of the page into the folder of the flag -screenshots. It does nothing without the flag.
+func (b *tab) savePicture(name string) {
+	b.t.Helper()
+	if *screenshots == "" {
+		return
+	}
+	var picture []byte
+	b.do(chromedp.ActionFunc(func(ctx context.Context) (err error) {
+		picture, err = page.CaptureScreenshot().WithFormat(page.CaptureScreenshotFormatJpeg).WithQuality(70).Do(ctx)
+		return err
+	}))
+	require.NoError(b.t, os.WriteFile(filepath.Join(*screenshots, name+".jpg"), picture, 0o600))
+}
+
+// awaitPromise makes chromedp.Evaluate wait for the result of a promise.
+func awaitPromise(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/reeltally/reeltally/cmd/internal/boot"
+	"github.com/reeltally/reeltally/store"
+)
+
+type loginLinkCommand struct {
+	databaseCommand
+	Org    string `required:"" placeholder:"NAME|ID" help:"Name or id of the organisation."`
+	AppURL string `name:"app-url" setting:"REELTALLY_APP_URL" default:"http://127.0.0.1:8080" placeholder:"URL" help:"Public URL of the dashboard, with which the link begins."`
+	Scopes string `default:"read,write" placeholder:"SCOPES" help:"What the visitor may do: read, or read,write."`
+}
+
+// Run creates a token whose secret is not kept, and prints a link that signs in with it once.
+func (c *loginLinkCommand) Run(ctx context.Context, p boot.Process) error {
+	scopes, err := store.ParseScopes(c.Scopes)
+	if err != nil {
+		return boot.UsageError{Err: fmt.Errorf("--scopes: %w", err)}
+	}
+	if u, err := url.Parse(c.AppURL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return boot.InvalidSetting("app-url", "REELTALLY_APP_URL", c.AppURL, "an http or https URL, for example https://reeltally.example.com")
+	}
+	return c.withStore(ctx, p, func(st *store.Store) error {
+		org, err := findOrganisation(ctx, st, c.Org)
+		if err != nil {
+			return err
+		}
+		token, _, err := st.CreateToken(ctx, org.ID, "Login link", scopes, store.SessionLife)
+		if err != nil {
+			return err
+		}
+		link, err := loginLink(ctx, st, token, c.AppURL)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(p.Stdout, link)
+		_, errNote := fmt.Fprintf(p.Stderr, "The link signs in to %s once, within 30 minutes. To end the session, run: reeltally token revoke %s\n", org.Name, token.ID)
+		return errors.Join(err, errNote)
+	})
+}
+
+// loginLink creates a login link for a token and returns its URL. appURL is the public URL of the dashboard.
+func loginLink(ctx context.Context, st *store.Store, token store.Token, appURL string) (string, error) {
+	secret, err := st.CreateLoginLink(ctx, token.ID)
+	return strings.TrimRight(appURL, "/") + "/login/" + secret, err
+}

@@ -1,0 +1,53 @@
+package schedule
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/reeltally/reeltally/store/queue"
+)
+
+// Limits of Intervals.
+const (
+	// DefaultInterval is the interval of a lane that Intervals does not contain.
+	DefaultInterval = 24 * time.Hour
+	// MinInterval is the shortest interval.
+	MinInterval = time.Hour
+	// MaxInterval is the longest interval.
+	MaxInterval = longestDays * 24 * time.Hour
+)
+
+// Intervals are the times between two fetches of a target, by lane. Targets whose counts change fast are fetched at least four times a day,
+// unless the interval is longer than a day.
+type Intervals map[queue.Lane]time.Duration
+
+// of returns the interval of a lane. A target is never in the interactive lane for longer than one fetch.
+func (i Intervals) of(lane queue.Lane) time.Duration {
+	if interval, ok := i[lane]; ok {
+		return interval
+	}
+	return DefaultInterval
+}
+
+// tierLanes are the lanes of the targets of each tier.
+var tierLanes = map[string]queue.Lane{"limited": queue.LaneFree, "basic": queue.LaneBasic, "premium": queue.LanePremium}
+
+// ParseIntervals converts intervals of tiers (limited, basic or premium) to Intervals. It returns an error for an unknown tier, and for an
+// interval that is shorter than MinInterval or longer than MaxInterval.
+func ParseIntervals(ofTiers map[string]time.Duration) (Intervals, error) {
+	out := Intervals{}
+	for _, tier := range slices.Sorted(maps.Keys(ofTiers)) { // sorted, so that the same intervals always give the same error
+		lane, ok := tierLanes[tier]
+		if !ok {
+			return nil, fmt.Errorf("%q is not a tier: write TIER=DURATION, where TIER is limited, basic or premium", tier)
+		}
+		interval := ofTiers[tier]
+		if interval < MinInterval || interval > MaxInterval {
+			return nil, fmt.Errorf("%s is %s; it must be from 1h to 7d", tier, interval)
+		}
+		out[lane] = interval
+	}
+	return out, nil
+}

@@ -1,0 +1,171 @@
+package server
+
+import (
+	"encoding/json"
+	"math"
+	"net/http"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"github.com/reeltally/reeltally/store"
+)
+
+// This file writes JSON without encoding/json, for responses that can be long. Tests compare each response with the output of encoding/json.
+
+// writeJSON sends a response with status 200.
+func writeJSON(w http.ResponseWriter, body []byte) error {
+	w.Header().Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
+	w.WriteHeader(http.StatusOK)
+	_, err := w.Write(append(body, '\n'))
+	return err
+}
+
+// orEmpty returns the text, or "" if s is nil.
+func orEmpty(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// orNull appends null if value is nil, and otherwise the JSON that write writes for the value.
+func orNull[T any](out []byte, value *T, write func([]byte, T) []byte) []byte {
+	if value == nil {
+		return append(out, "null"...)
+	}
+	return write(out, *value)
+}
+
+// appendArray appends a JSON array.
+func appendArray[T any](out []byte, items []T, write func([]byte, T) []byte) []byte {
+	out = append(out, '[')
+	for i, item := range items {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = write(out, item)
+	}
+	return append(out, ']')
+}
+
+// appendID appends an id as JSON.
+func appendID(out []byte, id uuid.UUID) []byte {
+	const digits = "0123456789abcdef"
+	out = append(out, '"')
+	for i, b := range id {
+		if i == 4 || i == 6 || i == 8 || i == 10 {
+			out = append(out, '-')
+		}
+		out = append(out, digits[b>>4], digits[b&15])
+	}
+	return append(out, '"')
+}
+
+// appendCount appends a count as JSON. If n is nil, it appends null.
+func appendCount(out []byte, n *int64) []byte {
+	return orNull(out, n, func(out []byte, n int64) []byte { return strconv.AppendInt(out, n, 10) })
+}
+
+// appendRatio appends a number as JSON, with the same digits as encoding/json. If f is nil, it appends null.
+func appendRatio(out []byte, f *float64) []byte {
+	return orNull(out, f, func(out []byte, f float64) []byte {
+		// encoding/json writes very small and very large numbers with an exponent.
+		if size := math.Abs(f); size != 0 && (size < 1e-6 || size >= 1e21) {
+			return appendMarshalled(out, f)
+		}
+		return strconv.AppendFloat(out, f, 'f', -1, 64)
+	})
+}
+
+// appendTime appends a time as JSON, in timeLayout. It writes the digits itself, because time.AppendFormat takes four times as long.
+func appendTime(out []byte, i store.Instant) []byte {
+	t := i.Time()
+	year, month, day := t.Date()
+	if year < 0 || year > 9999 {
+		out = append(out, '"')
+		out = t.AppendFormat(out, timeLayout)
+		return append(out, '"')
+	}
+	hour, minute, second := t.Clock()
+	out = append(out, '"')
+	out = appendDigits(out, year, 4)
+	out = appendDigits(append(out, '-'), int(month), 2)
+	out = appendDigits(append(out, '-'), day, 2)
+	out = appendDigits(append(out, 'T'), hour, 2)
+	out = appendDigits(append(out, ':'), minute, 2)
+	out = appendDigits(append(out, ':'), second, 2)
+	out = appendDigits(append(out, '.'), t.Nanosecond()/1000, 6)
+	return append(out, `+00:00"`...)
+}
+
+// appendDigits appends the last digits of n in decimal, with leading zeros.
+func appendDigits(out []byte, n, digits int) []byte {
+	from := len(out)
+	for range digits {
+		out = append(out, '0')
+	}
+	for i := from + digits - 1; i >= from; i-- {
+		out[i] = "0123456789"[n%10]
+		n /= 10
+	}
+	return out
+}
+
+// appendMaskedTime appends a time as JSON. It appends null if i is nil or if view is MaskedView.
+func appendMaskedTime(out []byte, i *store.Instant, view View) []byte {
+	if view.masked {
+		i = nil
+	}
+	return orNull(out, i, appendTime)
+}
+
+// appendDate appends a day as JSON. The year has four digits, because store.MaxDate is in the year 9999.
+func appendDate(out []byte, d store.Date) []byte {
+	year, month, day := d.Time().Date()
+	out = appendDigits(append(out, '"'), year, 4)
+	out = appendDigits(append(out, '-'), int(month), 2)
+	out = appendDigits(append(out, '-'), day, 2)
+	return append(out, '"')
+}
+
+// plain are the bytes below 128 that encoding/json writes into a JSON string without an escape.
+var plain = func() (plain [utf8.RuneSelf]bool) {
+	for b := range plain {
+		plain[b] = b >= ' ' && b != '"' && b != '\\' && b != '<' && b != '>' && b != '&' && b != 0x7f
+	}
+	return plain
+}()
+
+// appendText appends a text as a JSON string, with the same escapes as encoding/json.
+func appendText(out []byte, s string) []byte {
+	for i := 0; i < len(s); {
+		b := s[i]
+		if b < utf8.RuneSelf {
+			if !plain[b] {
+				return appendMarshalled(out, s)
+			}
+			i++
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(s[i:])
+		if r == utf8.RuneError || r == '\u2028' || r == '\u2029' {
+			return appendMarshalled(out, s)
+		}
+		i += size
+	}
+	out = append(out, '"')
+	out = append(out, s...)
+	return append(out, '"')
+}
+
+// appendMarshalled appends the JSON that encoding/json writes for a text or a number.
+func appendMarshalled[T string | float64](out []byte, value T) []byte {
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // the database stores no infinite numbers
+	}
+	return append(out, encoded...)
+}

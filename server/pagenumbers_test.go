@@ -1,0 +1,323 @@
+package server_test
+
+import (
+	"bytes"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/html"
+
+	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/server"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/queue"
+)
+
+// pageRow is a row of a table of a page.
+type pageRow struct {
+	link   string   // address of the first link in the row; "" if it has none
+	day    string   // attribute data-day of a row of a chart
+	values []string // the numbers of the row in order; "" is an unknown number
+	text   string
+}
+
+// elements returns all elements of a page with this name, in order.
+func elements(n *html.Node, name string) []*html.Node {
+	var out []*html.Node
+	for d := range n.Descendants() {
+		if d.Type == html.ElementNode && d.Data == name {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// attribute returns the value of an attribute of an element, or "".
+func attribute(n *html.Node, name string) string {
+	for _, a := range n.Attr {
+		if a.Key == name {
+			return a.Val
+		}
+	}
+	return ""
+}
+
+// textOf returns the text below n.
+func textOf(n *html.Node) string {
+	var out strings.Builder
+	for d := range n.Descendants() {
+		if d.Type == html.TextNode {
+			out.WriteString(d.Data)
+		}
+	}
+	return out.String()
+}
+
+// numbersIn returns the values of all numbers below n.
+func numbersIn(n *html.Node) []string {
+	var out []string
+	for _, d := range elements(n, "data") {
+		out = append(out, attribute(d, "value"))
+	}
+	return out
+}
+
+// document parses a page.
+func (a response) document() *html.Node {
+	a.t.Helper()
+	a.requireStatus(http.StatusOK)
+	doc, err := html.Parse(bytes.NewReader(a.body))
+	require.NoError(a.t, err)
+	return doc
+}
+
+// rows returns the rows of all tables of a page.
+func (a response) rows() []pageRow {
+	a.t.Helper()
+	var out []pageRow
+	for _, tr := range elements(a.document(), "tr") {
+		row := pageRow{day: attribute(tr, "data-day"), values: numbersIn(tr), text: textOf(tr)}
+		if links := elements(tr, "a"); len(links) > 0 {
+			row.link = attribute(links[0], "href")
+		}
+		out = append(out, row)
+	}
+	return out
+}
+
+// rowOf returns the row with a link to path.
+func rowOf(t *testing.T, rows []pageRow, path string) pageRow {
+	t.Helper()
+	for _, r := range rows {
+		if r.link == path {
+			return r
+		}
+	}
+	require.Fail(t, "the page has no row for "+path)
+	return pageRow{}
+}
+
+// digits returns a number as the pages write it for programs: "" if it is unknown.
+func digits(n *int64) string {
+	if n == nil {
+		return ""
+	}
+	return strconv.FormatInt(*n, 10)
+}
+
+// fillForPages tracks three videos in a collection and fetches them on several days. One video has unknown counts and no fetch on one day.
+// It returns the id of the collection and the ids of the videos.
+func fillForPages(a *app, c *caller) (collection uuid.UUID, videos []uuid.UUID) {
+	collection = decode[client.CreatedCollection](c.send(http.MethodPost, "/collections", map[string]any{"name": "Spring"}).requireStatus(http.StatusCreated)).ID
+	links := []string{videoURL(1), videoURL(2), videoURL(3)}
+	result := decode[client.TrackVideosResult](c.send(http.MethodPost, "/videos/bulk", map[string]any{"links": links, "label_ids": []uuid.UUID{collection}}).requireStatus(http.StatusOK))
+	for _, entry := range result.Results {
+		videos = append(videos, *entry.VideoID)
+	}
+	for day := range int64(4) {
+		a.fetch(func(target queue.Target) ingest.VideoFacts {
+			n := int64(target.ExternalID[len(target.ExternalID)-1] - '0')
+			f := ingest.VideoFacts{Views: new(1000*n + 111*day), Likes: new(10*n + day), Comments: new(int64(0)), Username: new("northwind.studio"), AccountID: new("7")}
+			if n == 3 {
+				f.Likes, f.Comments = nil, nil
+			}
+			return f
+		})
+		a.Clock.Advance(24 * time.Hour)
+	}
+	a.Clock.Advance(24 * time.Hour) // leaves two days without points at the end
+	return collection, videos
+}
+
+func TestPages_showTheNumbersOfTheInterface(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		collection, videos := fillForPages(a, c)
+		v := c.signedIn(t)
+
+		for _, path := range []string{"/video?order_by=latest_views", "/collection/" + collection.String()} {
+			rows := v.visit(path).rows()
+			for _, video := range c.listVideos("limit=10").Data {
+				row := rowOf(t, rows, "/video/"+string(video.Platform)+"/"+video.AdID.String())
+				if strings.HasPrefix(path, "/video") {
+					require.Equal(t, []string{digits(video.LatestViews), digits(video.LatestLikes), digits(video.LatestComments)}, row.values, "%s", row.text)
+				}
+			}
+		}
+		for _, id := range videos {
+			page := v.visit("/video/tiktok/" + id.String())
+			video := decode[client.Video](c.send(http.MethodGet, "/videos/"+id.String(), nil).requireStatus(http.StatusOK))
+			tiles := numbersIn(page.document())
+			require.Equal(t, []string{digits(video.LatestViews), digits(video.LatestLikes), digits(video.LatestComments), digits(video.LatestShares), digits(video.LatestBookmarks)}, tiles[:5])
+
+			history := decode[client.VideoHistory](c.send(http.MethodGet, "/videos/"+id.String()+"/history?include=quality", nil).requireStatus(http.StatusOK))
+			require.Len(t, history, 4)
+			require.Contains(t, string(page.body), "Of 30 days: 4 were measured, 26 without a number.")
+			var days []pageRow
+			for _, row := range page.rows() {
+				if row.day != "" {
+					days = append(days, row)
+				}
+			}
+			require.Len(t, days, len(history), "a day without a point has no row")
+			for n, point := range history {
+				require.Equal(t, point.Date.String(), days[n].day)
+				for m, count := range []*int64{point.Views, point.Likes, point.Comments, point.Shares, point.Bookmarks} {
+					require.Equal(t, digits(count), days[n].values[2*m], "%s", days[n].text)
+				}
+				gain := ""
+				if n+1 < len(history) {
+					gain = digits(new(*point.Views - *history[n+1].Views))
+				}
+				require.Equal(t, gain, days[n].values[1])
+				require.Contains(t, days[n].text, string(*point.Quality))
+			}
+		}
+
+		statistics := decode[client.CollectionStatistics](c.send(http.MethodGet, "/collections/"+collection.String()+"/statistics", nil).requireStatus(http.StatusOK))
+		// The period of the page is 30 days with today. The default of the interface begins one day earlier, when the collection was empty.
+		shown := numbersIn(v.visit("/collection/" + collection.String()).document())
+		require.Equal(t, []string{digits(statistics.ViewsGained), digits(statistics.Views), digits(statistics.Engagements), digits(statistics.Videos)}, shown[:4])
+		require.NotEqual(t, "0", shown[0])
+
+		organisation := decode[client.OrganisationHistory](c.send(http.MethodGet, "/organisation/history", nil).requireStatus(http.StatusOK))
+		overview := numbersIn(v.visit("/").document())
+		require.Equal(t, []string{digits(organisation[0].Views), digits(organisation[0].Engagements)}, overview[:2])
+
+		account := decode[client.Video](c.send(http.MethodGet, "/videos/"+videos[0].String(), nil).requireStatus(http.StatusOK)).LinkedAccountID
+		record := decode[client.Account](c.send(http.MethodGet, "/accounts/"+account.String(), nil).requireStatus(http.StatusOK))
+		onPage := numbersIn(v.visit("/account/tiktok/" + account.String()).document())
+		require.Equal(t, []string{digits(record.LatestFollowersCount), digits(record.TotalViews), digits(record.TotalLikes), digits(record.TotalComments), digits(record.TotalVideosTracked)}, onPage[:5])
+	})
+}
+
+func TestPages_answerIdsOfOtherOrganisationsLikeUnknownIds(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		theirs, mine := a.newCaller(t, store.TierPremium), a.newCaller(t, store.TierPremium)
+		collection, videos := fillForPages(a, theirs)
+		video := decode[client.Video](theirs.send(http.MethodGet, "/videos/"+videos[0].String(), nil).requireStatus(http.StatusOK))
+		report := decode[client.ReportSummary](theirs.send(http.MethodPost, "/collections/"+collection.String()+"/reports", map[string]any{}).requireStatus(http.StatusCreated))
+		token, _, err := a.CreateToken(t.Context(), theirs.org.ID, "theirs", []store.Scope{store.ScopeRead}, 0)
+		require.NoError(t, err)
+		v := mine.signedIn(t)
+		for _, page := range []struct {
+			before, after string
+			id            uuid.UUID
+			post          []string // the fields of a form, if the page changes something
+		}{
+			{"/video/tiktok/", "", videos[0], nil}, {"/account/tiktok/", "", *video.LinkedAccountID, nil}, {"/collection/", "", collection, nil},
+			{"/collection/report/", "", report.ID, nil}, {"/video/tiktok/", "/stop", videos[0], []string{}}, {"/video/tiktok/", "/refresh", videos[0], []string{}},
+			{"/video/tiktok/", "/track", videos[0], []string{}}, {"/video/tiktok/", "/collect", videos[0], []string{"collection", collection.String()}},
+			{"/account/tiktok/", "/stop", *video.LinkedAccountID, []string{}}, {"/account/tiktok/", "/refresh", *video.LinkedAccountID, []string{}},
+			{"/collection/", "/delete", collection, []string{}}, {"/collection/", "/freeze", collection, []string{}},
+			{"/collection/", "/remove", collection, []string{"video", videos[0].String()}}, {"/settings/token/", "/revoke", token.ID, []string{}},
+		} {
+			ask := func(id uuid.UUID) response {
+				if page.post == nil {
+					return v.visit(page.before + id.String() + page.after)
+				}
+				return v.post(page.before+id.String()+page.after, page.post...)
+			}
+			got, want := ask(page.id), ask(uuid.New())
+			require.Equal(t, want.StatusCode, got.StatusCode, page.before+page.after)
+			require.Equal(t, string(want.body), string(got.body), page.before+page.after)
+			require.Equal(t, http.StatusNotFound, got.StatusCode, page.before+page.after)
+		}
+		require.NotContains(t, string(v.visit("/settings").body), token.ID.String())
+		require.NotContains(t, string(v.visit("/video").body), videos[0].String())
+		progress := v.post("/track/progress", "total", "1", "rounds", "0", "waiting", "video:"+videos[0].String())
+		require.NotContains(t, string(progress.body), "views")
+		require.False(t, decode[client.Video](theirs.send(http.MethodGet, "/videos/"+videos[0].String(), nil)).Removed)
+	})
+}
+
+func TestPages_hideNumbersOfMaskedTiersAndSayWhy(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		collection, videos := fillForPages(a, c)
+		require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierBasic))
+		a.Clock.Advance(time.Second)
+		v := c.signedIn(t)
+		for _, path := range []string{"/", "/?days=7", "/video", "/video/tiktok/" + videos[0].String(), "/account?include_linked=true", "/collection/" + collection.String(), "/settings", "/track"} {
+			page := v.visit(path)
+			require.Contains(t, string(page.body), "Your organisation's tier, <strong>basic</strong>, hides numbers", path)
+			for _, number := range numbersIn(page.document()) {
+				if path == "/settings" || path == "/" || path == "/?days=7" {
+					continue // these pages have numbers that the tier does not hide, such as limits
+				}
+				require.Empty(t, number, path)
+			}
+			for _, secret := range []string{"1,333", "1333", "2,333", "3,333", "1.33"} {
+				require.NotContains(t, string(page.body), secret, path)
+			}
+		}
+		refused := v.visit("/?days=365").requireStatus(http.StatusBadRequest)
+		require.Contains(t, string(refused.body), "it must be one of [7 30 90]")
+	})
+}
+
+func TestPages_countReadsApartFromThoseOfPrograms(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t), func(o *server.Options) { o.RateStore = server.NewMemoryRateStore() })
+	c := a.newCaller(t, store.TierLimited)
+	v := c.signedIn(t)
+	for range 8 {
+		v.visit("/video").requireStatus(http.StatusOK) // the limit of programs is 5
+	}
+	c.send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK)
+	for range 5 {
+		v.post("/track", "links", tiktokLink).requireStatus(http.StatusOK)
+	}
+	require.Contains(t, string(v.post("/track", "links", tiktokLink).requireStatus(http.StatusTooManyRequests).body), "may be called 5 times a minute")
+	c.send(http.MethodPost, "/videos/bulk", map[string]any{"links": []string{tiktokLink}}).requireStatus(http.StatusTooManyRequests)
+}
+
+func TestPages_needTheScopeWriteForChanges(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	id := c.track(tiktokLink)
+	v := a.newToken(t, c.org, store.ScopeRead).signedIn(t)
+	v.visit("/video").requireStatus(http.StatusOK)
+	for path, fields := range map[string][]string{
+		"/video/tiktok/" + id.String() + "/stop": nil, "/collection": {"name", "x"},
+		"/settings/token": {"name", "more", "days", "0", "scopes", "read,write"}, "/settings/token/" + uuid.NewString() + "/revoke": nil,
+	} {
+		require.Contains(t, string(v.post(path, fields...).requireStatus(http.StatusForbidden).body), "Scope missing", path)
+	}
+}
+
+func TestSettings_makeAndRevokeTokens(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		v := c.signedIn(t)
+		page := v.post("/settings/token", "name", "Report <b>script</b>", "days", "30", "scopes", "read")
+		require.Contains(t, string(page.body), "Report &lt;b&gt;script&lt;/b&gt;")
+		secret := strings.TrimSpace(textOf(elements(page.document(), "code")[0]))
+		require.True(t, store.WellFormedToken(secret))
+		id, err := a.Authenticate(t.Context(), secret)
+		require.NoError(t, err)
+		require.Equal(t, c.org.ID, id.Organisation.ID)
+		require.Equal(t, []store.Scope{store.ScopeRead}, id.Token.Scopes)
+		require.Equal(t, store.InstantOf(a.Clock.Now().Add(30*24*time.Hour)), *id.Token.ExpiresAt)
+		require.NotContains(t, string(v.visit("/settings").requireStatus(http.StatusOK).body), secret, "the secret is shown once")
+
+		for _, wrong := range [][]string{{"name", "", "days", "30", "scopes", "read"}, {"name", "x", "days", "31", "scopes", "read"}, {"name", "x", "days", "30", "scopes", "admin"}} {
+			v.post("/settings/token", wrong...).requireStatus(http.StatusBadRequest)
+		}
+		require.Equal(t, "/settings?notice=token-revoked", v.post("/settings/token/"+id.Token.ID.String()+"/revoke").requireStatus(http.StatusSeeOther).Header.Get("Location"))
+		_, err = a.Authenticate(t.Context(), secret)
+		require.ErrorIs(t, err, store.ErrTokenRevoked)
+		require.Contains(t, string(v.visit("/settings?notice=token-revoked").body), "The token was revoked.")
+	})
+}

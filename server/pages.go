@@ -1,0 +1,224 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"github.com/reeltally/reeltally/server/web"
+	"github.com/reeltally/reeltally/store"
+)
+
+// This file connects package web, which builds the pages of the dashboard, with the server. A page gets its data by requests to the API
+// that pass through all middleware of this server. So a page shows exactly what the API answers to the token of the session.
+
+// signIns limits how many tokens and login links of one IP address can be tried on the sign-in page in a minute.
+var signIns = addressLimit{"sign_in", 10, "attempts to sign in"}
+
+// pageReads is the maximum number of reads of one operation that the pages of one organisation can make in a minute. Reads of pages are
+// counted apart from those of programs, so that a person who looks at pages takes no requests from the organisation's programs.
+const pageReads = 600
+
+type pageCallerKey struct{}
+
+// pageCaller returns the identity for which a page makes a request to the API. ok is false for requests that come from outside.
+func pageCaller(ctx context.Context) (id store.Identity, ok bool) {
+	id, ok = ctx.Value(pageCallerKey{}).(store.Identity)
+	return id, ok
+}
+
+// countPageRead counts a read of a page and calls next. If the organisation's pages have made too many reads in the current minute, it
+// returns an error response with the code rate_limited.
+func (s *Server) countPageRead(c echo.Context, org store.Organisation, op *operation, next echo.HandlerFunc) error {
+	if err := s.countCall(c, org, "pages_"+op.id, pageReads); err != nil {
+		return err
+	}
+	return next(c)
+}
+
+// routePages adds the routes of the dashboard to e.
+func (s *Server) routePages(e *echo.Echo) error {
+	pages, err := web.New(web.Options{Backend: pageBackend{s}, AppURL: s.appURL, Secure: s.secure, Now: s.now, Logger: s.logger})
+	if err != nil {
+		return err
+	}
+	handler := func(c echo.Context) error {
+		r := c.Request()
+		r.Header.Set(echo.HeaderXRequestID, requestID(c)) // gives the requests of the page to the API the same request id
+		pages.ServeHTTP(c.Response(), r.WithContext(context.WithValue(r.Context(), addressKey{}, network(c.RealIP()))))
+		return nil
+	}
+	for _, path := range web.Paths {
+		e.Match([]string{http.MethodGet, http.MethodHead, http.MethodPost}, path, handler)
+	}
+	return nil
+}
+
+type addressKey struct{}
+
+// pageBackend is the part of the server that the pages use.
+type pageBackend struct{ s *Server }
+
+// Identify returns the token and the organisation of a session.
+func (b pageBackend) Identify(ctx context.Context, session string) (store.Identity, error) {
+	id, err := b.s.sessions.find(ctx, session, addressOf(ctx))
+	return id, b.problem(ctx, err)
+}
+
+// SignIn creates a session for a token and returns the session's secret.
+func (b pageBackend) SignIn(ctx context.Context, token string) (string, error) {
+	if err := b.takeSignIn(ctx); err != nil {
+		return "", err
+	}
+	if !strings.HasPrefix(token, "rt_") {
+		return "", b.problem(ctx, problem(CodeTokenMalformed, "This is not a token of ReelTally: a token starts with rt_."))
+	}
+	if !store.WellFormedToken(token) {
+		return "", b.problem(ctx, problem(CodeTokenMistyped, "The token's checksum does not fit, so it was mistyped or cut off."))
+	}
+	id, err := b.s.identities.find(ctx, token, addressOf(ctx))
+	if err != nil {
+		return "", b.problem(ctx, err)
+	}
+	session, err := b.s.store.CreateSession(ctx, id.Token.ID)
+	if err == nil {
+		b.s.identities.addressLimits.giveBack(ctx, signIns, addressOf(ctx)) // only failed attempts stay counted
+	}
+	return session, b.problem(ctx, err)
+}
+
+// LoginLink returns the token and the organisation of a login link, and does not use up the link.
+func (b pageBackend) LoginLink(ctx context.Context, link string) (store.Identity, error) {
+	if err := b.takeSignIn(ctx); err != nil {
+		return store.Identity{}, err
+	}
+	id, err := b.s.store.LoginLink(ctx, link)
+	if err == nil {
+		b.s.identities.addressLimits.giveBack(ctx, signIns, addressOf(ctx))
+	}
+	return id, b.problem(ctx, err)
+}
+
+// UseLoginLink uses up a login link and returns the secret of a new session.
+func (b pageBackend) UseLoginLink(ctx context.Context, link string) (string, error) {
+	if err := b.takeSignIn(ctx); err != nil {
+		return "", err
+	}
+	session, err := b.s.store.UseLoginLink(ctx, link)
+	if err == nil {
+		b.s.identities.addressLimits.giveBack(ctx, signIns, addressOf(ctx))
+	}
+	return session, b.problem(ctx, err)
+}
+
+// SignOut ends a session.
+func (b pageBackend) SignOut(ctx context.Context, session string) error {
+	err := b.s.store.EndSession(ctx, session)
+	b.s.sessions.forget(session)
+	return b.problem(ctx, err)
+}
+
+// HistoryDays returns how many days before today the histories of a tier can begin.
+func (b pageBackend) HistoryDays(tier store.Tier) int { return b.s.tiers[tier].historyDays }
+
+// Masks returns true if a tier hides numbers.
+func (b pageBackend) Masks(tier store.Tier) bool { return b.s.tiers[tier].masked }
+
+// Tokens returns the tokens of an organisation, the oldest first.
+func (b pageBackend) Tokens(ctx context.Context, org uuid.UUID) ([]store.Token, error) {
+	tokens, err := b.s.store.Tokens(ctx, org)
+	return tokens, b.problem(ctx, err)
+}
+
+// CreateToken creates a token of an organisation and returns its secret.
+func (b pageBackend) CreateToken(ctx context.Context, org uuid.UUID, name string, scopes []store.Scope, validity time.Duration) (string, error) {
+	_, secret, err := b.s.store.CreateToken(ctx, org, name, scopes, validity)
+	return secret, b.problem(ctx, err)
+}
+
+// RevokeToken revokes a token of an organisation.
+func (b pageBackend) RevokeToken(ctx context.Context, org, id uuid.UUID) error {
+	return b.problem(ctx, b.s.store.RevokeTokenOf(ctx, org, id))
+}
+
+// MadeUp returns true if the numbers of the database are made up by the sandbox.
+func (b pageBackend) MadeUp() bool { return b.s.sandbox.Load() }
+
+// CountWrite counts a write that is not an operation of the API, such as the creation of a token. It returns a *web.Problem if the
+// organisation has made too many of them in the current minute.
+func (b pageBackend) CountWrite(ctx context.Context, org store.Organisation, name string) error {
+	facts, err := b.s.factsOfTier(org.Tier)
+	if err != nil {
+		return b.problem(ctx, err)
+	}
+	limit := facts.limits[groupWrite]
+	quota, err := b.s.rates.Take(ctx, callsKey(org, "pages_"+name), limit, rateWindow)
+	if err == nil && quota.Exceeded {
+		e := problem(CodeRateLimited, "Your organisation can do this %s a minute. Try again in %s.", counted(int(limit), "time", ""), inSeconds(quota.Reset))
+		e.RetryAfter = quota.Reset
+		err = e
+	}
+	return b.problem(ctx, err)
+}
+
+// Do sends a request to the API as the identity id, through all middleware of the server. page is the request for the page.
+func (b pageBackend) Do(id store.Identity, page *http.Request, method, target string, body io.Reader) (web.Response, error) {
+	r, err := http.NewRequestWithContext(context.WithValue(page.Context(), pageCallerKey{}, id), method, target, body)
+	if err != nil {
+		return web.Response{}, err
+	}
+	for _, name := range []string{"X-Forwarded-For", "X-Request-Id", "User-Agent"} {
+		if values := page.Header.Values(name); len(values) > 0 {
+			r.Header[http.CanonicalHeaderKey(name)] = values
+		}
+	}
+	if body != nil {
+		r.Header.Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
+	} else {
+		r.Body = http.NoBody // a request that a server received always has a body, which handlers can read
+	}
+	r.Host, r.RemoteAddr, r.RequestURI = page.Host, page.RemoteAddr, target
+	w := &bufferedResponse{header: http.Header{}, status: http.StatusOK}
+	if !b.s.serveComplete(w, r) {
+		return web.Response{}, errors.New("the API aborted its response")
+	}
+	return web.Response{Status: w.status, Header: w.header, Body: w.body.Bytes()}, nil
+}
+
+// takeSignIn counts an attempt to sign in. It returns a *web.Problem if the IP address has made too many attempts in the current minute.
+func (b pageBackend) takeSignIn(ctx context.Context) error {
+	return b.problem(ctx, b.s.identities.addressLimits.take(ctx, signIns, addressOf(ctx)))
+}
+
+// addressOf returns the IP address of the caller of a page, as it is used for limits.
+func addressOf(ctx context.Context) string {
+	address, _ := ctx.Value(addressKey{}).(string)
+	return address
+}
+
+// problem converts an error to a *web.Problem. It returns nil if err is nil. It logs the cause of an error that is not the caller's fault.
+func (b pageBackend) problem(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	var e *Error
+	if exceeded, ok := errors.AsType[*limitExceeded](err); ok {
+		e = exceeded.problem()
+	} else if errors.Is(err, store.ErrLoginLink) {
+		e = problem(CodeTokenUnknown, "This link was already used, or it is older than 30 minutes. Ask for a new one: reeltally login-link --org NAME.")
+	} else {
+		e = refuseToken(err)
+	}
+	info := e.Code.info()
+	if info.Status >= http.StatusInternalServerError {
+		b.s.logger.ErrorContext(ctx, "a page failed", "error", err)
+	}
+	return &web.Problem{Status: info.Status, Code: string(e.Code), Title: info.Title, Detail: e.Detail,
+		RetryAfter: e.RetryAfter}
+}

@@ -1,0 +1,262 @@
+package server_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/server"
+	"github.com/reeltally/reeltally/store"
+)
+
+// visitor is a browser without JavaScript that visits the dashboard. It keeps the session's cookie.
+type visitor struct {
+	*app
+	t       *testing.T
+	cookie  *http.Cookie // nil if the visitor is not signed in
+	headers []string     // names and values of additional headers
+}
+
+// visit requests a page.
+func (v *visitor) visit(target string) response {
+	v.t.Helper()
+	return v.request(http.MethodGet, target, nil)
+}
+
+// post sends a form. fields are names and values.
+func (v *visitor) post(target string, fields ...string) response {
+	v.t.Helper()
+	form := url.Values{}
+	for n := 0; n+1 < len(fields); n += 2 {
+		form.Add(fields[n], fields[n+1])
+	}
+	return v.request(http.MethodPost, target, form.Encode(), "Content-Type", "application/x-www-form-urlencoded")
+}
+
+// request sends a request with the visitor's cookie and stores the cookie of the response.
+func (v *visitor) request(method, target string, body any, headers ...string) response {
+	v.t.Helper()
+	headers = append(headers, v.headers...)
+	if v.cookie != nil {
+		headers = append(headers, "Cookie", v.cookie.Name+"="+v.cookie.Value)
+	}
+	got := v.app.send(v.t, method, target, body, headers...)
+	for _, c := range got.Cookies() {
+		if v.cookie = c; c.MaxAge < 0 {
+			v.cookie = nil
+		}
+	}
+	return got
+}
+
+// signedIn returns a visitor that is signed in with the token of c.
+func (c *caller) signedIn(t *testing.T) *visitor {
+	t.Helper()
+	v := &visitor{app: c.app, t: t}
+	v.post("/login", "token", c.token).requireStatus(http.StatusSeeOther)
+	require.NotNil(t, v.cookie)
+	return v
+}
+
+func TestSignIn_startsASessionWithAToken(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		v := &visitor{app: a, t: t}
+		require.Equal(t, "/login", v.visit("/").requireStatus(http.StatusSeeOther).Header.Get("Location"))
+		require.Contains(t, string(v.visit("/login").requireStatus(http.StatusOK).body), `name="token"`)
+
+		for _, wrong := range []string{"", "x", c.token[1:], c.token[:len(c.token)-1] + "_"} {
+			require.Contains(t, string(v.post("/login", "token", wrong).requireStatus(http.StatusUnauthorized).body), `role="alert"`)
+			require.Nil(t, v.cookie)
+		}
+		require.Equal(t, "/", v.post("/login", "token", " "+c.token+"\n").requireStatus(http.StatusSeeOther).Header.Get("Location"))
+		require.True(t, v.cookie.HttpOnly)
+		require.True(t, v.cookie.Secure, "AppURL is an https URL")
+		require.Equal(t, http.SameSiteLaxMode, v.cookie.SameSite)
+		require.NotContains(t, v.cookie.Value, c.token)
+
+		page := v.visit("/").requireStatus(http.StatusOK)
+		require.Contains(t, string(page.body), "Northwind")
+		require.Equal(t, "no-store", page.Header.Get("Cache-Control"))
+		require.Contains(t, page.Header.Get("Content-Security-Policy"), "script-src 'self'; style-src 'self';")
+		a.send(t, http.MethodGet, "/videos", nil, "Authorization", "Bearer "+v.cookie.Value).requireProblem(http.StatusUnauthorized, server.CodeTokenMalformed)
+		a.send(t, http.MethodGet, "/videos", nil, "Cookie", v.cookie.Name+"="+v.cookie.Value).requireProblem(http.StatusUnauthorized, server.CodeTokenMissing)
+
+		old := *v.cookie
+		require.Equal(t, "/login", v.post("/logout").requireStatus(http.StatusSeeOther).Header.Get("Location"))
+		require.Nil(t, v.cookie)
+		v.cookie = &old
+		require.Equal(t, "/login", v.visit("/").requireStatus(http.StatusSeeOther).Header.Get("Location"), "signing out ends the session on the server")
+		require.NotContains(t, a.log.String(), old.Value)
+		require.NotContains(t, a.log.String(), c.token)
+	})
+}
+
+func TestSession_endsWhenItsTokenIsRevoked(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		v := c.signedIn(t)
+		v.visit("/").requireStatus(http.StatusOK)
+		id, err := a.Authenticate(t.Context(), c.token)
+		require.NoError(t, err)
+		require.NoError(t, a.RevokeToken(t.Context(), id.Token.ID))
+		a.Clock.Advance(time.Second)
+		require.Equal(t, "/login", v.visit("/").requireStatus(http.StatusSeeOther).Header.Get("Location"))
+		require.Nil(t, v.cookie, "the browser forgets the session")
+	})
+}
+
+func TestLoginLink_signsInOnce(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		id, err := a.Authenticate(t.Context(), c.token)
+		require.NoError(t, err)
+		link, err := a.CreateLoginLink(t.Context(), id.Token.ID)
+		require.NoError(t, err)
+		v := &visitor{app: a, t: t}
+		for range 2 {
+			require.Contains(t, string(v.visit("/login/"+link).requireStatus(http.StatusOK).body), "Sign in to Northwind")
+			require.Nil(t, v.cookie, "opening the link does not use it up")
+		}
+		require.Equal(t, "/", v.post("/login/"+link).requireStatus(http.StatusSeeOther).Header.Get("Location"))
+		v.visit("/").requireStatus(http.StatusOK)
+
+		other := &visitor{app: a, t: t}
+		require.Contains(t, string(other.post("/login/"+link).requireStatus(http.StatusUnauthorized).body), "already used")
+		require.Nil(t, other.cookie)
+		require.NotContains(t, a.log.String(), link)
+	})
+}
+
+func TestSignIn_isLimitedByAddress(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t), func(o *server.Options) { o.RateStore = server.NewMemoryRateStore() })
+	c := a.newCaller(t, store.TierPremium)
+	v := &visitor{app: a, t: t}
+	for range 20 {
+		v.post("/login", "token", c.token).requireStatus(http.StatusSeeOther) // successful attempts are not counted
+	}
+	for range 10 {
+		v.post("/login", "token", "rt_wrong").requireStatus(http.StatusUnauthorized)
+	}
+	refused := v.post("/login", "token", c.token).requireStatus(http.StatusTooManyRequests)
+	require.Contains(t, string(refused.body), "Try again in")
+	v.visit("/login/" + strings.Repeat("A", 43)).requireStatus(http.StatusTooManyRequests)
+}
+
+func TestSignIn_leadsBackToTheRequestedPage(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	v := &visitor{app: a, t: t}
+	to := v.visit("/video?platform=tiktok").requireStatus(http.StatusSeeOther).Header.Get("Location")
+	require.Equal(t, "/login?next=%2Fvideo%3Fplatform%3Dtiktok", to)
+	require.Contains(t, string(v.visit(to).body), `name="next" value="/video?platform=tiktok"`)
+	for next, want := range map[string]string{"/video?platform=tiktok": "/video?platform=tiktok", "": "/", "https://evil.example/": "/", "//evil.example/": "/",
+		`/\evil.example`: "/", "/%2Fevil.example": "/", "javascript:alert(1)": "/", "evil": "/"} {
+		require.Equal(t, want, v.post("/login", "token", c.token, "next", next).requireStatus(http.StatusSeeOther).Header.Get("Location"), next)
+	}
+}
+
+func TestPages_refuseRequestsOfOtherSites(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	v := c.signedIn(t)
+	for _, headers := range [][]string{{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Origin", "https://evil.example"}, {"Origin", "null"}} {
+		v.headers = headers
+		v.post("/logout").requireStatus(http.StatusForbidden)
+		v.post("/login", "token", c.token).requireStatus(http.StatusForbidden)
+	}
+	v.headers = []string{"Origin", "https://app.example.test"}
+	v.post("/track", "links", "x").requireStatus(http.StatusOK)
+	v.headers = []string{"Sec-Fetch-Site", "same-origin"}
+	v.visit("/").requireStatus(http.StatusOK)
+	v.post("/logout").requireStatus(http.StatusSeeOther)
+}
+
+func TestTrack_saysWhatBecameOfEachLink(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		old := c.track(videoURL(1))
+		v := c.signedIn(t)
+		a.platforms.redirect("https://vm.tiktok.com/ZMaccount9/", "https://www.tiktok.com/@elsewhere")
+		short := v.post("/track", "links", "https://vm.tiktok.com/ZMaccount9/").rows()
+		require.Contains(t, short[1].link, "/account/tiktok/", "a short link can lead to an account")
+		require.Contains(t, short[1].text, "Tracked")
+
+		rows := v.post("/track", "links", "Old: "+videoURL(1)+"\nnew: "+videoURL(2)+", @ https://www.tiktok.com/@someone\nnonsense", "tracking_type", "new_only").rows()
+		require.Len(t, rows, 5)
+		require.Equal(t, "/video/tiktok/"+old.String(), rows[1].link)
+		for n, word := range []string{"Already tracked", "Tracked", "Refused", "Tracked"} {
+			require.Contains(t, rows[n+1].text, word)
+		}
+		require.Contains(t, rows[3].text, "nonsense")
+		id, ok := strings.CutPrefix(rows[2].link, "/video/tiktok/")
+		require.True(t, ok)
+		require.Contains(t, rows[4].link, "/account/tiktok/")
+
+		waiting := []string{"total", "2", "rounds", "0", "waiting", "video:" + id, "waiting", "account:" + strings.TrimPrefix(rows[4].link, "/account/tiktok/")}
+		require.Contains(t, string(v.post("/track/progress", waiting...).requireStatus(http.StatusOK).body), "0 of 2 have first numbers")
+		a.fetch(views(4321))
+		half := string(v.post("/track/progress", waiting...).requireStatus(http.StatusOK).body)
+		require.Contains(t, half, "1 of 2 have first numbers")
+		require.Contains(t, half, "4,321 views")
+		require.NotContains(t, half, `value="video:`, "the page asks only for what it still waits for")
+		require.Contains(t, half, `hx-post="/track/progress"`)
+		waiting[3] = "119"
+		require.NotContains(t, string(v.post("/track/progress", waiting...).body), "hx-post", "the page stops asking after ten minutes")
+
+		require.Contains(t, string(v.post("/track", "links", " \n").requireStatus(http.StatusBadRequest).body), "Paste at least one")
+		many := make([]string, 501)
+		for n := range many {
+			many[n] = videoURL(100 + n)
+		}
+		require.Contains(t, string(v.post("/track", "links", strings.Join(many, "\n")).requireStatus(http.StatusBadRequest).body), "500")
+		for _, wrong := range [][]string{{}, {"total", "x", "rounds", "0"}, {"total", "0", "rounds", "0", "waiting", "video:1"}} {
+			v.post("/track/progress", wrong...).requireStatus(http.StatusBadRequest)
+		}
+	})
+}
+
+func TestPages_includeTheDirectURLOfEachTrackedItem(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	v := c.signedIn(t)
+	for path, link := range map[string]string{"/videos": tiktokLink, "/accounts": "https://www.youtube.com/@someone"} {
+		var tracked struct{ DirectURL string }
+		require.NoError(t, json.Unmarshal(c.send(http.MethodPost, path, map[string]any{"link": link}).requireStatus(http.StatusOK).body, &tracked))
+		page, ok := strings.CutPrefix(tracked.DirectURL, "https://app.example.test")
+		require.True(t, ok, tracked.DirectURL)
+		require.Contains(t, string(v.visit(page).requireStatus(http.StatusOK).body), "Waiting for first numbers")
+	}
+}
+
+func TestPages_linksBeginWithThePathOfTheAppURL(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t), func(o *server.Options) { o.AppURL = "http://example.test/tally/" })
+	c := a.newCaller(t, store.TierPremium)
+	v := &visitor{app: a, t: t}
+	require.Equal(t, "/tally/login", v.visit("/").requireStatus(http.StatusSeeOther).Header.Get("Location"))
+	require.Equal(t, "/tally/", v.post("/login", "token", c.token).requireStatus(http.StatusSeeOther).Header.Get("Location"))
+	require.Equal(t, "/tally/", v.cookie.Path)
+	require.False(t, v.cookie.Secure, "browsers would not send a secure cookie to an http URL")
+	page := v.visit("/settings").document()
+	for _, element := range []struct{ name, attribute string }{{"a", "href"}, {"link", "href"}, {"script", "src"}, {"form", "action"}} {
+		for _, found := range elements(page, element.name) {
+			if to := attribute(found, element.attribute); to != "" && !strings.HasPrefix(to, "#") {
+				require.True(t, strings.HasPrefix(to, "/tally/"), to)
+			}
+		}
+	}
+}

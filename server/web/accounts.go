@@ -1,0 +1,146 @@
+package web
+
+import (
+	"maps"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/store"
+)
+
+// accountsPage is the content of the list of accounts.
+type accountsPage struct {
+	View      tableView
+	Filter    url.Values
+	Accounts  []client.Account
+	Platforms []string
+	Statuses  []string
+}
+
+// accountFilters are the query parameters of the list of accounts that the page passes on to the API.
+var accountFilters = []string{"platform", "username", "fetch_status", "include_removed", "include_linked"}
+
+// showAccounts shows the list of accounts.
+func showAccounts(v *visit) error {
+	content := accountsPage{Platforms: platformNames, Statuses: statusNames, Filter: url.Values{}}
+	var err error
+	if content.View, err = v.tableView("total_views"); err != nil {
+		return err
+	}
+	for _, name := range accountFilters {
+		if text := strings.TrimSpace(v.r.URL.Query().Get(name)); text != "" {
+			content.Filter.Set(name, text)
+		}
+	}
+	query := content.View.Query()
+	maps.Copy(query, content.Filter)
+	query.Set("paginated", "true")
+	if content.Filter.Get("fetch_status") == "stopped" {
+		query.Set("include_removed", "true")
+	}
+	var found client.AccountPage
+	if err := v.get("/accounts", query, &found); err != nil {
+		return err
+	}
+	content.Accounts = found.Data
+	content.View.count(found.Pagination.Total, found.Pagination.TotalPages)
+	return v.render(http.StatusOK, "accounts", "accounts", "Accounts", content)
+}
+
+// accountPage is the content of the page of an account.
+type accountPage struct {
+	Account     client.Account
+	Tiles       []tile
+	Chart       chart
+	View        tableView
+	Videos      []client.Video
+	Highest     int64
+	Collections []client.Collection
+	Waits       bool // true if the page asks again, because new numbers are awaited
+}
+
+var accountMetrics = []metric{{"followers", "Followers", false}, {"views", "Views", false}, {"likes", "Likes", false}, {"comments", "Comments", false}, {"videos", "Videos", false}}
+
+// showAccount shows an account with its history and its videos.
+func showAccount(v *visit) error {
+	id, err := v.itemID()
+	if err != nil {
+		return err
+	}
+	p, err := v.period()
+	if err != nil {
+		return err
+	}
+	var content accountPage
+	if content.View, err = v.tableView("uploaded_at"); err != nil {
+		return err
+	}
+	if err := v.get("/accounts/"+id, nil, &content.Account); err != nil {
+		return err
+	}
+	account := &content.Account
+	if string(account.Platform) != v.r.PathValue("platform") {
+		return errNotFound
+	}
+	var history client.AccountHistory
+	if err := v.get("/accounts/"+id+"/history", v.historyQuery(p), &history); err != nil {
+		return err
+	}
+	points := make([]point, len(history))
+	for n, h := range history {
+		points[n] = point{Day: store.DateOf(h.Date.Time), Values: []*int64{h.Followers, h.Views, h.Likes, h.Comments, h.Videos}, Quality: optional(h.Quality), Source: optional(h.Source), Fetched: h.FetchedAt}
+	}
+	content.Chart = v.newChart("Followers of the account, and sums over its tracked videos. A newly tracked video raises the sums by all its counts. Days are UTC.", p, accountMetrics, inPeriod(points, p))
+	content.Chart.Quality = true
+	content.Tiles = changeTiles(content.Chart, points, p, []*int64{account.LatestFollowersCount, account.TotalViews, account.TotalLikes, account.TotalComments, account.TotalVideosTracked})
+	query := content.View.Query()
+	query.Set("paginated", "true")
+	var found client.AccountVideoPage
+	if err := v.get("/accounts/"+id+"/videos", query, &found); err != nil {
+		return err
+	}
+	content.Videos, content.Highest = found.Data, highestViews(found.Data)
+	content.View.count(found.Pagination.Total, found.Pagination.TotalPages)
+	if content.Collections, err = v.collections(); err != nil {
+		return err
+	}
+	content.Waits = optional(account.FetchStatus) == string(client.FetchStatusPending) || v.awaits(account.CheckedAt)
+	return v.render(http.StatusOK, "account", "accounts", "@"+account.DisplayUsername, content)
+}
+
+// changeAccount does what a button on the page of an account asks for, and shows the page again.
+func changeAccount(v *visit) error {
+	id, err := v.itemID()
+	if err != nil {
+		return err
+	}
+	var notice string
+	switch v.r.PathValue("action") {
+	case "refresh":
+		notice, err = v.refresh("/refresh/accounts", id)
+	case "stop":
+		notice = "stopped"
+		_, err = v.call(http.MethodDelete, "/accounts/"+id, nil, nil)
+	case "track":
+		notice = "tracked"
+		var account client.Account
+		if err = v.get("/accounts/"+id, nil, &account); err == nil {
+			_, err = v.send(http.MethodPost, "/accounts", client.TrackAccountRequest{Link: account.AccountLink}, nil)
+		}
+	case "collect":
+		notice = "added"
+		err = v.addToCollection("accounts", "account_ids", id)
+	default:
+		return errNotFound
+	}
+	if err != nil {
+		return err
+	}
+	v.redirect("/account/" + url.PathEscape(v.r.PathValue("platform")) + "/" + id + "?notice=" + notice)
+	return nil
+}
+
+// IsTracked returns true if the organisation tracks the account itself, and not only some of its videos.
+func (p accountPage) IsTracked() bool { return p.Account.TrackingType != nil && !p.Account.Removed }

@@ -1,0 +1,139 @@
+// The script of the dashboard. Every page also works without it: it draws the charts from the tables of the pages, and adds keys.
+"use strict";
+
+(() => {
+  const colour = name => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
+  const whole = new Intl.NumberFormat("en");
+  // labels returns the marks of an axis with as few digits as tell them apart.
+  function labels(marks) {
+    for (let digits = 0; digits < 5; digits++) {
+      const format = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: digits });
+      const out = marks.map(n => format.format(n).replace("K", "k"));
+      if (new Set(out).size === out.length) return out;
+    }
+    return marks.map(n => whole.format(n));
+  }
+  const day = 86400;
+  const seconds = text => Date.parse(text + "T00:00:00Z") / 1000;
+  const numberIn = cell => {
+    const text = cell?.querySelector("data")?.value ?? "";
+    return text === "" ? null : Number(text);
+  };
+
+  // readTable returns one entry for each day of the chart's period. A day without a point has the value null, so that the line has a gap.
+  function readTable(figure) {
+    const attribute = figure.dataset.view === "gain" ? "gain" : "of";
+    const rows = new Map();
+    for (const row of figure.querySelectorAll("tr[data-day]")) {
+      const cell = row.querySelector(`td[data-${attribute}="${figure.dataset.metric}"]`);
+      rows.set(seconds(row.dataset.day), { value: numberIn(cell), quality: row.dataset.quality ?? "", row });
+    }
+    const days = [], points = [];
+    for (let at = seconds(figure.dataset.start); at <= seconds(figure.dataset.end); at += day) {
+      days.push(at);
+      points.push(rows.get(at) ?? { value: null, quality: "", row: null });
+    }
+    return { days, points };
+  }
+
+  // isComputed tells whether a point was computed from other points and not fetched.
+  const isComputed = point => point.quality === "interpolated";
+
+  // draw draws the chart of a figure, in the place of an earlier drawing.
+  function draw(figure) {
+    const plot = figure.querySelector(".plot"), readout = figure.querySelector(".readout");
+    const { days, points } = readTable(figure);
+    const view = figure.dataset.view; // total, gain (the change of each day) or day (counts of single days)
+    const gain = view !== "total"; // columns instead of a line
+    const solid = points.map(p => isComputed(p) ? null : p.value);
+    // The dashed line also has the measured points beside the computed ones, so that the two lines meet.
+    const near = n => isComputed(points[n]) || [n - 1, n + 1].some(m => points[m] && isComputed(points[m]));
+    const dashed = points.map((p, n) => (gain ? isComputed(p) : near(n)) ? p.value : null);
+    const corrected = points.map(p => p.quality === "corrected" ? p.value : null);
+    const known = points.filter(p => p.value !== null);
+    plot.replaceChildren();
+    if (known.length === 0) {
+      readout.textContent = "There are no numbers in this period.";
+      return;
+    }
+    const axis = { stroke: colour("muted"), grid: { stroke: colour("border"), width: 1 }, ticks: { show: false }, font: "12px system-ui, sans-serif" };
+    const bars = gain && uPlot.paths.bars({ size: [0.7, 40] });
+    const values = known.map(p => p.value), lowest = Math.min(...values), highest = Math.max(...values);
+    // Changes begin at 0. Totals begin a little below the lowest one, but not below 0.
+    const margin = Math.max(1, (highest - lowest) * 0.05);
+    const range = gain ? [Math.min(0, lowest), Math.max(1, highest)] : [lowest < 0 ? lowest - margin : Math.max(0, lowest - margin), highest + margin];
+    figure.querySelector(".axis").textContent = range[0] > 0 ? "The axis does not begin at 0." : "";
+    const last = points.findLastIndex(p => p.value !== null);
+    const describe = n => {
+      const p = points[n];
+      if (!p || p.value === null) return n === undefined ? "" : new Date(days[n] * 1000).toISOString().slice(0, 10) + " · no number";
+      const cells = p.row ? [...p.row.cells] : [];
+      const more = p.quality ? cells.slice(-3).map(c => c.textContent.trim()).filter(Boolean).join(" · ") : "";
+      const other = view === "day" ? "" : p.row?.querySelector(`td[data-${gain ? "of" : "gain"}="${figure.dataset.metric}"] data`)?.textContent ?? "";
+      const sign = view === "gain" && p.value > 0 ? "+" : "";
+      return [new Date(days[n] * 1000).toISOString().slice(0, 10), sign + whole.format(p.value), other && (gain ? "total " : "per day ") + other, more].filter(Boolean).join(" · ");
+    };
+    readout.textContent = describe(last);
+    const series = [{},
+      { stroke: colour("accent"), width: 2, fill: gain ? colour("accent") : colour("bar"), paths: bars || undefined, points: { show: known.length < 3 || undefined } },
+      { stroke: colour("accent"), width: 2, dash: [4, 4], paths: bars || undefined, points: { show: false } },
+      { stroke: colour("warn"), width: 0, paths: () => null, points: { show: true, size: 10, width: 2, fill: colour("surface") } },
+    ];
+    new uPlot({
+      width: plot.clientWidth, height: 256, tzDate: at => uPlot.tzDate(new Date(at * 1000), "Etc/UTC"),
+      legend: { show: false }, cursor: { y: false, drag: { x: false, y: false } }, padding: [8, 8, 0, 0],
+      scales: { x: { range: (_, first, last) => gain || first === last ? [first - day / 2, last + day / 2] : [first, last] }, y: { range: () => range } },
+      axes: [{ ...axis, size: 32, space: 70, values: (_, at) => at.map(t => new Date(t * 1000).toLocaleDateString("en-GB", { day: "numeric", month: "short", timeZone: "UTC" })) },
+        { ...axis, size: 60, space: 45, values: (_, at) => labels(at) }],
+      series,
+      hooks: { setCursor: [u => { readout.textContent = describe(u.cursor.idx ?? last); }] },
+    }, [days, solid, dashed, corrected], plot);
+  }
+
+  const figures = () => document.querySelectorAll("figure.chart");
+  const drawAll = () => figures().forEach(draw);
+  document.addEventListener("DOMContentLoaded", drawAll);
+  document.addEventListener("htmx:afterSettle", drawAll);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
+  let width = innerWidth;
+  addEventListener("resize", () => {
+    if (innerWidth !== width) {
+      width = innerWidth;
+      drawAll();
+    }
+  });
+
+  // A filter takes effect when it is changed. Without the script, the button of the form does it.
+  document.addEventListener("change", event => {
+    if (event.target.matches("form[data-live] select, form[data-live] input[type=checkbox]")) event.target.form.requestSubmit();
+  });
+  // A change is sent once, also after a double click. Empty fields of a filter are left out of the address.
+  document.addEventListener("submit", event => {
+    if (event.target.method !== "get") {
+      if (event.target.dataset.sent) event.preventDefault();
+      event.target.dataset.sent = "true";
+      return;
+    }
+    for (const field of event.target.elements) if (field.name && field.value === "") field.disabled = true;
+  });
+  addEventListener("pageshow", () => {
+    document.querySelectorAll("form[data-sent]").forEach(form => delete form.dataset.sent);
+    document.querySelectorAll("form[method=get] :disabled, form.search :disabled").forEach(field => { field.disabled = false; });
+  });
+
+  document.addEventListener("keydown", event => {
+    const search = document.getElementById("search");
+    const typing = event.target.closest("input, textarea, select");
+    if (search && ((event.key === "k" && (event.metaKey || event.ctrlKey)) || (event.key === "/" && !typing))) {
+      event.preventDefault();
+      search.focus();
+      search.select();
+    }
+  });
+  document.addEventListener("click", async event => {
+    const button = event.target.closest("button[data-copy]");
+    if (!button) return;
+    await navigator.clipboard.writeText(button.dataset.copy);
+    button.textContent = "Copied";
+  });
+})();

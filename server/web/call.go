@@ -1,0 +1,69 @@
+package web
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+
+	"github.com/reeltally/reeltally/gen/client"
+)
+
+// get requests path from the API and decodes the response into out, a pointer. For a *[]byte, the response is not decoded. Empty values of
+// query are left out.
+func (v *visit) get(path string, query url.Values, out any) error {
+	target := path
+	given := url.Values{}
+	for name, values := range query {
+		if len(values) > 0 && values[0] != "" {
+			given[name] = values
+		}
+	}
+	if len(given) > 0 {
+		target += "?" + given.Encode()
+	}
+	_, err := v.call(http.MethodGet, target, nil, out)
+	return err
+}
+
+// send sends body as JSON to path of the API and decodes the response into out, a pointer or nil. It returns the status of the response.
+func (v *visit) send(method, path string, body, out any) (status int, err error) {
+	encoded, err := json.Marshal(body)
+	if err != nil {
+		return 0, err
+	}
+	return v.call(method, path, bytes.NewReader(encoded), out)
+}
+
+// call sends a request to the API. If the API answers with an error, call returns a *Problem. A response with status 422 is not an error if
+// it has no problem document: tracking answers so if it refuses all links.
+func (v *visit) call(method, target string, body io.Reader, out any) (status int, err error) {
+	response, err := v.Backend.Do(v.id, v.r, method, target, body)
+	if err != nil {
+		return 0, err
+	}
+	if response.Header.Get("Content-Type") == "application/problem+json" {
+		var p client.Problem
+		if err := json.Unmarshal(response.Body, &p); err != nil {
+			return 0, fmt.Errorf("%s %s: status %d: %w", method, target, response.Status, err)
+		}
+		problem := &Problem{Status: response.Status, Code: p.Code, Title: p.Title, Detail: p.Detail}
+		if seconds, err := parseSeconds(response.Header.Get("Retry-After")); err == nil {
+			problem.RetryAfter = seconds
+		}
+		return response.Status, problem
+	}
+	if out == nil || len(response.Body) == 0 {
+		return response.Status, nil
+	}
+	if document, ok := out.(*[]byte); ok {
+		*document = response.Body
+		return response.Status, nil
+	}
+	if err := json.Unmarshal(response.Body, out); err != nil {
+		return 0, fmt.Errorf("%s %s: status %d: %w", method, target, response.Status, err)
+	}
+	return response.Status, nil
+}

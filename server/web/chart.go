@@ -1,0 +1,174 @@
+package web
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/reeltally/reeltally/store"
+)
+
+// metric is a count that a chart can show.
+type metric struct {
+	Name  string // name of the metric in the query of the page
+	Label string
+	// PerDay is true if the numbers are counts of one day, and false if they are totals so far.
+	PerDay bool
+}
+
+// point is the numbers of one day. Values and Gains have one entry for each metric of the chart; nil is unknown.
+type point struct {
+	Day     store.Date
+	Values  []*int64
+	Gains   []*int64 // the change since the day before; nil if the day before is not known
+	Quality string   // measured, interpolated, corrected or rounded; "" if it is not known
+	Source  string
+	Fetched *time.Time
+}
+
+// chart is the numbers of a period, shown as a chart and as a table.
+type chart struct {
+	Caption string
+	Metrics []metric
+	Points  []point // newest first
+	Metric  int     // index of the shown metric
+	Gain    bool    // true if the chart shows the change of each day instead of the total
+	Quality bool    // true if the points have a quality, source and time
+	Period  period
+	query   url.Values
+}
+
+// newChart returns a chart of the points, whose metric and view are in the query of the page. It computes the gains. points are ordered
+// from the newest to the oldest. A point before the period only serves to compute the first gain.
+func (v *visit) newChart(caption string, p period, metrics []metric, points []point) chart {
+	c := chart{Caption: caption, Metrics: metrics, Period: p, query: v.r.URL.Query()}
+	c.Gain = c.query.Get("view") == "gain"
+	c.Metric = max(0, slices.IndexFunc(metrics, func(m metric) bool { return m.Name == c.query.Get("metric") }))
+	for n, gains := range gainsOf(points, len(metrics)) {
+		points[n].Gains = gains
+	}
+	c.Points = slices.DeleteFunc(slices.Clone(points), func(at point) bool { return at.Day < p.Start })
+	return c
+}
+
+// gainsOf returns the gains of each point: the change of each metric since the day before, or nil if a value of one of the two days is not
+// known. points are ordered from the newest to the oldest.
+func gainsOf(points []point, metrics int) [][]*int64 {
+	out := make([][]*int64, len(points))
+	for n := range points {
+		out[n] = make([]*int64, metrics)
+		if n+1 == len(points) || points[n].Day-points[n+1].Day != 1 {
+			continue
+		}
+		for m := range metrics {
+			out[n][m] = difference(points[n].Values[m], points[n+1].Values[m])
+		}
+	}
+	return out
+}
+
+// Shown returns the metric that the chart shows.
+func (c chart) Shown() metric { return c.Metrics[c.Metric] }
+
+// Provenance says in words where the numbers of the period come from, for example "Of 30 days: 27 were measured, 3 without a number.". It
+// returns "" if the points have no quality.
+func (c chart) Provenance() string {
+	if !c.Quality {
+		return ""
+	}
+	counts := map[string]int{}
+	for _, at := range c.Points {
+		counts[at.Quality]++
+	}
+	measured := counts["measured"] + counts["corrected"] + counts["rounded"]
+	parts := []string{fmt.Sprintf("%d %s measured", measured, were(measured))}
+	for _, part := range []struct {
+		n    int
+		text string
+	}{
+		{counts["interpolated"], "computed from the points before and after"},
+		{counts["corrected"], "corrected downwards by the platform"},
+		{counts["rounded"], "rounded by the source"},
+	} {
+		if part.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s %s", part.n, were(part.n), part.text))
+		}
+	}
+	if missing := int(c.Period.Days) - len(c.Points); missing > 0 {
+		parts = append(parts, fmt.Sprintf("%d without a number", missing))
+	}
+	return fmt.Sprintf("Of %d days: %s.", c.Period.Days, strings.Join(parts, ", "))
+}
+
+// were returns the form of "to be" for n things.
+func were(n int) string {
+	if n == 1 {
+		return "was"
+	}
+	return "were"
+}
+
+// MetricLink returns the query of the same page with another metric.
+func (c chart) MetricLink(name string) string { return "?" + with(c.query, "metric", name).Encode() }
+
+// ViewLink returns the query of the same page that shows totals ("total") or changes ("gain").
+func (c chart) ViewLink(view string) string {
+	if view == "total" {
+		view = ""
+	}
+	return "?" + with(c.query, "view", view).Encode()
+}
+
+// valueAt returns the value of a metric on a day: that of the last point up to the day. It returns nil if there is no such point.
+func valueAt(points []point, m int, day store.Date) *int64 {
+	for _, p := range points {
+		if p.Day <= day {
+			return p.Values[m]
+		}
+	}
+	return nil
+}
+
+// difference returns a−b, or nil if one of them is unknown.
+func difference(a, b *int64) *int64 {
+	if a == nil || b == nil {
+		return nil
+	}
+	d := *a - *b
+	return &d
+}
+
+// sparkline returns the points of a small line chart: the values of a metric from first to last, in the coordinates of a box of 100 × 24.
+// It returns "" if fewer than two values are known.
+func sparkline(points []point, m int, first, last store.Date) string {
+	type mark struct {
+		x, y float64
+	}
+	var marks []mark
+	lowest, highest := 0.0, 0.0
+	for _, p := range points {
+		if p.Day < first || p.Day > last || p.Values[m] == nil {
+			continue
+		}
+		y := float64(*p.Values[m])
+		if len(marks) == 0 {
+			lowest, highest = y, y
+		}
+		lowest, highest = min(lowest, y), max(highest, y)
+		marks = append(marks, mark{float64(p.Day - first), y})
+	}
+	if len(marks) < 2 {
+		return ""
+	}
+	var out strings.Builder
+	for _, at := range marks {
+		y := 12.0
+		if highest > lowest {
+			y = 22 - 20*(at.y-lowest)/(highest-lowest)
+		}
+		fmt.Fprintf(&out, "%.1f,%.1f ", 100*at.x/float64(max(1, last-first)), y)
+	}
+	return strings.TrimSpace(out.String())
+}

@@ -1,0 +1,348 @@
+package web
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/store"
+)
+
+// maxCollections is the number of collections that a page lists at most, ordered by name.
+const maxCollections = 1000
+
+// collections returns the collections of the organisation, ordered by name.
+func (v *visit) collections() ([]client.Collection, error) {
+	var found client.CollectionList
+	err := v.get("/collections", url.Values{"order_by": {"name"}, "order_direction": {"asc"}, "paginated": {"true"}, "limit": {"1000"}}, &found)
+	return found.Data, err
+}
+
+// branch is a collection in the tree of collections.
+type branch struct {
+	client.Collection
+	Level int // 0 for a collection without a parent; at most 3, so that deep trees stay readable
+}
+
+// collectionsPage is the content of the list of collections.
+type collectionsPage struct {
+	Collections []branch
+	IsCut       bool // true if the organisation has more than maxCollections collections
+}
+
+// showCollections shows the tree of collections.
+func showCollections(v *visit) error {
+	found, err := v.collections()
+	if err != nil {
+		return err
+	}
+	return v.render(http.StatusOK, "collections", "collections", "Collections", collectionsPage{treeOf(found), len(found) == maxCollections})
+}
+
+// treeOf returns the collections with each one directly after its parent. A collection whose parent is not among them has level 0.
+func treeOf(found []client.Collection) []branch {
+	children := map[uuid.UUID][]client.Collection{}
+	present := map[uuid.UUID]bool{}
+	for _, c := range found {
+		present[c.ID] = true
+	}
+	for _, c := range found {
+		parent := uuid.Nil
+		if c.ParentID != nil && present[*c.ParentID] {
+			parent = *c.ParentID
+		}
+		children[parent] = append(children[parent], c)
+	}
+	out := make([]branch, 0, len(found))
+	var add func(parent uuid.UUID, level int)
+	add = func(parent uuid.UUID, level int) {
+		for _, c := range children[parent] {
+			out = append(out, branch{c, min(level, 3)})
+			add(c.ID, level+1)
+		}
+	}
+	add(uuid.Nil, 0)
+	return out
+}
+
+// createCollection creates the collection in the form and shows it.
+func createCollection(v *visit) error {
+	body := client.CreateCollectionRequest{Name: strings.TrimSpace(v.r.PostFormValue("name"))}
+	if parent, err := uuid.Parse(v.r.PostFormValue("parent")); err == nil {
+		body.ParentID = &parent
+	}
+	if tags := strings.FieldsFunc(v.r.PostFormValue("hashtags"), func(r rune) bool { return r == ',' || r == ' ' }); len(tags) > 0 {
+		body.Hashtags = tags
+	}
+	var created client.CreatedCollection
+	if _, err := v.send(http.MethodPost, "/collections", body, &created); err != nil {
+		return err
+	}
+	v.redirect("/collection/" + created.ID.String() + "?notice=created")
+	return nil
+}
+
+// collectionPage is the content of the page of a collection.
+type collectionPage struct {
+	Collection client.Collection
+	Parent     *client.Collection
+	Children   []client.Collection
+	Subtree    bool // true if the numbers include the collections below
+	Statistics client.CollectionStatistics
+	Refused    *Problem // why the numbers cannot be added up; nil if they can
+	Tiles      []tile
+	Chart      chart
+	Best       []gainRow
+	Worst      []gainRow
+	View       tableView
+	Videos     []client.Video
+	Highest    int64
+	Accounts   []client.Account
+	Reports    []client.ReportSummary
+	Link       string // query of the page with the other value of Subtree
+}
+
+// gainRow is a video with its gain in the period.
+type gainRow struct {
+	client.CollectionGain
+	Video *client.Video // nil if the video is not on the shown page of the members
+}
+
+var collectionMetrics = []metric{{"gained", "Gained views", true}, {"views", "Views", false}, {"engagements", "Engagements", false}, {"videos", "Videos", false}}
+
+// showCollection shows a collection: its gains in a period, its history and its members.
+func showCollection(v *visit) error {
+	id, err := v.itemID()
+	if err != nil {
+		return err
+	}
+	p, err := v.period()
+	if err != nil {
+		return err
+	}
+	content := collectionPage{Subtree: v.r.URL.Query().Get("subtree") == "true"}
+	if content.View, err = v.tableView("latest_views"); err != nil {
+		return err
+	}
+	path := "/collections/" + id
+	if err := v.get(path, nil, &content.Collection); err != nil {
+		return err
+	}
+	other := "true"
+	if content.Subtree {
+		other = ""
+	}
+	content.Link = "?" + with(v.r.URL.Query(), "subtree", other).Encode()
+	var calls errgroup.Group // the calls fill different fields of content, and each takes long for a large collection
+	calls.Go(func() error { return v.loadMembers(path, &content) })
+	calls.Go(func() error { return v.loadGains(path, p, &content) })
+	if err := calls.Wait(); err != nil {
+		return err
+	}
+	content.Best, content.Worst = withVideos(content.Statistics.Best, content.Videos), withVideos(content.Statistics.Worst, content.Videos)
+	var reports client.ReportPage
+	if err := v.get(path+"/reports", url.Values{"limit": {"20"}}, &reports); err != nil {
+		return err
+	}
+	content.Reports = reports.Data
+	return v.render(http.StatusOK, "collection", "collections", content.Collection.Name, content)
+}
+
+// loadMembers reads the videos, the accounts and the neighbours in the tree of a collection.
+func (v *visit) loadMembers(path string, content *collectionPage) error {
+	var videos client.CollectionVideoPage
+	if err := v.get(path+"/videos", content.View.Query(), &videos); err != nil {
+		return err
+	}
+	content.Videos, content.Highest = videos.Data, highestViews(videos.Data)
+	content.View.count(videos.Pagination.Total, videos.Pagination.TotalPages)
+	var accounts client.CollectionAccountPage
+	if err := v.get(path+"/accounts", url.Values{"limit": {"50"}, "order_by": {"total_views"}}, &accounts); err != nil {
+		return err
+	}
+	content.Accounts = accounts.Data
+	all, err := v.collections()
+	if err != nil {
+		return err
+	}
+	for n, c := range all {
+		switch {
+		case content.Collection.ParentID != nil && c.ID == *content.Collection.ParentID:
+			content.Parent = &all[n]
+		case c.ParentID != nil && *c.ParentID == content.Collection.ID:
+			content.Children = append(content.Children, c)
+		}
+	}
+	return nil
+}
+
+// loadGains reads the gains and the history of a collection in the period. A collection that is too large for the period has neither.
+func (v *visit) loadGains(path string, p period, content *collectionPage) error {
+	query := url.Values{"start_date": {p.Start.String()}, "end_date": {p.End.String()}}
+	if content.Subtree {
+		query.Set("include_children", "true")
+	}
+	var history client.CollectionHistory
+	var calls errgroup.Group
+	calls.Go(func() error { return v.get(path+"/statistics", query, &content.Statistics) })
+	calls.Go(func() error { return v.get(path+"/history", query, &history) })
+	err := calls.Wait()
+	if problem, ok := err.(*Problem); ok && problem.Status == http.StatusConflict { //nolint:errorlint // get returns a *Problem itself
+		content.Refused = problem
+	} else if err != nil {
+		return err
+	}
+	points := make([]point, len(history))
+	for n, h := range history {
+		points[n] = point{Day: store.DateOf(h.Date.Time), Values: []*int64{h.ViewsGained, h.Views, h.Engagements, h.Videos}}
+	}
+	content.Chart = v.newChart("Sums over the videos that were in the collection on each day. Gained views leave out the views that a video had when it was added. Days are UTC.",
+		p, collectionMetrics, points)
+	content.Tiles = collectionTiles(content.Statistics, content.Chart, points, p)
+	return nil
+}
+
+// collectionTiles returns the tiles of a collection or report.
+func collectionTiles(s client.CollectionStatistics, c chart, points []point, p period) []tile {
+	tiles := []tile{
+		{Label: "Gained views", Value: s.ViewsGained, Percent: s.Increase, Spark: sparkline(points, 0, p.Start, p.End)},
+		{Label: "Views at the end", Value: s.Views, Unknown: s.UnknownViews, Spark: sparkline(points, 1, p.Start, p.End)},
+		{Label: "Engagements", Value: s.Engagements, Spark: sparkline(points, 2, p.Start, p.End)},
+		{Label: "Videos", Value: s.Videos, Stopped: s.VideosRemoved, Spark: sparkline(points, 3, p.Start, p.End)},
+	}
+	for m, shown := range c.Metrics { // the tiles have the order of the metrics
+		tiles[m].Plain, tiles[m].Link, tiles[m].Shown = true, c.MetricLink(shown.Name), c.Metric == m
+	}
+	return tiles
+}
+
+// withVideos joins gains with the videos that the page has read anyway.
+func withVideos(gains []client.CollectionGain, videos []client.Video) []gainRow {
+	out := make([]gainRow, len(gains))
+	for n, g := range gains {
+		out[n].CollectionGain = g
+		if at := slices.IndexFunc(videos, func(video client.Video) bool { return video.AdID == g.AdID }); at >= 0 {
+			out[n].Video = &videos[at]
+		}
+	}
+	return out
+}
+
+// changeCollection does what a button on the page of a collection asks for, and shows the page again.
+func changeCollection(v *visit) error {
+	id, err := v.itemID()
+	if err != nil {
+		return err
+	}
+	path := "/collections/" + id
+	var notice string
+	target := "/collection/" + id
+	switch v.r.PathValue("action") {
+	case "remove":
+		notice = "removed"
+		kind, member := "videos", "video_ids"
+		item := v.r.PostFormValue("video")
+		if item == "" {
+			kind, member, item = "accounts", "account_ids", v.r.PostFormValue("account")
+		}
+		_, err = v.send(http.MethodDelete, path+"/"+kind, map[string][]string{member: {item}}, nil)
+	case "freeze":
+		notice = "report-frozen"
+		err = v.freeze(path)
+	case "delete":
+		target, notice = "/collection", "deleted"
+		_, err = v.call(http.MethodDelete, path, nil, nil)
+	default:
+		return errNotFound
+	}
+	if err != nil {
+		return err
+	}
+	v.redirect(target + "?notice=" + notice)
+	return nil
+}
+
+// freeze makes a report of the collection in the period of the form.
+func (v *visit) freeze(path string) error {
+	body := map[string]any{"include_children": v.r.PostFormValue("subtree") == "true"}
+	for member, field := range map[string]string{"start_date": "start", "end_date": "end"} {
+		if text := v.r.PostFormValue(field); text != "" {
+			body[member] = text
+		}
+	}
+	_, err := v.send(http.MethodPost, path+"/reports", body, nil)
+	return err
+}
+
+// reportPage is the content of the page of a frozen report.
+type reportPage struct {
+	Report   client.Report
+	Name     string // name of the collection when the report was made
+	Checksum string // SHA-256 of the report
+	Tiles    []tile
+	Chart    chart
+}
+
+// showReport shows a frozen report.
+func showReport(v *visit) error {
+	id, err := v.itemID()
+	if err != nil {
+		return err
+	}
+	var document []byte
+	if err := v.get("/reports/"+id, nil, &document); err != nil {
+		return err
+	}
+	sum := sha256.Sum256(document)
+	content := reportPage{Checksum: hex.EncodeToString(sum[:])}
+	r := &content.Report
+	if err := json.Unmarshal(document, r); err != nil {
+		return err
+	}
+	for _, c := range r.Collections {
+		if c.ID == r.Statistics.CollectionID {
+			content.Name = c.Name
+		}
+	}
+	slices.SortStableFunc(r.Videos, byGain)
+	var statistics client.CollectionStatistics
+	encoded, err := json.Marshal(r.Statistics)
+	if err == nil {
+		err = json.Unmarshal(encoded, &statistics)
+	}
+	if err != nil {
+		return err
+	}
+	p := period{Start: store.DateOf(r.Statistics.StartDate.Time), End: store.DateOf(r.Statistics.EndDate.Time)}
+	p.Days = int32(p.End-p.Start) + 1
+	points := make([]point, len(r.Days))
+	for n, h := range r.Days {
+		points[n] = point{Day: store.DateOf(h.Date.Time), Values: []*int64{h.ViewsGained, h.Views, h.Engagements, h.Videos}}
+	}
+	slices.SortFunc(points, func(a, b point) int { return int(b.Day - a.Day) })
+	content.Chart = v.newChart("Sums over the videos that were in the collection on each day, as they were known when the report was frozen. Days are UTC.", p, collectionMetrics, points)
+	content.Tiles = collectionTiles(statistics, content.Chart, points, p)
+	return v.render(http.StatusOK, "report", "collections", "Report of "+content.Name, content)
+}
+
+// byGain compares two videos of a report, so that the highest gain comes first and unknown gains come last.
+func byGain(a, b client.ReportVideo) int {
+	switch {
+	case a.ViewsGained == nil && b.ViewsGained == nil:
+		return 0
+	case a.ViewsGained == nil:
+		return 1
+	case b.ViewsGained == nil:
+		return -1
+	}
+	return cmp.Compare(*b.ViewsGained, *a.ViewsGained)
+}

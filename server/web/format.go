@@ -1,0 +1,327 @@
+package web
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	openapi_types "github.com/oapi-codegen/runtime/types"
+
+	"github.com/reeltally/reeltally/gen/client"
+)
+
+// unknown is shown instead of a number that is not known. An unknown number is never shown as 0.
+const unknown = "–"
+
+// functions returns the functions that templates use.
+func (p *Pages) functions() template.FuncMap {
+	return template.FuncMap{
+		"asset":    p.assetPath,
+		"path":     func(parts ...any) string { return p.base + fmt.Sprint(parts...) },
+		"count":    count,
+		"short":    short,
+		"signed":   signed,
+		"percent":  percent,
+		"multiple": multiple,
+		"ratio":    ratio,
+		"when":     p.when,
+		"utc":      utc,
+		"day":      day,
+		"state":    func(s any) state { return states[fmt.Sprint(s)] },
+		"platform": func(name any) string { return platforms[fmt.Sprint(name)] },
+		"title":    titleOf,
+		"share":    share,
+		"words":    func(s any) string { return strings.ReplaceAll(fmt.Sprint(s), "_", " ") },
+		"plural":   plural,
+		"positive": func(n number) bool { f, ok := known(n); return ok && f > 0 },
+		"tracking": func(kind any) string { return trackingTypes[deref(kind)] },
+		"list":     func(items ...any) []any { return items },
+		"order":    func(v any, column, label string) sortHead { return sortHead{v, column, label} },
+		"value":    value,
+		"safeLink": safeLink,
+		"deref":    deref,
+	}
+}
+
+// deref returns the value of an optional text, or "" if it is missing.
+func deref(s any) string {
+	switch s := s.(type) {
+	case *string:
+		if s != nil {
+			return *s
+		}
+		return ""
+	case nil:
+		return ""
+	}
+	return fmt.Sprint(s)
+}
+
+// number is a number that can be unknown: a pointer to an integer or floating-point number, or the number itself.
+type number any
+
+// trackingTypes are the tracking types of accounts in words.
+var trackingTypes = map[string]string{"latest_30": "its latest 30 videos", "latest_200": "its latest 200 videos", "all": "all its videos", "new_only": "only new videos"}
+
+// known returns the number, and false if it is unknown.
+func known(n number) (float64, bool) {
+	switch n := n.(type) {
+	case *int64:
+		if n != nil {
+			return float64(*n), true
+		}
+	case *float64:
+		if n != nil {
+			return *n, true
+		}
+	case int64:
+		return float64(n), true
+	case int:
+		return float64(n), true
+	case int32:
+		return float64(n), true
+	case float64:
+		return n, true
+	}
+	return 0, false
+}
+
+// value returns the digits of a number for programs, as in the answer of the API. It returns "" for an unknown number.
+func value(n number) string {
+	f, ok := known(n)
+	if !ok {
+		return ""
+	}
+	return strconv.FormatFloat(f, 'f', -1, 64)
+}
+
+// count returns a whole number with a comma after every three digits.
+func count(n number) string {
+	f, ok := known(n)
+	if !ok {
+		return unknown
+	}
+	digits := strconv.FormatInt(int64(math.Abs(f)), 10)
+	for at := len(digits) - 3; at > 0; at -= 3 {
+		digits = digits[:at] + "," + digits[at:]
+	}
+	if f < 0 {
+		return "−" + digits
+	}
+	return digits
+}
+
+// short returns a number with at most four digits, such as 1.23M.
+func short(n number) string {
+	f, ok := known(n)
+	if !ok {
+		return unknown
+	}
+	for _, unit := range []struct {
+		size float64
+		name string
+	}{{1e9, "B"}, {1e6, "M"}, {1e4, "k"}} {
+		if math.Abs(f) < unit.size {
+			continue
+		}
+		scale := unit.size
+		if unit.name == "k" {
+			scale = 1e3
+		}
+		decimals := 2
+		if math.Abs(f) >= 10*scale {
+			decimals = 1
+		}
+		if math.Abs(f) >= 100*scale {
+			decimals = 0
+		}
+		// The number is cut off and not rounded, so that 999,999 is never shown as 1,000k or 1M.
+		step := math.Pow10(decimals)
+		cut := float64(int64(math.Abs(f))/int64(scale/step)) / step
+		sign := ""
+		if f < 0 {
+			sign = "−"
+		}
+		return sign + strconv.FormatFloat(cut, 'f', decimals, 64) + unit.name
+	}
+	return count(n)
+}
+
+// signed returns a change: a number with its sign.
+func signed(n number) string {
+	f, ok := known(n)
+	if !ok {
+		return unknown
+	}
+	if f > 0 {
+		return "+" + count(n)
+	}
+	return count(n)
+}
+
+// percent returns a change in percent with its sign and one decimal.
+func percent(n number) string {
+	f, ok := known(n)
+	if !ok {
+		return unknown
+	}
+	sign := ""
+	if f > 0 {
+		sign = "+"
+	}
+	if f < 0 {
+		sign = "−"
+	}
+	return sign + strconv.FormatFloat(math.Abs(f), 'f', 1, 64) + " %"
+}
+
+// ratio returns a share in percent with two decimals and without a sign.
+func ratio(n number) string {
+	f, ok := known(n)
+	if !ok {
+		return unknown
+	}
+	return strconv.FormatFloat(f, 'f', 2, 64) + " %"
+}
+
+// multiple returns a factor such as 12.4× or 0.07×.
+func multiple(n number) string {
+	f, ok := known(n)
+	if !ok {
+		return unknown
+	}
+	decimals := 1
+	if f < 1 {
+		decimals = 2
+	}
+	return strconv.FormatFloat(f, 'f', decimals, 64) + "×"
+}
+
+// share returns what part of max the number is, in percent from 0 to 100, for the bar behind a number.
+func share(n, highest number) string {
+	f, ok := known(n)
+	m, maxKnown := known(highest)
+	if !ok || !maxKnown || m <= 0 || f <= 0 {
+		return "0"
+	}
+	return strconv.FormatFloat(math.Min(100, 100*f/m), 'f', 1, 64)
+}
+
+// plural returns the number n with the noun in the right form, for example "1 video" or "2,000 videos".
+func plural(n number, one, many string) string {
+	if f, ok := known(n); ok && f == 1 {
+		return "1 " + one
+	}
+	return count(n) + " " + many
+}
+
+// utc returns a time as text in UTC. It returns "" for nil.
+func utc(t any) string {
+	switch t := t.(type) {
+	case *time.Time:
+		if t != nil {
+			return t.UTC().Format("2006-01-02 15:04 UTC")
+		}
+	case time.Time:
+		return t.UTC().Format("2006-01-02 15:04 UTC")
+	}
+	return ""
+}
+
+// when returns how long ago a time was, or in how long it will be, in words.
+func (p *Pages) when(t any) string {
+	var at time.Time
+	switch t := t.(type) {
+	case *time.Time:
+		if t == nil {
+			return "never"
+		}
+		at = *t
+	case time.Time:
+		at = t
+	}
+	passed := p.Now().Sub(at)
+	format := "%s ago"
+	if passed < 0 {
+		passed, format = -passed, "in %s"
+	}
+	switch {
+	case passed < time.Minute:
+		return "now"
+	case passed < 2*time.Hour:
+		return fmt.Sprintf(format, fmt.Sprintf("%d min", int(passed.Minutes())))
+	case passed < 48*time.Hour:
+		return fmt.Sprintf(format, fmt.Sprintf("%d hours", int(passed.Hours())))
+	case passed < 60*24*time.Hour:
+		return fmt.Sprintf(format, fmt.Sprintf("%d days", int(passed.Hours()/24)))
+	}
+	return at.UTC().Format("2 Jan 2006")
+}
+
+// day returns a date as text, or the sign for an unknown value.
+func day(d any) string {
+	switch d := d.(type) {
+	case *openapi_types.Date:
+		if d != nil {
+			return d.Format(time.DateOnly)
+		}
+	case openapi_types.Date:
+		return d.Format(time.DateOnly)
+	}
+	return unknown
+}
+
+// state is how a fetch status is shown: always with a word beside the symbol.
+type state struct {
+	Word, Icon, Class string
+}
+
+// states are the fetch statuses of videos and accounts.
+var states = map[string]state{
+	"ok":          {"Up to date", "check", "good"},
+	"pending":     {"Waiting for first numbers", "clock", "neutral"},
+	"delayed":     {"Late", "clock", "warn"},
+	"failing":     {"Failing", "alert", "bad"},
+	"private":     {"Private", "lock", "warn"},
+	"gone":        {"Gone from the platform", "cross", "bad"},
+	"restricted":  {"Restricted", "lock", "warn"},
+	"unsupported": {"No source", "cross", "warn"},
+	"stopped":     {"Not tracked", "pause", "neutral"},
+	"":            {"Only linked", "pause", "neutral"},
+}
+
+// platforms are the names of the platforms for people.
+var platforms = map[string]string{"tiktok": "TikTok", "instagram": "Instagram", "youtube": "YouTube", "facebook": "Facebook"}
+
+// titleOf returns the caption of a video. Without a caption, it returns the link without its scheme.
+func titleOf(v client.Video) string {
+	if title := strings.TrimSpace(v.Title); title != "" {
+		return title
+	}
+	return strings.TrimPrefix(strings.TrimPrefix(v.AdLink, "https://"), "www.")
+}
+
+// safeLink returns a link that other people wrote if it is an http or https URL, and "" otherwise.
+func safeLink(link string) string {
+	u, err := url.Parse(link)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
+		return ""
+	}
+	return link
+}
+
+// sortHead is the head of a column by which a table can be sorted.
+type sortHead struct {
+	View          any
+	Column, Label string
+}
+
+// parseSeconds parses the value of a Retry-After header.
+func parseSeconds(s string) (time.Duration, error) {
+	n, err := strconv.Atoi(s)
+	return time.Duration(n) * time.Second, err
+}

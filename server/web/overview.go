@@ -1,0 +1,220 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/store"
+)
+
+// tile is a number of the overview with its change in the period.
+type tile struct {
+	Label  string
+	Value  *int64   // nil if the value is unknown or Ratio is shown
+	Ratio  *float64 // a share in percent, shown instead of Value
+	IsRate bool     // true if Ratio is shown
+	Change *int64   // the change in the period; nil if it is unknown
+	Before *int64   // the change in the period of the same length before
+	// NoBefore is true if the tile does not compare the change with that of the period before.
+	NoBefore bool
+	Plain    bool     // true if the tile shows the fields below instead of a change
+	Percent  *float64 // the change in percent
+	Unknown  *int64   // number of videos whose count is unknown and therefore missing in Value
+	Stopped  *int64   // number of videos that are no longer tracked
+	PerDay   bool     // true if Value is the sum of the period, and Before the sum of the period before
+	Spark    string   // see sparkline
+	Link     string   // query of the page that shows the metric in the chart; "" if the chart does not have it
+	Shown    bool     // true if the chart shows the metric
+}
+
+// overviewPage is the content of the overview.
+type overviewPage struct {
+	Tiles    []tile
+	Chart    chart
+	Statuses []statusCount
+	Troubled []client.Video // videos that fail, the last fetched first
+	Latest   []client.Video
+	Top      []client.Video // the videos that gained the most views in 7 days
+	Total    int64          // number of tracked videos
+}
+
+// statusCount is the number of videos with a fetch status.
+type statusCount struct {
+	Status string
+	Count  int64
+}
+
+// The metrics of the overview, as indexes of overviewMetrics.
+const (
+	overviewViews = iota
+	overviewEngagements
+	overviewFollowers
+	overviewVideos
+	overviewAccounts
+	overviewUploads
+)
+
+var overviewMetrics = []metric{{"views", "Views", false}, {"engagements", "Engagements", false}, {"followers", "Followers", false},
+	{"videos", "Videos", false}, {"accounts", "Accounts", false}, {"uploads", "Uploads", true}}
+
+// showOverview shows the sums of the organisation, what fails, and the latest videos.
+func showOverview(v *visit) error {
+	p, err := v.period()
+	if err != nil {
+		return err
+	}
+	// The history begins before the period and the period before it, because a total stays the same on days without a point.
+	from := max(p.Oldest, p.Start-store.Date(p.Days)-7)
+	var history client.OrganisationHistory
+	if err := v.get("/organisation/history", url.Values{"start_date": {from.String()}, "end_date": {p.End.String()}}, &history); err != nil {
+		return err
+	}
+	points := make([]point, len(history))
+	for n, h := range history {
+		points[n] = point{Day: store.DateOf(h.Date.Time), Values: []*int64{h.Views, h.Engagements, h.Followers, h.Videos, h.Accounts, h.Uploads}}
+	}
+	points = everyDay(points, p.End)
+	var content overviewPage
+	content.Chart = v.newChart("Totals of all videos and accounts, with those that are no longer tracked. A newly tracked video raises them by all its views. A day without changes has the totals of the day before.",
+		p, overviewMetrics, inPeriod(points, p))
+	content.Tiles = overviewTiles(content.Chart, points, p)
+
+	var statistics client.Statistics
+	if err := v.get("/statistics/videos", nil, &statistics); err != nil {
+		return err
+	}
+	content.Statuses, content.Total = troubled(statistics.ByStatus), statistics.Total
+	for _, list := range []struct {
+		videos *[]client.Video
+		query  url.Values
+		wanted bool
+	}{
+		{&content.Troubled, url.Values{"fetch_status": {"failing"}, "order_by": {"latest_updated_at"}}, statistics.ByStatus.Failing > 0},
+		{&content.Latest, url.Values{"order_by": {"uploaded_at"}}, true},
+		{&content.Top, url.Values{"order_by": {"views_gained_7d"}}, true},
+	} {
+		if !list.wanted {
+			continue
+		}
+		list.query.Set("limit", "8")
+		var found client.VideoPage
+		if err := v.get("/videos", list.query, &found); err != nil {
+			return err
+		}
+		*list.videos = found.Data
+	}
+	return v.render(http.StatusOK, "overview", "overview", "Overview", content)
+}
+
+// everyDay returns the points with one more for each day up to end on which nothing changed: it has the totals of the day before, and no
+// counts of its own. points are ordered from the newest to the oldest, as the result is.
+func everyDay(points []point, end store.Date) []point {
+	var out []point
+	next := end
+	for _, at := range points {
+		for ; next > at.Day; next-- {
+			same := point{Day: next, Values: slices.Clone(at.Values)}
+			for m, shown := range overviewMetrics {
+				if shown.PerDay {
+					same.Values[m] = nil
+				}
+			}
+			out = append(out, same)
+		}
+		out = append(out, at)
+		next = at.Day - 1
+	}
+	return out
+}
+
+// inPeriod returns the points of the days of the period, and the last one before it, from which the first gain is computed.
+func inPeriod(points []point, p period) []point {
+	var out []point
+	for _, at := range points {
+		if at.Day <= p.End {
+			out = append(out, at)
+		}
+		if at.Day < p.Start {
+			break
+		}
+	}
+	return out
+}
+
+// overviewTiles returns the tiles of the overview. points has the history from before the period on.
+func overviewTiles(c chart, points []point, p period) []tile {
+	before := p.Start - 1
+	earlier := before - store.Date(p.Days)
+	var tiles []tile
+	for _, m := range []int{overviewViews, overviewEngagements, overviewVideos, overviewAccounts, overviewUploads} {
+		t := tile{Label: overviewMetrics[m].Label, PerDay: overviewMetrics[m].PerDay, Link: c.MetricLink(overviewMetrics[m].Name), Shown: c.Metric == m,
+			Spark: sparkline(points, m, p.Start, p.End)}
+		if t.PerDay {
+			t.Value, t.Before = sumOf(points, m, p.Start, p.End), sumOf(points, m, earlier+1, before)
+			t.Change = difference(t.Value, t.Before)
+		} else {
+			t.Value = valueAt(points, m, p.End)
+			t.Change = difference(t.Value, valueAt(points, m, before))
+			t.Before = difference(valueAt(points, m, before), valueAt(points, m, earlier))
+		}
+		tiles = append(tiles, t)
+		if m == overviewEngagements {
+			rate := tile{Label: "Engagement rate", IsRate: true}
+			views := valueAt(points, overviewViews, p.End)
+			if engagements := valueAt(points, overviewEngagements, p.End); views != nil && *views > 0 && engagements != nil {
+				share := 100 * float64(*engagements) / float64(*views)
+				rate.Ratio = &share
+			}
+			tiles = append(tiles, rate)
+		}
+	}
+	return tiles
+}
+
+// sumOf adds up the values of a metric from first to last. It returns nil if no value is known.
+func sumOf(points []point, m int, first, last store.Date) *int64 {
+	var sum *int64
+	for _, p := range points {
+		if p.Day < first || p.Day > last || p.Values[m] == nil {
+			continue
+		}
+		if sum == nil {
+			sum = new(int64)
+		}
+		*sum += *p.Values[m]
+	}
+	return sum
+}
+
+// troubled returns the counts of the fetch statuses whose videos get no new numbers.
+func troubled(s client.StatusCounts) []statusCount {
+	var out []statusCount
+	for _, c := range []statusCount{{"failing", s.Failing}, {"delayed", s.Delayed}, {"unsupported", s.Unsupported}, {"private", s.Private},
+		{"restricted", s.Restricted}, {"gone", s.Gone}, {"pending", s.Pending}} {
+		if c.Count > 0 {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// masked returns true if the organisation's tier hides numbers.
+func (v *visit) masked() bool {
+	return v.id.Organisation.Tier != "" && v.Backend.Masks(v.id.Organisation.Tier)
+}
+
+// pageNumber returns the number in the query parameter page. The default is 1.
+func (v *visit) pageNumber() (int, error) {
+	text := v.r.URL.Query().Get("page")
+	if text == "" {
+		return 1, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return 0, &Problem{Status: http.StatusBadRequest, Title: "Invalid page", Detail: "page is " + strconv.Quote(text) + "; it must be 1 or more."}
+	}
+	return n, nil
+}

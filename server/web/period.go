@@ -1,0 +1,99 @@
+package web
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/reeltally/reeltally/store"
+)
+
+// periodDays are the lengths of the periods that a page offers, in days.
+var periodDays = []int32{7, 30, 90, 365}
+
+// period is the days that a page shows. All days are UTC days.
+type period struct {
+	Start, End store.Date
+	Days       int32      // number of days
+	Custom     bool       // true if the visitor gave start and end
+	Oldest     store.Date // oldest day that the organisation's tier allows
+	Choices    []int32    // lengths that the tier allows
+	today      store.Date
+	query      url.Values // query of the page, which links keep
+}
+
+// period returns the period in the query of the page: days, or start and end. The default is 30 days.
+func (v *visit) period() (period, error) {
+	query := v.r.URL.Query()
+	today := store.DateOf(v.Now())
+	p := period{today: today, End: today, Days: 30, Oldest: today - store.Date(v.Backend.HistoryDays(v.id.Organisation.Tier)), query: query} //nolint:gosec // a tier has a history of at most two years
+	for _, n := range periodDays {
+		if today-store.Date(n)+1 >= p.Oldest {
+			p.Choices = append(p.Choices, n)
+		}
+	}
+	refuse := func(format string, args ...any) (period, error) {
+		return p, &Problem{Status: http.StatusBadRequest, Title: "Invalid period", Detail: fmt.Sprintf(format, args...)}
+	}
+	if start, end := query.Get("start"), query.Get("end"); start != "" || end != "" {
+		first, err := time.Parse(time.DateOnly, start)
+		if err != nil {
+			return refuse("start is %q; it must be a day such as %s.", start, today)
+		}
+		last, err := time.Parse(time.DateOnly, end)
+		if err != nil {
+			return refuse("end is %q; it must be a day such as %s.", end, today)
+		}
+		p.Custom, p.Start, p.End = true, store.DateOf(first), store.DateOf(last)
+		p.Days = int32(p.End-p.Start) + 1
+		switch {
+		case p.Start > p.End:
+			return refuse("start %s is after end %s.", start, end)
+		case p.End > today:
+			return refuse("end %s is after today, %s.", end, today)
+		case p.Start < p.Oldest:
+			return refuse("start is %s; the oldest day that the tier %s allows is %s.", start, v.id.Organisation.Tier, p.Oldest)
+		}
+		return p, nil
+	}
+	if text := query.Get("days"); text != "" {
+		n, err := strconv.ParseInt(text, 10, 32)
+		if err != nil || !slices.Contains(p.Choices, int32(n)) {
+			return refuse("days is %q; it must be one of %v, or give start and end.", text, p.Choices)
+		}
+		p.Days = int32(n)
+	}
+	p.Start = p.End - store.Date(p.Days) + 1
+	return p, nil
+}
+
+// Link returns the query of the same page with a period of n days.
+func (p period) Link(n int32) string {
+	return "?" + with(p.query, "days", strconv.Itoa(int(n)), "start", "", "end", "").Encode()
+}
+
+// Today returns the current day.
+func (p period) Today() store.Date { return p.today }
+
+// Text describes the period.
+func (p period) Text() string { return p.Start.String() + " to " + p.End.String() }
+
+// with returns a copy of the query in which the parameters have other values. pairs are names and values. An empty value removes the
+// parameter. The result never contains the parameter notice.
+func with(query url.Values, pairs ...string) url.Values {
+	out := url.Values{}
+	maps.Copy(out, query)
+	out.Del("notice")
+	for n := 0; n+1 < len(pairs); n += 2 {
+		if pairs[n+1] == "" {
+			out.Del(pairs[n])
+		} else {
+			out.Set(pairs[n], pairs[n+1])
+		}
+	}
+	return out
+}

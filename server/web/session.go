@@ -1,0 +1,131 @@
+package web
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/reeltally/reeltally/store"
+)
+
+// sessionCookie is the name of the cookie with the secret of the session.
+const sessionCookie = "reeltally_session"
+
+// withSession returns a page that needs a session. It sends visitors without a valid session to the sign-in page.
+func withSession(show func(*visit) error) func(*visit) error {
+	return func(v *visit) error {
+		cookie, err := v.r.Cookie(sessionCookie)
+		if err != nil {
+			v.askToSignIn()
+			return nil //nolint:nilerr // a visitor without a cookie is not signed in, which is not an error
+		}
+		v.session = cookie.Value
+		v.id, err = v.Backend.Identify(v.r.Context(), v.session)
+		if problem, ok := errors.AsType[*Problem](err); ok && problem.Status == http.StatusUnauthorized {
+			v.setCookie("", -1)
+			v.askToSignIn()
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return show(v)
+	}
+}
+
+// askToSignIn sends the visitor to the sign-in page, which leads back to the requested page.
+func (v *visit) askToSignIn() {
+	target := "/login"
+	if next := v.r.URL.RequestURI(); v.r.Method == http.MethodGet && next != "/" {
+		target += "?next=" + url.QueryEscape(next)
+	}
+	v.redirect(target)
+}
+
+// localPath returns path if it is the path of a page of this server, with or without a query. Otherwise it returns "/", so that the sign-in
+// page never leads to another site.
+func localPath(path string) string {
+	u, err := url.Parse(path)
+	if err != nil || u.Scheme != "" || u.Host != "" || !strings.HasPrefix(u.Path, "/") || strings.HasPrefix(u.Path, "//") || strings.Contains(path, `\`) {
+		return "/"
+	}
+	return u.RequestURI()
+}
+
+// setCookie sets the cookie of the session. maxAge is the life of the cookie in seconds; -1 deletes the cookie.
+func (v *visit) setCookie(secret string, maxAge int) {
+	http.SetCookie(v.w, &http.Cookie{ //nolint:gosec // Secure is false only if the dashboard has an http URL, over which browsers would not send a secure cookie
+		Name: sessionCookie, Value: secret, Path: v.base + "/", MaxAge: maxAge, HttpOnly: true, Secure: v.Secure,
+		SameSite: http.SameSiteLaxMode})
+}
+
+// start gives the browser a new session and shows the page with the path next.
+func (v *visit) start(session, next string) {
+	v.setCookie(session, int(store.SessionLife.Seconds()))
+	v.redirect(localPath(next))
+}
+
+// loginPage is the content of the sign-in page.
+type loginPage struct {
+	Problem *Problem           // why the last attempt failed; nil before the first attempt
+	Next    string             // path of the page to show after signing in; "" for the overview
+	Link    string             // secret of the login link; "" on the page that asks for a token
+	Org     store.Organisation // organisation of the login link
+}
+
+// showLogin shows the page that asks for a token.
+func showLogin(v *visit) error {
+	return v.render(http.StatusOK, "login", "", "Sign in", loginPage{Next: v.r.URL.Query().Get("next")})
+}
+
+// signIn creates a session for the token in the form.
+func signIn(v *visit) error {
+	session, err := v.Backend.SignIn(v.r.Context(), strings.TrimSpace(v.r.PostFormValue("token")))
+	if err != nil {
+		return v.refuseSignIn(err)
+	}
+	v.start(session, v.r.PostFormValue("next"))
+	return nil
+}
+
+// refuseSignIn shows the page that asks for a token, with the reason why the visitor could not sign in.
+func (v *visit) refuseSignIn(err error) error {
+	problem, ok := errors.AsType[*Problem](err)
+	if !ok || problem.Status >= http.StatusInternalServerError {
+		return err
+	}
+	return v.render(problem.Status, "login", "", "Sign in", loginPage{Problem: problem, Next: v.r.PostFormValue("next")})
+}
+
+// showLoginLink shows the button that uses a login link. Only the button uses up the link, because programs that preview links open them too.
+func showLoginLink(v *visit) error {
+	secret := v.r.PathValue("link")
+	id, err := v.Backend.LoginLink(v.r.Context(), secret)
+	if err != nil {
+		return v.refuseSignIn(err)
+	}
+	return v.render(http.StatusOK, "login", "", "Sign in", loginPage{Link: secret, Org: id.Organisation})
+}
+
+// useLoginLink uses up a login link and starts a session.
+func useLoginLink(v *visit) error {
+	session, err := v.Backend.UseLoginLink(v.r.Context(), v.r.PathValue("link"))
+	if err != nil {
+		return v.refuseSignIn(err)
+	}
+	v.start(session, "/")
+	return nil
+}
+
+// signOut ends the session and shows the sign-in page.
+func signOut(v *visit) error {
+	if cookie, err := v.r.Cookie(sessionCookie); err == nil {
+		if err := v.Backend.SignOut(v.r.Context(), cookie.Value); err != nil {
+			return err
+		}
+	}
+	v.setCookie("", -1)
+	v.redirect("/login")
+	return nil
+}

@@ -1,0 +1,91 @@
+package web
+
+import (
+	"net/url"
+	"strconv"
+)
+
+// pageSize is the number of rows of a page of a table.
+const pageSize = 50
+
+// tableView is the order and the page of a table. Both are in the address of the page, so that a view can be bookmarked and shared.
+type tableView struct {
+	Column     string // member by which the rows are sorted
+	Ascending  bool
+	Page       int
+	TotalPages int64
+	Total      int64
+	query      url.Values // query of the page
+}
+
+// tableView reads the order and the page of a table from the query of the page. standard is the member by which rows are sorted by default.
+func (v *visit) tableView(standard string) (tableView, error) {
+	n, err := v.pageNumber()
+	if err != nil {
+		return tableView{}, err
+	}
+	query := v.r.URL.Query()
+	t := tableView{Column: query.Get("order_by"), Ascending: query.Get("order_direction") == "asc", Page: n, query: query}
+	if t.Column == "" {
+		t.Column = standard
+	}
+	return t, nil
+}
+
+// Query returns the parameters of the view for a request to the API.
+func (t tableView) Query() url.Values {
+	direction := "desc"
+	if t.Ascending {
+		direction = "asc"
+	}
+	return url.Values{"order_by": {t.Column}, "order_direction": {direction}, "page": {strconv.Itoa(t.Page)}, "limit": {strconv.Itoa(pageSize)}}
+}
+
+// count sets how many rows and pages the whole list has.
+func (t *tableView) count(total, pages int64) { t.Total, t.TotalPages = total, pages }
+
+// Sorted returns the value of aria-sort for the head of a column: "" if the rows are not sorted by it.
+func (t tableView) Sorted(column string) string {
+	switch {
+	case column != t.Column:
+		return ""
+	case t.Ascending:
+		return "ascending"
+	}
+	return "descending"
+}
+
+// SortLink returns the query of the page with the rows sorted by a column: in descending order first, in ascending order the second time.
+func (t tableView) SortLink(column string) string {
+	direction := ""
+	if column == t.Column && !t.Ascending {
+		direction = "asc"
+	}
+	return "?" + with(t.query, "order_by", column, "order_direction", direction, "page", "").Encode()
+}
+
+// PageLink returns the query of page n of the same list.
+func (t tableView) PageLink(n int) string {
+	text := ""
+	if n > 1 {
+		text = strconv.Itoa(n)
+	}
+	return "?" + with(t.query, "page", text).Encode()
+}
+
+// Previous returns the number of the page before, or 0 if there is none.
+func (t tableView) Previous() int { return t.Page - 1 }
+
+// Next returns the number of the next page, or 0 if there is none.
+func (t tableView) Next() int {
+	if int64(t.Page) >= t.TotalPages {
+		return 0
+	}
+	return t.Page + 1
+}
+
+// First returns the number of the first row of the page, beginning with 1.
+func (t tableView) First() int64 { return min(t.Total, int64(t.Page-1)*pageSize+1) }
+
+// Last returns the number of the last row of the page.
+func (t tableView) Last() int64 { return min(t.Total, int64(t.Page)*pageSize) }

@@ -1,0 +1,286 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// trackPage is the content of the page that tracks links.
+type trackPage struct {
+	Text          string
+	Collections   []client.Collection
+	Collection    string // id of the chosen collection; "" for none
+	TrackingTypes []string
+	TrackingType  string
+	Results       []trackResult
+	Progress      progress
+	Problems      []*Problem // requests that the API refused as a whole
+	Warnings      []string
+}
+
+// trackResult is what became of a link.
+type trackResult struct {
+	Link    string
+	Kind    string // video or account
+	ID      string // "" if the link was refused
+	Path    string // path of the page of the video or account; "" if the link was refused
+	Word    string // result in words
+	Class   string // class of the result's colour
+	Icon    string
+	Reason  string
+	Waiting bool // true if the first numbers are awaited
+}
+
+// trackingOrder lists the tracking types of accounts in the order of the form.
+var trackingOrder = []string{"latest_30", "latest_200", "all", "new_only"}
+
+// showTrack shows the form for links.
+func showTrack(v *visit) error {
+	content := trackPage{Text: v.r.URL.Query().Get("links"), Collection: v.r.URL.Query().Get("collection")}
+	return v.renderTrack(http.StatusOK, content)
+}
+
+// renderTrack shows the form for links, with the results of the last request.
+func (v *visit) renderTrack(status int, content trackPage) error {
+	var err error
+	if content.Collections, err = v.collections(); err != nil {
+		return err
+	}
+	content.TrackingTypes = trackingOrder
+	return v.render(status, "track", "", "Track", content)
+}
+
+// linkPattern matches the links in a text: with a scheme, or beginning with the host of a platform.
+var linkPattern = regexp.MustCompile(`(?i)(?:https?://[^\s<>"'` + "`" + `]+|(?:[a-z0-9-]+\.)*(?:tiktok\.com|instagram\.com|youtube\.com|youtu\.be|facebook\.com|fb\.watch|fb\.com)/[^\s<>"'` + "`" + `]*)`)
+
+// linksIn returns the links in a text, in order and without duplicates. A line without a link is returned as it is, so that the visitor
+// sees that it is not a link.
+func linksIn(text string) []string {
+	var links []string
+	for line := range strings.Lines(text) {
+		found := linkPattern.FindAllString(line, -1)
+		if line = strings.TrimSpace(line); len(found) == 0 && line != "" {
+			found = []string{line}
+		}
+		for _, l := range found {
+			// A comma or another mark at the end belongs to the text around the link.
+			if l = strings.TrimRight(l, ".,;:!?)]}>"); l != "" && !slices.Contains(links, l) {
+				links = append(links, l)
+			}
+		}
+	}
+	return links
+}
+
+// track tracks the links in the form and shows the result of each one.
+func track(v *visit) error {
+	content := trackPage{Text: v.r.PostFormValue("links"), Collection: v.r.PostFormValue("collection"), TrackingType: v.r.PostFormValue("tracking_type")}
+	var videos, accounts []string
+	for _, text := range linksIn(content.Text) {
+		if parsed, err := link.Parse(text); err == nil && parsed.Kind == link.Account {
+			accounts = append(accounts, text)
+		} else {
+			videos = append(videos, text)
+		}
+	}
+	if len(videos)+len(accounts) == 0 {
+		content.Problems = []*Problem{{Status: http.StatusBadRequest, Detail: "The text has no links. Paste at least one."}}
+	}
+	labels := []uuid.UUID{}
+	if id, err := uuid.Parse(content.Collection); err == nil {
+		labels = append(labels, id)
+	}
+	if len(videos) > 0 {
+		var result client.TrackVideosResult
+		_, err := v.send(http.MethodPost, "/videos/bulk", client.TrackVideosRequest{Links: videos, LabelIds: labels}, &result)
+		if err := content.refuse(err); err != nil {
+			return err
+		}
+		for _, e := range result.Results {
+			if e.Code != nil && *e.Code == client.TrackFailureWrongKind { // a short link that leads to an account
+				accounts = append(accounts, e.URL)
+				continue
+			}
+			content.add("video", e.URL, e.VideoID, e.Status, e.Error)
+		}
+		content.Warnings = append(content.Warnings, result.Warnings...)
+	}
+	if len(accounts) > 0 {
+		body := client.TrackAccountsRequest{Links: accounts, LabelIds: labels}
+		if content.TrackingType != "" {
+			body.TrackingType = new(client.TrackingType(content.TrackingType))
+		}
+		var result client.TrackAccountsResult
+		_, err := v.send(http.MethodPost, "/accounts/bulk", body, &result)
+		if err := content.refuse(err); err != nil {
+			return err
+		}
+		for _, e := range result.Results {
+			content.add("account", e.URL, e.AccountID, e.Status, e.Error)
+		}
+		content.Warnings = append(content.Warnings, result.Warnings...)
+	}
+	for _, r := range content.Results {
+		if r.Waiting {
+			content.Progress.Waiting = append(content.Progress.Waiting, r.Kind+":"+r.ID)
+		}
+	}
+	content.Progress.Total = len(content.Progress.Waiting)
+	status := http.StatusOK
+	if len(content.Problems) > 0 && len(content.Results) == 0 {
+		status = content.Problems[0].Status
+	}
+	if len(content.Results) > 0 {
+		content.Text = "" // the links are in the table of results
+	}
+	return v.renderTrack(status, content)
+}
+
+// refuse remembers an error of the API for the visitor. It returns an error that the visitor can do nothing about.
+func (p *trackPage) refuse(err error) error {
+	if problem, ok := err.(*Problem); ok && problem.Status < http.StatusInternalServerError && problem.Status != http.StatusUnauthorized { //nolint:errorlint // send returns a *Problem itself
+		p.Problems = append(p.Problems, problem)
+		return nil
+	}
+	return err
+}
+
+// add adds what became of a link. kind is video or account. id is nil if the link was refused.
+func (p *trackPage) add(kind, url string, id *uuid.UUID, status client.TrackStatus, reason *string) {
+	r := trackResult{Link: url, Kind: kind, Reason: optional(reason)}
+	switch status {
+	case client.TrackStatusTracked:
+		r.Word, r.Class, r.Icon, r.Waiting = "Tracked", "good", "check", true
+	case client.TrackStatusAlreadyTracked:
+		r.Word, r.Class, r.Icon, r.Reason = "Already tracked", "neutral", "check", ""
+	default:
+		r.Word, r.Class, r.Icon = "Refused", "bad", "alert"
+	}
+	if id != nil {
+		r.ID = id.String()
+		if parsed, err := link.Parse(url); err == nil && parsed.Platform != "" {
+			r.Path = "/" + kind + "/" + string(parsed.Platform) + "/" + r.ID
+		}
+	}
+	p.Results = append(p.Results, r)
+}
+
+// progress is how far the first fetches of newly tracked videos and accounts are.
+type progress struct {
+	Total   int
+	Waiting []string  // kind and id of those without numbers, as video:ID or account:ID
+	Arrived []arrival // those whose state the answer shows
+	Rounds  int       // how often the page has asked
+	Ended   bool      // true if the page stops asking although numbers are missing
+}
+
+// arrival is the state of a video or account that was just tracked.
+type arrival struct {
+	ID, Status, Detail string
+	Views              *int64 // views of a video, or followers of an account
+	Unit               string
+}
+
+// Done returns how many videos and accounts have an answer.
+func (p progress) Done() int { return p.Total - len(p.Waiting) }
+
+const (
+	// maxRounds is how often the page asks for progress. At one request in five seconds, it stops after ten minutes.
+	maxRounds = 120
+	// maxLookUps is how many videos and accounts the page asks for one by one in one round.
+	maxLookUps = 10
+)
+
+// showProgress answers the page that waits for first numbers with the state of the videos and accounts that it waits for.
+func showProgress(v *visit) error {
+	if err := v.r.ParseForm(); err != nil {
+		return &Problem{Status: http.StatusBadRequest, Title: "Invalid form", Detail: "The form cannot be read."}
+	}
+	total, errTotal := strconv.Atoi(v.r.PostFormValue("total"))
+	rounds, errRounds := strconv.Atoi(v.r.PostFormValue("rounds"))
+	waiting := v.r.PostForm["waiting"]
+	if errTotal != nil || errRounds != nil || len(waiting) > maxPasted || total < len(waiting) {
+		return &Problem{Status: http.StatusBadRequest, Title: "Invalid form", Detail: "The form is not one of this page."}
+	}
+	p := progress{Total: total, Rounds: rounds + 1}
+	p.Ended = p.Rounds >= maxRounds
+	recent, err := v.recentVideos(waiting)
+	if err != nil {
+		return err
+	}
+	lookUps := 0
+	for _, item := range waiting {
+		kind, text, _ := strings.Cut(item, ":")
+		id, err := uuid.Parse(text)
+		if err != nil || kind != "video" && kind != "account" {
+			continue
+		}
+		state, ok := recent[id]
+		if !ok && lookUps < maxLookUps {
+			lookUps++
+			if state, err = v.lookUp(kind, id); err != nil {
+				return err
+			}
+		}
+		if state.Status == "" || state.Status == "pending" {
+			p.Waiting = append(p.Waiting, item)
+			continue
+		}
+		p.Arrived = append(p.Arrived, state)
+	}
+	return v.execute(http.StatusOK, "track", "progress", p)
+}
+
+// maxPasted is the number of links that the page waits for at most: the maximum of one request for videos and one for accounts.
+const maxPasted = 1000
+
+// recentVideos returns the states of the newest videos of the organisation by id, if any of the waiting items is a video.
+func (v *visit) recentVideos(waiting []string) (map[uuid.UUID]arrival, error) {
+	states := map[uuid.UUID]arrival{}
+	if v.masked() || !slices.ContainsFunc(waiting, func(item string) bool { return strings.HasPrefix(item, "video:") }) {
+		return states, nil
+	}
+	var found client.VideoPage
+	if err := v.get("/videos", url.Values{"order_by": {"created_at"}, "limit": {strconv.Itoa(len(waiting))}}, &found); err != nil {
+		return nil, err
+	}
+	for _, video := range found.Data {
+		states[video.AdID] = arrivalOf(video)
+	}
+	return states, nil
+}
+
+// lookUp returns the state of one video or account. The state is empty if the item does not exist.
+func (v *visit) lookUp(kind string, id uuid.UUID) (arrival, error) {
+	var err error
+	var state arrival
+	if kind == "video" {
+		var video client.Video
+		if err = v.get("/videos/"+id.String(), nil, &video); err == nil {
+			state = arrivalOf(video)
+		}
+	} else {
+		var account client.Account
+		if err = v.get("/accounts/"+id.String(), nil, &account); err == nil {
+			state = arrival{ID: id.String(), Status: optional(account.FetchStatus), Detail: optional(account.FetchDetail), Views: account.LatestFollowersCount, Unit: "followers"}
+		}
+	}
+	if problem, ok := err.(*Problem); ok && problem.Status == http.StatusNotFound { //nolint:errorlint // get returns a *Problem itself
+		return arrival{ID: id.String(), Status: "stopped"}, nil
+	}
+	return state, err
+}
+
+// arrivalOf returns the state of a video.
+func arrivalOf(video client.Video) arrival {
+	return arrival{ID: video.AdID.String(), Status: string(video.FetchStatus), Detail: optional(video.FetchDetail), Views: video.LatestViews, Unit: "views"}
+}

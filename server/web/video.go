@@ -1,0 +1,176 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/store"
+)
+
+// videoPage is the content of the page of a video.
+type videoPage struct {
+	Video       client.Video
+	Median      *float64 // median of the views of the account's videos, against which the outlier multiplier is measured
+	Tiles       []tile
+	Chart       chart
+	Newest      *client.VideoHistoryPoint // the newest measured point; nil if there is none
+	Collections []client.Collection       // collections to which the video can be added
+	Waits       bool                      // true if the page asks again, because new numbers are awaited
+}
+
+var videoMetrics = []metric{{"views", "Views", false}, {"likes", "Likes", false}, {"comments", "Comments", false}, {"shares", "Shares", false}, {"bookmarks", "Bookmarks", false}}
+
+// showVideo shows a video with its history.
+func showVideo(v *visit) error {
+	id, err := v.itemID()
+	if err != nil {
+		return err
+	}
+	p, err := v.period()
+	if err != nil {
+		return err
+	}
+	var content videoPage
+	if err := v.get("/videos/"+id, nil, &content.Video); err != nil {
+		return err
+	}
+	if string(content.Video.Platform) != v.r.PathValue("platform") {
+		return errNotFound
+	}
+	var history client.VideoHistory
+	if err := v.get("/videos/"+id+"/history", v.historyQuery(p), &history); err != nil {
+		return err
+	}
+	points := make([]point, len(history))
+	for n, h := range history {
+		points[n] = point{Day: store.DateOf(h.Date.Time), Values: []*int64{h.Views, h.Likes, h.Comments, h.Shares, h.Bookmarks}, Quality: optional(h.Quality), Source: optional(h.Source), Fetched: h.FetchedAt}
+		if content.Newest == nil && h.Source != nil {
+			content.Newest = &history[n]
+		}
+	}
+	video := &content.Video
+	content.Chart = v.newChart("Days between two measured points are dashed. A ring marks counts that the platform corrected downwards. Days are UTC.", p, videoMetrics, inPeriod(points, p))
+	content.Chart.Quality = true
+	content.Tiles = changeTiles(content.Chart, points, p, []*int64{video.LatestViews, video.LatestLikes, video.LatestComments, video.LatestShares, video.LatestBookmarks})
+	if video.OutlierMultiplier != nil && video.LinkedAccountID != nil {
+		var account client.Account
+		if err := v.get("/accounts/"+video.LinkedAccountID.String(), nil, &account); err != nil {
+			return err
+		}
+		content.Median = account.MedianViews
+	}
+	if content.Collections, err = v.collections(); err != nil {
+		return err
+	}
+	content.Waits = video.FetchStatus == client.FetchStatusPending || v.awaits(video.LatestUpdatedAt)
+	return v.render(http.StatusOK, "video", "videos", titleOf(*video), content)
+}
+
+// itemID returns the id in the path of the page. The error is errNotFound if it is not an id.
+func (v *visit) itemID() (string, error) {
+	id, err := uuid.Parse(v.r.PathValue("id"))
+	if err != nil {
+		return "", errNotFound
+	}
+	return id.String(), nil
+}
+
+// historyQuery returns the parameters for a history of the period. The history begins a week before the period, so that the first gain is
+// known.
+func (v *visit) historyQuery(p period) url.Values {
+	return url.Values{"start_date": {max(p.Oldest, p.Start-7).String()}, "end_date": {p.End.String()}, "include": {"quality"}}
+}
+
+// optional returns the text that s points to, or "" if s is nil.
+func optional[T ~string](s *T) string {
+	if s == nil {
+		return ""
+	}
+	return string(*s)
+}
+
+// changeTiles returns one tile for each metric of the chart. latest are the latest values; the change is that of the period.
+func changeTiles(c chart, points []point, p period, latest []*int64) []tile {
+	tiles := make([]tile, len(c.Metrics))
+	for m, shown := range c.Metrics {
+		tiles[m] = tile{Label: shown.Label, Value: latest[m], Change: difference(valueAt(points, m, p.End), valueAt(points, m, p.Start-1)), NoBefore: true,
+			Link: c.MetricLink(shown.Name), Shown: c.Metric == m, Spark: sparkline(points, m, p.Start, p.End)}
+	}
+	return tiles
+}
+
+// changeVideo does what a button on the page of a video asks for, and shows the page again.
+func changeVideo(v *visit) error {
+	id, err := v.itemID()
+	if err != nil {
+		return err
+	}
+	var notice string
+	switch v.r.PathValue("action") {
+	case "refresh":
+		notice, err = v.refresh("/refresh/videos", id)
+	case "stop":
+		notice = "stopped"
+		_, err = v.call(http.MethodDelete, "/videos/"+id, nil, nil)
+	case "track":
+		notice = "tracked"
+		var video client.Video
+		if err = v.get("/videos/"+id, nil, &video); err == nil {
+			_, err = v.send(http.MethodPost, "/videos", client.TrackVideoRequest{Link: video.AdLink}, nil)
+		}
+	case "collect":
+		notice = "added"
+		err = v.addToCollection("videos", "video_ids", id)
+	default:
+		return errNotFound
+	}
+	if err != nil {
+		return err
+	}
+	v.redirect("/video/" + url.PathEscape(v.r.PathValue("platform")) + "/" + id + "?notice=" + notice)
+	return nil
+}
+
+// refresh asks for new numbers of a video or account. path is the path of the API's operation. It returns the notice for the visitor.
+func (v *visit) refresh(path, id string) (notice string, err error) {
+	status, err := v.send(http.MethodPost, path, client.RefreshVideoRequest{Link: id}, nil)
+	if status == http.StatusAccepted {
+		return refreshScheduled, err
+	}
+	return "refresh-not-due", err
+}
+
+// addToCollection adds a video or account to the collection in the form. kind is videos or accounts, member the member of the API's body.
+func (v *visit) addToCollection(kind, member, id string) error {
+	collection, err := uuid.Parse(v.r.PostFormValue("collection"))
+	if err != nil {
+		return &Problem{Status: http.StatusBadRequest, Title: "No collection", Detail: "Choose a collection."}
+	}
+	_, err = v.send(http.MethodPost, "/collections/"+collection.String()+"/"+kind, map[string][]string{member: {id}}, nil)
+	return err
+}
+
+// Age returns how many whole days ago the video was uploaded, or -1 if the day is not known.
+func (p videoPage) Age() int {
+	if p.Video.UploadedAt == nil {
+		return -1
+	}
+	return int(p.Chart.Period.Today() - store.DateOf(p.Video.UploadedAt.Time))
+}
+
+// IsHigh returns true if the video has at least five times the median of views.
+func (p videoPage) IsHigh() bool {
+	return p.Video.OutlierMultiplier != nil && *p.Video.OutlierMultiplier >= 5
+}
+
+// FetchedAt returns when the newest measured point was fetched, or nil.
+func (p videoPage) FetchedAt() *time.Time {
+	if p.Newest == nil {
+		return nil
+	}
+	return p.Newest.FetchedAt
+}

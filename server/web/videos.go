@@ -1,0 +1,82 @@
+package web
+
+import (
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/reeltally/reeltally/gen/client"
+)
+
+// videosPage is the content of the list of videos.
+type videosPage struct {
+	View        tableView
+	Filter      url.Values // filters in the query of the page
+	Videos      []client.Video
+	Highest     int64 // highest views of the page, for the bars
+	Platforms   []string
+	Statuses    []string
+	Collections []client.Collection
+}
+
+// HasMore returns true if a filter is set that the page shows only under "More filters".
+func (p videosPage) HasMore() bool {
+	return slices.ContainsFunc(videoFilters[3:], p.Filter.Has)
+}
+
+// videoFilters are the query parameters of the list of videos that the page passes on to the API. The page shows the
+// first three beside each other, and the others under "More filters".
+var videoFilters = []string{"q", "platform", "fetch_status", "username", "collections", "hashtag", "uploaded_at_start", "uploaded_at_end", "has_metrics", "include_removed"}
+
+// The values of filters, in the order in which the pages list them.
+var (
+	platformNames = []string{"tiktok", "instagram", "youtube", "facebook"}
+	statusNames   = []string{"ok", "pending", "delayed", "failing", "private", "gone", "restricted", "unsupported", "stopped"}
+)
+
+// showVideos shows the list of videos.
+func showVideos(v *visit) error {
+	content := videosPage{Platforms: platformNames, Statuses: statusNames, Filter: url.Values{}}
+	var err error
+	if content.View, err = v.tableView("latest_views"); err != nil {
+		return err
+	}
+	query := content.View.Query()
+	for _, name := range videoFilters {
+		if text := strings.TrimSpace(v.r.URL.Query().Get(name)); text != "" {
+			content.Filter.Set(name, text)
+		}
+	}
+	maps.Copy(query, content.Filter)
+	if text := query.Get("q"); strings.Contains(text, "://") { // a search for a link finds its video
+		query.Del("q")
+		query.Set("link", text)
+	}
+	if content.Filter.Get("fetch_status") == "stopped" {
+		query.Set("include_removed", "true")
+	}
+	var found client.VideoPage
+	if err := v.get("/videos", query, &found); err != nil {
+		return err
+	}
+	content.Videos = found.Data
+	content.Highest = highestViews(found.Data)
+	content.View.count(found.Pagination.Total, found.Pagination.TotalPages)
+	if content.Collections, err = v.collections(); err != nil {
+		return err
+	}
+	return v.render(http.StatusOK, "videos", "videos", "Videos", content)
+}
+
+// highestViews returns the highest known views of the videos, or 0.
+func highestViews(videos []client.Video) int64 {
+	var highest int64
+	for _, video := range videos {
+		if video.LatestViews != nil {
+			highest = max(highest, *video.LatestViews)
+		}
+	}
+	return highest
+}

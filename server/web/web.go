@@ -1,0 +1,384 @@
+// Package web builds the pages of the dashboard on the server.
+//
+// New returns the HTTP handler of all pages. Start reading at Pages.routes. A page is built in three steps:
+//
+//  1. session.go: withSession finds the session of the browser, and with it the token and the organisation.
+//  2. The page's function, in the file named after the page, requests data from the API in the name of the token (call.go). The requests
+//     pass through all middleware of package server. So tiers, masks, limits and the separation of organisations are those of the API.
+//  3. visit.render executes the template of the page. The templates are in the folder templates, their functions in format.go.
+//
+// The folder assets contains the stylesheet, the scripts and the published files of htmx and uPlot with their licences. All files are
+// embedded in the program, so that pages load nothing from other hosts.
+package web
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/reeltally/reeltally/store"
+)
+
+//go:embed assets
+var assetFiles embed.FS
+
+//go:embed templates
+var templateFiles embed.FS
+
+// Paths are the paths of the pages. The syntax is that of the router echo.
+var Paths = []string{"/", "/login", "/login/:link", "/logout", "/assets/*", "/track", "/track/progress", "/video", "/video/*", "/account", "/account/*",
+	"/collection", "/collection/*", "/settings", "/settings/*"}
+
+// policy is the Content-Security-Policy of the pages. It allows scripts, styles and requests only in files of the same server.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; " +
+	"frame-ancestors 'none'; base-uri 'none'"
+
+// Backend is what the pages use of the server. Its errors are *Problem if the visitor can do something about them.
+type Backend interface {
+	// Identify returns the token and the organisation of a session.
+	Identify(ctx context.Context, session string) (store.Identity, error)
+	// SignIn creates a session for a token and returns the session's secret.
+	SignIn(ctx context.Context, token string) (session string, err error)
+	// LoginLink returns the token and the organisation of a login link, and does not use up the link.
+	LoginLink(ctx context.Context, link string) (store.Identity, error)
+	// UseLoginLink uses up a login link and returns the secret of a new session.
+	UseLoginLink(ctx context.Context, link string) (session string, err error)
+	// SignOut ends a session.
+	SignOut(ctx context.Context, session string) error
+	// Do sends a request to the API in the name of id and returns the response. page is the request for the page.
+	Do(id store.Identity, page *http.Request, method, target string, body io.Reader) (Response, error)
+	// Tokens returns the tokens of an organisation, the oldest first.
+	Tokens(ctx context.Context, org uuid.UUID) ([]store.Token, error)
+	// CreateToken creates a token of an organisation and returns its secret. If validity is 0, the token does not expire.
+	CreateToken(ctx context.Context, org uuid.UUID, name string, scopes []store.Scope, validity time.Duration) (secret string, err error)
+	// RevokeToken revokes a token of an organisation. The error for a token of another organisation is that for an unknown token.
+	RevokeToken(ctx context.Context, org, id uuid.UUID) error
+	// CountWrite counts a write that is not an operation of the API. It returns a *Problem if the organisation has reached its limit.
+	CountWrite(ctx context.Context, org store.Organisation, name string) error
+	// HistoryDays returns how many days before today the histories of a tier can begin.
+	HistoryDays(tier store.Tier) int
+	// Masks returns true if a tier hides numbers.
+	Masks(tier store.Tier) bool
+	// MadeUp returns true if the numbers in the database are made up by the sandbox.
+	MadeUp() bool
+}
+
+// Response is a response of the API.
+type Response struct {
+	Status int
+	Header http.Header
+	Body   []byte
+}
+
+// Problem is an error that a page shows to the visitor.
+type Problem struct {
+	Status     int
+	Code       string
+	Title      string
+	Detail     string
+	RetryAfter time.Duration // time after which the visitor can retry; 0 if it is not known
+}
+
+func (p *Problem) Error() string { return fmt.Sprintf("%d %s: %s", p.Status, p.Code, p.Detail) }
+
+// Options are the settings of the pages. All fields are required.
+type Options struct {
+	Backend Backend
+	// AppURL is the public URL of the dashboard, without a slash at the end. Links between pages begin with its path.
+	AppURL string
+	// Secure is true if AppURL is an https URL. Browsers then send the cookie of the session only over https.
+	Secure bool
+	Now    func() time.Time
+	Logger *slog.Logger
+}
+
+// Pages is the handler of all pages. It is safe for concurrent use.
+type Pages struct {
+	Options
+	base      string // path of AppURL without a slash at the end, with which all links begin
+	templates map[string]*template.Template
+	assets    map[string]asset
+	sameSite  *http.CrossOriginProtection // refuses changes that another site caused
+	handler   http.Handler
+}
+
+// New returns the handler of all pages.
+func New(o Options) (*Pages, error) {
+	app, err := url.Parse(o.AppURL)
+	if err != nil {
+		return nil, err
+	}
+	p := &Pages{Options: o, base: strings.TrimRight(app.EscapedPath(), "/"), templates: map[string]*template.Template{}, assets: map[string]asset{}}
+	p.sameSite = http.NewCrossOriginProtection()
+	if err := p.sameSite.AddTrustedOrigin(app.Scheme + "://" + app.Host); err != nil { // a proxy may change the header Host
+		return nil, err
+	}
+	if err := p.loadAssets(); err != nil {
+		return nil, err
+	}
+	if err := p.loadTemplates(); err != nil {
+		return nil, err
+	}
+	p.handler = p.routes()
+	return p, nil
+}
+
+// ServeHTTP answers a request for a page. It refuses a POST that another site caused, because the browser would send the session's cookie.
+func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", policy)
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+	if err := p.sameSite.Check(r); err != nil {
+		p.newVisit(w, r).fail(&Problem{Status: http.StatusForbidden, Title: "Request from another site",
+			Detail: "Another web site caused this request, so it was refused. Open the page here and try again."})
+		return
+	}
+	p.handler.ServeHTTP(w, r)
+}
+
+// routes returns the router of all pages.
+func (p *Pages) routes() http.Handler {
+	mux := http.NewServeMux()
+	handle := func(pattern string, page func(*visit) error) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			v := p.newVisit(w, r)
+			if err := page(v); err != nil {
+				v.fail(err)
+			}
+		})
+	}
+	private := func(pattern string, page func(*visit) error) { handle(pattern, withSession(page)) }
+
+	handle("GET /assets/{name}", serveAsset)
+	handle("GET /login", showLogin)
+	handle("POST /login", signIn)
+	handle("GET /login/{link}", showLoginLink)
+	handle("POST /login/{link}", useLoginLink)
+	handle("POST /logout", signOut)
+
+	private("GET /{$}", showOverview)
+	private("GET /track", showTrack)
+	private("POST /track", track)
+	private("POST /track/progress", showProgress)
+	private("GET /video", showVideos)
+	private("GET /video/{platform}/{id}", showVideo)
+	private("POST /video/{platform}/{id}/{action}", changeVideo)
+	private("GET /account", showAccounts)
+	private("GET /account/{platform}/{id}", showAccount)
+	private("POST /account/{platform}/{id}/{action}", changeAccount)
+	private("GET /collection", showCollections)
+	private("POST /collection", createCollection)
+	private("GET /collection/{id}", showCollection)
+	private("POST /collection/{id}/{action}", changeCollection)
+	private("GET /collection/report/{id}", showReport)
+	private("GET /settings", showSettings)
+	private("POST /settings/token", createToken)
+	private("POST /settings/token/{id}/revoke", revokeToken)
+	handle("/", func(*visit) error { return errNotFound })
+	return mux
+}
+
+// errNotFound is the error for a page that does not exist. The page is the same for unknown ids and for ids of other organisations.
+var errNotFound = &Problem{Status: http.StatusNotFound, Title: "Not found", Detail: "This page does not exist, or it belongs to another organisation."}
+
+// visit is one request for a page.
+type visit struct {
+	*Pages
+	w       http.ResponseWriter
+	r       *http.Request
+	id      store.Identity // token and organisation of the session; zero on pages without a session
+	session string         // secret of the session
+	notice  string         // message about the last action; "" if the query parameter notice says which one to show
+}
+
+// newVisit returns a visit without a session.
+func (p *Pages) newVisit(w http.ResponseWriter, r *http.Request) *visit {
+	return &visit{Pages: p, w: w, r: r}
+}
+
+// page is the value that the template of a page is executed with.
+type page struct {
+	Title   string
+	Section string // the item of the navigation that the page belongs to
+	Org     store.Organisation
+	MadeUp  bool   // true if the numbers are made up by the sandbox
+	Masked  bool   // true if the organisation's tier hides numbers
+	Notice  string // result of the last action, or ""
+	Search  string // text in the search field
+	Content any
+}
+
+// render sends the page of a template. content is the page's own data.
+func (v *visit) render(status int, name, section, title string, content any) error {
+	shown := page{Title: title, Section: section, Content: content, Search: v.r.URL.Query().Get("q"), Notice: v.notice,
+		Org: v.id.Organisation, MadeUp: v.Backend.MadeUp(), Masked: v.masked()}
+	if shown.Notice == "" {
+		shown.Notice = notices[v.r.URL.Query().Get("notice")]
+	}
+	return v.execute(status, name, "layout", shown)
+}
+
+// execute executes a template of a page and sends the result. If the template fails, nothing is sent.
+func (v *visit) execute(status int, name, template string, data any) error {
+	var out bytes.Buffer
+	if err := v.templates[name].ExecuteTemplate(&out, template, data); err != nil {
+		return err
+	}
+	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	v.w.WriteHeader(status)
+	_, err := out.WriteTo(v.w)
+	return err
+}
+
+// fail sends the page for an error. It logs an error that is not a *Problem. Without a valid session, it sends the visitor to the sign-in page.
+func (v *visit) fail(err error) {
+	problem, ok := errors.AsType[*Problem](err)
+	if !ok {
+		v.Logger.ErrorContext(v.r.Context(), "a page failed", "page", v.r.Pattern, "request_id", v.r.Header.Get("X-Request-Id"), "error", err)
+		problem = &Problem{Status: http.StatusInternalServerError, Title: "Internal error",
+			Detail: "The server failed. Its log contains the cause with the request id " + v.r.Header.Get("X-Request-Id") + "."}
+	}
+	if problem.Status == http.StatusUnauthorized {
+		v.redirect("/login")
+		return
+	}
+	if problem.Status == http.StatusNotFound {
+		problem = errNotFound
+	}
+	if problem.RetryAfter > 0 {
+		v.w.Header().Set("Retry-After", fmt.Sprint(int((problem.RetryAfter+time.Second-1)/time.Second)))
+	}
+	if err := v.render(problem.Status, "problem", "", problem.Title, problem); err != nil {
+		v.Logger.ErrorContext(v.r.Context(), "cannot show an error", "error", err)
+	}
+}
+
+// redirect sends the visitor to another page. target is its path with query.
+func (v *visit) redirect(target string) {
+	v.w.Header().Set("Location", v.base+target)
+	v.w.WriteHeader(http.StatusSeeOther)
+}
+
+// refreshScheduled is the notice that new numbers of a video or account are being fetched.
+const refreshScheduled = "refresh-scheduled"
+
+// awaits returns true if the page has to ask again for new numbers after a refresh. updated is the time of the newest numbers, or nil.
+func (v *visit) awaits(updated *time.Time) bool {
+	if v.r.URL.Query().Get("notice") != refreshScheduled || v.masked() {
+		return false
+	}
+	if updated == nil || v.Now().Sub(*updated) > time.Minute {
+		return true
+	}
+	v.notice = "The numbers are new."
+	return false
+}
+
+// notices are the messages about the last action, by the value of the query parameter notice.
+var notices = map[string]string{ //nolint:gosec // the texts contain no credentials
+	refreshScheduled:  "New numbers are being fetched. They appear here after a few seconds.",
+	"refresh-not-due": "The numbers are less than 4 hours old, so nothing was scheduled.",
+	"tracked":         "It is tracked again. New numbers appear after a few seconds.",
+	"deleted":         "The collection was deleted. Its videos and accounts stay tracked.",
+	"stopped":         "Tracking was stopped. The numbers so far are kept.",
+	"added":           "Added to the collection.",
+	"removed":         "Removed from the collection.",
+	"created":         "The collection was created.",
+	"report-frozen":   "The report was frozen.",
+	"token-revoked":   "The token was revoked.",
+}
+
+// loadTemplates parses the templates of all pages. Each page has its own file, which uses the definitions of layout.html and parts.html.
+func (p *Pages) loadTemplates() error {
+	shared, err := template.New("").Funcs(p.functions()).ParseFS(templateFiles, "templates/layout.html", "templates/parts.html")
+	if err != nil {
+		return err
+	}
+	files, err := fs.Glob(templateFiles, "templates/*.html")
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(path.Base(file), ".html")
+		if name == "layout" || name == "parts" {
+			continue
+		}
+		own, err := shared.Clone()
+		if err != nil {
+			return err
+		}
+		if p.templates[name], err = own.ParseFS(templateFiles, file); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// asset is an embedded file that the browser loads.
+type asset struct {
+	body        []byte
+	etag        string
+	contentType string
+}
+
+// contentTypes are the media types of the assets. Package mime is not used, because its results depend on the operating system.
+var contentTypes = map[string]string{".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml", ".txt": "text/plain; charset=utf-8"}
+
+// loadAssets reads the embedded assets.
+func (p *Pages) loadAssets() error {
+	files, err := fs.ReadDir(assetFiles, "assets")
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		body, err := fs.ReadFile(assetFiles, "assets/"+f.Name())
+		if err != nil {
+			return err
+		}
+		sum := sha256.Sum256(body)
+		p.assets[f.Name()] = asset{body, hex.EncodeToString(sum[:8]), contentTypes[path.Ext(f.Name())]}
+	}
+	return nil
+}
+
+// assetPath returns the path of an asset for a page. It contains the hash of the file, so that browsers can keep the file.
+func (p *Pages) assetPath(name string) (string, error) {
+	a, ok := p.assets[name]
+	if !ok {
+		return "", fmt.Errorf("there is no asset %q", name)
+	}
+	return p.base + "/assets/" + name + "?" + a.etag, nil
+}
+
+// serveAsset sends an asset. Browsers keep it for a year if the address contains the hash of the file.
+func serveAsset(v *visit) error {
+	a, ok := v.assets[v.r.PathValue("name")]
+	if !ok {
+		return errNotFound
+	}
+	h := v.w.Header()
+	h.Set("Content-Type", a.contentType)
+	h.Set("ETag", `"`+a.etag+`"`)
+	h.Set("Cache-Control", "no-cache")
+	if v.r.URL.RawQuery == a.etag {
+		h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	}
+	http.ServeContent(v.w, v.r, "", time.Time{}, bytes.NewReader(a.body))
+	return nil
+}

@@ -1,0 +1,133 @@
+package web
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/store"
+)
+
+func TestLinksIn_findsLinksInPastedText(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string][]string{
+		"https://www.tiktok.com/@a/video/1":                              {"https://www.tiktok.com/@a/video/1"},
+		"https://x.example/a https://x.example/b\r\nhttps://x.example/a": {"https://x.example/a", "https://x.example/b"},
+		"Look at https://vm.tiktok.com/ZM1/, and (youtu.be/abc?t=1)!":    {"https://vm.tiktok.com/ZM1/", "youtu.be/abc?t=1"},
+		"<a href=\"https://www.instagram.com/reel/C1/\">reel</a>":        {"https://www.instagram.com/reel/C1/"},
+		"1. m.facebook.com/watch?v=12; 2. WWW.YouTube.com/shorts/x":      {"m.facebook.com/watch?v=12", "WWW.YouTube.com/shorts/x"},
+		"title;https://www.youtube.com/watch?v=a&list=b;12":              {"https://www.youtube.com/watch?v=a&list=b;12"},
+		"not a link\n\n  instagram.com/name  ":                           {"not a link", "instagram.com/name"},
+		" \n\t\n":                                                        nil,
+	} {
+		require.Equal(t, want, linksIn(text), "%q", text)
+	}
+}
+
+func TestNumbers_areNeverRoundedUpAndUnknownIsNotZero(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int64]string{0: "0", 7: "7", 999: "999", 1000: "1,000", 9_999: "9,999", 10_000: "10.0k", 99_999: "99.9k", 999_999: "999k",
+		1_000_000: "1.00M", 1_150_000: "1.15M", 16_100: "16.1k", 1_239_999: "1.23M", 12_390_000: "12.3M", 999_999_999: "999M", 1_234_567_890: "1.23B", -12_390_000: "−12.3M", -5: "−5"} {
+		require.Equal(t, want, short(n), n)
+	}
+	require.Equal(t, "1,234,567,890", count(int64(1_234_567_890)))
+	require.Equal(t, "−1,234", count(int64(-1234)))
+	require.Equal(t, "+1,234", signed(new(int64(1234))))
+	require.Equal(t, "0", signed(new(int64(0))))
+	require.Equal(t, "9007199254740991", value(new(int64(1<<53-1))))
+	require.Equal(t, "+12.3 %", percent(new(12.34)))
+	require.Equal(t, "−0.5 %", percent(new(-0.5)))
+	require.Equal(t, "0.07×", multiple(new(0.071)))
+	for _, show := range []func(number) string{count, short, signed, percent, ratio, multiple} {
+		require.Equal(t, unknown, show((*int64)(nil)))
+		require.Equal(t, unknown, show((*float64)(nil)))
+		require.Equal(t, unknown, show(nil))
+	}
+	require.Empty(t, value((*int64)(nil)))
+}
+
+func TestChart_gainsNeedTheDayBefore(t *testing.T) {
+	t.Parallel()
+	at := func(day store.Date, views *int64) point { return point{Day: day, Values: []*int64{views}} }
+	points := []point{at(10, new(int64(50))), at(9, new(int64(60))), at(7, new(int64(30))), at(6, nil), at(5, new(int64(10))), at(4, new(int64(1)))}
+	gains := gainsOf(points, 1)
+	require.Equal(t, [][]*int64{{new(int64(-10))}, {nil}, {nil}, {nil}, {new(int64(9))}, {nil}}, gains)
+}
+
+func TestEveryDay_repeatsTotalsOnDaysWithoutChanges(t *testing.T) {
+	t.Parallel()
+	values := func(n int64) []*int64 {
+		out := make([]*int64, len(overviewMetrics))
+		for m := range out {
+			out[m] = new(n)
+		}
+		return out
+	}
+	filled := everyDay([]point{{Day: 8, Values: values(2)}, {Day: 5, Values: values(1)}}, 9)
+	var days []store.Date
+	for _, p := range filled {
+		days = append(days, p.Day)
+	}
+	require.Equal(t, []store.Date{9, 8, 7, 6, 5}, days)
+	require.Equal(t, int64(2), *filled[0].Values[overviewViews])
+	require.Equal(t, int64(1), *filled[2].Values[overviewViews])
+	require.Nil(t, filled[0].Values[overviewUploads], "no uploads are known for a day without a point")
+	require.Nil(t, valueAt(filled, overviewViews, 4), "nothing is known before the first point")
+}
+
+func TestTreeOf_putsCollectionsBelowTheirParents(t *testing.T) {
+	t.Parallel()
+	root, child, grandchild, elsewhere := uuid.New(), uuid.New(), uuid.New(), uuid.New()
+	tree := treeOf([]client.Collection{{ID: grandchild, Name: "a", ParentID: &child}, {ID: child, Name: "b", ParentID: &root}, {ID: uuid.New(), Name: "c", ParentID: &elsewhere}, {ID: root, Name: "d"}})
+	var names []string
+	var levels []int
+	for _, b := range tree {
+		names, levels = append(names, b.Name), append(levels, b.Level)
+	}
+	require.Equal(t, []string{"c", "d", "b", "a"}, names)
+	require.Equal(t, []int{0, 0, 1, 2}, levels)
+}
+
+func TestSparkline_needsTwoKnownValues(t *testing.T) {
+	t.Parallel()
+	points := []point{{Day: 3, Values: []*int64{new(int64(10))}}, {Day: 2, Values: []*int64{nil}}, {Day: 1, Values: []*int64{new(int64(0))}}}
+	require.Equal(t, "100.0,2.0 0.0,22.0", sparkline(points, 0, 1, 3))
+	require.Empty(t, sparkline(points, 0, 2, 3))
+	require.Empty(t, sparkline(nil, 0, 1, 3))
+}
+
+func TestSafeLink_allowsOnlyWebAddresses(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "https://a.example/x", safeLink("https://a.example/x"))
+	for _, link := range []string{"javascript:alert(1)", "data:text/html,x", "ftp://a", "//a", "", "%"} {
+		require.Empty(t, safeLink(link), link)
+	}
+}
+
+func TestByGain_putsUnknownGainsLast(t *testing.T) {
+	t.Parallel()
+	videos := []client.ReportVideo{{AdLink: "unknown"}, {AdLink: "low", ViewsGained: new(int64(-1))}, {AdLink: "zero", ViewsGained: new(int64(0))}, {AdLink: "high", ViewsGained: new(int64(9))}}
+	slices.SortStableFunc(videos, byGain)
+	var order []string
+	for _, v := range videos {
+		order = append(order, v.AdLink)
+	}
+	require.Equal(t, []string{"high", "zero", "low", "unknown"}, order)
+}
+
+func TestProvenance_countsDaysByQuality(t *testing.T) {
+	t.Parallel()
+	c := chart{Quality: true, Period: period{Days: 30}}
+	for quality, n := range map[string]int{"measured": 20, "interpolated": 3, "corrected": 1, "rounded": 2} {
+		for range n {
+			c.Points = append(c.Points, point{Quality: quality})
+		}
+	}
+	require.Equal(t, "Of 30 days: 23 were measured, 3 were computed from the points before and after, 1 was corrected downwards by the platform, "+
+		"2 were rounded by the source, 4 without a number.", c.Provenance())
+	c.Quality = false
+	require.Empty(t, c.Provenance())
+}

@@ -1,0 +1,100 @@
+package store_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+func TestListVideos_numberOfStatementsDoesNotDependOnThePage(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		for first := 0; first < 1500; first += 500 {
+			storetest.Track(t, o, storetest.ClipsFrom(t, first, 500)...)
+		}
+		_, err := o.CreateCollection(t.Context(), store.NewCollection{Name: "Launch", Access: store.AccessPrivate})
+		require.NoError(t, err)
+		for name, c := range map[string]struct {
+			window     store.Window
+			statements int
+		}{
+			"a short page":                  {store.Window{Limit: 1}, 3}, // the version with the total, the rows, the collections with their members
+			"a long page":                   {store.Window{Limit: 1500}, 3},
+			"a page far from the beginning": {store.Window{Offset: 700, Limit: 10}, 4}, // also the position of the row before the page
+			"a page near the end":           {store.Window{Offset: 1490, Limit: 10}, 4},
+			"a page beyond the end":         {store.Window{Offset: 1500, Limit: 10}, 1},
+		} {
+			db.Guard.Statements()
+			_, err := o.Videos(t.Context(), store.VideoQuery{Order: store.Order{Column: "created_at", Descending: true}, Window: c.window})
+			require.NoError(t, err)
+			statements := db.Guard.Statements()
+			require.Len(t, statements, c.statements, "%s: %q", name, statements)
+		}
+		db.Guard.Statements()
+		_, err = o.History(t.Context(), store.VideoRef{Link: storetest.Clip(t, 3)}, 20000, 20700)
+		require.NoError(t, err)
+		require.LessOrEqual(t, len(db.Guard.Statements()), 4)
+	})
+}
+
+func TestListVideos_countsTheVideosOfAFilterAgainOnlyAfterAChange(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, other := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
+		storetest.Track(t, o, storetest.ClipsFrom(t, 0, 3)...)
+		storetest.Track(t, other, storetest.ClipsFrom(t, 0, 7)...)
+		platforms := []link.Platform{link.TikTok, link.YouTube}
+		list := func(o *store.Org, p *link.Platform) (total int64, statements int) {
+			db.Guard.Statements()
+			page, err := o.Videos(t.Context(), store.VideoQuery{Platform: p, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 1}})
+			require.NoError(t, err)
+			return page.Total, len(db.Guard.Statements())
+		}
+		total, first := list(o, &platforms[0])
+		require.EqualValues(t, 3, total)
+		total, again := list(o, &platforms[0])
+		require.EqualValues(t, 3, total)
+		require.Equal(t, first-1, again, "the second list does not count")
+
+		platforms[0], platforms[1] = platforms[1], platforms[0]
+		total, _ = list(o, &platforms[0])
+		require.Zero(t, total, "another filter at the same address in memory")
+		total, _ = list(other, &platforms[1])
+		require.EqualValues(t, 7, total, "another organisation")
+
+		storetest.Track(t, o, storetest.ClipsFrom(t, 100, 2)...)
+		total, _ = list(o, &platforms[1])
+		require.EqualValues(t, 5, total)
+		version, err := o.Version(t.Context())
+		require.NoError(t, err)
+		storetest.Track(t, o, storetest.ClipsFrom(t, 200, 1)...)
+		total, _ = list(o.At(version), &platforms[1])
+		require.EqualValues(t, 5, total, "the total of the version that was read before")
+		total, _ = list(o, &platforms[1])
+		require.EqualValues(t, 6, total)
+	})
+}
+
+//nolint:paralleltest // testing.AllocsPerRun counts the allocations of the whole process
+func TestListVideos_allocatesLessThanOneObjectForEachRow(t *testing.T) {
+	db := storetest.New(t, "postgres")
+	o := storetest.NewOrg(t, db)
+	for first := 0; first < 2000; first += 500 {
+		storetest.Track(t, o, storetest.ClipsFrom(t, first, 500)...)
+	}
+	allocations := func(rows int) float64 {
+		return testing.AllocsPerRun(20, func() {
+			page, err := o.Videos(t.Context(), store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: rows}})
+			require.NoError(t, err)
+			require.Len(t, page.Videos, rows)
+		})
+	}
+	perRow := (allocations(2000) - allocations(200)) / 1800
+	require.Less(t, perRow, 1.0)
+	t.Logf("%.3f allocations for each row", perRow)
+}
