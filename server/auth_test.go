@@ -24,7 +24,7 @@ func TestAuthenticate_returnsTheOrganisationAndTheToken(t *testing.T) {
 		got := decode[client.Authentication](a.send(t, http.MethodGet, "/authenticate", nil, "Authorization", "Bearer "+secret).requireStatus(http.StatusOK))
 		require.Equal(t, client.Organisation{ID: org.ID, Name: "Größe & Co", Tier: "basic", Subscription: "none"}, got.Organisation)
 		require.Equal(t, token.ID, got.Token.ID)
-		require.Equal(t, []client.TokenScopes{"read"}, got.Token.Scopes)
+		require.Equal(t, []client.Scope{"read"}, got.Token.Scopes)
 		require.True(t, got.Token.ExpiresAt.Equal(a.Clock.Now().Add(time.Hour)))
 
 		limits := map[string]int32{}

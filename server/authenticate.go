@@ -25,11 +25,16 @@ func ToAPIOrganisation(o store.Organisation) api.Organisation {
 
 // ToAPIToken converts the database record of a token to the JSON type of the API. The result does not contain the secret.
 func ToAPIToken(t store.Token) api.Token {
-	scopes := make([]api.TokenScopes, len(t.Scopes))
-	for i, sc := range t.Scopes {
-		scopes[i] = api.TokenScopes(sc)
+	return api.Token{ID: t.ID, Name: t.Name, CreatedAt: toAPITime(t.CreatedAt), ExpiresAt: toAPITimePtr(t.ExpiresAt), Scopes: toAPIScopes(t.Scopes)}
+}
+
+// toAPIScopes converts scopes to the JSON type of the API.
+func toAPIScopes(scopes []store.Scope) api.Scopes {
+	out := make(api.Scopes, len(scopes))
+	for i, sc := range scopes {
+		out[i] = api.Scope(sc)
 	}
-	return api.Token{ID: t.ID, Name: t.Name, CreatedAt: toAPITime(t.CreatedAt), ExpiresAt: toAPITimePtr(t.ExpiresAt), Scopes: scopes}
+	return out
 }
 
 // rateLimits returns the rate limits of a tier: for each rate group, its limit and the ids of its operations.

@@ -35,6 +35,7 @@ func (c *caller) examplePaths() map[string]string {
 		"/collections/{collection_id}/statistics": "/collections/" + collection + "/statistics",
 		"/collections/{collection_id}/reports":    "/collections/" + collection + "/reports",
 		"/reports/{report_id}":                    "/reports/" + report,
+		"/tokens":                                 "/tokens",
 		"/accounts":                               "/accounts",
 		"/accounts/{account_id}":                  "/accounts/" + account.String(),
 		"/accounts/{account_id}/videos":           "/accounts/" + account.String() + "/videos",
@@ -49,7 +50,7 @@ func TestConditionalRequest_everyGETResponseHasAnETag(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		otherToken := a.newToken(t, c.org, store.ScopeRead)
+		otherToken := a.newToken(t, c.org, store.ScopeRead, store.ScopeAdmin)
 		paths := c.examplePaths()
 		for path, item := range sharedContract().doc.Paths.Map() {
 			if item.Get == nil {

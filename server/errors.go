@@ -47,6 +47,7 @@ const (
 	CodeTooManyCollections   Code = "too_many_collections"
 	CodeCollectionTooLarge   Code = "collection_too_large"
 	CodeTooManyReports       Code = "too_many_reports"
+	CodeTooManyTokens        Code = "too_many_tokens"
 	CodePasswordRequired     Code = "password_required"
 	CodePreconditionFailed   Code = "precondition_failed"
 	CodeIdempotencyKeyInUse  Code = "idempotency_key_in_use"
@@ -92,6 +93,7 @@ var codes = [...]CodeInfo{
 	{CodeTooManyCollections, 409, "Too many collections", "The organisation has reached its limit of collections. Delete some, or ask the operator for a higher limit."},
 	{CodeCollectionTooLarge, 409, "Collection too large", "The collection has more than 5,000 videos, more videos than the period allows, or more than 75,000 points for a report. Choose a smaller collection or a shorter period."},
 	{CodeTooManyReports, 409, "Too many reports", "The organisation has 1,000 reports, which is the limit. Reports are never deleted."},
+	{CodeTooManyTokens, 409, "Too many tokens", "The organisation has 1,000 tokens, which is the limit. Expired and revoked tokens count until they are deleted, 90 days after their end."},
 	{CodePasswordRequired, 409, "Password required", "The access `protected` needs a password, in the same request or set before."},
 	{CodeIdempotencyKeyInUse, 409, "Idempotency key in use", "The first request with this Idempotency-Key is still running."},
 	{CodePreconditionFailed, 412, "Precondition failed", "If-Match does not name the current version: the item was changed after it was read."},
@@ -204,6 +206,7 @@ func toError(err error) *Error {
 		days     *store.TooManyDaysError
 		points   *store.TooManyPointsError
 		reports  *store.TooManyReportsError
+		tokens   *store.TooManyTokensError
 		tooLarge *http.MaxBytesError
 		fromEcho *echo.HTTPError
 	)
@@ -228,6 +231,9 @@ func toError(err error) *Error {
 			"The videos of the collection have more than %d stored points; a report may rest on at most %[1]d. Make one report for each of several smaller collections.", points.Limit)}
 	case errors.As(err, &reports):
 		return &Error{Code: CodeTooManyReports, Cause: err, Detail: fmt.Sprintf("Your organisation has %d reports, and at most %[1]d are allowed.", reports.Limit)}
+	case errors.As(err, &tokens):
+		return &Error{Code: CodeTooManyTokens, Cause: err, Detail: fmt.Sprintf("Your organisation has %d tokens, and at most %[1]d are allowed. "+
+			"Expired and revoked tokens count until they are deleted, 90 days after their end.", tokens.Limit)}
 	case errors.As(err, &tooLarge):
 		return problem(CodeBodyTooLarge, "The body is larger than the %d bytes allowed.", tooLarge.Limit)
 	case errors.Is(err, store.ErrDuplicate):

@@ -220,12 +220,12 @@ type caller struct {
 	items inventory // the videos, accounts and collections that createItems created; nil if it was not called
 }
 
-// newCaller creates an organisation with an active subscription and a token with the scopes read and write.
+// newCaller creates an organisation with an active subscription and a token with all scopes.
 func (a *app) newCaller(t *testing.T, tier store.Tier) *caller {
 	t.Helper()
 	org, err := a.CreateOrganisation(t.Context(), "Northwind", tier, store.SubscriptionActive)
 	require.NoError(t, err)
-	return a.newToken(t, org, store.ScopeRead, store.ScopeWrite)
+	return a.newToken(t, org, store.Scopes...)
 }
 
 // newToken creates a token of an existing organisation and returns a caller that uses the token.

@@ -73,9 +73,29 @@ func (s *Server) idempotency(next echo.HandlerFunc) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
-		result = store.KeptAnswer{Status: response.status, ContentType: response.header.Get(echo.HeaderContentType), Body: response.body.Bytes()}
+		body, err := withoutSecret(op, response.body.Bytes())
+		if err != nil {
+			return err
+		}
+		result = store.KeptAnswer{Status: response.status, ContentType: response.header.Get(echo.HeaderContentType), Body: body}
 		return response.send(c)
 	}
+}
+
+// withoutSecret returns the body of a response as it is stored: the member op.notStored, a secret, is null.
+func withoutSecret(op *operation, body []byte) ([]byte, error) {
+	if op.notStored == "" {
+		return body, nil
+	}
+	members := map[string]json.RawMessage{}
+	if err := json.Unmarshal(body, &members); err != nil {
+		return nil, err
+	}
+	if _, ok := members[op.notStored]; !ok { // an error response has no secret
+		return body, nil
+	}
+	members[op.notStored] = json.RawMessage("null")
+	return json.Marshal(members)
 }
 
 // handleErrors is a middleware that writes the error response if next returns an error. The middleware idempotency can then store the error

@@ -115,14 +115,19 @@ func compileSchema(t *testing.T, schema any) *jsonschema.Schema {
 	return out
 }
 
+// toolOperations returns the operations that have an MCP tool, which are all but those that manage tokens.
+func toolOperations() []*contractOperation {
+	return slices.DeleteFunc(slices.Clone(sharedContract().operations), func(op *contractOperation) bool { return op.Operation.Extensions["x-scope"] == "admin" })
+}
+
 func TestMCP_listsAToolForEachOperation(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	session := a.newCaller(t, store.TierLimited).assistant()
 	tools := session.tools()
 	require.GreaterOrEqual(t, len(tools), 32)
-	require.Len(t, tools, len(sharedContract().operations))
-	for _, op := range sharedContract().operations {
+	require.Len(t, tools, len(toolOperations()))
+	for _, op := range toolOperations() {
 		tool := tools[toolName(op.id)]
 		require.NotNil(t, tool, op.id)
 		require.Equal(t, op.Operation.Summary, tool.Title)

@@ -33,7 +33,7 @@ func TestMCP_limitsRequestsWithoutATokenByAddress(t *testing.T) {
 		a.postMCP(t, initialize).requireStatus(http.StatusUnauthorized)
 	}
 	a.postMCP(t, initialize).requireProblem(http.StatusTooManyRequests, server.CodeRateLimited)
-	require.Len(t, a.newCaller(t, store.TierLimited).assistant().tools(), len(sharedContract().operations))
+	require.Len(t, a.newCaller(t, store.TierLimited).assistant().tools(), len(toolOperations()))
 }
 
 func TestMCP_acceptsOnlyPOST(t *testing.T) {

@@ -25,10 +25,12 @@ type operation struct {
 	scope    store.Scope // scope that the token must have; "" if every valid token is allowed
 	masked   bool        // true if the response contains metrics that some tiers must not see
 	hasBody  bool
-	query    map[string]*openapi3.Parameter // query parameters of the operation, by name
-	path     []string                       // names of the operation's path parameters
-	headers  []string                       // names of the operation's header parameters
-	route    *routers.Route                 // description of the operation for the library that validates requests
+	// notStored is the member of the response that is null in the response stored for an Idempotency-Key; "" if there is none.
+	notStored string
+	query     map[string]*openapi3.Parameter // query parameters of the operation, by name
+	path      []string                       // names of the operation's path parameters
+	headers   []string                       // names of the operation's header parameters
+	route     *routers.Route                 // description of the operation for the library that validates requests
 }
 
 // bodySchema returns the schema of the operation's request body, or nil if the operation has no request body.
@@ -63,7 +65,7 @@ type operations struct {
 type contract struct {
 	*operations
 	json  []byte    // OpenAPI document as JSON, which GET /openapi.json returns
-	tools mcp.Tools // MCP tools, one for each operation
+	tools mcp.Tools // MCP tools, one for each operation that does not need the scope admin
 }
 
 // embeddedContract returns the OpenAPI contract that is compiled into the program. Parsing it takes about 100 ms, so that it is parsed only
@@ -122,11 +124,12 @@ func readOperation(doc *openapi3.T, path, method string, item *openapi3.PathItem
 	}
 	switch scope, _ := op.Extensions["x-scope"].(string); scope {
 	case "any":
-	case string(store.ScopeRead), string(store.ScopeWrite):
-		o.scope = store.Scope(scope)
 	default:
-		return nil, fmt.Errorf("x-scope %q is not one of any, read, write", scope)
+		if o.scope = store.Scope(scope); !slices.Contains(store.Scopes, o.scope) {
+			return nil, fmt.Errorf("x-scope %q is not one of any, read, write, admin", scope)
+		}
 	}
+	o.notStored, _ = op.Extensions["x-not-stored"].(string)
 	var ok bool
 	if o.masked, ok = op.Extensions["x-tier-masked"].(bool); !ok {
 		return nil, fmt.Errorf("x-tier-masked is not true or false")

@@ -6,9 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"time"
 
-	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"github.com/reeltally/reeltally/server/web"
@@ -130,42 +128,8 @@ func (b pageBackend) HistoryDays(tier store.Tier) int { return b.s.tiers[tier].h
 // Masks returns true if a tier hides numbers.
 func (b pageBackend) Masks(tier store.Tier) bool { return b.s.tiers[tier].masked }
 
-// Tokens returns the tokens of an organisation, the oldest first.
-func (b pageBackend) Tokens(ctx context.Context, org uuid.UUID) ([]store.Token, error) {
-	tokens, err := b.s.store.Tokens(ctx, org)
-	return tokens, b.problem(ctx, err)
-}
-
-// CreateToken creates a token of an organisation and returns its secret.
-func (b pageBackend) CreateToken(ctx context.Context, org uuid.UUID, name string, scopes []store.Scope, validity time.Duration) (string, error) {
-	_, secret, err := b.s.store.CreateToken(ctx, org, name, scopes, validity)
-	return secret, b.problem(ctx, err)
-}
-
-// RevokeToken revokes a token of an organisation.
-func (b pageBackend) RevokeToken(ctx context.Context, org, id uuid.UUID) error {
-	return b.problem(ctx, b.s.store.RevokeTokenOf(ctx, org, id))
-}
-
 // MadeUp returns true if the numbers of the database are made up by the sandbox.
 func (b pageBackend) MadeUp() bool { return b.s.sandbox.Load() }
-
-// CountWrite counts a write that is not an operation of the API, such as the creation of a token. It returns a *web.Problem if the
-// organisation has made too many of them in the current minute.
-func (b pageBackend) CountWrite(ctx context.Context, org store.Organisation, name string) error {
-	facts, err := b.s.factsOfTier(org.Tier)
-	if err != nil {
-		return b.problem(ctx, err)
-	}
-	limit := facts.limits[groupWrite]
-	quota, err := b.s.rates.Take(ctx, callsKey(org, "pages_"+name), limit, rateWindow)
-	if err == nil && quota.Exceeded {
-		e := problem(CodeRateLimited, "Your organisation can do this %s a minute. Try again in %s.", counted(int(limit), "time", ""), inSeconds(quota.Reset))
-		e.RetryAfter = quota.Reset
-		err = e
-	}
-	return b.problem(ctx, err)
-}
 
 // Do sends a request to the API as the identity id, through all middleware of the server. page is the request for the page.
 func (b pageBackend) Do(id store.Identity, page *http.Request, method, target string, body io.Reader) (web.Response, error) {

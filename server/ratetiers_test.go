@@ -76,6 +76,11 @@ var specifiedLimits = map[string]limitPerTier{
 	"GET /collections/{collection_id}/reports":    {5, 15, 30},
 	"POST /collections/{collection_id}/reports":   {5, 15, 30},
 	"GET /reports/{report_id}":                    {5, 15, 30},
+
+	// The following operations are additions. They have the limits of reads and of tracking.
+	"GET /tokens":               {5, 15, 30},
+	"POST /tokens":              {5, 15, 120},
+	"DELETE /tokens/{token_id}": {5, 15, 120},
 }
 
 func TestRateLimit_isSpecifiedForEveryOperation(t *testing.T) {

@@ -242,7 +242,7 @@ func wrongScope(g *generator, r *generatedRequest) *generatedRequest {
 	switch scope, _ := r.op.Operation.Extensions["x-scope"].(string); scope {
 	case "read":
 		r.caller = g.writer
-	case "write":
+	case "write", "admin":
 		r.caller = g.reader
 	default:
 		return nil

@@ -85,12 +85,13 @@ var interpreters = map[string]struct{ file, command string }{
 	"TypeScript": {"sample.mjs", "node"}, // the samples contain no TypeScript types, so node can run them as JavaScript
 }
 
-// These are the ids of the video, the account, the collection and the report in the examples of openapi.yaml.
+// These are the ids of the video, the account, the collection, the report and the token in the examples of openapi.yaml.
 const (
 	exampleVideo      = "01938c32-8f07-7a46-93be-1d2c3b4a5968"
 	exampleAccount    = "01938c31-52d8-7e02-b6a1-90f3c4d5e6f7"
 	exampleCollection = "01938c33-1c9e-7b54-a0d2-7f6e5d4c3b2a"
 	exampleReport     = "01938c50-4b1d-7e2f-8a3c-5d6e7f809a1b"
+	exampleToken      = "01938c60-7a20-7c11-9d3e-4f5a6b7c8d9e"
 )
 
 // TestCodeSamples_ofTheContractRunWithoutErrors runs every code sample of openapi.yaml, and every sample that renderSamples creates from a
@@ -110,7 +111,8 @@ func TestCodeSamples_ofTheContractRunWithoutErrors(t *testing.T) {
 				c := a.newCaller(t, store.TierPremium)
 				collection := c.createNamedCollection("Launch")
 				source = strings.NewReplacer(exampleVideo, c.track(tiktokLink).String(), exampleAccount, c.trackAccountLink(accountLink).String(),
-					exampleCollection, collection.String(), exampleReport, c.createReport(collection).String()).Replace(source)
+					exampleCollection, collection.String(), exampleReport, c.createReport(collection).String(),
+					exampleToken, c.createToken("Report script").ID.String()).Replace(source)
 				c.track("https://youtu.be/dQw4w9WgXcQ")
 				c.trackAccountLink("https://www.youtube.com/@northwindstudio")
 				a.fetch(views(5))

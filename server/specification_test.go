@@ -17,6 +17,8 @@ import (
 var successStatuses = map[string][]string{
 	"createCollection": {"201"},
 	"createReport":     {"201"},
+	"createToken":      {"201"},
+	"revokeToken":      {"204"},
 	"updateCollection": {"204"},
 	"refreshVideo":     {"200", "202"},
 	"refreshAccount":   {"200", "202"},

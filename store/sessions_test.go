@@ -128,22 +128,3 @@ func TestLoginLink_endsAfterHalfAnHourAndWithItsToken(t *testing.T) {
 		require.ErrorIs(t, err, store.ErrLoginLink)
 	})
 }
-
-func TestTokens_reachOnlyTokensOfTheOrganisation(t *testing.T) {
-	t.Parallel()
-	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		ctx := t.Context()
-		mine, theirs := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
-		token, secret, err := db.CreateToken(ctx, theirs.ID(), "theirs", []store.Scope{store.ScopeRead}, 0)
-		require.NoError(t, err)
-		tokens, err := db.Tokens(ctx, mine.ID())
-		require.NoError(t, err)
-		require.NotContains(t, tokens, token)
-		require.ErrorIs(t, db.RevokeTokenOf(ctx, mine.ID(), token.ID), store.ErrNotFound)
-		_, err = db.Authenticate(ctx, secret)
-		require.NoError(t, err)
-		require.NoError(t, db.RevokeTokenOf(ctx, theirs.ID(), token.ID))
-		_, err = db.Authenticate(ctx, secret)
-		require.ErrorIs(t, err, store.ErrTokenRevoked)
-	})
-}

@@ -24,10 +24,10 @@ import (
 // things are the ids, links and names in the arguments of a call. They belong to the calling organisation, belong to another organisation,
 // or are unknown.
 type things struct {
-	video, account, collection, report uuid.UUID
-	clip, profile                      link.Link
-	name, key                          string
-	today                              store.Date
+	video, account, collection, report, token uuid.UUID
+	clip, profile                             link.Link
+	name, key                                 string
+	today                                     store.Date
 }
 
 // answer has all results of a method, including the text of its error.
@@ -293,6 +293,17 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine t
 		list, err := o.ListReports(ctx, store.ReportQuery{CollectionID: x.collection, Order: store.Order{Column: "number"}, Window: store.Window{Limit: 100}})
 		return rowsOf(list, err)
 	}},
+	"CreateToken": {func(ctx context.Context, o *store.Org, x, _ things) answer {
+		token, secret, err := o.CreateToken(ctx, readToken(x.name))
+		return answered(err, token, len(secret))
+	}},
+	"Tokens": {func(ctx context.Context, o *store.Org, _, _ things) answer {
+		tokens, err := o.Tokens(ctx)
+		return answered(err, tokens)
+	}},
+	"RevokeToken": {func(ctx context.Context, o *store.Org, x, _ things) answer {
+		return answered(o.RevokeToken(ctx, x.token))
+	}},
 	"BeginKey": {func(ctx context.Context, o *store.Org, x, _ things) answer {
 		k, err := o.BeginKey(ctx, "TrackVideo", x.key, []byte("f"))
 		return answered(err, k)
@@ -363,7 +374,11 @@ func newReport(x things) store.NewReport {
 		Document: func(w io.Writer, _ store.Report, c store.Campaign) error { return json.NewEncoder(w).Encode(c.Days) }}
 }
 
-// tenant adds a video, an account, a collection, a report and an idempotency key to an organisation. It returns their ids, links and names.
+func readToken(name string) store.NewToken {
+	return store.NewToken{Name: name, Scopes: []store.Scope{store.ScopeRead}}
+}
+
+// tenant adds a video, an account, a collection, a report, a token and an idempotency key to an organisation. It returns their ids, links and names.
 func tenant(t *testing.T, db *storetest.DB, o *store.Org, handle string, n int) things {
 	t.Helper()
 	x := unknownThings(t, db, handle, n)
@@ -377,6 +392,9 @@ func tenant(t *testing.T, db *storetest.DB, o *store.Org, handle string, n int) 
 	made, err := o.CreateReport(t.Context(), newReport(x))
 	require.NoError(t, err)
 	x.report = made.ID
+	token, _, err := o.CreateToken(t.Context(), readToken(x.name))
+	require.NoError(t, err)
+	x.token = token.ID
 	begin(t, o, "TrackVideo", x.key, "g")
 	return x
 }
@@ -385,7 +403,7 @@ func tenant(t *testing.T, db *storetest.DB, o *store.Org, handle string, n int) 
 func unknownThings(t *testing.T, db *storetest.DB, handle string, n int) things {
 	t.Helper()
 	l := storetest.Clip(t, n)
-	return things{video: store.NewID(), account: store.NewID(), collection: store.NewID(), report: store.NewID(), name: handle, key: handle, today: storetest.Today(db),
+	return things{video: store.NewID(), account: store.NewID(), collection: store.NewID(), report: store.NewID(), token: store.NewID(), name: handle, key: handle, today: storetest.Today(db),
 		clip: storetest.ParseLink(t, strings.Replace(l.Canonical, "someone", handle, 1)), profile: storetest.ParseLink(t, "https://www.tiktok.com/@"+handle)}
 }
 
@@ -397,7 +415,7 @@ func normalise(t *testing.T, a answer, x things) string {
 	t.Helper()
 	raw, err := json.Marshal(a)
 	require.NoError(t, err)
-	text := strings.NewReplacer(x.video.String(), "VIDEO", x.account.String(), "ACCOUNT", x.collection.String(), "COLLECTION", x.report.String(), "REPORT",
+	text := strings.NewReplacer(x.video.String(), "VIDEO", x.account.String(), "ACCOUNT", x.collection.String(), "COLLECTION", x.report.String(), "REPORT", x.token.String(), "TOKEN",
 		x.clip.ID, "CLIP", x.name, "NAME").Replace(string(raw))
 	seen := map[string]string{}
 	return anyUUID.ReplaceAllStringFunc(text, func(id string) string {
@@ -409,12 +427,12 @@ func normalise(t *testing.T, a answer, x things) string {
 }
 
 // takesNoID are the methods whose arguments cannot name a record of another organisation.
-var takesNoID = []string{"ID", "VideoStatistics", "AccountStatistics", "OrganisationHistory", "Export", "Load", "Version", "At"}
+var takesNoID = []string{"ID", "VideoStatistics", "AccountStatistics", "OrganisationHistory", "Export", "Load", "Version", "At", "Tokens"}
 
 // readsOnly are the methods of Org that write nothing.
 var readsOnly = []string{"ID", "Video", "Videos", "TrackedVideoIDs", "History", "VideoStatistics", "Account", "Accounts", "AccountVideos", "AccountHistory",
 	"TrackedAccountIDs", "AccountStatistics", "OrganisationHistory", "Export", "Collection", "Collections", "Version", "At",
-	"ListVideos", "ListAccounts", "ListAccountVideos", "ListCollections", "Campaign", "Report", "ReportDocument", "ListReports"}
+	"ListVideos", "ListAccounts", "ListAccountVideos", "ListCollections", "Campaign", "Report", "ReportDocument", "ListReports", "Tokens"}
 
 func TestOrg_treatsRecordsOfOtherOrganisationsAsUnknown(t *testing.T) {
 	t.Parallel()

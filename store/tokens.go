@@ -26,15 +26,30 @@ type Scope string
 const (
 	ScopeRead  Scope = "read"
 	ScopeWrite Scope = "write"
+	ScopeAdmin Scope = "admin" // allows operations that manage tokens
 )
+
+// Scopes lists every scope.
+var Scopes = []Scope{ScopeRead, ScopeWrite, ScopeAdmin}
+
+// MaxTokens is how many tokens an organisation can have before Org.CreateToken refuses to make another one. Expired and revoked tokens count
+// until they are deleted.
+const MaxTokens = 1000
+
+// TooManyTokensError reports that the organisation has as many tokens as it may have.
+type TooManyTokensError struct{ Limit int }
+
+func (e *TooManyTokensError) Error() string {
+	return fmt.Sprintf("the organisation has %d tokens, which is the limit", e.Limit)
+}
 
 // ParseScopes parses a comma-separated list of scopes. It returns the scopes sorted and without duplicates. The list must not be empty.
 func ParseScopes(s string) ([]Scope, error) {
 	var scopes []Scope
 	for part := range strings.SplitSeq(s, ",") {
 		v := Scope(strings.TrimSpace(part))
-		if v != ScopeRead && v != ScopeWrite {
-			return nil, fmt.Errorf("scope %q is not one of read, write", part)
+		if !slices.Contains(Scopes, v) {
+			return nil, fmt.Errorf("scope %q is not one of read, write, admin", part)
 		}
 		if !slices.Contains(scopes, v) {
 			scopes = append(scopes, v)
@@ -58,6 +73,27 @@ type Token struct {
 
 // May returns true if the token has the scope s.
 func (t Token) May(s Scope) bool { return slices.Contains(t.Scopes, s) }
+
+// TokenState says whether a token can be used.
+type TokenState string
+
+// A token has one of these states. A revoked token is TokenRevoked, even if it has also expired.
+const (
+	TokenValid   TokenState = "valid"
+	TokenExpired TokenState = "expired"
+	TokenRevoked TokenState = "revoked"
+)
+
+// State returns the state of the token at the time now.
+func (t Token) State(now db.Instant) TokenState {
+	switch {
+	case t.RevokedAt != nil:
+		return TokenRevoked
+	case t.ExpiresAt != nil && *t.ExpiresAt <= now:
+		return TokenExpired
+	}
+	return TokenValid
+}
 
 // Identity is an API token and the organisation to which it belongs.
 type Identity struct {
@@ -128,42 +164,87 @@ func (r tokenRow) token() Token {
 		CreatedAt: r.CreatedAt, ExpiresAt: r.ExpiresAt, RevokedAt: r.RevokedAt, LastUsedAt: r.LastUsedAt}
 }
 
-// CreateToken creates a token for an organisation and returns the token and its secret. The secret cannot be read again later. If validity
-// is 0, the token does not expire. CreateToken returns ErrNotFound for an unknown organisation.
-func (s *Store) CreateToken(ctx context.Context, org uuid.UUID, name string, scopes []Scope, validity time.Duration) (Token, string, error) {
-	if err := CheckName("token", name); err != nil {
-		return Token{}, "", err
+// NewToken is a token to be made.
+type NewToken struct {
+	ID       uuid.UUID     // the zero id lets the store choose one
+	Name     string        // 1 to 100 characters; white space around it is removed
+	Scopes   []Scope       // at least one
+	Validity time.Duration // 0 if the token does not expire
+}
+
+// row returns the row of the token for an organisation, and the secret of the token. It returns an error if a field is not valid.
+func (n NewToken) row(org uuid.UUID, now db.Instant) (tokenRow, string, error) {
+	if err := CheckName("token", n.Name); err != nil {
+		return tokenRow{}, "", err
 	}
-	if len(scopes) == 0 {
-		return Token{}, "", errors.New("a token needs at least one of the scopes read and write")
-	}
-	names := make([]string, len(scopes))
-	for i, sc := range scopes {
+	names := make([]string, len(n.Scopes))
+	for i, sc := range n.Scopes {
 		names[i] = string(sc)
 	}
+	if len(n.Scopes) == 0 {
+		return tokenRow{}, "", errors.New("a token needs at least one of the scopes read, write and admin")
+	}
 	if _, err := ParseScopes(strings.Join(names, ",")); err != nil {
-		return Token{}, "", err
+		return tokenRow{}, "", err
 	}
-	if validity < 0 {
-		return Token{}, "", fmt.Errorf("a token cannot be valid for %s: the time must not be negative", validity)
-	}
-	if _, err := s.Organisation(ctx, org); err != nil {
-		return Token{}, "", err
+	if n.Validity < 0 {
+		return tokenRow{}, "", fmt.Errorf("a token cannot be valid for %s: the time must not be negative", n.Validity)
 	}
 	random, err := randomBase62(tokenRandom)
 	if err != nil {
-		return Token{}, "", err
+		return tokenRow{}, "", err
 	}
 	secret := tokenPrefix + random
 	secret += checksumOf(secret)
 	hash := sha256.Sum256([]byte(secret))
-	row := tokenRow{ID: db.NewID(), OrganisationID: org, Name: strings.TrimSpace(name), Hash: hash[:],
-		Scopes: strings.Join(names, ","), CreatedAt: s.db.Now()}
-	if validity > 0 {
-		expires := row.CreatedAt.Add(validity)
+	row := tokenRow{ID: n.ID, OrganisationID: org, Name: strings.TrimSpace(n.Name), Hash: hash[:], Scopes: strings.Join(names, ","), CreatedAt: now}
+	if n.ID == uuid.Nil {
+		row.ID = db.NewID()
+	}
+	if n.Validity > 0 {
+		expires := now.Add(n.Validity)
 		row.ExpiresAt = &expires
 	}
+	return row, secret, nil
+}
+
+// CreateToken creates a token for an organisation and returns the token and its secret. The secret cannot be read again later. If validity
+// is 0, the token does not expire. CreateToken returns ErrNotFound for an unknown organisation. It is for operators, so it does not count the
+// organisation's tokens.
+func (s *Store) CreateToken(ctx context.Context, org uuid.UUID, name string, scopes []Scope, validity time.Duration) (Token, string, error) {
+	row, secret, err := NewToken{Name: name, Scopes: scopes, Validity: validity}.row(org, s.db.Now())
+	if err != nil {
+		return Token{}, "", err
+	}
+	if _, err := s.Organisation(ctx, org); err != nil {
+		return Token{}, "", err
+	}
 	err = s.db.Tx(ctx, func(tx *gorm.DB) error { return tx.Create(&row).Error })
+	return row.token(), secret, err
+}
+
+// CreateToken creates a token and returns the token and its secret, which cannot be read again later. It returns *TooManyTokensError if the
+// organisation has MaxTokens tokens. If a token with n.ID exists, an earlier attempt of the request made the token, but its server crashed
+// before it answered. CreateToken then gives the token a new secret.
+func (o *Org) CreateToken(ctx context.Context, n NewToken) (Token, string, error) {
+	row, secret, err := n.row(o.id, o.s.db.Now())
+	if err != nil {
+		return Token{}, "", err
+	}
+	err = o.change(ctx, func(tx *gorm.DB) error {
+		repeated := db.Scoped(tx, "api_tokens", o.id).Where("id = ?", row.ID).Update("hash", row.Hash)
+		if repeated.Error != nil || repeated.RowsAffected > 0 {
+			return repeated.Error
+		}
+		var have int64
+		if err := db.Scoped(tx, "api_tokens", o.id).Count(&have).Error; err != nil {
+			return err
+		}
+		if have >= MaxTokens {
+			return &TooManyTokensError{Limit: MaxTokens}
+		}
+		return tx.Create(&row).Error
+	})
 	return row.token(), secret, err
 }
 
@@ -184,13 +265,21 @@ func (s *Store) Tokens(ctx context.Context, org uuid.UUID) ([]Token, error) {
 	return tokens, db.Translate(err)
 }
 
-// RevokeTokenOf revokes a token of an organisation permanently. It returns ErrNotFound for an unknown token and for a token of another
-// organisation, and changes nothing if the token is revoked already.
-func (s *Store) RevokeTokenOf(ctx context.Context, org, id uuid.UUID) error {
-	return s.revoke(ctx, id, func(tx *gorm.DB) *gorm.DB { return tx.Where("organisation_id = ?", org) })
+// Tokens returns the organisation's tokens, the newest first, including expired and revoked tokens.
+func (o *Org) Tokens(ctx context.Context) ([]Token, error) {
+	tokens, err := o.s.Tokens(ctx, o.id)
+	slices.Reverse(tokens)
+	return tokens, err
 }
 
-// RevokeToken revokes a token permanently. It returns ErrNotFound for an unknown token, and changes nothing if the token is revoked already.
+// RevokeToken revokes a token of the organisation permanently. It returns ErrNotFound for an unknown token, and changes nothing if the token
+// is revoked already.
+func (o *Org) RevokeToken(ctx context.Context, id uuid.UUID) error {
+	return o.s.revoke(ctx, id, func(tx *gorm.DB) *gorm.DB { return tx.Where("organisation_id = ?", o.id) })
+}
+
+// RevokeToken revokes a token of any organisation permanently. It is for operators. It returns ErrNotFound for an unknown token, and changes
+// nothing if the token is revoked already.
 func (s *Store) RevokeToken(ctx context.Context, id uuid.UUID) error {
 	return s.revoke(ctx, id, func(tx *gorm.DB) *gorm.DB { return tx })
 }

@@ -38,7 +38,7 @@ func newCustomer(t *testing.T, s *stack, videos int) *customer {
 	t.Helper()
 	id := s.seed(t, "--videos", fmt.Sprint(videos), "--days", "30")[0]
 	var token struct{ Token string }
-	decode(t, []byte(runOperator(t, s.env, "token", "create", "--org", id.String(), "--name", "Customer", "--json")), &token)
+	decode(t, []byte(runOperator(t, s.env, "token", "create", "--org", id.String(), "--name", "Customer", "--scopes", "read,write,admin", "--json")), &token)
 	c := &customer{stack: &stack{box: s.box, env: s.env, base: s.base, token: token.Token}, made: map[string][]string{},
 		large: inArray(listOf(500, func(i int) string { return "https://example.com/" + noise(uint64(i), 4150) }))}
 	for _, v := range c.list(t) {
@@ -187,6 +187,18 @@ func (c *customer) requestSpecs(t *testing.T) map[string]func(n int) requestSpec
 		"getCollectionStatistics": get(func() string { return collection() + "/statistics?include_children=true" }),
 		"listReports":             get(func() string { return collection() + "/reports?limit=5000" }),
 		"getReport":               get(func() string { return "/reports/" + c.takeCreated("reports", 1, uuid.NewString())[0] }),
+		"listTokens":              fixed("/tokens"),
+		"createToken": func(int) requestSpec {
+			return requestSpec{method: http.MethodPost, path: "/tokens", body: fmt.Sprintf(`{"name":%q,"scopes":["read","write","admin"]}`, strings.Repeat("n", 100)), keyed: true,
+				onSuccess: func(body []byte) {
+					var made struct{ ID string }
+					decode(t, body, &made)
+					c.addCreated("tokens", made.ID)
+				}}
+		},
+		"revokeToken": func(int) requestSpec {
+			return requestSpec{method: http.MethodDelete, path: "/tokens/" + c.takeCreated("tokens", 1, uuid.NewString())[0]}
+		},
 		"createReport": func(int) requestSpec {
 			return requestSpec{method: http.MethodPost, path: collection() + "/reports", body: `{"include_children":true}`, keyed: true,
 				onSuccess: func(body []byte) {

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -125,12 +126,12 @@ func (u *up) savedToken(ctx context.Context) (string, error) {
 	secret := strings.TrimSpace(string(saved))
 	identity, err := u.store.Authenticate(ctx, secret)
 	switch {
-	case err == nil && identity.Organisation.ID == u.organisationID() && identity.Token.May(store.ScopeRead) && identity.Token.May(store.ScopeWrite):
+	case err == nil && identity.Organisation.ID == u.organisationID() && !slices.ContainsFunc(store.Scopes, func(s store.Scope) bool { return !identity.Token.May(s) }):
 		return secret, nil
 	case err != nil && !errors.Is(err, store.ErrTokenUnknown) && !errors.Is(err, store.ErrTokenExpired) && !errors.Is(err, store.ErrTokenRevoked):
 		return "", err
 	}
-	_, secret, err = u.store.CreateToken(ctx, u.organisationID(), "First look", []store.Scope{store.ScopeRead, store.ScopeWrite}, 0)
+	_, secret, err = u.store.CreateToken(ctx, u.organisationID(), "First look", store.Scopes, 0)
 	if err != nil {
 		return "", err
 	}

@@ -15,7 +15,7 @@ type loginLinkCommand struct {
 	databaseCommand
 	Org    string `required:"" placeholder:"NAME|ID" help:"Name or id of the organisation."`
 	AppURL string `name:"app-url" setting:"REELTALLY_APP_URL" default:"http://127.0.0.1:8080" placeholder:"URL" help:"Public URL of the dashboard, with which the link begins."`
-	Scopes string `default:"read,write" placeholder:"SCOPES" help:"What the visitor may do: read, or read,write."`
+	Scopes string `default:"read,write,admin" placeholder:"SCOPES" help:"What the visitor may do, separated by commas: read, write, and admin to manage tokens."`
 }
 
 // Run creates a token whose secret is not kept, and prints a link that signs in with it once.

@@ -22,7 +22,7 @@ type tokenCreate struct {
 	databaseCommand
 	Org     string        `required:"" placeholder:"NAME|ID" help:"Name or id of the organisation that the token belongs to."`
 	Name    string        `required:"" placeholder:"NAME" help:"Name of the token, 1 to 100 characters."`
-	Scopes  string        `default:"read,write" placeholder:"SCOPES" help:"Scopes of the token: read, write or read,write."`
+	Scopes  string        `default:"read,write" placeholder:"SCOPES" help:"Scopes of the token, separated by commas: read, write, admin. A token with admin can manage tokens."`
 	Expires time.Duration `placeholder:"DURATION" help:"How long the token is valid, for example 30d or 12h. Without it, the token does not expire."`
 	JSON    bool          `name:"json" help:"Print JSON: {\"token\", \"id\"}."`
 }
@@ -104,14 +104,7 @@ func (c *tokenList) Run(ctx context.Context, p boot.Process) error {
 		now := store.InstantOf(time.Now())
 		rows := [][]any{{"ID", "NAME", "SCOPES", "STATE", "CREATED", "EXPIRES", "LAST USED"}}
 		for _, t := range tokens {
-			state := "valid"
-			switch {
-			case t.RevokedAt != nil:
-				state = "revoked"
-			case t.ExpiresAt != nil && *t.ExpiresAt <= now:
-				state = "expired"
-			}
-			rows = append(rows, []any{t.ID, t.Name, joinScopes(t.Scopes), state, formatInstant(&t.CreatedAt, ""), formatInstant(t.ExpiresAt, "never"), formatInstant(t.LastUsedAt, "never")})
+			rows = append(rows, []any{t.ID, t.Name, joinScopes(t.Scopes), t.State(now), formatInstant(&t.CreatedAt, ""), formatInstant(t.ExpiresAt, "never"), formatInstant(t.LastUsedAt, "never")})
 		}
 		return writeTable(p.Stdout, rows)
 	})

@@ -411,6 +411,27 @@ func (e Platform) Valid() bool {
 	}
 }
 
+// Defines values for Scope.
+const (
+	ScopeAdmin Scope = "admin"
+	ScopeRead  Scope = "read"
+	ScopeWrite Scope = "write"
+)
+
+// Valid indicates whether the value is a known member of the Scope enum.
+func (e Scope) Valid() bool {
+	switch e {
+	case ScopeAdmin:
+		return true
+	case ScopeRead:
+		return true
+	case ScopeWrite:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for StopEntryCode.
 const (
 	StopEntryCodeNotFound StopEntryCode = "not_found"
@@ -426,18 +447,21 @@ func (e StopEntryCode) Valid() bool {
 	}
 }
 
-// Defines values for TokenScopes.
+// Defines values for TokenState.
 const (
-	TokenScopesRead  TokenScopes = "read"
-	TokenScopesWrite TokenScopes = "write"
+	TokenStateExpired TokenState = "expired"
+	TokenStateRevoked TokenState = "revoked"
+	TokenStateValid   TokenState = "valid"
 )
 
-// Valid indicates whether the value is a known member of the TokenScopes enum.
-func (e TokenScopes) Valid() bool {
+// Valid indicates whether the value is a known member of the TokenState enum.
+func (e TokenState) Valid() bool {
 	switch e {
-	case TokenScopesRead:
+	case TokenStateExpired:
 		return true
-	case TokenScopesWrite:
+	case TokenStateRevoked:
+		return true
+	case TokenStateValid:
 		return true
 	default:
 		return false
@@ -1190,6 +1214,18 @@ type CreateReportRequest struct {
 	StartDate *openapi_types.Date `json:"start_date,omitempty"`
 }
 
+// CreateTokenRequest A new token.
+type CreateTokenRequest struct {
+	// ExpiresInDays How many days the token is valid. Without it, or with null, the token is valid until it is revoked.
+	ExpiresInDays *int32 `json:"expires_in_days,omitempty"`
+
+	// Name Its name. White space at the beginning and the end is removed.
+	Name string `json:"name"`
+
+	// Scopes The scopes of the token. `read` allows the operations that read, `write` those that change something, and `admin` those that manage tokens. No scope includes another one.
+	Scopes Scopes `json:"scopes"`
+}
+
 // CreatedCollection The new collection.
 type CreatedCollection struct {
 	// Access Who can open the share page of a collection: nobody if `private`, everyone with its URL if `public`, everyone with its URL and the
@@ -1210,6 +1246,27 @@ type CreatedCollection struct {
 
 	// OrganisationID The id of the organisation that owns the collection.
 	OrganisationID openapi_types.UUID `json:"organisation_id"`
+}
+
+// CreatedToken A new token with its secret.
+type CreatedToken struct {
+	// CreatedAt When it was created.
+	CreatedAt string `json:"created_at"`
+
+	// ExpiresAt When the token expires; null if it does not expire.
+	ExpiresAt *string `json:"expires_at"`
+
+	// ID Its id.
+	ID openapi_types.UUID `json:"id"`
+
+	// Name Its name.
+	Name string `json:"name"`
+
+	// Scopes The scopes of the token. `read` allows the operations that read, `write` those that change something, and `admin` those that manage tokens. No scope includes another one.
+	Scopes Scopes `json:"scopes"`
+
+	// Secret The token itself, for the header Authorization. It is shown only in the first answer; null if the request is repeated with the same Idempotency-Key.
+	Secret *string `json:"secret"`
 }
 
 // DateRange A range of UTC days. Both ends are inclusive. An end that is null is open.
@@ -1286,6 +1343,36 @@ type HistoryQuality string
 //
 // Example: [0,3]
 type LinkPositions = []int32
+
+// ListedToken A token in the list of tokens.
+type ListedToken struct {
+	// CreatedAt When it was created.
+	CreatedAt string `json:"created_at"`
+
+	// Current True for the token that sent this request.
+	Current bool `json:"current"`
+
+	// ExpiresAt When the token expires; null if it does not expire.
+	ExpiresAt *string `json:"expires_at"`
+
+	// ID Its id.
+	ID openapi_types.UUID `json:"id"`
+
+	// LastUsedAt When the token was last used, accurate to one minute; null if it was never used.
+	LastUsedAt *string `json:"last_used_at"`
+
+	// Name Its name.
+	Name string `json:"name"`
+
+	// RevokedAt When the token was revoked; null if it was not revoked.
+	RevokedAt *string `json:"revoked_at"`
+
+	// Scopes The scopes of the token. `read` allows the operations that read, `write` those that change something, and `admin` those that manage tokens. No scope includes another one.
+	Scopes Scopes `json:"scopes"`
+
+	// State Whether the token can be used: a revoked token is `revoked`, even if it has also expired.
+	State TokenState `json:"state"`
+}
 
 // Message The result of a request, as a message for people.
 type Message struct {
@@ -1744,6 +1831,12 @@ type ReportVideo struct {
 	ViewsGained *int64 `json:"views_gained"`
 }
 
+// Scope A permission of a token.
+type Scope string
+
+// Scopes The scopes of the token. `read` allows the operations that read, `write` those that change something, and `admin` those that manage tokens. No scope includes another one.
+type Scopes = []Scope
+
 // Statistics The numbers of videos or accounts of an organisation.
 type Statistics struct {
 	// ByPlatform The number of tracked videos or accounts by platform.
@@ -1890,12 +1983,18 @@ type Token struct {
 	// Name Its name.
 	Name string `json:"name"`
 
-	// Scopes The scopes of the token.
-	Scopes []TokenScopes `json:"scopes"`
+	// Scopes The scopes of the token. `read` allows the operations that read, `write` those that change something, and `admin` those that manage tokens. No scope includes another one.
+	Scopes Scopes `json:"scopes"`
 }
 
-// TokenScopes defines model for Token.Scopes.
-type TokenScopes string
+// TokenList The tokens of an organisation.
+type TokenList struct {
+	// Data The tokens, the newest first.
+	Data []ListedToken `json:"data"`
+}
+
+// TokenState Whether the token can be used: a revoked token is `revoked`, even if it has also expired.
+type TokenState string
 
 // TrackAccountRequest The account to track, and how to track it.
 type TrackAccountRequest struct {
@@ -2562,6 +2661,9 @@ type Paginated = bool
 // ReportID defines model for ReportID.
 type ReportID = openapi_types.UUID
 
+// TokenID defines model for TokenID.
+type TokenID = openapi_types.UUID
+
 // VideoID defines model for VideoID.
 type VideoID = openapi_types.UUID
 
@@ -2892,6 +2994,15 @@ type RefreshVideoParams struct {
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
+// CreateTokenParams defines parameters for CreateToken.
+type CreateTokenParams struct {
+	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
+	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
+	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
+	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
 // ListVideosParams defines parameters for ListVideos.
 type ListVideosParams struct {
 	// Page The number of the page; the first page is 1. It cannot be combined with `cursor`.
@@ -3037,6 +3148,9 @@ type RefreshAccountJSONRequestBody = RefreshAccountRequest
 
 // RefreshVideoJSONRequestBody defines body for RefreshVideo for application/json ContentType.
 type RefreshVideoJSONRequestBody = RefreshVideoRequest
+
+// CreateTokenJSONRequestBody defines body for CreateToken for application/json ContentType.
+type CreateTokenJSONRequestBody = CreateTokenRequest
 
 // StopVideoJSONRequestBody defines body for StopVideo for application/json ContentType.
 type StopVideoJSONRequestBody = StopVideoRequest
@@ -3269,6 +3383,15 @@ type ServerInterface interface {
 	// GetVideoStatistics Count the videos
 	// (GET /statistics/videos)
 	GetVideoStatistics(ctx echo.Context) error
+	// ListTokens List the tokens of the organisation
+	// (GET /tokens)
+	ListTokens(ctx echo.Context) error
+	// CreateToken Create a token
+	// (POST /tokens)
+	CreateToken(ctx echo.Context, params CreateTokenParams) error
+	// RevokeToken Revoke a token
+	// (DELETE /tokens/{token_id})
+	RevokeToken(ctx echo.Context, tokenID TokenID) error
 	// StopVideo Stop tracking a video, by id or link
 	// (DELETE /videos)
 	StopVideo(ctx echo.Context) error
@@ -4354,6 +4477,60 @@ func (w *ServerInterfaceWrapper) GetVideoStatistics(ctx echo.Context) error {
 	return err
 }
 
+// ListTokens converts echo context to params.
+func (w *ServerInterfaceWrapper) ListTokens(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListTokens(ctx)
+	return err
+}
+
+// CreateToken converts echo context to params.
+func (w *ServerInterfaceWrapper) CreateToken(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params CreateTokenParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.CreateToken(ctx, params)
+	return err
+}
+
+// RevokeToken converts echo context to params.
+func (w *ServerInterfaceWrapper) RevokeToken(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "token_id" -------------
+	var tokenID TokenID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "token_id", ctx.Param("token_id"), &tokenID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter token_id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RevokeToken(ctx, tokenID)
+	return err
+}
+
 // StopVideo converts echo context to params.
 func (w *ServerInterfaceWrapper) StopVideo(ctx echo.Context) error {
 	var err error
@@ -4737,6 +4914,9 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.GET(options.BaseURL+"/reports/:report_id", wrapper.GetReport, options.OperationMiddlewares["getReport"]...)
 	router.GET(options.BaseURL+"/statistics/accounts", wrapper.GetAccountStatistics, options.OperationMiddlewares["getAccountStatistics"]...)
 	router.GET(options.BaseURL+"/statistics/videos", wrapper.GetVideoStatistics, options.OperationMiddlewares["getVideoStatistics"]...)
+	router.GET(options.BaseURL+"/tokens", wrapper.ListTokens, options.OperationMiddlewares["listTokens"]...)
+	router.POST(options.BaseURL+"/tokens", wrapper.CreateToken, options.OperationMiddlewares["createToken"]...)
+	router.DELETE(options.BaseURL+"/tokens/:token_id", wrapper.RevokeToken, options.OperationMiddlewares["revokeToken"]...)
 	router.DELETE(options.BaseURL+"/videos", wrapper.StopVideo, options.OperationMiddlewares["stopVideo"]...)
 	router.GET(options.BaseURL+"/videos", wrapper.ListVideos, options.OperationMiddlewares["listVideos"]...)
 	router.POST(options.BaseURL+"/videos", wrapper.TrackVideo, options.OperationMiddlewares["trackVideo"]...)
@@ -6175,6 +6355,133 @@ func (response GetVideoStatisticsdefaultApplicationProblemPlusJSONResponse) Visi
 	return err
 }
 
+type ListTokensRequestObject struct {
+}
+
+type ListTokensResponseObject interface {
+	VisitListTokensResponse(w http.ResponseWriter) error
+}
+
+type ListTokens200JSONResponse TokenList
+
+func (response ListTokens200JSONResponse) VisitListTokensResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListTokensdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListTokensdefaultApplicationProblemPlusJSONResponse) VisitListTokensResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateTokenRequestObject struct {
+	Params CreateTokenParams
+	Body   *CreateTokenJSONRequestBody
+}
+
+type CreateTokenResponseObject interface {
+	VisitCreateTokenResponse(w http.ResponseWriter) error
+}
+
+type CreateToken201JSONResponse CreatedToken
+
+func (response CreateToken201JSONResponse) VisitCreateTokenResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(201)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateToken422ApplicationProblemPlusJSONResponse struct {
+	KeyReusedApplicationProblemPlusJSONResponse
+}
+
+func (response CreateToken422ApplicationProblemPlusJSONResponse) VisitCreateTokenResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(422)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateTokendefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response CreateTokendefaultApplicationProblemPlusJSONResponse) VisitCreateTokenResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RevokeTokenRequestObject struct {
+	TokenID TokenID `json:"token_id"`
+}
+
+type RevokeTokenResponseObject interface {
+	VisitRevokeTokenResponse(w http.ResponseWriter) error
+}
+
+type RevokeToken204Response struct {
+}
+
+func (response RevokeToken204Response) VisitRevokeTokenResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type RevokeTokendefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RevokeTokendefaultApplicationProblemPlusJSONResponse) VisitRevokeTokenResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type StopVideoRequestObject struct {
 	Body *StopVideoJSONRequestBody
 }
@@ -6657,6 +6964,15 @@ type StrictServerInterface interface {
 	// GetVideoStatistics Count the videos
 	// (GET /statistics/videos)
 	GetVideoStatistics(ctx context.Context, request GetVideoStatisticsRequestObject) (GetVideoStatisticsResponseObject, error)
+	// ListTokens List the tokens of the organisation
+	// (GET /tokens)
+	ListTokens(ctx context.Context, request ListTokensRequestObject) (ListTokensResponseObject, error)
+	// CreateToken Create a token
+	// (POST /tokens)
+	CreateToken(ctx context.Context, request CreateTokenRequestObject) (CreateTokenResponseObject, error)
+	// RevokeToken Revoke a token
+	// (DELETE /tokens/{token_id})
+	RevokeToken(ctx context.Context, request RevokeTokenRequestObject) (RevokeTokenResponseObject, error)
 	// StopVideo Stop tracking a video, by id or link
 	// (DELETE /videos)
 	StopVideo(ctx context.Context, request StopVideoRequestObject) (StopVideoResponseObject, error)
@@ -7792,6 +8108,102 @@ func (sh *strictHandler) GetVideoStatistics(ctx echo.Context) error {
 		return err
 	} else if validResponse, ok := response.(GetVideoStatisticsResponseObject); ok {
 		return validResponse.VisitGetVideoStatisticsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ListTokens operation middleware
+func (sh *strictHandler) ListTokens(ctx echo.Context) error {
+	var request ListTokensRequestObject
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListTokens(ctx.Request().Context(), request.(ListTokensRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListTokens")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ListTokensResponseObject); ok {
+		return validResponse.VisitListTokensResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// CreateToken operation middleware
+func (sh *strictHandler) CreateToken(ctx echo.Context, params CreateTokenParams) error {
+	var request CreateTokenRequestObject
+
+	request.Params = params
+
+	var body CreateTokenJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateToken(ctx.Request().Context(), request.(CreateTokenRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateToken")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(CreateTokenResponseObject); ok {
+		return validResponse.VisitCreateTokenResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// RevokeToken operation middleware
+func (sh *strictHandler) RevokeToken(ctx echo.Context, tokenID TokenID) error {
+	var request RevokeTokenRequestObject
+
+	request.TokenID = tokenID
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RevokeToken(ctx.Request().Context(), request.(RevokeTokenRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RevokeToken")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(RevokeTokenResponseObject); ok {
+		return validResponse.VisitRevokeTokenResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}

@@ -412,6 +412,27 @@ func (e Platform) Valid() bool {
 	}
 }
 
+// Defines values for Scope.
+const (
+	ScopeAdmin Scope = "admin"
+	ScopeRead  Scope = "read"
+	ScopeWrite Scope = "write"
+)
+
+// Valid indicates whether the value is a known member of the Scope enum.
+func (e Scope) Valid() bool {
+	switch e {
+	case ScopeAdmin:
+		return true
+	case ScopeRead:
+		return true
+	case ScopeWrite:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for StopEntryCode.
 const (
 	StopEntryCodeNotFound StopEntryCode = "not_found"
@@ -427,18 +448,21 @@ func (e StopEntryCode) Valid() bool {
 	}
 }
 
-// Defines values for TokenScopes.
+// Defines values for TokenState.
 const (
-	TokenScopesRead  TokenScopes = "read"
-	TokenScopesWrite TokenScopes = "write"
+	TokenStateExpired TokenState = "expired"
+	TokenStateRevoked TokenState = "revoked"
+	TokenStateValid   TokenState = "valid"
 )
 
-// Valid indicates whether the value is a known member of the TokenScopes enum.
-func (e TokenScopes) Valid() bool {
+// Valid indicates whether the value is a known member of the TokenState enum.
+func (e TokenState) Valid() bool {
 	switch e {
-	case TokenScopesRead:
+	case TokenStateExpired:
 		return true
-	case TokenScopesWrite:
+	case TokenStateRevoked:
+		return true
+	case TokenStateValid:
 		return true
 	default:
 		return false
@@ -1191,6 +1215,18 @@ type CreateReportRequest struct {
 	StartDate *openapi_types.Date `json:"start_date,omitempty"`
 }
 
+// CreateTokenRequest A new token.
+type CreateTokenRequest struct {
+	// ExpiresInDays How many days the token is valid. Without it, or with null, the token is valid until it is revoked.
+	ExpiresInDays *int32 `json:"expires_in_days,omitempty"`
+
+	// Name Its name. White space at the beginning and the end is removed.
+	Name string `json:"name"`
+
+	// Scopes The scopes of the token. `read` allows the operations that read, `write` those that change something, and `admin` those that manage tokens. No scope includes another one.
+	Scopes Scopes `json:"scopes"`
+}
+
 // CreatedCollection The new collection.
 type CreatedCollection struct {
 	// Access Who can open the share page of a collection: nobody if `private`, everyone with its URL if `public`, everyone with its URL and the
@@ -1211,6 +1247,27 @@ type CreatedCollection struct {
 
 	// OrganisationID The id of the organisation that owns the collection.
 	OrganisationID openapi_types.UUID `json:"organisation_id"`
+}
+
+// CreatedToken A new token with its secret.
+type CreatedToken struct {
+	// CreatedAt When it was created.
+	CreatedAt time.Time `json:"created_at"`
+
+	// ExpiresAt When the token expires; null if it does not expire.
+	ExpiresAt *time.Time `json:"expires_at"`
+
+	// ID Its id.
+	ID openapi_types.UUID `json:"id"`
+
+	// Name Its name.
+	Name string `json:"name"`
+
+	// Scopes The scopes of the token. `read` allows the operations that read, `write` those that change something, and `admin` those that manage tokens. No scope includes another one.
+	Scopes Scopes `json:"scopes"`
+
+	// Secret The token itself, for the header Authorization. It is shown only in the first answer; null if the request is repeated with the same Idempotency-Key.
+	Secret *string `json:"secret"`
 }
 
 // DateRange A range of UTC days. Both ends are inclusive. An end that is null is open.
@@ -1287,6 +1344,36 @@ type HistoryQuality string
 //
 // Example: [0,3]
 type LinkPositions = []int32
+
+// ListedToken A token in the list of tokens.
+type ListedToken struct {
+	// CreatedAt When it was created.
+	CreatedAt time.Time `json:"created_at"`
+
+	// Current True for the token that sent this request.
+	Current bool `json:"current"`
+
+	// ExpiresAt When the token expires; null if it does not expire.
+	ExpiresAt *time.Time `json:"expires_at"`
+
+	// ID Its id.
+	ID openapi_types.UUID `json:"id"`
+
+	// LastUsedAt When the token was last used, accurate to one minute; null if it was never used.
+	LastUsedAt *time.Time `json:"last_used_at"`
+
+	// Name Its name.
+	Name string `json:"name"`
+
+	// RevokedAt When the token was revoked; null if it was not revoked.
+	RevokedAt *time.Time `json:"revoked_at"`
+
+	// Scopes The scopes of the token. `read` allows the operations that read, `write` those that change something, and `admin` those that manage tokens. No scope includes another one.
+	Scopes Scopes `json:"scopes"`
+
+	// State Whether the token can be used: a revoked token is `revoked`, even if it has also expired.
+	State TokenState `json:"state"`
+}
 
 // Message The result of a request, as a message for people.
 type Message struct {
@@ -1745,6 +1832,12 @@ type ReportVideo struct {
 	ViewsGained *int64 `json:"views_gained"`
 }
 
+// Scope A permission of a token.
+type Scope string
+
+// Scopes The scopes of the token. `read` allows the operations that read, `write` those that change something, and `admin` those that manage tokens. No scope includes another one.
+type Scopes = []Scope
+
 // Statistics The numbers of videos or accounts of an organisation.
 type Statistics struct {
 	// ByPlatform The number of tracked videos or accounts by platform.
@@ -1891,12 +1984,18 @@ type Token struct {
 	// Name Its name.
 	Name string `json:"name"`
 
-	// Scopes The scopes of the token.
-	Scopes []TokenScopes `json:"scopes"`
+	// Scopes The scopes of the token. `read` allows the operations that read, `write` those that change something, and `admin` those that manage tokens. No scope includes another one.
+	Scopes Scopes `json:"scopes"`
 }
 
-// TokenScopes defines model for Token.Scopes.
-type TokenScopes string
+// TokenList The tokens of an organisation.
+type TokenList struct {
+	// Data The tokens, the newest first.
+	Data []ListedToken `json:"data"`
+}
+
+// TokenState Whether the token can be used: a revoked token is `revoked`, even if it has also expired.
+type TokenState string
 
 // TrackAccountRequest The account to track, and how to track it.
 type TrackAccountRequest struct {
@@ -2563,6 +2662,9 @@ type Paginated = bool
 // ReportID defines model for ReportID.
 type ReportID = openapi_types.UUID
 
+// TokenID defines model for TokenID.
+type TokenID = openapi_types.UUID
+
 // VideoID defines model for VideoID.
 type VideoID = openapi_types.UUID
 
@@ -2893,6 +2995,15 @@ type RefreshVideoParams struct {
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
+// CreateTokenParams defines parameters for CreateToken.
+type CreateTokenParams struct {
+	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
+	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
+	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
+	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
 // ListVideosParams defines parameters for ListVideos.
 type ListVideosParams struct {
 	// Page The number of the page; the first page is 1. It cannot be combined with `cursor`.
@@ -3038,6 +3149,9 @@ type RefreshAccountJSONRequestBody = RefreshAccountRequest
 
 // RefreshVideoJSONRequestBody defines body for RefreshVideo for application/json ContentType.
 type RefreshVideoJSONRequestBody = RefreshVideoRequest
+
+// CreateTokenJSONRequestBody defines body for CreateToken for application/json ContentType.
+type CreateTokenJSONRequestBody = CreateTokenRequest
 
 // StopVideoJSONRequestBody defines body for StopVideo for application/json ContentType.
 type StopVideoJSONRequestBody = StopVideoRequest
@@ -3802,6 +3916,50 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /statistics/videos (the `GetVideoStatistics` operationId).
 	GetVideoStatistics(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListTokens List the tokens of the organisation
+	//
+	// Lists all tokens of the organisation, the newest first, without their secrets. Expired and revoked tokens stay listed until they are deleted, 90 days after their end.
+	// A token needs the scope `admin` for this operation.
+	//
+	// Corresponds with GET /tokens (the `ListTokens` operationId).
+	ListTokens(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CreateTokenWithBody Create a token
+	//
+	// Makes a token of the organisation and returns its secret. The secret is never shown again, because only a hash of it is stored. A token needs the scope `admin` for
+	// this operation, and can then give the new token any scopes.
+	//
+	// An organisation can have 1,000 tokens, including expired and revoked ones that are not deleted yet; another one gives 409 (`too_many_tokens`).
+	//
+	// If the request is repeated with the same `Idempotency-Key`, the answer has `secret: null`. If the secret was lost on the way, revoke the token and make another one.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /tokens (the `CreateToken` operationId).
+	CreateTokenWithBody(ctx context.Context, params *CreateTokenParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CreateToken Create a token
+	//
+	// Makes a token of the organisation and returns its secret. The secret is never shown again, because only a hash of it is stored. A token needs the scope `admin` for
+	// this operation, and can then give the new token any scopes.
+	//
+	// An organisation can have 1,000 tokens, including expired and revoked ones that are not deleted yet; another one gives 409 (`too_many_tokens`).
+	//
+	// If the request is repeated with the same `Idempotency-Key`, the answer has `secret: null`. If the secret was lost on the way, revoke the token and make another one.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /tokens (the `CreateToken` operationId).
+	CreateToken(ctx context.Context, params *CreateTokenParams, body CreateTokenJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RevokeToken Revoke a token
+	//
+	// Revokes a token of the organisation for ever. It stops working on all servers within a second, and so do the sessions that were started with it. A revoked token
+	// can be revoked again, which changes nothing. An unknown id gives 404. A token needs the scope `admin` for this operation, and can revoke itself.
+	//
+	// Corresponds with DELETE /tokens/{token_id} (the `RevokeToken` operationId).
+	RevokeToken(ctx context.Context, tokenID TokenID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// StopVideoWithBody Stop tracking a video, by id or link
 	//
@@ -4962,6 +5120,90 @@ func (c *Client) GetAccountStatistics(ctx context.Context, reqEditors ...Request
 // Corresponds with GET /statistics/videos (the `GetVideoStatistics` operationId).
 func (c *Client) GetVideoStatistics(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetVideoStatisticsRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListTokens List the tokens of the organisation
+//
+// Lists all tokens of the organisation, the newest first, without their secrets. Expired and revoked tokens stay listed until they are deleted, 90 days after their end.
+// A token needs the scope `admin` for this operation.
+//
+// Corresponds with GET /tokens (the `ListTokens` operationId).
+func (c *Client) ListTokens(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListTokensRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CreateTokenWithBody Create a token
+//
+// Makes a token of the organisation and returns its secret. The secret is never shown again, because only a hash of it is stored. A token needs the scope `admin` for
+// this operation, and can then give the new token any scopes.
+//
+// An organisation can have 1,000 tokens, including expired and revoked ones that are not deleted yet; another one gives 409 (`too_many_tokens`).
+//
+// If the request is repeated with the same `Idempotency-Key`, the answer has `secret: null`. If the secret was lost on the way, revoke the token and make another one.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /tokens (the `CreateToken` operationId).
+func (c *Client) CreateTokenWithBody(ctx context.Context, params *CreateTokenParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateTokenRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CreateToken Create a token
+//
+// Makes a token of the organisation and returns its secret. The secret is never shown again, because only a hash of it is stored. A token needs the scope `admin` for
+// this operation, and can then give the new token any scopes.
+//
+// An organisation can have 1,000 tokens, including expired and revoked ones that are not deleted yet; another one gives 409 (`too_many_tokens`).
+//
+// If the request is repeated with the same `Idempotency-Key`, the answer has `secret: null`. If the secret was lost on the way, revoke the token and make another one.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /tokens (the `CreateToken` operationId).
+func (c *Client) CreateToken(ctx context.Context, params *CreateTokenParams, body CreateTokenJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateTokenRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RevokeToken Revoke a token
+//
+// Revokes a token of the organisation for ever. It stops working on all servers within a second, and so do the sessions that were started with it. A revoked token
+// can be revoked again, which changes nothing. An unknown id gives 404. A token needs the scope `admin` for this operation, and can revoke itself.
+//
+// Corresponds with DELETE /tokens/{token_id} (the `RevokeToken` operationId).
+func (c *Client) RevokeToken(ctx context.Context, tokenID TokenID, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRevokeTokenRequest(c.Server, tokenID)
 	if err != nil {
 		return nil, err
 	}
@@ -7448,6 +7690,122 @@ func NewGetVideoStatisticsRequest(server string) (*http.Request, error) {
 	return req, nil
 }
 
+// NewListTokensRequest constructs an http.Request for the ListTokens method
+func NewListTokensRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/tokens")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewCreateTokenRequest calls the generic CreateToken builder with application/json body
+func NewCreateTokenRequest(server string, params *CreateTokenParams, body CreateTokenJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewCreateTokenRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewCreateTokenRequestWithBody constructs an http.Request for the CreateToken method, with any body, and a specified content type
+func NewCreateTokenRequestWithBody(server string, params *CreateTokenParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/tokens")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewRevokeTokenRequest constructs an http.Request for the RevokeToken method
+func NewRevokeTokenRequest(server string, tokenID TokenID) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "token_id", tokenID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: "uuid"})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/tokens/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewStopVideoRequest calls the generic StopVideo builder with application/json body
 func NewStopVideoRequest(server string, body StopVideoJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
@@ -8716,6 +9074,54 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /statistics/videos (the `GetVideoStatistics` operationId).
 	GetVideoStatisticsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetVideoStatisticsResponse, error)
+
+	// ListTokensWithResponse List the tokens of the organisation
+	//
+	// Lists all tokens of the organisation, the newest first, without their secrets. Expired and revoked tokens stay listed until they are deleted, 90 days after their end.
+	// A token needs the scope `admin` for this operation.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /tokens (the `ListTokens` operationId).
+	ListTokensWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListTokensResponse, error)
+
+	// CreateTokenWithBodyWithResponse Create a token
+	//
+	// Makes a token of the organisation and returns its secret. The secret is never shown again, because only a hash of it is stored. A token needs the scope `admin` for
+	// this operation, and can then give the new token any scopes.
+	//
+	// An organisation can have 1,000 tokens, including expired and revoked ones that are not deleted yet; another one gives 409 (`too_many_tokens`).
+	//
+	// If the request is repeated with the same `Idempotency-Key`, the answer has `secret: null`. If the secret was lost on the way, revoke the token and make another one.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /tokens (the `CreateToken` operationId).
+	CreateTokenWithBodyWithResponse(ctx context.Context, params *CreateTokenParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateTokenResponse, error)
+
+	// CreateTokenWithResponse Create a token
+	//
+	// Makes a token of the organisation and returns its secret. The secret is never shown again, because only a hash of it is stored. A token needs the scope `admin` for
+	// this operation, and can then give the new token any scopes.
+	//
+	// An organisation can have 1,000 tokens, including expired and revoked ones that are not deleted yet; another one gives 409 (`too_many_tokens`).
+	//
+	// If the request is repeated with the same `Idempotency-Key`, the answer has `secret: null`. If the secret was lost on the way, revoke the token and make another one.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /tokens (the `CreateToken` operationId).
+	CreateTokenWithResponse(ctx context.Context, params *CreateTokenParams, body CreateTokenJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateTokenResponse, error)
+
+	// RevokeTokenWithResponse Revoke a token
+	//
+	// Revokes a token of the organisation for ever. It stops working on all servers within a second, and so do the sessions that were started with it. A revoked token
+	// can be revoked again, which changes nothing. An unknown id gives 404. A token needs the scope `admin` for this operation, and can revoke itself.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /tokens/{token_id} (the `RevokeToken` operationId).
+	RevokeTokenWithResponse(ctx context.Context, tokenID TokenID, reqEditors ...RequestEditorFn) (*RevokeTokenResponse, error)
 
 	// StopVideoWithBodyWithResponse Stop tracking a video, by id or link
 	//
@@ -10448,6 +10854,150 @@ func (r GetVideoStatisticsResponse) ContentType() string {
 	return ""
 }
 
+type ListTokensResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *TokenList
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListTokensResponse) GetJSON200() *TokenList {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListTokensResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListTokensResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListTokensResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListTokensResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListTokensResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type CreateTokenResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON201 the response for an HTTP 201 `application/json` response
+	JSON201 *CreatedToken
+	// ApplicationProblemJSON422 the response for an HTTP 422 `application/problem+json` response
+	ApplicationProblemJSON422 *KeyReused
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON201 returns the response for an HTTP 201 `application/json` response
+func (r CreateTokenResponse) GetJSON201() *CreatedToken {
+	return r.JSON201
+}
+
+// GetApplicationProblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
+func (r CreateTokenResponse) GetApplicationProblemJSON422() *KeyReused {
+	return r.ApplicationProblemJSON422
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r CreateTokenResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r CreateTokenResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r CreateTokenResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r CreateTokenResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r CreateTokenResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type RevokeTokenResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r RevokeTokenResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r RevokeTokenResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r RevokeTokenResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RevokeTokenResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r RevokeTokenResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type StopVideoResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -11723,6 +12273,78 @@ func (c *ClientWithResponses) GetVideoStatisticsWithResponse(ctx context.Context
 		return nil, err
 	}
 	return ParseGetVideoStatisticsResponse(rsp)
+}
+
+// ListTokensWithResponse List the tokens of the organisation
+//
+// Lists all tokens of the organisation, the newest first, without their secrets. Expired and revoked tokens stay listed until they are deleted, 90 days after their end.
+// A token needs the scope `admin` for this operation.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /tokens (the `ListTokens` operationId).
+func (c *ClientWithResponses) ListTokensWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListTokensResponse, error) {
+	rsp, err := c.ListTokens(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListTokensResponse(rsp)
+}
+
+// CreateTokenWithBodyWithResponse Create a token
+//
+// Makes a token of the organisation and returns its secret. The secret is never shown again, because only a hash of it is stored. A token needs the scope `admin` for
+// this operation, and can then give the new token any scopes.
+//
+// An organisation can have 1,000 tokens, including expired and revoked ones that are not deleted yet; another one gives 409 (`too_many_tokens`).
+//
+// If the request is repeated with the same `Idempotency-Key`, the answer has `secret: null`. If the secret was lost on the way, revoke the token and make another one.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /tokens (the `CreateToken` operationId).
+func (c *ClientWithResponses) CreateTokenWithBodyWithResponse(ctx context.Context, params *CreateTokenParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateTokenResponse, error) {
+	rsp, err := c.CreateTokenWithBody(ctx, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCreateTokenResponse(rsp)
+}
+
+// CreateTokenWithResponse Create a token
+//
+// Makes a token of the organisation and returns its secret. The secret is never shown again, because only a hash of it is stored. A token needs the scope `admin` for
+// this operation, and can then give the new token any scopes.
+//
+// An organisation can have 1,000 tokens, including expired and revoked ones that are not deleted yet; another one gives 409 (`too_many_tokens`).
+//
+// If the request is repeated with the same `Idempotency-Key`, the answer has `secret: null`. If the secret was lost on the way, revoke the token and make another one.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /tokens (the `CreateToken` operationId).
+func (c *ClientWithResponses) CreateTokenWithResponse(ctx context.Context, params *CreateTokenParams, body CreateTokenJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateTokenResponse, error) {
+	rsp, err := c.CreateToken(ctx, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCreateTokenResponse(rsp)
+}
+
+// RevokeTokenWithResponse Revoke a token
+//
+// Revokes a token of the organisation for ever. It stops working on all servers within a second, and so do the sessions that were started with it. A revoked token
+// can be revoked again, which changes nothing. An unknown id gives 404. A token needs the scope `admin` for this operation, and can revoke itself.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /tokens/{token_id} (the `RevokeToken` operationId).
+func (c *ClientWithResponses) RevokeTokenWithResponse(ctx context.Context, tokenID TokenID, reqEditors ...RequestEditorFn) (*RevokeTokenResponse, error) {
+	rsp, err := c.RevokeToken(ctx, tokenID, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRevokeTokenResponse(rsp)
 }
 
 // StopVideoWithBodyWithResponse Stop tracking a video, by id or link
@@ -13058,6 +13680,108 @@ func ParseGetVideoStatisticsResponse(rsp *http.Response) (*GetVideoStatisticsRes
 			return nil, err
 		}
 		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListTokensResponse parses an HTTP response from a ListTokensWithResponse call
+func ParseListTokensResponse(rsp *http.Response) (*ListTokensResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListTokensResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest TokenList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseCreateTokenResponse parses an HTTP response from a CreateTokenWithResponse call
+func ParseCreateTokenResponse(rsp *http.Response) (*CreateTokenResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &CreateTokenResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 201:
+		var dest CreatedToken
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON201 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest KeyReused
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseRevokeTokenResponse parses an HTTP response from a RevokeTokenWithResponse call
+func ParseRevokeTokenResponse(rsp *http.Response) (*RevokeTokenResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RevokeTokenResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case rsp.StatusCode == 204:
+		break // No content-type
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem

@@ -1,12 +1,11 @@
 package web
 
 import (
+	"errors"
 	"net/http"
-	"slices"
+	"net/url"
 	"strconv"
-	"time"
-
-	"github.com/google/uuid"
+	"strings"
 
 	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/store"
@@ -15,37 +14,11 @@ import (
 // settingsPage is the content of the page of settings.
 type settingsPage struct {
 	Account client.Authentication
-	Tokens  []tokenRow
-	Secret  string // secret of a token that was just made, which is shown once
-	Name    string // name of that token
+	Tokens  []client.ListedToken // newest first; empty if the visitor may not manage tokens
+	Made    *client.CreatedToken // token that was just made, whose secret is shown once
 	Problem *Problem
-	History int // how many days back the tier's histories reach
-	MayMake bool
-}
-
-// tokenRow is a token in the list of tokens.
-type tokenRow struct {
-	store.Token
-	State  string // valid, expired or revoked
-	IsThis bool   // true if the visitor's session acts for the token
-}
-
-// Created returns when the token was made.
-func (r tokenRow) Created() time.Time { return r.CreatedAt.Time() }
-
-// Expires returns when the token expires, or nil.
-func (r tokenRow) Expires() *time.Time { return timeOf(r.ExpiresAt) }
-
-// LastUsed returns when the token was last used, or nil.
-func (r tokenRow) LastUsed() *time.Time { return timeOf(r.LastUsedAt) }
-
-// timeOf converts an instant of the store. It returns nil for nil.
-func timeOf(i *store.Instant) *time.Time {
-	if i == nil {
-		return nil
-	}
-	t := i.Time()
-	return &t
+	History int  // how many days back the tier's histories reach
+	Manages bool // true if the visitor may manage tokens
 }
 
 // showSettings shows the tokens, the tier and the limits of the organisation.
@@ -58,77 +31,51 @@ func (v *visit) renderSettings(status int, content settingsPage) error {
 	if err := v.get("/authenticate", nil, &content.Account); err != nil {
 		return err
 	}
-	tokens, err := v.Backend.Tokens(v.r.Context(), v.id.Organisation.ID)
-	if err != nil {
-		return err
-	}
-	now := store.InstantOf(v.Now())
-	for _, t := range slices.Backward(tokens) {
-		row := tokenRow{Token: t, State: "valid", IsThis: t.ID == v.id.Token.ID}
-		if t.ExpiresAt != nil && *t.ExpiresAt <= now {
-			row.State = "expired"
+	if content.Manages = v.id.Token.May(store.ScopeAdmin); content.Manages {
+		var list client.TokenList
+		if err := v.get("/tokens", nil, &list); err != nil {
+			return err
 		}
-		if t.RevokedAt != nil {
-			row.State = "revoked"
-		}
-		content.Tokens = append(content.Tokens, row)
+		content.Tokens = list.Data
 	}
 	content.History = v.Backend.HistoryDays(v.id.Organisation.Tier)
-	content.MayMake = v.id.Token.May(store.ScopeWrite)
 	return v.render(status, "settings", "settings", "Settings", content)
 }
 
-// tokenDays are the lives of a token that the form offers, in days. 0 means that the token does not expire.
-var tokenDays = []int{30, 90, 365, 0}
-
 // createToken makes the token in the form and shows its secret once.
 func createToken(v *visit) error {
-	if err := v.mayChangeTokens("create_token"); err != nil {
+	request := client.CreateTokenRequest{Name: v.r.PostFormValue("name")}
+	for scope := range strings.SplitSeq(v.r.PostFormValue("scopes"), ",") {
+		request.Scopes = append(request.Scopes, client.Scope(scope))
+	}
+	if days := v.r.PostFormValue("days"); days != "" {
+		n, err := strconv.ParseInt(days, 10, 32)
+		if err != nil {
+			return v.refuseToken(&Problem{Status: http.StatusBadRequest, Detail: "The number of days must be a whole number."})
+		}
+		request.ExpiresInDays = new(int32(n))
+	}
+	var made client.CreatedToken
+	if _, err := v.send(http.MethodPost, "/tokens", request, &made); err != nil {
+		return v.refuseToken(err)
+	}
+	return v.renderSettings(http.StatusOK, settingsPage{Made: &made})
+}
+
+// refuseToken shows the page of settings with the reason why no token was made.
+func (v *visit) refuseToken(err error) error {
+	problem, ok := errors.AsType[*Problem](err)
+	if !ok || problem.Status != http.StatusBadRequest && problem.Status != http.StatusConflict {
 		return err
 	}
-	refuse := func(detail string) error {
-		return v.renderSettings(http.StatusBadRequest, settingsPage{Problem: &Problem{Detail: detail}})
-	}
-	name := v.r.PostFormValue("name")
-	if err := store.CheckName("token", name); err != nil {
-		return refuse("The name of a token must have 1 to 100 characters.")
-	}
-	days, err := strconv.Atoi(v.r.PostFormValue("days"))
-	if err != nil || !slices.Contains(tokenDays, days) {
-		return refuse("Choose how long the token is valid: 30, 90 or 365 days, or until it is revoked.")
-	}
-	scopes, err := store.ParseScopes(v.r.PostFormValue("scopes"))
-	if err != nil {
-		return refuse("Choose what the token may do: read, or read and write.")
-	}
-	secret, err := v.Backend.CreateToken(v.r.Context(), v.id.Organisation.ID, name, scopes, time.Duration(days)*24*time.Hour)
-	if err != nil {
-		return err
-	}
-	return v.renderSettings(http.StatusOK, settingsPage{Secret: secret, Name: name})
+	return v.renderSettings(problem.Status, settingsPage{Problem: problem})
 }
 
 // revokeToken revokes a token of the organisation.
 func revokeToken(v *visit) error {
-	if err := v.mayChangeTokens("revoke_token"); err != nil {
-		return err
-	}
-	id, err := uuid.Parse(v.r.PathValue("id"))
-	if err != nil {
-		return errNotFound
-	}
-	if err := v.Backend.RevokeToken(v.r.Context(), v.id.Organisation.ID, id); err != nil {
+	if _, err := v.call(http.MethodDelete, "/tokens/"+url.PathEscape(v.r.PathValue("id")), nil, nil); err != nil {
 		return err
 	}
 	v.redirect("/settings?notice=token-revoked")
 	return nil
-}
-
-// mayChangeTokens returns a *Problem if the session's token may not write, or if the organisation has changed too many tokens in the current
-// minute. change is the name of the change.
-func (v *visit) mayChangeTokens(change string) error {
-	if !v.id.Token.May(store.ScopeWrite) {
-		return &Problem{Status: http.StatusForbidden, Title: "Scope missing", Detail: "You signed in with a token that may only read. To change tokens, sign in with one that may also write."}
-	}
-	return v.Backend.CountWrite(v.r.Context(), v.id.Organisation, change)
 }

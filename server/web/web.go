@@ -29,8 +29,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/reeltally/reeltally/store"
 )
 
@@ -62,14 +60,6 @@ type Backend interface {
 	SignOut(ctx context.Context, session string) error
 	// Do sends a request to the API in the name of id and returns the response. page is the request for the page.
 	Do(id store.Identity, page *http.Request, method, target string, body io.Reader) (Response, error)
-	// Tokens returns the tokens of an organisation, the oldest first.
-	Tokens(ctx context.Context, org uuid.UUID) ([]store.Token, error)
-	// CreateToken creates a token of an organisation and returns its secret. If validity is 0, the token does not expire.
-	CreateToken(ctx context.Context, org uuid.UUID, name string, scopes []store.Scope, validity time.Duration) (secret string, err error)
-	// RevokeToken revokes a token of an organisation. The error for a token of another organisation is that for an unknown token.
-	RevokeToken(ctx context.Context, org, id uuid.UUID) error
-	// CountWrite counts a write that is not an operation of the API. It returns a *Problem if the organisation has reached its limit.
-	CountWrite(ctx context.Context, org store.Organisation, name string) error
 	// HistoryDays returns how many days before today the histories of a tier can begin.
 	HistoryDays(tier store.Tier) int
 	// Masks returns true if a tier hides numbers.
