@@ -50,7 +50,7 @@ func TestConditionalRequest_everyGETResponseHasAnETag(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		otherToken := a.newToken(t, c.org, store.ScopeRead, store.ScopeAdmin)
+		otherToken := a.newToken(t, c.org, store.ScopeRead)
 		paths := c.examplePaths()
 		for path, item := range sharedContract().doc.Paths.Map() {
 			if item.Get == nil {
@@ -70,7 +70,7 @@ func TestConditionalRequest_everyGETResponseHasAnETag(t *testing.T) {
 			c.send(http.MethodGet, target, nil, "If-None-Match", `"another"`).requireStatus(http.StatusOK)
 			head := c.send(http.MethodHead, target, nil).requireStatus(http.StatusOK)
 			require.Equal(t, tag, head.Header.Get("ETag"), path)
-			if path != "/authenticate" { // the response of /authenticate contains the id of the token, so its ETag depends on the token
+			if path != "/authenticate" && path != "/tokens" { // these responses say which token sent the request, so their ETags depend on the token
 				require.Equal(t, tag, otherToken.send(http.MethodGet, target, nil).requireStatus(http.StatusOK).Header.Get("ETag"), "%s: two tokens of one organisation get the same ETag", path)
 			}
 		}

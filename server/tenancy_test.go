@@ -159,13 +159,16 @@ func (p *prober) sendGenerated(g *generator, op *contractOperation, items invent
 			h.Del(name)
 		}
 	}
+	if h.Get("Link") != "" {
+		h.Set("Link", "…") // contains the query of the request and a cursor
+	}
 	text := instanceMember.ReplaceAllStringFunc(string(body), func(path string) string { // decode the path, because the two requests can have different percent-encoding
 		decoded, err := url.PathUnescape(path)
 		require.NoError(p.t, err)
 		return decoded
 	})
 	text = nextCursor.ReplaceAllString(p.namePlaceholders.Replace(text), `"next_cursor":"…"`)
-	text = checksum.ReplaceAllString(text, `"checksum":"…"`)
+	text = secretMember.ReplaceAllString(checksum.ReplaceAllString(text, `"checksum":"…"`), `"secret":"…"`)
 	return r, fmt.Sprintf("%d %v, tag %t\n%s", resp.StatusCode, h, resp.Header.Get("ETag") != "", anyID.ReplaceAllString(text, "…"))
 }
 

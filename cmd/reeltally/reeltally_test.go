@@ -126,7 +126,7 @@ func TestLoginLink_printsALinkForATokenOfTheOrganisation(t *testing.T) {
 	require.Equal(t, []store.Scope{store.ScopeRead}, id.Token.Scopes)
 	require.WithinDuration(t, time.Now().Add(store.SessionLife), id.Token.ExpiresAt.Time(), time.Minute, "the token lasts as long as a session")
 	require.Contains(t, operator("token", "list", "--org", "N"), "Login link")
-	for _, wrong := range [][]string{{"--org", "N", "--app-url", "reeltally.example.com"}, {"--org", "N", "--scopes", "admin"}, {"--org", "unknown"}} {
+	for _, wrong := range [][]string{{"--org", "N", "--app-url", "reeltally.example.com"}, {"--org", "N", "--scopes", "owner"}, {"--org", "unknown"}} {
 		status, _, note := boottest.Run(t, run, nil, map[string]string{"REELTALLY_DATABASE_URL": db.URL}, append([]string{"login-link"}, wrong...)...)
 		require.NotZero(t, status)
 		require.Contains(t, note, wrong[len(wrong)-1])
