@@ -151,7 +151,7 @@ func TestCommands_errorNamesTheInvalidArgument(t *testing.T) {
 		{"org set-tier " + unknownID + " basic", 1, []string{"no such organisation", unknownID}},
 		{"org set-subscription " + unknownID + " none", 1, []string{"no such organisation", unknownID}},
 		{"token create --name N --org " + unknownID, 1, []string{"no such organisation", unknownID}},
-		{"token create --name N --org " + unknownID + " --scopes admin", 2, []string{"--scopes", `"admin"`, "read, write"}},
+		{"token create --name N --org " + unknownID + " --scopes owner", 2, []string{"--scopes", `"owner"`, "read, write"}},
 		{"token create --name N --org " + unknownID + " --expires=-1h", 2, []string{"--expires", "-1h"}},
 		{"token create --name N --org " + unknownID + " --expires soon", 2, []string{"--expires", `"soon"`, "30d"}},
 		{"token list --org " + unknownID, 1, []string{"no such organisation"}},
