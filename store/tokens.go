@@ -59,6 +59,15 @@ func ParseScopes(s string) ([]Scope, error) {
 	return scopes, nil
 }
 
+// joinScopes returns the comma-separated list that ParseScopes parses.
+func joinScopes(scopes []Scope) string {
+	names := make([]string, len(scopes))
+	for i, s := range scopes {
+		names[i] = string(s)
+	}
+	return strings.Join(names, ",")
+}
+
 // Token is an API token without its secret. The store keeps only a hash of the secret.
 type Token struct {
 	ID             uuid.UUID
@@ -177,14 +186,11 @@ func (n NewToken) row(org uuid.UUID, now db.Instant) (tokenRow, string, error) {
 	if err := CheckName("token", n.Name); err != nil {
 		return tokenRow{}, "", err
 	}
-	names := make([]string, len(n.Scopes))
-	for i, sc := range n.Scopes {
-		names[i] = string(sc)
-	}
 	if len(n.Scopes) == 0 {
 		return tokenRow{}, "", errors.New("a token needs at least one of the scopes read, write and admin")
 	}
-	if _, err := ParseScopes(strings.Join(names, ",")); err != nil {
+	scopes, err := ParseScopes(joinScopes(n.Scopes)) // sorted and without duplicates
+	if err != nil {
 		return tokenRow{}, "", err
 	}
 	if n.Validity < 0 {
@@ -197,7 +203,7 @@ func (n NewToken) row(org uuid.UUID, now db.Instant) (tokenRow, string, error) {
 	secret := tokenPrefix + random
 	secret += checksumOf(secret)
 	hash := sha256.Sum256([]byte(secret))
-	row := tokenRow{ID: n.ID, OrganisationID: org, Name: strings.TrimSpace(n.Name), Hash: hash[:], Scopes: strings.Join(names, ","), CreatedAt: now}
+	row := tokenRow{ID: n.ID, OrganisationID: org, Name: strings.TrimSpace(n.Name), Hash: hash[:], Scopes: joinScopes(scopes), CreatedAt: now}
 	if n.ID == uuid.Nil {
 		row.ID = db.NewID()
 	}
