@@ -30,6 +30,7 @@ require (
 	github.com/vbauerster/mpb/v8 v8.9.3
 	github.com/vgarvardt/pgx-google-uuid/v5 v5.6.0
 	go.uber.org/goleak v1.3.0
+	golang.org/x/image v0.47.0
 	golang.org/x/net v0.62.0
 	golang.org/x/sync v0.24.0
 	google.golang.org/api v0.310.0

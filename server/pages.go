@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"github.com/reeltally/reeltally/server/web"
@@ -32,9 +33,13 @@ func pageCaller(ctx context.Context) (id store.Identity, ok bool) {
 }
 
 // countPageRead counts a read of a page and calls next. If the organisation's pages have made too many reads in the current minute, it
-// returns an error response with the code rate_limited.
-func (s *Server) countPageRead(c echo.Context, org store.Organisation, op *operation, next echo.HandlerFunc) error {
-	if err := s.countCall(c, org, "pages_"+op.id, pageReads); err != nil {
+// returns an error response with the code rate_limited. Reads of share pages, which act for no token, are counted apart.
+func (s *Server) countPageRead(c echo.Context, caller Caller, op *operation, next echo.HandlerFunc) error {
+	name, limit := "pages_"+op.id, int64(pageReads)
+	if caller.Token.ID == uuid.Nil {
+		name, limit = "share_"+op.id, shareReads
+	}
+	if err := s.countCall(c, caller.Organisation, name, limit); err != nil {
 		return err
 	}
 	return next(c)

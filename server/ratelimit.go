@@ -23,7 +23,7 @@ func (s *Server) limitOrganisation(next echo.HandlerFunc) echo.HandlerFunc {
 		caller := CallerFrom(c.Request().Context())
 		limit := caller.facts.limits[op.group]
 		if _, ok := pageCaller(c.Request().Context()); ok && op.method == http.MethodGet {
-			return s.countPageRead(c, caller.Organisation, op, next)
+			return s.countPageRead(c, caller, op, next)
 		}
 		if err := s.countCall(c, caller.Organisation, op.id, limit); err != nil {
 			return err

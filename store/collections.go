@@ -260,7 +260,7 @@ func (o *Org) CreateCollection(ctx context.Context, n NewCollection) (Collection
 		if err := CheckCollectionCount(o, tx, 1); err != nil {
 			return err
 		}
-		if err := c.share(); err != nil {
+		if err := c.share(tx); err != nil {
 			return err
 		}
 		if err := tx.Create(&c).Error; err != nil {
@@ -285,15 +285,18 @@ func CheckCollectionCount(o *Org, tx *gorm.DB, n int) error {
 	return nil
 }
 
-// share sets c.Hash, the random part of the share page's URL, if it is not set and the collection is public or protected. The hash never
-// changes afterwards.
-func (c *Collection) share() error {
+// share sets c.Hash, the random part of the share page's URL, if it is not set and the collection is public or protected, and stores to
+// which collection the hash belongs. The hash never changes afterwards.
+func (c *Collection) share(tx *gorm.DB) error {
 	if c.Hash != nil || c.Access == AccessPrivate {
 		return nil
 	}
 	hash, err := randomBase62(hashLength)
+	if err != nil {
+		return err
+	}
 	c.Hash = &hash
-	return err
+	return tx.Create(&sharePage{Hash: hash, OrganisationID: c.OrganisationID, CollectionID: c.ID}).Error
 }
 
 // saveHashtags folds, sorts and stores c.Hashtags. It deletes the hashtags that were stored for the collection before. A hashtag that the
@@ -367,7 +370,7 @@ func (o *Org) UpdateCollection(ctx context.Context, id uuid.UUID, p CollectionPa
 		if c.Access == AccessProtected && c.PasswordHash == nil {
 			return ErrPasswordRequired
 		}
-		if err := c.share(); err != nil {
+		if err := c.share(tx); err != nil {
 			return err
 		}
 		c.UpdatedAt = max(o.s.db.Now(), c.UpdatedAt+1) // UpdatedAt identifies the version, so it must rise even if the clock has not moved
@@ -460,6 +463,11 @@ func (o *Org) DeleteCollection(ctx context.Context, id uuid.UUID, unchanged *db.
 			Updates(map[string]any{"parent_id": c.ParentID, "updated_at": gorm.Expr("CASE WHEN updated_at < ? THEN ? ELSE updated_at + 1 END", now, now)}).Error
 		if err != nil {
 			return err
+		}
+		if c.Hash != nil {
+			if err := tx.Exec("DELETE FROM share_pages WHERE hash = ?", *c.Hash).Error; err != nil {
+				return err
+			}
 		}
 		return tx.Exec("DELETE FROM collections WHERE organisation_id = ? AND id = ?", o.id, id).Error
 	})

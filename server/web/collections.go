@@ -109,6 +109,10 @@ type collectionPage struct {
 	Accounts   []client.Account
 	Reports    []client.ReportSummary
 	Link       string // query of the page with the other value of Subtree
+
+	Share        displaySettings
+	ShareURL     string // address of the share page; "" if the collection is private
+	ShareMetrics []shareChoice
 }
 
 // gainRow is a video with its gain in the period.
@@ -135,6 +139,9 @@ func showCollection(v *visit) error {
 	}
 	path := "/collections/" + id
 	if err := v.get(path, nil, &content.Collection); err != nil {
+		return err
+	}
+	if err := content.describeShare(v); err != nil {
 		return err
 	}
 	other := "true"
@@ -258,6 +265,9 @@ func changeCollection(v *visit) error {
 	case "freeze":
 		notice = "report-frozen"
 		err = v.freeze(path)
+	case "share":
+		notice = "share-saved"
+		err = v.saveShare(path)
 	case "delete":
 		target, notice = "/collection", "deleted"
 		_, err = v.call(http.MethodDelete, path, nil, nil)

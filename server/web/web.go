@@ -40,7 +40,7 @@ var templateFiles embed.FS
 
 // Paths are the paths of the pages. The syntax is that of the router echo.
 var Paths = []string{"/", "/login", "/login/:link", "/logout", "/assets/*", "/track", "/track/progress", "/video", "/video/*", "/account", "/account/*",
-	"/collection", "/collection/*", "/settings", "/settings/*"}
+	"/collection", "/collection/*", "/settings", "/settings/*", "/c/:hash", "/c/:hash/card.png"}
 
 // policy is the Content-Security-Policy of the pages. It allows scripts, styles and requests only in files of the same server.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; " +
@@ -58,6 +58,14 @@ type Backend interface {
 	UseLoginLink(ctx context.Context, link string) (session string, err error)
 	// SignOut ends a session.
 	SignOut(ctx context.Context, session string) error
+	// Share returns the public or protected collection with the given hash. For an unknown hash and for a private collection, the error is
+	// a *Problem with status 404.
+	Share(ctx context.Context, hash string) (store.Share, error)
+	// EnterShare checks the password of a protected share page and returns a pass for a cookie. The error is a *Problem for a wrong password
+	// or after too many of them.
+	EnterShare(ctx context.Context, share store.Share, password string) (pass string, err error)
+	// HasSharePass returns true if pass is a valid pass of the share page, which a new password ends.
+	HasSharePass(share store.Share, pass string) bool
 	// Do sends a request to the API in the name of id and returns the response. page is the request for the page.
 	Do(id store.Identity, page *http.Request, method, target string, body io.Reader) (Response, error)
 	// HistoryDays returns how many days before today the histories of a tier can begin.
@@ -162,6 +170,10 @@ func (p *Pages) routes() http.Handler {
 	handle("POST /login/{link}", useLoginLink)
 	handle("POST /logout", signOut)
 
+	handle("GET /c/{hash}", showShare)
+	handle("POST /c/{hash}", enterShare)
+	handle("GET /c/{hash}/card.png", showCard)
+
 	private("GET /{$}", showOverview)
 	private("GET /track", showTrack)
 	private("POST /track", track)
@@ -251,11 +263,16 @@ func (v *visit) fail(err error) {
 	if problem.Status == http.StatusNotFound {
 		problem = errNotFound
 	}
-	if problem.RetryAfter > 0 {
-		v.w.Header().Set("Retry-After", fmt.Sprint(int((problem.RetryAfter+time.Second-1)/time.Second)))
-	}
+	v.setRetryAfter(problem)
 	if err := v.render(problem.Status, "problem", "", problem.Title, problem); err != nil {
 		v.Logger.ErrorContext(v.r.Context(), "cannot show an error", "error", err)
+	}
+}
+
+// setRetryAfter sets the header Retry-After if the problem says when the visitor can retry.
+func (v *visit) setRetryAfter(problem *Problem) {
+	if problem.RetryAfter > 0 {
+		v.w.Header().Set("Retry-After", fmt.Sprint(int((problem.RetryAfter+time.Second-1)/time.Second)))
 	}
 }
 
@@ -291,6 +308,7 @@ var notices = map[string]string{ //nolint:gosec // the texts contain no credenti
 	"removed":         "Removed from the collection.",
 	"created":         "The collection was created.",
 	"report-frozen":   "The report was frozen.",
+	"share-saved":     "The share page was changed.",
 	"token-revoked":   "The token was revoked.",
 }
 

@@ -113,5 +113,6 @@ var Tables = map[string]Table{
 	"token_uses":          {Class: Coordinator, Bound: ByTime, Retention: tokenRetention},
 	"sessions":            {Class: Coordinator, Bound: ByTime, Retention: sessionRetention},
 	"login_links":         {Class: Coordinator, Bound: ByTime, Retention: sessionRetention},
+	"share_pages":         {Class: Coordinator, Bound: ByTenantData},
 	"clock_state":         {Class: Coordinator, Bound: ByInstallation},
 }

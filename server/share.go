@@ -1,0 +1,93 @@
+package server
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/reeltally/reeltally/server/web"
+	"github.com/reeltally/reeltally/store"
+)
+
+// This file contains what share pages use of the server: look-ups of hashes, and passwords.
+
+// shareViews limits how many share pages one IP address can open in a minute, with wrong hashes and passwords included.
+var shareViews = addressLimit{"share_views", 120, "requests for share pages"}
+
+// shareReads is the maximum number of reads of one operation that all share pages of one organisation can make in a minute. These reads are
+// counted apart from those of the organisation's programs and pages, so that visitors take no requests from the organisation.
+const shareReads = 600
+
+// guessLimit limits wrong passwords of a share page.
+type guessLimit struct {
+	attempts int64
+	window   time.Duration
+}
+
+var (
+	guessesOfAddress = guessLimit{10, 10 * time.Minute} // of one IP address at one share page
+	guessesOfPage    = guessLimit{100, time.Hour}       // of all IP addresses at one share page
+)
+
+// Share returns the public or protected collection with a hash, for a visitor.
+func (b pageBackend) Share(ctx context.Context, hash string) (store.Share, error) {
+	if err := b.s.identities.addressLimits.take(ctx, shareViews, addressOf(ctx)); err != nil {
+		return store.Share{}, b.problem(ctx, err)
+	}
+	share, err := b.s.store.Share(ctx, hash)
+	return share, b.problem(ctx, err)
+}
+
+// EnterShare checks the password of a protected share page, and returns a pass that is valid for web.ShareSessionLife. Each attempt is
+// counted before the password is checked, so that concurrent attempts cannot exceed the limit. A correct attempt is not counted.
+func (b pageBackend) EnterShare(ctx context.Context, share store.Share, password string) (pass string, err error) {
+	page := "share_guesses:" + *share.Collection.Hash
+	limits := map[string]guessLimit{page: guessesOfPage, page + ":" + addressOf(ctx): guessesOfAddress}
+	for key, limit := range limits {
+		quota, err := b.s.rates.Take(ctx, key, limit.attempts, limit.window)
+		if err == nil && quota.Exceeded {
+			e := problem(CodeRateLimited, "There were too many wrong passwords. Try again in %s.", inSeconds(quota.Reset))
+			e.RetryAfter = quota.Reset
+			err = e
+		}
+		if err != nil {
+			return "", b.problem(ctx, err)
+		}
+	}
+	matches, err := store.PasswordMatches(ctx, password, *share.Collection.PasswordHash)
+	if err != nil {
+		return "", b.problem(ctx, err)
+	}
+	if !matches {
+		return "", &web.Problem{Status: http.StatusForbidden, Code: "wrong_password", Title: "Wrong password", Detail: "This is not the password of the page. Upper and lower case matter."}
+	}
+	for key, limit := range limits {
+		if _, err := b.s.rates.GiveBack(ctx, key, limit.attempts, limit.window); err != nil {
+			return "", b.problem(ctx, err)
+		}
+	}
+	ends := strconv.FormatInt(b.s.now().Add(web.ShareSessionLife).Unix(), 10)
+	return ends + "." + b.signShare(share, ends), nil
+}
+
+// HasSharePass returns true if EnterShare has returned pass for this share page, the pass is still valid, and the password was not changed
+// since.
+func (b pageBackend) HasSharePass(share store.Share, pass string) bool {
+	ends, signature, _ := strings.Cut(pass, ".")
+	seconds, err := strconv.ParseInt(ends, 10, 64)
+	return err == nil && b.s.now().Unix() < seconds && hmac.Equal([]byte(signature), []byte(b.signShare(share, ends)))
+}
+
+// signShare returns the signature of a pass. It depends on the hash of the password, so a new password makes all passes invalid.
+func (b pageBackend) signShare(share store.Share, ends string) string {
+	mac := hmac.New(sha256.New, b.s.cursorKey)
+	for _, part := range []string{"share pass", *share.Collection.Hash, *share.Collection.PasswordHash, ends} {
+		_, _ = mac.Write([]byte(part + "\x00")) // no part contains a NUL
+	}
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}

@@ -1,0 +1,248 @@
+package web
+
+import (
+	"bytes"
+	"image"
+	"image/color"
+	"image/draw"
+	"image/png"
+	"strings"
+	"sync"
+
+	"golang.org/x/image/font"
+	"golang.org/x/image/font/gofont/gobold"
+	"golang.org/x/image/font/gofont/goregular"
+	"golang.org/x/image/font/opentype"
+	"golang.org/x/image/math/fixed"
+	"golang.org/x/image/vector"
+
+	"github.com/reeltally/reeltally/store"
+)
+
+// The size of the picture for links to a share page, in pixels. Social networks and messengers expect this size.
+const (
+	cardWidth  = 1200
+	cardHeight = 630
+	cardMargin = 72
+)
+
+// The colours of the picture. They are those of the light theme of style.css.
+var (
+	cardBackground = color.RGBA{0xfb, 0xfb, 0xf9, 0xff}
+	cardText       = color.RGBA{0x1c, 0x1c, 0x19, 0xff}
+	cardMuted      = color.RGBA{0x5e, 0x5e, 0x57, 0xff}
+	cardAccent     = color.RGBA{0x2f, 0x4f, 0xd0, 0xff}
+	cardArea       = color.RGBA{0xe4, 0xe9, 0xfb, 0xff}
+)
+
+// showCard sends the picture for links to a public share page. Other share pages have no picture, so that a link shows none of their numbers.
+func showCard(v *visit) error {
+	share, err := v.openShare()
+	if err != nil {
+		return err
+	}
+	if share.Collection.Access != store.AccessPublic {
+		return errNotFound
+	}
+	s, err := newShareVisit(v, share)
+	if err != nil {
+		return err
+	}
+	page := s.page()
+	if err := s.load(&page); err != nil {
+		return err
+	}
+	picture, err := drawCard(page)
+	if err != nil {
+		return err
+	}
+	v.w.Header().Set("Content-Type", "image/png")
+	v.w.Header().Set("Cache-Control", "public, max-age=300")
+	_, err = v.w.Write(picture)
+	return err
+}
+
+// cardFaces are the fonts of the picture, each in one size.
+type cardFaces struct {
+	title, number, label font.Face
+	has                  func(r rune) bool // returns true if the font of the title has a character
+}
+
+// openCardFaces parses the fonts. Their glyphs are drawn into buffers of the faces, so each picture needs faces of its own.
+func openCardFaces() (f cardFaces, err error) {
+	fonts, err := cardFonts()
+	if err != nil {
+		return f, err
+	}
+	for _, wanted := range []struct {
+		face *font.Face
+		font *opentype.Font
+		size float64
+	}{{&f.title, fonts.bold, 56}, {&f.number, fonts.bold, 64}, {&f.label, fonts.regular, 30}} {
+		if *wanted.face, err = opentype.NewFace(wanted.font, &opentype.FaceOptions{Size: wanted.size, DPI: 72, Hinting: font.HintingNone}); err != nil {
+			return f, err
+		}
+	}
+	f.has = func(r rune) bool {
+		glyph, err := fonts.bold.GlyphIndex(nil, r)
+		return err == nil && glyph != 0
+	}
+	return f, nil
+}
+
+// cardFonts returns the parsed fonts. The first call parses them.
+var cardFonts = sync.OnceValues(func() (fonts struct{ regular, bold *opentype.Font }, err error) {
+	if fonts.regular, err = opentype.Parse(goregular.TTF); err != nil {
+		return fonts, err
+	}
+	fonts.bold, err = opentype.Parse(gobold.TTF)
+	return fonts, err
+})
+
+// drawCard returns a PNG picture of a share page: its title, up to three numbers, and a line with the first metric of its chart.
+func drawCard(page sharePage) ([]byte, error) {
+	faces, err := openCardFaces()
+	if err != nil {
+		return nil, err
+	}
+	picture := image.NewRGBA(image.Rect(0, 0, cardWidth, cardHeight))
+	draw.Draw(picture, picture.Bounds(), image.NewUniform(cardBackground), image.Point{}, draw.Src)
+	y := cardMargin + 48
+	for _, line := range wrap(faces, page.Title, cardWidth-2*cardMargin, 2) {
+		drawText(picture, faces.title, cardText, cardMargin, y, line)
+		y += 66
+	}
+	y += 44
+	x := cardMargin
+	for _, t := range cardTiles(page) {
+		drawText(picture, faces.number, cardText, x, y+20, short(t.Value))
+		drawText(picture, faces.label, cardMuted, x, y+64, t.Label)
+		x += max(font.MeasureString(faces.number, short(t.Value)).Ceil(), font.MeasureString(faces.label, t.Label).Ceil()) + 64
+	}
+	if page.Chart != nil {
+		drawLine(picture, *page.Chart, image.Rect(cardMargin, y+96, cardWidth-cardMargin, cardHeight-88))
+	}
+	drawText(picture, faces.label, cardMuted, cardMargin, cardHeight-36, "ReelTally")
+	if page.MadeUp {
+		drawText(picture, faces.label, cardMuted, cardMargin+180, cardHeight-36, "made-up numbers")
+	}
+	var out bytes.Buffer
+	err = (&png.Encoder{CompressionLevel: png.BestSpeed}).Encode(&out, picture)
+	return out.Bytes(), err
+}
+
+// cardTiles returns up to three tiles whose numbers are known, sums of counts first.
+func cardTiles(page sharePage) []tile {
+	var out []tile
+	for n := range page.Tiles {
+		t := page.Tiles[(n+1)%len(page.Tiles)] // the first tile, the number of videos, comes last
+		if t.Value != nil && len(out) < 3 {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// drawText writes text on a picture. x and y are the left end of its base line.
+func drawText(picture draw.Image, face font.Face, ink color.Color, x, y int, text string) {
+	d := font.Drawer{Dst: picture, Src: image.NewUniform(ink), Face: face, Dot: fixed.P(x, y)}
+	d.DrawString(text)
+}
+
+// wrap breaks a title into lines of at most width pixels. It cuts off what does not fit into the lines, and leaves out characters that the
+// font does not have, such as emoji.
+func wrap(faces cardFaces, text string, width, lines int) []string {
+	shown := strings.Map(func(r rune) rune {
+		if !faces.has(r) {
+			return -1
+		}
+		return r
+	}, text)
+	fits := func(s string) bool { return font.MeasureString(faces.title, s).Ceil() <= width }
+	var out []string
+	line := ""
+	for _, word := range strings.Fields(shown) {
+		switch joined := strings.TrimSpace(line + " " + word); {
+		case fits(joined):
+			line = joined
+		case line == "" || len(out) == lines-1:
+			out = append(out, cut(joined, fits))
+			line = ""
+		default:
+			out, line = append(out, line), word
+		}
+		if len(out) == lines {
+			return out
+		}
+	}
+	if line != "" {
+		out = append(out, cut(line, fits))
+	}
+	return out
+}
+
+// cut returns text, or as much of its beginning as fits with an ellipsis after it.
+func cut(text string, fits func(string) bool) string {
+	runes := []rune(text)
+	for n := len(runes); n > 0; n-- {
+		if n == len(runes) && fits(text) {
+			return text
+		}
+		if shorter := string(runes[:n-1]) + "…"; fits(shorter) {
+			return shorter
+		}
+	}
+	return ""
+}
+
+// drawLine draws the shown metric of a chart as a line with the area below it. Days without a number interrupt nothing: the line joins the
+// known days. It draws nothing if fewer than two days are known.
+func drawLine(picture draw.Image, c chart, box image.Rectangle) {
+	type mark struct{ x, y float32 }
+	var marks []mark
+	var lowest, highest float64
+	for n := range c.Points {
+		p := c.Points[len(c.Points)-1-n]
+		if p.Values[c.Metric] == nil {
+			continue
+		}
+		value := float64(*p.Values[c.Metric])
+		if len(marks) == 0 {
+			lowest, highest = value, value
+		}
+		lowest, highest = min(lowest, value), max(highest, value)
+		marks = append(marks, mark{float32(p.Day - c.Period.Start), float32(value)})
+	}
+	if len(marks) < 2 || box.Dy() < 20 {
+		return
+	}
+	width, height := float32(box.Dx()), float32(box.Dy())
+	for n, m := range marks {
+		marks[n].x = width * m.x / float32(max(1, c.Period.End-c.Period.Start))
+		marks[n].y = height / 2
+		if highest > lowest {
+			marks[n].y = 4 + (height-8)*float32(1-(float64(m.y)-lowest)/(highest-lowest))
+		}
+	}
+	area := vector.NewRasterizer(box.Dx(), box.Dy())
+	area.MoveTo(marks[0].x, height)
+	for _, m := range marks {
+		area.LineTo(m.x, m.y)
+	}
+	area.LineTo(marks[len(marks)-1].x, height)
+	area.ClosePath()
+	area.Draw(picture, box, image.NewUniform(cardArea), image.Point{})
+
+	const thickness = 2.5 // half of the width of the line
+	line := vector.NewRasterizer(box.Dx(), box.Dy())
+	line.MoveTo(marks[0].x, marks[0].y-thickness)
+	for _, m := range marks[1:] {
+		line.LineTo(m.x, m.y-thickness)
+	}
+	for n := range marks {
+		m := marks[len(marks)-1-n]
+		line.LineTo(m.x, m.y+thickness)
+	}
+	line.ClosePath()
+	line.Draw(picture, box, image.NewUniform(cardAccent), image.Point{})
+}

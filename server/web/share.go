@@ -1,0 +1,425 @@
+package web
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/store"
+)
+
+const (
+	// shareCookie is the name of the cookie with which a browser that sent the password opens a share page again.
+	shareCookie = "reeltally_share"
+	// ShareSessionLife is how long a browser that sent the password of a share page can open the page.
+	ShareSessionLife = 12 * time.Hour
+)
+
+// embedPolicy is the Content-Security-Policy of a share page that another web site shows in a frame.
+const embedPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors *"
+
+// displaySettings are the display settings of a collection, as openapi.yaml describes them.
+type displaySettings struct {
+	Title        string   `json:"title"`
+	Description  string   `json:"description"`
+	Theme        string   `json:"theme"` // light, dark or auto
+	Metrics      []string `json:"metrics"`
+	ShowAccounts *bool    `json:"show_accounts"`
+	ShowHistory  *bool    `json:"show_history"`
+	Sort         struct {
+		By        string `json:"by"`
+		Direction string `json:"direction"`
+	} `json:"sort"`
+}
+
+// settingsOf returns the display settings of a collection. text is a JSON object, or nil if no settings are stored. A setting that is not
+// stored has its default.
+func settingsOf(text *string, name string) (displaySettings, error) {
+	var d displaySettings
+	if text != nil {
+		if err := json.Unmarshal([]byte(*text), &d); err != nil {
+			return d, err
+		}
+	}
+	if d.Title == "" {
+		d.Title = name
+	}
+	if len(d.Metrics) == 0 {
+		d.Metrics = []string{"views", "likes", "comments"}
+	}
+	if d.Sort.By == "" {
+		d.Sort.By = "latest_views"
+	}
+	if d.ShowHistory == nil {
+		d.ShowHistory = new(true)
+	}
+	if d.ShowAccounts == nil {
+		d.ShowAccounts = new(false)
+	}
+	return d, nil
+}
+
+// shareMetric is a metric that a share page can show.
+type shareMetric struct {
+	Name  string // name in the display settings
+	Label string
+	Kind  string // count, trend, percent or multiple
+	// ofVideo returns the metric of a video, or nil if it is unknown.
+	ofVideo func(*client.Video) number
+	// ofGroup and ofDay return the sum over all videos, now and on a day. They are nil if the metric has no sum.
+	ofGroup func(*client.CollectionStatistics) *int64
+	ofDay   func(*client.CollectionHistoryPoint) *int64
+}
+
+var shareMetrics = []shareMetric{
+	{"views", "Views", "count", func(v *client.Video) number { return v.LatestViews },
+		func(s *client.CollectionStatistics) *int64 { return s.Views }, func(d *client.CollectionHistoryPoint) *int64 { return d.Views }},
+	{"likes", "Likes", "count", func(v *client.Video) number { return v.LatestLikes },
+		func(s *client.CollectionStatistics) *int64 { return s.Likes }, func(d *client.CollectionHistoryPoint) *int64 { return d.Likes }},
+	{"comments", "Comments", "count", func(v *client.Video) number { return v.LatestComments },
+		func(s *client.CollectionStatistics) *int64 { return s.Comments }, func(d *client.CollectionHistoryPoint) *int64 { return d.Comments }},
+	{"bookmarks", "Bookmarks", "count", func(v *client.Video) number { return v.LatestBookmarks },
+		func(s *client.CollectionStatistics) *int64 { return s.Bookmarks }, func(d *client.CollectionHistoryPoint) *int64 { return d.Bookmarks }},
+	{"shares", "Shares", "count", func(v *client.Video) number { return v.LatestShares },
+		func(s *client.CollectionStatistics) *int64 { return s.Shares }, func(d *client.CollectionHistoryPoint) *int64 { return d.Shares }},
+	{"engagement", "Engagements", "count", func(v *client.Video) number { return v.LatestEngagement },
+		func(s *client.CollectionStatistics) *int64 { return s.Engagements }, func(d *client.CollectionHistoryPoint) *int64 { return d.Engagements }},
+	{"outlier_multiplier", "Outlier", "multiple", func(v *client.Video) number { return v.OutlierMultiplier }, nil, nil},
+	{"views_gained_7d", "Gained 7 d", "trend", func(v *client.Video) number { return v.ViewsGained7D }, nil, nil},
+	{"increase_1d", "1 d", "percent", func(v *client.Video) number { return v.Increase1D }, nil, nil},
+	{"increase_7d", "7 d", "percent", func(v *client.Video) number { return v.Increase7D }, nil, nil},
+	{"increase_14d", "14 d", "percent", func(v *client.Video) number { return v.Increase14D }, nil, nil},
+	{"increase_30d", "30 d", "percent", func(v *client.Video) number { return v.Increase30D }, nil, nil},
+}
+
+// metrics returns the metrics of the display settings, in their order and without duplicates.
+func (d displaySettings) metrics() []shareMetric {
+	var out []shareMetric
+	for _, name := range d.Metrics {
+		at := slices.IndexFunc(shareMetrics, func(m shareMetric) bool { return m.Name == name })
+		if at >= 0 && !slices.ContainsFunc(out, func(m shareMetric) bool { return m.Name == name }) {
+			out = append(out, shareMetrics[at])
+		}
+	}
+	return out
+}
+
+// shareVisit is a request for a share page by a visitor who may see it. It can request only data of the shared collection from the API.
+type shareVisit struct {
+	visit    *visit
+	share    store.Share
+	settings displaySettings
+}
+
+// get requests part of the shared collection from the API, for example /videos, and decodes the response into out.
+func (s *shareVisit) get(part string, query url.Values, out any) error {
+	return s.visit.get("/collections/"+s.share.Collection.ID.String()+part, query, out)
+}
+
+// newShareVisit returns a visit of a share page. The API is asked in the name of the organisation, with a token that may only read.
+func newShareVisit(v *visit, share store.Share) (*shareVisit, error) {
+	own := *v // v itself gets no identity, so that the page for an error shows nothing of the organisation
+	own.id = store.Identity{Organisation: share.Organisation, Token: store.Token{OrganisationID: share.Organisation.ID, Scopes: []store.Scope{store.ScopeRead}}}
+	settings, err := settingsOf(share.Collection.DisplaySettings, share.Collection.Name)
+	return &shareVisit{&own, share, settings}, err
+}
+
+// sharePage is the value with which the template of a share page is executed.
+type sharePage struct {
+	Title       string
+	Description string
+	Theme       string // light, dark or auto
+	Address     string // URL of the page
+	Card        string // URL of the picture for links to the page; "" if there is none
+	Summary     string // text for links to the page
+	Embedded    bool   // true if another web site shows the page in a frame
+	MadeUp      bool   // true if the numbers are made up by the sandbox
+	Masked      bool   // true if the organisation's tier hides numbers
+	Locked      bool   // true if the visitor must send the password first
+	Problem     *Problem
+
+	Refused  *Problem // why the numbers cannot be added up; nil if they can
+	Tiles    []tile
+	Chart    *chart // nil if the page shows no history
+	Metrics  []shareMetric
+	Rows     []shareRow
+	View     tableView
+	Accounts []client.Account
+	Updated  *time.Time // time of the newest numbers on the page
+}
+
+// shareRow is a video in the table of a share page.
+type shareRow struct {
+	client.Video
+	Cells []shareCell
+}
+
+// shareCell is a metric of a video.
+type shareCell struct {
+	shareMetric
+	Value number
+}
+
+// showShare shows the share page of a collection, or the form for its password.
+func showShare(v *visit) error {
+	share, err := v.openShare()
+	if err != nil {
+		return err
+	}
+	embedded := v.r.URL.Query().Get("embed") == "1" && share.Collection.Access == store.AccessPublic
+	if embedded {
+		v.w.Header().Set("Content-Security-Policy", embedPolicy)
+	}
+	if share.Collection.Access == store.AccessProtected {
+		cookie, err := v.r.Cookie(shareCookie)
+		if err != nil || !v.Backend.HasSharePass(share, cookie.Value) {
+			return v.askForPassword(share, http.StatusOK, nil)
+		}
+	}
+	s, err := newShareVisit(v, share)
+	if err != nil {
+		return err
+	}
+	page := s.page()
+	page.Embedded = embedded
+	if err := s.load(&page); err != nil {
+		return err
+	}
+	return v.execute(http.StatusOK, "share", "shared", page)
+}
+
+// openShare returns the collection in the path of the request. It returns errNotFound for an unknown hash and for a private collection.
+func (v *visit) openShare() (store.Share, error) {
+	v.w.Header().Set("X-Robots-Tag", "noindex, nofollow")
+	return v.Backend.Share(v.r.Context(), v.r.PathValue("hash"))
+}
+
+// askForPassword shows the form for the password of a share page. The form shows nothing of the collection.
+func (v *visit) askForPassword(share store.Share, status int, problem *Problem) error {
+	return v.execute(status, "share", "shared", sharePage{Title: "Password", Locked: true, Problem: problem, Theme: "auto", Address: v.shareURL(share)})
+}
+
+// enterShare checks the password in the form and gives the browser a cookie that opens the share page.
+func enterShare(v *visit) error {
+	share, err := v.openShare()
+	if err != nil {
+		return err
+	}
+	target := "/c/" + url.PathEscape(*share.Collection.Hash)
+	if share.Collection.Access != store.AccessProtected {
+		v.redirect(target)
+		return nil
+	}
+	pass, err := v.Backend.EnterShare(v.r.Context(), share, v.r.PostFormValue("password"))
+	if problem, ok := errors.AsType[*Problem](err); ok && problem.Status < http.StatusInternalServerError {
+		v.setRetryAfter(problem)
+		return v.askForPassword(share, problem.Status, problem)
+	}
+	if err != nil {
+		return err
+	}
+	http.SetCookie(v.w, &http.Cookie{ //nolint:gosec // Secure is false only if the dashboard has an http URL, over which browsers would not send a secure cookie
+		Name: shareCookie, Value: pass, Path: v.base + target, MaxAge: int(ShareSessionLife.Seconds()), HttpOnly: true, Secure: v.Secure, SameSite: http.SameSiteLaxMode})
+	v.redirect(target)
+	return nil
+}
+
+// shareURL returns the URL of a share page.
+func (v *visit) shareURL(share store.Share) string { return v.AppURL + "/c/" + *share.Collection.Hash }
+
+// page returns the parts of the share page that need no request to the API.
+func (s *shareVisit) page() sharePage {
+	page := sharePage{Title: s.settings.Title, Description: s.settings.Description, Theme: s.settings.Theme, Address: s.visit.shareURL(s.share), Metrics: s.settings.metrics(),
+		MadeUp: s.visit.Backend.MadeUp(), Masked: s.visit.masked()}
+	if page.Theme != "light" && page.Theme != "dark" {
+		page.Theme = "auto"
+	}
+	if s.share.Collection.Access == store.AccessPublic {
+		page.Card = page.Address + "/card.png"
+	}
+	return page
+}
+
+// load reads the numbers of the share page.
+func (s *shareVisit) load(page *sharePage) error {
+	p, err := s.visit.period()
+	if err != nil {
+		return err
+	}
+	if err := s.loadGroup(p, page); err != nil {
+		return err
+	}
+	if err := s.loadVideos(page); err != nil {
+		return err
+	}
+	if *s.settings.ShowAccounts {
+		var accounts client.CollectionAccountPage
+		if err := s.get("/accounts", url.Values{"limit": {"50"}, "order_by": {"total_views"}}, &accounts); err != nil {
+			return err
+		}
+		page.Accounts = accounts.Data
+	}
+	page.Summary = page.Description
+	if page.Summary == "" {
+		page.Summary = plural(page.View.Total, "video", "videos")
+		for _, t := range page.Tiles {
+			if _, ok := known(t.Value); ok && t.Label != "Videos" {
+				page.Summary += " · " + short(t.Value) + " " + strings.ToLower(t.Label)
+			}
+		}
+	}
+	return nil
+}
+
+// loadVideos reads the page of videos. The order is that of the display settings, so that a visitor cannot learn from it about metrics that
+// the page does not show.
+func (s *shareVisit) loadVideos(page *sharePage) error {
+	n, err := s.visit.pageNumber()
+	if err != nil {
+		return err
+	}
+	page.View = tableView{Column: s.settings.Sort.By, Ascending: s.settings.Sort.Direction == "asc", Page: n, query: s.visit.r.URL.Query()}
+	var videos client.CollectionVideoPage
+	if err := s.get("/videos", page.View.Query(), &videos); err != nil {
+		return err
+	}
+	page.View.count(videos.Pagination.Total, videos.Pagination.TotalPages)
+	for _, video := range videos.Data {
+		row := shareRow{Video: video}
+		for _, m := range page.Metrics {
+			row.Cells = append(row.Cells, shareCell{m, m.ofVideo(&video)})
+		}
+		if at := video.LatestUpdatedAt; at != nil && (page.Updated == nil || at.After(*page.Updated)) {
+			page.Updated = at
+		}
+		page.Rows = append(page.Rows, row)
+	}
+	return nil
+}
+
+// loadGroup reads the sums of the collection, and their history if the page shows one. A collection that is too large for the period has
+// neither.
+func (s *shareVisit) loadGroup(p period, page *sharePage) error {
+	var sums []shareMetric
+	for _, m := range page.Metrics {
+		if m.ofGroup != nil {
+			sums = append(sums, m)
+		}
+	}
+	query := url.Values{"start_date": {p.Start.String()}, "end_date": {p.End.String()}}
+	var now client.CollectionStatistics
+	err := s.get("/statistics", query, &now)
+	if problem, ok := errors.AsType[*Problem](err); ok && problem.Status == http.StatusConflict {
+		page.Refused = problem
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	page.Tiles = []tile{{Label: "Videos", Value: now.Videos, Plain: true}}
+	for _, m := range sums {
+		page.Tiles = append(page.Tiles, tile{Label: m.Label, Value: m.ofGroup(&now), Plain: true})
+		if m.Name == "views" {
+			page.Tiles = append(page.Tiles, tile{Label: "Gained views", Value: now.ViewsGained, Percent: now.Increase, Plain: true})
+		}
+	}
+	if !*s.settings.ShowHistory || len(sums) == 0 {
+		return nil
+	}
+	var history client.CollectionHistory
+	if err := s.get("/history", query, &history); err != nil {
+		return err
+	}
+	points := make([]point, len(history))
+	for n := range history {
+		points[n].Day = store.DateOf(history[n].Date.Time)
+		for _, m := range sums {
+			points[n].Values = append(points[n].Values, m.ofDay(&history[n]))
+		}
+	}
+	var names []metric
+	for m, sum := range sums {
+		names = append(names, metric{Name: sum.Name, Label: sum.Label})
+		for t := range page.Tiles {
+			if page.Tiles[t].Label == sum.Label {
+				page.Tiles[t].Spark = sparkline(points, m, p.Start, p.End)
+			}
+		}
+	}
+	c := s.visit.newChart("Sums over the videos that were in the collection on each day. Days are UTC.", p, names, points)
+	page.Chart = &c
+	return nil
+}
+
+// shareChoice is a metric in the form for the share page of a collection.
+type shareChoice struct {
+	Name, Label string
+	Shown       bool
+}
+
+// describeShare sets the fields for the form of the share page.
+func (p *collectionPage) describeShare(v *visit) error {
+	var text *string
+	if encoded := string(p.Collection.DisplaySettings); encoded != "" && encoded != "null" {
+		text = &encoded
+	}
+	d, err := settingsOf(text, "")
+	if err != nil {
+		return err
+	}
+	p.Share = d
+	for _, m := range shareMetrics {
+		p.ShareMetrics = append(p.ShareMetrics, shareChoice{m.Name, m.Label, slices.Contains(d.Metrics, m.Name)})
+	}
+	if p.Collection.Hash != nil && p.Collection.Access != client.AccessPrivate {
+		p.ShareURL = v.AppURL + "/c/" + *p.Collection.Hash
+	}
+	return nil
+}
+
+// saveShare changes access, password and display settings of a collection to those in the form. Display settings that the form does not have
+// stay as they are. Metrics that were chosen before keep their order.
+func (v *visit) saveShare(path string) error {
+	var before client.Collection
+	if err := v.get(path, nil, &before); err != nil {
+		return err
+	}
+	settings := map[string]any{}
+	if err := json.Unmarshal(before.DisplaySettings, &settings); err != nil {
+		return err
+	}
+	if settings == nil { // nothing was stored
+		settings = map[string]any{}
+	}
+	var known displaySettings
+	if err := json.Unmarshal(before.DisplaySettings, &known); err != nil {
+		return err
+	}
+	for member, text := range map[string]string{"title": v.r.PostFormValue("title"), "description": v.r.PostFormValue("description"), "theme": v.r.PostFormValue("theme")} {
+		if settings[member] = text; text == "" {
+			delete(settings, member)
+		}
+	}
+	chosen := v.r.PostForm["metric"]
+	metrics := slices.DeleteFunc(known.Metrics, func(name string) bool { return !slices.Contains(chosen, name) })
+	for _, name := range chosen {
+		if !slices.Contains(metrics, name) {
+			metrics = append(metrics, name)
+		}
+	}
+	if settings["metrics"] = metrics; len(metrics) == 0 {
+		delete(settings, "metrics")
+	}
+	settings["show_history"], settings["show_accounts"] = v.r.PostFormValue("show_history") == "true", v.r.PostFormValue("show_accounts") == "true"
+	body := map[string]any{"access": v.r.PostFormValue("access"), "display_settings": settings}
+	if password := v.r.PostFormValue("password"); password != "" {
+		body["password"] = password
+	}
+	_, err := v.send(http.MethodPatch, path, body, nil)
+	return err
+}
