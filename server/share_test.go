@@ -1,0 +1,238 @@
+package server_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"image/png"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/server"
+	"github.com/reeltally/reeltally/server/web"
+	"github.com/reeltally/reeltally/store"
+)
+
+const sharePassword = "correct horse battery"
+
+// share changes the access of a collection and returns the path of its share page. body has other members of the request.
+func (c *caller) share(collection uuid.UUID, access string, body map[string]any) string {
+	c.t.Helper()
+	changes := map[string]any{"access": access}
+	for name, value := range body {
+		changes[name] = value
+	}
+	c.send(http.MethodPatch, "/collections/"+collection.String(), changes).requireStatus(http.StatusNoContent)
+	hash := decode[client.Collection](c.send(http.MethodGet, "/collections/"+collection.String(), nil).requireStatus(http.StatusOK)).Hash
+	require.NotNil(c.t, hash)
+	return "/c/" + *hash
+}
+
+func TestSharePage_showsTheNumbersOfAPublicCollection(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		collection, videos := fillForPages(a, c)
+		settings := map[string]any{"title": "Our <b>launch</b>", "description": "In numbers", "metrics": []string{"likes", "views"}, "theme": "dark",
+			"sort": map[string]any{"by": "latest_likes", "direction": "asc"}}
+		path := c.share(collection, "public", map[string]any{"display_settings": settings})
+		visitor := &visitor{app: a, t: t}
+		got := visitor.visit(path).requireStatus(http.StatusOK)
+		page := string(got.body)
+		require.Nil(t, visitor.cookie)
+		require.Equal(t, "noindex, nofollow", got.Header.Get("X-Robots-Tag"))
+		require.Contains(t, got.Header.Get("Content-Security-Policy"), "frame-ancestors 'none'")
+		require.Contains(t, page, "Our &lt;b&gt;launch&lt;/b&gt;")
+		require.Contains(t, page, `<html lang="en" data-theme="dark">`)
+		require.Contains(t, page, `property="og:image" content="https://app.example.test`+path+`/card.png"`)
+
+		statistics := decode[client.CollectionStatistics](c.send(http.MethodGet, "/collections/"+collection.String()+"/statistics", nil).requireStatus(http.StatusOK))
+		members := decode[client.CollectionVideoPage](c.send(http.MethodGet, "/collections/"+collection.String()+"/videos?order_by=latest_likes&order_direction=asc", nil).requireStatus(http.StatusOK))
+		onPage := numbersIn(got.document())
+		require.Equal(t, []string{digits(statistics.Videos), digits(statistics.Likes), digits(statistics.Views), digits(statistics.ViewsGained)}, onPage[:4])
+		var want []string
+		for _, v := range members.Data {
+			want = append(want, digits(v.LatestLikes), digits(v.LatestViews))
+			require.Contains(t, page, v.AdLink)
+		}
+		require.Equal(t, want, onPage[len(onPage)-len(want):], "the columns have the order of the metrics, and the rows that of sort")
+		for _, hidden := range append([]string{c.org.ID.String(), "Northwind</", collection.String(), "Comments"}, ids(videos)...) {
+			require.NotContains(t, page, hidden, "a share page contains no ids of the organisation and no metrics that were not chosen")
+		}
+
+		embedded := visitor.visit(path + "?embed=1").requireStatus(http.StatusOK)
+		require.Contains(t, embedded.Header.Get("Content-Security-Policy"), "frame-ancestors *")
+		card := visitor.visit(path + "/card.png").requireStatus(http.StatusOK)
+		picture, err := png.Decode(bytes.NewReader(card.body))
+		require.NoError(t, err)
+		require.Equal(t, 1200, picture.Bounds().Dx())
+		require.Contains(t, string(visitor.visit(path+"?page=0").requireStatus(http.StatusBadRequest).body), "it must be 1 or more")
+		require.NotContains(t, string(visitor.visit(path+"?page=0").body), "Northwind</", "an error on a share page does not name the organisation")
+	})
+}
+
+// ids returns the texts of ids.
+func ids(all []uuid.UUID) []string {
+	out := make([]string, len(all))
+	for n, id := range all {
+		out[n] = id.String()
+	}
+	return out
+}
+
+func TestSharePage_ofAPrivateCollectionIsLikeAnUnknownOne(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		collection, _ := fillForPages(a, c)
+		path := c.share(collection, "public", nil)
+		visitor := &visitor{app: a, t: t}
+		visitor.visit(path).requireStatus(http.StatusOK)
+		c.share(collection, "private", nil)
+		for _, suffix := range []string{"", "?embed=1", "/card.png"} {
+			a.Guard.Statements()
+			private := visitor.visit(path + suffix).requireStatus(http.StatusNotFound)
+			sent := len(a.Guard.Statements())
+			unknown := visitor.visit("/c/aaaaaaaaaaaaaa" + suffix).requireStatus(http.StatusNotFound)
+			require.Equal(t, string(unknown.body), string(private.body))
+			require.Equal(t, fmt.Sprint(withoutRequestID(unknown.Header)), fmt.Sprint(withoutRequestID(private.Header)))
+			require.Len(t, a.Guard.Statements(), sent, "both requests run the same statements")
+		}
+		require.Equal(t, string(visitor.post("/c/aaaaaaaaaaaaaa", "password", "x").requireStatus(http.StatusNotFound).body), string(visitor.post(path, "password", "x").requireStatus(http.StatusNotFound).body))
+		require.Equal(t, path, c.share(collection, "public", nil), "the address stays the same")
+		visitor.visit(path).requireStatus(http.StatusOK)
+		c.send(http.MethodDelete, "/collections/"+collection.String(), nil).requireStatus(http.StatusOK)
+		visitor.visit(path).requireStatus(http.StatusNotFound)
+	})
+}
+
+// withoutRequestID returns headers without those that differ between any two responses.
+func withoutRequestID(h http.Header) http.Header {
+	h = h.Clone()
+	h.Del("X-Request-Id")
+	h.Del("Date")
+	return h
+}
+
+func TestSharePage_ofAProtectedCollectionNeedsThePassword(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		collection, _ := fillForPages(a, c)
+		path := c.share(collection, "protected", map[string]any{"password": sharePassword, "display_settings": map[string]any{"title": "Secret launch"}})
+		visitor := &visitor{app: a, t: t}
+		locked := visitor.visit(path).requireStatus(http.StatusOK)
+		require.Empty(t, numbersIn(locked.document()))
+		require.NotContains(t, string(locked.body), "Secret launch")
+		visitor.visit(path + "/card.png").requireStatus(http.StatusNotFound)
+		require.Contains(t, string(visitor.post(path, "password", "wrong password").requireStatus(http.StatusForbidden).body), `role="alert"`)
+		require.Nil(t, visitor.cookie)
+
+		require.Equal(t, path, visitor.post(path, "password", sharePassword).requireStatus(http.StatusSeeOther).Header.Get("Location"))
+		require.True(t, visitor.cookie.HttpOnly)
+		require.True(t, visitor.cookie.Secure)
+		require.Equal(t, path, visitor.cookie.Path)
+		require.Contains(t, string(visitor.visit(path).requireStatus(http.StatusOK).body), "Secret launch")
+		require.Contains(t, visitor.visit(path+"?embed=1").Header.Get("Content-Security-Policy"), "frame-ancestors 'none'", "only public pages can be embedded")
+
+		other, _ := fillForPages(a, c)
+		require.NotContains(t, string(visitor.visit(c.share(other, "protected", map[string]any{"password": sharePassword})).requireStatus(http.StatusOK).body), "<table", "a pass opens one page")
+		kept := *visitor.cookie
+		for _, forged := range []string{"", ".", kept.Value + "x", "9" + kept.Value, strings.Split(kept.Value, ".")[0] + "."} {
+			visitor.cookie = &http.Cookie{Name: kept.Name, Value: forged}
+			require.NotContains(t, string(visitor.visit(path).body), "Secret launch", forged)
+		}
+		visitor.cookie = &kept
+		a.Clock.Advance(web.ShareSessionLife)
+		require.NotContains(t, string(visitor.visit(path).body), "Secret launch", "the pass has ended")
+		visitor.post(path, "password", sharePassword).requireStatus(http.StatusSeeOther)
+		c.share(collection, "protected", map[string]any{"password": "another password"})
+		require.NotContains(t, string(visitor.visit(path).body), "Secret launch", "a new password ends all passes")
+		require.NotContains(t, a.log.String(), sharePassword)
+	})
+}
+
+func TestSharePage_limitsWrongPasswordsOfConcurrentVisitors(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t), func(o *server.Options) { o.RateStore = server.NewMemoryRateStore() })
+	c := a.newCaller(t, store.TierPremium)
+	collection := c.createNamedCollection("Launch")
+	path := c.share(collection, "protected", map[string]any{"password": sharePassword})
+	var group sync.WaitGroup
+	statuses := make([]int, 64)
+	for n := range statuses {
+		group.Go(func() {
+			v := &visitor{app: a, t: t}
+			statuses[n] = v.post(path, "password", fmt.Sprintf("guess %d of many", n)).StatusCode
+		})
+	}
+	group.Wait()
+	counts := map[int]int{}
+	for _, status := range statuses {
+		counts[status]++
+	}
+	require.Equal(t, map[int]int{http.StatusForbidden: 10, http.StatusTooManyRequests: 54}, counts)
+	refused := (&visitor{app: a, t: t}).post(path, "password", sharePassword).requireStatus(http.StatusTooManyRequests)
+	require.NotEmpty(t, refused.Header.Get("Retry-After"))
+	require.Contains(t, string(refused.body), "too many wrong passwords")
+}
+
+func TestSharePage_hidesNumbersOfMaskedTiers(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		collection, _ := fillForPages(a, c)
+		path := c.share(collection, "public", nil)
+		require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierBasic))
+		a.Clock.Advance(time.Second)
+		got := (&visitor{app: a, t: t}).visit(path).requireStatus(http.StatusOK)
+		for _, number := range numbersIn(got.document()) {
+			require.Empty(t, number)
+		}
+		require.Contains(t, string(got.body), "The numbers of this page are hidden")
+	})
+}
+
+func TestSharePage_isSetUpOnThePageOfTheCollection(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		collection, _ := fillForPages(a, c)
+		c.send(http.MethodPatch, "/collections/"+collection.String(), map[string]any{"display_settings": map[string]any{"campaign": "Q3", "metrics": []string{"shares", "views"}}}).requireStatus(http.StatusNoContent)
+		v := c.signedIn(t)
+		page := "/collection/" + collection.String()
+		require.Contains(t, string(v.visit(page).body), "it has no page for others")
+		require.Contains(t, string(v.post(page+"/share", "access", "protected").requireStatus(http.StatusConflict).body), "password")
+		v.post(page+"/share", "access", "public", "title", "Our launch", "theme", "light", "metric", "views", "metric", "likes", "metric", "shares", "show_history", "true").requireStatus(http.StatusSeeOther)
+
+		changed := decode[client.Collection](c.send(http.MethodGet, "/collections/"+collection.String(), nil).requireStatus(http.StatusOK))
+		var settings map[string]any
+		require.NoError(t, json.Unmarshal(changed.DisplaySettings, &settings))
+		require.Equal(t, map[string]any{"campaign": "Q3", "title": "Our launch", "theme": "light", "metrics": []any{"shares", "views", "likes"}, "show_history": true, "show_accounts": false}, settings)
+		require.Contains(t, string(v.visit(page).body), "https://app.example.test/c/"+*changed.Hash)
+		require.Contains(t, string((&visitor{app: a, t: t}).visit("/c/"+*changed.Hash).requireStatus(http.StatusOK).body), "Our launch")
+		reader := a.newToken(t, c.org, store.ScopeRead).signedIn(t)
+		reader.post(page+"/share", "access", "private").requireStatus(http.StatusForbidden)
+	})
+}
+
+func TestSharePage_countsVisitsApartFromThoseOfTheOrganisation(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t), func(o *server.Options) { o.RateStore = server.NewMemoryRateStore() })
+	c := a.newCaller(t, store.TierPremium)
+	path := c.share(c.createNamedCollection("Launch"), "public", nil)
+	visitor := &visitor{app: a, t: t}
+	for range 120 {
+		visitor.visit(path).requireStatus(http.StatusOK)
+	}
+	refused := visitor.visit(path).requireStatus(http.StatusTooManyRequests)
+	require.Contains(t, string(refused.body), "more than 120 requests for share pages in a minute")
+	c.send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK)
+}
