@@ -67,10 +67,10 @@ var pictureVideos = []ingest.VideoFacts{
 }
 
 // startDashboard starts a server with made-up data. The organisation also has the videos, in a collection named collection, and one video
-// without numbers.
-func startDashboard(t *testing.T, videos []ingest.VideoFacts, collection string) dashboard {
+// without numbers. The functions in change modify the options of the server.
+func startDashboard(t *testing.T, videos []ingest.VideoFacts, collection string, change ...func(*server.Options)) dashboard {
 	t.Helper()
-	d := dashboard{installation: start(t, func(o *server.Options) { o.AppURL = "http://127.0.0.1" })}
+	d := dashboard{installation: start(t, append(change, func(o *server.Options) { o.AppURL = "http://127.0.0.1" })...)}
 	o := d.db.Org(d.org.ID)
 	world := sandbox.New(sandbox.Options{}).World()
 	require.NoError(t, seed.Fill(t.Context(), o, world, seed.Plan{Videos: 60, Days: 400, PerAccount: 5, Platforms: link.Platforms, Today: storetest.Today(d.db)}, func(seed.Progress) {}))
@@ -107,12 +107,27 @@ func (d dashboard) pages(t *testing.T) map[string]string {
 	most := storetest.ListVideos(t, o, storetest.OrderedBy("latest_likes", true)).Videos[0]
 	collections, err := o.Collections(t.Context(), store.CollectionQuery{Order: store.Order{Column: "video_count", Descending: true}, Window: store.Window{Limit: 1}})
 	require.NoError(t, err)
+	locked := storetest.Collection(t, o, "Locked", nil)
+	busy := d.share(t, collections.Collections[0].ID, store.AccessPublic, `{"title":"Autumn in numbers","description":"All videos of the campaign, with the counts of today","show_accounts":true}`)
 	return map[string]string{
+		"share": busy, "share-embedded": busy + "?embed=1", "share-locked": d.share(t, locked.ID, store.AccessProtected, "{}"),
+		"share-hostile": d.share(t, d.collection.ID, store.AccessPublic, `{"theme":"dark","metrics":["views","engagement","outlier_multiplier","increase_7d","views_gained_7d"]}`),
 		"overview": "/", "overview-gain": "/?view=gain&days=90", "videos": "/video", "video": "/video/" + string(most.Platform) + "/" + most.ID.String(),
 		"video-year": "/video/" + string(oldest.Platform) + "/" + oldest.ID.String() + "?days=365", "video-hostile": "/video/tiktok/" + d.video.ID.String(), "accounts": "/account?include_linked=true", "account": "/account/" + string(most.Platform) + "/" + most.LinkedAccountID.String(),
 		"collections": "/collection", "collection": "/collection/" + collections.Collections[0].ID.String(), "collection-hostile": "/collection/" + d.collection.ID.String(),
 		"report": "/collection/report/" + d.freeze(t, collections.Collections[0].ID), "track": "/track", "settings": "/settings", "not-found": "/video/tiktok/" + uuid.NewString(),
 	}
+}
+
+// share gives a collection a share page with these display settings, and returns the path of the page.
+func (d dashboard) share(t *testing.T, collection uuid.UUID, access store.Access, settings string) string {
+	t.Helper()
+	hash, err := store.HashPassword(t.Context(), "a long password")
+	require.NoError(t, err)
+	shown := json.RawMessage(settings)
+	shared, err := d.db.Org(d.org.ID).UpdateCollection(t.Context(), collection, store.CollectionPatch{Access: &access, PasswordHash: &hash, DisplaySettings: &shown})
+	require.NoError(t, err)
+	return "/c/" + *shared.Hash
 }
 
 // freeze makes a report of a collection and returns the id of the report.
