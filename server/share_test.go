@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"image/png"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -26,9 +27,7 @@ const sharePassword = "correct horse battery"
 func (c *caller) share(collection uuid.UUID, access string, body map[string]any) string {
 	c.t.Helper()
 	changes := map[string]any{"access": access}
-	for name, value := range body {
-		changes[name] = value
-	}
+	maps.Copy(changes, body)
 	c.send(http.MethodPatch, "/collections/"+collection.String(), changes).requireStatus(http.StatusNoContent)
 	hash := decode[client.Collection](c.send(http.MethodGet, "/collections/"+collection.String(), nil).requireStatus(http.StatusOK)).Hash
 	require.NotNil(c.t, hash)

@@ -161,7 +161,7 @@ func wrap(faces cardFaces, text string, width, lines int) []string {
 	fits := func(s string) bool { return font.MeasureString(faces.title, s).Ceil() <= width }
 	var out []string
 	line := ""
-	for _, word := range strings.Fields(shown) {
+	for word := range strings.FieldsSeq(shown) {
 		switch joined := strings.TrimSpace(line + " " + word); {
 		case fits(joined):
 			line = joined

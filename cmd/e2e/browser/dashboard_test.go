@@ -112,7 +112,7 @@ func (d dashboard) pages(t *testing.T) map[string]string {
 	return map[string]string{
 		"share": busy, "share-embedded": busy + "?embed=1", "share-locked": d.share(t, locked.ID, store.AccessProtected, "{}"),
 		"share-hostile": d.share(t, d.collection.ID, store.AccessPublic, `{"theme":"dark","metrics":["views","engagement","outlier_multiplier","increase_7d","views_gained_7d"]}`),
-		"overview": "/", "overview-gain": "/?view=gain&days=90", "videos": "/video", "video": "/video/" + string(most.Platform) + "/" + most.ID.String(),
+		"overview":      "/", "overview-gain": "/?view=gain&days=90", "videos": "/video", "video": "/video/" + string(most.Platform) + "/" + most.ID.String(),
 		"video-year": "/video/" + string(oldest.Platform) + "/" + oldest.ID.String() + "?days=365", "video-hostile": "/video/tiktok/" + d.video.ID.String(), "accounts": "/account?include_linked=true", "account": "/account/" + string(most.Platform) + "/" + most.LinkedAccountID.String(),
 		"collections": "/collection", "collection": "/collection/" + collections.Collections[0].ID.String(), "collection-hostile": "/collection/" + d.collection.ID.String(),
 		"report": "/collection/report/" + d.freeze(t, collections.Collections[0].ID), "track": "/track", "settings": "/settings", "not-found": "/video/tiktok/" + uuid.NewString(),
