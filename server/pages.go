@@ -120,6 +120,40 @@ func (b pageBackend) UseLoginLink(ctx context.Context, link string) (string, err
 	return session, b.problem(ctx, err)
 }
 
+// CheckSetupLink returns nil if a setup link can be used.
+func (b pageBackend) CheckSetupLink(ctx context.Context, link string) error {
+	if err := b.takeSignIn(ctx); err != nil {
+		return err
+	}
+	return b.setupError(ctx, b.s.store.CheckSetupLink(ctx, link))
+}
+
+// SetUp uses up a setup link and creates the first organisation.
+func (b pageBackend) SetUp(ctx context.Context, link, name string) (store.Setup, error) {
+	if err := b.takeSignIn(ctx); err != nil {
+		return store.Setup{}, err
+	}
+	if store.CheckName("organisation", name) != nil {
+		return store.Setup{}, &web.Problem{Status: http.StatusBadRequest, Title: "Invalid name", Detail: "The name must have 1 to 100 characters."}
+	}
+	done, err := b.s.store.SetUp(ctx, link, name)
+	return done, b.setupError(ctx, err)
+}
+
+// setupError converts an error of a setup link to a *web.Problem. It gives back the attempt if err is nil.
+func (b pageBackend) setupError(ctx context.Context, err error) error {
+	switch {
+	case err == nil:
+		b.s.identities.addressLimits.giveBack(ctx, signIns, addressOf(ctx))
+		return nil
+	case errors.Is(err, store.ErrSetUp):
+		return &web.Problem{Status: http.StatusGone, Title: "The setup is done", Detail: "This server has an organisation already. Sign in with a token, or ask the operator for a link: reeltally login-link --org NAME"}
+	case errors.Is(err, store.ErrSetupLink):
+		return &web.Problem{Status: http.StatusGone, Title: "This address no longer works", Detail: "It was used, or it is older than 30 minutes. To get a new one, run: reeltally login-link"}
+	}
+	return b.problem(ctx, err)
+}
+
 // SignOut ends a session.
 func (b pageBackend) SignOut(ctx context.Context, session string) error {
 	err := b.s.store.EndSession(ctx, session)

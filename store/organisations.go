@@ -81,14 +81,21 @@ func (s *Store) CreateOrganisation(ctx context.Context, name string, tier Tier, 
 	if err := CheckName("organisation", name); err != nil {
 		return Organisation{}, err
 	}
-	o := Organisation{ID: db.NewID(), Name: strings.TrimSpace(name), Tier: tier, Subscription: sub, CreatedAt: s.db.Now()}
-	err := s.db.Tx(ctx, func(tx *gorm.DB) error {
-		if err := tx.Create(&o).Error; err != nil {
-			return err
-		}
-		return tx.Create(&OrganisationTotals{OrganisationID: o.ID, Version: s.db.Now()}).Error
+	var o Organisation
+	err := s.db.Tx(ctx, func(tx *gorm.DB) (err error) {
+		o, err = s.createOrganisation(tx, name, tier, sub)
+		return err
 	})
 	return o, err
+}
+
+// createOrganisation does the work of CreateOrganisation in the transaction tx.
+func (s *Store) createOrganisation(tx *gorm.DB, name string, tier Tier, sub Subscription) (Organisation, error) {
+	o := Organisation{ID: db.NewID(), Name: strings.TrimSpace(name), Tier: tier, Subscription: sub, CreatedAt: s.db.Now()}
+	if err := tx.Create(&o).Error; err != nil {
+		return Organisation{}, err
+	}
+	return o, tx.Create(&OrganisationTotals{OrganisationID: o.ID, Version: s.db.Now()}).Error
 }
 
 // Organisation returns the organisation with the given id, or ErrNotFound.

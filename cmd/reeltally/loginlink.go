@@ -13,12 +13,13 @@ import (
 
 type loginLinkCommand struct {
 	databaseCommand
-	Org    string `required:"" placeholder:"NAME|ID" help:"Name or id of the organisation."`
+	Org    string `placeholder:"NAME|ID" help:"Name or id of the organisation. It is not needed if there is only one, or none yet."`
 	AppURL string `name:"app-url" setting:"REELTALLY_APP_URL" default:"http://127.0.0.1:8080" placeholder:"URL" help:"Public URL of the dashboard, with which the link begins."`
 	Scopes string `default:"read,write,admin" placeholder:"SCOPES" help:"What the visitor may do, separated by commas: read, write, and admin to manage tokens."`
 }
 
-// Run creates a token whose secret is not kept, and prints a link that signs in with it once.
+// Run creates a token whose secret is not kept, and prints a link that signs in with it once. If there is no organisation yet, Run prints a
+// link that creates the first one.
 func (c *loginLinkCommand) Run(ctx context.Context, p boot.Process) error {
 	scopes, err := store.ParseScopes(c.Scopes)
 	if err != nil {
@@ -28,7 +29,10 @@ func (c *loginLinkCommand) Run(ctx context.Context, p boot.Process) error {
 		return boot.InvalidSetting("app-url", "REELTALLY_APP_URL", c.AppURL, "an http or https URL, for example https://reeltally.example.com")
 	}
 	return c.withStore(ctx, p, func(st *store.Store) error {
-		org, err := findOrganisation(ctx, st, c.Org)
+		org, err := c.organisation(ctx, st)
+		if errors.Is(err, errNoOrganisation) {
+			return c.printSetupLink(ctx, p, st)
+		}
 		if err != nil {
 			return err
 		}
@@ -44,6 +48,37 @@ func (c *loginLinkCommand) Run(ctx context.Context, p boot.Process) error {
 		_, errNote := fmt.Fprintf(p.Stderr, "The link signs in to %s once, within 30 minutes. To end the session, run: reeltally token revoke %s\n", org.Name, token.ID)
 		return errors.Join(err, errNote)
 	})
+}
+
+var errNoOrganisation = errors.New("there is no organisation yet")
+
+// organisation returns the organisation in --org, or the only one if --org is not given. It returns errNoOrganisation if none is given and
+// none exists.
+func (c *loginLinkCommand) organisation(ctx context.Context, st *store.Store) (store.Organisation, error) {
+	if c.Org != "" {
+		return findOrganisation(ctx, st, c.Org)
+	}
+	all, err := st.Organisations(ctx)
+	switch {
+	case err != nil:
+		return store.Organisation{}, err
+	case len(all) == 0:
+		return store.Organisation{}, errNoOrganisation
+	case len(all) > 1:
+		return store.Organisation{}, boot.UsageError{Err: fmt.Errorf("there are %d organisations: name one with --org, for example --org %s", len(all), all[0].ID)}
+	}
+	return all[0], nil
+}
+
+// printSetupLink prints a link that creates the first organisation.
+func (c *loginLinkCommand) printSetupLink(ctx context.Context, p boot.Process, st *store.Store) error {
+	secret, err := st.CreateSetupLink(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(p.Stdout, strings.TrimRight(c.AppURL, "/")+"/setup/"+secret)
+	_, errNote := fmt.Fprintln(p.Stderr, "There is no organisation yet. The link creates the first one, once, within 30 minutes. Earlier links no longer work.")
+	return errors.Join(err, errNote)
 }
 
 // loginLink creates a login link for a token and returns its URL. appURL is the public URL of the dashboard.

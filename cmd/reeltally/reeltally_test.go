@@ -133,6 +133,28 @@ func TestLoginLink_printsALinkForATokenOfTheOrganisation(t *testing.T) {
 	}
 }
 
+func TestLoginLink_printsASetupLinkIfThereIsNoOrganisation(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	env := map[string]string{"REELTALLY_DATABASE_URL": db.URL, "REELTALLY_APP_URL": "https://reeltally.example.com/"}
+	status, link, note := boottest.Run(t, run, nil, env, "login-link")
+	require.Zero(t, status, note)
+	secret, ok := strings.CutPrefix(strings.TrimSuffix(link, "\n"), "https://reeltally.example.com/setup/")
+	require.True(t, ok, link)
+	require.Contains(t, note, "creates the first one, once, within 30 minutes")
+	db.Clock.Set(time.Now()) // the command uses the clock of the machine
+	_, err := db.SetUp(t.Context(), secret, "N")
+	require.NoError(t, err)
+
+	_, link, note = boottest.Run(t, run, nil, env, "login-link")
+	require.Contains(t, link, "https://reeltally.example.com/login/")
+	require.Contains(t, note, "signs in to N once", "the only organisation needs no --org")
+	operatorAt(t, db.URL)("org", "create", "--name", "M")
+	status, _, note = boottest.Run(t, run, nil, env, "login-link")
+	require.Equal(t, 2, status)
+	require.Contains(t, note, "there are 2 organisations: name one with --org")
+}
+
 func TestCommands_errorNamesTheInvalidArgument(t *testing.T) {
 	t.Parallel()
 	url := storetest.NewURL(t, "sqlite")

@@ -39,7 +39,7 @@ var assetFiles embed.FS
 var templateFiles embed.FS
 
 // Paths are the paths of the pages. The syntax is that of the router echo.
-var Paths = []string{"/", "/login", "/login/:link", "/logout", "/assets/*", "/track", "/track/progress", "/video", "/video/*", "/account", "/account/*",
+var Paths = []string{"/", "/login", "/login/:link", "/setup/:link", "/logout", "/assets/*", "/track", "/track/progress", "/video", "/video/*", "/account", "/account/*",
 	"/collection", "/collection/*", "/settings", "/settings/*", "/c/:hash", "/c/:hash/card.png"}
 
 // policy is the Content-Security-Policy of the pages. It allows scripts, styles and requests only in files of the same server.
@@ -56,6 +56,10 @@ type Backend interface {
 	LoginLink(ctx context.Context, link string) (store.Identity, error)
 	// UseLoginLink uses up a login link and returns the secret of a new session.
 	UseLoginLink(ctx context.Context, link string) (session string, err error)
+	// CheckSetupLink returns nil if a setup link can be used, and a *Problem otherwise.
+	CheckSetupLink(ctx context.Context, link string) error
+	// SetUp uses up a setup link: it creates the first organisation, its first token and a session.
+	SetUp(ctx context.Context, link, name string) (store.Setup, error)
 	// SignOut ends a session.
 	SignOut(ctx context.Context, session string) error
 	// Share returns the public or protected collection with the given hash. For an unknown hash and for a private collection, the error is
@@ -169,6 +173,8 @@ func (p *Pages) routes() http.Handler {
 	handle("GET /login/{link}", showLoginLink)
 	handle("POST /login/{link}", useLoginLink)
 	handle("POST /logout", signOut)
+	handle("GET /setup/{link}", showSetup)
+	handle("POST /setup/{link}", setUp)
 
 	handle("GET /c/{hash}", showShare)
 	handle("POST /c/{hash}", enterShare)

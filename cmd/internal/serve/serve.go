@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -176,6 +177,19 @@ func New(ctx context.Context, c Config, st *store.Store, registry *prometheus.Re
 	return a, nil
 }
 
+// printSetupLink prints the address that creates the first organisation. It prints nothing if an organisation exists.
+func (a *API) printSetupLink(ctx context.Context, st *store.Store, w io.Writer) error {
+	secret, err := st.CreateSetupLink(ctx)
+	if errors.Is(err, store.ErrSetUp) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "There is no organisation yet. This address creates the first one, once, within 30 minutes:\n  %s/setup/%s\n", a.AppURL, secret)
+	return err
+}
+
 // Close closes the listener and the connections to Redis.
 func (a *API) Close() error { return errors.Join(a.listener.Close(), a.closeRates()) }
 
@@ -214,6 +228,9 @@ func Command(ctx context.Context, p boot.Process) (err error) {
 	api, err := New(ctx, settings.Config, st, registry, logger)
 	if err != nil {
 		return err
+	}
+	if err := api.printSetupLink(ctx, st, p.Stdout); err != nil {
+		return errors.Join(err, api.Close())
 	}
 	services := []boot.Service{}
 	metrics, enabled, err := settings.Service(ctx, registry, collect.NewMonitor(st, nil, registry, logger), logger)

@@ -139,6 +139,21 @@ func TestConfig_errorNamesInvalidSetting(t *testing.T) {
 	}
 }
 
+func TestCommand_printsASetupLinkUntilThereIsAnOrganisation(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	env := map[string]string{"REELTALLY_DATABASE_URL": db.URL, "REELTALLY_LISTEN": "127.0.0.1:0", "REELTALLY_APP_URL": "https://reeltally.example.com"}
+	first := boottest.Start(t, serve.Command, nil, env)
+	address(t, first)
+	require.Regexp(t, `https://reeltally\.example\.com/setup/[A-Za-z0-9_-]{43}\n`, first.Stdout.String())
+	require.NotContains(t, first.Stderr.String(), "/setup/", "the log does not contain the link")
+	_, err := db.CreateOrganisation(t.Context(), "N", store.TierBasic, store.SubscriptionActive)
+	require.NoError(t, err)
+	second := boottest.Start(t, serve.Command, nil, env)
+	address(t, second)
+	require.Empty(t, second.Stdout.String())
+}
+
 // Requirements in docs/coverage.md: 11.8-07
 func TestCommand_limitsEachTierAsSet(t *testing.T) {
 	t.Parallel()

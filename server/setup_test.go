@@ -1,0 +1,91 @@
+package server_test
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store"
+)
+
+func TestSetup_createsTheFirstOrganisationOnce(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		replaced, err := a.CreateSetupLink(t.Context())
+		require.NoError(t, err)
+		link, err := a.CreateSetupLink(t.Context())
+		require.NoError(t, err)
+		v := &visitor{app: a, t: t}
+		for _, unusable := range []string{replaced, "x", strings.Repeat("A", 43)} {
+			require.Contains(t, string(v.visit("/setup/"+unusable).requireStatus(http.StatusGone).body), "reeltally login-link")
+			require.Contains(t, string(v.post("/setup/"+unusable, "name", "Mine").requireStatus(http.StatusGone).body), "reeltally login-link")
+		}
+		v.visit("/login/" + link).requireStatus(http.StatusUnauthorized) // a setup link does not sign in
+		for range 2 {
+			require.Contains(t, string(v.visit("/setup/"+link).requireStatus(http.StatusOK).body), `name="name"`)
+		}
+		require.Contains(t, string(v.post("/setup/"+link, "name", " ").requireStatus(http.StatusBadRequest).body), "1 to 100 characters")
+		require.Nil(t, v.cookie)
+
+		done := v.post("/setup/"+link, "name", "Northwind <Studio>").requireStatus(http.StatusOK)
+		require.Contains(t, string(done.body), "Northwind &lt;Studio&gt;</bdi> is ready")
+		secret := strings.TrimSpace(textOf(elements(done.document(), "code")[0]))
+		id, err := a.Authenticate(t.Context(), secret)
+		require.NoError(t, err)
+		require.Equal(t, store.TierPremium, id.Organisation.Tier)
+		require.Equal(t, store.SubscriptionActive, id.Organisation.Subscription)
+		require.ElementsMatch(t, store.Scopes, id.Token.Scopes)
+		require.Nil(t, id.Token.ExpiresAt)
+		require.Contains(t, string(v.visit("/").requireStatus(http.StatusOK).body), "Northwind &lt;Studio&gt;")
+
+		other := &visitor{app: a, t: t}
+		for _, again := range []response{other.visit("/setup/" + link), other.post("/setup/"+link, "name", "Mine")} {
+			require.Contains(t, string(again.requireStatus(http.StatusGone).body), "The setup is done")
+		}
+		require.Nil(t, other.cookie)
+		_, err = a.CreateSetupLink(t.Context())
+		require.ErrorIs(t, err, store.ErrSetUp)
+		require.NotContains(t, a.log.String(), link)
+		require.NotContains(t, a.log.String(), secret)
+	})
+}
+
+func TestSetup_linkExpires(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		link, err := a.CreateSetupLink(t.Context())
+		require.NoError(t, err)
+		a.Clock.Advance(store.LoginLinkLife)
+		v := &visitor{app: a, t: t}
+		v.visit("/setup/" + link).requireStatus(http.StatusGone)
+		v.post("/setup/"+link, "name", "Mine").requireStatus(http.StatusGone)
+	})
+}
+
+func TestSetup_concurrentVisitorsCreateOneOrganisation(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		link, err := a.CreateSetupLink(t.Context())
+		require.NoError(t, err)
+		statuses := make([]int, 8)
+		var group sync.WaitGroup
+		for n := range statuses {
+			group.Go(func() {
+				v := &visitor{app: a, t: t}
+				statuses[n] = v.post("/setup/"+link, "name", "Mine").StatusCode
+			})
+		}
+		group.Wait()
+		counts := map[int]int{}
+		for _, status := range statuses {
+			counts[status]++
+		}
+		require.Equal(t, map[int]int{http.StatusOK: 1, http.StatusGone: 7}, counts)
+		all, err := a.Organisations(t.Context())
+		require.NoError(t, err)
+		require.Len(t, all, 1)
+	})
+}

@@ -1,0 +1,39 @@
+package web
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/reeltally/reeltally/store"
+)
+
+// setupPage is the content of the page that creates the first organisation.
+type setupPage struct {
+	Name    string // name in the form
+	Problem *Problem
+	Done    *store.Setup // what was created; nil before
+}
+
+// showSetup shows the form that creates the first organisation.
+func showSetup(v *visit) error {
+	if err := v.Backend.CheckSetupLink(v.r.Context(), v.r.PathValue("link")); err != nil {
+		return err
+	}
+	return v.render(http.StatusOK, "setup", "", "Set up ReelTally", setupPage{})
+}
+
+// setUp creates the organisation in the form, signs the visitor in, and shows the organisation's first token once.
+func setUp(v *visit) error {
+	content := setupPage{Name: v.r.PostFormValue("name")}
+	done, err := v.Backend.SetUp(v.r.Context(), v.r.PathValue("link"), content.Name)
+	if problem, ok := errors.AsType[*Problem](err); ok && problem.Status == http.StatusBadRequest {
+		content.Problem = problem
+		return v.render(problem.Status, "setup", "", "Set up ReelTally", content)
+	}
+	if err != nil {
+		return err
+	}
+	content.Done = &done
+	v.setCookie(done.Session, int(store.SessionLife.Seconds()))
+	return v.render(http.StatusOK, "setup", "", "Set up ReelTally", content)
+}

@@ -1,0 +1,108 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"github.com/reeltally/reeltally/store/internal/db"
+)
+
+// These errors are returned for setup links.
+var (
+	ErrSetUp     = errors.New("an organisation exists, so the setup is done")
+	ErrSetupLink = errors.New("setup link unknown, used or expired")
+)
+
+// setupToken is the token id of a setup link in the table login_links. No token has this id, so a setup link cannot sign in.
+var setupToken = uuid.Nil
+
+// CreateSetupLink stores a link that can create the first organisation, and returns its secret. The link can be used once within
+// LoginLinkLife. Earlier setup links become invalid. CreateSetupLink returns ErrSetUp if an organisation exists.
+func (s *Store) CreateSetupLink(ctx context.Context) (secret string, err error) {
+	err = s.db.Tx(ctx, func(tx *gorm.DB) error {
+		if err := requireNoOrganisation(tx); err != nil {
+			return err
+		}
+		if err := tx.Exec("DELETE FROM login_links WHERE token_id = ?", setupToken).Error; err != nil {
+			return err
+		}
+		secret, err = s.insertSecret(tx, "login_links", setupToken, LoginLinkLife)
+		return err
+	})
+	return secret, err
+}
+
+// CheckSetupLink returns nil if a setup link can be used. Otherwise it returns ErrSetUp if an organisation exists, or ErrSetupLink.
+func (s *Store) CheckSetupLink(ctx context.Context, secret string) error {
+	if err := requireNoOrganisation(s.db.Read(ctx)); err != nil {
+		return db.Translate(err)
+	}
+	hash := sha256.Sum256([]byte(secret))
+	var links int64
+	err := s.db.Read(ctx).Table("login_links").Where("hash = ? AND token_id = ? AND expires_at > ?", hash[:], setupToken, s.db.Now()).Count(&links).Error
+	if err == nil && links == 0 {
+		err = ErrSetupLink
+	}
+	return db.Translate(err)
+}
+
+// Setup is what a setup link has created.
+type Setup struct {
+	Organisation Organisation
+	Secret       string // secret of the first token, which has all scopes and does not expire
+	Session      string // secret of a session for the token
+}
+
+// SetUp uses up a setup link: it creates the first organisation, with the tier premium and an active subscription, a token and a session. Of
+// several callers with the same link, only one succeeds. SetUp returns ErrSetUp if an organisation exists, and ErrSetupLink if the link
+// cannot be used. name must have 1 to 100 characters.
+func (s *Store) SetUp(ctx context.Context, link, name string) (Setup, error) {
+	var out Setup
+	if err := CheckName("organisation", name); err != nil {
+		return out, err
+	}
+	hash := sha256.Sum256([]byte(link))
+	err := s.db.Tx(ctx, func(tx *gorm.DB) error {
+		if err := requireNoOrganisation(tx); err != nil {
+			return err
+		}
+		used := tx.Exec("DELETE FROM login_links WHERE hash = ? AND token_id = ? AND expires_at > ?", hash[:], setupToken, s.db.Now())
+		if used.Error == nil && used.RowsAffected == 0 {
+			return ErrSetupLink
+		}
+		if used.Error != nil {
+			return used.Error
+		}
+		var err error
+		if out.Organisation, err = s.createOrganisation(tx, name, TierPremium, SubscriptionActive); err != nil {
+			return err
+		}
+		row, secret, err := NewToken{Name: "First token", Scopes: Scopes}.row(out.Organisation.ID, s.db.Now())
+		if err != nil {
+			return err
+		}
+		if err := tx.Create(&row).Error; err != nil {
+			return err
+		}
+		out.Secret = secret
+		out.Session, err = s.insertSecret(tx, "sessions", row.ID, SessionLife)
+		return err
+	})
+	return out, err
+}
+
+// requireNoOrganisation returns ErrSetUp if an organisation exists.
+func requireNoOrganisation(q *gorm.DB) error {
+	var ids []uuid.UUID
+	if err := q.Table("organisations").Limit(1).Pluck("id", &ids).Error; err != nil {
+		return err
+	}
+	if len(ids) > 0 {
+		return ErrSetUp
+	}
+	return nil
+}
