@@ -40,9 +40,18 @@ func showAccounts(v *visit) error {
 	if content.Filter.Get("fetch_status") == "stopped" {
 		query.Set("include_removed", "true")
 	}
+	if part := v.csvPart(); part != "" {
+		if part != "accounts" {
+			return v.refuseCSV()
+		}
+		maps.Copy(query, firstRows)
+	}
 	var found client.AccountPage
 	if err := v.get("/accounts", query, &found); err != nil {
 		return err
+	}
+	if v.csvPart() != "" {
+		return v.sendAccounts(found.Data)
 	}
 	content.Accounts = found.Data
 	content.View.count(found.Pagination.Total, found.Pagination.TotalPages)
@@ -96,10 +105,22 @@ func showAccount(v *visit) error {
 	content.Chart.Quality = true
 	content.Tiles = changeTiles(content.Chart, points, p, []*int64{account.LatestFollowersCount, account.TotalViews, account.TotalLikes, account.TotalComments, account.TotalVideosTracked})
 	query := content.View.Query()
+	switch v.csvPart() {
+	case "history":
+		return v.sendHistory("account-history", content.Chart)
+	case "videos":
+		maps.Copy(query, firstRows)
+	case "":
+	default:
+		return v.refuseCSV()
+	}
 	query.Set("paginated", "true")
 	var found client.AccountVideoPage
 	if err := v.get("/accounts/"+id+"/videos", query, &found); err != nil {
 		return err
+	}
+	if v.csvPart() != "" {
+		return v.sendVideos("account-videos", content.View, found.Data)
 	}
 	content.Videos, content.Highest = found.Data, highestViews(found.Data)
 	content.View.count(found.Pagination.Total, found.Pagination.TotalPages)

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -112,7 +113,7 @@ type collectionPage struct {
 
 	Share        displaySettings
 	ShareURL     string // address of the share page; "" if the collection is private
-	ShareMetrics []shareChoice
+	ShareMetrics []columnChoice
 }
 
 // gainRow is a video with its gain in the period.
@@ -149,6 +150,24 @@ func showCollection(v *visit) error {
 		other = ""
 	}
 	content.Link = "?" + with(v.r.URL.Query(), "subtree", other).Encode()
+	switch v.csvPart() {
+	case "history":
+		if err := v.loadGains(path, p, &content); err != nil {
+			return err
+		}
+		return v.sendHistory("collection-history", content.Chart)
+	case "videos":
+		query := content.View.Query()
+		maps.Copy(query, firstRows)
+		var members client.CollectionVideoPage
+		if err := v.get(path+"/videos", query, &members); err != nil {
+			return err
+		}
+		return v.sendVideos("collection-videos", content.View, members.Data)
+	case "":
+	default:
+		return v.refuseCSV()
+	}
 	var calls errgroup.Group // the calls fill different fields of content, and each takes long for a large collection
 	calls.Go(func() error { return v.loadMembers(path, &content) })
 	calls.Go(func() error { return v.loadGains(path, p, &content) })
@@ -340,6 +359,9 @@ func showReport(v *visit) error {
 	}
 	slices.SortFunc(points, func(a, b point) int { return int(b.Day - a.Day) })
 	content.Chart = v.newChart("Sums over the videos that were in the collection on each day, as they were known when the report was frozen. Days are UTC.", p, collectionMetrics, points)
+	if v.csvPart() != "" {
+		return v.sendHistory("report", content.Chart)
+	}
 	content.Tiles = collectionTiles(statistics, content.Chart, points, p)
 	return v.render(http.StatusOK, "report", "collections", "Report of "+content.Name, content)
 }

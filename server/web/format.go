@@ -42,6 +42,7 @@ func (p *Pages) functions() template.FuncMap {
 		"list":     func(items ...any) []any { return items },
 		"order":    func(v any, column, label string) sortHead { return sortHead{v, column, label} },
 		"value":    value,
+		"cell":     func(c columnValuer, video client.Video) cell { return cell{c.kind(), c.value(&video), &video} },
 		"safeLink": safeLink,
 		"deref":    deref,
 	}
@@ -312,6 +313,19 @@ func safeLink(link string) string {
 		return ""
 	}
 	return link
+}
+
+// columnValuer is a column of a table of videos.
+type columnValuer interface {
+	kind() string
+	value(video *client.Video) any
+}
+
+// cell is the value of a column for a video.
+type cell struct {
+	Kind  string
+	Value any
+	Video *client.Video
 }
 
 // sortHead is the head of a column by which a table can be sorted.

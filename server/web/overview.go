@@ -80,6 +80,9 @@ func showOverview(v *visit) error {
 	var content overviewPage
 	content.Chart = v.newChart("Totals of all videos and accounts, with those that are no longer tracked. A newly tracked video raises them by all its views. A day without changes has the totals of the day before.",
 		p, overviewMetrics, inPeriod(points, p))
+	if v.csvPart() != "" {
+		return v.sendHistory("overview", content.Chart)
+	}
 	content.Tiles = overviewTiles(content.Chart, points, p)
 
 	var statistics client.Statistics

@@ -64,46 +64,37 @@ func settingsOf(text *string, name string) (displaySettings, error) {
 	return d, nil
 }
 
-// shareMetric is a metric that a share page can show.
+// shareMetric is a metric that a share page can show: a column of its table of videos.
 type shareMetric struct {
-	Name  string // name in the display settings
-	Label string
-	Kind  string // count, trend, percent or multiple
-	// ofVideo returns the metric of a video, or nil if it is unknown.
-	ofVideo func(*client.Video) number
+	videoColumn
 	// ofGroup and ofDay return the sum over all videos, now and on a day. They are nil if the metric has no sum.
 	ofGroup func(*client.CollectionStatistics) *int64
 	ofDay   func(*client.CollectionHistoryPoint) *int64
 }
 
-var shareMetrics = []shareMetric{
-	{"views", "Views", "count", func(v *client.Video) number { return v.LatestViews },
-		func(s *client.CollectionStatistics) *int64 { return s.Views }, func(d *client.CollectionHistoryPoint) *int64 { return d.Views }},
-	{"likes", "Likes", "count", func(v *client.Video) number { return v.LatestLikes },
-		func(s *client.CollectionStatistics) *int64 { return s.Likes }, func(d *client.CollectionHistoryPoint) *int64 { return d.Likes }},
-	{"comments", "Comments", "count", func(v *client.Video) number { return v.LatestComments },
-		func(s *client.CollectionStatistics) *int64 { return s.Comments }, func(d *client.CollectionHistoryPoint) *int64 { return d.Comments }},
-	{"bookmarks", "Bookmarks", "count", func(v *client.Video) number { return v.LatestBookmarks },
-		func(s *client.CollectionStatistics) *int64 { return s.Bookmarks }, func(d *client.CollectionHistoryPoint) *int64 { return d.Bookmarks }},
-	{"shares", "Shares", "count", func(v *client.Video) number { return v.LatestShares },
-		func(s *client.CollectionStatistics) *int64 { return s.Shares }, func(d *client.CollectionHistoryPoint) *int64 { return d.Shares }},
-	{"engagement", "Engagements", "count", func(v *client.Video) number { return v.LatestEngagement },
-		func(s *client.CollectionStatistics) *int64 { return s.Engagements }, func(d *client.CollectionHistoryPoint) *int64 { return d.Engagements }},
-	{"outlier_multiplier", "Outlier", "multiple", func(v *client.Video) number { return v.OutlierMultiplier }, nil, nil},
-	{"views_gained_7d", "Gained 7 d", "trend", func(v *client.Video) number { return v.ViewsGained7D }, nil, nil},
-	{"increase_1d", "1 d", "percent", func(v *client.Video) number { return v.Increase1D }, nil, nil},
-	{"increase_7d", "7 d", "percent", func(v *client.Video) number { return v.Increase7D }, nil, nil},
-	{"increase_14d", "14 d", "percent", func(v *client.Video) number { return v.Increase14D }, nil, nil},
-	{"increase_30d", "30 d", "percent", func(v *client.Video) number { return v.Increase30D }, nil, nil},
+// shareSums are the metrics that have sums, by name.
+var shareSums = map[string]shareMetric{
+	"views":      {ofGroup: func(s *client.CollectionStatistics) *int64 { return s.Views }, ofDay: func(d *client.CollectionHistoryPoint) *int64 { return d.Views }},
+	"likes":      {ofGroup: func(s *client.CollectionStatistics) *int64 { return s.Likes }, ofDay: func(d *client.CollectionHistoryPoint) *int64 { return d.Likes }},
+	"comments":   {ofGroup: func(s *client.CollectionStatistics) *int64 { return s.Comments }, ofDay: func(d *client.CollectionHistoryPoint) *int64 { return d.Comments }},
+	"bookmarks":  {ofGroup: func(s *client.CollectionStatistics) *int64 { return s.Bookmarks }, ofDay: func(d *client.CollectionHistoryPoint) *int64 { return d.Bookmarks }},
+	"shares":     {ofGroup: func(s *client.CollectionStatistics) *int64 { return s.Shares }, ofDay: func(d *client.CollectionHistoryPoint) *int64 { return d.Shares }},
+	"engagement": {ofGroup: func(s *client.CollectionStatistics) *int64 { return s.Engagements }, ofDay: func(d *client.CollectionHistoryPoint) *int64 { return d.Engagements }},
 }
+
+// shareMetricNames are the metrics that a share page can show, as openapi.yaml lists them.
+var shareMetricNames = []string{"views", "likes", "comments", "bookmarks", "shares", "engagement", "outlier_multiplier", "increase_1d", "increase_7d", "increase_14d", "increase_30d",
+	"views_gained_7d"}
 
 // metrics returns the metrics of the display settings, in their order and without duplicates.
 func (d displaySettings) metrics() []shareMetric {
 	var out []shareMetric
 	for _, name := range d.Metrics {
-		at := slices.IndexFunc(shareMetrics, func(m shareMetric) bool { return m.Name == name })
-		if at >= 0 && !slices.ContainsFunc(out, func(m shareMetric) bool { return m.Name == name }) {
-			out = append(out, shareMetrics[at])
+		column, ok := columnNamed(name)
+		if ok && slices.Contains(shareMetricNames, name) && !slices.ContainsFunc(out, func(m shareMetric) bool { return m.Name == name }) {
+			metric := shareSums[name]
+			metric.videoColumn = column
+			out = append(out, metric)
 		}
 	}
 	return out
@@ -147,22 +138,10 @@ type sharePage struct {
 	Tiles    []tile
 	Chart    *chart // nil if the page shows no history
 	Metrics  []shareMetric
-	Rows     []shareRow
+	Videos   []client.Video
 	View     tableView
 	Accounts []client.Account
 	Updated  *time.Time // time of the newest numbers on the page
-}
-
-// shareRow is a video in the table of a share page.
-type shareRow struct {
-	client.Video
-	Cells []shareCell
-}
-
-// shareCell is a metric of a video.
-type shareCell struct {
-	shareMetric
-	Value number
 }
 
 // showShare shows the share page of a collection, or the form for its password.
@@ -189,6 +168,12 @@ func showShare(v *visit) error {
 	page.Embedded = embedded
 	if err := s.load(&page); err != nil {
 		return err
+	}
+	if v.csvPart() != "" {
+		if page.Chart == nil {
+			return v.refuseCSV()
+		}
+		return v.sendHistory("history", *page.Chart)
 	}
 	return v.execute(http.StatusOK, "share", "shared", page)
 }
@@ -289,15 +274,11 @@ func (s *shareVisit) loadVideos(page *sharePage) error {
 		return err
 	}
 	page.View.count(videos.Pagination.Total, videos.Pagination.TotalPages)
+	page.Videos = videos.Data
 	for _, video := range videos.Data {
-		row := shareRow{Video: video}
-		for _, m := range page.Metrics {
-			row.Cells = append(row.Cells, shareCell{m, m.ofVideo(&video)})
-		}
 		if at := video.LatestUpdatedAt; at != nil && (page.Updated == nil || at.After(*page.Updated)) {
 			page.Updated = at
 		}
-		page.Rows = append(page.Rows, row)
 	}
 	return nil
 }
@@ -356,12 +337,6 @@ func (s *shareVisit) loadGroup(p period, page *sharePage) error {
 	return nil
 }
 
-// shareChoice is a metric in the form for the share page of a collection.
-type shareChoice struct {
-	Name, Label string
-	Shown       bool
-}
-
 // describeShare sets the fields for the form of the share page.
 func (p *collectionPage) describeShare(v *visit) error {
 	var text *string
@@ -373,8 +348,9 @@ func (p *collectionPage) describeShare(v *visit) error {
 		return err
 	}
 	p.Share = d
-	for _, m := range shareMetrics {
-		p.ShareMetrics = append(p.ShareMetrics, shareChoice{m.Name, m.Label, slices.Contains(d.Metrics, m.Name)})
+	for _, name := range shareMetricNames {
+		column, _ := columnNamed(name)
+		p.ShareMetrics = append(p.ShareMetrics, columnChoice{column, slices.Contains(d.Metrics, name)})
 	}
 	if p.Collection.Hash != nil && p.Collection.Access != client.AccessPrivate {
 		p.ShareURL = v.AppURL + "/c/" + *p.Collection.Hash

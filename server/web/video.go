@@ -55,6 +55,9 @@ func showVideo(v *visit) error {
 	video := &content.Video
 	content.Chart = v.newChart("Days between two measured points are dashed. A ring marks counts that the platform corrected downwards. Days are UTC.", p, videoMetrics, inPeriod(points, p))
 	content.Chart.Quality = true
+	if v.csvPart() != "" {
+		return v.sendHistory("video-history", content.Chart)
+	}
 	content.Tiles = changeTiles(content.Chart, points, p, []*int64{video.LatestViews, video.LatestLikes, video.LatestComments, video.LatestShares, video.LatestBookmarks})
 	if video.OutlierMultiplier != nil && video.LinkedAccountID != nil {
 		var account client.Account

@@ -57,9 +57,18 @@ func showVideos(v *visit) error {
 	if content.Filter.Get("fetch_status") == "stopped" {
 		query.Set("include_removed", "true")
 	}
+	if part := v.csvPart(); part != "" {
+		if part != "videos" {
+			return v.refuseCSV()
+		}
+		maps.Copy(query, firstRows)
+	}
 	var found client.VideoPage
 	if err := v.get("/videos", query, &found); err != nil {
 		return err
+	}
+	if v.csvPart() != "" {
+		return v.sendVideos("videos", content.View, found.Data)
 	}
 	content.Videos = found.Data
 	content.Highest = highestViews(found.Data)

@@ -1,0 +1,80 @@
+package server_test
+
+import (
+	"bytes"
+	"encoding/csv"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/queue"
+)
+
+// table parses a CSV file and returns its rows. The first one has the names of the columns.
+func (a response) table() [][]string {
+	a.t.Helper()
+	a.requireStatus(http.StatusOK)
+	require.Equal(a.t, "text/csv; charset=utf-8; header=present", a.Header.Get("Content-Type"))
+	require.Contains(a.t, a.Header.Get("Content-Disposition"), "attachment; filename=")
+	rows, err := csv.NewReader(bytes.NewReader(a.body)).ReadAll()
+	require.NoError(a.t, err)
+	return rows
+}
+
+func TestCSV_hasTheRowsAndColumnsOfThePage(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		collection, videos := fillForPages(a, c)
+		v := c.signedIn(t)
+		rows := v.visit("/video?csv=videos&order_by=latest_likes&columns=likes&columns=views&columns=fetch_status").table()
+		require.Equal(t, []string{"link", "platform", "username", "title", "views", "likes", "fetch_status"}, rows[0])
+		want := decode[client.VideoPage](c.send(http.MethodGet, "/videos?order_by=latest_likes", nil).requireStatus(http.StatusOK)).Data
+		require.Len(t, rows, len(want)+1)
+		for n, video := range want {
+			require.Equal(t, []string{video.AdLink, "tiktok", "northwind.studio", video.Title, digits(video.LatestViews), digits(video.LatestLikes), string(video.FetchStatus)}, rows[n+1])
+		}
+		require.Empty(t, rows[3][5], "an unknown number is an empty field, not 0")
+		require.Equal(t, rows[1:2], v.visit("/video?csv=videos&columns=likes,views,fetch_status&username=northwind.studio&page=7&order_by=latest_likes").table()[1:2], "a file begins with the first row")
+		require.Equal(t, []string{"views", "views_gained_7d", "likes", "comments", "outlier_multiplier", "uploaded_at", "fetch_status"}, v.visit("/video?csv=videos&columns=unknown").table()[0][4:])
+		require.Len(t, v.visit("/collection/"+collection.String()+"?csv=videos").table(), 4)
+		require.Len(t, v.visit("/account?include_linked=true&csv=accounts").table(), 2)
+
+		history := decode[client.VideoHistory](c.send(http.MethodGet, "/videos/"+videos[0].String()+"/history?include=quality", nil).requireStatus(http.StatusOK))
+		points := v.visit("/video/tiktok/" + videos[0].String() + "?csv=history").table()
+		require.Equal(t, []string{"date", "views", "likes", "comments", "shares", "bookmarks", "quality", "source", "fetched_at"}, points[0])
+		require.Len(t, points, len(history)+1)
+		oldest := history[len(history)-1]
+		require.Equal(t, []string{oldest.Date.String(), digits(oldest.Views), digits(oldest.Likes)}, points[1][:3], "the oldest day comes first")
+		for _, page := range []string{"/", "/collection/" + collection.String(), "/account/tiktok/" + want[0].LinkedAccountID.String()} {
+			require.Equal(t, "date", v.visit(page + "?csv=history").table()[0][0], page)
+		}
+		for _, wrong := range []string{"/?csv=videos", "/video?csv=history", "/collection/" + collection.String() + "?csv=x", "/video/tiktok/" + videos[0].String() + "?csv=videos"} {
+			require.Contains(t, string(v.visit(wrong).requireStatus(http.StatusBadRequest).body), "this page has no such file", wrong)
+		}
+		path := c.share(collection, "public", nil)
+		require.Equal(t, []string{"date", "views", "likes", "comments"}, (&visitor{app: a, t: t}).visit(path + "?csv=history").table()[0])
+	})
+}
+
+func TestCSV_textsRunNoFormulas(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	titles := []string{"=1+1", "+1", "-1", "@SUM(A1)", "\tx", "a=1", "\"quoted\", twice"}
+	for n := range titles {
+		c.track(videoURL(n))
+	}
+	a.fetch(func(target queue.Target) ingest.VideoFacts {
+		return ingest.VideoFacts{Title: &titles[target.ExternalID[len(target.ExternalID)-1]-'0'], Username: new("northwind"), Views: new(int64(5))}
+	})
+	var got []string
+	for _, row := range c.signedIn(t).visit("/video?csv=videos&order_by=created_at&order_direction=asc").table()[1:] {
+		got = append(got, row[3])
+	}
+	require.ElementsMatch(t, []string{"'=1+1", "'+1", "'-1", "'@SUM(A1)", "'\tx", "a=1", "\"quoted\", twice"}, got)
+}

@@ -1,0 +1,114 @@
+package web
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/reeltally/reeltally/gen/client"
+)
+
+// videoColumn is a column that a table of videos can show.
+type videoColumn struct {
+	Name  string // name in the query of a page and in the display settings of a share page
+	Order string // member by which the API sorts; "" if it cannot sort by the column
+	Label string
+	Kind  string // count, trend, percent, multiple, day, time or state
+	Value func(*client.Video) any
+}
+
+// videoColumns are all columns of tables of videos, in the order of the tables.
+var videoColumns = []videoColumn{
+	{"views", "latest_views", "Views", "count", func(v *client.Video) any { return v.LatestViews }},
+	{"views_gained_7d", "views_gained_7d", "Gained 7 d", "trend", func(v *client.Video) any { return v.ViewsGained7D }},
+	{"likes", "latest_likes", "Likes", "count", func(v *client.Video) any { return v.LatestLikes }},
+	{"comments", "latest_comments", "Comments", "count", func(v *client.Video) any { return v.LatestComments }},
+	{"shares", "latest_shares", "Shares", "count", func(v *client.Video) any { return v.LatestShares }},
+	{"bookmarks", "latest_bookmarks", "Bookmarks", "count", func(v *client.Video) any { return v.LatestBookmarks }},
+	{"engagement", "latest_engagement", "Engagements", "count", func(v *client.Video) any { return v.LatestEngagement }},
+	{"increase_1d", "increase_1d", "1 d", "percent", func(v *client.Video) any { return v.Increase1D }},
+	{"increase_7d", "increase_7d", "7 d", "percent", func(v *client.Video) any { return v.Increase7D }},
+	{"increase_14d", "increase_14d", "14 d", "percent", func(v *client.Video) any { return v.Increase14D }},
+	{"increase_30d", "increase_30d", "30 d", "percent", func(v *client.Video) any { return v.Increase30D }},
+	{"outlier_multiplier", "outlier_multiplier", "Outlier", "multiple", func(v *client.Video) any { return v.OutlierMultiplier }},
+	{"uploaded_at", "uploaded_at", "Uploaded", "day", func(v *client.Video) any { return v.UploadedAt }},
+	{"created_at", "created_at", "Tracked since", "time", func(v *client.Video) any { return v.CreatedAt }},
+	{"latest_updated_at", "latest_updated_at", "Last fetch", "time", func(v *client.Video) any { return v.LatestUpdatedAt }},
+	{"fetch_status", "", "Collecting", "state", func(v *client.Video) any { return v.FetchStatus }},
+}
+
+// standardColumns are the names of the columns that a table shows if the visitor has not chosen others.
+var standardColumns = []string{"views", "views_gained_7d", "likes", "comments", "outlier_multiplier", "uploaded_at", "fetch_status"}
+
+func (c videoColumn) kind() string                  { return c.Kind }
+func (c videoColumn) value(video *client.Video) any { return c.Value(video) }
+
+// IsNumber returns true if the column has numbers, which are aligned on the right.
+func (c videoColumn) IsNumber() bool { return c.Kind != "state" }
+
+// columnNamed returns the column with the given name.
+func columnNamed(name string) (c videoColumn, ok bool) {
+	at := slices.IndexFunc(videoColumns, func(c videoColumn) bool { return c.Name == name })
+	if at < 0 {
+		return c, false
+	}
+	return videoColumns[at], true
+}
+
+// chosenColumns returns the columns in the query parameter columns, which contains names separated by commas, or the standard columns.
+// Unknown names are left out.
+func chosenColumns(query url.Values) []videoColumn {
+	names := standardColumns
+	if chosen := query["columns"]; len(chosen) > 0 {
+		names = strings.Split(strings.Join(chosen, ","), ",")
+	}
+	var out []videoColumn
+	for _, c := range videoColumns {
+		if slices.Contains(names, c.Name) {
+			out = append(out, c)
+		}
+	}
+	if len(out) == 0 {
+		return chosenColumns(nil)
+	}
+	return out
+}
+
+// columnChoice is a column in the form that chooses columns.
+type columnChoice struct {
+	videoColumn
+	Shown bool
+}
+
+// hiddenField is a query parameter that a form keeps.
+type hiddenField struct{ Name, Value string }
+
+// Columns returns the columns of a table of videos.
+func (t tableView) Columns() []videoColumn { return chosenColumns(t.query) }
+
+// ColumnChoices returns all columns, and which of them the table shows.
+func (t tableView) ColumnChoices() []columnChoice {
+	shown := t.Columns()
+	out := make([]columnChoice, len(videoColumns))
+	for n, c := range videoColumns {
+		out[n] = columnChoice{c, slices.ContainsFunc(shown, func(s videoColumn) bool { return s.Name == c.Name })}
+	}
+	return out
+}
+
+// KeptFields returns the parameters of the page that the form for columns keeps.
+func (t tableView) KeptFields() []hiddenField {
+	var out []hiddenField
+	for name, values := range with(t.query, "columns", "") {
+		for _, value := range values {
+			out = append(out, hiddenField{name, value})
+		}
+	}
+	slices.SortFunc(out, func(a, b hiddenField) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// CSVLink returns the query of the same list as a file.
+func (t tableView) CSVLink(part string) string {
+	return "?" + with(t.query, "csv", part, "page", "").Encode()
+}

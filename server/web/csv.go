@@ -1,0 +1,141 @@
+package web
+
+import (
+	"bytes"
+	"encoding/csv"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	openapi_types "github.com/oapi-codegen/runtime/types"
+
+	"github.com/reeltally/reeltally/gen/client"
+)
+
+// maxCSVRows is the number of rows of a CSV file at most. It is the longest page of a list of the API.
+const maxCSVRows = 5000
+
+// csvPart returns what the visitor wants as a CSV file: videos, accounts or history. It returns "" if the visitor wants a page.
+func (v *visit) csvPart() string { return v.r.URL.Query().Get("csv") }
+
+// sendCSV sends a CSV file. The first row has the names of the columns. name is the name of the file without its ending.
+func (v *visit) sendCSV(name string, rows [][]string) error {
+	var out bytes.Buffer
+	w := csv.NewWriter(&out)
+	if err := w.WriteAll(rows); err != nil {
+		return err
+	}
+	h := v.w.Header()
+	h.Set("Content-Type", "text/csv; charset=utf-8; header=present")
+	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": name + "-" + v.Now().UTC().Format(time.DateOnly) + ".csv"}))
+	_, err := v.w.Write(out.Bytes())
+	return err
+}
+
+// csvText returns a text of other people for a CSV file. Spreadsheets run a text that begins with certain characters as a formula, so
+// such a text gets an apostrophe before it.
+func csvText(text string) string {
+	if strings.ContainsAny(text[:min(1, len(text))], "=+-@\t\r\n") {
+		return "'" + text
+	}
+	return text
+}
+
+// csvNumber returns a number for a CSV file: its digits as in the answer of the API, or "" if it is unknown.
+func csvNumber(n *int64) string {
+	if n == nil {
+		return ""
+	}
+	return strconv.FormatInt(*n, 10)
+}
+
+// csvValue returns the value of a column for a CSV file.
+func csvValue(of any) string {
+	switch at := of.(type) {
+	case *openapi_types.Date:
+		if at == nil {
+			return ""
+		}
+		return at.String()
+	case *time.Time:
+		if at == nil {
+			return ""
+		}
+		return at.UTC().Format(time.RFC3339)
+	case time.Time:
+		return at.UTC().Format(time.RFC3339)
+	case client.FetchStatus:
+		return string(at)
+	}
+	return value(of)
+}
+
+// firstRows are the parameters for the rows of a list that a CSV file has.
+var firstRows = url.Values{"page": {"1"}, "limit": {strconv.Itoa(maxCSVRows)}}
+
+// sendVideos sends a list of videos as a CSV file with the shown columns.
+func (v *visit) sendVideos(name string, t tableView, videos []client.Video) error {
+	columns := t.Columns()
+	head := []string{"link", "platform", "username", "title"}
+	for _, c := range columns {
+		head = append(head, c.Name)
+	}
+	rows := [][]string{head}
+	for n := range videos {
+		video := &videos[n]
+		row := []string{csvText(video.AdLink), string(video.Platform), csvText(video.DisplayUsername), csvText(video.Title)}
+		for _, c := range columns {
+			row = append(row, csvValue(c.Value(video)))
+		}
+		rows = append(rows, row)
+	}
+	return v.sendCSV(name, rows)
+}
+
+// sendAccounts sends a list of accounts as a CSV file.
+func (v *visit) sendAccounts(accounts []client.Account) error {
+	rows := [][]string{{"link", "platform", "username", "followers", "total_views", "median_views", "videos", "last_uploaded_at", "fetch_status"}}
+	for _, a := range accounts {
+		rows = append(rows, []string{csvText(a.AccountLink), string(a.Platform), csvText(a.DisplayUsername), csvNumber(a.LatestFollowersCount), csvNumber(a.TotalViews),
+			value(a.MedianViews), csvNumber(a.TotalVideosTracked), csvValue(a.LastUploadedAt), optional(a.FetchStatus)})
+	}
+	return v.sendCSV("accounts", rows)
+}
+
+// sendHistory sends the points of a chart as a CSV file, the oldest first. It returns a *Problem if the visitor wants another file.
+func (v *visit) sendHistory(name string, c chart) error {
+	if v.csvPart() != "history" {
+		return v.refuseCSV()
+	}
+	head := []string{"date"}
+	for _, m := range c.Metrics {
+		head = append(head, m.Name)
+	}
+	if c.Quality {
+		head = append(head, "quality", "source", "fetched_at")
+	}
+	rows := [][]string{head}
+	for n := range c.Points {
+		p := c.Points[len(c.Points)-1-n]
+		row := []string{p.Day.String()}
+		for _, value := range p.Values {
+			row = append(row, csvNumber(value))
+		}
+		if c.Quality {
+			row = append(row, p.Quality, p.Source, csvValue(p.Fetched))
+		}
+		rows = append(rows, row)
+	}
+	return v.sendCSV(name, rows)
+}
+
+// CSVLink returns the query of the same page with the points of the chart as a file.
+func (c chart) CSVLink() string { return "?" + with(c.query, "csv", "history").Encode() }
+
+// refuseCSV returns a *Problem for a file that the page does not have.
+func (v *visit) refuseCSV() error {
+	return &Problem{Status: http.StatusBadRequest, Title: "Unknown file", Detail: "csv is " + strconv.Quote(v.csvPart()) + "; this page has no such file."}
+}
