@@ -23,6 +23,7 @@ type point struct {
 	Day     store.Date
 	Values  []*int64
 	Gains   []*int64 // the change since the day before; nil if the day before is not known
+	Joined  *int64   // number of videos that joined the collection on this day; nil if it is unknown
 	Quality string   // measured, interpolated, corrected or rounded; "" if it is not known
 	Source  string
 	Fetched *time.Time
@@ -36,8 +37,11 @@ type chart struct {
 	Metric  int     // index of the shown metric
 	Gain    bool    // true if the chart shows the change of each day instead of the total
 	Quality bool    // true if the points have a quality, source and time
-	Period  period
-	query   url.Values
+	Joined  bool    // true if the points have the number of videos that joined the collection
+	// Compared is true if the chart shows all metrics at once, each scaled so that its highest value is 100.
+	Compared bool
+	Period   period
+	query    url.Values
 }
 
 // newChart returns a chart of the points, whose metric and view are in the query of the page. It computes the gains. points are ordered

@@ -229,10 +229,11 @@ func (v *visit) loadGains(path string, p period, content *collectionPage) error 
 	}
 	points := make([]point, len(history))
 	for n, h := range history {
-		points[n] = point{Day: store.DateOf(h.Date.Time), Values: []*int64{h.ViewsGained, h.Views, h.Engagements, h.Videos}}
+		points[n] = point{Day: store.DateOf(h.Date.Time), Joined: h.VideosAdded, Values: []*int64{h.ViewsGained, h.Views, h.Engagements, h.Videos}}
 	}
-	content.Chart = v.newChart("Sums over the videos that were in the collection on each day. Gained views leave out the views that a video had when it was added. Days are UTC.",
+	content.Chart = v.newChart("Sums over the videos that were in the collection on each day. Gained views leave out the views that a video had when it was added. A small ring marks days on which videos joined. Days are UTC.",
 		p, collectionMetrics, points)
+	content.Chart.Joined = true
 	content.Tiles = collectionTiles(content.Statistics, content.Chart, points, p)
 	return nil
 }
@@ -355,10 +356,11 @@ func showReport(v *visit) error {
 	p.Days = int32(p.End-p.Start) + 1
 	points := make([]point, len(r.Days))
 	for n, h := range r.Days {
-		points[n] = point{Day: store.DateOf(h.Date.Time), Values: []*int64{h.ViewsGained, h.Views, h.Engagements, h.Videos}}
+		points[n] = point{Day: store.DateOf(h.Date.Time), Joined: h.VideosAdded, Values: []*int64{h.ViewsGained, h.Views, h.Engagements, h.Videos}}
 	}
 	slices.SortFunc(points, func(a, b point) int { return int(b.Day - a.Day) })
 	content.Chart = v.newChart("Sums over the videos that were in the collection on each day, as they were known when the report was frozen. Days are UTC.", p, collectionMetrics, points)
+	content.Chart.Joined = true
 	if v.csvPart() != "" {
 		return v.sendHistory("report", content.Chart)
 	}

@@ -98,15 +98,23 @@ func (t tableView) ColumnChoices() []columnChoice {
 
 // KeptFields returns the parameters of the page that the form for columns keeps.
 func (t tableView) KeptFields() []hiddenField {
+	return hiddenFields(with(t.query, "columns", ""))
+}
+
+// hiddenFields returns the parameters of a query, sorted by name.
+func hiddenFields(query url.Values) []hiddenField {
 	var out []hiddenField
-	for name, values := range with(t.query, "columns", "") {
+	for name, values := range query {
 		for _, value := range values {
 			out = append(out, hiddenField{name, value})
 		}
 	}
-	slices.SortFunc(out, func(a, b hiddenField) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(out, func(a, b hiddenField) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
+
+// CustomColumns returns the values of the query parameter columns, which other forms of the page keep.
+func (t tableView) CustomColumns() []string { return t.query["columns"] }
 
 // CSVLink returns the query of the same list as a file.
 func (t tableView) CSVLink(part string) string {

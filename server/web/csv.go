@@ -114,6 +114,9 @@ func (v *visit) sendHistory(name string, c chart) error {
 	for _, m := range c.Metrics {
 		head = append(head, m.Name)
 	}
+	if c.Joined {
+		head = append(head, "videos_joined")
+	}
 	if c.Quality {
 		head = append(head, "quality", "source", "fetched_at")
 	}
@@ -123,6 +126,9 @@ func (v *visit) sendHistory(name string, c chart) error {
 		row := []string{p.Day.String()}
 		for _, value := range p.Values {
 			row = append(row, csvNumber(value))
+		}
+		if c.Joined {
+			row = append(row, csvNumber(p.Joined))
 		}
 		if c.Quality {
 			row = append(row, p.Quality, p.Source, csvValue(p.Fetched))

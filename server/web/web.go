@@ -40,7 +40,7 @@ var templateFiles embed.FS
 
 // Paths are the paths of the pages. The syntax is that of the router echo.
 var Paths = []string{"/", "/login", "/login/:link", "/setup/:link", "/logout", "/assets/*", "/track", "/track/progress", "/video", "/video/*", "/account", "/account/*",
-	"/collection", "/collection/*", "/settings", "/settings/*", "/c/:hash", "/c/:hash/card.png"}
+	"/collection", "/collection/*", "/settings", "/settings/*", "/compare", "/c/:hash", "/c/:hash/card.png"}
 
 // policy is the Content-Security-Policy of the pages. It allows scripts, styles and requests only in files of the same server.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; " +
@@ -187,6 +187,7 @@ func (p *Pages) routes() http.Handler {
 	private("GET /video", showVideos)
 	private("GET /video/{platform}/{id}", showVideo)
 	private("POST /video/{platform}/{id}/{action}", changeVideo)
+	private("GET /compare", showComparison)
 	private("GET /account", showAccounts)
 	private("GET /account/{platform}/{id}", showAccount)
 	private("POST /account/{platform}/{id}/{action}", changeAccount)

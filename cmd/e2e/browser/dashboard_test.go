@@ -109,7 +109,13 @@ func (d dashboard) pages(t *testing.T) map[string]string {
 	require.NoError(t, err)
 	locked := storetest.Collection(t, o, "Locked", nil)
 	busy := d.share(t, collections.Collections[0].ID, store.AccessPublic, `{"title":"Autumn in numbers","description":"All videos of the campaign, with the counts of today","show_accounts":true}`)
+	top := storetest.ListVideos(t, o, storetest.OrderedBy("latest_likes", true)).Videos[:5]
+	compared := "/compare?days=90"
+	for _, video := range top {
+		compared += "&video=" + video.ID.String()
+	}
 	return map[string]string{
+		"compare": compared, "compare-empty": "/compare", "compare-hostile": "/compare?video=" + d.video.ID.String(), "videos-columns": "/video?columns=views,increase_7d,created_at,latest_updated_at,shares",
 		"share": busy, "share-embedded": busy + "?embed=1", "share-locked": d.share(t, locked.ID, store.AccessProtected, "{}"),
 		"share-hostile": d.share(t, d.collection.ID, store.AccessPublic, `{"theme":"dark","metrics":["views","engagement","outlier_multiplier","increase_7d","views_gained_7d"]}`),
 		"overview":      "/", "overview-gain": "/?view=gain&days=90", "videos": "/video", "video": "/video/" + string(most.Platform) + "/" + most.ID.String(),

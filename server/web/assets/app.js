@@ -20,12 +20,13 @@
     return text === "" ? null : Number(text);
   };
 
-  // readTable returns one entry for each day of the chart's period. A day without a point has the value null, so that the line has a gap.
-  function readTable(figure) {
+  // readTable returns one entry of a metric for each day of the chart's period. A day without a point has the value null, so that the line
+  // has a gap.
+  function readTable(figure, metric = figure.dataset.metric) {
     const attribute = figure.dataset.view === "gain" ? "gain" : "of";
     const rows = new Map();
     for (const row of figure.querySelectorAll("tr[data-day]")) {
-      const cell = row.querySelector(`td[data-${attribute}="${figure.dataset.metric}"]`);
+      const cell = row.querySelector(`td[data-${attribute}="${metric}"]`);
       rows.set(seconds(row.dataset.day), { value: numberIn(cell), quality: row.dataset.quality ?? "", row });
     }
     const days = [], points = [];
@@ -39,8 +40,39 @@
   // isComputed tells whether a point was computed from other points and not fetched.
   const isComputed = point => point.quality === "interpolated";
 
+  const dates = { space: 70, values: (_, at) => at.map(t => new Date(t * 1000).toLocaleDateString("en-GB", { day: "numeric", month: "short", timeZone: "UTC" })) };
+  const axisOf = () => ({ stroke: colour("muted"), grid: { stroke: colour("border"), width: 1 }, ticks: { show: false }, font: "12px system-ui, sans-serif" });
+
+  // drawCompared draws all metrics of a figure as lines. Each line is scaled so that its highest value is 100.
+  function drawCompared(figure) {
+    const plot = figure.querySelector(".plot"), readout = figure.querySelector(".readout");
+    const names = [...figure.querySelectorAll("thead th[data-metric]")];
+    const tables = names.map(name => readTable(figure, name.dataset.metric));
+    const scaled = tables.map(({ points }) => {
+      const highest = Math.max(...points.map(p => p.value ?? 0));
+      return points.map(p => p.value === null || highest <= 0 ? null : 100 * p.value / highest);
+    });
+    plot.replaceChildren();
+    figure.querySelector(".axis").textContent = "";
+    const describe = n => n === undefined ? "" : [new Date(tables[0].days[n] * 1000).toISOString().slice(0, 10),
+      ...tables.map(({ points }, m) => names[m].textContent.slice(0, 24) + ": " + (points[n].value === null ? "no number" : whole.format(points[n].value)))].join(" · ");
+    const last = tables[0].days.length - 1;
+    readout.textContent = describe(last);
+    new uPlot({
+      width: plot.clientWidth, height: 256, tzDate: at => uPlot.tzDate(new Date(at * 1000), "Etc/UTC"),
+      legend: { show: false }, cursor: { y: false, drag: { x: false, y: false } }, padding: [8, 8, 0, 0], scales: { y: { range: (_, low) => [Math.min(0, low), 105] } },
+      axes: [{ ...axisOf(), ...dates, size: 32 }, { ...axisOf(), size: 60, space: 45 }],
+      series: [{}, ...scaled.map((_, n) => ({ stroke: colour(n ? "series-" + n : "accent"), width: 2 }))],
+      hooks: { setCursor: [u => { readout.textContent = describe(u.cursor.idx ?? last); }] },
+    }, [tables[0].days, ...scaled], plot);
+  }
+
   // draw draws the chart of a figure, in the place of an earlier drawing.
   function draw(figure) {
+    if (figure.hasAttribute("data-compared")) {
+      drawCompared(figure);
+      return;
+    }
     const plot = figure.querySelector(".plot"), readout = figure.querySelector(".readout");
     const { days, points } = readTable(figure);
     const view = figure.dataset.view; // total, gain (the change of each day) or day (counts of single days)
@@ -50,13 +82,14 @@
     const near = n => isComputed(points[n]) || [n - 1, n + 1].some(m => points[m] && isComputed(points[m]));
     const dashed = points.map((p, n) => (gain ? isComputed(p) : near(n)) ? p.value : null);
     const corrected = points.map(p => p.quality === "corrected" ? p.value : null);
+    const joined = points.map(p => p.row?.dataset.joined ? p.value : null); // days on which videos joined the collection
     const known = points.filter(p => p.value !== null);
     plot.replaceChildren();
     if (known.length === 0) {
       readout.textContent = "There are no numbers in this period.";
       return;
     }
-    const axis = { stroke: colour("muted"), grid: { stroke: colour("border"), width: 1 }, ticks: { show: false }, font: "12px system-ui, sans-serif" };
+    const axis = axisOf();
     const bars = gain && uPlot.paths.bars({ size: [0.7, 40] });
     const values = known.map(p => p.value), lowest = Math.min(...values), highest = Math.max(...values);
     // Changes begin at 0. Totals begin a little below the lowest one, but not below 0.
@@ -71,23 +104,25 @@
       const more = p.quality ? cells.slice(-3).map(c => c.textContent.trim()).filter(Boolean).join(" · ") : "";
       const other = view === "day" ? "" : p.row?.querySelector(`td[data-${gain ? "of" : "gain"}="${figure.dataset.metric}"] data`)?.textContent ?? "";
       const sign = view === "gain" && p.value > 0 ? "+" : "";
-      return [new Date(days[n] * 1000).toISOString().slice(0, 10), sign + whole.format(p.value), other && (gain ? "total " : "per day ") + other, more].filter(Boolean).join(" · ");
+      const members = p.row?.dataset.joined ? p.row.dataset.joined + " joined" : "";
+      return [new Date(days[n] * 1000).toISOString().slice(0, 10), sign + whole.format(p.value), other && (gain ? "total " : "per day ") + other, members, more].filter(Boolean).join(" · ");
     };
     readout.textContent = describe(last);
     const series = [{},
       { stroke: colour("accent"), width: 2, fill: gain ? colour("accent") : colour("bar"), paths: bars || undefined, points: { show: known.length < 3 || undefined } },
       { stroke: colour("accent"), width: 2, dash: [4, 4], paths: bars || undefined, points: { show: false } },
       { stroke: colour("warn"), width: 0, paths: () => null, points: { show: true, size: 10, width: 2, fill: colour("surface") } },
+      { stroke: colour("accent"), width: 0, paths: () => null, points: { show: true, size: 8, width: 2, fill: colour("surface") } },
     ];
     new uPlot({
       width: plot.clientWidth, height: 256, tzDate: at => uPlot.tzDate(new Date(at * 1000), "Etc/UTC"),
       legend: { show: false }, cursor: { y: false, drag: { x: false, y: false } }, padding: [8, 8, 0, 0],
       scales: { x: { range: (_, first, last) => gain || first === last ? [first - day / 2, last + day / 2] : [first, last] }, y: { range: () => range } },
-      axes: [{ ...axis, size: 32, space: 70, values: (_, at) => at.map(t => new Date(t * 1000).toLocaleDateString("en-GB", { day: "numeric", month: "short", timeZone: "UTC" })) },
+      axes: [{ ...axis, ...dates, size: 32 },
         { ...axis, size: 60, space: 45, values: (_, at) => labels(at) }],
       series,
       hooks: { setCursor: [u => { readout.textContent = describe(u.cursor.idx ?? last); }] },
-    }, [days, solid, dashed, corrected], plot);
+    }, [days, solid, dashed, corrected, joined], plot);
   }
 
   const figures = () => document.querySelectorAll("figure.chart");

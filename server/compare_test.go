@@ -1,0 +1,53 @@
+package server_test
+
+import (
+	"net/http"
+	"net/url"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/store"
+)
+
+func TestComparison_showsTheHistoriesOfUpToFiveVideos(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		_, videos := fillForPages(a, c)
+		v := c.signedIn(t)
+		require.Contains(t, string(v.visit("/compare").requireStatus(http.StatusOK).body), "Choose videos in the list")
+		chosen := url.Values{"video": {videos[0].String(), videos[1].String(), videos[0].String()}}
+		points := v.visit("/compare?" + chosen.Encode() + "&csv=history").table()
+		require.Equal(t, []string{"date", "video-1", "video-2"}, points[0], "a video that is chosen twice is shown once")
+		for n, id := range videos[:2] {
+			history := decode[client.VideoHistory](c.send(http.MethodGet, "/videos/"+id.String()+"/history", nil).requireStatus(http.StatusOK))
+			require.Len(t, points, len(history)+1)
+			for day, p := range history {
+				require.Equal(t, digits(p.Views), points[len(history)-day][n+1], "the table has the views themselves")
+			}
+		}
+		page := v.visit("/compare?" + chosen.Encode())
+		require.Len(t, elements(page.document(), "figure"), 1)
+
+		third := decode[client.Video](c.send(http.MethodGet, "/videos/"+videos[2].String(), nil).requireStatus(http.StatusOK))
+		added := v.visit("/compare?" + chosen.Encode() + "&link=" + url.QueryEscape(third.AdLink)).requireStatus(http.StatusSeeOther).Header.Get("Location")
+		require.Contains(t, added, "video="+videos[2].String())
+		v.visit(added).requireStatus(http.StatusOK)
+
+		six := url.Values{}
+		for range 6 {
+			six.Add("video", uuid.NewString())
+		}
+		for query, reason := range map[string]string{
+			six.Encode(): "You chose 6 videos; a comparison has at most 5.", "video=x": "it must be the id of a video", "link=https%3A%2F%2Fyoutu.be%2FdQw4w9WgXcQ": "does not track the video",
+		} {
+			require.Contains(t, string(v.visit("/compare?"+query).requireStatus(http.StatusBadRequest).body), reason)
+		}
+		v.visit("/compare?video=" + uuid.NewString()).requireStatus(http.StatusNotFound)
+		other := a.newCaller(t, store.TierPremium).signedIn(t)
+		require.Equal(t, string(other.visit("/compare?video="+uuid.NewString()).requireStatus(http.StatusNotFound).body), string(other.visit("/compare?video="+videos[0].String()).requireStatus(http.StatusNotFound).body))
+	})
+}

@@ -1,0 +1,115 @@
+package web
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/store"
+)
+
+// maxCompared is how many videos a comparison shows at most.
+const maxCompared = 5
+
+// comparePage is the content of the page that compares videos.
+type comparePage struct {
+	Videos []comparedVideo
+	Chart  chart
+	Max    int
+	Kept   []hiddenField // parameters that the form for another video keeps
+}
+
+// comparedVideo is a video in a comparison.
+type comparedVideo struct {
+	client.Video
+	Remove string // query of the page without this video
+}
+
+// showComparison shows the views of up to five videos in one chart. The chart scales each line so that its highest value is 100. The
+// table has the numbers themselves.
+func showComparison(v *visit) error {
+	p, err := v.period()
+	if err != nil {
+		return err
+	}
+	query := v.r.URL.Query()
+	chosen, err := comparedIDs(query)
+	if err != nil {
+		return err
+	}
+	if text := strings.TrimSpace(query.Get("link")); text != "" {
+		var found client.VideoPage
+		if err := v.get("/videos", url.Values{"link": {text}, "limit": {"1"}}, &found); err != nil {
+			return err
+		}
+		if len(found.Data) == 0 {
+			return &Problem{Status: http.StatusBadRequest, Title: "Not tracked", Detail: "Your organisation does not track the video " + strconv.Quote(text) + "."}
+		}
+		query.Del("link")
+		query.Add("video", found.Data[0].AdID.String())
+		v.redirect("/compare?" + query.Encode())
+		return nil
+	}
+	content := comparePage{Max: maxCompared}
+	days := map[store.Date]*point{}
+	var metrics []metric
+	for n, id := range chosen {
+		var video client.Video
+		var history client.VideoHistory
+		if err := v.get("/videos/"+id, nil, &video); err != nil {
+			return err
+		}
+		if err := v.get("/videos/"+id+"/history", v.historyQuery(p), &history); err != nil {
+			return err
+		}
+		without := with(query)
+		without["video"] = slices.Delete(slices.Clone(chosen), n, n+1)
+		content.Videos = append(content.Videos, comparedVideo{video, "?" + without.Encode()})
+		metrics = append(metrics, metric{Name: fmt.Sprintf("video-%d", n+1), Label: titleOf(video)})
+		for _, h := range history {
+			day := store.DateOf(h.Date.Time)
+			if days[day] == nil {
+				days[day] = &point{Day: day, Values: make([]*int64, len(chosen))}
+			}
+			days[day].Values[n] = h.Views
+		}
+	}
+	points := make([]point, 0, len(days))
+	for _, at := range days {
+		points = append(points, *at)
+	}
+	slices.SortFunc(points, func(a, b point) int { return int(b.Day - a.Day) })
+	if len(chosen) > 0 {
+		content.Chart = v.newChart("Each line is scaled: 100 is the highest value of the video in the period. The table has the views themselves. Days are UTC.", p, metrics, inPeriod(points, p))
+		content.Chart.Compared = true
+		if v.csvPart() != "" {
+			return v.sendHistory("comparison", content.Chart)
+		}
+	}
+	content.Kept = hiddenFields(with(query, "link", ""))
+	return v.render(http.StatusOK, "compare", "videos", "Compare videos", content)
+}
+
+// comparedIDs returns the ids of videos in the query, without duplicates. It returns a *Problem if one is not an id or there are too many.
+func comparedIDs(query url.Values) ([]string, error) {
+	var chosen []string
+	for _, text := range query["video"] {
+		id, err := uuid.Parse(text)
+		if err != nil {
+			return nil, &Problem{Status: http.StatusBadRequest, Title: "Not an id", Detail: "video is " + strconv.Quote(text) + "; it must be the id of a video."}
+		}
+		if !slices.Contains(chosen, id.String()) {
+			chosen = append(chosen, id.String())
+		}
+	}
+	if len(chosen) > maxCompared {
+		return nil, &Problem{Status: http.StatusBadRequest, Title: "Too many videos", Detail: fmt.Sprintf("You chose %d videos; a comparison has at most %d.", len(chosen), maxCompared)}
+	}
+	return chosen, nil
+}
