@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"runtime/debug"
 	"strings"
 
 	"github.com/google/uuid"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/reeltally/reeltally/server/web"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // This file connects package web, which builds the pages of the dashboard, with the server. A page gets its data by requests to the API
@@ -192,6 +194,29 @@ func (b pageBackend) Do(id store.Identity, page *http.Request, method, target st
 		return web.Response{}, errors.New("the API aborted its response")
 	}
 	return web.Response{Status: w.status, Header: w.header, Body: w.body.Bytes()}, nil
+}
+
+// Operations returns the state of collecting as JSON, and the version of the server.
+func (b pageBackend) Operations(page *http.Request) ([]byte, web.Version, error) {
+	version := web.Version{Program: "(development)", API: b.s.contract.version}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+		version.Program = info.Main.Version
+	}
+	if b.s.status == nil {
+		return nil, version, b.problem(page.Context(), problem(CodeNotFound, "This server does not know the state of collecting."))
+	}
+	w := &bufferedResponse{header: http.Header{}, status: http.StatusOK}
+	b.s.status.ServeHTTP(w, page)
+	if w.status != http.StatusOK {
+		return nil, version, b.problem(page.Context(), problem(CodeUnavailable, "The state of collecting cannot be read now. Try again in a few seconds."))
+	}
+	return w.body.Bytes(), version, nil
+}
+
+// TargetsWithStatus returns targets of all organisations with a fetch status.
+func (b pageBackend) TargetsWithStatus(ctx context.Context, status store.FetchStatus, limit int) ([]queue.TargetStatus, error) {
+	targets, err := b.s.store.Queue.TargetsWithStatus(ctx, status, limit)
+	return targets, b.problem(ctx, err)
 }
 
 // takeSignIn counts an attempt to sign in. It returns a *web.Problem if the IP address has made too many attempts in the current minute.

@@ -45,6 +45,9 @@ type Options struct {
 	Sandbox bool
 	// RequestTimeout is the time limit of a request. A request that takes longer is answered with status 503. The default is 30 seconds.
 	RequestTimeout time.Duration
+	// Status answers with the state of collecting as JSON, as /status of the address for metrics does. Without it, the page of operations does
+	// not exist.
+	Status http.Handler
 	// PreviewAllowance is how many videos or accounts of a tracking request are fetched if the organisation has no subscription. The
 	// default is 5.
 	PreviewAllowance int
@@ -67,8 +70,9 @@ type Server struct {
 	now              func() time.Time
 	logger           *slog.Logger
 	rates            RateStore
-	sandbox          atomic.Bool // the numbers are made up
-	dataKnown        atomic.Bool // the kind of the database's numbers is known, and sandbox follows it
+	sandbox          atomic.Bool  // the numbers are made up
+	dataKnown        atomic.Bool  // the kind of the database's numbers is known, and sandbox follows it
+	status           http.Handler // see Options.Status; can be nil
 	previewAllowance int
 	requestTimeout   time.Duration
 	maxPage          int64 // maximum size of the JSON of one page of a list, in bytes
@@ -102,7 +106,7 @@ func New(o Options) (*Server, error) {
 	s := &Server{store: o.Store, resolver: o.Resolver, appURL: strings.TrimRight(o.AppURL, "/"), secure: app.Scheme == "https",
 		cursorKey: o.CursorKey, now: o.Now, logger: o.Logger, rates: o.RateStore,
 		previewAllowance: o.PreviewAllowance, requestTimeout: cmp.Or(o.RequestTimeout, DefaultRequestTimeout),
-		maxPage: maxPageBytes}
+		maxPage: maxPageBytes, status: o.Status}
 	if s.tiers, err = o.TierLimits.apply(); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}

@@ -63,6 +63,9 @@ type Organisation struct {
 	Tier         Tier
 	Subscription Subscription
 	CreatedAt    db.Instant `gorm:"autoCreateTime:false"`
+	// Operator is true if the organisation belongs to the operator of the installation, so that its page of operations shows the state of
+	// collecting for all organisations.
+	Operator bool
 }
 
 // maxNameLength is the highest number of characters of the name of an organisation or token.
@@ -83,15 +86,15 @@ func (s *Store) CreateOrganisation(ctx context.Context, name string, tier Tier, 
 	}
 	var o Organisation
 	err := s.db.Tx(ctx, func(tx *gorm.DB) (err error) {
-		o, err = s.createOrganisation(tx, name, tier, sub)
+		o, err = s.createOrganisation(tx, Organisation{Name: name, Tier: tier, Subscription: sub})
 		return err
 	})
 	return o, err
 }
 
-// createOrganisation does the work of CreateOrganisation in the transaction tx.
-func (s *Store) createOrganisation(tx *gorm.DB, name string, tier Tier, sub Subscription) (Organisation, error) {
-	o := Organisation{ID: db.NewID(), Name: strings.TrimSpace(name), Tier: tier, Subscription: sub, CreatedAt: s.db.Now()}
+// createOrganisation adds an organisation in the transaction tx. It chooses the id, and removes white space around the name.
+func (s *Store) createOrganisation(tx *gorm.DB, o Organisation) (Organisation, error) {
+	o.ID, o.Name, o.CreatedAt = db.NewID(), strings.TrimSpace(o.Name), s.db.Now()
 	if err := tx.Create(&o).Error; err != nil {
 		return Organisation{}, err
 	}
@@ -141,6 +144,18 @@ func (s *Store) setOrganisation(ctx context.Context, id uuid.UUID, column string
 		}
 		return r.Error
 	}, progress)
+}
+
+// SetOperator sets whether an organisation belongs to the operator of the installation. It returns ErrNotFound for an unknown organisation.
+// Requests see the change within a second.
+func (s *Store) SetOperator(ctx context.Context, id uuid.UUID, operator bool) error {
+	return s.db.Tx(ctx, func(tx *gorm.DB) error {
+		r := tx.Model(&Organisation{}).Where("id = ?", id).Update("operator", operator)
+		if r.Error == nil && r.RowsAffected == 0 {
+			return db.NotFound("organisation", id.String())
+		}
+		return r.Error
+	})
 }
 
 // changeLane runs change, which changes the tier or subscription of an organisation. It then moves the organisation's targets to the lane

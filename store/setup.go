@@ -57,7 +57,7 @@ type Setup struct {
 	Session      string // secret of a session for the token
 }
 
-// SetUp uses up a setup link: it creates the first organisation, with the tier premium and an active subscription, a token and a session. Of
+// SetUp uses up a setup link: it creates the first organisation, which is the operator's and has the tier premium and an active subscription, a token and a session. Of
 // several callers with the same link, only one succeeds. SetUp returns ErrSetUp if an organisation exists, and ErrSetupLink if the link
 // cannot be used. name must have 1 to 100 characters.
 func (s *Store) SetUp(ctx context.Context, link, name string) (Setup, error) {
@@ -78,7 +78,7 @@ func (s *Store) SetUp(ctx context.Context, link, name string) (Setup, error) {
 			return used.Error
 		}
 		var err error
-		if out.Organisation, err = s.createOrganisation(tx, name, TierPremium, SubscriptionActive); err != nil {
+		if out.Organisation, err = s.createOrganisation(tx, Organisation{Name: name, Tier: TierPremium, Subscription: SubscriptionActive, Operator: true}); err != nil {
 			return err
 		}
 		row, secret, err := NewToken{Name: "First token", Scopes: Scopes}.row(out.Organisation.ID, s.db.Now())

@@ -79,6 +79,9 @@ func (u *up) prepareOrganisation(ctx context.Context) (first firstOrganisation, 
 	if err != nil {
 		return first, err
 	}
+	if err := u.store.SetOperator(ctx, u.organisationID(), true); err != nil {
+		return first, err
+	}
 	first.org = u.store.Org(u.organisationID())
 	if first.token, err = u.savedToken(ctx); err != nil {
 		return first, err

@@ -20,6 +20,7 @@ type orgCommands struct {
 	List            orgList            `cmd:"" help:"List all organisations."`
 	SetTier         orgSetTier         `cmd:"" help:"Change an organisation's tier."`
 	SetSubscription orgSetSubscription `cmd:"" help:"Change an organisation's subscription."`
+	SetOperator     orgSetOperator     `cmd:"" help:"Set whether an organisation's dashboard shows the state of collecting for all organisations."`
 }
 
 // identifier is a command-line argument that is the UUID of a token.
@@ -70,6 +71,7 @@ type orgJSON struct {
 	Tier         store.Tier         `json:"tier"`
 	Subscription store.Subscription `json:"subscription"`
 	CreatedAt    time.Time          `json:"created_at"`
+	Operator     bool               `json:"operator"`
 }
 
 // Run lists the organisations, oldest first.
@@ -82,13 +84,13 @@ func (c *orgList) Run(ctx context.Context, p boot.Process) error {
 		if c.JSON {
 			out := make([]orgJSON, len(orgs))
 			for i, o := range orgs {
-				out[i] = orgJSON{o.ID, o.Name, o.Tier, o.Subscription, o.CreatedAt.Time()}
+				out[i] = orgJSON{o.ID, o.Name, o.Tier, o.Subscription, o.CreatedAt.Time(), o.Operator}
 			}
 			return writeJSON(p.Stdout, out)
 		}
-		rows := [][]any{{"ID", "NAME", "TIER", "SUBSCRIPTION", "CREATED"}}
+		rows := [][]any{{"ID", "NAME", "TIER", "SUBSCRIPTION", "CREATED", "OPERATOR"}}
 		for _, o := range orgs {
-			rows = append(rows, []any{o.ID, o.Name, o.Tier, o.Subscription, o.CreatedAt.Time().Format(time.DateTime)})
+			rows = append(rows, []any{o.ID, o.Name, o.Tier, o.Subscription, o.CreatedAt.Time().Format(time.DateTime), yesNo(o.Operator)})
 		}
 		return writeTable(p.Stdout, rows)
 	})
@@ -144,6 +146,35 @@ func (c *orgSetSubscription) Run(ctx context.Context, p boot.Process) error {
 		_, err = fmt.Fprintf(p.Stdout, "Organisation %s (%s) now has subscription %s.\n", org.Name, org.ID, c.Subscription)
 		return err
 	})
+}
+
+type orgSetOperator struct {
+	databaseCommand
+	Org      string `arg:"" placeholder:"NAME|ID" help:"Name or id of the organisation."`
+	Operator string `arg:"" enum:"yes,no" help:"yes: tokens of the organisation with the scope admin see the page of operations; no: they do not."`
+}
+
+// Run sets whether the organisation is the operator's.
+func (c *orgSetOperator) Run(ctx context.Context, p boot.Process) error {
+	return c.withStore(ctx, p, func(st *store.Store) error {
+		org, err := findOrganisation(ctx, st, c.Org)
+		if err != nil {
+			return err
+		}
+		if err := st.SetOperator(ctx, org.ID, c.Operator == "yes"); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(p.Stdout, "Organisation %s (%s) now has operator %s.\n", org.Name, org.ID, c.Operator)
+		return err
+	})
+}
+
+// yesNo returns "yes" or "no".
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
 }
 
 // withProgress calls change, which moves an organisation's targets to another lane in one or more steps, and shows its progress. If the

@@ -112,14 +112,15 @@ func (u *up) services(ctx context.Context) ([]boot.Service, error) {
 		return nil, err
 	}
 	services = append(services, collector)
-	metrics, enabled, err := u.Service(ctx, u.registry, collect.NewMonitor(u.store, sources, u.registry, u.log), u.log)
+	monitor := collect.NewMonitor(u.store, sources, u.registry, u.log)
+	metrics, enabled, err := u.Service(ctx, u.registry, monitor, u.log)
 	if err != nil {
 		return nil, err
 	}
 	if enabled {
 		services = append(services, metrics)
 	}
-	if u.api, err = serve.New(ctx, u.Config, u.store, u.registry, u.log); err != nil {
+	if u.api, err = serve.New(ctx, u.Config, u.store, monitor, u.registry, u.log); err != nil {
 		return nil, err
 	}
 	return append(services, boot.Service{Name: "api", Run: u.api.Run}), nil

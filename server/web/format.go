@@ -42,6 +42,7 @@ func (p *Pages) functions() template.FuncMap {
 		"list":     func(items ...any) []any { return items },
 		"order":    func(v any, column, label string) sortHead { return sortHead{v, column, label} },
 		"value":    value,
+		"seconds":  seconds,
 		"cell":     func(c columnValuer, video client.Video) cell { return cell{c.kind(), c.value(&video), &video} },
 		"safeLink": safeLink,
 		"deref":    deref,
@@ -313,6 +314,21 @@ func safeLink(link string) string {
 		return ""
 	}
 	return link
+}
+
+// seconds returns a duration in words, such as "3 h". It returns "–" for nil.
+func seconds(n *float64) string {
+	switch {
+	case n == nil:
+		return unknown
+	case *n < 90:
+		return fmt.Sprintf("%.0f s", *n)
+	case *n < 90*60:
+		return fmt.Sprintf("%.0f min", *n/60)
+	case *n < 48*3600:
+		return fmt.Sprintf("%.0f h", *n/3600)
+	}
+	return fmt.Sprintf("%.0f days", *n/86400)
 }
 
 // columnValuer is a column of a table of videos.

@@ -30,6 +30,7 @@ import (
 	"time"
 
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 //go:embed assets
@@ -40,7 +41,7 @@ var templateFiles embed.FS
 
 // Paths are the paths of the pages. The syntax is that of the router echo.
 var Paths = []string{"/", "/login", "/login/:link", "/setup/:link", "/logout", "/assets/*", "/track", "/track/progress", "/video", "/video/*", "/account", "/account/*",
-	"/collection", "/collection/*", "/settings", "/settings/*", "/compare", "/c/:hash", "/c/:hash/card.png"}
+	"/collection", "/collection/*", "/settings", "/settings/*", "/operations", "/compare", "/c/:hash", "/c/:hash/card.png"}
 
 // policy is the Content-Security-Policy of the pages. It allows scripts, styles and requests only in files of the same server.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; " +
@@ -72,6 +73,10 @@ type Backend interface {
 	HasSharePass(share store.Share, pass string) bool
 	// Do sends a request to the API in the name of id and returns the response. page is the request for the page.
 	Do(id store.Identity, page *http.Request, method, target string, body io.Reader) (Response, error)
+	// Operations returns the state of collecting as JSON, and the version of the server. page is the request for the page.
+	Operations(page *http.Request) (status []byte, version Version, err error)
+	// TargetsWithStatus returns up to limit targets of all organisations with a fetch status.
+	TargetsWithStatus(ctx context.Context, status store.FetchStatus, limit int) ([]queue.TargetStatus, error)
 	// HistoryDays returns how many days before today the histories of a tier can begin.
 	HistoryDays(tier store.Tier) int
 	// Masks returns true if a tier hides numbers.
@@ -196,6 +201,7 @@ func (p *Pages) routes() http.Handler {
 	private("GET /collection/{id}", showCollection)
 	private("POST /collection/{id}/{action}", changeCollection)
 	private("GET /collection/report/{id}", showReport)
+	private("GET /operations", showOperations)
 	private("GET /settings", showSettings)
 	private("POST /settings/token", createToken)
 	private("POST /settings/token/{id}/revoke", revokeToken)
@@ -228,6 +234,7 @@ type page struct {
 	Org     store.Organisation
 	MadeUp  bool   // true if the numbers are made up by the sandbox
 	Masked  bool   // true if the organisation's tier hides numbers
+	Operate bool   // true if the visitor may see the page of operations
 	Notice  string // result of the last action, or ""
 	Search  string // text in the search field
 	Content any
@@ -236,7 +243,7 @@ type page struct {
 // render sends the page of a template. content is the page's own data.
 func (v *visit) render(status int, name, section, title string, content any) error {
 	shown := page{Title: title, Section: section, Content: content, Search: v.r.URL.Query().Get("q"), Notice: v.notice,
-		Org: v.id.Organisation, MadeUp: v.Backend.MadeUp(), Masked: v.masked()}
+		Org: v.id.Organisation, MadeUp: v.Backend.MadeUp(), Masked: v.masked(), Operate: v.mayOperate()}
 	if shown.Notice == "" {
 		shown.Notice = notices[v.r.URL.Query().Get("notice")]
 	}

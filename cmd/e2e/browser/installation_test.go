@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reeltally/reeltally/cmd/internal/boot"
+	"github.com/reeltally/reeltally/cmd/internal/collect"
 	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/server/shortlink"
 	"github.com/reeltally/reeltally/store"
@@ -34,6 +36,7 @@ func start(t *testing.T, change ...func(*server.Options)) installation {
 	require.NoError(t, err)
 	o := server.Options{
 		Store: db.Store, Resolver: resolver, AppURL: "https://app.example.test", CursorKey: key, Now: db.Clock.Now, Logger: slog.New(slog.DiscardHandler),
+		Status: collect.NewMonitor(db.Store, nil, boot.NewRegistry(), slog.New(slog.DiscardHandler)),
 	}
 	for _, f := range change {
 		f(&o)
@@ -48,7 +51,8 @@ func start(t *testing.T, change ...func(*server.Options)) installation {
 
 	org, err := db.CreateOrganisation(t.Context(), "Northwind", store.TierPremium, store.SubscriptionActive)
 	require.NoError(t, err)
-	_, token, err := db.CreateToken(t.Context(), org.ID, "browser", []store.Scope{store.ScopeRead, store.ScopeWrite}, 0)
+	require.NoError(t, db.SetOperator(t.Context(), org.ID, true))
+	_, token, err := db.CreateToken(t.Context(), org.ID, "browser", store.Scopes, 0)
 	require.NoError(t, err)
 	return installation{url: web.URL, token: token, db: db, org: org}
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"strings"
@@ -134,8 +135,9 @@ type API struct {
 	logger     *slog.Logger
 }
 
-// New opens the listener and builds the server. The store must have the current schema. The caller must call Run or Close.
-func New(ctx context.Context, c Config, st *store.Store, registry *prometheus.Registry, logger *slog.Logger) (*API, error) {
+// New opens the listener and builds the server. The store must have the current schema. status answers with the state of collecting, which
+// the page of operations shows. The caller must call Run or Close.
+func New(ctx context.Context, c Config, st *store.Store, status http.Handler, registry *prometheus.Registry, logger *slog.Logger) (*API, error) {
 	proxies, err := c.trustedProxies()
 	if err != nil {
 		return nil, err
@@ -169,7 +171,7 @@ func New(ctx context.Context, c Config, st *store.Store, registry *prometheus.Re
 	a.server, err = server.New(server.Options{
 		RateStore: rates, TierLimits: c.TierLimits, Store: st, Resolver: resolver, AppURL: c.AppURL, CursorKey: cursorKey, Now: time.Now, Logger: logger,
 		TrustedProxies: proxies, Sandbox: kind == store.DemoData || c.Sandbox && kind == store.NoData, PreviewAllowance: c.PreviewAllowance,
-		RequestTimeout: c.RequestTimeout,
+		RequestTimeout: c.RequestTimeout, Status: status,
 	})
 	if err != nil {
 		return nil, errors.Join(err, a.Close())
@@ -225,7 +227,8 @@ func Command(ctx context.Context, p boot.Process) (err error) {
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
 	registry := boot.NewRegistry()
-	api, err := New(ctx, settings.Config, st, registry, logger)
+	monitor := collect.NewMonitor(st, nil, registry, logger)
+	api, err := New(ctx, settings.Config, st, monitor, registry, logger)
 	if err != nil {
 		return err
 	}
@@ -233,7 +236,7 @@ func Command(ctx context.Context, p boot.Process) (err error) {
 		return errors.Join(err, api.Close())
 	}
 	services := []boot.Service{}
-	metrics, enabled, err := settings.Service(ctx, registry, collect.NewMonitor(st, nil, registry, logger), logger)
+	metrics, enabled, err := settings.Service(ctx, registry, monitor, logger)
 	switch {
 	case err != nil:
 		return errors.Join(err, api.Close())

@@ -1,0 +1,94 @@
+package serve_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/cmd/internal/boot/boottest"
+	"github.com/reeltally/reeltally/cmd/internal/collect"
+	"github.com/reeltally/reeltally/cmd/internal/serve"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// browserOf signs in with a token and returns a function that requests a page.
+func browserOf(t *testing.T, base, token string) func(path string) (status int, body string) {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	require.NoError(t, err)
+	client := &http.Client{Jar: jar, Transport: &http.Transport{DisableKeepAlives: true}}
+	do := func(method, path string, form url.Values) (int, string) {
+		r, err := http.NewRequestWithContext(t.Context(), method, base+path, strings.NewReader(form.Encode()))
+		require.NoError(t, err)
+		if form != nil {
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		}
+		response, err := client.Do(r)
+		require.NoError(t, err)
+		body, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		return response.StatusCode, string(body)
+	}
+	status, body := do(http.MethodPost, "/login", url.Values{"token": {token}})
+	require.Equal(t, http.StatusOK, status, body)
+	return func(path string) (int, string) { return do(http.MethodGet, path, nil) }
+}
+
+func TestOperations_showTheStatusToTheOperatorOnly(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	db.Clock.Set(time.Now()) // the server uses the clock of the machine
+	other, operator := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
+	clips := storetest.Clips(t, 3)
+	storetest.Track(t, other, clips...)
+	storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{clips[0]: {Views: new(int64(5))}})
+	require.NoError(t, db.SetOperator(t.Context(), operator.ID(), true))
+	token := func(org *store.Org, scopes ...store.Scope) string {
+		_, secret, err := db.CreateToken(t.Context(), org.ID(), "N", scopes, 0)
+		require.NoError(t, err)
+		return secret
+	}
+	p := boottest.Start(t, serve.Command, nil, map[string]string{"REELTALLY_DATABASE_URL": db.URL, "REELTALLY_LISTEN": "127.0.0.1:0"})
+	base := address(t, p)
+
+	visit := browserOf(t, base, token(operator, store.Scopes...))
+	status, page := visit("/operations")
+	require.Equal(t, http.StatusOK, status, page)
+	want, err := collect.ReadStatus(t.Context(), db.Store, nil)
+	require.NoError(t, err)
+	require.Len(t, want.Platforms, 1)
+	platform := want.Platforms[0]
+	for _, n := range []int64{platform.Targets, platform.Fresh, platform.Stale, platform.NeverFetched, platform.Failing, platform.Parked, platform.Gone} {
+		require.Contains(t, page, fmt.Sprintf(`<data value="%d">`, n))
+	}
+	require.Contains(t, page, "No collector is running")
+	require.Contains(t, page, "This server knows no source")
+	status, page = visit("/operations?status=pending")
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, page, clips[1].Canonical)
+	status, page = visit("/operations?status=x")
+	require.Equal(t, http.StatusBadRequest, status)
+	require.Contains(t, page, "it must be one of")
+
+	for _, secret := range []string{token(operator, store.ScopeRead, store.ScopeWrite), token(other, store.Scopes...)} {
+		visit := browserOf(t, base, secret)
+		status, page := visit("/operations")
+		require.Equal(t, http.StatusNotFound, status)
+		_, unknown := visit("/operations/unknown")
+		require.NotContains(t, page, "collector")
+		_, overview := visit("/")
+		require.NotContains(t, overview, "Operations")
+		require.NotEmpty(t, unknown)
+	}
+}

@@ -1,0 +1,136 @@
+package web
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/queue"
+)
+
+// maxListedTargets is how many targets the page of operations lists at most.
+const maxListedTargets = 100
+
+// operationsPage is the content of the page of operations.
+type operationsPage struct {
+	Status   collectingStatus
+	Statuses []statusTotal
+	Shown    string // fetch status whose targets are listed; "" if none are
+	Targets  []queue.TargetStatus
+	Version  string // version of the server
+	API      string // version of the API
+}
+
+// collectingStatus is the state of collecting, as /status of the address for metrics returns it. docs/operating.md describes it.
+type collectingStatus struct {
+	At         time.Time `json:"at"`
+	Collectors int       `json:"collectors"`
+	Queue      []struct {
+		Platform  string           `json:"platform"`
+		Kind      string           `json:"kind"`
+		Lane      string           `json:"lane"`
+		Targets   map[string]int64 `json:"targets"` // by state: active, gone, parked
+		Failing   int64            `json:"failing"`
+		Due       int64            `json:"due"`
+		OldestDue *float64         `json:"oldest_due_seconds"`
+	} `json:"queue"`
+	Freshness []struct {
+		Platform     string   `json:"platform"`
+		Kind         string   `json:"kind"`
+		Targets      int64    `json:"targets"`
+		NeverFetched int64    `json:"never_fetched"`
+		P50          *float64 `json:"p50_seconds_at_most"`
+		P95          *float64 `json:"p95_seconds_at_most"`
+		P99          *float64 `json:"p99_seconds_at_most"`
+	} `json:"freshness"`
+	Platforms []struct {
+		Platform     string `json:"platform"`
+		Targets      int64  `json:"targets"`
+		Gone         int64  `json:"gone"`
+		Parked       int64  `json:"parked"`
+		Failing      int64  `json:"failing"`
+		NeverFetched int64  `json:"never_fetched"`
+		Stale        int64  `json:"stale"`
+		Fresh        int64  `json:"fresh"`
+	} `json:"platforms"`
+	Sources []struct {
+		Source  string       `json:"source"`
+		Pause   *sourcePause `json:"pause"`
+		Budgets []struct {
+			Budget   string       `json:"budget"`
+			Used     int64        `json:"used"`
+			Limit    *int64       `json:"limit"`
+			Left     *int64       `json:"left"`
+			ResetsAt time.Time    `json:"resets_at"`
+			Pause    *sourcePause `json:"pause"`
+		} `json:"budgets"`
+	} `json:"sources"`
+	Statuses []struct {
+		Status  string `json:"status"`
+		Targets int64  `json:"targets"`
+	} `json:"statuses"`
+}
+
+// sourcePause is the pause of a source or budget.
+type sourcePause struct {
+	Until  time.Time `json:"until"`
+	Class  string    `json:"class"`
+	Detail string    `json:"detail"`
+}
+
+// statusTotal is the number of videos and accounts of all platforms with a fetch status.
+type statusTotal struct {
+	Status  string
+	Targets int64
+}
+
+// mayOperate returns true if the visitor may see the page of operations: the token may manage tokens, and belongs to the operator's
+// organisation.
+func (v *visit) mayOperate() bool {
+	return v.id.Organisation.Operator && v.id.Token.May(store.ScopeAdmin)
+}
+
+// showOperations shows the state of collecting for all organisations. For other organisations, the page does not exist.
+func showOperations(v *visit) error {
+	if !v.mayOperate() {
+		return errNotFound
+	}
+	status, version, err := v.Backend.Operations(v.r)
+	if err != nil {
+		return err
+	}
+	content := operationsPage{Shown: v.r.URL.Query().Get("status"), Version: version.Program, API: version.API}
+	if err := json.Unmarshal(status, &content.Status); err != nil {
+		return err
+	}
+	for _, name := range statusNames {
+		total := statusTotal{Status: name}
+		for _, s := range content.Status.Statuses {
+			if s.Status == name {
+				total.Targets += s.Targets
+			}
+		}
+		if total.Targets > 0 {
+			content.Statuses = append(content.Statuses, total)
+		}
+	}
+	if content.Shown != "" {
+		if !slices.Contains(statusNames, content.Shown) || content.Shown == "stopped" {
+			return &Problem{Status: http.StatusBadRequest, Title: "Unknown status", Detail: fmt.Sprintf("status is %s; it must be one of %v, and not stopped.", strconv.Quote(content.Shown), statusNames)}
+		}
+		if content.Targets, err = v.Backend.TargetsWithStatus(v.r.Context(), store.FetchStatus(content.Shown), maxListedTargets); err != nil {
+			return err
+		}
+	}
+	return v.render(http.StatusOK, "operations", "operations", "Operations", content)
+}
+
+// Version is the version of the server.
+type Version struct {
+	Program string // version or revision of the program
+	API     string // date of the contract
+}
