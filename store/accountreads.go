@@ -86,12 +86,17 @@ func (o *Org) ListAccounts(ctx context.Context, query AccountQuery) (*db.List[Ac
 		q = q.Where(accountInAnyCollection, map[string]any{"names": namesAndIDs(query.Collections)})
 	}
 	q = q.Session(&gorm.Session{})
-	total, err := o.count(ctx, q)
+	v, err := o.version(ctx) // before the count, so that a change after the count changes the version
+	if err != nil {
+		return nil, db.Translate(err)
+	}
+	total, err := o.count(ctx, v, q)
 	if err != nil {
 		return nil, db.Translate(err)
 	}
 	return db.ReadList(ctx, o.s.db, q, db.ListSpec[Account]{
-		Sort: AccountOrders, Table: "accounts", Columns: accountColumns, ID: func(a *Account) uuid.UUID { return a.ID }, Total: total, Complete: o.completeAccounts,
+		Sort: AccountOrders, Table: "accounts", Columns: accountColumns, ID: func(a *Account) uuid.UUID { return a.ID }, Complete: o.completeAccounts,
+		Total: total, Unchanged: o.unchangedSince(v),
 	}, query.Order, query.Window)
 }
 

@@ -20,13 +20,9 @@ type countKey struct {
 	version   int64
 }
 
-// count returns the number of rows of q. As long as the organisation's version stays the same, it counts only once, because counting the rows
-// of a filter can take longer than reading a page of them.
-func (o *Org) count(ctx context.Context, q *gorm.DB) (n int64, err error) {
-	v, err := o.version(ctx) // before the count, so that a count of newer data is remembered at most for a version that is outdated
-	if err != nil {
-		return 0, err
-	}
+// count returns the number of rows of q. v is the organisation's version, which was read before. As long as the version stays the same, count
+// counts only once, because counting the rows of a filter can take longer than reading a page of them.
+func (o *Org) count(ctx context.Context, v Version, q *gorm.DB) (n int64, err error) {
 	q = q.Select("COUNT(*)")
 	statement, args, err := db.Statement(q)
 	if err != nil {

@@ -68,6 +68,16 @@ func (o *Org) version(ctx context.Context) (Version, error) {
 	return o.Version(ctx)
 }
 
+// unchangedSince returns a function that returns true if the organisation's data still has the version v.
+func (o *Org) unchangedSince(v Version) func(context.Context) (bool, error) {
+	return func(ctx context.Context) (same bool, err error) {
+		return same, o.s.db.EachRow(ctx, o.q(ctx, "organisation_totals").Select("version"), func(row *db.Values) error {
+			same = row.Count(0) == v.Version
+			return nil
+		})
+	}
+}
+
 // Version returns the version of the organisation's data. A caller reads the version first and the data second. If a later call returns the
 // same version, the data and the fetch statuses have not changed.
 func (o *Org) Version(ctx context.Context) (Version, error) {

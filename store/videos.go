@@ -180,16 +180,20 @@ func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video]
 		filtered = o.inCollections(filtered, named)
 	}
 	filtered = filtered.Session(&gorm.Session{})
-	var total int64
+	spec := db.ListSpec[Video]{
+		Sort: VideoOrders, Table: "videos", Columns: videoColumns, ID: func(v *Video) uuid.UUID { return v.ID }, Complete: o.completeVideos,
+	}
 	if !query.WithoutTotal {
-		var err error
-		if total, err = o.countVideos(ctx, query, filtered); err != nil {
+		v, err := o.version(ctx) // before the count, so that a change after the count changes the version
+		if err != nil {
 			return nil, db.Translate(err)
 		}
+		if spec.Total, err = o.countVideos(ctx, v, query, filtered); err != nil {
+			return nil, db.Translate(err)
+		}
+		spec.Unchanged = o.unchangedSince(v)
 	}
-	return db.ReadList(ctx, o.s.db, filtered, db.ListSpec[Video]{
-		Sort: VideoOrders, Table: "videos", Columns: videoColumns, ID: func(v *Video) uuid.UUID { return v.ID }, Total: total, Complete: o.completeVideos,
-	}, query.Order, query.Window)
+	return db.ReadList(ctx, o.s.db, filtered, spec, query.Order, query.Window)
 }
 
 // completeVideos sets the fields of videos that no column contains. maxBytes and the results are those of db.ListSpec.Complete.
@@ -201,17 +205,16 @@ func (o *Org) completeVideos(ctx context.Context, videos []Video, maxBytes int64
 	return o.labelVideos(ctx, videos, maxBytes)
 }
 
-// countVideos returns the number of videos that query selects. If query has no filter, countVideos takes the stored total. Otherwise it
-// counts the rows of filtered.
-func (o *Org) countVideos(ctx context.Context, query VideoQuery, filtered *gorm.DB) (int64, error) {
-	if query.filters() {
-		return o.count(ctx, filtered)
+// countVideos returns the number of videos that query selects. v is the organisation's version. If query has no filter, countVideos takes
+// the total of v. Otherwise it counts the rows of filtered.
+func (o *Org) countVideos(ctx context.Context, v Version, query VideoQuery, filtered *gorm.DB) (int64, error) {
+	switch {
+	case query.filters():
+		return o.count(ctx, v, filtered)
+	case query.IncludeRemoved:
+		return v.videos + v.stopped, nil
 	}
-	v, err := o.version(ctx)
-	if query.IncludeRemoved {
-		return v.videos + v.stopped, err
-	}
-	return v.videos, err
+	return v.videos, nil
 }
 
 // filters returns true if the query has a condition in addition to IncludeRemoved.

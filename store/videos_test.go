@@ -341,6 +341,42 @@ func TestVideos_returnsEachVideoOnceIfVideosChangeBetweenPages(t *testing.T) {
 	})
 }
 
+func TestVideos_pageNearTheEndIsNotShiftedByChangesAfterTheTotalWasRead(t *testing.T) {
+	t.Parallel()
+	changes := map[string]func(t *testing.T, o *store.Org, links []link.Link){
+		"no change": func(*testing.T, *store.Org, []link.Link) {},
+		"a new video": func(t *testing.T, o *store.Org, _ []link.Link) {
+			storetest.Track(t, o, storetest.Clip(t, 1000))
+		},
+		"a stopped video": func(t *testing.T, o *store.Org, links []link.Link) {
+			storetest.Stop(t, o, links[len(links)-1])
+		},
+	}
+	for name, change := range changes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+				o := storetest.NewOrg(t, db)
+				links := storetest.Clips(t, 450)
+				for _, l := range links {
+					storetest.Track(t, o, l)
+					db.Clock.Advance(time.Second)
+				}
+				v, err := o.Version(t.Context())
+				require.NoError(t, err)
+				change(t, o, links)
+				q := storetest.OrderedBy("created_at", false)
+				q.Window = store.Window{Offset: 430, Limit: 5}
+				page := storetest.ListVideos(t, o.At(v), q)
+				require.Len(t, page.Videos, 5)
+				for i, video := range page.Videos {
+					require.Equal(t, links[430+i].ID, video.ExternalID)
+				}
+			})
+		})
+	}
+}
+
 func TestVideos_returnsAnEmptyPageAfterTheLastVideo(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

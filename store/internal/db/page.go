@@ -120,28 +120,44 @@ func (o Order) reversed() Order {
 }
 
 // seek replaces a large offset of a window by the position of the row before the window. It reads this position from the index alone,
-// while a statement with the offset would read all rows before the window. total is the number of rows of q, or 0 if it is unknown. If the
-// window begins in the second half of the list, seek counts from the end.
-func (c SortColumn) seek(ctx context.Context, d *DB, q *gorm.DB, o Order, w Window, total int64) (Window, error) {
+// while a statement with the offset would read all rows before the window.
+//
+// If the window begins in the second half of the list, seek counts from the end. Rows that are added to the list or leave it after total
+// was read would shift such a window, so that pages skip rows. If that can have happened, seek counts from the beginning. total is the
+// number of rows of q, and unchanged returns true if it still is. If unchanged is nil, seek always counts from the beginning.
+func (c SortColumn) seek(ctx context.Context, d *DB, q *gorm.DB, o Order, w Window, total int64, unchanged func(context.Context) (bool, error)) (Window, error) {
 	if w.After != nil || w.Offset < deepOffset {
 		return w, nil
 	}
-	rank := Window{Offset: w.Offset - 1}
-	switch fromEnd := int(total) - w.Offset; {
-	case c.nullable && !o.Descending: // the rows without a value are at the wrong end of the index
-		q = q.Where(c.expression + " IS NOT NULL")
-	case total > 0 && fromEnd < rank.Offset:
-		o, rank.Offset = o.reversed(), fromEnd
-	}
 	var before *Position
-	err := d.EachRow(ctx, c.window(q, o, rank).Select([]string{c.expression, c.id}).Limit(1), func(row *Values) error {
-		before = c.position(c.sortKey(row), row.ID(1))
-		return nil
-	})
+	read := func(q *gorm.DB, o Order, offset int) error {
+		before = nil
+		return d.EachRow(ctx, c.window(q, o, Window{Offset: offset}).Select([]string{c.expression, c.id}).Limit(1), func(row *Values) error {
+			before = c.position(c.sortKey(row), row.ID(1))
+			return nil
+		})
+	}
+	valuesAtWrongEnd := c.nullable && !o.Descending // the index begins with the rows without a value, but the list ends with them
+	if fromEnd := int(total) - w.Offset; unchanged != nil && fromEnd >= 0 && fromEnd < w.Offset-1 && !valuesAtWrongEnd {
+		if err := read(q, o.reversed(), fromEnd); err != nil {
+			return w, err
+		}
+		if same, err := unchanged(ctx); err != nil {
+			return w, err
+		} else if same && before != nil {
+			return Window{Limit: w.Limit, After: before, MaxBytes: w.MaxBytes}, nil
+		}
+	}
+	if valuesAtWrongEnd {
+		q = q.Where(c.expression + " IS NOT NULL")
+	}
+	if err := read(q, o, w.Offset-1); err != nil {
+		return w, err
+	}
 	if before != nil {
 		w.Offset, w.After = 0, before
 	}
-	return w, err
+	return w, nil
 }
 
 // window adds to q the order and the beginning of a window.
@@ -265,6 +281,9 @@ type ListSpec[R any] struct {
 	ID func(*R) uuid.UUID
 	// Total is the number of rows of the whole list, or 0 if it is unknown.
 	Total int64
+	// Unchanged returns true if no row was added to the list or left it since Total was read. It can be nil; pages near the end of a long
+	// list then take longer.
+	Unchanged func(ctx context.Context) (bool, error)
 	// Complete sets the fields of the rows that no column contains, such as labels. It returns an upper bound of the number of bytes that
 	// these fields take in JSON. If that is more than maxBytes, Complete may leave out the last rows. It returns the number of rows that it has
 	// completed, which is at least one. Complete can be nil.
@@ -300,7 +319,7 @@ func ReadList[R any](ctx context.Context, d *DB, q *gorm.DB, spec ListSpec[R], o
 		return l, nil
 	}
 	q = q.Session(&gorm.Session{})
-	start, err := c.seek(ctx, d, q, o, w, spec.Total)
+	start, err := c.seek(ctx, d, q, o, w, spec.Total, spec.Unchanged)
 	if err != nil {
 		return nil, Translate(err)
 	}
