@@ -41,7 +41,7 @@ var templateFiles embed.FS
 
 // Paths are the paths of the pages. The syntax is that of the router echo.
 var Paths = []string{"/", "/login", "/login/:link", "/setup/:link", "/logout", "/assets/*", "/track", "/track/progress", "/video", "/video/*", "/account", "/account/*",
-	"/collection", "/collection/*", "/settings", "/settings/*", "/operations", "/compare", "/c/:hash", "/c/:hash/card.png"}
+	"/collection", "/collection/*", "/settings", "/settings/*", "/operations", "/compare", "/search", "/c/:hash", "/c/:hash/card.png"}
 
 // policy is the Content-Security-Policy of the pages. It allows scripts, styles and requests only in files of the same server.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; " +
@@ -193,6 +193,7 @@ func (p *Pages) routes() http.Handler {
 	private("GET /video/{platform}/{id}", showVideo)
 	private("POST /video/{platform}/{id}/{action}", changeVideo)
 	private("GET /compare", showComparison)
+	private("GET /search", showSearch)
 	private("GET /account", showAccounts)
 	private("GET /account/{platform}/{id}", showAccount)
 	private("POST /account/{platform}/{id}/{action}", changeAccount)
@@ -203,6 +204,7 @@ func (p *Pages) routes() http.Handler {
 	private("GET /collection/report/{id}", showReport)
 	private("GET /operations", showOperations)
 	private("GET /settings", showSettings)
+	private("POST /settings/theme", setTheme)
 	private("POST /settings/token", createToken)
 	private("POST /settings/token/{id}/revoke", revokeToken)
 	handle("/", func(*visit) error { return errNotFound })
@@ -234,6 +236,7 @@ type page struct {
 	Org     store.Organisation
 	MadeUp  bool   // true if the numbers are made up by the sandbox
 	Masked  bool   // true if the organisation's tier hides numbers
+	Theme   string // light, dark, or "" for the setting of the visitor's system
 	Operate bool   // true if the visitor may see the page of operations
 	Notice  string // result of the last action, or ""
 	Search  string // text in the search field
@@ -243,7 +246,7 @@ type page struct {
 // render sends the page of a template. content is the page's own data.
 func (v *visit) render(status int, name, section, title string, content any) error {
 	shown := page{Title: title, Section: section, Content: content, Search: v.r.URL.Query().Get("q"), Notice: v.notice,
-		Org: v.id.Organisation, MadeUp: v.Backend.MadeUp(), Masked: v.masked(), Operate: v.mayOperate()}
+		Org: v.id.Organisation, MadeUp: v.Backend.MadeUp(), Masked: v.masked(), Operate: v.mayOperate(), Theme: v.theme()}
 	if shown.Notice == "" {
 		shown.Notice = notices[v.r.URL.Query().Get("notice")]
 	}
@@ -323,6 +326,7 @@ var notices = map[string]string{ //nolint:gosec // the texts contain no credenti
 	"created":         "The collection was created.",
 	"report-frozen":   "The report was frozen.",
 	"share-saved":     "The share page was changed.",
+	"theme":           "The colours were changed in this browser.",
 	"token-revoked":   "The token was revoked.",
 }
 
