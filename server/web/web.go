@@ -77,12 +77,22 @@ type Backend interface {
 	Operations(page *http.Request) (status []byte, version Version, err error)
 	// TargetsWithStatus returns up to limit targets of all organisations with a fetch status.
 	TargetsWithStatus(ctx context.Context, status store.FetchStatus, limit int) ([]queue.TargetStatus, error)
+	// ErrorCodes returns all error codes of the API, sorted by status.
+	ErrorCodes() []ErrorCode
 	// HistoryDays returns how many days before today the histories of a tier can begin.
 	HistoryDays(tier store.Tier) int
 	// Masks returns true if a tier hides numbers.
 	Masks(tier store.Tier) bool
 	// MadeUp returns true if the numbers in the database are made up by the sandbox.
 	MadeUp() bool
+}
+
+// ErrorCode is an error code of the API.
+type ErrorCode struct {
+	Code    string
+	Status  int // HTTP status
+	Title   string
+	Meaning string // when the API answers with this code
 }
 
 // Response is a response of the API.
@@ -181,6 +191,9 @@ func (p *Pages) routes() http.Handler {
 	handle("GET /setup/{link}", showSetup)
 	handle("POST /setup/{link}", setUp)
 
+	handle("GET /errors", func(v *visit) error {
+		return v.render(http.StatusOK, "errors", wideSection, "Error codes", v.Backend.ErrorCodes())
+	})
 	handle("GET /c/{hash}", showShare)
 	handle("POST /c/{hash}", enterShare)
 	handle("GET /c/{hash}/card.png", showCard)
@@ -210,6 +223,9 @@ func (p *Pages) routes() http.Handler {
 	handle("/", func(*visit) error { return errNotFound })
 	return mux
 }
+
+// wideSection is the section of pages without a session that are as wide as pages with a session.
+const wideSection = "wide"
 
 // errNotFound is the error for a page that does not exist. The page is the same for unknown ids and for ids of other organisations.
 var errNotFound = &Problem{Status: http.StatusNotFound, Title: "Not found", Detail: "This page does not exist, or it belongs to another organisation."}
