@@ -59,6 +59,7 @@ func (s *Server) routePages(e *echo.Echo) error {
 		pages.ServeHTTP(c.Response(), r.WithContext(context.WithValue(r.Context(), addressKey{}, network(c.RealIP()))))
 		return nil
 	}
+	withHead{e}.GET("/errors", handler) // the page about error codes needs no session
 	for _, path := range web.Paths {
 		e.Match([]string{http.MethodGet, http.MethodHead, http.MethodPost}, path, handler)
 	}
@@ -66,6 +67,15 @@ func (s *Server) routePages(e *echo.Echo) error {
 }
 
 type addressKey struct{}
+
+// ErrorCodes returns all error codes of the API.
+func (pageBackend) ErrorCodes() []web.ErrorCode {
+	out := make([]web.ErrorCode, len(codes))
+	for n, c := range codes {
+		out[n] = web.ErrorCode{Code: string(c.Code), Status: c.Status, Title: c.Title, Meaning: c.Meaning}
+	}
+	return out
+}
 
 // pageBackend is the part of the server that the pages use.
 type pageBackend struct{ s *Server }

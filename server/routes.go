@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"html/template"
 	"net"
 	"net/http"
 	"net/netip"
@@ -60,7 +59,6 @@ func (s *Server) routes(trusted []netip.Prefix) (*echo.Echo, error) {
 	public.GET("/openapi.json", func(c echo.Context) error {
 		return c.JSONBlob(http.StatusOK, s.contract.json)
 	})
-	public.GET("/errors", serveErrorCodes)
 	e.POST(mcpPath, s.serveMCP(trusted))
 	docs := echo.WrapHandler(swagger.Handler("../openapi.json"))
 	public.GET("/docs", docs)
@@ -105,19 +103,4 @@ func (s *Server) ready(c echo.Context) error {
 		return unavailable(err)
 	}
 	return c.String(http.StatusOK, "ok\n")
-}
-
-// codesPage is the HTML template of the page /errors. It is executed with the result of Codes.
-var codesPage = template.Must(template.New("codes").Parse(`<!doctype html>
-<html lang="en"><meta charset="utf-8"><title>Error codes of ReelTally</title>
-<h1>Error codes</h1>
-<table><thead><tr><th>Code<th>Status<th>Title<th>Meaning</thead>
-{{range .}}<tr id="{{.Code}}"><td>{{.Code}}<td>{{.Status}}<td>{{.Title}}<td>{{.Meaning}}
-{{end}}</table></html>
-`))
-
-// serveErrorCodes answers GET /errors with an HTML page about all error codes. The member type of every error response links to this page.
-func serveErrorCodes(c echo.Context) error {
-	c.Response().Header().Set(echo.HeaderContentType, echo.MIMETextHTMLCharsetUTF8)
-	return codesPage.Execute(c.Response(), Codes())
 }

@@ -30,6 +30,7 @@ func (p *Pages) functions() template.FuncMap {
 		"ratio":    ratio,
 		"when":     p.when,
 		"utc":      utc,
+		"iso":      iso,
 		"day":      day,
 		"state":    func(s any) state { return states[fmt.Sprint(s)] },
 		"platform": func(name any) string { return platforms[fmt.Sprint(name)] },
@@ -230,6 +231,19 @@ func utc(t any) string {
 		}
 	case time.Time:
 		return t.UTC().Format("2006-01-02 15:04 UTC")
+	}
+	return ""
+}
+
+// iso returns a time in the form that browsers parse, or "" for nil.
+func iso(t any) string {
+	switch t := t.(type) {
+	case *time.Time:
+		if t != nil {
+			return t.UTC().Format(time.RFC3339)
+		}
+	case time.Time:
+		return t.UTC().Format(time.RFC3339)
 	}
 	return ""
 }

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/store"
@@ -78,4 +80,35 @@ func revokeToken(v *visit) error {
 	}
 	v.redirect("/settings?notice=token-revoked")
 	return nil
+}
+
+// themeCookie is the name of the cookie with the colours that the visitor chose.
+const themeCookie = "reeltally_theme"
+
+// themes are the colours that a visitor can choose. "" stands for those of the visitor's system.
+var themes = []string{"", "light", "dark"}
+
+// setTheme stores the colours in the form in a cookie.
+func setTheme(v *visit) error {
+	theme := v.r.PostFormValue("theme")
+	if !slices.Contains(themes, theme) {
+		return &Problem{Status: http.StatusBadRequest, Title: "Unknown colours", Detail: "theme is " + strconv.Quote(theme) + "; it must be light, dark or empty."}
+	}
+	cookie := &http.Cookie{ //nolint:gosec // Secure is false only if the dashboard has an http URL, over which browsers would not send a secure cookie
+		Name: themeCookie, Value: theme, Path: v.base + "/", MaxAge: int((365 * 24 * time.Hour).Seconds()), HttpOnly: true, Secure: v.Secure, SameSite: http.SameSiteLaxMode}
+	if theme == "" {
+		cookie.MaxAge = -1
+	}
+	http.SetCookie(v.w, cookie)
+	v.redirect("/settings?notice=theme")
+	return nil
+}
+
+// theme returns the colours that the visitor chose, or "".
+func (v *visit) theme() string {
+	cookie, err := v.r.Cookie(themeCookie)
+	if err != nil || !slices.Contains(themes, cookie.Value) {
+		return ""
+	}
+	return cookie.Value
 }

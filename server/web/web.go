@@ -41,7 +41,7 @@ var templateFiles embed.FS
 
 // Paths are the paths of the pages. The syntax is that of the router echo.
 var Paths = []string{"/", "/login", "/login/:link", "/setup/:link", "/logout", "/assets/*", "/track", "/track/progress", "/video", "/video/*", "/account", "/account/*",
-	"/collection", "/collection/*", "/settings", "/settings/*", "/operations", "/compare", "/c/:hash", "/c/:hash/card.png"}
+	"/collection", "/collection/*", "/settings", "/settings/*", "/operations", "/compare", "/search", "/c/:hash", "/c/:hash/card.png"}
 
 // policy is the Content-Security-Policy of the pages. It allows scripts, styles and requests only in files of the same server.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; " +
@@ -77,12 +77,22 @@ type Backend interface {
 	Operations(page *http.Request) (status []byte, version Version, err error)
 	// TargetsWithStatus returns up to limit targets of all organisations with a fetch status.
 	TargetsWithStatus(ctx context.Context, status store.FetchStatus, limit int) ([]queue.TargetStatus, error)
+	// ErrorCodes returns all error codes of the API, sorted by status.
+	ErrorCodes() []ErrorCode
 	// HistoryDays returns how many days before today the histories of a tier can begin.
 	HistoryDays(tier store.Tier) int
 	// Masks returns true if a tier hides numbers.
 	Masks(tier store.Tier) bool
 	// MadeUp returns true if the numbers in the database are made up by the sandbox.
 	MadeUp() bool
+}
+
+// ErrorCode is an error code of the API.
+type ErrorCode struct {
+	Code    string
+	Status  int // HTTP status
+	Title   string
+	Meaning string // when the API answers with this code
 }
 
 // Response is a response of the API.
@@ -181,6 +191,9 @@ func (p *Pages) routes() http.Handler {
 	handle("GET /setup/{link}", showSetup)
 	handle("POST /setup/{link}", setUp)
 
+	handle("GET /errors", func(v *visit) error {
+		return v.render(http.StatusOK, "errors", wideSection, "Error codes", v.Backend.ErrorCodes())
+	})
 	handle("GET /c/{hash}", showShare)
 	handle("POST /c/{hash}", enterShare)
 	handle("GET /c/{hash}/card.png", showCard)
@@ -193,6 +206,7 @@ func (p *Pages) routes() http.Handler {
 	private("GET /video/{platform}/{id}", showVideo)
 	private("POST /video/{platform}/{id}/{action}", changeVideo)
 	private("GET /compare", showComparison)
+	private("GET /search", showSearch)
 	private("GET /account", showAccounts)
 	private("GET /account/{platform}/{id}", showAccount)
 	private("POST /account/{platform}/{id}/{action}", changeAccount)
@@ -203,11 +217,15 @@ func (p *Pages) routes() http.Handler {
 	private("GET /collection/report/{id}", showReport)
 	private("GET /operations", showOperations)
 	private("GET /settings", showSettings)
+	private("POST /settings/theme", setTheme)
 	private("POST /settings/token", createToken)
 	private("POST /settings/token/{id}/revoke", revokeToken)
 	handle("/", func(*visit) error { return errNotFound })
 	return mux
 }
+
+// wideSection is the section of pages without a session that are as wide as pages with a session.
+const wideSection = "wide"
 
 // errNotFound is the error for a page that does not exist. The page is the same for unknown ids and for ids of other organisations.
 var errNotFound = &Problem{Status: http.StatusNotFound, Title: "Not found", Detail: "This page does not exist, or it belongs to another organisation."}
@@ -234,6 +252,7 @@ type page struct {
 	Org     store.Organisation
 	MadeUp  bool   // true if the numbers are made up by the sandbox
 	Masked  bool   // true if the organisation's tier hides numbers
+	Theme   string // light, dark, or "" for the setting of the visitor's system
 	Operate bool   // true if the visitor may see the page of operations
 	Notice  string // result of the last action, or ""
 	Search  string // text in the search field
@@ -243,7 +262,7 @@ type page struct {
 // render sends the page of a template. content is the page's own data.
 func (v *visit) render(status int, name, section, title string, content any) error {
 	shown := page{Title: title, Section: section, Content: content, Search: v.r.URL.Query().Get("q"), Notice: v.notice,
-		Org: v.id.Organisation, MadeUp: v.Backend.MadeUp(), Masked: v.masked(), Operate: v.mayOperate()}
+		Org: v.id.Organisation, MadeUp: v.Backend.MadeUp(), Masked: v.masked(), Operate: v.mayOperate(), Theme: v.theme()}
 	if shown.Notice == "" {
 		shown.Notice = notices[v.r.URL.Query().Get("notice")]
 	}
@@ -323,6 +342,7 @@ var notices = map[string]string{ //nolint:gosec // the texts contain no credenti
 	"created":         "The collection was created.",
 	"report-frozen":   "The report was frozen.",
 	"share-saved":     "The share page was changed.",
+	"theme":           "The colours were changed in this browser.",
 	"token-revoked":   "The token was revoked.",
 }
 

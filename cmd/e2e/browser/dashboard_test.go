@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
@@ -121,7 +122,7 @@ func (d dashboard) pages(t *testing.T) map[string]string {
 		"overview":      "/", "overview-gain": "/?view=gain&days=90", "videos": "/video", "video": "/video/" + string(most.Platform) + "/" + most.ID.String(),
 		"video-year": "/video/" + string(oldest.Platform) + "/" + oldest.ID.String() + "?days=365", "video-hostile": "/video/tiktok/" + d.video.ID.String(), "accounts": "/account?include_linked=true", "account": "/account/" + string(most.Platform) + "/" + most.LinkedAccountID.String(),
 		"collections": "/collection", "collection": "/collection/" + collections.Collections[0].ID.String(), "collection-hostile": "/collection/" + d.collection.ID.String(),
-		"report": "/collection/report/" + d.freeze(t, collections.Collections[0].ID), "track": "/track", "settings": "/settings", "operations": "/operations", "operations-list": "/operations?status=pending", "not-found": "/video/tiktok/" + uuid.NewString(),
+		"report": "/collection/report/" + d.freeze(t, collections.Collections[0].ID), "track": "/track", "settings": "/settings", "search": "/search?q=caption", "operations": "/operations", "operations-list": "/operations?status=pending", "not-found": "/video/tiktok/" + uuid.NewString(),
 	}
 }
 
@@ -195,6 +196,21 @@ func TestDashboard_signsInAndTracksLinks(t *testing.T) {
 	require.Contains(t, shown, "4,321")
 	b.do(chromedp.KeyEvent("/"), chromedp.Evaluate(`document.activeElement.id`, &at))
 	require.Equal(t, "search", at)
+
+	// Ctrl-K opens the search dialog. The results are links that the arrow keys reach.
+	b.do(chromedp.KeyEvent("k", chromedp.KeyModifiers(input.ModifierCtrl)), chromedp.WaitVisible("#palette-text"), chromedp.KeyEvent("4"), chromedp.KeyEvent(kb.Backspace),
+		chromedp.KeyEvent("caption"), chromedp.WaitVisible("#found a"))
+	b.requireAccessible("search dialog")
+	b.do(chromedp.KeyEvent(kb.ArrowDown), chromedp.Evaluate(`document.activeElement.closest("#found") !== null ? "result" : ""`, &at))
+	require.Equal(t, "result", at)
+	b.do(chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(`//main//h1[contains(., "caption")]`, chromedp.BySearch))
+	var clock string
+	b.do(emulation.SetTimezoneOverride("Asia/Tokyo"), chromedp.Reload(), chromedp.WaitReady("time[data-local]"),
+		chromedp.Evaluate(`(t => new Date(t.dateTime).toISOString().slice(0, 16).replace("T", " ") + "|" + t.textContent)(document.querySelector("time[data-clock]"))`, &clock))
+	utc, tokyo, _ := strings.Cut(clock, "|")
+	at9, err := time.Parse("2006-01-02 15:04", utc)
+	require.NoError(t, err)
+	require.Equal(t, at9.Add(9*time.Hour).Format("2006-01-02 15:04"), tokyo, "times are in the zone of the visitor")
 	b.do(chromedp.Click(".top form:last-child button"), chromedp.WaitVisible("#token"))
 	b.requireClean(d.url)
 }

@@ -57,6 +57,11 @@ func TestDocs_pageSendsRequestsAndShowsResponses(t *testing.T) {
 	require.Empty(t, sandbox)
 	require.Contains(t, shown, i.url, "the page calls the server that served it")
 	b.screenshot("docs-light")
+	var tables int
+	b.do(chromedp.Click(listVideos+".opblock-summary-control"), chromedp.WaitVisible(listVideos+".headers-wrapper", chromedp.ByQuery),
+		chromedp.Evaluate(`[...document.querySelectorAll("`+listVideos+`.headers-wrapper")].filter(e => e.offsetParent !== null).length`, &tables),
+		chromedp.Click(listVideos+".opblock-summary-control"), chromedp.WaitNotPresent(listVideos+".opblock-body"))
+	require.Equal(t, 1, tables, "the headers of responses are shown once")
 
 	b.authorise(i.token)
 	b.execute(listVideos)

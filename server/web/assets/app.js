@@ -138,6 +138,19 @@
     }
   });
 
+  // Times are shown in the time zone of the visitor. Without the script, they are UTC.
+  const local = new Intl.DateTimeFormat("sv-SE", { dateStyle: "short", timeStyle: "short" });
+  function localise() {
+    for (const time of document.querySelectorAll("time[datetime]:not([data-local])")) {
+      const text = local.format(new Date(time.dateTime));
+      time.dataset.local = "";
+      time.title = text + " (" + time.title + ")";
+      if (time.hasAttribute("data-clock")) time.textContent = text;
+    }
+  }
+  document.addEventListener("DOMContentLoaded", localise);
+  document.addEventListener("htmx:afterSettle", localise);
+
   // A filter takes effect when it is changed. Without the script, the button of the form does it.
   document.addEventListener("change", event => {
     if (event.target.matches("form[data-live] select, form[data-live] input[type=checkbox]")) event.target.form.requestSubmit();
@@ -157,12 +170,26 @@
   });
 
   document.addEventListener("keydown", event => {
-    const search = document.getElementById("search");
+    const search = document.getElementById("search"), palette = document.getElementById("palette");
     const typing = event.target.closest("input, textarea, select");
-    if (search && ((event.key === "k" && (event.metaKey || event.ctrlKey)) || (event.key === "/" && !typing))) {
+    if (palette && event.key === "k" && (event.metaKey || event.ctrlKey)) {
+      event.preventDefault();
+      if (!palette.open) palette.showModal();
+      palette.querySelector("input").select();
+    } else if (search && event.key === "/" && !typing) {
       event.preventDefault();
       search.focus();
       search.select();
+    } else if (palette?.open && (event.key === "ArrowDown" || event.key === "ArrowUp")) {
+      event.preventDefault();
+      const stops = [palette.querySelector("input"), ...palette.querySelectorAll("#found a")];
+      const at = stops.indexOf(document.activeElement) + (event.key === "ArrowDown" ? 1 : -1);
+      stops[(at + stops.length) % stops.length].focus();
+    } else if (palette?.open && event.key === "Enter" && event.target.matches("#palette input")) {
+      const first = palette.querySelector("#found a");
+      if (!first) return; // without results, the form shows the page of results
+      event.preventDefault();
+      first.click();
     }
   });
   document.addEventListener("click", async event => {

@@ -1,0 +1,50 @@
+package server_test
+
+import (
+	"net/http"
+	"net/url"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/store"
+)
+
+func TestSearch_findsVideosAccountsAndCollections(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c, other := a.newCaller(t, store.TierPremium), a.newCaller(t, store.TierPremium)
+		collection, videos := fillForPages(a, c)
+		video := decode[client.Video](c.send(http.MethodGet, "/videos/"+videos[0].String(), nil).requireStatus(http.StatusOK))
+		v := c.signedIn(t)
+		search := func(v *visitor, text string) string {
+			return string(v.request(http.MethodGet, "/search?q="+url.QueryEscape(text), nil, "HX-Request", "true").requireStatus(http.StatusOK).body)
+		}
+		require.Contains(t, search(v, "sPRin"), "/collection/"+collection.String())
+		require.Contains(t, search(v, "@northwind.studio"), "/account/tiktok/"+video.LinkedAccountID.String())
+		require.Contains(t, search(v, video.AdLink), "/video/tiktok/"+videos[0].String())
+		require.Contains(t, search(v, "nothing like this"), "Nothing was found for “<bdi>nothing like this</bdi>”")
+		require.Contains(t, search(v, `"><script>`), "Nothing was found")
+		require.Contains(t, search(v, "https://no.such.platform/x"), "Nothing was found", "a link that cannot be searched finds nothing")
+		require.NotContains(t, search(v, "sPRin"), "<!doctype html>", "the search dialog gets only the results")
+		require.Contains(t, string(v.visit("/search?q=spring").requireStatus(http.StatusOK).body), "<!doctype html>")
+		require.NotContains(t, search(other.signedIn(t), "spring"), collection.String())
+	})
+}
+
+func TestSettings_keepTheChosenColours(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	v := a.newCaller(t, store.TierPremium).signedIn(t)
+	session := *v.cookie
+	require.Contains(t, string(v.visit("/settings").body), `<html lang="en">`)
+	v.post("/settings/theme", "theme", "dark").requireStatus(http.StatusSeeOther)
+	theme := v.cookie
+	for value, want := range map[string]string{theme.Value: `<html lang="en" data-theme="dark">`, "x": `<html lang="en">`} {
+		cookies := session.Name + "=" + session.Value + "; " + theme.Name + "=" + value
+		require.Contains(t, string(a.send(t, http.MethodGet, "/settings", nil, "Cookie", cookies).requireStatus(http.StatusOK).body), want)
+	}
+	v.cookie = &session
+	v.post("/settings/theme", "theme", "pink").requireStatus(http.StatusBadRequest)
+}

@@ -1,0 +1,89 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/reeltally/reeltally/gen/client"
+)
+
+// maxFound is how many items of each kind a search shows.
+const maxFound = 6
+
+// searchPage is the content of the page of search results.
+type searchPage struct {
+	Text        string // what the visitor searches for; "" before the first search
+	Videos      []client.Video
+	Accounts    []client.Account
+	Collections []client.Collection
+}
+
+// IsEmpty returns true if nothing was found.
+func (p searchPage) IsEmpty() bool {
+	return len(p.Videos) == 0 && len(p.Accounts) == 0 && len(p.Collections) == 0
+}
+
+// showSearch shows videos with the searched words in their captions, or with the searched link, accounts with the searched username, and
+// collections with the searched text in their names. For a request of the search dialog, it sends only the results.
+func showSearch(v *visit) error {
+	content := searchPage{Text: strings.TrimSpace(v.r.URL.Query().Get("q"))}
+	if content.Text != "" {
+		var calls errgroup.Group // the calls fill different fields of content
+		calls.Go(func() error { return v.searchVideos(&content) })
+		calls.Go(func() error { return v.searchAccounts(&content) })
+		calls.Go(func() error { return v.searchCollections(&content) })
+		if err := calls.Wait(); err != nil {
+			return err
+		}
+	}
+	if v.r.Header.Get("HX-Request") == "true" {
+		return v.execute(http.StatusOK, "search", "found", content)
+	}
+	return v.render(http.StatusOK, "search", "", "Search", content)
+}
+
+// searchVideos reads the videos that match the search, those with the most views first.
+func (v *visit) searchVideos(content *searchPage) error {
+	query := url.Values{"order_by": {"latest_views"}, "limit": {"6"}}
+	if strings.Contains(content.Text, "://") {
+		query.Set("link", content.Text)
+	} else {
+		query.Set("q", content.Text)
+	}
+	var found client.VideoPage
+	err := v.get("/videos", query, &found)
+	content.Videos = found.Data
+	return unlessRefused(err)
+}
+
+// searchAccounts reads the accounts with the searched username.
+func (v *visit) searchAccounts(content *searchPage) error {
+	query := url.Values{"username": {strings.TrimPrefix(content.Text, "@")}, "include_linked": {"true"}, "paginated": {"true"}, "limit": {"6"}}
+	var found client.AccountPage
+	err := v.get("/accounts", query, &found)
+	content.Accounts = found.Data
+	return unlessRefused(err)
+}
+
+// searchCollections finds the collections with the searched text in their names, in any case.
+func (v *visit) searchCollections(content *searchPage) error {
+	all, err := v.collections()
+	for _, c := range all {
+		if len(content.Collections) < maxFound && strings.Contains(strings.ToLower(c.Name), strings.ToLower(content.Text)) {
+			content.Collections = append(content.Collections, c)
+		}
+	}
+	return err
+}
+
+// unlessRefused returns nil if the API refused the search, for example a text that cannot be a username. Any other error is returned
+// unchanged.
+func unlessRefused(err error) error {
+	if problem, ok := err.(*Problem); ok && problem.Status == http.StatusBadRequest { //nolint:errorlint // get returns a *Problem itself
+		return nil
+	}
+	return err
+}
