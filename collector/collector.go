@@ -26,6 +26,7 @@ import (
 	"github.com/reeltally/reeltally/collector/quota"
 	"github.com/reeltally/reeltally/collector/schedule"
 	"github.com/reeltally/reeltally/collector/source"
+	"github.com/reeltally/reeltally/collector/thumbnail"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
@@ -48,6 +49,8 @@ type Options struct {
 	Intervals schedule.Intervals
 	// Heartbeat is the time between two heartbeats; 0 means two seconds. A collector that wrote no heartbeat for deadAfter counts as dead.
 	Heartbeat time.Duration
+	// Thumbnails fetches the pictures of videos. If it is nil, no pictures are fetched.
+	Thumbnails *thumbnail.Fetcher
 	// Panicked is called after each recovered panic. If it is nil, panics are only logged.
 	Panicked func()
 }
@@ -97,6 +100,9 @@ func (c *Collector) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { c.repeat(ctx, c.Heartbeat, "heartbeat", c.heartbeat) })
 	wg.Go(func() { c.upkeep(ctx) })
+	if c.Thumbnails != nil {
+		wg.Go(func() { c.repeat(ctx, c.Poll, "thumbnails", c.fetchThumbnails) })
+	}
 	for _, s := range c.Sources {
 		for _, w := range c.workers(s) {
 			wg.Go(func() { w.run(ctx, stop) })

@@ -20,6 +20,7 @@ import (
 	"github.com/reeltally/reeltally/collector/sandbox"
 	"github.com/reeltally/reeltally/collector/schedule"
 	"github.com/reeltally/reeltally/collector/source"
+	"github.com/reeltally/reeltally/collector/thumbnail"
 	"github.com/reeltally/reeltally/collector/vendor"
 	"github.com/reeltally/reeltally/collector/youtube"
 	"github.com/reeltally/reeltally/store"
@@ -38,7 +39,8 @@ type testSystem struct {
 	org     *store.Org
 	log     *logBuffer
 
-	intervals schedule.Intervals // of the collectors that start runs
+	intervals  schedule.Intervals // of the collectors that start runs
+	thumbnails *thumbnail.Fetcher // of the collectors that start runs
 }
 
 func newTestSystem(t *testing.T, db *storetest.DB) *testSystem {
@@ -91,7 +93,7 @@ func (noKeepAlive) RoundTrip(r *http.Request) (*http.Response, error) {
 func (w *testSystem) start(vendors ...string) {
 	w.t.Helper()
 	c, err := collector.New(collector.Options{Store: w.db.Store, Sources: w.sources(vendors...), Now: w.db.Clock.Now,
-		Logger: slog.New(slog.NewTextHandler(w.log, nil)), Poll: 20 * time.Millisecond, Intervals: w.intervals})
+		Logger: slog.New(slog.NewTextHandler(w.log, nil)), Poll: 20 * time.Millisecond, Intervals: w.intervals, Thumbnails: w.thumbnails})
 	require.NoError(w.t, err)
 	ctx, cancel := context.WithCancel(w.t.Context())
 	done := make(chan error, 1)
@@ -225,6 +227,31 @@ func TestCollector_storesCountsAndDetailsOfVideosOfAllPlatforms(t *testing.T) {
 			require.NotNil(t, v.UploadedAt, p)
 			require.NotNil(t, v.VideoLength, p)
 			require.NotNil(t, v.LinkedAccountID, p)
+		}
+	})
+}
+
+func TestCollector_storesThumbnailsOfVideosOfAllPlatforms(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		w := newTestSystem(t, db)
+		var err error
+		w.thumbnails, err = thumbnail.New(thumbnail.Options{BaseURL: w.url + "/thumbnails"})
+		require.NoError(t, err)
+		t.Cleanup(w.thumbnails.Close)
+		find := func(p link.Platform) string { return w.sandbox.World().Find(p, sandbox.Normal) }
+		tracked := w.track("https://youtu.be/"+find(link.YouTube), "https://www.tiktok.com/@/video/"+find(link.TikTok),
+			"https://www.instagram.com/reel/"+find(link.Instagram)+"/", "https://www.facebook.com/reel/"+find(link.Facebook))
+		w.start("sandbox")
+		w.waitForCounts(tracked)
+		for _, v := range tracked {
+			v := w.video(v)
+			truth, _ := w.sandbox.World().Video(v.Platform, v.ExternalID, db.Clock.Now())
+			require.Equal(t, truth.ThumbnailURL(), *v.ThumbnailURL)
+			require.Eventually(t, func() bool {
+				image, err := db.ThumbnailImage(t.Context(), v.Platform, v.ExternalID)
+				return err == nil && len(image) > 500
+			}, 10*time.Second, 20*time.Millisecond, v.Platform)
 		}
 	})
 }

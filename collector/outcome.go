@@ -232,6 +232,7 @@ func fillDetails(f *source.Facts, from *source.Facts) {
 	fill(&f.LengthSeconds, from.LengthSeconds)
 	fill(&f.SongName, from.SongName)
 	fill(&f.SongLink, from.SongLink)
+	fill(&f.ThumbnailURL, from.ThumbnailURL)
 	fill(&f.IsAd, from.IsAd)
 	fill(&f.ShopAd, from.ShopAd)
 	fill(&f.ShopProductID, from.ShopProductID)

@@ -292,7 +292,11 @@ func (w *worker) storeReply(ctx context.Context, claim queue.Claim, reply quota.
 		accounts = append(accounts, ingest.AccountOutcome{Outcome: o, Account: r.Account})
 	}
 	at := store.InstantOf(reply.At)
-	return again, errors.Join(w.writer.Acknowledge(writing, claim, at, outcomes), w.writer.AcknowledgeAccounts(writing, claim, at, accounts))
+	err = errors.Join(w.writer.Acknowledge(writing, claim, at, outcomes), w.writer.AcknowledgeAccounts(writing, claim, at, accounts))
+	if err == nil {
+		err = w.requestThumbnails(writing, outcomes)
+	}
+	return again, err
 }
 
 // addToBatch adds a target to a batch whose targets share a call with it, or to a new batch.

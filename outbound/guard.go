@@ -183,6 +183,22 @@ func (t target) check(addr netip.Addr) error {
 	return &RefusedError{Host: t.host, Addr: addr, Why: why}
 }
 
+// Instead returns a function for Guard.Reach that allows only the server of baseURL, which stands in for all hosts that a program would
+// otherwise connect to. It returns an error if baseURL is not an http or https URL without query.
+func Instead(baseURL string) (func(address string) Reach, error) {
+	base, err := url.Parse(baseURL)
+	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" || base.RawQuery != "" || base.Fragment != "" {
+		return nil, fmt.Errorf("base URL %q is invalid: it must be http://HOST/PATH or https://HOST/PATH", baseURL)
+	}
+	allowed := AddressOf(base)
+	return func(address string) Reach {
+		if address == allowed {
+			return Operated
+		}
+		return NoAddress
+	}, nil
+}
+
 // NewTransport returns a transport that dials with g. It ignores the proxy settings of the environment, because a proxy would connect
 // without the checks of g. The caller must handle redirects itself, with [http.ErrUseLastResponse].
 func NewTransport(g *Guard) *http.Transport {

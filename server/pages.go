@@ -223,6 +223,12 @@ func (b pageBackend) Operations(page *http.Request) ([]byte, web.Version, error)
 	return w.body.Bytes(), version, nil
 }
 
+// Served says what the running collectors can fetch.
+func (b pageBackend) Served(ctx context.Context) (queue.Served, error) {
+	served, err := b.s.store.Queue.Served(ctx)
+	return served, b.problem(ctx, err)
+}
+
 // TargetsWithStatus returns targets of all organisations with a fetch status.
 func (b pageBackend) TargetsWithStatus(ctx context.Context, status store.FetchStatus, limit int) ([]queue.TargetStatus, error) {
 	targets, err := b.s.store.Queue.TargetsWithStatus(ctx, status, limit)

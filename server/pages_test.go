@@ -12,6 +12,8 @@ import (
 
 	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // visitor is a browser without JavaScript that visits the dashboard. It keeps the session's cookie.
@@ -259,4 +261,21 @@ func TestPages_linksBeginWithThePathOfTheAppURL(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestSettings_sayWhatTheCollectorsCanFetch(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		v := a.newCaller(t, store.TierPremium).signedIn(t)
+		require.Contains(t, string(v.visit("/settings").requireStatus(http.StatusOK).body), "not known, because no collector is running")
+		_, err := a.Queue.Heartbeat(t.Context(), store.NewID(), time.Minute, queue.Form{Platform: link.YouTube, Kind: queue.KindVideo},
+			queue.Form{Platform: link.Instagram, Kind: queue.KindVideo, ByHandle: true})
+		require.NoError(t, err)
+		var rows []string
+		for _, row := range elements(v.visit("/settings").document(), "tr") {
+			rows = append(rows, strings.Join(strings.Fields(textOf(row)), " "))
+		}
+		require.Contains(t, rows, "YouTubefetchednot fetched, because no source is configured")
+		require.Contains(t, rows, "Instagramfetched, if the link names the accountnot fetched, because no source is configured")
+	})
 }

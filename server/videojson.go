@@ -74,6 +74,7 @@ var videoMembers = []videoMember{
 	{"removed", func(out []byte, v *store.Video, _ View) []byte { return strconv.AppendBool(out, v.Removed) }},
 	{"song_link", func(out []byte, v *store.Video, _ View) []byte { return orNull(out, v.SongLink, appendText) }},
 	{"song_name", func(out []byte, v *store.Video, _ View) []byte { return orNull(out, v.SongName, appendText) }},
+	{"thumbnail_url", func(out []byte, v *store.Video, _ View) []byte { return orNull(out, v.ThumbnailURL, appendText) }},
 	{"title", func(out []byte, v *store.Video, _ View) []byte { return appendText(out, v.Title) }},
 	{"uploaded_at", func(out []byte, v *store.Video, _ View) []byte { return orNull(out, v.UploadedAt, appendDate) }},
 	{"username", func(out []byte, v *store.Video, _ View) []byte { return appendText(out, v.Username) }},

@@ -20,7 +20,7 @@ func toAPIVideo(v store.Video, view View) api.Video {
 	out := api.Video{
 		OrganisationID: v.OrganisationID, AdID: v.ID, Username: v.Username, DisplayUsername: link.DisplayUsername(v.Username),
 		Platform: api.Platform(v.Platform), AdLink: v.Link, CreatedAt: toAPITime(v.CreatedAt), Removed: v.Removed,
-		LinkedAccountID: v.LinkedAccountID, UploadedAt: toAPIDatePtr(v.UploadedAt), SongName: v.SongName, SongLink: v.SongLink,
+		LinkedAccountID: v.LinkedAccountID, UploadedAt: toAPIDatePtr(v.UploadedAt), SongName: v.SongName, SongLink: v.SongLink, ThumbnailURL: v.ThumbnailURL,
 		VideoLength: v.VideoLength, Title: v.Title, NotSafe: v.NotSafe, Private: v.Private, HiddenStats: v.HiddenStats,
 		AdInfoShop: v.AdInfoShop, AdIsAd: v.AdIsAd, LabelIds: make([]uuid.UUID, len(v.Labels)), LabelNames: make([]string, len(v.Labels)),
 
@@ -69,7 +69,7 @@ func TestAppendVideo_writesTheSameBytesAsEncodingJSON(t *testing.T) {
 			OrganisationID: ids.Draw(t, "organisation"), ID: ids.Draw(t, "id"), Platform: rapid.SampledFrom(link.Platforms).Draw(t, "platform"),
 			Link: text("link"), Username: text("username"), LinkedAccountID: orNil(ids).Draw(t, "account"), CreatedAt: times.Draw(t, "created"),
 			Removed: truth("removed"), UploadedAt: orNil(rapid.Map(rapid.Int32Range(0, 2932896), func(d int32) store.Date { return store.Date(d) })).Draw(t, "uploaded"),
-			SongName: optional("song"), SongLink: optional("song link"), VideoLength: optional("length"), Title: text("title"),
+			SongName: optional("song"), SongLink: optional("song link"), ThumbnailURL: optional("thumbnail"), VideoLength: optional("length"), Title: text("title"),
 			NotSafe: truth("not safe"), Private: truth("private"), HiddenStats: truth("hidden"), AdInfoShop: truth("shop"), AdIsAd: truth("ad"),
 			AdProductIDShop: optional("product"),
 			LatestViews:     counts.Draw(t, "views"), LatestLikes: counts.Draw(t, "likes"), LatestComments: counts.Draw(t, "comments"),

@@ -36,7 +36,7 @@ func TestGetVideo_returnsNullCountsBeforeTheFirstFetch(t *testing.T) {
 		got := c.send(http.MethodGet, "/videos/"+id.String(), nil).requireStatus(http.StatusOK)
 		created := a.Clock.Now().Format("2006-01-02T15:04:05.000000+00:00")
 		require.JSONEq(t, fmt.Sprintf(`{"organisation_id":%q,"ad_id":%q,"username":"","display_username":"","platform":"youtube",
-			"ad_link":%q,"created_at":%q,"removed":false,"linked_account_id":null,"uploaded_at":null,"song_name":null,"song_link":null,
+			"ad_link":%q,"created_at":%q,"removed":false,"linked_account_id":null,"uploaded_at":null,"song_name":null,"song_link":null,"thumbnail_url":null,
 			"video_length":null,"title":"","not_safe":false,"private":false,"hidden_stats":false,"latest_views":null,"latest_likes":null,
 			"latest_comments":null,"latest_bookmarks":null,"latest_shares":null,"latest_engagement":null,"latest_updated_at":null,
 			"outlier_multiplier":null,"increase_1d":null,"increase_7d":null,"increase_14d":null,"increase_30d":null,"views_gained_7d":null,"ad_info_shop":false,"ad_is_ad":false,
@@ -57,7 +57,7 @@ func TestGetVideo_returnsTheFetchedFacts(t *testing.T) {
 		a.fetch(func(queue.Target) ingest.VideoFacts {
 			return ingest.VideoFacts{Views: new(int64(3_000_000_000)), Likes: new(int64(7)), Comments: new(int64(0)), Title: new("<b>Größe</b> & 👩🏽‍🚀 \"x\" #Handmade"),
 				Username: new("north~100087"), AccountID: new("100087"), UploadedAt: &uploaded, LengthSeconds: new(12.5), SongName: new("song"),
-				SongLink: new("https://music.example.test/1"), NotSafe: new(true), Private: new(true), HiddenStats: new(true), IsAd: new(true),
+				SongLink: new("https://music.example.test/1"), ThumbnailURL: new("https://pictures.example.test/1"), NotSafe: new(true), Private: new(true), HiddenStats: new(true), IsAd: new(true),
 				ShopAd: new(true), ShopProductID: new("p1")}
 		})
 		v := c.video(id.String())
@@ -70,7 +70,8 @@ func TestGetVideo_returnsTheFetchedFacts(t *testing.T) {
 		require.Nil(t, v.LatestShares, "a count that was never fetched is null, not 0")
 		require.Equal(t, int64(7), *v.LatestEngagement)
 		require.Equal(t, "12.5", *v.VideoLength)
-		require.Equal(t, []string{"song", "https://music.example.test/1", "p1"}, []string{*v.SongName, *v.SongLink, v.AdProductIDShop})
+		require.Equal(t, []string{"song", "https://music.example.test/1", "https://pictures.example.test/1", "p1"},
+			[]string{*v.SongName, *v.SongLink, *v.ThumbnailURL, v.AdProductIDShop})
 		require.True(t, v.AdInfoShop)
 		require.True(t, v.NotSafe && v.Private && v.HiddenStats && v.AdIsAd)
 		require.NotNil(t, v.LinkedAccountID)

@@ -22,6 +22,7 @@ var videoColumns = []db.Column[Video]{
 	{Name: "uploaded_at", Set: func(v *Video, row *db.Values, i int) { v.UploadedAt = row.OptionalDate(i) }},
 	{Name: "song_name", Set: func(v *Video, row *db.Values, i int) { v.SongName = row.OptionalText(i) }},
 	{Name: "song_link", Set: func(v *Video, row *db.Values, i int) { v.SongLink = row.OptionalText(i) }},
+	{Name: "thumbnail_url", Set: func(v *Video, row *db.Values, i int) { v.ThumbnailURL = row.OptionalText(i) }},
 	{Name: "video_length", Set: func(v *Video, row *db.Values, i int) { v.VideoLength = row.OptionalText(i) }},
 	{Name: "title", Set: func(v *Video, row *db.Values, i int) { v.Title = row.String(i) }},
 	{Name: "not_safe", Set: func(v *Video, row *db.Values, i int) { v.NotSafe = row.IsTrue(i) }},

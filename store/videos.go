@@ -31,6 +31,7 @@ type Video struct {
 	SongName        *string
 	SongLink        *string
 	VideoLength     *string // in seconds, such as "58" or "58.5"
+	ThumbnailURL    *string // address of the picture at the platform; nil if no source gave one
 	Title           string  // the caption
 	TitleFolded     string  // the caption in lower case, for searches; not set by methods that read videos
 	NotSafe         bool
@@ -299,7 +300,7 @@ func videoWhere(q *gorm.DB, ref VideoRef) *gorm.DB {
 }
 
 // fetchedColumns are the columns of a video that are NULL until its first fetch.
-var fetchedColumns = append([]string{"uploaded_at", "song_name", "song_link", "video_length", "ad_product_id_shop", "latest_engagement", "latest_updated_at",
+var fetchedColumns = append([]string{"uploaded_at", "song_name", "song_link", "thumbnail_url", "video_length", "ad_product_id_shop", "latest_engagement", "latest_updated_at",
 	"outlier_multiplier", "last_attempt_at"}, append(MetricNames("latest_"), GrowthColumns...)...)
 
 // saveNewVideos inserts videos and adds the stored rows to known, with queue.TargetKey as the key. If the organisation already has a video,

@@ -105,9 +105,25 @@ func (u *up) prepareOrganisation(ctx context.Context) (first firstOrganisation, 
 		if err != nil {
 			return first, fmt.Errorf("demo organisation: %w", err)
 		}
+		if err := requestThumbnails(ctx, u.store, first.org); err != nil {
+			return first, err
+		}
 	}
 	first.exampleLink, err = findUntrackedVideo(ctx, first.org, u.sandboxServer.World(), link.TikTok, now)
 	return first, err
+}
+
+// requestThumbnails lets the collector fetch the pictures of the demo organisation's videos.
+func requestThumbnails(ctx context.Context, st *store.Store, org *store.Org) error {
+	page, err := org.Videos(ctx, store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: demoVideos}})
+	if err != nil {
+		return err
+	}
+	var thumbnails []store.Thumbnail
+	for _, v := range page.Videos {
+		thumbnails = append(thumbnails, store.Thumbnail{Platform: v.Platform, ExternalID: v.ExternalID, URL: *v.ThumbnailURL})
+	}
+	return st.RequestThumbnails(ctx, thumbnails)
 }
 
 // tokenPath returns the path of the file with the organisation's token.

@@ -158,6 +158,7 @@ func (u *up) useSandbox(address string) {
 	u.Sources.Vendor = []string{settings["REELTALLY_VENDOR"]}
 	u.Sources.VendorBaseURL = []string{settings["REELTALLY_VENDOR_BASE_URL"]}
 	u.Sources.VendorKey = []boot.Secret{boot.Secret(settings["REELTALLY_VENDOR_KEY"])}
+	u.Sources.ThumbnailBaseURL = settings["REELTALLY_THUMBNAIL_BASE_URL"]
 	if u.ShortLinkBaseURL == "" {
 		u.ShortLinkBaseURL = settings["REELTALLY_SHORTLINK_BASE_URL"]
 	}

@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"encoding/json"
 	"math"
 	"net/url"
 	"strings"
@@ -73,6 +74,21 @@ func Link(text *string) *string {
 	link := u.String()
 	return &link
 }
+
+// OptionalLink is a member of a JSON object that Link accepts, and nil otherwise. A value of another type is no error, so that the other
+// members of the object can be read.
+type OptionalLink struct{ *string }
+
+// UnmarshalJSON implements [json.Unmarshaler]. It never fails.
+func (l *OptionalLink) UnmarshalJSON(raw []byte) error {
+	var text *string
+	_ = json.Unmarshal(raw, &text)
+	l.string = Link(text)
+	return nil
+}
+
+// Value returns the link, or nil.
+func (l OptionalLink) Value() *string { return l.string }
 
 // Length returns the length of a video in seconds. It returns nil if seconds is negative, not a number or more than 366 days.
 func Length(seconds float64) *float64 {

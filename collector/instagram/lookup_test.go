@@ -221,7 +221,7 @@ func TestSource_servesOnlyValidInstagramTargets(t *testing.T) {
 	require.Equal(t, int64(3), injected[0][0].Units)
 	w := newWeb(t, func(string, string) (int, string) { return 200, `{"data":[]}` })
 	require.Equal(t, source.Unsupported, w.fetch(t, video(pancakes, "a){id}}"))[0].Class, "an impossible handle is not requested")
-	require.Equal(t, ownID+"/media id,shortcode,caption,comments_count,like_count,media_type,media_product_type,permalink,timestamp", (*w.requests)[1])
+	require.Equal(t, ownID+"/media id,shortcode,caption,comments_count,like_count,media_type,media_product_type,permalink,timestamp,thumbnail_url", (*w.requests)[1])
 
 	_, err := s.Fetch(t.Context(), make([]source.Target, 26), source.NewCallBudget([]source.Call{{Bucket: graph.Budget, Units: 1}}))
 	var f *source.Failure

@@ -15,6 +15,7 @@ import (
 
 const (
 	postFields      = "id,shortcode,caption,comments_count,like_count,media_type,media_product_type,permalink,timestamp"
+	ownFields       = postFields + ",thumbnail_url"
 	discoveryFields = postFields + ",view_count" // only business discovery returns view_count, and only for reels
 	// codeMargin is how much earlier the timestamp of a post can be than the upload time in the post's code. If a post was saved as a
 	// draft, its timestamp is later than the time in its code.
@@ -102,7 +103,7 @@ func (s *Source) fetchDiscovery(ctx context.Context, budget *source.CallBudget, 
 
 // fetchOwnPage requests a page of the list of posts of the operator's account. after is the cursor of the page.
 func (s *Source) fetchOwnPage(ctx context.Context, budget *source.CallBudget, after string) (page, error) {
-	parameters := []string{"fields", postFields, "limit", fmt.Sprint(pageSize)}
+	parameters := []string{"fields", ownFields, "limit", fmt.Sprint(pageSize)}
 	if after != "" {
 		parameters = append(parameters, "after", after)
 	}
@@ -234,13 +235,15 @@ func (p page) isOlderThan(codes []string) bool {
 	return !slices.ContainsFunc(p.posts, func(item post) bool { return item.uploaded == nil || !item.uploaded.Before(oldest.Add(-codeMargin)) })
 }
 
-// counts are the counts of a post, with its id and its caption.
+// counts are the counts of a post, with its id, its caption and its picture.
 type counts struct {
 	ID       fetch.ID    `json:"id"`
 	Caption  *string     `json:"caption"`
 	Likes    fetch.Count `json:"like_count"`
 	Comments fetch.Count `json:"comments_count"`
 	Views    fetch.Count `json:"view_count"`
+	// ThumbnailURL is only in the answers about the operator's own account. In other answers, Instagram gives no picture of a video.
+	ThumbnailURL fetch.OptionalLink `json:"thumbnail_url"`
 }
 
 // readPost decodes the counts of a post. If name is "", the post belongs to the operator's account, and readPost also requests the post's
@@ -267,6 +270,6 @@ func (p page) facts(item post) (mediaID string, r source.Result) {
 	return string(c.ID), source.Result{Class: source.OK, Facts: &source.Facts{
 		Views: c.Views.Value(), Likes: c.Likes.Value(), Comments: c.Comments.Value(), HiddenStats: new(c.Likes.Value() == nil),
 		Title: fetch.Text(c.Caption), Username: fetch.Handle(p.Username), AccountName: fetch.Name(p.Name),
-		AccountSourceID: p.sourceID(), UploadedAt: item.uploaded, Private: new(false),
+		AccountSourceID: p.sourceID(), UploadedAt: item.uploaded, Private: new(false), ThumbnailURL: c.ThumbnailURL.Value(),
 	}}
 }

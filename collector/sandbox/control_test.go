@@ -42,6 +42,7 @@ func TestSettings_configureEverySource(t *testing.T) {
 		"REELTALLY_VENDOR_BASE_URL=http://127.0.0.1:9090/vendor",
 		"REELTALLY_VENDOR_KEY=sandbox-vendor-key",
 		"REELTALLY_SHORTLINK_BASE_URL=http://127.0.0.1:9090/shortlinks",
+		"REELTALLY_THUMBNAIL_BASE_URL=http://127.0.0.1:9090/thumbnails",
 	}, New(Options{}).Settings("http://127.0.0.1:9090/"))
 }
 

@@ -18,6 +18,7 @@
 //	  v1/… v2/… v3/…               ScrapeCreators, header x-api-key
 //	  acts/ACTOR/run-sync-get-dataset-items  Apify's clockworks~tiktok-scraper, its variants and apify~instagram-scraper, Bearer or ?token=
 //	/shortlinks/HOST/PATH        the answer of https://HOST/PATH, for GET and HEAD
+//	/thumbnails/HOST/PATH        the picture at https://HOST/PATH, which is drawn
 //	/_control/…                  see below
 //
 // [Sandbox.Settings] returns environment variables that make every source use the sandbox, except the source for TikTok's Research API.

@@ -123,7 +123,7 @@ func (s *Sandbox) instagramMedia(c *call, code string, discovered bool) graphNod
 	n := graphNode{kind: "ShadowIGMedia", fields: object{
 		"id": s.world.instagramMediaID(code), "shortcode": code, "caption": t.Title, "comments_count": *t.Comments, "like_count": absent{},
 		"media_type": "VIDEO", "media_product_type": "REELS", "permalink": t.Link, "username": t.Account.Handle,
-		"timestamp": t.UploadedAt.Format("2006-01-02T15:04:05-0700"), "thumbnail_url": "https://scontent.cdninstagram.com/sandbox/" + code + ".jpg",
+		"timestamp": t.UploadedAt.Format("2006-01-02T15:04:05-0700"), "thumbnail_url": t.ThumbnailURL(),
 	}}
 	switch {
 	case t.Likes != nil:

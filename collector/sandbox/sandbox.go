@@ -88,6 +88,7 @@ func (s *Sandbox) Settings(baseURL string) []string {
 		"REELTALLY_VENDOR_BASE_URL=" + base + "/vendor",
 		"REELTALLY_VENDOR_KEY=" + VendorKey,
 		"REELTALLY_SHORTLINK_BASE_URL=" + base + "/shortlinks",
+		"REELTALLY_THUMBNAIL_BASE_URL=" + base + "/thumbnails",
 	}
 }
 
@@ -109,11 +110,13 @@ func (s *Sandbox) Handler() http.Handler {
 			s.serveVendor(w, r, rest)
 		case "shortlinks":
 			s.serveShortLink(w, r)
+		case "thumbnails":
+			s.serveThumbnail(w, r, rest)
 		case "_control":
 			s.serveControl(w, r, rest)
 		default:
 			write(w, r, problem(http.StatusNotFound,
-				"unknown path; the sandbox has /youtube/, /tiktok/, /instagram/, /facebook/, /vendor/, /shortlinks/ and /_control/"))
+				"unknown path; the sandbox has /youtube/, /tiktok/, /instagram/, /facebook/, /vendor/, /shortlinks/, /thumbnails/ and /_control/"))
 		}
 	})
 }

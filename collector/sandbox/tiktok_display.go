@@ -108,7 +108,7 @@ func tiktokDisplayed(t VideoTruth, wants func(string) bool) object {
 	return selectMembers(object{
 		"id": t.ID, "create_time": t.UploadedAt.Unix(), "title": title, "video_description": title, "duration": int64(t.LengthSeconds), "height": 1024, "width": 576,
 		"share_url":       t.Link + "?utm_campaign=tt4d_open_api&utm_source=" + TikTokClientKey,
-		"cover_image_url": "https://p19-sign.tiktokcdn-us.com/sandbox/" + t.ID + ".jpeg", "embed_link": "https://www.tiktok.com/player/v1/" + t.ID,
+		"cover_image_url": t.ThumbnailURL(), "embed_link": "https://www.tiktok.com/player/v1/" + t.ID,
 		"embed_html": `<blockquote class="tiktok-embed" data-video-id="` + t.ID + `"></blockquote>`,
 		"view_count": t.Views, "like_count": countOrNil(t.Likes), "comment_count": countOrNil(t.Comments), "share_count": countOrNil(t.Shares),
 	}, wants)

@@ -150,7 +150,8 @@ func (s *Sandbox) creatorsYouTube(c *call, q url.Values) reply {
 	members := object{
 		"id": t.ID, "url": t.Link, "title": t.Title, "description": t.Title, "publishDate": isoTime(t.UploadedAt), "type": "video",
 		"viewCountInt": t.Views, "likeCountInt": t.Likes, "durationMs": int64(t.LengthSeconds) * 1000, "isPaidPromotion": t.ShopAd,
-		"channel": object{"id": t.Account.ID, "handle": t.Account.Handle, "title": t.Account.Name, "url": "https://www.youtube.com/@" + t.Account.Handle},
+		"thumbnail": t.ThumbnailURL(),
+		"channel":   object{"id": t.Account.ID, "handle": t.Account.Handle, "title": t.Account.Name, "url": "https://www.youtube.com/@" + t.Account.Handle},
 	}
 	if t.Comments != nil {
 		members["commentCountInt"] = *t.Comments

@@ -17,9 +17,9 @@ func instagramWeb(t VideoTruth) object {
 		"__typename": "XDTGraphVideo", "id": mediaID(t.ID), "shortcode": t.ID, "is_video": true, "product_type": "clips",
 		"taken_at_timestamp": t.UploadedAt.Unix(), "video_duration": t.LengthSeconds, "video_play_count": t.Views, "video_view_count": 1 + t.Views*3/4,
 		"edge_media_preview_like": object{"count": likes, "edges": []object{}}, "edge_media_to_comment": object{"count": t.Comments},
-		"edge_media_to_parent_comment": object{"count": t.Comments},
-		"edge_media_to_caption":        object{"edges": []object{{"node": object{"text": t.Title}}}},
-		"comments_disabled":            t.Category == CommentsOff, "like_and_view_counts_disabled": t.HiddenStats,
+		"edge_media_to_parent_comment": object{"count": t.Comments}, "display_url": t.ThumbnailURL(),
+		"edge_media_to_caption": object{"edges": []object{{"node": object{"text": t.Title}}}},
+		"comments_disabled":     t.Category == CommentsOff, "like_and_view_counts_disabled": t.HiddenStats,
 		"is_ad": t.ShopAd, "is_paid_partnership": false, "dimensions": object{"height": 1920, "width": 1080},
 		"owner":                        object{"id": t.Account.ID, "username": t.Account.Handle, "full_name": t.Account.Name, "is_private": false, "is_verified": false},
 		"clips_music_attribution_info": object{"artist_name": t.Song.Artist, "song_name": t.Song.Title, "audio_id": t.Song.ID, "uses_original_audio": false},
@@ -62,7 +62,7 @@ func instagramItem(t VideoTruth) object {
 	item := object{
 		"id": mediaID(t.ID), "type": "Video", "productType": "clips", "shortCode": t.ID, "url": "https://www.instagram.com/p/" + t.ID + "/", "caption": t.Title,
 		"hashtags": tags(t.Title), "likesCount": -1, "commentsCount": t.Comments, "videoPlayCount": t.Views, "videoViewCount": 1 + t.Views*3/4,
-		"timestamp": isoTime(t.UploadedAt), "videoDuration": t.LengthSeconds, "ownerId": t.Account.ID, "ownerUsername": t.Account.Handle, "ownerFullName": t.Account.Name,
+		"timestamp": isoTime(t.UploadedAt), "videoDuration": t.LengthSeconds, "displayUrl": t.ThumbnailURL(), "ownerId": t.Account.ID, "ownerUsername": t.Account.Handle, "ownerFullName": t.Account.Name,
 		"isSponsored": false, "isCommentsDisabled": t.Category == CommentsOff,
 		"musicInfo": object{"artist_name": t.Song.Artist, "song_name": t.Song.Title, "audio_id": t.Song.ID, "uses_original_audio": false},
 	}
@@ -96,7 +96,7 @@ func instagramProfile(t AccountTruth) object {
 // facebookPost returns a Facebook video in the format of ScrapeCreators. If the creator hides the reactions, like_count is null.
 func facebookPost(t VideoTruth) object {
 	return object{
-		"post_id": t.ID, "url": t.Link, "description": t.Title, "creation_time": isoTime(t.UploadedAt),
+		"post_id": t.ID, "url": t.Link, "description": t.Title, "creation_time": isoTime(t.UploadedAt), "thumbnail": t.ThumbnailURL(),
 		"view_count": t.Views, "like_count": t.Likes, "reaction_count": t.Likes, "comment_count": t.Comments, "share_count": t.Shares,
 		"author": object{"id": t.Account.ID, "name": t.Account.Name, "username": t.Account.Handle, "url": "https://www.facebook.com/" + t.Account.Handle},
 		"video":  object{"id": t.ID, "length_in_second": t.LengthSeconds, "hd_url": "https://video.xx.fbcdn.net/sandbox/" + t.ID + ".mp4"},

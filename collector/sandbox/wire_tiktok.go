@@ -32,7 +32,7 @@ func (s *Sandbox) tiktokMobile(t VideoTruth, author AccountTruth) object {
 		},
 		"video": object{
 			"duration": int64(t.LengthSeconds*1000 + 0.5), "width": 1080, "height": 1920, "ratio": "1080p",
-			"cover": object{"uri": "sandbox/" + t.ID, "url_list": []string{"https://p16-sign.tiktokcdn-us.com/sandbox/" + t.ID + ".jpeg"}},
+			"cover": object{"uri": "sandbox/" + t.ID, "url_list": []string{t.ThumbnailURL()}},
 		},
 		"music": object{
 			"id": json.Number(t.Song.ID), "id_str": t.Song.ID, "mid": t.Song.ID, "title": t.Song.Title, "author": t.Song.Artist, "album": "", "duration": 60,
@@ -119,7 +119,7 @@ func tiktokClockworks(t VideoTruth, author AccountTruth) object {
 		"musicMeta": object{
 			"musicId": musicID, "musicName": t.Song.Title, "musicAuthor": t.Song.Artist, "musicOriginal": strings.HasPrefix(t.Song.Title, "original sound"),
 		},
-		"videoMeta": object{"duration": int64(t.LengthSeconds), "width": 1080, "height": 1920, "definition": "1080p", "format": "mp4"},
+		"videoMeta": object{"duration": int64(t.LengthSeconds), "width": 1080, "height": 1920, "definition": "1080p", "format": "mp4", "coverUrl": t.ThumbnailURL()},
 		"mentions":  []string{},
 	}
 	names := []object{}

@@ -174,7 +174,11 @@ func isoDuration(seconds int64) string {
 
 // youtubeThumbnails returns the preview images of a video.
 func youtubeThumbnails(id string) object {
-	return object{"default": object{"url": "https://i.ytimg.com/vi/" + id + "/default.jpg", "width": 120, "height": 90}}
+	medium := VideoTruth{Platform: link.YouTube, ID: id}.ThumbnailURL()
+	return object{
+		"default": object{"url": strings.Replace(medium, "mqdefault", "default", 1), "width": 120, "height": 90},
+		"medium":  object{"url": medium, "width": 320, "height": 180},
+	}
 }
 
 // tags returns the hashtags in a title, without "#".

@@ -26,7 +26,7 @@ const (
 	// displayLimit is the default limit of calls a minute. It is half of TikTok's limit for any 60 seconds, because 60 seconds can overlap
 	// two windows of the budget.
 	displayLimit  = 300
-	displayFields = "id,create_time,share_url,video_description,duration,title,like_count,comment_count,share_count,view_count"
+	displayFields = "id,create_time,cover_image_url,share_url,video_description,duration,title,like_count,comment_count,share_count,view_count"
 	// usernameTTL is how long the handle of the account that has logged in to the operator's app is cached.
 	usernameTTL = time.Hour
 )

@@ -252,7 +252,7 @@ func TestDisplay_sendsRequestsAsDocumented(t *testing.T) {
 	require.Equal(t, []request{
 		{"POST /prefix/v2/oauth/token/", "", "application/x-www-form-urlencoded",
 			"client_key=aw1234&client_secret=s3cret%2BKey%2F42&grant_type=refresh_token&refresh_token=s3cret%2BKey%2F42"},
-		{"POST /prefix/v2/video/query/?fields=id%2Ccreate_time%2Cshare_url%2Cvideo_description%2Cduration%2Ctitle%2Clike_count%2Ccomment_count%2Cshare_count%2Cview_count",
+		{"POST /prefix/v2/video/query/?fields=id%2Ccreate_time%2Ccover_image_url%2Cshare_url%2Cvideo_description%2Cduration%2Ctitle%2Clike_count%2Ccomment_count%2Cshare_count%2Cview_count",
 			bearer, js, `{"filters":{"video_ids":["` + soup + `","` + kite + `"]}}`},
 	}, requests())
 

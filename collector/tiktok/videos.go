@@ -69,20 +69,21 @@ func (v videos) result(t source.Target) (source.Result, bool) {
 // API has video_duration, username, favorites_count and music_id, and its ids are numbers above 2^53. One page of TikTok's documentation
 // has the spelling favourites_count.
 type video struct {
-	Views         fetch.Count `json:"view_count"`
-	Likes         fetch.Count `json:"like_count"`
-	Comments      fetch.Count `json:"comment_count"`
-	Shares        fetch.Count `json:"share_count"`
-	Favorites     fetch.Count `json:"favorites_count"`
-	Favourites    fetch.Count `json:"favourites_count"`
-	CreateTime    fetch.Count `json:"create_time"`
-	Duration      fetch.Count `json:"duration"`
-	VideoDuration fetch.Count `json:"video_duration"`
-	Title         *string     `json:"title"`
-	Description   *string     `json:"video_description"`
-	ShareURL      *string     `json:"share_url"`
-	Username      *string     `json:"username"`
-	MusicID       fetch.ID    `json:"music_id"`
+	Views         fetch.Count        `json:"view_count"`
+	Likes         fetch.Count        `json:"like_count"`
+	Comments      fetch.Count        `json:"comment_count"`
+	Shares        fetch.Count        `json:"share_count"`
+	Favorites     fetch.Count        `json:"favorites_count"`
+	Favourites    fetch.Count        `json:"favourites_count"`
+	CreateTime    fetch.Count        `json:"create_time"`
+	Duration      fetch.Count        `json:"duration"`
+	VideoDuration fetch.Count        `json:"video_duration"`
+	Title         *string            `json:"title"`
+	Description   *string            `json:"video_description"`
+	ShareURL      *string            `json:"share_url"`
+	Username      *string            `json:"username"`
+	MusicID       fetch.ID           `json:"music_id"`
+	CoverURL      fetch.OptionalLink `json:"cover_image_url"`
 }
 
 // decodeVideos decodes a list of videos. A malformed item does not affect other items. If an item has no id or an id that was not
@@ -174,6 +175,7 @@ func (v video) describe(f *source.Facts, now time.Time) {
 		song := "https://www.tiktok.com/music/x-" + string(v.MusicID)
 		f.SongLink = fetch.Link(&song)
 	}
+	f.ThumbnailURL = v.CoverURL.Value()
 }
 
 // shareLink parses the link in share_url. It returns false if share_url is missing or is not a link to a TikTok video.

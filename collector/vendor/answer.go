@@ -184,6 +184,7 @@ func (c Call) result(item gjson.Result, now time.Time) source.Result {
 	f.LengthSeconds = c.Fields["length_seconds"].length(item)
 	f.SongName = fetch.Name(c.Fields["song_name"].text(item))
 	f.SongLink = fetch.Link(c.Fields["song_link"].text(item))
+	f.ThumbnailURL = fetch.Link(c.Fields["thumbnail_url"].text(item))
 	f.NotSafe = c.Fields["not_safe"].flag(item)
 	f.Private = c.Fields["private"].flag(item)
 	f.IsAd = c.Fields["is_ad"].flag(item)

@@ -89,7 +89,7 @@ type factNames map[string]factKind
 var facts = factNames{
 	"views": countFact, "likes": countFact, "comments": countFact, "shares": countFact, "bookmarks": countFact,
 	"title": textFact, "username": handleFact, "account_id": idFact, "account_name": nameFact, "uploaded_at": timeFact,
-	"length_seconds": lengthFact, "song_name": nameFact, "song_link": linkFact, "not_safe": flagFact, "private": flagFact,
+	"length_seconds": lengthFact, "song_name": nameFact, "song_link": linkFact, "thumbnail_url": linkFact, "not_safe": flagFact, "private": flagFact,
 	"hidden_stats": flagFact, "is_ad": flagFact, "shop_ad": flagFact, "shop_product_id": idFact,
 }
 

@@ -1,6 +1,7 @@
 package youtube
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -71,11 +72,12 @@ func (s *Source) fetchVideos(ctx context.Context, budget *source.CallBudget, buc
 // in another format, and leaves out most other members.
 type video struct {
 	Snippet *struct {
-		Title        *string  `json:"title"`
-		PublishedAt  *string  `json:"publishedAt"`
-		PublishTime  *string  `json:"publishTime"`
-		ChannelID    fetch.ID `json:"channelId"`
-		ChannelTitle *string  `json:"channelTitle"`
+		Title        *string         `json:"title"`
+		PublishedAt  *string         `json:"publishedAt"`
+		PublishTime  *string         `json:"publishTime"`
+		ChannelID    fetch.ID        `json:"channelId"`
+		ChannelTitle *string         `json:"channelTitle"`
+		Thumbnails   json.RawMessage `json:"thumbnails"`
 	} `json:"snippet"`
 	Statistics *struct {
 		Views    fetch.Count `json:"viewCount"`
@@ -165,6 +167,7 @@ func (v video) describe(f *source.Facts, now time.Time) {
 	if s := v.Snippet; s != nil {
 		f.Title = fetch.Text(s.Title)
 		f.AccountName = fetch.Name(s.ChannelTitle)
+		f.ThumbnailURL = thumbnail(s.Thumbnails)
 		if s.ChannelID != "" {
 			id := string(s.ChannelID)
 			f.AccountID = &id
@@ -192,4 +195,20 @@ func (v video) describe(f *source.Facts, now time.Time) {
 			f.NotSafe = &restricted
 		}
 	}
+}
+
+// thumbnail returns the address of a video's picture of 320 by 180 pixels or, if there is none, of the smaller picture. It returns nil if
+// the member thumbnails is missing or malformed.
+func thumbnail(raw json.RawMessage) *string {
+	type picture struct {
+		URL fetch.OptionalLink `json:"url"`
+	}
+	var sizes struct {
+		Medium  picture `json:"medium"`
+		Default picture `json:"default"`
+	}
+	if json.Unmarshal(raw, &sizes) != nil {
+		return nil
+	}
+	return cmp.Or(sizes.Medium.URL.Value(), sizes.Default.URL.Value())
 }

@@ -89,13 +89,13 @@ func TestSource_fetchesVideosWithDetails(t *testing.T) {
 		Title:    new("Tiny kitchen, big pancakes 🥞"),
 		Username: new("miracooks"), AccountID: new("UCk3mXo7Q2hJp0LwR9sVbT1A"), AccountName: new("Mira Cooks"),
 		UploadedAt: new(time.Date(2026, 10, 3, 17, 4, 11, 0, time.UTC)), LengthSeconds: new(58.0),
-		NotSafe: new(false), Private: new(false), HiddenStats: new(false),
+		NotSafe: new(false), Private: new(false), HiddenStats: new(false), ThumbnailURL: new("https://i.ytimg.com/vi/kJ4_q-Zx9W0/default.jpg"),
 	}
 	second := source.Facts{
 		Views: new(int64(0)), Title: new("Night train"),
 		Username: new("UCz8RrW4eYtN1uXb6KqLcM2g"), AccountID: new("UCz8RrW4eYtN1uXb6KqLcM2g"), AccountName: new("Rails & Rain"),
 		UploadedAt: new(time.Date(2025, 2, 1, 7, 59, 59, 0, time.UTC)), LengthSeconds: new(93603.0),
-		NotSafe: new(false), Private: new(false), HiddenStats: new(true),
+		NotSafe: new(false), Private: new(false), HiddenStats: new(true), ThumbnailURL: new("https://i.ytimg.com/vi/Tn8bVw2RfQ4/default.jpg"),
 	}
 	big, restricted := first, first
 	big.Views = new(int64(9007199254740993))

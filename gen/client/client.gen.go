@@ -2436,6 +2436,9 @@ type Video struct {
 	// SongName The name of the video's sound; null if it has no sound or the platform does not name it.
 	SongName *string `json:"song_name"`
 
+	// ThumbnailURL The address of the video's picture at the platform, as a source gave it last; null if no source gave one. Addresses at TikTok, Instagram and Facebook stop working after some days.
+	ThumbnailURL *string `json:"thumbnail_url"`
+
 	// Title The title or caption of the video; empty before the first fetch.
 	Title string `json:"title"`
 

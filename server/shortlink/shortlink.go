@@ -87,18 +87,11 @@ type Resolver struct {
 func New(o Options) (*Resolver, error) {
 	guard := &outbound.Guard{Reach: reachPlatforms, Lookup: o.Lookup, Dial: o.Dial}
 	if o.BaseURL != "" {
-		base, err := url.Parse(o.BaseURL)
-		if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" ||
-			base.RawQuery != "" || base.Fragment != "" {
-			return nil, fmt.Errorf("short link base URL %q is invalid: it must be http://HOST/PATH or https://HOST/PATH", o.BaseURL)
+		reach, err := outbound.Instead(o.BaseURL)
+		if err != nil {
+			return nil, fmt.Errorf("short links: %w", err)
 		}
-		baseAddress := outbound.AddressOf(base)
-		guard.Reach = func(address string) outbound.Reach {
-			if address == baseAddress {
-				return outbound.Operated
-			}
-			return outbound.NoAddress
-		}
+		guard.Reach = reach
 	}
 	transport := outbound.NewTransport(guard)
 	// Most short links of a bulk request are on one host. Reused connections save TLS handshakes, each of which takes a millisecond of

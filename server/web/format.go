@@ -35,6 +35,7 @@ func (p *Pages) functions() template.FuncMap {
 		"state":    func(s any) state { return states[fmt.Sprint(s)] },
 		"platform": func(name any) string { return platforms[fmt.Sprint(name)] },
 		"title":    titleOf,
+		"picture":  p.thumbnailPath,
 		"share":    share,
 		"words":    func(s any) string { return strings.ReplaceAll(fmt.Sprint(s), "_", " ") },
 		"plural":   plural,

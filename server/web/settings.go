@@ -11,6 +11,8 @@ import (
 
 	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // settingsPage is the content of the page of settings.
@@ -21,6 +23,34 @@ type settingsPage struct {
 	Problem *Problem
 	History int  // how many days back the tier's histories reach
 	Manages bool // true if the visitor may manage tokens
+	Fetched []fetchedPlatform
+}
+
+// fetchedPlatform says in words which links of a platform the running collectors can fetch.
+type fetchedPlatform struct {
+	Platform         link.Platform
+	Videos, Accounts string
+}
+
+// fetchedPlatforms returns what the running collectors can fetch, for each platform.
+func fetchedPlatforms(served queue.Served) []fetchedPlatform {
+	words := func(p link.Platform, kind queue.Kind) string {
+		byHandle, byID := served.Can(queue.Form{Platform: p, Kind: kind, ByHandle: true}), served.Can(queue.Form{Platform: p, Kind: kind})
+		switch {
+		case !served.Known():
+			return "not known, because no collector is running"
+		case byHandle && !byID && kind == queue.KindVideo:
+			return "fetched, if the link names the account"
+		case byHandle || byID:
+			return "fetched"
+		}
+		return "not fetched, because no source is configured"
+	}
+	var out []fetchedPlatform
+	for _, p := range link.Platforms {
+		out = append(out, fetchedPlatform{p, words(p, queue.KindVideo), words(p, store.KindAccount)})
+	}
+	return out
 }
 
 // showSettings shows the tokens, the tier and the limits of the organisation.
@@ -40,6 +70,11 @@ func (v *visit) renderSettings(status int, content settingsPage) error {
 		}
 		content.Tokens = list.Data
 	}
+	served, err := v.Backend.Served(v.r.Context())
+	if err != nil {
+		return err
+	}
+	content.Fetched = fetchedPlatforms(served)
 	content.History = v.Backend.HistoryDays(v.id.Organisation.Tier)
 	return v.render(status, "settings", "settings", "Settings", content)
 }

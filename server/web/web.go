@@ -30,6 +30,7 @@ import (
 	"time"
 
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/queue"
 )
 
@@ -41,7 +42,7 @@ var templateFiles embed.FS
 
 // Paths are the paths of the pages. The syntax is that of the router echo.
 var Paths = []string{"/", "/login", "/login/:link", "/setup/:link", "/logout", "/assets/*", "/track", "/track/progress", "/video", "/video/*", "/account", "/account/*",
-	"/collection", "/collection/*", "/settings", "/settings/*", "/operations", "/compare", "/search", "/c/:hash", "/c/:hash/card.png"}
+	"/collection", "/collection/*", "/settings", "/settings/*", "/operations", "/compare", "/search", "/c/:hash", "/c/:hash/card.png", "/thumbnails/*"}
 
 // policy is the Content-Security-Policy of the pages. It allows scripts, styles and requests only in files of the same server.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; " +
@@ -71,10 +72,17 @@ type Backend interface {
 	EnterShare(ctx context.Context, share store.Share, password string) (pass string, err error)
 	// HasSharePass returns true if pass is a valid pass of the share page, which a new password ends.
 	HasSharePass(share store.Share, pass string) bool
+	// SignThumbnail returns the signature in the address of a video's picture.
+	SignThumbnail(p link.Platform, externalID string) string
+	// Thumbnail returns the small copy of a video's picture, a JPEG. If there is none, or the signature is wrong, the error is a *Problem with
+	// status 404.
+	Thumbnail(ctx context.Context, p link.Platform, externalID, signature string) ([]byte, error)
 	// Do sends a request to the API in the name of id and returns the response. page is the request for the page.
 	Do(id store.Identity, page *http.Request, method, target string, body io.Reader) (Response, error)
 	// Operations returns the state of collecting as JSON, and the version of the server. page is the request for the page.
 	Operations(page *http.Request) (status []byte, version Version, err error)
+	// Served says what the running collectors can fetch.
+	Served(ctx context.Context) (queue.Served, error)
 	// TargetsWithStatus returns up to limit targets of all organisations with a fetch status.
 	TargetsWithStatus(ctx context.Context, status store.FetchStatus, limit int) ([]queue.TargetStatus, error)
 	// ErrorCodes returns all error codes of the API, sorted by status.
@@ -197,6 +205,7 @@ func (p *Pages) routes() http.Handler {
 	handle("GET /c/{hash}", showShare)
 	handle("POST /c/{hash}", enterShare)
 	handle("GET /c/{hash}/card.png", showCard)
+	handle("GET /thumbnails/{platform}/{id}/{signature}", showThumbnail)
 
 	private("GET /{$}", showOverview)
 	private("GET /track", showTrack)

@@ -343,7 +343,7 @@ func lastCounted(points []LoadPoint) *db.Date {
 
 // videoColumns are the columns of videos, in the order of the rows in loading.videos.
 var videoColumns = slices.Concat([]string{"organisation_id", "id", "platform", "external_id", "link", "username", "linked_account_id", "created_at", "removed",
-	"pending", "direct", "uploaded_at", "song_name", "song_link", "video_length", "title", "title_folded", "not_safe", "private", "hidden_stats",
+	"pending", "direct", "uploaded_at", "song_name", "song_link", "thumbnail_url", "video_length", "title", "title_folded", "not_safe", "private", "hidden_stats",
 	"ad_info_shop", "ad_is_ad", "ad_product_id_shop", "fetch_status", "last_attempt_at",
 	"latest_engagement", "latest_updated_at", "outlier_multiplier"}, store.GrowthColumns, store.MetricNames("latest_"))
 
@@ -352,7 +352,7 @@ var videoColumns = slices.Concat([]string{"organisation_id", "id", "platform", "
 func (l *loading) video(v *store.Video, in *LoadVideo) {
 	latest := v.LatestCounts()
 	l.videos = append(l.videos, slices.Concat([]any{l.ID(), v.ID, v.Platform, v.ExternalID, v.Link, v.Username, v.LinkedAccountID, v.CreatedAt, v.Removed,
-		v.Pending, v.Direct, v.UploadedAt, v.SongName, v.SongLink, v.VideoLength, v.Title, v.TitleFolded, v.NotSafe, v.Private, v.HiddenStats,
+		v.Pending, v.Direct, v.UploadedAt, v.SongName, v.SongLink, v.ThumbnailURL, v.VideoLength, v.Title, v.TitleFolded, v.NotSafe, v.Private, v.HiddenStats,
 		v.AdInfoShop, v.AdIsAd, v.AdProductIDShop, loadedStatus(!v.Removed, v.Removed, v.LatestUpdatedAt), v.LatestUpdatedAt,
 		v.LatestEngagement, v.LatestUpdatedAt, v.OutlierMultiplier}, v.Growth.Values(), latest.Values()))
 	for _, tag := range store.Hashtags(v.Title) {

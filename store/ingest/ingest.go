@@ -35,6 +35,7 @@ type VideoFacts struct {
 	LengthSeconds   *float64
 	SongName        *string
 	SongLink        *string
+	ThumbnailURL    *string
 	NotSafe         *bool
 	Private         *bool
 	HiddenStats     *bool // true if the platform hides a count of the video that the source normally reports
@@ -355,6 +356,7 @@ func apply(v *store.Video, o *Outcome, accounts map[db.RowKey]*store.Account, fe
 	}
 	db.AssignPointer(&v.SongName, f.SongName)
 	db.AssignPointer(&v.SongLink, f.SongLink)
+	db.AssignPointer(&v.ThumbnailURL, f.ThumbnailURL)
 	db.Assign(&v.NotSafe, f.NotSafe)
 	db.Assign(&v.Private, f.Private)
 	db.Assign(&v.HiddenStats, f.HiddenStats)
@@ -437,7 +439,7 @@ func SaveVideos(tx *gorm.DB, videos []store.Video) error {
 	return tx.Clauses(clause.OnConflict{
 		Columns: db.Columns([]string{"organisation_id", "id"}),
 		DoUpdates: clause.AssignmentColumns(slices.Concat([]string{"link", "username", "linked_account_id", "uploaded_at", "song_name", "song_link",
-			"video_length", "title", "title_folded", "not_safe", "private", "hidden_stats", "ad_info_shop", "ad_is_ad", "ad_product_id_shop",
+			"thumbnail_url", "video_length", "title", "title_folded", "not_safe", "private", "hidden_stats", "ad_info_shop", "ad_is_ad", "ad_product_id_shop",
 			"latest_engagement", "latest_updated_at", "outlier_multiplier",
 			"fetch_status", "fetch_reason", "last_attempt_at", "next_fetch_at"}, store.GrowthColumns, store.MetricNames("latest_"))),
 	}).CreateInBatches(videos, db.InsertChunk/2).Error

@@ -33,7 +33,7 @@ func TestAcknowledge_writesAllFacts(t *testing.T) {
 		facts := ingest.VideoFacts{Views: new(int64(1000)), Likes: new(int64(100)), Comments: new(int64(10)), Bookmarks: new(int64(1)),
 			Title: new("A #Dog and a #cat 🐶"), Username: new("someone"), AccountID: new("42"), AccountName: new("Some One"),
 			UploadedAt: new(time.Date(2023, 11, 14, 23, 59, 59, 0, time.UTC)), LengthSeconds: new(12.5), SongName: new("A song"),
-			SongLink: new("https://www.tiktok.com/music/a-1"), NotSafe: new(true), Private: new(true), HiddenStats: new(true), IsAd: new(true),
+			SongLink: new("https://www.tiktok.com/music/a-1"), ThumbnailURL: new("https://p16.tiktokcdn.com/1.jpeg"), NotSafe: new(true), Private: new(true), HiddenStats: new(true), IsAd: new(true),
 			ShopAd: new(true), ShopProductID: new("p1")}
 		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, facts))
 
@@ -43,7 +43,7 @@ func TestAcknowledge_writesAllFacts(t *testing.T) {
 		want.LatestViews, want.LatestLikes, want.LatestComments, want.LatestBookmarks = new(int64(1000)), new(int64(100)), new(int64(10)), new(int64(1))
 		want.LatestEngagement, want.LatestUpdatedAt = new(int64(111)), &now
 		want.Title, want.UploadedAt, want.VideoLength = "A #Dog and a #cat 🐶", new(store.DateOf(*facts.UploadedAt)), new("12.5")
-		want.SongName, want.SongLink, want.AdProductIDShop = facts.SongName, facts.SongLink, facts.ShopProductID
+		want.SongName, want.SongLink, want.ThumbnailURL, want.AdProductIDShop = facts.SongName, facts.SongLink, facts.ThumbnailURL, facts.ShopProductID
 		want.NotSafe, want.Private, want.HiddenStats, want.AdIsAd, want.AdInfoShop = true, true, true, true, true
 		want.OutlierMultiplier = new(1.0)
 		want.FetchState = store.FetchState{FetchStatus: queue.FetchOK, LastAttemptAt: &now, NextFetchAt: new(now.Add(24 * time.Hour))}

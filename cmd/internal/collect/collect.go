@@ -25,6 +25,7 @@ import (
 	"github.com/reeltally/reeltally/collector/instagram"
 	"github.com/reeltally/reeltally/collector/schedule"
 	"github.com/reeltally/reeltally/collector/source"
+	"github.com/reeltally/reeltally/collector/thumbnail"
 	"github.com/reeltally/reeltally/collector/tiktok"
 	"github.com/reeltally/reeltally/collector/vendor"
 	"github.com/reeltally/reeltally/collector/youtube"
@@ -53,6 +54,9 @@ type Config struct {
 	FacebookReelMetric  string      `name:"facebook-reel-metric" setting:"REELTALLY_FACEBOOK_REEL_METRIC" default:"fb_reels_total_plays" placeholder:"NAME" help:"Facebook Insights metric with the views of reels on your own pages. It is a setting because Facebook renames metrics."`
 	FacebookVideoMetric string      `name:"facebook-video-metric" setting:"REELTALLY_FACEBOOK_VIDEO_METRIC" default:"total_video_views" placeholder:"NAME" help:"Facebook Insights metric with the views of videos other than reels on your own pages."`
 	FacebookBaseURL     string      `name:"facebook-base-url" setting:"REELTALLY_FACEBOOK_BASE_URL" default:"https://graph.facebook.com/v25.0/" placeholder:"URL" help:"Base URL of the Graph API for Facebook, ending with the API version."`
+
+	Thumbnails       bool   `setting:"REELTALLY_THUMBNAILS" default:"true" negatable:"" help:"Fetch the pictures of videos and store small copies, about 8 KB each."`
+	ThumbnailBaseURL string `name:"thumbnail-base-url" setting:"REELTALLY_THUMBNAIL_BASE_URL" placeholder:"URL" help:"URL of a replacement for the hosts of pictures: https://HOST/PATH is requested as URL/HOST/PATH. The sandbox is such a replacement."`
 
 	Vendor        []string      `setting:"REELTALLY_VENDOR" placeholder:"NAME" help:"Vendors to buy metrics from, separated by commas, in the order in which they are asked. A vendor is ${vendors}, or the path of a JSON file that describes it."`
 	VendorKey     []boot.Secret `setting:"REELTALLY_VENDOR_KEY" placeholder:"KEY" help:"API key of each vendor, in the order of the vendors."`
@@ -227,7 +231,13 @@ func (c Config) NewService(st *store.Store, sources []source.Source, registry *p
 	}
 	panics := prometheus.NewCounter(prometheus.CounterOpts{Name: panicsMetric, Help: "Panics that were recovered while collecting. Each is logged with its stack."})
 	registry.MustRegister(panics)
-	service, err := collector.New(collector.Options{Store: st, Sources: CountCalls(registry, sources), Now: time.Now, Logger: logger, Panicked: panics.Inc, Intervals: intervals})
+	options := collector.Options{Store: st, Sources: CountCalls(registry, sources), Now: time.Now, Logger: logger, Panicked: panics.Inc, Intervals: intervals}
+	if c.Thumbnails {
+		if options.Thumbnails, err = thumbnail.New(thumbnail.Options{BaseURL: c.ThumbnailBaseURL}); err != nil {
+			return boot.Service{}, boot.InvalidSetting("thumbnail-base-url", "REELTALLY_THUMBNAIL_BASE_URL", c.ThumbnailBaseURL, "an http or https URL")
+		}
+	}
+	service, err := collector.New(options)
 	if err != nil {
 		return boot.Service{}, err
 	}

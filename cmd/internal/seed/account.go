@@ -246,6 +246,8 @@ func (g *generator) video(t sandbox.VideoTruth, gap bool) (backfill.LoadVideo, e
 			v.SongLink = &t.Song.Link
 		}
 	}
+	picture := t.ThumbnailURL()
+	v.ThumbnailURL = &picture
 	if t.ShopProductID != "" {
 		v.AdProductIDShop = &t.ShopProductID
 	}

@@ -114,5 +114,6 @@ var Tables = map[string]Table{
 	"sessions":            {Class: Coordinator, Bound: ByTime, Retention: sessionRetention},
 	"login_links":         {Class: Coordinator, Bound: ByTime, Retention: sessionRetention},
 	"share_pages":         {Class: Coordinator, Bound: ByTenantData},
+	"thumbnails":          {Class: Coordinator, Bound: ByTenantData},
 	"clock_state":         {Class: Coordinator, Bound: ByInstallation},
 }

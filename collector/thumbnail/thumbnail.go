@@ -1,0 +1,197 @@
+// Package thumbnail fetches the pictures of videos and makes small copies of them.
+//
+// Fetcher.Fetch requests a picture from the platform's own hosts only, because the addresses of pictures come from the answers of sources.
+// Shrink makes a copy of at most MaxWidth by MaxHeight pixels. Start reading at Fetcher.Fetch.
+package thumbnail
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"image"
+	"image/color"
+	"image/jpeg"
+	_ "image/png" // a format of pictures
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"golang.org/x/image/draw"
+	_ "golang.org/x/image/webp" // a format of pictures
+
+	"github.com/reeltally/reeltally/outbound"
+	"github.com/reeltally/reeltally/store/link"
+)
+
+const (
+	// MaxWidth is the largest width of a copy in pixels.
+	MaxWidth = 160
+	// MaxHeight is the largest height of a copy in pixels.
+	MaxHeight = 284
+
+	maxBytes  = 4 << 20 // maximum size of a fetched picture in bytes
+	maxPixels = 8 << 20 // maximum number of pixels of a fetched picture; decoded, they take up to 64 MiB
+	maxHops   = 3       // maximum number of addresses that are requested for one picture
+	quality   = 75      // quality of the JPEG; most copies take 4 to 9 KB
+	timeout   = 10 * time.Second
+	userAgent = "ReelTally (+https://github.com/reeltally/reeltally)"
+)
+
+// hosts are the domains from which each platform serves the pictures of videos. Their subdomains are included.
+var hosts = map[link.Platform][]string{
+	link.TikTok:    {"tiktokcdn.com", "tiktokcdn-us.com", "tiktokcdn-eu.com", "ttwstatic.com", "muscdn.com", "ibyteimg.com"},
+	link.Instagram: {"cdninstagram.com", "fbcdn.net"},
+	link.Facebook:  {"fbcdn.net"},
+	link.YouTube:   {"ytimg.com", "img.youtube.com", "ggpht.com"},
+}
+
+// Options are the settings of a [Fetcher]. The zero value uses the real platforms.
+type Options struct {
+	// BaseURL is the address of a server that simulates the platforms. The fetcher then requests BaseURL/HOST/PATH instead of
+	// https://HOST/PATH, and connects to no other host. If BaseURL is empty, the fetcher uses the real platforms.
+	BaseURL string
+	RootCAs *x509.CertPool // trusted root certificates; nil means the root certificates of the system
+	// Lookup and Dial are the fields of [outbound.Guard] with the same names. nil means the default of the field.
+	Lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
+	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// Fetcher fetches pictures. It is safe for concurrent use.
+type Fetcher struct {
+	transport *http.Transport // without an http.Client, because a client would follow redirects without a check
+	base      string          // Options.BaseURL without trailing slash; "" for the real platforms
+}
+
+// New returns a Fetcher. It fails if BaseURL is not an http or https URL.
+func New(o Options) (*Fetcher, error) {
+	guard := &outbound.Guard{Reach: reachPlatforms, Lookup: o.Lookup, Dial: o.Dial}
+	if o.BaseURL != "" {
+		reach, err := outbound.Instead(o.BaseURL)
+		if err != nil {
+			return nil, fmt.Errorf("thumbnails: %w", err)
+		}
+		guard.Reach = reach
+	}
+	transport := outbound.NewTransport(guard)
+	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.RootCAs}
+	return &Fetcher{transport: transport, base: strings.TrimSuffix(o.BaseURL, "/")}, nil
+}
+
+// Close closes the idle connections.
+func (f *Fetcher) Close() { f.transport.CloseIdleConnections() }
+
+// reachPlatforms allows connections to the hosts of pictures at port 443 only.
+func reachPlatforms(address string) outbound.Reach {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || port != "443" {
+		return outbound.NoAddress
+	}
+	for p := range hosts {
+		if isHostOf(p, host) {
+			return outbound.Public
+		}
+	}
+	return outbound.NoAddress
+}
+
+// isHostOf returns true if the platform serves pictures from the host.
+func isHostOf(p link.Platform, host string) bool {
+	for _, domain := range hosts[p] {
+		if host == domain || strings.HasSuffix(host, "."+domain) {
+			return true
+		}
+	}
+	return false
+}
+
+// Fetch requests the picture of a video at address, which must be an https URL at a host of the platform, and returns a small copy, a JPEG.
+// It follows up to two redirects to other hosts of the platform.
+func (f *Fetcher) Fetch(ctx context.Context, p link.Platform, address string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	at, err := url.Parse(address)
+	if err != nil {
+		return nil, err
+	}
+	for range maxHops {
+		if at.Scheme != "https" || at.User != nil || at.Port() != "" || !isHostOf(p, strings.ToLower(at.Hostname())) {
+			return nil, fmt.Errorf("%s does not serve pictures of %s", at.Host, p)
+		}
+		picture, location, err := f.request(ctx, at)
+		if err != nil {
+			return nil, err
+		}
+		if location == "" {
+			return Shrink(picture)
+		}
+		if at, err = at.Parse(location); err != nil {
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("the picture redirects more than %d times", maxHops-1)
+}
+
+// request requests one address. It returns either the body of the response or the location of a redirect.
+func (f *Fetcher) request(ctx context.Context, at *url.URL) (body []byte, location string, err error) {
+	target := at.String()
+	if f.base != "" {
+		target = f.base + "/" + at.Host + at.RequestURI()
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, target, http.NoBody)
+	if err != nil {
+		return nil, "", err
+	}
+	r.Header.Set("User-Agent", userAgent)
+	r.Header.Set("Accept", "image/jpeg, image/png, image/webp")
+	resp, err := f.transport.RoundTrip(r)
+	if err != nil {
+		return nil, "", err
+	}
+	defer func() { err = errors.Join(err, resp.Body.Close()) }()
+	switch {
+	case resp.StatusCode >= 300 && resp.StatusCode < 400 && resp.Header.Get("Location") != "":
+		return nil, resp.Header.Get("Location"), nil
+	case resp.StatusCode != http.StatusOK:
+		return nil, "", fmt.Errorf("%s answered with status %d", at.Host, resp.StatusCode)
+	}
+	body, err = io.ReadAll(io.LimitReader(resp.Body, maxBytes+1))
+	if err == nil && len(body) > maxBytes {
+		err = fmt.Errorf("the picture is larger than %d bytes", maxBytes)
+	}
+	return body, "", err
+}
+
+// ErrTooManyPixels is the error for a picture that is too large to be decoded.
+var ErrTooManyPixels = errors.New("the picture has too many pixels")
+
+// Shrink returns a copy of a JPEG, PNG or WebP picture as a JPEG of at most MaxWidth by MaxHeight pixels. The copy has the proportions of
+// the picture, and no picture is enlarged.
+func Shrink(picture []byte) ([]byte, error) {
+	size, _, err := image.DecodeConfig(bytes.NewReader(picture))
+	if err != nil {
+		return nil, err
+	}
+	if size.Width <= 0 || size.Height <= 0 || size.Width > maxPixels/size.Height {
+		return nil, ErrTooManyPixels
+	}
+	original, _, err := image.Decode(bytes.NewReader(picture))
+	if err != nil {
+		return nil, err
+	}
+	scale := min(1, float64(MaxWidth)/float64(size.Width), float64(MaxHeight)/float64(size.Height))
+	small := image.NewRGBA(image.Rect(0, 0, max(1, int(float64(size.Width)*scale+0.5)), max(1, int(float64(size.Height)*scale+0.5))))
+	draw.Draw(small, small.Bounds(), image.NewUniform(color.White), image.Point{}, draw.Src) // below transparent pixels
+	draw.CatmullRom.Scale(small, small.Bounds(), original, original.Bounds(), draw.Over, nil)
+	var out bytes.Buffer
+	if err := jpeg.Encode(&out, small, &jpeg.Options{Quality: quality}); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}

@@ -1,0 +1,30 @@
+package server
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// This file contains what pages use of the server for the pictures of videos. A page that shows a video contains the address of its picture
+// with a signature. So the pictures need no session, and nobody can find out with them which videos this server tracks.
+
+// SignThumbnail returns the signature in the address of a video's picture.
+func (b pageBackend) SignThumbnail(p link.Platform, externalID string) string {
+	mac := hmac.New(sha256.New, b.s.cursorKey)
+	_, _ = mac.Write([]byte("thumbnail\x00" + string(p) + "\x00" + externalID))
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:16])
+}
+
+// Thumbnail returns the small copy of a video's picture. It returns a *web.Problem with status 404 if there is no copy, or if the signature
+// is wrong.
+func (b pageBackend) Thumbnail(ctx context.Context, p link.Platform, externalID, signature string) ([]byte, error) {
+	if !hmac.Equal([]byte(signature), []byte(b.SignThumbnail(p, externalID))) {
+		return nil, b.problem(ctx, problem(CodeNotFound, "This picture does not exist."))
+	}
+	image, err := b.s.store.ThumbnailImage(ctx, p, externalID)
+	return image, b.problem(ctx, err)
+}

@@ -1,0 +1,110 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/reeltally/reeltally/store/internal/db"
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// Thumbnail is the picture of a video at its platform. All organisations that track the video share one stored copy of the picture.
+type Thumbnail struct {
+	Platform   link.Platform `gorm:"primaryKey"`
+	ExternalID string        `gorm:"primaryKey"` // the platform's own id of the video
+	URL        string        // address of the picture, as a source gave it last
+	Attempts   int           // how often DueThumbnails has returned this address
+	NextAt     *db.Instant   // when the picture is due; nil if it is not fetched any more
+}
+
+const (
+	// thumbnailAttempts is how often the picture at one address is tried. Afterwards it is tried again only when a source gives another
+	// address, because most addresses stop working after some days.
+	thumbnailAttempts = 4
+	// thumbnailRetry is the time until the second attempt. Each further attempt waits four times as long.
+	thumbnailRetry = 10 * time.Minute
+)
+
+// RequestThumbnails saves the addresses of pictures, so that DueThumbnails returns them. A picture of which a copy is stored, and an
+// address that is saved already, stay unchanged. thumbnails must have at most db.InsertChunk entries.
+func (s *Store) RequestThumbnails(ctx context.Context, thumbnails []Thumbnail) error {
+	if len(thumbnails) == 0 {
+		return nil
+	}
+	wanted := make([][]any, len(thumbnails))
+	for i, t := range thumbnails {
+		wanted[i] = []any{t.Platform, t.ExternalID, t.URL}
+	}
+	list, args := db.WithRows(s.db.Read(ctx), "wanted", []string{"platform text", "external_id text", "url text"}, wanted)
+	var fresh []Thumbnail
+	err := s.db.Read(ctx).Raw(list+`SELECT wanted.platform, wanted.external_id, wanted.url FROM wanted WHERE NOT EXISTS
+ (SELECT 1 FROM thumbnails t WHERE t.platform = wanted.platform AND t.external_id = wanted.external_id AND (t.image IS NOT NULL OR t.url = wanted.url))
+ ORDER BY wanted.platform, wanted.external_id`, args...).Scan(&fresh).Error
+	if err != nil || len(fresh) == 0 {
+		return db.Translate(err)
+	}
+	now := s.db.Now()
+	for i := range fresh {
+		fresh[i].NextAt = &now
+	}
+	return s.db.Tx(ctx, func(tx *gorm.DB) error {
+		return tx.Clauses(clause.OnConflict{
+			Columns:   db.Columns([]string{"platform", "external_id"}),
+			DoUpdates: clause.AssignmentColumns([]string{"url", "attempts", "next_at"}),
+			Where:     clause.Where{Exprs: []clause.Expression{gorm.Expr("thumbnails.image IS NULL")}},
+		}).Create(&fresh).Error
+	})
+}
+
+// DueThumbnails returns up to limit pictures that are due, and sets when they are due again. A caller that has fetched a picture calls
+// SaveThumbnail. Otherwise the picture is tried again later, up to four times.
+func (s *Store) DueThumbnails(ctx context.Context, limit int) ([]Thumbnail, error) {
+	now := s.db.Now()
+	const due = "SELECT platform, external_id, url, attempts FROM thumbnails WHERE next_at <= ? ORDER BY next_at LIMIT ?"
+	var found []Thumbnail
+	if err := s.db.Read(ctx).Raw(due, now, limit).Scan(&found).Error; err != nil || len(found) == 0 { // without locks, because mostly nothing is due
+		return nil, db.Translate(err)
+	}
+	err := s.db.Tx(ctx, func(tx *gorm.DB) error {
+		found = nil
+		if err := tx.Raw(due+db.SkipLockedOf(tx, "thumbnails"), now, limit).Scan(&found).Error; err != nil {
+			return err
+		}
+		for i := range found {
+			t := &found[i]
+			t.NextAt = nil
+			if t.Attempts++; t.Attempts < thumbnailAttempts {
+				t.NextAt = new(now.Add(thumbnailRetry << (2 * (t.Attempts - 1))))
+			}
+			err := tx.Exec("UPDATE thumbnails SET attempts = ?, next_at = ? WHERE platform = ? AND external_id = ?", t.Attempts, t.NextAt, t.Platform, t.ExternalID).Error
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return found, db.Translate(err)
+}
+
+// SaveThumbnail stores the copy of a picture, a JPEG.
+func (s *Store) SaveThumbnail(ctx context.Context, t Thumbnail, image []byte) error {
+	return s.db.Tx(ctx, func(tx *gorm.DB) error {
+		return tx.Exec("UPDATE thumbnails SET image = ?, next_at = NULL WHERE platform = ? AND external_id = ?", image, t.Platform, t.ExternalID).Error
+	})
+}
+
+// ThumbnailImage returns the stored copy of a video's picture, a JPEG, or ErrNotFound if there is none.
+func (s *Store) ThumbnailImage(ctx context.Context, p link.Platform, externalID string) ([]byte, error) {
+	var images [][]byte
+	err := s.db.Read(ctx).Raw("SELECT image FROM thumbnails WHERE platform = ? AND external_id = ? AND image IS NOT NULL", p, externalID).Scan(&images).Error
+	switch {
+	case err != nil:
+		return nil, db.Translate(err)
+	case len(images) == 0:
+		return nil, db.NotFound("thumbnail", externalID)
+	}
+	return images[0], nil
+}
