@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,6 +27,7 @@ import (
 
 	"github.com/reeltally/reeltally/cmd/internal/seed"
 	"github.com/reeltally/reeltally/collector/sandbox"
+	"github.com/reeltally/reeltally/collector/thumbnail"
 	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/ingest"
@@ -73,8 +75,9 @@ func startDashboard(t *testing.T, videos []ingest.VideoFacts, collection string,
 	t.Helper()
 	d := dashboard{installation: start(t, append(change, func(o *server.Options) { o.AppURL = "http://127.0.0.1" })...)}
 	o := d.db.Org(d.org.ID)
-	world := sandbox.New(sandbox.Options{}).World()
-	require.NoError(t, seed.Fill(t.Context(), o, world, seed.Plan{Videos: 60, Days: 400, PerAccount: 5, Platforms: link.Platforms, Today: storetest.Today(d.db)}, func(seed.Progress) {}))
+	box := sandbox.New(sandbox.Options{})
+	require.NoError(t, seed.Fill(t.Context(), o, box.World(), seed.Plan{Videos: 60, Days: 400, PerAccount: 5, Platforms: link.Platforms, Today: storetest.Today(d.db)}, func(seed.Progress) {}))
+	d.storeThumbnails(t, box)
 	clips := storetest.Clips(t, len(videos)+1) // the last one stays without numbers
 	tracked := storetest.Track(t, o, clips...)
 	d.deliver(t, clips, videos)
@@ -87,6 +90,23 @@ func startDashboard(t *testing.T, videos []ingest.VideoFacts, collection string,
 	require.NoError(t, err)
 	d.video = storetest.VideoOf(t, o, clips[0])
 	return d
+}
+
+// storeThumbnails stores the pictures that the sandbox has of the organisation's videos.
+func (d dashboard) storeThumbnails(t *testing.T, box *sandbox.Sandbox) {
+	t.Helper()
+	server := httptest.NewServer(box.Handler())
+	defer server.Close()
+	fetcher, err := thumbnail.New(thumbnail.Options{BaseURL: server.URL + "/thumbnails"})
+	require.NoError(t, err)
+	defer fetcher.Close()
+	for _, v := range storetest.ListVideos(t, d.db.Org(d.org.ID), storetest.OrderedBy("created_at", true)).Videos {
+		picture := store.Thumbnail{Platform: v.Platform, ExternalID: v.ExternalID, URL: *v.ThumbnailURL}
+		image, err := fetcher.Fetch(t.Context(), v.Platform, picture.URL)
+		require.NoError(t, err)
+		require.NoError(t, d.db.RequestThumbnails(t.Context(), []store.Thumbnail{picture}))
+		require.NoError(t, d.db.SaveThumbnail(t.Context(), picture, image))
+	}
 }
 
 // deliver stores the answers of the sandbox for the videos of the links. Links without facts get no answer.
