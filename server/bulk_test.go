@@ -154,6 +154,7 @@ func TestBulkTrackVideos_addsEachVideoToTheCollections(t *testing.T) {
 		label := (c.listVideos("").Data[0].LabelIds)[0].String()
 		c.trackVideos(http.StatusOK, videoURLs(2, 4), label)
 		require.Len(t, c.listVideos("collections=Launch").Data, 4)
+		require.Len(t, c.listVideos("collections=other&collections=Launch").Data, 4)
 
 		p := c.send(http.MethodPost, "/videos/bulk", map[string]any{"links": videoURLs(5, 6), "label_ids": []string{label, unknownID}}).
 			requireProblem(http.StatusNotFound, server.CodeNotFound)

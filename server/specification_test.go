@@ -107,6 +107,9 @@ func TestEveryQueryParameter_refusesInvalidSyntax(t *testing.T) {
 				name + "=%ff":                "encoding",
 				strings.ToUpper(name) + "=a": "unknown_parameter",
 			} {
+				if code == "repeated_parameter" && p.Value.Schema.Value.Type.Is("array") {
+					continue // the values of an array can be sent one by one
+				}
 				problem := c.send(op.Method, target+"?"+query, body).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 				require.True(t, strings.EqualFold(name, *problem.Errors[0].Name), query)
 				if code != "empty" { // an empty value has the code "empty" or "min_length", depending on the schema

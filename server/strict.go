@@ -310,7 +310,8 @@ func firstRunes(s string, n int) (head string, longer bool) {
 
 // checkQuery parses the query of a URL. It returns the valid parameters and at most maxFaults faults. Unlike net/url, it reports pairs with
 // wrong syntax instead of dropping them. If a filter were dropped, the list would contain too many rows. checkQuery does not return an
-// array parameter with too many entries.
+// array parameter with too many entries. It joins the values of an array parameter that is given more than once with commas, because some
+// generated clients send arrays in this way.
 func checkQuery(raw string, op *operation) (url.Values, []api.Fault) {
 	values := url.Values{}
 	var faults []api.Fault
@@ -336,12 +337,17 @@ func checkQuery(raw string, op *operation) (url.Values, []api.Fault) {
 			faults = append(faults, queryFault(quoteName(name), faultUnknownParameter, "%s is not a parameter of this operation; %s", quote(name), allowedParameters(op)))
 		case invalidText(value) != "":
 			faults = append(faults, queryFault(name, faultEncoding, "%s contains %s", name, invalidText(value)))
-		case tooManyEntries(op.query[name], value):
-			faults = append(faults, queryFault(name, faultMaxItems, "%s must have at most %d entries, not %d",
-				name, *op.query[name].Schema.Value.MaxItems, 1+strings.Count(value, ",")))
-		case values.Has(name):
-			faults = append(faults, queryFault(name, faultRepeated, "%s is given more than once; give it once%s", name, separatorHint(op, name)))
+		case values.Has(name) && !isArray(op.query[name]):
+			faults = append(faults, queryFault(name, faultRepeated, "%s is given more than once; give it once", name))
 		default:
+			if values.Has(name) {
+				value = values.Get(name) + "," + value
+			}
+			if tooManyEntries(op.query[name], value) {
+				faults = append(faults, queryFault(name, faultMaxItems, "%s must have at most %d entries, not %d",
+					name, *op.query[name].Schema.Value.MaxItems, 1+strings.Count(value, ",")))
+				continue
+			}
 			values.Set(name, value)
 		}
 	}
@@ -362,14 +368,8 @@ func allowedParameters(op *operation) string {
 	return "it takes " + strings.Join(op.queryNames(), ", ")
 }
 
-// separatorHint returns a text for an error message that says how to send several values of an array parameter. It returns "" if the
-// parameter is not an array.
-func separatorHint(op *operation, name string) string {
-	if op.query[name].Schema.Value.Type.Is("array") {
-		return ", its values separated by commas"
-	}
-	return ""
-}
+// isArray returns true if the parameter p is an array.
+func isArray(p *openapi3.Parameter) bool { return p.Schema.Value.Type.Is("array") }
 
 // quoteName returns the name of a parameter for an error response. It returns the name unchanged, so that programs can compare it, unless
 // the name is too long or contains characters that need escaping. Then it returns quote(name).

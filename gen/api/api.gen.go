@@ -2706,7 +2706,7 @@ type ListAccountsParams struct {
 	// too.
 	Username *string `form:"username,omitempty" json:"username,omitempty"`
 
-	// Collections Only accounts that were added to at least one of these collections, given by name or id, separated by commas. Use the id of a collection
+	// Collections Only accounts that were added to at least one of these collections, given by name or id, separated by commas or in repeated parameters. Use the id of a collection
 	// whose name contains a comma. An unknown name or id matches nothing.
 	Collections []string `form:"collections,omitempty" json:"collections,omitempty"`
 
@@ -3055,7 +3055,7 @@ type ListVideosParams struct {
 	// HasMetrics `true`: only videos whose metrics were fetched at least once. `false` has no effect.
 	HasMetrics *bool `form:"has_metrics,omitempty" json:"has_metrics,omitempty"`
 
-	// Collections Only videos that are in at least one of these collections, given by name or id, separated by commas. A video is in a collection if the
+	// Collections Only videos that are in at least one of these collections, given by name or id, separated by commas or in repeated parameters. A video is in a collection if the
 	// video or its account was added to the collection, or if the caption of the video contains a hashtag of the collection. Use the id of a
 	// collection whose name contains a comma. An unknown name or id matches nothing.
 	Collections []string `form:"collections,omitempty" json:"collections,omitempty"`
