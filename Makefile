@@ -140,11 +140,11 @@ bench: ## compare the speed with limits such as COPY of PostgreSQL and write ben
 		-revision="$$(git describe --always --abbrev=12 --dirty 2>/dev/null || echo unknown)"
 
 .PHONY: contract
-contract: ## check openapi.yaml and the server with Spectral, Redocly, oasdiff and Schemathesis (needs Node and Python)
+contract: ## check openapi.yaml and the server with Spectral, Redocly, oasdiff, Schemathesis and generators of clients (needs Node and Python)
 	@.ci/contract/check $(ARGS)
 
 .PHONY: mcp
-mcp: ## check POST /mcp with the public conformance scenarios, the MCP inspector and two clients (needs Node and Python)
+mcp: ## check POST /mcp with the public conformance scenarios, the MCP inspector and two clients  and code generators (needs Node and Python)
 	@.ci/mcp/check
 
 ##### Generate and lint
