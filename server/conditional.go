@@ -205,6 +205,16 @@ func tagOf(sum []byte) string { return `"` + base64.RawURLEncoding.EncodeToStrin
 // suffixes, because they do not change the content.
 var encodingSuffixes = []string{"-gzip", "-zstd"}
 
+// withoutEncoding returns an ETag without the suffix of the compression middleware.
+func withoutEncoding(tag string) string {
+	for _, suffix := range encodingSuffixes {
+		if cut, ok := strings.CutSuffix(tag, suffix+`"`); ok {
+			return cut + `"`
+		}
+	}
+	return tag
+}
+
 // matching searches the values of If-Match or If-None-Match (fields) for one of the ETags in tags. It returns the ETag that it found,
 // without the prefix W/ of a weak ETag, but with an encoding suffix such as -gzip. If a value is *, it returns the first ETag in tags.
 func matching(fields []string, tags ...string) (string, bool) {
@@ -215,13 +225,7 @@ func matching(fields []string, tags ...string) (string, bool) {
 				return tags[0], true
 			}
 			listed = strings.TrimPrefix(listed, "W/")
-			bare := listed
-			for _, suffix := range encodingSuffixes {
-				if cut, ok := strings.CutSuffix(listed, suffix+`"`); ok {
-					bare = cut + `"`
-				}
-			}
-			if slices.Contains(tags, bare) {
+			if slices.Contains(tags, withoutEncoding(listed)) {
 				return listed, true
 			}
 		}

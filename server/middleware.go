@@ -112,7 +112,7 @@ func (s *Server) setHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		if s.contract.match(c) != nil {
 			h.Set("Cache-Control", "private, no-cache")
-			h.Set("Vary", "Authorization, Accept-Encoding")
+			h.Set("Vary", "Authorization, Accept, Accept-Encoding")
 		}
 		return next(c)
 	}

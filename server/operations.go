@@ -30,6 +30,7 @@ type operation struct {
 	query     map[string]*openapi3.Parameter // query parameters of the operation, by name
 	path      []string                       // names of the operation's path parameters
 	headers   []string                       // names of the operation's header parameters
+	row       *openapi3.Schema               // schema of an entry of the response; nil if the response is no list
 	route     *routers.Route                 // description of the operation for the library that validates requests
 }
 
@@ -130,6 +131,11 @@ func readOperation(doc *openapi3.T, path, method string, item *openapi3.PathItem
 		}
 	}
 	o.notStored, _ = op.Extensions["x-not-stored"].(string)
+	if ok := op.Responses.Status(http.StatusOK); ok != nil && method == http.MethodGet {
+		if body := ok.Value.Content.Get("application/json"); body != nil {
+			o.row = rowSchema(body.Schema.Value)
+		}
+	}
 	var ok bool
 	if o.masked, ok = op.Extensions["x-tier-masked"].(bool); !ok {
 		return nil, fmt.Errorf("x-tier-masked is not true or false")

@@ -44,6 +44,8 @@ func (s *Server) routes(trusted []netip.Prefix) (*echo.Echo, error) {
 		s.limitInFlight,     // must run after the quick checks, but before the body is read and the operation queries the database
 		s.validate,          // must run after all checks that do not need the body, because validate reads the body
 
+		s.chooseFormat, // must run after the limits, so that requests with a wrong Accept are counted, and before all middleware that sees the JSON
+
 		s.idempotency,         // must run after validate, because idempotency hashes the body that validate decodes
 		s.answerConditionally, // must run after idempotency, so that the ETag depends only on the operation's response
 		s.linkNextPage,        // must run before the operation, which adds the Link header

@@ -35,9 +35,9 @@ func (v *visit) sendCSV(name string, rows [][]string) error {
 	return err
 }
 
-// csvText returns a text of other people for a CSV file. Spreadsheets run a text that begins with certain characters as a formula, so
+// GuardFormula returns a text of other people for a CSV file. Spreadsheets run a text that begins with certain characters as a formula, so
 // such a text gets an apostrophe before it.
-func csvText(text string) string {
+func GuardFormula(text string) string {
 	if strings.ContainsAny(text[:min(1, len(text))], "=+-@\t\r\n") {
 		return "'" + text
 	}
@@ -86,7 +86,7 @@ func (v *visit) sendVideos(name string, t tableView, videos []client.Video) erro
 	rows := [][]string{head}
 	for n := range videos {
 		video := &videos[n]
-		row := []string{csvText(video.AdLink), string(video.Platform), csvText(video.DisplayUsername), csvText(video.Title)}
+		row := []string{GuardFormula(video.AdLink), string(video.Platform), GuardFormula(video.DisplayUsername), GuardFormula(video.Title)}
 		for _, c := range columns {
 			row = append(row, csvValue(c.Value(video)))
 		}
@@ -99,7 +99,7 @@ func (v *visit) sendVideos(name string, t tableView, videos []client.Video) erro
 func (v *visit) sendAccounts(accounts []client.Account) error {
 	rows := [][]string{{"link", "platform", "username", "followers", "total_views", "median_views", "videos", "last_uploaded_at", "fetch_status"}}
 	for _, a := range accounts {
-		rows = append(rows, []string{csvText(a.AccountLink), string(a.Platform), csvText(a.DisplayUsername), csvNumber(a.LatestFollowersCount), csvNumber(a.TotalViews),
+		rows = append(rows, []string{GuardFormula(a.AccountLink), string(a.Platform), GuardFormula(a.DisplayUsername), csvNumber(a.LatestFollowersCount), csvNumber(a.TotalViews),
 			value(a.MedianViews), csvNumber(a.TotalVideosTracked), csvValue(a.LastUploadedAt), optional(a.FetchStatus)})
 	}
 	return v.sendCSV("accounts", rows)

@@ -1,0 +1,268 @@
+package server
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/labstack/echo/v4"
+	"github.com/munnerz/goautoneg"
+
+	"github.com/reeltally/reeltally/server/web"
+)
+
+// This file chooses the format of responses. Every operation answers with JSON. Lists and histories can also be CSV: csvResponse converts the
+// JSON of the operation while it is sent, so a CSV file has exactly the rows and the columns of the JSON.
+
+// typeCSV is the media type of CSV, as the contract names it.
+const typeCSV = "text/csv"
+
+// chooseFormat is a middleware that answers with status 406 if the header Accept allows no format of the operation. It converts the response to
+// CSV if Accept prefers CSV to JSON.
+func (s *Server) chooseFormat(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		op := s.contract.match(c)
+		if op == nil {
+			return next(c)
+		}
+		formats := []string{echo.MIMEApplicationJSON}
+		if op.row != nil {
+			formats = append(formats, typeCSV)
+		}
+		accept := strings.Join(c.Request().Header.Values("Accept"), ", ")
+		switch acceptedFormat(accept, formats) {
+		case echo.MIMEApplicationJSON:
+			return next(c)
+		case typeCSV:
+			return answerCSV(c, op.row, next)
+		}
+		return problem(CodeNotAcceptable, "Accept is %s, but this operation answers with %s.", quote(accept), strings.Join(formats, " or "))
+	}
+}
+
+// acceptedFormat returns the format that the header Accept prefers, or "" if it allows none of formats. Among formats that it prefers equally,
+// the first one is returned.
+func acceptedFormat(accept string, formats []string) string {
+	if strings.TrimSpace(accept) == "" {
+		return formats[0]
+	}
+	for _, accepted := range goautoneg.ParseAccept(strings.ToLower(accept)) { // sorted by preference
+		for _, format := range formats {
+			kind, subtype, _ := strings.Cut(format, "/")
+			if accepted.Q > 0 && (accepted.Type == kind || accepted.Type == "*") && (accepted.SubType == subtype || accepted.SubType == "*") {
+				return format
+			}
+		}
+	}
+	return ""
+}
+
+// rowSchema returns the schema of one entry of a response: the items of an array, or of the member data of an object. It returns nil if the
+// response is no list.
+func rowSchema(of *openapi3.Schema) *openapi3.Schema {
+	if of.Type.Is("array") {
+		return of.Items.Value
+	}
+	if data := of.Properties["data"]; data != nil && data.Value.Type.Is("array") {
+		return data.Value.Items.Value
+	}
+	for _, either := range of.OneOf {
+		if row := rowSchema(either.Value); row != nil {
+			return row
+		}
+	}
+	return nil
+}
+
+// csvSuffix is the end of the ETags of CSV responses, which differ from those of JSON responses.
+const csvSuffix = `-csv"`
+
+// answerCSV calls the operation next and converts its response to CSV. row is the schema of an entry.
+func answerCSV(c echo.Context, row *openapi3.Schema, next echo.HandlerFunc) (err error) {
+	h := c.Request().Header
+	if tags := h.Values("If-None-Match"); len(tags) > 0 && strings.TrimSpace(tags[0]) != "*" {
+		h.Del("If-None-Match")
+		for tag := range strings.SplitSeq(strings.Join(tags, ","), ",") {
+			if tag, ok := strings.CutSuffix(withoutEncoding(strings.TrimSpace(tag)), csvSuffix); ok {
+				h.Add("If-None-Match", tag+`"`)
+			}
+		}
+	}
+	response := c.Response()
+	w := &csvResponse{original: response.Writer, row: row}
+	response.Writer = w
+	finished := false
+	defer func() {
+		response.Writer = w.original
+		if !finished { // next has panicked, so that the response is incomplete
+			_ = w.finish(errIncomplete)
+		}
+	}()
+	err = next(c)
+	finished = true
+	if failed := w.finish(err); err == nil && failed != nil {
+		panic(http.ErrAbortHandler) // a part of the response was sent, so only the end of the connection can tell that the rest is missing
+	}
+	return err
+}
+
+// errIncomplete is the error of a conversion whose operation has failed after it sent a part of its response.
+var errIncomplete = errors.New("the response is incomplete")
+
+// csvResponse is an http.ResponseWriter that converts a JSON response with status 200 to CSV while it is written. It does not change other
+// responses.
+type csvResponse struct {
+	original http.ResponseWriter
+	row      *openapi3.Schema
+	json     *io.PipeWriter // takes the JSON; nil if the response is not converted
+	done     chan error     // gets the result of the conversion
+}
+
+// Header returns the headers of the response.
+func (w *csvResponse) Header() http.Header { return w.original.Header() }
+
+// WriteHeader sends the status. If the status is 200, it starts the conversion.
+func (w *csvResponse) WriteHeader(status int) {
+	h := w.Header()
+	if tag := h.Get("ETag"); tag != "" {
+		h.Set("ETag", strings.TrimSuffix(tag, `"`)+csvSuffix)
+	}
+	if status == http.StatusOK {
+		h.Set(echo.HeaderContentType, typeCSV+"; charset=utf-8; header=present")
+		h.Del(echo.HeaderContentLength)
+		var read *io.PipeReader
+		read, w.json = io.Pipe()
+		w.done = make(chan error, 1)
+		go func() {
+			err := convertToCSV(w.original, read, w.row)
+			_ = read.CloseWithError(err) // lets the operation fail if the conversion has failed
+			w.done <- err
+		}()
+	}
+	w.original.WriteHeader(status)
+}
+
+// Write converts a part of the JSON.
+func (w *csvResponse) Write(part []byte) (int, error) {
+	if w.json == nil {
+		return w.original.Write(part)
+	}
+	return w.json.Write(part)
+}
+
+// finish ends the conversion and returns its error. failed is the error of the operation, or nil.
+func (w *csvResponse) finish(failed error) error {
+	if w.json == nil {
+		return nil
+	}
+	_ = w.json.CloseWithError(failed) // nil closes the pipe with io.EOF
+	return <-w.done
+}
+
+// convertToCSV reads a JSON list, either an array or an object with the member data, and writes it as CSV. The columns are the required
+// members of an entry, and those optional members that the first entry has, in the order of their names.
+func convertToCSV(to io.Writer, from io.Reader, row *openapi3.Schema) error {
+	decoder := json.NewDecoder(from)
+	decoder.UseNumber()
+	out := csv.NewWriter(to)
+	if err := toFirstEntry(decoder); err != nil {
+		return err
+	}
+	var columns []string
+	for decoder.More() {
+		var entry map[string]any
+		if err := decoder.Decode(&entry); err != nil {
+			return err
+		}
+		if columns == nil {
+			columns = columnsOf(row, entry)
+			if err := out.Write(columns); err != nil {
+				return err
+			}
+		}
+		cells := make([]string, len(columns))
+		for i, name := range columns {
+			cells[i] = csvCell(entry[name])
+		}
+		if err := out.Write(cells); err != nil {
+			return err
+		}
+	}
+	if columns == nil {
+		if err := out.Write(columnsOf(row, nil)); err != nil {
+			return err
+		}
+	}
+	out.Flush()
+	if err := out.Error(); err != nil {
+		return err
+	}
+	_, err := io.Copy(io.Discard, io.MultiReader(decoder.Buffered(), from)) // the members after the list, such as the pagination
+	return err
+}
+
+// toFirstEntry reads the JSON up to the beginning of the list's first entry.
+func toFirstEntry(decoder *json.Decoder) error {
+	for depth := 0; ; {
+		token, err := decoder.Token()
+		if err != nil {
+			return fmt.Errorf("the response has no list: %w", err)
+		}
+		switch token {
+		case json.Delim('['):
+			if depth == 0 {
+				return nil
+			}
+			depth++
+		case json.Delim('{'):
+			depth++
+		case json.Delim(']'), json.Delim('}'):
+			depth--
+		case "data":
+			if depth != 1 {
+				continue
+			}
+			if token, err = decoder.Token(); err != nil || token != json.Delim('[') {
+				return fmt.Errorf("the member data is no list: %w", err)
+			}
+			return nil
+		}
+	}
+}
+
+// columnsOf returns the columns of a CSV file. first is its first entry, or nil if there is none.
+func columnsOf(row *openapi3.Schema, first map[string]any) []string {
+	var columns []string
+	for name := range row.Properties {
+		if _, has := first[name]; has || slices.Contains(row.Required, name) {
+			columns = append(columns, name)
+		}
+	}
+	slices.Sort(columns)
+	return columns
+}
+
+// csvCell returns the text of a JSON value: "" for null, the text itself with a guard against formulas, and JSON for lists and objects.
+func csvCell(value any) string {
+	switch value := value.(type) {
+	case nil:
+		return ""
+	case string:
+		return web.GuardFormula(value)
+	case json.Number:
+		return value.String()
+	case bool:
+		return fmt.Sprint(value)
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return "" // values that were decoded from JSON can be encoded
+	}
+	return string(text)
+}

@@ -1,0 +1,160 @@
+package server_test
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/server"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/queue"
+)
+
+// csvOf requests a list as CSV and returns its rows. The first row has the names of the columns.
+func (c *caller) csvOf(target string) [][]string {
+	c.t.Helper()
+	got := c.send(http.MethodGet, target, nil, "Accept", "text/csv").requireStatus(http.StatusOK)
+	require.Equal(c.t, "text/csv; charset=utf-8; header=present", got.Header.Get("Content-Type"))
+	rows, err := csv.NewReader(strings.NewReader(string(got.body))).ReadAll()
+	require.NoError(c.t, err)
+	return rows
+}
+
+// entriesOf returns the entries of a list in JSON: an array, or an object with the member data.
+func entriesOf(t *testing.T, body []byte) []map[string]any {
+	t.Helper()
+	var list struct {
+		Data json.RawMessage `json:"data"`
+	}
+	if json.Unmarshal(body, &list) == nil && list.Data != nil {
+		body = list.Data
+	}
+	decoder := json.NewDecoder(strings.NewReader(string(body)))
+	decoder.UseNumber()
+	var entries []map[string]any
+	require.NoError(t, decoder.Decode(&entries))
+	return entries
+}
+
+// cellOf returns the cell that a CSV file has for a JSON value.
+func cellOf(t *testing.T, value any) string {
+	t.Helper()
+	switch value := value.(type) {
+	case nil:
+		return ""
+	case string:
+		if value != "" && strings.ContainsAny(value[:1], "=+-@\t\r\n") {
+			return "'" + value
+		}
+		return value
+	case json.Number, bool:
+		return fmt.Sprint(value)
+	}
+	text, err := json.Marshal(value)
+	require.NoError(t, err)
+	return string(text)
+}
+
+func TestCSV_hasTheRowsAndColumnsOfTheJSON(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		titles := []string{`=HYPERLINK("http://x")`, "+1", "-1", "@cmd", "a,b \"c\"\nd; e", "مرحبا", "", "'quoted"}
+		for n := range titles {
+			c.track(videoURL(n))
+		}
+		n := 0
+		a.fetch(func(queue.Target) ingest.VideoFacts {
+			n++
+			return ingest.VideoFacts{Views: new(int64(n)), Likes: new(int64(0)), Title: &titles[n-1], Username: new("northwind.studio"), LengthSeconds: new(12.5)}
+		})
+		id := c.track(videoURL(0))
+		collection := c.createCollection(map[string]any{"name": "=Launch", "access": "public", "hashtags": []string{"spring", "sale"}})
+		c.send(http.MethodPost, "/collections/"+collection.String()+"/videos", map[string]any{"video_ids": []string{id.String()}}).requireStatus(http.StatusOK)
+		for _, target := range []string{
+			"/videos", "/videos?limit=3&order_by=latest_views", "/videos?collections=none", "/videos/" + id.String() + "/history", "/videos/" + id.String() + "/history?include=quality",
+			"/accounts?include_linked=true", "/accounts?include_linked=true&paginated=true", "/collections", "/collections?paginated=true", "/collections/" + collection.String() + "/videos",
+			"/collections/" + collection.String() + "/accounts", "/collections/" + collection.String() + "/history", "/organisation/history", "/tokens",
+		} {
+			asJSON := c.send(http.MethodGet, target, nil, "Accept", "application/json; charset=utf-8").requireStatus(http.StatusOK)
+			require.Equal(t, "application/json", strings.Split(asJSON.Header.Get("Content-Type"), ";")[0])
+			entries, rows := entriesOf(t, asJSON.body), c.csvOf(target)
+			require.Len(t, rows, 1+len(entries), target)
+			require.True(t, slices.IsSorted(rows[0]), target)
+			for i, entry := range entries {
+				require.Len(t, rows[0], len(entry), "%s: the columns are the members of the entries", target)
+				for column, name := range rows[0] {
+					require.Equal(t, strings.ReplaceAll(cellOf(t, entry[name]), "\r\n", "\n"), rows[i+1][column], "%s: %s", target, name)
+				}
+			}
+		}
+	})
+}
+
+func TestCSV_hasTheLinkOfTheNextPageAndAnETagOfItsOwn(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		c.track(videoURL(1))
+		c.track(videoURL(2))
+		asJSON := c.send(http.MethodGet, "/videos?limit=1", nil).requireStatus(http.StatusOK)
+		asCSV := c.send(http.MethodGet, "/videos?limit=1", nil, "Accept", "text/csv").requireStatus(http.StatusOK)
+		require.Equal(t, asJSON.Header.Get("Link"), asCSV.Header.Get("Link"))
+		require.NotEmpty(t, asCSV.Header.Get("Link"))
+		require.Contains(t, asCSV.Header.Get("Vary"), "Accept,")
+		tag := asCSV.Header.Get("ETag")
+		require.NotEqual(t, asJSON.Header.Get("ETag"), tag)
+		again := c.send(http.MethodGet, "/videos?limit=1", nil, "Accept", "text/csv", "If-None-Match", `"other", `+tag).requireStatus(http.StatusNotModified)
+		require.Equal(t, tag, again.Header.Get("ETag"))
+		c.send(http.MethodGet, "/videos?limit=1", nil, "Accept", "text/csv", "If-None-Match", asJSON.Header.Get("ETag")).requireStatus(http.StatusOK)
+		c.send(http.MethodGet, "/videos?limit=1", nil, "If-None-Match", tag).requireStatus(http.StatusOK)
+		c.send(http.MethodGet, "/videos?limit=0", nil, "Accept", "text/csv").requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
+	})
+}
+
+func TestCSV_hidesTheNumbersThatTheTierHides(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierLimited)
+		c.track(videoURL(1))
+		c.track(videoURL(2))
+		a.fetch(func(queue.Target) ingest.VideoFacts { return ingest.VideoFacts{Views: new(int64(987654))} })
+		rows := c.csvOf("/videos")
+		require.Len(t, rows, 2, "the limited tier gets one result")
+		require.NotContains(t, fmt.Sprint(rows), "987654")
+		require.Equal(t, "true", rows[1][slices.Index(rows[0], "metrics_masked")])
+	})
+}
+
+func TestEveryOperation_refusesAnAcceptThatItCannotServe(t *testing.T) {
+	t.Parallel()
+	eachOperation(t, func(t *testing.T, a *app, op *contractOperation, target string, body any) {
+		c := a.newCaller(t, store.TierPremium)
+		for _, accept := range []string{"application/xml", "text/html;q=0.9, image/*", "application/json;q=0", "nonsense"} {
+			p := c.send(op.Method, target, body, "Accept", accept).requireProblem(http.StatusNotAcceptable, server.CodeNotAcceptable)
+			require.Contains(t, p.Detail, "application/json")
+		}
+	})
+}
+
+func TestAccept_formsOfOtherClientsGetJSON(t *testing.T) {
+	t.Parallel()
+	c := newApp(t, newSQLite(t)).newCaller(t, store.TierPremium)
+	for accept, want := range map[string]string{
+		"": "application/json", "*/*": "application/json", "application/*": "application/json", "Application/JSON": "application/json", "application/json;charset=UTF-8": "application/json",
+		"text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2":            "application/json", // the default of Java
+		"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8": "application/json", // a browser
+		"text/csv;q=0.4, application/json;q=0.5":                          "application/json", "text/csv;q=0, */*": "application/json",
+		"text/csv;q=0.5, application/json;q=0.4": "text/csv", "text/*": "text/csv", "text/csv, */*": "text/csv", "TEXT/CSV; header=present": "text/csv",
+	} {
+		got := c.send(http.MethodGet, "/videos", nil, "Accept", accept).requireStatus(http.StatusOK)
+		require.Equal(t, want, strings.Split(got.Header.Get("Content-Type"), ";")[0], accept)
+	}
+}
