@@ -186,6 +186,23 @@ func servesForm(s source.Source, f queue.Form) bool {
 	return ok && (f.ByHandle || f.Kind == source.KindAccount || !s.AsksByHandle(t))
 }
 
+// Published describes sources and their budgets at a time, for the status of collecting in other processes.
+func Published(sources []source.Source, now time.Time) []queue.Source {
+	out := make([]queue.Source, len(sources))
+	for i, s := range sources {
+		out[i] = queue.Source{Name: s.Name(), Budgets: []queue.Budget{}}
+		for _, b := range s.Budgets() {
+			budget := queue.Budget{Name: b.Name, Limit: b.Limit}
+			if b.Window != nil {
+				budget.Window, budget.Ends = b.Window(now)
+				budget.Ends = budget.Ends.UTC()
+			}
+			out[i].Budgets = append(out[i].Budgets, budget)
+		}
+	}
+	return out
+}
+
 // sourceNames returns the names of the configured sources, in their order.
 func (c *Collector) sourceNames() []string {
 	names := make([]string, len(c.Sources))
@@ -216,7 +233,7 @@ func (c *Collector) heartbeat(ctx context.Context) error {
 	if err := c.queue.AssignRoutes(ctx); err != nil {
 		return err
 	}
-	freed, err := c.queue.Heartbeat(ctx, c.id, deadAfter, c.serves()...)
+	freed, err := c.queue.Heartbeat(ctx, c.id, deadAfter, Published(c.Sources, c.Now()), c.serves()...)
 	if freed > 0 {
 		c.Logger.WarnContext(ctx, "freed the targets of a dead collector", "targets", freed)
 	}

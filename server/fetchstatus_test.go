@@ -92,7 +92,7 @@ func TestTracking_warnsOfLinksThatNoConfiguredSourceCanFetch(t *testing.T) {
 		}
 		require.Empty(t, warnings("https://www.facebook.com/reel/1234567890123456"), "nothing is known before a collector runs")
 		a.Clock.Advance(time.Minute)
-		_, err := db.Heartbeat(t.Context(), store.NewID(), time.Minute,
+		_, err := db.Heartbeat(t.Context(), store.NewID(), time.Minute, nil,
 			queue.Form{Platform: link.TikTok, Kind: queue.KindVideo}, queue.Form{Platform: link.TikTok, Kind: queue.KindVideo, ByHandle: true},
 			queue.Form{Platform: link.Instagram, Kind: queue.KindVideo, ByHandle: true})
 		require.NoError(t, err)

@@ -268,7 +268,7 @@ func TestSettings_sayWhatTheCollectorsCanFetch(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, a *app) {
 		v := a.newCaller(t, store.TierPremium).signedIn(t)
 		require.Contains(t, string(v.visit("/settings").requireStatus(http.StatusOK).body), "not known, because no collector is running")
-		_, err := a.Queue.Heartbeat(t.Context(), store.NewID(), time.Minute, queue.Form{Platform: link.YouTube, Kind: queue.KindVideo},
+		_, err := a.Queue.Heartbeat(t.Context(), store.NewID(), time.Minute, nil, queue.Form{Platform: link.YouTube, Kind: queue.KindVideo},
 			queue.Form{Platform: link.Instagram, Kind: queue.KindVideo, ByHandle: true})
 		require.NoError(t, err)
 		var rows []string

@@ -78,7 +78,7 @@ func TestRetention_deletesOldRowsOfEveryTableThatGrowsWithTime(t *testing.T) {
 		require.NoError(t, err)
 		deleted, err := db.DeleteExpired(t.Context(), storetest.NeverStop)
 		require.NoError(t, err)
-		_, err = db.Heartbeat(t.Context(), store.NewID(), 10*time.Second)
+		_, err = db.Heartbeat(t.Context(), store.NewID(), 10*time.Second, nil)
 		require.NoError(t, err)
 		for name, before := range rows {
 			switch name {

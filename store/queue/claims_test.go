@@ -187,7 +187,7 @@ func TestHeartbeat_freesTheTargetsOfADeadCollector(t *testing.T) {
 		o := storetest.NewOrg(t, db)
 		heartbeat := func(id uuid.UUID) int64 {
 			t.Helper()
-			freed, err := db.Heartbeat(t.Context(), id, deadAfter)
+			freed, err := db.Heartbeat(t.Context(), id, deadAfter, nil)
 			require.NoError(t, err)
 			return freed
 		}
@@ -224,7 +224,7 @@ func TestRetire_freesTheTargetsOfTheStoppedCollector(t *testing.T) {
 		o, leaving, staying := storetest.NewOrg(t, db), store.NewID(), store.NewID()
 		storetest.Track(t, o, storetest.Clips(t, 2)...)
 		for _, id := range []uuid.UUID{leaving, staying} {
-			_, err := db.Heartbeat(t.Context(), id, time.Minute)
+			_, err := db.Heartbeat(t.Context(), id, time.Minute, nil)
 			require.NoError(t, err)
 			_, err = db.Claim(t.Context(), storetest.ClaimRequest(id, link.TikTok, "video", 1, time.Hour, queue.LaneInteractive))
 			require.NoError(t, err)

@@ -3,6 +3,7 @@ package queue
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"hash/fnv"
 	"slices"
 	"strconv"
@@ -313,19 +314,25 @@ func ByKind(targets []Target) []KindGroup {
 }
 
 // Heartbeat records that a collector is running. Targets that are claimed by collectors without a heartbeat for longer than deadAfter become
-// due at once. Heartbeat returns the number of these targets. serves are the targets that the collector's sources can fetch.
-func (s *Queue) Heartbeat(ctx context.Context, collector uuid.UUID, deadAfter time.Duration, serves ...Form) (int64, error) {
+// due at once. Heartbeat returns the number of these targets. sources are the collector's sources with their budgets, and serves are the
+// targets that these sources can fetch.
+func (s *Queue) Heartbeat(ctx context.Context, collector uuid.UUID, deadAfter time.Duration, sources []Source, serves ...Form) (int64, error) {
 	type collectorRow struct {
-		ID     uuid.UUID
-		SeenAt db.Instant
-		Serves string
+		ID      uuid.UUID
+		SeenAt  db.Instant
+		Serves  string
+		Sources string
+	}
+	published, err := json.Marshal(sources)
+	if err != nil {
+		return 0, err
 	}
 	var freed int64
-	err := s.db.Tx(ctx, func(tx *gorm.DB) error {
+	err = s.db.Tx(ctx, func(tx *gorm.DB) error {
 		now := s.db.Now()
 		err := tx.Table("collectors").Clauses(clause.OnConflict{
-			Columns: db.Columns([]string{"id"}), DoUpdates: clause.AssignmentColumns([]string{"seen_at", "serves"}),
-		}).Create(&collectorRow{collector, now, formsText(serves)}).Error
+			Columns: db.Columns([]string{"id"}), DoUpdates: clause.AssignmentColumns([]string{"seen_at", "serves", "sources"}),
+		}).Create(&collectorRow{collector, now, formsText(serves), string(published)}).Error
 		if err != nil {
 			return err
 		}

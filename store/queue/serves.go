@@ -2,6 +2,8 @@ package queue
 
 import (
 	"context"
+	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -59,3 +61,37 @@ func (s Served) Known() bool { return len(s.forms) > 0 }
 
 // Can returns true if a running collector can fetch targets of the form f.
 func (s Served) Can(f Form) bool { return s.forms[f.String()] }
+
+// Source is a source of a running collector, with its budgets in their current windows.
+type Source struct {
+	Name    string   `json:"name"`
+	Budgets []Budget `json:"budgets"`
+}
+
+// Budget is a budget of a source in its current window.
+type Budget struct {
+	Name   string    `json:"name"`
+	Limit  int64     `json:"limit"`  // units in the window; 0 if no limit is known
+	Window string    `json:"window"` // id of the window; "" if the spent units are not counted
+	Ends   time.Time `json:"ends"`   // end of the window
+}
+
+// publishedSources returns the sources of all running collectors, each once, in the order of their names.
+func (s *Queue) publishedSources(ctx context.Context) ([]Source, error) {
+	var texts []string
+	err := s.db.Read(ctx).Raw(`SELECT sources FROM collectors WHERE seen_at >= ? AND sources <> '' ORDER BY seen_at DESC`, s.db.Now().Add(-servesFor)).Scan(&texts).Error
+	var all []Source
+	for _, text := range texts {
+		var sources []Source
+		if err := json.Unmarshal([]byte(text), &sources); err != nil {
+			return nil, err
+		}
+		for _, source := range sources {
+			if !slices.ContainsFunc(all, func(known Source) bool { return known.Name == source.Name }) {
+				all = append(all, source)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b Source) int { return strings.Compare(a.Name, b.Name) })
+	return all, err
+}

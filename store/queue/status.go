@@ -66,6 +66,8 @@ type Collecting struct {
 	Statuses []StatusCount
 	// Collectors has the time of the last heartbeat of each collector, the latest first.
 	Collectors []db.Instant
+	// Sources are the sources of the running collectors.
+	Sources []Source
 }
 
 // Collecting reads the state of the queue and of the collectors. It reads the whole queue, which takes some tenths of a second for a
@@ -83,6 +85,9 @@ func (s *Queue) Collecting(ctx context.Context) (Collecting, error) {
 		return c, db.Translate(err)
 	}
 	if c.Statuses, err = s.statusCounts(ctx, c.At); err != nil {
+		return c, db.Translate(err)
+	}
+	if c.Sources, err = s.publishedSources(ctx); err != nil {
 		return c, db.Translate(err)
 	}
 	err = s.db.Read(ctx).Raw(`SELECT seen_at FROM collectors ORDER BY seen_at DESC`).Scan(&c.Collectors).Error

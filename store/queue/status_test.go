@@ -28,7 +28,7 @@ func TestCollecting_countsTheTargetsOfTheQueue(t *testing.T) {
 		db.Exec(t, "UPDATE fetch_targets SET fetched_at = ?, attempts = 2 WHERE external_id = ?", due.Add(-8*24*time.Hour), storetest.Clip(t, 2).ID)
 		db.Exec(t, "UPDATE fetch_targets SET state = 'gone' WHERE external_id = ?", storetest.Clip(t, 3).ID)
 		db.Clock.Advance(time.Minute)
-		_, err = db.Heartbeat(t.Context(), store.NewID(), time.Minute)
+		_, err = db.Heartbeat(t.Context(), store.NewID(), time.Minute, nil)
 		require.NoError(t, err)
 		_, err = db.ReserveQuota(t.Context(), "youtube/common", "2026-02-20", 7, 0)
 		require.NoError(t, err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/queue"
@@ -111,13 +112,14 @@ type PauseStatus struct {
 // heartbeatTimeout is the time after its last heartbeat for which a collector counts as running.
 const heartbeatTimeout = 10 * time.Second
 
-// ReadStatus reads the state of collecting from the store. The returned Status.Sources contains only the sources of the argument.
+// ReadStatus reads the state of collecting from the store. The returned Status.Sources contains the given sources, and then those of all
+// other running collectors.
 func ReadStatus(ctx context.Context, st *store.Store, sources []source.Source) (Status, error) {
 	c, err := st.Queue.Collecting(ctx)
 	if err != nil {
 		return Status{}, err
 	}
-	s := Status{At: c.At.Time(), Queue: queueStatus(c), Freshness: freshness(c), Platforms: platforms(c), Sources: make([]SourceStatus, len(sources)), Statuses: make([]StatusCount, len(c.Statuses))}
+	s := Status{At: c.At.Time(), Queue: queueStatus(c), Freshness: freshness(c), Platforms: platforms(c), Sources: []SourceStatus{}, Statuses: make([]StatusCount, len(c.Statuses))}
 	for i, n := range c.Statuses {
 		s.Statuses[i] = StatusCount{Platform: string(n.Platform), Kind: n.Kind, Status: n.Status, Targets: n.Targets}
 	}
@@ -126,8 +128,14 @@ func ReadStatus(ctx context.Context, st *store.Store, sources []source.Source) (
 			s.Collectors++
 		}
 	}
-	for i, source := range sources {
-		s.Sources[i] = sourceStatus(c, source)
+	own := collector.Published(sources, c.At.Time())
+	for _, other := range c.Sources {
+		if !slices.ContainsFunc(own, func(source queue.Source) bool { return source.Name == other.Name }) {
+			own = append(own, other)
+		}
+	}
+	for _, source := range own {
+		s.Sources = append(s.Sources, sourceStatus(c, source))
 	}
 	s.pauses = map[string]PauseStatus{}
 	for name := range c.Pauses {
@@ -231,15 +239,11 @@ func (f *Freshness) percentile(p float64) *float64 {
 func ageName(age time.Duration) string { return strings.TrimSuffix(age.String(), "0m0s") }
 
 // sourceStatus returns the pause of a source and the use of its budgets.
-func sourceStatus(c queue.Collecting, from source.Source) SourceStatus {
-	s := SourceStatus{Source: from.Name(), Pause: pauseStatus(c, from.Name()), Budgets: []BudgetStatus{}}
-	for _, b := range from.Budgets() {
-		name := from.Name() + "/" + b.Name
-		budget := BudgetStatus{Budget: b.Name, Pause: pauseStatus(c, name)}
-		if b.Window != nil {
-			budget.Window, budget.ResetsAt = b.Window(c.At.Time())
-			budget.ResetsAt = budget.ResetsAt.UTC()
-		}
+func sourceStatus(c queue.Collecting, from queue.Source) SourceStatus {
+	s := SourceStatus{Source: from.Name, Pause: pauseStatus(c, from.Name), Budgets: []BudgetStatus{}}
+	for _, b := range from.Budgets {
+		name := from.Name + "/" + b.Name
+		budget := BudgetStatus{Budget: b.Name, Window: b.Window, ResetsAt: b.Ends, Pause: pauseStatus(c, name)}
 		if i := slices.IndexFunc(c.Quotas, func(q queue.QuotaUse) bool { return q.Source == name && q.Window == budget.Window }); i >= 0 {
 			budget.Used = c.Quotas[i].Used
 		}
@@ -291,7 +295,7 @@ type Monitor struct {
 }
 
 // NewMonitor returns a monitor and registers its metrics. The registry must be the one passed to CountCalls. A process that does not
-// collect, such as a server, passes no sources. Its monitor still reports the data in the store, such as the number of running collectors.
+// collect, such as a server, passes no sources. Its monitor reports the sources of the running collectors.
 func NewMonitor(st *store.Store, sources []source.Source, registry *prometheus.Registry, logger *slog.Logger) *Monitor {
 	m := &Monitor{store: st, sources: sources, gatherer: registry, logger: logger, err: errNotRead}
 	registry.MustRegister(statusMetrics{m})

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/cmd/internal/collect"
+	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
@@ -45,7 +46,7 @@ func TestMonitor_exportsSameStatusAsJSONAndMetrics(t *testing.T) {
 		db.Clock.Advance(24 * time.Hour)
 		now := store.InstantOf(db.Clock.Now())
 		db.Exec(t, "UPDATE fetch_targets SET next_at = ?, fetched_at = ?", now.Add(-90*time.Second), now.Add(-5*time.Hour))
-		_, err = db.Heartbeat(t.Context(), store.NewID(), time.Minute)
+		_, err = db.Heartbeat(t.Context(), store.NewID(), time.Minute, nil)
 		require.NoError(t, err)
 		_, err = db.ReserveQuota(t.Context(), "test/common", "today", 30, 100)
 		require.NoError(t, err)
@@ -92,6 +93,32 @@ reeltally_quota_used{budget="free",source="test"} 0
 # TYPE reeltally_collectors gauge
 reeltally_collectors 1
 `), "reeltally_queue_oldest_due_seconds", "reeltally_quota_used", "reeltally_collectors"))
+	})
+}
+
+func TestReadStatus_knowsTheSourcesOfCollectorsInOtherProcesses(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		sources := []source.Source{budgetSource{}}
+		published := collector.Published(sources, db.Clock.Now())
+		for range 2 { // two collectors with the same source
+			_, err := db.Heartbeat(t.Context(), store.NewID(), time.Minute, published)
+			require.NoError(t, err)
+		}
+		_, err := db.ReserveQuota(t.Context(), "test/common", "today", 30, 100)
+		require.NoError(t, err)
+		own, err := collect.ReadStatus(t.Context(), db.Store, sources)
+		require.NoError(t, err)
+		others, err := collect.ReadStatus(t.Context(), db.Store, nil)
+		require.NoError(t, err)
+		require.Equal(t, own.Sources, others.Sources)
+		require.Len(t, others.Sources, 1)
+		require.EqualValues(t, 70, *others.Sources[0].Budgets[0].Left)
+
+		db.Clock.Advance(time.Minute)
+		others, err = collect.ReadStatus(t.Context(), db.Store, nil)
+		require.NoError(t, err)
+		require.Empty(t, others.Sources, "no collector has sent a heartbeat in the last ten seconds")
 	})
 }
 

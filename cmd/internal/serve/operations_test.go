@@ -73,7 +73,7 @@ func TestOperations_showTheStatusToTheOperatorOnly(t *testing.T) {
 		require.Contains(t, page, fmt.Sprintf(`<data value="%d">`, n))
 	}
 	require.Contains(t, page, "No collector is running")
-	require.Contains(t, page, "This server knows no source")
+	require.Contains(t, page, "No collector is running, so no source is known.")
 	status, page = visit("/operations?status=pending")
 	require.Equal(t, http.StatusOK, status)
 	require.Contains(t, page, clips[1].Canonical)
