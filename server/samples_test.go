@@ -178,6 +178,27 @@ func (c *caller) runSample(t *testing.T, name string, args ...string) string {
 	return string(out)
 }
 
+// shellBlock matches a block of shell commands in Markdown.
+var shellBlock = regexp.MustCompile("(?s)```sh\n(.*?)```")
+
+// TestClients_commandsOfTheDocumentSaveACSVFile runs the shell commands of docs/clients.md.
+func TestClients_commandsOfTheDocumentSaveACSVFile(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../docs/clients.md")
+	require.NoError(t, err)
+	commands := shellBlock.FindAllStringSubmatch(string(page), -1)
+	require.Len(t, commands, 1)
+	c := newApp(t, newSQLite(t)).newCaller(t, store.TierPremium)
+	c.track(tiktokLink)
+	shell := exec.CommandContext(t.Context(), "bash", "-euc", commands[0][1])
+	shell.Dir, shell.Env = t.TempDir(), append(os.Environ(), "REELTALLY_URL="+c.app.http.URL, "REELTALLY_TOKEN="+c.token)
+	out, err := shell.CombinedOutput()
+	require.NoError(t, err, string(out))
+	saved, err := os.ReadFile(filepath.Join(shell.Dir, "videos.csv"))
+	require.NoError(t, err)
+	require.Contains(t, string(saved), tiktokLink)
+}
+
 // goCodeBlock matches a Go code block in Markdown.
 var goCodeBlock = regexp.MustCompile("(?s)```go\n(.*?)```")
 
