@@ -267,7 +267,7 @@ func TestSettings_sayWhatTheCollectorsCanFetch(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		v := a.newCaller(t, store.TierPremium).signedIn(t)
-		require.Contains(t, string(v.visit("/settings").requireStatus(http.StatusOK).body), "not known, because no collector is running")
+		require.Contains(t, string(v.visit("/settings").requireStatus(http.StatusOK).body), "No collector is running")
 		_, err := a.Queue.Heartbeat(t.Context(), store.NewID(), time.Minute, nil, queue.Form{Platform: link.YouTube, Kind: queue.KindVideo},
 			queue.Form{Platform: link.Instagram, Kind: queue.KindVideo, ByHandle: true})
 		require.NoError(t, err)

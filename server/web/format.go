@@ -41,6 +41,7 @@ func (p *Pages) functions() template.FuncMap {
 		"plural":   plural,
 		"positive": func(n number) bool { f, ok := known(n); return ok && f > 0 },
 		"tracking": func(kind any) string { return trackingTypes[deref(kind)] },
+		"limited":  func(group any) string { return limited[fmt.Sprint(group)] },
 		"list":     func(items ...any) []any { return items },
 		"order":    func(v any, column, label string) sortHead { return sortHead{v, column, label} },
 		"value":    value,
@@ -49,6 +50,13 @@ func (p *Pages) functions() template.FuncMap {
 		"safeLink": safeLink,
 		"deref":    deref,
 	}
+}
+
+// limited says in words for what the rate limits of a group of operations are.
+var limited = map[string]string{
+	"authenticate": "Checks of a token",
+	"read":         "Lists, single items and collections",
+	"write":        "Tracking, stopping and histories",
 }
 
 // deref returns the value of an optional text, or "" if it is missing.

@@ -21,9 +21,9 @@ type settingsPage struct {
 	Tokens  []client.ListedToken // newest first; empty if the visitor may not manage tokens
 	Made    *client.CreatedToken // token that was just made, whose secret is shown once
 	Problem *Problem
-	History int  // how many days back the tier's histories reach
-	Manages bool // true if the visitor may manage tokens
-	Fetched []fetchedPlatform
+	History int               // how many days back the tier's histories reach
+	Manages bool              // true if the visitor may manage tokens
+	Fetched []fetchedPlatform // one for each platform; empty if no collector is running
 }
 
 // fetchedPlatform says in words which links of a platform the running collectors can fetch.
@@ -32,13 +32,14 @@ type fetchedPlatform struct {
 	Videos, Accounts string
 }
 
-// fetchedPlatforms returns what the running collectors can fetch, for each platform.
+// fetchedPlatforms returns what the running collectors can fetch, for each platform. It returns nil if no collector is running.
 func fetchedPlatforms(served queue.Served) []fetchedPlatform {
+	if !served.Known() {
+		return nil
+	}
 	words := func(p link.Platform, kind queue.Kind) string {
 		byHandle, byID := served.Can(queue.Form{Platform: p, Kind: kind, ByHandle: true}), served.Can(queue.Form{Platform: p, Kind: kind})
 		switch {
-		case !served.Known():
-			return "not known, because no collector is running"
 		case byHandle && !byID && kind == queue.KindVideo:
 			return "fetched, if the link names the account"
 		case byHandle || byID:
