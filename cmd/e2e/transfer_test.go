@@ -52,7 +52,7 @@ func readAPI(t *testing.T, s *stack, token string) string {
 // before it is killed. It returns the number of kills and the standard output of the last run.
 func runKilledRepeatedly(t *testing.T, env []string, args ...string) (kills int, printed string) {
 	t.Helper()
-	for after := 100 * time.Millisecond; ; after += after / 3 {
+	for after := 10 * time.Millisecond; ; after += after / 4 {
 		p := start(t, "reeltally", env, args...)
 		timer := time.NewTimer(after)
 		select {
