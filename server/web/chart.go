@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/store"
 )
 
@@ -55,6 +56,22 @@ func (v *visit) newChart(caption string, p period, metrics []metric, points []po
 	}
 	c.Points = slices.DeleteFunc(slices.Clone(points), func(at point) bool { return at.Day < p.Start })
 	return c
+}
+
+// setViewsGained makes the gained views of the history of a collection the gains of its views. The difference of two sums would also have the
+// views that videos had when they joined the collection.
+func (c chart) setViewsGained(history []client.CollectionHistoryPoint) {
+	m := slices.IndexFunc(c.Metrics, func(m metric) bool { return m.Name == "views" })
+	if m < 0 {
+		return
+	}
+	gained := make(map[store.Date]*int64, len(history))
+	for _, h := range history {
+		gained[store.DateOf(h.Date.Time)] = h.ViewsGained
+	}
+	for n := range c.Points {
+		c.Points[n].Gains[m] = gained[c.Points[n].Day]
+	}
 }
 
 // gainsOf returns the gains of each point: the change of each metric since the day before, or nil if a value of one of the two days is not

@@ -231,8 +231,9 @@ func (v *visit) loadGains(path string, p period, content *collectionPage) error 
 	for n, h := range history {
 		points[n] = point{Day: store.DateOf(h.Date.Time), Joined: h.VideosAdded, Values: []*int64{h.ViewsGained, h.Views, h.Engagements, h.Videos}}
 	}
-	content.Chart = v.newChart("Sums over the videos that were in the collection on each day. Gained views leave out the views that a video had when it was added. A small ring marks days on which videos joined. Days are UTC.",
+	content.Chart = v.newChart("Sums over the videos that were in the collection on each day. Gained views leave out the views that a video had when it was added. Days are UTC.",
 		p, collectionMetrics, points)
+	content.Chart.setViewsGained(history)
 	content.Chart.Joined = true
 	content.Tiles = collectionTiles(content.Statistics, content.Chart, points, p)
 	return nil
@@ -301,7 +302,7 @@ func changeCollection(v *visit) error {
 	return nil
 }
 
-// freeze makes a report of the collection in the period of the form.
+// freeze saves a report of the collection in the period of the form.
 func (v *visit) freeze(path string) error {
 	body := map[string]any{"include_children": v.r.PostFormValue("subtree") == "true"}
 	for member, field := range map[string]string{"start_date": "start", "end_date": "end"} {
@@ -359,7 +360,8 @@ func showReport(v *visit) error {
 		points[n] = point{Day: store.DateOf(h.Date.Time), Joined: h.VideosAdded, Values: []*int64{h.ViewsGained, h.Views, h.Engagements, h.Videos}}
 	}
 	slices.SortFunc(points, func(a, b point) int { return int(b.Day - a.Day) })
-	content.Chart = v.newChart("Sums over the videos that were in the collection on each day, as they were known when the report was frozen. Days are UTC.", p, collectionMetrics, points)
+	content.Chart = v.newChart("Sums over the videos that were in the collection on each day, as they were known when the report was saved. Days are UTC.", p, collectionMetrics, points)
+	content.Chart.setViewsGained(r.Days)
 	content.Chart.Joined = true
 	if v.csvPart() != "" {
 		return v.sendHistory("report", content.Chart)

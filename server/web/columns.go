@@ -34,7 +34,7 @@ var videoColumns = []videoColumn{
 	{"uploaded_at", "uploaded_at", "Uploaded", "day", func(v *client.Video) any { return v.UploadedAt }},
 	{"created_at", "created_at", "Tracked since", "time", func(v *client.Video) any { return v.CreatedAt }},
 	{"latest_updated_at", "latest_updated_at", "Last fetch", "time", func(v *client.Video) any { return v.LatestUpdatedAt }},
-	{"fetch_status", "", "Collecting", "state", func(v *client.Video) any { return v.FetchStatus }},
+	{"fetch_status", "", "Status", "state", func(v *client.Video) any { return v.FetchStatus }},
 }
 
 // standardColumns are the names of the columns that a table shows if the visitor has not chosen others.

@@ -35,6 +35,7 @@ func (p *Pages) functions() template.FuncMap {
 		"state":    func(s any) state { return states[fmt.Sprint(s)] },
 		"platform": func(name any) string { return platforms[fmt.Sprint(name)] },
 		"title":    titleOf,
+		"bare":     bare,
 		"picture":  p.thumbnailPath,
 		"share":    share,
 		"words":    func(s any) string { return strings.ReplaceAll(fmt.Sprint(s), "_", " ") },
@@ -322,12 +323,17 @@ var states = map[string]state{
 // platforms are the names of the platforms for people.
 var platforms = map[string]string{"tiktok": "TikTok", "instagram": "Instagram", "youtube": "YouTube", "facebook": "Facebook"}
 
-// titleOf returns the caption of a video. Without a caption, it returns the link without its scheme.
+// titleOf returns the caption of a video. Without a caption, it returns its link in short.
 func titleOf(v client.Video) string {
 	if title := strings.TrimSpace(v.Title); title != "" {
 		return title
 	}
-	return strings.TrimPrefix(strings.TrimPrefix(v.AdLink, "https://"), "www.")
+	return bare(v.AdLink)
+}
+
+// bare returns a link without its scheme and without "www.".
+func bare(link string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(link, "https://"), "www.")
 }
 
 // safeLink returns a link that other people wrote if it is an http or https URL, and "" otherwise.

@@ -332,7 +332,8 @@ func (s *shareVisit) loadGroup(p period, page *sharePage) error {
 			}
 		}
 	}
-	c := s.visit.newChart("Sums over the videos that were in the collection on each day. Days are UTC.", p, names, points)
+	c := s.visit.newChart("Sums over the videos that were in the collection on each day. Views per day leave out the views that a video had when it was added. Days are UTC.", p, names, points)
+	c.setViewsGained(history)
 	page.Chart = &c
 	return nil
 }

@@ -53,7 +53,7 @@ func showVideo(v *visit) error {
 		}
 	}
 	video := &content.Video
-	content.Chart = v.newChart("Days between two measured points are dashed. A ring marks counts that the platform corrected downwards. Days are UTC.", p, videoMetrics, inPeriod(points, p))
+	content.Chart = v.newChart("Days are UTC.", p, videoMetrics, inPeriod(points, p))
 	content.Chart.Quality = true
 	if v.csvPart() != "" {
 		return v.sendHistory("video-history", content.Chart)

@@ -263,6 +263,7 @@ type page struct {
 	Masked  bool   // true if the organisation's tier hides numbers
 	Theme   string // light, dark, or "" for the setting of the visitor's system
 	Operate bool   // true if the visitor may see the page of operations
+	Idle    bool   // true if no collector is running
 	Notice  string // result of the last action, or ""
 	Search  string // text in the search field
 	Content any
@@ -272,6 +273,10 @@ type page struct {
 func (v *visit) render(status int, name, section, title string, content any) error {
 	shown := page{Title: title, Section: section, Content: content, Search: v.r.URL.Query().Get("q"), Notice: v.notice,
 		Org: v.id.Organisation, MadeUp: v.Backend.MadeUp(), Masked: v.masked(), Operate: v.mayOperate(), Theme: v.theme()}
+	if shown.Org.Name != "" {
+		served, err := v.Backend.Served(v.r.Context())
+		shown.Idle = err == nil && !served.Known() // without the notice, the page is still of use
+	}
 	if shown.Notice == "" {
 		shown.Notice = notices[v.r.URL.Query().Get("notice")]
 	}
@@ -349,7 +354,7 @@ var notices = map[string]string{ //nolint:gosec // the texts contain no credenti
 	"added":           "Added to the collection.",
 	"removed":         "Removed from the collection.",
 	"created":         "The collection was created.",
-	"report-frozen":   "The report was frozen.",
+	"report-frozen":   "The report was saved.",
 	"share-saved":     "The share page was changed.",
 	"theme":           "The colours were changed in this browser.",
 	"token-revoked":   "The token was revoked.",

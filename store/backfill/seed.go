@@ -280,6 +280,9 @@ func (l *loading) countAccount(a *store.Account) {
 			e.Depth = store.ListDepths[*a.TrackingType]
 		}
 		l.entries = append(l.entries, e)
+		if a.CheckedAt != nil {
+			l.fetched = append(l.fetched, fetchedTarget{e.Source, queue.KindAccount, e.ExternalID, *a.CheckedAt, nil})
+		}
 	case a.Removed:
 		l.stoppedAccounts++
 	}
@@ -380,7 +383,7 @@ func (l *loading) video(v *store.Video, in *LoadVideo) {
 	l.entries = append(l.entries, queue.Entry{Source: v.Platform, Kind: queue.KindVideo, ExternalID: v.ExternalID, Handle: v.Username, Link: v.Link,
 		Lane: l.lane, BaseLane: l.lane, NextAt: l.tomorrow(v.Platform, v.ExternalID), Subject: v.ID})
 	if v.LatestUpdatedAt != nil {
-		l.fetched = append(l.fetched, fetchedTarget{v.Platform, v.ExternalID, *v.LatestUpdatedAt, v.LatestViews})
+		l.fetched = append(l.fetched, fetchedTarget{v.Platform, queue.KindVideo, v.ExternalID, *v.LatestUpdatedAt, v.LatestViews})
 	}
 }
 
@@ -405,9 +408,10 @@ func (l *loading) points(video uuid.UUID, points []LoadPoint) {
 // fetchedTarget is the time and result of a target's last fetch, which the queue stores.
 type fetchedTarget struct {
 	platform   link.Platform
+	kind       queue.Kind
 	externalID string
 	at         db.Instant // time of the fetch
-	views      *int64     // views that the fetch reported
+	views      *int64     // views that the fetch reported; nil for an account
 }
 
 // write writes all collected rows, the totals and the queue entries.
@@ -454,22 +458,23 @@ func (l *loading) write() error {
 	return l.setLastFetches()
 }
 
-// setLastFetches stores the time and views of the last loaded point in the targets of the queue. It skips targets that a collector has
+// setLastFetches stores the time and views of the last loaded numbers in the targets of the queue. It skips targets that a collector has
 // already fetched.
 func (l *loading) setLastFetches() error {
 	slices.SortFunc(l.fetched, func(a, b fetchedTarget) int {
-		return cmp.Or(cmp.Compare(a.platform, b.platform), cmp.Compare(a.externalID, b.externalID))
+		return cmp.Or(cmp.Compare(a.platform, b.platform), cmp.Compare(a.kind, b.kind), cmp.Compare(a.externalID, b.externalID))
 	})
 	for chunk := range slices.Chunk(l.fetched, db.InsertChunk) {
 		values, args := make([]string, len(chunk)), []any{}
 		for i, f := range chunk {
-			values[i] = "(CAST(? AS text), CAST(? AS text), CAST(? AS bigint), CAST(? AS bigint))"
-			args = append(args, f.platform, f.externalID, f.at, f.views)
+			values[i] = "(CAST(? AS text), CAST(? AS text), CAST(? AS text), CAST(? AS bigint), CAST(? AS bigint))"
+			args = append(args, f.platform, f.kind, f.externalID, f.at, f.views)
 		}
-		err := l.tx.Exec(`WITH u(source, external_id, fetched_at, views) AS (VALUES `+strings.Join(values, ", ")+`)
-UPDATE fetch_targets SET fetched_at = u.fetched_at, details_at = u.fetched_at, views = u.views FROM u
- WHERE fetch_targets.bucket = ? AND fetch_targets.source = u.source AND fetch_targets.kind = ? AND fetch_targets.external_id = u.external_id
-   AND fetch_targets.fetched_at IS NULL`, append(args, queue.Bucket, queue.KindVideo)...).Error
+		err := l.tx.Exec(`WITH u(source, kind, external_id, fetched_at, views) AS (VALUES `+strings.Join(values, ", ")+`)
+UPDATE fetch_targets SET fetched_at = u.fetched_at, details_at = u.fetched_at, views = u.views,
+   status = CASE WHEN fetch_targets.status = ? THEN ? ELSE fetch_targets.status END FROM u
+ WHERE fetch_targets.bucket = ? AND fetch_targets.source = u.source AND fetch_targets.kind = u.kind AND fetch_targets.external_id = u.external_id
+   AND fetch_targets.fetched_at IS NULL`, append(args, queue.FetchPending, queue.FetchOK, queue.Bucket)...).Error
 		if err != nil {
 			return err
 		}

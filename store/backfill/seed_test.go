@@ -274,6 +274,10 @@ func TestLoad_schedulesTheFirstFetchWithinTwoDays(t *testing.T) {
 			return c.Targets
 		}
 		require.Empty(t, claim("video"))
+		collecting, err := db.Queue.Collecting(t.Context())
+		require.NoError(t, err)
+		require.ElementsMatch(t, []queue.StatusCount{{Platform: link.TikTok, Kind: queue.KindVideo, Status: queue.FetchOK, Targets: 4},
+			{Platform: link.TikTok, Kind: queue.KindAccount, Status: queue.FetchPending, Targets: 1}}, collecting.Statuses)
 		db.Clock.Advance(48 * time.Hour)
 		targets := claim("video")
 		require.Len(t, targets, 4)

@@ -88,8 +88,21 @@ func startDashboard(t *testing.T, videos []ingest.VideoFacts, collection string,
 	}
 	_, err := o.AddVideos(t.Context(), d.collection.ID, ids)
 	require.NoError(t, err)
+	d.runCollector(t)
 	d.video = storetest.VideoOf(t, o, clips[0])
 	return d
+}
+
+// runCollector lets the pages believe that a collector with one source is running.
+func (d dashboard) runCollector(t *testing.T) {
+	t.Helper()
+	var forms []queue.Form
+	for _, p := range link.Platforms {
+		forms = append(forms, queue.Form{Platform: p, Kind: queue.KindVideo, ByHandle: true}, queue.Form{Platform: p, Kind: queue.KindAccount, ByHandle: true})
+	}
+	sources := []queue.Source{{Name: "sandbox", Budgets: []queue.Budget{{Name: "requests", Limit: 10_000, Ends: d.db.Clock.Now().Add(6 * time.Hour)}}}}
+	_, err := d.db.Heartbeat(t.Context(), store.NewID(), time.Minute, sources, forms...)
+	require.NoError(t, err)
 }
 
 // storeThumbnails stores the pictures that the sandbox has of the organisation's videos.
@@ -294,7 +307,7 @@ func TestDashboard_printsReportsWithoutControls(t *testing.T) {
 		b.do(preferColours("dark"), chromedp.Navigate(d.url+path), chromedp.WaitReady(".uplot"),
 			emulation.SetEmulatedMedia().WithMedia("print"), chromedp.Text("body", &shown), emulation.SetDeviceMetricsOverride(794, 1123, 1, false))
 		b.screenshot("print-" + name)
-		for _, control := range []string{"Sign out", "Freeze as report", "7 days", "Table of the same numbers", "Next"} {
+		for _, control := range []string{"Sign out", "Save as report", "7 days", "Table of the same numbers", "Next"} {
 			require.NotContains(t, shown, control)
 		}
 		require.Contains(t, shown, "Gained views")

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 )
 
@@ -31,12 +32,31 @@ func (e UsageError) Unwrap() error { return e.Err }
 // ErrHelpShown is the error that Parse returns after it printed the help.
 var ErrHelpShown = errors.New("help was shown")
 
+// Go collects garbage when the heap is gcPercent larger than after the last collection, or when the process reaches memoryLimit. Go's default
+// of 100 percent would collect every few requests, because little of the heap is in use between requests. The environment variables GOGC and
+// GOMEMLIMIT change these values.
+const (
+	gcPercent   = 400
+	memoryLimit = 512 << 20
+)
+
+// collectGarbageLess sets how often garbage is collected.
+func collectGarbageLess() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(memoryLimit)
+	}
+}
+
 // Main runs a program and returns its exit status: 0 for success, 1 for a failure or an interrupted command, 2 for wrong usage.
 // The first SIGINT or SIGTERM cancels the context of run. The second one ends the process at once.
 func Main(name string, run func(context.Context, Process) error) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
+	collectGarbageLess()
 	return Run(ctx, Process{Name: name, Args: os.Args[1:], Env: os.LookupEnv, Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}, run)
 }
 

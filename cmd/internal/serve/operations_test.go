@@ -72,7 +72,7 @@ func TestOperations_showTheStatusToTheOperatorOnly(t *testing.T) {
 	for _, n := range []int64{platform.Targets, platform.Fresh, platform.Stale, platform.NeverFetched, platform.Failing, platform.Parked, platform.Gone} {
 		require.Contains(t, page, fmt.Sprintf(`<data value="%d">`, n))
 	}
-	require.Contains(t, page, "No collector is running")
+	require.Contains(t, page, "Start the program <code>collector</code>")
 	require.Contains(t, page, "No collector is running, so no source is known.")
 	status, page = visit("/operations?status=pending")
 	require.Equal(t, http.StatusOK, status)
@@ -86,7 +86,7 @@ func TestOperations_showTheStatusToTheOperatorOnly(t *testing.T) {
 		status, page := visit("/operations")
 		require.Equal(t, http.StatusNotFound, status)
 		_, unknown := visit("/operations/unknown")
-		require.NotContains(t, page, "collector")
+		require.NotContains(t, page, "Freshness")
 		_, overview := visit("/")
 		require.NotContains(t, overview, "Operations")
 		require.NotEmpty(t, unknown)

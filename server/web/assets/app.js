@@ -13,6 +13,12 @@
     }
     return marks.map(n => whole.format(n));
   }
+  // rounded returns a range that includes both numbers and begins and ends at a mark of the axis.
+  function rounded(low, high) {
+    const rough = (high - low) / 5, power = 10 ** Math.floor(Math.log10(rough));
+    const step = Math.max(1, [1, 2, 2.5, 5, 10].find(n => n * power >= rough) * power);
+    return [Math.floor(low / step) * step, Math.ceil(high / step) * step];
+  }
   const day = 86400;
   const seconds = text => Date.parse(text + "T00:00:00Z") / 1000;
   const numberIn = cell => {
@@ -60,8 +66,8 @@
     readout.textContent = describe(last);
     new uPlot({
       width: plot.clientWidth, height: 256, tzDate: at => uPlot.tzDate(new Date(at * 1000), "Etc/UTC"),
-      legend: { show: false }, cursor: { y: false, drag: { x: false, y: false } }, padding: [8, 8, 0, 0], scales: { y: { range: (_, low) => [Math.min(0, low), 105] } },
-      axes: [{ ...axisOf(), ...dates, size: 32 }, { ...axisOf(), size: 60, space: 45 }],
+      legend: { show: false }, cursor: { y: false, drag: { x: false, y: false } }, padding: [8, 24, 0, 0], scales: { y: { range: (_, low) => [Math.min(0, low), 105] } },
+      axes: [{ ...axisOf(), ...dates, size: 32 }, { ...axisOf(), size: 60, space: 45, values: (_, at) => at.map(n => n + " %") }],
       series: [{}, ...scaled.map((_, n) => ({ stroke: colour(n ? "series-" + n : "accent"), width: 2 }))],
       hooks: { setCursor: [u => { readout.textContent = describe(u.cursor.idx ?? last); }] },
     }, [tables[0].days, ...scaled], plot);
@@ -94,8 +100,10 @@
     const values = known.map(p => p.value), lowest = Math.min(...values), highest = Math.max(...values);
     // Changes begin at 0. Totals begin a little below the lowest one, but not below 0.
     const margin = Math.max(1, (highest - lowest) * 0.05);
-    const range = gain ? [Math.min(0, lowest), Math.max(1, highest)] : [lowest < 0 ? lowest - margin : Math.max(0, lowest - margin), highest + margin];
-    figure.querySelector(".axis").textContent = range[0] > 0 ? "The axis does not begin at 0." : "";
+    const range = gain ? rounded(Math.min(0, lowest), Math.max(1, highest)) : rounded(lowest < 0 ? lowest - margin : Math.max(0, lowest - margin), highest + margin);
+    figure.querySelector(".axis").textContent = [range[0] > 0 && "The axis does not begin at 0.",
+      points.some(isComputed) && "Dashed: computed from the points before and after.",
+      corrected.some(v => v !== null) && "Ring: corrected by the platform.", joined.some(v => v !== null) && "Ring: videos joined on this day."].filter(Boolean).join(" ");
     const last = points.findLastIndex(p => p.value !== null);
     const describe = n => {
       const p = points[n];
@@ -109,14 +117,14 @@
     };
     readout.textContent = describe(last);
     const series = [{},
-      { stroke: colour("accent"), width: 2, fill: gain ? colour("accent") : colour("bar"), paths: bars || undefined, points: { show: known.length < 3 || undefined } },
+      { stroke: colour("accent"), width: 2, fill: gain ? colour("accent") : range[0] > 0 ? undefined : colour("bar"), paths: bars || undefined, points: { show: known.length < 3 || undefined } },
       { stroke: colour("accent"), width: 2, dash: [4, 4], paths: bars || undefined, points: { show: false } },
       { stroke: colour("warn"), width: 0, paths: () => null, points: { show: true, size: 10, width: 2, fill: colour("surface") } },
       { stroke: colour("accent"), width: 0, paths: () => null, points: { show: true, size: 8, width: 2, fill: colour("surface") } },
     ];
     new uPlot({
       width: plot.clientWidth, height: 256, tzDate: at => uPlot.tzDate(new Date(at * 1000), "Etc/UTC"),
-      legend: { show: false }, cursor: { y: false, drag: { x: false, y: false } }, padding: [8, 8, 0, 0],
+      legend: { show: false }, cursor: { y: false, drag: { x: false, y: false } }, padding: [8, 24, 0, 0],
       scales: { x: { range: (_, first, last) => gain || first === last ? [first - day / 2, last + day / 2] : [first, last] }, y: { range: () => range } },
       axes: [{ ...axis, ...dates, size: 32 },
         { ...axis, size: 60, space: 45, values: (_, at) => labels(at) }],
