@@ -25,6 +25,7 @@ func (c *caller) examplePaths() map[string]string {
 	return map[string]string{
 		"/authenticate":                           "/authenticate",
 		"/videos":                                 "/videos?order_by=created_at",
+		"/history/export":                         "/history/export",
 		"/videos/{ad_id}":                         "/videos/" + video,
 		"/videos/{ad_id}/history":                 "/videos/" + video + "/history",
 		"/collections":                            "/collections",

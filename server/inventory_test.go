@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/google/uuid"
@@ -115,6 +116,7 @@ func (a *app) createItems(first int, callers ...*caller) {
 		return ingest.VideoFacts{Username: new(fmt.Sprintf("user%d", n/10*10+n%4%3)), Title: new(fmt.Sprintf("word%d #tag%d", n, n)), Views: new(int64(n))}
 	})
 	a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return ingest.AccountFacts{Followers: new(int64(first))} })
+	a.Clock.Advance(3 * time.Minute) // an export ends two minutes ago
 	for _, c := range callers {
 		c.items = c.inventory(first)
 	}

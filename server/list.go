@@ -34,7 +34,8 @@ type listRequest[R any] struct {
 	tag []any
 	// find queries the rows of one page from the caller's organisation.
 	find func(*store.Org, store.Window) (*store.List[R], error)
-	// encode appends the JSON of a row. If the View is MaskedView, the metrics are null.
+	// encode appends the JSON of a row, which is one entry of the list, or several ones with commas between them, or nothing. If the View is
+	// MaskedView, the metrics are null.
 	encode func(out []byte, row *R, view View) ([]byte, error)
 	// members returns an object with the members of the response besides data. rows is the number of rows in data. If members is nil, a
 	// paginated response has the members data and pagination, and a response without pagination is a JSON array.
@@ -178,17 +179,20 @@ func (l listResponse) encode(out *listBuffer) error {
 	return nil
 }
 
-// writeRows writes the JSON of rows to out, separated by commas. It sends out whenever listBufferBytes are buffered.
+// writeRows writes the JSON of rows to out, separated by commas. encode can return nothing for a row. writeRows sends out whenever
+// listBufferBytes are buffered.
 func writeRows[R any](out *listBuffer, rows []R, encode func([]byte, *R) ([]byte, error)) error {
+	separator := ""
 	for i := range rows {
-		if i > 0 {
-			out.WriteByte(',')
-		}
-		encoded, err := encode(out.AvailableBuffer(), &rows[i])
+		encoded, err := encode(append(out.AvailableBuffer(), separator...), &rows[i])
 		if err != nil {
 			return err
 		}
+		if len(encoded) == len(separator) {
+			continue
+		}
 		out.Write(encoded)
+		separator = ","
 		if out.Len() >= listBufferBytes {
 			if err := out.send(); err != nil {
 				return err

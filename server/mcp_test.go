@@ -115,9 +115,11 @@ func compileSchema(t *testing.T, schema any) *jsonschema.Schema {
 	return out
 }
 
-// toolOperations returns the operations that have an MCP tool, which are all but those that manage tokens.
+// toolOperations returns the operations that have an MCP tool.
 func toolOperations() []*contractOperation {
-	return slices.DeleteFunc(slices.Clone(sharedContract().operations), func(op *contractOperation) bool { return op.Operation.Extensions["x-scope"] == "admin" })
+	return slices.DeleteFunc(slices.Clone(sharedContract().operations), func(op *contractOperation) bool {
+		return op.Operation.Extensions["x-scope"] == "admin" || op.Operation.Extensions["x-no-tool"] == true
+	})
 }
 
 func TestMCP_listsAToolForEachOperation(t *testing.T) {

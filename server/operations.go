@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -30,6 +31,7 @@ type operation struct {
 	query     map[string]*openapi3.Parameter // query parameters of the operation, by name
 	path      []string                       // names of the operation's path parameters
 	headers   []string                       // names of the operation's header parameters
+	formats   []string                       // media types of successful responses, JSON first
 	row       *openapi3.Schema               // schema of an entry of the response; nil if the response is no list
 	route     *routers.Route                 // description of the operation for the library that validates requests
 }
@@ -131,9 +133,15 @@ func readOperation(doc *openapi3.T, path, method string, item *openapi3.PathItem
 		}
 	}
 	o.notStored, _ = op.Extensions["x-not-stored"].(string)
+	o.formats = []string{echo.MIMEApplicationJSON}
 	if ok := op.Responses.Status(http.StatusOK); ok != nil && method == http.MethodGet {
-		if body := ok.Value.Content.Get("application/json"); body != nil {
+		if body := ok.Value.Content[echo.MIMEApplicationJSON]; body != nil {
 			o.row = rowSchema(body.Schema.Value)
+		}
+		for _, format := range slices.Sorted(maps.Keys(ok.Value.Content)) {
+			if _, ok := converters[format]; ok {
+				o.formats = append(o.formats, format)
+			}
 		}
 	}
 	var ok bool

@@ -68,6 +68,7 @@ var specifiedLimits = map[string]limitPerTier{
 	"DELETE /accounts/bulk":              {5, 15, 120},
 	"GET /accounts/{account_id}/history": {5, 15, 120},
 	"GET /organisation/history":          {5, 15, 120},
+	"GET /history/export":                {5, 15, 120},
 	"GET /authenticate":                  {60, 60, 120},
 
 	// The following operations are additions. They have the limits of all collection operations.

@@ -38,38 +38,24 @@ func (o *Org) Export(ctx context.Context, q ExportQuery) ([]VideoHistory, error)
 	if err := videos.Find(&found).Error; err != nil {
 		return nil, db.Translate(err)
 	}
-	out, at := make([]VideoHistory, len(found)), make(map[uuid.UUID]int, len(found))
 	ids := make([]uuid.UUID, len(found))
 	for n, v := range found {
-		out[n].Video, at[v.ID], ids[n] = v, n, v.ID
+		ids[n] = v.ID
 	}
+	out := make([]VideoHistory, len(found))
 	for chunk := range slices.Chunk(ids, db.InsertChunk) {
-		// One statement reads all points of a video. So a roll-up that runs at the same time neither hides nor duplicates points.
-		columns := "video_id, day, " + MetricColumns("{m}") + ", fetched_at, source"
-		var rows []struct {
-			VideoID uuid.UUID
-			Point
-		}
-		err := o.s.db.Read(ctx).Raw(`SELECT `+columns+`, 0 AS weekly FROM snapshots_daily WHERE organisation_id = ? AND video_id IN ?
-UNION ALL SELECT `+columns+`, 1 AS weekly FROM snapshots_weekly WHERE organisation_id = ? AND video_id IN ? ORDER BY day, weekly`,
-			o.id, chunk, o.id, chunk).Scan(&rows).Error
+		points, err := o.storedPointsOf(ctx, chunk, 0, 0)
 		if err != nil {
-			return nil, db.Translate(err)
+			return nil, err
 		}
-		for _, r := range rows {
-			of := &out[at[r.VideoID]]
-			// While a week is rolled up, snapshots_daily and snapshots_weekly can both have a point of one day. Counts that the daily point
-			// lacks come from the weekly point.
-			if n := len(of.Points); n > 0 && of.Points[n-1].Day == r.Day {
-				r.Update(of.Points[n-1].Counts)
-				of.Points[n-1].Counts = r.Counts
-				continue
+		for n, v := range found {
+			if of, ok := points[v.ID]; ok {
+				out[n].Points = q.filled(of)
 			}
-			of.Points = append(of.Points, r.Point)
 		}
 	}
-	for n := range out {
-		out[n].Points = q.filled(out[n].Points)
+	for n, v := range found {
+		out[n].Video = v
 	}
 	return out, nil
 }

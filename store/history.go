@@ -168,23 +168,12 @@ SELECT ` + pointColumns + ", weekly FROM (SELECT " + pointColumns + `, 1 AS week
  WHERE organisation_id = @org AND video_id = @video AND day BETWEEN @from AND @to ORDER BY day {order} LIMIT 1) AS w`
 
 // scanPoints returns the points of a video in the days from..to that query selects, the oldest first. query is storedPoints or
-// outermostPoints. While a week is rolled up, a day can have both a daily and a weekly point. The result has only the daily point then, with
-// the counts of the weekly point in place of counts that it lacks.
+// outermostPoints. A day has one point: see appendPoint.
 func (o *Org) scanPoints(ctx context.Context, query string, video uuid.UUID, from, to db.Date) ([]Point, error) {
 	var points []Point
 	q := o.s.db.Read(ctx).Raw(query+" ORDER BY day, weekly", map[string]any{"org": o.id, "video": video, "from": from, "to": to})
 	err := o.s.db.EachRow(ctx, q, func(row *db.Values) error {
-		p := Point{Day: row.Day(0), Provenance: Provenance{Source: row.OptionalText(MetricCount + 1), FetchedAt: row.OptionalInstant(MetricCount + 2)}}
-		for i, count := range p.Fields() {
-			*count = row.OptionalInt(1 + i)
-		}
-		if n := len(points); n > 0 && points[n-1].Day == p.Day {
-			known := p.Counts
-			known.Update(points[n-1].Counts)
-			points[n-1].Counts = known
-			return nil
-		}
-		points = append(points, p)
+		points = appendPoint(points, readPoint(row))
 		return nil
 	})
 	return points, err

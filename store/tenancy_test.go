@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"maps"
+	"math"
 	"reflect"
 	"regexp"
 	"slices"
@@ -289,6 +290,10 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine t
 		r, document, err := o.ReportDocument(ctx, x.report)
 		return answered(err, r, document)
 	}},
+	"ListPoints": {func(ctx context.Context, o *store.Org, _, _ things) answer {
+		list, err := o.ListPoints(ctx, store.PointsQuery{Until: math.MaxInt64, Window: store.Window{Limit: 100}})
+		return rowsOf(list, err)
+	}},
 	"ListReports": {func(ctx context.Context, o *store.Org, x, _ things) answer {
 		list, err := o.ListReports(ctx, store.ReportQuery{CollectionID: x.collection, Order: store.Order{Column: "number"}, Window: store.Window{Limit: 100}})
 		return rowsOf(list, err)
@@ -427,12 +432,12 @@ func normalise(t *testing.T, a answer, x things) string {
 }
 
 // takesNoID are the methods whose arguments cannot name a record of another organisation.
-var takesNoID = []string{"ID", "VideoStatistics", "AccountStatistics", "OrganisationHistory", "Export", "Load", "Version", "At", "Tokens", "CreateToken"}
+var takesNoID = []string{"ID", "VideoStatistics", "AccountStatistics", "OrganisationHistory", "Export", "ListPoints", "Load", "Version", "At", "Tokens", "CreateToken"}
 
 // readsOnly are the methods of Org that write nothing.
 var readsOnly = []string{"ID", "Video", "Videos", "TrackedVideoIDs", "History", "VideoStatistics", "Account", "Accounts", "AccountVideos", "AccountHistory",
 	"TrackedAccountIDs", "AccountStatistics", "OrganisationHistory", "Export", "Collection", "Collections", "Version", "At",
-	"ListVideos", "ListAccounts", "ListAccountVideos", "ListCollections", "Campaign", "Report", "ReportDocument", "ListReports", "Tokens"}
+	"ListVideos", "ListAccounts", "ListAccountVideos", "ListCollections", "Campaign", "Report", "ReportDocument", "ListReports", "ListPoints", "Tokens"}
 
 func TestOrg_treatsRecordsOfOtherOrganisationsAsUnknown(t *testing.T) {
 	t.Parallel()

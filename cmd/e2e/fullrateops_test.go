@@ -176,6 +176,7 @@ func (c *customer) requestSpecs(t *testing.T) map[string]func(n int) requestSpec
 		"getAccount":              get(func() string { return "/accounts/" + anyOf(c.accounts) }),
 		"listAccountVideos":       get(func() string { return "/accounts/" + anyOf(c.accounts) + "/videos?limit=5000" }),
 		"getAccountHistory":       get(func() string { return "/accounts/" + anyOf(c.accounts) + "/history?" + period }),
+		"exportHistory":           fixed("/history/export?limit=50"),
 		"getOrganisationHistory":  fixed("/organisation/history?" + strings.TrimSuffix(period, "&include=quality")),
 		"getVideoStatistics":      fixed("/statistics/videos"),
 		"getAccountStatistics":    fixed("/statistics/accounts"),

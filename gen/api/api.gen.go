@@ -228,6 +228,21 @@ func (e EntryType) Valid() bool {
 	}
 }
 
+// Defines values for ExportedPointMetricsMasked.
+const (
+	ExportedPointMetricsMaskedTrue ExportedPointMetricsMasked = true
+)
+
+// Valid indicates whether the value is a known member of the ExportedPointMetricsMasked enum.
+func (e ExportedPointMetricsMasked) Valid() bool {
+	switch e {
+	case ExportedPointMetricsMaskedTrue:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for FaultLocation.
 const (
 	FaultLocationBody   FaultLocation = "body"
@@ -1299,6 +1314,53 @@ type EmptyObject = map[string]interface{}
 // Example: video
 type EntryType string
 
+// ExportedPoint A stored point: the last counts that were fetched on a UTC day. Of days older than 90 days one point a week is kept.
+type ExportedPoint struct {
+	// AdID The id of the video.
+	AdID openapi_types.UUID `json:"ad_id"`
+
+	// AdLink The canonical link of the video.
+	AdLink string `json:"ad_link"`
+
+	// Bookmarks The number of bookmarks; null if the source did not give it, or if the tier masks it.
+	Bookmarks *int64 `json:"bookmarks"`
+
+	// Comments The number of comments; null if the source did not give it, or if the tier masks it.
+	Comments *int64 `json:"comments"`
+
+	// Date The UTC day of the point.
+	Date openapi_types.Date `json:"date"`
+
+	// FetchedAt When the source was asked; null if the tier masks it.
+	FetchedAt *string `json:"fetched_at"`
+
+	// Likes The number of likes; null if the source did not give it, or if the tier masks it.
+	Likes *int64 `json:"likes"`
+
+	// MetricsMasked Present and `true` if the tier masks the counts.
+	MetricsMasked *ExportedPointMetricsMasked `json:"metrics_masked,omitempty"`
+
+	// Platform The platform of a video or account.
+	//
+	// Example: tiktok
+	Platform Platform `json:"platform"`
+
+	// Rounded `true` if the source has probably rounded a count; null if the tier masks it.
+	Rounded *bool `json:"rounded"`
+
+	// Shares The number of shares; null if the source did not give it, or if the tier masks it.
+	Shares *int64 `json:"shares"`
+
+	// Source The source that reported the counts; null if the tier masks it.
+	Source *string `json:"source"`
+
+	// Views The number of views; null if the source did not give it, or if the tier masks it.
+	Views *int64 `json:"views"`
+}
+
+// ExportedPointMetricsMasked Present and `true` if the tier masks the counts.
+type ExportedPointMetricsMasked bool
+
 // Fault One fault of a request. A fault of the body has `pointer` (RFC 6901). Other faults have `name`.
 type Fault struct {
 	// Code The code of the fault, for programs. Codes do not change.
@@ -1327,6 +1389,18 @@ type FaultLocation string
 //
 // Example: ok
 type FetchStatus string
+
+// HistoryExport A page of an export.
+type HistoryExport struct {
+	// Data The points of the videos of this page.
+	Data []ExportedPoint `json:"data"`
+
+	// ExportedUntil The time up to which the export is complete once its last page was read.
+	ExportedUntil string `json:"exported_until"`
+
+	// NextCursor The cursor of the next page; null on the last page.
+	NextCursor *string `json:"next_cursor"`
+}
 
 // HistoryInclude The additional members that a request can ask for in each history point.
 type HistoryInclude string
@@ -2970,6 +3044,21 @@ type AddCollectionVideosParams struct {
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
+// ExportHistoryParams defines parameters for ExportHistory.
+type ExportHistoryParams struct {
+	// UpdatedSince Only points that were fetched at or after this time.
+	UpdatedSince *string `form:"updated_since,omitempty" json:"updated_since,omitempty"`
+
+	// Limit The maximum number of videos of a page. A value outside 1 to 200 gives 400.
+	Limit *int32 `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor The `next_cursor` of the page before, with the same filters and order. An item that keeps its place in the order while the pages are
+	// read is returned exactly once; ordered by `created_at`, all items keep their place. An item can move, for example a video whose
+	// metrics change in a list ordered by them. It is missed if it moves to a page that was read before, and returned twice if it moves
+	// from such a page to a later one.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
 // GetOrganisationHistoryParams defines parameters for GetOrganisationHistory.
 type GetOrganisationHistoryParams struct {
 	// StartDate The first day, inclusive. The default is 30 days ago. A day after `end_date` gives 400.
@@ -3368,6 +3457,9 @@ type ServerInterface interface {
 	// AddCollectionVideos Add videos to a collection
 	// (POST /collections/{collection_id}/videos)
 	AddCollectionVideos(ctx echo.Context, collectionID CollectionID, params AddCollectionVideosParams) error
+	// ExportHistory Export the stored points of all videos
+	// (GET /history/export)
+	ExportHistory(ctx echo.Context, params ExportHistoryParams) error
 	// GetOrganisationHistory Read the daily points of the organisation
 	// (GET /organisation/history)
 	GetOrganisationHistory(ctx echo.Context, params GetOrganisationHistoryParams) error
@@ -4363,6 +4455,38 @@ func (w *ServerInterfaceWrapper) AddCollectionVideos(ctx echo.Context) error {
 	return err
 }
 
+// ExportHistory converts echo context to params.
+func (w *ServerInterfaceWrapper) ExportHistory(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ExportHistoryParams
+	// ------------- Optional query parameter "updated_since" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "updated_since", ctx.QueryParams(), &params.UpdatedSince, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter updated_since: %s", err))
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: "int32"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cursor: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ExportHistory(ctx, params)
+	return err
+}
+
 // GetOrganisationHistory converts echo context to params.
 func (w *ServerInterfaceWrapper) GetOrganisationHistory(ctx echo.Context) error {
 	var err error
@@ -4911,6 +5035,7 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.DELETE(options.BaseURL+"/collections/:collection_id/videos", wrapper.RemoveCollectionVideos, options.OperationMiddlewares["removeCollectionVideos"]...)
 	router.GET(options.BaseURL+"/collections/:collection_id/videos", wrapper.ListCollectionVideos, options.OperationMiddlewares["listCollectionVideos"]...)
 	router.POST(options.BaseURL+"/collections/:collection_id/videos", wrapper.AddCollectionVideos, options.OperationMiddlewares["addCollectionVideos"]...)
+	router.GET(options.BaseURL+"/history/export", wrapper.ExportHistory, options.OperationMiddlewares["exportHistory"]...)
 	router.GET(options.BaseURL+"/organisation/history", wrapper.GetOrganisationHistory, options.OperationMiddlewares["getOrganisationHistory"]...)
 	router.POST(options.BaseURL+"/refresh/accounts", wrapper.RefreshAccount, options.OperationMiddlewares["refreshAccount"]...)
 	router.POST(options.BaseURL+"/refresh/videos", wrapper.RefreshVideo, options.OperationMiddlewares["refreshVideo"]...)
@@ -6076,6 +6201,45 @@ func (response AddCollectionVideosdefaultApplicationProblemPlusJSONResponse) Vis
 	return err
 }
 
+type ExportHistoryRequestObject struct {
+	Params ExportHistoryParams
+}
+
+type ExportHistoryResponseObject interface {
+	VisitExportHistoryResponse(w http.ResponseWriter) error
+}
+
+type ExportHistory200JSONResponse HistoryExport
+
+func (response ExportHistory200JSONResponse) VisitExportHistoryResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ExportHistorydefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ExportHistorydefaultApplicationProblemPlusJSONResponse) VisitExportHistoryResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type GetOrganisationHistoryRequestObject struct {
 	Params GetOrganisationHistoryParams
 }
@@ -6949,6 +7113,9 @@ type StrictServerInterface interface {
 	// AddCollectionVideos Add videos to a collection
 	// (POST /collections/{collection_id}/videos)
 	AddCollectionVideos(ctx context.Context, request AddCollectionVideosRequestObject) (AddCollectionVideosResponseObject, error)
+	// ExportHistory Export the stored points of all videos
+	// (GET /history/export)
+	ExportHistory(ctx context.Context, request ExportHistoryRequestObject) (ExportHistoryResponseObject, error)
 	// GetOrganisationHistory Read the daily points of the organisation
 	// (GET /organisation/history)
 	GetOrganisationHistory(ctx context.Context, request GetOrganisationHistoryRequestObject) (GetOrganisationHistoryResponseObject, error)
@@ -7919,6 +8086,31 @@ func (sh *strictHandler) AddCollectionVideos(ctx echo.Context, collectionID Coll
 		return err
 	} else if validResponse, ok := response.(AddCollectionVideosResponseObject); ok {
 		return validResponse.VisitAddCollectionVideosResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ExportHistory operation middleware
+func (sh *strictHandler) ExportHistory(ctx echo.Context, params ExportHistoryParams) error {
+	var request ExportHistoryRequestObject
+
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ExportHistory(ctx.Request().Context(), request.(ExportHistoryRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ExportHistory")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ExportHistoryResponseObject); ok {
+		return validResponse.VisitExportHistoryResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}

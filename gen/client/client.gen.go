@@ -229,6 +229,21 @@ func (e EntryType) Valid() bool {
 	}
 }
 
+// Defines values for ExportedPointMetricsMasked.
+const (
+	ExportedPointMetricsMaskedTrue ExportedPointMetricsMasked = true
+)
+
+// Valid indicates whether the value is a known member of the ExportedPointMetricsMasked enum.
+func (e ExportedPointMetricsMasked) Valid() bool {
+	switch e {
+	case ExportedPointMetricsMaskedTrue:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for FaultLocation.
 const (
 	FaultLocationBody   FaultLocation = "body"
@@ -1300,6 +1315,53 @@ type EmptyObject = map[string]interface{}
 // Example: video
 type EntryType string
 
+// ExportedPoint A stored point: the last counts that were fetched on a UTC day. Of days older than 90 days one point a week is kept.
+type ExportedPoint struct {
+	// AdID The id of the video.
+	AdID openapi_types.UUID `json:"ad_id"`
+
+	// AdLink The canonical link of the video.
+	AdLink string `json:"ad_link"`
+
+	// Bookmarks The number of bookmarks; null if the source did not give it, or if the tier masks it.
+	Bookmarks *int64 `json:"bookmarks"`
+
+	// Comments The number of comments; null if the source did not give it, or if the tier masks it.
+	Comments *int64 `json:"comments"`
+
+	// Date The UTC day of the point.
+	Date openapi_types.Date `json:"date"`
+
+	// FetchedAt When the source was asked; null if the tier masks it.
+	FetchedAt *time.Time `json:"fetched_at"`
+
+	// Likes The number of likes; null if the source did not give it, or if the tier masks it.
+	Likes *int64 `json:"likes"`
+
+	// MetricsMasked Present and `true` if the tier masks the counts.
+	MetricsMasked *ExportedPointMetricsMasked `json:"metrics_masked,omitempty"`
+
+	// Platform The platform of a video or account.
+	//
+	// Example: tiktok
+	Platform Platform `json:"platform"`
+
+	// Rounded `true` if the source has probably rounded a count; null if the tier masks it.
+	Rounded *bool `json:"rounded"`
+
+	// Shares The number of shares; null if the source did not give it, or if the tier masks it.
+	Shares *int64 `json:"shares"`
+
+	// Source The source that reported the counts; null if the tier masks it.
+	Source *string `json:"source"`
+
+	// Views The number of views; null if the source did not give it, or if the tier masks it.
+	Views *int64 `json:"views"`
+}
+
+// ExportedPointMetricsMasked Present and `true` if the tier masks the counts.
+type ExportedPointMetricsMasked bool
+
 // Fault One fault of a request. A fault of the body has `pointer` (RFC 6901). Other faults have `name`.
 type Fault struct {
 	// Code The code of the fault, for programs. Codes do not change.
@@ -1328,6 +1390,18 @@ type FaultLocation string
 //
 // Example: ok
 type FetchStatus string
+
+// HistoryExport A page of an export.
+type HistoryExport struct {
+	// Data The points of the videos of this page.
+	Data []ExportedPoint `json:"data"`
+
+	// ExportedUntil The time up to which the export is complete once its last page was read.
+	ExportedUntil time.Time `json:"exported_until"`
+
+	// NextCursor The cursor of the next page; null on the last page.
+	NextCursor *string `json:"next_cursor"`
+}
 
 // HistoryInclude The additional members that a request can ask for in each history point.
 type HistoryInclude string
@@ -2971,6 +3045,21 @@ type AddCollectionVideosParams struct {
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
+// ExportHistoryParams defines parameters for ExportHistory.
+type ExportHistoryParams struct {
+	// UpdatedSince Only points that were fetched at or after this time.
+	UpdatedSince *time.Time `form:"updated_since,omitempty" json:"updated_since,omitempty"`
+
+	// Limit The maximum number of videos of a page. A value outside 1 to 200 gives 400.
+	Limit *int32 `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor The `next_cursor` of the page before, with the same filters and order. An item that keeps its place in the order while the pages are
+	// read is returned exactly once; ordered by `created_at`, all items keep their place. An item can move, for example a video whose
+	// metrics change in a list ordered by them. It is missed if it moves to a page that was read before, and returned twice if it moves
+	// from such a page to a later one.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
 // GetOrganisationHistoryParams defines parameters for GetOrganisationHistory.
 type GetOrganisationHistoryParams struct {
 	// StartDate The first day, inclusive. The default is 30 days ago. A day after `end_date` gives 400.
@@ -3836,6 +3925,24 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /collections/{collection_id}/videos (the `AddCollectionVideos` operationId).
 	AddCollectionVideos(ctx context.Context, collectionID CollectionID, params *AddCollectionVideosParams, body AddCollectionVideosJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ExportHistory Export the stored points of all videos
+	//
+	// All stored points of the organisation's videos, also of stopped ones, for a warehouse: page by page, in the order in which the videos were
+	// last fetched. Within a page, the points of a video are together, the oldest first. There are no interpolated points. A point is identified
+	// by `ad_id` and `date`; a later export returns a point again if it was fetched again.
+	//
+	// With `updated_since`, only points that were fetched since then. `exported_until`, also in the header `Exported-Until`, is the time up to which
+	// an export is complete once its last page was read: send the value of the last page as `updated_since` in the next export. It is two to three minutes
+	// ago, because a fetch that is being stored is not visible yet.
+	//
+	// A page has the points of up to `limit` videos, so it can be empty. `Accept: application/x-ndjson` gives one JSON object a line, and `Accept:
+	// text/csv` a CSV file. In these formats the header `Link` names the next page.
+	//
+	// The oldest day is 90 days ago, 730 for premium. Limited and basic tiers get only the latest point of one video, masked.
+	//
+	// Corresponds with GET /history/export (the `ExportHistory` operationId).
+	ExportHistory(ctx context.Context, params *ExportHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetOrganisationHistory Read the daily points of the organisation
 	//
@@ -4960,6 +5067,34 @@ func (c *Client) AddCollectionVideosWithBody(ctx context.Context, collectionID C
 // Corresponds with POST /collections/{collection_id}/videos (the `AddCollectionVideos` operationId).
 func (c *Client) AddCollectionVideos(ctx context.Context, collectionID CollectionID, params *AddCollectionVideosParams, body AddCollectionVideosJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewAddCollectionVideosRequest(c.Server, collectionID, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ExportHistory Export the stored points of all videos
+//
+// All stored points of the organisation's videos, also of stopped ones, for a warehouse: page by page, in the order in which the videos were
+// last fetched. Within a page, the points of a video are together, the oldest first. There are no interpolated points. A point is identified
+// by `ad_id` and `date`; a later export returns a point again if it was fetched again.
+//
+// With `updated_since`, only points that were fetched since then. `exported_until`, also in the header `Exported-Until`, is the time up to which
+// an export is complete once its last page was read: send the value of the last page as `updated_since` in the next export. It is two to three minutes
+// ago, because a fetch that is being stored is not visible yet.
+//
+// A page has the points of up to `limit` videos, so it can be empty. `Accept: application/x-ndjson` gives one JSON object a line, and `Accept:
+// text/csv` a CSV file. In these formats the header `Link` names the next page.
+//
+// The oldest day is 90 days ago, 730 for premium. Limited and basic tiers get only the latest point of one video, masked.
+//
+// Corresponds with GET /history/export (the `ExportHistory` operationId).
+func (c *Client) ExportHistory(ctx context.Context, params *ExportHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewExportHistoryRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -7429,6 +7564,84 @@ func NewAddCollectionVideosRequestWithBody(server string, collectionID Collectio
 	return req, nil
 }
 
+// NewExportHistoryRequest constructs an http.Request for the ExportHistory method
+func NewExportHistoryRequest(server string, params *ExportHistoryParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/history/export")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.UpdatedSince != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "updated_since", *params.UpdatedSince, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewGetOrganisationHistoryRequest constructs an http.Request for the GetOrganisationHistory method
 func NewGetOrganisationHistoryRequest(server string, params *GetOrganisationHistoryParams) (*http.Request, error) {
 	var err error
@@ -8986,6 +9199,26 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /collections/{collection_id}/videos (the `AddCollectionVideos` operationId).
 	AddCollectionVideosWithResponse(ctx context.Context, collectionID CollectionID, params *AddCollectionVideosParams, body AddCollectionVideosJSONRequestBody, reqEditors ...RequestEditorFn) (*AddCollectionVideosResponse, error)
+
+	// ExportHistoryWithResponse Export the stored points of all videos
+	//
+	// All stored points of the organisation's videos, also of stopped ones, for a warehouse: page by page, in the order in which the videos were
+	// last fetched. Within a page, the points of a video are together, the oldest first. There are no interpolated points. A point is identified
+	// by `ad_id` and `date`; a later export returns a point again if it was fetched again.
+	//
+	// With `updated_since`, only points that were fetched since then. `exported_until`, also in the header `Exported-Until`, is the time up to which
+	// an export is complete once its last page was read: send the value of the last page as `updated_since` in the next export. It is two to three minutes
+	// ago, because a fetch that is being stored is not visible yet.
+	//
+	// A page has the points of up to `limit` videos, so it can be empty. `Accept: application/x-ndjson` gives one JSON object a line, and `Accept:
+	// text/csv` a CSV file. In these formats the header `Link` names the next page.
+	//
+	// The oldest day is 90 days ago, 730 for premium. Limited and basic tiers get only the latest point of one video, masked.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /history/export (the `ExportHistory` operationId).
+	ExportHistoryWithResponse(ctx context.Context, params *ExportHistoryParams, reqEditors ...RequestEditorFn) (*ExportHistoryResponse, error)
 
 	// GetOrganisationHistoryWithResponse Read the daily points of the organisation
 	//
@@ -10549,6 +10782,54 @@ func (r AddCollectionVideosResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r AddCollectionVideosResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type ExportHistoryResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *HistoryExport
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ExportHistoryResponse) GetJSON200() *HistoryExport {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ExportHistoryResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ExportHistoryResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ExportHistoryResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ExportHistoryResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ExportHistoryResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -12139,6 +12420,32 @@ func (c *ClientWithResponses) AddCollectionVideosWithResponse(ctx context.Contex
 	return ParseAddCollectionVideosResponse(rsp)
 }
 
+// ExportHistoryWithResponse Export the stored points of all videos
+//
+// All stored points of the organisation's videos, also of stopped ones, for a warehouse: page by page, in the order in which the videos were
+// last fetched. Within a page, the points of a video are together, the oldest first. There are no interpolated points. A point is identified
+// by `ad_id` and `date`; a later export returns a point again if it was fetched again.
+//
+// With `updated_since`, only points that were fetched since then. `exported_until`, also in the header `Exported-Until`, is the time up to which
+// an export is complete once its last page was read: send the value of the last page as `updated_since` in the next export. It is two to three minutes
+// ago, because a fetch that is being stored is not visible yet.
+//
+// A page has the points of up to `limit` videos, so it can be empty. `Accept: application/x-ndjson` gives one JSON object a line, and `Accept:
+// text/csv` a CSV file. In these formats the header `Link` names the next page.
+//
+// The oldest day is 90 days ago, 730 for premium. Limited and basic tiers get only the latest point of one video, masked.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /history/export (the `ExportHistory` operationId).
+func (c *ClientWithResponses) ExportHistoryWithResponse(ctx context.Context, params *ExportHistoryParams, reqEditors ...RequestEditorFn) (*ExportHistoryResponse, error) {
+	rsp, err := c.ExportHistory(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseExportHistoryResponse(rsp)
+}
+
 // GetOrganisationHistoryWithResponse Read the daily points of the organisation
 //
 // An array of daily points, newest first: the organisation at the end of each UTC day, with sums over the latest counts of all its
@@ -13465,6 +13772,39 @@ func ParseAddCollectionVideosResponse(rsp *http.Response) (*AddCollectionVideosR
 			return nil, err
 		}
 		response.ApplicationProblemJSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseExportHistoryResponse parses an HTTP response from a ExportHistoryWithResponse call
+func ParseExportHistoryResponse(rsp *http.Response) (*ExportHistoryResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ExportHistoryResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest HistoryExport
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem

@@ -56,19 +56,19 @@ func (a argument) isLimit() bool {
 	return a.in == openapi3.ParameterInQuery && a.requestName == "limit"
 }
 
-// Tools are the MCP tools of an OpenAPI contract, one for each operation that does not need the scope admin, sorted by name. Tools never change, so that several handlers can
+// Tools are the MCP tools of an OpenAPI contract, one for each operation that ReadTools does not leave out, sorted by name. Tools never change, so that several handlers can
 // share them.
 type Tools []*tool
 
-// ReadTools converts each operation of an OpenAPI document into an MCP tool, except operations that need the scope admin. The references in
-// doc must be resolved. ReadTools fails if it cannot convert an operation.
+// ReadTools converts each operation of an OpenAPI document into an MCP tool, except operations that need the scope admin or have
+// x-no-tool. The references in doc must be resolved. ReadTools fails if it cannot convert an operation.
 func ReadTools(doc *openapi3.T) (Tools, error) {
 	names := toolNames(doc)
 	var tools Tools
 	for path, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {
-			if op.Extensions["x-scope"] == "admin" {
-				continue // a secret that createToken returned would stay in a conversation
+			if op.Extensions["x-scope"] == "admin" || op.Extensions["x-no-tool"] == true {
+				continue // a secret that createToken returned would stay in a conversation; an export is too large for one
 			}
 			t, err := readTool(path, method, item, op, names)
 			if err != nil {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bufio"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
@@ -17,32 +18,39 @@ import (
 	"github.com/reeltally/reeltally/server/web"
 )
 
-// This file chooses the format of responses. Every operation answers with JSON. Lists and histories can also be CSV: csvResponse converts the
-// JSON of the operation while it is sent, so a CSV file has exactly the rows and the columns of the JSON.
+// This file chooses the format of responses. Every operation answers with JSON. Lists and histories can also have other formats:
+// convertedResponse converts the JSON of the operation while it is sent, so a CSV file has exactly the rows and the columns of the JSON.
 
-// typeCSV is the media type of CSV, as the contract names it.
-const typeCSV = "text/csv"
+// converter writes a JSON list in another format.
+type converter struct {
+	contentType string
+	suffix      string // end of the ETags of this format, which differ from those of JSON
+	convert     func(to io.Writer, from io.Reader, row *openapi3.Schema) error
+}
 
-// chooseFormat is a middleware that answers with status 406 if the header Accept allows no format of the operation. It converts the response to
-// CSV if Accept prefers CSV to JSON.
+// converters are the formats other than JSON, by the media types that the contract names.
+var converters = map[string]*converter{
+	"text/csv":             {"text/csv; charset=utf-8; header=present", `-csv"`, convertToCSV},
+	"application/x-ndjson": {"application/x-ndjson", `-ndjson"`, convertToNDJSON},
+}
+
+// chooseFormat is a middleware that answers with status 406 if the header Accept allows no format of the operation. It converts the response if
+// Accept prefers another format to JSON.
 func (s *Server) chooseFormat(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		op := s.contract.match(c)
 		if op == nil {
 			return next(c)
 		}
-		formats := []string{echo.MIMEApplicationJSON}
-		if op.row != nil {
-			formats = append(formats, typeCSV)
-		}
 		accept := strings.Join(c.Request().Header.Values("Accept"), ", ")
-		switch acceptedFormat(accept, formats) {
+		switch format := acceptedFormat(accept, op.formats); format {
 		case echo.MIMEApplicationJSON:
 			return next(c)
-		case typeCSV:
-			return answerCSV(c, op.row, next)
+		case "":
+			return problem(CodeNotAcceptable, "Accept is %s, but this operation answers with %s.", quote(accept), strings.Join(op.formats, " or "))
+		default:
+			return answerConverted(c, converters[format], op.row, next)
 		}
-		return problem(CodeNotAcceptable, "Accept is %s, but this operation answers with %s.", quote(accept), strings.Join(formats, " or "))
 	}
 }
 
@@ -80,22 +88,19 @@ func rowSchema(of *openapi3.Schema) *openapi3.Schema {
 	return nil
 }
 
-// csvSuffix is the end of the ETags of CSV responses, which differ from those of JSON responses.
-const csvSuffix = `-csv"`
-
-// answerCSV calls the operation next and converts its response to CSV. row is the schema of an entry.
-func answerCSV(c echo.Context, row *openapi3.Schema, next echo.HandlerFunc) (err error) {
+// answerConverted calls the operation next and converts its response. row is the schema of an entry.
+func answerConverted(c echo.Context, to *converter, row *openapi3.Schema, next echo.HandlerFunc) (err error) {
 	h := c.Request().Header
 	if tags := h.Values("If-None-Match"); len(tags) > 0 && strings.TrimSpace(tags[0]) != "*" {
 		h.Del("If-None-Match")
 		for tag := range strings.SplitSeq(strings.Join(tags, ","), ",") {
-			if tag, ok := strings.CutSuffix(withoutEncoding(strings.TrimSpace(tag)), csvSuffix); ok {
+			if tag, ok := strings.CutSuffix(withoutEncoding(strings.TrimSpace(tag)), to.suffix); ok {
 				h.Add("If-None-Match", tag+`"`)
 			}
 		}
 	}
 	response := c.Response()
-	w := &csvResponse{original: response.Writer, row: row}
+	w := &convertedResponse{original: response.Writer, to: to, row: row}
 	response.Writer = w
 	finished := false
 	defer func() {
@@ -115,32 +120,33 @@ func answerCSV(c echo.Context, row *openapi3.Schema, next echo.HandlerFunc) (err
 // errIncomplete is the error of a conversion whose operation has failed after it sent a part of its response.
 var errIncomplete = errors.New("the response is incomplete")
 
-// csvResponse is an http.ResponseWriter that converts a JSON response with status 200 to CSV while it is written. It does not change other
-// responses.
-type csvResponse struct {
+// convertedResponse is an http.ResponseWriter that converts a JSON response with status 200 to another format while it is written. It does not
+// change other responses.
+type convertedResponse struct {
 	original http.ResponseWriter
+	to       *converter
 	row      *openapi3.Schema
 	json     *io.PipeWriter // takes the JSON; nil if the response is not converted
 	done     chan error     // gets the result of the conversion
 }
 
 // Header returns the headers of the response.
-func (w *csvResponse) Header() http.Header { return w.original.Header() }
+func (w *convertedResponse) Header() http.Header { return w.original.Header() }
 
 // WriteHeader sends the status. If the status is 200, it starts the conversion.
-func (w *csvResponse) WriteHeader(status int) {
+func (w *convertedResponse) WriteHeader(status int) {
 	h := w.Header()
 	if tag := h.Get("ETag"); tag != "" {
-		h.Set("ETag", strings.TrimSuffix(tag, `"`)+csvSuffix)
+		h.Set("ETag", strings.TrimSuffix(tag, `"`)+w.to.suffix)
 	}
 	if status == http.StatusOK {
-		h.Set(echo.HeaderContentType, typeCSV+"; charset=utf-8; header=present")
+		h.Set(echo.HeaderContentType, w.to.contentType)
 		h.Del(echo.HeaderContentLength)
 		var read *io.PipeReader
 		read, w.json = io.Pipe()
 		w.done = make(chan error, 1)
 		go func() {
-			err := convertToCSV(w.original, read, w.row)
+			err := w.to.convert(w.original, read, w.row)
 			_ = read.CloseWithError(err) // lets the operation fail if the conversion has failed
 			w.done <- err
 		}()
@@ -149,7 +155,7 @@ func (w *csvResponse) WriteHeader(status int) {
 }
 
 // Write converts a part of the JSON.
-func (w *csvResponse) Write(part []byte) (int, error) {
+func (w *convertedResponse) Write(part []byte) (int, error) {
 	if w.json == nil {
 		return w.original.Write(part)
 	}
@@ -157,7 +163,7 @@ func (w *csvResponse) Write(part []byte) (int, error) {
 }
 
 // finish ends the conversion and returns its error. failed is the error of the operation, or nil.
-func (w *csvResponse) finish(failed error) error {
+func (w *convertedResponse) finish(failed error) error {
 	if w.json == nil {
 		return nil
 	}
@@ -203,7 +209,34 @@ func convertToCSV(to io.Writer, from io.Reader, row *openapi3.Schema) error {
 	if err := out.Error(); err != nil {
 		return err
 	}
-	_, err := io.Copy(io.Discard, io.MultiReader(decoder.Buffered(), from)) // the members after the list, such as the pagination
+	return readRest(decoder, from)
+}
+
+// convertToNDJSON reads a JSON list, either an array or an object with the member data, and writes each entry on a line of its own.
+func convertToNDJSON(to io.Writer, from io.Reader, _ *openapi3.Schema) error {
+	decoder := json.NewDecoder(from)
+	out := bufio.NewWriter(to)
+	if err := toFirstEntry(decoder); err != nil {
+		return err
+	}
+	for decoder.More() {
+		var entry json.RawMessage
+		if err := decoder.Decode(&entry); err != nil {
+			return err
+		}
+		if _, err := out.Write(append(entry, '\n')); err != nil {
+			return err
+		}
+	}
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	return readRest(decoder, from)
+}
+
+// readRest reads the members after the list, such as the pagination. The operation would otherwise wait until somebody reads them.
+func readRest(decoder *json.Decoder, from io.Reader) error {
+	_, err := io.Copy(io.Discard, io.MultiReader(decoder.Buffered(), from))
 	return err
 }
 

@@ -1,0 +1,107 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/reeltally/reeltally/gen/api"
+	"github.com/reeltally/reeltally/store"
+)
+
+const (
+	// maxExportVideos is the largest number of videos whose points are on a page of an export.
+	maxExportVideos = 200
+	// exportDelay is how long before the present an export ends, rounded down to a minute so that an ETag stays valid for a minute. The points
+	// of a fetch become visible up to this time after the fetch.
+	exportDelay = 2 * time.Minute
+)
+
+// ExportHistory answers GET /history/export with the stored points of all videos.
+func (s *Server) ExportHistory(ctx context.Context, r api.ExportHistoryRequestObject) (api.ExportHistoryResponseObject, error) {
+	p := r.Params
+	since, err := fromAPITimePtr(p.UpdatedSince)
+	if err != nil {
+		return nil, err
+	}
+	limit := int32(maxExportVideos)
+	if p.Limit != nil {
+		limit = *p.Limit
+	}
+	page, err := s.readPage(ctx, "exportHistory", pageParams{limit: &limit, cursor: p.Cursor, paginated: true}, store.Order{Column: "latest_updated_at"}, nil, since)
+	if err != nil {
+		return nil, err
+	}
+	query := store.PointsQuery{Until: store.InstantOf(s.now().Add(-exportDelay).Truncate(time.Minute)), From: store.DateOf(s.now()) - store.Date(CallerFrom(ctx).facts.historyDays)} //nolint:gosec // historyDays is at most 730
+	if since != nil {
+		query.Since = *since
+	}
+	until := toAPITime(query.Until)
+	list, err := answerList(ctx, s, listRequest[store.VideoPoints]{page: page, tag: []any{p, query.Until}, encode: appendVideoPoints,
+		find: func(o *store.Org, w store.Window) (*store.List[store.VideoPoints], error) {
+			query.Window = w
+			return o.ListPoints(ctx, query)
+		},
+		members: func(facts pageFacts, _ int) any {
+			return struct {
+				ExportedUntil string  `json:"exported_until"`
+				NextCursor    *string `json:"next_cursor"`
+			}{until, facts.nextCursor}
+		}})
+	return exportResponse{list, until}, err
+}
+
+// exportResponse is the response of exportHistory.
+type exportResponse struct {
+	listResponse
+	until string // time up to which the export is complete
+}
+
+// VisitExportHistoryResponse implements the generated response interface of exportHistory.
+func (r exportResponse) VisitExportHistoryResponse(w http.ResponseWriter) error {
+	w.Header().Set("Exported-Until", r.until)
+	return r.write(w)
+}
+
+// appendVideoPoints appends the points of a video as JSON, separated by commas. If view is MaskedView, it appends only the last point, and the
+// counts are null.
+func appendVideoPoints(out []byte, v *store.VideoPoints, view View) ([]byte, error) {
+	points := v.Points
+	if view.masked && len(points) > 1 {
+		points = points[len(points)-1:]
+	}
+	for i := range points {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = appendExportedPoint(out, v, &points[i], view)
+	}
+	return out, nil
+}
+
+// appendExportedPoint appends the JSON of a point of a video. If view is MaskedView, the counts are null.
+func appendExportedPoint(out []byte, v *store.VideoPoints, p *store.Point, view View) []byte {
+	out = appendID(append(out, `{"ad_id":`...), v.ID)
+	out = appendText(append(out, `,"ad_link":`...), v.Link)
+	out = appendCount(append(out, `,"bookmarks":`...), view.Count(p.Bookmarks))
+	out = appendCount(append(out, `,"comments":`...), view.Count(p.Comments))
+	out = appendDate(append(out, `,"date":`...), p.Day)
+	out = appendMaskedTime(append(out, `,"fetched_at":`...), p.FetchedAt, view)
+	out = appendCount(append(out, `,"likes":`...), view.Count(p.Likes))
+	if view.masked {
+		out = append(out, `,"metrics_masked":true`...)
+	}
+	out = appendText(append(out, `,"platform":`...), string(v.Platform))
+	rounded, source := p.Quality == store.QualityRounded, p.Source
+	if view.masked {
+		out, source = append(out, `,"rounded":null`...), nil
+	} else if rounded {
+		out = append(out, `,"rounded":true`...)
+	} else {
+		out = append(out, `,"rounded":false`...)
+	}
+	out = appendCount(append(out, `,"shares":`...), view.Count(p.Shares))
+	out = orNull(append(out, `,"source":`...), source, appendText)
+	out = appendCount(append(out, `,"views":`...), view.Count(p.Views))
+	return append(out, '}')
+}

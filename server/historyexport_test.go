@@ -1,0 +1,141 @@
+package server_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/server"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/queue"
+)
+
+// exportPages reads all pages of an export and returns their points, and the member exported_until of the last page.
+func (c *caller) exportPages(query url.Values) (points []client.ExportedPoint, until string) {
+	c.t.Helper()
+	for {
+		page := decode[client.HistoryExport](c.send(http.MethodGet, "/history/export?"+query.Encode(), nil).requireStatus(http.StatusOK))
+		points, until = append(points, page.Data...), page.ExportedUntil.Format(time.RFC3339Nano)
+		if page.NextCursor == nil {
+			return points, until
+		}
+		query.Set("cursor", *page.NextCursor)
+	}
+}
+
+// Requirements in docs/coverage.md: 14.3-01, 14.3-02, 14.3-03
+func TestHistoryExport_returnsAllStoredPointsAndThenOnlyNewOnes(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		const videos, days = 7, 5
+		c, other := a.newCaller(t, store.TierPremium), a.newCaller(t, store.TierPremium)
+		other.track(videoURL(100))
+		want := map[string]int64{} // views by id and day
+		for n := range videos {
+			c.track(videoURL(n))
+		}
+		fetch := func(views int64) {
+			a.fetch(func(queue.Target) ingest.VideoFacts { return ingest.VideoFacts{Views: &views, Comments: new(int64(3))} })
+		}
+		for n := range days {
+			fetch(int64(10 * n))
+			for v := range videos {
+				id := c.track(videoURL(v)).String()
+				want[id+a.daysAgo(0)] = int64(10 * n)
+			}
+			a.Clock.Advance(24 * time.Hour)
+		}
+		points, until := c.exportPages(url.Values{"limit": {"3"}})
+		got := map[string]int64{}
+		for _, p := range points {
+			require.NotContains(t, got, p.AdID.String()+p.Date.String(), "a point comes once")
+			got[p.AdID.String()+p.Date.String()] = *p.Views
+			require.Equal(t, int64(3), *p.Comments)
+			require.Nil(t, p.Likes, "a count that was never fetched is null, not 0")
+			require.False(t, *p.Rounded)
+			require.NotEmpty(t, *p.Source)
+			history := c.videoHistory(p.AdID.String(), fmt.Sprintf("start_date=%s&end_date=%[1]s&include=quality", p.Date))
+			require.Equal(t, history[0].FetchedAt, p.FetchedAt)
+		}
+		require.Equal(t, want, got)
+
+		c.stopVideos(http.StatusOK, c.track(videoURL(6)).String()) // stopped videos stay in the export
+		stopped, _ := c.exportPages(url.Values{})
+		require.Len(t, stopped, len(points))
+
+		none, _ := c.exportPages(url.Values{"updated_since": {until}})
+		require.Empty(t, none)
+		fetch(1000)
+		tooNew, until := c.exportPages(url.Values{"updated_since": {until}})
+		require.Empty(t, tooNew, "a fetch is exported two to three minutes later")
+		a.Clock.Advance(3 * time.Minute)
+		fresh, _ := c.exportPages(url.Values{"updated_since": {until}})
+		require.Len(t, fresh, videos-1)
+		for _, p := range fresh {
+			require.Equal(t, int64(1000), *p.Views)
+			require.Equal(t, a.daysAgo(0), p.Date.String())
+		}
+	})
+}
+
+func TestHistoryExport_hasTheSameEntriesInEachFormat(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c, id := withVideoHistory(t, a, store.TierPremium, 4)
+		a.Clock.Advance(3 * time.Minute)
+		asJSON := c.send(http.MethodGet, "/history/export", nil).requireStatus(http.StatusOK)
+		page := decode[client.HistoryExport](asJSON)
+		require.Len(t, page.Data, 4)
+		require.Equal(t, id, page.Data[0].AdID.String())
+		require.Contains(t, string(asJSON.body), `"exported_until":"`+asJSON.Header.Get("Exported-Until")+`"`)
+
+		lines := c.send(http.MethodGet, "/history/export", nil, "Accept", "application/x-ndjson").requireStatus(http.StatusOK)
+		require.Equal(t, "application/x-ndjson", lines.Header.Get("Content-Type"))
+		require.Equal(t, asJSON.Header.Get("Exported-Until"), lines.Header.Get("Exported-Until"))
+		var entries []client.ExportedPoint
+		for scanner := bufio.NewScanner(bytes.NewReader(lines.body)); scanner.Scan(); {
+			var entry client.ExportedPoint
+			require.NoError(t, json.Unmarshal(scanner.Bytes(), &entry))
+			entries = append(entries, entry)
+		}
+		require.Equal(t, page.Data, entries)
+		c.send(http.MethodGet, "/history/export", nil, "Accept", "application/x-ndjson", "If-None-Match", lines.Header.Get("ETag")).requireStatus(http.StatusNotModified)
+
+		rows := c.csvOf("/history/export")
+		require.Len(t, rows, 5)
+		require.Equal(t, []string{"ad_id", "ad_link", "bookmarks", "comments", "date", "fetched_at", "likes", "platform", "rounded", "shares", "source", "views"}, rows[0])
+		c.send(http.MethodGet, "/videos", nil, "Accept", "application/x-ndjson").requireProblem(http.StatusNotAcceptable, server.CodeNotAcceptable)
+		c.send(http.MethodGet, "/history/export?limit=201", nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
+	})
+}
+
+func TestHistoryExport_showsLowerTiersOneMaskedPoint(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		for _, tier := range []store.Tier{store.TierLimited, store.TierBasic} {
+			c := a.newCaller(t, tier)
+			c.track(videoURL(1))
+			a.fetch(func(queue.Target) ingest.VideoFacts { return ingest.VideoFacts{Views: new(int64(5))} })
+			a.Clock.Advance(24 * time.Hour)
+			a.fetch(func(queue.Target) ingest.VideoFacts { return ingest.VideoFacts{Views: new(int64(6))} })
+			a.Clock.Advance(time.Hour)
+			points, _ := c.exportPages(url.Values{})
+			require.Len(t, points, 1)
+			p := points[0]
+			require.True(t, bool(*p.MetricsMasked))
+			require.Nil(t, p.Views)
+			require.Nil(t, p.FetchedAt)
+			require.Nil(t, p.Source)
+			require.Nil(t, p.Rounded)
+		}
+	})
+}

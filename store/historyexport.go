@@ -1,0 +1,100 @@
+package store
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"github.com/reeltally/reeltally/store/internal/db"
+	"github.com/reeltally/reeltally/store/link"
+)
+
+// VideoPoints is a video with stored points of its history.
+type VideoPoints struct {
+	ID        uuid.UUID
+	Platform  link.Platform
+	Link      string
+	UpdatedAt db.Instant // time of the last fetch that gave counts
+	Points    []Point    // the points by day, the oldest first; their quality is QualityRounded or QualityMeasured
+}
+
+// PointsQuery selects videos and points.
+type PointsQuery struct {
+	Since, Until db.Instant // only videos whose counts were last fetched in this time, and only points that were fetched since then; both inclusive
+	From         db.Date    // first day of the points
+	Window       db.Window  // of the videos
+}
+
+// pointOrders are the columns by which ListPoints orders videos.
+var pointOrders = db.SortColumns{"latest_updated_at": VideoOrders["latest_updated_at"]}
+
+// pointVideoColumns are the columns of a VideoPoints.
+var pointVideoColumns = []db.Column[VideoPoints]{
+	{Name: "id", Set: func(v *VideoPoints, row *db.Values, i int) { v.ID = row.ID(i) }},
+	{Name: "platform", Set: func(v *VideoPoints, row *db.Values, i int) { v.Platform = link.Platform(row.String(i)) }},
+	{Name: "link", Set: func(v *VideoPoints, row *db.Values, i int) { v.Link = row.String(i) }},
+	{Name: "latest_updated_at", Set: func(v *VideoPoints, row *db.Values, i int) { v.UpdatedAt = row.Instant(i) }},
+}
+
+// pointBytes is an upper bound of the number of bytes that a point takes in JSON, with the members of its video except the link.
+const pointBytes = 512
+
+// ListPoints returns videos with their stored points. The videos are ordered by the time of their last fetch, the oldest first, so that a video
+// that is fetched while a caller reads the pages comes again on a later page. Stopped videos are included. The total of the list is not known.
+func (o *Org) ListPoints(ctx context.Context, query PointsQuery) (*db.List[VideoPoints], error) {
+	videos := o.q(ctx, "videos").Where("videos.latest_updated_at BETWEEN ? AND ?", query.Since, query.Until)
+	spec := db.ListSpec[VideoPoints]{Sort: pointOrders, Table: "videos", Columns: pointVideoColumns, ID: func(v *VideoPoints) uuid.UUID { return v.ID },
+		Complete: func(ctx context.Context, rows []VideoPoints, _ int64) (completed int, bytes int64, err error) {
+			ids := make([]uuid.UUID, len(rows))
+			for n := range rows {
+				ids[n] = rows[n].ID
+			}
+			points, err := o.storedPointsOf(ctx, ids, query.From, query.Since)
+			for n := range rows {
+				rows[n].Points = points[rows[n].ID]
+				bytes += int64(len(rows[n].Points)) * (pointBytes + int64(len(rows[n].Link)))
+			}
+			return len(rows), bytes, err
+		}}
+	return db.ReadList(ctx, o.s.db, videos, spec, db.Order{Column: "latest_updated_at"}, query.Window)
+}
+
+// storedPointsOf returns the stored points of videos, from a day on and fetched since a time, by the ids of the videos. The points of a video are
+// ordered by day, the oldest first. Their quality is not set, and their sources can have the mark for rounded counts.
+func (o *Org) storedPointsOf(ctx context.Context, videos []uuid.UUID, from db.Date, since db.Instant) (map[uuid.UUID][]Point, error) {
+	q := o.s.db.Read(ctx)
+	ofVideos, ids := db.AnyOf(q, "video_id", "@videos", videos)
+	condition := " WHERE organisation_id = @org AND " + ofVideos + " AND day >= @from AND fetched_at >= @since"
+	points := make(map[uuid.UUID][]Point, len(videos))
+	// One statement reads all points. So a roll-up that runs at the same time neither hides nor duplicates points.
+	q = q.Raw("SELECT "+pointColumns+", video_id, 0 AS weekly FROM snapshots_daily"+condition+
+		" UNION ALL SELECT "+pointColumns+", video_id, 1 AS weekly FROM snapshots_weekly"+condition+" ORDER BY video_id, day, weekly",
+		map[string]any{"org": o.id, "videos": ids, "from": from, "since": since})
+	err := o.s.db.EachRow(ctx, q, func(row *db.Values) error {
+		p, video := readPoint(row), row.ID(MetricCount+3)
+		points[video] = appendPoint(points[video], p)
+		return nil
+	})
+	return points, db.Translate(err)
+}
+
+// readPoint returns the point of a row with pointColumns.
+func readPoint(row *db.Values) Point {
+	p := Point{Day: row.Day(0), Provenance: Provenance{Source: row.OptionalText(MetricCount + 1), FetchedAt: row.OptionalInstant(MetricCount + 2)}}
+	for i, count := range p.Fields() {
+		*count = row.OptionalInt(1 + i)
+	}
+	return p
+}
+
+// appendPoint adds the next stored point of a video to points. While a week is rolled up, a day can have both a daily and a weekly point. The
+// daily point comes first, and gets the counts of the weekly point in place of counts that it lacks.
+func appendPoint(points []Point, p Point) []Point {
+	last := len(points) - 1
+	if last < 0 || points[last].Day != p.Day {
+		return append(points, p)
+	}
+	p.Update(points[last].Counts)
+	points[last].Counts = p.Counts
+	return points
+}
