@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -35,6 +36,7 @@ import (
 // and that no goroutine is left.
 func TestMain(m *testing.M) {
 	flag.Parse()
+	openapi3filter.RegisterBodyDecoder("application/x-ndjson", openapi3filter.FileBodyDecoder) // reads the body as one text
 	code := m.Run()
 	if code == 0 && wholePackage() {
 		if missing := sharedContract().untestedResponses(); len(missing) > 0 {
