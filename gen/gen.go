@@ -1,8 +1,10 @@
-// Package gen contains the code generated from openapi.yaml: package api for the server, package client for Go clients.
+// Package gen contains the code generated from openapi.yaml: package api for the server, package client for Go clients, and the client
+// libraries for TypeScript and Python.
 //
-// `make gen` generates both packages. `make gen-check` fails if they are out of date. overlay.yaml removes the parts of openapi.yaml that
+// `make gen` generates all of them. `make gen-check` fails if they are out of date. overlay.yaml removes the parts of openapi.yaml that
 // Go code does not need before the code is generated. The contract that servers serve is complete.
 package gen
 
 //go:generate go tool oapi-codegen -config api/config.yaml ../openapi.yaml
 //go:generate go tool oapi-codegen -config client/config.yaml ../openapi.yaml
+//go:generate go run ./sdk

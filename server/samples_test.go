@@ -100,6 +100,14 @@ func TestCodeSamples_ofTheContractRunWithoutErrors(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	goSamples := buildGoSamples(t)
+	t.Run("docs/clients.md", func(t *testing.T) {
+		t.Parallel()
+		a := newApp(t, newSQLite(t))
+		c := a.newCaller(t, store.TierPremium)
+		c.track(tiktokLink)
+		a.fetch(views(5))
+		require.Equal(t, tiktokLink+" 1\n", c.runSample(t, goSamples, "document"))
+	})
 	for _, op := range sharedContract().operations {
 		t.Run(op.id, func(t *testing.T) {
 			t.Parallel()
@@ -202,15 +210,17 @@ func TestClients_commandsOfTheDocumentSaveACSVFile(t *testing.T) {
 // goCodeBlock matches a Go code block in Markdown.
 var goCodeBlock = regexp.MustCompile("(?s)```go\n(.*?)```")
 
-// buildGoSamples builds a program from all Go samples and returns its path. The program runs the sample of the operation whose id is its
-// first argument. The first Go block of docs/clients.md contains the code that creates the API client.
+// buildGoSamples builds a program from all Go samples and the Go block of docs/clients.md and returns its path. The program runs the sample
+// of the operation whose id is its first argument. With the argument "document", it runs the block of docs/clients.md.
 func buildGoSamples(t *testing.T) string {
 	t.Helper()
 	page, err := os.ReadFile("../docs/clients.md")
 	require.NoError(t, err)
-	made := goCodeBlock.FindStringSubmatch(string(page))
-	require.NotNil(t, made)
+	block := goCodeBlock.FindStringSubmatch(string(page))
+	require.NotNil(t, block)
 	var funcs, table strings.Builder
+	fmt.Fprintf(&funcs, "func document(ctx context.Context, _ *client.ClientWithResponses) error {\n%s\nreturn nil\n}\n\n", block[1])
+	table.WriteString("\"document\": document,\n")
 	for _, op := range sharedContract().operations {
 		if sample, ok := samples(t, op)["Go"]; ok {
 			fmt.Fprintf(&funcs, "func %s(ctx context.Context, c *client.ClientWithResponses) error {\n%s\nreturn nil\n}\n\n", op.id, sample)
@@ -230,7 +240,7 @@ import (
 )
 
 func main() {
-	c, err := newClient()
+	c, err := client.New("", "")
 	if err == nil {
 		err = map[string]func(context.Context, *client.ClientWithResponses) error{
 ` + table.String() + `}[os.Args[1]](context.Background(), c)
@@ -241,7 +251,7 @@ func main() {
 	}
 }
 
-` + made[1] + "\n" + funcs.String()
+` + funcs.String()
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte(main), 0o600))
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", dir, filepath.Join(dir, "main.go"))

@@ -1,0 +1,1468 @@
+# Generated from openapi.yaml by gen/sdk. Do not edit.
+"""The types of requests and responses. All times are texts in the form of RFC 3339, and all days of the form YYYY-MM-DD."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NotRequired, TypeAlias, TypedDict, Union
+
+
+class Account(TypedDict):
+    """A profile that posts videos."""
+
+    # The id of the account.
+    account_id: str
+    # The canonical link of the account.
+    account_link: str
+    # The text in the profile of the account; null if there is none.
+    bio: str | None
+    # When the profile of the account was last fetched; null before the first fetch.
+    checked_at: str | None
+    # When the account was added to the organisation, by its link or through a video.
+    created_at: str
+    # `username` up to the first `~`, for display.
+    display_username: str
+    # Whether the platform lists no video of the account.
+    empty: bool
+    # One sentence that explains `fetch_status` to people; null if there is nothing to explain.
+    fetch_detail: str | None
+    # How collecting stands for the account, as in FetchStatus; null if the account is only linked from videos.
+    fetch_status: str | None
+    # The ids of the collections that the account was added to; empty if the account was added to no collection.
+    label_ids: list[str] | None
+    # The names of the collections in `label_ids`, in the same order.
+    label_names: list[str] | None
+    # When a source was last asked for the account since the organisation tracks it, with or without success; null before the first attempt and if the tier hides it.
+    last_attempt_at: str | None
+    # The UTC day of the latest upload among the account's tracked videos; null if no upload is known.
+    last_uploaded_at: str | None
+    # The latest known number of followers or subscribers of the account.
+    latest_followers_count: int | None
+    # The latest known number of accounts that the account follows.
+    latest_following_count: int | None
+    # The link in the profile of the account, as the platform gives it; null if there is none.
+    link: str | None
+    # The mean of the latest views of the account's tracked videos.
+    mean_views: float | None
+    # The median of the latest views of the account's tracked videos.
+    median_views: float | None
+    # The median of the latest views of the account's tracked videos with more than 0 views.
+    median_views_non_zero: float | None
+    # `true` if the organisation's tier hides the metrics; absent otherwise.
+    metrics_masked: NotRequired[bool]
+    # The highest latest views of a tracked video of the account.
+    most_viewed: int | None
+    # When the next fetch of the account is due; null if none is planned and if the tier hides it.
+    next_fetch_at: str | None
+    # The id of the organisation that tracks this video or account, or owns this collection.
+    organisation_id: str
+    # The percentage of the account's tracked videos with at least 10 times the median of views.
+    percent_outperform_10x: float | None
+    # The percentage of the account's tracked videos with at least 25 times the median of views.
+    percent_outperform_25x: float | None
+    # The platform of a video or account.
+    platform: Platform
+    # Whether the platform says that the account is private.
+    private: bool
+    # Whether the tracking of this video or account was stopped.
+    removed: bool
+    # The sum of the latest bookmarks of the account's tracked videos.
+    total_bookmarks: int | None
+    # The sum of the latest comments of the account's tracked videos.
+    total_comments: int | None
+    # The sum of the latest likes of the account's tracked videos.
+    total_likes: int | None
+    # The sum of the latest shares of the account's tracked videos.
+    total_shares: int | None
+    # The number of videos of the account that are being tracked; null only if the tier hides it.
+    total_videos_tracked: int | None
+    # The sum of the latest views of the account's tracked videos.
+    total_views: int | None
+    # Which videos of the account are tracked, as the request that tracked the account said; null if the account was never tracked itself.
+    tracking_type: str | None
+    # The handle of the account, in lower case, without `@`.
+    username: str
+
+
+class AccountHistoryPoint(TypedDict):
+    """The numbers of an account at the end of a UTC day."""
+
+    # The sum of the bookmarks of the account's tracked videos.
+    bookmarks: int | None
+    # The sum of the comments of the account's tracked videos.
+    comments: int | None
+    # The UTC day of the point.
+    date: str
+    # The sum of likes, comments, bookmarks and shares.
+    engagements: int | None
+    # When the source in `source` was asked; absent if the time is not known.
+    fetched_at: NotRequired[str]
+    # The number of followers or subscribers of the account.
+    followers: int | None
+    # The number of accounts that the account follows.
+    following: int | None
+    # The sum of the likes of the account's tracked videos.
+    likes: int | None
+    # `true` if the organisation's tier hides the counts; absent otherwise.
+    metrics_masked: NotRequired[bool]
+    # The quality of the counts of a point.
+    quality: NotRequired[HistoryQuality]
+    # The sum of the shares of the account's tracked videos.
+    shares: int | None
+    # The source that last changed the point; absent if the source is not known.
+    source: NotRequired[str]
+    # The number of videos of the account that were being tracked; null only if the tier hides it.
+    videos: int | None
+    # The sum of the views of the account's tracked videos.
+    views: int | None
+
+
+class AccountPage(TypedDict):
+    """One page of accounts."""
+
+    # The accounts, in the requested order.
+    data: list[Account]
+    # Describes one page of a list.
+    pagination: Pagination
+
+
+class AccountVideoPage(TypedDict):
+    """One page of the videos of an account."""
+
+    # The videos, in the requested order.
+    data: list[Video]
+    # Describes one page of a list.
+    pagination: Pagination
+
+
+class AddedAccounts(TypedDict):
+    """What the request changed in the collection."""
+
+    # The number of videos or accounts that were not in the collection before.
+    accounts_added: int
+    # The collection.
+    collection_id: str
+    # Always `true`; a failed request has a problem as its response.
+    success: bool
+
+
+class AddedVideos(TypedDict):
+    """What the request changed in the collection."""
+
+    # The collection.
+    collection_id: str
+    # Always `true`; a failed request has a problem as its response.
+    success: bool
+    # The number of videos or accounts that were not in the collection before.
+    videos_added: int
+
+
+class Authentication(TypedDict):
+    """The identity of a token."""
+
+    # An organisation.
+    organisation: Organisation
+    # The rate limits of this organisation's tier, one entry for each group of operations.
+    rate_limits: list[RateLimit]
+    # A token, without its secret.
+    token: Token
+
+
+class Collection(TypedDict):
+    """A group of videos and accounts."""
+
+    # Who can open the share page of a collection: nobody if `private`, everyone with its URL if `public`, everyone with its URL and the password if `protected`.
+    access: Access
+    # The number of accounts in the collection that are not removed; null if the tier hides it.
+    account_count: NotRequired[int | None]
+    # When it was created.
+    created_at: str
+    # The id of the token that created the collection.
+    created_by: str
+    # The display settings of the share page; null when nothing is set.
+    display_settings: DisplaySettings | None
+    # The last part of the share page's URL, `{app_url}/c/{hash}`.
+    hash: str | None
+    # The hashtags of the collection, in lower case, without `#`, in alphabetical order.
+    hashtags: list[str]
+    # Its id.
+    id: str
+    # `true` if the organisation's tier hides the counts; absent otherwise.
+    metrics_masked: NotRequired[bool]
+    # The name of the collection.
+    name: str
+    # The id of the organisation that tracks this video or account, or owns this collection.
+    organisation_id: str
+    # The id of the parent collection; null if the collection has no parent.
+    parent_id: str | None
+    # The number of videos in the collection that are not removed; null if the tier hides it.
+    video_count: NotRequired[int | None]
+
+
+class CollectionAccountPage(TypedDict):
+    """One page of the accounts of a collection."""
+
+    # The accounts, in the requested order.
+    data: list[Account]
+    # Describes one page of a list.
+    pagination: Pagination
+
+
+class CollectionAccountsRequest(TypedDict):
+    """The ids of accounts of the organisation."""
+
+    # Their ids.
+    account_ids: list[str]
+
+
+class CollectionGain(TypedDict):
+    """The views that a video of a collection gained in a period."""
+
+    # The id of the video.
+    ad_id: str
+    # The canonical link of the video.
+    ad_link: str
+    # When the video began to be in the collection.
+    added_at: str
+    # `views_gained` in percent of `views_at_start`; null if these are 0 or unknown.
+    increase: float | None
+    # `true` if the video is no longer tracked.
+    removed: bool
+    # The day of `views_at_start`; null if no views are known.
+    start_day: str | None
+    # The views of the video on the last day of the period; null if unknown.
+    views_at_end: int | None
+    # The views with which the gain of the video begins; null if unknown.
+    views_at_start: int | None
+    # `views_at_end` less `views_at_start`; null if one of them is unknown.
+    views_gained: int | None
+
+
+class CollectionHistoryPoint(TypedDict):
+    """The sums over the videos of a collection on a UTC day."""
+
+    # The sum of the known bookmarks of the videos; null if none is known.
+    bookmarks: int | None
+    # The number of videos whose counts are those of their last point, which is older.
+    carried: int | None
+    # The sum of the known comments of the videos; null if none is known.
+    comments: int | None
+    # The UTC day.
+    date: str
+    # The sum of likes, comments, bookmarks and shares; null if none of them is known.
+    engagements: int | None
+    # The number of videos whose counts are computed from the points before and after this day.
+    interpolated: int | None
+    # The sum of the known likes of the videos; null if none is known.
+    likes: int | None
+    # The number of videos that were fetched on this day.
+    measured: int | None
+    # `true` if the organisation's tier hides the numbers; absent otherwise.
+    metrics_masked: NotRequired[bool]
+    # How many of the `measured` videos have a point in which the source has probably rounded a count.
+    rounded: int | None
+    # The sum of the known shares of the videos; null if none is known.
+    shares: int | None
+    # The number of videos whose bookmarks are unknown.
+    unknown_bookmarks: int | None
+    # The number of videos whose comments are unknown.
+    unknown_comments: int | None
+    # The number of videos whose likes are unknown.
+    unknown_likes: int | None
+    # The number of videos whose shares are unknown.
+    unknown_shares: int | None
+    # The number of videos whose views are unknown.
+    unknown_views: int | None
+    # The number of videos in the collection on this day.
+    videos: int | None
+    # The number of videos that were added on this day.
+    videos_added: int | None
+    # The sum of the known views of the videos; null if none is known.
+    views: int | None
+    # By how much the views of videos fell since the day before, because of corrections or rounding, as a negative number or 0.
+    views_corrected: int | None
+    # The views of the videos that were added on this day.
+    views_from_added: int | None
+    # Views that became known on this day, less views that became unknown.
+    views_from_known: int | None
+    # By how much the views of the videos rose since the day with known views before, without the videos that were added on this day.
+    views_gained: int | None
+    # The number of videos without a point on this day or before.
+    without_point: int | None
+
+
+class CollectionList(TypedDict):
+    """Collections, with `count` or, for `paginated=true`, with `pagination`."""
+
+    # The number of collections in this response; absent with `paginated=true`.
+    count: NotRequired[int]
+    # The collections, in the requested order.
+    data: list[Collection]
+    # Describes one page of a list.
+    pagination: NotRequired[Pagination]
+
+
+class CollectionStatistics(TypedDict):
+    """The counts of a collection's videos added up at the end of a period, and the views that the videos gained in the period."""
+
+    # The videos that gained the most views, the best first.
+    best: list[CollectionGain]
+    # The sum of the known bookmarks of the videos at the end of the period; null if none is known.
+    bookmarks: int | None
+    # The id of the collection.
+    collection_id: str
+    # The sum of the known comments of the videos at the end of the period; null if none is known.
+    comments: int | None
+    # The last day of the period.
+    end_date: str
+    # The sum of likes, comments, bookmarks and shares; null if none of them is known.
+    engagements: int | None
+    # `true` if the videos of the collections below are included.
+    include_children: bool
+    # `views_gained` in percent of `views_at_start`; null if these are 0 or unknown.
+    increase: float | None
+    # The sum of the known likes of the videos at the end of the period; null if none is known.
+    likes: int | None
+    # `true` if the organisation's tier hides the numbers; absent otherwise.
+    metrics_masked: NotRequired[bool]
+    # The sum of the known shares of the videos at the end of the period; null if none is known.
+    shares: int | None
+    # The first day of the period.
+    start_date: str
+    # The number of videos whose bookmarks are unknown at the end of the period.
+    unknown_bookmarks: int | None
+    # The number of videos whose comments are unknown at the end of the period.
+    unknown_comments: int | None
+    # The number of videos whose likes are unknown at the end of the period.
+    unknown_likes: int | None
+    # The number of videos whose shares are unknown at the end of the period.
+    unknown_shares: int | None
+    # The number of videos whose views are unknown at the end of the period.
+    unknown_views: int | None
+    # The number of videos that were in the collection at the end of the period.
+    videos: int | None
+    # How many of these videos are no longer tracked.
+    videos_removed: int | None
+    # The sum of the known views of the videos at the end of the period; null if none is known.
+    views: int | None
+    # The sum of the views with which the gains of the videos begin; null if no gain is known.
+    views_at_start: int | None
+    # By how much views fell in the period, from one day to the next, as a negative number or 0.
+    views_corrected: int | None
+    # The sum of the gains of the videos; null if no gain is known.
+    views_gained: int | None
+    # The videos that gained the fewest views, the worst first.
+    worst: list[CollectionGain]
+
+
+class CollectionVideoPage(TypedDict):
+    """One page of the videos of a collection."""
+
+    # The videos, in the requested order.
+    data: list[Video]
+    # Describes one page of a list.
+    pagination: Pagination
+
+
+class CollectionVideosRequest(TypedDict):
+    """The ids of videos of the organisation."""
+
+    # Their ids.
+    video_ids: list[str]
+
+
+class CreateCollectionRequest(TypedDict):
+    """The collection to create."""
+
+    # Who can open the share page of a collection: nobody if `private`, everyone with its URL if `public`, everyone with its URL and the password if `protected`.
+    access: NotRequired[Access]
+    # The hashtags of the collection, sent with or without `#`.
+    hashtags: NotRequired[list[str]]
+    # Its name.
+    name: str
+    # The id of the parent collection.
+    parent_id: NotRequired[str | None]
+
+
+class CreateReportRequest(TypedDict):
+    """The period of the report."""
+
+    # The last day.
+    end_date: NotRequired[str]
+    # `true`: also count the videos of all collections below the collection.
+    include_children: NotRequired[bool]
+    # The first day.
+    start_date: NotRequired[str]
+
+
+class CreateTokenRequest(TypedDict):
+    """A new token."""
+
+    # How many days the token is valid.
+    expires_in_days: NotRequired[int | None]
+    # Its name.
+    name: str
+    # The scopes of the token.
+    scopes: Scopes
+
+
+class CreatedCollection(TypedDict):
+    """The new collection."""
+
+    # Who can open the share page of a collection: nobody if `private`, everyone with its URL if `public`, everyone with its URL and the password if `protected`.
+    access: Access
+    # When it was created.
+    created_at: str
+    # Its id.
+    id: str
+    # Its name.
+    name: str
+    # The id of the organisation that owns the collection.
+    organisation_id: str
+
+
+class CreatedToken(TypedDict):
+    """A new token with its secret."""
+
+    # When it was created.
+    created_at: str
+    # When the token expires; null if it does not expire.
+    expires_at: str | None
+    # Its id.
+    id: str
+    # Its name.
+    name: str
+    # The scopes of the token.
+    scopes: Scopes
+    # The token itself, for the header Authorization.
+    secret: str | None
+
+
+class DateRange(TypedDict):
+    """A range of UTC days."""
+
+    # The last day of the range.
+    end: str | None
+    # The first day of the range.
+    start: str | None
+
+
+class DeletedCollection(TypedDict):
+    """The deleted collection."""
+
+    # The id of the deleted collection.
+    deleted_id: str
+    # Always `true`; a failed request has a problem as its response.
+    success: bool
+
+
+class DisplaySettings(TypedDict):
+    """The display settings of the share page; null when nothing is set."""
+
+    # A text below the heading of the share page.
+    description: NotRequired[str]
+    # The metrics that the share page shows, in this order.
+    metrics: NotRequired[list[Literal["views", "likes", "comments", "bookmarks", "shares", "engagement", "outlier_multiplier", "increase_1d", "increase_7d", "increase_14d", "increase_30d", "views_gained_7d"]]]
+    # Whether the share page lists the accounts.
+    show_accounts: NotRequired[bool]
+    # Whether the share page shows a chart of the metrics over time.
+    show_history: NotRequired[bool]
+    # The order of the videos on the share page.
+    sort: NotRequired[ShareOrder]
+    # The colours of the share page: light, dark, or the setting of the visitor's system.
+    theme: NotRequired[Literal["light", "dark", "auto"]]
+    # The heading of the share page.
+    title: NotRequired[str]
+
+
+class ExportedPoint(TypedDict):
+    """A stored point: the last counts that were fetched on a UTC day."""
+
+    # The id of the video.
+    ad_id: str
+    # The canonical link of the video.
+    ad_link: str
+    # The number of bookmarks; null if the source did not give it, or if the tier masks it.
+    bookmarks: int | None
+    # The number of comments; null if the source did not give it, or if the tier masks it.
+    comments: int | None
+    # The UTC day of the point.
+    date: str
+    # When the source was asked; null if the tier masks it.
+    fetched_at: str | None
+    # The number of likes; null if the source did not give it, or if the tier masks it.
+    likes: int | None
+    # Present and `true` if the tier masks the counts.
+    metrics_masked: NotRequired[Literal[True]]
+    # The platform of a video or account.
+    platform: Platform
+    # `true` if the source has probably rounded a count; null if the tier masks it.
+    rounded: bool | None
+    # The number of shares; null if the source did not give it, or if the tier masks it.
+    shares: int | None
+    # The source that reported the counts; null if the tier masks it.
+    source: str | None
+    # The number of views; null if the source did not give it, or if the tier masks it.
+    views: int | None
+
+
+class Fault(TypedDict):
+    """One fault of a request."""
+
+    # The code of the fault, for programs.
+    code: str
+    # A message for people.
+    detail: str
+    # The part of the request that has the fault.
+    location: Literal["body", "query", "path", "header"]
+    # The name of the parameter or header that has the fault.
+    name: NotRequired[str]
+    # The place of the fault in the body, as a JSON pointer; empty if the fault concerns the whole body.
+    pointer: NotRequired[str]
+
+
+class HistoryExport(TypedDict):
+    """A page of an export."""
+
+    # The points of the videos of this page.
+    data: list[ExportedPoint]
+    # The time up to which the export is complete once its last page was read.
+    exported_until: str
+    # The cursor of the next page; null on the last page.
+    next_cursor: str | None
+
+
+class ListedToken(TypedDict):
+    """A token in the list of tokens."""
+
+    # When it was created.
+    created_at: str
+    # True for the token that sent this request.
+    current: bool
+    # When the token expires; null if it does not expire.
+    expires_at: str | None
+    # Its id.
+    id: str
+    # When the token was last used, accurate to one minute; null if it was never used.
+    last_used_at: str | None
+    # Its name.
+    name: str
+    # When the token was revoked; null if it was not revoked.
+    revoked_at: str | None
+    # The scopes of the token.
+    scopes: Scopes
+    # Whether the token can be used: a revoked token is `revoked`, even if it has also expired.
+    state: TokenState
+
+
+class Message(TypedDict):
+    """The result of a request, as a message for people."""
+
+    # The message for people.
+    message: str
+
+
+class Organisation(TypedDict):
+    """An organisation."""
+
+    # Its id.
+    id: str
+    # Its name.
+    name: str
+    # The state of the organisation's subscription.
+    subscription: Literal["active", "none"]
+    # The tier of the organisation.
+    tier: Literal["limited", "basic", "premium"]
+
+
+class OrganisationHistoryPoint(TypedDict):
+    """The numbers of an organisation's videos and accounts, and the sums of their counts, at the end of a UTC day."""
+
+    # The number of tracked accounts.
+    accounts: int | None
+    # The sum of the bookmarks of the organisation's videos.
+    bookmarks: int | None
+    # The sum of the comments on the organisation's videos.
+    comments: int | None
+    # The UTC day of the point.
+    date: str
+    # The sum of likes, comments, bookmarks and shares.
+    engagements: int | None
+    # The sum of the followers of the organisation's accounts.
+    followers: int | None
+    # The sum of the numbers of accounts that the organisation's accounts follow.
+    following: int | None
+    # The sum of the likes of the organisation's videos.
+    likes: int | None
+    # `true` if the organisation's tier hides the counts; absent otherwise.
+    metrics_masked: NotRequired[bool]
+    # The sum of the shares of the organisation's videos.
+    shares: int | None
+    # The number of the organisation's videos that were uploaded on this day, as far as is known now.
+    uploads: int | None
+    # The number of tracked videos.
+    videos: int | None
+    # The sum of the views of the organisation's videos.
+    views: int | None
+
+
+class Pagination(TypedDict):
+    """Describes one page of a list."""
+
+    # The maximum number of items of a page.
+    limit: int
+    # The value of the parameter `cursor` that requests the next page; null on the last page.
+    next_cursor: str | None
+    # The number of this page; the first page is 1.
+    page: int
+    # The number of items in the whole list.
+    total: int
+    # The number of pages; 0 if the list is empty.
+    total_pages: int
+
+
+class PendingItem(TypedDict):
+    """A saved item whose data is not fetched."""
+
+    # Its id.
+    id: str
+    # The platform of a video or account.
+    platform: Platform
+
+
+class PendingQueue(TypedDict):
+    """The saved items whose data is not fetched because the organisation has no active subscription; absent if there are none."""
+
+    # The accounts whose data is not fetched.
+    accounts: list[PendingItem]
+    # The videos whose data is not fetched.
+    videos: list[PendingItem]
+
+
+class PlatformCounts(TypedDict):
+    """The number of tracked videos or accounts by platform."""
+
+    # The number of tracked videos or accounts on Facebook.
+    facebook: int
+    # The number of tracked videos or accounts on Instagram.
+    instagram: int
+    # The number of tracked videos or accounts on TikTok.
+    tiktok: int
+    # The number of tracked videos or accounts on YouTube.
+    youtube: int
+
+
+class Problem(TypedDict):
+    """A problem (RFC 9457): what is wrong with a request, or why the server failed."""
+
+    # The error code, for programs.
+    code: str
+    # Says which value is wrong and what is allowed, for people.
+    detail: str
+    # A copy of `detail`, for older programs.
+    error: str
+    # All faults of the request, at most 1000.
+    errors: NotRequired[list[Fault]]
+    # The path of the request.
+    instance: str
+    # The id of the request.
+    request_id: str
+    # The HTTP status.
+    status: int
+    # The meaning of `code` in a few words.
+    title: str
+    # A URL reference to the documentation of `code`.
+    type: str
+
+
+class RateLimit(TypedDict):
+    """The rate limit of a group of operations."""
+
+    # The group of operations (`x-rate-group`).
+    group: str
+    # The number of requests that are allowed for one operation in a window.
+    limit: int
+    # The operationIds of the group's operations.
+    operations: list[str]
+    # The length of a window in seconds.
+    window_seconds: int
+
+
+class RefreshAccountRequest(TypedDict):
+    """The account to fetch."""
+
+    # The id of the account, or any form of its link.
+    link: str
+
+
+class RefreshNotDue(TypedDict):
+    """Says that the last fetch is less than 4 hours old, and when the next fetch can be requested."""
+
+    # When the video or account was last fetched; null for the tiers limited and basic, whose metrics are masked.
+    latest_updated_at: str | None
+    # A message for people.
+    message: str
+    # When the next fetch can be requested: 4 hours after the last fetch.
+    refresh_after: str
+
+
+class RefreshVideoRequest(TypedDict):
+    """The video to fetch."""
+
+    # The id of the video, or any form of its link.
+    link: str
+
+
+class RemovedAccounts(TypedDict):
+    """What the request changed in the collection."""
+
+    # The number of videos or accounts that were taken out of the collection.
+    accounts_removed: int
+    # The collection.
+    collection_id: str
+    # Always `true`; a failed request has a problem as its response.
+    success: bool
+
+
+class RemovedVideos(TypedDict):
+    """What the request changed in the collection."""
+
+    # The collection.
+    collection_id: str
+    # Always `true`; a failed request has a problem as its response.
+    success: bool
+    # The number of videos or accounts that were taken out of the collection.
+    videos_removed: int
+
+
+class Report(TypedDict):
+    """A frozen report of a collection."""
+
+    # The collection, and the collections below it if they are included.
+    collections: list[ReportCollection]
+    # When the report was made.
+    created_at: str
+    # The id of the token with which the report was made.
+    created_by: str
+    # The sums of each day, newest first.
+    days: list[CollectionHistoryPoint]
+    # The version of this form of a report.
+    format: int
+    # The id of the report.
+    id: str
+    # The number of the report.
+    number: int
+    # The id of the organisation.
+    organisation_id: str
+    # The totals of the videos at the end of the report's period, and the views that they gained in it.
+    statistics: ReportStatistics
+    # The videos of the report, by id.
+    videos: list[ReportVideo]
+
+
+class ReportCollection(TypedDict):
+    """A collection whose videos are in a report."""
+
+    # The id of the collection.
+    id: str
+    # The name of the collection when the report was made.
+    name: str
+
+
+class ReportPage(TypedDict):
+    """One page of the reports of a collection."""
+
+    # The reports, in the requested order.
+    data: list[ReportSummary]
+    # Describes one page of a list.
+    pagination: Pagination
+
+
+class ReportPoint(TypedDict):
+    """A stored point of a video."""
+
+    # The number of bookmarks; null if the platform does not give it.
+    bookmarks: int | None
+    # The number of comments; null if the platform does not give it.
+    comments: int | None
+    # The UTC day of the point.
+    date: str
+    # When the source was asked.
+    fetched_at: str
+    # The number of likes; null if the platform does not give it.
+    likes: int | None
+    # The quality of the counts of a point.
+    quality: HistoryQuality
+    # The number of shares; null if the platform does not give it.
+    shares: int | None
+    # The source that gave the counts.
+    source: str
+    # The number of views; null if the platform does not give it.
+    views: int | None
+
+
+class ReportStatistics(TypedDict):
+    """The totals of the videos at the end of the report's period, and the views that they gained in it."""
+
+    # The sum of the known bookmarks of the videos at the end of the period; null if none is known.
+    bookmarks: int | None
+    # The id of the collection.
+    collection_id: str
+    # The sum of the known comments of the videos at the end of the period; null if none is known.
+    comments: int | None
+    # The last day of the period.
+    end_date: str
+    # The sum of likes, comments, bookmarks and shares; null if none of them is known.
+    engagements: int | None
+    # `true` if the videos of the collections below are included.
+    include_children: bool
+    # `views_gained` in percent of `views_at_start`; null if these are 0 or unknown.
+    increase: float | None
+    # The sum of the known likes of the videos at the end of the period; null if none is known.
+    likes: int | None
+    # `true` if the organisation's tier hides the numbers; absent otherwise.
+    metrics_masked: NotRequired[bool]
+    # The sum of the known shares of the videos at the end of the period; null if none is known.
+    shares: int | None
+    # The first day of the period.
+    start_date: str
+    # The number of videos whose bookmarks are unknown at the end of the period.
+    unknown_bookmarks: int | None
+    # The number of videos whose comments are unknown at the end of the period.
+    unknown_comments: int | None
+    # The number of videos whose likes are unknown at the end of the period.
+    unknown_likes: int | None
+    # The number of videos whose shares are unknown at the end of the period.
+    unknown_shares: int | None
+    # The number of videos whose views are unknown at the end of the period.
+    unknown_views: int | None
+    # The number of videos that were in the collection at the end of the period.
+    videos: int | None
+    # How many of these videos are no longer tracked.
+    videos_removed: int | None
+    # The sum of the known views of the videos at the end of the period; null if none is known.
+    views: int | None
+    # The sum of the views with which the gains of the videos begin; null if no gain is known.
+    views_at_start: int | None
+    # By how much views fell in the period, from one day to the next, as a negative number or 0.
+    views_corrected: int | None
+    # The sum of the gains of the videos; null if no gain is known.
+    views_gained: int | None
+
+
+class ReportSummary(TypedDict):
+    """What identifies a report."""
+
+    # The number of these bytes.
+    bytes: int
+    # The SHA-256 of the bytes that `GET /reports/{report_id}` returns, in hexadecimal digits.
+    checksum: str
+    # The id of the collection, which may be deleted by now.
+    collection_id: str
+    # The name of the collection when the report was made.
+    collection_name: str
+    # When the report was made.
+    created_at: str
+    # The id of the token with which the report was made.
+    created_by: str
+    # The last day of the period.
+    end_date: str
+    # The id of the report.
+    id: str
+    # `true` if the videos of the collections below are included.
+    include_children: bool
+    # The number of the report: 1 for the organisation's first report, and one more for each next one.
+    number: int
+    # The first day of the period.
+    start_date: str
+
+
+class ReportVideo(TypedDict):
+    """A video of a report, with the stored points from which its counts follow."""
+
+    # The id of the video.
+    ad_id: str
+    # The canonical link of the video.
+    ad_link: str
+    # When the video began to be in the collection.
+    added_at: str
+    # `views_gained` in percent of `views_at_start`; null if these are 0 or unknown.
+    increase: float | None
+    # The stored points from which the counts of the video follow, the oldest first.
+    points: list[ReportPoint]
+    # `true` if the video is no longer tracked.
+    removed: bool
+    # The day of `views_at_start`; null if no views are known.
+    start_day: str | None
+    # The views of the video on the last day of the period; null if unknown.
+    views_at_end: int | None
+    # The views with which the gain of the video begins; null if unknown.
+    views_at_start: int | None
+    # `views_at_end` less `views_at_start`; null if one of them is unknown.
+    views_gained: int | None
+
+
+class ShareOrder(TypedDict):
+    """The order of the videos on the share page."""
+
+    # The members by which the videos of a collection can be sorted.
+    by: NotRequired[CollectionVideoOrder]
+    # The direction of the order: ascending or descending.
+    direction: NotRequired[OrderDirection]
+
+
+class Statistics(TypedDict):
+    """The numbers of videos or accounts of an organisation."""
+
+    # The number of tracked videos or accounts by platform.
+    by_platform: PlatformCounts
+    # The number of tracked and stopped videos or accounts by `fetch_status`.
+    by_status: StatusCounts
+    # The number of videos or accounts whose tracking was stopped.
+    removed: int
+    # The number of videos or accounts that are being tracked.
+    total: int
+
+
+class StatusCounts(TypedDict):
+    """The number of tracked and stopped videos or accounts by `fetch_status`."""
+
+    # The number of videos or accounts whose fetch is late.
+    delayed: int
+    # The number of videos or accounts whose last attempts failed.
+    failing: int
+    # The number of videos or accounts that do not exist any more.
+    gone: int
+    # The number of videos or accounts whose last fetch succeeded.
+    ok: int
+    # The number of videos or accounts that were not fetched since tracking began.
+    pending: int
+    # The number of videos or accounts that are private.
+    private: int
+    # The number of videos or accounts that a source does not show to everyone.
+    restricted: int
+    # The number of videos or accounts whose tracking was stopped.
+    stopped: int
+    # The number of videos or accounts that no configured source can fetch.
+    unsupported: int
+
+
+class StopAccountRequest(TypedDict):
+    """The account to stop tracking."""
+
+    # The id of the account, or any form of its link.
+    id: str
+
+
+class StopAccountsRequest(TypedDict):
+    """The accounts to stop tracking."""
+
+    # The ids of the accounts, or the links that were tracked.
+    ids: list[str]
+
+
+class StopEntry(TypedDict):
+    """The result for one entry."""
+
+    # Why the entry failed, as a stable code for programs.
+    code: NotRequired[Literal["not_found"]]
+    # A message for people that says why the entry failed.
+    error: NotRequired[str]
+    # The id of the video or account, also for an entry that was sent as a link.
+    id: str
+    # Whether the tracking of the video or account was stopped.
+    success: bool
+    # Whether an entry of a bulk result is a video or an account.
+    type: EntryType
+    # The link, as sent.
+    url: NotRequired[str]
+
+
+class StopResult(TypedDict):
+    """The result for each entry."""
+
+    # One entry for each distinct video or account, in the order of the request.
+    results: list[StopEntry]
+    # True only if every entry was stopped.
+    success: bool
+    # How many entries of a bulk request succeeded and failed.
+    summary: StopSummary
+
+
+class StopSummary(TypedDict):
+    """How many entries of a bulk request succeeded and failed."""
+
+    # The number of unknown ids.
+    failed: int
+    # Stopped.
+    succeeded: int
+    # The number of distinct entries.
+    total: int
+
+
+class StopVideoRequest(TypedDict):
+    """The video to stop tracking."""
+
+    # The id of the video, or any form of its link.
+    id: str
+
+
+class StopVideosRequest(TypedDict):
+    """The videos to stop tracking."""
+
+    # The ids of the videos, or the links that were tracked.
+    ids: list[str]
+
+
+class TimeRange(TypedDict):
+    """A range of time."""
+
+    # The latest time of the range.
+    end: str | None
+    # The earliest time of the range.
+    start: str | None
+
+
+class Token(TypedDict):
+    """A token, without its secret."""
+
+    # When it was created.
+    created_at: str
+    # When the token expires; null if it does not expire.
+    expires_at: str | None
+    # Its id.
+    id: str
+    # Its name.
+    name: str
+    # The scopes of the token.
+    scopes: Scopes
+
+
+class TokenList(TypedDict):
+    """The tokens of an organisation."""
+
+    # The tokens, the newest first.
+    data: list[ListedToken]
+
+
+class TrackAccountRequest(TypedDict):
+    """The account to track, and how to track it."""
+
+    # The ids of the collections to put the account into.
+    collection_ids: NotRequired[list[str] | None]
+    # The names of root collections to put the account into.
+    collection_names: NotRequired[list[str] | None]
+    # Any form of the link of an account.
+    link: str
+    # Which of the account's videos are tracked with it: at first the newest 30, the newest 200, none or all, and from then on all uploads.
+    tracking_type: NotRequired[TrackingType]
+
+
+class TrackAccountResult(TypedDict):
+    """The tracked account."""
+
+    # The id of the account.
+    accountId: str
+    # The account's page on the dashboard: `{app_url}/account/{platform}/{account_id}`.
+    directUrl: str
+    # A message that the organisation tracked the account already; absent if it did not.
+    error: NotRequired[str]
+    # Messages about problems that did not make the request fail, for example that no configured source can fetch the account.
+    warnings: list[str]
+
+
+class TrackAccountsEntry(TypedDict):
+    """The result for one link."""
+
+    # The id of the account; absent when the status is `failed`.
+    accountId: NotRequired[str]
+    # Why a link failed; only on failed entries.
+    code: NotRequired[TrackFailure]
+    # A message for people that says why the entry failed.
+    error: NotRequired[str]
+    # The positions of the link in the `links` of the request, in ascending order; the first link has position 0.
+    positions: LinkPositions
+    # Whether sending the link again can succeed.
+    retryable: NotRequired[bool]
+    # The result for a link.
+    status: TrackStatus
+    # True unless the status is `failed`.
+    success: bool
+    # Whether an entry of a bulk result is a video or an account.
+    type: EntryType
+    # The link, as it was first sent.
+    url: str
+    # Whether the organisation had the account before, tracked or stopped.
+    wasExisting: bool
+
+
+class TrackAccountsRequest(TypedDict):
+    """The accounts to track."""
+
+    # The ids of the collections to put every account into.
+    label_ids: NotRequired[list[str] | None]
+    # The links.
+    links: list[str]
+    # Which of the account's videos are tracked with it: at first the newest 30, the newest 200, none or all, and from then on all uploads.
+    tracking_type: NotRequired[TrackingType]
+
+
+class TrackAccountsResult(TypedDict):
+    """The result for each link."""
+
+    # The saved items whose data is not fetched because the organisation has no active subscription; absent if there are none.
+    pendingTmvQueue: NotRequired[PendingQueue]
+    # One entry for each distinct link, in the order of the request.
+    results: list[TrackAccountsEntry]
+    # True only if every link succeeded.
+    success: bool
+    # How many entries of a bulk request succeeded and failed.
+    summary: TrackSummary
+    # Whether data is being fetched for every saved item.
+    trackingEnqueued: bool
+    # Messages about problems that did not make the request fail.
+    warnings: list[str]
+
+
+class TrackSummary(TypedDict):
+    """How many entries of a bulk request succeeded and failed."""
+
+    # The number of entries with the status `already_tracked`.
+    alreadyExists: int
+    # The number of entries with the status `failed`.
+    failed: int
+    # The number of failed entries for which a retry can succeed.
+    retryable: int
+    # The number of entries that succeeded, including links that were tracked before.
+    succeeded: int
+    # The number of distinct links.
+    total: int
+
+
+class TrackVideoRequest(TypedDict):
+    """The video to track."""
+
+    # The ids of the collections to put the video into.
+    collection_ids: NotRequired[list[str] | None]
+    # The names of root collections to put the video into.
+    collection_names: NotRequired[list[str] | None]
+    # Any form of the link of a video.
+    link: str
+
+
+class TrackVideoResult(TypedDict):
+    """The tracked video."""
+
+    # The video's page on the dashboard: `{app_url}/video/{platform}/{video_id}`.
+    directUrl: str
+    # A message that the organisation tracked the video already; absent if it did not.
+    error: NotRequired[str]
+    # The id of the video.
+    videoId: str
+    # Messages about problems that did not make the request fail, for example that no configured source can fetch the video.
+    warnings: list[str]
+
+
+class TrackVideosEntry(TypedDict):
+    """The result for one link."""
+
+    # Why a link failed; only on failed entries.
+    code: NotRequired[TrackFailure]
+    # A message for people that says why the entry failed.
+    error: NotRequired[str]
+    # The positions of the link in the `links` of the request, in ascending order; the first link has position 0.
+    positions: LinkPositions
+    # Whether sending the link again can succeed.
+    retryable: NotRequired[bool]
+    # The result for a link.
+    status: TrackStatus
+    # True unless the status is `failed`.
+    success: bool
+    # Whether an entry of a bulk result is a video or an account.
+    type: EntryType
+    # The link, as it was first sent.
+    url: str
+    # The id of the video; absent when the status is `failed`.
+    videoId: NotRequired[str]
+    # Whether the organisation had the video before, tracked or stopped.
+    wasExisting: bool
+
+
+class TrackVideosRequest(TypedDict):
+    """The videos to track."""
+
+    # The ids of the collections to put every video into.
+    label_ids: NotRequired[list[str] | None]
+    # The links.
+    links: list[str]
+
+
+class TrackVideosResult(TypedDict):
+    """The result for each link."""
+
+    # The saved items whose data is not fetched because the organisation has no active subscription; absent if there are none.
+    pendingTmvQueue: NotRequired[PendingQueue]
+    # One entry for each distinct link, in the order of the request.
+    results: list[TrackVideosEntry]
+    # True only if every link succeeded.
+    success: bool
+    # How many entries of a bulk request succeeded and failed.
+    summary: TrackSummary
+    # Whether data is being fetched for every saved item.
+    trackingEnqueued: bool
+    # Messages about problems that did not make the request fail.
+    warnings: list[str]
+
+
+class UpdateCollectionRequest(TypedDict):
+    """The members of a collection to change."""
+
+    # Who can open the share page of a collection: nobody if `private`, everyone with its URL if `public`, everyone with its URL and the password if `protected`.
+    access: NotRequired[Access]
+    # The display settings of the share page; null when nothing is set.
+    display_settings: NotRequired[DisplaySettings | None]
+    # The new hashtags of the collection, sent with or without `#`.
+    hashtags: NotRequired[list[str]]
+    # Its name.
+    name: NotRequired[str]
+    # The new parent collection; null moves the collection to the root.
+    parent_id: NotRequired[str | None]
+    # The new password of the share page.
+    password: NotRequired[str]
+
+
+class Video(TypedDict):
+    """A video of the organisation."""
+
+    # The id of the video.
+    ad_id: str
+    # Whether the video is a shop ad.
+    ad_info_shop: bool
+    # Whether the platform marks the video as an ad.
+    ad_is_ad: bool
+    # The canonical link of the video.
+    ad_link: str
+    # The product id of a shop ad; empty for other videos and for shop ads without a product id.
+    ad_product_id_shop: str
+    # When the video was first tracked for the organisation, by its link or through its account.
+    created_at: str
+    # `username` up to the first `~`, for display.
+    display_username: str
+    # One sentence that explains `fetch_status` to people; null if there is nothing to explain.
+    fetch_detail: str | None
+    # How collecting stands for a video or account.
+    fetch_status: FetchStatus
+    # Whether the platform does not give at least one count that it normally gives.
+    hidden_stats: bool
+    # The percentage by which the views grew from the last point on or before 14 days before the last fetch (`latest_updated_at`) to `latest_views`.
+    increase_14d: float | None
+    # The percentage by which the views grew from the last point on or before 1 day before the last fetch (`latest_updated_at`) to `latest_views`.
+    increase_1d: float | None
+    # The percentage by which the views grew from the last point on or before 30 days before the last fetch (`latest_updated_at`) to `latest_views`.
+    increase_30d: float | None
+    # The percentage by which the views grew from the last point on or before 7 days before the last fetch (`latest_updated_at`) to `latest_views`.
+    increase_7d: float | None
+    # The ids of the collections that the video is in; empty if the video is in no collection.
+    label_ids: list[str] | None
+    # The names of the collections in `label_ids`, in the same order.
+    label_names: list[str] | None
+    # When a source was last asked for the video since the organisation tracks it, with or without success; null before the first attempt and if the tier hides it.
+    last_attempt_at: str | None
+    # The latest known number of bookmarks.
+    latest_bookmarks: int | None
+    # The latest known number of comments.
+    latest_comments: int | None
+    # The sum of likes, comments, bookmarks and shares.
+    latest_engagement: int | None
+    # The latest known number of likes.
+    latest_likes: int | None
+    # The latest known number of shares.
+    latest_shares: int | None
+    # When the metrics were last fetched.
+    latest_updated_at: str | None
+    # The latest known number of views: on TikTok and YouTube as the platform shows it, on Instagram the plays on Instagram without those on Facebook.
+    latest_views: int | None
+    # The account that posted the video; null until it is known from the link or a fetch.
+    linked_account_id: str | None
+    # `true` if the organisation's tier hides the metrics; absent otherwise.
+    metrics_masked: NotRequired[bool]
+    # When the next fetch of the video is due; null if none is planned and if the tier hides it.
+    next_fetch_at: str | None
+    # Whether the platform restricts the video, for example by age (not safe for work).
+    not_safe: bool
+    # The id of the organisation that tracks this video or account, or owns this collection.
+    organisation_id: str
+    # The latest views of the video, divided by the median of the latest views of the account's tracked videos.
+    outlier_multiplier: float | None
+    # The platform of a video or account.
+    platform: Platform
+    # Whether the platform says that the video is private now.
+    private: bool
+    # Whether the tracking of this video or account was stopped.
+    removed: bool
+    # The link of the video's sound; null if the platform gives none.
+    song_link: str | None
+    # The name of the video's sound; null if it has no sound or the platform does not name it.
+    song_name: str | None
+    # The address of the video's picture at the platform, as a source gave it last; null if no source gave one.
+    thumbnail_url: str | None
+    # The title or caption of the video; empty before the first fetch.
+    title: str
+    # The UTC day of the upload; null before the first fetch.
+    uploaded_at: str | None
+    # The handle of the account that posted the video, in lower case, without `@`.
+    username: str
+    # The length of the video in seconds; null before the first fetch.
+    video_length: str | None
+    # `latest_views` minus the views of the last point on or before 7 days before the last fetch (`latest_updated_at`).
+    views_gained_7d: int | None
+
+
+class VideoFilters(TypedDict):
+    """The filters that were applied, in normalised form; null for each filter that is not used."""
+
+    # The value of the filter `ad_info_shop`: only shop ads if true, only other videos if false.
+    ad_info_shop: bool | None
+    # Whether the list has only shop ads with a product id.
+    ad_product_id_shop: bool | None
+    # The collections of the filter, as sent; empty if the filter is not used.
+    collections: list[str]
+    # The status of the filter `fetch_status`.
+    fetch_status: str | None
+    # Whether the list has only videos whose metrics were fetched at least once.
+    has_metrics: bool | None
+    # The hashtag of the filter `hashtag`, in lower case, without `#`.
+    hashtag: str | None
+    # Whether the list includes stopped videos.
+    include_removed: bool
+    # A range of time.
+    latest_updated_at_range: TimeRange
+    # The link of the filter `link`, in its canonical form.
+    link: str | None
+    # The account id of the filter `linked_account_id`.
+    linked_account_id: str | None
+    # The platform of the filter `platform`.
+    platform: str | None
+    # The words that the caption must contain.
+    q: str | None
+    # A range of UTC days.
+    uploaded_at_range: DateRange
+    # The handle of the filter `username`, in lower case, without `@`.
+    username: str | None
+
+
+class VideoHistoryPoint(TypedDict):
+    """The counts of one UTC day."""
+
+    # The number of bookmarks.
+    bookmarks: int | None
+    # The number of comments.
+    comments: int | None
+    # The UTC day of the point.
+    date: str
+    # The sum of likes, comments, bookmarks and shares.
+    engagements: int | None
+    # When the source in `source` was asked; absent on an interpolated point.
+    fetched_at: NotRequired[str]
+    # `true` if the counts of the point were computed from the snapshots before and after it; absent otherwise.
+    interpolated: NotRequired[bool]
+    # The number of likes.
+    likes: int | None
+    # `true` if the organisation's tier hides the counts; absent otherwise.
+    metrics_masked: NotRequired[bool]
+    # The quality of the counts of a point.
+    quality: NotRequired[HistoryQuality]
+    # The number of shares.
+    shares: int | None
+    # The source that gave the counts; absent on an interpolated point.
+    source: NotRequired[str]
+    # The number of views, as in `latest_views` of the video.
+    views: int | None
+
+
+class VideoPage(TypedDict):
+    """One page of videos."""
+
+    # The videos, in the requested order.
+    data: list[Video]
+    # The filters that were applied, in normalised form; null for each filter that is not used.
+    filters: VideoFilters
+    # Describes this page of the list and the filters that were applied.
+    pagination: VideoPagination
+
+
+class VideoPagination(TypedDict):
+    """Describes this page of the list and the filters that were applied."""
+
+    # Whether there is a next page.
+    has_more: bool
+    # The maximum number of items of a page.
+    limit: int
+    # The value of the parameter `cursor` that requests the next page; null on the last page.
+    next_cursor: str | None
+    # The members by which a list of videos can be sorted.
+    order_by: VideoOrder
+    # The direction of the order: ascending or descending.
+    order_direction: OrderDirection
+    # The number of this page; the first page is 1.
+    page: int
+    # The number of videos that match the filters.
+    total: int
+    # The number of pages; 0 if no video matches the filters.
+    total_pages: int
+
+
+Access: TypeAlias = "Literal[\"private\", \"public\", \"protected\"]"
+
+AccountArray: TypeAlias = "list[Account]"
+
+AccountHistory: TypeAlias = "list[AccountHistoryPoint]"
+
+AccountList: TypeAlias = "Union[AccountArray, AccountPage]"
+
+AccountOrder: TypeAlias = "Literal[\"created_at\", \"username\", \"latest_followers_count\", \"total_views\", \"median_views\", \"last_uploaded_at\"]"
+
+AccountVideoList: TypeAlias = "Union[VideoArray, AccountVideoPage]"
+
+AccountVideoOrder: TypeAlias = "Literal[\"created_at\", \"uploaded_at\", \"latest_updated_at\", \"latest_views\", \"latest_likes\", \"latest_comments\", \"latest_bookmarks\", \"latest_shares\", \"latest_engagement\", \"outlier_multiplier\", \"increase_1d\", \"increase_7d\", \"increase_14d\", \"increase_30d\", \"views_gained_7d\"]"
+
+CollectionHistory: TypeAlias = "list[CollectionHistoryPoint]"
+
+CollectionOrder: TypeAlias = "Literal[\"created_at\", \"updated_at\", \"name\", \"video_count\", \"account_count\"]"
+
+CollectionVideoOrder: TypeAlias = "Literal[\"created_at\", \"uploaded_at\", \"latest_updated_at\", \"latest_views\", \"latest_likes\", \"latest_comments\", \"latest_bookmarks\", \"latest_shares\", \"latest_engagement\", \"outlier_multiplier\", \"increase_1d\", \"increase_7d\", \"increase_14d\", \"increase_30d\", \"views_gained_7d\"]"
+
+EmptyObject: TypeAlias = "dict[str, Any]"
+
+EntryType: TypeAlias = "Literal[\"video\", \"account\"]"
+
+FetchStatus: TypeAlias = "Literal[\"pending\", \"ok\", \"delayed\", \"failing\", \"private\", \"restricted\", \"gone\", \"unsupported\", \"stopped\"]"
+
+HistoryInclude: TypeAlias = "Literal[\"quality\"]"
+
+HistoryQuality: TypeAlias = "Literal[\"measured\", \"corrected\", \"rounded\", \"interpolated\"]"
+
+LinkPositions: TypeAlias = "list[int]"
+
+OrderDirection: TypeAlias = "Literal[\"asc\", \"desc\"]"
+
+OrganisationHistory: TypeAlias = "list[OrganisationHistoryPoint]"
+
+Platform: TypeAlias = "Literal[\"tiktok\", \"instagram\", \"youtube\", \"facebook\"]"
+
+Scope: TypeAlias = "Literal[\"read\", \"write\", \"admin\"]"
+
+Scopes: TypeAlias = "list[Scope]"
+
+TokenState: TypeAlias = "Literal[\"valid\", \"expired\", \"revoked\"]"
+
+TrackFailure: TypeAlias = "Literal[\"invalid_url\", \"unsupported_platform\", \"unsupported_link\", \"wrong_kind\", \"not_found\", \"private\", \"link_unresolved\", \"platform_unavailable\", \"rate_limited\", \"quota_exceeded\", \"internal\"]"
+
+TrackStatus: TypeAlias = "Literal[\"tracked\", \"already_tracked\", \"failed\"]"
+
+TrackingType: TypeAlias = "Literal[\"latest_30\", \"latest_200\", \"new_only\", \"all\"]"
+
+VideoArray: TypeAlias = "list[Video]"
+
+VideoHistory: TypeAlias = "list[VideoHistoryPoint]"
+
+VideoOrder: TypeAlias = "Literal[\"created_at\", \"uploaded_at\", \"latest_updated_at\", \"latest_views\", \"latest_likes\", \"latest_comments\", \"latest_bookmarks\", \"latest_shares\", \"latest_engagement\", \"outlier_multiplier\", \"increase_1d\", \"increase_7d\", \"increase_14d\", \"increase_30d\", \"views_gained_7d\"]"

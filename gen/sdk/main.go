@@ -1,0 +1,213 @@
+// Command sdk generates the operations and types of the client libraries for TypeScript (gen/typescript) and Python (gen/python) from
+// openapi.yaml. Both libraries have the same operations with the same parameters. What does not depend on the contract, such as retries, is written
+// by hand: client.js and _client.py. Start reading at run. `go generate` runs this program in the folder gen.
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+func main() {
+	if err := run("../openapi.yaml"); err != nil {
+		fmt.Fprintln(os.Stderr, "sdk:", err)
+		os.Exit(1)
+	}
+}
+
+// run reads the contract and writes the generated files.
+func run(contract string) error {
+	doc, err := openapi3.NewLoader().LoadFromFile(contract)
+	if err != nil {
+		return err
+	}
+	operations := readOperations(doc)
+	for _, file := range []struct {
+		name string
+		text string
+	}{
+		{"typescript/index.d.ts", typeScriptTypes(doc, operations)},
+		{"typescript/index.js", javaScript(operations)},
+		{"python/src/reeltally/types.py", pythonTypes(doc)},
+		{"python/src/reeltally/api.py", pythonAPI(doc, operations)},
+	} {
+		if err := os.WriteFile(file.name, []byte(file.text), 0o644); err != nil { //nolint:gosec // the files are read by everyone
+			return err
+		}
+	}
+	return nil
+}
+
+// operation is an operation of the contract as a method of the client.
+type operation struct {
+	id          string // such as "listVideos"
+	method      string
+	path        string   // with placeholders such as {ad_id}
+	pathParams  []string // in the order of the path
+	query       []parameter
+	body        *openapi3.SchemaRef // nil without a body
+	bodyNeeded  bool
+	result      *openapi3.SchemaRef // schema of the JSON of a successful response; nil if it has no body
+	entry       *openapi3.SchemaRef // schema of an entry if the operation returns pages; nil otherwise
+	paginated   bool                // true if the operation returns pages only with paginated=true, which the client always sends
+	keyed       bool                // true if the operation takes the header Idempotency-Key
+	summary     string
+	description string
+}
+
+// parameter is a parameter in the query.
+type parameter struct {
+	name, description string
+	schema            *openapi3.SchemaRef
+}
+
+// all returns the name of the method that reads all pages, such as "allVideos".
+func (o *operation) all() string {
+	for _, verb := range []string{"list", "export"} {
+		if rest, ok := strings.CutPrefix(o.id, verb); ok {
+			return "all" + rest
+		}
+	}
+	return "all" + strings.ToUpper(o.id[:1]) + o.id[1:]
+}
+
+// readOperations returns the operations in the order of their ids.
+func readOperations(doc *openapi3.T) []operation {
+	var all []operation
+	for path, item := range doc.Paths.Map() {
+		for method, op := range item.Operations() {
+			all = append(all, readOperation(path, method, item, op))
+		}
+	}
+	slices.SortFunc(all, func(a, b operation) int { return strings.Compare(a.id, b.id) })
+	return all
+}
+
+func readOperation(path, method string, item *openapi3.PathItem, op *openapi3.Operation) operation {
+	o := operation{id: op.OperationID, method: method, path: path, summary: op.Summary, description: op.Description}
+	hasCursor := false
+	for _, ref := range append(slices.Clone(item.Parameters), op.Parameters...) {
+		p := ref.Value
+		switch {
+		case p.In == openapi3.ParameterInPath:
+			o.pathParams = append(o.pathParams, p.Name)
+		case p.In == openapi3.ParameterInHeader && p.Name == "Idempotency-Key":
+			o.keyed = true
+		case p.In == openapi3.ParameterInQuery && p.Name == "paginated":
+			o.paginated = true
+		case p.In == openapi3.ParameterInQuery:
+			hasCursor = hasCursor || p.Name == "cursor"
+			o.query = append(o.query, parameter{p.Name, p.Description, p.Schema})
+		}
+	}
+	if op.RequestBody != nil {
+		o.body, o.bodyNeeded = op.RequestBody.Value.Content["application/json"].Schema, op.RequestBody.Value.Required
+	}
+	o.result = resultOf(op)
+	if hasCursor {
+		o.entry = o.result.Value.Properties["data"].Value.Items
+	}
+	return o
+}
+
+// resultOf returns the schema of the JSON of the successful responses of an operation, or nil if they have no JSON.
+func resultOf(op *openapi3.Operation) *openapi3.SchemaRef {
+	var results openapi3.SchemaRefs
+	for _, status := range []int{http.StatusOK, http.StatusCreated, http.StatusAccepted, http.StatusMultiStatus, http.StatusUnprocessableEntity} {
+		response := op.Responses.Status(status)
+		if response == nil || response.Value.Content["application/json"] == nil {
+			continue
+		}
+		result := pageOf(response.Value.Content["application/json"].Schema)
+		if !slices.ContainsFunc(results, func(known *openapi3.SchemaRef) bool { return known.Ref == result.Ref }) {
+			results = append(results, result)
+		}
+	}
+	switch len(results) {
+	case 0:
+		return nil
+	case 1:
+		return results[0]
+	}
+	return &openapi3.SchemaRef{Value: &openapi3.Schema{OneOf: results}}
+}
+
+// pageOf returns the schema of a page if the response is either an array or a page, and the schema itself otherwise.
+func pageOf(response *openapi3.SchemaRef) *openapi3.SchemaRef {
+	for _, either := range response.Value.OneOf {
+		if either.Value.Properties["data"] != nil {
+			return either
+		}
+	}
+	return response
+}
+
+// schemaNames returns the names of the schemas of the contract, sorted.
+func schemaNames(doc *openapi3.T) []string {
+	names := make([]string, 0, len(doc.Components.Schemas))
+	for name := range doc.Components.Schemas {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// refName returns the name of the schema to which ref refers, or "" if ref contains the schema itself.
+func refName(ref *openapi3.SchemaRef) string {
+	return strings.TrimPrefix(ref.Ref, "#/components/schemas/")
+}
+
+// members returns the names of the members of an object, sorted.
+func members(s *openapi3.Schema) []string {
+	names := make([]string, 0, len(s.Properties))
+	for name := range s.Properties {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// camel converts a name such as ad_id to adId.
+func camel(name string) string {
+	var out strings.Builder
+	upper := false
+	for _, r := range name {
+		switch {
+		case r == '_':
+			upper = true
+		case upper:
+			out.WriteRune(unicode.ToUpper(r))
+			upper = false
+		default:
+			out.WriteRune(r)
+		}
+	}
+	return out.String()
+}
+
+// snake converts a name such as listVideos to list_videos.
+func snake(name string) string {
+	var out strings.Builder
+	for i, r := range name {
+		if unicode.IsUpper(r) && i > 0 {
+			out.WriteByte('_')
+		}
+		out.WriteRune(unicode.ToLower(r))
+	}
+	return out.String()
+}
+
+// firstSentence returns the first sentence of a description on one line.
+func firstSentence(description string) string {
+	text := strings.Join(strings.Fields(description), " ")
+	if end := strings.Index(text, ". "); end >= 0 {
+		text = text[:end+1]
+	}
+	return text
+}

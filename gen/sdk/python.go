@@ -1,0 +1,241 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+const pythonHead = "# Generated from openapi.yaml by gen/sdk. Do not edit.\n"
+
+// pythonTypes returns the module with a type for each schema.
+func pythonTypes(doc *openapi3.T) string {
+	p := pythonWriter{}
+	for _, name := range schemaNames(doc) {
+		p.schema(name, doc.Components.Schemas[name].Value)
+	}
+	return pythonHead + `"""The types of requests and responses. All times are texts in the form of RFC 3339, and all days of the form YYYY-MM-DD."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NotRequired, TypeAlias, TypedDict, Union
+
+` + p.objects.String() + p.aliases.String()
+}
+
+// pythonWriter collects classes and aliases. The aliases stand after the classes, because they are evaluated when the module is loaded.
+type pythonWriter struct{ objects, aliases strings.Builder }
+
+// schema writes the type of a schema.
+func (p *pythonWriter) schema(name string, s *openapi3.Schema) {
+	if !s.Type.Is("object") || len(s.Properties) == 0 {
+		fmt.Fprintf(&p.aliases, "\n%s: TypeAlias = %q\n", name, p.plain(name, s))
+		return
+	}
+	var body strings.Builder
+	fmt.Fprintf(&body, "\nclass %s(TypedDict):\n    %s\n\n", name, docstring(firstSentence(s.Description)))
+	for _, member := range members(s) {
+		property := s.Properties[member]
+		t := p.typeOf(name+"_"+member, property)
+		if !slices.Contains(s.Required, member) {
+			t = "NotRequired[" + t + "]"
+		}
+		if text := firstSentence(property.Value.Description); text != "" {
+			fmt.Fprintf(&body, "    # %s\n", text)
+		}
+		fmt.Fprintf(&body, "    %s: %s\n", member, t)
+	}
+	p.objects.WriteString(body.String() + "\n")
+}
+
+// typeOf returns a schema as a Python type. An object without a name of its own gets the given name.
+func (p *pythonWriter) typeOf(name string, ref *openapi3.SchemaRef) string {
+	t := refName(ref)
+	if t == "" {
+		t = p.plain(name, ref.Value)
+	}
+	if ref.Value.Nullable {
+		t += " | None"
+	}
+	return t
+}
+
+func (p *pythonWriter) plain(name string, s *openapi3.Schema) string {
+	switch {
+	case len(s.OneOf) > 0:
+		var either []string
+		for _, one := range s.OneOf {
+			either = append(either, p.typeOf(name, one))
+		}
+		return "Union[" + strings.Join(either, ", ") + "]"
+	case len(s.Enum) > 0:
+		var values []string
+		for _, v := range s.Enum {
+			switch v := v.(type) {
+			case nil:
+			case bool:
+				values = append(values, map[bool]string{true: "True", false: "False"}[v])
+			default:
+				values = append(values, fmt.Sprintf("%#v", v))
+			}
+		}
+		return "Literal[" + strings.Join(values, ", ") + "]"
+	case s.Type.Is("string"):
+		return "str"
+	case s.Type.Is("integer"):
+		return "int"
+	case s.Type.Is("number"):
+		return "float"
+	case s.Type.Is("boolean"):
+		return "bool"
+	case s.Type.Is("array"):
+		return "list[" + p.typeOf(name, s.Items) + "]"
+	case len(s.Properties) > 0:
+		class := pascal(name)
+		p.schema(class, s)
+		return class
+	}
+	return "dict[str, Any]"
+}
+
+// pascal converts a name such as Problem_errors to ProblemErrors.
+func pascal(name string) string {
+	c := camel(name)
+	return strings.ToUpper(c[:1]) + c[1:]
+}
+
+// pythonAPI returns the module with the class of the operations.
+func pythonAPI(doc *openapi3.T, operations []operation) string {
+	var out strings.Builder
+	out.WriteString(pythonHead + `"""The operations of the API."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal, cast
+
+from . import types as t
+from ._client import Client, quote
+
+
+class ReelTally(Client):
+    """A client of the API of a ReelTally server."""
+`)
+	named := make(map[string]bool, len(doc.Components.Schemas))
+	for name := range doc.Components.Schemas {
+		named[name] = true
+	}
+	qualify := func(ref *openapi3.SchemaRef) string {
+		p := pythonWriter{}
+		text := p.typeOf("Inline", ref)
+		return qualified(text, named)
+	}
+	for i := range operations {
+		o := &operations[i]
+		positional, call := []string{"self"}, []string{}
+		path := o.path
+		for _, name := range o.pathParams {
+			positional = append(positional, name+": str")
+			path = strings.ReplaceAll(path, "{"+name+"}", "{quote("+name+")}")
+		}
+		if len(o.pathParams) > 0 {
+			path = fmt.Sprintf("f%q", path)
+		} else {
+			path = fmt.Sprintf("%q", path)
+		}
+		if o.body != nil {
+			kind := qualify(o.body)
+			if !o.bodyNeeded {
+				kind += " | None = None"
+			}
+			positional, call = append(positional, "body: "+kind), append(call, "body=body")
+		}
+		var query, items []string
+		for _, p := range o.query {
+			query = append(query, p.name+": "+qualify(p.schema)+" | None = None")
+			items = append(items, fmt.Sprintf("%q: %s", p.name, p.name))
+		}
+		if o.paginated {
+			items = append(items, `"paginated": True`)
+		}
+		if len(items) > 0 {
+			call = append(call, "query={"+strings.Join(items, ", ")+"}")
+		}
+		if o.keyed {
+			positional, call = append(positional, "*", "idempotency_key: str | None = None"), append(call, "keyed=True, idempotency_key=idempotency_key")
+		} else if len(query) > 0 {
+			positional = append(positional, "*")
+		}
+		result := "None"
+		if o.result != nil {
+			result = qualify(o.result)
+		}
+		parameters := strings.Join(append(slices.Clone(positional), query...), ", ")
+		fmt.Fprintf(&out, "\n    def %s(%s) -> %s:\n        %s\n", snake(o.id), parameters, result, docstring(fmt.Sprintf("%s. `%s %s`", strings.TrimSuffix(o.summary, "."), o.method, o.path)))
+		request := fmt.Sprintf("self.request(%q, %s%s)", o.method, path, strings.Join(append([]string{""}, call...), ", "))
+		if result == "None" {
+			fmt.Fprintf(&out, "        %s\n", request)
+		} else {
+			fmt.Fprintf(&out, "        return cast(%q, %s)\n", result, request)
+		}
+		if o.entry == nil {
+			continue
+		}
+		arguments := slices.Clone(o.pathParams)
+		for _, p := range o.query {
+			switch p.name {
+			case "page": // pages are read by cursor
+				parameters = strings.ReplaceAll(parameters, ", page: int | None = None", "")
+			case "cursor":
+				arguments = append(arguments, "cursor=after")
+			default:
+				arguments = append(arguments, p.name+"="+p.name)
+			}
+		}
+		fmt.Fprintf(&out, "\n    def %s(%s) -> Iterator[%s]:\n        %s\n        return self.pages(lambda after: cast(dict[str, Any], self.%s(%s)), cursor)\n", snake(o.all()), parameters, qualify(o.entry),
+			docstring(fmt.Sprintf("Reads all pages of %s, one after the other, and yields their entries.", snake(o.id))), snake(o.id), strings.Join(arguments, ", "))
+	}
+	return out.String()
+}
+
+// qualified adds the name of the module to the names of schemas in a type.
+func qualified(text string, named map[string]bool) string {
+	var out strings.Builder
+	for _, part := range splitNames(text) {
+		if named[part] {
+			out.WriteString("t.")
+		}
+		out.WriteString(part)
+	}
+	return out.String()
+}
+
+// splitNames splits a type into names and the signs between them. Texts in quotes stay whole.
+func splitNames(text string) []string {
+	var parts []string
+	start, inName, inText := 0, false, false
+	isName := func(c byte) bool {
+		return c == '_' || c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
+	}
+	for i := range len(text) {
+		if text[i] == '"' {
+			inText = !inText
+		}
+		if now := isName(text[i]) && !inText; i > 0 && now != inName {
+			parts = append(parts, text[start:i])
+			start = i
+		}
+		inName = isName(text[i]) && !inText
+	}
+	return append(parts, text[start:])
+}
+
+// docstring returns a text as a Python docstring.
+func docstring(text string) string {
+	if text == "" {
+		text = "Has no description."
+	}
+	return `"""` + strings.ReplaceAll(strings.ReplaceAll(text, `\`, `\\`), `"""`, `'''`) + `"""`
+}

@@ -1,0 +1,54 @@
+import type { Fault } from "./index.js";
+
+export interface ClientOptions {
+  /** The address of the server, such as https://reeltally.example.com. The default is the environment variable REELTALLY_URL. */
+  baseUrl?: string | undefined;
+  /** A token of an organisation. The default is the environment variable REELTALLY_TOKEN. */
+  token?: string | undefined;
+  /** How often a request is repeated after 429, 502, 503, 504 or a failure of the network. The default is 4. */
+  maxRetries?: number | undefined;
+  /** The longest time in seconds that a request waits before it is repeated. The default is 90. */
+  maxWait?: number | undefined;
+  /** How long an attempt may take, in seconds. The default is 60. */
+  timeout?: number | undefined;
+  /** The function that sends requests. The default is the global fetch. */
+  fetch?: typeof globalThis.fetch | undefined;
+}
+
+export interface RequestOptions {
+  /** Ends the request, also while it waits before it is repeated. */
+  signal?: AbortSignal | undefined;
+  /** The key of a request that changes something. By default, each call has a new key, which its repetitions keep. */
+  idempotencyKey?: string | undefined;
+  /** More headers, such as If-Match. */
+  headers?: Record<string, string> | undefined;
+}
+
+/** The error of a response that is not successful. Compare `code`, not the message. */
+export class ReelTallyError extends Error {
+  /** The status of HTTP. */
+  readonly status: number;
+  /** The code of the error, such as rate_limited. It is "" if a proxy answered. */
+  readonly code: string;
+  readonly title: string;
+  /** The id of the request in the log of the server. */
+  readonly requestId: string;
+  /** The faults of a request with status 400. */
+  readonly errors: Fault[];
+  /** The seconds after which the request can be repeated. */
+  readonly retryAfter: number | undefined;
+}
+
+export class Client {
+  constructor(options?: ClientOptions);
+  readonly baseUrl: string;
+  /** Reads a list or history as a text in another format. */
+  text(path: string, query?: Record<string, unknown>, accept?: "text/csv" | "application/x-ndjson", options?: RequestOptions): Promise<string>;
+  /** Sends a request and returns the decoded JSON. */
+  request<T = unknown>(method: string, path: string, options?: RequestOptions & {
+    query?: Record<string, unknown> | undefined;
+    body?: unknown;
+    keyed?: boolean | undefined;
+    accept?: string | undefined;
+  }): Promise<T>;
+}

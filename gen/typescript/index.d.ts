@@ -1,0 +1,1747 @@
+// Generated from openapi.yaml by gen/sdk. Do not edit.
+
+import { Client, type RequestOptions } from "./client.js";
+
+export { Client, ReelTallyError, type ClientOptions, type RequestOptions } from "./client.js";
+
+/** Who can open the share page of a collection: nobody if `private`, everyone with its URL if `public`, everyone with its URL and the password if `protected`. */
+export type Access = "private" | "public" | "protected";
+
+/** A profile that posts videos. */
+export interface Account {
+  /** The id of the account. */
+  account_id: string;
+  /** The canonical link of the account. */
+  account_link: string;
+  /** The text in the profile of the account; null if there is none. */
+  bio: string | null;
+  /** When the profile of the account was last fetched; null before the first fetch. */
+  checked_at: string | null;
+  /** When the account was added to the organisation, by its link or through a video. */
+  created_at: string;
+  /** `username` up to the first `~`, for display. */
+  display_username: string;
+  /** Whether the platform lists no video of the account. */
+  empty: boolean;
+  /** One sentence that explains `fetch_status` to people; null if there is nothing to explain. */
+  fetch_detail: string | null;
+  /** How collecting stands for the account, as in FetchStatus; null if the account is only linked from videos. */
+  fetch_status: string | null;
+  /** The ids of the collections that the account was added to; empty if the account was added to no collection. */
+  label_ids: string[] | null;
+  /** The names of the collections in `label_ids`, in the same order. */
+  label_names: string[] | null;
+  /** When a source was last asked for the account since the organisation tracks it, with or without success; null before the first attempt and if the tier hides it. */
+  last_attempt_at: string | null;
+  /** The UTC day of the latest upload among the account's tracked videos; null if no upload is known. */
+  last_uploaded_at: string | null;
+  /** The latest known number of followers or subscribers of the account. */
+  latest_followers_count: number | null;
+  /** The latest known number of accounts that the account follows. */
+  latest_following_count: number | null;
+  /** The link in the profile of the account, as the platform gives it; null if there is none. */
+  link: string | null;
+  /** The mean of the latest views of the account's tracked videos. */
+  mean_views: number | null;
+  /** The median of the latest views of the account's tracked videos. */
+  median_views: number | null;
+  /** The median of the latest views of the account's tracked videos with more than 0 views. */
+  median_views_non_zero: number | null;
+  /** `true` if the organisation's tier hides the metrics; absent otherwise. */
+  metrics_masked?: boolean | undefined;
+  /** The highest latest views of a tracked video of the account. */
+  most_viewed: number | null;
+  /** When the next fetch of the account is due; null if none is planned and if the tier hides it. */
+  next_fetch_at: string | null;
+  /** The id of the organisation that tracks this video or account, or owns this collection. */
+  organisation_id: string;
+  /** The percentage of the account's tracked videos with at least 10 times the median of views. */
+  percent_outperform_10x: number | null;
+  /** The percentage of the account's tracked videos with at least 25 times the median of views. */
+  percent_outperform_25x: number | null;
+  /** The platform of a video or account. */
+  platform: Platform;
+  /** Whether the platform says that the account is private. */
+  private: boolean;
+  /** Whether the tracking of this video or account was stopped. */
+  removed: boolean;
+  /** The sum of the latest bookmarks of the account's tracked videos. */
+  total_bookmarks: number | null;
+  /** The sum of the latest comments of the account's tracked videos. */
+  total_comments: number | null;
+  /** The sum of the latest likes of the account's tracked videos. */
+  total_likes: number | null;
+  /** The sum of the latest shares of the account's tracked videos. */
+  total_shares: number | null;
+  /** The number of videos of the account that are being tracked; null only if the tier hides it. */
+  total_videos_tracked: number | null;
+  /** The sum of the latest views of the account's tracked videos. */
+  total_views: number | null;
+  /** Which videos of the account are tracked, as the request that tracked the account said; null if the account was never tracked itself. */
+  tracking_type: string | null;
+  /** The handle of the account, in lower case, without `@`. */
+  username: string;
+}
+
+/** Accounts, in the requested order. */
+export type AccountArray = Account[];
+
+/** Daily points, newest first. */
+export type AccountHistory = AccountHistoryPoint[];
+
+/** The numbers of an account at the end of a UTC day. */
+export interface AccountHistoryPoint {
+  /** The sum of the bookmarks of the account's tracked videos. */
+  bookmarks: number | null;
+  /** The sum of the comments of the account's tracked videos. */
+  comments: number | null;
+  /** The UTC day of the point. */
+  date: string;
+  /** The sum of likes, comments, bookmarks and shares. */
+  engagements: number | null;
+  /** When the source in `source` was asked; absent if the time is not known. */
+  fetched_at?: string | undefined;
+  /** The number of followers or subscribers of the account. */
+  followers: number | null;
+  /** The number of accounts that the account follows. */
+  following: number | null;
+  /** The sum of the likes of the account's tracked videos. */
+  likes: number | null;
+  /** `true` if the organisation's tier hides the counts; absent otherwise. */
+  metrics_masked?: boolean | undefined;
+  /** The quality of the counts of a point. */
+  quality?: HistoryQuality | undefined;
+  /** The sum of the shares of the account's tracked videos. */
+  shares: number | null;
+  /** The source that last changed the point; absent if the source is not known. */
+  source?: string | undefined;
+  /** The number of videos of the account that were being tracked; null only if the tier hides it. */
+  videos: number | null;
+  /** The sum of the views of the account's tracked videos. */
+  views: number | null;
+}
+
+/** Accounts, as an array or, for `paginated=true`, as a page. */
+export type AccountList = AccountArray | AccountPage;
+
+/** The members by which a list of accounts can be sorted. */
+export type AccountOrder = "created_at" | "username" | "latest_followers_count" | "total_views" | "median_views" | "last_uploaded_at";
+
+/** One page of accounts. */
+export interface AccountPage {
+  /** The accounts, in the requested order. */
+  data: Account[];
+  /** Describes one page of a list. */
+  pagination: Pagination;
+}
+
+/** Videos, as an array or, for `paginated=true`, as a page. */
+export type AccountVideoList = VideoArray | AccountVideoPage;
+
+/** The members by which the videos of an account can be sorted. */
+export type AccountVideoOrder = "created_at" | "uploaded_at" | "latest_updated_at" | "latest_views" | "latest_likes" | "latest_comments" | "latest_bookmarks" | "latest_shares" | "latest_engagement" | "outlier_multiplier" | "increase_1d" | "increase_7d" | "increase_14d" | "increase_30d" | "views_gained_7d";
+
+/** One page of the videos of an account. */
+export interface AccountVideoPage {
+  /** The videos, in the requested order. */
+  data: Video[];
+  /** Describes one page of a list. */
+  pagination: Pagination;
+}
+
+/** What the request changed in the collection. */
+export interface AddedAccounts {
+  /** The number of videos or accounts that were not in the collection before. */
+  accounts_added: number;
+  /** The collection. */
+  collection_id: string;
+  /** Always `true`; a failed request has a problem as its response. */
+  success: boolean;
+}
+
+/** What the request changed in the collection. */
+export interface AddedVideos {
+  /** The collection. */
+  collection_id: string;
+  /** Always `true`; a failed request has a problem as its response. */
+  success: boolean;
+  /** The number of videos or accounts that were not in the collection before. */
+  videos_added: number;
+}
+
+/** The identity of a token. */
+export interface Authentication {
+  /** An organisation. */
+  organisation: Organisation;
+  /** The rate limits of this organisation's tier, one entry for each group of operations. */
+  rate_limits: RateLimit[];
+  /** A token, without its secret. */
+  token: Token;
+}
+
+/** A group of videos and accounts. */
+export interface Collection {
+  /** Who can open the share page of a collection: nobody if `private`, everyone with its URL if `public`, everyone with its URL and the password if `protected`. */
+  access: Access;
+  /** The number of accounts in the collection that are not removed; null if the tier hides it. */
+  account_count?: number | null | undefined;
+  /** When it was created. */
+  created_at: string;
+  /** The id of the token that created the collection. */
+  created_by: string;
+  /** The display settings of the share page; null when nothing is set. */
+  display_settings: DisplaySettings | null;
+  /** The last part of the share page's URL, `{app_url}/c/{hash}`. */
+  hash: string | null;
+  /** The hashtags of the collection, in lower case, without `#`, in alphabetical order. */
+  hashtags: string[];
+  /** Its id. */
+  id: string;
+  /** `true` if the organisation's tier hides the counts; absent otherwise. */
+  metrics_masked?: boolean | undefined;
+  /** The name of the collection. */
+  name: string;
+  /** The id of the organisation that tracks this video or account, or owns this collection. */
+  organisation_id: string;
+  /** The id of the parent collection; null if the collection has no parent. */
+  parent_id: string | null;
+  /** The number of videos in the collection that are not removed; null if the tier hides it. */
+  video_count?: number | null | undefined;
+}
+
+/** One page of the accounts of a collection. */
+export interface CollectionAccountPage {
+  /** The accounts, in the requested order. */
+  data: Account[];
+  /** Describes one page of a list. */
+  pagination: Pagination;
+}
+
+/** The ids of accounts of the organisation. */
+export interface CollectionAccountsRequest {
+  /** Their ids. */
+  account_ids: string[];
+}
+
+/** The views that a video of a collection gained in a period. */
+export interface CollectionGain {
+  /** The id of the video. */
+  ad_id: string;
+  /** The canonical link of the video. */
+  ad_link: string;
+  /** When the video began to be in the collection. */
+  added_at: string;
+  /** `views_gained` in percent of `views_at_start`; null if these are 0 or unknown. */
+  increase: number | null;
+  /** `true` if the video is no longer tracked. */
+  removed: boolean;
+  /** The day of `views_at_start`; null if no views are known. */
+  start_day: string | null;
+  /** The views of the video on the last day of the period; null if unknown. */
+  views_at_end: number | null;
+  /** The views with which the gain of the video begins; null if unknown. */
+  views_at_start: number | null;
+  /** `views_at_end` less `views_at_start`; null if one of them is unknown. */
+  views_gained: number | null;
+}
+
+/** Daily sums, newest first. */
+export type CollectionHistory = CollectionHistoryPoint[];
+
+/** The sums over the videos of a collection on a UTC day. */
+export interface CollectionHistoryPoint {
+  /** The sum of the known bookmarks of the videos; null if none is known. */
+  bookmarks: number | null;
+  /** The number of videos whose counts are those of their last point, which is older. */
+  carried: number | null;
+  /** The sum of the known comments of the videos; null if none is known. */
+  comments: number | null;
+  /** The UTC day. */
+  date: string;
+  /** The sum of likes, comments, bookmarks and shares; null if none of them is known. */
+  engagements: number | null;
+  /** The number of videos whose counts are computed from the points before and after this day. */
+  interpolated: number | null;
+  /** The sum of the known likes of the videos; null if none is known. */
+  likes: number | null;
+  /** The number of videos that were fetched on this day. */
+  measured: number | null;
+  /** `true` if the organisation's tier hides the numbers; absent otherwise. */
+  metrics_masked?: boolean | undefined;
+  /** How many of the `measured` videos have a point in which the source has probably rounded a count. */
+  rounded: number | null;
+  /** The sum of the known shares of the videos; null if none is known. */
+  shares: number | null;
+  /** The number of videos whose bookmarks are unknown. */
+  unknown_bookmarks: number | null;
+  /** The number of videos whose comments are unknown. */
+  unknown_comments: number | null;
+  /** The number of videos whose likes are unknown. */
+  unknown_likes: number | null;
+  /** The number of videos whose shares are unknown. */
+  unknown_shares: number | null;
+  /** The number of videos whose views are unknown. */
+  unknown_views: number | null;
+  /** The number of videos in the collection on this day. */
+  videos: number | null;
+  /** The number of videos that were added on this day. */
+  videos_added: number | null;
+  /** The sum of the known views of the videos; null if none is known. */
+  views: number | null;
+  /** By how much the views of videos fell since the day before, because of corrections or rounding, as a negative number or 0. */
+  views_corrected: number | null;
+  /** The views of the videos that were added on this day. */
+  views_from_added: number | null;
+  /** Views that became known on this day, less views that became unknown. */
+  views_from_known: number | null;
+  /** By how much the views of the videos rose since the day with known views before, without the videos that were added on this day. */
+  views_gained: number | null;
+  /** The number of videos without a point on this day or before. */
+  without_point: number | null;
+}
+
+/** Collections, with `count` or, for `paginated=true`, with `pagination`. */
+export interface CollectionList {
+  /** The number of collections in this response; absent with `paginated=true`. */
+  count?: number | undefined;
+  /** The collections, in the requested order. */
+  data: Collection[];
+  /** Describes one page of a list. */
+  pagination?: Pagination | undefined;
+}
+
+/** The members by which a list of collections can be sorted. */
+export type CollectionOrder = "created_at" | "updated_at" | "name" | "video_count" | "account_count";
+
+/** The counts of a collection's videos added up at the end of a period, and the views that the videos gained in the period. */
+export interface CollectionStatistics {
+  /** The videos that gained the most views, the best first. */
+  best: CollectionGain[];
+  /** The sum of the known bookmarks of the videos at the end of the period; null if none is known. */
+  bookmarks: number | null;
+  /** The id of the collection. */
+  collection_id: string;
+  /** The sum of the known comments of the videos at the end of the period; null if none is known. */
+  comments: number | null;
+  /** The last day of the period. */
+  end_date: string;
+  /** The sum of likes, comments, bookmarks and shares; null if none of them is known. */
+  engagements: number | null;
+  /** `true` if the videos of the collections below are included. */
+  include_children: boolean;
+  /** `views_gained` in percent of `views_at_start`; null if these are 0 or unknown. */
+  increase: number | null;
+  /** The sum of the known likes of the videos at the end of the period; null if none is known. */
+  likes: number | null;
+  /** `true` if the organisation's tier hides the numbers; absent otherwise. */
+  metrics_masked?: boolean | undefined;
+  /** The sum of the known shares of the videos at the end of the period; null if none is known. */
+  shares: number | null;
+  /** The first day of the period. */
+  start_date: string;
+  /** The number of videos whose bookmarks are unknown at the end of the period. */
+  unknown_bookmarks: number | null;
+  /** The number of videos whose comments are unknown at the end of the period. */
+  unknown_comments: number | null;
+  /** The number of videos whose likes are unknown at the end of the period. */
+  unknown_likes: number | null;
+  /** The number of videos whose shares are unknown at the end of the period. */
+  unknown_shares: number | null;
+  /** The number of videos whose views are unknown at the end of the period. */
+  unknown_views: number | null;
+  /** The number of videos that were in the collection at the end of the period. */
+  videos: number | null;
+  /** How many of these videos are no longer tracked. */
+  videos_removed: number | null;
+  /** The sum of the known views of the videos at the end of the period; null if none is known. */
+  views: number | null;
+  /** The sum of the views with which the gains of the videos begin; null if no gain is known. */
+  views_at_start: number | null;
+  /** By how much views fell in the period, from one day to the next, as a negative number or 0. */
+  views_corrected: number | null;
+  /** The sum of the gains of the videos; null if no gain is known. */
+  views_gained: number | null;
+  /** The videos that gained the fewest views, the worst first. */
+  worst: CollectionGain[];
+}
+
+/** The members by which the videos of a collection can be sorted. */
+export type CollectionVideoOrder = "created_at" | "uploaded_at" | "latest_updated_at" | "latest_views" | "latest_likes" | "latest_comments" | "latest_bookmarks" | "latest_shares" | "latest_engagement" | "outlier_multiplier" | "increase_1d" | "increase_7d" | "increase_14d" | "increase_30d" | "views_gained_7d";
+
+/** One page of the videos of a collection. */
+export interface CollectionVideoPage {
+  /** The videos, in the requested order. */
+  data: Video[];
+  /** Describes one page of a list. */
+  pagination: Pagination;
+}
+
+/** The ids of videos of the organisation. */
+export interface CollectionVideosRequest {
+  /** Their ids. */
+  video_ids: string[];
+}
+
+/** The collection to create. */
+export interface CreateCollectionRequest {
+  /** Who can open the share page of a collection: nobody if `private`, everyone with its URL if `public`, everyone with its URL and the password if `protected`. */
+  access?: Access | undefined;
+  /** The hashtags of the collection, sent with or without `#`. */
+  hashtags?: string[] | undefined;
+  /** Its name. */
+  name: string;
+  /** The id of the parent collection. */
+  parent_id?: string | null | undefined;
+}
+
+/** The period of the report. */
+export interface CreateReportRequest {
+  /** The last day. */
+  end_date?: string | undefined;
+  /** `true`: also count the videos of all collections below the collection. */
+  include_children?: boolean | undefined;
+  /** The first day. */
+  start_date?: string | undefined;
+}
+
+/** A new token. */
+export interface CreateTokenRequest {
+  /** How many days the token is valid. */
+  expires_in_days?: number | null | undefined;
+  /** Its name. */
+  name: string;
+  /** The scopes of the token. */
+  scopes: Scopes;
+}
+
+/** The new collection. */
+export interface CreatedCollection {
+  /** Who can open the share page of a collection: nobody if `private`, everyone with its URL if `public`, everyone with its URL and the password if `protected`. */
+  access: Access;
+  /** When it was created. */
+  created_at: string;
+  /** Its id. */
+  id: string;
+  /** Its name. */
+  name: string;
+  /** The id of the organisation that owns the collection. */
+  organisation_id: string;
+}
+
+/** A new token with its secret. */
+export interface CreatedToken {
+  /** When it was created. */
+  created_at: string;
+  /** When the token expires; null if it does not expire. */
+  expires_at: string | null;
+  /** Its id. */
+  id: string;
+  /** Its name. */
+  name: string;
+  /** The scopes of the token. */
+  scopes: Scopes;
+  /** The token itself, for the header Authorization. */
+  secret: string | null;
+}
+
+/** A range of UTC days. */
+export interface DateRange {
+  /** The last day of the range. */
+  end: string | null;
+  /** The first day of the range. */
+  start: string | null;
+}
+
+/** The deleted collection. */
+export interface DeletedCollection {
+  /** The id of the deleted collection. */
+  deleted_id: string;
+  /** Always `true`; a failed request has a problem as its response. */
+  success: boolean;
+}
+
+/** The display settings of the share page; null when nothing is set. */
+export interface DisplaySettings {
+  /** A text below the heading of the share page. */
+  description?: string | undefined;
+  /** The metrics that the share page shows, in this order. */
+  metrics?: Array<"views" | "likes" | "comments" | "bookmarks" | "shares" | "engagement" | "outlier_multiplier" | "increase_1d" | "increase_7d" | "increase_14d" | "increase_30d" | "views_gained_7d"> | undefined;
+  /** Whether the share page lists the accounts. */
+  show_accounts?: boolean | undefined;
+  /** Whether the share page shows a chart of the metrics over time. */
+  show_history?: boolean | undefined;
+  /** The order of the videos on the share page. */
+  sort?: ShareOrder | undefined;
+  /** The colours of the share page: light, dark, or the setting of the visitor's system. */
+  theme?: "light" | "dark" | "auto" | undefined;
+  /** The heading of the share page. */
+  title?: string | undefined;
+}
+
+/** An object without members. */
+export type EmptyObject = Record<string, unknown>;
+
+/** Whether an entry of a bulk result is a video or an account. */
+export type EntryType = "video" | "account";
+
+/** A stored point: the last counts that were fetched on a UTC day. */
+export interface ExportedPoint {
+  /** The id of the video. */
+  ad_id: string;
+  /** The canonical link of the video. */
+  ad_link: string;
+  /** The number of bookmarks; null if the source did not give it, or if the tier masks it. */
+  bookmarks: number | null;
+  /** The number of comments; null if the source did not give it, or if the tier masks it. */
+  comments: number | null;
+  /** The UTC day of the point. */
+  date: string;
+  /** When the source was asked; null if the tier masks it. */
+  fetched_at: string | null;
+  /** The number of likes; null if the source did not give it, or if the tier masks it. */
+  likes: number | null;
+  /** Present and `true` if the tier masks the counts. */
+  metrics_masked?: true | undefined;
+  /** The platform of a video or account. */
+  platform: Platform;
+  /** `true` if the source has probably rounded a count; null if the tier masks it. */
+  rounded: boolean | null;
+  /** The number of shares; null if the source did not give it, or if the tier masks it. */
+  shares: number | null;
+  /** The source that reported the counts; null if the tier masks it. */
+  source: string | null;
+  /** The number of views; null if the source did not give it, or if the tier masks it. */
+  views: number | null;
+}
+
+/** One fault of a request. */
+export interface Fault {
+  /** The code of the fault, for programs. */
+  code: string;
+  /** A message for people. */
+  detail: string;
+  /** The part of the request that has the fault. */
+  location: "body" | "query" | "path" | "header";
+  /** The name of the parameter or header that has the fault. */
+  name?: string | undefined;
+  /** The place of the fault in the body, as a JSON pointer; empty if the fault concerns the whole body. */
+  pointer?: string | undefined;
+}
+
+/** How collecting stands for a video or account. */
+export type FetchStatus = "pending" | "ok" | "delayed" | "failing" | "private" | "restricted" | "gone" | "unsupported" | "stopped";
+
+/** A page of an export. */
+export interface HistoryExport {
+  /** The points of the videos of this page. */
+  data: ExportedPoint[];
+  /** The time up to which the export is complete once its last page was read. */
+  exported_until: string;
+  /** The cursor of the next page; null on the last page. */
+  next_cursor: string | null;
+}
+
+/** The additional members that a request can ask for in each history point. */
+export type HistoryInclude = "quality";
+
+/** The quality of the counts of a point. */
+export type HistoryQuality = "measured" | "corrected" | "rounded" | "interpolated";
+
+/** The positions of the link in the `links` of the request, in ascending order; the first link has position 0. */
+export type LinkPositions = number[];
+
+/** A token in the list of tokens. */
+export interface ListedToken {
+  /** When it was created. */
+  created_at: string;
+  /** True for the token that sent this request. */
+  current: boolean;
+  /** When the token expires; null if it does not expire. */
+  expires_at: string | null;
+  /** Its id. */
+  id: string;
+  /** When the token was last used, accurate to one minute; null if it was never used. */
+  last_used_at: string | null;
+  /** Its name. */
+  name: string;
+  /** When the token was revoked; null if it was not revoked. */
+  revoked_at: string | null;
+  /** The scopes of the token. */
+  scopes: Scopes;
+  /** Whether the token can be used: a revoked token is `revoked`, even if it has also expired. */
+  state: TokenState;
+}
+
+/** The result of a request, as a message for people. */
+export interface Message {
+  /** The message for people. */
+  message: string;
+}
+
+/** The direction of the order: ascending or descending. */
+export type OrderDirection = "asc" | "desc";
+
+/** An organisation. */
+export interface Organisation {
+  /** Its id. */
+  id: string;
+  /** Its name. */
+  name: string;
+  /** The state of the organisation's subscription. */
+  subscription: "active" | "none";
+  /** The tier of the organisation. */
+  tier: "limited" | "basic" | "premium";
+}
+
+/** Daily points, newest first. */
+export type OrganisationHistory = OrganisationHistoryPoint[];
+
+/** The numbers of an organisation's videos and accounts, and the sums of their counts, at the end of a UTC day. */
+export interface OrganisationHistoryPoint {
+  /** The number of tracked accounts. */
+  accounts: number | null;
+  /** The sum of the bookmarks of the organisation's videos. */
+  bookmarks: number | null;
+  /** The sum of the comments on the organisation's videos. */
+  comments: number | null;
+  /** The UTC day of the point. */
+  date: string;
+  /** The sum of likes, comments, bookmarks and shares. */
+  engagements: number | null;
+  /** The sum of the followers of the organisation's accounts. */
+  followers: number | null;
+  /** The sum of the numbers of accounts that the organisation's accounts follow. */
+  following: number | null;
+  /** The sum of the likes of the organisation's videos. */
+  likes: number | null;
+  /** `true` if the organisation's tier hides the counts; absent otherwise. */
+  metrics_masked?: boolean | undefined;
+  /** The sum of the shares of the organisation's videos. */
+  shares: number | null;
+  /** The number of the organisation's videos that were uploaded on this day, as far as is known now. */
+  uploads: number | null;
+  /** The number of tracked videos. */
+  videos: number | null;
+  /** The sum of the views of the organisation's videos. */
+  views: number | null;
+}
+
+/** Describes one page of a list. */
+export interface Pagination {
+  /** The maximum number of items of a page. */
+  limit: number;
+  /** The value of the parameter `cursor` that requests the next page; null on the last page. */
+  next_cursor: string | null;
+  /** The number of this page; the first page is 1. */
+  page: number;
+  /** The number of items in the whole list. */
+  total: number;
+  /** The number of pages; 0 if the list is empty. */
+  total_pages: number;
+}
+
+/** A saved item whose data is not fetched. */
+export interface PendingItem {
+  /** Its id. */
+  id: string;
+  /** The platform of a video or account. */
+  platform: Platform;
+}
+
+/** The saved items whose data is not fetched because the organisation has no active subscription; absent if there are none. */
+export interface PendingQueue {
+  /** The accounts whose data is not fetched. */
+  accounts: PendingItem[];
+  /** The videos whose data is not fetched. */
+  videos: PendingItem[];
+}
+
+/** The platform of a video or account. */
+export type Platform = "tiktok" | "instagram" | "youtube" | "facebook";
+
+/** The number of tracked videos or accounts by platform. */
+export interface PlatformCounts {
+  /** The number of tracked videos or accounts on Facebook. */
+  facebook: number;
+  /** The number of tracked videos or accounts on Instagram. */
+  instagram: number;
+  /** The number of tracked videos or accounts on TikTok. */
+  tiktok: number;
+  /** The number of tracked videos or accounts on YouTube. */
+  youtube: number;
+}
+
+/** A problem (RFC 9457): what is wrong with a request, or why the server failed. */
+export interface Problem {
+  /** The error code, for programs. */
+  code: string;
+  /** Says which value is wrong and what is allowed, for people. */
+  detail: string;
+  /** A copy of `detail`, for older programs. */
+  error: string;
+  /** All faults of the request, at most 1000. */
+  errors?: Fault[] | undefined;
+  /** The path of the request. */
+  instance: string;
+  /** The id of the request. */
+  request_id: string;
+  /** The HTTP status. */
+  status: number;
+  /** The meaning of `code` in a few words. */
+  title: string;
+  /** A URL reference to the documentation of `code`. */
+  type: string;
+}
+
+/** The rate limit of a group of operations. */
+export interface RateLimit {
+  /** The group of operations (`x-rate-group`). */
+  group: string;
+  /** The number of requests that are allowed for one operation in a window. */
+  limit: number;
+  /** The operationIds of the group's operations. */
+  operations: string[];
+  /** The length of a window in seconds. */
+  window_seconds: number;
+}
+
+/** The account to fetch. */
+export interface RefreshAccountRequest {
+  /** The id of the account, or any form of its link. */
+  link: string;
+}
+
+/** Says that the last fetch is less than 4 hours old, and when the next fetch can be requested. */
+export interface RefreshNotDue {
+  /** When the video or account was last fetched; null for the tiers limited and basic, whose metrics are masked. */
+  latest_updated_at: string | null;
+  /** A message for people. */
+  message: string;
+  /** When the next fetch can be requested: 4 hours after the last fetch. */
+  refresh_after: string;
+}
+
+/** The video to fetch. */
+export interface RefreshVideoRequest {
+  /** The id of the video, or any form of its link. */
+  link: string;
+}
+
+/** What the request changed in the collection. */
+export interface RemovedAccounts {
+  /** The number of videos or accounts that were taken out of the collection. */
+  accounts_removed: number;
+  /** The collection. */
+  collection_id: string;
+  /** Always `true`; a failed request has a problem as its response. */
+  success: boolean;
+}
+
+/** What the request changed in the collection. */
+export interface RemovedVideos {
+  /** The collection. */
+  collection_id: string;
+  /** Always `true`; a failed request has a problem as its response. */
+  success: boolean;
+  /** The number of videos or accounts that were taken out of the collection. */
+  videos_removed: number;
+}
+
+/** A frozen report of a collection. */
+export interface Report {
+  /** The collection, and the collections below it if they are included. */
+  collections: ReportCollection[];
+  /** When the report was made. */
+  created_at: string;
+  /** The id of the token with which the report was made. */
+  created_by: string;
+  /** The sums of each day, newest first. */
+  days: CollectionHistoryPoint[];
+  /** The version of this form of a report. */
+  format: number;
+  /** The id of the report. */
+  id: string;
+  /** The number of the report. */
+  number: number;
+  /** The id of the organisation. */
+  organisation_id: string;
+  /** The totals of the videos at the end of the report's period, and the views that they gained in it. */
+  statistics: ReportStatistics;
+  /** The videos of the report, by id. */
+  videos: ReportVideo[];
+}
+
+/** A collection whose videos are in a report. */
+export interface ReportCollection {
+  /** The id of the collection. */
+  id: string;
+  /** The name of the collection when the report was made. */
+  name: string;
+}
+
+/** One page of the reports of a collection. */
+export interface ReportPage {
+  /** The reports, in the requested order. */
+  data: ReportSummary[];
+  /** Describes one page of a list. */
+  pagination: Pagination;
+}
+
+/** A stored point of a video. */
+export interface ReportPoint {
+  /** The number of bookmarks; null if the platform does not give it. */
+  bookmarks: number | null;
+  /** The number of comments; null if the platform does not give it. */
+  comments: number | null;
+  /** The UTC day of the point. */
+  date: string;
+  /** When the source was asked. */
+  fetched_at: string;
+  /** The number of likes; null if the platform does not give it. */
+  likes: number | null;
+  /** The quality of the counts of a point. */
+  quality: HistoryQuality;
+  /** The number of shares; null if the platform does not give it. */
+  shares: number | null;
+  /** The source that gave the counts. */
+  source: string;
+  /** The number of views; null if the platform does not give it. */
+  views: number | null;
+}
+
+/** The totals of the videos at the end of the report's period, and the views that they gained in it. */
+export interface ReportStatistics {
+  /** The sum of the known bookmarks of the videos at the end of the period; null if none is known. */
+  bookmarks: number | null;
+  /** The id of the collection. */
+  collection_id: string;
+  /** The sum of the known comments of the videos at the end of the period; null if none is known. */
+  comments: number | null;
+  /** The last day of the period. */
+  end_date: string;
+  /** The sum of likes, comments, bookmarks and shares; null if none of them is known. */
+  engagements: number | null;
+  /** `true` if the videos of the collections below are included. */
+  include_children: boolean;
+  /** `views_gained` in percent of `views_at_start`; null if these are 0 or unknown. */
+  increase: number | null;
+  /** The sum of the known likes of the videos at the end of the period; null if none is known. */
+  likes: number | null;
+  /** `true` if the organisation's tier hides the numbers; absent otherwise. */
+  metrics_masked?: boolean | undefined;
+  /** The sum of the known shares of the videos at the end of the period; null if none is known. */
+  shares: number | null;
+  /** The first day of the period. */
+  start_date: string;
+  /** The number of videos whose bookmarks are unknown at the end of the period. */
+  unknown_bookmarks: number | null;
+  /** The number of videos whose comments are unknown at the end of the period. */
+  unknown_comments: number | null;
+  /** The number of videos whose likes are unknown at the end of the period. */
+  unknown_likes: number | null;
+  /** The number of videos whose shares are unknown at the end of the period. */
+  unknown_shares: number | null;
+  /** The number of videos whose views are unknown at the end of the period. */
+  unknown_views: number | null;
+  /** The number of videos that were in the collection at the end of the period. */
+  videos: number | null;
+  /** How many of these videos are no longer tracked. */
+  videos_removed: number | null;
+  /** The sum of the known views of the videos at the end of the period; null if none is known. */
+  views: number | null;
+  /** The sum of the views with which the gains of the videos begin; null if no gain is known. */
+  views_at_start: number | null;
+  /** By how much views fell in the period, from one day to the next, as a negative number or 0. */
+  views_corrected: number | null;
+  /** The sum of the gains of the videos; null if no gain is known. */
+  views_gained: number | null;
+}
+
+/** What identifies a report. */
+export interface ReportSummary {
+  /** The number of these bytes. */
+  bytes: number;
+  /** The SHA-256 of the bytes that `GET /reports/{report_id}` returns, in hexadecimal digits. */
+  checksum: string;
+  /** The id of the collection, which may be deleted by now. */
+  collection_id: string;
+  /** The name of the collection when the report was made. */
+  collection_name: string;
+  /** When the report was made. */
+  created_at: string;
+  /** The id of the token with which the report was made. */
+  created_by: string;
+  /** The last day of the period. */
+  end_date: string;
+  /** The id of the report. */
+  id: string;
+  /** `true` if the videos of the collections below are included. */
+  include_children: boolean;
+  /** The number of the report: 1 for the organisation's first report, and one more for each next one. */
+  number: number;
+  /** The first day of the period. */
+  start_date: string;
+}
+
+/** A video of a report, with the stored points from which its counts follow. */
+export interface ReportVideo {
+  /** The id of the video. */
+  ad_id: string;
+  /** The canonical link of the video. */
+  ad_link: string;
+  /** When the video began to be in the collection. */
+  added_at: string;
+  /** `views_gained` in percent of `views_at_start`; null if these are 0 or unknown. */
+  increase: number | null;
+  /** The stored points from which the counts of the video follow, the oldest first. */
+  points: ReportPoint[];
+  /** `true` if the video is no longer tracked. */
+  removed: boolean;
+  /** The day of `views_at_start`; null if no views are known. */
+  start_day: string | null;
+  /** The views of the video on the last day of the period; null if unknown. */
+  views_at_end: number | null;
+  /** The views with which the gain of the video begins; null if unknown. */
+  views_at_start: number | null;
+  /** `views_at_end` less `views_at_start`; null if one of them is unknown. */
+  views_gained: number | null;
+}
+
+/** A permission of a token. */
+export type Scope = "read" | "write" | "admin";
+
+/** The scopes of the token. */
+export type Scopes = Scope[];
+
+/** The order of the videos on the share page. */
+export interface ShareOrder {
+  /** The members by which the videos of a collection can be sorted. */
+  by?: CollectionVideoOrder | undefined;
+  /** The direction of the order: ascending or descending. */
+  direction?: OrderDirection | undefined;
+}
+
+/** The numbers of videos or accounts of an organisation. */
+export interface Statistics {
+  /** The number of tracked videos or accounts by platform. */
+  by_platform: PlatformCounts;
+  /** The number of tracked and stopped videos or accounts by `fetch_status`. */
+  by_status: StatusCounts;
+  /** The number of videos or accounts whose tracking was stopped. */
+  removed: number;
+  /** The number of videos or accounts that are being tracked. */
+  total: number;
+}
+
+/** The number of tracked and stopped videos or accounts by `fetch_status`. */
+export interface StatusCounts {
+  /** The number of videos or accounts whose fetch is late. */
+  delayed: number;
+  /** The number of videos or accounts whose last attempts failed. */
+  failing: number;
+  /** The number of videos or accounts that do not exist any more. */
+  gone: number;
+  /** The number of videos or accounts whose last fetch succeeded. */
+  ok: number;
+  /** The number of videos or accounts that were not fetched since tracking began. */
+  pending: number;
+  /** The number of videos or accounts that are private. */
+  private: number;
+  /** The number of videos or accounts that a source does not show to everyone. */
+  restricted: number;
+  /** The number of videos or accounts whose tracking was stopped. */
+  stopped: number;
+  /** The number of videos or accounts that no configured source can fetch. */
+  unsupported: number;
+}
+
+/** The account to stop tracking. */
+export interface StopAccountRequest {
+  /** The id of the account, or any form of its link. */
+  id: string;
+}
+
+/** The accounts to stop tracking. */
+export interface StopAccountsRequest {
+  /** The ids of the accounts, or the links that were tracked. */
+  ids: string[];
+}
+
+/** The result for one entry. */
+export interface StopEntry {
+  /** Why the entry failed, as a stable code for programs. */
+  code?: "not_found" | undefined;
+  /** A message for people that says why the entry failed. */
+  error?: string | undefined;
+  /** The id of the video or account, also for an entry that was sent as a link. */
+  id: string;
+  /** Whether the tracking of the video or account was stopped. */
+  success: boolean;
+  /** Whether an entry of a bulk result is a video or an account. */
+  type: EntryType;
+  /** The link, as sent. */
+  url?: string | undefined;
+}
+
+/** The result for each entry. */
+export interface StopResult {
+  /** One entry for each distinct video or account, in the order of the request. */
+  results: StopEntry[];
+  /** True only if every entry was stopped. */
+  success: boolean;
+  /** How many entries of a bulk request succeeded and failed. */
+  summary: StopSummary;
+}
+
+/** How many entries of a bulk request succeeded and failed. */
+export interface StopSummary {
+  /** The number of unknown ids. */
+  failed: number;
+  /** Stopped. */
+  succeeded: number;
+  /** The number of distinct entries. */
+  total: number;
+}
+
+/** The video to stop tracking. */
+export interface StopVideoRequest {
+  /** The id of the video, or any form of its link. */
+  id: string;
+}
+
+/** The videos to stop tracking. */
+export interface StopVideosRequest {
+  /** The ids of the videos, or the links that were tracked. */
+  ids: string[];
+}
+
+/** A range of time. */
+export interface TimeRange {
+  /** The latest time of the range. */
+  end: string | null;
+  /** The earliest time of the range. */
+  start: string | null;
+}
+
+/** A token, without its secret. */
+export interface Token {
+  /** When it was created. */
+  created_at: string;
+  /** When the token expires; null if it does not expire. */
+  expires_at: string | null;
+  /** Its id. */
+  id: string;
+  /** Its name. */
+  name: string;
+  /** The scopes of the token. */
+  scopes: Scopes;
+}
+
+/** The tokens of an organisation. */
+export interface TokenList {
+  /** The tokens, the newest first. */
+  data: ListedToken[];
+}
+
+/** Whether the token can be used: a revoked token is `revoked`, even if it has also expired. */
+export type TokenState = "valid" | "expired" | "revoked";
+
+/** The account to track, and how to track it. */
+export interface TrackAccountRequest {
+  /** The ids of the collections to put the account into. */
+  collection_ids?: string[] | null | undefined;
+  /** The names of root collections to put the account into. */
+  collection_names?: string[] | null | undefined;
+  /** Any form of the link of an account. */
+  link: string;
+  /** Which of the account's videos are tracked with it: at first the newest 30, the newest 200, none or all, and from then on all uploads. */
+  tracking_type?: TrackingType | undefined;
+}
+
+/** The tracked account. */
+export interface TrackAccountResult {
+  /** The id of the account. */
+  accountId: string;
+  /** The account's page on the dashboard: `{app_url}/account/{platform}/{account_id}`. */
+  directUrl: string;
+  /** A message that the organisation tracked the account already; absent if it did not. */
+  error?: string | undefined;
+  /** Messages about problems that did not make the request fail, for example that no configured source can fetch the account. */
+  warnings: string[];
+}
+
+/** The result for one link. */
+export interface TrackAccountsEntry {
+  /** The id of the account; absent when the status is `failed`. */
+  accountId?: string | undefined;
+  /** Why a link failed; only on failed entries. */
+  code?: TrackFailure | undefined;
+  /** A message for people that says why the entry failed. */
+  error?: string | undefined;
+  /** The positions of the link in the `links` of the request, in ascending order; the first link has position 0. */
+  positions: LinkPositions;
+  /** Whether sending the link again can succeed. */
+  retryable?: boolean | undefined;
+  /** The result for a link. */
+  status: TrackStatus;
+  /** True unless the status is `failed`. */
+  success: boolean;
+  /** Whether an entry of a bulk result is a video or an account. */
+  type: EntryType;
+  /** The link, as it was first sent. */
+  url: string;
+  /** Whether the organisation had the account before, tracked or stopped. */
+  wasExisting: boolean;
+}
+
+/** The accounts to track. */
+export interface TrackAccountsRequest {
+  /** The ids of the collections to put every account into. */
+  label_ids?: string[] | null | undefined;
+  /** The links. */
+  links: string[];
+  /** Which of the account's videos are tracked with it: at first the newest 30, the newest 200, none or all, and from then on all uploads. */
+  tracking_type?: TrackingType | undefined;
+}
+
+/** The result for each link. */
+export interface TrackAccountsResult {
+  /** The saved items whose data is not fetched because the organisation has no active subscription; absent if there are none. */
+  pendingTmvQueue?: PendingQueue | undefined;
+  /** One entry for each distinct link, in the order of the request. */
+  results: TrackAccountsEntry[];
+  /** True only if every link succeeded. */
+  success: boolean;
+  /** How many entries of a bulk request succeeded and failed. */
+  summary: TrackSummary;
+  /** Whether data is being fetched for every saved item. */
+  trackingEnqueued: boolean;
+  /** Messages about problems that did not make the request fail. */
+  warnings: string[];
+}
+
+/** Why a link failed; only on failed entries. */
+export type TrackFailure = "invalid_url" | "unsupported_platform" | "unsupported_link" | "wrong_kind" | "not_found" | "private" | "link_unresolved" | "platform_unavailable" | "rate_limited" | "quota_exceeded" | "internal";
+
+/** The result for a link. */
+export type TrackStatus = "tracked" | "already_tracked" | "failed";
+
+/** How many entries of a bulk request succeeded and failed. */
+export interface TrackSummary {
+  /** The number of entries with the status `already_tracked`. */
+  alreadyExists: number;
+  /** The number of entries with the status `failed`. */
+  failed: number;
+  /** The number of failed entries for which a retry can succeed. */
+  retryable: number;
+  /** The number of entries that succeeded, including links that were tracked before. */
+  succeeded: number;
+  /** The number of distinct links. */
+  total: number;
+}
+
+/** The video to track. */
+export interface TrackVideoRequest {
+  /** The ids of the collections to put the video into. */
+  collection_ids?: string[] | null | undefined;
+  /** The names of root collections to put the video into. */
+  collection_names?: string[] | null | undefined;
+  /** Any form of the link of a video. */
+  link: string;
+}
+
+/** The tracked video. */
+export interface TrackVideoResult {
+  /** The video's page on the dashboard: `{app_url}/video/{platform}/{video_id}`. */
+  directUrl: string;
+  /** A message that the organisation tracked the video already; absent if it did not. */
+  error?: string | undefined;
+  /** The id of the video. */
+  videoId: string;
+  /** Messages about problems that did not make the request fail, for example that no configured source can fetch the video. */
+  warnings: string[];
+}
+
+/** The result for one link. */
+export interface TrackVideosEntry {
+  /** Why a link failed; only on failed entries. */
+  code?: TrackFailure | undefined;
+  /** A message for people that says why the entry failed. */
+  error?: string | undefined;
+  /** The positions of the link in the `links` of the request, in ascending order; the first link has position 0. */
+  positions: LinkPositions;
+  /** Whether sending the link again can succeed. */
+  retryable?: boolean | undefined;
+  /** The result for a link. */
+  status: TrackStatus;
+  /** True unless the status is `failed`. */
+  success: boolean;
+  /** Whether an entry of a bulk result is a video or an account. */
+  type: EntryType;
+  /** The link, as it was first sent. */
+  url: string;
+  /** The id of the video; absent when the status is `failed`. */
+  videoId?: string | undefined;
+  /** Whether the organisation had the video before, tracked or stopped. */
+  wasExisting: boolean;
+}
+
+/** The videos to track. */
+export interface TrackVideosRequest {
+  /** The ids of the collections to put every video into. */
+  label_ids?: string[] | null | undefined;
+  /** The links. */
+  links: string[];
+}
+
+/** The result for each link. */
+export interface TrackVideosResult {
+  /** The saved items whose data is not fetched because the organisation has no active subscription; absent if there are none. */
+  pendingTmvQueue?: PendingQueue | undefined;
+  /** One entry for each distinct link, in the order of the request. */
+  results: TrackVideosEntry[];
+  /** True only if every link succeeded. */
+  success: boolean;
+  /** How many entries of a bulk request succeeded and failed. */
+  summary: TrackSummary;
+  /** Whether data is being fetched for every saved item. */
+  trackingEnqueued: boolean;
+  /** Messages about problems that did not make the request fail. */
+  warnings: string[];
+}
+
+/** Which of the account's videos are tracked with it: at first the newest 30, the newest 200, none or all, and from then on all uploads. */
+export type TrackingType = "latest_30" | "latest_200" | "new_only" | "all";
+
+/** The members of a collection to change. */
+export interface UpdateCollectionRequest {
+  /** Who can open the share page of a collection: nobody if `private`, everyone with its URL if `public`, everyone with its URL and the password if `protected`. */
+  access?: Access | undefined;
+  /** The display settings of the share page; null when nothing is set. */
+  display_settings?: DisplaySettings | null | undefined;
+  /** The new hashtags of the collection, sent with or without `#`. */
+  hashtags?: string[] | undefined;
+  /** Its name. */
+  name?: string | undefined;
+  /** The new parent collection; null moves the collection to the root. */
+  parent_id?: string | null | undefined;
+  /** The new password of the share page. */
+  password?: string | undefined;
+}
+
+/** A video of the organisation. */
+export interface Video {
+  /** The id of the video. */
+  ad_id: string;
+  /** Whether the video is a shop ad. */
+  ad_info_shop: boolean;
+  /** Whether the platform marks the video as an ad. */
+  ad_is_ad: boolean;
+  /** The canonical link of the video. */
+  ad_link: string;
+  /** The product id of a shop ad; empty for other videos and for shop ads without a product id. */
+  ad_product_id_shop: string;
+  /** When the video was first tracked for the organisation, by its link or through its account. */
+  created_at: string;
+  /** `username` up to the first `~`, for display. */
+  display_username: string;
+  /** One sentence that explains `fetch_status` to people; null if there is nothing to explain. */
+  fetch_detail: string | null;
+  /** How collecting stands for a video or account. */
+  fetch_status: FetchStatus;
+  /** Whether the platform does not give at least one count that it normally gives. */
+  hidden_stats: boolean;
+  /** The percentage by which the views grew from the last point on or before 14 days before the last fetch (`latest_updated_at`) to `latest_views`. */
+  increase_14d: number | null;
+  /** The percentage by which the views grew from the last point on or before 1 day before the last fetch (`latest_updated_at`) to `latest_views`. */
+  increase_1d: number | null;
+  /** The percentage by which the views grew from the last point on or before 30 days before the last fetch (`latest_updated_at`) to `latest_views`. */
+  increase_30d: number | null;
+  /** The percentage by which the views grew from the last point on or before 7 days before the last fetch (`latest_updated_at`) to `latest_views`. */
+  increase_7d: number | null;
+  /** The ids of the collections that the video is in; empty if the video is in no collection. */
+  label_ids: string[] | null;
+  /** The names of the collections in `label_ids`, in the same order. */
+  label_names: string[] | null;
+  /** When a source was last asked for the video since the organisation tracks it, with or without success; null before the first attempt and if the tier hides it. */
+  last_attempt_at: string | null;
+  /** The latest known number of bookmarks. */
+  latest_bookmarks: number | null;
+  /** The latest known number of comments. */
+  latest_comments: number | null;
+  /** The sum of likes, comments, bookmarks and shares. */
+  latest_engagement: number | null;
+  /** The latest known number of likes. */
+  latest_likes: number | null;
+  /** The latest known number of shares. */
+  latest_shares: number | null;
+  /** When the metrics were last fetched. */
+  latest_updated_at: string | null;
+  /** The latest known number of views: on TikTok and YouTube as the platform shows it, on Instagram the plays on Instagram without those on Facebook. */
+  latest_views: number | null;
+  /** The account that posted the video; null until it is known from the link or a fetch. */
+  linked_account_id: string | null;
+  /** `true` if the organisation's tier hides the metrics; absent otherwise. */
+  metrics_masked?: boolean | undefined;
+  /** When the next fetch of the video is due; null if none is planned and if the tier hides it. */
+  next_fetch_at: string | null;
+  /** Whether the platform restricts the video, for example by age (not safe for work). */
+  not_safe: boolean;
+  /** The id of the organisation that tracks this video or account, or owns this collection. */
+  organisation_id: string;
+  /** The latest views of the video, divided by the median of the latest views of the account's tracked videos. */
+  outlier_multiplier: number | null;
+  /** The platform of a video or account. */
+  platform: Platform;
+  /** Whether the platform says that the video is private now. */
+  private: boolean;
+  /** Whether the tracking of this video or account was stopped. */
+  removed: boolean;
+  /** The link of the video's sound; null if the platform gives none. */
+  song_link: string | null;
+  /** The name of the video's sound; null if it has no sound or the platform does not name it. */
+  song_name: string | null;
+  /** The address of the video's picture at the platform, as a source gave it last; null if no source gave one. */
+  thumbnail_url: string | null;
+  /** The title or caption of the video; empty before the first fetch. */
+  title: string;
+  /** The UTC day of the upload; null before the first fetch. */
+  uploaded_at: string | null;
+  /** The handle of the account that posted the video, in lower case, without `@`. */
+  username: string;
+  /** The length of the video in seconds; null before the first fetch. */
+  video_length: string | null;
+  /** `latest_views` minus the views of the last point on or before 7 days before the last fetch (`latest_updated_at`). */
+  views_gained_7d: number | null;
+}
+
+/** Videos, in the requested order. */
+export type VideoArray = Video[];
+
+/** The filters that were applied, in normalised form; null for each filter that is not used. */
+export interface VideoFilters {
+  /** The value of the filter `ad_info_shop`: only shop ads if true, only other videos if false. */
+  ad_info_shop: boolean | null;
+  /** Whether the list has only shop ads with a product id. */
+  ad_product_id_shop: boolean | null;
+  /** The collections of the filter, as sent; empty if the filter is not used. */
+  collections: string[];
+  /** The status of the filter `fetch_status`. */
+  fetch_status: string | null;
+  /** Whether the list has only videos whose metrics were fetched at least once. */
+  has_metrics: boolean | null;
+  /** The hashtag of the filter `hashtag`, in lower case, without `#`. */
+  hashtag: string | null;
+  /** Whether the list includes stopped videos. */
+  include_removed: boolean;
+  /** A range of time. */
+  latest_updated_at_range: TimeRange;
+  /** The link of the filter `link`, in its canonical form. */
+  link: string | null;
+  /** The account id of the filter `linked_account_id`. */
+  linked_account_id: string | null;
+  /** The platform of the filter `platform`. */
+  platform: string | null;
+  /** The words that the caption must contain. */
+  q: string | null;
+  /** A range of UTC days. */
+  uploaded_at_range: DateRange;
+  /** The handle of the filter `username`, in lower case, without `@`. */
+  username: string | null;
+}
+
+/** Daily points, newest first. */
+export type VideoHistory = VideoHistoryPoint[];
+
+/** The counts of one UTC day. */
+export interface VideoHistoryPoint {
+  /** The number of bookmarks. */
+  bookmarks: number | null;
+  /** The number of comments. */
+  comments: number | null;
+  /** The UTC day of the point. */
+  date: string;
+  /** The sum of likes, comments, bookmarks and shares. */
+  engagements: number | null;
+  /** When the source in `source` was asked; absent on an interpolated point. */
+  fetched_at?: string | undefined;
+  /** `true` if the counts of the point were computed from the snapshots before and after it; absent otherwise. */
+  interpolated?: boolean | undefined;
+  /** The number of likes. */
+  likes: number | null;
+  /** `true` if the organisation's tier hides the counts; absent otherwise. */
+  metrics_masked?: boolean | undefined;
+  /** The quality of the counts of a point. */
+  quality?: HistoryQuality | undefined;
+  /** The number of shares. */
+  shares: number | null;
+  /** The source that gave the counts; absent on an interpolated point. */
+  source?: string | undefined;
+  /** The number of views, as in `latest_views` of the video. */
+  views: number | null;
+}
+
+/** The members by which a list of videos can be sorted. */
+export type VideoOrder = "created_at" | "uploaded_at" | "latest_updated_at" | "latest_views" | "latest_likes" | "latest_comments" | "latest_bookmarks" | "latest_shares" | "latest_engagement" | "outlier_multiplier" | "increase_1d" | "increase_7d" | "increase_14d" | "increase_30d" | "views_gained_7d";
+
+/** One page of videos. */
+export interface VideoPage {
+  /** The videos, in the requested order. */
+  data: Video[];
+  /** The filters that were applied, in normalised form; null for each filter that is not used. */
+  filters: VideoFilters;
+  /** Describes this page of the list and the filters that were applied. */
+  pagination: VideoPagination;
+}
+
+/** Describes this page of the list and the filters that were applied. */
+export interface VideoPagination {
+  /** Whether there is a next page. */
+  has_more: boolean;
+  /** The maximum number of items of a page. */
+  limit: number;
+  /** The value of the parameter `cursor` that requests the next page; null on the last page. */
+  next_cursor: string | null;
+  /** The members by which a list of videos can be sorted. */
+  order_by: VideoOrder;
+  /** The direction of the order: ascending or descending. */
+  order_direction: OrderDirection;
+  /** The number of this page; the first page is 1. */
+  page: number;
+  /** The number of videos that match the filters. */
+  total: number;
+  /** The number of pages; 0 if no video matches the filters. */
+  total_pages: number;
+}
+
+/** The parameters of {@link ReelTally.exportHistory}. */
+export interface ExportHistoryParams {
+  /** Only points that were fetched at or after this time. */
+  updated_since?: string | undefined;
+  /** The maximum number of videos of a page. */
+  limit?: number | undefined;
+  /** The `next_cursor` of the page before, with the same filters and order. */
+  cursor?: string | undefined;
+}
+
+/** The parameters of {@link ReelTally.getAccountHistory}. */
+export interface GetAccountHistoryParams {
+  /** The first day, inclusive. */
+  start_date?: string | undefined;
+  /** The last day, inclusive. */
+  end_date?: string | undefined;
+  /** The additional members of each point. */
+  include?: HistoryInclude[] | undefined;
+}
+
+/** The parameters of {@link ReelTally.getCollection}. */
+export interface GetCollectionParams {
+  /** `true`: the response has `video_count` and `account_count`. */
+  include_counts?: boolean | undefined;
+}
+
+/** The parameters of {@link ReelTally.getCollectionHistory}. */
+export interface GetCollectionHistoryParams {
+  /** The first day, inclusive. */
+  start_date?: string | undefined;
+  /** The last day, inclusive. */
+  end_date?: string | undefined;
+  /** `true`: also count the videos of all collections below the collection. */
+  include_children?: boolean | undefined;
+}
+
+/** The parameters of {@link ReelTally.getCollectionStatistics}. */
+export interface GetCollectionStatisticsParams {
+  /** The first day, inclusive. */
+  start_date?: string | undefined;
+  /** The last day, inclusive. */
+  end_date?: string | undefined;
+  /** `true`: also count the videos of all collections below the collection. */
+  include_children?: boolean | undefined;
+}
+
+/** The parameters of {@link ReelTally.getOrganisationHistory}. */
+export interface GetOrganisationHistoryParams {
+  /** The first day, inclusive. */
+  start_date?: string | undefined;
+  /** The last day, inclusive. */
+  end_date?: string | undefined;
+}
+
+/** The parameters of {@link ReelTally.getVideoHistory}. */
+export interface GetVideoHistoryParams {
+  /** The first day, inclusive. */
+  start_date?: string | undefined;
+  /** The last day, inclusive. */
+  end_date?: string | undefined;
+  /** The additional members of each point. */
+  include?: HistoryInclude[] | undefined;
+}
+
+/** The parameters of {@link ReelTally.listAccountVideos}. */
+export interface ListAccountVideosParams {
+  /** Only videos uploaded on or after this day. */
+  start_date?: string | undefined;
+  /** Only videos uploaded on or before this day. */
+  end_date?: string | undefined;
+  /** The number of the page; the first page is 1. */
+  page?: number | undefined;
+  /** The maximum number of items of a page. */
+  limit?: number | undefined;
+  /** The `next_cursor` of the page before, with the same filters and order. */
+  cursor?: string | undefined;
+  /** The member of a video to sort by. */
+  order_by?: AccountVideoOrder | undefined;
+  /** The direction of the order: ascending or descending. */
+  order_direction?: OrderDirection | undefined;
+  /** `true`: also list videos whose tracking was stopped. */
+  include_removed?: boolean | undefined;
+  /** Only videos or accounts with this `fetch_status`. */
+  fetch_status?: FetchStatus | undefined;
+}
+
+/** The parameters of {@link ReelTally.listAccounts}. */
+export interface ListAccountsParams {
+  /** The number of the page; the first page is 1. */
+  page?: number | undefined;
+  /** The maximum number of items of a page. */
+  limit?: number | undefined;
+  /** The `next_cursor` of the page before, with the same filters and order. */
+  cursor?: string | undefined;
+  /** The member to sort by. */
+  order_by?: AccountOrder | undefined;
+  /** The direction of the order: ascending or descending. */
+  order_direction?: OrderDirection | undefined;
+  /** Only accounts of this platform. */
+  platform?: Platform | undefined;
+  /** Only accounts with this handle. */
+  username?: string | undefined;
+  /** Only accounts that were added to at least one of these collections, given by name or id, separated by commas or in repeated parameters. */
+  collections?: string[] | undefined;
+  /** Only the account of this link, in any form of the link. */
+  link?: string | undefined;
+  /** `true`: also list accounts that are only linked from videos. */
+  include_linked?: boolean | undefined;
+  /** `true`: also list accounts whose tracking was stopped. */
+  include_removed?: boolean | undefined;
+  /** Only videos or accounts with this `fetch_status`. */
+  fetch_status?: FetchStatus | undefined;
+}
+
+/** The parameters of {@link ReelTally.listCollectionAccounts}. */
+export interface ListCollectionAccountsParams {
+  /** The number of the page; the first page is 1. */
+  page?: number | undefined;
+  /** The maximum number of items of a page. */
+  limit?: number | undefined;
+  /** The `next_cursor` of the page before, with the same filters and order. */
+  cursor?: string | undefined;
+  /** The member to sort by. */
+  order_by?: AccountOrder | undefined;
+  /** The direction of the order: ascending or descending. */
+  order_direction?: OrderDirection | undefined;
+  /** `true`: also list accounts whose tracking was stopped. */
+  include_removed?: boolean | undefined;
+  /** Only videos or accounts with this `fetch_status`. */
+  fetch_status?: FetchStatus | undefined;
+}
+
+/** The parameters of {@link ReelTally.listCollectionVideos}. */
+export interface ListCollectionVideosParams {
+  /** The number of the page; the first page is 1. */
+  page?: number | undefined;
+  /** The maximum number of items of a page. */
+  limit?: number | undefined;
+  /** The `next_cursor` of the page before, with the same filters and order. */
+  cursor?: string | undefined;
+  /** The member to sort by. */
+  order_by?: CollectionVideoOrder | undefined;
+  /** The direction of the order: ascending or descending. */
+  order_direction?: OrderDirection | undefined;
+  /** `true`: also list videos whose tracking was stopped. */
+  include_removed?: boolean | undefined;
+  /** Only videos or accounts with this `fetch_status`. */
+  fetch_status?: FetchStatus | undefined;
+}
+
+/** The parameters of {@link ReelTally.listCollections}. */
+export interface ListCollectionsParams {
+  /** Only collections whose parent is this collection. */
+  parent_id?: string | undefined;
+  /** `true` together with `parent_id`: all collections below the parent, not only its children. */
+  include_children?: boolean | undefined;
+  /** The number of the page; the first page is 1. */
+  page?: number | undefined;
+  /** The maximum number of items of a page. */
+  limit?: number | undefined;
+  /** The `next_cursor` of the page before, with the same filters and order. */
+  cursor?: string | undefined;
+  /** The member to sort by. */
+  order_by?: CollectionOrder | undefined;
+  /** The direction of the order: ascending or descending. */
+  order_direction?: OrderDirection | undefined;
+}
+
+/** The parameters of {@link ReelTally.listReports}. */
+export interface ListReportsParams {
+  /** The number of the page; the first page is 1. */
+  page?: number | undefined;
+  /** The maximum number of items of a page. */
+  limit?: number | undefined;
+  /** The `next_cursor` of the page before, with the same filters and order. */
+  cursor?: string | undefined;
+  /** The direction of the order: ascending or descending. */
+  order_direction?: OrderDirection | undefined;
+}
+
+/** The parameters of {@link ReelTally.listVideos}. */
+export interface ListVideosParams {
+  /** The number of the page; the first page is 1. */
+  page?: number | undefined;
+  /** The maximum number of items of a page. */
+  limit?: number | undefined;
+  /** The `next_cursor` of the page before, with the same filters and order. */
+  cursor?: string | undefined;
+  /** The member of a video to sort by. */
+  order_by?: VideoOrder | undefined;
+  /** The direction of the order: ascending or descending. */
+  order_direction?: OrderDirection | undefined;
+  /** Only videos of the account with this handle. */
+  username?: string | undefined;
+  /** Only videos of the account with this id. */
+  linked_account_id?: string | undefined;
+  /** Only videos uploaded on or after this day. */
+  uploaded_at_start?: string | undefined;
+  /** Only videos uploaded on or before this day. */
+  uploaded_at_end?: string | undefined;
+  /** Only videos whose metrics were last fetched at or after this time (RFC 3339 with an offset; write a `+` as `%2B` in a query). */
+  latest_updated_at_start?: string | undefined;
+  /** Only videos whose metrics were last fetched at or before this time. */
+  latest_updated_at_end?: string | undefined;
+  /** `true`: only shop ads; `false`: only videos that are not shop ads. */
+  ad_info_shop?: boolean | undefined;
+  /** `true`: only shop ads that have a product id. */
+  ad_product_id_shop?: boolean | undefined;
+  /** `true`: only videos whose metrics were fetched at least once. */
+  has_metrics?: boolean | undefined;
+  /** Only videos that are in at least one of these collections, given by name or id, separated by commas or in repeated parameters. */
+  collections?: string[] | undefined;
+  /** Only the video of this link, in any form of the link. */
+  link?: string | undefined;
+  /** Only videos of this platform. */
+  platform?: Platform | undefined;
+  /** Only videos whose caption contains this hashtag, sent with or without `#`. */
+  hashtag?: string | undefined;
+  /** Only videos whose caption contains all of these words, at most 20 words. */
+  q?: string | undefined;
+  /** `true`: also list videos whose tracking was stopped. */
+  include_removed?: boolean | undefined;
+  /** Only videos or accounts with this `fetch_status`. */
+  fetch_status?: FetchStatus | undefined;
+}
+
+/** A client of the API of a ReelTally server. */
+export class ReelTally extends Client {
+  /** Add accounts to a collection. `POST /collections/{collection_id}/accounts` */
+  addCollectionAccounts(collectionId: string, body: CollectionAccountsRequest, options?: RequestOptions): Promise<AddedAccounts>;
+  /** Add videos to a collection. `POST /collections/{collection_id}/videos` */
+  addCollectionVideos(collectionId: string, body: CollectionVideosRequest, options?: RequestOptions): Promise<AddedVideos>;
+  /** Read the identity of a token. `GET /authenticate` */
+  authenticate(options?: RequestOptions): Promise<Authentication>;
+  /** Create a collection. `POST /collections` */
+  createCollection(body: CreateCollectionRequest, options?: RequestOptions): Promise<CreatedCollection>;
+  /** Create a report of a collection that never changes. `POST /collections/{collection_id}/reports` */
+  createReport(collectionId: string, body: CreateReportRequest, options?: RequestOptions): Promise<ReportSummary>;
+  /** Create a token. `POST /tokens` */
+  createToken(body: CreateTokenRequest, options?: RequestOptions): Promise<CreatedToken>;
+  /** Delete a collection. `DELETE /collections/{collection_id}` */
+  deleteCollection(collectionId: string, body?: EmptyObject, options?: RequestOptions): Promise<DeletedCollection>;
+  /** Export the stored points of all videos. `GET /history/export` */
+  exportHistory(params?: ExportHistoryParams, options?: RequestOptions): Promise<HistoryExport>;
+  /** Reads all pages of {@link ReelTally.exportHistory}, one after the other, and yields their entries. */
+  allHistory(params?: Omit<ExportHistoryParams, "page">, options?: RequestOptions): AsyncGenerator<ExportedPoint, void, undefined>;
+  /** Read one account. `GET /accounts/{account_id}` */
+  getAccount(accountId: string, options?: RequestOptions): Promise<Account>;
+  /** Read the daily points of an account. `GET /accounts/{account_id}/history` */
+  getAccountHistory(accountId: string, params?: GetAccountHistoryParams, options?: RequestOptions): Promise<AccountHistory>;
+  /** Count the accounts. `GET /statistics/accounts` */
+  getAccountStatistics(options?: RequestOptions): Promise<Statistics>;
+  /** Read one collection. `GET /collections/{collection_id}` */
+  getCollection(collectionId: string, params?: GetCollectionParams, options?: RequestOptions): Promise<Collection>;
+  /** Read the daily totals of a collection. `GET /collections/{collection_id}/history` */
+  getCollectionHistory(collectionId: string, params?: GetCollectionHistoryParams, options?: RequestOptions): Promise<CollectionHistory>;
+  /** Read the totals and gained views of a collection. `GET /collections/{collection_id}/statistics` */
+  getCollectionStatistics(collectionId: string, params?: GetCollectionStatisticsParams, options?: RequestOptions): Promise<CollectionStatistics>;
+  /** Read the daily points of the organisation. `GET /organisation/history` */
+  getOrganisationHistory(params?: GetOrganisationHistoryParams, options?: RequestOptions): Promise<OrganisationHistory>;
+  /** Read a report. `GET /reports/{report_id}` */
+  getReport(reportId: string, options?: RequestOptions): Promise<Report>;
+  /** Read one video. `GET /videos/{ad_id}` */
+  getVideo(adId: string, options?: RequestOptions): Promise<Video>;
+  /** Read the daily points of a video. `GET /videos/{ad_id}/history` */
+  getVideoHistory(adId: string, params?: GetVideoHistoryParams, options?: RequestOptions): Promise<VideoHistory>;
+  /** Count the videos. `GET /statistics/videos` */
+  getVideoStatistics(options?: RequestOptions): Promise<Statistics>;
+  /** List the videos of an account. `GET /accounts/{account_id}/videos` */
+  listAccountVideos(accountId: string, params?: ListAccountVideosParams, options?: RequestOptions): Promise<AccountVideoPage>;
+  /** Reads all pages of {@link ReelTally.listAccountVideos}, one after the other, and yields their entries. */
+  allAccountVideos(accountId: string, params?: Omit<ListAccountVideosParams, "page">, options?: RequestOptions): AsyncGenerator<Video, void, undefined>;
+  /** List tracked accounts. `GET /accounts` */
+  listAccounts(params?: ListAccountsParams, options?: RequestOptions): Promise<AccountPage>;
+  /** Reads all pages of {@link ReelTally.listAccounts}, one after the other, and yields their entries. */
+  allAccounts(params?: Omit<ListAccountsParams, "page">, options?: RequestOptions): AsyncGenerator<Account, void, undefined>;
+  /** List the accounts of a collection. `GET /collections/{collection_id}/accounts` */
+  listCollectionAccounts(collectionId: string, params?: ListCollectionAccountsParams, options?: RequestOptions): Promise<CollectionAccountPage>;
+  /** Reads all pages of {@link ReelTally.listCollectionAccounts}, one after the other, and yields their entries. */
+  allCollectionAccounts(collectionId: string, params?: Omit<ListCollectionAccountsParams, "page">, options?: RequestOptions): AsyncGenerator<Account, void, undefined>;
+  /** List the videos of a collection. `GET /collections/{collection_id}/videos` */
+  listCollectionVideos(collectionId: string, params?: ListCollectionVideosParams, options?: RequestOptions): Promise<CollectionVideoPage>;
+  /** Reads all pages of {@link ReelTally.listCollectionVideos}, one after the other, and yields their entries. */
+  allCollectionVideos(collectionId: string, params?: Omit<ListCollectionVideosParams, "page">, options?: RequestOptions): AsyncGenerator<Video, void, undefined>;
+  /** List collections. `GET /collections` */
+  listCollections(params?: ListCollectionsParams, options?: RequestOptions): Promise<CollectionList>;
+  /** Reads all pages of {@link ReelTally.listCollections}, one after the other, and yields their entries. */
+  allCollections(params?: Omit<ListCollectionsParams, "page">, options?: RequestOptions): AsyncGenerator<Collection, void, undefined>;
+  /** List the reports of a collection. `GET /collections/{collection_id}/reports` */
+  listReports(collectionId: string, params?: ListReportsParams, options?: RequestOptions): Promise<ReportPage>;
+  /** Reads all pages of {@link ReelTally.listReports}, one after the other, and yields their entries. */
+  allReports(collectionId: string, params?: Omit<ListReportsParams, "page">, options?: RequestOptions): AsyncGenerator<ReportSummary, void, undefined>;
+  /** List the tokens of the organisation. `GET /tokens` */
+  listTokens(options?: RequestOptions): Promise<TokenList>;
+  /** List tracked videos. `GET /videos` */
+  listVideos(params?: ListVideosParams, options?: RequestOptions): Promise<VideoPage>;
+  /** Reads all pages of {@link ReelTally.listVideos}, one after the other, and yields their entries. */
+  allVideos(params?: Omit<ListVideosParams, "page">, options?: RequestOptions): AsyncGenerator<Video, void, undefined>;
+  /** Fetch an account now. `POST /refresh/accounts` */
+  refreshAccount(body: RefreshAccountRequest, options?: RequestOptions): Promise<RefreshNotDue>;
+  /** Fetch a video now. `POST /refresh/videos` */
+  refreshVideo(body: RefreshVideoRequest, options?: RequestOptions): Promise<RefreshNotDue>;
+  /** Take accounts out of a collection. `DELETE /collections/{collection_id}/accounts` */
+  removeCollectionAccounts(collectionId: string, body: CollectionAccountsRequest, options?: RequestOptions): Promise<RemovedAccounts>;
+  /** Take videos out of a collection. `DELETE /collections/{collection_id}/videos` */
+  removeCollectionVideos(collectionId: string, body: CollectionVideosRequest, options?: RequestOptions): Promise<RemovedVideos>;
+  /** Revoke a token. `DELETE /tokens/{token_id}` */
+  revokeToken(tokenId: string, options?: RequestOptions): Promise<void>;
+  /** Stop tracking an account, by id or link. `DELETE /accounts` */
+  stopAccount(body: StopAccountRequest, options?: RequestOptions): Promise<Message>;
+  /** Stop tracking an account, by id. `DELETE /accounts/{account_id}` */
+  stopAccountById(accountId: string, options?: RequestOptions): Promise<Message>;
+  /** Stop tracking many accounts. `DELETE /accounts/bulk` */
+  stopAccounts(body: StopAccountsRequest, options?: RequestOptions): Promise<StopResult>;
+  /** Stop tracking a video, by id or link. `DELETE /videos` */
+  stopVideo(body: StopVideoRequest, options?: RequestOptions): Promise<Message>;
+  /** Stop tracking a video, by id. `DELETE /videos/{ad_id}` */
+  stopVideoById(adId: string, options?: RequestOptions): Promise<Message>;
+  /** Stop tracking many videos. `DELETE /videos/bulk` */
+  stopVideos(body: StopVideosRequest, options?: RequestOptions): Promise<StopResult>;
+  /** Track an account. `POST /accounts` */
+  trackAccount(body: TrackAccountRequest, options?: RequestOptions): Promise<TrackAccountResult>;
+  /** Track many accounts. `POST /accounts/bulk` */
+  trackAccounts(body: TrackAccountsRequest, options?: RequestOptions): Promise<TrackAccountsResult>;
+  /** Track a video. `POST /videos` */
+  trackVideo(body: TrackVideoRequest, options?: RequestOptions): Promise<TrackVideoResult>;
+  /** Track many videos. `POST /videos/bulk` */
+  trackVideos(body: TrackVideosRequest, options?: RequestOptions): Promise<TrackVideosResult>;
+  /** Change a collection. `PATCH /collections/{collection_id}` */
+  updateCollection(collectionId: string, body: UpdateCollectionRequest, options?: RequestOptions): Promise<void>;
+}

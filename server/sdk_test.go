@@ -1,0 +1,236 @@
+package server_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// sdk is a client library in gen, and how its programs are run.
+type sdk struct {
+	name, interpreter, extension string
+	// install makes the library available to the programs of a folder. It returns the additions to their environment.
+	install func(t *testing.T, dir string) []string
+}
+
+var sdks = []sdk{
+	{"TypeScript", "node", ".mjs", func(t *testing.T, dir string) []string {
+		t.Helper()
+		text, err := os.ReadFile("../gen/typescript/package.json")
+		require.NoError(t, err)
+		var manifest struct{ Files []string }
+		require.NoError(t, json.Unmarshal(text, &manifest))
+		target := filepath.Join(dir, "node_modules/@reeltally/client")
+		require.NoError(t, os.MkdirAll(target, 0o700))
+		for _, file := range append(manifest.Files, "package.json") { // what `npm pack` puts into the package
+			copyFile(t, filepath.Join("../gen/typescript", file), filepath.Join(target, file))
+		}
+		return nil
+	}},
+	{"Python", "python3", ".py", func(t *testing.T, _ string) []string {
+		t.Helper()
+		source, err := filepath.Abs("../gen/python/src")
+		require.NoError(t, err)
+		return []string{"PYTHONPATH=" + source, "PYTHONDONTWRITEBYTECODE=1"}
+	}},
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	content, err := os.ReadFile(from)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(to, content, 0o600))
+}
+
+// run runs a program with the library and returns its standard output.
+func (s sdk) run(t *testing.T, address, token, program string, args ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	file := filepath.Join(dir, filepath.Base(program))
+	copyFile(t, program, file)
+	c := exec.CommandContext(t.Context(), s.interpreter, append([]string{file}, args...)...)
+	c.Dir = dir
+	c.Env = append(s.install(t, dir), "PATH="+os.Getenv("PATH"), "REELTALLY_URL="+address, "REELTALLY_TOKEN="+token)
+	var failed strings.Builder
+	c.Stderr = &failed
+	out, err := c.Output()
+	require.NoError(t, err, failed.String())
+	return string(out)
+}
+
+// faultyProxy forwards requests to the server of a. It answers the first GET /authenticate with 429, and loses the answer to the first POST
+// /collections. keys gets the idempotency keys of all POST /collections.
+func (a *app) faultyProxy(t *testing.T) (address string, keys func() []string) {
+	t.Helper()
+	target, err := url.Parse(a.http.URL)
+	require.NoError(t, err)
+	forward := httputil.NewSingleHostReverseProxy(target)
+	var mu sync.Mutex
+	var limited bool
+	var seen []string
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		refuse := r.URL.Path == "/authenticate" && !limited
+		limited = limited || refuse
+		lose := false
+		if r.Method == http.MethodPost && r.URL.Path == "/collections" {
+			seen = append(seen, r.Header.Get("Idempotency-Key"))
+			lose = len(seen) == 1
+		}
+		mu.Unlock()
+		switch {
+		case refuse:
+			w.Header().Set("Retry-After", "1")
+			w.WriteHeader(http.StatusTooManyRequests)
+			_, _ = io.WriteString(w, "slow down")
+		case lose:
+			forward.ServeHTTP(httptest.NewRecorder(), r)
+			panic(http.ErrAbortHandler)
+		default:
+			forward.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(proxy.Close)
+	return proxy.URL, func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return seen
+	}
+}
+
+// Requirements in docs/coverage.md: 14.2-01, 14.2-02, 14.2-03
+func TestSDKs_retryReadAllPagesAndHaveTypedErrors(t *testing.T) {
+	t.Parallel()
+	storetest.SkipIfShort(t)
+	for _, s := range sdks {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			a := newApp(t, newSQLite(t))
+			c := a.newCaller(t, store.TierPremium)
+			links := make([]string, 10)
+			for n := range links {
+				links[n] = videoURL(n)
+			}
+			address, keys := a.faultyProxy(t)
+			var got struct {
+				Organisation, Created, ByLink string
+				Collections, Statuses, IDs    []string
+				Failed                        *bool
+				First, CSV                    int
+				Errors                        []struct {
+					Status  int
+					Code    string
+					Request bool
+					Names   []string
+				}
+			}
+			require.NoError(t, json.Unmarshal([]byte(s.run(t, address, c.token, "testdata/sdk/check"+s.extension, links...)), &got))
+			require.NotEmpty(t, got.Organisation)
+			require.Equal(t, []string{"Launch"}, got.Collections, "the repeated request has no second effect")
+			require.Len(t, keys(), 2)
+			require.Equal(t, keys()[0], keys()[1])
+			require.NotEmpty(t, keys()[0])
+			require.Len(t, got.Statuses, 10)
+			require.False(t, *got.Failed)
+			require.Len(t, got.IDs, 10)
+			want := map[string]bool{}
+			for _, link := range links {
+				want[c.track(link).String()] = true
+			}
+			for _, id := range got.IDs {
+				require.True(t, want[id])
+				delete(want, id)
+			}
+			require.Equal(t, c.track(links[0]).String(), got.ByLink)
+			require.Zero(t, got.First)
+			require.Equal(t, 11, got.CSV)
+			require.Len(t, got.Errors, 2)
+			require.Equal(t, http.StatusNotFound, got.Errors[0].Status)
+			require.Equal(t, "not_found", got.Errors[0].Code)
+			require.True(t, got.Errors[0].Request)
+			require.Equal(t, "invalid_request", got.Errors[1].Code)
+			require.Equal(t, []string{"limit"}, got.Errors[1].Names)
+		})
+	}
+}
+
+// maxExampleLines is the largest number of lines of the example that prints the top videos with their histories.
+const maxExampleLines = 15
+
+func TestSDKs_examplesRun(t *testing.T) {
+	t.Parallel()
+	storetest.SkipIfShort(t)
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	for n := range 3 {
+		c.track(videoURL(n))
+	}
+	a.fetch(views(1234))
+	for _, s := range sdks {
+		folder, top := "../gen/typescript/examples/", "top-videos"
+		if s.name == "Python" {
+			folder, top = "../gen/python/examples/", "top_videos"
+		}
+		text, err := os.ReadFile(folder + top + s.extension)
+		require.NoError(t, err)
+		require.LessOrEqual(t, strings.Count(string(text), "\n"), maxExampleLines)
+		out := s.run(t, a.http.URL, c.token, folder+top+s.extension)
+		require.Equal(t, 3, strings.Count(out, "1234 https://"), out)
+		require.Contains(t, s.run(t, a.http.URL, c.token, folder+"track"+s.extension, videoURL(7)), videoURL(7))
+		require.Equal(t, 5, strings.Count(s.run(t, a.http.URL, c.token, folder+"export"+s.extension), "\n"))
+		c.stopVideos(http.StatusOK, c.track(videoURL(7)).String())
+	}
+}
+
+func TestSDKs_goClientRetriesReadsAllPagesAndHasTypedErrors(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	want := map[string]bool{}
+	for n := range 10 {
+		want[c.track(videoURL(n)).String()] = true
+	}
+	address, keys := a.faultyProxy(t)
+	sdk, err := client.New(address, c.token)
+	require.NoError(t, err)
+	who, err := client.Get(sdk.AuthenticateWithResponse(t.Context())) // the first answer is 429
+	require.NoError(t, err)
+	require.NotEmpty(t, who.Organisation.Name)
+	_, err = sdk.CreateCollectionWithResponse(t.Context(), nil, client.CreateCollectionRequest{Name: "Launch"}) // the first answer is lost
+	require.NoError(t, err)
+	require.Len(t, keys(), 2)
+	require.Equal(t, keys()[0], keys()[1])
+	require.NotEmpty(t, keys()[0])
+	require.Len(t, decode[client.CollectionList](c.send(http.MethodGet, "/collections", nil).requireStatus(http.StatusOK)).Data, 1, "the repeated request has no second effect")
+	for video, err := range client.AllVideos(t.Context(), sdk, client.ListVideosParams{Limit: new(int32(3))}) {
+		require.NoError(t, err)
+		require.True(t, want[video.AdID.String()])
+		delete(want, video.AdID.String())
+	}
+	require.Empty(t, want)
+	_, err = client.Get(sdk.GetVideoWithResponse(t.Context(), uuid.NewString()))
+	var failed *client.Error
+	require.ErrorAs(t, err, &failed)
+	require.Equal(t, http.StatusNotFound, failed.StatusCode)
+	require.Equal(t, "not_found", failed.Code)
+	for _, err := range client.AllVideos(t.Context(), sdk, client.ListVideosParams{Limit: new(int32(0))}) {
+		require.ErrorAs(t, err, &failed)
+		require.Equal(t, "invalid_request", failed.Code)
+	}
+}
