@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/store"
@@ -175,4 +176,42 @@ func lastColumn(t *testing.T, rows *sql.Rows, columns int) string {
 	}
 	require.NoError(t, rows.Err())
 	return out.String()
+}
+
+func TestVideos_ofALargeCollectionAreReadInTheOrderOfTheList(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		launch := storetest.Collection(t, o, "Launch", nil).ID
+		var members []uuid.UUID
+		for i, tracked := range storetest.Track(t, o, storetest.ClipsFrom(t, 0, 300)...) {
+			if i%2 == 0 {
+				members = append(members, tracked.VideoID)
+			}
+		}
+		_, err := o.AddVideos(t.Context(), launch, members)
+		require.NoError(t, err)
+		db.Exec(t, "ANALYZE")
+		query := store.VideoQuery{CollectionID: &launch, Order: store.Order{Column: "created_at", Descending: true}}
+		list := func(limit int) (page store.VideoPage, inOrder bool) {
+			db.Guard.Statements()
+			query.Window = store.Window{Limit: limit}
+			page, err := o.Videos(t.Context(), query)
+			require.NoError(t, err)
+			require.EqualValues(t, 150, page.Total)
+			for _, statement := range db.Guard.Statements() {
+				if strings.Contains(statement, "ORDER BY videos.") && strings.Contains(statement, "IS TRUE") {
+					require.NotRegexp(t, `(?i)\bsort\b|TEMP B-TREE`, plan(t, db, statement))
+					inOrder = true
+				}
+			}
+			return page, inOrder
+		}
+		all, inOrder := list(150)
+		require.False(t, inOrder, "a page with all videos of the collection is read from the members of the collection")
+		require.Len(t, all.Videos, 150)
+		first, inOrder := list(10)
+		require.True(t, inOrder)
+		require.Equal(t, all.Videos[:10], first.Videos)
+	})
 }

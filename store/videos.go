@@ -166,21 +166,15 @@ func (o *Org) Videos(ctx context.Context, query VideoQuery) (VideoPage, error) {
 
 // ListVideos returns a list of the videos that query selects.
 func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video], error) {
-	filtered := o.matching(ctx, query)
-	if query.CollectionID != nil {
-		if err := o.hasCollection(ctx, *query.CollectionID); err != nil {
-			return nil, err
-		}
-		filtered = o.inCollections(filtered, []uuid.UUID{*query.CollectionID})
+	matching := o.matching(ctx, query).Session(&gorm.Session{})
+	collections, limited, err := o.queriedCollections(ctx, query)
+	if err != nil {
+		return nil, err
 	}
-	if len(query.Collections) > 0 {
-		named, err := o.collectionsNamed(ctx, query.Collections)
-		if err != nil {
-			return nil, err
-		}
-		filtered = o.inCollections(filtered, named)
+	filtered := matching
+	if limited {
+		filtered = o.inCollections(matching, collections, false).Session(&gorm.Session{})
 	}
-	filtered = filtered.Session(&gorm.Session{})
 	spec := db.ListSpec[Video]{
 		Sort: VideoOrders, Table: "videos", Columns: videoColumns, ID: func(v *Video) uuid.UUID { return v.ID }, Complete: o.completeVideos,
 	}
@@ -193,8 +187,31 @@ func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video]
 			return nil, db.Translate(err)
 		}
 		spec.Unchanged = o.unchangedSince(v)
+		if limited && v.readInOrder(query.Window, spec.Total) {
+			filtered = o.inCollections(matching, collections, true)
+		}
 	}
 	return db.ReadList(ctx, o.s.db, filtered, spec, query.Order, query.Window)
+}
+
+// queriedCollections returns the ids of the collections to which query is limited. limited is false if query is not limited to collections. It
+// returns ErrNotFound if the collection with the id query.CollectionID is unknown.
+func (o *Org) queriedCollections(ctx context.Context, query VideoQuery) (ids []uuid.UUID, limited bool, err error) {
+	if query.CollectionID != nil {
+		return []uuid.UUID{*query.CollectionID}, true, o.hasCollection(ctx, *query.CollectionID)
+	}
+	if len(query.Collections) > 0 {
+		ids, err = o.collectionsNamed(ctx, query.Collections)
+		return ids, true, err
+	}
+	return nil, false, nil
+}
+
+// readInOrder returns true if the window of a list with total videos is probably found faster by reading all videos of the organisation in the
+// order of the list than by reading and sorting the videos of the list. If the videos of the list are spread evenly, one in (videos / total) read
+// videos belongs to the list.
+func (v Version) readInOrder(w db.Window, total int64) bool {
+	return int64(w.Limit)*(v.videos+v.stopped) < total*total
 }
 
 // completeVideos sets the fields of videos that no column contains. maxBytes and the results are those of db.ListSpec.Complete.
