@@ -118,10 +118,10 @@ hostile-requests: ## measure 100 expensive requests at the running server and wr
 	@mkdir -p docs/evidence
 	go test ./cmd/e2e -count=1 -v -timeout=1h -run '^TestHostileRequests_useLittleTimeAndMemory$$' $(ARGS) -args -hostile.out=$(CURDIR)/docs/evidence/hostile-requests.md
 
-# The fonts show captions with emoji, and in Chinese, Japanese and Korean.
+# The fonts show captions with emoji, and in Chinese, Japanese, Korean and Hindi.
 .PHONY: screenshots
 screenshots: ## take pictures of the pages of the dashboard into docs/screenshots: light and dark, 360 and 1440 pixels wide
-	@$(NEED_CHROMIUM) && .ci/need fc-list fontconfig && { fc-list | grep -qi 'color.*emoji' || .ci/apt fonts-noto-color-emoji fonts-wqy-microhei; }
+	@$(NEED_CHROMIUM) && .ci/need fc-list fontconfig && { [ -n "$$(fc-list :lang=hi)" ] || .ci/apt fonts-noto-color-emoji fonts-wqy-microhei fonts-lohit-deva; }
 	@mkdir -p docs/screenshots
 	go test ./cmd/e2e/browser -count=1 -run '^TestDashboard_fitsIntoNarrowAndWideWindows$$' -args -screenshots=$(CURDIR)/docs/screenshots
 

@@ -66,6 +66,7 @@ type accountPage struct {
 	View        tableView
 	Videos      []client.Video
 	Highest     int64
+	Uploads     *uploads // nil if too few uploads are known
 	Collections []client.Collection
 	Waits       bool // true if the page asks again, because new numbers are awaited
 }
@@ -124,6 +125,9 @@ func showAccount(v *visit) error {
 	}
 	content.Videos, content.Highest = found.Data, highestViews(found.Data)
 	content.View.count(found.Pagination.Total, found.Pagination.TotalPages)
+	if content.Uploads, err = v.accountUploads(id); err != nil {
+		return err
+	}
 	if content.Collections, err = v.collections(); err != nil {
 		return err
 	}

@@ -4,12 +4,15 @@
 (() => {
   const colour = name => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
   const whole = new Intl.NumberFormat("en");
-  // labels returns the marks of an axis with as few digits as tell them apart.
+  // labels returns the marks of an axis with as few digits as show each mark exactly.
   function labels(marks) {
     for (let digits = 0; digits < 5; digits++) {
       const format = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: digits });
-      const out = marks.map(n => format.format(n).replace("K", "k"));
-      if (new Set(out).size === out.length) return out;
+      const isExact = n => {
+        const unit = [1e9, 1e6, 1e3].find(u => Math.abs(n) >= u) ?? 1;
+        return Math.abs(Number((n / unit).toFixed(digits)) * unit - n) < 1e-6 * unit;
+      };
+      if (marks.every(isExact)) return marks.map(n => format.format(n).replace("K", "k"));
     }
     return marks.map(n => whole.format(n));
   }

@@ -1,0 +1,59 @@
+package web
+
+import (
+	"testing"
+	"time"
+
+	openapi_types "github.com/oapi-codegen/runtime/types"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/gen/client"
+)
+
+// uploaded returns a video with an upload day and views.
+func uploaded(day string, views int64) client.Video {
+	at, err := time.Parse(time.DateOnly, day)
+	if err != nil {
+		panic(err)
+	}
+	return client.Video{UploadedAt: &openapi_types.Date{Time: at}, LatestViews: &views}
+}
+
+func TestNewUploads_placesVideosByDayAndViews(t *testing.T) {
+	t.Parallel()
+	u := newUploads([]client.Video{ // 2026-11-02 is a Monday
+		uploaded("2026-11-18", 5000), uploaded("2026-11-08", 90), uploaded("2026-11-02", 100), uploaded("2026-11-08", 110),
+		{LatestViews: new(int64(7))}, {UploadedAt: &openapi_types.Date{Time: time.Unix(0, 0)}},
+	})
+	require.Equal(t, "2026-11-02 2026-11-18", u.First.String()+" "+u.Last.String())
+	require.EqualValues(t, 90, u.Low)
+	require.EqualValues(t, 5000, u.High)
+	require.Equal(t, 3, u.Days)
+	require.Nil(t, u.P10, "four videos have no tenth")
+	require.Len(t, u.Dots, 4, "videos without a day or without views are left out")
+	for n := range u.Dots[1:] {
+		require.LessOrEqual(t, u.Dots[n].X, u.Dots[n+1].X, "the dots are ordered by day")
+	}
+	require.Equal(t, []bool{false, false, false, true}, []bool{u.Dots[0].High, u.Dots[1].High, u.Dots[2].High, u.Dots[3].High}, "5,000 is more than ten times the median, 105")
+	require.Less(t, u.Dots[3].Y, u.Median, "more views are higher")
+	require.InDelta(t, uploadsPadding, u.Dots[0].X, 0.01)
+	require.Len(t, u.Columns, 2, "a week without uploads has no column")
+	require.Equal(t, []int{3, 1}, []int{u.Columns[0].Uploads, u.Columns[1].Uploads})
+	require.Equal(t, "2026-11-02", u.Columns[0].Week.String())
+	require.InDelta(t, u.Columns[0].Height, 3*u.Columns[1].Height, 0.01)
+}
+
+func TestNewUploads_needsThreeVideosAndHasTenthsOfTen(t *testing.T) {
+	t.Parallel()
+	require.Nil(t, newUploads([]client.Video{uploaded("2026-11-02", 1), uploaded("2026-11-03", 2)}))
+	var videos []client.Video
+	for n := range 20 {
+		videos = append(videos, uploaded("2026-11-02", int64(100-n)))
+	}
+	u := newUploads(videos)
+	require.EqualValues(t, 82, *u.P10, "two of twenty videos have at most 82 views")
+	require.EqualValues(t, 99, *u.P90, "two of twenty videos have at least 99 views")
+	equal := newUploads([]client.Video{uploaded("2026-11-02", 0), uploaded("2026-11-02", 0), uploaded("2026-11-02", 0)})
+	require.InDelta(t, dotsHeight/2, equal.Dots[0].Y, 0.01, "equal views are in the middle")
+	require.False(t, equal.Dots[0].High, "no video is an outlier of a median of 0")
+}
