@@ -54,7 +54,7 @@ test: ## test on SQLite and PostgreSQL, without the long tests (10 minutes; PKG=
 		test -short -shuffle=on -timeout=20m $(ARGS) $(or $(PKG),$(PACKAGES))
 
 .PHONY: check
-check: gen-check lint test-all test-long ## run everything that CI runs: gen-check, lint, test-all, test-long
+check: gen-check lint test-all test-long dist-test ## run everything that CI runs: gen-check, lint, test-all, test-long, dist-test
 
 # The race detector needs a C compiler. The SQLite driver, which is C translated to Go, is compiled without the race detector:
 # with the race detector, the driver would take most of the test time and find no race of ReelTally.
@@ -147,6 +147,16 @@ contract: ## check openapi.yaml and the server with Spectral, Redocly, oasdiff, 
 mcp: ## check POST /mcp with the public conformance scenarios, the MCP inspector and two clients  and code generators (needs Node and Python)
 	@.ci/mcp/check
 
+##### Release
+
+.PHONY: dist
+dist: ## build archives for six platforms, a container image, checksums, SBOM and provenance into dist/ (10 minutes)
+	go -C .ci/dist run .
+
+.PHONY: dist-test
+dist-test: ## build a release for this machine and check its files
+	CGO_ENABLED=0 go -C .ci/dist test -count=1 ./...
+
 ##### Generate and lint
 
 .PHONY: gen
@@ -193,8 +203,8 @@ fmt: $(BIN)/golangci-lint ## format all Go code
 	$(BIN)/golangci-lint fmt
 
 .PHONY: clean
-clean: ## remove built tools, caches, test output, and ./data with the database of make run
-	rm -rf .cache bin bench/latest.json data
+clean: ## remove built tools, caches, releases, test output, and ./data with the database of make run
+	rm -rf .cache bin bench/latest.json data dist
 
 ##### Tools: the versions of the tools are pinned in .ci/tools. Each tool is built from source once. go.mod does not contain the tools' dependencies.
 

@@ -35,6 +35,7 @@ type commands struct {
 	Doctor      doctorCommand      `cmd:"" help:"Check database, clocks, sources and collectors, and advise what to fix."`
 	Sandbox     sandboxCommand     `cmd:"" help:"Run the sandbox, which imitates the platforms, and print the settings to use it."`
 	Links       linksCommand       `cmd:"" help:"Read links from standard input, one a line, and write what each refers to as JSON, one object a line, in order."`
+	Healthcheck healthcheckCommand `cmd:"" help:"Read the address of a program, and fail unless its status is 200."`
 	Version     versionCommand     `cmd:"" help:"Print the version."`
 }
 

@@ -87,9 +87,15 @@ func (w *statusWriter) WriteHeader(status int) {
 // Unwrap returns the underlying writer. http.ResponseController calls Unwrap to flush the response and to set deadlines.
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// Version returns the version of the program: the module's version, or the commit if the version is unknown, or "devel" if the commit is
-// unknown too.
+// release is the version of a release. The linker sets it in programs that `make dist` builds.
+var release string //nolint:gochecknoglobals // the linker can set only a variable
+
+// Version returns the version of the program: the version of the release, or the module's version, or the commit if both are unknown, or "devel" if
+// the commit is unknown too.
 func Version() string {
+	if release != "" {
+		return release
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "devel"

@@ -9,6 +9,8 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"syscall"
+
+	_ "golang.org/x/crypto/x509roots/fallback" // the root certificates of systems that have none, such as the container image
 )
 
 // Process is the arguments, environment and standard streams of a program. Tests supply other values.

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"debug/buildinfo"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	cdx "github.com/CycloneDX/cyclonedx-go"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
+)
+
+func must[T any](t *testing.T) func(T, error) T {
+	return func(value T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+}
+
+// extract writes the files of a tar archive into a folder and returns the header of each entry by name.
+func extract(t *testing.T, in io.Reader, folder string) map[string]*tar.Header {
+	t.Helper()
+	found := map[string]*tar.Header{}
+	for archive := tar.NewReader(in); ; {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return found
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[header.Name] = header
+		if header.Typeflag != tar.TypeReg {
+			continue
+		}
+		path := filepath.Join(folder, filepath.Base(header.Name))
+		if err := os.WriteFile(path, must[[]byte](t)(io.ReadAll(archive)), header.FileInfo().Mode()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestDist_filesOfAReleaseAreCompleteAndRun builds a release for Linux on this machine's architecture, and runs the programs of its archive and of its
+// image.
+func TestDist_filesOfAReleaseAreCompleteAndRun(t *testing.T) {
+	out := t.TempDir()
+	r := release{source: "../..", out: out, targets: []target{{"linux", runtime.GOARCH}}}
+	if err := r.build(); err != nil {
+		t.Fatal(err)
+	}
+
+	check := exec.Command("sha256sum", "--check", "--strict", "checksums.txt")
+	check.Dir = out
+	checked := string(must[[]byte](t)(check.CombinedOutput()))
+	archive := "reeltally_" + r.version + "_linux_" + runtime.GOARCH
+	for _, name := range []string{archive + ".tar.gz", "sbom.cdx.json", "provenance.json"} {
+		if !strings.Contains(checked, name+": OK") {
+			t.Errorf("checksums.txt lacks %s:\n%s", name, checked)
+		}
+	}
+
+	unpacked := t.TempDir()
+	packed := must[*os.File](t)(os.Open(filepath.Join(out, archive+".tar.gz")))
+	defer func() { _ = packed.Close() }()
+	entries := extract(t, must[*gzip.Reader](t)(gzip.NewReader(packed)), unpacked)
+	for _, name := range []string{"reeltally", "server", "collector", "LICENSE", "README.md"} {
+		if header := entries[archive+"/"+name]; header == nil || !header.ModTime.Equal(r.time) {
+			t.Errorf("the archive lacks %s, or its time is not that of the commit: %+v", name, header)
+		}
+	}
+	requireRuns(t, filepath.Join(unpacked, "reeltally"), r.version)
+
+	var bom cdx.BOM
+	decode(t, filepath.Join(out, "sbom.cdx.json"), &bom)
+	info := must[*buildinfo.BuildInfo](t)(buildinfo.ReadFile(filepath.Join(unpacked, "server")))
+	listed := map[string]string{}
+	for _, component := range *bom.Components {
+		listed[component.Name] = component.Version
+	}
+	for _, module := range info.Deps {
+		if listed[module.Path] != module.Version {
+			t.Errorf("the SBOM lists %s with version %q, and not %q", module.Path, listed[module.Path], module.Version)
+		}
+	}
+	var statement struct {
+		Subject []struct {
+			Name   string
+			Digest struct{ SHA256 string }
+		}
+		Predicate struct {
+			BuildDefinition struct {
+				ResolvedDependencies []struct {
+					Digest struct{ GitCommit string }
+				}
+			}
+		}
+	}
+	decode(t, filepath.Join(out, "provenance.json"), &statement)
+	if len(statement.Subject) != 2 || statement.Subject[0].Digest.SHA256 != must[string](t)(checksum(filepath.Join(out, statement.Subject[0].Name))) {
+		t.Errorf("the provenance has the subjects %+v", statement.Subject)
+	}
+	if got := statement.Predicate.BuildDefinition.ResolvedDependencies[0].Digest.GitCommit; got != r.revision {
+		t.Errorf("the provenance names the commit %q", got)
+	}
+
+	requireImage(t, out, r)
+	again := release{source: r.source, out: t.TempDir(), version: r.version, revision: r.revision, time: r.time}
+	if err := again.writeImages([]image{{r.targets[0], unpacked}}); err != nil {
+		t.Fatal(err)
+	}
+	first, second := must[[]byte](t)(os.ReadFile(filepath.Join(out, "image", "index.json"))), must[[]byte](t)(os.ReadFile(filepath.Join(again.out, "image", "index.json")))
+	if string(first) != string(second) {
+		t.Errorf("the same programs give another image:\n%s\n%s", first, second)
+	}
+}
+
+func decode(t *testing.T, path string, into any) {
+	t.Helper()
+	if err := json.Unmarshal(must[[]byte](t)(os.ReadFile(path)), into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// requireRuns requires that a program prints its version and does not contain the path of the repository.
+func requireRuns(t *testing.T, program, version string) {
+	t.Helper()
+	printed := string(must[[]byte](t)(exec.Command(program, "version").Output()))
+	if printed != "reeltally "+version+"\n" {
+		t.Errorf("%s version prints %q", program, printed)
+	}
+	root := must[string](t)(filepath.Abs("../.."))
+	if strings.Contains(string(must[[]byte](t)(os.ReadFile(program))), root+"/cmd") {
+		t.Errorf("%s contains the path of this machine", program)
+	}
+}
+
+// requireImage requires the image layout to be valid, to run as an unprivileged user and to contain programs that run.
+func requireImage(t *testing.T, out string, r release) {
+	t.Helper()
+	index := must[v1.ImageIndex](t)(layout.ImageIndexFromPath(filepath.Join(out, "image")))
+	if err := validate.Index(index); err != nil {
+		t.Fatal(err)
+	}
+	manifest := must[*v1.IndexManifest](t)(index.IndexManifest())
+	if len(manifest.Manifests) != 1 || manifest.Manifests[0].Platform.Architecture != runtime.GOARCH {
+		t.Fatalf("the image has the platforms %+v", manifest.Manifests)
+	}
+	built := must[v1.Image](t)(index.Image(manifest.Manifests[0].Digest))
+	config := must[*v1.ConfigFile](t)(built.ConfigFile()).Config
+	if config.User != "65532:65532" || config.Entrypoint[0] != "/reeltally" || config.Healthcheck == nil || config.Labels["org.opencontainers.image.revision"] != r.revision {
+		t.Errorf("the image has the configuration %+v", config)
+	}
+	layers := must[[]v1.Layer](t)(built.Layers())
+	folder := t.TempDir()
+	content := must[io.ReadCloser](t)(layers[0].Uncompressed())
+	defer func() { _ = content.Close() }()
+	entries := extract(t, content, folder)
+	if data := entries["data/"]; data == nil || data.Uid != user {
+		t.Errorf("the image has the folder data as %+v", data)
+	}
+	requireRuns(t, filepath.Join(folder, "reeltally"), r.version)
+	health := exec.Command(filepath.Join(folder, "reeltally"), "healthcheck", "http://127.0.0.1:1/readyz")
+	if out, err := health.CombinedOutput(); err == nil || !strings.Contains(string(out), "127.0.0.1:1") {
+		t.Errorf("the health check of a server that does not run ends with %v: %s", err, out)
+	}
+}
