@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	_ "embed"
 	"net"
 	"net/http"
 	"net/netip"
@@ -13,6 +14,11 @@ import (
 	"github.com/reeltally/reeltally/gen/api"
 	"github.com/reeltally/reeltally/server/swagger"
 )
+
+// llms describes the API for language models, in the form of llmstxt.org.
+//
+//go:embed llms.txt
+var llms []byte
 
 // routes returns the router of the server: an echo instance with all middleware, all operations of the OpenAPI contract and all other
 // routes. trusted are the networks of trusted proxies.
@@ -61,6 +67,7 @@ func (s *Server) routes(trusted []netip.Prefix) (*echo.Echo, error) {
 	public.GET("/openapi.json", func(c echo.Context) error {
 		return c.JSONBlob(http.StatusOK, s.contract.json)
 	})
+	public.GET("/llms.txt", func(c echo.Context) error { return c.Blob(http.StatusOK, "text/markdown; charset=utf-8", llms) })
 	e.POST(mcpPath, s.serveMCP(trusted))
 	docs := echo.WrapHandler(swagger.Handler("../openapi.json"))
 	public.GET("/docs", docs)
