@@ -1,4 +1,4 @@
-// Command reeltally is the operator's tool. It runs a demo in one process, manages organisations and tokens, migrates the database,
+// Command reeltally is the tool of operators, and the command line of the API for everyone with a token. For operators, it runs a demo in one process, manages organisations and tokens, migrates the database,
 // imports and exports histories, shows the status of collecting, and fills databases with test data.
 //
 // The type commands has one field for each command. The Run method of a command's type, in the file named after the command, does the
@@ -37,6 +37,13 @@ type commands struct {
 	Links       linksCommand       `cmd:"" help:"Read links from standard input, one a line, and write what each refers to as JSON, one object a line, in order."`
 	Healthcheck healthcheckCommand `cmd:"" help:"Read the address of a program, and fail unless its status is 200."`
 	Version     versionCommand     `cmd:"" help:"Print the version."`
+
+	Login       loginCommand        `cmd:"" group:"Commands that call the API of a server" help:"Check and store the address of a server and a token."`
+	Logout      logoutCommand       `cmd:"" group:"Commands that call the API of a server" help:"Delete the stored address and token."`
+	Videos      videosCommands      `cmd:"" group:"Commands that call the API of a server" help:"Track, list, show, watch, refresh and stop videos."`
+	Accounts    accountsCommands    `cmd:"" group:"Commands that call the API of a server" help:"List accounts."`
+	Collections collectionsCommands `cmd:"" group:"Commands that call the API of a server" help:"List collections."`
+	Download    downloadCommand     `cmd:"" group:"Commands that call the API of a server" help:"Save all videos, accounts, collections or histories as CSV or NDJSON."`
 }
 
 // run parses the command line and runs the command that it names.
@@ -47,7 +54,7 @@ func run(ctx context.Context, p boot.Process) error {
 	if err != nil {
 		return err
 	}
-	return parsed.Run()
+	return describeUnauthorized(parsed.Run())
 }
 
 // databaseCommand is embedded in the commands that use the database. It has the database settings.

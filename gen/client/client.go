@@ -1,4 +1,5 @@
-// Package client is the Go client of the API. client.gen.go is generated from openapi.yaml; New, Get, Pages and AllVideos make it easier to use:
+// Package client is the Go client of the API. client.gen.go is generated from openapi.yaml; New, Get, Pages, AllVideos, AllAccounts and
+// AllCollections make it easier to use:
 //
 //	c, err := client.New("", "")
 //	page, err := client.Get(c.ListVideosWithResponse(ctx, &client.ListVideosParams{Limit: new(int32(5))}))
@@ -55,7 +56,7 @@ func (e *Error) Error() string {
 	if e.Code == "" {
 		return fmt.Sprintf("the server answered with status %d", e.StatusCode)
 	}
-	return fmt.Sprintf("%s: %s", e.Code, e.Detail)
+	return fmt.Sprintf("%s (code %s, request %s)", e.Detail, e.Code, e.RequestID)
 }
 
 // response is a response of the generated client whose successful JSON has the type T.
@@ -109,6 +110,31 @@ func AllVideos(ctx context.Context, c *ClientWithResponses, params ListVideosPar
 		params.Cursor, params.Page = cmp.Or(cursor, params.Cursor), nil
 		page, err := Get(c.ListVideosWithResponse(ctx, &params))
 		return page.Data, page.Pagination.NextCursor, err
+	})
+}
+
+// AllAccounts returns the accounts of all pages of a list.
+func AllAccounts(ctx context.Context, c *ClientWithResponses, params ListAccountsParams) iter.Seq2[Account, error] {
+	return Pages(func(cursor *string) ([]Account, *string, error) {
+		params.Cursor, params.Page, params.Paginated = cmp.Or(cursor, params.Cursor), nil, new(true)
+		list, err := Get(c.ListAccountsWithResponse(ctx, &params))
+		if err != nil {
+			return nil, nil, err
+		}
+		page, err := list.AsAccountPage()
+		return page.Data, page.Pagination.NextCursor, err
+	})
+}
+
+// AllCollections returns the collections of all pages of a list.
+func AllCollections(ctx context.Context, c *ClientWithResponses, params ListCollectionsParams) iter.Seq2[Collection, error] {
+	return Pages(func(cursor *string) ([]Collection, *string, error) {
+		params.Cursor, params.Page, params.Paginated = cmp.Or(cursor, params.Cursor), nil, new(true)
+		list, err := Get(c.ListCollectionsWithResponse(ctx, &params))
+		if err != nil || list.Pagination == nil {
+			return list.Data, nil, err
+		}
+		return list.Data, list.Pagination.NextCursor, nil
 	})
 }
 

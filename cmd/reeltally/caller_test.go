@@ -1,0 +1,259 @@
+package main
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	openapi_types "github.com/oapi-codegen/runtime/types"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/cmd/internal/boot/boottest"
+	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// newCaller starts a server with the demo organisation and returns it, and a function that runs reeltally as a caller of the API.
+func newCaller(t *testing.T) (u startedUp, loginFile string, call func(stdin string, args ...string) (status int, stdout, stderr string)) {
+	t.Helper()
+	u = startUp(t, map[string]string{"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite"), "REELTALLY_DATA_DIR": t.TempDir()})
+	loginFile = filepath.Join(t.TempDir(), "folder", "login.json")
+	return u, loginFile, func(stdin string, args ...string) (int, string, string) {
+		return boottest.Run(t, run, strings.NewReader(stdin), map[string]string{"REELTALLY_LOGIN_FILE": loginFile}, args...)
+	}
+}
+
+func TestLogin_storesACheckedTokenThatOnlyTheUserCanRead(t *testing.T) {
+	t.Parallel()
+	u, loginFile, call := newCaller(t)
+	status, _, stderr := call("", "videos", "list")
+	require.Equal(t, 2, status)
+	require.Contains(t, stderr, `run "reeltally login"`)
+
+	status, _, stderr = call("rt_wrong\n", "login", "--url", u.base)
+	require.Equal(t, 1, status)
+	require.Regexp(t, `\(code [a-z_]+, request [^)]+\); run "reeltally login" with a valid token`, stderr)
+	require.NoFileExists(t, loginFile)
+	status, _, _ = call("", "login", "--url", u.base)
+	require.Equal(t, 2, status, "the token is missing")
+	status, _, _ = call(u.token, "login", "--url", "example.com")
+	require.Equal(t, 2, status, "the address is no URL")
+
+	status, stdout, stderr := call(u.token+"\n", "login", "--url", u.base+"/")
+	require.Zero(t, status, stderr)
+	require.Contains(t, stdout, "Logged in to "+u.base+" as ")
+	require.NotContains(t, stdout+stderr, u.token)
+	info, err := os.Stat(loginFile)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode())
+	status, _, stderr = call("", "videos", "list", "--limit", "1")
+	require.Zero(t, status, stderr)
+
+	status, stdout, _ = call("", "logout")
+	require.Zero(t, status)
+	require.Contains(t, stdout, "Logged out.")
+	status, _, _ = call("", "videos", "list")
+	require.Equal(t, 2, status)
+	status, stdout, _ = call("", "logout")
+	require.Zero(t, status)
+	require.Contains(t, stdout, "No login was stored.")
+}
+
+func TestLogin_tokenIsNotSentToAnotherServer(t *testing.T) {
+	t.Parallel()
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the other server got a request") }))
+	t.Cleanup(other.Close)
+	file := filepath.Join(t.TempDir(), "login.json")
+	require.NoError(t, loginFile{file}.write(savedLogin{"http://127.0.0.1:1", "rt_secret"}))
+	env := map[string]string{"REELTALLY_LOGIN_FILE": file, "REELTALLY_URL": other.URL}
+	status, _, stderr := boottest.Run(t, run, nil, env, "videos", "list")
+	require.Equal(t, 2, status)
+	require.Contains(t, stderr, "there is no token for "+other.URL)
+}
+
+func TestCommandLine_callsTheAPI(t *testing.T) {
+	t.Parallel()
+	u, _, call := newCaller(t)
+	status, _, stderr := call(u.token, "login", "--url", u.base)
+	require.Zero(t, status, stderr)
+	succeed := func(args ...string) string {
+		t.Helper()
+		status, stdout, stderr := call("", args...)
+		require.Zero(t, status, "%s: %s", args, stderr)
+		return stdout
+	}
+	const link = "https://www.tiktok.com/@northwind.studio/video/7338812345678901234"
+	var first struct{ ID, Name string }
+	require.NoError(t, json.Unmarshal([]byte(strings.SplitN(succeed("collections", "list", "--json"), "\n", 2)[0]), &first))
+	require.Contains(t, succeed("collections", "list"), first.ID)
+
+	require.Regexp(t, `^tracked  `+link+`  [0-9a-f-]{36}\n$`, succeed("videos", "track", "--collection", first.Name, link))
+	require.Contains(t, succeed("videos", "track", link), "already_tracked")
+	status, stdout, stderr := call("https://example.com/clip\n\n"+link+"\n", "videos", "track", "--json")
+	require.Equal(t, 1, status, "one link was not saved")
+	require.Contains(t, stderr, "not saved: 1 link")
+	require.Equal(t, 2, strings.Count(stdout, "\n"), stdout)
+	require.Regexp(t, `"success":false`, stdout)
+	status, _, stderr = call("", "videos", "track", "--collection", "Unknown", link)
+	require.Equal(t, 1, status)
+	require.Contains(t, stderr, `there is no collection "Unknown"`)
+	status, _, _ = call("\n", "videos", "track")
+	require.Equal(t, 2, status, "there is no link")
+
+	lines := strings.Split(strings.TrimSpace(succeed("videos", "list", "--order-by", "latest_views", "--limit", "3")), "\n")
+	require.Len(t, lines, 4)
+	require.Contains(t, lines[0], "VIEWS")
+	require.Equal(t, 61, strings.Count(succeed("videos", "list", "--limit", "0", "--json"), "\n"))
+	require.Regexp(t, `(?m)^PLATFORM +ACCOUNT`, succeed("accounts", "list", "--order-by", "total_views"))
+	status, _, stderr = call("", "videos", "list", "--platform", "vine")
+	require.Equal(t, 1, status)
+	require.Regexp(t, `\(code [a-z_]+, request [^)]+\)`, stderr)
+
+	var demo client.Video
+	require.NoError(t, json.Unmarshal([]byte(succeed("videos", "list", "--order-by", "latest_views", "--limit", "1", "--json")), &demo))
+	id := demo.AdID.String()
+	require.Contains(t, succeed("videos", "show", id), count(demo.LatestViews))
+	require.Contains(t, succeed("videos", "show", id, "--json"), `"ad_id":"`+id+`"`)
+	chart := succeed("videos", "history", id, "--days", "7")
+	require.Contains(t, chart, "█")
+	require.Contains(t, chart, "GAIN")
+	require.Contains(t, succeed("videos", "history", id, "--json"), `"views":`)
+	require.NotEmpty(t, succeed("videos", "refresh", id))
+	require.Contains(t, succeed("videos", "refresh", id, "--json"), `"scheduled":`)
+
+	file := filepath.Join(t.TempDir(), "out")
+	for _, what := range []string{"videos", "accounts", "collections", "histories"} {
+		require.Empty(t, succeed("download", what, "-o", file))
+		data, err := os.ReadFile(file)
+		require.NoError(t, err)
+		rows, err := csv.NewReader(strings.NewReader(string(data))).ReadAll()
+		require.NoError(t, err)
+		objects := succeed("download", what, "--format", "ndjson")
+		require.Equal(t, len(rows)-1, strings.Count(objects, "\n"), "%s have the same entries in both formats", what)
+		require.True(t, json.Valid([]byte(strings.SplitN(objects, "\n", 2)[0])))
+	}
+	left, err := os.ReadDir(filepath.Dir(file))
+	require.NoError(t, err)
+	require.Len(t, left, 1, "no part of a file is left")
+	_, _, stderr = call("", "download", "histories")
+	require.Contains(t, stderr, "--updated-since 20")
+	status, _, _ = call("", "download", "videos", "--updated-since", "2026-02-01T00:00:00Z")
+	require.Equal(t, 2, status)
+
+	require.Contains(t, succeed("videos", "stop", link), "stopped")
+	status, _, stderr = call("", "videos", "show", "https://youtu.be/aaaaaaaaaaw")
+	require.Equal(t, 1, status)
+	require.Contains(t, stderr, "code ")
+}
+
+func TestCommandLine_commandsOfTheDocumentWork(t *testing.T) {
+	t.Parallel()
+	document, err := os.ReadFile("../../docs/command-line.md")
+	require.NoError(t, err)
+	u, loginFile, _ := newCaller(t)
+	folder := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "token.txt"), []byte(u.token), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "links.txt"), []byte("https://youtu.be/dQw4w9WgXcQ\n"), 0o600))
+	commands := 0
+	for line := range strings.Lines(string(document)) {
+		command, isCommand := strings.CutPrefix(line, "reeltally ")
+		if !isCommand {
+			continue
+		}
+		commands++
+		command = strings.ReplaceAll(command, "http://127.0.0.1:8080", u.base)
+		command, input, _ := strings.Cut(command, " < ")
+		args := strings.Fields(command)
+		for i, arg := range args {
+			if i > 0 && args[i-1] == "-o" {
+				args[i] = filepath.Join(folder, arg)
+			}
+		}
+		var stdin string
+		if input != "" {
+			text, err := os.ReadFile(filepath.Join(folder, strings.TrimSpace(input)))
+			require.NoError(t, err)
+			stdin = string(text)
+		}
+		p := boottest.Start(t, run, strings.NewReader(stdin), map[string]string{"REELTALLY_LOGIN_FILE": loginFile}, args...)
+		if strings.Contains(command, " watch ") {
+			p.Stdout.Await(t, startTimeout, "views")
+			p.Stop()
+		}
+		require.Zero(t, p.Wait(), "%s: %s", command, p.Stderr.String())
+	}
+	require.Greater(t, commands, 15)
+}
+
+func TestWatch_printsALineWhenACountChanges(t *testing.T) {
+	t.Parallel()
+	views := make(chan int, 3)
+	views <- 1200
+	views <- 1200
+	views <- 1500
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		n := 1500
+		select {
+		case n = <-views:
+		default:
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"ad_id": "01938c32-8f07-7a46-93be-1d2c3b4a5968", "ad_link": "https://youtu.be/x\x1b[2J", "latest_views": n})
+	}))
+	t.Cleanup(server.Close)
+	p := boottest.Start(t, run, nil, map[string]string{"REELTALLY_URL": server.URL, "REELTALLY_TOKEN": "rt_x"}, "videos", "watch", "x", "--every", "1s")
+	p.Stdout.Await(t, startTimeout, "views 1,500 (+300)")
+	require.Zero(t, p.Stop(), "an interrupted watch is no failure")
+	require.Equal(t, 2, strings.Count(p.Stdout.String(), "\n"), "one line at the start, and one for the change")
+	require.NotContains(t, p.Stdout.String(), "\x1b")
+	status, _, _ := boottest.Run(t, run, nil, nil, "videos", "watch")
+	require.Equal(t, 2, status)
+}
+
+func TestTrack_sendsFiveHundredLinksInARequest(t *testing.T) {
+	t.Parallel()
+	var sizes []int
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var sent client.TrackVideosRequest
+		_ = json.NewDecoder(r.Body).Decode(&sent)
+		sizes = append(sizes, len(sent.Links))
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"success":true,"results":[],"summary":{},"warnings":[],"trackingEnqueued":true}`)
+	}))
+	t.Cleanup(server.Close)
+	env := map[string]string{"REELTALLY_URL": server.URL, "REELTALLY_TOKEN": "rt_x"}
+	status, _, stderr := boottest.Run(t, run, strings.NewReader(strings.Repeat("https://youtu.be/dQw4w9WgXcQ\n", 1100)), env, "videos", "track")
+	require.Zero(t, status, stderr)
+	require.Equal(t, []int{500, 500, 100}, sizes)
+}
+
+func TestChart_tellsGapsAndInterpolatedDaysApart(t *testing.T) {
+	t.Parallel()
+	day := func(d int, views *int64, interpolated bool) client.VideoHistoryPoint {
+		return client.VideoHistoryPoint{Date: openapi_types.Date{Time: time.Date(2026, 2, d, 0, 0, 0, 0, time.UTC)}, Views: views, Interpolated: &interpolated}
+	}
+	rows := chartRows([]client.VideoHistoryPoint{day(1, new(int64(50)), false), day(2, new(int64(75)), true), day(3, nil, false), day(6, new(int64(100)), false)}, "views")
+	require.Equal(t, [][]string{
+		{"2026-02-01", "50", "", strings.Repeat("█", 20)},
+		{"2026-02-02", "75", "+25", strings.Repeat("░", 30) + " interpolated"},
+		{"2026-02-03", "-", "", ""},
+		{"…", "", "", "2 days without a point"},
+		{"2026-02-06", "100", "", strings.Repeat("█", 40)},
+	}, rows)
+}
+
+func TestTable_alignsNumbersAndShortensTheWideColumn(t *testing.T) {
+	t.Parallel()
+	columns := []column{{title: "TITLE", wide: true}, {title: "VIEWS", right: true}}
+	rows := [][]string{{"A very long title of a video", "1,200"}, {"日本語", "7"}}
+	require.Equal(t, "TITLE          VIEWS\nA very long …  1,200\n日本語             7\n", formatColumns(columns, rows, 20))
+	require.Contains(t, formatColumns(columns, rows, 0), "A very long title of a video  1,200\n")
+	require.Equal(t, "a b", plainText("a\n\x1b\u202eb"))
+}

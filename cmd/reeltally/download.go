@@ -1,0 +1,164 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"time"
+
+	"github.com/reeltally/reeltally/cmd/internal/boot"
+	"github.com/reeltally/reeltally/gen/client"
+)
+
+type downloadCommand struct {
+	apiCommand
+	What         string    `arg:"" enum:"videos,accounts,collections,histories" help:"What to download: videos, accounts, collections or histories. Histories are the stored points of all videos."`
+	Format       string    `default:"csv" enum:"csv,ndjson" placeholder:"FORMAT" help:"csv, or ndjson for one JSON object a line."`
+	Output       string    `short:"o" placeholder:"FILE" help:"File to write. It appears when it is complete. Without it, standard output."`
+	UpdatedSince time.Time `placeholder:"TIME" help:"Only points of histories that were fetched since then, for example 2026-02-01T00:00:00Z."`
+}
+
+// Help returns the text below the first line of the help.
+func (downloadCommand) Help() string {
+	return "A download of histories ends with a line on standard error that names the time for --updated-since of the next download.\n\n" +
+		"Examples: reeltally download videos -o videos.csv\nor: reeltally download histories --format ndjson --updated-since 2026-02-01T00:00:00Z"
+}
+
+// Run writes the download to the file or to standard output.
+func (c *downloadCommand) Run(ctx context.Context, p boot.Process) (err error) {
+	if !c.UpdatedSince.IsZero() && c.What != "histories" {
+		return boot.UsageError{Err: errors.New("--updated-since is only for histories")}
+	}
+	api, err := c.connect()
+	if err != nil {
+		return err
+	}
+	out := p.Stdout
+	if c.Output != "" {
+		file, err := os.CreateTemp(filepath.Dir(c.Output), filepath.Base(c.Output)+".part-*")
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(c.write(ctx, p, api, file), file.Close()); err != nil {
+			return errors.Join(err, os.Remove(file.Name()))
+		}
+		return os.Rename(file.Name(), c.Output)
+	}
+	return c.write(ctx, p, api, out)
+}
+
+// write writes the download to out.
+func (c *downloadCommand) write(ctx context.Context, p boot.Process, api *client.ClientWithResponses, out io.Writer) error {
+	w := bufio.NewWriter(out)
+	all := client.ListCollectionsParams{IncludeChildren: new(true), Paginated: new(true), Limit: pageSize(0)}
+	var err error
+	switch {
+	case c.What == "videos" && c.Format == "csv":
+		_, err = c.copyPages(w, func(edit client.RequestEditorFn) (*http.Response, error) {
+			return api.ListVideos(ctx, &client.ListVideosParams{Limit: pageSize(0)}, edit)
+		})
+	case c.What == "accounts" && c.Format == "csv":
+		_, err = c.copyPages(w, func(edit client.RequestEditorFn) (*http.Response, error) {
+			return api.ListAccounts(ctx, &client.ListAccountsParams{Paginated: new(true), Limit: pageSize(0)}, edit)
+		})
+	case c.What == "collections" && c.Format == "csv":
+		_, err = c.copyPages(w, func(edit client.RequestEditorFn) (*http.Response, error) { return api.ListCollections(ctx, &all, edit) })
+	case c.What == "videos":
+		err = writeLines(w, client.AllVideos(ctx, api, client.ListVideosParams{Limit: pageSize(0)}))
+	case c.What == "accounts":
+		err = writeLines(w, client.AllAccounts(ctx, api, client.ListAccountsParams{Limit: pageSize(0)}))
+	case c.What == "collections":
+		err = writeLines(w, client.AllCollections(ctx, api, all))
+	default:
+		var until string
+		until, err = c.copyPages(w, func(edit client.RequestEditorFn) (*http.Response, error) {
+			return api.ExportHistory(ctx, &client.ExportHistoryParams{UpdatedSince: optional(c.UpdatedSince)}, edit)
+		})
+		if err == nil {
+			_, err = fmt.Fprintf(p.Stderr, "The next download can begin with --updated-since %s\n", until)
+		}
+	}
+	return errors.Join(err, w.Flush())
+}
+
+// writeLines writes one JSON object a line.
+func writeLines[T any](w io.Writer, entries iter.Seq2[T, error]) error {
+	for entry, err := range entries {
+		if err != nil {
+			return err
+		}
+		if err := writeJSON(w, entry); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nextPage matches the address of the next page in a Link header.
+var nextPage = regexp.MustCompile(`<([^>]*)>;\s*rel="?next"?`)
+
+// copyPages writes the bodies of all pages of a list. get requests the first page; copyPages changes its address to those of the next pages. Of a
+// CSV file, the names of the columns are written once. copyPages returns the header Exported-Until of the last page.
+func (c *downloadCommand) copyPages(w io.Writer, get func(client.RequestEditorFn) (*http.Response, error)) (exportedUntil string, _ error) {
+	var query, columns string
+	for first := true; ; first = false {
+		r, err := get(func(_ context.Context, r *http.Request) error {
+			if query != "" {
+				r.URL.RawQuery = query // only the query differs between the pages, so the token stays on the server
+			}
+			r.Header.Set("Accept", map[string]string{"csv": "text/csv", "ndjson": "application/x-ndjson"}[c.Format])
+			return nil
+		})
+		if err != nil {
+			return "", err
+		}
+		err = c.copyPage(w, r, first, &columns)
+		if err := errors.Join(err, r.Body.Close()); err != nil {
+			return "", err
+		}
+		next := nextPage.FindStringSubmatch(r.Header.Get("Link"))
+		if next == nil {
+			return r.Header.Get("Exported-Until"), nil
+		}
+		address, err := r.Request.URL.Parse(next[1])
+		if err != nil {
+			return "", err
+		}
+		query = address.RawQuery
+	}
+}
+
+// copyPage writes the body of a page. columns is the first line of the first page of a CSV file, which the other pages repeat.
+func (c *downloadCommand) copyPage(w io.Writer, r *http.Response, first bool, columns *string) error {
+	if r.StatusCode != http.StatusOK {
+		failed := &client.Error{StatusCode: r.StatusCode}
+		_ = json.NewDecoder(r.Body).Decode(&failed.Problem) // a proxy may answer with another format; the status is then all that is known
+		return failed
+	}
+	body := bufio.NewReader(r.Body)
+	if c.Format == "csv" {
+		line, err := body.ReadString('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		switch {
+		case first:
+			*columns = line
+			if _, err := io.WriteString(w, line); err != nil {
+				return err
+			}
+		case line != *columns:
+			return errors.New("the columns changed during the download; start it again")
+		}
+	}
+	_, err := io.Copy(w, body)
+	return err
+}

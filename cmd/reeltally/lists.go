@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/oapi-codegen/nullable"
+
+	"github.com/reeltally/reeltally/cmd/internal/boot"
+	"github.com/reeltally/reeltally/gen/client"
+)
+
+// accountsCommands are the commands for accounts. They call the API.
+type accountsCommands struct {
+	List accountsList `cmd:"" help:"List accounts with their totals."`
+}
+
+type accountsList struct {
+	apiCommand
+	Platform   client.Platform     `placeholder:"NAME" help:"Only accounts of this platform: tiktok, instagram, youtube or facebook."`
+	Collection []string            `sep:"none" placeholder:"NAME|ID" help:"Only accounts of this collection. Repeat it for several collections."`
+	OrderBy    client.AccountOrder `placeholder:"MEMBER" help:"Member to sort by, for example total_views."`
+	Ascending  bool                `help:"Smallest or oldest first."`
+	JSON       bool                `name:"json" help:"Print one JSON object an account, as the API returns it."`
+}
+
+// Run prints the accounts.
+func (c *accountsList) Run(ctx context.Context, p boot.Process) error {
+	api, err := c.connect()
+	if err != nil {
+		return err
+	}
+	params := client.ListAccountsParams{Platform: optional(c.Platform), Collections: c.Collection, OrderBy: optional(c.OrderBy), Limit: pageSize(0)}
+	if c.Ascending {
+		params.OrderDirection = new(client.OrderDirectionAsc)
+	}
+	columns := []column{{title: "PLATFORM"}, {title: "ACCOUNT", wide: true}, {title: "FOLLOWERS", right: true}, {title: "VIDEOS", right: true}, {title: "VIEWS", right: true},
+		{title: "LIKES", right: true}, {title: "ID"}}
+	return printEntries(p.Stdout, client.AllAccounts(ctx, api, params), c.JSON, columns, func(a client.Account) []string {
+		return []string{string(a.Platform), plainText(a.Username), count(a.LatestFollowersCount), count(a.TotalVideosTracked), count(a.TotalViews), count(a.TotalLikes), a.AccountID.String()}
+	})
+}
+
+// collectionsCommands are the commands for collections. They call the API.
+type collectionsCommands struct {
+	List collectionsList `cmd:"" help:"List collections with the number of their members."`
+}
+
+type collectionsList struct {
+	apiCommand
+	JSON bool `name:"json" help:"Print one JSON object a collection, as the API returns it."`
+}
+
+// Run prints the collections.
+func (c *collectionsList) Run(ctx context.Context, p boot.Process) error {
+	api, err := c.connect()
+	if err != nil {
+		return err
+	}
+	columns := []column{{title: "NAME", wide: true}, {title: "VIDEOS", right: true}, {title: "ACCOUNTS", right: true}, {title: "ACCESS"}, {title: "ID"}}
+	all := client.AllCollections(ctx, api, client.ListCollectionsParams{IncludeChildren: new(true), Limit: pageSize(0)})
+	return printEntries(p.Stdout, all, c.JSON, columns, func(collection client.Collection) []string {
+		return []string{plainText(collection.Name), countOrDash(collection.VideoCount), countOrDash(collection.AccountCount), string(collection.Access), collection.ID.String()}
+	})
+}
+
+// countOrDash returns a number, or "-" if it is null or missing.
+func countOrDash(n nullable.Nullable[int64]) string {
+	value, err := n.Get()
+	if err != nil {
+		return "-"
+	}
+	return strconv.FormatInt(value, 10)
+}

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/term"
+
+	"github.com/reeltally/reeltally/cmd/internal/boot"
+	"github.com/reeltally/reeltally/gen/client"
+)
+
+// loginFile is the setting that names the file in which `reeltally login` stores address and token.
+type loginFile struct {
+	LoginFile string `setting:"REELTALLY_LOGIN_FILE" placeholder:"FILE" help:"File with the address and the token that \"reeltally login\" stored. Without it, reeltally/login.json in the user's folder of settings."`
+}
+
+// savedLogin is the content of the file.
+type savedLogin struct {
+	URL   string `json:"url"`
+	Token string `json:"token"`
+}
+
+// path returns the name of the file.
+func (f loginFile) path() (string, error) {
+	if f.LoginFile != "" {
+		return f.LoginFile, nil
+	}
+	folder, err := os.UserConfigDir()
+	if err != nil {
+		return "", fmt.Errorf("the folder of settings is unknown (%w); set REELTALLY_LOGIN_FILE", err)
+	}
+	return filepath.Join(folder, "reeltally", "login.json"), nil
+}
+
+// read returns the stored login, or an empty one if nothing is stored.
+func (f loginFile) read() (savedLogin, error) {
+	path, err := f.path()
+	if err != nil {
+		return savedLogin{}, err
+	}
+	data, err := os.ReadFile(path) //nolint:gosec // the user names the file
+	if errors.Is(err, os.ErrNotExist) {
+		return savedLogin{}, nil
+	}
+	if err != nil {
+		return savedLogin{}, err
+	}
+	var saved savedLogin
+	if json.Unmarshal(data, &saved) != nil {
+		return savedLogin{}, fmt.Errorf("%s is damaged; run \"reeltally login\" again", path)
+	}
+	return saved, nil
+}
+
+// write stores the login. Only the user can read the file. An interruption leaves the old file or the new one.
+func (f loginFile) write(saved savedLogin) (err error) {
+	path, err := f.path()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	file, err := os.CreateTemp(filepath.Dir(path), "login-*") // its mode is 0600
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(file.Name()))
+		}
+	}()
+	if err := errors.Join(writeJSON(file, saved), file.Close()); err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), path)
+}
+
+// apiCommand is embedded in the commands that call the API of a server.
+type apiCommand struct {
+	URL   string      `name:"url" setting:"REELTALLY_URL" placeholder:"URL" help:"Address of the server. Without it, the address that \"reeltally login\" stored."`
+	Token boot.Secret `setting:"REELTALLY_TOKEN" placeholder:"TOKEN" help:"Token of the API. Without it, the token that \"reeltally login\" stored. Other users of the machine can see arguments; prefer the variable."`
+	loginFile
+}
+
+// connect returns a client for the server. The stored token is sent only to the server for which it was stored.
+func (c apiCommand) connect() (*client.ClientWithResponses, error) {
+	address, token := strings.TrimRight(c.URL, "/"), c.Token.Reveal()
+	if address == "" || token == "" {
+		saved, err := c.read()
+		if err != nil {
+			return nil, err
+		}
+		if address == "" {
+			address = saved.URL
+		}
+		if token == "" && address == saved.URL {
+			token = saved.Token
+		}
+	}
+	switch {
+	case address == "":
+		return nil, boot.UsageError{Err: errors.New("the address of the server is unknown: run \"reeltally login\", or set REELTALLY_URL and REELTALLY_TOKEN")}
+	case token == "":
+		return nil, boot.UsageError{Err: fmt.Errorf("there is no token for %s: run \"reeltally login --url %s\", or set REELTALLY_TOKEN", address, address)}
+	}
+	if !isServerAddress(address) {
+		return nil, boot.InvalidSetting("url", "REELTALLY_URL", address, "an http or https URL, for example https://reeltally.example.com")
+	}
+	return client.New(address, token)
+}
+
+// isServerAddress reports whether address is an absolute http or https URL.
+func isServerAddress(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.RawQuery == "" && u.Fragment == ""
+}
+
+// describeUnauthorized adds to the error of a refused token what to do about it.
+func describeUnauthorized(err error) error {
+	var refused *client.Error
+	if errors.As(err, &refused) && refused.StatusCode == http.StatusUnauthorized {
+		return fmt.Errorf("%w; run \"reeltally login\" with a valid token", err)
+	}
+	return err
+}
+
+type loginCommand struct {
+	URL string `name:"url" setting:"REELTALLY_URL" placeholder:"URL" required:"" help:"Address of the server, for example https://reeltally.example.com."`
+	loginFile
+}
+
+// Help returns the text below the first line of the help.
+func (loginCommand) Help() string {
+	return "The token is read from the terminal, without showing it, or from standard input. The server checks it before it is stored.\n\n" +
+		"Examples: reeltally login --url https://reeltally.example.com\n" +
+		"or: reeltally login --url http://127.0.0.1:8080 < data/demo-token"
+}
+
+// Run reads a token, checks it and stores it with the address.
+func (c *loginCommand) Run(ctx context.Context, p boot.Process) error {
+	address := strings.TrimRight(c.URL, "/")
+	if !isServerAddress(address) {
+		return boot.InvalidSetting("url", "REELTALLY_URL", c.URL, "an http or https URL, for example https://reeltally.example.com")
+	}
+	token, err := readToken(p)
+	if err != nil {
+		return err
+	}
+	api, err := client.New(address, token)
+	if err != nil {
+		return err
+	}
+	found, err := client.Get(api.AuthenticateWithResponse(ctx))
+	if err != nil {
+		return err
+	}
+	if err := c.write(savedLogin{address, token}); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(p.Stdout, "Logged in to %s as %s.\n", address, plainText(found.Organisation.Name))
+	return err
+}
+
+// readToken reads a token from the terminal without showing it, or the first line of another standard input.
+func readToken(p boot.Process) (string, error) {
+	var token string
+	if file, ok := p.Stdin.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+		_, _ = fmt.Fprint(p.Stderr, "Token: ")
+		typed, err := term.ReadPassword(int(file.Fd()))
+		_, _ = fmt.Fprintln(p.Stderr)
+		if err != nil {
+			return "", err
+		}
+		token = string(typed)
+	} else if p.Stdin != nil {
+		line, err := bufio.NewReader(io.LimitReader(p.Stdin, maxLine)).ReadString('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return "", err
+		}
+		token = line
+	}
+	if token = strings.TrimSpace(token); token == "" {
+		return "", boot.UsageError{Err: errors.New("the token is missing: type it, or send it to standard input")}
+	}
+	return token, nil
+}
+
+type logoutCommand struct{ loginFile }
+
+// Run deletes the stored login. The token stays valid.
+func (c *logoutCommand) Run(p boot.Process) error {
+	path, err := c.path()
+	if err != nil {
+		return err
+	}
+	err = os.Remove(path)
+	if errors.Is(err, os.ErrNotExist) {
+		_, err = fmt.Fprintln(p.Stdout, "No login was stored.")
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(p.Stdout, "Logged out. The token is still valid; an administrator can revoke it.")
+	return err
+}

@@ -1,0 +1,537 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/reeltally/reeltally/cmd/internal/boot"
+	"github.com/reeltally/reeltally/gen/client"
+)
+
+// videosCommands are the commands for videos. They call the API.
+type videosCommands struct {
+	Track   videosTrack   `cmd:"" help:"Track videos by their links."`
+	List    videosList    `cmd:"" help:"List videos with their latest counts."`
+	Show    videosShow    `cmd:"" help:"Show one video."`
+	History videosHistory `cmd:"" help:"Show the daily counts of a video as a chart."`
+	Watch   videosWatch   `cmd:"" help:"Print a line whenever the counts of a video, or of the videos of a collection, change."`
+	Refresh videosRefresh `cmd:"" help:"Request new counts of videos before their next scheduled fetch."`
+	Stop    videosStop    `cmd:"" help:"Stop tracking videos. Their histories stay."`
+}
+
+// maxLinks is the largest number of links or ids in one request of the API.
+const maxLinks = 500
+
+// optional returns a pointer to value, or nil if value is the zero value.
+func optional[T comparable](value T) *T {
+	if value == *new(T) {
+		return nil
+	}
+	return &value
+}
+
+// findCollection returns the id of the collection with this name or id.
+func findCollection(ctx context.Context, api *client.ClientWithResponses, nameOrID string) (uuid.UUID, error) {
+	var found []uuid.UUID
+	for collection, err := range client.AllCollections(ctx, api, client.ListCollectionsParams{IncludeChildren: new(true)}) {
+		if err != nil {
+			return uuid.Nil, err
+		}
+		if collection.ID.String() == nameOrID {
+			return collection.ID, nil
+		}
+		if collection.Name == nameOrID {
+			found = append(found, collection.ID)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return uuid.Nil, fmt.Errorf("there is no collection %q; \"reeltally collections list\" shows all", nameOrID)
+	case 1:
+		return found[0], nil
+	}
+	return uuid.Nil, fmt.Errorf("%d collections are named %q; use the id of one of them", len(found), nameOrID)
+}
+
+// linesOr returns the arguments, or the lines of standard input without blank ones if there are no arguments.
+func linesOr(arguments []string, stdin io.Reader, what string) ([]string, error) {
+	if len(arguments) == 0 && stdin != nil {
+		in := bufio.NewScanner(stdin)
+		in.Buffer(nil, maxLine)
+		for in.Scan() {
+			if line := strings.TrimSpace(in.Text()); line != "" {
+				arguments = append(arguments, line)
+			}
+		}
+		if err := in.Err(); err != nil {
+			return nil, fmt.Errorf("read standard input: %w", err)
+		}
+	}
+	if len(arguments) == 0 {
+		return nil, boot.UsageError{Err: fmt.Errorf("there are no %s: pass them as arguments, or one a line on standard input", what)}
+	}
+	return arguments, nil
+}
+
+type videosTrack struct {
+	apiCommand
+	Links      []string `arg:"" optional:"" name:"link" help:"Links of videos. Without any, the links are read from standard input, one a line."`
+	Collection string   `placeholder:"NAME|ID" help:"Also add the videos to this collection."`
+	JSON       bool     `name:"json" help:"Print one JSON object a link, as the API returns it."`
+}
+
+// Help returns the text below the first line of the help.
+func (videosTrack) Help() string {
+	return "The exit status is 1 if any link was not saved.\n\n" +
+		"Examples: reeltally videos track https://youtu.be/dQw4w9WgXcQ\n" +
+		"or: reeltally videos track --collection Spring < links.txt"
+}
+
+// Run sends the links in requests of maxLinks and prints a line for each link.
+func (c *videosTrack) Run(ctx context.Context, p boot.Process) error {
+	api, err := c.connect()
+	if err != nil {
+		return err
+	}
+	links, err := linesOr(c.Links, p.Stdin, "links")
+	if err != nil {
+		return err
+	}
+	var collections []uuid.UUID
+	if c.Collection != "" {
+		id, err := findCollection(ctx, api, c.Collection)
+		if err != nil {
+			return err
+		}
+		collections = []uuid.UUID{id}
+	}
+	bar := newProgress(io.Discard, boot.Logging{LogLevel: "warn"}.Logger(p.Stderr), "track", "links", int64(len(links)))
+	if len(links) > maxLinks && !boot.IsTerminal(p.Stdout) { // on a terminal, the lines of the links show the progress
+		bar = newProgress(p.Stderr, boot.Logging{LogLevel: "info"}.Logger(p.Stderr), "track", "links", int64(len(links)))
+	}
+	defer bar.finish(ctx)
+	failed, done := 0, 0
+	for batch := range slices.Chunk(links, maxLinks) {
+		result, err := trackBatch(ctx, api, batch, collections)
+		if err != nil {
+			return fmt.Errorf("sent before the failure: %s: %w", counted(done, "link"), err)
+		}
+		for _, entry := range result.Results {
+			if !entry.Success {
+				failed++
+			}
+			if err := c.print(p.Stdout, entry); err != nil {
+				return err
+			}
+		}
+		for _, warning := range result.Warnings {
+			_, _ = fmt.Fprintln(p.Stderr, plainText(warning))
+		}
+		done += len(batch)
+		bar.set(ctx, int64(done), 0)
+	}
+	if failed > 0 {
+		return fmt.Errorf("not saved: %s", counted(failed, "link"))
+	}
+	return nil
+}
+
+// trackBatch tracks at most maxLinks links.
+func trackBatch(ctx context.Context, api *client.ClientWithResponses, links []string, collections []uuid.UUID) (*client.TrackVideosResult, error) {
+	r, err := api.TrackVideosWithResponse(ctx, &client.TrackVideosParams{}, client.TrackVideosRequest{Links: links, LabelIds: collections})
+	if err != nil {
+		return nil, err
+	}
+	if result := cmp.Or(r.JSON200, r.JSON207, r.JSON422); result != nil {
+		return result, nil
+	}
+	if r.ApplicationProblemJSON422 != nil {
+		return nil, &client.Error{StatusCode: r.StatusCode(), Problem: *r.ApplicationProblemJSON422}
+	}
+	_, err = client.Get(r, nil)
+	return nil, err
+}
+
+// print writes the result of one link.
+func (c *videosTrack) print(w io.Writer, entry client.TrackVideosEntry) error {
+	if c.JSON {
+		return writeJSON(w, entry)
+	}
+	note := ""
+	if entry.VideoID != nil {
+		note = entry.VideoID.String()
+	}
+	if entry.Error != nil {
+		note = plainText(*entry.Error)
+	}
+	_, err := fmt.Fprintf(w, "%s  %s  %s\n", entry.Status, plainText(entry.URL), note)
+	return err
+}
+
+type videosList struct {
+	apiCommand
+	Platform       client.Platform    `placeholder:"NAME" help:"Only videos of this platform: tiktok, instagram, youtube or facebook."`
+	Username       string             `placeholder:"HANDLE" help:"Only videos of the account with this handle."`
+	Collection     []string           `sep:"none" placeholder:"NAME|ID" help:"Only videos of this collection. Repeat it for several collections."`
+	Hashtag        string             `placeholder:"TAG" help:"Only videos whose caption contains this hashtag."`
+	Search         string             `short:"q" placeholder:"TEXT" help:"Only videos whose title, caption or handle contains this text."`
+	FetchStatus    client.FetchStatus `placeholder:"STATUS" help:"Only videos with this state of fetching, for example ok."`
+	IncludeRemoved bool               `help:"Also stopped videos."`
+	OrderBy        client.VideoOrder  `placeholder:"MEMBER" help:"Member to sort by, for example latest_views, uploaded_at or views_gained_7d. Without it, latest_updated_at."`
+	Ascending      bool               `help:"Smallest or oldest first."`
+	Limit          int                `short:"n" default:"50" placeholder:"N" help:"How many videos; 0 means all."`
+	JSON           bool               `name:"json" help:"Print one JSON object a video, as the API returns it."`
+}
+
+// Help returns the text below the first line of the help.
+func (videosList) Help() string {
+	return "Examples: reeltally videos list --order-by latest_views --limit 10\nor: reeltally videos list --platform tiktok --limit 0 --json"
+}
+
+// maxPage is the largest number of entries of a page of the API.
+const maxPage = 5000
+
+// Run prints the videos.
+func (c *videosList) Run(ctx context.Context, p boot.Process) error {
+	api, err := c.connect()
+	if err != nil {
+		return err
+	}
+	if c.Limit < 0 {
+		return boot.UsageError{Err: fmt.Errorf("--limit is %d; it must be 0 or more", c.Limit)}
+	}
+	params := client.ListVideosParams{Platform: optional(c.Platform), Username: optional(c.Username), Collections: c.Collection, Hashtag: optional(c.Hashtag),
+		Q: optional(c.Search), FetchStatus: optional(c.FetchStatus), IncludeRemoved: optional(c.IncludeRemoved), OrderBy: optional(c.OrderBy), Limit: pageSize(c.Limit)}
+	if c.Ascending {
+		params.OrderDirection = new(client.OrderDirectionAsc)
+	}
+	return printEntries(p.Stdout, limited(client.AllVideos(ctx, api, params), c.Limit), c.JSON, videoColumns, videoRow)
+}
+
+var videoColumns = []column{{title: "PLATFORM"}, {title: "ACCOUNT"}, {title: "TITLE", wide: true}, {title: "VIEWS", right: true}, {title: "LIKES", right: true},
+	{title: "COMMENTS", right: true}, {title: "SHARES", right: true}, {title: "UPLOADED"}, {title: "ID"}}
+
+// videoRow returns the row of a video in a table.
+func videoRow(v client.Video) []string {
+	uploaded := "-"
+	if v.UploadedAt != nil {
+		uploaded = v.UploadedAt.String()
+	}
+	return []string{string(v.Platform), plainText(v.Username), plainText(v.Title), count(v.LatestViews), count(v.LatestLikes), count(v.LatestComments), count(v.LatestShares),
+		uploaded, v.AdID.String()}
+}
+
+// pageSize returns the size of the pages with which limit entries are read; a limit of 0 means all entries.
+func pageSize(limit int) *int32 {
+	if limit == 0 || limit > maxPage {
+		limit = maxPage
+	}
+	return new(int32(limit))
+}
+
+// limited returns the first limit entries, or all entries if limit is 0.
+func limited[T any](entries iter.Seq2[T, error], limit int) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		n := 0
+		for entry, err := range entries {
+			if n++; !yield(entry, err) || n == limit {
+				return
+			}
+		}
+	}
+}
+
+// printEntries prints entries as JSON, one object a line, or as a table.
+func printEntries[T any](w io.Writer, entries iter.Seq2[T, error], asJSON bool, columns []column, row func(T) []string) error {
+	var rows [][]string
+	for entry, err := range entries {
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			if err := writeJSON(w, entry); err != nil {
+				return err
+			}
+			continue
+		}
+		rows = append(rows, row(entry))
+	}
+	if asJSON {
+		return nil
+	}
+	return writeColumns(w, columns, rows)
+}
+
+type videosShow struct {
+	apiCommand
+	Video string `arg:"" help:"Id or link of the video."`
+	JSON  bool   `name:"json" help:"Print the JSON object of the API."`
+}
+
+// Run prints one video.
+func (c *videosShow) Run(ctx context.Context, p boot.Process) error {
+	api, err := c.connect()
+	if err != nil {
+		return err
+	}
+	v, err := client.Get(api.GetVideoWithResponse(ctx, c.Video))
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return writeJSON(p.Stdout, v)
+	}
+	fetched, uploaded := "not yet", "-"
+	if v.LatestUpdatedAt != nil {
+		fetched = v.LatestUpdatedAt.UTC().Format(time.DateTime) + " UTC"
+	}
+	if v.UploadedAt != nil {
+		uploaded = v.UploadedAt.String()
+	}
+	for _, line := range [][2]string{{"Title", v.Title}, {"Account", v.Username}, {"Link", v.AdLink}, {"Id", v.AdID.String()}, {"Uploaded", uploaded},
+		{"Collections", strings.Join(v.LabelNames, ", ")}, {"Views", count(v.LatestViews)}, {"Likes", count(v.LatestLikes)}, {"Comments", count(v.LatestComments)},
+		{"Shares", count(v.LatestShares)}, {"Bookmarks", count(v.LatestBookmarks)}, {"Fetched", fetched}, {"State", string(v.FetchStatus)}} {
+		if _, err := fmt.Fprintf(p.Stdout, "%-12s %s\n", line[0], plainText(line[1])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type videosWatch struct {
+	apiCommand
+	Video      string        `arg:"" optional:"" help:"Id or link of the video."`
+	Collection string        `placeholder:"NAME|ID" help:"Watch all videos of this collection instead of one video."`
+	Every      time.Duration `default:"1m" placeholder:"TIME" help:"How often the server is asked, 1s or longer."`
+	JSON       bool          `name:"json" help:"Print the JSON object of each changed video."`
+}
+
+// Run prints the counts of the videos, and again whenever they change, until ctx ends.
+func (c *videosWatch) Run(ctx context.Context, p boot.Process) error {
+	if (c.Video == "") == (c.Collection == "") {
+		return boot.UsageError{Err: errors.New("name either a video or --collection")}
+	}
+	if c.Every < time.Second {
+		return boot.UsageError{Err: fmt.Errorf("--every is %s; it must be 1s or longer", c.Every)}
+	}
+	api, err := c.connect()
+	if err != nil {
+		return err
+	}
+	if c.Collection != "" { // the filter of the list takes an unknown name for an empty collection
+		id, err := findCollection(ctx, api, c.Collection)
+		if err != nil {
+			return err
+		}
+		c.Collection = id.String()
+	}
+	seen := map[uuid.UUID]videoCounts{}
+	ticker := time.NewTicker(c.Every)
+	defer ticker.Stop()
+	for {
+		videos, err := c.read(ctx, api)
+		var refused *client.Error
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.As(err, &refused) && refused.StatusCode < http.StatusInternalServerError && refused.StatusCode != http.StatusTooManyRequests:
+			return err
+		case err != nil:
+			_, _ = fmt.Fprintf(p.Stderr, "%s: %v; the next attempt is in %s\n", p.Name, err, c.Every)
+		}
+		for _, v := range videos {
+			counts := countsOf(v)
+			before, known := seen[v.AdID]
+			if known && maps.Equal(before, counts) {
+				continue
+			}
+			seen[v.AdID] = counts
+			if err := c.print(p.Stdout, v, before, counts); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// read returns the watched videos.
+func (c *videosWatch) read(ctx context.Context, api *client.ClientWithResponses) (videos []client.Video, _ error) {
+	if c.Video != "" {
+		v, err := client.Get(api.GetVideoWithResponse(ctx, c.Video))
+		if err != nil {
+			return nil, err
+		}
+		return []client.Video{v}, nil
+	}
+	for v, err := range client.AllVideos(ctx, api, client.ListVideosParams{Collections: []string{c.Collection}, Limit: pageSize(0)}) {
+		if err != nil {
+			return nil, err
+		}
+		videos = append(videos, v)
+	}
+	return videos, nil
+}
+
+// videoCounts are the known counts of a video by the name of the metric.
+type videoCounts map[string]int64
+
+// watchedMetrics are the metrics of videoCounts in the order of their output.
+var watchedMetrics = []string{"views", "likes", "comments", "shares", "bookmarks"}
+
+// countsOf returns the known counts of a video.
+func countsOf(v client.Video) videoCounts {
+	counts := videoCounts{}
+	for i, n := range []*int64{v.LatestViews, v.LatestLikes, v.LatestComments, v.LatestShares, v.LatestBookmarks} {
+		if n != nil {
+			counts[watchedMetrics[i]] = *n
+		}
+	}
+	return counts
+}
+
+// print writes one line with the counts of a video, and their difference to the counts before.
+func (c *videosWatch) print(w io.Writer, v client.Video, before, counts videoCounts) error {
+	if c.JSON {
+		return writeJSON(w, v)
+	}
+	line := []string{time.Now().Format(time.DateTime), plainText(v.AdLink)}
+	for _, metric := range watchedMetrics {
+		n, known := counts[metric]
+		if !known {
+			line = append(line, metric+" -")
+			continue
+		}
+		change := ""
+		if old, known := before[metric]; known && old != n {
+			change = " (" + withSign(n-old) + ")"
+		}
+		line = append(line, metric+" "+count(&n)+change)
+	}
+	_, err := fmt.Fprintln(w, strings.Join(line, "  "))
+	return err
+}
+
+// withSign returns a number with its sign, for example +1,200.
+func withSign(n int64) string {
+	if n > 0 {
+		return "+" + count(&n)
+	}
+	return count(&n)
+}
+
+type videosRefresh struct {
+	apiCommand
+	Links []string `arg:"" optional:"" name:"video" help:"Ids or links of videos. Without any, they are read from standard input, one a line."`
+	JSON  bool     `name:"json" help:"Print one JSON object a video: {\"video\", \"scheduled\", \"refresh_after\"}."`
+}
+
+// Run requests new counts of each video.
+func (c *videosRefresh) Run(ctx context.Context, p boot.Process) error {
+	api, err := c.connect()
+	if err != nil {
+		return err
+	}
+	videos, err := linesOr(c.Links, p.Stdin, "videos")
+	if err != nil {
+		return err
+	}
+	for _, video := range videos {
+		r, err := api.RefreshVideoWithResponse(ctx, &client.RefreshVideoParams{}, client.RefreshVideoRequest{Link: video})
+		if err != nil {
+			return err
+		}
+		var after *time.Time
+		text := "a fetch is scheduled"
+		if r.StatusCode() != http.StatusAccepted {
+			notDue, err := client.Get(r, nil)
+			if err != nil {
+				return fmt.Errorf("%s: %w", video, err)
+			}
+			after, text = &notDue.RefreshAfter, notDue.Message
+		}
+		if c.JSON {
+			err = writeJSON(p.Stdout, struct {
+				Video        string     `json:"video"`
+				Scheduled    bool       `json:"scheduled"`
+				RefreshAfter *time.Time `json:"refresh_after"`
+			}{video, after == nil, after})
+		} else {
+			_, err = fmt.Fprintf(p.Stdout, "%s: %s\n", plainText(video), plainText(text))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type videosStop struct {
+	apiCommand
+	Videos []string `arg:"" optional:"" name:"video" help:"Ids or links of videos. Without any, they are read from standard input, one a line."`
+	JSON   bool     `name:"json" help:"Print one JSON object a video, as the API returns it."`
+}
+
+// Run stops the videos in requests of maxLinks. A request with a link that is not tracked stops none of its videos.
+func (c *videosStop) Run(ctx context.Context, p boot.Process) error {
+	api, err := c.connect()
+	if err != nil {
+		return err
+	}
+	videos, err := linesOr(c.Videos, p.Stdin, "videos")
+	if err != nil {
+		return err
+	}
+	failed := 0
+	for batch := range slices.Chunk(videos, maxLinks) {
+		r, err := api.StopVideosWithResponse(ctx, client.StopVideosRequest{Ids: batch})
+		if err != nil {
+			return err
+		}
+		result := r.JSON207
+		if result == nil {
+			all, err := client.Get(r, nil)
+			if err != nil {
+				return err
+			}
+			result = &all
+		}
+		for _, entry := range result.Results {
+			text := "stopped"
+			if !entry.Success {
+				failed++
+				text = "not stopped"
+				if entry.Error != nil {
+					text += ": " + plainText(*entry.Error)
+				}
+			}
+			if c.JSON {
+				err = writeJSON(p.Stdout, entry)
+			} else {
+				_, err = fmt.Fprintf(p.Stdout, "%s  %s\n", entry.ID, text)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	if failed > 0 {
+		return fmt.Errorf("not stopped: %s", counted(failed, "video"))
+	}
+	return nil
+}
