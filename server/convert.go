@@ -1,25 +1,19 @@
 package server
 
 import (
-	"bufio"
-	"encoding/csv"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/labstack/echo/v4"
 	"github.com/munnerz/goautoneg"
-
-	"github.com/reeltally/reeltally/server/web"
 )
 
 // This file chooses the format of responses. Every operation answers with JSON. Lists and histories can also have other formats:
 // convertedResponse converts the JSON of the operation while it is sent, so a CSV file has exactly the rows and the columns of the JSON.
+// convertlist.go has the conversions.
 
 // converter writes a JSON list in another format.
 type converter struct {
@@ -28,11 +22,22 @@ type converter struct {
 	convert     func(to io.Writer, from io.Reader, row *openapi3.Schema) error
 }
 
+// These are the media types of lists and histories other than JSON.
+const (
+	mediaCSV    = "text/csv"
+	mediaNDJSON = "application/x-ndjson"
+	mediaXLSX   = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+)
+
 // converters are the formats other than JSON, by the media types that the contract names.
 var converters = map[string]*converter{
-	"text/csv":             {"text/csv; charset=utf-8; header=present", `-csv"`, convertToCSV},
-	"application/x-ndjson": {"application/x-ndjson", `-ndjson"`, convertToNDJSON},
+	mediaCSV:    {mediaCSV + "; charset=utf-8; header=present", `-csv"`, convertToCSV},
+	mediaNDJSON: {mediaNDJSON, `-ndjson"`, convertToNDJSON},
+	mediaXLSX:   {mediaXLSX, `-xlsx"`, convertToXLSX},
 }
+
+// semicolonCSV is the format of text/csv with the parameter delimiter=semicolon.
+var semicolonCSV = &converter{mediaCSV + "; charset=utf-8; header=present; delimiter=semicolon", `-csv-semicolon"`, convertToSemicolonCSV}
 
 // chooseFormat is a middleware that answers with status 406 if the header Accept allows no format of the operation. It converts the response if
 // Accept prefers another format to JSON.
@@ -43,11 +48,14 @@ func (s *Server) chooseFormat(next echo.HandlerFunc) echo.HandlerFunc {
 			return next(c)
 		}
 		accept := strings.Join(c.Request().Header.Values("Accept"), ", ")
-		switch format := acceptedFormat(accept, op.formats); format {
-		case echo.MIMEApplicationJSON:
+		format, semicolon := acceptedFormat(accept, op.formats)
+		switch {
+		case format == echo.MIMEApplicationJSON:
 			return next(c)
-		case "":
+		case format == "":
 			return problem(CodeNotAcceptable, "Accept is %s, but this operation answers with %s.", quote(accept), strings.Join(op.formats, " or "))
+		case semicolon:
+			return answerConverted(c, semicolonCSV, op.row, next)
 		default:
 			return answerConverted(c, converters[format], op.row, next)
 		}
@@ -55,20 +63,27 @@ func (s *Server) chooseFormat(next echo.HandlerFunc) echo.HandlerFunc {
 }
 
 // acceptedFormat returns the format that the header Accept prefers, or "" if it allows none of formats. Among formats that it prefers equally,
-// the first one is returned.
-func acceptedFormat(accept string, formats []string) string {
+// the first one is returned. semicolon is true if the format is CSV with semicolons.
+func acceptedFormat(accept string, formats []string) (format string, semicolon bool) {
 	if strings.TrimSpace(accept) == "" {
-		return formats[0]
+		return formats[0], false
 	}
 	for _, accepted := range goautoneg.ParseAccept(strings.ToLower(accept)) { // sorted by preference
 		for _, format := range formats {
 			kind, subtype, _ := strings.Cut(format, "/")
-			if accepted.Q > 0 && (accepted.Type == kind || accepted.Type == "*") && (accepted.SubType == subtype || accepted.SubType == "*") {
-				return format
+			if accepted.Q <= 0 || accepted.Type != kind && accepted.Type != "*" || accepted.SubType != subtype && accepted.SubType != "*" {
+				continue
+			}
+			delimiter, has := accepted.Params["delimiter"]
+			switch {
+			case format != mediaCSV || !has || delimiter == "comma":
+				return format, false
+			case delimiter == "semicolon":
+				return format, true
 			}
 		}
 	}
-	return ""
+	return "", false
 }
 
 // rowSchema returns the schema of one entry of a response: the items of an array, or of the member data of an object. It returns nil if the
@@ -169,133 +184,4 @@ func (w *convertedResponse) finish(failed error) error {
 	}
 	_ = w.json.CloseWithError(failed) // nil closes the pipe with io.EOF
 	return <-w.done
-}
-
-// convertToCSV reads a JSON list, either an array or an object with the member data, and writes it as CSV. The columns are the required
-// members of an entry, and those optional members that the first entry has, in the order of their names.
-func convertToCSV(to io.Writer, from io.Reader, row *openapi3.Schema) error {
-	decoder := json.NewDecoder(from)
-	decoder.UseNumber()
-	out := csv.NewWriter(to)
-	if err := toFirstEntry(decoder); err != nil {
-		return err
-	}
-	var columns []string
-	for decoder.More() {
-		var entry map[string]any
-		if err := decoder.Decode(&entry); err != nil {
-			return err
-		}
-		if columns == nil {
-			columns = columnsOf(row, entry)
-			if err := out.Write(columns); err != nil {
-				return err
-			}
-		}
-		cells := make([]string, len(columns))
-		for i, name := range columns {
-			cells[i] = csvCell(entry[name])
-		}
-		if err := out.Write(cells); err != nil {
-			return err
-		}
-	}
-	if columns == nil {
-		if err := out.Write(columnsOf(row, nil)); err != nil {
-			return err
-		}
-	}
-	out.Flush()
-	if err := out.Error(); err != nil {
-		return err
-	}
-	return readRest(decoder, from)
-}
-
-// convertToNDJSON reads a JSON list, either an array or an object with the member data, and writes each entry on a line of its own.
-func convertToNDJSON(to io.Writer, from io.Reader, _ *openapi3.Schema) error {
-	decoder := json.NewDecoder(from)
-	out := bufio.NewWriter(to)
-	if err := toFirstEntry(decoder); err != nil {
-		return err
-	}
-	for decoder.More() {
-		var entry json.RawMessage
-		if err := decoder.Decode(&entry); err != nil {
-			return err
-		}
-		if _, err := out.Write(append(entry, '\n')); err != nil {
-			return err
-		}
-	}
-	if err := out.Flush(); err != nil {
-		return err
-	}
-	return readRest(decoder, from)
-}
-
-// readRest reads the members after the list, such as the pagination. The operation would otherwise wait until somebody reads them.
-func readRest(decoder *json.Decoder, from io.Reader) error {
-	_, err := io.Copy(io.Discard, io.MultiReader(decoder.Buffered(), from))
-	return err
-}
-
-// toFirstEntry reads the JSON up to the beginning of the list's first entry.
-func toFirstEntry(decoder *json.Decoder) error {
-	for depth := 0; ; {
-		token, err := decoder.Token()
-		if err != nil {
-			return fmt.Errorf("the response has no list: %w", err)
-		}
-		switch token {
-		case json.Delim('['):
-			if depth == 0 {
-				return nil
-			}
-			depth++
-		case json.Delim('{'):
-			depth++
-		case json.Delim(']'), json.Delim('}'):
-			depth--
-		case "data":
-			if depth != 1 {
-				continue
-			}
-			if token, err = decoder.Token(); err != nil || token != json.Delim('[') {
-				return fmt.Errorf("the member data is no list: %w", err)
-			}
-			return nil
-		}
-	}
-}
-
-// columnsOf returns the columns of a CSV file. first is its first entry, or nil if there is none.
-func columnsOf(row *openapi3.Schema, first map[string]any) []string {
-	var columns []string
-	for name := range row.Properties {
-		if _, has := first[name]; has || slices.Contains(row.Required, name) {
-			columns = append(columns, name)
-		}
-	}
-	slices.Sort(columns)
-	return columns
-}
-
-// csvCell returns the text of a JSON value: "" for null, the text itself with a guard against formulas, and JSON for lists and objects.
-func csvCell(value any) string {
-	switch value := value.(type) {
-	case nil:
-		return ""
-	case string:
-		return web.GuardFormula(value)
-	case json.Number:
-		return value.String()
-	case bool:
-		return fmt.Sprint(value)
-	}
-	text, err := json.Marshal(value)
-	if err != nil {
-		return "" // values that were decoded from JSON can be encoded
-	}
-	return string(text)
 }

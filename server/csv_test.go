@@ -8,10 +8,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/server"
+	"github.com/reeltally/reeltally/server/formula"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/queue"
@@ -50,10 +52,7 @@ func cellOf(t *testing.T, value any) string {
 	case nil:
 		return ""
 	case string:
-		if value != "" && strings.ContainsAny(value[:1], "=+-@\t\r\n") {
-			return "'" + value
-		}
-		return value
+		return formula.Escape(value)
 	case json.Number, bool:
 		return fmt.Sprint(value)
 	}
@@ -62,30 +61,46 @@ func cellOf(t *testing.T, value any) string {
 	return string(text)
 }
 
+// foreignTexts are captions that a spreadsheet could run as a formula or split into cells.
+var foreignTexts = []string{`=HYPERLINK("http://x")`, "+1", "-1", "@cmd", "a,b \"c\"\nd; e", "مرحبا", "", "'quoted", "x;=1+1", "_x0041_ & <b>", " 1.5 ", "12,5"}
+
+// withForeignTexts returns a caller with a video for each of foreignTexts, and the paths of all lists and histories.
+func withForeignTexts(t *testing.T, a *app) (c *caller, lists []string) {
+	t.Helper()
+	c = a.newCaller(t, store.TierPremium)
+	for n := range foreignTexts {
+		c.track(videoURL(n))
+	}
+	n := 0
+	a.fetch(func(queue.Target) ingest.VideoFacts {
+		n++
+		return ingest.VideoFacts{Views: new(int64(n)), Likes: new(int64(0)), Title: &foreignTexts[n-1], Username: new("northwind.studio"), LengthSeconds: new(12.5)}
+	})
+	id := c.track(videoURL(0))
+	collection := c.createCollection(map[string]any{"name": "=Launch", "access": "public", "hashtags": []string{"spring", "sale"}})
+	c.send(http.MethodPost, "/collections/"+collection.String()+"/videos", map[string]any{"video_ids": []string{id.String()}}).requireStatus(http.StatusOK)
+	a.Clock.Advance(3 * time.Minute) // an export ends two to three minutes before the present
+	return c, []string{
+		"/videos", "/videos?limit=3&order_by=latest_views", "/videos?collections=none", "/videos/" + id.String() + "/history", "/videos/" + id.String() + "/history?include=quality",
+		"/accounts?include_linked=true", "/accounts?include_linked=true&paginated=true", "/collections", "/collections?paginated=true", "/collections/" + collection.String() + "/videos",
+		"/collections/" + collection.String() + "/accounts", "/collections/" + collection.String() + "/history", "/organisation/history", "/tokens", "/history/export",
+	}
+}
+
+// jsonOf requests a list as JSON and returns its entries.
+func (c *caller) jsonOf(target string) []map[string]any {
+	c.t.Helper()
+	got := c.send(http.MethodGet, target, nil, "Accept", "application/json; charset=utf-8").requireStatus(http.StatusOK)
+	require.Equal(c.t, "application/json", strings.Split(got.Header.Get("Content-Type"), ";")[0])
+	return entriesOf(c.t, got.body)
+}
+
 func TestCSV_hasTheRowsAndColumnsOfTheJSON(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
-		c := a.newCaller(t, store.TierPremium)
-		titles := []string{`=HYPERLINK("http://x")`, "+1", "-1", "@cmd", "a,b \"c\"\nd; e", "مرحبا", "", "'quoted"}
-		for n := range titles {
-			c.track(videoURL(n))
-		}
-		n := 0
-		a.fetch(func(queue.Target) ingest.VideoFacts {
-			n++
-			return ingest.VideoFacts{Views: new(int64(n)), Likes: new(int64(0)), Title: &titles[n-1], Username: new("northwind.studio"), LengthSeconds: new(12.5)}
-		})
-		id := c.track(videoURL(0))
-		collection := c.createCollection(map[string]any{"name": "=Launch", "access": "public", "hashtags": []string{"spring", "sale"}})
-		c.send(http.MethodPost, "/collections/"+collection.String()+"/videos", map[string]any{"video_ids": []string{id.String()}}).requireStatus(http.StatusOK)
-		for _, target := range []string{
-			"/videos", "/videos?limit=3&order_by=latest_views", "/videos?collections=none", "/videos/" + id.String() + "/history", "/videos/" + id.String() + "/history?include=quality",
-			"/accounts?include_linked=true", "/accounts?include_linked=true&paginated=true", "/collections", "/collections?paginated=true", "/collections/" + collection.String() + "/videos",
-			"/collections/" + collection.String() + "/accounts", "/collections/" + collection.String() + "/history", "/organisation/history", "/tokens",
-		} {
-			asJSON := c.send(http.MethodGet, target, nil, "Accept", "application/json; charset=utf-8").requireStatus(http.StatusOK)
-			require.Equal(t, "application/json", strings.Split(asJSON.Header.Get("Content-Type"), ";")[0])
-			entries, rows := entriesOf(t, asJSON.body), c.csvOf(target)
+		c, lists := withForeignTexts(t, a)
+		for _, target := range lists {
+			entries, rows := c.jsonOf(target), c.csvOf(target)
 			require.Len(t, rows, 1+len(entries), target)
 			require.True(t, slices.IsSorted(rows[0]), target)
 			for i, entry := range entries {
@@ -96,6 +111,42 @@ func TestCSV_hasTheRowsAndColumnsOfTheJSON(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Requirements in docs/coverage.md: 14.4-02
+func TestCSV_hasSemicolonsAndDecimalCommasOnRequest(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c, lists := withForeignTexts(t, a)
+	const accept = "text/csv; delimiter=semicolon"
+	for _, target := range lists {
+		entries := c.jsonOf(target)
+		got := c.send(http.MethodGet, target, nil, "Accept", accept).requireStatus(http.StatusOK)
+		require.Equal(t, "text/csv; charset=utf-8; header=present; delimiter=semicolon", got.Header.Get("Content-Type"))
+		text, marked := strings.CutPrefix(string(got.body), "\ufeff")
+		require.True(t, marked)
+		reader := csv.NewReader(strings.NewReader(text))
+		reader.Comma = ';'
+		rows, err := reader.ReadAll()
+		require.NoError(t, err)
+		require.Len(t, rows, 1+len(entries), target)
+		for i, entry := range entries {
+			for column, name := range rows[0] {
+				want := cellOf(t, entry[name])
+				if _, number := entry[name].(json.Number); number {
+					want = strings.ReplaceAll(want, ".", ",")
+				}
+				require.Equal(t, want, rows[i+1][column], "%s: %s", target, name)
+			}
+		}
+	}
+	commas := c.send(http.MethodGet, "/videos", nil, "Accept", "text/csv; delimiter=comma").requireStatus(http.StatusOK)
+	require.Equal(t, "text/csv; charset=utf-8; header=present", commas.Header.Get("Content-Type"))
+	semicolons := c.send(http.MethodGet, "/videos", nil, "Accept", accept).requireStatus(http.StatusOK)
+	require.NotEqual(t, commas.Header.Get("ETag"), semicolons.Header.Get("ETag"))
+	c.send(http.MethodGet, "/videos", nil, "Accept", accept, "If-None-Match", commas.Header.Get("ETag")).requireStatus(http.StatusOK)
+	c.send(http.MethodGet, "/videos", nil, "Accept", accept, "If-None-Match", semicolons.Header.Get("ETag")).requireStatus(http.StatusNotModified)
+	c.send(http.MethodGet, "/videos", nil, "Accept", "text/csv; delimiter=tab").requireProblem(http.StatusNotAcceptable, server.CodeNotAcceptable)
 }
 
 func TestCSV_hasTheLinkOfTheNextPageAndAnETagOfItsOwn(t *testing.T) {
@@ -152,7 +203,7 @@ func TestAccept_formsOfOtherClientsGetJSON(t *testing.T) {
 		"text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2":            "application/json", // the default of Java
 		"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8": "application/json", // a browser
 		"text/csv;q=0.4, application/json;q=0.5":                          "application/json", "text/csv;q=0, */*": "application/json",
-		"text/csv;q=0.5, application/json;q=0.4": "text/csv", "text/*": "text/csv", "text/csv, */*": "text/csv", "TEXT/CSV; header=present": "text/csv",
+		"text/csv;q=0.5, application/json;q=0.4": "text/csv", "text/csv; delimiter=tab, */*": "application/json", "text/*": "text/csv", "text/csv, */*": "text/csv", "TEXT/CSV; header=present": "text/csv",
 	} {
 		got := c.send(http.MethodGet, "/videos", nil, "Accept", accept).requireStatus(http.StatusOK)
 		require.Equal(t, want, strings.Split(got.Header.Get("Content-Type"), ";")[0], accept)

@@ -88,7 +88,7 @@ var codes = [...]CodeInfo{
 	{CodeHostNotAllowed, 403, "Host not allowed", "A request to /mcp over a loopback address names a host that is not this machine; only a trusted proxy may send such requests."},
 	{CodeNotFound, 404, "Not found", "The path or the item does not exist, or the item belongs to another organisation."},
 	{CodeMethodNotAllowed, 405, "Method not allowed", "The path does not support this method; the Allow header lists the methods it supports."},
-	{CodeNotAcceptable, 406, "Not acceptable", "The header Accept allows no format in which the operation can answer: JSON, and CSV for lists and histories."},
+	{CodeNotAcceptable, 406, "Not acceptable", "The header Accept allows no format in which the operation can answer: JSON, and CSV and XLSX for lists and histories."},
 	{CodeConflict, 409, "Conflict", "The request conflicts with the current state of the data."},
 	{CodeCollectionCycle, 409, "Collection cycle", "A collection cannot be its own parent, directly or through other collections."},
 	{CodeCollectionTooDeep, 409, "Collection too deep", "Collections can be nested at most 16 levels deep."},

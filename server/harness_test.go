@@ -36,7 +36,9 @@ import (
 // and that no goroutine is left.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	openapi3filter.RegisterBodyDecoder("application/x-ndjson", openapi3filter.FileBodyDecoder) // reads the body as one text
+	for _, mediaType := range []string{"text/csv", "application/x-ndjson", xlsx} {
+		openapi3filter.RegisterBodyDecoder(mediaType, openapi3filter.FileBodyDecoder) // reads the body as one text
+	}
 	code := m.Run()
 	if code == 0 && wholePackage() {
 		if missing := sharedContract().untestedResponses(); len(missing) > 0 {

@@ -7,12 +7,12 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	openapi_types "github.com/oapi-codegen/runtime/types"
 
 	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/server/formula"
 )
 
 // maxCSVRows is the number of rows of a CSV file at most. It is the longest page of a list of the API.
@@ -33,15 +33,6 @@ func (v *visit) sendCSV(name string, rows [][]string) error {
 	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": name + "-" + v.Now().UTC().Format(time.DateOnly) + ".csv"}))
 	_, err := v.w.Write(out.Bytes())
 	return err
-}
-
-// GuardFormula returns a text of other people for a CSV file. Spreadsheets run a text that begins with certain characters as a formula, so
-// such a text gets an apostrophe before it.
-func GuardFormula(text string) string {
-	if strings.ContainsAny(text[:min(1, len(text))], "=+-@\t\r\n") {
-		return "'" + text
-	}
-	return text
 }
 
 // csvNumber returns a number for a CSV file: its digits as in the answer of the API, or "" if it is unknown.
@@ -86,7 +77,7 @@ func (v *visit) sendVideos(name string, t tableView, videos []client.Video) erro
 	rows := [][]string{head}
 	for n := range videos {
 		video := &videos[n]
-		row := []string{GuardFormula(video.AdLink), string(video.Platform), GuardFormula(video.DisplayUsername), GuardFormula(video.Title)}
+		row := []string{formula.Escape(video.AdLink), string(video.Platform), formula.Escape(video.DisplayUsername), formula.Escape(video.Title)}
 		for _, c := range columns {
 			row = append(row, csvValue(c.Value(video)))
 		}
@@ -99,7 +90,7 @@ func (v *visit) sendVideos(name string, t tableView, videos []client.Video) erro
 func (v *visit) sendAccounts(accounts []client.Account) error {
 	rows := [][]string{{"link", "platform", "username", "followers", "total_views", "median_views", "videos", "last_uploaded_at", "fetch_status"}}
 	for _, a := range accounts {
-		rows = append(rows, []string{GuardFormula(a.AccountLink), string(a.Platform), GuardFormula(a.DisplayUsername), csvNumber(a.LatestFollowersCount), csvNumber(a.TotalViews),
+		rows = append(rows, []string{formula.Escape(a.AccountLink), string(a.Platform), formula.Escape(a.DisplayUsername), csvNumber(a.LatestFollowersCount), csvNumber(a.TotalViews),
 			value(a.MedianViews), csvNumber(a.TotalVideosTracked), csvValue(a.LastUploadedAt), optional(a.FetchStatus)})
 	}
 	return v.sendCSV("accounts", rows)

@@ -64,7 +64,8 @@ var aliases = map[field][]string{
 	// These columns are in ReelTally's exports or API responses, or in the responses of hosted services, but an import does not need them.
 	fieldIgnored: {"engagements", "displayusername", "platform", "organisationid", "adid", "linkedaccountid", "songname", "songlink",
 		"notsafe", "private", "hiddenstats", "latestengagement", "outliermultiplier", "increase1d", "increase7d", "increase14d", "increase30d",
-		"adinfoshop", "adisad", "adproductidshop", "labelids", "labelnames", "metricsmasked"},
+		"adinfoshop", "adisad", "adproductidshop", "labelids", "labelnames", "metricsmasked",
+		"fetchstatus", "fetchdetail", "lastattemptat", "nextfetchat", "viewsgained7d", "thumbnailurl"},
 }
 
 // ignoredBesideAdLink are the columns that are ignored only if the file also has the column "ad_link" of the hosted services. In other

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/reeltally/reeltally/server/formula"
 	"github.com/reeltally/reeltally/store"
 )
 
@@ -83,7 +84,7 @@ func (r *Row) cells() []string {
 		}
 		return strconv.FormatInt(*n, 10)
 	}
-	return []string{r.Link, escapeFormulas(r.Username), escapeFormulas(r.Title), text(r.UploadedAt), text(r.VideoLength), text(r.Date), text(r.Time), number(r.Views),
+	return []string{r.Link, formula.Escape(r.Username), formula.Escape(r.Title), text(r.UploadedAt), text(r.VideoLength), text(r.Date), text(r.Time), number(r.Views),
 		number(r.Likes), number(r.Comments), number(r.Shares), number(r.Bookmarks), strconv.FormatBool(r.Interpolated), text(r.Source),
 		strconv.FormatBool(r.Rounded)}
 }

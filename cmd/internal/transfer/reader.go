@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/reeltally/reeltally/server/formula"
 )
 
 // maxRow is the maximum size of a row in bytes. With this limit, a file with an unclosed quote is not read into memory as one row.
@@ -153,7 +155,7 @@ func (r *csvReader) next() (line int, v values, err error) {
 			v[f] = cells[i]
 		}
 	}
-	v[fieldTitle], v[fieldUsername] = unescapeFormulas(v[fieldTitle]), unescapeFormulas(v[fieldUsername])
+	v[fieldTitle], v[fieldUsername] = formula.Unescape(v[fieldTitle]), formula.Unescape(v[fieldUsername])
 	return line, v, nil
 }
 

@@ -1,4 +1,6 @@
-package transfer
+// Package formula makes texts of other people safe in files that spreadsheets open. A spreadsheet would run a text that begins with certain
+// characters as a formula.
+package formula
 
 import "strings"
 
@@ -15,9 +17,9 @@ const cellSeparators = ";\t\r\n"
 // cellQuotes are the quotes that a spreadsheet may remove from the beginning of a cell. A formula can follow them.
 const cellQuotes = `'"`
 
-// escapeFormulas makes a text safe to open in a spreadsheet. It puts an apostrophe before each formula, at the beginning and after each
-// separator, so that the formula is shown as text. unescapeFormulas returns the original text, even if the original has apostrophes.
-func escapeFormulas(text string) string {
+// Escape makes a text safe to open in a spreadsheet. It puts an apostrophe before each formula, at the beginning and after each
+// separator, so that the formula is shown as text. Unescape returns the original text, even if the original has apostrophes.
+func Escape(text string) string {
 	return eachCell(text, func(cell string, isFormula bool) string {
 		if isFormula {
 			return "'" + cell
@@ -26,8 +28,8 @@ func escapeFormulas(text string) string {
 	})
 }
 
-// unescapeFormulas reverses escapeFormulas.
-func unescapeFormulas(text string) string {
+// Unescape reverses Escape.
+func Unescape(text string) string {
 	return eachCell(text, func(cell string, isFormula bool) string {
 		if isFormula {
 			return strings.TrimPrefix(cell, "'")

@@ -1,0 +1,131 @@
+package server_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/xuri/excelize/v2"
+
+	"github.com/reeltally/reeltally/server"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/queue"
+)
+
+// xlsx is the media type of workbooks.
+const xlsx = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+
+// openWorkbook opens a workbook and returns its only sheet and the texts of its cells.
+func openWorkbook(t *testing.T, body []byte) (file *excelize.File, sheet string, rows [][]string) {
+	t.Helper()
+	file, err := excelize.OpenReader(bytes.NewReader(body), excelize.Options{RawCellValue: true})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, file.Close()) })
+	require.Len(t, file.GetSheetList(), 1)
+	sheet = file.GetSheetList()[0]
+	rows, err = file.GetRows(sheet)
+	require.NoError(t, err)
+	return file, sheet, rows
+}
+
+// requireCell requires that a cell has a JSON value: a number as a number, a boolean as a boolean, and everything else as a text.
+func requireCell(t *testing.T, file *excelize.File, sheet, cell string, value any) {
+	t.Helper()
+	got, err := file.GetCellValue(sheet, cell)
+	require.NoError(t, err)
+	kind, err := file.GetCellType(sheet, cell)
+	require.NoError(t, err)
+	run, err := file.GetCellFormula(sheet, cell)
+	require.NoError(t, err)
+	require.Empty(t, run, "a cell is never a formula")
+	switch value := value.(type) {
+	case nil:
+		require.Empty(t, got)
+	case string:
+		require.Equal(t, value, got)
+		require.Equal(t, excelize.CellTypeInlineString, kind)
+	case json.Number:
+		if strings.Contains(value.String(), ".") { // a spreadsheet has numbers of 15 digits
+			want, err := value.Float64()
+			require.NoError(t, err)
+			number, err := strconv.ParseFloat(got, 64)
+			require.NoError(t, err)
+			require.InEpsilon(t, want, number, 1e-13)
+		} else {
+			require.Equal(t, value.String(), got)
+		}
+		require.Contains(t, []excelize.CellType{excelize.CellTypeUnset, excelize.CellTypeNumber}, kind)
+	case bool:
+		require.Equal(t, map[bool]string{false: "0", true: "1"}[value], got)
+		require.Equal(t, excelize.CellTypeBool, kind)
+	default:
+		text, err := json.Marshal(value)
+		require.NoError(t, err)
+		require.Equal(t, string(text), got)
+		require.Equal(t, excelize.CellTypeInlineString, kind)
+	}
+}
+
+// Requirements in docs/coverage.md: 14.4-01
+func TestXLSX_hasTheRowsAndColumnsOfTheJSON(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c, lists := withForeignTexts(t, a)
+		for _, target := range lists {
+			entries := c.jsonOf(target)
+			got := c.send(http.MethodGet, target, nil, "Accept", xlsx).requireStatus(http.StatusOK)
+			require.Equal(t, xlsx, got.Header.Get("Content-Type"))
+			file, sheet, rows := openWorkbook(t, got.body)
+			require.Len(t, rows, 1+len(entries), target)
+			require.Equal(t, c.csvOf(target)[0], rows[0], target)
+			for i, entry := range entries {
+				require.Len(t, rows[0], len(entry), "%s: the columns are the members of the entries", target)
+				for column, name := range rows[0] {
+					cell, err := excelize.CoordinatesToCellName(column+1, i+2)
+					require.NoError(t, err)
+					requireCell(t, file, sheet, cell, entry[name])
+				}
+			}
+		}
+	})
+}
+
+func TestXLSX_hasTheLinkOfTheNextPageAndAnETagOfItsOwn(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	c.track(videoURL(1))
+	c.track(videoURL(2))
+	asJSON := c.send(http.MethodGet, "/videos?limit=1", nil).requireStatus(http.StatusOK)
+	first := c.send(http.MethodGet, "/videos?limit=1", nil, "Accept", xlsx).requireStatus(http.StatusOK)
+	require.NotEmpty(t, first.Header.Get("Link"))
+	require.Equal(t, asJSON.Header.Get("Link"), first.Header.Get("Link"))
+	require.Contains(t, first.Header.Get("Vary"), "Accept,")
+	tag := first.Header.Get("ETag")
+	require.NotEqual(t, asJSON.Header.Get("ETag"), tag)
+	again := c.send(http.MethodGet, "/videos?limit=1", nil, "Accept", xlsx).requireStatus(http.StatusOK)
+	require.Equal(t, first.body, again.body, "the ETag is strong, so the bytes are the same")
+	require.Equal(t, tag, again.Header.Get("ETag"))
+	c.send(http.MethodGet, "/videos?limit=1", nil, "Accept", xlsx, "If-None-Match", tag).requireStatus(http.StatusNotModified)
+	c.send(http.MethodGet, "/videos?limit=1", nil, "Accept", xlsx, "If-None-Match", asJSON.Header.Get("ETag")).requireStatus(http.StatusOK)
+	c.send(http.MethodGet, "/videos?limit=0", nil, "Accept", xlsx).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
+	c.send(http.MethodGet, "/authenticate", nil, "Accept", xlsx).requireProblem(http.StatusNotAcceptable, server.CodeNotAcceptable)
+}
+
+func TestXLSX_hidesTheNumbersThatTheTierHides(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierLimited)
+	c.track(videoURL(1))
+	c.track(videoURL(2))
+	a.fetch(func(queue.Target) ingest.VideoFacts { return ingest.VideoFacts{Views: new(int64(987654))} })
+	_, _, rows := openWorkbook(t, c.send(http.MethodGet, "/videos", nil, "Accept", xlsx).requireStatus(http.StatusOK).body)
+	require.Len(t, rows, 2, "the limited tier gets one result")
+	require.NotContains(t, fmt.Sprint(rows), "987654")
+}
