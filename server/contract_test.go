@@ -65,7 +65,7 @@ func TestContract_everyOperationHasDescriptionsExamplesAndLimits(t *testing.T) {
 			}
 			for status, r := range op.Operation.Responses.Map() {
 				for media, content := range r.Value.Content {
-					require.NotEmpty(t, content.Examples, status)
+					require.Equal(t, media != xlsx, len(content.Examples) > 0, "%s: every format except a workbook has an example", status)
 					require.Equal(t, status[0] >= '4' && status+media != "422application/json", media == "application/problem+json")
 				}
 				require.Contains(t, r.Value.Headers, "X-Request-Id", status)

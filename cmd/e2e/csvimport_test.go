@@ -63,14 +63,14 @@ func (s *stack) pagesOf(t *testing.T, token, accept string) string {
 		all.Write(body)
 		next = ""
 		if link := linkOfNextPage.FindStringSubmatch(res.Header.Get("Link")); link != nil {
-			next = link[1]
+			next = "/videos" + link[1]
 		}
 	}
 	return all.String()
 }
 
-// linkOfNextPage matches the path of the next page in the header Link.
-var linkOfNextPage = regexp.MustCompile(`<(?:https?://[^/>]*)?(/[^>]*)>; rel="next"`)
+// linkOfNextPage matches the query of the next page in the header Link.
+var linkOfNextPage = regexp.MustCompile(`<(\?[^>]*)>; rel="next"`)
 
 // factsOf returns the members of all videos that an import restores, by link.
 func (s *stack) factsOf(t *testing.T, token string) map[string]string {
