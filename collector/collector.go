@@ -27,6 +27,7 @@ import (
 	"github.com/reeltally/reeltally/collector/schedule"
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/thumbnail"
+	"github.com/reeltally/reeltally/collector/upkeep"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
@@ -66,11 +67,13 @@ var laneWeights = map[queue.Lane]float64{queue.LaneInteractive: 50, queue.LanePr
 // Collector fetches due targets in this process. Several collectors can use one database at the same time.
 type Collector struct {
 	Options
-	id        uuid.UUID
-	queue     *queue.Queue
-	writer    *ingest.Writer
-	quota     *quota.Quota
-	throttles throttles
+	id         uuid.UUID
+	queue      *queue.Queue
+	writer     *ingest.Writer
+	quota      *quota.Quota
+	throttles  throttles
+	jobs       upkeep.Jobs
+	thumbnails thumbnail.Copier
 }
 
 // New returns a collector that does nothing until Run is called. It returns an error if a required option is missing.
@@ -82,7 +85,10 @@ func New(o Options) (*Collector, error) {
 		return nil, errors.New("collector: no source is configured, so nothing could be collected")
 	}
 	o.Poll, o.Heartbeat = cmp.Or(o.Poll, DefaultPoll), cmp.Or(o.Heartbeat, 2*time.Second)
-	return &Collector{Options: o, id: store.NewID(), queue: o.Store.Queue, writer: ingest.New(o.Store), quota: quota.New(o.Store.Queue, o.Now, o.Logger)}, nil
+	writer := ingest.New(o.Store)
+	return &Collector{Options: o, id: store.NewID(), queue: o.Store.Queue, writer: writer, quota: quota.New(o.Store.Queue, o.Now, o.Logger),
+		jobs:       upkeep.Jobs{Store: o.Store, Writer: writer, Now: o.Now, Logger: o.Logger},
+		thumbnails: thumbnail.Copier{Fetcher: o.Thumbnails, Store: o.Store, Logger: o.Logger}}, nil
 }
 
 // Run fetches due targets until ctx ends. Before it returns, it stores or releases all claimed targets. Run stops early and returns a
@@ -99,9 +105,12 @@ func (c *Collector) Run(ctx context.Context) error {
 	defer stop(nil)
 	var wg sync.WaitGroup
 	wg.Go(func() { c.repeat(ctx, c.Heartbeat, "heartbeat", c.heartbeat) })
-	wg.Go(func() { c.upkeep(ctx) })
+	wg.Go(func() {
+		c.jobs.PrepareDays(ctx)
+		c.repeat(ctx, upkeep.Every, "upkeep", c.jobs.Check)
+	})
 	if c.Thumbnails != nil {
-		wg.Go(func() { c.repeat(ctx, c.Poll, "thumbnails", c.fetchThumbnails) })
+		wg.Go(func() { c.repeat(ctx, c.Poll, "thumbnails", c.thumbnails.CopyDue) })
 	}
 	for _, s := range c.Sources {
 		for _, w := range c.workers(s) {

@@ -24,7 +24,7 @@ func (c *Collector) Round(ctx context.Context) (busy bool, err error) {
 }
 
 // RunJobs runs the upkeep jobs that are due.
-func (c *Collector) RunJobs(ctx context.Context) error { return c.runDueJobs(ctx) }
+func (c *Collector) RunJobs(ctx context.Context) error { return c.jobs.RunDue(ctx) }
 
 // Throttle returns how strongly the fetches of a platform's videos are throttled at present.
 func (c *Collector) Throttle(p link.Platform) schedule.Throttle {

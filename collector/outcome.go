@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/reeltally/reeltally/collector/fetchstatus"
 	"github.com/reeltally/reeltally/collector/quota"
 	"github.com/reeltally/reeltally/collector/schedule"
 	"github.com/reeltally/reeltally/collector/source"
@@ -94,7 +95,7 @@ func (w *worker) checkedOutcome(t queue.Target, r source.Result, mixedUp bool, n
 	o := ingest.Outcome{Target: t, Source: w.provenance(r), State: queue.StateActive, Pace: t.Pace,
 		Fetch: &queue.FetchChange{Status: queue.FetchOK, Attempted: true}}
 	if a := r.Account; a != nil && a.Private != nil && *a.Private && !a.Listed {
-		o.Fetch.Status, o.Fetch.Reason = queue.FetchPrivate, sourceTitle(w.source.Name())+" says that the account is private, so its videos are not listed"
+		o.Fetch.Status, o.Fetch.Reason = queue.FetchPrivate, fetchstatus.PrivateAccount(w.source.Name())
 	}
 	suspicion := verify.Check(t, r, mixedUp, now)
 	switch {
@@ -134,7 +135,7 @@ func (w *worker) detailsOutcome(t queue.Target, a attempt, r source.Result, now 
 // pausedOutcome returns the outcome for a target that waits for its paused source.
 func (w *worker) pausedOutcome(t queue.Target, r source.Result, now time.Time) ingest.Outcome {
 	o := unchanged(t)
-	o.Fetch = pauseChange(t, w.source.Name(), r.Failed.RetryAt, r.Failed.Class, r.Detail, now)
+	o.Fetch = fetchstatus.Paused(t, w.source.Name(), r.Failed.RetryAt, r.Failed.Class, r.Detail, now)
 	o.Detail, o.NextAt = r.Detail, store.InstantOf(r.Failed.RetryAt)
 	if soon := now.Add(schedule.Jitter(longestDefer)); soon.Before(r.Failed.RetryAt) {
 		o.NextAt = store.InstantOf(soon)
@@ -148,14 +149,14 @@ func (w *worker) lastOutcome(t queue.Target, a attempt, r source.Result, now tim
 	if failed := a.find(source.Temporary); failed != nil {
 		r.Class, r.Detail = source.Temporary, failed.Source+": "+failed.Detail
 		o := w.refusedOutcome(t, a, r, now)
-		o.Fetch = w.refusedChange(t, o, r.Class, failed.Source)
+		o.Fetch = fetchstatus.Refused(w.Sources, o, r.Class, failed.Source)
 		return o
 	}
 	if p := a.find(quota.Paused); p != nil {
 		o := unchanged(t)
 		o.State, o.Detail = queue.StateActive, r.Detail+"; "+p.Source+" could be asked, but is paused"
 		o.NextAt = store.InstantOf(p.Until)
-		o.Fetch = pauseChange(t, p.Source, p.Until, p.Pause, o.Detail, now)
+		o.Fetch = fetchstatus.Paused(t, p.Source, p.Until, p.Pause, o.Detail, now)
 		w.end(&o, a)
 		return o
 	}
@@ -195,7 +196,7 @@ func (w *worker) refusedOutcome(t queue.Target, a attempt, r source.Result, now 
 		o.NotSafe = new(true)
 	}
 	o.NextAt = store.InstantOf(schedule.After(t, delay, now))
-	o.Fetch = w.refusedChange(t, o, r.Class, w.source.Name())
+	o.Fetch = fetchstatus.Refused(w.Sources, o, r.Class, w.source.Name())
 	w.end(&o, a, lasting...)
 	return o
 }

@@ -294,7 +294,7 @@ func (w *worker) storeReply(ctx context.Context, claim queue.Claim, reply quota.
 	at := store.InstantOf(reply.At)
 	err = errors.Join(w.writer.Acknowledge(writing, claim, at, outcomes), w.writer.AcknowledgeAccounts(writing, claim, at, accounts))
 	if err == nil {
-		err = w.requestThumbnails(writing, outcomes)
+		err = w.thumbnails.Request(writing, outcomes)
 	}
 	return again, err
 }

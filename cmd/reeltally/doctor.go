@@ -14,7 +14,8 @@ import (
 
 	"github.com/reeltally/reeltally/cmd/internal/boot"
 	"github.com/reeltally/reeltally/cmd/internal/collect"
-	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/probe"
+	"github.com/reeltally/reeltally/collector/quota"
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
 )
@@ -245,14 +246,11 @@ func checkSources(ctx context.Context, st *store.Store, sources []source.Source)
 	if len(sources) == 0 {
 		return []finding{{"sources", stateWarning, "no source is configured", "Run this command with the collector's settings, so that it can check the credentials. If the collector has no source either, configure one: see docs/sources.md."}}
 	}
-	c, err := collector.New(collector.Options{Store: st, Sources: sources, Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		return []finding{{"sources", stateBroken, err.Error(), "Check the log of the database."}}
-	}
+	q := quota.New(st.Queue, time.Now, slog.New(slog.DiscardHandler))
 	var out []finding
 	for _, s := range sources {
 		check := "source " + s.Name()
-		p, err := c.Probe(ctx, s)
+		p, err := probe.Send(ctx, q, s)
 		if err != nil {
 			return append(out, finding{check, stateBroken, err.Error(), "Check the log of the database."})
 		}

@@ -6,14 +6,14 @@ import (
 	"strings"
 
 	"github.com/reeltally/reeltally/cmd/internal/collect"
-	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/probe"
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
 )
 
 // probeFinding converts the result of a probe, a fetch of a video that does not exist, to a finding.
-func probeFinding(p collector.Probe) finding {
+func probeFinding(p probe.Answer) finding {
 	const accepted = "reachable, the credential is accepted"
 	check := "source " + p.Source
 	found := fmt.Sprintf("%s: %s", p.Class, p.Detail)

@@ -1,7 +1,8 @@
 // Package thumbnail fetches the pictures of videos and makes small copies of them.
 //
-// Fetcher.Fetch requests a picture from the platform's own hosts only, because the addresses of pictures come from the answers of sources.
-// Shrink makes a copy of at most MaxWidth by MaxHeight pixels. Start reading at Fetcher.Fetch.
+// [Copier] copies the pictures that are due into the store. [Fetcher] requests a picture from the platform's own hosts only, because the
+// addresses of pictures come from the answers of sources. Shrink makes a copy of at most MaxWidth by MaxHeight pixels. Start reading at
+// Copier.CopyDue.
 package thumbnail
 
 import (

@@ -1,4 +1,9 @@
-package collector
+// Package fetchstatus turns the outcomes of fetches into the fetch statuses of videos and accounts, and into the sentences that callers of the
+// API read with a status.
+//
+// The sentences consist of fixed texts and the names of sources. They never contain the text of an answer or an error, because such a text
+// could contain a credential. Start reading at [Refused].
+package fetchstatus
 
 import (
 	"fmt"
@@ -13,14 +18,10 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// This file turns the answers of sources into fetch statuses and into the sentences that callers of the API read. The sentences are made of
-// fixed texts and the names of sources. They never contain a text of an answer or an error, which could contain a credential.
-
-// refusedChange returns the change of the fetch status after an answer without numbers. o is the outcome, and by is the name of the source
-// that answered.
-func (c *Collector) refusedChange(t queue.Target, o ingest.Outcome, class source.Class, by string) *queue.FetchChange {
-	change := &queue.FetchChange{Attempted: true}
-	title := sourceTitle(by)
+// Refused returns the change of the fetch status of o's target after an answer without numbers. o is the outcome of the fetch, class is the
+// class of the answer, and by is the name of the source that answered. sources are all configured sources.
+func Refused(sources []source.Source, o ingest.Outcome, class source.Class, by string) *queue.FetchChange {
+	t, change, title := o.Target, &queue.FetchChange{Attempted: true}, sourceTitle(by)
 	if o.Attempts >= queue.FailingAfter {
 		change.Status = queue.FetchFailing
 	}
@@ -31,7 +32,7 @@ func (c *Collector) refusedChange(t queue.Target, o ingest.Outcome, class source
 		change.Status = queue.FetchRestricted
 		change.Reason = fmt.Sprintf("%s does not show the %s to everyone, because of its age or region restriction", title, t.Kind)
 	case source.Unsupported:
-		change.Status, change.Reason = queue.FetchUnsupported, c.unsupportedReason(t)
+		change.Status, change.Reason = queue.FetchUnsupported, unsupportedReason(sources, t)
 	case source.Gone, source.Missing, source.OtherOwner:
 		change.Reason = fmt.Sprintf("%s did not find the %s", title, t.Kind)
 		if class == source.OtherOwner {
@@ -68,9 +69,9 @@ func failureReason(class source.Class, title string, attempts int) string {
 }
 
 // unsupportedReason returns why no configured source can fetch a target, and what would help.
-func (c *Collector) unsupportedReason(t queue.Target) string {
+func unsupportedReason(sources []source.Source, t queue.Target) string {
 	served, ownOnly, byHandle := false, true, true
-	for _, s := range c.Sources {
+	for _, s := range sources {
 		if _, ok := s.Serves(t); !ok {
 			continue
 		}
@@ -90,13 +91,13 @@ func (c *Collector) unsupportedReason(t queue.Target) string {
 	return fmt.Sprintf("No configured source gives numbers of this %s", t.Kind)
 }
 
-// shortestPause is the shortest pause of a source that is stored with the videos and accounts that wait for it. Shorter pauses are not
-// stored, because that would be one more write for each of them.
+// shortestPause is the shortest pause of a source that is stored with the videos and accounts that wait for the source. Shorter
+// pauses are not stored, to avoid one more write for each waiting video and account.
 const shortestPause = 30 * time.Minute
 
-// pauseChange returns the change of the fetch status of a target whose source is paused until the given time. It returns nil if the pause is
+// Paused returns the change of the fetch status of a target whose source is paused until the given time. It returns nil if the pause is
 // short or already stored. why is the class of the pause, and detail is the detail of the outcome.
-func pauseChange(t queue.Target, by string, until time.Time, why source.Class, detail string, now time.Time) *queue.FetchChange {
+func Paused(t queue.Target, by string, until time.Time, why source.Class, detail string, now time.Time) *queue.FetchChange {
 	if until.Sub(now) < shortestPause || t.Detail == detail {
 		return nil
 	}
@@ -112,6 +113,11 @@ func pauseChange(t queue.Target, by string, until time.Time, why source.Class, d
 	default:
 	}
 	return &queue.FetchChange{Status: queue.FetchDelayed, Reason: reason, NextAt: store.InstantOf(until)}
+}
+
+// PrivateAccount returns the reason for the status of a private account. by is the name of the source that called the account private.
+func PrivateAccount(by string) string {
+	return sourceTitle(by) + " says that the account is private, so its videos are not listed"
 }
 
 // platformTitles are the names of the platforms in sentences.

@@ -1,0 +1,54 @@
+package thumbnail
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+)
+
+// batchSize is the number of pictures that are claimed at once.
+const batchSize = 10
+
+// Copier copies the pictures of videos into the store. Without a Fetcher, it copies none.
+type Copier struct {
+	Fetcher *Fetcher
+	Store   *store.Store
+	Logger  *slog.Logger
+}
+
+// Request saves the addresses of the pictures of stored videos. CopyDue copies these pictures later.
+func (c Copier) Request(ctx context.Context, outcomes []ingest.Outcome) error {
+	if c.Fetcher == nil {
+		return nil
+	}
+	var wanted []store.Thumbnail
+	for _, o := range outcomes {
+		if o.Facts != nil && o.Facts.ThumbnailURL != nil {
+			wanted = append(wanted, store.Thumbnail{Platform: o.Target.Platform, ExternalID: o.Target.ExternalID, URL: *o.Facts.ThumbnailURL})
+		}
+	}
+	return c.Store.RequestThumbnails(ctx, wanted)
+}
+
+// CopyDue fetches all pictures that are due, and stores small copies of them.
+func (c Copier) CopyDue(ctx context.Context) error {
+	for ctx.Err() == nil {
+		due, err := c.Store.DueThumbnails(ctx, batchSize)
+		if err != nil || len(due) == 0 {
+			return err
+		}
+		for _, t := range due {
+			picture, err := c.Fetcher.Fetch(ctx, t.Platform, t.URL)
+			if err != nil {
+				c.Logger.DebugContext(ctx, "cannot fetch a thumbnail", "platform", t.Platform, "id", t.ExternalID, "attempts", t.Attempts, "error", err)
+				continue
+			}
+			if err := c.Store.SaveThumbnail(ctx, t, picture); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,118 @@
+// Package upkeep deletes old data and rolls daily history points up into weekly points.
+//
+// [Jobs] has two jobs that are claimed in the database, so that one collector runs a job for all collectors. Once a day, daily points become
+// weekly points, and old points are deleted. Once an hour, all other expired records are deleted. Servers run no jobs: points are written
+// only while a collector runs, and the number of idempotency keys that servers write has a limit of its own. Start reading at Jobs.RunDue.
+package upkeep
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/queue"
+)
+
+const (
+	// Every is the interval at which a collector checks whether a job is due.
+	Every = time.Minute
+
+	retentionJob = "upkeep" // the name of the daily job in the database
+	expiryJob    = "expiry"
+	// leaseTime is how long a job stays claimed after its collector has died. The lease is extended after each transaction.
+	leaseTime = 15 * time.Minute
+	// retryDelay is the delay after a failed job. It is also the delay after a job that could not drop the partition of a month, because a
+	// query used the partition.
+	retryDelay = time.Hour
+	// retentionAt is the time after midnight UTC at which the daily job is due.
+	retentionAt = 3 * time.Hour
+	expiryEvery = time.Hour
+)
+
+// Jobs runs the jobs of upkeep.
+type Jobs struct {
+	Store  *store.Store
+	Writer *ingest.Writer
+	Now    func() time.Time
+	Logger *slog.Logger
+}
+
+// PrepareDays creates the partitions for the history points of the coming days. It only logs an error, because the daily job also creates
+// partitions.
+func (j Jobs) PrepareDays(ctx context.Context) {
+	if err := j.Store.PrepareDays(ctx); err != nil && ctx.Err() == nil {
+		j.Logger.ErrorContext(ctx, "cannot create the partitions of the coming days", "error", err)
+	}
+}
+
+// Check runs the due jobs. If the clock may be wrong, Check deletes nothing, logs a warning and returns after retryDelay.
+func (j Jobs) Check(ctx context.Context) error {
+	err := j.RunDue(ctx)
+	if _, wrong := errors.AsType[*store.ClockError](err); !wrong {
+		return err
+	}
+	j.Logger.WarnContext(ctx, "nothing is deleted because the clock may be wrong", "error", err)
+	select {
+	case <-ctx.Done():
+	case <-time.After(retryDelay):
+	}
+	return nil
+}
+
+// RunDue runs each job that is due and that no other collector is running.
+func (j Jobs) RunDue(ctx context.Context) error {
+	return errors.Join(j.run(ctx, expiryJob, j.deleteExpired), j.run(ctx, retentionJob, j.applyRetention))
+}
+
+// run runs a job if it is due. The job returns the time at which it is due next.
+func (j Jobs) run(ctx context.Context, name string, job func(ctx context.Context, alive func() error) (next time.Time, err error)) error {
+	lease, ok, err := j.Store.Queue.ClaimJob(ctx, name, leaseTime)
+	if err != nil || !ok {
+		return err
+	}
+	next, err := job(ctx, func() error { return lease.Extend(ctx) })
+	if err != nil {
+		next = j.Now().Add(retryDelay)
+	}
+	if errors.Is(err, queue.ErrLeaseLost) {
+		return err
+	}
+	// The job is released even if the collector is stopping.
+	return errors.Join(err, lease.Finish(context.WithoutCancel(ctx), next))
+}
+
+// applyRetention rolls daily points up into weekly points and deletes old points. It returns the time of the next run.
+func (j Jobs) applyRetention(ctx context.Context, extendLease func() error) (time.Time, error) {
+	next := store.DateOf(j.Now()).Time().Add(24*time.Hour + retentionAt)
+	done, err := j.Writer.ApplyRetention(ctx, extendLease)
+	if len(done.Busy) > 0 {
+		next = j.Now().Add(retryDelay)
+	}
+	j.Logger.InfoContext(ctx, "upkeep", "weeks_written", done.Weeks, "days_dropped", done.Days, "months_dropped", done.Months,
+		"months_in_use", done.Busy, "expired", done.Expired)
+	if err != nil {
+		return next, err
+	}
+	orphans, err := j.Store.Queue.DeleteOrphans(ctx, extendLease)
+	j.logDeleted(ctx, orphans)
+	return next, err
+}
+
+// deleteExpired deletes all other expired records, such as idempotency keys. It returns the time of the next run.
+func (j Jobs) deleteExpired(ctx context.Context, extendLease func() error) (time.Time, error) {
+	deleted, err := j.Writer.DeleteExpired(ctx, extendLease)
+	j.logDeleted(ctx, deleted)
+	return j.Now().Add(expiryEvery), err
+}
+
+// logDeleted logs how many rows of each table were deleted, if any.
+func (j Jobs) logDeleted(ctx context.Context, rows map[string]int64) {
+	for table, n := range rows {
+		if n > 0 {
+			j.Logger.InfoContext(ctx, "expired rows deleted", "table", table, "rows", n)
+		}
+	}
+}
