@@ -14,7 +14,8 @@ const (
 	bulkAccounts = 25  // number of accounts among which the links are divided
 )
 
-// bulkSeries numbers the series of links. Each case tracks the links of its own series, so that they are new.
+// bulkSeries numbers the series of links. Each case tracks the links of its own series, so that no other case has tracked these links
+// before.
 const (
 	seriesNew = iota + 1
 	seriesComparison

@@ -24,16 +24,16 @@ type bench struct {
 	client *http.Client
 	admin  *pgx.Conn // connection to the database in which the databases of benchmarks are created
 	name   string    // name of the database
-	db     *pgx.Conn // connection on which the limits are measured
-	stop   []func()  // what close runs, the last first
+	db     *pgx.Conn // connection on which the fastest possible speed, the limit of a case, is measured
+	stop   []func()  // functions that close calls, in reverse order
 
-	pg, lite  *instance     // ReelTally on PostgreSQL, and on SQLite; lite is empty until a case of SQLite is prepared
-	bulkSmall *organisation // a small organisation in which requests write
+	pg, lite  *instance     // ReelTally on PostgreSQL and on SQLite; lite is empty until the first SQLite case starts its server
+	bulkSmall *organisation // a small organisation for requests that write
 }
 
 const (
-	readDays  = 730 // days of the histories of the organisations that are read
-	writeDays = 30  // days of the histories of the organisation in which the collector writes
+	readDays  = 730 // length in days of the histories of the organisations whose histories are read
+	writeDays = 30  // length in days of the histories of the organisation that the collector writes to
 )
 
 // newBench creates a database on PostgreSQL, fills it and starts a server.

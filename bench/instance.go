@@ -31,17 +31,17 @@ type instance struct {
 	store   *store.Store
 	clock   atomic.Int64 // time of the clock of store, in microseconds since 1970
 
-	large  *organisation   // the organisation that is read
+	large  *organisation   // the organisation whose data the requests read
 	small  *organisation   // an organisation with a tenth of the videos of large; nil on SQLite
-	writes *organisation   // the organisation in which the collector and requests write
-	others []*organisation // organisations of the same size as writes; empty on SQLite
+	writes *organisation   // the organisation whose data the collector and the requests change
+	others []*organisation // organisations of the same size as the organisation writes; empty on SQLite
 }
 
 // organisation is an organisation of an instance.
 type organisation struct {
 	id     uuid.UUID
 	token  string
-	videos int      // number of its videos before the first round
+	videos int      // number of videos of the organisation before the first round
 	many   int      // number of videos of the account manyHandle, which are also in the collection manyCollection
 	old    []string // ids of videos whose histories have readDays days
 }
@@ -74,7 +74,7 @@ func (i *instance) command(ctx context.Context, program string, arguments ...str
 	}
 	c := exec.CommandContext(ctx, program, arguments...) //nolint:gosec // the folder is an argument of the developer
 	c.Env = append(os.Environ(), "REELTALLY_DATABASE_URL="+i.url, "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_METRICS_LISTEN=127.0.0.1:0",
-		"REELTALLY_TIER_LIMITS=premium.authenticate=1000000,premium.read=1000000,premium.write=1000000") // the limits are checked, but not reached
+		"REELTALLY_TIER_LIMITS=premium.authenticate=1000000,premium.read=1000000,premium.write=1000000") // the rate limits are so high that the benchmark never reaches them
 	return c
 }
 

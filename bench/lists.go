@@ -12,9 +12,9 @@ import (
 type listing struct {
 	name  string // how the videos are selected and ordered
 	query string // parameters of the request, except limit
-	table string // the table from which the limit is read; it has an index for the list
-	where string // the condition in SQL, in addition to the organisation
-	order string // column; the newest or highest value comes first
+	table string // the table that the COPY of the limit reads; the table has an index for the list
+	where string // SQL condition of the list, in addition to the condition on the organisation
+	order string // column that orders the list; the newest or highest value comes first
 	rows  int    // number of videos on the page
 }
 
@@ -29,7 +29,7 @@ func (l listing) times() int {
 	return 1
 }
 
-// lists returns a step that reads a list of pg.large.
+// lists returns a step that reads a list of the large organisation on PostgreSQL.
 func (b *bench) lists(l listing) step { return repeated(l.times(), b.gets(b.pg.large, same(l.path()))) }
 
 // sql returns the query for some columns of the page, for an organisation.

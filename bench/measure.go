@@ -16,12 +16,12 @@ type benchCase struct {
 	goal        float64 // highest allowed ratio of measured to limit
 	atLeast     bool    // the goal is the lowest allowed ratio
 	measured    step
-	limit       step                          // the fastest known way to do the same, or the same in another situation
-	prepare     []func(context.Context) error // run before the first round; they also check that answers are right
+	limit       step                          // the step to compare with: the fastest known way to do the same work, or the same work in another situation
+	prepare     []func(context.Context) error // functions that run before the first round and check that the answers are correct
 }
 
-// step does one piece of work and returns how long it took. What only prepares the work is not counted. round is the number of the round,
-// which differs in each call of a case's step, so that a step can use other data in each round.
+// step does one piece of work and returns how long it took. The returned time does not include preparations. round is the number of the
+// round, so that a step can use other data in each round.
 type step func(ctx context.Context, round int) (time.Duration, error)
 
 // timed returns a step that counts the whole time of f.
@@ -52,7 +52,7 @@ func repeated(times int, s step) step {
 const warmUp = 2
 
 // measure runs every case and its limit in turn, rounds times after the rounds of warming up, and returns the medians and ratios. The limit
-// runs after what is measured, so that the limit has the warmer caches.
+// runs after the case, so that the caches favour the limit.
 func measure(ctx context.Context, cases []benchCase, rounds int) ([]report.Result, error) {
 	for _, c := range cases {
 		for _, prepare := range c.prepare {

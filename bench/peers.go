@@ -18,7 +18,7 @@ import (
 type peer struct {
 	name  string
 	path  func(o *organisation, rows int) string // path of a page by created_at
-	goals map[int]float64                        // by the size of the page: at least how many times as long as ReelTally's the peer's answer should take
+	goals map[int]float64                        // by the size of the page: the goal, which is the time of the peer divided by the time of ReelTally
 	start func(ctx context.Context) (address string, err error)
 }
 

@@ -133,7 +133,7 @@ func TestTrackedAccount_trackingTypeDecidesWhichVideosAreTracked(t *testing.T) {
 					w.waitForFetched(ref, want)
 
 					var stopped string
-					if len(want) > 0 { // the organisation stops tracking one video permanently
+					if len(want) > 0 { // the organisation stops one video, which must stay stopped although the account is tracked
 						stopped = want[0]
 						v := w.accountVideos(ref)[stopped]
 						_, err := w.org.StopVideos(t.Context(), []store.VideoRef{{ID: v.ID}}, true)

@@ -39,8 +39,8 @@ type testSystem struct {
 	org     *store.Org
 	log     *logBuffer
 
-	intervals  schedule.Intervals // of the collectors that start runs
-	thumbnails *thumbnail.Fetcher // of the collectors that start runs
+	intervals  schedule.Intervals // setting of the collectors that the method start runs
+	thumbnails *thumbnail.Fetcher // setting of the collectors that the method start runs
 }
 
 func newTestSystem(t *testing.T, db *storetest.DB) *testSystem {

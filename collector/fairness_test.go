@@ -132,7 +132,7 @@ func (w *delayedTransport) setDelays(delays *delayConfig) {
 func (w *delayedTransport) callsNaming(words []string, from, to time.Time) (calls []string, inFlight time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	until := from // end of the time counted so far; the calls are sorted by their start
+	until := from // end of the calls that are already counted; the calls are sorted by their start, so that overlaps are counted once
 	for _, c := range w.calls {
 		if !slices.ContainsFunc(words, func(word string) bool { return strings.Contains(c.text, word) }) {
 			continue

@@ -20,8 +20,8 @@ import (
 type cause string
 
 const (
-	ofTarget  cause = "the target"               // such a refusal never pauses the source
-	ofSource  cause = "the key or the quota"     // such a refusal pauses the source or its budget at the first call
+	ofTarget  cause = "the target"               // a refusal of this kind never pauses the source
+	ofSource  cause = "the key or the quota"     // a refusal of this kind pauses the source or its budget at the first call
 	undecided cause = "the target or the source" // the refusal does not show its cause; the source is paused after two targets were refused
 )
 

@@ -159,7 +159,7 @@ func TestRenamedAccount_newHandleIsTakenFromTheDetailsOfItsVideos(t *testing.T) 
 						w.requireOtherAccount(handle, ref)
 					}
 
-					db.Clock.Advance(8 * 24 * time.Hour) // eight days later, the details of the videos are due again
+					db.Clock.Advance(8 * 24 * time.Hour) // after eight days, the details of the videos are due again
 					w.waitForCheck(ref, store.InstantOf(db.Clock.Now()))
 					w.waitFor("all videos have the new handle", func() bool {
 						for _, v := range w.accountVideos(ref) {

@@ -25,7 +25,7 @@ type bulkEntry struct {
 	parsedLink
 	url       string      // first link in the request to this video or account
 	positions []int32     // positions in the request of all links to this video or account, ascending from 0
-	item      trackedItem // the tracked video or account; the zero value if the link was refused
+	item      trackedItem // result of tracking the video or account; the zero value if the link was refused
 }
 
 // bulkResult is the result of a bulk request to track videos or accounts.

@@ -82,7 +82,7 @@ func (k *conditional) Write(b []byte) (int, error) {
 	case k.unbuffered:
 		return k.original.Write(b)
 	case k.matchesAny && k.tag != "" && k.status == http.StatusOK:
-		return len(b), nil // discards the body, because the response will have status 304
+		return len(b), nil // the response will have status 304, so the body is not buffered
 	}
 	return k.bufferedResponse.Write(b)
 }

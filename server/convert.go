@@ -18,7 +18,7 @@ import (
 // converter writes a JSON list in another format.
 type converter struct {
 	contentType string
-	suffix      string // end of the ETags of this format, which differ from those of JSON
+	suffix      string // suffix of the ETags of this format, so that they differ from the ETags of the JSON response
 	convert     func(to io.Writer, from io.Reader, row *openapi3.Schema) error
 }
 
@@ -141,8 +141,8 @@ type convertedResponse struct {
 	original http.ResponseWriter
 	to       *converter
 	row      *openapi3.Schema
-	json     *io.PipeWriter // takes the JSON; nil if the response is not converted
-	done     chan error     // gets the result of the conversion
+	json     *io.PipeWriter // pipe to which the operation writes JSON; nil if the response is not converted
+	done     chan error     // receives the error of the conversion, or nil
 }
 
 // Header returns the headers of the response.
@@ -162,7 +162,7 @@ func (w *convertedResponse) WriteHeader(status int) {
 		w.done = make(chan error, 1)
 		go func() {
 			err := w.to.convert(w.original, read, w.row)
-			_ = read.CloseWithError(err) // lets the operation fail if the conversion has failed
+			_ = read.CloseWithError(err) // the operation's next write to the pipe fails if the conversion has failed
 			w.done <- err
 		}()
 	}
@@ -182,6 +182,6 @@ func (w *convertedResponse) finish(failed error) error {
 	if w.json == nil {
 		return nil
 	}
-	_ = w.json.CloseWithError(failed) // nil closes the pipe with io.EOF
+	_ = w.json.CloseWithError(failed) // if failed is nil, the reader of the pipe gets io.EOF
 	return <-w.done
 }

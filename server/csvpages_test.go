@@ -14,7 +14,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// table parses a CSV file and returns its rows. The first one has the names of the columns.
+// table parses a CSV file and returns its rows. The first row has the names of the columns.
 func (a response) table() [][]string {
 	a.t.Helper()
 	a.requireStatus(http.StatusOK)

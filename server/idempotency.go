@@ -67,7 +67,7 @@ func (s *Server) idempotency(next echo.HandlerFunc) echo.HandlerFunc {
 		case store.KeyFresh:
 		}
 		c.SetRequest(r.WithContext(context.WithValue(r.Context(), effectKey{}, known.EffectID)))
-		result := store.KeptAnswer{Status: http.StatusInternalServerError} // if next panics, the status stays 500 and finishKey releases the key
+		result := store.KeptAnswer{Status: http.StatusInternalServerError} // if the operation next panics, status stays 500, so that finishKey releases the key
 		defer func() { s.finishKey(c, org, op.id, key, result) }()
 		response, err := bufferResponse(c, next)
 		if err != nil {
@@ -91,7 +91,7 @@ func withoutSecret(op *operation, body []byte) ([]byte, error) {
 	if err := json.Unmarshal(body, &members); err != nil {
 		return nil, err
 	}
-	if _, ok := members[op.notStored]; !ok { // an error response has no secret
+	if _, ok := members[op.notStored]; !ok { // error responses contain no secret, so they are stored unchanged
 		return body, nil
 	}
 	members[op.notStored] = json.RawMessage("null")

@@ -23,7 +23,7 @@ import (
 type pageRow struct {
 	link   string   // address of the first link in the row; "" if it has none
 	day    string   // attribute data-day of a row of a chart
-	values []string // the numbers of the row in order; "" is an unknown number
+	values []string // the numbers in the cells of the row, in order; "" for an unknown number
 	text   string
 }
 
@@ -131,7 +131,7 @@ func fillForPages(a *app, c *caller) (collection uuid.UUID, videos []uuid.UUID) 
 		})
 		a.Clock.Advance(24 * time.Hour)
 	}
-	a.Clock.Advance(24 * time.Hour) // leaves two days without points at the end
+	a.Clock.Advance(24 * time.Hour) // the last two days get no points
 	return collection, videos
 }
 
@@ -211,7 +211,7 @@ func TestPages_answerIdsOfOtherOrganisationsLikeUnknownIds(t *testing.T) {
 		for _, page := range []struct {
 			before, after string
 			id            uuid.UUID
-			post          []string // the fields of a form, if the page changes something
+			post          []string // fields of the form to send; nil if the page only shows data
 		}{
 			{"/video/tiktok/", "", videos[0], nil}, {"/account/tiktok/", "", *video.LinkedAccountID, nil}, {"/collection/", "", collection, nil},
 			{"/collection/report/", "", report.ID, nil}, {"/video/tiktok/", "/stop", videos[0], []string{}}, {"/video/tiktok/", "/refresh", videos[0], []string{}},

@@ -103,7 +103,7 @@ func (b pageBackend) SignIn(ctx context.Context, token string) (string, error) {
 	}
 	session, err := b.s.store.CreateSession(ctx, id.Token.ID)
 	if err == nil {
-		b.s.identities.addressLimits.giveBack(ctx, signIns, addressOf(ctx)) // only failed attempts stay counted
+		b.s.identities.addressLimits.giveBack(ctx, signIns, addressOf(ctx)) // the sign-in succeeded, so the attempt does not count against the limit
 	}
 	return session, b.problem(ctx, err)
 }

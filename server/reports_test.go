@@ -22,7 +22,7 @@ import (
 // campaign has videos in four nested collections. Some videos are in several of them.
 type campaign struct {
 	*caller
-	collections []uuid.UUID          // the root first
+	collections []uuid.UUID          // ids of the collections, the root first
 	added       map[uuid.UUID]string // day on which each video was added
 }
 
@@ -53,7 +53,7 @@ func withCampaign(t *testing.T, a *app, videos, days int) campaign {
 				continue
 			}
 			groups[n%4] = append(groups[n%4], id)
-			if n%3 == 0 { // in two collections
+			if n%3 == 0 { // this video is in two collections
 				groups[(n+1)%4] = append(groups[(n+1)%4], id)
 			}
 			c.added[id] = store.DateOf(a.Clock.Now()).String()
@@ -117,7 +117,7 @@ func TestCollectionHistory_equalsTheSumOfTheVideosHistories(t *testing.T) {
 		for id, added := range c.added {
 			points := decode[[]client.VideoHistoryPoint](c.send(http.MethodGet, "/videos/"+id.String()+"/history?start_date="+from, nil).requireStatus(http.StatusOK))
 			var end, start *int64
-			for _, p := range points { // the newest first
+			for _, p := range points { // the points are ordered from the newest to the oldest day
 				day := p.Date.String()
 				if day < added || p.Views == nil {
 					continue
@@ -190,7 +190,7 @@ func TestReport_staysTheSameWhateverHappensToItsVideos(t *testing.T) {
 		for _, id := range c.collections {
 			c.send(http.MethodDelete, "/collections/"+id.String(), nil).requireStatus(http.StatusOK)
 		}
-		a.Exec(t, "DELETE FROM snapshots_daily WHERE organisation_id = ?", c.org.ID) // as when the points are too old
+		a.Exec(t, "DELETE FROM snapshots_daily WHERE organisation_id = ?", c.org.ID) // delete the points, as retention deletes old points
 		_, err := a.Migrate(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, first.body, c.send(http.MethodGet, path, nil).requireStatus(http.StatusOK).body)

@@ -23,7 +23,7 @@ func TestSetup_createsTheFirstOrganisationOnce(t *testing.T) {
 			require.Contains(t, string(v.visit("/setup/"+unusable).requireStatus(http.StatusGone).body), "reeltally login-link")
 			require.Contains(t, string(v.post("/setup/"+unusable, "name", "Mine").requireStatus(http.StatusGone).body), "reeltally login-link")
 		}
-		v.visit("/login/" + link).requireStatus(http.StatusUnauthorized) // a setup link does not sign in
+		v.visit("/login/" + link).requireStatus(http.StatusUnauthorized) // a setup link cannot be used as a login link
 		for range 2 {
 			require.Contains(t, string(v.visit("/setup/"+link).requireStatus(http.StatusOK).body), `name="name"`)
 		}

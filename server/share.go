@@ -30,8 +30,8 @@ type guessLimit struct {
 }
 
 var (
-	guessesOfAddress = guessLimit{10, 10 * time.Minute} // of one IP address at one share page
-	guessesOfPage    = guessLimit{100, time.Hour}       // of all IP addresses at one share page
+	guessesOfAddress = guessLimit{10, 10 * time.Minute} // maximum of wrong passwords from one IP address for one share page
+	guessesOfPage    = guessLimit{100, time.Hour}       // maximum of wrong passwords from all IP addresses for one share page
 )
 
 // Share returns the public or protected collection with a hash, for a visitor.
@@ -87,7 +87,7 @@ func (b pageBackend) HasSharePass(share store.Share, pass string) bool {
 func (b pageBackend) signShare(share store.Share, ends string) string {
 	mac := hmac.New(sha256.New, b.s.cursorKey)
 	for _, part := range []string{"share pass", *share.Collection.Hash, *share.Collection.PasswordHash, ends} {
-		_, _ = mac.Write([]byte(part + "\x00")) // no part contains a NUL
+		_, _ = mac.Write([]byte(part + "\x00")) // the parts contain no NUL, so NUL can separate them
 	}
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }

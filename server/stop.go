@@ -111,7 +111,7 @@ func (s *Server) stopAll(ctx context.Context, res resource, sent []string) (bulk
 func (s *Server) readStopEntries(ctx context.Context, res resource, sent []string) ([]stopEntry, error) {
 	ids := make([]uuid.UUID, len(sent))
 	var urls []string
-	var positions []int // for each link in urls, its index in sent
+	var positions []int // index in sent of each link in urls
 	isLink := make([]bool, len(sent))
 	for i, text := range sent {
 		if canonicalUUID.MatchString(text) {

@@ -9,8 +9,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// This file contains what pages use of the server for the pictures of videos. A page that shows a video contains the address of its picture
-// with a signature. So the pictures need no session, and nobody can find out with them which videos this server tracks.
+// This file serves the pictures of videos to pages. The address of a picture contains a signature, so a picture needs no session. Without
+// the signature, visitors could request arbitrary videos to find out which videos this server tracks.
 
 // SignThumbnail returns the signature in the address of a video's picture.
 func (b pageBackend) SignThumbnail(p link.Platform, externalID string) string {

@@ -51,7 +51,7 @@ func (s *Server) validate(next echo.HandlerFunc) echo.HandlerFunc {
 		joinHeaderLines(r.Header, op.headers)
 		path, faults := pathParams(c, op)
 		query, queryFaults := checkQuery(r.URL.RawQuery, op)
-		r.URL.RawQuery = query.Encode() // with joined arrays, as the generated code expects them
+		r.URL.RawQuery = query.Encode() // the generated code expects arrays as values separated by commas
 		faults = append(faults, queryFaults...)
 		body, bodyFaults, err := readBody(r, op)
 		if err != nil {

@@ -390,7 +390,7 @@ func TestVideoLists_sortByGrowth(t *testing.T) {
 		numbers, ids, last := map[string]int{}, []string{}, 0
 		for _, step := range []struct {
 			day   int
-			views []int64 // of the videos 1, 2, 3 and 4
+			views []int64 // views of the videos 1, 2, 3 and 4
 		}{{0, []int64{100, 10, 500}}, {16, []int64{100, 1000, 100}}, {23, []int64{100, 1000, 250}}, {29, []int64{350, 1000, 400}}, {30, []int64{400, 1500, 500, 9000}}} {
 			a.Clock.Advance(time.Duration(step.day-last) * 24 * time.Hour)
 			last = step.day

@@ -163,7 +163,7 @@ func SaveStatistics(tx *gorm.DB, stats map[db.RowKey]AccountStats) error {
 	return nil
 }
 
-// saveStatistics does what SaveStatistics does, with one statement for the accounts and one for the videos.
+// saveStatistics writes the statistics of a batch of accounts with one statement, and those of their videos with another.
 func saveStatistics(tx *gorm.DB, accounts []db.RowKey, of map[db.RowKey]AccountStats) error {
 	stats, medians := make([][]any, len(accounts)), make([][]any, len(accounts))
 	for i, account := range accounts {
@@ -211,7 +211,7 @@ func SaveAccountDays(tx *gorm.DB, accounts []db.RowKey, stamp DayStamp) error {
 	return nil
 }
 
-// saveAccountDays does what SaveAccountDays does, with one statement.
+// saveAccountDays does the work of SaveAccountDays for as many accounts as one statement can write.
 func saveAccountDays(tx *gorm.DB, accounts []db.RowKey, stamp DayStamp) error {
 	list, args := db.WithKeys(tx, accounts)
 	const newest = `CASE WHEN account_days.fetched_at IS NULL OR excluded.fetched_at >= account_days.fetched_at THEN `

@@ -30,16 +30,16 @@ const (
 type CampaignQuery struct {
 	Collection      uuid.UUID
 	IncludeChildren bool    // include the videos of all collections below the collection
-	From, To        db.Date // first and last day
+	From, To        db.Date // first and last day of the period
 	// Points is true if the result must contain the stored points.
 	Points bool
 }
 
 // Campaign has the sums of the videos of a collection.
 type Campaign struct {
-	Collections []CollectionName // the collection, and the collections below it if they are included
-	Days        []CampaignDay    // one for each day on which the collection had a video, the oldest first
-	Videos      []CampaignVideo  // the videos by id, without those that were added after the last day
+	Collections []CollectionName // the collection, and all collections below it if CampaignQuery.IncludeChildren is true
+	Days        []CampaignDay    // one entry for each day on which the collection had a video, the oldest first
+	Videos      []CampaignVideo  // the videos, ordered by id, without videos that were added after the last day
 }
 
 // CollectionName is the id and name of a collection.
@@ -56,13 +56,13 @@ type CampaignDay struct {
 	Measured     int64 // number of videos with a stored point of this day
 	Rounded      int64 // number of videos with a stored point of this day in which the source has probably rounded a count
 	Interpolated int64 // number of videos whose counts were interpolated between two stored points
-	Carried      int64 // number of videos whose counts are those of their last stored point, which is older
+	Carried      int64 // number of videos without a later point, whose counts are therefore taken from their last stored point
 	WithoutPoint int64 // number of videos without a point on this day or before
 	Sums               // sums of the known counts
-	Unknown      Sums  // for each count, the number of videos whose count is unknown
+	Unknown      Sums  // for each metric, the number of videos whose count is unknown
 
 	ViewsGained    int64 // sum of the changes of views since the last day with known views
-	ViewsCorrected int64 // the part of ViewsGained that falls contribute; at most 0
+	ViewsCorrected int64 // sum of the negative changes in ViewsGained; at most 0
 	ViewsFromAdded int64 // views of the videos that were added on this day
 	// ViewsFromKnown is what ViewsGained and ViewsFromAdded do not explain of the change since the day before: views that became known, minus
 	// views that became unknown.
@@ -92,7 +92,7 @@ func (e *TooManyVideosError) Error() string {
 
 // TooManyDaysError reports that a period has too many days for the number of videos of a collection.
 type TooManyDaysError struct {
-	Videos, Days int // number of videos and days
+	Videos, Days int // number of videos, and number of days of the period
 	Allowed      int // highest number of days for this number of videos
 }
 
@@ -206,7 +206,7 @@ func (o *Org) tallyVideos(ctx context.Context, q CampaignQuery, t *tally, videos
 	}
 	from := q.From - 1
 	if q.Points {
-		from = 0 // the quality of a point depends on all points before it
+		from = 0 // the quality of a point depends on all earlier points of the video
 	}
 	rows, err := o.s.db.Read(ctx).Raw(campaignPointsSQL, map[string]any{"org": o.id, "ids": ids, "from": from, "before": from - 6, "to": q.To}).Rows()
 	if err != nil {
@@ -314,7 +314,7 @@ func (v *CampaignVideo) startsOn(from db.Date) db.Date { return max(from-1, v.Ad
 // tally adds up the counts of videos by day.
 type tally struct {
 	from, to db.Date
-	days     []CampaignDay // the first one is the day before from
+	days     []CampaignDay // the first day is the day before from
 }
 
 func newTally(q CampaignQuery) *tally {
@@ -418,9 +418,9 @@ func (d *CampaignDay) Known() Counts {
 type CampaignGains struct {
 	Removed    int64       // number of videos whose tracking was stopped
 	Last       CampaignDay // the last day of the period
-	StartViews *int64      // sum of the first views of the videos with a known gain; nil if there is none
-	Gained     *int64      // sum of the known gains; nil if there is none
-	Corrected  int64       // the falls of views in the period; at most 0
+	StartViews *int64      // sum of the first views of the videos with a known gain; nil if no gain is known
+	Gained     *int64      // sum of the known gains; nil if no gain is known
+	Corrected  int64       // sum of the negative changes of views in the period; at most 0
 }
 
 // Gains returns the gains of the videos of c.

@@ -72,7 +72,7 @@ func (o *Org) History(ctx context.Context, ref VideoRef, from, to db.Date) ([]Po
 	if err != nil {
 		return nil, err
 	}
-	if len(points) == 0 { // a video that has points exists
+	if len(points) == 0 { // if points were found, the video exists; otherwise the video is looked up
 		_, err := o.videoID(ctx, ref)
 		return []Point{}, err
 	}
@@ -187,7 +187,7 @@ func fill(known Counts, stored []Point, from, to db.Date) []Point {
 	for i := range stored {
 		p := &stored[i]
 		if p.cutRoundedMark() {
-			p.Quality = QualityRounded // whether the counts fell is unknown, and they must not show a later exact count as a fall
+			p.Quality = QualityRounded // rounded counts do not show a fall, and must not make a later exact count look like a fall
 			continue
 		}
 		p.Quality = QualityMeasured

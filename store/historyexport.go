@@ -22,7 +22,7 @@ type VideoPoints struct {
 type PointsQuery struct {
 	Since, Until db.Instant // only videos whose counts were last fetched in this time, and only points that were fetched since then; both inclusive
 	From         db.Date    // first day of the points
-	Window       db.Window  // of the videos
+	Window       db.Window  // window of the list of videos
 }
 
 // pointOrders are the columns by which ListPoints orders videos.

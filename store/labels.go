@@ -101,7 +101,7 @@ var errTooManyMembers = errors.New("too many members of collections for one stat
 
 // labelled is a video or account whose labels are searched.
 type labelled struct {
-	video   uuid.UUID // the zero id for an account
+	video   uuid.UUID // id of the video; the zero id if the row is an account
 	caption string
 	account *uuid.UUID // the account, or the account of the video; nil if it is unknown
 }
@@ -134,7 +134,7 @@ func (o *Org) labelRows(ctx context.Context, rows int, maxBytes int64, row func(
 		ofAccounts := map[uuid.UUID]labelSet{} // most videos are only in the collections of their account, and share its labels
 		for i := from; i < to && len(l.all) > 0; i++ {
 			r := row(i)
-			var account uuid.UUID // the zero id if the account is unknown; no collection contains the zero id
+			var account uuid.UUID // an unknown account has the zero id, which no collection contains
 			db.Assign(&account, r.account)
 			own := added[r.video]
 			if len(l.tags) > 0 {
@@ -198,7 +198,7 @@ func (o *Org) memberships(ctx context.Context, videos, accounts []uuid.UUID) (*l
 		} else if tag, ok := row.Text(2); ok {
 			tagged[tag] = append(tagged[tag], collection)
 		} else if members = append(members, [2]uuid.UUID{row.ID(3), collection}); len(members) > maxMembers {
-			return errTooManyMembers // never for a single video, because an organisation has fewer collections
+			return errTooManyMembers // a single video has fewer labels than this limit, because an organisation has fewer collections
 		}
 		return nil
 	})
@@ -235,7 +235,7 @@ const idBytes = int64(36 + len(`"",`))
 func jsonBytes(s string) int64 {
 	encoded, err := json.Marshal(s)
 	if err != nil {
-		panic(err) // every text has a JSON form
+		panic(err) // Marshal cannot fail for a string
 	}
 	return int64(len(encoded) + len(","))
 }

@@ -23,10 +23,10 @@ func TestListVideos_numberOfStatementsDoesNotDependOnThePage(t *testing.T) {
 			window     store.Window
 			statements int
 		}{
-			"a short page":                  {store.Window{Limit: 1}, 3}, // the version with the total, the rows, the collections with their members
+			"a short page":                  {store.Window{Limit: 1}, 3}, // three statements: the version with the total, the rows, and the collections with their members
 			"a long page":                   {store.Window{Limit: 1500}, 3},
-			"a page far from the beginning": {store.Window{Offset: 700, Limit: 10}, 4},  // also the position of the row before the page
-			"a page near the end":           {store.Window{Offset: 1490, Limit: 10}, 5}, // also the version again
+			"a page far from the beginning": {store.Window{Offset: 700, Limit: 10}, 4},  // one more statement: the position of the row before the page
+			"a page near the end":           {store.Window{Offset: 1490, Limit: 10}, 5}, // one more statement: the version is read again
 			"a page beyond the end":         {store.Window{Offset: 1500, Limit: 10}, 1},
 		} {
 			db.Guard.Statements()

@@ -85,7 +85,7 @@ func TestVideos_everyFilterIsReadFromAnIndexInEveryOrder(t *testing.T) {
 	day, at := store.Date(20000), store.Instant(1)
 	for name, filter := range map[string]struct {
 		query store.VideoQuery
-		order string // order that the index of the filter has
+		order string // order of the rows in the index of the filter
 		index string // index of the filter; "" if the filter is checked for each video in order
 	}{
 		"username":                {store.VideoQuery{Username: new("someone")}, "created_at", "videos_username"},

@@ -17,7 +17,7 @@ import (
 type Org struct {
 	s     *Store
 	id    uuid.UUID // id of the organisation
-	known *Version  // what At got; nil if lists must read the version themselves
+	known *Version  // the version that was passed to At; nil if each list must read the version itself
 }
 
 // Org returns the view of one organisation. It does not check that the organisation exists: an unknown organisation has no data.
@@ -85,7 +85,7 @@ func (o *Org) Version(ctx context.Context) (Version, error) {
 	var newest []string
 	var args []any
 	for _, table := range []string{"videos", "accounts"} {
-		for _, status := range queue.Waiting { // one index entry for each table and status
+		for _, status := range queue.Waiting { // the query reads one index entry for each table and status
 			newest = append(newest, "SELECT MAX("+table+".next_fetch_at) AS due FROM "+table+
 				" WHERE "+table+".organisation_id = ? AND "+table+".fetch_status = ? AND "+table+".next_fetch_at < ?")
 			args = append(args, o.id, status, late)

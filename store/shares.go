@@ -18,7 +18,7 @@ type sharePage struct {
 // Share is a public or protected collection, and its organisation.
 type Share struct {
 	Organisation Organisation
-	Collection   Collection // without hashtags and counts
+	Collection   Collection // the collection, without hashtags and counts
 }
 
 // Share returns the public or protected collection whose share page has the given hash. It returns ErrNotFound for an unknown hash and for

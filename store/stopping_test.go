@@ -53,7 +53,7 @@ func TestStopVideos_findsVideosByIDAndByLink(t *testing.T) {
 			{Link: storetest.Clip(t, 1)}, //
 			{ID: foreign.VideoID},        // a video of another organisation
 			{Link: storetest.Clip(t, 8)}, // a video of another organisation
-			{ID: tracked[1].VideoID},     // clip 1 a second time, named by its id instead of its link
+			{ID: tracked[1].VideoID},     // clip 1 a second time, this time by its id instead of its link
 			{Link: storetest.Clip(t, 4)}, // a video that was already stopped
 			{ID: tracked[4].VideoID},     // a video that was already stopped
 			{Link: storetest.ParseLink(t, "https://www.youtube.com/shorts/dQw4w9WgXcQ")}, // an unknown video on another platform

@@ -175,9 +175,9 @@ func (r tokenRow) token() Token {
 
 // NewToken is a token to be made.
 type NewToken struct {
-	ID       uuid.UUID     // the zero id lets the store choose one
+	ID       uuid.UUID     // id of the new token; if it is the zero id, the store chooses an id
 	Name     string        // 1 to 100 characters; white space around it is removed
-	Scopes   []Scope       // at least one
+	Scopes   []Scope       // scopes of the token, at least one
 	Validity time.Duration // 0 if the token does not expire
 }
 
@@ -189,7 +189,7 @@ func (n NewToken) row(org uuid.UUID, now db.Instant) (tokenRow, string, error) {
 	if len(n.Scopes) == 0 {
 		return tokenRow{}, "", errors.New("a token needs at least one of the scopes read, write and admin")
 	}
-	scopes, err := ParseScopes(joinScopes(n.Scopes)) // sorted and without duplicates
+	scopes, err := ParseScopes(joinScopes(n.Scopes)) // sort the scopes and remove duplicates
 	if err != nil {
 		return tokenRow{}, "", err
 	}

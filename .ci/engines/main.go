@@ -85,7 +85,7 @@ func run(r io.Reader, w io.Writer, opts options, tick <-chan time.Time) error {
 			switch err := json.Unmarshal([]byte(line), &e); {
 			case !more:
 			case err != nil:
-				p.print(line) // print a line that is not an event, because a program wrote it to standard output directly
+				p.print(line) // a line that is not an event was written to standard output by a program, so it is printed unchanged
 			default:
 				p.add(e)
 				o.add(e)

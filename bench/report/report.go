@@ -56,7 +56,7 @@ type Fact struct {
 	Value string `json:"value"`
 }
 
-// Slack is by how much a ratio may miss its goal before the benchmark fails, because ratios vary by about a quarter between runs on a small
+// Slack is the factor by which a ratio may miss its goal before the benchmark fails. Ratios vary by about a quarter between runs on a small
 // machine.
 const Slack = 1.25
 

@@ -55,7 +55,7 @@ func (m *meter) measure(t *testing.T, work func()) cost {
 	t.Helper()
 	m.awaitIdle(t)
 	held := m.status(t, "VmRSS") - m.reusable(t)
-	require.NoError(t, os.WriteFile(m.file("clear_refs"), []byte("5"), 0)) // resets VmHWM, the recorded peak of the resident memory: see proc(5)
+	require.NoError(t, os.WriteFile(m.file("clear_refs"), []byte("5"), 0)) // writing 5 resets VmHWM, the recorded peak of the resident memory: see proc(5)
 	server, database := m.serverTime(t), m.databaseTime(t)
 	began := time.Now()
 	work()

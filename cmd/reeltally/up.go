@@ -53,7 +53,7 @@ func (c *upCommand) Run(ctx context.Context, p boot.Process) (err error) {
 			c.DatabaseURL = "sqlite:" + realFile
 		}
 	}
-	c.StoreTimeout = collect.StoreTimeout // for the collector; API requests have their own deadline
+	c.StoreTimeout = collect.StoreTimeout // timeout of the collector's database queries; API requests have their own deadline
 	u := up{upCommand: c, log: c.Logger(p.Stderr), registry: boot.NewRegistry()}
 	if u.store, err = c.Open(ctx, u.log, boot.MigrateAny); err != nil {
 		return err

@@ -17,7 +17,7 @@ import (
 // handle can change.
 type ownAccount struct {
 	id   string
-	lock chan struct{} // guards the following fields; it is a channel, so that waiting for the lock can end with the context
+	lock chan struct{} // a lock for the following fields; a channel of one element, so that a goroutine stops waiting when its context ends
 
 	profile  profile
 	at       time.Time

@@ -83,7 +83,7 @@ func (s *Sandbox) tiktokList(c *call, wants func(string) bool) reply {
 	if d := (rng{hash(s.world.seed, "page", own.id, fmt.Sprint(cursor))}); d.unit() < shortPages {
 		size = d.below(size)
 	}
-	videos, more, next := []object{}, false, cursor-1 // cursor-1 is the next cursor if the page is empty
+	videos, more, next := []object{}, false, cursor-1 // the next cursor of an empty page is one millisecond before the requested cursor
 	for _, id := range s.world.listedVideos(own, c.now) {
 		t, _ := s.world.Video(link.TikTok, id, c.now)
 		at := t.UploadedAt.UnixMilli()

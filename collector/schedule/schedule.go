@@ -110,7 +110,7 @@ func NeedsDetails(t queue.Target, now time.Time) bool {
 
 // detailsUntil returns how often fetches of the target's details were scheduled between 1970 and the time at.
 func detailsUntil(t queue.Target, at time.Time) int64 {
-	const day, early = 24 * 60 * 60, 60 * 60 // in seconds; early is the tolerance for fetches before their scheduled time
+	const day, early = 24 * 60 * 60, 60 * 60 // both in seconds; a fetch may happen up to early before its scheduled time
 	slot := int64(queue.SlotOf(t.Platform, t.ExternalID) / time.Second)
 	own := detailsDays * slot / day // number of the day, within each period of detailsDays, on which the details of the target are fetched
 	return (at.Unix() - (slot - early + own*day)) / (detailsDays * day)

@@ -93,7 +93,7 @@ func (a app) exchange(ctx context.Context, form url.Values, secrets ...string) (
 	f.OfSource = true // a request for tokens names no target, so its failure concerns the source
 	switch f.Class {
 	case source.OK, source.BadRequest, source.QuotaSpent:
-		f.Class = source.Temporary // these classes do not fit an error of the token endpoint, so the request is tried again later
+		f.Class = source.Temporary // an error of the token endpoint cannot mean any of these classes, so the request is tried again later
 	case source.RateLimited:
 		if f.RetryAt.IsZero() {
 			f.RetryAt = a.now().Add(ratePause)

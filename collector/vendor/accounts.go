@@ -199,7 +199,7 @@ func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call 
 			return r, nil
 		case page.class != source.OK && v.cursor != "":
 			return source.Result{Class: source.Temporary, Detail: "a later page of the list failed: " + page.detail, Sandbox: page.sandbox}, nil
-		case page.class != source.OK: // the result still contains the profile, but no videos
+		case page.class != source.OK: // the request for the list failed, so the result has the profile but no videos
 			r.Detail = "no list: " + page.detail
 			return r, nil
 		}
@@ -304,7 +304,7 @@ func (l *List) next(body gjson.Result) string {
 // page is an answer to a call for one account: either a success, or an error that concerns only this account.
 type page struct {
 	body    gjson.Result
-	class   source.Class // OK, or the class of the error
+	class   source.Class // class of the error, or OK if the answer is a success
 	detail  string
 	sandbox bool
 }

@@ -49,7 +49,7 @@ func New(address, token string, options ...ClientOption) (*ClientWithResponses, 
 // Error is the error of a response that is not successful.
 type Error struct {
 	StatusCode int // of HTTP
-	Problem        // what the server says; empty if a proxy answered
+	Problem        // decoded error response of the server; empty if a proxy answered instead of the server
 }
 
 func (e *Error) Error() string {
@@ -167,7 +167,7 @@ func (t retrying) RoundTrip(r *http.Request) (*http.Response, error) {
 			return answer, err
 		}
 		if err == nil {
-			_ = answer.Body.Close() // its content does not matter
+			_ = answer.Body.Close() // the request is repeated, so the content of this answer is not needed
 		}
 		select {
 		case <-r.Context().Done():

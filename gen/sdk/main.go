@@ -46,16 +46,16 @@ func run(contract string) error {
 
 // operation is an operation of the contract as a method of the client.
 type operation struct {
-	id          string // such as "listVideos"
+	id          string // operationId of the contract, such as "listVideos"
 	method      string
-	path        string   // with placeholders such as {ad_id}
-	pathParams  []string // in the order of the path
+	path        string   // path of the operation, with placeholders such as {ad_id}
+	pathParams  []string // path parameters, in the order of the path
 	query       []parameter
-	body        *openapi3.SchemaRef // nil without a body
+	body        *openapi3.SchemaRef // schema of the JSON request body; nil if the operation has no request body
 	bodyNeeded  bool
 	result      *openapi3.SchemaRef // schema of the JSON of a successful response; nil if it has no body
 	entry       *openapi3.SchemaRef // schema of an entry if the operation returns pages; nil otherwise
-	paginated   bool                // true if the operation returns pages only with paginated=true, which the client always sends
+	paginated   bool                // true if the operation returns pages only when the request has paginated=true; the client always sends this parameter
 	keyed       bool                // true if the operation takes the header Idempotency-Key
 	summary     string
 	description string

@@ -63,7 +63,7 @@ func (e *entry) argument() argument {
 	a := argument{name: fieldsArgument, in: inResult, schema: schema}
 	if e.defaults != nil {
 		schema["default"] = e.defaults
-		a.standard, _ = json.Marshal(e.defaults) // cannot fail: it is a list of strings
+		a.standard, _ = json.Marshal(e.defaults) // Marshal cannot fail for a list of strings
 	}
 	return a
 }
@@ -84,7 +84,7 @@ func (e *entry) readFields(raw json.RawMessage) ([]string, *Fault) {
 	for _, v := range names {
 		name, ok := v.(string)
 		if !ok || name != allFields && !slices.Contains(e.members, name) {
-			text, _ := json.Marshal(v) // cannot fail: v was decoded from JSON
+			text, _ := json.Marshal(v) // Marshal cannot fail, because v was decoded from JSON
 			return refuse(faultEnum, "%.100s in %s is not allowed; allowed are %s, or %s for every member",
 				text, fieldsArgument, strings.Join(e.members, ", "), allFields)
 		}
@@ -112,7 +112,7 @@ func usePages(arguments []argument) []argument {
 
 // setStandard sets the value that is sent if the call does not contain the argument.
 func (a *argument) setStandard(value any) {
-	a.standard, _ = json.Marshal(value) // cannot fail: it is a number or a boolean
+	a.standard, _ = json.Marshal(value) // Marshal cannot fail for a number or a boolean
 	a.schema["default"] = value
 }
 

@@ -47,7 +47,7 @@ type argument struct {
 	required    bool
 	list        bool            // true for an array parameter, whose entries are sent separated by commas
 	nullable    bool            // true for a body member that can be null
-	standard    json.RawMessage // the value that is sent if the call has none; nil if none is sent
+	standard    json.RawMessage // the value to send if the tool call lacks the argument; nil means that the argument is then left out
 	schema      map[string]any  // JSON Schema of the argument's value
 }
 

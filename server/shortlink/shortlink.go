@@ -289,7 +289,7 @@ func (r *Resolver) roundTrip(ctx context.Context, method string, address *url.UR
 	if err != nil {
 		return 0, "", r.networkError(err, address.Host)
 	}
-	// Close the body without reading it. If the body is not empty, Close also closes the connection, so that it is not reused.
+	// Close the body unread. If the body is not empty, Close also closes the connection.
 	_ = response.Body.Close()
 	return response.StatusCode, response.Header.Get("Location"), nil
 }

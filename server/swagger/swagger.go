@@ -85,7 +85,7 @@ type asset struct {
 	contentType string
 	etag        string        // ETag of the uncompressed file, without quotes
 	compressed  []byte        // content of the file, compressed with gzip; nil if the file is embedded uncompressed
-	plain       func() []byte // returns the uncompressed content of the file
+	plain       func() []byte // function that returns the uncompressed content of the file
 }
 
 // newAsset returns the asset of an embedded file with this name and content. If name ends in .gz, body is compressed with gzip.

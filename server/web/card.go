@@ -181,7 +181,7 @@ func wrap(faces cardFaces, text string, width, lines int) []string {
 	return out
 }
 
-// cut returns text, or as much of its beginning as fits with an ellipsis after it.
+// cut returns text if it fits. Otherwise it returns the longest beginning of text that fits, with an ellipsis.
 func cut(text string, fits func(string) bool) string {
 	runes := []rune(text)
 	for n := len(runes); n > 0; n-- {
@@ -233,7 +233,7 @@ func drawLine(picture draw.Image, c chart, box image.Rectangle) {
 	area.ClosePath()
 	area.Draw(picture, box, image.NewUniform(cardArea), image.Point{})
 
-	const thickness = 2.5 // half of the width of the line
+	const thickness = 2.5 // half of the line's width, in pixels
 	line := vector.NewRasterizer(box.Dx(), box.Dy())
 	line.MoveTo(marks[0].x, marks[0].y-thickness)
 	for _, m := range marks[1:] {

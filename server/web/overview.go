@@ -14,11 +14,11 @@ import (
 type tile struct {
 	Label  string
 	Value  *int64   // nil if the value is unknown or Ratio is shown
-	Ratio  *float64 // a share in percent, shown instead of Value
+	Ratio  *float64 // a percentage that the tile shows instead of Value
 	IsRate bool     // true if Ratio is shown
 	Change *int64   // the change in the period; nil if it is unknown
-	Before *int64   // the change in the period of the same length before
-	// NoBefore is true if the tile does not compare the change with that of the period before.
+	Before *int64   // the change in the previous period of the same length
+	// NoBefore is true if the tile does not show the change in the previous period.
 	NoBefore bool
 	Plain    bool     // true if the tile shows the fields below instead of a change
 	Percent  *float64 // the change in percent
@@ -35,7 +35,7 @@ type overviewPage struct {
 	Tiles    []tile
 	Chart    chart
 	Statuses []statusCount
-	Troubled []client.Video // videos that fail, the last fetched first
+	Troubled []client.Video // videos whose fetches fail, the last fetched video first
 	Latest   []client.Video
 	Top      []client.Video // the videos that gained the most views in 7 days
 	Total    int64          // number of tracked videos

@@ -23,7 +23,7 @@ type settingsPage struct {
 	Problem *Problem
 	History int               // how many days back the tier's histories reach
 	Manages bool              // true if the visitor may manage tokens
-	Fetched []fetchedPlatform // one for each platform; empty if no collector is running
+	Fetched []fetchedPlatform // one entry for each platform; empty if no collector is running
 }
 
 // fetchedPlatform says in words which links of a platform the running collectors can fetch.
@@ -121,7 +121,7 @@ func revokeToken(v *visit) error {
 // themeCookie is the name of the cookie with the colours that the visitor chose.
 const themeCookie = "reeltally_theme"
 
-// themes are the colours that a visitor can choose. "" stands for those of the visitor's system.
+// themes are the colour schemes that a visitor can choose. "" means the colour scheme of the visitor's system.
 var themes = []string{"", "light", "dark"}
 
 // setTheme stores the colours in the form in a cookie.

@@ -9,9 +9,9 @@ import (
 
 // setupPage is the content of the page that creates the first organisation.
 type setupPage struct {
-	Name    string // name in the form
+	Name    string // name of the organisation in the form
 	Problem *Problem
-	Done    *store.Setup // what was created; nil before
+	Done    *store.Setup // the created organisation, token and session; nil before the creation
 }
 
 // showSetup shows the form that creates the first organisation.

@@ -370,7 +370,7 @@ func (v *visit) saveShare(path string) error {
 	if err := json.Unmarshal(before.DisplaySettings, &settings); err != nil {
 		return err
 	}
-	if settings == nil { // nothing was stored
+	if settings == nil { // the collection has no stored display settings
 		settings = map[string]any{}
 	}
 	var known displaySettings

@@ -10,7 +10,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// placeholder is the picture of a video while no copy of its own picture is stored. It has the size of a portrait video.
+// placeholder is the picture that pages show for a video until a copy of the video's own picture is stored. It has the shape of a portrait
+// video.
 const placeholder = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 90 160" width="90" height="160"><rect width="90" height="160" fill="#8883"/>` +
 	`<path d="M36 64v32l26-16z" fill="#888"/></svg>`
 

@@ -33,8 +33,8 @@ type trackResult struct {
 	Kind    string // video or account
 	ID      string // "" if the link was refused
 	Path    string // path of the page of the video or account; "" if the link was refused
-	Word    string // result in words
-	Class   string // class of the result's colour
+	Word    string // the result as a sentence
+	Class   string // CSS class that gives the result its colour
 	Icon    string
 	Reason  string
 	Waiting bool // true if the first numbers are awaited
@@ -140,7 +140,7 @@ func track(v *visit) error {
 		status = content.Problems[0].Status
 	}
 	if len(content.Results) > 0 {
-		content.Text = "" // the links are in the table of results
+		content.Text = "" // the table of results shows the links, so the form is empty
 	}
 	return v.renderTrack(status, content)
 }
@@ -177,8 +177,8 @@ func (p *trackPage) add(kind, url string, id *uuid.UUID, status client.TrackStat
 // progress is how far the first fetches of newly tracked videos and accounts are.
 type progress struct {
 	Total   int
-	Waiting []string  // kind and id of those without numbers, as video:ID or account:ID
-	Arrived []arrival // those whose state the answer shows
+	Waiting []string  // the videos and accounts that still have no numbers, as video:ID or account:ID
+	Arrived []arrival // the videos and accounts whose state the answer shows
 	Rounds  int       // how often the page has asked
 	Ended   bool      // true if the page stops asking although numbers are missing
 }

@@ -96,7 +96,7 @@ func optional[T ~string](s *T) string {
 	return string(*s)
 }
 
-// changeTiles returns one tile for each metric of the chart. latest are the latest values; the change is that of the period.
+// changeTiles returns one tile for each metric of the chart. latest has the latest values. The change of a tile is the change in the period.
 func changeTiles(c chart, points []point, p period, latest []*int64) []tile {
 	tiles := make([]tile, len(c.Metrics))
 	for m, shown := range c.Metrics {

@@ -40,7 +40,7 @@ var assetFiles embed.FS
 //go:embed templates
 var templateFiles embed.FS
 
-// Paths are the paths of the pages. The syntax is that of the router echo.
+// Paths are the paths of the pages. They use the syntax of the router echo.
 var Paths = []string{"/", "/login", "/login/:link", "/setup/:link", "/logout", "/assets/*", "/track", "/track/progress", "/video", "/video/*", "/account", "/account/*",
 	"/collection", "/collection/*", "/settings", "/settings/*", "/operations", "/compare", "/search", "/c/:hash", "/c/:hash/card.png", "/thumbnails/*"}
 
@@ -100,7 +100,7 @@ type ErrorCode struct {
 	Code    string
 	Status  int // HTTP status
 	Title   string
-	Meaning string // when the API answers with this code
+	Meaning string // when the API answers with this error code
 }
 
 // Response is a response of the API.
@@ -138,7 +138,7 @@ type Pages struct {
 	base      string // path of AppURL without a slash at the end, with which all links begin
 	templates map[string]*template.Template
 	assets    map[string]asset
-	sameSite  *http.CrossOriginProtection // refuses changes that another site caused
+	sameSite  *http.CrossOriginProtection // refuses POST requests that another site made the browser send
 	handler   http.Handler
 }
 

@@ -44,7 +44,7 @@ type Target struct {
 	DetailsAt *db.Instant // time of the last successful fetch with details
 	Views     *int64      // the last stored number of views; for an account, the last stored number of followers
 	State     string
-	Detail    string  // why the last attempt gave no numbers, as text for operators
+	Detail    string  // reason why the last attempt gave no numbers, as text for operators
 	Suspect   *string // the collector's note on a suspicious count that is not stored yet
 	// RequestedAt is about the time of the last request to fetch the target. It rises with each request.
 	RequestedAt db.Instant
@@ -275,7 +275,7 @@ func (t *Target) setHandles(all []claimedHandle) {
 	switch {
 	case len(t.Handles) == 1 && t.Handles[0] == "" && t.Handle == "":
 		t.Handles = nil
-	case len(t.Handles) > 1 && t.Handles[0] == "": // move "" to the second place, because a source that needs a handle cannot use ""
+	case len(t.Handles) > 1 && t.Handles[0] == "": // the handle "" moves to the second place, because a source that needs a handle cannot use ""
 		t.Handles[0], t.Handles[1] = t.Handles[1], t.Handles[0]
 	}
 }

@@ -19,11 +19,11 @@ const (
 	FetchOK          FetchStatus = "ok"          // the last fetch succeeded
 	FetchDelayed     FetchStatus = "delayed"     // the fetch is late: see DelayedAfter
 	FetchFailing     FetchStatus = "failing"     // at least FailingAfter attempts in a row failed
-	FetchPrivate     FetchStatus = "private"     // a source says that it is private
-	FetchRestricted  FetchStatus = "restricted"  // a source refuses it because of its age or region restriction
-	FetchGone        FetchStatus = "gone"        // the sources said several times in a row that it does not exist
-	FetchUnsupported FetchStatus = "unsupported" // no configured source can fetch it
-	FetchStopped     FetchStatus = "stopped"     // the organisation stopped tracking it
+	FetchPrivate     FetchStatus = "private"     // a source says that the video or account is private
+	FetchRestricted  FetchStatus = "restricted"  // a source refuses the video or account because of its age or region restriction
+	FetchGone        FetchStatus = "gone"        // the sources said several times in a row that the video or account does not exist
+	FetchUnsupported FetchStatus = "unsupported" // no configured source can fetch the video or account
+	FetchStopped     FetchStatus = "stopped"     // the organisation stopped tracking the video or account
 )
 
 // FetchStatuses lists all fetch statuses.

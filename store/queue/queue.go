@@ -25,7 +25,7 @@ type Lane int
 
 // The lanes, the most urgent first. A target has the most urgent lane of its subscribers.
 const (
-	LaneInteractive Lane = iota // an organisation waits for the fetch
+	LaneInteractive Lane = iota // interactive: an organisation waits for the fetch
 	LanePremium
 	LaneBasic
 	LaneFree
@@ -133,9 +133,9 @@ type FetchSubscription struct {
 
 // The states of a target.
 const (
-	StateActive = "active" // fetched by the schedule
-	StateGone   = "gone"   // the sources report that the video or account does not exist; fetched rarely
-	StateParked = "parked" // failed too often, or no source can fetch it; fetched rarely
+	StateActive = "active" // active: fetched at the scheduled times
+	StateGone   = "gone"   // gone: the sources report that the video or account does not exist; fetched rarely
+	StateParked = "parked" // parked: the fetches failed too often, or no source can fetch the target; fetched rarely
 )
 
 // Entry is a request of one organisation to fetch a target.

@@ -127,7 +127,7 @@ func (b *block) from(nodes []node) error {
 
 // isJoin returns true if a join begins at nodes[i].
 func isJoin(nodes []node, i int) bool {
-	called := i+1 < len(nodes) && nodes[i+1].kind == groupNode // left(…) and right(…) are functions
+	called := i+1 < len(nodes) && nodes[i+1].kind == groupNode // left and right followed by a parenthesis are functions, not joins
 	return nodes[i].is("join", "inner", "cross", "natural", "left", "right", "full") && (!called || nodes[i].is("join"))
 }
 
@@ -332,7 +332,7 @@ func isParameter(nodes []node) bool {
 	case len(nodes) == 2 && nodes[0].is("cast"):
 		kids := nodes[1].kids
 		return len(kids) >= 3 && kids[0].kind == parameterNode && kids[1].is("as") &&
-			!slices.ContainsFunc(kids[2:], func(n node) bool { return n.kind != wordNode }) // a type of one word or two
+			!slices.ContainsFunc(kids[2:], func(n node) bool { return n.kind != wordNode }) // the name of a type has one word or two words
 	}
 	return false
 }

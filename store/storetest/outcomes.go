@@ -25,8 +25,8 @@ func Deliver(t *testing.T, db *DB, p link.Platform, facts ingest.VideoFacts) int
 	return DeliverBy(t, db, p, func(queue.Target) ingest.VideoFacts { return facts })
 }
 
-// DeliverBy claims all due videos of a platform, acknowledges each video with the facts that facts returns for its target, and returns the
-// number of videos.
+// DeliverBy claims all due videos of a platform, acknowledges each video with the result of the function facts for its target, and returns
+// the number of videos.
 func DeliverBy(t *testing.T, db *DB, p link.Platform, facts func(queue.Target) ingest.VideoFacts) int {
 	t.Helper()
 	n := 0

@@ -78,7 +78,7 @@ func startDashboard(t *testing.T, videos []ingest.VideoFacts, collection string,
 	box := sandbox.New(sandbox.Options{})
 	require.NoError(t, seed.Fill(t.Context(), o, box.World(), seed.Plan{Videos: 60, Days: 400, PerAccount: 5, Platforms: link.Platforms, Today: storetest.Today(d.db)}, func(seed.Progress) {}))
 	d.storeThumbnails(t, box)
-	clips := storetest.Clips(t, len(videos)+1) // the last one stays without numbers
+	clips := storetest.Clips(t, len(videos)+1) // the last tracked video is never fetched, so the pages also show a video without numbers
 	tracked := storetest.Track(t, o, clips...)
 	d.deliver(t, clips, videos)
 	d.collection = storetest.Collection(t, o, collection, nil)
@@ -291,7 +291,7 @@ func TestDashboard_showsTextsOfOthersAsText(t *testing.T) {
 		require.Contains(t, text, shown.text, shown.path)
 		require.NotEqual(t, "owned", title)
 	}
-	b.requireClean(d.url) // also without violations of the content security policy and without dialogs, which would block the next step
+	b.requireClean(d.url) // requireClean also reports violations of the content security policy; an open dialog would block the next step
 }
 
 func TestDashboard_printsReportsWithoutControls(t *testing.T) {
@@ -300,7 +300,7 @@ func TestDashboard_printsReportsWithoutControls(t *testing.T) {
 	d := startDashboard(t, hostileVideos, hostileName)
 	b := open(t)
 	b.signIn(d)
-	pages := map[string]string{"collection": "/collection/" + d.collection.ID.String(), "report": "/collection/report/" + d.freeze(t, d.collection.ID)} // with five videos
+	pages := map[string]string{"collection": "/collection/" + d.collection.ID.String(), "report": "/collection/report/" + d.freeze(t, d.collection.ID)} // the report has five videos
 	for name, path := range pages {
 		var shown string
 		var printed []byte
@@ -339,7 +339,7 @@ func TestDashboard_fitsIntoNarrowAndWideWindows(t *testing.T) {
 	b.savePicture("login")
 	b.signIn(d)
 	pages := d.pages(t)
-	delete(pages, "not-found") // the browser logs its status as an error
+	delete(pages, "not-found") // the browser logs the status 404 of the page as an error
 	for name, path := range pages {
 		for kind, width := range widths {
 			for _, scheme := range []string{"light", "dark"} {
@@ -348,7 +348,7 @@ func TestDashboard_fitsIntoNarrowAndWideWindows(t *testing.T) {
 					chromedp.Evaluate(`document.documentElement.scrollWidth <= innerWidth ? [] : [...document.querySelectorAll("body *")]
 						.filter(e => e.getBoundingClientRect().right > innerWidth + 1).map(e => e.outerHTML.slice(0, 120))`, &wider))
 				require.Empty(t, wider, "%s scrolls sideways at %d pixels", path, width)
-				if !strings.Contains(name, "-") { // the others are the same pages with other data
+				if !strings.Contains(name, "-") { // the other pages use the same templates with other data
 					b.savePicture(fmt.Sprintf("%s-%s-%s", name, kind, scheme))
 				}
 			}

@@ -77,7 +77,7 @@ type download struct {
 // historyState is the progress of downloading the histories.
 type historyState struct {
 	Videos       int   `json:"videos"`       // number of videos whose history is complete in the file
-	Offset       int64 `json:"offset"`       // length of these histories in bytes
+	Offset       int64 `json:"offset"`       // length of the complete histories in the file, in bytes
 	Gone         int64 `json:"gone"`         // videos that the service listed, but whose history it did not find
 	Interpolated int64 `json:"interpolated"` // points left out, because they were not measured
 	Unmarked     int64 `json:"unmarked"`     // points left out, because the service does not say whether they were measured
@@ -89,7 +89,7 @@ const dailyDays = 90
 // historyDays is the age of the oldest points that a service returns.
 const historyDays = 729
 
-// The files of the folder. Each list has a file of its own, which is complete if it exists.
+// The names of the files in the folder. Download writes a list's file completely or not at all.
 const (
 	identityFile  = "identity.json"
 	historiesFile = "histories.jsonl"
@@ -288,7 +288,7 @@ func (r *Remote) downloadHistories(ctx context.Context, dir string, d *download,
 func (r *Remote) history(ctx context.Context, v *video, today time.Time, s *historyState) ([]byte, error) {
 	query := url.Values{"start_date": {today.AddDate(0, 0, -historyDays).Format(time.DateOnly)}, "end_date": {today.Format(time.DateOnly)}}
 	if r.reelTally {
-		query.Set("include", "quality") // for the exact time and the quality of each point
+		query.Set("include", "quality") // the parameter returns the exact time and the quality of each point
 	}
 	var points []point
 	switch err := r.get(ctx, "/videos/"+url.PathEscape(v.ID)+"/history", query, &points); {

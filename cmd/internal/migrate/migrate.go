@@ -57,8 +57,8 @@ type Summary struct {
 	Interpolated    int64            `json:"interpolated"`       // points left out, because they were not measured
 	Gone            int64            `json:"gone"`               // videos that the service listed, but whose history it did not find
 	Unmarked        int64            `json:"unmarked"`           // points left out, because the service does not say whether they were measured
-	Import          transfer.Summary `json:"import"`             // the import of the histories
-	Bad             []string         `json:"bad_rows,omitempty"` // the first reasons why rows were left out
+	Import          transfer.Summary `json:"import"`             // result of the import of the histories
+	Bad             []string         `json:"bad_rows,omitempty"` // the reasons why the first invalid rows were left out
 }
 
 // maxBad is the maximum number of reasons in Summary.Bad.
@@ -210,7 +210,7 @@ func (m Migration) createCollections(ctx context.Context, remote []collection, s
 			if c.ParentID != nil && known[*c.ParentID] {
 				id, ok := ids[*c.ParentID]
 				if !ok {
-					continue // the parent comes later
+					continue // the parent of this collection comes later in the list, so the collection is created in a later round
 				}
 				parent = &id
 			}
@@ -252,7 +252,7 @@ func (m Migration) createCollection(ctx context.Context, c collection, parent *u
 	return m.Org.CreateCollection(ctx, store.NewCollection{Name: c.Name, ParentID: parent, Access: access, Hashtags: c.Hashtags})
 }
 
-// describe stores the display settings of a collection that has none.
+// describe stores the display settings of a collection if the collection has no display settings.
 func (m Migration) describe(ctx context.Context, have *store.Collection, c collection) error {
 	settings := c.DisplaySettings
 	if have.DisplaySettings != nil || len(settings) == 0 || string(settings) == "null" {

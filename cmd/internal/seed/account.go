@@ -150,7 +150,7 @@ func AnyVideo(world *sandbox.World, p link.Platform, random *rand.Rand, now time
 	var id string
 	switch p {
 	case link.TikTok:
-		id = "7" + randomText("012345", 1) + randomText(decimal, 17) // an id that begins with 70 to 75 means an upload from 2021 to 2025
+		id = "7" + randomText("012345", 1) + randomText(decimal, 17) // TikTok ids that begin with 70 to 75 are of videos uploaded from 2021 to 2025
 	case link.Instagram:
 		id = "C" + randomText(letters, 10)
 	case link.YouTube:

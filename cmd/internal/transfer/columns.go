@@ -150,7 +150,7 @@ func (c Columns) fieldsOf(names []string, unknown *unknownColumns) ([]field, err
 
 // unknownColumns collects the columns of a file whose names are not known, so that one error reports all of them.
 type unknownColumns struct {
-	names []string // at most maxUnknownNames
+	names []string // names of the unknown columns, at most maxUnknownNames of them
 	more  bool     // whether the file has more unknown columns than names lists
 }
 
@@ -206,7 +206,7 @@ func (c Columns) unusedMappings() unusedMappings { return unusedMappings{unused:
 
 // markUsed removes the entry of Columns.Map for the column with this name, because the file has the column.
 func (u *unusedMappings) markUsed(name string) {
-	if len(u.unused) == 0 { // no error is possible, so the names are not needed
+	if len(u.unused) == 0 { // no entry of Columns.Map is unused, so no error about unused entries is possible
 		return
 	}
 	delete(u.unused, strings.TrimSpace(name))

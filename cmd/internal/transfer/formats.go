@@ -37,9 +37,9 @@ const (
 // ColumnFormat is how an import reads the numbers or dates of a column. Example is the first value of the column that shows the format.
 type ColumnFormat struct {
 	Column  string `json:"column"`
-	Format  string `json:"format"`  // "plain" if each format gives the same values
+	Format  string `json:"format"`  // the detected format; "plain" if all formats give the same values
 	Example string `json:"example"` // a value of the column
-	ReadAs  string `json:"read_as"` // the example, as the import reads it
+	ReadAs  string `json:"read_as"` // the example value after parsing
 }
 
 // plain is the format of a column whose values do not depend on the format.
@@ -60,7 +60,7 @@ type formats struct {
 type evidence struct {
 	first, second string // values that are possible only in the first or only in the second format
 	ambiguous     string // a value with different meanings in the two formats
-	any           string // a value of any kind
+	any           string // a value of the column, even if it is valid in both formats
 }
 
 // add adds a value. to is the field of e for the kind of the value, or nil if the value has the same meaning in both formats.

@@ -306,7 +306,7 @@ func (s *Summary) count(v backfill.ImportedVideo) {
 			s.Conflicts++
 		case backfill.PointTooOld:
 			s.TooOld++
-		case backfill.PointBeforeUpload: // check has counted the point's row as invalid
+		case backfill.PointBeforeUpload: // the row of this point was already counted as invalid by check
 		}
 	}
 }

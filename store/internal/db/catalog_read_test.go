@@ -39,7 +39,7 @@ type foreignKey struct {
 	Columns    []string
 	To         string
 	Referenced []string
-	OnDelete   string // such as "CASCADE" or "NO ACTION"
+	OnDelete   string // action on deletion, such as "CASCADE" or "NO ACTION"
 	OnUpdate   string
 }
 

@@ -21,7 +21,7 @@ var (
 
 // NotFoundError is an ErrNotFound with the kind and the names of the objects that were not found.
 type NotFoundError struct {
-	Kind  string   // such as "video" or "collection"
+	Kind  string   // kind of the missing object, such as "video" or "collection"
 	Names []string // ids or links, as the caller wrote them
 }
 

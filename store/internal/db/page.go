@@ -221,7 +221,7 @@ func (c SortColumn) eachPart(q *gorm.DB, o Order, w Window, read func(part *gorm
 // sortKey is the value of a row in the ordering column.
 type sortKey struct {
 	null   bool
-	number int64  // the integer, the day, or the bits of the number
+	number int64  // the value as integer: the count, the day, or the bits of the floating-point number
 	text   string // for TextColumn
 }
 
@@ -265,7 +265,7 @@ func (c SortColumn) position(k sortKey, id uuid.UUID) *Position {
 
 // Column is a column that a list reads, and how its value is set in a row of the list.
 type Column[R any] struct {
-	Name string // such as "title"
+	Name string // name of the column, such as "title"
 	Set  func(r *R, row *Values, i int)
 }
 
@@ -299,7 +299,7 @@ type List[R any] struct {
 	TextBytes, ExtraBytes int64
 
 	column SortColumn
-	keys   []sortKey // one for each row
+	keys   []sortKey // value of the ordering column of each row
 	id     func(*R) uuid.UUID
 	more   bool // the list has rows after the window
 }

@@ -20,11 +20,11 @@ import (
 // nil if it returns a pointer. It panics if the value has another type, because only a mistake in the program can ask for a wrong type.
 type Values struct {
 	binary [][]byte // on PostgreSQL: the values in PostgreSQL's binary format; nil for NULL
-	plain  []any    // on SQLite: the values
+	plain  []any    // on SQLite: the values of the current row
 
 	textBytes int64 // number of bytes of all texts that were read from this and all earlier rows
 
-	// The values to which pointers were returned, and the texts.
+	// The following blocks contain the values and texts to which the methods returned pointers.
 	integers blocks[int64]
 	instants blocks[Instant]
 	floats   blocks[float64]

@@ -44,7 +44,7 @@ const raised = "version = CASE WHEN organisation_totals.version < ? THEN ? ELSE 
 // deadlock.
 func RaiseVersions(tx *gorm.DB, now Instant, orgs ...uuid.UUID) error {
 	for chunk := range slices.Chunk(Distinct(orgs), InsertChunk) {
-		if len(chunk) == 1 { // the order of locks does not matter for a single row
+		if len(chunk) == 1 { // a single row cannot deadlock, so it needs no order of locks
 			err := tx.Exec("UPDATE organisation_totals SET "+raised+" WHERE organisation_id = ?", now, now, chunk[0]).Error
 			if err != nil {
 				return err
